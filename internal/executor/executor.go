@@ -14,6 +14,7 @@ import (
 	"mcpx/internal/arguments"
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
+	"mcpx/internal/builtin"
 	"mcpx/internal/caller"
 	"mcpx/internal/compress"
 	"mcpx/internal/jq"
@@ -33,8 +34,7 @@ type Executor struct {
 	log        *slog.Logger
 	schemas    arguments.Schemas
 	store      results.Store
-	builtin    *catalog.Server
-	reader     *catalog.Server
+	builtin    *builtin.Server
 	account    account
 	journal    *request.Journal
 	tracing    *request.Tracing
@@ -51,7 +51,15 @@ func New(r *registry.Registry, options Options) *Executor {
 		registry: r, log: options.Logger, journal: options.Journal, tracing: options.Tracing,
 		apps: policy.Catalogues{Apps: true}, store: results.NewStore(options.Results), tags: caller.NewTags(options.Secret, "mcpx ids of tasks 1"),
 	}
-	if e.builtin, e.reader = builtin(); options.Current != nil {
+	e.builtin = builtin.New()
+	e.builtin.Journal, e.builtin.NoServer = e.journal, func(name string, seen *catalog.Snapshot) error {
+		return &notFoundError{name: name, known: seen.ServerNames(), empty: seen.Empty}
+	}
+	e.builtin.Resources = func(q *request.Request) *resources.Servers {
+		return e.Beside(q.Client, func() *policy.Part { return q.Part })
+	}
+	e.builtin.Shown = func() (resources, prompts bool) { return !e.current().NoResources, !e.current().NoPrompts }
+	if options.Current != nil {
 		e.current = options.Current
 	} else {
 		settings := NewSettings(options, nil)
@@ -135,7 +143,7 @@ func (e *Executor) Close() { e.calls.Wait() }
 // Exec runs one call. A failure is a result with IsError. The only errors are that of
 // ctx and, of a native request, an [wire.RPCError]: then there is no result.
 func (e *Executor) Exec(ctx context.Context, r Request) (*results.Result, error) {
-	if r.Form.Wait > 0 && r.Server != Builtin {
+	if r.Form.Wait > 0 && r.Server != builtin.Name {
 		return e.executeFor(ctx, r)
 	}
 	r, own := e.started(r)
@@ -158,14 +166,9 @@ func (e *Executor) Unknown(event *request.Event, server, tool string) {
 // execute is Exec of a call whose client waits for it.
 func (e *Executor) execute(ctx context.Context, r *Request) (result *results.Result, err error) {
 	event, run := r.Event, e.begin()
-	var t target
-	if r.Server == Builtin {
-		result, t, err = run.builtinCall(ctx, r)
-	} else {
-		var raw json.RawMessage
-		if raw, t, err = run.call(ctx, r); err == nil {
-			result, err = run.answer(r, t).Of(ctx, raw)
-		}
+	raw, t, err := run.call(ctx, r)
+	if err == nil {
+		result, err = run.answer(r, t).Of(ctx, raw)
 	}
 	event.Stop()
 	if ctx.Err() != nil {
@@ -180,8 +183,9 @@ func (e *Executor) execute(ctx context.Context, r *Request) (result *results.Res
 		result.Annotate(r.Tool, t.notes)
 	}
 	if err == nil {
-		event.Answered, event.Outcome = r.Server != Builtin, cmp.Or(result.Code, request.OutcomeResult)
-		if result.IsError && result.Code == "" {
+		event.Answered = r.Server != builtin.Name
+		event.Outcome = cmp.Or(result.Code, event.Outcome, request.OutcomeResult)
+		if result.IsError && event.Outcome == request.OutcomeResult {
 			event.Outcome = request.OutcomeToolError
 		}
 	}
@@ -292,13 +296,14 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 	if t.arguments, t.notes, err = e.schemas.Read(r.Arguments, t.tool.InputSchema, !t.settings.unchecked); err != nil {
 		return nil, t, err
 	}
-	if r.Select != "" {
+	reads := t.server.Name == builtin.Name && builtin.Reads(t.tool.Name) // it has a use of its own for select and grep
+	if r.Select != "" && !reads {
 		// A call with effects must not be made for a filter that no result can satisfy.
 		if err := jq.Check(r.Select); err != nil {
 			return nil, t, err
 		}
 	}
-	if r.Grep != "" {
+	if r.Grep != "" && !reads {
 		if err := results.CheckGrep(r.Grep); err != nil {
 			return nil, target{server: t.server}, err
 		}
@@ -310,6 +315,9 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 		Times:      request.Times{Wait: e.waitLeft(r), Timeout: t.settings.timeout, Idle: t.settings.idle},
 		Relay:      r.Client.Modern(),
 		Part:       r.Part, Apps: r.Apps, ReadOnly: r.ReadOnly, Consent: r.Consent,
+	}
+	if t.server.Name == builtin.Name {
+		q.Serve = e.builtin.Serve(e.taking(r))
 	}
 	var raw json.RawMessage
 	if t.tool.TaskOnly {
@@ -336,13 +344,11 @@ func (e run) awaitServer(ctx context.Context, r *Request) {
 	r.Catalogue = e.seen(r)
 }
 
-// FindServer finds a server in a catalogue of the client, which shows that part. Like a call it waits for a
-// server whose tools are not known yet, and returns the catalogue after that. If
-// there is no such server, the failure names the servers that have the tool.
-func (e *Executor) FindServer(ctx context.Context, client *caller.Client, part *policy.Part, seen *catalog.Snapshot, name, tool string) (*catalog.Snapshot, *catalog.Server, *results.Failure) {
+// FindServer finds the server of a request that is no call. Like a call it waits for a server whose tools are not known yet, and
+// returns the catalogue after that. If there is no such server, the failure names the servers that have the tool.
+func (e *Executor) FindServer(ctx context.Context, r Request) (*catalog.Snapshot, *catalog.Server, *results.Failure) {
 	run := e.begin()
-	r := Request{Part: part, Catalogue: seen, Server: name, Tool: tool, began: time.Now()}
-	r.Client, r.Event = client, &request.Event{}
+	r.began, r.Event = time.Now(), &request.Event{} // which no observer gets
 	s, err := run.findServer(ctx, &r)
 	if err != nil {
 		return r.Catalogue, nil, run.failure(&r, target{}, err)
@@ -363,9 +369,9 @@ func (e *Executor) toolNotFound(seen *catalog.Snapshot, s *catalog.Server, name 
 // findServer finds the server of a request. It may wait, and replace the catalogue of
 // the request (awaitServer).
 func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error) {
-	if r.Server == Builtin {
+	if r.Server == builtin.Name {
 		r.Event.KnownServer = true
-		return e.withSkills(e.builtin, e.skills(r.Catalogue)), nil
+		return e.builtin.Server(r.Catalogue), nil
 	}
 	s, ok := r.Catalogue.Server(r.Server)
 	for waitedFor := uint64(0); ok && !s.Known && s.State == catalog.Connecting && s.Generation != waitedFor; {
@@ -414,11 +420,25 @@ func (e run) answer(r *Request, t target) *results.Answer {
 		Verbatim: t.settings.verbatim || namesEditedFile(t.arguments),
 		Links:    func(ctx context.Context, blocks []wire.Block) { e.nameLinks(ctx, blocks, r, t.server) },
 	}
+	if r.Server == builtin.Name {
+		a.Verbatim = builtin.Verbatim(t.tool.Name)
+		if builtin.Reads(t.tool.Name) { // it has its form
+			a.Untouched, a.Select, a.Grep = true, "", ""
+		}
+	}
 	if r.Client.RunsTasks() {
 		a.Task = func(raw json.RawMessage) json.RawMessage { return resources.Task(t.server, e.tagOf(r.Client), raw) }
 	}
 	return a
 }
+
+// taking is how the caller of a request takes results from the server mcpx.
+func (e run) taking(r *Request) builtin.Caller {
+	return builtin.Caller{Pages: e.pages(r), Form: r.Form, Select: r.Select, Grep: r.Grep}
+}
+
+// Reader is [builtin.Server.Reader].
+func (e *Executor) Reader(snap *catalog.Snapshot) *catalog.Server { return e.builtin.Reader(snap) }
 
 // pages cuts the results of a request that are too long.
 func (e run) pages(r *Request) results.Pages {

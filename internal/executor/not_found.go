@@ -8,6 +8,7 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/builtin"
 	"mcpx/internal/results"
 	"mcpx/internal/search"
 	"mcpx/internal/tokens"
@@ -86,7 +87,7 @@ func (e *Executor) owners(seen *catalog.Snapshot, tool, but string) []owner {
 	for i := range seen.Servers {
 		look(&seen.Servers[i])
 	}
-	look(e.builtin)
+	look(e.builtin.All())
 	if len(exact) == 0 {
 		if exact = e.dotted(seen, tool); exact == nil || exact[0].server == but {
 			exact = like
@@ -115,8 +116,8 @@ func (e *Executor) dotted(seen *catalog.Snapshot, name string) []owner {
 			return []owner{{seen.Servers[i].Name, tool}}
 		}
 	}
-	if tool, ok := has(e.builtin); ok {
-		return []owner{{e.builtin.Name, tool}}
+	if tool, ok := has(e.builtin.All()); ok {
+		return []owner{{builtin.Name, tool}}
 	}
 	return nil
 }
@@ -168,7 +169,8 @@ func (m *notFoundError) failure() *results.Failure {
 		f.Code = results.CodeToolNotFound
 		key, most, more = "available_tools", maxTools, "inspect with server_name "+m.on.Name+" lists them"
 	} else if len(owners) > 0 {
-		if likely := slices.DeleteFunc(slices.Clone(owners), func(o owner) bool { return !slices.Contains(near, o.server) }); len(likely) > 0 {
+		unlikely := func(o owner) bool { return !slices.Contains(near, o.server) }
+		if likely := slices.DeleteFunc(slices.Clone(owners), unlikely); len(likely) > 0 {
 			owners = likely
 		}
 		have := serversOf(owners)

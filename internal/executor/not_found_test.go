@@ -46,8 +46,8 @@ func TestMissingServer(t *testing.T) {
 			t.Errorf("%s: got %+v, want %s", tool, failure, want)
 		}
 	}
-	seen, alpha, _ := e.FindServer(t.Context(), nil, nil, e.Catalogue(nil), "alpha", "")
-	if _, _, failure := e.FindServer(t.Context(), nil, nil, seen, "zzz", "only"); failure == nil || failure.Text != `SERVER_NOT_FOUND: no server "zzz". Server alpha has only.` {
+	seen, alpha, _ := e.FindServer(t.Context(), Request{Catalogue: e.Catalogue(nil), Server: "alpha"})
+	if _, _, failure := e.FindServer(t.Context(), Request{Catalogue: seen, Server: "zzz", Tool: "only"}); failure == nil || failure.Text != `SERVER_NOT_FOUND: no server "zzz". Server alpha has only.` {
 		t.Errorf("got %+v", failure)
 	}
 	if failure := e.ToolNotFound(seen, alpha, "read_result"); failure.Text != `TOOL_NOT_FOUND: no tool "read_result" on server "alpha". Server mcpx has read_result.` {

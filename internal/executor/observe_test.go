@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/wire"
+	"mcpx/internal/builtin"
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
@@ -283,18 +284,18 @@ func TestObserve_once(t *testing.T) {
 			{"declined", Request{From: from, Server: "fake", Tool: "echo", Arguments: text, Part: part},
 				[]string{"call fake.echo EXECUTION_ERROR, not begun"}},
 			{"the built-in server, which needs no consent",
-				Request{From: from, Server: Builtin, Tool: readTool, Arguments: json.RawMessage(`{"uri":"a://b"}`), Part: part},
+				Request{From: from, Server: builtin.Name, Tool: "read_resource", Arguments: json.RawMessage(`{"uri":"a://b"}`), Part: part},
 				[]string{"resources/read fake.a://b RESULT", "call mcpx.read_resource RESULT"}},
-			{"no resource", Request{Server: Builtin, Tool: readTool, Arguments: json.RawMessage(`{"uri":"a://none"}`)},
+			{"no resource", Request{Server: builtin.Name, Tool: "read_resource", Arguments: json.RawMessage(`{"uri":"a://none"}`)},
 				[]string{"resources/read fake.a://none ERROR -32002", "call mcpx.read_resource UPSTREAM_ERROR"}},
-			{"no server is asked", Request{Server: Builtin, Tool: promptTool, Arguments: json.RawMessage(`{"name":"none"}`)},
+			{"no server is asked", Request{Server: builtin.Name, Tool: "get_prompt", Arguments: json.RawMessage(`{"name":"none"}`)},
 				[]string{"call mcpx.get_prompt VALIDATION_ERROR"}},
 		} {
 			exec(t, e, tt.call)
 			if got := all.take(t); !slices.Equal(got, tt.want) {
 				t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 			}
-			if tt.call.Server == Builtin && (last.Upstream != 0 || !last.Asked.IsZero()) {
+			if tt.call.Server == builtin.Name && (last.Upstream != 0 || !last.Asked.IsZero()) {
 				t.Errorf("%s: %+v", tt.name, last)
 			}
 		}

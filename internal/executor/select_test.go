@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/wire"
+	"mcpx/internal/builtin"
 	"mcpx/internal/caller"
 	"mcpx/internal/jq"
 	"mcpx/internal/mcptest"
@@ -44,7 +45,7 @@ func TestSelected_Keeps(t *testing.T) {
 			if handle == nil {
 				t.Fatalf("%s: no handle in %s", tt.filter, text)
 			}
-			read, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: results.Tool, Arguments: json.RawMessage(`{"handle":"` + handle[1] + `"}`)})
+			read, err := e.Exec(t.Context(), Request{Server: builtin.Name, Tool: results.Tool, Arguments: json.RawMessage(`{"handle":"` + handle[1] + `"}`)})
 			if err != nil || wire.ReadBlock(read.Content[0]).Text != `{"a":1}` {
 				t.Errorf("%s: the handle gives %s, %v", tt.filter, read.Content, err)
 			}
@@ -191,7 +192,7 @@ func TestSelect_NoJSONIsKept(t *testing.T) {
 	}
 	arguments := json.RawMessage(`{"handle":"` + data.Error.Handle + `"}`)
 	for principal, want := range map[string]string{"p": `two`, "q": "unknown"} {
-		read, err := e.Exec(t.Context(), Request{From: request.From{Client: &caller.Client{Principal: &caller.Principal{ID: principal}}}, Server: Builtin, Tool: results.Tool, Arguments: arguments})
+		read, err := e.Exec(t.Context(), Request{From: request.From{Client: &caller.Client{Principal: &caller.Principal{ID: principal}}}, Server: builtin.Name, Tool: results.Tool, Arguments: arguments})
 		if err != nil || !strings.Contains(string(read.Content[0]), want) {
 			t.Errorf("%s: got %s, %v", principal, read.Content, err)
 		}
@@ -206,7 +207,7 @@ func TestReadResult_SelectsNothing(t *testing.T) {
 	handle := e.begin().pages(&Request{}).Keep("[1,2]", false)
 	for _, more := range []string{"", `,"limit":1`, `,"grep":"x"`} {
 		arguments := json.RawMessage(`{"handle":"` + handle + `","select":"empty"` + more + `}`)
-		got, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: results.Tool, Arguments: arguments})
+		got, err := e.Exec(t.Context(), Request{Server: builtin.Name, Tool: results.Tool, Arguments: arguments})
 		if err != nil || wire.ReadBlock(got.Content[0]).Text != "[select gave nothing]\n[shape of the result: [2 of number]]" {
 			t.Errorf("%s: got %s, %v", arguments, got.Content, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/builtin"
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
@@ -31,7 +32,7 @@ func parked(t *testing.T, r *results.Result, seconds string) string {
 }
 
 func waitFor(handle string, form results.Form) Request {
-	return Request{Server: Builtin, Tool: waitTool, Arguments: json.RawMessage(`{"handle":"` + handle + `"}`), Form: form}
+	return Request{Server: builtin.Name, Tool: builtin.WaitTool, Arguments: json.RawMessage(`{"handle":"` + handle + `"}`), Form: form}
 }
 
 // A client that waits for a minute gets the result of a call of three, with the progress
@@ -148,9 +149,9 @@ func TestWaiting_Failures(t *testing.T) {
 		}
 		for what, request := range map[string]Request{
 			"/handle: is unknown or has expired": waitFor(handle, form), // another principal
-			"/handle: is unknown":                {From: request.From{Client: slow.Client}, Server: Builtin, Tool: "read_result", Arguments: json.RawMessage(`{"handle":"` + handle + `"}`)},
-			"/select: belongs to the call":       {From: request.From{Client: slow.Client}, Server: Builtin, Tool: waitTool, Arguments: json.RawMessage(`{"handle":"` + handle + `"}`), Select: "."},
-			"/handle: is missing":                {From: request.From{Client: slow.Client}, Server: Builtin, Tool: waitTool},
+			"/handle: is unknown":                {From: request.From{Client: slow.Client}, Server: builtin.Name, Tool: "read_result", Arguments: json.RawMessage(`{"handle":"` + handle + `"}`)},
+			"/select: belongs to the call":       {From: request.From{Client: slow.Client}, Server: builtin.Name, Tool: builtin.WaitTool, Arguments: json.RawMessage(`{"handle":"` + handle + `"}`), Select: "."},
+			"/handle: is missing":                {From: request.From{Client: slow.Client}, Server: builtin.Name, Tool: builtin.WaitTool},
 		} {
 			if got := said(t, exec(t, e, request)); !strings.Contains(got, what) {
 				t.Errorf("want %s, got %s", what, got)

@@ -130,7 +130,6 @@ func (k *parking) begin(ctx context.Context, r *incoming, run func(context.Conte
 	}
 	own := *r
 	own.client, own.event = r.client.Asked(p.ask), p.event
-	p.event.KnownMethod = r.known()
 	if r.out != nil {
 		own.out = p
 	}

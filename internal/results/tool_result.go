@@ -3,6 +3,8 @@ package results
 import (
 	"encoding/json"
 	"errors"
+
+	"mcpx/internal/base/wire"
 	"mcpx/internal/tokens"
 )
 
@@ -22,6 +24,21 @@ type Result struct {
 
 	Code           string // of a failure; empty for the result of a tool
 	Received, Sent int    // tokens of the upstream's texts, and of the texts here
+}
+
+// Raw is the result as a server would send it.
+func (r *Result) Raw() json.RawMessage {
+	out := append([]byte(`{"content":`), wire.Encode(r.Content)...)
+	if r.Structured != nil {
+		out = append(append(out, `,"structuredContent":`...), r.Structured...)
+	}
+	if r.Meta != nil {
+		out = append(append(out, `,"_meta":`...), r.Meta...)
+	}
+	if r.IsError {
+		out = append(out, `,"isError":true`...)
+	}
+	return append(out, '}')
 }
 
 // Size is the size of the parts, in bytes.

@@ -150,7 +150,8 @@ func (s *Settings) form(client string, asked StructuredPolicy, code bool) result
 func (s *Settings) budget(client string) describe.Budget {
 	b := describe.Budget{Tokens: s.BudgetTokens, Chars: s.BudgetChars}
 	chars := func(r ClientRule) int { return r.DescriptionChars }
-	if own := cmp.Or(firstRule(s.Clients, client, chars), firstRule(knownClients, client, chars)); own > 0 && (b.Chars == 0 || own < b.Chars) {
+	own := cmp.Or(firstRule(s.Clients, client, chars), firstRule(knownClients, client, chars))
+	if own > 0 && (b.Chars == 0 || own < b.Chars) {
 		b.Chars = own
 	}
 	return b

@@ -11,6 +11,8 @@ import (
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/caller"
 	"mcpx/internal/describe"
+	"mcpx/internal/executor"
+	"mcpx/internal/request"
 	"mcpx/internal/results"
 	"mcpx/internal/search"
 )
@@ -61,7 +63,9 @@ func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, 
 		}
 		return result(describe.Servers(snap), structured, func() any { return serversData(snap) })
 	}
-	snap, s, failure := v.executor.FindServer(ctx, client, v.part(), snap, q.Server, q.Tool)
+	snap, s, failure := v.executor.FindServer(ctx, executor.Request{
+		From: request.From{Client: client}, Part: v.part(), Catalogue: snap, Server: q.Server, Tool: q.Tool,
+	})
 	switch {
 	case failure != nil:
 		return failure.Result(structured)
@@ -142,7 +146,8 @@ func (v *TwoTools) matches(snap *catalog.Snapshot, q Query, structured bool) *re
 		text := fmt.Sprintf("No tool matches %q. inspect without arguments lists the servers.", sanitize.Line(q.Text, 200)) + unsearched(snap, q.Server)
 		return result(text, structured, func() any { return listing{Tools: []json.RawMessage{}} })
 	}
-	return result(describe.Matches(found, v.describeOptions())+unsearched(snap, q.Server), structured, func() any { return matchesData(found) })
+	text := describe.Matches(found, v.describeOptions()) + unsearched(snap, q.Server)
+	return result(text, structured, func() any { return matchesData(found) })
 }
 
 // found are the tools that the answer to a query has, best first.
