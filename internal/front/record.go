@@ -15,10 +15,11 @@ import (
 	"mcpx/internal/request"
 )
 
-// Session is what a legacy session over HTTP is: data, with which each process can go on with the session. Nobody writes to it.
+// Session is the record of a legacy session over HTTP. It is data, and any process can go on with the session from it. It is never
+// written to.
 //
-// The rest of a session lives in one process ([session]), which makes it anew for a session that another process had, or that was idle
-// here for long. The client opens its GET stream again, and has to subscribe again; a question that it was asked has no answer.
+// The rest of a session is its live part ([session]). A process that has none makes a new one: the client opens its GET stream again and
+// has to subscribe again, and open questions to it have no answer.
 type Session struct {
 	// View is the name of the view that the client has connected to: it is unknown at others.
 	View string `json:"view,omitempty"`
@@ -84,7 +85,7 @@ func (s *sessions) each(f func(*session)) {
 	}
 }
 
-// open keeps the record of a session that was initialized, and begins to live with it. Admission has counted it.
+// open keeps the record of a session that was initialized, and makes its live part, which Admission has counted already.
 func (f *Front) open(ctx context.Context, record *Session, who *caller.Principal, headers http.Header) (*session, error) {
 	id, err := f.options.Sessions.Open(ctx, record, time.Time{})
 	if err != nil {
@@ -93,6 +94,7 @@ func (f *Front) open(ctx context.Context, record *Session, who *caller.Principal
 	return f.live(id, record, who, headers), nil
 }
 
+// live makes the live part of a session, until release.
 func (f *Front) live(id string, record *Session, who *caller.Principal, headers http.Header) *session {
 	s := f.newSession(id, record, who, nil, headers)
 	s.id = id
@@ -101,8 +103,8 @@ func (f *Front) live(id string, record *Session, who *caller.Principal, headers 
 	return s
 }
 
-// find returns the session of a principal, which it makes live for a request with these headers if this process does not have it. The
-// error is state.ErrUnknown, state.ErrAway or a *request.LimitError.
+// find returns the session of a principal. If this process has no live part of it, find makes one for the request with these headers.
+// The error is state.ErrUnknown, state.ErrAway or a *request.LimitError.
 func (f *Front) find(ctx context.Context, id string, who *caller.Principal, headers http.Header) (*session, error) {
 	s := f.sessions.get(id)
 	var known *Session
@@ -126,7 +128,7 @@ func (f *Front) find(ctx context.Context, id string, who *caller.Principal, head
 	return nil, err
 }
 
-// takeUp makes a session live for which there is only a record.
+// takeUp makes the live part of a session of which this process has only the record.
 func (f *Front) takeUp(ctx context.Context, id string, record *Session, who *caller.Principal, headers http.Header) (*session, error) {
 	f.sessions.making.Lock()
 	defer f.sessions.making.Unlock()
@@ -169,7 +171,7 @@ func (f *Front) endSession(ctx context.Context, s *session, why state.Ending) er
 	return nil
 }
 
-// release ends what lives of a session in this process, with its open requests.
+// release ends the live part of a session, with its open requests.
 func (f *Front) release(s *session) {
 	if !f.sessions.remove(s) {
 		return
