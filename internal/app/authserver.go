@@ -46,22 +46,12 @@ func (b *builder) authServerOptions(auth *config.Auth) (*authserver.Options, err
 	switch {
 	case err == nil:
 		folder = filepath.Join(folder, "mcpx")
-	case f.Key == "":
+	case f.Key == nil:
 		return nil, fmt.Errorf("there is no folder to keep a key in: %w; auth.front.key needs none", err)
 	default:
 		b.log.Warn("which logins were used is forgotten when mcpx ends, as there is no folder for it", "err", err)
 	}
-	o := &authserver.Options{
-		Resource: auth.Resource, Granted: auth.Scopes,
-		Issuer: f.Issuer, ClientID: f.ClientID, ClientSecret: f.ClientSecret,
-		Scopes: f.Scopes, GroupsClaim: f.GroupsClaim, AllowPrivate: f.AllowPrivate,
-		Allow:     authserver.Allow{Emails: f.Emails, Groups: f.Groups, Subjects: f.Subjects},
-		Redirects: f.Redirects, NoDocuments: f.NoDocuments, Folder: folder, Log: b.log,
-	}
-	if f.Key != "" {
-		o.Key = []byte(f.Key)
-	}
-	return o, nil
+	return &authserver.Options{Resource: auth.Resource, Granted: auth.Scopes, AuthServer: *f, Folder: folder, Log: b.log}, nil
 }
 
 // issuing is the authorization server in force, for its paths.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/desk/config"
 )
 
@@ -11,9 +12,9 @@ import (
 func TestUnknownInRights(t *testing.T) {
 	cfg := &config.Config{
 		Servers: []config.Server{{Name: "github"}, {Name: "mail"}}, Groups: []config.Group{{Name: "ops"}},
-		Auth: &config.Auth{Rights: []config.Right{
-			{Servers: []string{"git*", "mail"}, Views: []string{"*"}, Tools: config.ToolFilter{Allow: []string{"github.get_*", "*.x"}}},
-			{Servers: []string{"gihub"}, Views: []string{"tools", "groups/op", "servers/m*"}, Tools: config.ToolFilter{Allow: []string{"githup.x"}, Deny: []string{"mail"}}},
+		Auth: &config.Auth{Rights: []conf.Right{
+			{Servers: []string{"git*", "mail"}, Views: []string{"*"}, Allow: []string{"github.get_*", "*.x"}},
+			{Servers: []string{"gihub"}, Views: []string{"tools", "groups/op", "servers/m*"}, Allow: []string{"githup.x"}, Deny: []string{"mail"}},
 		}},
 	}
 	want := []string{

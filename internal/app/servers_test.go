@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/desk/config"
 )
 
@@ -79,7 +80,7 @@ func TestDefinition(t *testing.T) {
 		}
 	}
 	for name, changed := range map[string]*config.Config{
-		"health checks": {HealthCheck: config.HealthCheck{Interval: time.Second}},
+		"health checks": {Health: conf.Health{Interval: time.Second}},
 		"message size":  {MaxMessageBytes: 1},
 	} {
 		if definition(changed, config.Server{}) == before {

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"mcpx/internal/base/conf"
 )
 
 // TestToken_Code: a code is for one client, one address, one verifier, and one use.
@@ -127,7 +129,7 @@ func TestRevoke(t *testing.T) {
 // still is a server for tests of time: nobody logs in.
 func still(t *testing.T, folder string, key byte) *Server {
 	t.Helper()
-	s, err := New(Options{Resource: "https://mcp.example.com/mcp", Issuer: "https://login.example.com", Key: bytes.Repeat([]byte{key}, 32), Folder: folder, Log: quiet})
+	s, err := New(Options{Resource: "https://mcp.example.com/mcp", AuthServer: conf.AuthServer{Issuer: "https://login.example.com", Key: bytes.Repeat([]byte{key}, 32)}, Folder: folder, Log: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +224,8 @@ func TestOnce(t *testing.T) {
 
 // BenchmarkPrincipal is what a token costs in each request.
 func BenchmarkPrincipal(b *testing.B) {
-	s, err := New(Options{Resource: "https://mcp.example.com/mcp", Issuer: "https://login.example.com", Key: make([]byte, 32), Log: quiet, Granted: []string{"mcp"}, Allow: Allow{Emails: []string{"*@example.com"}}})
+	s, err := New(Options{Resource: "https://mcp.example.com/mcp", Log: quiet, Granted: []string{"mcp"},
+		AuthServer: conf.AuthServer{Issuer: "https://login.example.com", Key: make([]byte, 32), Allow: Allow{Emails: []string{"*@example.com"}}}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -309,7 +312,7 @@ func TestSucceed(t *testing.T) {
 		same        bool
 	}{"a file": {t.TempDir(), key, true}, "no file": {"", key, true}, "another key": {"", other, false}} {
 		make := func(key string) *Server {
-			s, err := New(Options{Resource: "https://mcp.example.com/mcp", Folder: test.folder, Key: []byte(key), Log: quiet})
+			s, err := New(Options{Resource: "https://mcp.example.com/mcp", Folder: test.folder, AuthServer: conf.AuthServer{Key: []byte(key)}, Log: quiet})
 			if err != nil {
 				t.Fatal(err)
 			}

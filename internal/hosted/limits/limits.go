@@ -12,50 +12,19 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/lru"
 	"mcpx/internal/base/semaphore"
 	"mcpx/internal/caller"
 	"mcpx/internal/request"
 )
 
-// Quota is how much one principal may use, or all together, or all of one server. A zero
-// bounds nothing.
-type Quota struct {
-	// CallsPerMinute become free evenly over the minute. Burst of them may be made at once; 0 =
-	// CallsPerMinute.
-	CallsPerMinute, Burst int
-	// ResultBytesPerMinute bounds the bytes of results from servers. The size of a result is
-	// known only when it is there: one may go beyond, and later calls are refused until that is
-	// made up for.
-	ResultBytesPerMinute int
-	// Sessions bounds the sessions open at once; a stream of events without a session counts as
-	// one. In the quota of a server it bounds its sessions for single clients.
-	Sessions int
-	// ConcurrentCalls bounds the calls of a principal under way at once, and Queue those that
-	// wait for a place among them. Servers have gates of their own for that ([upstream.Spec]).
-	ConcurrentCalls int
-	Queue           semaphore.Queue
-	// RequestsPerSecond bounds requests over HTTP of any kind, with a burst; beyond it they are a
-	// flood, and refused. Requests beyond Pace, also a second, only wait.
-	RequestsPerSecond, Pace int
-	// BodyBytes bounds the bytes of the requests that are being read; beyond it one is refused.
-	// BodyPace bounds the bytes that come in a second, or at once; beyond it reading waits.
-	BodyBytes, BodyPace int64
-}
-
-// Options are the limits of a process. The zero value bounds nothing.
-type Options struct {
-	// All is for everybody together, Server for each server.
-	All, Server Quota
-	// Principal is for each principal, and Anybody for those who are nobody in particular.
-	Principal, Anybody Quota
-	// AddressRequests bounds the requests a second from one address, with a burst. Those with a
-	// credential that was found good before do not count.
-	AddressRequests int
-	// Connections bounds the open connections, and AddressConnections those from one address
-	// without a request of a known principal.
-	Connections, AddressConnections int
-}
+// Options are the limits of a process, Quota is how much one principal may use, or all together,
+// or all of one server. What is zero bounds nothing.
+type (
+	Options = conf.Limits
+	Quota   = conf.Quota
+)
 
 // Limits count what is used. Safe for concurrent use. A nil *Limits bounds nothing.
 type Limits struct {
@@ -119,24 +88,24 @@ func (h *holder) under(q Quota) *holder {
 // one may. It takes nothing.
 func (h *holder) refusal(now time.Time, of string) *request.LimitError {
 	q := &h.quota
-	if wait := h.calls.wait(now, q.calls()); wait > 0 {
+	if wait := h.calls.wait(now, callsOf(q)); wait > 0 {
 		return &request.LimitError{Limit: fmt.Sprintf("%d calls a minute%s", q.CallsPerMinute, of), RetryAfter: wait}
 	}
-	if wait := h.bytes.wait(now, q.bytes()); wait > 0 {
+	if wait := h.bytes.wait(now, bytesOf(q)); wait > 0 {
 		return &request.LimitError{Limit: fmt.Sprintf("%d bytes of results a minute%s", q.ResultBytesPerMinute, of), RetryAfter: wait}
 	}
 	return nil
 }
 
-func (q *Quota) calls() flow {
+func callsOf(q *Quota) flow {
 	return flow{float64(q.CallsPerMinute) / 60, float64(cmp.Or(q.Burst, q.CallsPerMinute))}
 }
 
-func (q *Quota) bytes() flow {
+func bytesOf(q *Quota) flow {
 	return flow{float64(q.ResultBytesPerMinute) / 60, float64(q.ResultBytesPerMinute)}
 }
 
-func (q *Quota) boundsCalls() bool {
+func boundsCalls(q *Quota) bool {
 	return q.CallsPerMinute > 0 || q.ResultBytesPerMinute > 0 || q.ConcurrentCalls > 0
 }
 
@@ -203,7 +172,7 @@ func (l *Limits) begin(p *caller.Principal, server string, part bool) (Call, err
 	defer l.mu.Unlock()
 	o, who := l.options(), l.quotaOf(p)
 	all, each := &o.All, &o.Server
-	if !all.boundsCalls() && !each.boundsCalls() && !who.boundsCalls() {
+	if !boundsCalls(all) && !boundsCalls(each) && !boundsCalls(who) {
 		return Call{}, nil
 	}
 	c := Call{limits: l, all: l.all.under(*all), server: l.servers.Get(server).under(*each), principal: l.of(p)}
@@ -216,7 +185,7 @@ func (l *Limits) begin(p *caller.Principal, server string, part bool) (Call, err
 	for _, one := range c.holders() {
 		one.open++
 		if !part {
-			one.calls.take(now, one.quota.calls(), 1)
+			one.calls.take(now, callsOf(&one.quota), 1)
 		}
 	}
 	return c, nil
@@ -244,7 +213,7 @@ func (c *Call) End(bytes int) {
 	c.limits.mu.Lock()
 	defer c.limits.mu.Unlock()
 	for _, one := range c.holders() {
-		one.bytes.take(now, one.quota.bytes(), float64(bytes))
+		one.bytes.take(now, bytesOf(&one.quota), float64(bytes))
 		one.open--
 	}
 }
