@@ -74,7 +74,7 @@ func (l *loader) notOneOf(path string, n *node, words []string) {
 // switched reads one of the words, as its number from 1, or off or what else turns a key off, as 0.
 func switched[T ~uint8](l *loader, into *T, words ...string) value {
 	words = append(words, "off")
-	return value{into: into, words: words, off: true, read: func(path string, n *node) {
+	return value{into: into, words: words, off: "off", read: func(path string, n *node) {
 		at := slices.Index(words, n.text)
 		switch {
 		case n.off():

@@ -93,17 +93,17 @@ func (l *loader) forServers() []key {
 func (l *loader) overHTTP() []key {
 	c := l.cfg
 	return []key{
-		{"auth", value{read: l.auth, off: true, of: func() object { return l.authObject(cmp.Or(c.Auth, &Auth{})) }}, "[who may connect](docs/hosting.md#who-may-connect): tokens, authorization servers, certificates; and [what each may do](docs/hosting.md#what-each-may-do)"},
-		{"auth_token", value{schema: `{"type": "string"}`, off: true, read: l.oldAuthToken}, ""},
-		{"tls", value{into: &c.TLS, off: true, read: l.tls, of: func() object { return l.tlsObject(&conf.TLS{}) }}.atStart(), "the [certificate](docs/hosting.md#who-may-connect) to serve HTTPS with"},
-		{"limits", value{read: l.limits, off: true, of: l.limitsObject}, "[how much](docs/hosting.md#how-much) each principal, each server and all may use"},
-		{"rate_limit_per_minute", value{schema: `{"type": "integer"}`, off: true, most: math.MaxInt32, read: l.oldRateLimit}, ""},
+		{"auth", value{read: l.auth, schema: `{"anyOf": [{"$ref": "#/$defs/auth"}, {"$ref": "#/$defs/disabled"}]}`, off: "plainOff", of: func() object { return l.authObject(cmp.Or(c.Auth, &Auth{})) }}, "[who may connect](docs/hosting.md#who-may-connect): tokens, authorization servers, certificates; and [what each may do](docs/hosting.md#what-each-may-do)"},
+		{"auth_token", value{schema: `{"type": "string"}`, off: "off", read: l.oldAuthToken}, ""},
+		{"tls", value{into: &c.TLS, off: "plainOff", read: l.tls, of: func() object { return l.tlsObject(&conf.TLS{}) }}.atStart(), "the [certificate](docs/hosting.md#who-may-connect) to serve HTTPS with"},
+		{"limits", value{read: l.limits, off: "plainOff", of: l.limitsObject}, "[how much](docs/hosting.md#how-much) each principal, each server and all may use"},
+		{"rate_limit_per_minute", value{schema: `{"type": "integer"}`, off: "off", most: math.MaxInt32, read: l.oldRateLimit}, ""},
 		{"session_timeout", l.timeout(&c.SessionTimeout).atStart(), "how long a client may keep a session without using it"},
 		{"sse", l.boolean(&c.SSE).atStart(), "the transport of 2024-11-05 (HTTP+SSE) for clients too"},
 		{"ui", l.boolean(&c.UI).atStart(), "the [status page](docs/hosting.md#the-status-page)"},
 		{"api", value{into: new(c.ChangesServers()), schema: `{"type": "boolean"}`, read: l.api}.atStart(), "whether admins can [change servers](docs/hosting.md#servers-at-run-time); without the key they can if there is `auth`"},
-		{"audit", value{into: &c.Audit, off: true, read: l.audit, of: func() object { return l.auditObject(&Audit{}) }}.atStart(), "[a trail](docs/hosting.md#the-audit-trail) of calls and refused requests"},
-		{"telemetry", value{into: &c.Telemetry, off: true, read: l.telemetry, of: l.telemetryObject}.atStart(), "[metrics](docs/hosting.md#state-and-metrics) and [traces](docs/hosting.md#traces)"},
+		{"audit", value{into: &c.Audit, off: "off", read: l.audit, of: func() object { return l.auditObject(&Audit{}) }}.atStart(), "[a trail](docs/hosting.md#the-audit-trail) of calls and refused requests"},
+		{"telemetry", value{into: &c.Telemetry, off: "plainOff", read: l.telemetry, of: l.telemetryObject}.atStart(), "[metrics](docs/hosting.md#state-and-metrics) and [traces](docs/hosting.md#traces)"},
 	}
 }
 

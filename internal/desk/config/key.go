@@ -38,8 +38,8 @@ type value struct {
 	named bool
 	// words are the texts that may be there.
 	words []string
-	// off: what turns a key off may be there too ([node.off]).
-	off bool
+	// off is the definition in the schema of what else may be there, to turn the key off.
+	off string
 	// least and most bound a number; most is 0 where schema says it all.
 	least, most int64
 	// of is the object that may be there, or the object of schema that has the name of it.

@@ -51,7 +51,7 @@ func Ignored(key string) bool {
 }
 
 // someTime is JSON Schema of a time whose number is in milliseconds.
-const someTime = `{"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string"}]}`
+const someTime = `{"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 31622400000}, {"allOf": [{"type": "string"}, {"$ref": "#/$defs/timeout"}]}]}`
 
 // otherClientKeys are the keys of other clients' servers that are honoured. A key of
 // our own for the same thing wins, wherever it stands.

@@ -23,8 +23,10 @@ func Schema() []byte {
 		"duration": jsonOf(`{"anyOf": [{"type": "number", "minimum": 0, "maximum": 31622400},
 			{"type": "string", "pattern": "^[+]?(0|(([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"}]}`),
 		"timeout": jsonOf(`{"allOf": [{"$ref": "#/$defs/duration"}], "not": {"enum": [0, "0", "0s"]}}`),
-		"off": jsonOf(`{"anyOf": [{"enum": [false, 0, null]}, {"type": "array", "maxItems": 0}, {"type": "object", "maxProperties": 0},
-			{"type": "object", "required": ["enabled"], "properties": {"enabled": {"$ref": "#/$defs/off"}}},
+		"off": jsonOf(`{"anyOf": [{"$ref": "#/$defs/plainOff"}, {"$ref": "#/$defs/disabled"},
+			{"type": "object", "not": {"required": ["enabled"]}, "patternProperties": {"^(//|_|#|\\$schema$)": true}, "additionalProperties": {"$ref": "#/$defs/off"}}]}`),
+		"disabled": jsonOf(`{"type": "object", "required": ["enabled"], "properties": {"enabled": {"$ref": "#/$defs/off"}}}`),
+		"plainOff": jsonOf(`{"anyOf": [{"enum": [false, 0, null]}, {"type": "array", "maxItems": 0},
 			{"type": "string", "pattern": "^\\s*([oO][fF][fF]|[nN][oO][nN][eE]|[fF][aA][lL][sS][eE])?\\s*$"}]}`),
 	}
 	root := all.object(newLoader("", Options{}).root())
@@ -105,8 +107,8 @@ func (s schemas) value(v value) map[string]any {
 	if v.named {
 		schema = map[string]any{"type": "object", "patternProperties": notes, "additionalProperties": orNull(schema)}
 	}
-	if v.off {
-		schema = map[string]any{"anyOf": []any{schema, map[string]any{"$ref": "#/$defs/off"}}}
+	if v.off != "" {
+		schema = map[string]any{"anyOf": []any{schema, map[string]any{"$ref": "#/$defs/" + v.off}}}
 	}
 	return schema
 }

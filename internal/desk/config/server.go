@@ -44,7 +44,7 @@ func (r *serverReader) reached() []key {
 		{"urls", value{read: r.urls, schema: texts}, "in place of `url`: several instances of the server ([Instances](#instances))"},
 		{"headers", value{read: r.headers, schema: scalars}, "headers of the requests to a remote server"},
 		{"oauth", value{read: r.oauth, schema: `{"anyOf": [{"type": "boolean"}, {"$ref": "#/$defs/oauth"}]}`, of: func() object { return r.oauthObject(new(bool)) }}, "how mcpx [logs in](#logging-in) to a remote server; false turns that off"},
-		{"credentials", value{read: r.credentials, named: true, schema: text, off: true}, "headers that come from each caller: `header:NAME`, `claim:NAME`, `exchange` ([Credentials of callers](#credentials-of-callers))"},
+		{"credentials", value{read: r.credentials, named: true, schema: text, off: "off"}, "headers that come from each caller: `header:NAME`, `claim:NAME`, `exchange` ([Credentials of callers](#credentials-of-callers))"},
 		{"protocol", oneOf(l, &s.Protocol, "auto", "legacy", "modern"), "`legacy` (`initialize`) or `modern` (2026-07-28): the only one that is tried; `auto` begins with what the server spoke last, or what the client speaks over stdio, else `modern`. A server of both whose tools fail with \"no back-channel\" behind HTTP needs `legacy`"},
 	}
 }

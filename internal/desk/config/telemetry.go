@@ -49,7 +49,7 @@ func (l *loader) telemetryObject() object {
 	}
 	return object{name: "telemetry", keys: []key{
 		{"metrics", metrics, "`/metrics`, for admins; a list of globs adds the principals of these names"},
-		{"otlp", value{read: l.otlp, off: true, of: func() object { return l.otlpObject(&OTLP{Sample: 1}) }}, "a collector of OpenTelemetry, for traces"},
+		{"otlp", value{read: l.otlp, off: "off", of: func() object { return l.otlpObject(&OTLP{Sample: 1}) }}, "a collector of OpenTelemetry, for traces"},
 	}}
 }
 
