@@ -11,9 +11,6 @@ import (
 	"mcpx/internal/hosted/identity"
 )
 
-// restarting are the keys whose change stops and starts the servers.
-var restarting = []string{"health_check_enabled", "health_check_interval", "health_check_timeout", "health_check_failure_threshold"}
-
 // read are the fields of a config that no key of the root is read into alone.
 var read = []string{"Path", "Commands", "Warnings", "Secrets"}
 
@@ -57,7 +54,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s: the Runtime does not change", key.Path)
 		}
 		restarts := before.servers[0].Definition != next.servers[0].Definition
-		if restarts != slices.Contains(restarting, key.Path) {
+		if restarts != key.Restarts {
 			t.Errorf("%s: the server restarts: %t", key.Path, restarts)
 		}
 		next.end(before)

@@ -58,7 +58,7 @@ func (l *loader) authObject(a *Auth) object {
 		{"audiences", l.audiences(&a.Audiences), "what tokens of `issuers` may be for, in place of `resource`"},
 		{"scopes", l.scopes(&a.Scopes), "what every token of an issuer needs"},
 		{"front", value{into: &a.Front, off: "off", read: l.authServer, of: func() object { return l.authServerObject(&conf.AuthServer{GroupsClaim: groupsClaim}) }}, "an authorization server in front of mcpx ([logins](docs/hosting.md#logins-for-claudeai-chatgpt-and-other-clients-without-a-token))"},
-		{"certificates", l.boolean(&a.Certificates).atStart(), "a certificate of a client proves who it is; needs `tls.client_ca`"},
+		{"certificates", l.boolean(&a.Certificates).takes(atStart), "a certificate of a client proves who it is; needs `tls.client_ca`"},
 		{"rights", value{into: &a.Rights, schema: `{"type": "array", "items": {"$ref": "#/$defs/right"}}`, read: l.rights, of: func() object { return l.rightObject(&conf.Right{}) }}, "[what each may do](docs/hosting.md#what-each-may-do); without it everybody who is known may use everything"},
 	}}
 }

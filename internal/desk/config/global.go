@@ -37,7 +37,7 @@ func (l *loader) serverTables() []key {
 func (l *loader) forClients() []key {
 	c := l.cfg
 	return []key{
-		{"view", value{into: &c.View, schema: text, read: l.view}.atStart(), "what clients get: `two_tools`, `tools`, `servers/NAME` or `groups/NAME` ([other views](#other-views))"},
+		{"view", value{into: &c.View, schema: text, read: l.view}.takes(atStart), "what clients get: `two_tools`, `tools`, `servers/NAME` or `groups/NAME` ([other views](#other-views))"},
 		{"groups", value{into: &c.Groups, named: true, schema: `{"anyOf": [{"$ref": "#/$defs/group"}, ` + texts + `]}`, read: l.groups, of: func() object { return l.groupObject(&Group{View: ViewTwoTools}) }}, "named parts of the catalogue ([other views](#other-views))"},
 		{"catalogue_token_budget", l.count(&c.CatalogueTokenBudget, 1), "the most tokens that the catalogue may cost"},
 		{"catalogue_char_limit", l.count(&c.CatalogueCharLimit, 0), "the most UTF-16 units of the description of `inspect`; the catalogue goes on in the description of `exec`. 0 is no limit"},
@@ -80,12 +80,12 @@ func (l *loader) forServers() []key {
 		{"stop_idle", l.orOff(&every.StopIdle), "for the servers that do not say it themselves"},
 		{"pin", switched(l, &every.Pin, "warn", "block"), "for the servers that do not say it themselves"},
 		{"max_concurrency", l.count(&c.MaxConcurrency, 0), "most calls at once, in all; 0 is no limit"},
-		{"max_message_bytes", whole(l, &c.MaxMessageBytes, 1024, math.MaxInt64).atStart(), "the most bytes of one message, both ways"},
-		{"shutdown_grace", l.wait(&c.ShutdownGrace).atStart(), "how long open calls may go on at the end; 0 does not wait"},
-		{"health_check_enabled", l.boolean(&c.HealthCheck), "whether servers without calls are asked if they are well"},
-		{"health_check_interval", l.timeout(&c.Health.Interval), "how often"},
-		{"health_check_timeout", l.timeout(&c.Health.Timeout), "how long each has for the answer"},
-		{"health_check_failure_threshold", l.count(&c.Health.Threshold, 1), "how many failures in a row end the session"},
+		{"max_message_bytes", whole(l, &c.MaxMessageBytes, 1024, math.MaxInt64).takes(atStart), "the most bytes of one message, both ways"},
+		{"shutdown_grace", l.wait(&c.ShutdownGrace).takes(atStart), "how long open calls may go on at the end; 0 does not wait"},
+		{"health_check_enabled", l.boolean(&c.HealthCheck).takes(restarts), "whether servers without calls are asked if they are well"},
+		{"health_check_interval", l.timeout(&c.Health.Interval).takes(restarts), "how often"},
+		{"health_check_timeout", l.timeout(&c.Health.Timeout).takes(restarts), "how long each has for the answer"},
+		{"health_check_failure_threshold", l.count(&c.Health.Threshold, 1).takes(restarts), "how many failures in a row end the session"},
 	}
 }
 
@@ -95,15 +95,15 @@ func (l *loader) overHTTP() []key {
 	return []key{
 		{"auth", value{read: l.auth, schema: `{"anyOf": [{"$ref": "#/$defs/auth"}, {"$ref": "#/$defs/disabled"}]}`, off: "plainOff", of: func() object { return l.authObject(cmp.Or(c.Auth, &Auth{})) }}, "[who may connect](docs/hosting.md#who-may-connect): tokens, authorization servers, certificates; and [what each may do](docs/hosting.md#what-each-may-do)"},
 		{"auth_token", value{schema: `{"type": "string"}`, off: "off", read: l.oldAuthToken}, ""},
-		{"tls", value{into: &c.TLS, off: "plainOff", read: l.tls, of: func() object { return l.tlsObject(&conf.TLS{}) }}.atStart(), "the [certificate](docs/hosting.md#who-may-connect) to serve HTTPS with"},
+		{"tls", value{into: &c.TLS, off: "plainOff", read: l.tls, of: func() object { return l.tlsObject(&conf.TLS{}) }}.takes(atStart), "the [certificate](docs/hosting.md#who-may-connect) to serve HTTPS with"},
 		{"limits", value{read: l.limits, off: "plainOff", of: l.limitsObject}, "[how much](docs/hosting.md#how-much) each principal, each server and all may use"},
 		{"rate_limit_per_minute", value{schema: `{"type": "integer"}`, off: "off", most: math.MaxInt32, read: l.oldRateLimit}, ""},
-		{"session_timeout", l.timeout(&c.SessionTimeout).atStart(), "how long a client may keep a session without using it"},
-		{"sse", l.boolean(&c.SSE).atStart(), "the transport of 2024-11-05 (HTTP+SSE) for clients too"},
-		{"ui", l.boolean(&c.UI).atStart(), "the [status page](docs/hosting.md#the-status-page)"},
-		{"api", value{into: new(c.ChangesServers()), schema: `{"type": "boolean"}`, read: l.api}.atStart(), "whether admins can [change servers](docs/hosting.md#servers-at-run-time); without the key they can if there is `auth`"},
-		{"audit", value{into: &c.Audit, off: "off", read: l.audit, of: func() object { return l.auditObject(&Audit{}) }}.atStart(), "[a trail](docs/hosting.md#the-audit-trail) of calls and refused requests"},
-		{"telemetry", value{into: &c.Telemetry, off: "plainOff", read: l.telemetry, of: l.telemetryObject}.atStart(), "[metrics](docs/hosting.md#state-and-metrics) and [traces](docs/hosting.md#traces)"},
+		{"session_timeout", l.timeout(&c.SessionTimeout).takes(atStart), "how long a client may keep a session without using it"},
+		{"sse", l.boolean(&c.SSE).takes(atStart), "the transport of 2024-11-05 (HTTP+SSE) for clients too"},
+		{"ui", l.boolean(&c.UI).takes(atStart), "the [status page](docs/hosting.md#the-status-page)"},
+		{"api", value{into: new(c.ChangesServers()), derived: true, schema: `{"type": "boolean"}`, read: l.api}.takes(atStart), "whether admins can [change servers](docs/hosting.md#servers-at-run-time); without the key they can if there is `auth`"},
+		{"audit", value{into: &c.Audit, off: "off", read: l.audit, of: func() object { return l.auditObject(&Audit{}) }}.takes(atStart), "[a trail](docs/hosting.md#the-audit-trail) of calls and refused requests"},
+		{"telemetry", value{into: &c.Telemetry, off: "plainOff", read: l.telemetry, of: l.telemetryObject}.takes(atStart), "[metrics](docs/hosting.md#state-and-metrics) and [traces](docs/hosting.md#traces)"},
 	}
 }
 
@@ -111,9 +111,9 @@ func (l *loader) overHTTP() []key {
 func (l *loader) toLog() []key {
 	c := l.cfg
 	return []key{
-		{"log_level", value{into: &c.LogLevel, schema: levelSchema, read: l.logLevel}.atStart(), "`debug`, `info`, `warn` or `error`; to stderr, as stdout is the protocol"},
-		{"log_format", oneOf(l, &c.LogFormat, "text", "json").atStart(), "lines of text or of JSON"},
-		{"log_file", l.path(&c.LogFile).atStart(), "the log in a file too, for clients that show nobody stderr; renamed at 10 MB"},
+		{"log_level", value{into: &c.LogLevel, schema: levelSchema, read: l.logLevel}.takes(atStart), "`debug`, `info`, `warn` or `error`; to stderr, as stdout is the protocol"},
+		{"log_format", oneOf(l, &c.LogFormat, "text", "json").takes(atStart), "lines of text or of JSON"},
+		{"log_file", l.path(&c.LogFile).takes(atStart), "the log in a file too, for clients that show nobody stderr; renamed at 10 MB"},
 	}
 }
 
@@ -162,12 +162,16 @@ func (l *loader) readRoot(n *node) {
 // forAllServers reads what the root says for all servers, before the servers that take it over.
 // Faults there are noted when the key's turn comes.
 func (l *loader) forAllServers(n *node) {
+	said := slices.DeleteFunc(slices.Clone(n.members), func(m member) bool {
+		return m.value.kind == nullKind || !slices.Contains([]string{"confirm", "pin", "connect_timeout", "start", "stop_idle", "limits"}, m.key)
+	})
+	if len(said) == 0 {
+		return
+	}
 	first := newLoader(l.cfg.Path, l.o)
 	root := first.root()
-	for _, m := range n.members {
-		if slices.Contains([]string{"confirm", "pin", "connect_timeout", "start", "stop_idle", "limits"}, m.key) && m.value.kind != nullKind {
-			root.key(m.key).read(m.key, m.value)
-		}
+	for _, m := range said {
+		root.key(m.key).read(m.key, m.value)
 	}
 	l.everyServer = first.everyServer
 }
@@ -235,7 +239,7 @@ func (l *loader) limit(into *int, least int) value {
 		*into = cmp.Or(limit, NoLimit)
 	})
 	v.schema = fmt.Sprintf(`{"anyOf": [{"const": 0}, {"type": "integer", "minimum": %d, "maximum": %d}]}`, least, NoLimit)
-	v.into, v.most = into, 0
+	v.into, v.derived, v.most = into, true, 0
 	return v
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 )
 
+//go:generate go test -run ^TestTables$ -update .
+
 // key is one key of an object in the file. Its row says all that mcpx knows of it: what is read
 // into what, within which bounds, what it means, and when a change takes effect. The reader, its
 // hints at mistyped keys, the JSON Schema and the tables of the documents are made of the rows.
@@ -44,15 +46,25 @@ type value struct {
 	least, most int64
 	// of is the object that may be there, or the object of schema that has the name of it.
 	of func() object
-	// into points to what is read. It holds the default before.
-	into any
-	// late: a change takes effect at the next start of mcpx.
-	late bool
+	// into points to what is read. It holds the default before, unless derived says that this
+	// depends on other keys.
+	into    any
+	derived bool
+	// effect is how a change takes effect while mcpx runs; empty: at once.
+	effect effect
 }
 
-// atStart is a value that a running mcpx does not change.
-func (v value) atStart() value {
-	v.late = true
+// effect is how a change of a key takes effect while mcpx runs.
+type effect string
+
+const (
+	atStart  effect = "next start"      // of mcpx
+	restarts effect = "servers restart" // their owner, registry, stops and starts them
+)
+
+// takes is a value with this effect.
+func (v value) takes(e effect) value {
+	v.effect = e
 	return v
 }
 
@@ -145,8 +157,8 @@ func isComment(key string) bool {
 type Key struct {
 	// Path is the key, such as limits.connections.
 	Path string
-	// AtStart: a change takes effect at the next start of mcpx.
-	AtStart bool
+	// AtStart: a change takes effect at the next start of mcpx. Restarts: the servers stop and start.
+	AtStart, Restarts bool
 	// Value points to what a config has of it. What the root says for all servers is not of the
 	// config: each server has it.
 	Value any
@@ -163,7 +175,7 @@ func (o object) flat(prefix string) (keys []Key) {
 	for _, k := range o.keys {
 		switch {
 		case k.into != nil:
-			keys = append(keys, Key{prefix + k.name, k.late, k.into})
+			keys = append(keys, Key{prefix + k.name, k.effect == atStart, k.effect == restarts, k.into})
 		case k.of != nil:
 			keys = append(keys, k.of().flat(prefix+k.name+".")...)
 		}

@@ -40,7 +40,7 @@ func (l *loader) limits(path string, n *node) {
 func (l *loader) limitsObject() object {
 	o := &l.cfg.Limits
 	return object{name: "limits", strict: true, keys: append(l.quota(&o.All, &l.cfg.MaxConcurrency),
-		key{"connections", l.count(&o.Connections, 0).atStart(), "open at once; new ones wait beyond that"},
+		key{"connections", l.count(&o.Connections, 0).takes(atStart), "open at once; new ones wait beyond that"},
 		key{"server", l.nested(func() object {
 			return object{name: "limitsOfServer", strict: true, keys: l.quota(&o.Server, &l.everyServer.MaxConcurrency)}
 		}), "the same of each server"},
@@ -66,8 +66,10 @@ func (l *loader) ofPrincipals(path string, n *node) {
 }
 
 func (l *loader) principalLimits(q *conf.Quota) object {
+	flood := l.count(&q.RequestsPerSecond, 0).then(func(string, *node) { l.floodSaid = true })
+	flood.derived = true
 	return object{name: "limitsOfPrincipal", strict: true, keys: append(l.quota(q, &q.ConcurrentCalls),
-		key{"requests_per_second", l.count(&q.RequestsPerSecond, 0).then(func(string, *node) { l.floodSaid = true }), "requests of any kind, a hundred and two seconds of them at once; more is a flood. Without it ten times its calls, at least 10, and no limit without `calls_per_minute`"},
+		key{"requests_per_second", flood, "requests of any kind, a hundred and two seconds of them at once; more is a flood. Without it ten times its calls, at least 10, and no limit without `calls_per_minute`"},
 	)}
 }
 

@@ -73,10 +73,8 @@ func (s schemas) key(k key) map[string]any {
 	if k.help != "" {
 		schema["description"] = links.ReplaceAllString(k.help, "$1")
 	}
-	if k.into != nil {
-		if is := defaultOf(k.into); is != nil {
-			schema["default"] = is
-		}
+	if is := k.byDefault(); is != nil {
+		schema["default"] = is
 	}
 	return schema
 }
@@ -126,25 +124,27 @@ func orNull(schema map[string]any) map[string]any {
 	return schema
 }
 
-// defaultOf is what a key has that the file does not say; nil where that is nothing, or no text,
-// number or boolean.
-func defaultOf(into any) any {
-	switch is := reflect.ValueOf(into).Elem(); is.Kind() {
-	case reflect.Bool:
-		return is.Bool()
+// byDefault is what a file has that does not say it; nil where that is nothing, or no text, number
+// or boolean.
+func (v value) byDefault() any {
+	if v.into == nil || v.derived {
+		return nil
+	}
+	switch is := reflect.ValueOf(v.into).Elem(); is.Kind() {
+	case reflect.Bool, reflect.Float64:
+		return is.Interface()
 	case reflect.String:
 		if is.Len() > 0 {
 			return is.String()
 		}
+	case reflect.Uint8: // see switched
+		return v.words[(int(is.Uint())+len(v.words)-1)%len(v.words)]
 	case reflect.Int, reflect.Int64:
-		if d, ok := is.Interface().(time.Duration); ok && d > 0 {
+		if d, ok := is.Interface().(time.Duration); ok && (d > 0 || v.schema != moreThanZero) {
 			return d.Seconds()
+		} else if !ok && is.Int() >= v.least {
+			return is.Int()
 		}
-		if n := is.Int(); n >= 0 && is.Type() != reflect.TypeFor[time.Duration]() {
-			return n
-		}
-	case reflect.Float64:
-		return is.Float()
 	}
 	return nil
 }

@@ -28,10 +28,8 @@ func (r *serverReader) object() object {
 	return object{name: "server", keys: append(r.own(), r.otherClientKeys()...)}
 }
 
-func (r *serverReader) own() []key { return slices.Concat(r.reached(), r.shown(), r.runs()) }
-
-// reached are the keys of how a server is reached.
-func (r *serverReader) reached() []key {
+// own are our own keys: how a server is reached, what it shows and may do, and when it runs.
+func (r *serverReader) own() []key {
 	l, s := r.l, &r.s
 	return []key{
 		{"type", value{read: r.kind, schema: kindSchema}, "without it `command` or `url` says it"},
@@ -43,16 +41,10 @@ func (r *serverReader) reached() []key {
 		{"url", value{read: r.url, schema: text}, "the address of a remote server"},
 		{"urls", value{read: r.urls, schema: texts}, "in place of `url`: several instances of the server ([Instances](#instances))"},
 		{"headers", value{read: r.headers, schema: scalars}, "headers of the requests to a remote server"},
-		{"oauth", value{read: r.oauth, schema: `{"anyOf": [{"type": "boolean"}, {"$ref": "#/$defs/oauth"}]}`, of: func() object { return r.oauthObject(new(bool)) }}, "how mcpx [logs in](#logging-in) to a remote server; false turns that off"},
+		{"oauth", value{read: r.oauth, schema: `{"anyOf": [{"type": "boolean"}, {"$ref": "#/$defs/oauth"}]}`, of: func() object { return r.oauthObject(new(true)) }}, "how mcpx [logs in](#logging-in) to a remote server; false turns that off"},
 		{"credentials", value{read: r.credentials, named: true, schema: text, off: "off"}, "headers that come from each caller: `header:NAME`, `claim:NAME`, `exchange` ([Credentials of callers](#credentials-of-callers))"},
 		{"protocol", oneOf(l, &s.Protocol, "auto", "legacy", "modern"), "`legacy` (`initialize`) or `modern` (2026-07-28): the only one that is tried; `auto` begins with what the server spoke last, or what the client speaks over stdio, else `modern`. A server of both whose tools fail with \"no back-channel\" behind HTTP needs `legacy`"},
-	}
-}
 
-// shown are the keys of what a server shows, and what it may do.
-func (r *serverReader) shown() []key {
-	l, s := r.l, &r.s
-	return []key{
 		{"enabled", l.boolean(&s.Enabled), "false keeps the entry and does not use the server"},
 		{"description", l.str(&s.Description), "what the model reads about the server, in place of the server's own words"},
 		{"tools", value{read: r.tools, schema: `{"anyOf": [` + someTexts + `, {"$ref": "#/$defs/tools"}]}`, of: r.toolsObject}, "which tools exist: `{\"allow\": [glob], \"deny\": [glob]}`; `deny` wins"},
@@ -62,13 +54,7 @@ func (r *serverReader) shown() []key {
 		{"overrides", value{read: r.overrides, named: true, of: func() object { return r.override(&conf.Override{}) }}, "`{\"GLOB\": {\"description\", \"annotations\", \"name\", \"arguments\"}}` repairs what the server declares of its tools, before the filters look at it"},
 		{"validate", oneOf(l, &s.Validate, "strict", "off"), "`off` leaves judging arguments to the server"},
 		{"verbatim", l.globs(&s.Verbatim), "tools whose results stay as they are; without it `read_*file*`, `*file_content*` and `*_show`"},
-	}
-}
 
-// runs are the keys of when a server runs, and for how long.
-func (r *serverReader) runs() []key {
-	l, s := r.l, &r.s
-	return []key{
 		{"connect_timeout", l.timeout(&s.ConnectTimeout), "for one attempt to connect; without it what the file says, else 30 s. A command that installs what it runs (`npx`, `uvx`, `docker run`, …) has 10 minutes while it is at work, unless this is set"},
 		{"call_timeout", l.timeout(&s.CallTimeout), "for one call"},
 		{"tool_timeouts", value{read: r.toolTimeouts, named: true, schema: moreThanZero}, "the same for single tools: `{\"GLOB\": duration}`"},
@@ -170,7 +156,10 @@ func (l *loader) serverName(name, path string, offset int) {
 
 // read takes all keys: those of other clients first, so that ours win.
 func (r *serverReader) read(n *node) {
-	others, own := object{keys: r.otherClientKeys()}, object{keys: r.own()}
+	own, others := object{keys: r.own()}, object{}
+	if slices.ContainsFunc(n.members, func(m member) bool { return own.key(m.key) == nil }) {
+		others.keys = r.otherClientKeys()
+	}
 	for _, m := range n.members {
 		if k := others.key(m.key); k != nil && m.value.kind != nullKind {
 			k.read(join(r.path, m.key), m.value)
