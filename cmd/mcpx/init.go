@@ -67,11 +67,7 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams) error {
 	}
 	unread := unreadable(sys, sources)
 	if len(next.servers) == 0 {
-		all := "all of them"
-		if len(unread) > 0 {
-			all = "all that could be read"
-		}
-		fmt.Fprintf(s.out, "%s has %s\n", sys.Short(file), all)
+		fmt.Fprintf(s.out, "%s has %s\n", sys.Short(file), map[bool]string{true: "all of them", false: "all that could be read"}[len(unread) == 0])
 	}
 	if written, err := cmd.write(ctx, a, sys, next); err != nil || !written && len(next.servers) > 0 {
 		return err

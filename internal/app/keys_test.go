@@ -31,9 +31,9 @@ func TestKeys(t *testing.T) {
 	taken := make(map[string]bool)
 	for i, key := range config.Keys(cfg) {
 		of, auth := reflect.ValueOf(cfg).Elem(), reflect.ValueOf(cfg.Auth).Elem()
-		for j := range of.NumField() {
-			if field := of.Field(j); within(key.Value, field) {
-				taken[of.Type().Field(j).Name] = true
+		for _, field := range reflect.VisibleFields(of.Type()) {
+			if within(key.Value, of.FieldByIndex(field.Index)) {
+				taken[field.Name] = true
 			}
 		}
 		inAuth := within(key.Value, auth)
@@ -59,11 +59,18 @@ func TestKeys(t *testing.T) {
 		}
 		next.end(before)
 	}
-	for field := range reflect.TypeFor[config.Config]().Fields() {
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[config.Config]()) {
 		if taken[field.Name] == slices.Contains(read, field.Name) && field.Name != "Auth" && field.Name != "API" {
 			t.Errorf("%s is read from a key: %t", field.Name, taken[field.Name])
 		}
 	}
+	struck := keysConfig(t)
+	struck.Secrets = []string{"of no server"}
+	next := built(t, b, struck, before)
+	if reflect.DeepEqual(effects(before), effects(next)) {
+		t.Error("a secret that is new does not change the Runtime")
+	}
+	next.end(before)
 	// Whether servers can be changed over HTTP depends on auth, where the key says nothing.
 	cfg.API = nil
 	to := *cfg

@@ -109,10 +109,9 @@ var liveFields = []string{
 func definition(cfg *config.Config, s config.Server) string {
 	parts := []any{cfg.HealthCheck, cfg.Health, cfg.MaxMessageBytes}
 	fields := reflect.ValueOf(s)
-	for i := range fields.NumField() {
-		field := fields.Type().Field(i)
-		if field.IsExported() && !slices.Contains(liveFields, field.Name) {
-			parts = append(parts, field.Name, fields.Field(i).Interface())
+	for _, field := range reflect.VisibleFields(fields.Type()) {
+		if field.IsExported() && !field.Anonymous && !slices.Contains(liveFields, field.Name) {
+			parts = append(parts, field.Name, fields.FieldByIndex(field.Index).Interface())
 		}
 	}
 	text, _ := json.Marshal(parts) // of strings, numbers, lists and maps

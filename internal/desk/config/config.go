@@ -25,7 +25,23 @@ type Config struct {
 	// Servers are sorted by name. Disabled and faulty ones are among them.
 	Servers []Server
 
-	// For clients.
+	ForClients
+	ForCalls
+	ForServers
+	OverHTTP
+	ToLog
+
+	// Secrets are the values to be struck out that belong to no server.
+	Secrets []string `json:"-"`
+	// Commands are the programs that were run for values of servers, each once, sorted.
+	Commands []string
+	// Warnings are for the log: what was ignored or skipped, and where. They hold
+	// no values.
+	Warnings []string
+}
+
+// ForClients is what clients and their models are shown.
+type ForClients struct {
 	View                                     string
 	Groups                                   []Group // sorted by name
 	Clients                                  []conf.ClientRule
@@ -37,21 +53,27 @@ type Config struct {
 	Compress, Resources, Prompts             bool
 	StructuredContent                        conf.StructuredPolicy
 	StartupWait                              time.Duration
+}
 
-	// For calls.
+// ForCalls is for calls and their results.
+type ForCalls struct {
 	ResultTokenLimit, ResultPreviewTokens int
 	ToonCompression                       bool
 	ExecWait                              time.Duration
 	DisabledTools                         []string
+}
 
-	// For all servers.
+// ForServers is for all servers together.
+type ForServers struct {
 	MaxMessageBytes int64
 	MaxConcurrency  int
 	ShutdownGrace   time.Duration
 	HealthCheck     bool
 	Health          conf.Health
+}
 
-	// Over HTTP.
+// OverHTTP is for mcpx over HTTP.
+type OverHTTP struct {
 	Auth           *Auth     // nil = everybody who reaches the address may connect
 	TLS            *conf.TLS // nil = none
 	Limits         conf.Limits
@@ -60,18 +82,10 @@ type Config struct {
 	API            *bool  // nil = the file does not say it
 	Audit          *Audit // nil = no trail is kept
 	Telemetry      Telemetry
-
-	LogLevel, LogFormat, LogFile string
-
-	// Secrets are the values to be struck out that belong to no server.
-	Secrets []string `json:"-"`
-
-	// Commands are the programs that were run for values of servers, each once, sorted.
-	Commands []string
-	// Warnings are for the log: what was ignored or skipped, and where. They hold
-	// no values.
-	Warnings []string
 }
+
+// ToLog is for the log.
+type ToLog struct{ LogLevel, LogFormat, LogFile string }
 
 // The values of [Config.View]; the last two go before the name of a server or group.
 const (
@@ -117,40 +131,13 @@ type Server struct {
 	// Type is one of the constants above; empty where a fault, or the entry of a
 	// disabled server, leaves it open.
 	Type string
-
-	// Of stdio servers. Env is what the entry adds to the environment that every child gets.
-	Command string            `json:"-"`
-	Args    []string          `json:"-"`
-	Env     map[string]string `json:"-"`
-	Cwd     string            `json:"-"`
-	Framing string
-
-	// Of remote servers. URLs are the addresses of all instances, where there are several; URL
-	// is the first.
-	URL     string            `json:"-"`
-	URLs    []string          `json:"-"`
-	Headers map[string]string `json:"-"`
-	OAuth   conf.OAuth        `json:"-"`
-	// CallerCredentials (the key credentials) are headers of requests to the server that
-	// come from the caller. Nil: none.
-	CallerCredentials map[string]CallerCredential
-
 	// Enabled is false for a server that is in the file but must not be used.
-	Enabled                  bool
-	Description              string
-	Tools                    ToolFilter
-	ReadOnly                 bool
-	Confirm                  conf.Confirm
-	Pin                      conf.Pin
-	Overrides                []conf.Override
-	Validate                 string
-	Verbatim                 []string // nil = the default globs
-	Protocol, Session, Start string
-	ConnectTimeout           time.Duration // 0 = nothing sets it
-	CallTimeout, SessionIdle time.Duration
-	StopIdle, IdleTimeout    time.Duration // 0 = never
-	ToolTimeouts             []conf.ToolTimeout
-	MaxConcurrency           int
+	Enabled bool
+
+	Launch
+	Remote
+	Shown
+	Running
 
 	// Fault is why this server is unavailable, in the form "PATH: TEXT", several
 	// joined by "; ". Empty for a sound server, and for a disabled one.
@@ -164,6 +151,48 @@ type Server struct {
 	Credentials []string `json:"-"`
 
 	faults []Fault
+}
+
+// Launch starts a stdio server.
+type Launch struct {
+	Command string            `json:"-"`
+	Args    []string          `json:"-"`
+	Env     map[string]string `json:"-"` // what the entry adds to the environment that every child gets
+	Cwd     string            `json:"-"`
+	Framing string
+}
+
+// Remote reaches a server over the network.
+type Remote struct {
+	URL     string            `json:"-"` // the first of URLs
+	URLs    []string          `json:"-"` // nil unless there are several instances
+	Headers map[string]string `json:"-"`
+	OAuth   conf.OAuth        `json:"-"`
+	// CallerCredentials (the key credentials) are headers of requests to the server that
+	// come from the caller. Nil: none.
+	CallerCredentials map[string]CallerCredential
+}
+
+// Shown is what a server shows, and what may be done with it.
+type Shown struct {
+	Description string
+	Tools       ToolFilter
+	ReadOnly    bool
+	Confirm     conf.Confirm
+	Pin         conf.Pin
+	Overrides   []conf.Override
+	Validate    string
+	Verbatim    []string // nil = the default globs
+}
+
+// Running is when and how a server runs.
+type Running struct {
+	Protocol, Session, Start string
+	ConnectTimeout           time.Duration // 0 = nothing sets it
+	CallTimeout, SessionIdle time.Duration
+	StopIdle, IdleTimeout    time.Duration // 0 = never
+	ToolTimeouts             []conf.ToolTimeout
+	MaxConcurrency           int
 }
 
 // ToolFilter says which tools of a server exist. Deny wins.
@@ -254,46 +283,30 @@ func (c Config) String() string { return c.Path }
 // defaults are the values of the keys that a file leaves out.
 func defaults(path string) *Config {
 	return &Config{
-		Path:                 path,
-		SchemaCompression:    true,
-		Resources:            true,
-		Prompts:              true,
-		UI:                   true,
-		ToonCompression:      true,
-		MaxDescriptionLen:    300,
-		StructuredContent:    "auto",
-		CatalogueTokenBudget: 2000,
-		ResultTokenLimit:     20000,
-		ResultPreviewTokens:  3000,
-		MaxMessageBytes:      64 << 20,
-		StartupWait:          5 * time.Second,
-		ExecWait:             20 * time.Second,
-		ShutdownGrace:        5 * time.Second,
-		SessionTimeout:       30 * time.Minute,
-		Limits:               defaultLimits(),
-		HealthCheck:          true,
-		Health:               conf.Health{Interval: 30 * time.Second, Timeout: 5 * time.Second, Threshold: 2},
-		View:                 ViewTwoTools,
-		Separator:            "__",
-		Prefix:               "always",
-		Compress:             true,
-		Telemetry:            Telemetry{Metrics: true},
-		LogLevel:             "info",
-		LogFormat:            "text",
+		Path: path,
+		ForClients: ForClients{
+			View: ViewTwoTools, CatalogueTokenBudget: 2000, SchemaCompression: true, MaxDescriptionLen: 300,
+			Separator: "__", Prefix: "always", Compress: true, Resources: true, Prompts: true,
+			StructuredContent: "auto", StartupWait: 5 * time.Second,
+		},
+		ForCalls: ForCalls{ResultTokenLimit: 20000, ResultPreviewTokens: 3000, ToonCompression: true, ExecWait: 20 * time.Second},
+		ForServers: ForServers{
+			MaxMessageBytes: 64 << 20, ShutdownGrace: 5 * time.Second, HealthCheck: true,
+			Health: conf.Health{Interval: 30 * time.Second, Timeout: 5 * time.Second, Threshold: 2},
+		},
+		OverHTTP: OverHTTP{Limits: defaultLimits(), SessionTimeout: 30 * time.Minute, UI: true, Telemetry: Telemetry{Metrics: true}},
+		ToLog:    ToLog{LogLevel: "info", LogFormat: "text"},
 	}
 }
 
 // serverDefaults are the same for the keys of a server.
 func serverDefaults() Server {
 	return Server{
-		Framing:     "auto",
-		Protocol:    "auto",
-		Enabled:     true,
-		Validate:    "strict",
-		CallTimeout: 5 * time.Minute,
-		SessionIdle: 5 * time.Minute,
-		Session:     "shared",
-		Start:       "eager",
-		Pin:         conf.PinWarn,
+		Enabled: true,
+		Launch:  Launch{Framing: "auto"},
+		Shown:   Shown{Pin: conf.PinWarn, Validate: "strict"},
+		Running: Running{
+			Protocol: "auto", Session: "shared", Start: "eager", CallTimeout: 5 * time.Minute, SessionIdle: 5 * time.Minute,
+		},
 	}
 }
