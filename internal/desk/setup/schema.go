@@ -98,22 +98,13 @@ func (b Backups) Edit(file string, before, after []byte, existed bool) Change {
 // Restore plans the way back from [Backups.Edit]: to the very bytes from before where the file is
 // still as mcpx wrote it, else only without the name of the schema.
 func (b Backups) Restore(file string) (Change, error) {
-	change := Change{Client: Client{ID: configID}, File: file}
-	var err error
-	if change.Before, change.Existed, err = read(file); err != nil {
+	change, backup, _, err := b.back(Client{ID: configID}, file)
+	if err != nil {
 		return change, err
 	}
-	change.After = change.Before
-	r, known := b.record(file)
-	if known && r.After == hash(change.Before) {
-		var backup []byte
-		if r.Backup != "" {
-			backup, known, err = read(r.Backup)
-		}
-		if known && err == nil {
-			change.record, change.After, change.Exact, change.Gone = r, backup, true, r.Backup == ""
-			return change, nil
-		}
+	if change.Exact {
+		change.After, change.Gone = backup, change.record.Backup == ""
+		return change, nil
 	}
 	d, err := parseJSONText(change.Before)
 	if err != nil {
