@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/base/terminal"
 	"mcpx/internal/budget"
 	"mcpx/internal/executor"
+	"mcpx/internal/results"
 	"mcpx/internal/tokens"
 	"mcpx/internal/view"
 )
@@ -168,11 +169,11 @@ func (d *demoScreen) sent(ctx context.Context, request executor.Request) (string
 	if err := json.Unmarshal(raw, &direct); err != nil {
 		return "", fmt.Errorf("reading the result: %w", err)
 	}
-	return blockText(&executor.Result{Content: direct.Content}), nil
+	return blockText(&results.Result{Content: direct.Content}), nil
 }
 
 // blockText is the text of the first text block.
-func blockText(r *executor.Result) string {
+func blockText(r *results.Result) string {
 	for _, block := range r.Content {
 		var text struct {
 			Text string `json:"text"`

@@ -11,6 +11,7 @@ import (
 	"mcpx/internal/app"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/executor"
+	"mcpx/internal/results"
 )
 
 type execCommand struct {
@@ -95,7 +96,7 @@ func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 		return cmd.raw(ctx, a, request, s.out)
 	}
 	if request.Select = cmd.Select; cmd.Select != "" {
-		request.Form.Structured = executor.StructuredAlways // selection reads it
+		request.Form.Structured = results.StructuredAlways // selection reads it
 	}
 	result, err := a.Executor.Exec(ctx, request)
 	if err != nil {
@@ -109,7 +110,7 @@ func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 
 // selection is the result of a filter for the output: the value alone, or a failure
 // without its handle, which ends with the command.
-func selection(r *executor.Result) *executor.Result {
+func selection(r *results.Result) *results.Result {
 	var data struct {
 		Result json.RawMessage
 		Error  struct {
@@ -127,7 +128,7 @@ func selection(r *executor.Result) *executor.Result {
 	if data.Error.Handle == "" {
 		return r
 	}
-	failure := &executor.Failure{Code: data.Error.Code, Message: data.Error.Message}
+	failure := &results.Failure{Code: data.Error.Code, Message: data.Error.Message}
 	failure.Text = failure.Code + ": " + failure.Message + "\nThe call was made; without --select its whole result is printed"
 	if data.Error.Shape != "" {
 		failure.Text += "\nShape of the result: " + data.Error.Shape

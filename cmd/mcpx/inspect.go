@@ -8,7 +8,7 @@ import (
 	"io"
 
 	"mcpx/internal/app"
-	"mcpx/internal/executor"
+	"mcpx/internal/results"
 	"mcpx/internal/view"
 )
 
@@ -73,7 +73,7 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 
 // printResult prints the blocks of a result: texts as they are, others as JSON. With raw
 // it prints structuredContent instead.
-func printResult(w io.Writer, r *executor.Result, raw bool) error {
+func printResult(w io.Writer, r *results.Result, raw bool) error {
 	if raw && r.Structured != nil {
 		fmt.Fprintln(w, string(r.Structured))
 	} else {

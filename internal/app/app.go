@@ -81,13 +81,16 @@ func New(o Options) (*App, error) {
 	a := &App{Config: cfg}
 	a.builder = builder{
 		profile: o.Profile, only: o.Profile.servers(o.Only), view: cfg.View, log: o.Log,
-		reaper: proc.NewReaper(), logins: Logins(o.Log), trace: a.traceServer,
+		reaper: proc.NewReaper(), logins: Logins(o.Log), state: newClientState(o.Log), trace: a.traceServer,
 	}
 	a.filters = jq.New(jq.Limits{}, a.reaper)
 	a.traceTo(o.Trace)
 	first, err := a.build(cfg, nil)
 	if err != nil {
 		return nil, err
+	}
+	if first.authServer != nil {
+		a.state.secret = first.authServer.of.Secret
 	}
 	a.current.Store(first)
 	a.wire(first)
@@ -96,7 +99,7 @@ func New(o Options) (*App, error) {
 
 // wire makes the parts, which follow the Runtime in force from first on.
 func (a *App) wire(first *Runtime) {
-	a.limits = limits.Following(func() *limits.Options { return &a.current.Load().limits })
+	a.limits = limits.Following(func() *limits.Options { return &a.current.Load().limits }, a.state.counters)
 	a.identity = identity.NewVerifier(func() *identity.State { return a.current.Load().identity })
 	options := first.registry
 	options.Logger, options.SessionLimit = a.log, a.limits.ServerSession
@@ -106,7 +109,7 @@ func (a *App) wire(first *Runtime) {
 	a.Registry = registry.New(first.servers, options)
 	a.Executor = executor.New(a.Registry, executor.Options{
 		Current: func() *executor.Settings { return a.current.Load().calls },
-		Journal: &a.journal, Tracing: a.tracing(), Logger: a.log,
+		Journal: &a.journal, Tracing: a.tracing(), Results: a.state.results, Secret: a.state.secret, Logger: a.log,
 	})
 	a.observe()
 	a.Registry.Use(a.Executor.Chain(a.admit, a.limits.Limit)...)

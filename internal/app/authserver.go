@@ -1,10 +1,7 @@
 package app
 
 import (
-	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"reflect"
 
 	"mcpx/internal/desk/config"
@@ -27,7 +24,7 @@ func (b *builder) newAuthServer(auth *config.Auth, before *authServer) (*authSer
 	case before != nil && reflect.DeepEqual(before.of, wanted):
 		return before, nil
 	}
-	made, err := authserver.New(*wanted)
+	made, err := authserver.New(*wanted, b.state.grants)
 	if err != nil {
 		return nil, err
 	}
@@ -42,16 +39,11 @@ func (b *builder) authServerOptions(auth *config.Auth) (*authserver.Options, err
 		return nil, nil
 	}
 	f := auth.Front
-	folder, err := os.UserConfigDir()
-	switch {
-	case err == nil:
-		folder = filepath.Join(folder, "mcpx")
-	case f.Key == nil:
-		return nil, fmt.Errorf("there is no folder to keep a key in: %w; auth.front.key needs none", err)
-	default:
-		b.log.Warn("which logins were used is forgotten when mcpx ends, as there is no folder for it", "err", err)
+	secret, err := b.state.secretOf(f.Key)
+	if err != nil {
+		return nil, err
 	}
-	return &authserver.Options{Resource: auth.Resource, Granted: auth.Scopes, AuthServer: *f, Folder: folder, Log: b.log}, nil
+	return &authserver.Options{Resource: auth.Resource, Granted: auth.Scopes, AuthServer: *f, Secret: secret, Log: b.log}, nil
 }
 
 // issuing is the authorization server in force, for its paths.

@@ -14,7 +14,7 @@ func (a *App) page() httpd.Page {
 	}
 	return page.New(page.Options{
 		View: a.View, ViewName: config.ViewTwoTools, Executor: a.Executor, Hour: &a.hour, Status: func() any { return a.status() },
-		Identity: a.identity, Admin: a.admin, Logger: a.log,
+		Sessions: a.state.browsers, Identity: a.identity, Admin: a.admin, Logger: a.log,
 	})
 }
 

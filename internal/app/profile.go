@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"mcpx/internal/base/conf"
+	"mcpx/internal/builtin"
 	"mcpx/internal/desk/config"
-	"mcpx/internal/executor"
 )
 
 // Profile is a use of mcpx. All that differs between the uses is a field here.
@@ -68,7 +68,7 @@ func (p Profile) config(cfg *config.Config) (*config.Config, error) {
 
 // servers are the names of the servers that are needed; none = all.
 func (p Profile) servers(names []string) []string {
-	if p.byPerson && slices.ContainsFunc(names, func(name string) bool { return name == "" || name == executor.Builtin }) {
+	if p.byPerson && slices.ContainsFunc(names, func(name string) bool { return name == "" || name == builtin.Name }) {
 		return nil // the tools of mcpx itself read from all servers
 	}
 	return names

@@ -44,6 +44,7 @@ type builder struct {
 	reaper  *proc.Reaper
 	filters *jq.Runner
 	logins  *logins.Logins
+	state   *clientState
 	trace   func(server string) func(received bool, message []byte)
 }
 
@@ -97,9 +98,6 @@ func (r *Runtime) end(next *Runtime) {
 	}
 	r.identity.Revoke(next.identity)
 	if r.authServer != nil && r.authServer != next.authServer {
-		if next.authServer != nil {
-			next.authServer.Succeed(r.authServer.Server)
-		}
 		r.authServer.Close()
 	}
 }

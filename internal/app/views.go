@@ -57,6 +57,7 @@ func (v *views) get(name string) *openView {
 	}
 	one.front = front.New(one.view, front.Options{
 		Version: Version(), SessionIdle: a.Config.SessionTimeout, MaxMessage: a.Config.MaxMessageBytes, Known: a.identity.Knows,
+		Sessions: a.state.sessions, Once: a.state.once, Secret: a.state.secret,
 		Admission: a.limits, Journal: &a.journal, SessionEnded: a.sessionEnded, Trace: a.traceClients(), Logger: a.log,
 	})
 	v.open[name] = one
@@ -90,12 +91,13 @@ func (v *views) drain() {
 		}
 	}
 	v.mu.Unlock()
-	v.end(gone)
+	v.end(gone, (*front.Front).Remove)
 }
 
-func (v *views) end(gone []*openView) {
+// end ends views, their fronts as the func says.
+func (v *views) end(gone []*openView, end func(*front.Front)) {
 	for _, one := range gone {
-		one.front.Close()
+		end(one.front)
 		if one.view != v.app.View { // App.Close ends that one
 			one.view.Close()
 		}
@@ -107,7 +109,7 @@ func (v *views) close() {
 	v.ended = true
 	all := slices.Collect(maps.Values(v.open))
 	v.mu.Unlock()
-	v.end(all)
+	v.end(all, (*front.Front).Close)
 }
 
 // Serve implements [httpd.Endpoint]: /mcp is the view that the config names, and

@@ -75,6 +75,7 @@ func (c *Client) Program() string {
 	return cmp.Or(c.Peer, c.ID)
 }
 
+// Ident is the ID; empty for a nil client.
 func (c *Client) Ident() string {
 	if c == nil {
 		return ""

@@ -2,26 +2,28 @@ package caller
 
 import (
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/binary"
+
+	"mcpx/internal/base/state"
 )
 
 // Tags are MACs by which mcpx knows values again that it gave to a client, such as the ids of a
-// server's tasks, without keeping them. A value with its tag counts for the same principal
-// alone, and until this process ends.
+// server's tasks, without keeping them. A value with its tag is valid for the same principal
+// alone, in all processes with the same secret.
 type Tags struct{ key []byte }
 
 // tagLen is the length of a tag, of characters that are safe in a URL.
 const tagLen = 22
 
-// NewTags makes Tags with a random key.
-func NewTags() *Tags {
-	t := &Tags{key: make([]byte, sha256.Size)}
-	_, _ = rand.Read(t.key) // it never fails
-	return t
+// NewTags makes Tags whose key is derived for a purpose; without a secret it is random.
+func NewTags(secret *state.Secret, purpose string) *Tags {
+	if secret == nil {
+		secret = state.NewSecret()
+	}
+	return &Tags{secret.Key(purpose)}
 }
 
 // Of is the tag of some values, in their order, for a principal.

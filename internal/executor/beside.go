@@ -3,13 +3,13 @@ package executor
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 	"mcpx/internal/policy"
 	"mcpx/internal/resources"
+	"mcpx/internal/results"
 )
 
 // Beside are the servers of a part of the catalogue, nil = all, that a client may see, with
@@ -48,14 +48,8 @@ func (e *Executor) tagOf(client *caller.Client) func(id string) string {
 }
 
 // Failure is the failure of a request to a server that ended with err.
-func (e *Executor) Failure(server, method string, err error) *Failure {
+func (e *Executor) Failure(server, method string, err error) *results.Failure {
 	return e.begin().failure(&Request{Server: server, Tool: method}, target{}, err)
-}
-
-// Data is the failure as a JSON object: its code, message, and what else it carries.
-func (f *Failure) Data() json.RawMessage {
-	data, _ := append(object{{"code", f.Code}, {"message", f.Message}}, f.fields...).MarshalJSON()
-	return data
 }
 
 // nameLinks gives the resources that blocks of server link or embed the URIs by which

@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/executor"
 	"mcpx/internal/jq"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/results"
 	"mcpx/internal/tokens"
 )
 
@@ -113,7 +114,7 @@ func TestBigResults(t *testing.T) {
 		if big.name == "items as blocks" {
 			direct = `{"content":[` + inBlocks(big.text) + `]}`
 		}
-		text := textOf(mustRead(t, r.send(t, direct, "", executor.StructuredNone).Content[0])).text
+		text := textOf(mustRead(t, r.send(t, direct, "", results.StructuredNone).Content[0])).text
 		n := tokens.Count(text)
 		t.Logf("%-35s %8d bytes %7d tokens, first look %6d", big.name, len(big.text), tokens.Count(big.text), n)
 		if _, left := takeNote(t, text); left == nil || left.left == 0 {
@@ -128,7 +129,7 @@ func TestBigResults(t *testing.T) {
 		if sum += n; n < 1000 || n > 3500 || !strings.Contains(text, "\n[shape: ") {
 			t.Errorf("%s: %d tokens: %.200s", big.name, n, text)
 		}
-		selected := textOf(mustRead(t, r.send(t, direct, big.filter, executor.StructuredNone).Content[0])).text
+		selected := textOf(mustRead(t, r.send(t, direct, big.filter, results.StructuredNone).Content[0])).text
 		if strings.Contains(selected, "null") || tokens.Count(selected) > 100 {
 			t.Errorf("%s: %s gives %.300s", big.name, big.filter, selected)
 		}

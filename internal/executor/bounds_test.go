@@ -9,6 +9,7 @@ import (
 	"mcpx/internal/arguments"
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
+	"mcpx/internal/builtin"
 	"mcpx/internal/compress"
 	"mcpx/internal/registry"
 	"mcpx/internal/results"
@@ -79,7 +80,7 @@ func TestReadResult_KeepsAnItemOnce(t *testing.T) {
 	handle := e.pages(&Request{}).Keep(array, false)
 	var before string
 	for range 5 {
-		got, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: results.Tool, Arguments: json.RawMessage(`{"handle":"` + handle + `","offset":1}`)})
+		got, err := e.Exec(t.Context(), Request{Server: builtin.Name, Tool: results.Tool, Arguments: json.RawMessage(`{"handle":"` + handle + `","offset":1}`)})
 		if err != nil || before != "" && string(got.Content[0]) != before {
 			t.Errorf("got %s, %v, want %s", got.Content, err, before)
 		}
@@ -90,7 +91,7 @@ func TestReadResult_KeepsAnItemOnce(t *testing.T) {
 	}
 	// With another limit the item has other lines.
 	settings = NewSettings(Options{ResultTokens: 300}, settings)
-	got, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: results.Tool, Arguments: json.RawMessage(`{"handle":"` + handle + `","offset":1}`)})
+	got, err := e.Exec(t.Context(), Request{Server: builtin.Name, Tool: results.Tool, Arguments: json.RawMessage(`{"handle":"` + handle + `","offset":1}`)})
 	if err != nil || e.store.Len() != 3 {
 		t.Errorf("%d are kept; %s, %v", e.store.Len(), got.Content, err)
 	}
@@ -99,7 +100,7 @@ func TestReadResult_KeepsAnItemOnce(t *testing.T) {
 // Two filters for one result are a mistake, not a choice.
 func TestReadResult_SelectTwice(t *testing.T) {
 	e := bounded(t, Options{})
-	got, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: results.Tool, Arguments: json.RawMessage(`{"handle":"r","select":"."}`), Select: ".a"})
+	got, err := e.Exec(t.Context(), Request{Server: builtin.Name, Tool: results.Tool, Arguments: json.RawMessage(`{"handle":"r","select":"."}`), Select: ".a"})
 	if err != nil || !strings.HasPrefix(wire.ReadBlock(got.Content[0]).Text, "VALIDATION_ERROR: /select: is given twice") {
 		t.Errorf("got %s, %v", got.Content, err)
 	}
@@ -127,7 +128,7 @@ func TestShape_LongResource(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			e := bounded(t, Options{ResultTokens: 1000})
 			raw := json.RawMessage(`{"content":` + string(wire.Encode(tt.content)) + `}`)
-			out, err := e.shape(t.Context(), raw, &Request{}, target{})
+			out, err := e.answer(&Request{}, target{}).Of(t.Context(), raw)
 			if err != nil || len(out.Content) != len(tt.want) {
 				t.Fatalf("got %s, %v", out.Content, err)
 			}
@@ -157,7 +158,7 @@ func TestShape_LongResource(t *testing.T) {
 // Without a runner a filter is refused, and the result kept.
 func TestSelect_NoFilters(t *testing.T) {
 	e := bounded(t, Options{})
-	out, err := e.shape(t.Context(), json.RawMessage(`{"structuredContent":{"a":1}}`), &Request{Select: ".a"}, target{})
+	out, err := e.answer(&Request{Select: ".a"}, target{}).Of(t.Context(), json.RawMessage(`{"structuredContent":{"a":1}}`))
 	if err != nil || !out.IsError || e.store.Len() != 1 {
 		t.Errorf("got %+v, %v", out, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
+	"mcpx/internal/results"
 	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
@@ -81,7 +82,7 @@ func TestConfirmed_late(t *testing.T) {
 		t.Errorf("got %s", got.Content)
 	}
 	hide = true
-	if got := exec(t, e, call); got.code != CodeToolNotFound {
+	if got := exec(t, e, call); got.Code != results.CodeToolNotFound {
 		t.Errorf("got %s", got.Content)
 	}
 	if calls := fake.Log().Calls("echo"); len(calls) != 1 {
@@ -96,7 +97,7 @@ func TestChanged(t *testing.T) {
 	tool := func(description string) json.RawMessage {
 		return json.RawMessage(`[{"name":"echo","description":"` + description + `","inputSchema":{"type":"object"}}]`)
 	}
-	for _, c := range []struct{ now, code string }{{"Old", ""}, {"New", ""}, {"Bad", CodeToolNotFound}} {
+	for _, c := range []struct{ now, code string }{{"Old", ""}, {"New", ""}, {"Bad", results.CodeToolNotFound}} {
 		fake := mcptest.Spec{Tools: tool("Old")}.HTTP(t)
 		servers := []registry.Server{{Spec: upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.HTTP, Remote: transport.Remote{URL: fake.URL}}}, Definition: fake.URL, Key: registry.Key("fake")}}
 		options := registry.Options{CacheDir: t.TempDir(), Rules: hiding(func(_ string, tool *catalog.Tool) bool { return tool.Description != "Bad" })}
@@ -114,7 +115,7 @@ func TestChanged(t *testing.T) {
 		}
 		r.Start()
 		got := exec(t, e, Request{Catalogue: seen, Server: "fake", Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`)})
-		if got.code != c.code {
+		if got.Code != c.code {
 			t.Errorf("%s: %s", c.now, got.Content)
 		}
 		if calls := fake.Log().Calls("echo"); len(calls) != 0 && c.code != "" {

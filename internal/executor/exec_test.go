@@ -17,13 +17,13 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"mcpx/internal/arguments"
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
+	"mcpx/internal/results"
 	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
@@ -78,9 +78,9 @@ func executing(t testing.TB, options Options, visible func(string, *catalog.Tool
 }
 
 // always is the form of programs that want structuredContent with every result.
-var always = Form{Structured: StructuredAlways}
+var always = results.Form{Structured: results.StructuredAlways}
 
-func exec(t testing.TB, e *Executor, r Request) *Result {
+func exec(t testing.TB, e *Executor, r Request) *results.Result {
 	t.Helper()
 	result, err := e.Exec(context.Background(), r)
 	if err != nil {
@@ -159,7 +159,7 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%s: %+v", tt.name, result)
 			continue
 		}
-		tt.request.Form = Form{}
+		tt.request.Form = results.Form{}
 		if without := exec(t, e, tt.request); tt.name != "lost" && (without.Structured != nil || !bytes.Equal(without.Content[0], result.Content[0])) {
 			t.Errorf("%s: without structuredContent: %s, %s", tt.name, without.Content, without.Structured)
 		}
@@ -300,31 +300,31 @@ func TestShape(t *testing.T) {
 	tests := []struct {
 		name, tool, arguments string
 		result                string // the upstream's
-		structured            Structured
+		structured            results.Structured
 		// want are the texts of the blocks; a block that is no text is written raw.
 		want           []string
 		wantStructured string
 		isError        bool
 	}{
-		{name: "prose", result: one("Hello  {\"a\": 1} world"), want: []string{"Hello  {\"a\": 1} world"}, structured: StructuredAlways},
-		{name: "a scalar", result: one(" 42 "), want: []string{" 42 "}, structured: StructuredAlways},
-		{name: "an object", result: one("{\n \"n\": 9007199254740993,\n \"r\": 1.10\n}"), want: []string{`{"n":9007199254740993,"r":1.10}`}, structured: StructuredAlways, wantStructured: `{"n":9007199254740993,"r":1.10}`},
-		{name: "an array", result: one("[1, 2]"), want: []string{`[1,2]`}, structured: StructuredAlways, wantStructured: `{"result":[1,2]}`},
-		{name: "a table", result: one(table), want: []string{"TOON"}, structured: StructuredAlways, wantStructured: `{"result":` + minified(t, table) + `}`},
+		{name: "prose", result: one("Hello  {\"a\": 1} world"), want: []string{"Hello  {\"a\": 1} world"}, structured: results.StructuredAlways},
+		{name: "a scalar", result: one(" 42 "), want: []string{" 42 "}, structured: results.StructuredAlways},
+		{name: "an object", result: one("{\n \"n\": 9007199254740993,\n \"r\": 1.10\n}"), want: []string{`{"n":9007199254740993,"r":1.10}`}, structured: results.StructuredAlways, wantStructured: `{"n":9007199254740993,"r":1.10}`},
+		{name: "an array", result: one("[1, 2]"), want: []string{`[1,2]`}, structured: results.StructuredAlways, wantStructured: `{"result":[1,2]}`},
+		{name: "a table", result: one(table), want: []string{"TOON"}, structured: results.StructuredAlways, wantStructured: `{"result":` + minified(t, table) + `}`},
 		{name: "a table for a client that takes no structuredContent", result: one(table), want: []string{"TOON"}},
-		{name: "a table for a client that takes the upstream's own", result: one(table), structured: StructuredOwn, want: []string{"TOON"}},
-		{name: "two blocks", result: `{"content":[{"type":"text","text":"[1, 2]"},{"type":"text","text":"{ }"}]}`, want: []string{`[1,2]`, `{}`}, structured: StructuredAlways},
-		{name: "a file", tool: "read_text_file", result: one("{\n  \"a\": 1\n}"), want: []string{"{\n  \"a\": 1\n}"}, structured: StructuredAlways, wantStructured: `{"a":1}`},
+		{name: "a table for a client that takes the upstream's own", result: one(table), structured: results.StructuredOwn, want: []string{"TOON"}},
+		{name: "two blocks", result: `{"content":[{"type":"text","text":"[1, 2]"},{"type":"text","text":"{ }"}]}`, want: []string{`[1,2]`, `{}`}, structured: results.StructuredAlways},
+		{name: "a file", tool: "read_text_file", result: one("{\n  \"a\": 1\n}"), want: []string{"{\n  \"a\": 1\n}"}, structured: results.StructuredAlways, wantStructured: `{"a":1}`},
 		{name: "an argument that names a JSON file", arguments: `{"path":"/x/package-lock.json"}`, result: one("{ }"), want: []string{"{ }"}},
-		{name: "an error of the tool", result: `{"content":[{"type":"text","text":"{ \"a\": 1 }"}],"isError":true}`, want: []string{`{ "a": 1 }`}, isError: true, structured: StructuredAlways},
-		{name: "structured only", result: `{"structuredContent":{"b":1.10,"a":2}}`, want: nil, structured: StructuredAlways, wantStructured: `{"b":1.10,"a":2}`},
+		{name: "an error of the tool", result: `{"content":[{"type":"text","text":"{ \"a\": 1 }"}],"isError":true}`, want: []string{`{ "a": 1 }`}, isError: true, structured: results.StructuredAlways},
+		{name: "structured only", result: `{"structuredContent":{"b":1.10,"a":2}}`, want: nil, structured: results.StructuredAlways, wantStructured: `{"b":1.10,"a":2}`},
 		{name: "structured only, for a client without", result: `{"structuredContent":{"b":1.10,"a":2}}`, want: []string{`{"b":1.10,"a":2}`}},
-		{name: "structured only, for a client that takes it", structured: StructuredOwn, result: `{"structuredContent":{"b":1.10,"a":2}}`, want: nil, wantStructured: `{"b":1.10,"a":2}`},
-		{name: "structured only, for a client that shows both", structured: StructuredOnce, result: `{"structuredContent":{"b":1.10,"a":2}}`, want: nil, wantStructured: `{"b":1.10,"a":2}`},
-		{name: "a table of its own, for a client that shows both", structured: StructuredOnce, result: `{"structuredContent":` + table + `}`, want: []string{"TOON"}},
-		{name: "said twice, for a client that shows both", structured: StructuredOnce, result: `{"content":[{"type":"text","text":"{\"a\": 2}"}],"structuredContent":{"a":2}}`, want: []string{`{"a":2}`}},
-		{name: "more than the text, for a client that shows both", structured: StructuredOnce, result: `{"content":[{"type":"text","text":"Two."}],"structuredContent":{"a":2}}`, want: []string{"Two."}, wantStructured: `{"a":2}`},
-		{name: "both, for a client that takes it", structured: StructuredOwn, result: `{"content":[{"type":"text","text":"[1, 2]"}],"structuredContent":{"a":2}}`, want: []string{`[1,2]`}, wantStructured: `{"a":2}`},
+		{name: "structured only, for a client that takes it", structured: results.StructuredOwn, result: `{"structuredContent":{"b":1.10,"a":2}}`, want: nil, wantStructured: `{"b":1.10,"a":2}`},
+		{name: "structured only, for a client that shows both", structured: results.StructuredOnce, result: `{"structuredContent":{"b":1.10,"a":2}}`, want: nil, wantStructured: `{"b":1.10,"a":2}`},
+		{name: "a table of its own, for a client that shows both", structured: results.StructuredOnce, result: `{"structuredContent":` + table + `}`, want: []string{"TOON"}},
+		{name: "said twice, for a client that shows both", structured: results.StructuredOnce, result: `{"content":[{"type":"text","text":"{\"a\": 2}"}],"structuredContent":{"a":2}}`, want: []string{`{"a":2}`}},
+		{name: "more than the text, for a client that shows both", structured: results.StructuredOnce, result: `{"content":[{"type":"text","text":"Two."}],"structuredContent":{"a":2}}`, want: []string{"Two."}, wantStructured: `{"a":2}`},
+		{name: "both, for a client that takes it", structured: results.StructuredOwn, result: `{"content":[{"type":"text","text":"[1, 2]"}],"structuredContent":{"a":2}}`, want: []string{`[1,2]`}, wantStructured: `{"a":2}`},
 		{name: "the same in a wrapper", result: `{"content":[{"type":"text","text":"[1, 2]"}],"structuredContent":{"result":[1,2]}}`, want: []string{`[1,2]`}},
 		{name: "the same number in a wrapper", result: `{"content":[{"type":"text","text":"5"}],"structuredContent":{"result":5}}`, want: []string{`5`}},
 		{name: "not the same in a wrapper", result: `{"content":[{"type":"text","text":"[1, 2]"}],"structuredContent":{"result":[1,2,3]}}`, want: []string{`[1,2]`, "\n" + `{"result":[1,2,3]}`}},
@@ -338,10 +338,10 @@ func TestShape(t *testing.T) {
 		{name: "the same as the one string", result: `{"content":[{"type":"text","text":"done"}],"structuredContent":{"result":"done"}}`, want: []string{`done`}},
 		{name: "not the same", result: `{"content":[{"type":"text","text":"1 found"}],"structuredContent":{"a":2}}`, want: []string{`1 found`, "\n" + `{"a":2}`}},
 		{name: "a number that differs beyond 2^53", result: `{"content":[{"type":"text","text":"{\"a\":9007199254740992}"}],"structuredContent":{"a":9007199254740993}}`, want: []string{`{"a":9007199254740992}`, "\n" + `{"a":9007199254740993}`}},
-		{name: "unknown kinds", result: `{"content":[{"type":"hologram","text":"[1, 2]"},{"text":"[1, 2]"},7,null,"x",{"type":"text","text":5}]}`, want: []string{`{"type":"hologram","text":"[1, 2]"}`, `{"text":"[1, 2]"}`, `7`, `null`, `"x"`, `{"type":"text","text":5}`}, structured: StructuredAlways},
+		{name: "unknown kinds", result: `{"content":[{"type":"hologram","text":"[1, 2]"},{"text":"[1, 2]"},7,null,"x",{"type":"text","text":5}]}`, want: []string{`{"type":"hologram","text":"[1, 2]"}`, `{"text":"[1, 2]"}`, `7`, `null`, `"x"`, `{"type":"text","text":5}`}, structured: results.StructuredAlways},
 		{name: "other members of a block", result: `{"content":[{"annotations":{"priority":0.90},"text":"[1, 2]","type":"text","x":true}]}`, want: []string{`{"annotations":{"priority":0.90},"text":"[1,2]","type":"text","x":true}`}},
-		{name: "empty", result: `{}`, want: nil, structured: StructuredAlways},
-		{name: "content null", result: `{"content":null}`, want: nil, structured: StructuredAlways},
+		{name: "empty", result: `{}`, want: nil, structured: results.StructuredAlways},
+		{name: "content null", result: `{"content":null}`, want: nil, structured: results.StructuredAlways},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -351,7 +351,7 @@ func TestShape(t *testing.T) {
 			}
 			fake := mcptest.Spec{Tools: json.RawMessage(`[{"name":"` + tool + `"}]`), Results: map[string]json.RawMessage{tool: json.RawMessage(tt.result)}}
 			e := executing(t, Options{TOON: true}, nil, piped(t, "one", fake))
-			got := exec(t, e, Request{Server: "one", Tool: tool, Arguments: json.RawMessage(tt.arguments), Form: Form{Structured: tt.structured}})
+			got := exec(t, e, Request{Server: "one", Tool: tool, Arguments: json.RawMessage(tt.arguments), Form: results.Form{Structured: tt.structured}})
 			if got.IsError != tt.isError || got.Content == nil {
 				t.Errorf("isError is %t, content %v", got.IsError, got.Content)
 			}
@@ -435,11 +435,6 @@ func TestArguments_Notes(t *testing.T) {
 		if got := textOf(t, r.Content[0]); r.IsError || got != tt.got || note != tt.note || string(r.Meta) != tt.meta {
 			t.Errorf("%s: got %s, _meta %s, note %q", tt.arguments, got, r.Meta, note)
 		}
-	}
-	kept := &Result{Meta: json.RawMessage(`{"a":1 }`)}
-	kept.annotate("log", arguments.Notes{LeftOut: []string{"/x"}})
-	if want := `{"a":1,"mcpx/arguments":{"left_out":["/x"]}}`; string(kept.Meta) != want {
-		t.Errorf("_meta of the upstream: got %s, want %s", kept.Meta, want)
 	}
 }
 

@@ -14,12 +14,14 @@ import (
 	"mcpx/internal/arguments"
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
+	"mcpx/internal/builtin"
 	"mcpx/internal/caller"
 	"mcpx/internal/compress"
 	"mcpx/internal/jq"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
+	"mcpx/internal/resources"
 	"mcpx/internal/results"
 )
 
@@ -32,8 +34,7 @@ type Executor struct {
 	log        *slog.Logger
 	schemas    arguments.Schemas
 	store      results.Store
-	builtin    *catalog.Server
-	reader     *catalog.Server
+	builtin    *builtin.Server
 	account    account
 	journal    *request.Journal
 	tracing    *request.Tracing
@@ -48,9 +49,17 @@ func New(r *registry.Registry, options Options) *Executor {
 	}
 	e := &Executor{
 		registry: r, log: options.Logger, journal: options.Journal, tracing: options.Tracing,
-		apps: policy.Catalogues{Apps: true}, tags: caller.NewTags(),
+		apps: policy.Catalogues{Apps: true}, store: results.NewStore(options.Results), tags: caller.NewTags(options.Secret, "mcpx ids of tasks 1"),
 	}
-	if e.builtin, e.reader = builtin(); options.Current != nil {
+	e.builtin = builtin.New()
+	e.builtin.Journal, e.builtin.NoServer = e.journal, func(name string, seen *catalog.Snapshot) error {
+		return &notFoundError{name: name, known: seen.ServerNames(), empty: seen.Empty}
+	}
+	e.builtin.Resources = func(q *request.Request) *resources.Servers {
+		return e.Beside(q.Client, func() *policy.Part { return q.Part })
+	}
+	e.builtin.Shown = func() (resources, prompts bool) { return !e.current().NoResources, !e.current().NoPrompts }
+	if options.Current != nil {
 		e.current = options.Current
 	} else {
 		settings := NewSettings(options, nil)
@@ -87,7 +96,7 @@ type Request struct {
 	// empty = none.
 	Grep string
 	// Form is how the client takes the result.
-	Form Form
+	Form results.Form
 	// Apps says that the tool may be one that is for apps only.
 	Apps bool
 	// ReadOnly refuses tools that are not declared read-only.
@@ -127,41 +136,14 @@ func (r *Request) principal() string {
 	return r.Client.Principal.Key()
 }
 
-// Result is a tool result, its parts as raw JSON.
-type Result struct {
-	// Content are the blocks in order.
-	Content []json.RawMessage
-	// Structured is nil if there is no structuredContent.
-	Structured json.RawMessage
-	// Whole is a result of another type, in place of all the rest: input_required, which
-	// the client answers by the same call again, with Request.Input, or a task, whose id
-	// begins with the name of the server and a slash.
-	Whole json.RawMessage
-	// Meta is the _meta object, nil if absent.
-	Meta    json.RawMessage
-	IsError bool
-
-	code           string // of a failure; empty for the result of a tool
-	received, sent int    // tokens of the upstream's texts, and of the texts here
-}
-
-// size is that of the parts, in bytes.
-func (r *Result) size() int {
-	n := len(r.Structured) + len(r.Whole) + len(r.Meta)
-	for _, block := range r.Content {
-		n += len(block)
-	}
-	return n
-}
-
 // Close waits for the calls that go on without their clients. They end with the registry,
 // which must be closed before.
 func (e *Executor) Close() { e.calls.Wait() }
 
 // Exec runs one call. A failure is a result with IsError. The only errors are that of
 // ctx and, of a native request, an [wire.RPCError]: then there is no result.
-func (e *Executor) Exec(ctx context.Context, r Request) (*Result, error) {
-	if r.Form.Wait > 0 && r.Server != Builtin {
+func (e *Executor) Exec(ctx context.Context, r Request) (*results.Result, error) {
+	if r.Form.Wait > 0 && r.Server != builtin.Name {
 		return e.executeFor(ctx, r)
 	}
 	r, own := e.started(r)
@@ -177,21 +159,16 @@ func (e *Executor) Exec(ctx context.Context, r Request) (*Result, error) {
 func (e *Executor) Unknown(event *request.Event, server, tool string) {
 	if event != nil {
 		e.journal.Attempt(event)
-		event.Server, event.Tool, event.KnownServer, event.Outcome = server, tool, server != "", CodeToolNotFound
+		event.Server, event.Tool, event.KnownServer, event.Outcome = server, tool, server != "", results.CodeToolNotFound
 	}
 }
 
 // execute is Exec of a call whose client waits for it.
-func (e *Executor) execute(ctx context.Context, r *Request) (result *Result, err error) {
+func (e *Executor) execute(ctx context.Context, r *Request) (result *results.Result, err error) {
 	event, run := r.Event, e.begin()
-	var t target
-	if r.Server == Builtin {
-		result, t, err = run.builtinCall(ctx, r)
-	} else {
-		var raw json.RawMessage
-		if raw, t, err = run.call(ctx, r); err == nil {
-			result, err = run.shape(ctx, raw, r, t)
-		}
+	raw, t, err := run.call(ctx, r)
+	if err == nil {
+		result, err = run.answer(r, t).Of(ctx, raw)
 	}
 	event.Stop()
 	if ctx.Err() != nil {
@@ -201,17 +178,18 @@ func (e *Executor) execute(ctx context.Context, r *Request) (result *Result, err
 	switch {
 	case err != nil:
 		result = run.failure(r, t, err).Result(r.Form.Always())
-		event.Outcome = result.code
+		event.Outcome = result.Code
 	case result.Whole == nil:
-		result.annotate(r.Tool, t.notes)
+		result.Annotate(r.Tool, t.notes)
 	}
 	if err == nil {
-		event.Answered, event.Outcome = r.Server != Builtin, cmp.Or(result.code, request.OutcomeResult)
-		if result.IsError && result.code == "" {
+		event.Answered = r.Server != builtin.Name
+		event.Outcome = cmp.Or(result.Code, event.Outcome, request.OutcomeResult)
+		if result.IsError && event.Outcome == request.OutcomeResult {
 			event.Outcome = request.OutcomeToolError
 		}
 	}
-	event.Received, event.Sent, event.SentBytes = result.received, result.sent, result.size()
+	event.Received, event.Sent, event.SentBytes = result.Received, result.Sent, result.Size()
 	rpc, isRPC := errors.AsType[*wire.RPCError](err)
 	if isRPC && (r.Native || r.Client.OpensURLsOf(rpc)) {
 		return nil, rpc
@@ -220,15 +198,15 @@ func (e *Executor) execute(ctx context.Context, r *Request) (result *Result, err
 }
 
 // Raw runs one call and returns the upstream's result unchanged, or a failure. No account has its tokens.
-func (e *Executor) Raw(ctx context.Context, r Request) (json.RawMessage, *Result) {
+func (e *Executor) Raw(ctx context.Context, r Request) (json.RawMessage, *results.Result) {
 	r, own := e.started(r)
 	run := e.begin()
 	raw, target, err := run.call(ctx, &r)
-	var failure *Result
+	var failure *results.Result
 	switch {
 	case err != nil:
 		raw, failure = nil, run.failure(&r, target, err).Result(true)
-		r.Event.Outcome = failure.code
+		r.Event.Outcome = failure.Code
 	case string(wire.Member(raw, "isError")) == "true":
 		r.Event.Outcome = request.OutcomeToolError
 	}
@@ -318,13 +296,14 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 	if t.arguments, t.notes, err = e.schemas.Read(r.Arguments, t.tool.InputSchema, !t.settings.unchecked); err != nil {
 		return nil, t, err
 	}
-	if r.Select != "" {
+	reads := t.server.Name == builtin.Name && builtin.Reads(t.tool.Name) // it has a use of its own for select and grep
+	if r.Select != "" && !reads {
 		// A call with effects must not be made for a filter that no result can satisfy.
 		if err := jq.Check(r.Select); err != nil {
 			return nil, t, err
 		}
 	}
-	if r.Grep != "" {
+	if r.Grep != "" && !reads {
 		if err := results.CheckGrep(r.Grep); err != nil {
 			return nil, target{server: t.server}, err
 		}
@@ -336,6 +315,9 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 		Times:      request.Times{Wait: e.waitLeft(r), Timeout: t.settings.timeout, Idle: t.settings.idle},
 		Relay:      r.Client.Modern(),
 		Part:       r.Part, Apps: r.Apps, ReadOnly: r.ReadOnly, Consent: r.Consent,
+	}
+	if t.server.Name == builtin.Name {
+		q.Serve = e.builtin.Serve(e.taking(r))
 	}
 	var raw json.RawMessage
 	if t.tool.TaskOnly {
@@ -362,13 +344,11 @@ func (e run) awaitServer(ctx context.Context, r *Request) {
 	r.Catalogue = e.seen(r)
 }
 
-// FindServer finds a server in a catalogue of the client, which shows that part. Like a call it waits for a
-// server whose tools are not known yet, and returns the catalogue after that. If
-// there is no such server, the failure names the servers that have the tool.
-func (e *Executor) FindServer(ctx context.Context, client *caller.Client, part *policy.Part, seen *catalog.Snapshot, name, tool string) (*catalog.Snapshot, *catalog.Server, *Failure) {
+// FindServer finds the server of a request that is no call. Like a call it waits for a server whose tools are not known yet, and
+// returns the catalogue after that. If there is no such server, the failure names the servers that have the tool.
+func (e *Executor) FindServer(ctx context.Context, r Request) (*catalog.Snapshot, *catalog.Server, *results.Failure) {
 	run := e.begin()
-	r := Request{Part: part, Catalogue: seen, Server: name, Tool: tool, began: time.Now()}
-	r.Client, r.Event = client, &request.Event{}
+	r.began, r.Event = time.Now(), &request.Event{} // which no observer gets
 	s, err := run.findServer(ctx, &r)
 	if err != nil {
 		return r.Catalogue, nil, run.failure(&r, target{}, err)
@@ -378,7 +358,7 @@ func (e *Executor) FindServer(ctx context.Context, client *caller.Client, part *
 
 // ToolNotFound is the failure for a tool that s does not have. It names the servers
 // that have it.
-func (e *Executor) ToolNotFound(seen *catalog.Snapshot, s *catalog.Server, name string) *Failure {
+func (e *Executor) ToolNotFound(seen *catalog.Snapshot, s *catalog.Server, name string) *results.Failure {
 	return e.toolNotFound(seen, s, name).failure()
 }
 
@@ -389,12 +369,13 @@ func (e *Executor) toolNotFound(seen *catalog.Snapshot, s *catalog.Server, name 
 // findServer finds the server of a request. It may wait, and replace the catalogue of
 // the request (awaitServer).
 func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error) {
-	if r.Server == Builtin {
+	if r.Server == builtin.Name {
 		r.Event.KnownServer = true
-		return e.withSkills(e.builtin, e.skills(r.Catalogue)), nil
+		return e.builtin.Server(r.Catalogue), nil
 	}
 	s, ok := r.Catalogue.Server(r.Server)
-	if ok && !s.Known && s.State == catalog.Connecting {
+	for waitedFor := uint64(0); ok && !s.Known && s.State == catalog.Connecting && s.Generation != waitedFor; {
+		waitedFor = s.Generation // another one comes with a reload
 		e.awaitServer(ctx, r)
 		s, ok = r.Catalogue.Server(r.Server)
 	}
@@ -428,15 +409,36 @@ func (e run) find(ctx context.Context, r *Request) (target, error) {
 	return target{server: s, tool: found}, nil
 }
 
-// Results of an upstream that are not the result of a tool.
-var (
-	errNoResult = errors.New("the upstream's answer is no tool result")
-	errTask     = errors.New("the upstream answered with a task, which was not asked for")
-)
-
 func (e run) textOptions(r *Request) compress.Options {
 	return compress.Options{TOON: e.options.TOON && !r.Form.JSON}
 }
+
+// answer says how the result of a call becomes the answer to a request.
+func (e run) answer(r *Request, t target) *results.Answer {
+	a := &results.Answer{
+		Pages: e.pages(r), Form: r.Form, Select: r.Select, Grep: r.Grep, Untouched: r.Untouched,
+		Verbatim: t.settings.verbatim || namesEditedFile(t.arguments),
+		Links:    func(ctx context.Context, blocks []wire.Block) { e.nameLinks(ctx, blocks, r, t.server) },
+	}
+	if r.Server == builtin.Name {
+		a.Verbatim = builtin.Verbatim(t.tool.Name)
+		if builtin.Reads(t.tool.Name) { // it has its form
+			a.Untouched, a.Select, a.Grep = true, "", ""
+		}
+	}
+	if r.Client.RunsTasks() {
+		a.Task = func(raw json.RawMessage) json.RawMessage { return resources.Task(t.server, e.tagOf(r.Client), raw) }
+	}
+	return a
+}
+
+// taking is how the caller of a request takes results from the server mcpx.
+func (e run) taking(r *Request) builtin.Caller {
+	return builtin.Caller{Pages: e.pages(r), Form: r.Form, Select: r.Select, Grep: r.Grep}
+}
+
+// Reader is [builtin.Server.Reader].
+func (e *Executor) Reader(snap *catalog.Snapshot) *catalog.Server { return e.builtin.Reader(snap) }
 
 // pages cuts the results of a request that are too long.
 func (e run) pages(r *Request) results.Pages {

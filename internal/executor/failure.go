@@ -1,7 +1,6 @@
 package executor
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -26,78 +25,17 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// The codes of failures (design 7).
-const (
-	CodeServerNotFound    = "SERVER_NOT_FOUND"
-	CodeToolNotFound      = "TOOL_NOT_FOUND"
-	CodeValidation        = "VALIDATION_ERROR"
-	CodeServerUnavailable = "SERVER_UNAVAILABLE"
-	CodeTimeout           = "TIMEOUT"
-	CodeConnectionLost    = "CONNECTION_LOST"
-	CodeUpstream          = "UPSTREAM_ERROR"
-	CodeRateLimited       = "RATE_LIMITED"
-	CodeExecution         = "EXECUTION_ERROR"
-)
-
-// Failure is a failed call as the model gets it: a short text with what to change,
-// and the same as data.
-type Failure struct {
-	Code, Message string
-	// Text is the text for the model; empty = Code: Message.
-	Text   string
-	fields []field
-}
-
-type field struct {
-	name  string
-	value any
-}
-
-// Invalid is the failure of a call with one violation of the form "/path: reason".
-func Invalid(violation string) *Failure {
-	return (&Failure{Code: CodeValidation, Message: violation}).With("violations", []string{violation})
-}
-
 // Panicked logs a panic in a call, which becomes the failure of this call. event may be nil.
-func Panicked(log *slog.Logger, event *request.Event, tool string, what any) *Failure {
+func Panicked(log *slog.Logger, event *request.Event, tool string, what any) *results.Failure {
 	if event != nil {
-		event.Outcome = CodeExecution
+		event.Outcome = results.CodeExecution
 	}
 	log.Error("panic in a call", "tool", tool, "panic", what, "stack", string(debug.Stack()))
-	return &Failure{Code: CodeExecution, Message: "internal error of mcpx; its log says more. The call may have been executed"}
-}
-
-// With adds a member to the data.
-func (f *Failure) With(name string, value any) *Failure {
-	f.fields = append(f.fields, field{name, value})
-	return f
-}
-
-// text is the text for the model.
-func (f *Failure) text() string {
-	if f.Text != "" {
-		return f.Text
-	}
-	return f.Code + ": " + f.Message
-}
-
-// Result is the failure as a tool result.
-func (f *Failure) Result(structured bool) *Result {
-	text := f.text()
-	result := &Result{IsError: true, code: f.Code, Content: []json.RawMessage{wire.TextBlock(text)}, sent: roughly(text)}
-	if structured {
-		result.Structured = f.data()
-	}
-	return result
-}
-
-func (f *Failure) data() json.RawMessage {
-	members := append(object{{"code", f.Code}, {"message", f.Message}}, f.fields...)
-	return wire.Encode(object{{"error", members}})
+	return &results.Failure{Code: results.CodeExecution, Message: "internal error of mcpx; its log says more. The call may have been executed"}
 }
 
 // failure turns an error into a failure.
-func (e run) failure(r *Request, t target, err error) *Failure {
+func (e run) failure(r *Request, t target, err error) *results.Failure {
 	var (
 		missing     *notFoundError
 		invalid     *arguments.ValidationError
@@ -122,9 +60,9 @@ func (e run) failure(r *Request, t target, err error) *Failure {
 	case errors.As(err, &refused):
 		return e.invalidFailure(r, t, arguments.Invalid(refused.Violation))
 	case errors.As(err, &failed):
-		return filterFailure(failed, e.pages(r))
+		return results.FilterFailure(failed, e.pages(r))
 	case errors.As(err, &unparsed):
-		return Invalid("/select: " + unparsed.Message)
+		return results.Invalid("/select: " + unparsed.Message)
 	case errors.As(err, &missing):
 		return missing.failure()
 	case errors.As(err, &invalid):
@@ -140,25 +78,25 @@ func (e run) failure(r *Request, t target, err error) *Failure {
 	case errors.As(err, &status):
 		return statusFailure(status)
 	case errors.As(err, &large) && large.Request:
-		return &Failure{Code: CodeExecution, Message: large.Error() + "; send less at once"}
+		return &results.Failure{Code: results.CodeExecution, Message: large.Error() + "; send less at once"}
 	case errors.As(err, &large):
-		return &Failure{Code: CodeExecution, Message: large.Error() + "; ask for less, for example a page or a filter. " + mayHaveRun}
-	case errors.As(err, &odd), errors.Is(err, errNoResult), errors.Is(err, errTask):
+		return &results.Failure{Code: results.CodeExecution, Message: large.Error() + "; ask for less, for example a page or a filter. " + mayHaveRun}
+	case errors.As(err, &odd), errors.Is(err, results.ErrNoResult), errors.Is(err, results.ErrTask):
 		what := err.Error()
 		if !strings.HasSuffix(what, "?") {
 			what += "."
 		}
-		return &Failure{Code: CodeExecution, Message: what + " " + mayHaveRun}
+		return &results.Failure{Code: results.CodeExecution, Message: what + " " + mayHaveRun}
 	case errors.As(err, &busy):
 		return busyFailure(r.Server, busy)
 	case errors.As(err, &over):
-		return (&Failure{Code: CodeRateLimited, Message: over.Error()}).With("retry_after", over.Seconds())
+		return (&results.Failure{Code: results.CodeRateLimited, Message: over.Error()}).With("retry_after", over.Seconds())
 	}
-	return &Failure{Code: CodeExecution, Message: err.Error()}
+	return &results.Failure{Code: results.CodeExecution, Message: err.Error()}
 }
 
-func (e run) invalidFailure(r *Request, t target, invalid *arguments.ValidationError) *Failure {
-	f := &Failure{Code: CodeValidation, Message: fmt.Sprintf("invalid arguments for %s.%s: %s", r.Server, r.Tool, invalid)}
+func (e run) invalidFailure(r *Request, t target, invalid *arguments.ValidationError) *results.Failure {
+	f := &results.Failure{Code: results.CodeValidation, Message: fmt.Sprintf("invalid arguments for %s.%s: %s", r.Server, r.Tool, invalid)}
 	f.With("violations", invalid.Violations)
 	f.Text = f.Code + ": " + invalid.Error()
 	if t.tool == nil {
@@ -182,7 +120,7 @@ func (e run) invalidFailure(r *Request, t target, invalid *arguments.ValidationE
 // maxInvalid bounds the text of a VALIDATION_ERROR, in tokens.
 const maxInvalid = 390
 
-func unavailableFailure(server string, u *request.UnavailableError) *Failure {
+func unavailableFailure(server string, u *request.UnavailableError) *results.Failure {
 	text := fmt.Sprintf("server %q is %s", server, u.State)
 	if u.Reason != "" {
 		text += ": " + u.Reason
@@ -194,35 +132,35 @@ func unavailableFailure(server string, u *request.UnavailableError) *Failure {
 	case retry > 0:
 		text += fmt.Sprintf(". Next attempt in %d s", retry)
 	}
-	f := (&Failure{Code: CodeServerUnavailable, Message: text}).With("state", string(u.State)).With("reason", u.Reason)
+	f := (&results.Failure{Code: results.CodeServerUnavailable, Message: text}).With("state", string(u.State)).With("reason", u.Reason)
 	return f.With("retry_after", retry)
 }
 
 // busyFailure is a server that is ready and has no room for the call: as too many wait
 // already, or as this one has waited for all of its time.
-func busyFailure(server string, busy *semaphore.BusyError) *Failure {
+func busyFailure(server string, busy *semaphore.BusyError) *results.Failure {
 	if busy.Refused {
 		whose := "of " + strconv.Quote(server)
 		if busy.All {
 			whose = "of all servers together"
 		}
 		over := request.LimitError{Limit: fmt.Sprintf("%d calls at once %s", busy.Open, whose)}
-		return (&Failure{Code: CodeRateLimited, Message: over.Error()}).With("retry_after", over.Seconds())
+		return (&results.Failure{Code: results.CodeRateLimited, Message: over.Error()}).With("retry_after", over.Seconds())
 	}
-	f := &Failure{Code: CodeServerUnavailable, Message: fmt.Sprintf("server %q is %s; the call was not made, try again in 1 s", server, busy)}
+	f := &results.Failure{Code: results.CodeServerUnavailable, Message: fmt.Sprintf("server %q is %s; the call was not made, try again in 1 s", server, busy)}
 	if busy.All {
 		f.Message = fmt.Sprintf("mcpx is %s; the call was not made, try again in 1 s", busy)
 	}
 	return f.With("state", string(catalog.Ready)).With("reason", busy.Error()).With("retry_after", 1)
 }
 
-func timeoutFailure(r *Request, timeout *request.TimeoutError) *Failure {
+func timeoutFailure(r *Request, timeout *request.TimeoutError) *results.Failure {
 	seconds := timeout.After.Round(time.Millisecond).Seconds()
 	what := "no answer from"
 	if timeout.Idle {
 		what = "no progress from"
 	}
-	f := &Failure{Code: CodeTimeout, Message: fmt.Sprintf("%s %s.%s within %g s", what, r.Server, r.Tool, seconds)}
+	f := &results.Failure{Code: results.CodeTimeout, Message: fmt.Sprintf("%s %s.%s within %g s", what, r.Server, r.Tool, seconds)}
 	if queued := timeout.Queued.Round(100 * time.Millisecond); queued > 0 {
 		f.Message += fmt.Sprintf(", of which the call waited %g s for a place among the concurrent calls", queued.Seconds())
 		f.With("queued_seconds", queued.Seconds())
@@ -240,7 +178,7 @@ func timeoutFailure(r *Request, timeout *request.TimeoutError) *Failure {
 // mayHaveRun warns that a failed call may have had its effect.
 const mayHaveRun = "The call may have been executed; check before you repeat it"
 
-func lostFailure(r *Request, lost *request.LostError) *Failure {
+func lostFailure(r *Request, lost *request.LostError) *results.Failure {
 	may := "The call was not executed; it can be repeated"
 	if lost.MayHaveRun {
 		may = mayHaveRun
@@ -248,13 +186,13 @@ func lostFailure(r *Request, lost *request.LostError) *Failure {
 	if lost.CrashLoop {
 		may = "The server is in a crash loop: it is lost again and again. " + may
 	}
-	f := &Failure{Code: CodeConnectionLost, Message: fmt.Sprintf("the session with %q broke: %s. %s", r.Server, lost.Reason, may)}
+	f := &results.Failure{Code: results.CodeConnectionLost, Message: fmt.Sprintf("the session with %q broke: %s. %s", r.Server, lost.Reason, may)}
 	return f.With("may_have_been_executed", lost.MayHaveRun).With("reason", lost.Reason)
 }
 
 // statusFailure is an HTTP error status instead of an answer.
-func statusFailure(status *request.HTTPError) *Failure {
-	f := &Failure{Code: CodeUpstream, Message: status.Reason + ". " + mayHaveRun}
+func statusFailure(status *request.HTTPError) *results.Failure {
+	f := &results.Failure{Code: results.CodeUpstream, Message: status.Reason + ". " + mayHaveRun}
 	f.With("may_have_been_executed", true).With("status", status.Status)
 	if retry := int(math.Ceil(status.RetryAfter.Seconds())); retry > 0 {
 		f.With("retry_after", retry)
@@ -264,9 +202,9 @@ func statusFailure(status *request.HTTPError) *Failure {
 
 // upstreamFailure passes on a JSON-RPC error. It cleans and cuts the texts for the
 // model; the data has them as the upstream wrote them.
-func (e run) upstreamFailure(r *Request, rpc *wire.RPCError) *Failure {
+func (e run) upstreamFailure(r *Request, rpc *wire.RPCError) *results.Failure {
 	p := e.pages(r)
-	f := &Failure{Code: CodeUpstream, Message: p.CutText(sanitize.Lines(rpc.Message), math.MaxInt)}
+	f := &results.Failure{Code: results.CodeUpstream, Message: p.CutText(sanitize.Lines(rpc.Message), math.MaxInt)}
 	message := f.Message
 	if p.Fits(rpc.Message) {
 		message = rpc.Message
@@ -276,23 +214,23 @@ func (e run) upstreamFailure(r *Request, rpc *wire.RPCError) *Failure {
 	if note != "" {
 		f.Text += " " + note
 	}
-	var upstreamError []field
+	var upstreamError []results.Field
 	if code != nil {
 		f.With("upstream_code", code)
-		upstreamError = append(upstreamError, field{"code", code})
+		upstreamError = append(upstreamError, results.Field{Name: "code", Value: code})
 	} else if note != "" {
 		f.Message += " " + note // no other member has it
 	}
-	upstreamError = append(upstreamError, field{"message", message})
+	upstreamError = append(upstreamError, results.Field{Name: "message", Value: message})
 	if data := string(rpc.Data); rpc.Data != nil {
 		if p.Fits(data) {
-			upstreamError = append(upstreamError, field{"data", rpc.Data})
+			upstreamError = append(upstreamError, results.Field{Name: "data", Value: rpc.Data})
 		}
 		if data != "null" {
 			f.Text += "\n" + p.CutText(sanitize.Lines(data), dataTokens)
 		}
 	}
-	return f.With("upstream", object(upstreamError))
+	return f.With("upstream", results.Object(upstreamError))
 }
 
 // numericCode is the code of an error, or nil if that is absent or no number.
@@ -312,22 +250,3 @@ func numericCode(rpc *wire.RPCError) any {
 
 // dataTokens bounds the data of an error in the text.
 const dataTokens = 300
-
-// object is a JSON object with its members in order.
-type object []field
-
-// MarshalJSON implements json.Marshaler.
-func (o object) MarshalJSON() ([]byte, error) {
-	var out bytes.Buffer
-	out.WriteByte('{')
-	for i, f := range o {
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		out.Write(wire.Encode(f.name))
-		out.WriteByte(':')
-		out.Write(wire.Encode(f.value))
-	}
-	out.WriteByte('}')
-	return out.Bytes(), nil
-}

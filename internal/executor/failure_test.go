@@ -9,6 +9,7 @@ import (
 	"mcpx/internal/base/wire"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
+	"mcpx/internal/results"
 )
 
 // An answer that is of no use does not mean that nothing was done; a request that
@@ -19,13 +20,13 @@ func TestFailure_MayHaveRun(t *testing.T) {
 		err  error
 		want string
 	}{
-		{errNoResult, "the upstream's answer is no tool result. " + may},
-		{errTask, "the upstream answered with a task, which was not asked for. " + may},
+		{results.ErrNoResult, "the upstream's answer is no tool result. " + may},
+		{results.ErrTask, "the upstream answered with a task, which was not asked for. " + may},
 		{&request.AnswerError{Reason: "no MCP; is the URL right?"}, "no MCP; is the URL right? " + may},
 		{&request.TooLargeError{Limit: 9}, "the answer is over the limit of 9 bytes; ask for less, for example a page or a filter. " + may},
 		{&request.TooLargeError{Limit: 9, Request: true}, "the request is over the limit of 9 bytes; send less at once"},
 	} {
-		if got := New(registry.New(nil, registry.Options{}), Options{}).begin().failure(&Request{}, target{}, tt.err); got.Code != CodeExecution || got.Message != tt.want {
+		if got := New(registry.New(nil, registry.Options{}), Options{}).begin().failure(&Request{}, target{}, tt.err); got.Code != results.CodeExecution || got.Message != tt.want {
 			t.Errorf("got %s: %s, want %s", got.Code, got.Message, tt.want)
 		}
 	}
@@ -49,7 +50,7 @@ func TestFailure_Data(t *testing.T) {
 		{"odd text", &wire.RPCError{NoCode: true, Message: odd},
 			`"message":"if x:\n\tgo  on","upstream":{"message":` + string(wire.Encode(odd)) + `}`},
 	} {
-		got := string(New(registry.New(nil, registry.Options{}), Options{}).begin().failure(&Request{}, target{}, tt.err).data())
+		got := string(New(registry.New(nil, registry.Options{}), Options{}).begin().failure(&Request{}, target{}, tt.err).Result(true).Structured)
 		if !json.Valid([]byte(got)) || !strings.Contains(got, tt.want+"}}") {
 			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/wire"
+	"mcpx/internal/builtin"
 	"mcpx/internal/jq"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/results"
@@ -96,7 +97,7 @@ func TestGrep_ReadsOn(t *testing.T) {
 		t.Fatalf("got %s", got)
 	}
 	arguments := strings.TrimSuffix(call[1], "}") + `,"limit":2}`
-	if on := textOf(t, exec(t, e, Request{Server: Builtin, Tool: results.Tool, Arguments: json.RawMessage(arguments)}).Content[0]); on != "line 200\nline 201\n" {
+	if on := textOf(t, exec(t, e, Request{Server: builtin.Name, Tool: results.Tool, Arguments: json.RawMessage(arguments)}).Content[0]); on != "line 200\nline 201\n" {
 		t.Errorf("%s: got %q", arguments, on)
 	}
 }

@@ -106,12 +106,12 @@ func TestInvalid_Short(t *testing.T) {
 					continue
 				}
 				f := e.failure(&Request{Server: "server", Tool: tool.Name}, target{tool: tool}, err)
-				n := tokens.Count(f.text())
+				n := tokens.Count(f.Said())
 				if n > 400 {
-					t.Errorf("%s, %s: %d tokens: %.300s", w.name, tool.Name, n, f.text())
+					t.Errorf("%s, %s: %d tokens: %.300s", w.name, tool.Name, n, f.Said())
 				}
 				if len(costs) == 0 || n > slices.Max(costs) {
-					longest = f.text()
+					longest = f.Said()
 				}
 				costs = append(costs, n)
 			}

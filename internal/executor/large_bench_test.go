@@ -9,6 +9,7 @@ import (
 
 	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/results"
 )
 
 // BenchmarkExec_Large is a call with a result of a megabyte: a table as JSON, which
@@ -33,8 +34,8 @@ func BenchmarkExec_Large(b *testing.B) {
 	for _, c := range []struct {
 		name, tool string
 		toon       bool
-		form       Form
-	}{{"TOON", "table", true, Form{}}, {"TOON and structuredContent", "table", true, always}, {"JSON and structuredContent", "table", false, always}, {"lines", "lines", true, Form{}}} {
+		form       results.Form
+	}{{"TOON", "table", true, results.Form{}}, {"TOON and structuredContent", "table", true, always}, {"JSON and structuredContent", "table", false, always}, {"lines", "lines", true, results.Form{}}} {
 		b.Run(c.name, func(b *testing.B) {
 			e := executing(b, Options{TOON: c.toon}, nil, piped(b, "shop", fake))
 			r := Request{Server: "shop", Tool: c.tool, Arguments: json.RawMessage(`{}`), Form: c.form}

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"mcpx/internal/base/semaphore"
+	"mcpx/internal/builtin"
 	"mcpx/internal/caller"
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/results"
 )
 
 // limited starts servers with limits for their callers.
@@ -42,10 +44,10 @@ func TestRateLimited(t *testing.T) {
 		for _, free := range []Request{
 			{Server: "s", Tool: "none"},
 			{Server: "s", Tool: "echo", Arguments: json.RawMessage(`{"text":5}`)},
-			{Server: Builtin, Tool: "read_result", Arguments: json.RawMessage(`{"handle":"x"}`)},
+			{Server: builtin.Name, Tool: "read_result", Arguments: json.RawMessage(`{"handle":"x"}`)},
 		} {
 			for range 5 {
-				if got := said(t, exec(t, e, as("alice", free))); strings.HasPrefix(got, CodeRateLimited) {
+				if got := said(t, exec(t, e, as("alice", free))); strings.HasPrefix(got, results.CodeRateLimited) {
 					t.Fatalf("%s.%s: %s", free.Server, free.Tool, got)
 				}
 			}
@@ -55,7 +57,7 @@ func TestRateLimited(t *testing.T) {
 				t.Fatal(got)
 			}
 		}
-		read := Request{Server: Builtin, Tool: "read_resource", Arguments: json.RawMessage(`{"uri":"a://b"}`)}
+		read := Request{Server: builtin.Name, Tool: "read_resource", Arguments: json.RawMessage(`{"uri":"a://b"}`)}
 		exec(t, e, as("alice", read))
 		const want = "RATE_LIMITED: over the limit of 3 calls a minute; retry_after: 20 s"
 		for _, over := range []Request{echo, read, {Server: "s", Tool: "echo", Arguments: echo.Arguments, Native: true}} {

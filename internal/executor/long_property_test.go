@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/jq"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/results"
 	"mcpx/internal/tokens"
 	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
@@ -84,7 +85,7 @@ type reader struct {
 }
 
 // check holds an answer to the limit, in real tokens of all its texts.
-func (r *reader) check(t *testing.T, result *executor.Result, arguments string) {
+func (r *reader) check(t *testing.T, result *results.Result, arguments string) {
 	t.Helper()
 	n := 0
 	for _, block := range result.Content {
@@ -268,10 +269,10 @@ func (n *node) keysOf(kids []*node) (keys []string) {
 }
 
 // send calls the tool that answers direct.
-func (r *reader) send(t *testing.T, direct, filter string, structured executor.Structured) *executor.Result {
+func (r *reader) send(t *testing.T, direct, filter string, structured results.Structured) *results.Result {
 	t.Helper()
 	result, err := r.executor.Exec(t.Context(), executor.Request{
-		Server: "fake", Tool: "raw", Arguments: rawArguments(direct), Form: executor.Form{Structured: structured}, Select: filter,
+		Server: "fake", Tool: "raw", Arguments: rawArguments(direct), Form: results.Form{Structured: structured}, Select: filter,
 	})
 	if err != nil || result.IsError {
 		t.Fatalf("calling: %v, %s for %.600s", err, result.Content, direct)
@@ -479,7 +480,7 @@ func TestLong_Blocks(t *testing.T) {
 			structured := `{"only":` + whole(g, longText(g)) + `}`
 			direct := `{"content":[` + strings.Join(blocks, ",") + `],"structuredContent":` + structured + `}`
 			sent := readJSON(direct)
-			result := r.send(t, direct, "", executor.StructuredNone)
+			result := r.send(t, direct, "", results.StructuredNone)
 			r.blocks(t, result.Content, sent.last("content").kids, sent.last("structuredContent"))
 		}
 	})
@@ -586,7 +587,7 @@ func TestLong_Arguments(t *testing.T) {
 
 func (r *reader) handle(t *testing.T, direct string) string {
 	t.Helper()
-	_, n := takeNote(t, textOf(mustRead(t, r.send(t, direct, "", executor.StructuredNone).Content[0])).text)
+	_, n := takeNote(t, textOf(mustRead(t, r.send(t, direct, "", results.StructuredNone).Content[0])).text)
 	if n == nil {
 		t.Fatal("the result was not cut")
 	}
@@ -620,7 +621,7 @@ func TestSelect_Identity(t *testing.T) {
 		if g.chance(2) {
 			direct = `{"content":[],"structuredContent":` + value + `}`
 		}
-		result := r.send(t, direct, ".", executor.StructuredAlways)
+		result := r.send(t, direct, ".", results.StructuredAlways)
 		got := mustRead(t, result.Structured).last("result")
 		if want := readJSON(value).sortedDeep(); got == nil || got.canonical() != want.canonical() {
 			t.Fatalf("result %d:\nsent %.900s\ngot  %.900s", n, value, result.Structured)

@@ -8,6 +8,8 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/builtin"
+	"mcpx/internal/results"
 	"mcpx/internal/search"
 	"mcpx/internal/tokens"
 )
@@ -85,7 +87,7 @@ func (e *Executor) owners(seen *catalog.Snapshot, tool, but string) []owner {
 	for i := range seen.Servers {
 		look(&seen.Servers[i])
 	}
-	look(e.builtin)
+	look(e.builtin.All())
 	if len(exact) == 0 {
 		if exact = e.dotted(seen, tool); exact == nil || exact[0].server == but {
 			exact = like
@@ -114,32 +116,32 @@ func (e *Executor) dotted(seen *catalog.Snapshot, name string) []owner {
 			return []owner{{seen.Servers[i].Name, tool}}
 		}
 	}
-	if tool, ok := has(e.builtin); ok {
-		return []owner{{e.builtin.Name, tool}}
+	if tool, ok := has(e.builtin.All()); ok {
+		return []owner{{builtin.Name, tool}}
 	}
 	return nil
 }
 
 // MissingServer is the failure of a call with a tool and no server, or nil if no
 // server has the tool.
-func (e *Executor) MissingServer(seen *catalog.Snapshot, tool string) *Failure {
+func (e *Executor) MissingServer(seen *catalog.Snapshot, tool string) *results.Failure {
 	owners := e.owners(seen, tool, "")
 	if len(owners) == 0 {
 		return nil
 	}
 	violation := sanitize.Line("/server_name: is missing; "+haveIt(owners), 0)
-	return Invalid(violation).With("did_you_mean", serversOf(owners))
+	return results.Invalid(violation).With("did_you_mean", serversOf(owners))
 }
 
 // MissingTool is the failure of a call with no tool and a server written as
 // "server.tool", or nil if the server is written otherwise.
-func (e *Executor) MissingTool(seen *catalog.Snapshot, server string) *Failure {
+func (e *Executor) MissingTool(seen *catalog.Snapshot, server string) *results.Failure {
 	owners := e.dotted(seen, server)
 	if owners == nil {
 		return nil
 	}
 	violation := sanitize.Line("/tool_name: is missing; "+haveIt(owners), 0)
-	return Invalid(violation).With("did_you_mean", []string{owners[0].tool})
+	return results.Invalid(violation).With("did_you_mean", []string{owners[0].tool})
 }
 
 // haveIt names the servers that have a tool.
@@ -158,16 +160,17 @@ func serversOf(owners []owner) []string {
 	return names
 }
 
-func (m *notFoundError) failure() *Failure {
-	f := &Failure{Code: CodeServerNotFound, Message: m.Error()}
+func (m *notFoundError) failure() *results.Failure {
+	f := &results.Failure{Code: results.CodeServerNotFound, Message: m.Error()}
 	key, most, more := "available_servers", maxServers, "inspect without arguments lists them"
 	near, owners := m.guesses(), m.owners
 	meant := near
 	if m.on != nil {
-		f.Code = CodeToolNotFound
+		f.Code = results.CodeToolNotFound
 		key, most, more = "available_tools", maxTools, "inspect with server_name "+m.on.Name+" lists them"
 	} else if len(owners) > 0 {
-		if likely := slices.DeleteFunc(slices.Clone(owners), func(o owner) bool { return !slices.Contains(near, o.server) }); len(likely) > 0 {
+		unlikely := func(o owner) bool { return !slices.Contains(near, o.server) }
+		if likely := slices.DeleteFunc(slices.Clone(owners), unlikely); len(likely) > 0 {
 			owners = likely
 		}
 		have := serversOf(owners)

@@ -46,8 +46,8 @@ func TestMissingServer(t *testing.T) {
 			t.Errorf("%s: got %+v, want %s", tool, failure, want)
 		}
 	}
-	seen, alpha, _ := e.FindServer(t.Context(), nil, nil, e.Catalogue(nil), "alpha", "")
-	if _, _, failure := e.FindServer(t.Context(), nil, nil, seen, "zzz", "only"); failure == nil || failure.Text != `SERVER_NOT_FOUND: no server "zzz". Server alpha has only.` {
+	seen, alpha, _ := e.FindServer(t.Context(), Request{Catalogue: e.Catalogue(nil), Server: "alpha"})
+	if _, _, failure := e.FindServer(t.Context(), Request{Catalogue: seen, Server: "zzz", Tool: "only"}); failure == nil || failure.Text != `SERVER_NOT_FOUND: no server "zzz". Server alpha has only.` {
 		t.Errorf("got %+v", failure)
 	}
 	if failure := e.ToolNotFound(seen, alpha, "read_result"); failure.Text != `TOOL_NOT_FOUND: no tool "read_result" on server "alpha". Server mcpx has read_result.` {
@@ -81,7 +81,7 @@ func TestNotFound_Dotted(t *testing.T) {
 		}
 	}
 	const missing = "VALIDATION_ERROR: /server_name: is missing; server time has get_current_time"
-	if got := e.MissingServer(e.Catalogue(nil), "time.get_current_time"); got == nil || got.text() != missing {
+	if got := e.MissingServer(e.Catalogue(nil), "time.get_current_time"); got == nil || got.Said() != missing {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -120,7 +120,7 @@ func TestNotFound_Guesses(t *testing.T) {
 		if n := tokens.Count(f.Text); !strings.HasPrefix(f.Text, `TOOL_NOT_FOUND: no tool "`+name+`" on server "github". `) || !strings.Contains(f.Text, want) || guess && n > maxGuess || n > 80 {
 			t.Errorf("%s: got %s (%d tokens)", name, f.Text, n)
 		}
-		if data := string(f.data()); strings.Contains(data, "did_you_mean") != guess || strings.Contains(data, "available_tools") == guess {
+		if data := string(f.Data()); strings.Contains(data, "did_you_mean") != guess || strings.Contains(data, "available_tools") == guess {
 			t.Errorf("%s: got %s", name, data)
 		}
 	}

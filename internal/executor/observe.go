@@ -7,7 +7,6 @@ import (
 
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/request"
-	"mcpx/internal/tokens"
 )
 
 // LogEvents is an observer that logs each message to a server, on one line: never arguments, results or credentials.
@@ -103,14 +102,4 @@ func (e *Executor) Accounts() map[string]Account {
 		sums[server] = *sum
 	}
 	return sums
-}
-
-// roughly estimates tokens for the account. It weighs long texts by a few samples:
-// no decision depends on it.
-func roughly(texts ...string) int {
-	n := 0
-	for _, text := range texts {
-		n += tokens.Sample(text, 8, 512)
-	}
-	return n
 }

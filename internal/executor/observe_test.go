@@ -13,11 +13,13 @@ import (
 	"time"
 
 	"mcpx/internal/base/wire"
+	"mcpx/internal/builtin"
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
+	"mcpx/internal/results"
 	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
@@ -59,21 +61,21 @@ func TestObserve(t *testing.T) {
 			t.Errorf("%s.%s: %s", tt.server, tt.tool, lines.String())
 			continue
 		}
-		if (after.Calls > before.Calls) != tt.answered || tt.answered && (after.Received-before.Received != int64(result.received) || after.Sent-before.Sent != int64(result.sent)) {
+		if (after.Calls > before.Calls) != tt.answered || tt.answered && (after.Received-before.Received != int64(result.Received) || after.Sent-before.Sent != int64(result.Sent)) {
 			t.Errorf("%s: account %+v, before %+v", tt.tool, after, before)
 		}
 		sent := 0
 		for _, raw := range result.Content {
-			sent += roughly(wire.ReadBlock(raw).Text)
+			sent += results.Roughly(wire.ReadBlock(raw).Text)
 		}
-		if difference := sent - result.sent; difference > 2 || difference < -2 {
-			t.Errorf("%s: %d tokens sent, counted %d", tt.tool, sent, result.sent)
+		if difference := sent - result.Sent; difference > 2 || difference < -2 {
+			t.Errorf("%s: %d tokens sent, counted %d", tt.tool, sent, result.Sent)
 		}
 		if ok := map[string]bool{
-			"same": result.received == result.sent && result.sent > 0, "cut": result.received > 500 && result.sent <= 200,
-			"less": result.sent < result.received && result.sent > 0, "none": result.received == 0,
+			"same": result.Received == result.Sent && result.Sent > 0, "cut": result.Received > 500 && result.Sent <= 200,
+			"less": result.Sent < result.Received && result.Sent > 0, "none": result.Received == 0,
 		}[tt.shape]; !ok {
-			t.Errorf("%s: %d tokens received, %d sent", tt.tool, result.received, result.sent)
+			t.Errorf("%s: %d tokens received, %d sent", tt.tool, result.Received, result.Sent)
 		}
 	}
 
@@ -105,10 +107,10 @@ func TestObserve_event(t *testing.T) {
 	}
 	r := events[0]
 	if r.Principal != "token:ann" || r.Client != "an agent\nlevel=ERROR" || !r.Known || !r.ReadOnly || r.Trace.ID != trace ||
-		r.ArgumentBytes != 32 || r.ReceivedBytes < 40 || r.SentBytes != result.size() || r.Upstream <= 0 || r.Duration < r.Upstream || r.Began.IsZero() {
+		r.ArgumentBytes != 32 || r.ReceivedBytes < 40 || r.SentBytes != result.Size() || r.Upstream <= 0 || r.Duration < r.Upstream || r.Began.IsZero() {
 		t.Errorf("%+v", r)
 	}
-	if r := events[1]; r.Known || r.Upstream != 0 || r.Outcome != CodeToolNotFound {
+	if r := events[1]; r.Known || r.Upstream != 0 || r.Outcome != results.CodeToolNotFound {
 		t.Errorf("%+v", r)
 	}
 	if text := lines.String(); strings.Contains(text, "canary") || strings.Count(text, "\n") != 2 || !strings.Contains(text, "principal=token:ann") ||
@@ -182,13 +184,13 @@ func TestObserve_afterwards(t *testing.T) {
 		t.Fatalf("%d events, %+v", len(events), r.Event)
 	}
 	journal.End(r.Event)
-	if len(events) != 1 || events[0] != r.Event || r.Event.Outcome != CodeServerNotFound {
+	if len(events) != 1 || events[0] != r.Event || r.Event.Outcome != results.CodeServerNotFound {
 		t.Errorf("%+v", r.Event)
 	}
 	own := journal.Begin("tools/call", nil)
 	r.Form.Wait, r.Event = time.Minute, own
 	exec(t, e, r)
-	if len(events) != 2 || events[1] == own || events[1].Number != 2 || events[1].Outcome != CodeServerNotFound || own.Attempted {
+	if len(events) != 2 || events[1] == own || events[1].Number != 2 || events[1].Outcome != results.CodeServerNotFound || own.Attempted {
 		t.Errorf("%d events, %+v of the request", len(events), own)
 	}
 }
@@ -282,23 +284,23 @@ func TestObserve_once(t *testing.T) {
 			{"declined", Request{From: from, Server: "fake", Tool: "echo", Arguments: text, Part: part},
 				[]string{"call fake.echo EXECUTION_ERROR, not begun"}},
 			{"the built-in server, which needs no consent",
-				Request{From: from, Server: Builtin, Tool: readTool, Arguments: json.RawMessage(`{"uri":"a://b"}`), Part: part},
+				Request{From: from, Server: builtin.Name, Tool: "read_resource", Arguments: json.RawMessage(`{"uri":"a://b"}`), Part: part},
 				[]string{"resources/read fake.a://b RESULT", "call mcpx.read_resource RESULT"}},
-			{"no resource", Request{Server: Builtin, Tool: readTool, Arguments: json.RawMessage(`{"uri":"a://none"}`)},
+			{"no resource", Request{Server: builtin.Name, Tool: "read_resource", Arguments: json.RawMessage(`{"uri":"a://none"}`)},
 				[]string{"resources/read fake.a://none ERROR -32002", "call mcpx.read_resource UPSTREAM_ERROR"}},
-			{"no server is asked", Request{Server: Builtin, Tool: promptTool, Arguments: json.RawMessage(`{"name":"none"}`)},
+			{"no server is asked", Request{Server: builtin.Name, Tool: "get_prompt", Arguments: json.RawMessage(`{"name":"none"}`)},
 				[]string{"call mcpx.get_prompt VALIDATION_ERROR"}},
 		} {
 			exec(t, e, tt.call)
 			if got := all.take(t); !slices.Equal(got, tt.want) {
 				t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 			}
-			if tt.call.Server == Builtin && (last.Upstream != 0 || !last.Asked.IsZero()) {
+			if tt.call.Server == builtin.Name && (last.Upstream != 0 || !last.Asked.IsZero()) {
 				t.Errorf("%s: %+v", tt.name, last)
 			}
 		}
 
-		slow := Request{Server: "fake", Tool: "slow", Arguments: json.RawMessage(`{"ms":90000}`), Form: Form{Wait: time.Minute}}
+		slow := Request{Server: "fake", Tool: "slow", Arguments: json.RawMessage(`{"ms":90000}`), Form: results.Form{Wait: time.Minute}}
 		handle := parked(t, exec(t, e, slow), "60")
 		if got, want := all.take(t), []string{"fake.slow begun"}; !slices.Equal(got, want) {
 			t.Errorf("while it runs: %q", got)

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"mcpx/internal/base/conf"
+	"mcpx/internal/base/state"
 	"mcpx/internal/jq"
 	"mcpx/internal/policy"
 	"mcpx/internal/request"
+	"mcpx/internal/results"
 )
 
 // defaultVerbatim are globs of tools that read files. Their results stay unchanged,
@@ -64,8 +66,12 @@ type Options struct {
 	// through as it is.
 	Tracing *request.Tracing
 	// Current, where not nil, returns the settings in force: they take the place of the options
-	// above, but for Journal and Tracing. Open calls keep those of their beginning.
+	// above, except Journal, Tracing, Results and Secret. Open calls keep the ones of their beginning.
 	Current func() *Settings
+	// Results keeps what is too long, for all clients; nil = in memory. Secret is what the tags of tasks are made with; nil = a
+	// random one.
+	Results state.Results[results.Kept]
+	Secret  *state.Secret
 	// Logger may be nil (discard).
 	Logger *slog.Logger
 }

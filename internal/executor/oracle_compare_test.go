@@ -14,7 +14,7 @@ import (
 
 	"mcpx/internal/base/wire"
 	"mcpx/internal/compress"
-	"mcpx/internal/executor"
+	"mcpx/internal/results"
 	"mcpx/internal/tokens"
 )
 
@@ -39,7 +39,7 @@ type oracle struct {
 type toonText struct{ toon, json, where string }
 
 // differences are all ways in which the answer does not say what direct says.
-func (o *oracle) differences(direct string, got answered, structured executor.Structured) []string {
+func (o *oracle) differences(direct string, got answered, structured results.Structured) []string {
 	o.results++
 	root := readJSON(direct)
 	if root == nil {
@@ -168,19 +168,19 @@ func spellings(values []*node) string {
 }
 
 // extra judges structuredContent, and the block that stands for it.
-func (o *oracle) extra(root *node, blocks []*node, got answered, wanted executor.Structured) []string {
+func (o *oracle) extra(root *node, blocks []*node, got answered, wanted results.Structured) []string {
 	sent := root.last("structuredContent")
 	more := len(got.content) - len(blocks)
-	if wanted == executor.StructuredOnce {
-		wanted = executor.StructuredNone
+	if wanted == results.StructuredOnce {
+		wanted = results.StructuredNone
 		if got.structured != nil {
 			if sent != nil && saysSame(blocks, sent) {
 				return []string{"structuredContent though a text says the same: " + got.structured.raw}
 			}
-			wanted = executor.StructuredOwn
+			wanted = results.StructuredOwn
 		}
 	}
-	if wanted != executor.StructuredNone {
+	if wanted != results.StructuredNone {
 		if more != 0 {
 			return []string{fmt.Sprintf("%d blocks, want %d", len(got.content), len(blocks))}
 		}
@@ -193,7 +193,7 @@ func (o *oracle) extra(root *node, blocks []*node, got answered, wanted executor
 			return structuredDifferences(sent, nil, got.structured)
 		}
 		var derived *node
-		if wanted == executor.StructuredAlways {
+		if wanted == results.StructuredAlways {
 			derived = derivedFrom(root, blocks)
 		}
 		return structuredDifferences(sent, derived, got.structured)

@@ -17,6 +17,7 @@ import (
 	"mcpx/internal/front"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/results"
 	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
@@ -93,7 +94,7 @@ func TestOracle(t *testing.T) {
 	o := &oracle{}
 	for i, name := range upstreams {
 		t.Run("exec "+name, func(t *testing.T) {
-			o.run(t, uint64(i), anyPolicy, func(n int, structured executor.Structured, direct string) answered {
+			o.run(t, uint64(i), anyPolicy, func(n int, structured results.Structured, direct string) answered {
 				return a.exec(t, name, direct, structured)
 			})
 		})
@@ -103,9 +104,9 @@ func TestOracle(t *testing.T) {
 			client := way.open(t, a.front)
 			policy := headerPolicy
 			if way.client != "" {
-				policy = func(*generator) executor.Structured { return clientPolicies[way.client] }
+				policy = func(*generator) results.Structured { return clientPolicies[way.client] }
 			}
-			o.run(t, uint64(100+i), policy, func(n int, structured executor.Structured, direct string) answered {
+			o.run(t, uint64(100+i), policy, func(n int, structured results.Structured, direct string) answered {
 				response := client(structured, n+1, execParams(upstreams[n%len(upstreams)], direct))
 				return readResponse(t, response, n+1, way.modern)
 			})
@@ -118,20 +119,20 @@ func TestOracle(t *testing.T) {
 	t.Run("reference decoder", o.reference)
 }
 
-func anyPolicy(g *generator) executor.Structured { return executor.Structured(g.IntN(4)) }
+func anyPolicy(g *generator) results.Structured { return results.Structured(g.IntN(4)) }
 
 // headerPolicy is one that a header of a request can ask for.
-func headerPolicy(g *generator) executor.Structured {
-	return []executor.Structured{executor.StructuredNone, executor.StructuredOwn, executor.StructuredAlways}[g.IntN(3)]
+func headerPolicy(g *generator) results.Structured {
+	return []results.Structured{results.StructuredNone, results.StructuredOwn, results.StructuredAlways}[g.IntN(3)]
 }
 
 // clientPolicies are those of clients by their names.
-var clientPolicies = map[string]executor.Structured{
-	"claude-code": executor.StructuredNone, "google-adk": executor.StructuredOnce, "test": executor.StructuredOwn, "program": executor.StructuredAlways,
+var clientPolicies = map[string]results.Structured{
+	"claude-code": results.StructuredNone, "google-adk": results.StructuredOnce, "test": results.StructuredOwn, "program": results.StructuredAlways,
 }
 
 // run compares rounds of results; policy says who gets structuredContent.
-func (o *oracle) run(t *testing.T, seed uint64, policy func(*generator) executor.Structured, call func(n int, structured executor.Structured, direct string) answered) {
+func (o *oracle) run(t *testing.T, seed uint64, policy func(*generator) results.Structured, call func(n int, structured results.Structured, direct string) answered) {
 	g := newGenerator(seed)
 	for n := range rounds {
 		direct := g.result()
@@ -162,10 +163,10 @@ func rawArguments(direct string) json.RawMessage {
 }
 
 // exec calls the tool that answers direct.
-func (a *assembly) exec(t *testing.T, server, direct string, structured executor.Structured) answered {
+func (a *assembly) exec(t *testing.T, server, direct string, structured results.Structured) answered {
 	t.Helper()
 	result, err := a.executor.Exec(t.Context(), executor.Request{
-		Server: server, Tool: "raw", Arguments: rawArguments(direct), Form: executor.Form{Structured: structured},
+		Server: server, Tool: "raw", Arguments: rawArguments(direct), Form: results.Form{Structured: structured},
 	})
 	if err != nil {
 		t.Fatalf("calling: %v", err)
@@ -173,7 +174,7 @@ func (a *assembly) exec(t *testing.T, server, direct string, structured executor
 	return fromResult(t, result)
 }
 
-func fromResult(t *testing.T, r *executor.Result) answered {
+func fromResult(t *testing.T, r *results.Result) answered {
 	t.Helper()
 	got := answered{isError: r.IsError}
 	for _, block := range r.Content {
@@ -251,7 +252,7 @@ func withoutServerInfo(t *testing.T, meta *node) *node {
 }
 
 // caller sends one tools/call with these params and returns the response.
-type caller func(structured executor.Structured, id int, params string) []byte
+type caller func(structured results.Structured, id int, params string) []byte
 
 // ways are how a client reaches mcpx.
 var ways = []struct {
@@ -267,7 +268,7 @@ var ways = []struct {
 	{"stdio legacy, a program", "program", false, func(t *testing.T, f *front.Front) caller { return openStdio(t, f, "program") }},
 	{"stdio modern", "", true, func(t *testing.T, f *front.Front) caller {
 		call := openStdio(t, f, "")
-		return func(want executor.Structured, id int, params string) []byte {
+		return func(want results.Structured, id int, params string) []byte {
 			return call(want, id, params+","+modernMeta(want))
 		}
 	}},
@@ -278,7 +279,7 @@ var ways = []struct {
 	{"http modern", "", true, func(t *testing.T, f *front.Front) caller {
 		server := httptest.NewServer(f)
 		t.Cleanup(server.Close)
-		return func(want executor.Structured, id int, params string) []byte {
+		return func(want results.Structured, id int, params string) []byte {
 			body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{%s,%s}}`, id, params, modernMeta(want))
 			_, response := post(t, server, body, map[string]string{
 				"Mcp-Protocol-Version": mcptest.ModernVersion, "Mcp-Method": "tools/call", "Mcp-Name": "exec",
@@ -288,7 +289,7 @@ var ways = []struct {
 	}},
 }
 
-func modernMeta(structured executor.Structured) string {
+func modernMeta(structured results.Structured) string {
 	var client string
 	for name, policy := range clientPolicies {
 		if policy == structured {
@@ -337,7 +338,7 @@ func openStdio(t *testing.T, f *front.Front, name string) caller {
 		call(0, "initialize", `"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"`+name+`","version":"1"}`)
 		fmt.Fprintln(inW, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	}
-	return func(_ executor.Structured, id int, params string) []byte { return call(id, "tools/call", params) }
+	return func(_ results.Structured, id int, params string) []byte { return call(id, "tools/call", params) }
 }
 
 // openHTTP is a legacy client; more is added to the params of each call.
@@ -350,13 +351,13 @@ func openHTTP(t *testing.T, f *front.Front, more string) caller {
 	if session == "" {
 		t.Fatal("no session")
 	}
-	return func(structured executor.Structured, id int, params string) []byte {
+	return func(structured results.Structured, id int, params string) []byte {
 		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{%s%s}}`, id, params, more)
 		headers := map[string]string{"Mcp-Session-Id": session}
 		switch structured {
-		case executor.StructuredNone:
+		case results.StructuredNone:
 			headers["Mcpx-Structured-Content"] = "never"
-		case executor.StructuredAlways:
+		case results.StructuredAlways:
 			headers["Mcpx-Structured-Content"] = "always"
 		}
 		_, response := post(t, server, body, headers)

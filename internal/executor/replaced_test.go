@@ -14,6 +14,7 @@ import (
 	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/results"
 )
 
 // silent is a server that does not answer.
@@ -40,9 +41,9 @@ func TestExec_RightsOfTheServerThatAnswers(t *testing.T) {
 		want  string
 	}{
 		{"allowed", false, nil, tools, `{}`},
-		{"hidden there", false, hiding(func(_ string, tool *catalog.Tool) bool { return tool.Name != "drop" }), tools, CodeToolNotFound},
-		{"known, and hidden there", true, hiding(func(_ string, tool *catalog.Tool) bool { return tool.Name != "drop" }), tools, CodeToolNotFound},
-		{"known, and another schema there", true, nil, strict, CodeValidation},
+		{"hidden there", false, hiding(func(_ string, tool *catalog.Tool) bool { return tool.Name != "drop" }), tools, results.CodeToolNotFound},
+		{"known, and hidden there", true, hiding(func(_ string, tool *catalog.Tool) bool { return tool.Name != "drop" }), tools, results.CodeToolNotFound},
+		{"known, and another schema there", true, nil, strict, results.CodeValidation},
 		{"known, and allowed", true, nil, tools, `{}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -102,7 +103,7 @@ func TestExec_ServerGone(t *testing.T) {
 		}()
 		synctest.Wait()
 		r.Apply(nil, registry.Options{}, nil)
-		if got := <-done; !strings.HasPrefix(got, CodeServerNotFound) {
+		if got := <-done; !strings.HasPrefix(got, results.CodeServerNotFound) {
 			t.Errorf("got %s", got)
 		}
 		r.Close(0)

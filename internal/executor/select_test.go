@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/wire"
+	"mcpx/internal/builtin"
 	"mcpx/internal/caller"
 	"mcpx/internal/jq"
 	"mcpx/internal/mcptest"
@@ -32,7 +33,7 @@ func TestSelected_Keeps(t *testing.T) {
 		{".a.b", 1, "VALIDATION_ERROR: /select: "},
 	} {
 		e := chained(registry.New(nil, registry.Options{}), Options{Filter: filters})
-		got, err := e.begin().selected(t.Context(), upstreamResult{structured: json.RawMessage(`{"a":1}`)}, nil, &Request{Select: tt.filter})
+		got, err := e.begin().answer(&Request{Select: tt.filter}, target{}).Of(t.Context(), json.RawMessage(`{"structuredContent":{"a":1}}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +45,7 @@ func TestSelected_Keeps(t *testing.T) {
 			if handle == nil {
 				t.Fatalf("%s: no handle in %s", tt.filter, text)
 			}
-			read, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: results.Tool, Arguments: json.RawMessage(`{"handle":"` + handle[1] + `"}`)})
+			read, err := e.Exec(t.Context(), Request{Server: builtin.Name, Tool: results.Tool, Arguments: json.RawMessage(`{"handle":"` + handle[1] + `"}`)})
 			if err != nil || wire.ReadBlock(read.Content[0]).Text != `{"a":1}` {
 				t.Errorf("%s: the handle gives %s, %v", tt.filter, read.Content, err)
 			}
@@ -151,15 +152,11 @@ func TestSelect(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			e := chained(registry.New(nil, registry.Options{}), Options{Filter: filters})
-			var got upstreamResult
+			raw := `{"content":[` + strings.Join(tt.content, ",") + "]"
 			if tt.structured != "" {
-				got.structured = json.RawMessage(tt.structured)
+				raw += `,"structuredContent":` + tt.structured
 			}
-			blocks := make([]wire.Block, len(tt.content))
-			for i, raw := range tt.content {
-				blocks[i] = wire.ReadBlock(json.RawMessage(raw))
-			}
-			out, err := e.begin().selected(t.Context(), got, blocks, &Request{Select: tt.filter, Form: always})
+			out, err := e.begin().answer(&Request{Select: tt.filter, Form: always}, target{}).Of(t.Context(), json.RawMessage(raw+"}"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -182,8 +179,11 @@ func TestSelect(t *testing.T) {
 // The texts of a result without JSON can be read, all of them.
 func TestSelect_NoJSONIsKept(t *testing.T) {
 	e := chained(registry.New(nil, registry.Options{}), Options{})
-	blocks := []wire.Block{wire.ReadBlock(wire.TextBlock("one")), wire.ReadBlock(wire.TextBlock("two"))}
-	out := e.begin().noJSONFailure(blocks, &Request{From: request.From{Client: &caller.Client{Principal: &caller.Principal{ID: "p"}}}}).Result(true)
+	of := &Request{From: request.From{Client: &caller.Client{Principal: &caller.Principal{ID: "p"}}}, Select: ".a", Form: always}
+	out, err := e.begin().answer(of, target{}).Of(t.Context(), json.RawMessage(`{"content":[{"type":"text","text":"one"},{"type":"text","text":"two"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
 	var data struct {
 		Error struct{ Handle string }
 	}
@@ -192,7 +192,7 @@ func TestSelect_NoJSONIsKept(t *testing.T) {
 	}
 	arguments := json.RawMessage(`{"handle":"` + data.Error.Handle + `"}`)
 	for principal, want := range map[string]string{"p": `two`, "q": "unknown"} {
-		read, err := e.Exec(t.Context(), Request{From: request.From{Client: &caller.Client{Principal: &caller.Principal{ID: principal}}}, Server: Builtin, Tool: results.Tool, Arguments: arguments})
+		read, err := e.Exec(t.Context(), Request{From: request.From{Client: &caller.Client{Principal: &caller.Principal{ID: principal}}}, Server: builtin.Name, Tool: results.Tool, Arguments: arguments})
 		if err != nil || !strings.Contains(string(read.Content[0]), want) {
 			t.Errorf("%s: got %s, %v", principal, read.Content, err)
 		}
@@ -207,7 +207,7 @@ func TestReadResult_SelectsNothing(t *testing.T) {
 	handle := e.begin().pages(&Request{}).Keep("[1,2]", false)
 	for _, more := range []string{"", `,"limit":1`, `,"grep":"x"`} {
 		arguments := json.RawMessage(`{"handle":"` + handle + `","select":"empty"` + more + `}`)
-		got, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: results.Tool, Arguments: arguments})
+		got, err := e.Exec(t.Context(), Request{Server: builtin.Name, Tool: results.Tool, Arguments: arguments})
 		if err != nil || wire.ReadBlock(got.Content[0]).Text != "[select gave nothing]\n[shape of the result: [2 of number]]" {
 			t.Errorf("%s: got %s, %v", arguments, got.Content, err)
 		}
@@ -221,20 +221,8 @@ func TestSelected_Gone(t *testing.T) {
 	e := chained(registry.New(nil, registry.Options{}), Options{Filter: filters})
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	got, err := e.begin().selected(gone, upstreamResult{structured: json.RawMessage(`{"a":1}`)}, nil, &Request{Select: ".a["})
+	got, err := e.begin().answer(&Request{Select: ".a["}, target{}).Of(gone, json.RawMessage(`{"structuredContent":{"a":1}}`))
 	if got != nil || !errors.Is(err, context.Canceled) || e.store.Len() != 0 {
 		t.Errorf("got %v, %v; %d are kept", got, err, e.store.Len())
-	}
-}
-
-// A result that is not kept has no handle in the failure.
-func TestFilterFault_NotKept(t *testing.T) {
-	got := filterFailure(&results.FilterError{Err: errors.New("bad"), Value: json.RawMessage(`{"a":1}`)}, results.Pages{}).Result(true)
-	text := wire.ReadBlock(got.Content[0]).Text
-	if !strings.HasPrefix(text, "VALIDATION_ERROR: /select: bad\nThe call was made; its result is too long to be kept\nShape of the result: ") {
-		t.Errorf("got %s", text)
-	}
-	if strings.Contains(string(got.Structured), `"handle"`) {
-		t.Errorf("got %s", got.Structured)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcpx/internal/builtin"
 	"mcpx/internal/mcptest"
 )
 
@@ -32,11 +33,11 @@ func TestSkills(t *testing.T) {
 			if tool, ok := reader.Tool(name); !ok || tool.Description != "Skill: Fills forms." {
 				t.Errorf("%s: %+v", name, tool)
 			}
-			if got := said(t, exec(t, e, Request{Server: Builtin, Tool: name})); got != want {
+			if got := said(t, exec(t, e, Request{Server: builtin.Name, Tool: name})); got != want {
 				t.Errorf("%s: got %q, want %q", name, got, want)
 			}
 		}
-		if got := said(t, exec(t, e, Request{Server: Builtin, Tool: "skill_doc"})); !strings.HasPrefix(got, "TOOL_NOT_FOUND") {
+		if got := said(t, exec(t, e, Request{Server: builtin.Name, Tool: "skill_doc"})); !strings.HasPrefix(got, "TOOL_NOT_FOUND") {
 			t.Errorf("got %q", got)
 		}
 	})

@@ -17,6 +17,7 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
+	"mcpx/internal/results"
 	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
@@ -71,7 +72,7 @@ func bubble(t *testing.T, run func(t *testing.T)) {
 	synctest.Test(t, run)
 }
 
-func said(t *testing.T, r *Result) string {
+func said(t *testing.T, r *results.Result) string {
 	t.Helper()
 	if len(r.Content) == 0 {
 		return ""

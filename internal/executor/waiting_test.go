@@ -11,16 +11,18 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/builtin"
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
+	"mcpx/internal/results"
 )
 
 var runningHandle = regexp.MustCompile(`^\[still running after (\d+) s; do not repeat the call, wait for its result: exec \{"server_name":"mcpx","tool_name":"wait_result","arguments":\{"handle":"(r\w+)"\}\}\]$`)
 
 // parked is the handle in the answer to a call that goes on after so many seconds.
-func parked(t *testing.T, r *Result, seconds string) string {
+func parked(t *testing.T, r *results.Result, seconds string) string {
 	t.Helper()
 	found := runningHandle.FindStringSubmatch(said(t, r))
 	if found == nil || found[1] != seconds || r.IsError {
@@ -29,8 +31,8 @@ func parked(t *testing.T, r *Result, seconds string) string {
 	return found[2]
 }
 
-func waitFor(handle string, form Form) Request {
-	return Request{Server: Builtin, Tool: waitTool, Arguments: json.RawMessage(`{"handle":"` + handle + `"}`), Form: form}
+func waitFor(handle string, form results.Form) Request {
+	return Request{Server: builtin.Name, Tool: builtin.WaitTool, Arguments: json.RawMessage(`{"handle":"` + handle + `"}`), Form: form}
 }
 
 // A client that waits for a minute gets the result of a call of three, with the progress
@@ -39,10 +41,10 @@ func TestWaiting(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec := mcptest.Spec{}.WithFiles(t)
 		e := executing(t, Options{}, nil, piped(t, "s", spec))
-		form := Form{Wait: time.Minute}
+		form := results.Form{Wait: time.Minute}
 		counts := make([]int, 4)
 		count := func(i int) func(json.RawMessage) { return func(json.RawMessage) { counts[i]++ } }
-		call := func(i int, r Request) *Result {
+		call := func(i int, r Request) *results.Result {
 			r.Sink.Progress = count(i)
 			began := time.Now()
 			got := exec(t, e, r)
@@ -83,7 +85,7 @@ func TestWaiting_Asked(t *testing.T) {
 			time.Sleep(10 * time.Minute)
 			return json.RawMessage(`{"action":"accept","content":{"word":"mellon"}}`), nil
 		}
-		got := exec(t, e, Request{From: request.From{Client: client}, Server: "s", Tool: "ask", Form: Form{Wait: time.Minute}})
+		got := exec(t, e, Request{From: request.From{Client: client}, Server: "s", Tool: "ask", Form: results.Form{Wait: time.Minute}})
 		if !strings.Contains(said(t, got), "mellon") {
 			t.Errorf("got %s", got.Content)
 		}
@@ -96,7 +98,7 @@ func TestWaiting_Ends(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec := mcptest.Spec{}.WithFiles(t)
 		e := executing(t, Options{}, nil, piped(t, "s", spec))
-		form := Form{Wait: time.Minute}
+		form := results.Form{Wait: time.Minute}
 		slow := func(ms string) Request {
 			return Request{Server: "s", Tool: "slow", Arguments: json.RawMessage(`{"ms":` + ms + `}`), Form: form}
 		}
@@ -138,7 +140,7 @@ func TestWaiting_Failures(t *testing.T) {
 		r.Start()
 		r.WaitTried(t.Context())
 		e := chained(r, Options{})
-		form := Form{Wait: time.Minute, Structured: StructuredAlways}
+		form := results.Form{Wait: time.Minute, Structured: results.StructuredAlways}
 		slow := Request{From: request.From{Client: &caller.Client{ID: "1", Principal: &caller.Principal{ID: "p"}}}, Server: "s", Tool: "slow", Arguments: json.RawMessage(`{"ms":900000}`), Form: form}
 		got := exec(t, e, slow)
 		handle := parked(t, got, "60")
@@ -147,9 +149,9 @@ func TestWaiting_Failures(t *testing.T) {
 		}
 		for what, request := range map[string]Request{
 			"/handle: is unknown or has expired": waitFor(handle, form), // another principal
-			"/handle: is unknown":                {From: request.From{Client: slow.Client}, Server: Builtin, Tool: "read_result", Arguments: json.RawMessage(`{"handle":"` + handle + `"}`)},
-			"/select: belongs to the call":       {From: request.From{Client: slow.Client}, Server: Builtin, Tool: waitTool, Arguments: json.RawMessage(`{"handle":"` + handle + `"}`), Select: "."},
-			"/handle: is missing":                {From: request.From{Client: slow.Client}, Server: Builtin, Tool: waitTool},
+			"/handle: is unknown":                {From: request.From{Client: slow.Client}, Server: builtin.Name, Tool: "read_result", Arguments: json.RawMessage(`{"handle":"` + handle + `"}`)},
+			"/select: belongs to the call":       {From: request.From{Client: slow.Client}, Server: builtin.Name, Tool: builtin.WaitTool, Arguments: json.RawMessage(`{"handle":"` + handle + `"}`), Select: "."},
+			"/handle: is missing":                {From: request.From{Client: slow.Client}, Server: builtin.Name, Tool: builtin.WaitTool},
 		} {
 			if got := said(t, exec(t, e, request)); !strings.Contains(got, what) {
 				t.Errorf("want %s, got %s", what, got)
@@ -177,11 +179,11 @@ func TestWaiting_Panic(t *testing.T) {
 	var outcomes []string
 	e := New(nil, Options{Journal: observed(func(r *request.Event) { outcomes = append(outcomes, r.Outcome) })}) // whose registry is nil
 	seen := catalog.NewSnapshot([]catalog.Server{catalog.Server{Name: "s", Known: true, State: catalog.Ready}.WithTools([]catalog.Tool{{Name: "t"}})})
-	got := exec(t, e, Request{Catalogue: seen, Server: "s", Tool: "t", Form: Form{Wait: time.Minute}})
+	got := exec(t, e, Request{Catalogue: seen, Server: "s", Tool: "t", Form: results.Form{Wait: time.Minute}})
 	if text := said(t, got); !strings.HasPrefix(text, "EXECUTION_ERROR: internal error of mcpx") {
 		t.Errorf("got %s", text)
 	}
-	if len(outcomes) != 1 || outcomes[0] != CodeExecution {
+	if len(outcomes) != 1 || outcomes[0] != results.CodeExecution {
 		t.Errorf("outcomes: %q", outcomes)
 	}
 }

@@ -27,7 +27,9 @@ func BenchmarkCall(b *testing.B) {
 		spec.Launch.Env = append(spec.Launch.Env, variable+"="+value)
 	}
 	r := registry.New([]registry.Server{{Spec: spec}}, registry.Options{})
-	two := view.NewTwoTools(r, executor.New(r, executor.Options{TOON: true, TypeScript: true}), view.Options{})
+	e := executor.New(r, executor.Options{TOON: true, TypeScript: true})
+	r.Use(e.Chain(nil, nil)...)
+	two := view.NewTwoTools(r, e, view.Options{})
 	f := New(two, Options{Version: "1"})
 	r.Start()
 	b.Cleanup(func() {
@@ -91,9 +93,12 @@ func benchmarkHTTP(b *testing.B, f *Front, era, call string) {
 		"Mcp-Protocol-Version": {era}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"exec"},
 	}
 	if era == legacyEra {
-		s := f.newSession(newSessionID(), nil)
-		header.Set("Mcp-Session-Id", f.addSession(s))
-		defer f.endSession(s)
+		s, err := f.open(b.Context(), &Session{}, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		header.Set("Mcp-Session-Id", s.id)
+		defer f.release(s)
 	}
 	// As net/http has it: a context that ends with the connection, and a server.
 	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), http.ServerContextKey, &http.Server{WriteTimeout: 2 * time.Minute}))

@@ -265,7 +265,9 @@ func TestBeside_Off(t *testing.T) {
 	fake := offering("left", mcptest.EraBoth).HTTP(t)
 	for _, off := range []executor.Options{{NoResources: true}, {NoPrompts: true}, {NoResources: true, NoPrompts: true}} {
 		r := registry.New([]registry.Server{remote("left", fake)}, registry.Options{})
-		two := view.NewTwoTools(r, executor.New(r, off), view.Options{})
+		e := executor.New(r, off)
+		r.Use(e.Chain(nil, nil)...)
+		two := view.NewTwoTools(r, e, view.Options{})
 		f := New(two, Options{})
 		r.Start()
 		r.WaitListed(t.Context(), nil)

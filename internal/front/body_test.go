@@ -94,7 +94,7 @@ func TestBody(t *testing.T) {
 func TestBody_Room(t *testing.T) {
 	mcptest.NoLeaks(t)
 	l := limits.New(limits.Options{Principal: limits.Quota{BodyBytes: 1 << 20}})
-	f := connectWith(t, Options{Limits: l}, view.Options{})
+	f := connectWith(t, Options{Admission: l}, view.Options{})
 	large := strings.Repeat(" ", 300_000) + "{}"
 	in, out := io.Pipe()
 	ended := make(chan int, 1)

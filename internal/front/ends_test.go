@@ -89,21 +89,13 @@ func TestExpired(t *testing.T) {
 	})
 }
 
-// lifetimes observes the sessions that end.
-type lifetimes struct{ seen []string }
-
-func (*lifetimes) Relaying(*Operation) error { return nil }
-func (*lifetimes) Answered(*Operation)       {}
-func (l *lifetimes) SessionEnded(c *caller.Client, lasted time.Duration) {
-	l.seen = append(l.seen, c.Version+" "+lasted.String())
-}
-
-// TestSessionEnded: the observer hears of a session once, whether the client ends it or its
+// TestSessionEnded: the end of a session is reported once, whether the client ends it or its
 // time is over.
 func TestSessionEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ends := &lifetimes{}
-		f := connectWith(t, Options{Observer: ends, SessionIdle: 10 * time.Minute}, view.Options{})
+		var seen []string
+		ended := func(c *caller.Client, lasted time.Duration) { seen = append(seen, c.Version+" "+lasted.String()) }
+		f := connectWith(t, Options{SessionEnded: ended, SessionIdle: 10 * time.Minute}, view.Options{})
 		open := func() (id string) {
 			r := httptest.NewRequest("POST", "/mcp", strings.NewReader(strings.SplitN(hello("a"), "\n", 2)[0]))
 			r.Header.Set("Content-Type", "application/json")
@@ -121,8 +113,8 @@ func TestSessionEnded(t *testing.T) {
 		open()
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if want := []string{"2025-06-18 1m30s", "2025-06-18 10m10s"}; !slices.Equal(ends.seen, want) {
-			t.Errorf("%q, want %q", ends.seen, want)
+		if want := []string{"2025-06-18 1m30s", "2025-06-18 10m10s"}; !slices.Equal(seen, want) {
+			t.Errorf("%q, want %q", seen, want)
 		}
 	})
 }

@@ -5,6 +5,7 @@ package front
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/base/state"
 	"mcpx/internal/caller"
 	"mcpx/internal/request"
 	"mcpx/internal/view"
@@ -36,9 +38,14 @@ type Options struct {
 	// Trace, where not nil, gets every message from and to a client; peer names the
 	// connection. It must not block.
 	Trace func(peer string, received bool, message []byte)
+	// Sessions are of the legacy clients of all fronts, Once has the states of calls that were answered, and Secret is what the
+	// states of upstreams are tagged with. nil = of this front alone, in memory.
+	Sessions state.Sessions[Session]
+	Once     state.Once
+	Secret   *state.Secret
 	// Journal has the observers of the clients' requests. May be nil.
 	Journal *request.Journal
-	// SessionEnded is called when a session over HTTP has ended (see [Front.Sessions]). May be nil.
+	// SessionEnded is called when a session over HTTP has ended in this process (see [Front.Sessions]). May be nil.
 	SessionEnded func(client *caller.Client, lasted time.Duration)
 	// Logger may be nil (discard).
 	Logger *slog.Logger
@@ -70,12 +77,13 @@ func (unbounded) BodyRead(*caller.Principal, int)                               
 // Front answers the clients of one view. Close ends its goroutine.
 type Front struct {
 	view      view.View
+	name      string // of the view
 	options   Options
 	identity  json.RawMessage // the _meta that names mcpx
 	log       *slog.Logger
 	changes   changes
 	streams   sseStreams
-	sessions  sessions     // legacy, over HTTP
+	sessions  sessions     // legacy, over HTTP: what lives of them in this process
 	stateless inflight     // requests of the modern era over HTTP
 	tags      *caller.Tags // of the states of upstreams
 	parking   parking      // calls of the modern era that wait for answers of their clients
@@ -98,12 +106,20 @@ func New(v view.View, options Options) *Front {
 	options.SessionIdle = cmp.Or(options.SessionIdle, 30*time.Minute)
 	options.MaxMessage = cmp.Or(options.MaxMessage, 64<<20)
 	options.writeWithin = cmp.Or(options.writeWithin, 2*time.Minute)
-	f := &Front{
-		view: v, options: options, log: options.Logger, identity: selfDescription(options.Version), tags: caller.NewTags(),
-		stop: make(chan struct{}),
+	if options.Sessions == nil {
+		options.Sessions = NewSessions()
 	}
-	all := caller.New(caller.Place{ID: "all clients", View: v.Traits().Name}, caller.Said{})
+	if options.Once == nil {
+		options.Once = NewOnce()
+	}
+	name := v.Traits().Name
+	f := &Front{
+		view: v, name: name, options: options, log: options.Logger, identity: selfDescription(options.Version),
+		tags: caller.NewTags(options.Secret, "mcpx requestState 1 "+name), stop: make(chan struct{}),
+	}
+	all := caller.New(caller.Place{ID: "all clients", View: name}, caller.Said{})
 	f.parking.process, f.parking.identity, f.parking.journal = rand.Text()[:8], f.identity, options.Journal
+	f.parking.once = options.Once
 	f.detach = v.Attach(&all, view.Attachment{Changed: f.changes.announce, Unknown: f.changes.pass})
 	f.loops.Go(f.sweep) // ends with Close
 	return f
@@ -139,11 +155,16 @@ func (f *Front) end(lastingOnly bool, why error) {
 	}
 }
 
-// Close ends the open requests over HTTP, as those of a view that a reload took away where
-// EndCalls has not ended them, and the goroutine that New started.
-func (f *Front) Close() {
+// Close ends the open requests over HTTP, where EndCalls has not ended them, lets go of the sessions, and ends the goroutine that New
+// started.
+func (f *Front) Close() { f.close(state.Released) }
+
+// Remove is Close for a view that a reload took away: its sessions end.
+func (f *Front) Remove() { f.close(state.Closed) }
+
+func (f *Front) close(why state.Ending) {
 	f.end(false, errClosed)
-	f.sessions.each(f.endSession)
+	f.sessions.each(func(s *session) { f.leave(s, why) })
 	f.stopOnce.Do(func() {
 		f.detach()
 		close(f.stop)
@@ -163,7 +184,7 @@ func (f *Front) EndUnknown() {
 	f.stateless.endOf(known, errUnknown)
 	f.sessions.each(func(s *session) {
 		if !known(s.client.Load().Principal) {
-			f.endSession(s)
+			f.leave(s, state.Closed)
 		}
 	})
 }
@@ -187,7 +208,15 @@ func (f *Front) sweep() {
 func (f *Front) endIdle(before time.Time) {
 	f.sessions.each(func(s *session) {
 		if s.inflight.endIdle(before, errSessionEnded) {
-			f.endSession(s)
+			f.leave(s, state.Released)
 		}
 	})
+}
+
+// leave ends a session in this process, whether or not it can be ended for others.
+func (f *Front) leave(s *session, why state.Ending) {
+	if err := f.endSession(context.Background(), s, why); err != nil {
+		f.log.Warn("a session could not be ended for other processes", "error", err)
+		f.release(s)
+	}
 }

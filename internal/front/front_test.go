@@ -54,7 +54,10 @@ func connectWith(t *testing.T, options Options, shows view.Options, servers ...r
 func connectTo(t *testing.T, options Options, shows view.Options, calls executor.Options, servers ...registry.Server) shown {
 	t.Helper()
 	r := registry.New(servers, registry.Options{})
-	two := view.NewTwoTools(r, executor.New(r, calls), shows)
+	calls.Journal = options.Journal
+	e := executor.New(r, calls)
+	r.Use(e.Chain(nil, nil)...)
+	two := view.NewTwoTools(r, e, shows)
 	f := New(two, options)
 	r.Start()
 	t.Cleanup(func() {
@@ -219,7 +222,10 @@ func TestFront_ListChanged(t *testing.T) {
 		// after is how many notifications there are when a tool has been called and all is quiet.
 		after := func(tool string) int {
 			server, _ := f.registry.Snapshot().Server("fake")
-			_, _ = f.registry.Call(t.Context(), server, request.Request{Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(`{}`)), Times: request.Times{Wait: time.Minute}})
+			called, _ := server.Tool(tool)
+			_, _ = f.registry.Send(t.Context(), &request.Request{
+				To: server, Tool: called, Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(`{}`)), Times: request.Times{Wait: time.Minute},
+			})
 			time.Sleep(time.Minute)
 			return p.with(note)
 		}

@@ -60,13 +60,17 @@ func (f *Front) initialize(ctx context.Context, r *incoming, out []byte) ([]byte
 	if err := json.Unmarshal(orEmpty(r.Params), &p); err != nil {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "the params of initialize were not understood: " + err.Error()}
 	}
-	client := r.client.Saying(caller.Said{
+	said := caller.Said{
 		Name: nameIn(p.ClientInfo), Version: mcp.NegotiateLegacyVersion(p.ProtocolVersion), Capabilities: p.Capabilities,
-	})
+	}
+	client := r.client.Saying(said)
 	named := *r
 	named.client = &client // the instructions depend on its name
 	out, err := f.greet(ctx, &named, out)
 	if err == nil {
+		record := *r.session.record.Load()
+		record.Said = said
+		r.session.record.Store(&record)
 		r.session.client.Store(&client)
 	}
 	return out, err

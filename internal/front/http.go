@@ -7,9 +7,11 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/base/state"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 	"mcpx/internal/request"
@@ -58,7 +60,9 @@ func (f *Front) Serve(w http.ResponseWriter, r *http.Request) []*request.Event {
 		case r.Method == http.MethodGet:
 			f.events(e, s)
 		default:
-			f.endSession(s)
+			if err := f.endSession(r.Context(), s, state.Closed); err != nil {
+				http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			}
 		}
 	}
 	return e.ended
@@ -135,15 +139,25 @@ func (f *Front) openSession(e *exchange, m *message) {
 		e.answer(refuse(m.ID, tooMany(over)).body)
 		return
 	}
-	s := f.newSession(newSessionID(), nil, e.who, e.r.Header)
-	r := &incoming{message: m, client: s.client.Load(), session: s}
+	// Until the client has said who it is it has no session, and no name.
+	before := f.newSession("", &Session{View: f.name, Principal: e.who, Began: time.Now()}, nil, e.r.Header)
+	r := &incoming{message: m, client: before.client.Load(), session: before}
 	answer := f.answer(e.r.Context(), r)
 	e.ended = append(e.ended, r.event)
-	if answer.code == 0 {
-		e.w.Header().Set(mcp.HeaderSessionID, f.addSession(s))
-	} else {
+	if answer.code != 0 {
 		f.options.Admission.CloseSession(e.who)
+		e.answer(answer.body)
+		return
 	}
+	s, err := f.open(e.r.Context(), before.record.Load(), e.r.Header)
+	if err != nil {
+		f.options.Admission.CloseSession(e.who)
+		status, why := refused(err)
+		answeredWith(r.event, why.code, 0)
+		e.refuse(status, m.ID, why)
+		return
+	}
+	e.w.Header().Set(mcp.HeaderSessionID, s.id)
 	e.answer(answer.body)
 }
 
@@ -169,7 +183,7 @@ func (f *Front) notice(s *session, from *caller.Client, m *message) {
 		s.questions.answered(m)
 	}
 	if m.row.notice != nil {
-		m.row.notice(f, s, m)
+		m.row.notice(f, s, from, m)
 	} else if !m.known() && m.Method != "" {
 		f.pass(from, m)
 	}
@@ -256,7 +270,7 @@ func (f *Front) events(e *exchange, s *session) {
 }
 
 // session finds the legacy session that the request names in its header. ok is false
-// if there is none: then session has refused the request, under id if it has one.
+// if there is none, or it cannot be used now: then session has refused the request, under id if it has one.
 func (e *exchange) session(id json.RawMessage) (s *session, ok bool) {
 	name := headerOf(e.r, sessionHeader)
 	if e.version != "" && !mcp.IsValidProtocolVersion(e.version) {
@@ -267,14 +281,12 @@ func (e *exchange) session(id json.RawMessage) (s *session, ok bool) {
 		e.refuse(http.StatusBadRequest, id, &rpcError{code: codeRefused, message: "the header Mcp-Session-Id is missing; send initialize first"})
 		return nil, false
 	}
-	s = e.front.sessions.get(name)
-	if s != nil && s.client.Load().Principal.Key() != e.who.Key() {
-		s = nil // another principal's session is as unknown as none
+	s, err := e.front.find(e.r.Context(), name, e.who, e.r.Header)
+	if err != nil {
+		status, why := refused(err)
+		e.refuse(status, id, why)
 	}
-	if s == nil {
-		e.refuse(http.StatusNotFound, id, &rpcError{code: codeRefused, message: "no such session; send initialize"})
-	}
-	return s, s != nil
+	return s, err == nil
 }
 
 // refuseHeaders is the error of a modern request whose headers contradict its body,

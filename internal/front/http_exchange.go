@@ -25,8 +25,9 @@ type exchange struct {
 	batch   bool   // answers of a batch are written, as events
 	status  int    // of an answer as JSON; 0 = 200
 
-	ended    []*request.Event // of the requests that were answered
-	writable time.Time        // the write deadline of the connection; zero = not set yet
+	ended    []*request.Event  // of the requests that were answered
+	room     [1]*request.Event // the first memory of ended: only a batch has more than one
+	writable time.Time         // the write deadline of the connection; zero = not set yet
 
 	mu        sync.Mutex
 	queued    chan []byte   // nil before the first; nil in it = alive
@@ -42,6 +43,7 @@ const maxQueued = 256
 // header that is JSON.
 func (f *Front) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	e := &exchange{front: f, w: w, r: r, who: caller.From(r.Context()), version: headerOf(r, versionHeader)}
+	e.ended = e.room[:0]
 	for _, accept := range r.Header["Accept"] {
 		if accept == "application/json, text/event-stream" { // as most clients write it
 			e.events, e.json = true, true

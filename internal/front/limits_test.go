@@ -20,7 +20,7 @@ import (
 func TestLimits_Sessions(t *testing.T) {
 	mcptest.NoLeaks(t)
 	l := limits.New(limits.Options{Principal: limits.Quota{Sessions: 2}})
-	f := connectWith(t, Options{Limits: l}, view.Options{})
+	f := connectWith(t, Options{Admission: l}, view.Options{})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(caller.With(r.Context(), &caller.Principal{ID: r.Header.Get("Who")}, time.Time{}))
 		if r.URL.Path == "/sse" {

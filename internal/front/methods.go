@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
-	"mcpx/internal/executor"
 	"mcpx/internal/request"
+	"mcpx/internal/results"
 	"mcpx/internal/view"
 )
 
@@ -25,7 +25,8 @@ type method struct {
 	of []catalog.Kind
 	// answer appends the result to out.
 	answer func(f *Front, ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError)
-	notice func(f *Front, s *session, m *message)
+	// notice acts on the notification m of from, in its session.
+	notice func(f *Front, s *session, from *caller.Client, m *message)
 	// opens marks the request that opens a legacy session. Over stdio all later
 	// messages wait for its answer.
 	opens bool
@@ -46,7 +47,7 @@ const (
 // methods has every method that clients may call.
 var methods = map[string]*method{
 	"initialize":                           {eras: legacy, answer: (*Front).initialize, opens: true},
-	"notifications/initialized":            {eras: legacy, notice: func(_ *Front, s *session, _ *message) { s.begin() }},
+	"notifications/initialized":            {eras: legacy, notice: func(_ *Front, s *session, _ *caller.Client, _ *message) { s.begin() }},
 	"ping":                                 {eras: legacy, answer: (*Front).greet},
 	"server/discover":                      {eras: modern, answer: (*Front).greet},
 	"logging/setLevel":                     {eras: legacy, answer: (*Front).setLevel},
@@ -64,10 +65,14 @@ var methods = map[string]*method{
 	"tasks/update":                         {eras: modern, answer: (*Front).relayTask},
 	"tasks/cancel":                         {eras: modern, answer: (*Front).relayTask},
 	"subscriptions/listen":                 {eras: modern, answer: (*Front).listen, lasts: true},
-	"notifications/progress":               {eras: legacy, notice: func(_ *Front, s *session, m *message) { s.questions.progressed(m) }},
-	"notifications/cancelled":              {eras: legacy | modern, notice: func(_ *Front, s *session, m *message) { s.inflight.cancelled(m) }},
-	mcp.MethodNotificationRootsListChanged: {eras: legacy, notice: func(f *Front, s *session, m *message) { f.pass(s.client.Load(), m) }},
+	"notifications/progress":               {eras: legacy, notice: progressed},
+	"notifications/cancelled":              {eras: legacy | modern, notice: cancelled},
+	mcp.MethodNotificationRootsListChanged: {eras: legacy, notice: passed},
 }
+
+func progressed(_ *Front, s *session, _ *caller.Client, m *message) { s.questions.progressed(m) }
+func cancelled(_ *Front, s *session, _ *caller.Client, m *message)  { s.inflight.cancelled(m) }
+func passed(f *Front, _ *session, from *caller.Client, m *message)  { f.pass(from, m) }
 
 // incoming is a message that wants an answer, with what its transport adds.
 type incoming struct {
@@ -108,7 +113,8 @@ type response struct {
 }
 
 // dispatch runs the method of a request.
-func (f *Front) dispatch(ctx context.Context, r *incoming) response {
+func (f *Front) dispatch(ctx context.Context, r *incoming) (answer response) {
+	defer f.recovered(r, func(err *rpcError) { answer = refuse(r.ID, err) })
 	row := r.row
 	switch {
 	case row.answer == nil && r.Method != "" && row.notice == nil && f.view.Traits().Alone:
@@ -126,7 +132,8 @@ func (f *Front) dispatch(ctx context.Context, r *incoming) response {
 		return refuse(r.ID, err)
 	}
 	if row.asks && r.modern() && (r.client.Answers() || r.input.State != nil) {
-		out, err = f.parking.answer(ctx, r, func(ctx context.Context, r *incoming) ([]byte, *rpcError) {
+		out, err = f.parking.answer(ctx, r, func(ctx context.Context, r *incoming) (result []byte, err *rpcError) {
+			defer f.recovered(r, func(panicked *rpcError) { result, err = nil, panicked })
 			return row.answer(f, ctx, r, nil)
 		})
 		out = append(responseHead(r.ID, "result"), out...)
@@ -173,7 +180,7 @@ const codeRefused = -32000
 // tooMany is the error of a request that would open one session too many. It is an answer
 // and no HTTP status: clients show its message, and of a status only the number.
 func tooMany(over *request.LimitError) *rpcError {
-	data := map[string]any{"code": executor.CodeRateLimited, "retry_after": over.Seconds()}
+	data := map[string]any{"code": results.CodeRateLimited, "retry_after": over.Seconds()}
 	return &rpcError{code: codeRefused, message: over.Error(), data: data}
 }
 
@@ -225,12 +232,15 @@ func (f *Front) listTools(ctx context.Context, r *incoming, out []byte) ([]byte,
 	return f.complete(out, r, nil), nil
 }
 
-func (f *Front) setLevel(_ context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
+func (f *Front) setLevel(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	var p struct{ Level mcp.LoggingLevel }
 	if json.Unmarshal(orEmpty(r.Params), &p) != nil || !isLevel(p.Level) {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "no such level"}
 	}
-	r.session.level.Store(p.Level)
+	if err := f.change(ctx, r.session, func(record *Session) { record.Level = p.Level }); err != nil {
+		_, why := refused(err)
+		return nil, why
+	}
 	return append(out, "{}"...), nil
 }
 

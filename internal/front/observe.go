@@ -3,7 +3,11 @@ package front
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/request"
 )
 
@@ -12,14 +16,31 @@ func (f *Front) answer(ctx context.Context, r *incoming) response {
 	r.event = f.options.Journal.Begin(r.Method, r.client)
 	r.event.Request, r.event.KnownMethod = true, r.known()
 	answer := f.dispatch(ctx, r)
-	if r.event.Code = answer.code; answer.code != 0 && r.event.Outcome == "" {
-		r.event.Outcome = fmt.Sprintf("ERROR %d", answer.code)
-	}
-	if !r.event.IsCall() { // of a call the executor counts the content
-		r.event.SentBytes = len(answer.body)
-	}
+	answeredWith(r.event, answer.code, len(answer.body))
 	r.event.Stop()
 	return answer
+}
+
+// recovered makes a panic the error of its request: the others, and the process, go on. It is deferred.
+func (f *Front) recovered(r *incoming, failed func(*rpcError)) {
+	if what := recover(); what != nil {
+		f.log.Error("panic in a request", "method", sanitize.Line(r.Method, maxLogged), "panic", what, "stack", string(debug.Stack()))
+		failed(&rpcError{code: mcp.INTERNAL_ERROR, message: "internal error of mcpx; its log says more. The request may have been executed"})
+	}
+}
+
+// maxLogged bounds a method in the log, in characters.
+const maxLogged = 80
+
+// answeredWith says in an event how it was answered: with a result, code 0, or an error of JSON-RPC. Of the call of a tool the
+// executor has said it already.
+func answeredWith(e *request.Event, code, bytes int) {
+	if e.Code = code; code != 0 && e.Outcome == "" {
+		e.Outcome = fmt.Sprintf("ERROR %d", code)
+	}
+	if e.SentBytes == 0 && !e.Cancelled() {
+		e.SentBytes = bytes
+	}
 }
 
 // ended ends events, and calls the observers.
@@ -45,7 +66,7 @@ func (r *incoming) from() request.From {
 	return from
 }
 
-// Sessions is the number of open sessions, which clients of the legacy era have over HTTP.
+// Sessions is the number of sessions that live in this process, which clients of the legacy era have over HTTP.
 func (f *Front) Sessions() int {
 	f.sessions.mu.RLock()
 	defer f.sessions.mu.RUnlock()

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/base/state"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/request"
 )
@@ -39,9 +41,11 @@ var (
 	errCrowded  = errors.New("too many calls wait for answers of their clients")
 )
 
-// parking has the calls that wait for the next request of their clients. Close ends them.
+// parking has the calls that wait for the next request of their clients. They live in this process; a state is for one request,
+// which once knows. Close ends them.
 type parking struct {
 	process  string // tells the states of this front from those of other processes and fronts
+	once     state.Once
 	identity json.RawMessage
 	journal  *request.Journal
 
@@ -52,12 +56,17 @@ type parking struct {
 	all   sync.WaitGroup
 }
 
+// NewOnce knows which states were used, for one process. It need not know many, nor say that it has forgotten some, as the calls are
+// gone with the first use.
+func NewOnce() state.Once { return state.NewOnce(maxParked, slog.New(slog.DiscardHandler)) }
+
 // parkedCall is a request of a client that can be asked, over as many requests as it takes.
 type parkedCall struct {
 	principal string
 	params    [sha256.Size]byte
 	cancel    context.CancelCauseFunc
-	done      chan struct{} // closed: result and err are set
+	event     *request.Event // of the call, which may end after the answer to its request; ended before done is closed
+	done      chan struct{}  // closed: result and err are set
 	result    []byte
 	err       *rpcError
 
@@ -82,7 +91,7 @@ func (k *parking) answer(ctx context.Context, r *incoming, run func(context.Cont
 	var p *parkedCall
 	if secret, ours := strings.CutPrefix(state, parkedState); ours {
 		var err *rpcError
-		if p, err = k.resume(r, secret); err != nil {
+		if p, err = k.resume(ctx, r, secret); err != nil {
 			return nil, err
 		}
 		p.take(r.input.Responses)
@@ -92,7 +101,7 @@ func (k *parking) answer(ctx context.Context, r *incoming, run func(context.Cont
 	for {
 		select {
 		case <-p.done:
-			return p.result, p.err
+			return p.over(r)
 		case <-p.asked:
 			if requests := p.requests(); requests != nil {
 				return k.park(p, requests)
@@ -100,9 +109,15 @@ func (k *parking) answer(ctx context.Context, r *incoming, run func(context.Cont
 		case <-ctx.Done():
 			p.cancel(context.Cause(ctx))
 			<-p.done
-			return p.result, p.err
+			return p.over(r)
 		}
 	}
+}
+
+// over is the answer to the request that gets the result.
+func (p *parkedCall) over(r *incoming) ([]byte, *rpcError) {
+	r.event.Outcome = p.event.Outcome
+	return p.result, p.err
 }
 
 // begin runs a request in a goroutine of its own, which ends with the answer, and which
@@ -110,11 +125,11 @@ func (k *parking) answer(ctx context.Context, r *incoming, run func(context.Cont
 func (k *parking) begin(ctx context.Context, r *incoming, run func(context.Context, *incoming) ([]byte, *rpcError)) *parkedCall {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	p := &parkedCall{
-		principal: r.client.Principal.Key(), params: paramsOf(r.message), cancel: cancel,
+		principal: r.client.Principal.Key(), params: paramsOf(r.message), cancel: cancel, event: k.journal.Begin(r.Method, r.client),
 		done: make(chan struct{}), asked: make(chan struct{}, 1), questions: make(map[string]*question), now: r,
 	}
 	own := *r
-	own.client, own.event = r.client.Asked(p.ask), k.journal.Begin(r.Method, r.client) // it may end after the answer to r
+	own.client, own.event = r.client.Asked(p.ask), p.event
 	if r.out != nil {
 		own.out = p
 	}
@@ -133,12 +148,12 @@ func (k *parking) begin(ctx context.Context, r *incoming, run func(context.Conte
 	go func() {
 		defer k.all.Done()
 		p.result, p.err = run(ctx, &own)
-		if own.event.Attempted {
-			if p.err != nil && own.event.Outcome == "" {
-				own.event.Code, own.event.Outcome = p.err.code, fmt.Sprintf("ERROR %d", p.err.code)
-			}
-			k.journal.End(own.event)
+		code := 0
+		if p.err != nil {
+			code = p.err.code
 		}
+		answeredWith(p.event, code, len(p.result))
+		k.journal.End(p.event)
 		close(p.done)
 		cancel(nil)
 		k.mu.Lock()
@@ -186,22 +201,32 @@ func (k *parking) of(principal string) (n int) {
 }
 
 // resume finds the call that a request answers, for one request.
-func (k *parking) resume(r *incoming, state string) (*parkedCall, *rpcError) {
+func (k *parking) resume(ctx context.Context, r *incoming, written string) (*parkedCall, *rpcError) {
 	refuse := func(why string) (*parkedCall, *rpcError) {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "requestState: " + why}
 	}
-	process, secret, _ := strings.Cut(state, ".")
+	process, secret, _ := strings.Cut(written, ".")
 	if process != k.process {
 		return refuse("the call was made through another process or endpoint of mcpx, or before a restart; only that one could go on with it. Send the call again without requestState and inputResponses")
 	}
+	const noCall = "no call waits for this answer: it was answered already, or has waited for more than 30 minutes. Send the call again without requestState and inputResponses"
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	p := k.calls[secret]
+	k.mu.Unlock()
 	switch {
 	case p == nil || p.principal != r.client.Principal.Key():
-		return refuse("no call waits for this answer: it was answered already, or has waited for more than 30 minutes. Send the call again without requestState and inputResponses")
+		return refuse(noCall)
 	case p.params != paramsOf(r.message):
 		return refuse("it belongs to a call with other params")
+	}
+	fresh, err := k.once.Redeem(ctx, "parked "+written, 0, time.Now().Add(parkedTime))
+	if err != nil {
+		return nil, &rpcError{code: codeRefused, message: err.Error()}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !fresh || k.calls[secret] != p { // it has ended meanwhile
+		return refuse(noCall)
 	}
 	delete(k.calls, secret)
 	p.expiry.Stop()

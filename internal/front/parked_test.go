@@ -311,7 +311,7 @@ func TestRequests_TwoFronts(t *testing.T) {
 	server.PerClient = true
 	one, web := site(t, server)
 	one.registry.WaitTried(t.Context())
-	two := view.NewTwoTools(one.registry, executor.New(one.registry, executor.Options{}), view.Options{})
+	two := view.NewTwoTools(one.registry, executor.New(one.registry, executor.Options{}), view.Options{}) // through the chain of the first
 	defer two.Close()
 	other := New(two, Options{})
 	defer other.Close()

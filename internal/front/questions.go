@@ -31,7 +31,9 @@ type openQuestion struct {
 
 // ask sends a request to the client, by the first of the outlets that can, and waits for
 // its result until ctx ends. Then it cancels the request at the client.
-func (q *questions) ask(ctx context.Context, outlets []outlet, method string, params json.RawMessage, progress func(json.RawMessage)) (json.RawMessage, error) {
+func (q *questions) ask(
+	ctx context.Context, outlets []outlet, method string, params json.RawMessage, progress func(json.RawMessage),
+) (json.RawMessage, error) {
 	asks := openQuestion{make(chan *message, 1), progress}
 	q.mu.Lock()
 	if len(q.open) >= maxQuestions {

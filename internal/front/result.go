@@ -5,11 +5,11 @@ import (
 	"slices"
 
 	"mcpx/internal/base/wire"
-	"mcpx/internal/executor"
+	"mcpx/internal/results"
 )
 
 // appendResult appends a tool result as JSON.
-func (f *Front) appendResult(out []byte, result *executor.Result, r *incoming) []byte {
+func (f *Front) appendResult(out []byte, result *results.Result, r *incoming) []byte {
 	if result.Whole != nil {
 		return f.appendWhole(out, result.Whole, r)
 	}

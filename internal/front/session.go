@@ -2,7 +2,6 @@ package front
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"net/http"
 	"sync"
@@ -15,16 +14,16 @@ import (
 	"mcpx/internal/view"
 )
 
-// session is the session of a legacy client, which opens it with initialize. Over
-// stdio it exists from the start, as the process has one client.
+// session is a legacy session as it lives in this process: its open requests, questions and streams, what it follows, and what it
+// has yet to hear. What it is lies in its [Session]. Over stdio the session exists from the start, as the process has one client.
 type session struct {
-	client   atomic.Pointer[caller.Client] // before initialize it has only an ID
-	level    atomic.Value                  // mcp.LoggingLevel that the client has set; unset = no log messages
+	id       string                        // in Options.Sessions; empty over stdio
+	record   atomic.Pointer[Session]       // as this process knows it
+	client   atomic.Pointer[caller.Client] // over stdio it has only an ID before initialize
 	inflight inflight
 	news     *news // from newsFor, after initialize, until endNews
 	endNews  func()
-	detach   func()    // from the view, by addSession
-	opened   time.Time // by addSession
+	detach   func() // from the view
 	followed followed
 
 	questions questions
@@ -42,16 +41,23 @@ func (f *Front) place(at caller.Place) caller.Place {
 	return at
 }
 
-// newSession makes a session, which the request over HTTP with these headers opens; over stdio there is none.
-func (f *Front) newSession(id string, stream outlet, p *caller.Principal, headers http.Header) *session {
+// newSession makes the live part of a session. stream is nil over HTTP, and headers are nil over stdio. The caller attaches it.
+func (f *Front) newSession(id string, record *Session, stream outlet, headers http.Header) *session {
 	s := &session{begun: make(chan struct{}), stream: stream}
 	s.begin = sync.OnceFunc(func() { close(s.begun) })
+	s.record.Store(record)
 	client := caller.New(f.place(caller.Place{
-		ID: id, Notify: s.notify, Request: s.ask(nil), Principal: p, Headers: headers,
-	}), caller.Said{})
+		ID: id, Notify: s.notify, Request: s.ask(nil), Principal: record.Principal, Headers: headers,
+	}), record.Said)
 	s.client.Store(&client)
 	s.inflight.idle = time.Now()
 	return s
+}
+
+// attach makes the client of the session one of the view, until the session ends.
+func (f *Front) attach(s *session) {
+	s.news, s.endNews = f.newsFor(s.client.Load())
+	s.detach = f.view.Attach(s.client.Load(), view.Attachment{})
 }
 
 // listens notes that the client has opened, or closed, a stream for what belongs to no
@@ -87,10 +93,7 @@ func (s *session) notify(method string, params json.RawMessage) {
 
 // least is the least severe level of the log messages that the client wants; empty =
 // none.
-func (s *session) least() mcp.LoggingLevel {
-	level, _ := s.level.Load().(mcp.LoggingLevel)
-	return level
-}
+func (s *session) least() mcp.LoggingLevel { return s.record.Load().Level }
 
 // ask asks the client (upstream.Client.Request), on the stream of a request or, if out
 // is nil or has ended, where it listens. A client that has just initialized may not be asked yet.
@@ -104,64 +107,3 @@ func (s *session) ask(out outlet) caller.Ask {
 		return s.questions.ask(ctx, []outlet{out, s.outside()}, method, params, progress)
 	}
 }
-
-// sessions are the legacy sessions over HTTP. The zero value is ready.
-type sessions struct {
-	mu   sync.RWMutex
-	byID map[string]*session
-}
-
-func (s *sessions) get(id string) *session {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.byID[id]
-}
-
-// each calls f for every session. It does not hold the lock meanwhile.
-func (s *sessions) each(f func(*session)) {
-	s.mu.RLock()
-	all := make([]*session, 0, len(s.byID))
-	for _, one := range s.byID {
-		all = append(all, one)
-	}
-	s.mu.RUnlock()
-	for _, one := range all {
-		f(one)
-	}
-}
-
-// addSession adds an initialized session and returns its id.
-func (f *Front) addSession(s *session) string {
-	s.news, s.endNews = f.newsFor(s.client.Load())
-	s.detach = f.view.Attach(s.client.Load(), view.Attachment{})
-	s.opened = time.Now()
-	id := s.client.Load().ID
-	f.sessions.mu.Lock()
-	defer f.sessions.mu.Unlock()
-	if f.sessions.byID == nil {
-		f.sessions.byID = make(map[string]*session)
-	}
-	f.sessions.byID[id] = s
-	return id
-}
-
-// endSession ends a session and its open requests.
-func (f *Front) endSession(s *session) {
-	client := s.client.Load()
-	f.sessions.mu.Lock()
-	_, there := f.sessions.byID[client.ID]
-	delete(f.sessions.byID, client.ID)
-	f.sessions.mu.Unlock()
-	if there {
-		f.options.Admission.CloseSession(client.Principal)
-		s.endNews()
-		s.inflight.end(false, errSessionEnded)
-		s.followed.close()
-		s.detach()
-		if f.options.SessionEnded != nil {
-			f.options.SessionEnded(client, time.Since(s.opened))
-		}
-	}
-}
-
-func newSessionID() string { return "mcpx-" + rand.Text() }

@@ -17,7 +17,8 @@ import (
 // says where the client posts its messages; all answers are events. Such a stream is one
 // client on a pair of pipes, as over stdio.
 
-// sseStreams have the open streams. The zero value is ready.
+// sseStreams have the open streams. A stream is its connection and has no record: it cannot be taken up, and its messages are for the
+// process that it is open at. The zero value is ready.
 type sseStreams struct {
 	mu    sync.Mutex
 	byKey map[string]*io.PipeWriter

@@ -14,7 +14,7 @@ import (
 // TestBound: a state that is late does not count, though it is that of the request; one
 // of nobody in particular stays as it is.
 func TestBound(t *testing.T) {
-	f := &Front{tags: caller.NewTags()}
+	f := &Front{tags: caller.NewTags(nil, "a test")}
 	ask := func(who *caller.Principal, state json.RawMessage) *incoming {
 		m := readMessage([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","requestState":` + string(state) + `}}`))
 		return &incoming{message: m, client: &caller.Client{Principal: who}}

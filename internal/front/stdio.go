@@ -93,13 +93,12 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 	if f.options.Trace != nil {
 		s.out.trace = func(message []byte) { f.traced(options.peer(), false, message) }
 	}
-	s.session = f.newSession(cmp.Or(options.Session, "stdio"), s, options.Principal, options.Headers)
-	detach := f.view.Attach(s.session.client.Load(), view.Attachment{})
-	s.session.news, s.session.endNews = f.newsFor(s.session.client.Load())
+	s.session = f.newSession(cmp.Or(options.Session, "stdio"), &Session{Principal: options.Principal}, s, options.Headers)
+	f.attach(s.session)
 	defer s.session.endNews()
 	defer func() {
 		s.session.followed.close()
-		detach() // of the client under any name: its ID stays
+		s.session.detach() // of the client under any name: its ID stays
 	}()
 	s.all.Go(s.pump) // ends with stop
 	ended := make(chan error, 1)

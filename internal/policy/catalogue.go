@@ -31,14 +31,14 @@ func (c *Catalogues) Of(snap *catalog.Snapshot) *catalog.Snapshot { return c.of(
 
 // of is Of, for apps too or not.
 func (c *Catalogues) of(snap *catalog.Snapshot, apps bool) *catalog.Snapshot {
+	return snap.Derived(c, func() *catalog.Snapshot { return c.make(snap, apps) })
+}
+
+func (c *Catalogues) make(snap *catalog.Snapshot, apps bool) *catalog.Snapshot {
 	rules := snap.Rules
 	if rules == nil {
 		rules = &Rules{}
 	}
-	return snap.Derived(c, func() *catalog.Snapshot { return c.make(snap, rules, apps) })
-}
-
-func (c *Catalogues) make(snap *catalog.Snapshot, rules catalog.Rules, apps bool) *catalog.Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	same := c.from != nil && sameFilters(snap.Rules, c.from.Rules)

@@ -69,7 +69,7 @@ func (r *Registry) Apply(servers []Server, options Options, swap func()) Changes
 			swap()
 		}
 	}
-	listeners := r.listeners
+	listeners := r.onChange
 	r.mu.Unlock()
 	notify(listeners)
 	slices.Sort(changes.Started)

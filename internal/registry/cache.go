@@ -52,9 +52,10 @@ func (r *record) legacy() bool { return r.Protocol != "" && !r.Modern && !r.Unpr
 // equal reports whether two records of one server are the same. Catalogues that
 // are equal are one slice (see [upstream.Status]).
 func (r *record) equal(other *record) bool {
-	return r.tried == other.tried && r.Protocol == other.Protocol && r.Modern == other.Modern && r.Unprobed == other.Unprobed && r.Title == other.Title &&
-		r.Version == other.Version && r.Instructions == other.Instructions && catalog.SameTools(r.tools, other.tools) &&
-		r.items == other.items && (r.Offers == nil) == (other.Offers == nil) && (r.Offers == nil || *r.Offers == *other.Offers)
+	return r.tried == other.tried && r.Protocol == other.Protocol && r.Modern == other.Modern && r.Unprobed == other.Unprobed &&
+		r.Title == other.Title && r.Version == other.Version && r.Instructions == other.Instructions &&
+		catalog.SameTools(r.tools, other.tools) && r.items == other.items &&
+		(r.Offers == nil) == (other.Offers == nil) && (r.Offers == nil || *r.Offers == *other.Offers)
 }
 
 // Key is a digest of the settings of a server. It does not reveal them.
@@ -112,7 +113,8 @@ func (c *cache) save(key string, rec *record) error {
 		rec.Definitions[i] = rec.tools[i].Raw
 	}
 	for kind, into := range map[catalog.Kind]*[]json.RawMessage{
-		catalog.Resources: &rec.Resources, catalog.ResourceTemplates: &rec.Templates, catalog.Prompts: &rec.Prompts, catalog.Skills: &rec.Skills,
+		catalog.Resources: &rec.Resources, catalog.ResourceTemplates: &rec.Templates,
+		catalog.Prompts: &rec.Prompts, catalog.Skills: &rec.Skills,
 	} {
 		*into = nil
 		for _, item := range rec.items.Of(kind) {

@@ -33,7 +33,9 @@ func (r *Registry) Owned() <-chan struct{} { return r.owned }
 // clientUpstream returns the client's own session with a server. The first call opens
 // it. The caller must call release after use. u is nil after Close, and if e was
 // replaced. The session is for these credentials alone.
-func (r *Registry) clientUpstream(e *entry, client *caller.Client, own *request.Credentials) (u *upstream.Upstream, release func(), err error) {
+func (r *Registry) clientUpstream(
+	e *entry, client *caller.Client, own *request.Credentials,
+) (u *upstream.Upstream, release func(), err error) {
 	name := e.server.Spec.Name
 	key := keyOf(name, own)
 	r.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -50,15 +51,17 @@ func (s *Server) takesCredentials() bool { return len(s.Credentials) > 0 || s.Ex
 // credentialsOf takes the credentials for a server that takes some from a message of the client. Its error says what
 // is missing.
 func (s *Server) credentialsOf(client *caller.Client) (*request.Credentials, error) {
-	if client == nil || client.ID == "" {
-		client = &caller.Client{}
+	var headers http.Header
+	var principal *caller.Principal
+	if client.Ident() != "" { // else it has no session of its own, and brings nothing
+		headers, principal = client.Headers, client.Principal
 	}
 	own := &request.Credentials{Headers: make(map[string]string, len(s.Credentials))}
 	for _, header := range slices.Sorted(maps.Keys(s.Credentials)) {
 		from := s.Credentials[header]
-		value, missing := one(client.Headers.Values(from.Header)), "the caller's header "+from.Header+", once and not empty"
+		value, missing := one(headers.Values(from.Header)), "the caller's header "+from.Header+", once and not empty"
 		if from.Claim != "" {
-			value, missing = claim(client, from.Claim), "a caller's JWT (auth.issuers) with the claim "+from.Claim+", a line of text, a number or a boolean"
+			value, missing = claim(principal, from.Claim), "a caller's JWT (auth.issuers) with the claim "+from.Claim+", a line of text, a number or a boolean"
 		}
 		if strings.TrimSpace(value) == "" {
 			return nil, lacking(missing)
@@ -69,10 +72,10 @@ func (s *Server) credentialsOf(client *caller.Client) (*request.Credentials, err
 		}
 	}
 	if s.Exchange != nil {
-		if own.Subject = bearer(client); own.Subject == "" {
+		if own.Subject = bearer(principal, headers); own.Subject == "" {
 			return nil, lacking("a caller's JWT (auth.issuers), which is exchanged for it")
 		}
-		own.Principal = client.Principal.Key()
+		own.Principal = principal.Key()
 	}
 	return own, nil
 }
@@ -91,12 +94,12 @@ func one(values []string) string {
 
 // claim is a claim of the caller's JWT as a header has it, numbers as they were written.
 // Empty: there is none that a header can have.
-func claim(client *caller.Client, name string) string {
-	if client.Principal == nil {
+func claim(p *caller.Principal, name string) string {
+	if p == nil {
 		return ""
 	}
 	var claims map[string]json.RawMessage
-	if json.Unmarshal(client.Principal.Claims, &claims) != nil {
+	if json.Unmarshal(p.Claims, &claims) != nil {
 		return ""
 	}
 	raw := string(claims[name])
@@ -115,11 +118,11 @@ func claim(client *caller.Client, name string) string {
 
 // bearer is the token of the caller's request, if it is a JWT that was verified. One of
 // auth.front has claims too and is none: it opens mcpx alone, and goes to nobody.
-func bearer(client *caller.Client) string {
-	if client.Principal == nil || client.Principal.Claims == nil {
+func bearer(p *caller.Principal, headers http.Header) string {
+	if p == nil || p.Claims == nil {
 		return ""
 	}
-	token, err := caller.Bearer(client.Headers)
+	token, err := caller.Bearer(headers)
 	if err != nil || strings.Count(token, ".") != 2 {
 		return ""
 	}

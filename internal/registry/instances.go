@@ -210,22 +210,20 @@ func (in *instances) pick(client *caller.Client, tried []*upstream.Upstream) (u 
 // homeOf is which of the ready instances keeps something for a client: the one that it had,
 // else best. A request without a session has that of its connection.
 func (in *instances) homeOf(client *caller.Client, best *upstream.Upstream, ready []*upstream.Upstream) *upstream.Upstream {
-	if client == nil {
-		client = &caller.Client{} // a command
-	}
-	if client.Peer != "" {
+	if client != nil && client.Peer != "" {
 		hash := fnv.New32a()
 		_, _ = hash.Write([]byte(client.Peer))
 		slices.SortFunc(ready, func(a, b *upstream.Upstream) int { return slices.Index(in.all, a) - slices.Index(in.all, b) })
 		return ready[int(hash.Sum32()%uint32(len(ready)))]
 	}
+	id := client.Ident() // a command has none
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	switch home := in.home[client.ID]; {
+	switch home := in.home[id]; {
 	case home != nil && slices.Contains(ready, home):
 		return home
 	case home == nil || !up(home.Status().State): // else it has failed this one request
-		in.home[client.ID] = best
+		in.home[id] = best
 	}
 	return best
 }

@@ -10,11 +10,11 @@ import (
 func (r *Registry) OnChange(f func()) (stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.listeners = append(slices.Clone(r.listeners), &f) // publish reads the old list
+	r.onChange = append(slices.Clone(r.onChange), &f) // publish reads the old list
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.listeners = slices.DeleteFunc(slices.Clone(r.listeners), func(other *func()) bool { return other == &f })
+		r.onChange = slices.DeleteFunc(slices.Clone(r.onChange), func(other *func()) bool { return other == &f })
 	}
 }
 
@@ -30,7 +30,10 @@ func (r *Registry) OnUnknown(f func(server, method string, params json.RawMessag
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.onUnknown = slices.DeleteFunc(slices.Clone(r.onUnknown), func(other *func(server, method string, params json.RawMessage)) bool { return other == &f })
+		others := slices.Clone(r.onUnknown)
+		r.onUnknown = slices.DeleteFunc(others, func(other *func(server, method string, params json.RawMessage)) bool {
+			return other == &f
+		})
 	}
 }
 

@@ -82,43 +82,72 @@ type Registry struct {
 	handler    request.Handler // the chain, which ends with send
 	snapshot   atomic.Pointer[catalog.Snapshot]
 	generation atomic.Uint64 // of the newest entry
-
-	owner   atomic.Pointer[caller.Client] // from Own
-	owned   chan struct{}                 // closed by the first Own
-	ownOnce func()                        // closes owned
-	turn    atomic.Uint32                 // of the instances at which sessions of clients begin
-	// differing is the number of clients with a catalogue of their own.
-	differing atomic.Int32
-	allCalls  *semaphore.Semaphore // bounds the calls of all servers together
-	installs  *semaphore.Semaphore // bounds the commands that install at the same time
+	soleClient
+	bounds
 
 	mu        sync.Mutex
-	started   bool
-	ended     bool // Close has begun: no upstream starts
 	entries   map[string]*entry
-	preferred string                                   // from Prefer; Start starts this server first
-	clients   map[string]map[sessionKey]*clientSession // by client
-	own       map[string]*ownCatalogue                 // by client
-	rules     catalog.Rules
-	listeners []*func()
-	onUnknown []*func(server, method string, params json.RawMessage)
-	retired   map[*upstream.Upstream]retired // stopped, not ended yet
-
-	retiring sync.WaitGroup // its goroutines start under mu, unless ended
+	preferred string // from Prefer; Start starts this server first
+	ofClients
+	rules catalog.Rules
+	listeners
+	retired map[*upstream.Upstream]retired // stopped, not ended yet
 
 	// Lock both before mu. Calls and snapshots never wait for saving, as the disk may
 	// be slow.
 	saving     sync.Mutex // held to write a file, and by Apply
 	publishing sync.Mutex // held to make a snapshot
 
+	signals
+	work
+}
+
+// soleClient is the only client of this process, from Own; there is none where many share it.
+type soleClient struct {
+	owner   atomic.Pointer[caller.Client]
+	owned   chan struct{} // closed by the first Own
+	ownOnce func()        // closes owned
+}
+
+// bounds are for all servers together.
+type bounds struct {
+	allCalls *semaphore.Semaphore // the open calls
+	installs *semaphore.Semaphore // the commands that install at the same time
+}
+
+// ofClients are the sessions and catalogues of single clients, by client, under mu. They live in this process: they are no
+// part of the state that replicas share.
+type ofClients struct {
+	clients map[string]map[sessionKey]*clientSession
+	own     map[string]*ownCatalogue
+	// differing is the number of clients with a catalogue of their own.
+	differing atomic.Int32
+	turn      atomic.Uint32 // of the instances at which sessions of clients begin
+}
+
+// listeners are told of changes, and of notifications that mcpx does not know. Under mu.
+type listeners struct {
+	onChange  []*func()
+	onUnknown []*func(server, method string, params json.RawMessage)
+}
+
+// signals wake the goroutines.
+type signals struct {
 	needed  chan struct{} // closed by need
 	need    func()        // closes needed, once
 	dirty   chan struct{} // holds one signal: publish
 	unsaved chan struct{} // holds one signal: save
 	stop    chan struct{}
 	closed  sync.Once
-	loops   sync.WaitGroup // goroutines that never wait for the disk
-	disk    sync.WaitGroup // goroutines that use the disk
+}
+
+// work is what goes on until Close.
+type work struct {
+	started  bool           // under mu
+	ended    bool           // under mu: Close has begun, and no upstream starts
+	retiring sync.WaitGroup // its goroutines start under mu, unless ended
+	loops    sync.WaitGroup // goroutines that never wait for the disk
+	disk     sync.WaitGroup // goroutines that use the disk
 }
 
 // entry is one server with its upstream. The fields generation, onDisk, server,
@@ -143,21 +172,17 @@ func New(servers []Server, options Options) *Registry {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
 	r := &Registry{
-		options: options, log: options.Logger,
-		cache:    &cache{dir: options.CacheDir},
-		entries:  make(map[string]*entry),
-		clients:  make(map[string]map[sessionKey]*clientSession),
-		own:      make(map[string]*ownCatalogue),
-		rules:    options.Rules,
-		allCalls: semaphore.New(options.MaxConcurrency),
-		installs: semaphore.New(upstream.MostInstalls),
-		retired:  make(map[*upstream.Upstream]retired),
-		needed:   make(chan struct{}),
-		owned:    make(chan struct{}),
-		dirty:    make(chan struct{}, 1),
-		unsaved:  make(chan struct{}, 1),
-		stop:     make(chan struct{}),
+		options: options, log: options.Logger, rules: options.Rules,
+		cache:      &cache{dir: options.CacheDir},
+		entries:    make(map[string]*entry),
+		retired:    make(map[*upstream.Upstream]retired),
+		soleClient: soleClient{owned: make(chan struct{})},
+		bounds:     bounds{semaphore.New(options.MaxConcurrency), semaphore.New(upstream.MostInstalls)},
+		signals: signals{
+			needed: make(chan struct{}), dirty: make(chan struct{}, 1), unsaved: make(chan struct{}, 1), stop: make(chan struct{}),
+		},
 	}
+	r.clients, r.own = make(map[string]map[sessionKey]*clientSession), make(map[string]*ownCatalogue)
 	r.handler = r.send
 	r.allCalls.SetQueue(options.Queue)
 	r.ownOnce = sync.OnceFunc(func() { close(r.owned) })
@@ -324,7 +349,7 @@ func (r *Registry) publish() {
 	defer r.publishing.Unlock()
 	r.mu.Lock()
 	r.renew()
-	listeners := r.listeners
+	listeners := r.onChange
 	r.mu.Unlock()
 	notify(listeners)
 }

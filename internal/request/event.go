@@ -94,10 +94,9 @@ type Spans struct{ Parent, Call, Upstream string }
 
 // Refused is a request over HTTP that was refused before it was read.
 type Refused struct {
-	Status       int
-	Verb, Path   string
-	Remote       string // the address of the client
-	PrincipalKey string
+	Status     int
+	Verb, Path string
+	Remote     string // the address of the client
 }
 
 // Stop says that the event takes no longer than until now.

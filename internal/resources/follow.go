@@ -90,6 +90,9 @@ func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params j
 			}
 			return t.servers.failed("resources/subscribe", server, err)
 		}
+		if over, ok := errors.AsType[*request.LimitError](err); ok {
+			pause = max(pause, over.RetryAfter) // before that, asking again would only be one more refusal in the audit trail
+		}
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:

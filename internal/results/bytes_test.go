@@ -27,7 +27,7 @@ func TestCut_Bytes(t *testing.T) {
 	for _, bytes := range []int{1000, 2500, 7500} {
 		for _, limit := range []int{0, 3000, 20_000} {
 			for _, first := range []bool{false, true} {
-				p := Pages{Store: &Store{}, Limit: limit, Bytes: bytes, LineFirst: first, Texts: compress.Options{TOON: true}}
+				p := Pages{Store: newStore(), Limit: limit, Bytes: bytes, LineFirst: first, Texts: compress.Options{TOON: true}}
 				for name, text := range texts {
 					t.Run(fmt.Sprintf("%d bytes, %d tokens, line first %t, %s", bytes, limit, first, name), func(t *testing.T) {
 						readToTheEnd(t, p, text)
@@ -75,7 +75,7 @@ func readToTheEnd(t *testing.T, p Pages, text string) {
 // line.
 func TestAppend_Bytes(t *testing.T) {
 	for _, limit := range []int{0, 20_000} {
-		p := Pages{Store: &Store{}, Limit: limit, Bytes: 3000}
+		p := Pages{Store: newStore(), Limit: limit, Bytes: 3000}
 		for _, sizes := range [][2]int{{100, 100}, {100, 9000}, {9000, 100}, {9000, 9000}, {2900, 200}} {
 			prose, data := strings.Repeat("word ", sizes[0]/5), `{"a":"`+strings.Repeat("word ", sizes[1]/5)+`"}`
 			block := wire.TextBlock(prose)

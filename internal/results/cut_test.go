@@ -12,7 +12,7 @@ import (
 
 // Very many text blocks are cut in time that grows with their number.
 func TestCutBlocks_ManyBlocks(t *testing.T) {
-	p := Pages{Store: new(Store), Limit: 20_000}
+	p := Pages{Store: newStore(), Limit: 20_000}
 	blocks := make([]wire.Block, 100_000)
 	shaped := make([]json.RawMessage, len(blocks))
 	for i := range blocks {

@@ -1,31 +1,24 @@
 package results
 
-// Held values are those of others, under a handle: no page is made of them.
+import "context"
 
-// Hold keeps a value for a principal and returns its handle.
+// A call whose client has stopped waiting for it is under a handle too. It lives in this process: no page is made of it, and no other
+// process can go on with it.
+
+// Hold keeps a value of this process, a call that goes on, for a principal and returns its handle. No page is made of it.
 func (s *Store) Hold(principal string, value any) (handle string) {
-	return s.add(&result{principal: principal, held: value})
+	return s.kept.Keep(principal, &Kept{held: value}, 0)
 }
 
 // Held finds a value of a principal by its handle.
 func (s *Store) Held(handle, principal string) (value any, ok bool) {
-	h, ok := s.get(handle, principal)
-	if !ok || h.held == nil {
+	kept, err := s.kept.Get(context.Background(), handle, principal)
+	if err != nil || kept.held == nil {
 		return nil, false
 	}
-	return h.held, true
+	return kept.held, true
 }
 
 // Grow adds to the size of what a handle keeps. That of another handle may be dropped for
 // it.
-func (s *Store) Grow(handle string, size int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	h, ok := s.byID[handle]
-	if !ok {
-		return
-	}
-	h.size += size
-	s.grow(h.principal, size)
-	s.makeRoom()
-}
+func (s *Store) Grow(handle string, size int) { s.kept.Grow(handle, size) }

@@ -55,9 +55,8 @@ func TestCut_FirstLook(t *testing.T) {
 			"\n[shape: [2000 of {id: number, tags: [1 of string]}]]\n" + `[{"id":0,`, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			tt.p.Store, tt.p.Limit, tt.p.Preview, tt.p.Texts = new(Store), 4000, 1000, compress.Options{TOON: true}
+			tt.p.Store, tt.p.Limit, tt.p.Preview, tt.p.Texts = newStore(), 4000, 1000, compress.Options{TOON: true}
 			got := tt.p.cutShown(tt.text, compress.Text(tt.text, tt.p.Texts).Text, false, tt.p.Limit)
-			tt.p.Store.timer.Stop()
 			got = regexp.MustCompile(`"r[a-z0-9]{20}"`).ReplaceAllString(got, `"H"`)
 			// How many there are is an estimate.
 			got = regexp.MustCompile(`\[\d\d+ of (\d+ items|\d+ lines)|\[\d+ of \d+ (pieces)`).ReplaceAllString(got, "[N of $1$2")

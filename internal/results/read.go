@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 
+	"mcpx/internal/base/state"
 	"mcpx/internal/base/wire"
 )
 
@@ -83,12 +84,15 @@ type RefusedError struct{ Violation string }
 
 func (e *RefusedError) Error() string { return e.Violation }
 
-// Read answers read_result. Its errors are ctx's, a [RefusedError] and a
-// [FilterError].
+// Read answers read_result. Its errors are ctx's, a [RefusedError], a
+// [FilterError] and [state.ErrAway].
 func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
-	h, ok := p.Store.get(args.Handle, p.Principal)
-	if !ok || h.held != nil {
+	h, err := p.Store.get(ctx, args.Handle, p.Principal)
+	switch {
+	case errors.Is(err, state.ErrUnknown):
 		return nil, &RefusedError{"/handle: is unknown or has expired"}
+	case err != nil:
+		return nil, err
 	}
 	if args.Select != "" {
 		if h.value == nil {

@@ -3,12 +3,12 @@
 package results
 
 import (
-	"crypto/rand"
+	"context"
 	"encoding/json"
-	"slices"
-	"strings"
 	"sync"
 	"time"
+
+	"mcpx/internal/base/state"
 )
 
 const (
@@ -38,14 +38,10 @@ type result struct {
 	value json.RawMessage
 	// verbatim means that parts are not compressed.
 	verbatim bool
-	// held is a value that is no result; then there is no text.
-	held any
 
-	size  int
-	since time.Time
-	// itemHandles are the handles of items that are kept as results of their own.
-	// The lock of the store guards them.
-	itemHandles map[itemName]string
+	// itemHandles are the handles under which this process keeps items as results of their own. mu guards them.
+	mu          sync.Mutex
+	itemHandles map[itemName]itemHandle
 }
 
 // itemName names items of a result: the first, their number, and whether what is around the
@@ -55,132 +51,74 @@ type itemName struct {
 	whole        bool
 }
 
-// Store keeps long results for read_result, within keptBytes and keptAge. The zero
-// value is ready for use. Safe for concurrent use.
-type Store struct {
-	mu    sync.Mutex
-	byID  map[string]*result
-	order []string // oldest first
-	bytes int
-	of    map[string]int // the bytes of each principal
-	timer *time.Timer    // of expire; nil if nothing is kept
+type itemHandle struct {
+	handle string
+	count  int // of the item's own items or lines
+	since  time.Time
 }
+
+// Store keeps long results for read_result, and calls for wait_result, in one bound: what
+// is kept of both belongs to the same clients. Safe for concurrent use.
+type Store struct{ kept state.Results[Kept] }
+
+// NewStore makes a store that keeps results behind a door; nil = in memory, within keptBytes and keptAge.
+func NewStore(kept state.Results[Kept]) Store {
+	if kept == nil {
+		kept = InMemory()
+	}
+	return Store{kept}
+}
+
+// InMemory is the door of one process.
+func InMemory() state.Results[Kept] { return state.NewResults[Kept](keptBytes, keptAge) }
 
 // sliceBytes is the memory of an item or line beside its text.
 const sliceBytes = 24
 
-// add keeps h and returns its handle, which nobody can guess; empty if h is over
-// keptBytes. It drops old results to make room (makeRoom).
-func (s *Store) add(h *result) string {
-	h.size = len(h.value) + (len(h.items)+len(h.units))*sliceBytes
+// size is the memory of a result.
+func (h *result) size() int {
+	size := len(h.value) + (len(h.items)+len(h.units))*sliceBytes
 	for _, unit := range h.units {
-		h.size += len(unit)
+		size += len(unit)
 	}
-	if h.size > keptBytes {
-		return ""
-	}
-	handle := "r" + strings.ToLower(rand.Text()[:20])
-	h.since = time.Now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.byID == nil {
-		s.byID = make(map[string]*result)
-	}
-	s.byID[handle] = h
-	s.order = append(s.order, handle)
-	s.grow(h.principal, h.size)
-	s.makeRoom()
-	if s.timer == nil {
-		s.timer = time.AfterFunc(keptAge, s.expire)
-	}
-	return handle
+	return size
 }
+
+// add keeps h and returns its handle, which nobody can guess; empty if h is over
+// keptBytes. Others may have to make room.
+func (s *Store) add(h *result) string { return s.kept.Keep(h.principal, &Kept{result: h}, h.size()) }
 
 // addItem keeps an item of h as a result of its own, once, however often it is read:
 // one reader must not push out the results of others.
 func (s *Store) addItem(h *result, some span, item *result) string {
 	name := itemName{some.at(0), some.len(), some.whole}
-	s.mu.Lock()
-	handle := h.itemHandles[name]
-	kept, ok := s.byID[handle]
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	// After a change of the limit the item has other lines.
-	again := ok && kept.count() == item.count() && time.Since(kept.since) < keptAge/2
-	s.mu.Unlock()
-	if again {
-		return handle
+	if kept := h.itemHandles[name]; kept.count == item.count() && time.Since(kept.since) < keptAge/2 {
+		if _, err := s.kept.Get(context.Background(), kept.handle, item.principal); err == nil { // this process keeps it, if any
+			return kept.handle
+		}
 	}
-	handle = s.add(item)
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if h.itemHandles == nil {
-		h.itemHandles = make(map[itemName]string)
+		h.itemHandles = make(map[itemName]itemHandle)
 	}
-	h.itemHandles[name] = handle
-	return handle
+	kept := itemHandle{s.add(item), item.count(), time.Now()}
+	h.itemHandles[name] = kept
+	return kept.handle
 }
 
 // Len is the number of kept results.
-func (s *Store) Len() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.byID)
-}
+func (s *Store) Len() int { return s.kept.Len() }
 
-// grow counts bytes of a principal. The caller holds the lock.
-func (s *Store) grow(principal string, size int) {
-	if s.of == nil {
-		s.of = make(map[string]int)
+// get finds a result of a principal by its handle. Its error is state.ErrUnknown, or state.ErrAway.
+func (s *Store) get(ctx context.Context, handle, principal string) (*result, error) {
+	kept, err := s.kept.Get(ctx, handle, principal)
+	if err == nil && kept.result == nil {
+		err = state.ErrUnknown
 	}
-	s.bytes += size
-	if s.of[principal] += size; s.of[principal] == 0 {
-		delete(s.of, principal)
+	if err != nil {
+		return nil, err
 	}
-}
-
-// makeRoom drops the oldest results of the principal that has most: nobody pushes out those
-// of others who have less. The caller holds the lock.
-func (s *Store) makeRoom() {
-	for s.bytes > keptBytes {
-		most := ""
-		for principal, size := range s.of {
-			if size > s.of[most] {
-				most = principal
-			}
-		}
-		s.drop(slices.IndexFunc(s.order, func(handle string) bool { return s.byID[handle].principal == most }))
-	}
-}
-
-// drop drops one result, by its place in order. The caller holds the lock.
-func (s *Store) drop(i int) {
-	handle := s.order[i]
-	s.order = slices.Delete(s.order, i, i+1)
-	s.grow(s.byID[handle].principal, -s.byID[handle].size)
-	delete(s.byID, handle)
-}
-
-// expire drops the results that are too old, and sets the timer for the oldest of
-// the others.
-func (s *Store) expire() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(s.order) > 0 {
-		if left := keptAge - time.Since(s.byID[s.order[0]].since); left > 0 {
-			s.timer.Reset(left)
-			return
-		}
-		s.drop(0)
-	}
-	s.timer = nil
-}
-
-// get finds a result of a principal by its handle.
-func (s *Store) get(handle, principal string) (*result, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	h, ok := s.byID[handle]
-	if !ok || h.principal != principal || time.Since(h.since) >= keptAge {
-		return nil, false
-	}
-	return h, true
+	return kept.result, nil
 }

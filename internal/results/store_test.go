@@ -1,72 +1,43 @@
 package results
 
 import (
+	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
+
+	"mcpx/internal/base/state"
+	"mcpx/internal/compress"
 )
 
-// kept are the handles that can still be read.
-func kept(s *Store, handles []string) (list []int) {
-	for i, handle := range handles {
-		if _, ok := s.get(handle, ""); ok {
-			list = append(list, i)
-		}
-	}
-	return list
+// newStore is a store in memory.
+func newStore() *Store {
+	s := NewStore(nil)
+	return &s
 }
 
-func inMemory(s *Store) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.byID)
-}
-
-// What is kept is bounded in all: the oldest results make room, and one that is
-// longer than the bound is not kept.
+// What is kept takes the memory of its parts too, and what is longer than the bound is not kept.
 func TestStore_Bytes(t *testing.T) {
 	const mib = 1 << 20
-	s := &Store{}
-	defer func() { s.timer.Stop() }()
-	var handles []string
-	put := func(size int, want ...int) {
-		t.Helper()
-		handle := s.add(&result{value: make(json.RawMessage, size)})
-		if (handle == "") != (size > keptBytes) {
-			t.Errorf("%d bytes: handle %q", size, handle)
-		}
-		handles = append(handles, handle)
-		if got := fmt.Sprint(kept(s, handles)); got != fmt.Sprint(want) {
-			t.Errorf("after %d results: kept %s, want %v", len(handles), got, want)
-		}
-		sum := 0
-		for _, h := range s.byID {
-			sum += h.size
-		}
-		if s.bytes != sum || len(s.order) != len(s.byID) || s.bytes > keptBytes {
-			t.Errorf("%d bytes in %d results, %d in order; counted %d", sum, len(s.byID), len(s.order), s.bytes)
+	s := newStore()
+	for name, tt := range map[string]struct {
+		h    *result
+		kept bool
+	}{
+		"as long as the bound": {&result{value: make(json.RawMessage, keptBytes)}, true},
+		"longer":               {&result{value: make(json.RawMessage, keptBytes+1)}, false},
+		"5 Mi items":           {&result{list: list{items: make([]json.RawMessage, 5*mib)}}, true},
+		"6 Mi items":           {&result{list: list{items: make([]json.RawMessage, 6*mib)}}, false},
+		"5 Mi lines":           {&result{units: make([]string, 5*mib)}, true},
+		"and one is too long":  {&result{units: append(make([]string, 5*mib), strings.Repeat("a", 9*mib))}, false},
+	} {
+		if handle := s.add(tt.h); (handle != "") != tt.kept {
+			t.Errorf("%s: handle %q", name, handle)
 		}
 	}
-	put(50*mib, 0)
-	put(50*mib, 0, 1)
-	put(28*mib, 0, 1, 2) // just full
-	put(1, 1, 2, 3)
-	put(101*mib, 3, 4)
-	put(200*mib, 3, 4)
-	put(128*mib+1, 3, 4)
-	put(128*mib, 7)
-	put(1, 8)
-	// Parts cost something beside their text.
-	if s.add(&result{list: list{items: make([]json.RawMessage, 6*mib)}}) != "" {
-		t.Error("6 Mi items are kept")
-	}
-	handles = append(handles, s.add(&result{list: list{items: make([]json.RawMessage, 5*mib)}}))
-	put(8*mib-1, 8, 9, 10)
-	put(2, 10, 11)
 }
 
 // Lines are units, long ones several; over the bound for lines, units are
@@ -124,7 +95,7 @@ func TestUnitsOf_Rows(t *testing.T) {
 
 // Of an array or a text of very many parts the pieces are its text.
 func TestDivide_Many(t *testing.T) {
-	p := Pages{Store: new(Store), Limit: 400}
+	p := Pages{Store: newStore(), Limit: 400}
 	for _, tt := range []struct{ name, text, noun string }{
 		{"items", "[1" + strings.Repeat(",1", maxItems-1) + "]", "items"},
 		{"too many items", "[1" + strings.Repeat(",1", maxItems) + "]", "pieces"},
@@ -142,12 +113,12 @@ func TestDivide_Many(t *testing.T) {
 
 // The note of what is not kept says so, and names no handle.
 func TestCut_NotKept(t *testing.T) {
-	p := Pages{Store: new(Store), Limit: 400}
+	p := Pages{Store: newStore(), Limit: 400}
 	text := strings.Repeat("0123456 ", keptBytes/8+1)
 	h := p.divide(text, text, false)
 	got := p.cut(h, h.all(), p.limit(), ReadArguments{}, "")
-	if !strings.HasSuffix(got, ", the line goes on, and dropped: the result is too long to be kept; ask for less, or use select]") || len(p.Store.byID) != 0 {
-		t.Errorf("%d are kept; the text ends %q", len(p.Store.byID), got[max(0, len(got)-200):])
+	if !strings.HasSuffix(got, ", the line goes on, and dropped: the result is too long to be kept; ask for less, or use select]") || p.Store.Len() != 0 {
+		t.Errorf("%d are kept; the text ends %q", p.Store.Len(), got[max(0, len(got)-200):])
 	}
 }
 
@@ -168,85 +139,79 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// What is old is forgotten, also when nothing new comes.
-func TestStore_Age(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &Store{}
-		a := s.add(&result{value: json.RawMessage(`[1]`)})
-		<-time.After(keptAge / 2)
-		b := s.add(&result{value: json.RawMessage(`[2]`)})
-		<-time.After(keptAge/2 - time.Second)
-		if got := kept(s, []string{a, b}); len(got) != 2 {
-			t.Errorf("kept %v before their time", got)
-		}
-		<-time.After(time.Second)
-		synctest.Wait()
-		if got := kept(s, []string{a, b}); len(got) != 1 || got[0] != 1 || inMemory(s) != 1 {
-			t.Errorf("kept %v, %d in memory", got, inMemory(s))
-		}
-		<-time.After(keptAge)
-		synctest.Wait()
-		s.mu.Lock()
-		if len(s.byID) != 0 || len(s.order) != 0 || s.bytes != 0 || s.timer != nil {
-			t.Errorf("%d results of %d bytes are left", len(s.byID), s.bytes)
-		}
-		s.mu.Unlock()
-		c := s.add(&result{value: json.RawMessage(`[3]`)})
-		<-time.After(keptAge)
-		synctest.Wait()
-		if inMemory(s) != 0 {
-			t.Errorf("%s is still there", c)
-		}
-	})
+// elsewhere is the door of another process: each result comes as a copy.
+type elsewhere struct{ state.Results[Kept] }
+
+func (e elsewhere) Get(ctx context.Context, handle, owner string) (*Kept, error) {
+	kept, err := e.Results.Get(ctx, handle, owner)
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(kept)
+	if err != nil {
+		return nil, err
+	}
+	copied := new(Kept)
+	return copied, json.Unmarshal(data, copied)
 }
 
-// A result is its principal's.
-func TestStore_Principal(t *testing.T) {
-	s := &Store{}
-	handle := s.add(&result{principal: "a"})
-	defer s.timer.Stop()
-	if _, ok := s.get(handle, "b"); ok {
-		t.Error("another principal reads it")
+// Another process reads a result, and parts of its items, to the same bytes. What is live stays where it is.
+func TestStore_Elsewhere(t *testing.T) {
+	here := newStore()
+	there := NewStore(elsewhere{here.kept})
+	rows := strings.Repeat(`{"id":9007199254740993,"text":"a < b & \u2028 \ud83d\ude00"},`, 900)
+	for name, text := range map[string]string{
+		"items":            "[" + rows + "1.10]",
+		"members":          `{"b":2,"a":[` + strings.TrimSuffix(rows, ",") + `],"c":"` + strings.Repeat("word ", 3000) + `"}`,
+		"a list inside":    `{"total":1,"rows":[` + rows + `null]}`,
+		"lines of JSON":    strings.ReplaceAll(strings.TrimSuffix(rows, ","), "},", "}\n"),
+		"lines":            strings.Repeat("a line <&>\u2028\t\n", 3000),
+		"lines of a value": `{"code":0,"out":"` + strings.Repeat(`line\n`, 9000) + `"}`,
+		"one long line":    strings.Repeat("word ", 9000),
+	} {
+		p := Pages{Store: here, Principal: "alice", Limit: 400, Texts: compress.Options{TOON: true}}
+		handle := p.Keep(text, false)
+		q := p
+		q.Store = &there
+		for _, args := range []ReadArguments{{Handle: handle}, {Handle: handle, Offset: 1, Limit: 1}, {Handle: handle, Grep: "a"}} {
+			want, err := p.Read(t.Context(), args)
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			got, err := q.Read(t.Context(), args)
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			anyHandle := regexp.MustCompile(`"r[a-z0-9]{20}"`) // items have handles of their own
+			if anyHandle.ReplaceAllString(got.Text, "") != anyHandle.ReplaceAllString(want.Text, "") || string(got.Structured) != string(want.Structured) {
+				t.Errorf("%s: %+v: got %.300s\nwant %.300s", name, args, got.Text, want.Text)
+			}
+		}
 	}
-	if _, ok := s.get(handle, "a"); !ok {
-		t.Error("its own principal does not")
+	call := here.Hold("alice", "a call")
+	if _, ok := here.Held(call, "alice"); !ok {
+		t.Error("the call is not held")
+	}
+	if held, ok := there.Held(call, "alice"); ok {
+		t.Errorf("another process has the call: %v", held)
+	}
+	for _, s := range []*Store{here, &there} {
+		_, err := Pages{Store: s, Principal: "alice"}.Read(t.Context(), ReadArguments{Handle: call})
+		if _, refused := errors.AsType[*RefusedError](err); !refused {
+			t.Errorf("a call is read as a result: %v", err)
+		}
 	}
 }
 
-// TestStore_Principals: one principal does not push out the results of another that has
-// less.
-func TestStore_Principals(t *testing.T) {
-	const mib = 1 << 20
-	s := &Store{}
-	defer func() { s.timer.Stop() }()
-	put := func(principal string, size int) string {
-		return s.add(&result{principal: principal, value: make(json.RawMessage, size)})
-	}
-	hers, call := put("alice", 10*mib), s.Hold("alice", "a call")
-	var his []string
-	for range 20 {
-		his = append(his, put("bob", 20*mib))
-	}
-	s.Grow(call, mib)
-	if _, ok := s.get(hers, "alice"); !ok {
-		t.Error("the result of alice is gone")
-	}
-	if _, ok := s.Held(call, "alice"); !ok {
-		t.Error("the call of alice is gone")
-	}
-	for i, handle := range his {
-		if _, ok := s.get(handle, "bob"); ok != (i >= 15) {
-			t.Errorf("his %dth is there: %t", i, ok)
-		}
-	}
-	if s.bytes != 111*mib || s.of["alice"] != 11*mib || s.of["bob"] != 100*mib {
-		t.Errorf("%d bytes, %v", s.bytes, s.of)
-	}
-	// Who then has most makes room.
-	if fresh := put("alice", 100*mib); fresh == "" {
-		t.Error("no handle")
-	}
-	if _, ok := s.get(hers, "alice"); ok || s.bytes > keptBytes {
-		t.Errorf("her oldest result is still there, of %d bytes", s.bytes)
+// What cannot be told now is not said to be unknown.
+func TestStore_Away(t *testing.T) {
+	s := NewStore(away{newStore().kept})
+	_, err := Pages{Store: &s}.Read(t.Context(), ReadArguments{Handle: "r"})
+	if !errors.Is(err, state.ErrAway) {
+		t.Errorf("got %v", err)
 	}
 }
+
+type away struct{ state.Results[Kept] }
+
+func (away) Get(context.Context, string, string) (*Kept, error) { return nil, state.ErrAway }

@@ -14,7 +14,7 @@ import (
 type event struct {
 	name string
 	data []byte
-	// id counts where hasID is set; an empty one takes back the last.
+	// id is valid where hasID is set; an empty one takes back the last.
 	id    string
 	hasID bool
 	// large is set, and data is not, where the data was over the limit.
@@ -33,7 +33,7 @@ type eventReader struct {
 	afterCR bool // a line feed that comes next belongs to the last line's end
 
 	// lastID is the id of the last event that had one, retry the time that the
-	// server wants to pass before the stream is asked for again, -1 if it said none.
+	// server asks for before the stream is opened again, -1 if it named none.
 	lastID string
 	retry  time.Duration
 }
@@ -43,7 +43,7 @@ func newEventReader(r io.Reader, limit int64) *eventReader {
 }
 
 // next returns the next event that has data. At the end of the stream an
-// unfinished event counts, as some servers leave out the last empty line.
+// unfinished event is returned too, as some servers leave out the last empty line.
 func (e *eventReader) next() (event, error) {
 	var ev event
 	for {

@@ -15,7 +15,7 @@ import (
 type Evidence struct {
 	dialer *Dialer
 	life   *Life
-	own    *ownServer // nil where the server is somebody else's
+	own    *ownServer // nil for a server that the link has not started
 
 	noise  atomic.Pointer[string] // the first line that is no message
 	noises atomic.Int64
@@ -29,9 +29,9 @@ type ownServer struct {
 	// failure says why the server is gone; it waits for the last words of a process,
 	// at most so long.
 	failure func(err error, patience time.Duration) string
-	// stderr is the end of it, for a reason.
+	// stderr returns the end of what the server wrote there, for a reason. May be nil.
 	stderr func() string
-	// movement is that of the process. May be nil.
+	// movement is what the process has done so far. May be nil.
 	movement func() proc.Movement
 	// understood is called for each message that came. May be nil.
 	understood func()

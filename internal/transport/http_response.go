@@ -74,7 +74,7 @@ func (a *response) notFound(resp *http.Response) (wire.Message, error) {
 }
 
 // plain reads an answer that is one JSON body, whatever its content type is.
-// With an error status only a JSON-RPC error counts as one.
+// With an error status only a JSON-RPC error is an answer.
 func (a *response) plain(resp *http.Response) (wire.Message, error) {
 	limit := a.link.dialer.MaxMessage
 	failed, media := resp.StatusCode >= 300, mediaType(resp)

@@ -12,8 +12,8 @@ import (
 type Link interface {
 	// Start lets the server speak.
 	Start(in Incoming)
-	// Request sends one request and returns the response to it. Its error is that of ctx, a [StatusError], a
-	// [request.TooLargeError], a [request.AnswerError], what broke the link, or wraps [ErrNotSent] or [ErrGone].
+	// Request sends one request and returns the response to it. Errors are a [StatusError], a [request.TooLargeError], a
+	// [request.AnswerError], ctx's own, what broke the link, or wrap [ErrNotSent] or [ErrGone].
 	Request(ctx context.Context, r Outgoing) (wire.Message, error)
 	// Notify sends a message that has no answer.
 	Notify(ctx context.Context, message []byte) error

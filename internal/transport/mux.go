@@ -43,7 +43,7 @@ func newMux() *mux {
 // Life implements [Link].
 func (m *mux) Life() *Life { return m.life }
 
-// Defaults, for links that have no use for these.
+// These do nothing, for links that have no use for them.
 
 func (m *mux) Agreed(string)                {}
 func (m *mux) Listen(_ func(), none func()) { none() }
@@ -194,7 +194,7 @@ func (m *mux) wait(ctx context.Context, p *pending) (wire.Message, error) {
 }
 
 // giveUp ends a request for the reason err, unless it has been answered: what
-// the server has said counts, also if it says it at the same moment.
+// the server has said is the result, also if it says it at the same moment.
 func (m *mux) giveUp(p *pending, err error) (wire.Message, error) {
 	m.mu.Lock()
 	m.remove(p.id)

@@ -23,7 +23,7 @@ const (
 )
 
 // outbox has the messages that are to be written to a Conn, in order. A caller that
-// adds one writes it as well, unless somebody is writing: nothing is handed to
+// adds one writes it as well, unless another caller is writing: nothing is handed to
 // another goroutine while the stream takes it. What it does not take is left to
 // write, which runs in a goroutine of its own, so that no caller waits for a server
 // that does not read. Safe for concurrent use.
@@ -34,7 +34,7 @@ type outbox struct {
 
 	mu      sync.Mutex
 	waiting []*frame
-	writing bool     // somebody has the right to write
+	writing bool     // a caller or the writer has the right to write
 	batch   [][]byte // what the writer has in hand
 }
 
@@ -106,7 +106,7 @@ func (o *outbox) next() [][]byte {
 	return o.batch
 }
 
-// takeBack takes a message back that nobody has begun to write. It reports false for
+// takeBack takes a message back that is not being written yet. It reports false for
 // one that may have been sent.
 func (o *outbox) takeBack(f *frame) bool {
 	o.mu.Lock()

@@ -31,7 +31,7 @@ func newStreamLink(d *Dialer) *streamLink {
 	return l
 }
 
-// use gives the link its conn, which it closes. own is nil where the server is somebody else's.
+// use gives the link its conn, which it closes. own is nil for a server that the link has not started.
 func (l *streamLink) use(conn Conn, own *ownServer) *streamLink {
 	l.conn, l.out, l.evidence.own = conn, newOutbox(conn), own
 	return l

@@ -79,8 +79,8 @@ type Remote struct {
 	URL     string
 	URLs    []string
 	Headers map[string]string
-	// Authorize, where not nil, puts credentials on the requests; those of a WebSocket are its handshakes. An error of
-	// it that has NotSent() true says that the request surely was not executed.
+	// Authorize, where not nil, puts credentials on the requests, of a WebSocket on its handshake. An error of it
+	// that has NotSent() true says that the request surely was not executed.
 	Authorize func(http.RoundTripper) http.RoundTripper
 	// Transport replaces the HTTP transport (tests); nil = one of its own.
 	Transport http.RoundTripper

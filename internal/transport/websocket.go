@@ -23,7 +23,7 @@ type socket struct {
 const farewell = time.Second
 
 // dialWebSocket opens a WebSocket with the subprotocol mcp. Redirects, proxies and
-// logins are those of HTTP.
+// logins work as over HTTP.
 func (d *Dialer) dialWebSocket(ctx context.Context) (Link, error) {
 	options := &websocket.DialOptions{HTTPClient: newHTTPClient(d.Remote), HTTPHeader: http.Header{}, Subprotocols: []string{"mcp"}}
 	for name, value := range d.Remote.Headers {

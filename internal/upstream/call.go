@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -41,7 +42,10 @@ func (u *Upstream) Call(ctx context.Context, r request.Request) (json.RawMessage
 	defer u.finished()
 
 	waits := waits{limited: r.Wait > 0, left: r.Wait}
-	result, err := u.rounds(ctx, &c, &waits)
+	result, err := u.attempts(ctx, &c, &waits)
+	if err == nil && !r.Relay { // else the client answers an input_required result
+		result, err = u.rounds(ctx, &c, &waits, result)
+	}
 	if err == nil {
 		u.succeeded()
 		return result, nil
@@ -69,14 +73,9 @@ func isUnavailable(err error) bool {
 	return unavailable || busy
 }
 
-// sendOn sends the request on s. Where there is an idle timeout, the server is asked
-// for progress whether or not the caller wants to hear of it: without it, a call
-// that goes on well would look like one that hangs.
-func (u *Upstream) sendOn(ctx context.Context, s *session, r *call) (json.RawMessage, error) {
-	idle := cmp.Or(max(r.Idle, 0), u.spec.Timeouts.Idle)
-	if idle <= 0 {
-		return s.call(ctx, r)
-	}
+// watched is call of a request that ends after so long without progress. The server is asked for progress whether or not
+// the client takes it: without it, a call that goes on well would look like one that hangs.
+func (s *session) watched(ctx context.Context, r *call, idle time.Duration) (json.RawMessage, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(errIdle)
 	watched, forward := *r, r.Sink.Progress
@@ -123,7 +122,12 @@ func (u *Upstream) attempts(ctx context.Context, r *call, w *waits) (json.RawMes
 				return nil, err
 			}
 		}
-		result, err := u.sendOn(ctx, s, r)
+		var result json.RawMessage
+		if idle := cmp.Or(max(r.Idle, 0), u.spec.Timeouts.Idle); idle <= 0 {
+			result, err = s.call(ctx, r)
+		} else {
+			result, err = s.watched(ctx, r, idle)
+		}
 		u.leave()
 		if err == nil {
 			return result, nil

@@ -25,7 +25,7 @@ func (d dialled) Write(messages ...[]byte) error { return d.w.Write(messages...)
 
 func (d dialled) Close() error { return d.stdin.Close() }
 
-// A server is reached over what Dial returns, and dialled again after a loss.
+// A server is reached over what Connect returns, and dialled again after a loss.
 func TestDial(t *testing.T) {
 	mcptest.NoLeaks(t)
 	var mu sync.Mutex

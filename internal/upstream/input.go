@@ -21,24 +21,24 @@ const (
 	roundPause = time.Second
 )
 
-// rounds sends the request. Where the server asks for input it asks the client and sends
-// the request again, unless the client itself does (Request.Relay).
-func (u *Upstream) rounds(ctx context.Context, r *call, w *waits) (json.RawMessage, error) {
+// rounds asks the client what the server wants to know in its result, and sends the request again, until the result is
+// another one.
+func (u *Upstream) rounds(ctx context.Context, r *call, w *waits, result json.RawMessage) (json.RawMessage, error) {
 	for range maxInputRounds {
-		result, err := u.attempts(ctx, r, w)
-		if err != nil || r.Relay {
-			return result, err
-		}
 		requests, state, wants := inputWanted(result)
 		if !wants {
 			return result, nil
 		}
 		r.Input = request.Input{State: bytes.Clone(state)}
+		var err error
 		if r.Input.Responses, err = r.ask(ctx, requests); err != nil {
 			return nil, err
 		}
 		if r.Input.Responses == nil && !delay.Sleep(ctx, roundPause) {
 			return nil, ctx.Err()
+		}
+		if result, err = u.attempts(ctx, r, w); err != nil {
+			return nil, err
 		}
 	}
 	return nil, &request.InputError{Reason: "again and again"}

@@ -191,7 +191,7 @@ func (w *installWatch) watch(ctx context.Context, movement func() any, stalled f
 	}
 }
 
-// movement is that of the link, nil before there is one.
+// movement is what moved on the side of the server so far; nil before there is a link.
 func (s *session) movement() any {
 	s.mu.Lock()
 	l := s.link

@@ -60,7 +60,8 @@ func (s *session) call(ctx context.Context, r *call) (json.RawMessage, error) {
 	s.listenFor(id, r)
 	defer s.unlisten(id, false)
 	out.Answered = func() { s.unlisten(id, false) }
-	result, err := s.send(ctx, out)
+	answer, err := s.link.Request(ctx, out)
+	result, err := s.result(answer, err)
 	if err == nil {
 		return result, nil
 	}
@@ -99,6 +100,11 @@ func (s *session) doAs(ctx context.Context, method string, params json.RawMessag
 // UTF-8. A JSON-RPC error comes as a *RPCError.
 func (s *session) send(ctx context.Context, r transport.Outgoing) (json.RawMessage, error) {
 	answer, err := s.link.Request(ctx, r)
+	return s.result(answer, err)
+}
+
+// result is the raw result of an answer of the link, or its error.
+func (s *session) result(answer wire.Message, err error) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}

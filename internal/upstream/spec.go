@@ -1,6 +1,6 @@
 // Package upstream is one upstream MCP server under supervision: the session over a [transport.Link], raw requests on
 // it, and a fresh session after a loss. An [Upstream] owns its session, and the session its link; both end with Close.
-// Errors are those of [Upstream.Call].
+// [Upstream.Call] lists the errors.
 package upstream
 
 import (
@@ -99,7 +99,7 @@ type Catalogue struct {
 	// Shared says from where, and implies Elsewhere: it returns the tools as they
 	// are now, in a slice that is never changed (a change is another slice), such
 	// as the one in the shared session's [Status]. Without it the arguments that a
-	// tool wants in HTTP headers are not known. It is called with each call, from
+	// tool has mirrored into HTTP headers are not known. It is called with each call, from
 	// any goroutine, and must not block. May be nil.
 	Shared func() []catalog.Tool
 	// Tools, where not nil, are what the session is taken to list until it has, in a slice
@@ -155,7 +155,7 @@ func (s *Spec) owner() *caller.Client {
 	return s.Introduction.Owner()
 }
 
-// reason is why a server is not there, as everybody tells it: SERVER_UNAVAILABLE,
+// reason is why a server is not there, for all who report it: SERVER_UNAVAILABLE,
 // inspect and check.
 func (s *Spec) reason(err error) string {
 	return s.Secrets.Line(err.Error(), catalog.MaxReason)

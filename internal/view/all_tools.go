@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/caller"
 	"mcpx/internal/executor"
 	"mcpx/internal/registry"
+	"mcpx/internal/results"
 )
 
 // AllTools shows the tools of its part of the catalogue under names of their own, each
@@ -104,7 +105,7 @@ func (v *AllTools) Tools(ctx context.Context, client *caller.Client) json.RawMes
 
 // Call implements [View]. Its error may be a [upstream.RPCError] too. A panic becomes
 // the failure of this call.
-func (v *AllTools) Call(ctx context.Context, call Call) (result *executor.Result, err error) {
+func (v *AllTools) Call(ctx context.Context, call Call) (result *results.Result, err error) {
 	defer func() {
 		if what := recover(); what != nil {
 			result, err = executor.Panicked(v.log, call.Event, call.Name, what).Result(false), nil
@@ -130,7 +131,7 @@ func (v *AllTools) Call(ctx context.Context, call Call) (result *executor.Result
 }
 
 // callNative calls a tool that the client knows by a name of its own.
-func (b *base) callNative(ctx context.Context, call Call, o origin) (*executor.Result, error) {
+func (b *base) callNative(ctx context.Context, call Call, o origin) (*results.Result, error) {
 	b.needs(o.server)
 	options := b.current()
 	r := call.request(o.server, o.tool, call.Arguments)
@@ -140,7 +141,7 @@ func (b *base) callNative(ctx context.Context, call Call, o origin) (*executor.R
 	}
 	r.Native, r.Untouched = true, options.Untouched
 	if r.Form = b.form(call).Native(); declaresOutput(r.Catalogue, o) {
-		r.Form.Structured = executor.StructuredOwn
+		r.Form.Structured = results.StructuredOwn
 	}
 	return b.executor.Exec(ctx, r)
 }

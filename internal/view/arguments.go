@@ -8,7 +8,7 @@ import (
 
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wire"
-	"mcpx/internal/executor"
+	"mcpx/internal/results"
 )
 
 // otherNames are the other names of arguments of the two tools. All are always accepted:
@@ -23,7 +23,7 @@ const maxArguments = 8
 
 // readArguments returns the arguments of one of the two tools in the order of names,
 // the advertised ones, nil for absent ones. Some models send the whole object as a string.
-func readArguments(tool string, raw json.RawMessage, names []string) (args [maxArguments]json.RawMessage, failure *executor.Failure) {
+func readArguments(tool string, raw json.RawMessage, names []string) (args [maxArguments]json.RawMessage, failure *results.Failure) {
 	var by [maxArguments]string // the names that they were given by
 	if len(raw) > 0 && raw[0] == '"' {
 		if text, ok := wire.Text(raw); ok {
@@ -44,43 +44,43 @@ func readArguments(tool string, raw json.RawMessage, names []string) (args [maxA
 		case by[at] == "" || by[at] == name || string(args[at]) == "null":
 			args[at], by[at] = value, name
 		case string(value) != "null" && !bytes.Equal(value, args[at]):
-			failure = executor.Invalid("/" + name + ": is given as " + by[at] + " as well, with another value; " + names[at] + " alone is enough")
+			failure = results.Invalid("/" + name + ": is given as " + by[at] + " as well, with another value; " + names[at] + " alone is enough")
 		}
 		return failure == nil
 	})
 	if err != nil && failure == nil {
-		failure = executor.Invalid("/: the arguments of " + tool + " must be an object")
+		failure = results.Invalid("/: the arguments of " + tool + " must be an object")
 	}
 	return args, failure
 }
 
 // unknownArgument refuses an argument under a wrong name. A call without it could do
 // harm.
-func unknownArgument(tool, name string, known []string) *executor.Failure {
+func unknownArgument(tool, name string, known []string) *results.Failure {
 	violation := "/" + sanitize.Line(name, 60) + ": is unknown; " + tool + " takes " + strings.Join(known, ", ")
 	if near := sanitize.Nearest(name, known); len(near) > 0 {
 		violation = "/" + sanitize.Line(name, 60) + ": is unknown; did you mean " + near[0] + "?"
 	}
-	return executor.Invalid(violation)
+	return results.Invalid(violation)
 }
 
 // optional reads a string that may be absent.
-func optional(name string, raw json.RawMessage) (string, *executor.Failure) {
+func optional(name string, raw json.RawMessage) (string, *results.Failure) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return "", nil
 	}
 	text, ok := wire.Text(raw)
 	if !ok {
-		return "", executor.Invalid("/" + name + ": must be a string")
+		return "", results.Invalid("/" + name + ": must be a string")
 	}
 	return text, nil
 }
 
 // required reads the argument of exec with a name of these.
-func required(names []string, at int, raw json.RawMessage) (string, *executor.Failure) {
+func required(names []string, at int, raw json.RawMessage) (string, *results.Failure) {
 	text, failure := optional(names[at], raw)
 	if failure == nil && text == "" {
-		return "", executor.Invalid("/" + names[at] + ": is missing; exec takes " + names[0] + ", " + names[1] + " and " + names[2])
+		return "", results.Invalid("/" + names[at] + ": is missing; exec takes " + names[0] + ", " + names[1] + " and " + names[2])
 	}
 	return text, failure
 }

@@ -103,15 +103,11 @@ func (b *base) Attach(client *caller.Client, as Attachment) (detach func()) {
 	if client.Principal != nil {
 		who = client.Viewer()
 	}
-	stop := b.add(&watcher{
+	return b.add(&watcher{
 		client: who, as: as,
 		tools: toolsSince(func() func() json.RawMessage { return b.shown(who) }),
 		items: itemsSince(func(kind catalog.Kind) []*catalog.Server { return b.beside(who).Listed(kind) }),
 	})
-	return func() {
-		stop()
-		b.registry.ForgetClient(client.ID)
-	}
 }
 
 // passUnknown hands a notification that mcpx does not know to the clients of a view that shows its server alone.

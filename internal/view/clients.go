@@ -9,8 +9,8 @@ import (
 
 	"mcpx/internal/base/conf"
 	"mcpx/internal/describe"
-	"mcpx/internal/executor"
 	"mcpx/internal/policy"
+	"mcpx/internal/results"
 )
 
 // StructuredPolicy decides which clients get structuredContent.
@@ -60,7 +60,7 @@ func NewSettings(o Options) *Settings {
 // profile has the settings of one client, by the rules and knownClients. code is the form
 // for calls that a program of the model makes.
 type profile struct {
-	form, code executor.Form
+	form, code results.Form
 	shown      shown
 }
 
@@ -84,7 +84,7 @@ func (s *Settings) profile(name string) profile {
 }
 
 // form is the form of the results of a call.
-func (b *base) form(call Call) executor.Form {
+func (b *base) form(call Call) results.Form {
 	s, client := b.current(), name(call.Client)
 	switch {
 	case call.Structured == StructuredAlways || call.Structured == StructuredNever:
@@ -98,7 +98,7 @@ func (b *base) form(call Call) executor.Form {
 // form is the form of results for a client. The header of a request (asked) overrides the
 // rule for the client, and that the config. What is only known of the client comes last,
 // and does not hold for a call that a program makes.
-func (s *Settings) form(client string, asked StructuredPolicy, code bool) executor.Form {
+func (s *Settings) form(client string, asked StructuredPolicy, code bool) results.Form {
 	known := func(r ClientRule) StructuredPolicy { return r.Structured }
 	text := func(r ClientRule) TextForm { return r.Text }
 	chars := func(r ClientRule) int { return r.ResultChars }
@@ -109,14 +109,14 @@ func (s *Settings) form(client string, asked StructuredPolicy, code bool) execut
 	if (policy == "" || policy == StructuredAuto) && !code {
 		policy = firstRule(knownClients, client, known)
 	}
-	f := executor.Form{Structured: executor.StructuredOwn, Bytes: firstRule(s.Clients, client, chars), ShortNames: s.ShortNames}
+	f := results.Form{Structured: results.StructuredOwn, Bytes: firstRule(s.Clients, client, chars), ShortNames: s.ShortNames}
 	switch policy {
 	case StructuredAlways:
-		f.Structured = executor.StructuredAlways
+		f.Structured = results.StructuredAlways
 	case StructuredNever:
-		f.Structured = executor.StructuredNone
+		f.Structured = results.StructuredNone
 	case StructuredOnce:
-		f.Structured = executor.StructuredOnce
+		f.Structured = results.StructuredOnce
 	}
 	written := cmp.Or(firstRule(s.Clients, client, text), firstRule(knownClients, client, text))
 	f.JSON = code || policy == StructuredAlways || written == TextJSON
@@ -134,7 +134,8 @@ func (s *Settings) form(client string, asked StructuredPolicy, code bool) execut
 func (s *Settings) budget(client string) describe.Budget {
 	b := describe.Budget{Tokens: s.BudgetTokens, Chars: s.BudgetChars}
 	chars := func(r ClientRule) int { return r.DescriptionChars }
-	if own := cmp.Or(firstRule(s.Clients, client, chars), firstRule(knownClients, client, chars)); own > 0 && (b.Chars == 0 || own < b.Chars) {
+	own := cmp.Or(firstRule(s.Clients, client, chars), firstRule(knownClients, client, chars))
+	if own > 0 && (b.Chars == 0 || own < b.Chars) {
 		b.Chars = own
 	}
 	return b

@@ -7,69 +7,69 @@ import (
 
 	"mcpx/internal/caller"
 	"mcpx/internal/describe"
-	"mcpx/internal/executor"
 	"mcpx/internal/policy"
 	"mcpx/internal/request"
+	"mcpx/internal/results"
 )
 
 func TestTwoTools_Form(t *testing.T) {
 	type rules = []ClientRule
-	const once, own, always = executor.StructuredOnce, executor.StructuredOwn, executor.StructuredAlways
-	program := executor.Form{Structured: always, JSON: true}
+	const once, own, always = results.StructuredOnce, results.StructuredOwn, results.StructuredAlways
+	program := results.Form{Structured: always, JSON: true}
 	for _, test := range []struct {
 		name    string
 		options Options
 		client  string
 		asked   StructuredPolicy
 		code    bool
-		want    executor.Form
+		want    results.Form
 	}{
-		{name: "unknown client", client: "some-agent", want: executor.Form{Structured: own, Bytes: 38_000}},
-		{name: "no name", want: executor.Form{Structured: own, Bytes: 38_000}},
-		{name: "the name of many frameworks", client: "mcp", want: executor.Form{Structured: own, Bytes: 38_000}},
-		{name: "claude code", client: "claude-code", want: executor.Form{Bytes: 500_000}},
-		{name: "its other names", client: "claude-code-sdk", want: executor.Form{Bytes: 500_000}},
-		{name: "case does not matter", client: "Claude-Code", want: executor.Form{Bytes: 500_000}},
-		{name: "codex", client: "codex-mcp-client", want: executor.Form{Bytes: 38_000}},
-		{name: "codex in code mode", client: "codex-mcp-client", code: true, want: executor.Form{Structured: own, JSON: true}},
-		{name: "vs code", client: "Visual Studio Code", want: executor.Form{Bytes: 8000}},
-		{name: "vs code insiders", client: "Visual Studio Code - Insiders", want: executor.Form{Bytes: 8000}},
-		{name: "vs code, built by others", client: "Code - OSS", want: executor.Form{Bytes: 8000}},
-		{name: "vscode", client: "vscode/1.2", want: executor.Form{Bytes: 8000}},
-		{name: "cursor is not vs code", client: "cursor-vscode", want: executor.Form{Structured: own, Bytes: 38_000}},
-		{name: "copilot", client: "github-copilot-developer", want: executor.Form{Structured: once, Bytes: 18_000, LineFirst: true}},
-		{name: "copilot cli", client: "copilot-cli", want: executor.Form{Structured: once, Bytes: 18_000, LineFirst: true}},
-		{name: "cline", client: "@cline/core", want: executor.Form{Structured: once, Bytes: 6500}},
-		{name: "qwen", client: "qwen-cli-mcp-client-mcpx", want: executor.Form{Structured: once, Bytes: 24_000, LineFirst: true}},
-		{name: "kimi", client: "kimi-code", want: executor.Form{Bytes: 48_000}},
-		{name: "google adk", client: "google-adk", want: executor.Form{Structured: once, Bytes: 38_000}},
-		{name: "langchain.js", client: "@langchain/mcp-adapters", want: executor.Form{Structured: once, Bytes: 38_000}},
-		{name: "gemini", client: "gemini-cli-mcp-client", want: executor.Form{Structured: own, Bytes: 38_000}},
-		{name: "opencode", client: "opencode", want: executor.Form{Structured: own, Bytes: 48_000, LineFirst: true}},
-		{name: "inspector", client: "mcp-inspector", want: executor.Form{Structured: own, JSON: true}},
-		{name: "mcporter", client: "mcporter", want: executor.Form{Structured: own, JSON: true}},
-		{name: "claude desktop", client: "claude-ai", want: executor.Form{Structured: own, Bytes: 140_000, Wait: 200 * time.Second}},
-		{name: "rule of a time", options: Options{Clients: rules{{Name: "claude-*", CallWait: time.Minute}}}, client: "claude-ai", want: executor.Form{Structured: own, Bytes: 140_000, Wait: 50 * time.Second}},
-		{name: "not by a part of the name", client: "my-claude-code", want: executor.Form{Structured: own, Bytes: 38_000}},
+		{name: "unknown client", client: "some-agent", want: results.Form{Structured: own, Bytes: 38_000}},
+		{name: "no name", want: results.Form{Structured: own, Bytes: 38_000}},
+		{name: "the name of many frameworks", client: "mcp", want: results.Form{Structured: own, Bytes: 38_000}},
+		{name: "claude code", client: "claude-code", want: results.Form{Bytes: 500_000}},
+		{name: "its other names", client: "claude-code-sdk", want: results.Form{Bytes: 500_000}},
+		{name: "case does not matter", client: "Claude-Code", want: results.Form{Bytes: 500_000}},
+		{name: "codex", client: "codex-mcp-client", want: results.Form{Bytes: 38_000}},
+		{name: "codex in code mode", client: "codex-mcp-client", code: true, want: results.Form{Structured: own, JSON: true}},
+		{name: "vs code", client: "Visual Studio Code", want: results.Form{Bytes: 8000}},
+		{name: "vs code insiders", client: "Visual Studio Code - Insiders", want: results.Form{Bytes: 8000}},
+		{name: "vs code, built by others", client: "Code - OSS", want: results.Form{Bytes: 8000}},
+		{name: "vscode", client: "vscode/1.2", want: results.Form{Bytes: 8000}},
+		{name: "cursor is not vs code", client: "cursor-vscode", want: results.Form{Structured: own, Bytes: 38_000}},
+		{name: "copilot", client: "github-copilot-developer", want: results.Form{Structured: once, Bytes: 18_000, LineFirst: true}},
+		{name: "copilot cli", client: "copilot-cli", want: results.Form{Structured: once, Bytes: 18_000, LineFirst: true}},
+		{name: "cline", client: "@cline/core", want: results.Form{Structured: once, Bytes: 6500}},
+		{name: "qwen", client: "qwen-cli-mcp-client-mcpx", want: results.Form{Structured: once, Bytes: 24_000, LineFirst: true}},
+		{name: "kimi", client: "kimi-code", want: results.Form{Bytes: 48_000}},
+		{name: "google adk", client: "google-adk", want: results.Form{Structured: once, Bytes: 38_000}},
+		{name: "langchain.js", client: "@langchain/mcp-adapters", want: results.Form{Structured: once, Bytes: 38_000}},
+		{name: "gemini", client: "gemini-cli-mcp-client", want: results.Form{Structured: own, Bytes: 38_000}},
+		{name: "opencode", client: "opencode", want: results.Form{Structured: own, Bytes: 48_000, LineFirst: true}},
+		{name: "inspector", client: "mcp-inspector", want: results.Form{Structured: own, JSON: true}},
+		{name: "mcporter", client: "mcporter", want: results.Form{Structured: own, JSON: true}},
+		{name: "claude desktop", client: "claude-ai", want: results.Form{Structured: own, Bytes: 140_000, Wait: 200 * time.Second}},
+		{name: "rule of a time", options: Options{Clients: rules{{Name: "claude-*", CallWait: time.Minute}}}, client: "claude-ai", want: results.Form{Structured: own, Bytes: 140_000, Wait: 50 * time.Second}},
+		{name: "not by a part of the name", client: "my-claude-code", want: results.Form{Structured: own, Bytes: 38_000}},
 		{name: "policy always", options: Options{Structured: StructuredAlways}, client: "claude-code", want: program},
-		{name: "policy never", options: Options{Structured: StructuredNever}, client: "some-agent", want: executor.Form{Bytes: 38_000}},
-		{name: "policy never, of code too", options: Options{Structured: StructuredNever}, client: "codex-mcp-client", code: true, want: executor.Form{JSON: true}},
+		{name: "policy never", options: Options{Structured: StructuredNever}, client: "some-agent", want: results.Form{Bytes: 38_000}},
+		{name: "policy never, of code too", options: Options{Structured: StructuredNever}, client: "codex-mcp-client", code: true, want: results.Form{JSON: true}},
 		{name: "rule over policy", options: Options{Structured: StructuredNever, Clients: rules{{Name: "some-*", Structured: StructuredAlways}}}, client: "some-agent", want: program},
 		{name: "rule over table", options: Options{Clients: rules{{Name: "claude-*", Structured: StructuredAlways}}}, client: "claude-code", want: program},
-		{name: "first rule that says something", options: Options{Clients: rules{{Name: "*", DescriptionChars: 5}, {Name: "a*", Structured: StructuredNever}, {Name: "*", Structured: StructuredAlways}}}, client: "agent", want: executor.Form{Bytes: 38_000}},
-		{name: "rule once", options: Options{Clients: rules{{Name: "mcp", Structured: StructuredOnce}}}, client: "mcp", want: executor.Form{Structured: once, Bytes: 38_000}},
-		{name: "rule auto over policy", options: Options{Structured: StructuredAlways, Clients: rules{{Name: "claude-code", Structured: StructuredAuto}}}, client: "claude-code", want: executor.Form{Bytes: 500_000}},
-		{name: "rule for another", options: Options{Clients: rules{{Name: "other", Structured: StructuredNever}}}, client: "agent", want: executor.Form{Structured: own, Bytes: 38_000}},
-		{name: "name with a slash", options: Options{Clients: rules{{Name: "a/*", Structured: StructuredNever}}}, client: "a/b/c", want: executor.Form{Bytes: 38_000}},
+		{name: "first rule that says something", options: Options{Clients: rules{{Name: "*", DescriptionChars: 5}, {Name: "a*", Structured: StructuredNever}, {Name: "*", Structured: StructuredAlways}}}, client: "agent", want: results.Form{Bytes: 38_000}},
+		{name: "rule once", options: Options{Clients: rules{{Name: "mcp", Structured: StructuredOnce}}}, client: "mcp", want: results.Form{Structured: once, Bytes: 38_000}},
+		{name: "rule auto over policy", options: Options{Structured: StructuredAlways, Clients: rules{{Name: "claude-code", Structured: StructuredAuto}}}, client: "claude-code", want: results.Form{Bytes: 500_000}},
+		{name: "rule for another", options: Options{Clients: rules{{Name: "other", Structured: StructuredNever}}}, client: "agent", want: results.Form{Structured: own, Bytes: 38_000}},
+		{name: "name with a slash", options: Options{Clients: rules{{Name: "a/*", Structured: StructuredNever}}}, client: "a/b/c", want: results.Form{Bytes: 38_000}},
 		{name: "request always", options: Options{Structured: StructuredNever}, client: "claude-code", asked: "always", want: program},
-		{name: "request never", options: Options{Structured: StructuredAlways, Clients: rules{{Name: "*", Structured: StructuredAlways}}}, client: "agent", asked: "never", want: executor.Form{Bytes: 38_000}},
-		{name: "request nonsense", client: "claude-code", asked: "perhaps", want: executor.Form{Bytes: 500_000}},
-		{name: "rule of a length", options: Options{Clients: rules{{Name: "*", ResultChars: 5000}}}, client: "copilot-cli", want: executor.Form{Structured: once, Bytes: 5000, LineFirst: true}},
-		{name: "rule of a length for a program", options: Options{Clients: rules{{Name: "*", ResultChars: 5000}}}, client: "copilot-cli", asked: "always", want: executor.Form{Structured: always, JSON: true, Bytes: 5000, LineFirst: true}},
-		{name: "no limit at all", options: Options{NeverCut: true}, client: "copilot-cli", want: executor.Form{Structured: once}},
-		{name: "no limit but the rule's", options: Options{NeverCut: true, Clients: rules{{Name: "*", ResultChars: 5000}}}, client: "agent", want: executor.Form{Structured: own, Bytes: 5000}},
-		{name: "rule of JSON", options: Options{Clients: rules{{Name: "agent", Text: TextJSON}}}, client: "agent", want: executor.Form{Structured: own, JSON: true}},
-		{name: "rule against JSON", options: Options{Clients: rules{{Name: "*", Text: TextAuto}}}, client: "mcporter", want: executor.Form{Structured: own, Bytes: 38_000}},
+		{name: "request never", options: Options{Structured: StructuredAlways, Clients: rules{{Name: "*", Structured: StructuredAlways}}}, client: "agent", asked: "never", want: results.Form{Bytes: 38_000}},
+		{name: "request nonsense", client: "claude-code", asked: "perhaps", want: results.Form{Bytes: 500_000}},
+		{name: "rule of a length", options: Options{Clients: rules{{Name: "*", ResultChars: 5000}}}, client: "copilot-cli", want: results.Form{Structured: once, Bytes: 5000, LineFirst: true}},
+		{name: "rule of a length for a program", options: Options{Clients: rules{{Name: "*", ResultChars: 5000}}}, client: "copilot-cli", asked: "always", want: results.Form{Structured: always, JSON: true, Bytes: 5000, LineFirst: true}},
+		{name: "no limit at all", options: Options{NeverCut: true}, client: "copilot-cli", want: results.Form{Structured: once}},
+		{name: "no limit but the rule's", options: Options{NeverCut: true, Clients: rules{{Name: "*", ResultChars: 5000}}}, client: "agent", want: results.Form{Structured: own, Bytes: 5000}},
+		{name: "rule of JSON", options: Options{Clients: rules{{Name: "agent", Text: TextJSON}}}, client: "agent", want: results.Form{Structured: own, JSON: true}},
+		{name: "rule against JSON", options: Options{Clients: rules{{Name: "*", Text: TextAuto}}}, client: "mcporter", want: results.Form{Structured: own, Bytes: 38_000}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			v, settings := &TwoTools{}, NewSettings(test.options)

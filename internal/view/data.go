@@ -7,15 +7,15 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/describe"
-	"mcpx/internal/executor"
+	"mcpx/internal/results"
 )
 
 // The answers of inspect as data, for structuredContent (design 6).
 
 // result is a tool result with a text. The same as data, which costs more to make than
 // the text, is made only where it is wanted.
-func result(text string, structured bool, data func() any) *executor.Result {
-	r := &executor.Result{Content: []json.RawMessage{wire.TextBlock(text)}}
+func result(text string, structured bool, data func() any) *results.Result {
+	r := &results.Result{Content: []json.RawMessage{wire.TextBlock(text)}}
 	if structured {
 		r.Structured = wire.Encode(data())
 	}

@@ -3,7 +3,7 @@ package view
 import (
 	"context"
 
-	"mcpx/internal/executor"
+	"mcpx/internal/results"
 )
 
 var (
@@ -20,7 +20,7 @@ func (v *TwoTools) execArguments() []string {
 }
 
 // exec calls a tool of the catalogue, for exec_read one that only reads. The error is that of ctx.
-func (v *TwoTools) exec(ctx context.Context, call Call, form executor.Form) (*executor.Result, error) {
+func (v *TwoTools) exec(ctx context.Context, call Call, form results.Form) (*results.Result, error) {
 	names := v.execArguments()
 	args, failure := readArguments(call.Name, call.Arguments, names)
 	if failure != nil {

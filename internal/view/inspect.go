@@ -12,6 +12,8 @@ import (
 	"mcpx/internal/caller"
 	"mcpx/internal/describe"
 	"mcpx/internal/executor"
+	"mcpx/internal/request"
+	"mcpx/internal/results"
 	"mcpx/internal/search"
 )
 
@@ -24,7 +26,7 @@ func (v *TwoTools) inspectArguments() []string {
 }
 
 // inspect answers a call of inspect.
-func (v *TwoTools) inspect(ctx context.Context, call Call, structured bool) *executor.Result {
+func (v *TwoTools) inspect(ctx context.Context, call Call, structured bool) *results.Result {
 	names := v.inspectArguments()
 	args, failure := readArguments(InspectTool, call.Arguments, names)
 	var q Query
@@ -47,21 +49,23 @@ type Query struct {
 
 // Inspect answers a query (design 6). Like exec it waits for a server that is
 // connecting for the first time.
-func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, structured bool) *executor.Result {
+func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, structured bool) *results.Result {
 	snap := v.named(client)
 	if q.Server == "" {
 		if q.Tool != "" {
 			if failure := v.executor.MissingServer(snap, q.Tool); failure != nil {
 				return failure.Result(structured)
 			}
-			return executor.Invalid("/" + v.inspectArguments()[0] + ": is missing; " + v.inspectArguments()[1] + " needs it").Result(structured)
+			return results.Invalid("/" + v.inspectArguments()[0] + ": is missing; " + v.inspectArguments()[1] + " needs it").Result(structured)
 		}
 		if q.Text != "" {
 			return v.matches(snap, q, structured)
 		}
 		return result(describe.Servers(snap), structured, func() any { return serversData(snap) })
 	}
-	snap, s, failure := v.executor.FindServer(ctx, client, v.part(), snap, q.Server, q.Tool)
+	snap, s, failure := v.executor.FindServer(ctx, executor.Request{
+		From: request.From{Client: client}, Part: v.part(), Catalogue: snap, Server: q.Server, Tool: q.Tool,
+	})
 	switch {
 	case failure != nil:
 		return failure.Result(structured)
@@ -81,7 +85,7 @@ func (v *TwoTools) describeOptions() describe.Options {
 
 // single describes one tool, or several whose names are joined by commas. A tool with
 // commas in its name wins.
-func (v *TwoTools) single(snap *catalog.Snapshot, s *catalog.Server, name string, structured bool) *executor.Result {
+func (v *TwoTools) single(snap *catalog.Snapshot, s *catalog.Server, name string, structured bool) *results.Result {
 	if tool, ok := s.Tool(name); ok {
 		return result(describe.Tool(s, tool, v.describeOptions()), structured, func() any { return toolsData(s, []*catalog.Tool{tool}) })
 	}
@@ -134,7 +138,7 @@ func unsearched(snap *catalog.Snapshot, only string) string {
 	return "\n// not searched, tools unknown: " + strings.Join(names, ", ")
 }
 
-func (v *TwoTools) matches(snap *catalog.Snapshot, q Query, structured bool) *executor.Result {
+func (v *TwoTools) matches(snap *catalog.Snapshot, q Query, structured bool) *results.Result {
 	v.searching.Lock()
 	found := found(snap, v.texts.search(snap), q)
 	v.searching.Unlock()
@@ -142,7 +146,8 @@ func (v *TwoTools) matches(snap *catalog.Snapshot, q Query, structured bool) *ex
 		text := fmt.Sprintf("No tool matches %q. inspect without arguments lists the servers.", sanitize.Line(q.Text, 200)) + unsearched(snap, q.Server)
 		return result(text, structured, func() any { return listing{Tools: []json.RawMessage{}} })
 	}
-	return result(describe.Matches(found, v.describeOptions())+unsearched(snap, q.Server), structured, func() any { return matchesData(found) })
+	text := describe.Matches(found, v.describeOptions()) + unsearched(snap, q.Server)
+	return result(text, structured, func() any { return matchesData(found) })
 }
 
 // found are the tools that the answer to a query has, best first.

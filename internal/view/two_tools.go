@@ -16,6 +16,7 @@ import (
 	"mcpx/internal/executor"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
+	"mcpx/internal/results"
 )
 
 // Options are the settings of a view. The zero value is the design's default.
@@ -132,7 +133,7 @@ func (v *TwoTools) named(client *caller.Client) *catalog.Snapshot {
 }
 
 // Call implements [View]. A panic becomes the failure of this call.
-func (v *TwoTools) Call(ctx context.Context, call Call) (result *executor.Result, err error) {
+func (v *TwoTools) Call(ctx context.Context, call Call) (result *results.Result, err error) {
 	form := v.form(call)
 	defer func() {
 		if what := recover(); what != nil {

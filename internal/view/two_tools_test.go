@@ -22,6 +22,7 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
+	"mcpx/internal/results"
 	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
@@ -206,11 +207,11 @@ func TestTwoTools_Current(t *testing.T) {
 		return !strings.Contains(listed, "exact TypeScript") && strings.Contains(listed, "may be TOON")
 	})
 	change("a rule", Options{Clients: []ClientRule{{Name: "agent", DescriptionChars: 300}}}, hides)
-	if got := v.form(Call{From: request.From{Client: agent}}).Structured; got != executor.StructuredOwn {
+	if got := v.form(Call{From: request.From{Client: agent}}).Structured; got != results.StructuredOwn {
 		t.Errorf("structuredContent before: %d", got)
 	}
 	set(Options{Structured: StructuredNever})
-	if got := v.form(Call{From: request.From{Client: agent}}).Structured; got != executor.StructuredNone {
+	if got := v.form(Call{From: request.From{Client: agent}}).Structured; got != results.StructuredNone {
 		t.Errorf("structuredContent after: %d", got)
 	}
 }

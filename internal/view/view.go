@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/executor"
 	"mcpx/internal/request"
 	"mcpx/internal/resources"
+	"mcpx/internal/results"
 )
 
 // View is what the clients of an endpoint see and may call. It is safe for concurrent use.
@@ -25,7 +26,7 @@ type View interface {
 	Tools(ctx context.Context, client *caller.Client) json.RawMessage
 	// Call runs a tool. A tool that fails is a result. The error is that of ctx, an
 	// [UnknownToolError] or, if the tool itself is shown, a [wire.RPCError].
-	Call(ctx context.Context, call Call) (*executor.Result, error)
+	Call(ctx context.Context, call Call) (*results.Result, error)
 	// List is one page of the items of a kind. It may wait for servers until ctx ends. ok
 	// is false for a cursor that is none.
 	List(ctx context.Context, client *caller.Client, kind catalog.Kind, cursor string) (page resources.Page, ok bool)
@@ -36,7 +37,7 @@ type View interface {
 	// Topic is [resources.Servers.Topic].
 	Topic(ctx context.Context, from request.From, uri string, patient bool) (*resources.Topic, error)
 	// Attach makes a client one of the view, until the caller calls detach, which releases everything that belongs to
-	// it. A listener gets what happens meanwhile.
+	// it. With [Attachment.Changed] it only listens, beside that: detach ends the listening alone.
 	Attach(client *caller.Client, as Attachment) (detach func())
 }
 

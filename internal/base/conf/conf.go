@@ -178,9 +178,8 @@ type AuthServer struct {
 	// NoDocuments: a client ID is never the URL of a document, so that nothing is fetched
 	// that a stranger names. Clients have to register.
 	NoDocuments bool
-	// Key is the secret that everything is sealed with, at least 32 bytes. Without one the
-	// server makes one, and keeps it.
-	Key []byte `json:"-"`
+	// Key is what everything is sealed with, at least 32 bytes; empty: mcpx makes one, and keeps it.
+	Key string `json:"-"`
 }
 
 // Allow says who may log in, by one of these; all nil = everybody whom the issuer knows.

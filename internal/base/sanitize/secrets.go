@@ -51,13 +51,13 @@ func (s *Secrets) Strike(text string) string {
 	return text
 }
 
-// Line is [Line] of text without the secrets: at most max runes, of the first 64 KiB.
+// Line is [Line] of the first 64 KiB of text, without the secrets, at most max runes long.
 func (s *Secrets) Line(text string, max int) string {
 	text = Line(s.Strike(text[:min(len(text), looked)]), 0)
 	return Line(s.Strike(text), max) // again: what was hidden in a secret is gone
 }
 
-// LineOf is Line for bytes, of which it copies no more than it looks at.
+// LineOf is Line for bytes. It copies no more of them than it looks at.
 func (s *Secrets) LineOf(text []byte, max int) string {
 	return s.Line(string(text[:min(len(text), looked)]), max)
 }

@@ -26,7 +26,7 @@ func (l *loader) authServer(path string, n *node) {
 }
 
 func (l *loader) authServerObject(f *conf.AuthServer) object {
-	sealing, documents := "", true
+	documents := true
 	return object{name: "front", strict: true, keys: []key{
 		enabled,
 		{"issuer", l.authServerIssuer(&f.Issuer), "the OpenID issuer that people log in at, exactly as its metadata has it"},
@@ -41,10 +41,8 @@ func (l *loader) authServerObject(f *conf.AuthServer) object {
 		}), "who may log in: who fits one of `emails` (globs), `groups`, `subjects`; without it everybody whom the issuer lets in"},
 		{"redirects", l.redirects(&f.Redirects), redirectsHelp},
 		{"documents", l.boolean(&documents).then(func(string, *node) { f.NoDocuments = !documents }), "whether a client may be the URL of a document about itself. Turn it off where mcpx cannot reach claude.ai and chatgpt.com: clients register then"},
-		{"key", l.secret(&sealing).then(func(path string, n *node) {
-			if f.Key = []byte(sealing); sealing == "" {
-				f.Key = nil
-			} else if len(sealing) < leastAuthServerKey {
+		{"key", l.secret(&f.Key).then(func(path string, n *node) {
+			if f.Key != "" && len(f.Key) < leastAuthServerKey {
 				l.fault(path, n.offset, "must have at least %d characters: who guesses it can forge tokens", leastAuthServerKey)
 			}
 		}), "at least 32 characters: what mcpx gives out is sealed with it. Replicas need the same, and another key ends all logins. Without it mcpx makes one at the first start, in the user's config folder"},

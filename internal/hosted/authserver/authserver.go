@@ -4,7 +4,7 @@
 // Clients are public ones with PKCE (RFC 7636): they register (RFC 7591), or are the URL of a
 // document about themselves (draft-ietf-oauth-client-id-metadata-document). The client IDs,
 // codes and tokens hold all that they stand for, sealed with a key. So the server keeps nothing
-// but which codes and tokens were used.
+// but which codes and tokens were used, in [state.Once].
 package authserver
 
 import (
@@ -21,6 +21,7 @@ import (
 
 	"mcpx/internal/base/conf"
 	"mcpx/internal/base/netguard"
+	"mcpx/internal/base/state"
 )
 
 // The paths of the server, below its issuer.
@@ -51,10 +52,10 @@ type Options struct {
 	// Granted are the scopes of every token: nobody gets more by asking for more.
 	Granted []string
 
-	conf.AuthServer // without a Key the server makes one, and keeps it in Folder
+	conf.AuthServer
 
-	// Folder keeps over restarts which codes and tokens were used.
-	Folder string
+	// Secret is what the keys are derived from that everything is sealed with.
+	Secret *state.Secret
 	Log    *slog.Logger
 }
 
@@ -63,16 +64,16 @@ type Server struct {
 	o         Options
 	issuer    string // this server's
 	seals     seals
-	grants    *grants
+	grants    state.Once
 	documents *documents
 	login     *login
 	sameSite  *http.CrossOriginProtection
-	stands    context.Context // until Close
+	stands    context.Context // until Close; the requests that came with tokens of this server end with it
 	revoked   context.CancelFunc
 }
 
 // New makes a server, which its caller closes. It makes no request before the first login.
-func New(o Options) (*Server, error) {
+func New(o Options, open Grants) (*Server, error) {
 	u, err := url.Parse(o.Resource)
 	if err != nil || u.Host == "" || !netguard.Safe(o.Resource) {
 		return nil, fmt.Errorf("auth.front needs an auth.resource with https, not %q", o.Resource)
@@ -92,28 +93,15 @@ func New(o Options) (*Server, error) {
 	if err := s.sameSite.AddTrustedOrigin(origin); err != nil {
 		return nil, err
 	}
-	s.stands, s.revoked = context.WithCancel(context.Background())
-	if s.o.Key == nil {
-		if s.o.Key, err = keyFile(o.Folder); err != nil {
-			return nil, fmt.Errorf("keeping the key of auth.front: %w; auth.front.key needs no file", err)
-		}
-	}
-	s.seals = newSeals(s.o.Key, o.Resource)
-	if s.grants, err = openGrants(o.Folder, s.seals.id, o.Log); err != nil {
+	s.seals = newSeals(o.Secret, o.Resource)
+	if s.grants, err = open(s.seals.id); err != nil {
 		return nil, err
 	}
+	s.stands, s.revoked = context.WithCancel(context.Background())
 	// The draft (6.5) lets a server on loopback read documents on loopback.
 	s.documents = newDocuments(netguard.NewClient(netguard.Reach{Loopback: netguard.LoopbackURL(o.Resource), Key: "nothing"}))
 	s.login = newLogin(&s.o, s.Callback())
 	return s, nil
-}
-
-// Succeed takes over which codes and tokens were used at a server with the same key, in whose
-// place this one is now: New has read the file that both keep, and before was used until now.
-func (s *Server) Succeed(before *Server) {
-	if s.seals.id == before.seals.id {
-		s.grants.take(before.grants)
-	}
 }
 
 // Close ends the requests that came with tokens of this server.

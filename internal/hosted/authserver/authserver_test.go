@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/conf"
+	"mcpx/internal/base/state"
 	"mcpx/internal/mcptest"
 )
 
@@ -34,22 +35,24 @@ func newSite(t *testing.T, change ...func(*Options)) *site {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.server.ServeHTTP(w, r) }))
 	t.Cleanup(web.Close)
 	o := Options{
-		Resource: web.URL + "/mcp", Granted: []string{"mcp"}, AuthServer: conf.AuthServer{
-			Issuer: s.issuer.url, ClientID: "mcpx", ClientSecret: "secret-of-the-issuer", Key: bytes.Repeat([]byte("k"), 32),
-		},
-		Folder: t.TempDir(), Log: slog.New(slog.NewTextHandler(s.log, nil)),
+		Resource: web.URL + "/mcp", Granted: []string{"mcp"},
+		AuthServer: conf.AuthServer{Issuer: s.issuer.url, ClientID: "mcpx", ClientSecret: "secret-of-the-issuer"},
+		Secret:     secretOf('k'), Log: slog.New(slog.NewTextHandler(s.log, nil)),
 	}
 	for _, one := range change {
 		one(&o)
 	}
 	var err error
-	if s.server, err = New(o); err != nil {
+	if s.server, err = New(o, GrantsIn(t.TempDir(), o.Log)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.server.Close)
 	s.browser = s.newBrowser()
 	return s
 }
+
+// secretOf is a secret of one letter.
+func secretOf(letter byte) *state.Secret { return state.SecretOf(bytes.Repeat([]byte{letter}, 32)) }
 
 // newBrowser follows redirects between this machine's servers alone.
 func (s *site) newBrowser() *http.Client {
@@ -295,7 +298,7 @@ func TestPage(t *testing.T) {
 // hear of a fault of its own gets its state and our issuer with it.
 func TestAuthorize_Refused(t *testing.T) {
 	s := newSite(t)
-	client, other := s.registered(claude, "http://localhost/cb?x=1"), newSite(t, func(o *Options) { o.Key = bytes.Repeat([]byte("o"), 32) })
+	client, other := s.registered(claude, "http://localhost/cb?x=1"), newSite(t, func(o *Options) { o.Secret = secretOf('o') })
 	foreign := other.registered(claude)
 	for _, test := range []struct {
 		name   string

@@ -267,7 +267,7 @@ func TestDocuments_Inside(t *testing.T) {
 	mcptest.NoLeaks(t)
 	inside := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("was reached") }))
 	defer inside.Close()
-	s := still(t, "", 'k')
+	s := still(t, GrantsIn("", quiet), 'k')
 	port := strings.TrimPrefix(inside.URL, "https://127.0.0.1:")
 	for _, host := range []string{"127.0.0.1:" + port, "localhost:" + port, "[::1]:" + port, "[::ffff:127.0.0.1]:" + port, "10.0.0.1", "169.254.169.254", "[fd00:ec2::254]", "[64:ff9b::a9fe:a9fe]", "0.0.0.0:" + port} {
 		_, err := s.client(context.Background(), "https://"+host+"/client.json")
@@ -285,7 +285,7 @@ func (nothing) RoundTrip(*http.Request) (*http.Response, error) { return nil, er
 
 // FuzzServer: no request makes the server panic, or send anybody where it must not.
 func FuzzServer(f *testing.F) {
-	s, err := New(Options{Resource: "https://mcp.example.com/mcp", AuthServer: conf.AuthServer{Issuer: "http://127.0.0.1:1", Key: make([]byte, 32)}, Log: quiet})
+	s, err := New(Options{Resource: "https://mcp.example.com/mcp", AuthServer: conf.AuthServer{Issuer: "http://127.0.0.1:1"}, Secret: secretOf('k'), Log: quiet}, GrantsIn("", quiet))
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package authserver
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -54,9 +55,9 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	var err error
 	switch form.Get("grant_type") {
 	case "authorization_code":
-		next, err = s.redeem(form)
+		next, err = s.redeem(r.Context(), form)
 	case "refresh_token":
-		next, err = s.renew(form)
+		next, err = s.renew(r.Context(), form)
 	case "":
 		err = &fault{"invalid_request", "grant_type is missing"}
 	default:
@@ -97,7 +98,7 @@ func (s *Server) form(w http.ResponseWriter, r *http.Request) (url.Values, bool)
 
 // redeem exchanges a code. A code that comes twice was stolen: the tokens of its grant are
 // revoked.
-func (s *Server) redeem(form url.Values) (*refresh, error) {
+func (s *Server) redeem(ctx context.Context, form url.Values) (*refresh, error) {
 	var c code
 	bad := func(text string) (*refresh, error) { return nil, &fault{"invalid_grant", text} }
 	switch err := s.seals.code.open(form.Get("code"), &c); {
@@ -117,12 +118,18 @@ func (s *Server) redeem(form url.Values) (*refresh, error) {
 		return nil, &fault{"invalid_target", "resource must be " + s.o.Resource}
 	}
 	until := time.Now().Add(refreshTime)
-	if !s.grants.use(c.Grant, 0, until) {
+	switch fresh, err := s.grants.Redeem(ctx, c.Grant, 0, until); {
+	case err != nil:
+		return nil, away
+	case !fresh:
 		s.o.Log.Warn("a code was used twice: its tokens count no more", "principal", s.principal(&c.Who).Name)
 		return bad("the code was used before")
 	}
 	return &refresh{c.Grant, 1, c.For.Client, c.Who, time.Now().Unix(), until.Unix()}, nil
 }
+
+// away is the answer where nobody can tell what was used: a code or token must not be used twice.
+var away = &fault{"temporarily_unavailable", "what was used before cannot be told now; try again"}
 
 // verifies is the check of PKCE (RFC 7636, section 4.6).
 func verifies(verifier, challenge string) bool {
@@ -131,7 +138,7 @@ func verifies(verifier, challenge string) bool {
 }
 
 // renew exchanges a refresh token for the next one.
-func (s *Server) renew(form url.Values) (*refresh, error) {
+func (s *Server) renew(ctx context.Context, form url.Values) (*refresh, error) {
 	var old refresh
 	bad := func(text string) (*refresh, error) { return nil, &fault{"invalid_grant", text} }
 	switch err := s.seals.refresh.open(form.Get("refresh_token"), &old); {
@@ -149,7 +156,10 @@ func (s *Server) renew(form url.Values) (*refresh, error) {
 		return nil, &fault{"invalid_target", "resource must be " + s.o.Resource}
 	}
 	until := min(deadline(refreshTime), time.Unix(old.Login, 0).Add(grantTime).Unix())
-	if !s.grants.use(old.Grant, old.Number, time.Unix(until, 0)) {
+	switch fresh, err := s.grants.Redeem(ctx, old.Grant, old.Number, time.Unix(until, 0)); {
+	case err != nil:
+		return nil, away
+	case !fresh:
 		s.o.Log.Warn("a refresh token was used twice: the login counts no more", "principal", s.principal(&old.Who).Name)
 		return bad("the refresh token was used before: log in again")
 	}
@@ -166,14 +176,19 @@ func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
 	client, text := digest(form.Get("client_id")), form.Get("token")
 	var long refresh
 	var short access
+	var err error
 	switch {
 	case text == "":
 		refuse(w, &fault{"invalid_request", "token is missing"})
 		return
 	case s.seals.refresh.open(text, &long) == nil && long.Client == client:
-		s.grants.end(long.Grant, time.Unix(long.Login, 0).Add(grantTime))
+		err = s.grants.End(r.Context(), long.Grant, time.Unix(long.Login, 0).Add(grantTime))
 	case s.seals.access.open(text, &short) == nil && short.Client == client:
-		s.grants.end(short.Grant, time.Now().Add(grantTime))
+		err = s.grants.End(r.Context(), short.Grant, time.Now().Add(grantTime))
+	}
+	if err != nil {
+		refuse(w, away)
+		return
 	}
 	w.WriteHeader(http.StatusOK)
 }
@@ -184,7 +199,7 @@ func (s *Server) Prove(token string) *identity.Proof {
 	if !strings.HasPrefix(token, accessPrefix) || s.seals.access.open(token, &a) != nil || over(a.Until) || !lets(&s.o.Allow, &a.Who) {
 		return nil
 	}
-	stands := s.grants.stands(a.Grant, s.stands)
+	stands := s.grants.Standing(s.stands, a.Grant)
 	if stands == nil {
 		return nil
 	}

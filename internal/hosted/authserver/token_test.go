@@ -1,7 +1,6 @@
 package authserver
 
 import (
-	"bytes"
 	"context"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/conf"
+	"mcpx/internal/base/state"
 )
 
 // TestToken_Code: a code is for one client, one address, one verifier, and one use.
@@ -127,9 +127,9 @@ func TestRevoke(t *testing.T) {
 }
 
 // still is a server for tests of time: nobody logs in.
-func still(t *testing.T, folder string, key byte) *Server {
+func still(t *testing.T, grants Grants, key byte) *Server {
 	t.Helper()
-	s, err := New(Options{Resource: "https://mcp.example.com/mcp", AuthServer: conf.AuthServer{Issuer: "https://login.example.com", Key: bytes.Repeat([]byte{key}, 32)}, Folder: folder, Log: quiet})
+	s, err := New(Options{Resource: "https://mcp.example.com/mcp", AuthServer: conf.AuthServer{Issuer: "https://login.example.com"}, Secret: secretOf(key), Log: quiet}, grants)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,13 +151,13 @@ func refreshOf(client string, r *refresh, s *Server) url.Values {
 // login 90.
 func TestTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := still(t, "", 'k')
+		s := still(t, GrantsIn("", quiet), 'k')
 		form := s.codeOf("c")
 		time.Sleep(codeTime)
-		if _, err := s.redeem(form); err == nil {
+		if _, err := s.redeem(t.Context(), form); err == nil {
 			t.Error("an old code counts")
 		}
-		r, err := s.redeem(s.codeOf("c"))
+		r, err := s.redeem(t.Context(), s.codeOf("c"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +173,7 @@ func TestTimes(t *testing.T) {
 		begun := time.Now()
 		for { // used each 20 days, it lasts for more than 30
 			time.Sleep(20 * 24 * time.Hour)
-			next, err := s.renew(refreshOf("c", r, s))
+			next, err := s.renew(t.Context(), refreshOf("c", r, s))
 			if err != nil {
 				break
 			}
@@ -182,11 +182,11 @@ func TestTimes(t *testing.T) {
 		if lasted := time.Since(begun); lasted < 80*24*time.Hour || lasted > 100*24*time.Hour {
 			t.Errorf("the login ended after %v", lasted)
 		}
-		if r, err = s.redeem(s.codeOf("c")); err != nil {
+		if r, err = s.redeem(t.Context(), s.codeOf("c")); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(refreshTime)
-		if _, err := s.renew(refreshOf("c", r, s)); err == nil {
+		if _, err := s.renew(t.Context(), refreshOf("c", r, s)); err == nil {
 			t.Error("a refresh token counts that nobody has used for 30 days")
 		}
 	})
@@ -195,15 +195,15 @@ func TestTimes(t *testing.T) {
 // TestOnce: of many who come with one code at the same time, one gets tokens, and they do
 // not count any more.
 func TestOnce(t *testing.T) {
-	s := still(t, t.TempDir(), 'k')
+	s := still(t, GrantsIn(t.TempDir(), quiet), 'k')
 	form := s.codeOf("c")
 	var got atomic.Int32
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if r, err := s.redeem(form); err == nil {
+			if r, err := s.redeem(t.Context(), form); err == nil {
 				got.Add(1)
-				if _, err := s.renew(refreshOf("c", r, s)); err == nil {
+				if _, err := s.renew(t.Context(), refreshOf("c", r, s)); err == nil {
 					got.Add(100)
 				}
 			}
@@ -213,19 +213,16 @@ func TestOnce(t *testing.T) {
 	if n := got.Load() % 100; n != 1 {
 		t.Errorf("%d got tokens", n)
 	}
-	s.grants.mu.Lock()
-	defer s.grants.mu.Unlock()
-	for id, one := range s.grants.all {
-		if !one.Ended {
-			t.Errorf("%s counts: %+v", id, one)
-		}
+	var c code
+	if err := s.seals.code.open(form.Get("code"), &c); err != nil || s.grants.Standing(t.Context(), c.Grant) != nil {
+		t.Errorf("the login counts: %v", err)
 	}
 }
 
 // BenchmarkPrincipal is what a token costs in each request.
 func BenchmarkPrincipal(b *testing.B) {
-	s, err := New(Options{Resource: "https://mcp.example.com/mcp", Log: quiet, Granted: []string{"mcp"},
-		AuthServer: conf.AuthServer{Issuer: "https://login.example.com", Key: make([]byte, 32), Allow: Allow{Emails: []string{"*@example.com"}}}})
+	s, err := New(Options{Resource: "https://mcp.example.com/mcp", Secret: secretOf(0), Log: quiet, Granted: []string{"mcp"},
+		AuthServer: conf.AuthServer{Issuer: "https://login.example.com", Allow: Allow{Emails: []string{"*@example.com"}}}}, GrantsIn("", quiet))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -243,47 +240,47 @@ func BenchmarkPrincipal(b *testing.B) {
 // nothing of it.
 func TestRestart(t *testing.T) {
 	folder := t.TempDir()
-	s := still(t, folder, 'k')
+	s := still(t, GrantsIn(folder, quiet), 'k')
 	form := s.codeOf("c")
-	first, err := s.redeem(form)
+	first, err := s.redeem(t.Context(), form)
 	if err != nil {
 		t.Fatal(err)
 	}
 	old := *first
-	second, err := s.renew(refreshOf("c", first, s))
+	second, err := s.renew(t.Context(), refreshOf("c", first, s))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = still(t, folder, 'k')
-	next, err := s.renew(refreshOf("c", second, s))
+	s = still(t, GrantsIn(folder, quiet), 'k')
+	next, err := s.renew(t.Context(), refreshOf("c", second, s))
 	if err != nil {
 		t.Fatalf("the newest token after a restart: %v", err)
 	}
-	s = still(t, folder, 'k')
-	if _, err := s.renew(refreshOf("c", &old, s)); err == nil {
+	s = still(t, GrantsIn(folder, quiet), 'k')
+	if _, err := s.renew(t.Context(), refreshOf("c", &old, s)); err == nil {
 		t.Error("an old token counts after a restart")
 	}
-	s = still(t, folder, 'k')
-	if _, err := s.renew(refreshOf("c", next, s)); err == nil {
+	s = still(t, GrantsIn(folder, quiet), 'k')
+	if _, err := s.renew(t.Context(), refreshOf("c", next, s)); err == nil {
 		t.Error("the grant did not end, or that was forgotten by a restart")
 	}
 	again := s.codeOf("c")
-	if _, err := s.redeem(again); err != nil {
+	if _, err := s.redeem(t.Context(), again); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := still(t, folder, 'k').redeem(again); err == nil {
+	if _, err := still(t, GrantsIn(folder, quiet), 'k').redeem(t.Context(), again); err == nil {
 		t.Error("a code counts twice, once after a restart")
 	}
-	if _, err := still(t, folder, 'l').redeem(again); err == nil || !strings.Contains(err.Error(), "no code of this server") {
+	if _, err := still(t, GrantsIn(folder, quiet), 'l').redeem(t.Context(), again); err == nil || !strings.Contains(err.Error(), "no code of this server") {
 		t.Errorf("another key: %v", err)
 	}
 	// A replica without the file knows a newer token, and from then on that the older was used.
-	replica := still(t, t.TempDir(), 'k')
-	r, err := replica.renew(refreshOf("c", second, replica))
+	replica := still(t, GrantsIn(t.TempDir(), quiet), 'k')
+	r, err := replica.renew(t.Context(), refreshOf("c", second, replica))
 	if err != nil || r.Number != 3 {
 		t.Fatalf("a replica: %v %+v", err, r)
 	}
-	if _, err := replica.renew(refreshOf("c", &old, replica)); err == nil {
+	if _, err := replica.renew(t.Context(), refreshOf("c", &old, replica)); err == nil {
 		t.Error("the replica takes an older token")
 	}
 	files, _ := filepath.Glob(filepath.Join(folder, "front-*.json"))
@@ -298,89 +295,85 @@ func TestRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := New(s.o); err == nil || !strings.Contains(err.Error(), "front-") {
+	if _, err := New(s.o, GrantsIn(folder, quiet)); err == nil || !strings.Contains(err.Error(), "front-") {
 		t.Errorf("a broken file: %v", err)
 	}
 }
 
-// TestSucceed: what was used up or revoked at a server while the next one was made is so at the
-// next one, with and without a file. Another key has other tokens.
-func TestSucceed(t *testing.T) {
-	const key, other = "0123456789abcdef0123456789abcdef", "another key, of 32 bytes at least"
+// TestGrants_Shared: what was used up or revoked at a server is so at one with the same key that follows it, or stands beside it,
+// with and without a file. Another key has other tokens. The requests that came with a token end with their server.
+func TestGrants_Shared(t *testing.T) {
 	for name, test := range map[string]struct {
-		folder, key string
-		same        bool
-	}{"a file": {t.TempDir(), key, true}, "no file": {"", key, true}, "another key": {"", other, false}} {
-		make := func(key string) *Server {
-			s, err := New(Options{Resource: "https://mcp.example.com/mcp", Folder: test.folder, AuthServer: conf.AuthServer{Key: []byte(key)}, Log: quiet})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(s.Close)
-			return s
+		folder string
+		key    byte
+		same   bool
+	}{"a file": {t.TempDir(), 'k', true}, "no file": {"", 'k', true}, "another key": {"", 'l', false}} {
+		grants := GrantsIn(test.folder, quiet)
+		before, next, until := still(t, grants, 'k'), still(t, grants, test.key), time.Now().Add(time.Hour)
+		use := func(s *Server, id string, number int) bool {
+			fresh, err := s.grants.Redeem(t.Context(), id, number, until)
+			return fresh && err == nil
 		}
-		before, next, until := make(key), make(test.key), time.Now().Add(time.Hour)
-		before.grants.use("used", 3, until)
-		before.grants.end("revoked", until)
-		next.Succeed(before)
-		if next.grants.use("used", 3, until) == test.same || !next.grants.use("new", 0, until) {
+		if !use(before, "used", 3) || !use(before, "open", 0) || before.grants.End(t.Context(), "revoked", until) != nil {
+			t.Fatal(name)
+		}
+		of := before.grants.Standing(before.stands, "open")
+		before.Close()
+		if of.Err() == nil {
+			t.Errorf("%s: a request goes on after its server", name)
+		}
+		if own := next.grants.Standing(next.stands, "open"); own == nil || own.Err() != nil {
+			t.Errorf("%s: no request can begin at the next server", name)
+		}
+		if use(next, "used", 3) == test.same || !use(next, "new", 0) {
 			t.Errorf("%s: what was used can be used again", name)
 		}
-		if (next.grants.stands("revoked", t.Context()) == nil) != test.same {
+		if (next.grants.Standing(t.Context(), "revoked") == nil) != test.same {
 			t.Errorf("%s: what was revoked counts", name)
 		}
 	}
 }
 
-// TestGrants_Bounded: the grants that are over make room first, then those that end first.
-func TestGrants_Bounded(t *testing.T) {
-	g, err := openGrants("", "", quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := time.Now()
-	g.use("stolen", 5, now.Add(time.Hour))
-	g.use("stolen", 4, now.Add(time.Hour))
-	for i := range maxGrants + 500 {
-		until := now.Add(time.Duration(i+2) * time.Hour)
-		if i%4 == 0 {
-			until = now.Add(-time.Minute)
-		}
-		if !g.use(random(), 0, until) {
-			t.Fatal("a new grant was used before")
-		}
-	}
-	if len(g.all) > maxGrants || g.stands("stolen", context.Background()) != nil {
-		t.Errorf("%d grants, the stolen one: %+v", len(g.all), g.all["stolen"])
-	}
-}
+// awayOnce is a door behind which nothing can be reached.
+type awayOnce struct{}
 
-// TestKey: a key is made once, for its user alone.
-func TestKey(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "state")
-	one, err := keyFile(folder)
-	if err != nil {
-		t.Fatal(err)
+func (awayOnce) Redeem(context.Context, string, int, time.Time) (bool, error) {
+	return true, state.ErrAway
+}
+func (awayOnce) End(context.Context, string, time.Time) error           { return state.ErrAway }
+func (awayOnce) Standing(ctx context.Context, _ string) context.Context { return ctx }
+
+// TestAway: while nobody can tell what was used, codes and refresh tokens are refused, as something to try again; nobody is told that
+// a login ended that may go on. Access tokens go on.
+func TestAway(t *testing.T) {
+	s := still(t, func(string) (state.Once, error) { return awayOnce{}, nil }, 'k')
+	until := deadline(time.Hour)
+	long := refresh{"g", 1, digest("c"), user{Subject: "ann"}, time.Now().Unix(), until}
+	short := s.seals.access.close(access{"g", digest("c"), user{Subject: "ann"}, until})
+	for name, test := range map[string]struct {
+		path string
+		form url.Values
+	}{
+		"a code":                   {tokenPath, s.codeOf("c")},
+		"a refresh token":          {tokenPath, refreshOf("c", &long, s)},
+		"the end of a login":       {revokePath, url.Values{"client_id": {"c"}, "token": {s.seals.refresh.close(long)}}},
+		"the end by another token": {revokePath, url.Values{"client_id": {"c"}, "token": {short}}},
+	} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, s.issuer+test.path, strings.NewReader(test.form.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		s.ServeHTTP(w, r)
+		if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), `"temporarily_unavailable"`) {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
 	}
-	two, err := keyFile(folder)
-	if err != nil || !bytes.Equal(one, two) || len(one) < leastKey {
-		t.Errorf("%q %q %v", one, two, err)
-	}
-	path := filepath.Join(folder, "front.key")
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v %v", info, err)
-	}
-	if err := os.WriteFile(path, []byte("short"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := keyFile(folder); err == nil || !strings.Contains(err.Error(), path) {
-		t.Errorf("a short key: %v", err)
+	if s.Prove(short) == nil {
+		t.Error("an access token counts no more")
 	}
 }
 
 // TestCookies_TLS: cookies are of this host alone.
 func TestCookies_TLS(t *testing.T) {
-	s := still(t, "", 'k')
+	s := still(t, GrantsIn("", quiet), 'k')
 	client := s.seals.client.close(client{Name: "Claude", Redirects: []string{claude}})
 	query := url.Values{"response_type": {"code"}, "client_id": {client}, "redirect_uri": {claude}, "code_challenge": {challengeOfVerifier}, "code_challenge_method": {"S256"}}
 	w := httptest.NewRecorder()

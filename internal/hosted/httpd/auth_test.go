@@ -3,6 +3,7 @@ package httpd
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -334,5 +335,36 @@ func BenchmarkChain(b *testing.B) {
 				h.ServeHTTP(nowhere{http.Header{}}, r)
 			}
 		})
+	}
+}
+
+// TestAuth_Server: clients reach the paths of an authorization server before they have a token, and no other path.
+func TestAuth_Server(t *testing.T) {
+	mcptest.NoLeaks(t)
+	issues := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, "issued to ", caller.From(r.Context()).Key())
+	})
+	s := serve(t, Options{
+		Endpoint: whoami, Identity: verifierOf(guardedBy(t, "", "a")).Verifier,
+		AuthServer: func(path string) http.Handler {
+			if path == "/token" {
+				return issues
+			}
+			return nil
+		},
+	})
+	for _, headers := range [][]string{nil, {"Authorization: Bearer wrong"}, {"Authorization: Bearer mcpx_a"}} {
+		if status, body := s.do(t, "POST", "/token", "", headers...); status != 200 || body != "issued to " {
+			t.Errorf("%v: %d %s", headers, status, body)
+		}
+	}
+	if status, body := s.do(t, "POST", "/mcp", ping); status != 401 {
+		t.Errorf("/mcp: %d %s", status, body)
+	}
+	if status, who := s.do(t, "POST", "/mcp", ping, "Authorization: Bearer mcpx_a"); status != 200 || who != "token a" {
+		t.Errorf("/mcp with a token: %d %s", status, who)
+	}
+	if status, _ := s.do(t, "POST", "/token", "", "Host: elsewhere.example"); status != 403 {
+		t.Errorf("from elsewhere: %d", status)
 	}
 }

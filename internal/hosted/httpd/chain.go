@@ -63,6 +63,9 @@ type answer struct {
 // whichever handler wrote it. By then all handlers have let go of the request, and the caller's place among its
 // concurrent requests is free: its next one is not refused.
 func (h *recovered) finish(a *answer, r *http.Request) {
+	if len(a.events) > 0 { // a refusal that is not flushed gets its Content-Length from net/http
+		_ = http.NewResponseController(a.ResponseWriter).Flush()
+	}
 	if a.status >= http.StatusBadRequest {
 		remote, _, err := net.SplitHostPort(r.RemoteAddr)
 		if err != nil {
@@ -73,10 +76,6 @@ func (h *recovered) finish(a *answer, r *http.Request) {
 			Refused: &request.Refused{Status: a.status, Verb: r.Method, Path: r.URL.Path, Remote: remote},
 		})
 	}
-	if len(a.events) == 0 {
-		return
-	}
-	_ = http.NewResponseController(a.ResponseWriter).Flush()
 	for _, e := range a.events {
 		h.journal.End(e)
 	}

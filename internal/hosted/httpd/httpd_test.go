@@ -20,6 +20,7 @@ import (
 	"mcpx/internal/front"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/request"
 	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
@@ -80,8 +81,11 @@ func serve(t *testing.T, o Options) *site {
 // stub is an endpoint without anything that has to be ended.
 type stub func(http.ResponseWriter, *http.Request)
 
-// ServeHTTP implements http.Handler.
-func (s stub) ServeHTTP(w http.ResponseWriter, r *http.Request) { s(w, r) }
+// Serve implements Endpoint.
+func (s stub) Serve(w http.ResponseWriter, r *http.Request) []*request.Event {
+	s(w, r)
+	return nil
+}
 
 // EndStreams implements Endpoint.
 func (stub) EndStreams() {}
@@ -319,8 +323,10 @@ func wholeWith(t *testing.T, o Options) (*site, *mcptest.HTTPServer) {
 	t.Helper()
 	fake := mcptest.Spec{}.HTTP(t)
 	r := registry.New([]registry.Server{{Spec: upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.HTTP, Remote: transport.Remote{URL: fake.URL}}}}}, registry.Options{})
-	two := view.NewTwoTools(r, executor.New(r, executor.Options{}), view.Options{})
-	f := front.New(two, front.Options{Version: "test"})
+	e := executor.New(r, executor.Options{Journal: o.Journal})
+	r.Use(e.Chain(nil, o.Limits.Limit)...)
+	two := view.NewTwoTools(r, e, view.Options{})
+	f := front.New(two, front.Options{Version: "test", Journal: o.Journal, Admission: o.Limits})
 	r.Start()
 	t.Cleanup(func() {
 		f.Close()

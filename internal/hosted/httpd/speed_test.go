@@ -35,7 +35,9 @@ func served(b testing.TB, endpoint Endpoint) string {
 			spec.Launch.Env = append(spec.Launch.Env, variable+"="+value)
 		}
 		r := registry.New([]registry.Server{{Spec: spec}}, registry.Options{})
-		two := view.NewTwoTools(r, executor.New(r, executor.Options{TOON: true, TypeScript: true}), view.Options{})
+		e := executor.New(r, executor.Options{TOON: true, TypeScript: true})
+		r.Use(e.Chain(nil, nil)...)
+		two := view.NewTwoTools(r, e, view.Options{})
 		f := front.New(two, front.Options{Version: "1"})
 		r.Start()
 		b.Cleanup(func() {

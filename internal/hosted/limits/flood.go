@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"mcpx/internal/base/state"
 	"mcpx/internal/caller"
 )
 
@@ -32,17 +33,19 @@ func (l *Limits) Arrived(address netip.Addr, credential string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	rate := perSecond(l.options().AddressRequests)
-	if rate.rate <= 0 {
+	if rate.Rate <= 0 {
 		return 0
 	}
-	now, from := time.Now(), l.addresses.Get(address)
 	if credential != "" && l.proved.Find(maphash.String(l.seed, credential)) != nil {
 		return 0
 	}
-	wait := from.wait(now, rate)
-	if wait == 0 {
-		from.take(now, rate, 1)
-	}
+	return l.take(state.Draw{What: addressRequests, Whose: address.String(), Flow: rate, Tokens: 1})
+}
+
+// take takes from one bucket of the counters, or returns the time until there is something to take. The caller holds the lock.
+func (l *Limits) take(d state.Draw) time.Duration {
+	l.draws[0] = d
+	_, wait := l.counters.Take(l.draws[:1])
 	return wait
 }
 
@@ -56,10 +59,11 @@ func (l *Limits) Known(p *caller.Principal, address netip.Addr, credential strin
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.options().AddressRequests > 0 && p != nil && credential != "" {
+	if rate := perSecond(l.options().AddressRequests); rate.Rate > 0 && p != nil && credential != "" {
 		if digest := maphash.String(l.seed, credential); l.proved.Find(digest) == nil {
 			l.proved.Get(digest)
-			l.addresses.Get(address).taken-- // fill keeps it from going below 0
+			l.draws[0] = state.Draw{What: addressRequests, Whose: address.String(), Flow: rate, Tokens: -1}
+			l.counters.Charge(l.draws[:1])
 		}
 	}
 	q := l.quotaOf(p)
@@ -67,30 +71,29 @@ func (l *Limits) Known(p *caller.Principal, address netip.Addr, credential strin
 		return 0, false
 	}
 	now, who := time.Now(), l.of(p)
-	if most := perSecond(q.RequestsPerSecond); most.rate > 0 {
-		if wait := who.requests.wait(now, most); wait > 0 {
+	if most := perSecond(q.RequestsPerSecond); most.Rate > 0 {
+		if wait := l.take(state.Draw{What: who.kind.requests, Whose: who.whose, Flow: most, Tokens: 1}); wait > 0 {
 			return wait, true
 		}
-		who.requests.take(now, most, 1)
 	}
 	pace := perSecond(q.Pace)
-	wait = who.pace.wait(now, pace)
-	who.pace.take(now, pace, 1)
+	wait = who.pace.Wait(now, pace)
+	who.pace.Take(now, pace, 1)
 	return wait, false
 }
 
 // perSecond is the flow of n requests a second. Its burst is larger, as many clients of one
 // principal may begin at the same time.
-func perSecond(n int) flow {
+func perSecond(n int) state.Flow {
 	if n <= 0 {
-		return flow{}
+		return state.Flow{}
 	}
-	return flow{float64(n), float64(2*n + 100)}
+	return state.Flow{Rate: float64(n), Burst: float64(2*n + 100)}
 }
 
 // refusals is the flow of answers with an error that go out at once. Well-behaved clients get
 // few.
-var refusals = flow{10, 100}
+var refusals = state.Flow{Rate: 10, Burst: 100}
 
 // Refused counts an answer with an error to a principal or, if p is nil, to an address. It
 // reports whether there are so many that the answer should be late.
@@ -105,10 +108,10 @@ func (l *Limits) Refused(p *caller.Principal, address netip.Addr) (late bool) {
 		key = refusedKey{principal: p.Key()}
 	}
 	now, of := time.Now(), l.refused.Get(key)
-	if of.wait(now, refusals) > 0 {
+	if of.Wait(now, refusals) > 0 {
 		return true
 	}
-	of.take(now, refusals, 1)
+	of.Take(now, refusals, 1)
 	return false
 }
 

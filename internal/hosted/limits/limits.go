@@ -8,13 +8,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
-	"net/netip"
 	"sync"
 	"time"
 
 	"mcpx/internal/base/conf"
 	"mcpx/internal/base/lru"
 	"mcpx/internal/base/semaphore"
+	"mcpx/internal/base/state"
 	"mcpx/internal/caller"
 	"mcpx/internal/request"
 )
@@ -27,82 +27,120 @@ type (
 )
 
 // Limits count what is used. Safe for concurrent use. A nil *Limits bounds nothing.
+//
+// What a caller may use of all processes that serve it lies in counters: calls, bytes of results and requests. The rest bounds what a
+// caller takes of this one: calls under way, sessions that live here, bodies that are being read, the pace of both, and how late
+// refusals are.
 type Limits struct {
 	options    func() *Options // those in force
+	counters   state.Counters
 	mu         sync.Mutex
+	draws      [6]state.Draw // room for those of one call
 	all        holder
 	servers    *lru.Map[string, holder]
 	principals *lru.Map[string, holder]
-	addresses  *lru.Map[netip.Addr, bucket]
 	proved     *lru.Map[uint64, struct{}] // digests of the credentials of principals
-	seed       maphash.Seed               // of the digests
-	refused    *lru.Map[refusedKey, bucket]
+	seed       maphash.Seed               // of the digests, which are a cache of this process
+	refused    *lru.Map[refusedKey, state.Bucket]
 }
 
 // mostKept bounds each of the maps of Limits ([lru.Map]): callers can make up keys. One that
 // is forgotten begins anew.
 const mostKept = 10_000
 
-// New makes limits that stay as they are.
-func New(options Options) *Limits { return Following(func() *Options { return &options }) }
+// NewCounters makes the counters of limits for one process.
+func NewCounters() state.Counters { return state.NewCounters(mostKept) }
+
+// New makes limits that stay as they are, with counters of their own.
+func New(options Options) *Limits {
+	return Following(func() *Options { return &options }, NewCounters())
+}
 
 // Following makes limits that follow the options which current returns: it is called for each
 // use. What is under way stays counted when they change.
-func Following(current func() *Options) *Limits {
+func Following(current func() *Options, counters state.Counters) *Limits {
 	return &Limits{
-		options: current, seed: maphash.MakeSeed(),
+		options: current, counters: counters, seed: maphash.MakeSeed(),
 		servers:    lru.New[string](mostKept, (*holder).busy),
 		principals: lru.New[string](mostKept, (*holder).busy),
-		addresses:  lru.New[netip.Addr, bucket](mostKept, nil),
 		proved:     lru.New[uint64, struct{}](mostKept, nil),
-		refused:    lru.New[refusedKey, bucket](mostKept, nil),
+		refused:    lru.New[refusedKey, state.Bucket](mostKept, nil),
 	}
 }
 
-// holder is a principal, a server, or all together, with the use of its quota.
+// holder is a principal, a server, or all together, with the use of its quota in this process.
 type holder struct {
-	quota        Quota // for which the buckets and the gate were made
-	calls, bytes bucket
-	requests     bucket
-	pace, bodies bucket
+	kind         *kind
+	whose        string // its name among those of its kind
+	quota        Quota  // for which the buckets and the gate were made
+	pace, bodies state.Bucket
 	gate         semaphore.Semaphore
-	open         int // calls from Begin to End
-	sessions     int
+	open         int   // calls from Begin to End
+	sessions     int   // that live in this process
 	reading      int64 // bytes of bodies
 }
 
+// kind names what the counters have of a kind of holders.
+type kind struct {
+	calls, bytes, requests string
+	of                     string // whose limit it is, in words, behind a space
+}
+
+// The kinds of holders, and what is counted of an address.
+var (
+	ofPrincipal = &kind{calls: "calls of a principal", bytes: "bytes of a principal", requests: "requests of a principal"}
+	ofServer    = &kind{calls: "calls of a server", bytes: "bytes of a server", of: " of this server"}
+	ofAll       = &kind{calls: "calls of all", bytes: "bytes of all", of: " of all callers together"}
+)
+
+const addressRequests = "requests of an address"
+
 func (h *holder) busy() bool { return h.open > 0 || h.sessions > 0 || h.reading > 0 }
 
-// under gives the holder a quota. Buckets of a changed one begin full.
-func (h *holder) under(q Quota) *holder {
-	if h.quota != q {
-		h.quota = q
-		h.calls, h.bytes, h.requests, h.pace, h.bodies = bucket{}, bucket{}, bucket{}, bucket{}, bucket{}
+// under says which holder it is, and gives it a quota. Buckets of a changed one begin full.
+func (h *holder) under(q Quota, kind *kind, whose string) *holder {
+	if h.kind == nil || h.quota != q {
+		h.kind, h.whose, h.quota = kind, whose, q
+		h.pace, h.bodies = state.Bucket{}, state.Bucket{}
 		h.gate.SetLimit(q.ConcurrentCalls)
 		h.gate.SetQueue(q.Queue)
 	}
 	return h
 }
 
-// refusal says why no call may begin now, with whose limit that is (of, behind a space); nil if
-// one may. It takes nothing.
-func (h *holder) refusal(now time.Time, of string) *request.LimitError {
-	q := &h.quota
-	if wait := h.calls.wait(now, callsOf(q)); wait > 0 {
-		return &request.LimitError{Limit: fmt.Sprintf("%d calls a minute%s", q.CallsPerMinute, of), RetryAfter: wait}
+// draw appends what a call that begins now takes of the counters. Of the bytes of results it asks only whether there is room.
+func (h *holder) draw(from []state.Draw) []state.Draw {
+	if h.quota.CallsPerMinute > 0 {
+		from = append(from, state.Draw{What: h.kind.calls, Whose: h.whose, Flow: callsOf(&h.quota), Tokens: 1})
 	}
-	if wait := h.bytes.wait(now, bytesOf(q)); wait > 0 {
-		return &request.LimitError{Limit: fmt.Sprintf("%d bytes of results a minute%s", q.ResultBytesPerMinute, of), RetryAfter: wait}
+	if h.quota.ResultBytesPerMinute > 0 {
+		from = append(from, h.bytes(0))
 	}
-	return nil
+	return from
 }
 
-func callsOf(q *Quota) flow {
-	return flow{float64(q.CallsPerMinute) / 60, float64(cmp.Or(q.Burst, q.CallsPerMinute))}
+// bytes are so many bytes of results.
+func (h *holder) bytes(n int) state.Draw {
+	return state.Draw{What: h.kind.bytes, Whose: h.whose, Flow: bytesOf(&h.quota), Tokens: float64(n)}
 }
 
-func bytesOf(q *Quota) flow {
-	return flow{float64(q.ResultBytesPerMinute) / 60, float64(q.ResultBytesPerMinute)}
+// limit is the limit of the holder that a draw meets, in words; empty if the draw is another holder's.
+func (h *holder) limit(d *state.Draw) string {
+	switch d.What {
+	case h.kind.calls:
+		return fmt.Sprintf("%d calls a minute%s", h.quota.CallsPerMinute, h.kind.of)
+	case h.kind.bytes:
+		return fmt.Sprintf("%d bytes of results a minute%s", h.quota.ResultBytesPerMinute, h.kind.of)
+	}
+	return ""
+}
+
+func callsOf(q *Quota) state.Flow {
+	return state.Flow{Rate: float64(q.CallsPerMinute) / 60, Burst: float64(cmp.Or(q.Burst, q.CallsPerMinute))}
+}
+
+func bytesOf(q *Quota) state.Flow {
+	return state.Flow{Rate: float64(q.ResultBytesPerMinute) / 60, Burst: float64(q.ResultBytesPerMinute)}
 }
 
 func boundsCalls(q *Quota) bool {
@@ -111,7 +149,7 @@ func boundsCalls(q *Quota) bool {
 
 // of returns the holder for a principal. The caller holds the lock.
 func (l *Limits) of(p *caller.Principal) *holder {
-	return l.principals.Get(p.Key()).under(*l.quotaOf(p))
+	return l.principals.Get(p.Key()).under(*l.quotaOf(p), ofPrincipal, p.Key())
 }
 
 func (l *Limits) quotaOf(p *caller.Principal) *Quota {
@@ -128,10 +166,19 @@ type Call struct {
 	inside                 bool // the gate of the principal
 }
 
-// Limit is the middleware that asks the limits of the caller, and counts what the caller uses.
+// Limit is the middleware that asks the limits of the caller, and counts what the caller uses. A notification takes no place
+// among the calls under way: it is over at once, and a wait would hold up all that its client sends after it.
 func (l *Limits) Limit(next request.Handler) request.Handler {
+	if l == nil {
+		return next
+	}
 	return func(ctx context.Context, r *request.Request) (result json.RawMessage, err error) {
-		use, err := l.Begin(ctx, r.Client.On(), r.To.Name, r.Belongs())
+		var use Call
+		if r.Notification {
+			use, err = l.begin(r.Client.On(), r.To.Name, r.Belongs())
+		} else {
+			use, err = l.Begin(ctx, r.Client.On(), r.To.Name, r.Belongs())
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -175,31 +222,39 @@ func (l *Limits) begin(p *caller.Principal, server string, part bool) (Call, err
 	if !boundsCalls(all) && !boundsCalls(each) && !boundsCalls(who) {
 		return Call{}, nil
 	}
-	c := Call{limits: l, all: l.all.under(*all), server: l.servers.Get(server).under(*each), principal: l.of(p)}
-	now := time.Now()
-	for _, one := range c.holders() {
-		if err := one.refusal(now, one.of); err != nil && !part { // before anything is taken from any
+	c := Call{limits: l, all: l.all.under(*all, ofAll, ""), server: l.servers.Get(server).under(*each, ofServer, server), principal: l.of(p)}
+	if !part {
+		if err := l.drawn(&c); err != nil {
 			return Call{}, err
 		}
 	}
 	for _, one := range c.holders() {
 		one.open++
-		if !part {
-			one.calls.take(now, callsOf(&one.quota), 1)
-		}
 	}
 	return c, nil
 }
 
-// named is a holder with the words for whose limits those are, behind a space.
-type named struct {
-	*holder
-	of string
+// drawn takes what a call takes of the counters, or says why it may not begin now. The caller holds the lock.
+func (l *Limits) drawn(c *Call) error {
+	draws := l.draws[:0]
+	for _, one := range c.holders() {
+		draws = one.draw(draws)
+	}
+	if len(draws) == 0 {
+		return nil
+	}
+	short, wait := l.counters.Take(draws)
+	if short < 0 {
+		return nil
+	}
+	limit := ""
+	for _, one := range c.holders() {
+		limit = cmp.Or(limit, one.limit(&draws[short]))
+	}
+	return &request.LimitError{Limit: limit, RetryAfter: wait}
 }
 
-func (c *Call) holders() [3]named {
-	return [3]named{{c.principal, ""}, {c.server, " of this server"}, {c.all, " of all callers together"}}
-}
+func (c *Call) holders() [3]*holder { return [3]*holder{c.principal, c.server, c.all} }
 
 // End ends the call, whose result had so many bytes.
 func (c *Call) End(bytes int) {
@@ -209,12 +264,18 @@ func (c *Call) End(bytes int) {
 	if c.inside {
 		c.principal.gate.Leave()
 	}
-	now := time.Now()
-	c.limits.mu.Lock()
-	defer c.limits.mu.Unlock()
+	l := c.limits
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	draws := l.draws[:0]
 	for _, one := range c.holders() {
-		one.bytes.take(now, bytesOf(&one.quota), float64(bytes))
 		one.open--
+		if one.quota.ResultBytesPerMinute > 0 {
+			draws = append(draws, one.bytes(bytes))
+		}
+	}
+	if len(draws) > 0 {
+		l.counters.Charge(draws)
 	}
 }
 
@@ -222,7 +283,8 @@ func (c *Call) End(bytes int) {
 // their clients end them, or after session_timeout.
 const sessionsEnd = time.Minute
 
-// OpenSession counts a session of a principal. If the error is nil, the caller must call
+// OpenSession counts a session of a principal that lives in this process, as what it takes is here: memory, streams and
+// subscriptions. If the error is nil, the caller must call
 // CloseSession with the same principal.
 func (l *Limits) OpenSession(p *caller.Principal) *request.LimitError {
 	if l == nil {
@@ -230,7 +292,7 @@ func (l *Limits) OpenSession(p *caller.Principal) *request.LimitError {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	who, all := l.of(p), l.all.under(l.options().All)
+	who, all := l.of(p), l.all.under(l.options().All, ofAll, "")
 	if most := who.quota.Sessions; most > 0 && who.sessions >= most {
 		return &request.LimitError{Limit: fmt.Sprintf("%d open sessions", most), RetryAfter: sessionsEnd}
 	}
@@ -281,9 +343,9 @@ func (l *Limits) ReadBody(p *caller.Principal, bytes int) (wait time.Duration, o
 		return 0, false
 	}
 	who.reading += int64(bytes)
-	pace := flow{float64(who.quota.BodyPace), float64(who.quota.BodyPace)}
-	who.bodies.take(now, pace, float64(bytes))
-	return who.bodies.wait(now, pace), true
+	pace := state.Flow{Rate: float64(who.quota.BodyPace), Burst: float64(who.quota.BodyPace)}
+	who.bodies.Take(now, pace, float64(bytes))
+	return who.bodies.Wait(now, pace), true
 }
 
 // BodyRead takes back what ReadBody has counted for a body.

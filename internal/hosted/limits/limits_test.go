@@ -2,6 +2,7 @@ package limits
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -10,8 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/semaphore"
 	"mcpx/internal/caller"
+	"mcpx/internal/request"
 )
 
 var alice, bob = &caller.Principal{ID: "alice"}, &caller.Principal{ID: "bob"}
@@ -28,7 +31,7 @@ func once(l *Limits, p *caller.Principal, server string, bytes int) error {
 // mustRefuse expects the refusal of a call, in these words.
 func mustRefuse(t *testing.T, err error, want string) {
 	t.Helper()
-	if over, ok := errors.AsType[*Error](err); !ok || over.Error() != want {
+	if over, ok := errors.AsType[*request.LimitError](err); !ok || over.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
@@ -39,7 +42,7 @@ func TestCalls(t *testing.T) {
 		options := Options{
 			Principal: Quota{CallsPerMinute: 6}, Server: Quota{CallsPerMinute: 60, Burst: 8}, All: Quota{CallsPerMinute: 600, Burst: 15},
 		}
-		l := Following(func() *Options { return &options })
+		l := Following(func() *Options { return &options }, NewCounters())
 		for range 6 {
 			if err := once(l, alice, "a", 0); err != nil {
 				t.Fatal(err)
@@ -192,7 +195,6 @@ func TestMadeUpKeys(t *testing.T) {
 	}
 	for name, n := range map[string]int{
 		"principals": l.principals.Len(),
-		"addresses":  l.addresses.Len(),
 		"proved":     l.proved.Len(),
 	} {
 		if n > 2*mostKept+1 {
@@ -304,4 +306,74 @@ func BenchmarkBegin(b *testing.B) {
 			}
 		})
 	}
+}
+
+// TestLimit: the middleware counts what is sent and what comes back. A notification counts as a call, but waits for no place
+// among those under way: whoever reads the client's messages sends it, and has to get to the next one.
+func TestLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{Principal: Quota{CallsPerMinute: 4, ConcurrentCalls: 1, ResultBytesPerMinute: 60}})
+		hold, sent := make(chan struct{}), 0
+		send := l.Limit(func(_ context.Context, r *request.Request) (json.RawMessage, error) {
+			if sent++; r.Notification {
+				return nil, nil
+			}
+			<-hold
+			return json.RawMessage(`"a result"`), nil
+		})
+		client := caller.New(caller.Place{Principal: alice}, caller.Said{})
+		of := func(method string, notification bool) *request.Request {
+			return &request.Request{From: request.From{Client: &client}, To: &catalog.Server{Name: "a"}, Method: method, Notification: notification}
+		}
+		first := make(chan error, 2)
+		for range 2 {
+			go func() { // ends with hold
+				_, err := send(t.Context(), of("tools/call", false))
+				first <- err
+			}()
+		}
+		synctest.Wait()
+		began := time.Now()
+		for range 2 {
+			if _, err := send(t.Context(), of("notifications/made_up", true)); err != nil {
+				t.Error(err)
+			}
+		}
+		if sent != 3 || time.Since(began) > 0 {
+			t.Errorf("%d of 3 were sent after %v", sent, time.Since(began))
+		}
+		_, err := send(t.Context(), of("notifications/made_up", true))
+		mustRefuse(t, err, "over the limit of 4 calls a minute; retry_after: 15 s")
+		if _, err := send(t.Context(), of("notifications/roots/list_changed", true)); err != nil { // which belongs to the session
+			t.Error(err)
+		}
+		close(hold)
+		for range 2 {
+			if err := <-first; err != nil {
+				t.Error(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		for range 4 {
+			if _, err := send(t.Context(), of("tools/call", false)); err != nil {
+				t.Error(err)
+			}
+		}
+		time.Sleep(15 * time.Second)
+		if _, err := send(t.Context(), of("tools/call", false)); err != nil {
+			t.Error(err)
+		}
+		big := l.Limit(func(context.Context, *request.Request) (json.RawMessage, error) {
+			return make(json.RawMessage, 61), nil
+		})
+		time.Sleep(time.Minute)
+		if _, err := big(t.Context(), of("resources/read", false)); err != nil {
+			t.Error(err)
+		}
+		_, err = big(t.Context(), of("resources/read", false))
+		mustRefuse(t, err, "over the limit of 60 bytes of results a minute; retry_after: 2 s")
+		if n := l.of(alice).open; n != 0 {
+			t.Errorf("%d are under way", n)
+		}
+	})
 }

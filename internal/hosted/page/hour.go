@@ -4,8 +4,8 @@ import (
 	"sync"
 	"time"
 
-	"mcpx/internal/executor"
 	"mcpx/internal/request"
+	"mcpx/internal/results"
 )
 
 // minutes is how far the plots go back.
@@ -75,7 +75,7 @@ func (h *Hour) Add(r *request.Event) {
 	defer h.mu.Unlock()
 	at := time.Now().Unix() / 60
 	h.all.add(at, r)
-	if !r.Known && (r.Outcome != executor.CodeToolNotFound || !r.KnownServer) {
+	if !r.Known && (r.Outcome != results.CodeToolNotFound || !r.KnownServer) {
 		return
 	}
 	one := h.servers[r.Server]

@@ -6,21 +6,33 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpx/internal/executor"
+	"mcpx/internal/request"
 )
 
 func TestHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &Hour{}
 		add := func(server, outcome string, received, sent int) {
-			h.Add(executor.Record{Server: server, Known: server != "made up", Outcome: outcome, Answered: received > 0, Received: received, Sent: sent, Upstream: time.Millisecond})
+			h.Add(&request.Event{
+				Method: "tools/call", Attempted: true, Outcome: outcome, Answered: received > 0,
+				Target:    request.Target{Server: server, KnownServer: server != "made up", Known: server != "made up"},
+				Durations: request.Durations{Upstream: time.Millisecond},
+				Sizes:     request.Sizes{Received: received, Sent: sent},
+			})
 		}
 		add("a", "RESULT", 100, 40)
 		add("a", "TOOL_ERROR", 10, 10)
 		add("b", "CANCELLED", 0, 0)
-		h.Add(executor.Record{Server: "b", Known: true, Outcome: "CANCELLED"}) // before b heard of it
-		h.Add(executor.Record{Server: "b", Outcome: "TOOL_NOT_FOUND"})
+		call := func(outcome string, target request.Target) *request.Event {
+			return &request.Event{Method: "tools/call", Attempted: true, Outcome: outcome, Target: target}
+		}
+		h.Add(call("CANCELLED", request.Target{Server: "b", KnownServer: true, Known: true})) // before b heard of it
+		h.Add(call("TOOL_NOT_FOUND", request.Target{Server: "b", KnownServer: true}))
 		add("made up", "SERVER_NOT_FOUND", 0, 0)
+		// What is no call of a tool does not count.
+		h.Add(&request.Event{Method: "resources/read", Attempted: true, Outcome: "RESULT", Target: request.Target{Server: "b", KnownServer: true}})
+		h.Add(&request.Event{Method: "tools/call", Outcome: "RESULT"}) // of inspect
+		h.Add(&request.Event{Refused: &request.Refused{Status: 401}})
 		time.Sleep(time.Minute)
 		add("a", "RESULT", 50, 20)
 

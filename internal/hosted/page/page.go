@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/internal/base/state"
 	"mcpx/internal/caller"
 	"mcpx/internal/executor"
 	"mcpx/internal/hosted/identity"
@@ -21,7 +22,7 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// Options are what the page shows and who may see it. All are needed.
+// Options are what the page shows and who may see it. All but Sessions are needed.
 type Options struct {
 	View *view.TwoTools
 	// ViewName is the name of View in the configuration, which rights may depend on.
@@ -29,7 +30,9 @@ type Options struct {
 	Executor *executor.Executor
 	Hour     *Hour
 	// Status is the content of /status.
-	Status   func() any
+	Status func() any
+	// Sessions are of the browsers that are signed in; nil = in memory.
+	Sessions state.Sessions[Session]
 	Identity *identity.Verifier
 	// Admin reports whether a principal may see the page.
 	Admin  func(*caller.Principal) bool
@@ -39,10 +42,9 @@ type Options struct {
 // Page serves / and what is below /ui/. It has no goroutines of its own.
 type Page struct {
 	Options
-	mux      *http.ServeMux
-	sessions sessions
-	ended    chan struct{} // closed by EndStreams
-	endOnce  sync.Once
+	mux     *http.ServeMux
+	ended   chan struct{} // closed by EndStreams
+	endOnce sync.Once
 
 	mu      sync.Mutex
 	viewers int // open streams of events
@@ -52,6 +54,9 @@ type Page struct {
 
 // New makes the page.
 func New(o Options) *Page {
+	if o.Sessions == nil {
+		o.Sessions = NewSessions()
+	}
 	p := &Page{Options: o, mux: http.NewServeMux(), ended: make(chan struct{})}
 	files, err := fs.Sub(assets, "assets")
 	if err != nil {

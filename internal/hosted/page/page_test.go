@@ -17,12 +17,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpx/internal/base/state"
 	"mcpx/internal/caller"
 	"mcpx/internal/executor"
 	"mcpx/internal/hosted/identity"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
+	"mcpx/internal/request"
 	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
@@ -85,7 +87,10 @@ func serve(t *testing.T, o Options) *site {
 	r := registry.New([]registry.Server{{Spec: upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.HTTP, Remote: transport.Remote{URL: s.fake.URL}}}}}, registry.Options{
 		Rules: &policy.Rules{Servers: map[string]policy.ServerRules{"fake": {Confirm: policy.ConfirmAll}}},
 	})
-	o.Executor = executor.New(r, executor.Options{Observers: []func(executor.Record){o.Hour.Add}})
+	journal := &request.Journal{}
+	journal.Observe(o.Hour.Add)
+	o.Executor = executor.New(r, executor.Options{Journal: journal})
+	r.Use(o.Executor.Chain(nil, nil)...)
 	o.View = view.NewTwoTools(r, o.Executor, view.Options{})
 	if o.Status == nil {
 		o.Status = func() any { return map[string]any{"servers": []string{}} }
@@ -231,28 +236,56 @@ func TestPage_NameTaken(t *testing.T) {
 
 func TestSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &sessions{}
-		first := s.add(session{token: "a", ends: time.Now().Add(sessionLife)})
-		if one, ok := s.get(first); !ok || one.token != "a" {
-			t.Errorf("a new session: %v %v", one, ok)
+		s := NewSessions()
+		sign := func(token string) string {
+			name, err := s.Open(t.Context(), &Session{Token: token}, time.Now().Add(sessionLife))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return name
+		}
+		first := sign("a")
+		if one, err := s.Get(t.Context(), first); err != nil || one.Token != "a" {
+			t.Errorf("a new session: %v %v", one, err)
 		}
 		time.Sleep(time.Minute)
-		for range maxSessions {
-			s.add(session{ends: time.Now().Add(sessionLife)})
+		second := sign("b")
+		time.Sleep(time.Minute)
+		for range maxSessions - 1 {
+			sign("c")
 		}
-		if _, ok := s.get(first); ok || len(s.open) != maxSessions {
-			t.Errorf("the oldest of %d sessions is there: %v", len(s.open), ok)
+		if _, err := s.Get(t.Context(), first); err == nil {
+			t.Errorf("the oldest of %d sessions is there", maxSessions)
 		}
-		last := s.add(session{ends: time.Now().Add(sessionLife)})
-		time.Sleep(sessionLife + time.Second)
-		if _, ok := s.get(last); ok {
+		if _, err := s.Get(t.Context(), second); err != nil {
+			t.Errorf("the second oldest of %d sessions: %v", maxSessions, err)
+		}
+		last := sign("d")
+		time.Sleep(sessionLife)
+		if _, err := s.Get(t.Context(), last); err == nil {
 			t.Error("a session outlives its time")
 		}
-		s.add(session{ends: time.Now().Add(sessionLife)})
-		if len(s.open) != 1 {
-			t.Errorf("%d sessions are kept", len(s.open))
-		}
 	})
+}
+
+// away are sessions that nobody can tell anything about.
+type away struct{ state.Sessions[Session] }
+
+func (away) Open(context.Context, *Session, time.Time) (string, error) { return "", state.ErrAway }
+func (away) Get(context.Context, string) (*Session, error)             { return nil, state.ErrAway }
+func (away) End(context.Context, string, state.Ending) error           { return state.ErrAway }
+
+// TestPage_Away: who has a cookie is not told to sign in again while nobody can tell whose it is, and does not think to be signed out.
+func TestPage_Away(t *testing.T) {
+	s := serve(t, Options{Identity: verifierOf(asked(adminToken)).Verifier, Sessions: away{}, Admin: func(*caller.Principal) bool { return true }})
+	for _, one := range []struct{ method, path, body string }{
+		{"GET", "/ui/state", ""}, {"POST", "/ui/session", `{"token":"` + adminToken + `"}`}, {"DELETE", "/ui/session", ""},
+	} {
+		status, body := s.do(t, one.method, one.path, one.body, "Cookie: "+cookieName+"=x")
+		if status != http.StatusServiceUnavailable || !strings.Contains(body, "try again") {
+			t.Errorf("%s %s: %d %s", one.method, one.path, status, body)
+		}
+	}
 }
 
 func TestPage_Origin(t *testing.T) {
@@ -378,7 +411,7 @@ func TestPage_Events(t *testing.T) {
 	if calls := next(); calls != 0 {
 		t.Errorf("%d calls at first", calls)
 	}
-	s.page.Hour.Add(executor.Record{Server: "fake", Known: true, Outcome: "RESULT"})
+	s.page.Hour.Add(&request.Event{Method: "tools/call", Attempted: true, Outcome: "RESULT", Target: request.Target{Server: "fake", Known: true}})
 	for next() != 1 { // the hour may have moved on by a minute before
 	}
 	for range maxViewers - 1 {

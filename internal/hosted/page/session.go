@@ -2,14 +2,13 @@ package page
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
+	"mcpx/internal/base/state"
 	"mcpx/internal/hosted/identity"
 )
 
@@ -25,60 +24,18 @@ const (
 	maxToken = 64 << 10
 )
 
-// session is one browser that is signed in. Its token is proved anew for every request, so
+// Session is one browser that is signed in. Its token is proved anew for every request, so
 // that whatever ends the token ends the session: its expiry, a reload, a right taken away.
-// The token never leaves the process: the cookie is a random name, which opens /mcp to
-// nobody.
-type session struct {
-	token     string
-	principal string // the ID of the principal that signed in
-	ends      time.Time
+// The token leaves mcpx for no browser: the cookie is a random name, which opens /mcp to
+// nobody. Over a network the record must be encrypted.
+type Session struct {
+	Token string `json:"token"`
+	// Principal is the ID of the principal that signed in.
+	Principal string `json:"principal"`
 }
 
-// sessions are those of all browsers, by the value of the cookie. Safe for concurrent use.
-type sessions struct {
-	mu   sync.Mutex
-	open map[string]session
-}
-
-func (s *sessions) add(one session) (name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	oldest := ""
-	for name, other := range s.open {
-		if time.Now().After(other.ends) {
-			delete(s.open, name)
-		} else if oldest == "" || other.ends.Before(s.open[oldest].ends) {
-			oldest = name
-		}
-	}
-	if len(s.open) >= maxSessions {
-		delete(s.open, oldest)
-	}
-	if s.open == nil {
-		s.open = make(map[string]session)
-	}
-	name = rand.Text() + rand.Text()
-	s.open[name] = one
-	return name
-}
-
-func (s *sessions) get(name string) (one session, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	one, ok = s.open[name]
-	if ok && time.Now().After(one.ends) {
-		delete(s.open, name)
-		ok = false
-	}
-	return one, ok
-}
-
-func (s *sessions) end(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.open, name)
-}
+// NewSessions are the sessions of one process.
+func NewSessions() state.Sessions[Session] { return state.NewSessions[Session](maxSessions) }
 
 // refusal is why a request may not see the page: for the viewer, and for the log.
 type refusal struct {
@@ -94,8 +51,11 @@ func (r *refusal) Error() string { return r.text + ": " + r.why.Error() }
 func (p *Page) viewer(r *http.Request) (*identity.Proof, *refusal) {
 	token, key := "", ""
 	if cookie, err := r.Cookie(cookieName); err == nil {
-		if one, ok := p.sessions.get(cookie.Value); ok {
-			token, key = one.token, one.principal
+		switch one, err := p.Sessions.Get(r.Context(), cookie.Value); {
+		case err == nil:
+			token, key = one.Token, one.Principal
+		case !errors.Is(err, state.ErrUnknown):
+			return nil, &refusal{http.StatusServiceUnavailable, "who you are cannot be told now; try again", err}
 		}
 	}
 	proof, refused := p.prove(r, token)
@@ -175,9 +135,14 @@ func (p *Page) signIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if before, err := r.Cookie(cookieName); err == nil {
-		p.sessions.end(before.Value)
+		_ = p.Sessions.End(r.Context(), before.Value, state.Closed) // else it ends at its time
 	}
-	name := p.sessions.add(session{token: body.Token, principal: proof.Principal.Key(), ends: time.Now().Add(sessionLife)})
+	made := &Session{Token: body.Token, Principal: proof.Principal.Key()}
+	name, err := p.Sessions.Open(r.Context(), made, time.Now().Add(sessionLife))
+	if err != nil {
+		refuse(w, http.StatusServiceUnavailable, "nobody can sign in now; try again")
+		return
+	}
 	http.SetCookie(w, cookie(name, int(sessionLife/time.Second)))
 	answer(w, http.StatusOK, map[string]string{})
 }
@@ -185,7 +150,10 @@ func (p *Page) signIn(w http.ResponseWriter, r *http.Request) {
 // signOut ends the session of the cookie.
 func (p *Page) signOut(w http.ResponseWriter, r *http.Request) {
 	if cookie, err := r.Cookie(cookieName); err == nil {
-		p.sessions.end(cookie.Value)
+		if p.Sessions.End(r.Context(), cookie.Value, state.Closed) != nil {
+			refuse(w, http.StatusServiceUnavailable, "nobody can sign out now; try again")
+			return
+		}
 	}
 	http.SetCookie(w, cookie("", -1))
 	answer(w, http.StatusOK, map[string]string{})

@@ -14,6 +14,7 @@ import (
 	"mcpx/internal/caller"
 	"mcpx/internal/executor"
 	"mcpx/internal/request"
+	"mcpx/internal/results"
 	"mcpx/internal/tokens"
 	"mcpx/internal/view"
 )
@@ -70,7 +71,7 @@ func (p *Page) server(w http.ResponseWriter, r *http.Request) {
 }
 
 // text joins the texts of a result. Of images and audio it has the kind.
-func text(result *executor.Result) string {
+func text(result *results.Result) string {
 	var texts []string
 	for _, block := range result.Content {
 		switch kind := wire.MemberText(block, "type"); kind {
@@ -94,7 +95,7 @@ type found struct {
 	Tokens int    `json:"tokens"`
 }
 
-func said(result *executor.Result) found {
+func said(result *results.Result) found {
 	all := text(result)
 	return found{all, tokens.Estimate(all)}
 }

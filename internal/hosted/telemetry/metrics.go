@@ -130,7 +130,7 @@ func (m *Metrics) Event(r *request.Event) {
 		if r.KnownMethod {
 			method = r.Method
 		}
-		m.answered(method, r.Code, r.IsCall() && r.Failed(), r.Duration+r.Confirming)
+		m.answered(method, r.Code, r.Code == 0 && r.IsCall() && r.Failed(), r.Duration+r.Confirming)
 	}
 	if r.Attempted && r.IsCall() {
 		m.call(r)

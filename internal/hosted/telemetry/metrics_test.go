@@ -14,7 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"mcpx/internal/executor"
+	"mcpx/internal/request"
 )
 
 func scraped(t *testing.T, m *Metrics) string {
@@ -33,15 +33,31 @@ func used() *Metrics {
 	m := NewMetrics("1.2.3", func() State {
 		return State{Servers: []Server{{"shop", "ready", 4, 1}, {"off", "unavailable", 0, 7}}, Sessions: 3, AuditFailing: true}
 	})
-	m.Call(executor.Record{Server: "shop", Tool: "search", KnownServer: true, Known: true, Outcome: "RESULT", Duration: 30 * time.Millisecond, Upstream: 20 * time.Millisecond, Received: 700, Sent: 500, ReceivedBytes: 3000, SentBytes: 2000, Principal: "token canary", Client: "canary"})
-	m.Call(executor.Record{Server: "shop", Tool: "search", KnownServer: true, Known: true, Outcome: "TOOL_ERROR", Upstream: time.Second})
-	m.Call(executor.Record{Server: "canary", Tool: "canary", Outcome: "SERVER_NOT_FOUND"})
-	m.Call(executor.Record{Server: "shop", KnownServer: true, Tool: "canary", Outcome: "TOOL_NOT_FOUND"})
-	m.Request("tools/call", 0, true, time.Millisecond)
-	m.Request("", -32601, false, time.Millisecond)
+	search := request.Target{Server: "shop", Tool: "search", KnownServer: true, Known: true}
+	m.Event(&request.Event{
+		Method: "tools/call", Attempted: true, Target: search, Outcome: "RESULT", Who: request.Who{Principal: "token canary", Client: "canary"},
+		Durations: request.Durations{Duration: 30 * time.Millisecond, Upstream: 20 * time.Millisecond},
+		Sizes:     request.Sizes{Received: 700, Sent: 500, ReceivedBytes: 3000, SentBytes: 2000},
+	})
+	m.Event(&request.Event{
+		Method: "tools/call", Attempted: true, Target: search, Outcome: "TOOL_ERROR", Durations: request.Durations{Upstream: time.Second},
+	})
+	m.Event(&request.Event{Method: "tools/call", Attempted: true, Target: request.Target{Server: "canary", Tool: "canary"}, Outcome: "SERVER_NOT_FOUND"})
+	m.Event(&request.Event{
+		Method: "tools/call", Attempted: true, Target: request.Target{Server: "shop", KnownServer: true, Tool: "canary"}, Outcome: "TOOL_NOT_FOUND",
+	})
+	m.Event(answered("tools/call", true, "TOOL_ERROR", 0))
+	m.Event(answered("canary", false, "ERROR -32601", -32601))
 	m.SessionEnded("2025-11-25", 90*time.Second)
-	m.Refused(401)
+	m.Event(&request.Event{Refused: &request.Refused{Status: 401, Path: "/canary"}})
 	return m
+}
+
+// answered is the event of a client's request that went to no server.
+func answered(method string, known bool, outcome string, code int) *request.Event {
+	return &request.Event{
+		Method: method, KnownMethod: known, Request: true, Outcome: outcome, Code: code, Durations: request.Durations{Duration: time.Millisecond},
+	}
 }
 
 func TestMetrics(t *testing.T) {
@@ -74,6 +90,34 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// One event of a call is both the request of a client and the call of a tool. An error of JSON-RPC is no error of the tool,
+// whatever the outcome of the call is.
+func TestMetrics_oneEvent(t *testing.T) {
+	m := NewMetrics("1", func() State { return State{} })
+	e := answered("tools/call", true, "TOOL_NOT_FOUND", -32602)
+	e.Attempted, e.Target = true, request.Target{Server: "shop", KnownServer: true, Tool: "canary"}
+	m.Event(e)
+	m.Event(answered("tools/call", true, "ERROR -32602", -32602))
+	m.Event(answered("tools/call", true, "CANCELLED", -32800))
+	m.Event(answered("tools/call", true, "STILL_RUNNING", 0))
+	m.Event(answered("resources/read", true, "ERROR -32002", -32002))
+	text := scraped(t, m)
+	for _, want := range []string{
+		`mcp_server_operation_duration_seconds_count{error_type="-32602",mcp_method_name="tools/call"} 2`,
+		`mcp_server_operation_duration_seconds_count{error_type="-32800",mcp_method_name="tools/call"} 1`,
+		`mcp_server_operation_duration_seconds_count{error_type="",mcp_method_name="tools/call"} 1`,
+		`mcp_server_operation_duration_seconds_count{error_type="-32002",mcp_method_name="resources/read"} 1`,
+		`mcpx_calls_total{mcpx_server="shop",outcome="TOOL_NOT_FOUND"} 1`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("missing: %s", want)
+		}
+	}
+	if strings.Contains(text, `tool_error`) || strings.Count(text, "mcpx_calls_total{") != 1 {
+		t.Error(text)
+	}
+}
+
 // The names are what Prometheus wants: by its own linter, and by promtool where it is there.
 func TestMetrics_lint(t *testing.T) {
 	m := used()
@@ -97,8 +141,11 @@ func TestMetrics_lint(t *testing.T) {
 func TestMetrics_bounded(t *testing.T) {
 	m := NewMetrics("1", func() State { return State{} })
 	for i := range maxSeries + 100 {
-		m.Call(executor.Record{Server: "s", Tool: fmt.Sprint("tool", i), KnownServer: true, Known: true, Outcome: "RESULT", Upstream: 1})
-		m.Request("tools/call", i+1, false, 1)
+		m.Event(&request.Event{
+			Method: "tools/call", Attempted: true, Outcome: "RESULT", Durations: request.Durations{Upstream: 1},
+			Target: request.Target{Server: "s", Tool: fmt.Sprint("tool", i), KnownServer: true, Known: true},
+		})
+		m.Event(answered("tools/call", true, fmt.Sprint("ERROR ", i+1), i+1))
 	}
 	if n := testutil.CollectAndCount(m.upstream); n != maxSeries+1 {
 		t.Errorf("%d series of calls", n)
@@ -110,10 +157,13 @@ func TestMetrics_bounded(t *testing.T) {
 
 func BenchmarkCall(b *testing.B) {
 	m := NewMetrics("1", func() State { return State{} })
-	r := executor.Record{Server: "shop", Tool: "search", KnownServer: true, Known: true, Outcome: "RESULT", Upstream: time.Millisecond, Received: 700, Sent: 500}
+	r := &request.Event{
+		Method: "tools/call", Attempted: true, Outcome: "RESULT", Durations: request.Durations{Upstream: time.Millisecond},
+		Target: request.Target{Server: "shop", Tool: "search", KnownServer: true, Known: true}, Sizes: request.Sizes{Received: 700, Sent: 500},
+	}
 	b.ReportAllocs()
 	for b.Loop() {
-		m.Call(r)
+		m.Event(r)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	v1 "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"mcpx/internal/executor"
+	"mcpx/internal/request"
 )
 
 // A sampled call is two spans with the ids that were given out, below the client's.
@@ -49,20 +49,21 @@ func TestTraces(t *testing.T) {
 	}
 	began := time.Date(2026, 11, 21, 20, 0, 0, 0, time.UTC)
 	const trace, parent, call, upstream = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", "1111111111111111", "2222222222222222"
-	record := executor.Record{
-		Server: "shop", Tool: "search", KnownServer: true, Known: true, Outcome: "TIMEOUT", Principal: "canary", Client: "canary", Trace: trace,
-		Began: began, Duration: 3 * time.Second, Asked: began.Add(time.Second), Upstream: time.Second,
-		Spans: &executor.Spans{Parent: parent, Call: call, Upstream: upstream},
+	event := &request.Event{
+		Method: "tools/call", Outcome: "TIMEOUT", Who: request.Who{Principal: "canary", Client: "canary"},
+		Target:    request.Target{Server: "shop", Tool: "search", KnownServer: true, Known: true},
+		Durations: request.Durations{Began: began, Duration: 3 * time.Second, Asked: began.Add(time.Second), Upstream: time.Second},
+		Trace:     request.Trace{ID: trace, Spans: &request.Spans{Parent: parent, Call: call, Upstream: upstream}},
 	}
-	traces.Call(record)
-	record.Spans = nil // not sampled
-	traces.Call(record)
-	record = executor.Record{ // begins here, and asks no upstream
-		Server: "canary", Tool: "canary", Outcome: "SERVER_NOT_FOUND", Trace: strings.ToUpper("aa") + trace[2:], Began: began,
-		Spans: &executor.Spans{Call: "3333333333333333", Upstream: "4444444444444444"},
-	}
-	record.Trace = "aa" + trace[2:]
-	traces.Call(record)
+	traces.Call(event)
+	event.Method = "resources/read" // no call of a tool
+	traces.Call(event)
+	event.Method, event.Spans = "tools/call", nil // not sampled
+	traces.Call(event)
+	traces.Call(&request.Event{ // begins here, and asks no upstream
+		Method: "tools/call", Outcome: "SERVER_NOT_FOUND", Target: request.Target{Server: "canary", Tool: "canary"}, Durations: request.Durations{Began: began},
+		Trace: request.Trace{ID: "aa" + trace[2:], Spans: &request.Spans{Call: "3333333333333333", Upstream: "4444444444444444"}},
+	})
 	if err := traces.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,10 @@ func TestTraces_unreachable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	traces.Call(executor.Record{Trace: "0af7651916cd43dd8448eb211c80319c", Spans: &executor.Spans{Call: "1111111111111111"}, Began: time.Now()})
+	traces.Call(&request.Event{
+		Method: "tools/call", Durations: request.Durations{Began: time.Now()},
+		Trace: request.Trace{ID: "0af7651916cd43dd8448eb211c80319c", Spans: &request.Spans{Call: "1111111111111111"}},
+	})
 	began := time.Now()
 	err = traces.Close()
 	if took := time.Since(began); took > 2*time.Minute || err == nil && said.Len() == 0 {

@@ -1,4 +1,4 @@
-package executor
+package results
 
 import (
 	"bytes"
@@ -8,7 +8,6 @@ import (
 
 	"mcpx/internal/base/wire"
 	"mcpx/internal/compress"
-	"mcpx/internal/results"
 )
 
 // Form is how a client takes results (design 7). The zero value takes texts alone.
@@ -57,34 +56,34 @@ func (f Form) Native() Form {
 
 // complete adds structuredContent to the answer, or a text block instead of it, and
 // cuts the texts to the limit. compact is the compact JSON of the only text.
-func (e run) complete(out *Result, got upstreamResult, shown results.Shown, compact string, r *Request) {
-	p := e.pages(r)
+func (a *Answer) complete(out *Result, got upstreamResult, shown Shown, compact string) {
+	p := a.Pages
 	fits := p.Fits(shown.Texts...)
-	if r.Form.Structured >= StructuredOwn && fits {
+	if a.Form.Structured >= StructuredOwn && fits {
 		out.Structured = got.structured
-		if out.Structured == nil && r.Form.Always() && !got.isError {
+		if out.Structured == nil && a.Form.Always() && !got.isError {
 			out.Structured = derived(shown.Received, compact)
 		}
 		return
 	}
 	if got.structured == nil || saidIn(shown.Received, got.structured) {
 		if !fits {
-			out.Content, out.sent = p.CutBlocks(shown)
+			out.Content, out.Sent = p.CutBlocks(shown)
 		}
 		return
 	}
 	// No text block says the same as structuredContent: append it as a text block.
-	written := compress.Text(string(got.structured), e.textOptions(r))
+	written := compress.Text(string(got.structured), a.Texts)
 	text := written.Text
-	if r.Form.Structured == StructuredOnce && text == written.JSON && p.Fits(append(shown.Texts, text)...) {
+	if a.Form.Structured == StructuredOnce && text == written.JSON && p.Fits(append(shown.Texts, text)...) {
 		out.Structured = got.structured
 		return
 	}
 	content, cut := p.Append(shown, string(got.structured), text)
 	if out.Content = content; cut > 0 {
-		out.sent = cut
+		out.Sent = cut
 	} else {
-		out.sent += roughly(text)
+		out.Sent += Roughly(text)
 	}
 }
 

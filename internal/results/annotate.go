@@ -1,4 +1,4 @@
-package executor
+package results
 
 import (
 	"strings"
@@ -8,10 +8,10 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// annotate adds to a result how mcpx has read the arguments. Changed arguments go into
+// Annotate adds to a result how mcpx has read the arguments. Changed arguments go into
 // _meta. Arguments that the tool does not declare go into a text block, as models do not
 // see _meta: the tool may have ignored them.
-func (r *Result) annotate(tool string, notes arguments.Notes) {
+func (r *Result) Annotate(tool string, notes arguments.Notes) {
 	if len(notes.Converted)+len(notes.LeftOut) > 0 {
 		r.Meta = wire.WithMember(r.Meta, "mcpx/arguments", wire.Encode(struct {
 			Converted []string `json:"converted,omitempty"`
@@ -27,5 +27,5 @@ func (r *Result) annotate(tool string, notes arguments.Notes) {
 	}
 	text := "mcpx: " + sanitize.Line(tool, 60) + " declares " + strings.Join(unknown, "; ")
 	r.Content = wire.AppendText(r.Content, text)
-	r.sent += roughly(text)
+	r.Sent += Roughly(text)
 }

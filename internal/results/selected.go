@@ -1,4 +1,4 @@
-package executor
+package results
 
 import (
 	"context"
@@ -10,12 +10,11 @@ import (
 	"mcpx/internal/base/wire"
 	"mcpx/internal/compress"
 	"mcpx/internal/jq"
-	"mcpx/internal/results"
 )
 
 // filterFailure is a filter that failed on the result. It shows the shape of the
 // result, and its handle for another filter.
-func filterFailure(failed *results.FilterError, p results.Pages) *Failure {
+func FilterFailure(failed *FilterError, p Pages) *Failure {
 	var limit *jq.LimitError
 	var broken *jq.FilterError
 	reason := failed.Error()
@@ -27,13 +26,13 @@ func filterFailure(failed *results.FilterError, p results.Pages) *Failure {
 	}
 	shape := p.Shape(failed.Value)
 	f := Invalid("/select: " + reason)
-	f.Text = f.text() + f.kept(p, results.ReadArguments{Handle: failed.Handle, Select: "..."}) + "\nShape of the result: " + shape
+	f.Text = f.Said() + f.kept(p, ReadArguments{Handle: failed.Handle, Select: "..."}) + "\nShape of the result: " + shape
 	return f.With("shape", shape)
 }
 
 // kept is a line for a model whose filter failed: the call was made and must not be
 // repeated, and next reads its result. Without a handle the result is lost.
-func (f *Failure) kept(p results.Pages, next results.ReadArguments) string {
+func (f *Failure) kept(p Pages, next ReadArguments) string {
 	if next.Handle == "" {
 		return "\nThe call was made; its result is too long to be kept"
 	}
@@ -43,21 +42,21 @@ func (f *Failure) kept(p results.Pages, next results.ReadArguments) string {
 
 // noJSONFailure is a filter on a result without JSON. It keeps the texts, several as
 // items, and shows how to read them with grep.
-func (e run) noJSONFailure(blocks []wire.Block, r *Request) *Failure {
+func (a *Answer) noJSONFailure(blocks []wire.Block) *Failure {
 	f := Invalid("/select: the result has no JSON")
-	f.Text = f.text()
+	f.Text = f.Said()
 	texts := textBlocks(blocks)
 	if len(texts) == 0 {
 		f.Text += "\nThe call was made"
 		return f
 	}
-	next, parts := results.ReadArguments{Grep: "..."}, "lines"
+	next, parts := ReadArguments{Grep: "..."}, "lines"
 	if len(texts) == 1 {
-		next.Handle = e.pages(r).Keep(wire.ReadBlock(texts[0]).Text, true)
+		next.Handle = a.Pages.Keep(wire.ReadBlock(texts[0]).Text, true)
 	} else {
-		next.Handle, parts = e.pages(r).KeepBlocks(texts), "text blocks"
+		next.Handle, parts = a.Pages.KeepBlocks(texts), "text blocks"
 	}
-	f.Text += f.kept(e.pages(r), next)
+	f.Text += f.kept(a.Pages, next)
 	if next.Handle != "" {
 		f.Text += "\ngrep is a regular expression; offset and limit count " + parts
 	}
@@ -135,41 +134,41 @@ func stringsIn(value json.RawMessage) map[string]bool {
 }
 
 // selected is the upstream's result after the filter of the request.
-func (e run) selected(ctx context.Context, got upstreamResult, blocks []wire.Block, r *Request) (*Result, error) {
+func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire.Block) (*Result, error) {
 	value := selectable(got.structured, blocks)
 	if value == nil {
-		out := e.noJSONFailure(blocks, r).Result(r.Form.Always())
+		out := a.noJSONFailure(blocks).Result(a.Form.Always())
 		for _, b := range blocks {
 			if !b.IsText {
 				out.Content = append(out.Content, b.Raw)
 			}
 		}
-		out.received = roughly(textsOf(blocks)...)
+		out.Received = Roughly(textsOf(blocks)...)
 		return out, nil
 	}
-	page, err := e.pages(r).Select(ctx, r.Select, r.Grep, value, wrapped(value, blocks))
-	var failed *results.FilterError
-	var refused *results.RefusedError
+	page, err := a.Pages.Select(ctx, a.Select, a.Grep, value, wrapped(value, blocks))
+	var failed *FilterError
+	var refused *RefusedError
 	var out *Result
 	switch {
 	case errors.As(err, &refused):
-		out = e.grepFailure(refused, e.pages(r).Keep(string(value), false), r).Result(r.Form.Always())
+		out = a.grepFailure(refused, a.Pages.Keep(string(value), false)).Result(a.Form.Always())
 	case errors.As(err, &failed):
-		out = filterFailure(failed, e.pages(r)).Result(r.Form.Always())
+		out = FilterFailure(failed, a.Pages).Result(a.Form.Always())
 	case err != nil:
 		return nil, err
 	default:
-		out = onPage(page, r.Form.Always())
+		out = OnPage(page, a.Form.Always())
 		out.Meta = got.resultMeta()
 	}
-	out.received = roughly(textsOf(blocks)...)
-	e.appendBlocks(out, unfiltered(got.structured, blocks), r)
+	out.Received = Roughly(textsOf(blocks)...)
+	a.appendBlocks(out, unfiltered(got.structured, blocks))
 	return out, nil
 }
 
 // onPage is a page as a result.
-func onPage(page *results.Page, structured bool) *Result {
-	out := &Result{Content: []json.RawMessage{wire.TextBlock(page.Text)}, sent: roughly(page.Text)}
+func OnPage(page *Page, structured bool) *Result {
+	out := &Result{Content: []json.RawMessage{wire.TextBlock(page.Text)}, Sent: Roughly(page.Text)}
 	if structured {
 		out.Structured = page.Structured
 	}
@@ -188,12 +187,12 @@ func textBlocks(blocks []wire.Block) (texts []json.RawMessage) {
 
 // appendBlocks appends blocks to the selection, or to the failure of the filter, and
 // cuts the texts to the limit together.
-func (e run) appendBlocks(out *Result, others []json.RawMessage, r *Request) {
+func (a *Answer) appendBlocks(out *Result, others []json.RawMessage) {
 	if len(others) == 0 {
 		return
 	}
 	out.Content = append(out.Content, others...)
-	e.bound(out, r)
+	a.bound(out)
 }
 
 // onlyJSON is the JSON of the only text block, or of blocks that are the items of a list,
@@ -208,7 +207,7 @@ func onlyJSON(blocks []wire.Block) json.RawMessage {
 		}
 	}
 	if texts != 1 {
-		text, _ = results.Lines(blocks)
+		text, _ = Lines(blocks)
 	}
 	value, _, _ := compress.Value(text)
 	return value

@@ -1,4 +1,4 @@
-package executor
+package builtin
 
 import (
 	"cmp"
@@ -23,8 +23,8 @@ type skill struct {
 }
 
 // skills are those of the servers of snap, under names that no two share.
-func (e *Executor) skills(snap *catalog.Snapshot) (all []skill) {
-	if e.current().NoResources {
+func (m *Server) skills(snap *catalog.Snapshot) (all []skill) {
+	if shown, _ := m.Shown(); !shown {
 		return nil
 	}
 	taken := make(map[string]bool)
@@ -41,7 +41,7 @@ func (e *Executor) skills(snap *catalog.Snapshot) (all []skill) {
 				continue // the same skill twice
 			}
 			taken[name] = true
-			tool := e.builtin.Tools[0] // for its annotations
+			tool := m.all.Tools[0] // for its annotations
 			tool.Name, tool.InputSchema = name, json.RawMessage(`{"type":"object"}`)
 			tool.Description = "Skill: " + strings.TrimSpace(wire.MemberText(about, "description"))
 			all = append(all, skill{tool, s, item.Name})
@@ -51,7 +51,7 @@ func (e *Executor) skills(snap *catalog.Snapshot) (all []skill) {
 }
 
 // withSkills is the server mcpx with skills as further tools.
-func (e *Executor) withSkills(s *catalog.Server, skills []skill) *catalog.Server {
+func (m *Server) withSkills(s *catalog.Server, skills []skill) *catalog.Server {
 	if len(skills) == 0 {
 		return s
 	}
@@ -64,8 +64,8 @@ func (e *Executor) withSkills(s *catalog.Server, skills []skill) *catalog.Server
 }
 
 // skillURI are the arguments that read the manifest of a skill.
-func (e *Executor) skillURI(snap *catalog.Snapshot, name string) json.RawMessage {
-	for _, one := range e.skills(snap) {
+func (m *Server) skillURI(snap *catalog.Snapshot, name string) json.RawMessage {
+	for _, one := range m.skills(snap) {
 		if one.tool.Name == name {
 			return wire.WithMember(nil, "uri", wire.Encode(snap.Link(one.server, one.uri)))
 		}

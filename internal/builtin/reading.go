@@ -1,4 +1,4 @@
-package executor
+package builtin
 
 import (
 	"context"
@@ -26,50 +26,27 @@ var readingTools = [][3]string{
 	{promptTool, "Get the messages of a prompt.", `{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object","additionalProperties":{"type":"string"}}},"required":["name"]}`},
 }
 
-// Reader is the server mcpx as the catalogue names it: with the tools that read what
-// the servers of snap have beside tools, or nil if they have nothing to read.
-func (e *Executor) Reader(snap *catalog.Snapshot) *catalog.Server {
-	options := e.current()
-	skills := e.skills(snap)
-	if len(skills) > 0 {
-		return e.withSkills(e.reader, skills)
+// reading runs one of the readingTools: its result is one of a tool, as a server would send it.
+func (s *Server) reading(ctx context.Context, q *request.Request, tool string, arguments json.RawMessage) (json.RawMessage, error) {
+	if tool == listTool {
+		return s.list(ctx, q, wire.MemberText(arguments, "server_name"))
 	}
-	for i := range snap.Servers {
-		items := snap.Servers[i].Items
-		if !options.NoResources && len(items.Of(catalog.Resources))+len(items.Of(catalog.ResourceTemplates)) > 0 ||
-			!options.NoPrompts && len(items.Of(catalog.Prompts)) > 0 {
-			return e.reader
-		}
+	method, blocks := "resources/read", resourceBlocks
+	if tool == promptTool {
+		method, blocks = "prompts/get", promptBlocks
 	}
-	return nil
-}
-
-// reading runs one of the readingTools. Its result is one of a tool, as an upstream
-// would send it.
-func (e run) reading(ctx context.Context, r *Request, t target) (*Result, error) {
-	var raw json.RawMessage
-	var err error
-	t.settings.verbatim = r.Tool != listTool // what is read may be edited
-	if r.Tool == listTool {
-		raw, err = e.listReadable(ctx, r, wire.MemberText(t.arguments, "server_name"))
-	} else {
-		method, blocks := "resources/read", resourceBlocks
-		if r.Tool == promptTool {
-			method, blocks = "prompts/get", promptBlocks
-		}
-		from := r.From
-		from.Event = e.journal.Begin(method, r.Client) // what the server is asked is an event of its own
-		raw, err = e.Beside(r.Client, r.part).Send(ctx, &request.Request{From: from, Method: method, Params: t.arguments})
-		from.Event.Ended(ctx, err)
-		e.journal.End(from.Event)
-		if err == nil && wire.MemberText(raw, "resultType") != "input_required" {
-			raw = toolResult(blocks(raw))
-		}
-	}
+	from := q.From
+	from.Event = s.Journal.Begin(method, q.Client) // what the server is asked is an event of its own
+	raw, err := s.Resources(q).Send(ctx, &request.Request{From: from, Method: method, Params: arguments})
+	from.Event.Ended(ctx, err)
+	s.Journal.End(from.Event)
 	if err != nil {
 		return nil, readingError(err)
 	}
-	return e.shape(ctx, raw, r, t)
+	if wire.MemberText(raw, "resultType") != "input_required" {
+		raw = toolResult(blocks(raw))
+	}
+	return raw, nil
 }
 
 // readingError puts what names nothing into the words of invalid arguments.
@@ -86,11 +63,11 @@ func readingError(err error) error {
 	return err
 }
 
-// listReadable lists what can be read, of one server or, if that is empty, of all.
-func (e run) listReadable(ctx context.Context, r *Request, server string) (json.RawMessage, error) {
-	servers := e.Beside(r.Client, r.part)
+// list lists what can be read, of one server or, if that is empty, of all.
+func (s *Server) list(ctx context.Context, q *request.Request, server string) (json.RawMessage, error) {
+	servers := s.Resources(q)
 	if _, known := servers.Catalogue().Server(server); server != "" && !known {
-		return nil, &notFoundError{name: server, known: servers.Catalogue().ServerNames(), empty: servers.Catalogue().Empty}
+		return nil, s.NoServer(server, servers.Catalogue())
 	}
 	var all json.RawMessage
 	for _, kind := range catalog.ItemKinds {

@@ -1,4 +1,4 @@
-package executor
+package results
 
 import (
 	"context"
@@ -8,8 +8,6 @@ import (
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/compress"
-	"mcpx/internal/resources"
-	"mcpx/internal/results"
 )
 
 // upstreamResult is an upstream's result, split into its members but not decoded.
@@ -72,7 +70,7 @@ func readUpstream(raw json.RawMessage) (upstreamResult, error) {
 		r.blocks, ok = wire.ReadBlocks(content)
 	}
 	if !ok {
-		return r, fmt.Errorf("%w: %s", errNoResult, glimpse(raw))
+		return r, fmt.Errorf("%w: %s", ErrNoResult, glimpse(raw))
 	}
 	return r, nil
 }
@@ -102,8 +100,8 @@ func (r *upstreamResult) resultMeta() json.RawMessage {
 	return wire.WithMember(r.meta, "mcpx/result", append(append([]byte{'{'}, r.others...), '}'))
 }
 
-// shape turns the upstream's result into the answer (design 7).
-func (e run) shape(ctx context.Context, raw json.RawMessage, r *Request, t target) (*Result, error) {
+// Of turns the server's result into the answer (design 7).
+func (a *Answer) Of(ctx context.Context, raw json.RawMessage) (*Result, error) {
 	got, err := readUpstream(raw)
 	if err != nil {
 		return nil, err
@@ -112,39 +110,41 @@ func (e run) shape(ctx context.Context, raw json.RawMessage, r *Request, t targe
 	case "input_required": // only a client of the modern era gets one, and answers it (Request.Input)
 		return &Result{Whole: raw}, nil
 	case "task":
-		if !r.Client.RunsTasks() {
-			return nil, errTask
+		if a.Task == nil {
+			return nil, ErrTask
 		}
-		return &Result{Whole: resources.Task(t.server, e.tagOf(r.Client), raw)}, nil
+		return &Result{Whole: a.Task(raw)}, nil
 	}
 	blocks := got.blocks
-	e.nameLinks(ctx, blocks, r, t.server)
-	if r.Select != "" && !got.isError {
-		return e.selected(ctx, got, blocks, r)
+	if a.Links != nil {
+		a.Links(ctx, blocks)
+	}
+	if a.Select != "" && !got.isError {
+		return a.selected(ctx, got, blocks)
 	}
 	out := &Result{Content: make([]json.RawMessage, len(blocks)), IsError: got.isError, Meta: got.resultMeta()}
 	for i := range blocks {
 		out.Content[i] = blocks[i].Raw
 	}
-	if r.Untouched {
+	if a.Untouched {
 		out.Structured = got.structured
-		out.received = roughly(textsOf(blocks)...)
-		out.sent = out.received
+		out.Received = Roughly(textsOf(blocks)...)
+		out.Sent = out.Received
 		return out, nil
 	}
-	shown := results.Shown{Received: blocks, Content: out.Content, Texts: textsOf(blocks), Verbatim: got.isError || t.settings.verbatim || namesEditedFile(t.arguments)}
-	out.received = roughly(shown.Texts...)
-	out.sent = out.received
+	shown := Shown{Received: blocks, Content: out.Content, Texts: textsOf(blocks), Verbatim: got.isError || a.Verbatim}
+	out.Received = Roughly(shown.Texts...)
+	out.Sent = out.Received
 	compact := ""
 	if !shown.Verbatim {
-		compact = e.compressBlocks(out, &shown, r)
+		compact = a.compressBlocks(out, &shown)
 	}
-	if r.Grep != "" && !got.isError {
-		if found, err := e.grepped(ctx, out, got, shown, r); found != nil || err != nil {
+	if a.Grep != "" && !got.isError {
+		if found, err := a.grepped(ctx, out, got, shown); found != nil || err != nil {
 			return found, err
 		}
 	}
-	e.complete(out, got, shown, compact, r)
+	a.complete(out, got, shown, compact)
 	return out, nil
 }
 
@@ -161,16 +161,16 @@ func textsOf(blocks []wire.Block) []string {
 
 // compressBlocks compresses the text blocks. It returns the compact JSON of the last
 // one, empty if that is no JSON array or object.
-func (e run) compressBlocks(out *Result, shown *results.Shown, r *Request) (compact string) {
+func (a *Answer) compressBlocks(out *Result, shown *Shown) (compact string) {
 	for i, b := range shown.Received {
 		if !b.IsText {
 			continue
 		}
-		c := compress.Text(b.Text, e.textOptions(r))
+		c := compress.Text(b.Text, a.Texts)
 		compact = c.JSON
 		if c.Text != b.Text {
 			shown.Content[i], shown.Texts[i] = b.WithText(c.Text), c.Text
-			out.sent += roughly(c.Text) - roughly(b.Text)
+			out.Sent += Roughly(c.Text) - Roughly(b.Text)
 		}
 	}
 	return compact

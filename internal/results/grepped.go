@@ -1,4 +1,4 @@
-package executor
+package results
 
 import (
 	"context"
@@ -8,32 +8,31 @@ import (
 
 	"mcpx/internal/base/wire"
 	"mcpx/internal/compress"
-	"mcpx/internal/results"
 )
 
 // grepped is a result with the matching parts of its texts only; out is the whole. What
 // only structuredContent says counts as a text. The result is nil if all of it matches.
-func (e run) grepped(ctx context.Context, out *Result, got upstreamResult, shown results.Shown, r *Request) (*Result, error) {
-	p := e.pages(r)
+func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, shown Shown) (*Result, error) {
+	p := a.Pages
 	if got.structured != nil && !saidIn(shown.Received, got.structured) {
 		block := wire.ReadBlock(wire.TextBlock(string(got.structured)))
-		text := compress.Text(block.Text, e.textOptions(r)).Text
+		text := compress.Text(block.Text, a.Texts).Text
 		shown.Received = append(shown.Received[:len(shown.Received):len(shown.Received)], block)
 		shown.Content = append(shown.Content[:len(shown.Content):len(shown.Content)], block.WithText(text))
 		shown.Texts = append(shown.Texts, text)
 	}
 	shown, _ = p.Merged(shown)
-	found, err := p.Grep(ctx, r.Grep, shown)
-	var refused *results.RefusedError
+	found, err := p.Grep(ctx, a.Grep, shown)
+	var refused *RefusedError
 	switch {
 	case errors.As(err, &refused):
-		failed := e.grepFailure(refused, p.KeepBlocks(withText(shown.Received)), r).Result(r.Form.Always())
-		failed.received = out.received
+		failed := a.grepFailure(refused, p.KeepBlocks(withText(shown.Received))).Result(a.Form.Always())
+		failed.Received = out.Received
 		return failed, nil
 	case err != nil:
 		return nil, err
 	}
-	matches := &Result{Meta: out.Meta, received: out.received}
+	matches := &Result{Meta: out.Meta, Received: out.Received}
 	texts, without, changed := 0, 0, false
 	for i, page := range found {
 		b, content := shown.Received[i], shown.Content[i]
@@ -47,7 +46,7 @@ func (e run) grepped(ctx context.Context, out *Result, got upstreamResult, shown
 				continue
 			}
 			content = b.WithText(page.Text)
-			if r.Form.Always() {
+			if a.Form.Always() {
 				matches.Structured = page.Structured
 			}
 		}
@@ -62,15 +61,15 @@ func (e run) grepped(ctx context.Context, out *Result, got upstreamResult, shown
 	if without > 0 {
 		matches.Content = wire.AppendText(matches.Content, withoutMatch(p, shown.Received, texts, without))
 	}
-	e.bound(matches, r)
+	a.bound(matches)
 	return matches, nil
 }
 
 // withoutMatch is the line about the text blocks that a grep leaves out.
-func withoutMatch(p results.Pages, blocks []wire.Block, texts, without int) string {
+func withoutMatch(p Pages, blocks []wire.Block, texts, without int) string {
 	line := fmt.Sprintf("%d of %d text blocks match", texts-without, texts)
 	if handle := p.KeepBlocks(withText(blocks)); handle != "" {
-		line += "; all: " + p.Call(results.ReadArguments{Handle: handle})
+		line += "; all: " + p.Call(ReadArguments{Handle: handle})
 	}
 	return "[" + line + "]"
 }
@@ -86,22 +85,22 @@ func withText(blocks []wire.Block) (texts []json.RawMessage) {
 }
 
 // bound cuts the texts of a result of mcpx to the limit, and counts their tokens.
-func (e run) bound(out *Result, r *Request) {
+func (a *Answer) bound(out *Result) {
 	blocks := make([]wire.Block, len(out.Content))
 	for i, raw := range out.Content {
 		blocks[i] = wire.ReadBlock(raw)
 	}
-	shown := results.Shown{Received: blocks, Content: out.Content, Texts: textsOf(blocks), Verbatim: true}
-	if p := e.pages(r); !p.Fits(shown.Texts...) {
-		out.Content, out.sent = p.CutBlocks(shown)
+	shown := Shown{Received: blocks, Content: out.Content, Texts: textsOf(blocks), Verbatim: true}
+	if p := a.Pages; !p.Fits(shown.Texts...) {
+		out.Content, out.Sent = p.CutBlocks(shown)
 	} else {
-		out.sent = roughly(shown.Texts...)
+		out.Sent = Roughly(shown.Texts...)
 	}
 }
 
 // grepFailure is a grep that took too long. The call was made, and its result is kept.
-func (e run) grepFailure(refused *results.RefusedError, handle string, r *Request) *Failure {
+func (a *Answer) grepFailure(refused *RefusedError, handle string) *Failure {
 	f := Invalid(refused.Violation)
-	f.Text = f.text() + f.kept(e.pages(r), results.ReadArguments{Handle: handle})
+	f.Text = f.Said() + f.kept(a.Pages, ReadArguments{Handle: handle})
 	return f
 }

@@ -1,0 +1,126 @@
+package state
+
+import (
+	"context"
+	"crypto/rand"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// results are [Results] in memory.
+type results[R any] struct {
+	most int           // bytes of all
+	age  time.Duration // of each
+
+	mu       sync.Mutex
+	byHandle map[string]*kept[R]
+	order    []string // oldest first
+	bytes    int
+	of       map[string]int // the bytes of each owner
+	timer    *time.Timer    // of expire; nil if nothing is kept
+}
+
+// kept is one result.
+type kept[R any] struct {
+	owner  string
+	result *R
+	size   int
+	since  time.Time
+}
+
+// NewResults makes results in memory, which have at most so many bytes together. Each is kept for the given time.
+func NewResults[R any](most int, age time.Duration) Results[R] {
+	return &results[R]{most: most, age: age, byHandle: make(map[string]*kept[R]), of: make(map[string]int)}
+}
+
+// Keep implements [Results].
+func (s *results[R]) Keep(owner string, r *R, size int) (handle string) {
+	if size > s.most {
+		return ""
+	}
+	handle = "r" + strings.ToLower(rand.Text()[:20])
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.byHandle[handle] = &kept[R]{owner, r, size, time.Now()}
+	s.order = append(s.order, handle)
+	s.grow(owner, size)
+	s.makeRoom()
+	if s.timer == nil {
+		s.timer = time.AfterFunc(s.age, s.expire)
+	}
+	return handle
+}
+
+// Get implements [Results].
+func (s *results[R]) Get(_ context.Context, handle, owner string) (*R, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one, ok := s.byHandle[handle]
+	if !ok || one.owner != owner || time.Since(one.since) >= s.age {
+		return nil, ErrUnknown
+	}
+	return one.result, nil
+}
+
+// Grow implements [Results].
+func (s *results[R]) Grow(handle string, size int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one, ok := s.byHandle[handle]; ok {
+		one.size += size
+		s.grow(one.owner, size)
+		s.makeRoom()
+	}
+}
+
+// Len implements [Results].
+func (s *results[R]) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.byHandle)
+}
+
+// grow counts bytes of an owner. The caller holds the lock.
+func (s *results[R]) grow(owner string, size int) {
+	s.bytes += size
+	if s.of[owner] += size; s.of[owner] == 0 {
+		delete(s.of, owner)
+	}
+}
+
+// makeRoom drops the oldest results of the owner that has most. The caller holds the lock.
+func (s *results[R]) makeRoom() {
+	for s.bytes > s.most {
+		most := ""
+		for owner, size := range s.of {
+			if size > s.of[most] {
+				most = owner
+			}
+		}
+		s.drop(slices.IndexFunc(s.order, func(handle string) bool { return s.byHandle[handle].owner == most }))
+	}
+}
+
+// drop drops one result, by its place in order. The caller holds the lock.
+func (s *results[R]) drop(i int) {
+	handle := s.order[i]
+	s.order = slices.Delete(s.order, i, i+1)
+	s.grow(s.byHandle[handle].owner, -s.byHandle[handle].size)
+	delete(s.byHandle, handle)
+}
+
+// expire drops the results that are too old, and sets the timer for the oldest of the others.
+func (s *results[R]) expire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.order) > 0 {
+		if left := s.age - time.Since(s.byHandle[s.order[0]].since); left > 0 {
+			s.timer.Reset(left)
+			return
+		}
+		s.drop(0)
+	}
+	s.timer = nil
+}

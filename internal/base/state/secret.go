@@ -1,0 +1,66 @@
+package state
+
+import (
+	"bytes"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Secret is what all keys are derived from. Processes with the same secret have the same keys: what one seals or tags, the others
+// know. Nobody changes it.
+type Secret struct{ secret []byte }
+
+// leastSecret is the shortest secret, in bytes.
+const leastSecret = 32
+
+// NewSecret makes a random secret, whose keys are good until this process ends.
+func NewSecret() *Secret {
+	s := &Secret{make([]byte, sha256.Size)}
+	_, _ = rand.Read(s.secret) // it never fails
+	return s
+}
+
+// SecretOf is a secret that the user has chosen, of at least 32 bytes.
+func SecretOf(secret []byte) *Secret { return &Secret{bytes.Clone(secret)} }
+
+// SecretFile reads a secret from a file, or makes one and writes it there. Of two processes that make it at once, one succeeds, and
+// both read that.
+func SecretFile(path string) (*Secret, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		_, err = fmt.Fprintf(file, "%s\n", rand.Text()+rand.Text())
+		err = errors.Join(err, file.Sync(), file.Close())
+		if err != nil {
+			_ = os.Remove(path)
+			return nil, err
+		}
+	} else if !errors.Is(err, os.ErrExist) {
+		return nil, err
+	}
+	secret, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if secret = bytes.TrimSpace(secret); len(secret) < leastSecret {
+		return nil, fmt.Errorf("%s is too short for a key: delete it", path)
+	}
+	return &Secret{secret}, nil
+}
+
+// Key derives a key of 32 bytes (HKDF-SHA256, RFC 5869). Keys for different purposes say nothing of each other; a purpose names who
+// uses the key and what for, and never changes, as what was sealed under it could not be opened any more.
+func (s *Secret) Key(purpose string) []byte {
+	key, err := hkdf.Key(sha256.New, s.secret, nil, purpose, sha256.Size)
+	if err != nil {
+		panic(err) // 32 bytes are not too many
+	}
+	return key
+}

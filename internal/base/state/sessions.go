@@ -1,0 +1,91 @@
+package state
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+	"time"
+)
+
+// sessions are [Sessions] in memory.
+type sessions[S any] struct {
+	most int
+	mu   sync.RWMutex
+	byID map[string]session[S]
+}
+
+type session[S any] struct {
+	record *S
+	until  time.Time // zero = until End
+}
+
+func (s *session[S]) over(now time.Time) bool { return !s.until.IsZero() && !now.Before(s.until) }
+
+// NewSessions makes sessions in memory, most of them at the same time. 0 = any number, where their owner counts them and ends each.
+func NewSessions[S any](most int) Sessions[S] {
+	return &sessions[S]{most: most, byID: make(map[string]session[S])}
+}
+
+// Open implements [Sessions].
+func (s *sessions[S]) Open(_ context.Context, record *S, until time.Time) (id string, err error) {
+	id = "mcpx-" + rand.Text()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.most > 0 {
+		s.makeRoom()
+	}
+	s.byID[id] = session[S]{record, until}
+	return id, nil
+}
+
+// makeRoom removes the sessions that are over and, if there is no room for one more, the one that ends first. The caller holds the
+// lock.
+func (s *sessions[S]) makeRoom() {
+	now, first := time.Now(), ""
+	for id, one := range s.byID {
+		if one.over(now) {
+			delete(s.byID, id)
+			continue
+		}
+		before := s.byID[first].until
+		if first == "" || !one.until.IsZero() && (before.IsZero() || one.until.Before(before)) {
+			first = id
+		}
+	}
+	if len(s.byID) >= s.most {
+		delete(s.byID, first)
+	}
+}
+
+// Get implements [Sessions].
+func (s *sessions[S]) Get(_ context.Context, id string) (*S, error) {
+	s.mu.RLock()
+	one, ok := s.byID[id]
+	s.mu.RUnlock()
+	if !ok || !one.until.IsZero() && one.over(time.Now()) {
+		return nil, ErrUnknown
+	}
+	return one.record, nil
+}
+
+// Change implements [Sessions].
+func (s *sessions[S]) Change(_ context.Context, id string, change func(*S)) (*S, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one, ok := s.byID[id]
+	if !ok || one.over(time.Now()) {
+		return nil, ErrUnknown
+	}
+	next := *one.record
+	change(&next)
+	s.byID[id] = session[S]{&next, one.until}
+	return &next, nil
+}
+
+// End implements [Sessions].
+func (s *sessions[S]) End(_ context.Context, id string, _ Ending) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byID, id)
+	return nil
+}

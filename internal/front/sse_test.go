@@ -1,0 +1,166 @@
+package front
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpx/internal/caller"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/view"
+)
+
+// stream is a client of the transport of 2024-11-05.
+type stream struct {
+	url  string // where it posts
+	who  string
+	http *http.Client
+	end  func() // closes the connection
+
+	mu    sync.Mutex
+	lines []string // the data of the events
+}
+
+// asPrincipals serves a front, with its older transport, to the principal that the header Who names; none = anybody.
+func asPrincipals(t *testing.T, f *Front) *httptest.Server {
+	t.Helper()
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if who := r.Header.Get("Who"); who != "" {
+			r = r.WithContext(caller.With(r.Context(), &caller.Principal{ID: who}, time.Time{}))
+		}
+		switch r.URL.Path {
+		case "/sse":
+			f.ServeSSE(w, r, "/messages")
+		case "/messages":
+			f.PostSSE(w, r)
+		default:
+			f.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		web.Close()
+	})
+	return web
+}
+
+// openStream opens a stream, with these headers.
+func openStream(t *testing.T, web *httptest.Server, who string, headers ...string) *stream {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	request, err := http.NewRequestWithContext(ctx, "GET", web.URL+"/sse", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Who", who)
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := web.Client().Do(request)
+	if err != nil || response.StatusCode != 200 {
+		t.Fatal(response, err)
+	}
+	s := &stream{who: who, http: web.Client(), end: cancel}
+	events, ended := bufio.NewScanner(response.Body), make(chan struct{})
+	events.Buffer(nil, 1<<20)
+	for events.Scan() && s.url == "" {
+		if path, ok := strings.CutPrefix(events.Text(), "data: "); ok {
+			s.url = web.URL + path
+		}
+	}
+	go func() { // ends with the connection
+		defer close(ended)
+		for events.Scan() {
+			if data, ok := strings.CutPrefix(events.Text(), "data: "); ok {
+				s.mu.Lock()
+				s.lines = append(s.lines, data)
+				s.mu.Unlock()
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+		response.Body.Close()
+	})
+	return s
+}
+
+// session is the id of the stream.
+func (s *stream) session() string {
+	_, id, _ := strings.Cut(s.url, "sessionId=")
+	return id
+}
+
+func (s *stream) send(t *testing.T, message string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), "POST", s.url, strings.NewReader(message))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Who", s.who)
+	response, err := s.http.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != http.StatusAccepted {
+		t.Fatalf("%s for %s", response.Status, message)
+	}
+}
+
+// with counts the events that have a piece of text.
+func (s *stream) with(piece string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, line := range s.lines {
+		if strings.Contains(line, piece) {
+			n++
+		}
+	}
+	return n
+}
+
+// await waits for an event with a piece of text.
+func (s *stream) await(t *testing.T, piece string) {
+	t.Helper()
+	mcptest.WaitFor(t, piece, patience, func() bool { return s.with(piece) == 1 })
+}
+
+// modernExec is a call of exec in the modern era.
+func modernExec(id, server, tool, arguments string) string {
+	return strings.Replace(strings.TrimSpace(execLine(id, server, tool, arguments)), `"params":{`, `"params":{`+modernMeta+`,`, 1)
+}
+
+// TestSSE_Listen: a subscription that a principal ends, over a stream that goes on, takes no session with a server from
+// the client.
+func TestSSE_Listen(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := mcptest.Spec{}.HTTP(t)
+	server := remote("fake", fake)
+	server.PerClient = true
+	f := connect(t, view.Options{}, server)
+	f.registry.WaitTried(t.Context())
+	seen, front := spied(t, f, Options{})
+	s := openStream(t, asPrincipals(t, front), "alice")
+	s.send(t, modernExec("1", "fake", "echo", `{"text":"x"}`))
+	s.await(t, `"id":1,`)
+	s.send(t, strings.TrimSpace(listenLine("2", `{"toolsListChanged":true}`)))
+	s.await(t, "subscriptions/acknowledged")
+	listeners := func() int { return seen.open(s.session(), true) }
+	if n := listeners(); n != 2 { // the stream itself is one
+		t.Errorf("%d listeners", n)
+	}
+	s.send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
+	mcptest.WaitFor(t, "the end of the subscription", patience, func() bool { return listeners() == 1 })
+	s.send(t, modernExec("3", "fake", "echo", `{"text":"x"}`))
+	s.await(t, `"id":3,`)
+	if echoes := fake.Log().Calls("echo"); len(echoes) != 2 || echoes[0].Session == "" || echoes[0].Session != echoes[1].Session {
+		t.Errorf("the calls are %+v", echoes)
+	}
+}

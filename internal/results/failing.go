@@ -1,0 +1,93 @@
+package results
+
+import (
+	"bytes"
+	"encoding/json"
+	"mcpx/internal/base/wire"
+)
+
+// The codes of failures (design 7).
+const (
+	CodeServerNotFound    = "SERVER_NOT_FOUND"
+	CodeToolNotFound      = "TOOL_NOT_FOUND"
+	CodeValidation        = "VALIDATION_ERROR"
+	CodeServerUnavailable = "SERVER_UNAVAILABLE"
+	CodeTimeout           = "TIMEOUT"
+	CodeConnectionLost    = "CONNECTION_LOST"
+	CodeUpstream          = "UPSTREAM_ERROR"
+	CodeRateLimited       = "RATE_LIMITED"
+	CodeExecution         = "EXECUTION_ERROR"
+)
+
+// Failure is a failed call as the model gets it: a short text with what to change,
+// and the same as data.
+type Failure struct {
+	Code, Message string
+	// Text is the text for the model; empty = Code: Message.
+	Text   string
+	fields []Field
+}
+
+// Field is a member of an Object.
+type Field struct {
+	Name  string
+	Value any
+}
+
+// Invalid is the failure of a call with one violation of the form "/path: reason".
+func Invalid(violation string) *Failure {
+	return (&Failure{Code: CodeValidation, Message: violation}).With("violations", []string{violation})
+}
+
+// With adds a member to the data.
+func (f *Failure) With(name string, value any) *Failure {
+	f.fields = append(f.fields, Field{name, value})
+	return f
+}
+
+// Said is the text for the model.
+func (f *Failure) Said() string {
+	if f.Text != "" {
+		return f.Text
+	}
+	return f.Code + ": " + f.Message
+}
+
+// Result is the failure as a tool result.
+func (f *Failure) Result(structured bool) *Result {
+	text := f.Said()
+	result := &Result{IsError: true, Code: f.Code, Content: []json.RawMessage{wire.TextBlock(text)}, Sent: Roughly(text)}
+	if structured {
+		result.Structured = wire.Encode(Object{{"error", f.members()}})
+	}
+	return result
+}
+
+func (f *Failure) members() Object {
+	return append(Object{{"code", f.Code}, {"message", f.Message}}, f.fields...)
+}
+
+// Data is the failure as a JSON object: its code, message, and what else it carries.
+func (f *Failure) Data() json.RawMessage {
+	data, _ := f.members().MarshalJSON()
+	return data
+}
+
+// Object is a JSON object with its members in order.
+type Object []Field
+
+// MarshalJSON implements json.Marshaler.
+func (o Object) MarshalJSON() ([]byte, error) {
+	var out bytes.Buffer
+	out.WriteByte('{')
+	for i, f := range o {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		out.Write(wire.Encode(f.Name))
+		out.WriteByte(':')
+		out.Write(wire.Encode(f.Value))
+	}
+	out.WriteByte('}')
+	return out.Bytes(), nil
+}

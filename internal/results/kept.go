@@ -1,0 +1,69 @@
+package results
+
+import (
+	"encoding/json"
+)
+
+// Kept is what a handle is for: a result, which is data, or a call that goes on in this process.
+type Kept struct {
+	result *result // nil = a call
+	held   any     // the call; nil in every other process
+}
+
+// encoded is a result as other processes get it. All members are texts, as a part of JSON need not be JSON.
+type encoded struct {
+	Principal string   `json:"principal,omitempty"`
+	Value     string   `json:"value,omitempty"`
+	Verbatim  bool     `json:"verbatim,omitempty"`
+	Units     []string `json:"units,omitempty"`
+	Kind      unitKind `json:"kind,omitempty"`
+	Items     []string `json:"items,omitempty"`
+	Path      string   `json:"path,omitempty"`
+	Inner     int      `json:"inner,omitempty"`
+	Head      string   `json:"head,omitempty"`
+	Tail      string   `json:"tail,omitempty"`
+	Open      string   `json:"open,omitempty"`
+	Close     string   `json:"close,omitempty"`
+	Quoted    bool     `json:"quoted,omitempty"`
+	AsLines   bool     `json:"as_lines,omitempty"`
+}
+
+// MarshalJSON implements [json.Marshaler]. A call is null.
+func (k *Kept) MarshalJSON() ([]byte, error) {
+	h := k.result
+	if h == nil {
+		return []byte("null"), nil
+	}
+	e := encoded{
+		Principal: h.principal, Value: string(h.value), Verbatim: h.verbatim, Units: h.units, Kind: h.kind, Path: h.path, Inner: h.inner,
+		Head: h.head, Tail: h.tail, Open: h.open, Close: h.close, Quoted: h.quoted, AsLines: h.asLines,
+	}
+	for _, item := range h.items {
+		e.Items = append(e.Items, string(item))
+	}
+	return json.Marshal(e)
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (k *Kept) UnmarshalJSON(data []byte) error {
+	*k = Kept{}
+	if string(data) == "null" {
+		return nil
+	}
+	var e encoded
+	if err := json.Unmarshal(data, &e); err != nil {
+		return err
+	}
+	h := &result{principal: e.Principal, verbatim: e.Verbatim, units: e.Units, kind: e.Kind}
+	h.list = list{
+		path: e.Path, inner: e.Inner, head: e.Head, tail: e.Tail, open: e.Open, close: e.Close, quoted: e.Quoted, asLines: e.AsLines,
+	}
+	if e.Value != "" {
+		h.value = json.RawMessage(e.Value)
+	}
+	for _, item := range e.Items {
+		h.items = append(h.items, json.RawMessage(item))
+	}
+	k.result = h
+	return nil
+}

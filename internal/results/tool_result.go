@@ -1,0 +1,67 @@
+package results
+
+import (
+	"encoding/json"
+	"errors"
+
+	"mcpx/internal/base/wire"
+	"mcpx/internal/tokens"
+)
+
+// Result is a tool result, its parts as raw JSON.
+type Result struct {
+	// Content are the blocks in order.
+	Content []json.RawMessage
+	// Structured is nil if there is no structuredContent.
+	Structured json.RawMessage
+	// Whole is a result of another type, in place of all the rest: input_required, which
+	// the client answers by the same call again, with Request.Input, or a task, whose id
+	// begins with the name of the server and a slash.
+	Whole json.RawMessage
+	// Meta is the _meta object, nil if absent.
+	Meta    json.RawMessage
+	IsError bool
+
+	Code           string // of a failure; empty for the result of a tool
+	Received, Sent int    // tokens of the upstream's texts, and of the texts here
+}
+
+// Raw is the result as a server would send it.
+func (r *Result) Raw() json.RawMessage {
+	out := append([]byte(`{"content":`), wire.Encode(r.Content)...)
+	if r.Structured != nil {
+		out = append(append(out, `,"structuredContent":`...), r.Structured...)
+	}
+	if r.Meta != nil {
+		out = append(append(out, `,"_meta":`...), r.Meta...)
+	}
+	if r.IsError {
+		out = append(out, `,"isError":true`...)
+	}
+	return append(out, '}')
+}
+
+// Size is the size of the parts, in bytes.
+func (r *Result) Size() int {
+	n := len(r.Structured) + len(r.Whole) + len(r.Meta)
+	for _, block := range r.Content {
+		n += len(block)
+	}
+	return n
+}
+
+// Roughly estimates tokens for the account. It weighs long texts by a few samples:
+// no decision depends on it.
+func Roughly(texts ...string) int {
+	n := 0
+	for _, text := range texts {
+		n += tokens.Sample(text, 8, 512)
+	}
+	return n
+}
+
+// Results of an upstream that are not the result of a tool.
+var (
+	ErrNoResult = errors.New("the upstream's answer is no tool result")
+	ErrTask     = errors.New("the upstream answered with a task, which was not asked for")
+)
