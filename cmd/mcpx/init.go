@@ -48,7 +48,10 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if err != nil {
 		return err
 	}
-	next := draft{file: file}
+	next := draft{file: file, undo: "mcpx init --undo"}
+	if c.Config != "" {
+		next.undo += " --config " + file
+	}
 	if next.before, next.existed, err = setup.ReadConfig(file); err != nil {
 		return err
 	}
@@ -166,6 +169,7 @@ func (cmd *initCommand) show(sys setup.System, s streams, sources []setup.Source
 // draft is a config that is about to be written.
 type draft struct {
 	file    string
+	undo    string // the command that takes back what is written
 	before  []byte // its text now
 	existed bool
 	servers []setup.Merged // to add
@@ -213,7 +217,7 @@ func (cmd *initCommand) write(ctx context.Context, a *asker, sys setup.System, n
 	if file, err := setup.WriteSchema(next.file); err != nil {
 		fmt.Fprintf(s.err, "mcpx: warning: %v\n", err)
 	} else {
-		fmt.Fprintf(s.out, "wrote %s, by which editors know the keys; undo: mcpx init --undo\n", sys.Short(file))
+		fmt.Fprintf(s.out, "wrote %s, by which editors know the keys; undo: %s\n", sys.Short(file), next.undo)
 	}
 	if n := setup.Secrets(next.servers); n > 0 {
 		fmt.Fprintf(s.out, "%s came with a token or password, copied as it is; only you can read the file. "+
