@@ -48,11 +48,8 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if err != nil {
 		return err
 	}
-	next := draft{file: file, undo: "mcpx init --undo"}
-	if c.Config != "" {
-		next.undo += " --config " + file
-	}
-	if next.before, next.existed, err = setup.ReadConfig(file); err != nil {
+	next, err := c.draft(file)
+	if err != nil {
 		return err
 	}
 	var have []setup.Found
@@ -173,6 +170,16 @@ type draft struct {
 	before  []byte // its text now
 	existed bool
 	servers []setup.Merged // to add
+}
+
+// draft is a config as it is.
+func (c *cli) draft(file string) (next draft, err error) {
+	next = draft{file: file, undo: "mcpx init --undo"}
+	if c.Config != "" {
+		next.undo += " --config " + file
+	}
+	next.before, next.existed, err = setup.ReadConfig(file)
+	return next, err
 }
 
 // write makes the config, or adds to an existing one and keeps a copy of that. It writes the
