@@ -60,7 +60,7 @@ type Override struct {
 	Name string
 	// Description replaces the description; nil = it stays.
 	Description *string
-	// Annotations are a JSON object whose members replace those of the same name; nil = none.
+	// Annotations are a JSON object whose members replace the ones of the same name; nil = none.
 	Annotations json.RawMessage
 	// Arguments are a JSON object: every call has these arguments, and the schema does
 	// not show them. Nil = none.
@@ -95,7 +95,7 @@ type ClientRule struct {
 	// LineFirst is for clients that keep only the beginning of a long result: the line about
 	// the rest is above it. No key says it.
 	LineFirst bool
-	// Searches says that the client searches for tools itself, but loads those of mcpx at
+	// Searches says that the client searches for tools itself, but loads the tools of mcpx at
 	// once: they are short for it, unless a rule of the user sets DescriptionChars. No key says
 	// it.
 	Searches bool
@@ -173,7 +173,7 @@ type AuthServer struct {
 	// Allow says who may log in.
 	Allow Allow
 	// Redirects are globs of the addresses to which clients may have a user sent back; the word
-	// loopback is every address of the user's machine. nil = those of well-known clients.
+	// loopback is every address of the user's machine. nil = the addresses of well-known clients.
 	Redirects []string
 	// NoDocuments: a client ID is never the URL of a document, so that nothing is fetched
 	// that a stranger names. Clients have to register.
@@ -204,7 +204,7 @@ type TLS struct {
 type Limits struct {
 	// All is for everybody together, Server for each server.
 	All, Server Quota
-	// Principal is for each principal, and Anybody for those who are nobody in particular.
+	// Principal is for each principal, and Anybody for all who do not say who they are.
 	Principal, Anybody Quota
 	// AddressRequests bounds the requests a second from one address, with a burst. Requests
 	// with a credential that was found good before are left out.

@@ -46,7 +46,7 @@ func (l *loader) forClients() []key {
 		{"short_argument_names", l.boolean(&c.ShortArgumentNames), "`inspect` and `exec` say that they take `server`, `tool` and `args`, for frameworks that have a `tool_name` of their own (Microsoft Agent Framework, Semantic Kernel); both sets are always accepted"},
 		{"read_door", l.boolean(&c.ReadDoor), "a third tool, `exec_read`, calls read-only tools alone ([what allowing exec permits](#what-allowing-exec-permits))"},
 		{"apps", l.boolean(&c.Apps), "lists tools with a user interface (MCP Apps) beside the two tools, for clients that show them"},
-		{"separator", value{into: &c.Separator, schema: `{"type": "string", "pattern": "^[A-Za-z0-9_-]{1,8}$"}`, read: l.separator}, "stands between server and tool where tools have names of their own"},
+		{"separator", value{into: &c.Separator, schema: `{"type": "string", "pattern": "^[A-Za-z0-9_-]{1,8}$"}`, read: l.separator}, "what is between server and tool where tools have names of their own"},
 		{"prefix", oneOf(l, &c.Prefix, "always", "conflict", "never"), "which of those names have their server in front; with `conflict` those that several servers have"},
 		{"compress", l.boolean(&c.Compress), "whether results are compressed where tools have names of their own"},
 		{"resources", l.boolean(&c.Resources), "whether clients are shown the resources of the servers"},

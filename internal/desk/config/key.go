@@ -164,7 +164,7 @@ type Key struct {
 	Value any
 }
 
-// Keys are the keys of a config, without those of its servers.
+// Keys are the keys of a config, without the keys of its servers.
 func Keys(cfg *Config) []Key {
 	l := newLoader(cfg.Path, Options{})
 	l.cfg = cfg

@@ -35,8 +35,7 @@ func (l *loader) limits(path string, n *node) {
 	}
 }
 
-// limitsObject has the limits of all together, and for principals, servers and addresses those of
-// each.
+// limitsObject has the limits of all together, and of each principal, server and address.
 func (l *loader) limitsObject() object {
 	o := &l.cfg.Limits
 	return object{name: "limits", strict: true, keys: append(l.quota(&o.All, &l.cfg.MaxConcurrency),
@@ -82,7 +81,7 @@ func (l *loader) quota(q *conf.Quota, concurrent *int) []key {
 	})
 	return []key{
 		{"calls_per_minute", l.count(&q.CallsPerMinute, 0), "calls come back evenly over the minute"},
-		{"burst", l.count(&q.Burst, 1), "so many calls at once; without it those of a minute"},
+		{"burst", l.count(&q.Burst, 1), "so many calls at once; without it the calls of a minute"},
 		{"result_bytes_per_minute", l.count(&q.ResultBytesPerMinute, 0), "bytes that servers sent. One result may go beyond, and the next calls wait for that"},
 		{"concurrent_calls", l.count(concurrent, 0), "calls at once; of all and of servers it is `max_concurrency`"},
 		{"queue", queue, "calls that wait for a place among those; 0 is none"},

@@ -29,7 +29,7 @@ func (r *serverReader) override(one *conf.Override) object {
 				one.Description = &n.text
 			}
 		}}, "in place of the server's"},
-		{"annotations", value{schema: annotationsSchema, read: r.annotations(&one.Annotations)}, "members that replace those of the tool"},
+		{"annotations", value{schema: annotationsSchema, read: r.annotations(&one.Annotations)}, "members that replace the tool's own"},
 		{"arguments", value{schema: `{"type": "object"}`, read: func(path string, n *node) {
 			if r.l.is(objectKind, path, n) {
 				one.Arguments = n.json()

@@ -49,7 +49,7 @@ func (l *loader) rightObject(r *conf.Right) object {
 	}}
 }
 
-// some is the list of those that a rule is for: an empty list could mean nobody or
+// some is a list of whom a rule is for: an empty list could mean nobody or
 // everybody, so it is a fault.
 func (l *loader) some(list value) value { return l.notEmpty(list, "the rule does not ask for it") }
 

@@ -23,7 +23,7 @@ const scalars = `{"type": "object", "additionalProperties": {"type": ["string", 
 
 var serverName = pattern.New(`^[A-Za-z0-9._-]+$`)
 
-// object is what a server may have: our own keys, and those of other clients that are honoured.
+// object is what a server may have: our own keys, and the keys of other clients that are honoured.
 func (r *serverReader) object() object {
 	return object{name: "server", keys: append(r.own(), r.otherClientKeys()...)}
 }
