@@ -38,15 +38,15 @@ func (r *Registry) send(ctx context.Context, q *request.Request) (json.RawMessag
 		return r.follow(ctx, t)
 	}
 	defer t.release()
-	began := time.Now()
+	began, timeout := time.Now(), q.Timeout
 	u, err := t.next(ctx, nil)
 	for err == nil {
 		result, failed := u.Call(ctx, *q)
 		if failed == nil {
 			return result, nil
 		}
-		if u, err = t.next(ctx, failed); q.Timeout > 0 {
-			q.Timeout = max(q.Timeout-time.Since(began), time.Nanosecond)
+		if u, err = t.next(ctx, failed); timeout > 0 {
+			q.Timeout = max(timeout-time.Since(began), time.Nanosecond)
 		}
 	}
 	return nil, r.stopped(t, err)
@@ -59,9 +59,14 @@ func (r *Registry) follow(ctx context.Context, t *route) (json.RawMessage, error
 	go func() { // ends with ctx, with the session, or with the server's refusal
 		defer t.release()
 		u, err := t.next(ctx, nil)
-		for err == nil {
-			failed := u.Follow(ctx, t.request, func() { close(agreed) })
-			u, err = t.next(ctx, failed)
+		for begun := false; err == nil; {
+			failed := u.Follow(ctx, t.request, func() {
+				begun = true
+				close(agreed)
+			})
+			if err = failed; !begun { // else its end is the end: who follows subscribes anew, perhaps at another instance
+				u, err = t.next(ctx, failed)
+			}
 		}
 		ended <- r.stopped(t, err)
 	}()
