@@ -73,3 +73,29 @@ func TestFollow_Renewal(t *testing.T) {
 		t.Errorf("%d renewals count for the limits", paid)
 	}
 }
+
+// TestFollow_Instances: a subscription whose instance loses the session is renewed, at whichever instance is up.
+func TestFollow_Instances(t *testing.T) {
+	one, two := offering("one", 2).HTTP(t), offering("one", 2).HTTP(t)
+	server := remote("one", one)
+	server.Spec.Remote.URLs = []string{one.URL, two.URL}
+	server.Spec.Health = upstream.Health{Interval: 10 * time.Millisecond, Timeout: patience, Threshold: 1}
+	s := start(t, registry.Options{}, server)
+	s.awaitLists(t.Context(), patience)
+	ctx, cancel := context.WithCancel(t.Context())
+	var following sync.WaitGroup
+	defer following.Wait()
+	defer cancel()
+	topic, err := s.Topic(ctx, request.From{}, "one://0001", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	agreed, told := make(chan struct{}), make(chan struct{}, 100)
+	following.Go(func() {
+		_ = topic.Follow(ctx, func() { close(agreed) }, func(json.RawMessage) { told <- struct{}{} })
+	})
+	<-agreed
+	one.Restart()
+	two.Restart()
+	<-told // the resource may have changed meanwhile
+}
