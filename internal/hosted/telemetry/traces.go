@@ -19,7 +19,7 @@ import (
 )
 
 // Traces sends two spans for each sampled call to a collector of OpenTelemetry, in batches of OTLP/JSON over HTTP
-// (docs/decisions/0040). [Traces.Close] sends the last batch.
+// (docs/decisions/0043). [Traces.Close] sends the last batch.
 type Traces struct {
 	options  TraceOptions
 	resource []attribute
