@@ -250,21 +250,13 @@ func (k *suspendedCalls) end(why error) {
 	}
 }
 
-// paramsOf identifies what a request asks for: its params without what belongs to a
-// single request.
+// paramsOf identifies what a request asks for: its params without what belongs to a single request. The order of
+// members and white space do not matter, as clients write the params anew.
 func paramsOf(m *message) [sha256.Size]byte {
-	hash := sha256.New()
-	hash.Write([]byte(m.Method))
-	_ = wire.Fields(orEmpty(m.Params), func(key string, value []byte) bool {
-		switch key {
-		case "_meta", "inputResponses", "requestState":
-		default:
-			fmt.Fprintf(hash, "\n%q:", key)
-			hash.Write(value)
-		}
-		return true
+	asked := wire.Filter(orEmpty(m.Params), func(key string, _ []byte) bool {
+		return key != "_meta" && key != "inputResponses" && key != "requestState"
 	})
-	return [sha256.Size]byte(hash.Sum(nil))
+	return sha256.Sum256(wire.AppendCanonical([]byte(m.Method+" "), asked))
 }
 
 // ask is [upstream.Client.Request] of the call. In the modern era a client reports no
@@ -314,11 +306,7 @@ func (p *suspendedCall) requests() []byte {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = fmt.Appendf(out, `"%s":{"method":%s`, key, wire.Encode(q.method))
-		if len(q.params) > 0 {
-			out = append(append(out, `,"params":`...), q.params...)
-		}
-		out = append(out, '}')
+		out = fmt.Appendf(out, `"%s":{"method":%s,"params":%s}`, key, wire.Encode(q.method), orEmpty(q.params)) // go-sdk 1.8 needs params
 	}
 	return append(out, '}')
 }
