@@ -166,14 +166,14 @@ func Tools(s *catalog.Server, ts []*catalog.Tool, o Options) string {
 // most that many tokens; see [schemats.Along]. It is for errors about arguments.
 func Input(t *catalog.Tool, places [][]string, most int) string {
 	return schemats.Along(t.InputSchema, places, schemats.Options{
-		Descriptions: true, Constraints: true, MaxDescription: inputDescription,
+		MaxDescription: inputDescription,
 	}, most, tokens.Estimate)
 }
 
 // Declaration is the interface of t as a piece of valid TypeScript, as complete
 // as its schemas, for structuredContent.
 func Declaration(t *catalog.Tool) string {
-	return schemats.Declaration(t.InputSchema, t.OutputSchema, schemats.Options{Descriptions: true, Constraints: true})
+	return schemats.Declaration(t.InputSchema, t.OutputSchema, schemats.Options{})
 }
 
 // cutLegend explains the mark of a cut description.
@@ -188,7 +188,7 @@ func definitions(ts []*catalog.Tool, o Options) (texts []string, legend string) 
 		}
 		return texts, ""
 	}
-	so := schemats.Options{Descriptions: true, Constraints: true, MaxResult: maxResult}
+	so := schemats.Options{MaxResult: maxResult}
 	if len(ts) > 1 {
 		so.MaxDescription = o.MaxDescription
 	}

@@ -61,7 +61,7 @@ func o200k(t testing.TB) func(string) int {
 	}
 }
 
-var full = Options{Descriptions: true, Constraints: true}
+var full Options
 
 // rawJSON is {name, description, inputSchema[, outputSchema]} as a client gets it.
 func rawJSON(t testing.TB, x Tool) string {

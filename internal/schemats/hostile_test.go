@@ -75,7 +75,7 @@ func TestHostileSchemas(t *testing.T) {
 			texts := map[string]string{
 				"declaration": Declaration(raw, raw, full),
 				"complete":    complete(x, full, length),
-				"shortened":   complete(x, Options{Descriptions: true, Constraints: true, MaxResult: 300}, length),
+				"shortened":   complete(x, Options{MaxResult: 300}, length),
 				"listing":     Listing(x),
 				"along":       Along(raw, [][]string{{"p0"}, {"x", "a", "0"}, {"zzz"}}, full, 400, func(s string) int { return len(s) / 3 }),
 				"along all":   Along(raw, [][]string{{}}, full, 400, func(s string) int { return len(s) / 3 }),
@@ -199,7 +199,7 @@ func FuzzTexts(f *testing.F) {
 			"declaration": Declaration(raw, raw, full),
 			"bare":        Declaration(raw, nil, Options{MaxDescription: 10}),
 			"complete":    complete(x, full, length),
-			"shortened":   complete(x, Options{Descriptions: true, Constraints: true, MaxResult: 300}, length),
+			"shortened":   complete(x, Options{MaxResult: 300}, length),
 			"listing":     Listing(x),
 		} {
 			if err := wellFormed(text); err != nil {

@@ -141,7 +141,7 @@ func toolCases(id string, x Tool) []oracleCase {
 	return append(out,
 		oracleCase{ID: id + " listing", Member: Listing(x)},
 		oracleCase{ID: id + " both", Declaration: Declaration(x.Input, x.Output, full)},
-		oracleCase{ID: id + " bare", Declaration: Declaration(x.Input, x.Output, Options{MaxDescription: 40, Descriptions: true})},
+		oracleCase{ID: id + " bare", Declaration: Declaration(x.Input, x.Output, Options{MaxDescription: 40})},
 	)
 }
 
