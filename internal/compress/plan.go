@@ -214,7 +214,7 @@ func (p *planner) numbers(i int32, n *wire.Node) {
 // number refuses a number beyond float64, such as 1e400, which TOON decoders read as a string.
 func (p *planner) number(n *wire.Node) {
 	s := p.doc.Str(n.Text)
-	if len(s) < 308 && !strings.ContainsAny(s, "eE") {
+	if len(s) < 308 && strings.IndexByte(s, 'e') < 0 && strings.IndexByte(s, 'E') < 0 {
 		return
 	}
 	if _, err := strconv.ParseFloat(s, 64); err != nil {
