@@ -68,7 +68,7 @@ type leaves struct {
 	types map[string]typed
 }
 
-// typed is a place with a value of the wrong type.
+// typed is a place with a value of the wrong type, and the types that it may have.
 type typed struct {
 	at   []string
 	got  string

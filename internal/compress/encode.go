@@ -179,7 +179,7 @@ func (e *encoder) columns(f, count int32) {
 	e.out = append(e.out, '}')
 }
 
-// row writes the cells of object i: its scalars, and those of nested objects.
+// row writes the cells of object i: its scalars, and the scalars of nested objects.
 func (e *encoder) row(i int32) {
 	for c := i + 1; c < e.doc.Nodes[i].Next; c++ {
 		n := &e.doc.Nodes[c]

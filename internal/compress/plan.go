@@ -2,7 +2,6 @@ package compress
 
 import (
 	"strconv"
-	"strings"
 
 	"mcpx/internal/base/wire"
 )
@@ -214,8 +213,17 @@ func (p *planner) numbers(i int32, n *wire.Node) {
 // number refuses a number beyond float64, such as 1e400, which TOON decoders read as a string.
 func (p *planner) number(n *wire.Node) {
 	s := p.doc.Str(n.Text)
-	if len(s) < 308 && strings.IndexByte(s, 'e') < 0 && strings.IndexByte(s, 'E') < 0 {
-		return
+	if len(s) < 308 {
+		plain := true
+		for _, c := range []byte(s) { // faster than package strings for short texts
+			if c|0x20 == 'e' {
+				plain = false
+				break
+			}
+		}
+		if plain {
+			return
+		}
 	}
 	if _, err := strconv.ParseFloat(s, 64); err != nil {
 		p.refuse = true

@@ -155,7 +155,7 @@ func (c *canvas) fits(steps []step) bool {
 	return ok
 }
 
-// whole is the share of a block that fills the room.
+// whole is the unit of shares: a block with this share fills the room.
 const whole = 1 << 16
 
 // fill is the catalogue with as much detail as the room allows, one text for each page. It

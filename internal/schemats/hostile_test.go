@@ -101,8 +101,8 @@ func TestHostileSchemas(t *testing.T) {
 	}
 }
 
-// A part that is no schema costs that part: the parameter beside it is named with
-// its type, in every text.
+// A part that is not a schema does not affect the other parameters: every text has them with
+// their types.
 func TestMalformedSchemas(t *testing.T) {
 	for _, bad := range []string{
 		`"required":["coin"]`, `"p":null`, `"p":7`, `"p":"string"`, `"p":{"type":{"kind":"string"}}`, `"p":{"type":[]}`, `"p":{"type":7}`,

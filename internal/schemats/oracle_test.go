@@ -20,7 +20,7 @@ type oracleCase struct {
 	Declaration string          `json:"declaration,omitempty"`
 	Types       string          `json:"types,omitempty"`
 	Member      string          `json:"member,omitempty"`
-	// Args and Result are what Types and Member stand for, under the marks.
+	// Args and Result are the schemas of Types and Member, under the marks.
 	Args   json.RawMessage `json:"args,omitempty"`
 	Result json.RawMessage `json:"result,omitempty"`
 	Open   string          `json:"open,omitempty"`

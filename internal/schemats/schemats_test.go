@@ -229,8 +229,8 @@ func TestListing(t *testing.T) {
 	}
 }
 
-// What has no TypeScript is quoted wherever it stands, and where the quotation would
-// not say all of it, the tool is shown with its JSON Schema.
+// Keywords without TypeScript are quoted at any place. If the quotation would not be complete,
+// the tool is shown with its JSON Schema.
 func TestComplete_Unsaid(t *testing.T) {
 	places := []string{
 		`{"type":"object","properties":{"p":{"type":"string"}},KEYWORD}`,

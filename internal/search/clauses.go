@@ -67,7 +67,7 @@ func isVerb(w string) bool {
 }
 
 var (
-	// sequels begin a clause wherever they stand.
+	// sequels begin a clause before any word.
 	sequels = wordSet("then afterwards finally lastly next subsequently затем потом после наконец ثم بعد")
 	// joiners begin a clause before a verb.
 	joiners = wordSet("and also plus и а و")

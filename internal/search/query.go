@@ -176,7 +176,7 @@ func (r *reader) read(c string) {
 }
 
 // splitDense splits a field between a script without spaces and ASCII, so that a path or
-// an address in a Chinese sentence stands alone.
+// an address in a Chinese sentence is a field of its own.
 func splitDense(field string) []string {
 	var out []string
 	from, was := 0, false
