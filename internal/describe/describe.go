@@ -179,7 +179,7 @@ func (b Budget) limit(servers []*catalog.Server) size {
 	for _, s := range servers {
 		tools += len(s.Tools)
 	}
-	// In steps of ten tools: one more tool must not change the lines of all servers.
+	// Rounded up to ten tools, as one more tool must not change the lines of all servers.
 	things = (max(tools, things) + smallTools - 1) / smallTools * smallTools
 	part := smallTokens + stepTokens*(things-smallTools)
 	t = min(t, part*max(t, defaultTokens)/defaultTokens)

@@ -11,7 +11,7 @@ import (
 // is a kind and a body.
 
 const (
-	// sizeBytes is the length of a size.
+	// sizeBytes is the length of the size before a part of a message.
 	sizeBytes = 8
 	// maxFilter bounds a filter, in bytes. Real ones are far shorter.
 	maxFilter = 64 << 10

@@ -148,7 +148,7 @@ type reader struct {
 // quoted matches a quoted value, which seldom names a tool.
 var quoted = pattern.New("\"[^\"]+\"|“[^”]+”|«[^»]+»|`[^`]+`|\\B'[^']+'\\B")
 
-// clause reads one clause.
+// clause adds the words of one clause, with less weight for quoted values.
 func (r *reader) clause(c string) {
 	from := 0
 	for _, q := range quoted.FindAllStringIndex(c, -1) {
