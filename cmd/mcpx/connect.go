@@ -128,7 +128,7 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, again st
 		return err
 	}
 	served := setup.ReadFile(w.sys, own, w.s.reading())
-	if !served.Exists() {
+	if !served.Exists {
 		fmt.Fprintf(w.s.err, "mcpx: warning: there is no config at %s yet; mcpx init makes one\n", w.sys.Short(own))
 	}
 	to := setup.Connection{Command: exe, Args: []string{"--config", own}}

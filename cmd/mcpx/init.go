@@ -117,7 +117,7 @@ func (cmd *initCommand) sources(sys setup.System, s streams) ([]setup.Source, er
 		switch {
 		case source.Err != nil:
 			return nil, fmt.Errorf("%s: %w", file, source.Err)
-		case !source.Exists():
+		case !source.Exists:
 			return nil, fmt.Errorf("%s: there is no such file", file)
 		}
 		sources = append(sources, source)
