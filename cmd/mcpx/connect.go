@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -17,10 +18,9 @@ type connectCommand struct {
 	File   string `help:"The client's file, if it is another than the usual one, such as that of a project." placeholder:"FILE" type:"path"`
 }
 
-// Help has the examples.
 func (cmd *connectCommand) Help() string {
 	return `Shows the change of the client's file, asks, keeps a backup and writes. Comments and format of the file stay.
-"mcpx disconnect" brings the very bytes back, or, where the client has changed the file since, takes out the entry of mcpx only.
+"mcpx disconnect" brings the same bytes back or, if the file has changed since, only removes the entry of mcpx.
 
 ` + examples(
 		"mcpx connect",
@@ -30,7 +30,6 @@ func (cmd *connectCommand) Help() string {
 	)
 }
 
-// Run connects the client.
 func (cmd *connectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	sys, err := s.system()
 	if err != nil {
@@ -43,19 +42,74 @@ func (cmd *connectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if err != nil {
 		return err
 	}
-	w := wiring{cli: c, s: s, sys: sys, asker: &asker{s: s, yes: cmd.Yes}, move: cmd.Move}
-	file := cmd.File
-	if file == "" {
-		file = client.File(sys)
-	}
-	again := "mcpx connect " + client.ID + " --yes"
+	unasked := "mcpx connect " + client.ID + " --yes"
 	if cmd.Move {
-		again += " --move"
+		unasked += " --move"
 	}
 	if cmd.File != "" {
-		again += " --file " + cmd.File
+		unasked += " --file " + cmd.File
 	}
-	return w.connect(ctx, client, file, again)
+	w := wiring{cli: c, s: s, sys: sys, asker: &asker{s: s, yes: cmd.Yes}, move: cmd.Move}
+	return w.connect(ctx, client, cmp.Or(cmd.File, client.File(sys)), unasked)
+}
+
+type disconnectCommand struct {
+	Client string `arg:"" help:"The client."`
+	Yes    bool   `short:"y" help:"Write without asking."`
+	File   string `help:"The client's file, if it is another than the usual one." placeholder:"FILE" type:"path"`
+}
+
+func (cmd *disconnectCommand) Help() string {
+	return `Brings back the client's file as it was before "mcpx connect", byte for byte. If the file has changed since, this only removes
+the entry of mcpx and puts back the servers that were moved.
+
+` + examples("mcpx disconnect cursor", "mcpx disconnect claude-code --yes")
+}
+
+func (cmd *disconnectCommand) Run(ctx context.Context, c *cli, s streams) error {
+	sys, err := s.system()
+	if err != nil {
+		return err
+	}
+	client, err := findClient(cmd.Client)
+	if err != nil {
+		return err
+	}
+	file, unasked := client.File(sys), "mcpx disconnect "+client.ID+" --yes"
+	if cmd.File != "" {
+		file, unasked = cmd.File, unasked+" --file "+cmd.File
+	}
+	kept, err := backups()
+	if err != nil {
+		return err
+	}
+	change, err := kept.Disconnect(client, file, s.reading())
+	if err != nil {
+		return err
+	}
+	if change.Nothing() {
+		fmt.Fprintf(s.out, "mcpx is not in %s\n", sys.Short(file))
+		return nil
+	}
+	if ok, err := (&asker{s: s, yes: cmd.Yes}).askFor(ctx, change, sys, unasked); err != nil || !ok {
+		return err
+	}
+	backup, err := kept.Undo(change)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "disconnected %s: %s\n", client.Name, client.Restart)
+	if change.Exact {
+		fmt.Fprintln(s.out, "the file is what it was before, byte for byte")
+	} else {
+		back := ""
+		if len(change.Restored) > 0 {
+			back = ", and put back " + strings.Join(change.Restored, ", ")
+		}
+		fmt.Fprintf(s.out, "the file has changed since mcpx wrote it: took out mcpx%s; the rest stays. As it was a moment ago: %s\n",
+			back, sys.Short(backup))
+	}
+	return nil
 }
 
 func findClient(id string) (setup.Client, error) {
@@ -109,9 +163,9 @@ type wiring struct {
 	move  bool
 }
 
-// connect shows the change of one client's file, asks and writes. again is the command
-// that does so without a question.
-func (w wiring) connect(ctx context.Context, client setup.Client, file, again string) error {
+// connect shows the change of one client's file, asks and writes. unasked is the command that does
+// this without asking.
+func (w wiring) connect(ctx context.Context, client setup.Client, file, unasked string) error {
 	if file == "" {
 		return &hintError{"there is no home folder", "name the file of " + client.Name + " with --file"}
 	}
@@ -144,7 +198,7 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, again st
 		w.warnDoubled(client, file, served.Servers)
 		return nil
 	}
-	if ok, err := w.asker.askFor(ctx, change, w.sys, again); err != nil || !ok {
+	if ok, err := w.asker.askFor(ctx, change, w.sys, unasked); err != nil || !ok {
 		return err
 	}
 	backup, err := kept.Write(change)
@@ -164,16 +218,12 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, again st
 	return nil
 }
 
-// doubled are the servers that the client still starts itself, besides mcpx.
+// doubled returns the servers of mcpx that the client still starts itself.
 func (w wiring) doubled(client setup.Client, file string, own []setup.Found) []string {
-	servers, err := client.Servers(file, w.s.reading())
-	if err != nil {
-		return nil
-	}
+	servers, _ := client.Servers(file, w.s.reading()) // none after an error
 	return setup.Doubled(servers, own)
 }
 
-// warnDoubled prints which servers are doubled.
 func (w wiring) warnDoubled(client setup.Client, file string, own []setup.Found) {
 	if names := w.doubled(client, file, own); len(names) > 0 {
 		fmt.Fprintf(w.s.out, "%s still has %s itself, beside mcpx; to take them out: mcpx connect %s --move\n",

@@ -21,16 +21,14 @@ type initCommand struct {
 	Undo    bool     `help:"Bring the config back as it was before mcpx init, and remove the schema beside it."`
 }
 
-// Help has the examples.
 func (cmd *initCommand) Help() string {
 	return `Finds the servers that your MCP clients have, writes them into the config of mcpx, tries them, and connects the clients.
-A config that is there already is kept, and gets what it does not have. Beside it comes config.schema.json, which the config names: by it
-editors complete the keys, and show mistakes. "mcpx init --undo" takes back what was written to the config; the clients have "mcpx disconnect".
+An existing config keeps its content and gets the servers that it does not have. Beside it, init writes config.schema.json, with which
+editors complete the keys and show mistakes. "mcpx init --undo" undoes the changes of the config, "mcpx disconnect" those of a client.
 
 ` + examples("mcpx init", "mcpx init --yes --move", "mcpx init --from .mcp.json --from ~/.codex/config.toml", "mcpx init --undo")
 }
 
-// Run takes the user from nothing to a config and connected clients.
 func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams) error {
 	sys, err := s.system()
 	if err != nil {
@@ -77,8 +75,7 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if !cmd.NoCheck {
 		fmt.Fprintln(s.out)
 		// The clients get connected even if a server is down.
-		var down *exitError
-		if err := (&checkCommand{}).Run(ctx, &here, s); err != nil && !errors.As(err, &down) {
+		if err := (&checkCommand{}).Run(ctx, &here, s); err != nil && !errors.Is(err, errFailed) {
 			return err
 		}
 	}
@@ -92,7 +89,7 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return err
 }
 
-// unreadable are the files that cannot be read.
+// unreadable returns the files that cannot be read.
 func unreadable(sys setup.System, sources []setup.Source) (files []string) {
 	for _, source := range sources {
 		if source.Err != nil {
@@ -102,7 +99,7 @@ func unreadable(sys setup.System, sources []setup.Source) (files []string) {
 	return files
 }
 
-// sources are the files to take servers from.
+// sources reads the files to take servers from.
 func (cmd *initCommand) sources(sys setup.System, s streams) ([]setup.Source, error) {
 	if len(cmd.From) == 0 {
 		return setup.Find(sys, s.reading()), nil
@@ -163,16 +160,16 @@ func (cmd *initCommand) show(sys setup.System, s streams, sources []setup.Source
 	}
 }
 
-// draft is a config that is about to be written.
+// draft is a config with servers to add.
 type draft struct {
 	file    string
-	undo    string // the command that takes back what is written
+	undo    string // the command that undoes the change
 	before  []byte // its text now
 	existed bool
 	servers []setup.Merged // to add
 }
 
-// draft is a config as it is.
+// draft reads a config, which need not exist.
 func (c *cli) draft(file string) (next draft, err error) {
 	next = draft{file: file, undo: "mcpx init --undo"}
 	if c.Config != "" {
@@ -182,12 +179,12 @@ func (c *cli) draft(file string) (next draft, err error) {
 	return next, err
 }
 
-// write makes the config, or adds to an existing one and keeps a copy of that. It writes the
-// schema beside it. It reports false if the user does not want it.
+// write makes the config, or adds to an existing one and keeps a backup of it. It writes the schema
+// beside it. It returns false if the user does not agree.
 func (cmd *initCommand) write(ctx context.Context, a *asker, sys setup.System, next draft) (bool, error) {
 	s := a.s
 	if len(next.servers) == 0 && !a.yes && !s.terminal {
-		return false, nil // the name of the schema alone is worth no fault
+		return false, nil // only "$schema" would be added: not worth an error
 	}
 	data, question, err := next.text(sys)
 	if err == nil {
@@ -224,16 +221,16 @@ func (cmd *initCommand) write(ctx context.Context, a *asker, sys setup.System, n
 	if file, err := setup.WriteSchema(next.file); err != nil {
 		fmt.Fprintf(s.err, "mcpx: warning: %v\n", err)
 	} else {
-		fmt.Fprintf(s.out, "wrote %s, by which editors know the keys; undo: %s\n", sys.Short(file), next.undo)
+		fmt.Fprintf(s.out, "wrote %s, from which editors know the keys; undo: %s\n", sys.Short(file), next.undo)
 	}
 	if n := setup.Secrets(next.servers); n > 0 {
-		fmt.Fprintf(s.out, "%s came with a token or password, copied as it is; only you can read the file. "+
-			"\"${NAME}\" in its place takes it from the environment\n", terminal.Count(n, "server"))
+		fmt.Fprintf(s.out, "%s came with a token or password in plain text; only you can read the file. "+
+			"To take it from the environment, write \"${NAME}\" instead\n", terminal.Count(n, "server"))
 	}
 	return true, nil
 }
 
-// text is the config as it is to be, and the question whether to write that.
+// text returns the new text of the config, and the question whether to write it.
 func (next draft) text(sys setup.System) (data []byte, question string, err error) {
 	file, servers := sys.Short(next.file), terminal.Count(len(next.servers), "server")
 	switch {
@@ -252,7 +249,7 @@ func (next draft) text(sys setup.System) (data []byte, question string, err erro
 	return data, question, err
 }
 
-// undoInit takes back what init has written to the config and beside it.
+// undoInit undoes what init wrote to the config, and removes the schema.
 func undoInit(ctx context.Context, a *asker, sys setup.System, file string) error {
 	kept, err := backups()
 	if err != nil {
@@ -288,8 +285,8 @@ func undoInit(ctx context.Context, a *asker, sys setup.System, file string) erro
 	return nil
 }
 
-// connect writes mcpx into the files of the clients that were found, or prints the
-// commands that do so.
+// connect writes mcpx into the files of the clients that were found. Without a terminal and --yes, it
+// prints the commands that do so.
 func (cmd *initCommand) connect(ctx context.Context, w wiring, sources []setup.Source) error {
 	own := setup.ReadFile(w.sys, w.cli.Config, w.s.reading()).Servers
 	done := map[string]bool{}

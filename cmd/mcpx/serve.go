@@ -17,7 +17,7 @@ type serveCommand struct {
 	HTTP string `name:"http" help:"Serve streamable HTTP at this address instead, for example 127.0.0.1:8080." placeholder:"ADDR"`
 	Demo bool   `help:"Serve the demo's sample servers instead of a config."`
 
-	Insecure bool `help:"Listen on an address that other machines reach though the config has no auth: something else decides who gets through."`
+	Insecure bool `help:"Listen on an address that other machines can reach, although the config has no auth: something else controls access."`
 
 	View  string `help:"What a client gets: two_tools, tools (all of them under names of their own), servers/NAME or groups/NAME; overrides the config." placeholder:"VIEW"`
 	Watch bool   `help:"Load the config file again when it changes, as SIGHUP does."`
@@ -25,7 +25,6 @@ type serveCommand struct {
 	Pprof string `help:"Serve profiles of mcpx itself (/debug/pprof/) at this address, on loopback only." placeholder:"ADDR"`
 }
 
-// Help has the examples.
 func (cmd *serveCommand) Help() string {
 	return "Without a command mcpx serves: this is what MCP clients start.\n\n" +
 		examples("mcpx --config ~/mcp.json", "mcpx serve --http 127.0.0.1:8080", "mcpx serve --demo --http 8080",
@@ -57,11 +56,11 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var listener net.Listener
-	if cmd.HTTP != "" { // before a reload, which depends on the address
+	if cmd.HTTP != "" { // before reloading, which needs the address
 		if listener, err = a.Listen(ctx, cmd.HTTP, cmd.Insecure); err != nil {
 			return err
 		}
-		defer listener.Close() // where serving does not come to it
+		defer listener.Close() // if serving does not start
 	}
 	if !cmd.Demo {
 		defer reloading(ctx, a, cancel, cmd, s)()
@@ -94,7 +93,7 @@ func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *ap
 				"mcpx --config FILE serve --trace " + cmd.Trace,
 			}}
 		}
-		log = c.demoLogger(s, "warn")
+		log = c.logger(s, "warn", "text")
 		a, err = app.New(app.Options{Profile: app.Demo, Log: log})
 		return a, log, func() {}, err
 	}
@@ -114,7 +113,7 @@ func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *ap
 	}
 	stderr, closeFile := logTo(cfg.LogFile, s.err)
 	s.err = stderr
-	log = c.logger(s, cfg, false)
+	log = c.logger(s, cfg.LogLevel, cfg.LogFormat)
 	if trace != nil {
 		log.Warn("every message is written to a file, with what agents send and get", "file", cmd.Trace)
 	}
@@ -133,13 +132,13 @@ func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *ap
 	return a, log, done, nil
 }
 
-// A trace is renamed at traceMegabytes, and oldTraces renamed ones are kept.
+// The files of --trace and log_file are rotated at this size, and this many old ones are kept.
 const (
-	traceMegabytes = 50
-	oldTraces      = 1
+	traceMegabytes, oldTraces = 50, 1
+	logMegabytes, oldLogs     = 10, 3
 )
 
-// traceTo opens the file of --trace; nil without one.
+// traceTo opens the file of --trace. out is nil if there is no such flag.
 func traceTo(file string) (out io.Writer, close func(), err error) {
 	if file == "" {
 		return nil, func() {}, nil
@@ -151,20 +150,14 @@ func traceTo(file string) (out io.Writer, close func(), err error) {
 	return rotated, func() { _ = rotated.Close() }, nil
 }
 
-// The log file is renamed at logMegabytes, and oldLogs renamed ones are kept.
-const (
-	logMegabytes = 10
-	oldLogs      = 3
-)
-
-// logTo writes a log to stderr and to a file, as many clients hide stderr. If the file
-// cannot be written, it warns once on stderr. close closes the file.
+// logTo returns a writer to stderr and to a file, because many clients hide stderr. If the file
+// cannot be written, it warns on stderr and does without.
 func logTo(file string, stderr io.Writer) (log io.Writer, close func()) {
 	if file == "" {
 		return stderr, func() {}
 	}
 	rotated := &lumberjack.Logger{Filename: file, MaxSize: logMegabytes, MaxBackups: oldLogs}
-	if _, err := rotated.Write(nil); err != nil { // makes the folder and the file
+	if _, err := rotated.Write(nil); err != nil { // creates the folder and the file
 		fmt.Fprintln(stderr, "mcpx: warning: log_file:", err)
 		return stderr, func() {}
 	}
@@ -188,7 +181,7 @@ func (cmd *serveCommand) serveHTTP(ctx context.Context, a *app.App, log *slog.Lo
 	return ended(log, "HTTP", a.ServeHTTP(ctx, listener))
 }
 
-// profile serves profiles until the caller calls stop, which waits for the end.
+// profile serves profiles of mcpx until stop is called.
 func (cmd *serveCommand) profile(ctx context.Context, log *slog.Logger) (stop func(), err error) {
 	if cmd.Pprof == "" {
 		return func() {}, nil
@@ -199,12 +192,12 @@ func (cmd *serveCommand) profile(ctx context.Context, log *slog.Logger) (stop fu
 	return stop, nil
 }
 
-// ended logs the error that ended serving. It does not print it, since a write to a
-// stderr that nobody reads would block.
+// ended logs the error that ended serving. It does not print it to stderr, which would block if the
+// client does not read it.
 func ended(log *slog.Logger, over string, err error) error {
 	if err == nil {
 		return nil
 	}
 	log.Error("serving over "+over+" ended", "err", err)
-	return &exitError{exitFailed}
+	return errFailed
 }
