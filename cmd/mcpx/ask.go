@@ -116,6 +116,7 @@ func (c *cli) configFile() (string, error) {
 	return filepath.Join(folder, "config.json"), nil
 }
 
+// backups returns the folder with the backups of files that mcpx changed.
 func backups() (setup.Backups, error) {
 	folder, err := ownFolder()
 	return setup.Backups{Dir: filepath.Join(folder, "backups")}, err

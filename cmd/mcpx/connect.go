@@ -30,11 +30,7 @@ func (cmd *connectCommand) Help() string {
 	)
 }
 
-func (cmd *connectCommand) Run(ctx context.Context, c *cli, s streams) error {
-	sys, err := s.system()
-	if err != nil {
-		return err
-	}
+func (cmd *connectCommand) Run(ctx context.Context, c *cli, s streams, sys setup.System) error {
 	if cmd.Client == "" {
 		return cmd.list(sys, s)
 	}
@@ -66,11 +62,7 @@ the entry of mcpx and puts back the servers that were moved.
 ` + examples("mcpx disconnect cursor", "mcpx disconnect claude-code --yes")
 }
 
-func (cmd *disconnectCommand) Run(ctx context.Context, c *cli, s streams) error {
-	sys, err := s.system()
-	if err != nil {
-		return err
-	}
+func (cmd *disconnectCommand) Run(ctx context.Context, s streams, sys setup.System) error {
 	client, err := findClient(cmd.Client)
 	if err != nil {
 		return err
@@ -131,7 +123,7 @@ func (cmd *connectCommand) list(sys setup.System, s streams) error {
 	rows := []terminal.Row{{Cells: []string{"CLIENT", "STATE", "FILE"}}}
 	for _, client := range setup.Clients() {
 		file, state := client.File(sys), "no file"
-		if _, existed, err := setup.ReadConfig(file); err != nil || existed {
+		if _, existed, err := setup.Read(file); err != nil || existed {
 			state = clientState(client, file, s)
 		}
 		rows = append(rows, terminal.Row{Cells: []string{client.ID, state, sys.Short(file)}})

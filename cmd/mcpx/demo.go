@@ -81,13 +81,12 @@ func (d *demoScreen) text(text string) {
 // carried compares the tokens of the tool definitions in each request, with and without mcpx.
 func (d *demoScreen) carried() {
 	snap := d.app.Executor.Catalogue(nil)
-	total := 0
+	total, mine := 0, 0
 	for i := range snap.Servers {
-		for j := range snap.Servers[i].Tools {
-			total += definition(&snap.Servers[i].Tools[j]).Tokens()
+		for _, def := range budget.Definitions(snap.Servers[i].Tools) {
+			total += def.Tokens()
 		}
 	}
-	mine := 0
 	surface, _ := d.app.View.Surface(snap, "")
 	for _, def := range surface {
 		mine += budget.Definition(def).Tokens()
@@ -108,13 +107,10 @@ func (d *demoScreen) lookUp(ctx context.Context, server, tool string) error {
 		return fmt.Errorf("inspecting %s.%s: %s", server, tool, blockText(looked))
 	}
 	t, _ := s.Tool(tool)
-	d.title("inspect %s.%s: %d tokens, as JSON Schema %d", server, tool, tokens.Count(blockText(looked)), definition(t).Tokens())
+	d.title("inspect %s.%s: %d tokens, as JSON Schema %d", server, tool, tokens.Count(blockText(looked)),
+		budget.Definitions([]catalog.Tool{*t})[0].Tokens())
 	d.text(blockText(looked))
 	return nil
-}
-
-func definition(t *catalog.Tool) budget.Definition {
-	return budget.Definition{Name: t.Name, Description: t.Description, InputSchema: t.InputSchema}
 }
 
 // calls shows a table, a selection, and an error with its remedy.

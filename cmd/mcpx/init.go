@@ -29,18 +29,14 @@ editors complete the keys and show mistakes. "mcpx init --undo" undoes the chang
 ` + examples("mcpx init", "mcpx init --yes --move", "mcpx init --from .mcp.json --from ~/.codex/config.toml", "mcpx init --undo")
 }
 
-func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams) error {
-	sys, err := s.system()
-	if err != nil {
-		return err
-	}
+func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams, sys setup.System) error {
 	file, err := c.configFile()
 	if err != nil {
 		return err
 	}
-	a := &asker{s: s, yes: cmd.Yes}
+	w := wiring{cli: c, s: s, sys: sys, asker: &asker{s: s, yes: cmd.Yes}, move: cmd.Move}
 	if cmd.Undo {
-		return undoInit(ctx, a, sys, file)
+		return w.undoInit(ctx, file)
 	}
 	sources, err := cmd.sources(sys, s)
 	if err != nil {
@@ -67,19 +63,18 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if len(next.servers) == 0 {
 		fmt.Fprintf(s.out, "%s has %s\n", sys.Short(file), map[bool]string{true: "all of them", false: "all that could be read"}[len(unread) == 0])
 	}
-	if written, err := cmd.write(ctx, a, sys, next); err != nil || !written && len(next.servers) > 0 {
+	if written, err := cmd.write(ctx, w, next); err != nil || !written && len(next.servers) > 0 {
 		return err
 	}
-	here := *c
-	here.Config = file
+	c.Config = file
 	if !cmd.NoCheck {
 		fmt.Fprintln(s.out)
 		// The clients get connected even if a server is down.
-		if err := (&checkCommand{}).Run(ctx, &here, s); err != nil && !errors.Is(err, errFailed) {
+		if err := (&checkCommand{}).Run(ctx, c, s); err != nil && !errors.Is(err, errFailed) {
 			return err
 		}
 	}
-	err = cmd.connect(ctx, wiring{cli: &here, s: s, sys: sys, asker: a, move: cmd.Move}, sources)
+	err = cmd.connect(ctx, w, sources)
 	if err == nil && len(unread) > 0 {
 		err = &hintError{
 			"cannot be read, so their servers were not taken: " + strings.Join(unread, ", "),
@@ -175,15 +170,15 @@ func (c *cli) draft(file string) (next draft, err error) {
 	if c.Config != "" {
 		next.undo += " --config " + file
 	}
-	next.before, next.existed, err = setup.ReadConfig(file)
+	next.before, next.existed, err = setup.Read(file)
 	return next, err
 }
 
 // write makes the config, or adds to an existing one and keeps a backup of it. It writes the schema
 // beside it. It returns false if the user does not agree.
-func (cmd *initCommand) write(ctx context.Context, a *asker, sys setup.System, next draft) (bool, error) {
-	s := a.s
-	if len(next.servers) == 0 && !a.yes && !s.terminal {
+func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, error) {
+	s, sys := w.s, w.sys
+	if len(next.servers) == 0 && !w.asker.yes && !s.terminal {
 		return false, nil // only "$schema" would be added: not worth an error
 	}
 	data, question, err := next.text(sys)
@@ -206,7 +201,7 @@ func (cmd *initCommand) write(ctx context.Context, a *asker, sys setup.System, n
 		for _, from := range cmd.From {
 			unasked += " --from " + from
 		}
-		if ok, err := a.ask(ctx, question, unasked); err != nil || !ok {
+		if ok, err := w.asker.ask(ctx, question, unasked); err != nil || !ok {
 			return false, err
 		}
 		backup, err := kept.Write(change)
@@ -250,7 +245,8 @@ func (next draft) text(sys setup.System) (data []byte, question string, err erro
 }
 
 // undoInit undoes what init wrote to the config, and removes the schema.
-func undoInit(ctx context.Context, a *asker, sys setup.System, file string) error {
+func (w wiring) undoInit(ctx context.Context, file string) error {
+	s, sys := w.s, w.sys
 	kept, err := backups()
 	if err != nil {
 		return err
@@ -260,7 +256,7 @@ func undoInit(ctx context.Context, a *asker, sys setup.System, file string) erro
 		return err
 	}
 	if !change.Nothing() {
-		if ok, err := a.askFor(ctx, change, sys, "mcpx init --undo --yes"); err != nil || !ok {
+		if ok, err := w.asker.askFor(ctx, change, sys, "mcpx init --undo --yes"); err != nil || !ok {
 			return err
 		}
 		backup, err := kept.Undo(change)
@@ -269,18 +265,18 @@ func undoInit(ctx context.Context, a *asker, sys setup.System, file string) erro
 		}
 		switch {
 		case change.Gone:
-			fmt.Fprintf(a.s.out, "%s is gone, as before\n", sys.Short(file))
+			fmt.Fprintf(s.out, "%s is gone, as before\n", sys.Short(file))
 		case change.Exact:
-			fmt.Fprintf(a.s.out, "%s is what it was before, byte for byte\n", sys.Short(file))
+			fmt.Fprintf(s.out, "%s is what it was before, byte for byte\n", sys.Short(file))
 		default:
-			fmt.Fprintf(a.s.out, "%s names no schema any more; the rest stays. As it was a moment ago: %s\n", sys.Short(file), sys.Short(backup))
+			fmt.Fprintf(s.out, "%s names no schema any more; the rest stays. As it was a moment ago: %s\n", sys.Short(file), sys.Short(backup))
 		}
 	}
 	switch removed, err := setup.RemoveSchema(file); {
 	case err != nil:
 		return err
 	case !removed && change.Nothing():
-		fmt.Fprintf(a.s.out, "mcpx init has written nothing to %s\n", sys.Short(file))
+		fmt.Fprintf(s.out, "mcpx init has written nothing to %s\n", sys.Short(file))
 	}
 	return nil
 }

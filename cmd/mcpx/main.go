@@ -161,6 +161,7 @@ func run(ctx context.Context, args []string, s streams) int {
 		kong.Vars{"version": versionText()},
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(s),
+		kong.BindToProvider(s.system),
 	)
 	if err != nil {
 		fmt.Fprintln(s.err, "mcpx: error:", err)

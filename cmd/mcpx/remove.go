@@ -29,13 +29,10 @@ func (cmd *removeCommand) Run(c *cli, s streams) error {
 // editServer edits a server of the config. name is its name in the file, or the name under which mcpx
 // serves it.
 func (c *cli) editServer(s streams, name string, edit func(data []byte, name string) ([]byte, error)) (file string, err error) {
-	if file, err = c.configFile(); err != nil {
-		return "", err
-	}
 	var names []string
 	file, err = c.editConfig(s, func(data []byte) ([]byte, error) {
 		names = setup.ServerNames(data)
-		return s.configAt(file).Named(name, edit)(data)
+		return setup.ConfigFile{Reading: s.reading()}.Named(name, edit)(data)
 	})
 	if !errors.Is(err, setup.ErrNoServer) {
 		return file, err

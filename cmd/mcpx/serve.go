@@ -37,11 +37,11 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 	stderr := newDroppingWriter(s.err)
 	defer stderr.close()
 	s.err = stderr
-	a, log, closeLog, err := cmd.assemble(ctx, c, s)
+	a, log, closeLogs, err := cmd.assemble(ctx, c, s)
+	defer closeLogs()
 	if err != nil {
 		return err
 	}
-	defer closeLog()
 	a.LogWarnings(a.Config)
 	endAudit, err := a.OpenAudit()
 	if err != nil {
@@ -85,31 +85,32 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return ended(log, "stdio", a.ServeStdio(ctx, in, s.out))
 }
 
-func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *app.App, log *slog.Logger, closeLog func(), err error) {
+// assemble reads the config and makes the app. closeLogs is never nil.
+func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *app.App, log *slog.Logger, closeLogs func(), err error) {
+	closeLogs = func() {}
+	if cmd.Demo && cmd.Trace != "" {
+		return nil, nil, closeLogs, &usageError{hintError{
+			"--trace is for the servers of a config, not for --demo", "mcpx --config FILE serve --trace " + cmd.Trace,
+		}}
+	}
 	if cmd.Demo {
-		if cmd.Trace != "" {
-			return nil, nil, nil, &usageError{hintError{
-				"--trace is for the servers of a config, not for --demo",
-				"mcpx --config FILE serve --trace " + cmd.Trace,
-			}}
-		}
 		log = c.logger(s, "warn", "text")
 		a, err = app.New(app.Options{Profile: app.Demo, Log: log})
-		return a, log, func() {}, err
+		return a, log, closeLogs, err
 	}
 	cfg, err := c.loadConfig(ctx, s)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, closeLogs, err
 	}
 	if cmd.View != "" {
 		if text := cfg.CheckView(cmd.View); text != "" {
-			return nil, nil, nil, fmt.Errorf("--view %s: %s", cmd.View, text)
+			return nil, nil, closeLogs, fmt.Errorf("--view %s: %s", cmd.View, text)
 		}
 		cfg.View = cmd.View
 	}
 	trace, closeTrace, err := traceTo(cmd.Trace)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, closeLogs, err
 	}
 	stderr, closeFile := logTo(cfg.LogFile, s.err)
 	s.err = stderr
@@ -117,19 +118,12 @@ func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *ap
 	if trace != nil {
 		log.Warn("every message is written to a file, with what agents send and get", "file", cmd.Trace)
 	}
-	done := func() {
-		closeTrace()
-		closeFile()
-	}
 	profile := app.Hosted
 	if cmd.HTTP == "" {
 		profile = app.Stdio
 	}
-	if a, err = app.New(app.Options{Config: cfg, Profile: profile, Log: log, Trace: trace}); err != nil {
-		done()
-		return nil, nil, nil, err
-	}
-	return a, log, done, nil
+	a, err = app.New(app.Options{Config: cfg, Profile: profile, Log: log, Trace: trace})
+	return a, log, func() { closeTrace(); closeFile() }, err
 }
 
 // The files of --trace and log_file are rotated at this size, and this many old ones are kept.

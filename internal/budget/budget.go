@@ -102,9 +102,9 @@ func (m *Meter) server(s *catalog.Server) (out Server, bare, lookups []int) {
 	alone := *s
 	alone.State, alone.Reason = catalog.Ready, "" // inspect would report another state
 	out = Server{Name: s.Name, Version: s.Version, Known: true, Tools: len(s.Tools)}
-	for i := range s.Tools {
+	for i, d := range Definitions(s.Tools) {
 		t := &s.Tools[i]
-		bare = append(bare, Definition{t.Name, t.Description, t.InputSchema}.Tokens())
+		bare = append(bare, d.Tokens())
 		out.Direct += bare[i]
 		out.Raw += tokens.Count(string(t.Raw))
 		lookups = append(lookups, tokens.Count(describe.Tool(&alone, t, m.Describe)))

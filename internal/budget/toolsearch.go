@@ -68,7 +68,7 @@ func (m *Meter) searching(snap *catalog.Snapshot) (list []Search) {
 		one := Search{Client: c.client}
 		for i := range snap.Servers {
 			s := &snap.Servers[i]
-			one.Direct += tokens.Count(c.shows(shownServer{s.Name, s.Instructions, definitions(s)}))
+			one.Direct += tokens.Count(c.shows(shownServer{s.Name, s.Instructions, Definitions(s.Tools)}))
 		}
 		mcpx := shownServer{"mcpx", instructions, tools}
 		if c.loads {
@@ -80,10 +80,10 @@ func (m *Meter) searching(snap *catalog.Snapshot) (list []Search) {
 	return list
 }
 
-// definitions returns the tools of a server as they are in a request to a model.
-func definitions(s *catalog.Server) []Definition {
-	list := make([]Definition, len(s.Tools))
-	for i, t := range s.Tools {
+// Definitions returns tools as they are in a request to a model.
+func Definitions(tools []catalog.Tool) []Definition {
+	list := make([]Definition, len(tools))
+	for i, t := range tools {
 		list[i] = Definition{t.Name, t.Description, t.InputSchema}
 	}
 	return list

@@ -20,7 +20,7 @@ type ConfigFile struct {
 // Edit changes the text of the config, which is empty if there is no file. It writes the new text
 // only if the text loads and check, if not nil, accepts it.
 func (f ConfigFile) Edit(edit func(data []byte) ([]byte, error), check func(*config.Config) error) error {
-	before, existed, err := ReadConfig(f.Path)
+	before, existed, err := Read(f.Path)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,8 @@ func (f ConfigFile) Edit(edit func(data []byte) ([]byte, error), check func(*con
 	if existed && bytes.Equal(before, after) {
 		return nil
 	}
-	return WriteConfig(f.Path, after, before, existed)
+	_, err = write(f.Path, after, before, existed)
+	return err
 }
 
 // WhyNot returns the error for an edit that failed with err. If the file was invalid before the

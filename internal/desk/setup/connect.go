@@ -94,7 +94,7 @@ type Backups struct{ Dir string }
 func (b Backups) index() string { return filepath.Join(b.Dir, "connected.json") }
 
 func (b Backups) records() (all []record, data []byte, existed bool, err error) {
-	data, existed, err = read(b.index())
+	data, existed, err = Read(b.index())
 	if err == nil && existed {
 		if err = json.Unmarshal(data, &all); err != nil {
 			err = fmt.Errorf("%s: %w", b.index(), err)
@@ -164,7 +164,7 @@ type Connection struct {
 func (b Backups) Connect(c Client, file string, to Connection, o config.Options) (Change, error) {
 	change := Change{Client: c, File: file}
 	var err error
-	if change.Before, change.Existed, err = read(file); err != nil {
+	if change.Before, change.Existed, err = Read(file); err != nil {
 		return change, err
 	}
 	change.After = change.Before
@@ -241,7 +241,7 @@ func (c Client) parse(data []byte, file string, o config.Options) (edited, []Fou
 
 // Servers returns the servers in a client's file, which mcpx can be added to.
 func (c Client) Servers(file string, o config.Options) ([]Found, error) {
-	data, _, err := read(file)
+	data, _, err := Read(file)
 	if err != nil {
 		return nil, err
 	}
@@ -285,13 +285,13 @@ func isSelf(f Found) bool { return f.Self }
 // is true if there are both. change.Exact is true if the file is still as mcpx wrote it.
 func (b Backups) back(c Client, file string) (change Change, backup []byte, known bool, err error) {
 	change = Change{Client: c, File: file}
-	if change.Before, change.Existed, err = read(file); err != nil {
+	if change.Before, change.Existed, err = Read(file); err != nil {
 		return change, nil, false, err
 	}
 	change.After = change.Before
 	if change.record, known = b.record(file); known && change.record.Backup != "" {
 		var unread error
-		backup, known, unread = read(change.record.Backup)
+		backup, known, unread = Read(change.record.Backup)
 		known = known && unread == nil
 	}
 	change.Exact = known && change.record.After == hash(change.Before)
@@ -353,7 +353,7 @@ func (b Backups) Undo(c Change) (backup string, err error) {
 
 // delete removes a file that mcpx created, and the folders that mcpx created for it.
 func (c Change) delete() error {
-	now, _, err := read(c.File)
+	now, _, err := Read(c.File)
 	if err == nil && string(now) != string(c.Before) {
 		err = fmt.Errorf("%s has changed meanwhile; run the command again", c.File)
 	}

@@ -142,7 +142,7 @@ func (e edited) starts(name string, entry object) bool {
 // returns their names.
 func (e edited) restoreMoved(servers []moved) (restored []string, err error) {
 	for _, m := range servers {
-		data, _, err := read(m.Backup)
+		data, _, err := Read(m.Backup)
 		if err != nil {
 			return nil, err
 		}

@@ -17,8 +17,8 @@ import (
 // same file.
 const maxFileBytes = 64 << 20
 
-// read returns the content of a file. existed is false if there is no file.
-func read(file string) (data []byte, existed bool, err error) {
+// Read returns the content of a config of mcpx or of a client. existed is false if there is no file.
+func Read(file string) (data []byte, existed bool, err error) {
 	info, err := os.Stat(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -38,16 +38,6 @@ func read(file string) (data []byte, existed bool, err error) {
 		err = fmt.Errorf("%s is larger than %d MiB", file, maxFileBytes>>20)
 	}
 	return data, err == nil, err
-}
-
-// ReadConfig reads a file of mcpx or of a client. existed is false if there is no file.
-func ReadConfig(file string) (data []byte, existed bool, err error) { return read(file) }
-
-// WriteConfig replaces a config of mcpx. It fails if the content is no longer equal to before.
-// Only the owner can read a new file.
-func WriteConfig(file string, data, before []byte, existed bool) error {
-	_, err := write(file, data, before, existed)
-	return err
 }
 
 // resolve follows symbolic links, even to a file that does not exist: dotfiles are often links
@@ -74,7 +64,7 @@ func write(file string, data, before []byte, existed bool) (made []string, err e
 	if err != nil {
 		return nil, err
 	}
-	now, there, err := read(file)
+	now, there, err := Read(file)
 	if err != nil {
 		return nil, err
 	}

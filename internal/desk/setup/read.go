@@ -106,7 +106,7 @@ type origin struct {
 
 func readSource(c Client, from origin) Source {
 	source := Source{Client: c.Name, ID: c.ID, File: from.file}
-	data, existed, err := read(from.file)
+	data, existed, err := Read(from.file)
 	source.Exists, source.Err = existed || err != nil, err
 	if !existed {
 		return source

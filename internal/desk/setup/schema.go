@@ -20,7 +20,7 @@ func schemaBeside(configFile string) string {
 // NameSchema adds "$schema" to the text of a config, as its first key. It changes nothing if the
 // config has that key, or if the schema's file name is taken by another file.
 func NameSchema(configFile string, data []byte) ([]byte, error) {
-	there, existed, err := read(schemaBeside(configFile))
+	there, existed, err := Read(schemaBeside(configFile))
 	if err != nil || existed && !isSchema(there) {
 		return data, err
 	}
@@ -45,7 +45,7 @@ func NameSchema(configFile string, data []byte) ([]byte, error) {
 // its name.
 func WriteSchema(configFile string) (file string, err error) {
 	file = schemaBeside(configFile)
-	before, existed, err := read(file)
+	before, existed, err := Read(file)
 	if err == nil && existed && !isSchema(before) {
 		err = fmt.Errorf("%s is not a schema that mcpx wrote; it was not changed", file)
 	}
@@ -58,11 +58,11 @@ func WriteSchema(configFile string) (file string, err error) {
 // RemoveSchema removes the file that [WriteSchema] wrote, unless the config names it.
 func RemoveSchema(configFile string) (removed bool, err error) {
 	file := schemaBeside(configFile)
-	data, existed, err := read(file)
+	data, existed, err := Read(file)
 	if err != nil || !existed || !isSchema(data) {
 		return false, err
 	}
-	text, _, err := read(configFile)
+	text, _, err := Read(configFile)
 	if d, unread := parseJSONText(text); err != nil || unread == nil && d.namesSchema() {
 		return false, err
 	}
