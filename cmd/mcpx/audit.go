@@ -11,7 +11,7 @@ import (
 )
 
 type auditCommand struct {
-	Verify auditVerifyCommand `cmd:"" help:"Check that nothing was removed from an audit trail, or changed."`
+	Verify auditVerifyCommand `cmd:"" help:"Check that no line of an audit trail was removed or changed."`
 }
 
 func (cmd *auditCommand) Help() string {
@@ -19,7 +19,7 @@ func (cmd *auditCommand) Help() string {
 }
 
 type auditVerifyCommand struct {
-	File    string `arg:"" help:"The file of the config key audit; its rotated parts are found beside it." type:"path"`
+	File    string `arg:"" help:"The file of the config key audit; its rotated parts are in the same folder." type:"path"`
 	KeyFile string `help:"A file with the key; without it, the key of the config is used if the config names the same file." placeholder:"FILE" type:"path"`
 }
 

@@ -20,7 +20,7 @@ type budgetCommand struct {
 	Results string   `help:"Measure the results recorded in this folder, *.json and *.txt (class--name.json); alone, or with --tools, --demo or --config." placeholder:"DIR" type:"existingdir"`
 	Exclude []string `help:"Leave out results of these classes." placeholder:"CLASS"`
 	Price   float64  `help:"Dollars per million input tokens." default:"3" placeholder:"DOLLARS"`
-	All     bool     `help:"Print everything, also where it is longer than the screen."`
+	All     bool     `help:"Print everything, even if it is longer than the screen."`
 	JSON    bool     `name:"json" help:"Print the figures as JSON."`
 	SVG     string   `name:"svg" help:"Write a bar chart to this file as well." placeholder:"FILE" type:"path"`
 }

@@ -34,7 +34,7 @@ func readConfig(ctx context.Context, path string, s streams, only ...string) (*c
 	o.Run = func(argv []string) (string, error) { return secret.Run(ctx, argv) }
 	o.Only = slices.DeleteFunc(only, func(name string) bool { return name == "" })
 	cfg, err := config.Load(path, o)
-	if err == nil && ctx.Err() != nil { // it may be the cause of faults in cfg
+	if err == nil && ctx.Err() != nil { // the end of ctx may have caused the faults in cfg
 		return nil, ctx.Err()
 	}
 	return cfg, err

@@ -12,10 +12,10 @@ import (
 )
 
 type connectCommand struct {
-	Client string `arg:"" optional:"" help:"The client; without one, all of them are listed."`
+	Client string `arg:"" optional:"" help:"The client; without it, all clients are listed."`
 	Yes    bool   `short:"y" help:"Write without asking."`
-	Move   bool   `help:"Take the servers that mcpx serves too out of the client's file."`
-	File   string `help:"The client's file, if it is another than the usual one, such as that of a project." placeholder:"FILE" type:"path"`
+	Move   bool   `help:"Remove the servers that mcpx serves from the client's file."`
+	File   string `help:"The client's file, if not the usual one, for example a project's file." placeholder:"FILE" type:"path"`
 }
 
 func (cmd *connectCommand) Help() string {
@@ -52,7 +52,7 @@ func (cmd *connectCommand) Run(ctx context.Context, c *cli, s streams, sys setup
 type disconnectCommand struct {
 	Client string `arg:"" help:"The client."`
 	Yes    bool   `short:"y" help:"Write without asking."`
-	File   string `help:"The client's file, if it is another than the usual one." placeholder:"FILE" type:"path"`
+	File   string `help:"The client's file, if not the usual one." placeholder:"FILE" type:"path"`
 }
 
 func (cmd *disconnectCommand) Help() string {

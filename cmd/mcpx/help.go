@@ -11,7 +11,7 @@ import (
 )
 
 type helpCommand struct {
-	Command []string `arg:"" optional:"" help:"The command; without it, all of them are listed."`
+	Command []string `arg:"" optional:"" help:"The command; without it, all commands are listed."`
 }
 
 func (cmd *helpCommand) Help() string { return examples("mcpx help", "mcpx help exec") }

@@ -15,7 +15,7 @@ import (
 
 type initCommand struct {
 	Yes     bool     `short:"y" help:"Write without asking."`
-	Move    bool     `help:"Take the servers that mcpx serves then out of the clients' files."`
+	Move    bool     `help:"Remove the servers that mcpx serves from the clients' files."`
 	From    []string `help:"Take the servers of this file, instead of looking for the files of clients. May be repeated." placeholder:"FILE" sep:"none" type:"path"`
 	NoCheck bool     `help:"Do not try the servers."`
 	Undo    bool     `help:"Bring the config back as it was before mcpx init, and remove the schema beside it."`
@@ -158,9 +158,9 @@ func (cmd *initCommand) show(sys setup.System, s streams, sources []setup.Source
 // draft is a config with servers to add.
 type draft struct {
 	file    string
-	undo    string // the command that undoes the change
-	before  []byte // its text now
-	existed bool
+	undo    string         // the command that undoes the change
+	before  []byte         // the text of the file now
+	existed bool           // there is a file
 	servers []setup.Merged // to add
 }
 

@@ -22,7 +22,7 @@ const loginTime = 10 * time.Minute
 type loginCommand struct {
 	Server    string `arg:"" help:"The server, as the config names it."`
 	NoBrowser bool   `name:"no-browser" help:"Print the address only. After the login, paste the address where the browser ended."`
-	New       bool   `help:"Register mcpx anew, where the authorization server has forgotten it."`
+	New       bool   `help:"Register mcpx again, if the authorization server has forgotten it."`
 }
 
 func (cmd *loginCommand) Help() string {

@@ -40,7 +40,7 @@ type cli struct {
 	credentialCommands
 	serverCommands
 
-	Demo    demoCommand    `cmd:"" help:"Show the whole thing, with no config and no network."`
+	Demo    demoCommand    `cmd:"" help:"Show what mcpx does, without a config or a network."`
 	Version versionCommand `cmd:"" help:"Print the version, and what this binary is made of."`
 
 	Help       helpCommand       `cmd:"" help:"Print what a command does, with examples."`
@@ -64,17 +64,17 @@ type fileCommands struct {
 type credentialCommands struct {
 	Login  loginCommand  `cmd:"" help:"Log in to a server."`
 	Logout logoutCommand `cmd:"" help:"Forget a login."`
-	Secret secretCommand `cmd:"" help:"Keep the secrets that the config names as ${keyring:NAME}."`
-	Token  tokenCommand  `cmd:"" help:"Make and take away the tokens of clients over HTTP."`
+	Secret secretCommand `cmd:"" help:"Store the secrets that the config names as ${keyring:NAME}."`
+	Token  tokenCommand  `cmd:"" help:"Make and delete the tokens of clients over HTTP."`
 }
 
 // serverCommands connect to the servers of the config, or report on them.
 type serverCommands struct {
 	Check   checkCommand   `cmd:"" help:"Check the config and every upstream."`
-	Lock    lockCommand    `cmd:"" help:"Approve what the servers declare of their tools."`
+	Lock    lockCommand    `cmd:"" help:"Approve the tool definitions of the servers."`
 	Inspect inspectCommand `cmd:"" help:"Print what the model would get from inspect."`
 	Exec    execCommand    `cmd:"" help:"Print what the model would get from exec."`
-	Audit   auditCommand   `cmd:"" help:"Check the trail of what happened, which the config key audit keeps."`
+	Audit   auditCommand   `cmd:"" help:"Check the audit trail that the config key audit writes."`
 	Budget  budgetCommand  `cmd:"" help:"Measure tokens: a config, or recorded tools and results, direct against mcpx."`
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 type secretCommand struct {
-	Set    secretSetCommand    `cmd:"" help:"Keep a secret; its value comes from the terminal or the input."`
+	Set    secretSetCommand    `cmd:"" help:"Store a secret; its value comes from the terminal or stdin."`
 	List   secretListCommand   `cmd:"" help:"Print the names of the secrets."`
 	Delete secretDeleteCommand `cmd:"" help:"Forget a secret."`
 }
@@ -29,8 +29,8 @@ type secretSetCommand struct {
 }
 
 func (cmd *secretSetCommand) Help() string {
-	return "Keeps a secret in the keyring of the system. A server of the config names it as ${keyring:NAME}. The value is never an argument, " +
-		"which other users of the computer could see.\n\n" + examples("mcpx secret set github", "pass show github | mcpx secret set github")
+	return "Stores a secret in the keyring of the system. A server of the config names it as ${keyring:NAME}. The value is not an argument, " +
+		"because other users of the computer can see arguments.\n\n" + examples("mcpx secret set github", "pass show github | mcpx secret set github")
 }
 
 func (cmd *secretSetCommand) Run(ctx context.Context, s streams) error {

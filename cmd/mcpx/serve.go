@@ -19,8 +19,8 @@ type serveCommand struct {
 
 	Insecure bool `help:"Listen on an address that other machines can reach, although the config has no auth: something else controls access."`
 
-	View  string `help:"What a client gets: two_tools, tools (all of them under names of their own), servers/NAME or groups/NAME; overrides the config." placeholder:"VIEW"`
-	Watch bool   `help:"Load the config file again when it changes, as SIGHUP does."`
+	View  string `help:"What a client gets: two_tools, tools (all tools, each with a name of its own), servers/NAME or groups/NAME; overrides the config." placeholder:"VIEW"`
+	Watch bool   `help:"Load the config file again when it changes, as after SIGHUP."`
 	Trace string `help:"Write every message, from and to clients and servers, to this file, without secrets; for people who write servers." placeholder:"FILE" type:"path"`
 	Pprof string `help:"Serve profiles of mcpx itself (/debug/pprof/) at this address, on loopback only." placeholder:"ADDR"`
 }
@@ -132,7 +132,7 @@ const (
 	logMegabytes, oldLogs     = 10, 3
 )
 
-// traceTo opens the file of --trace. out is nil if there is no such flag.
+// traceTo opens the file of --trace. out is nil without the flag.
 func traceTo(file string) (out io.Writer, close func(), err error) {
 	if file == "" {
 		return nil, func() {}, nil

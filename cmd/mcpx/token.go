@@ -13,7 +13,7 @@ import (
 type tokenCommand struct {
 	New    tokenNewCommand    `cmd:"" help:"Make a token for a client, and print it once."`
 	List   tokenListCommand   `cmd:"" help:"Print the names that have tokens."`
-	Delete tokenDeleteCommand `cmd:"" help:"Take a token away."`
+	Delete tokenDeleteCommand `cmd:"" help:"Delete a token."`
 }
 
 func (cmd *tokenCommand) Help() string {
@@ -95,7 +95,7 @@ func (cmd *tokenDeleteCommand) Run(c *cli, s streams) error {
 	}
 	if err != nil && strings.Contains(err.Error(), "nobody could connect") {
 		return &hintError{
-			"nobody could connect without the token of " + cmd.Name,
+			"no client could connect without the token of " + cmd.Name,
 			"make another one first, or take auth out of " + file + " and start mcpx again",
 		}
 	}

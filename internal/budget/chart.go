@@ -112,7 +112,7 @@ func (c *chart) catalogue(r *Report) {
 
 // pair draws a bar for direct and one for mcpx.
 func (c *chart) pair(first, second string, direct, surface, largest int) {
-	const extra = 64 // the labels here are shorter than those of results
+	const extra = 64 // bars can be longer here, because their labels are shorter than in the results
 	c.rowLabel(first, second, 2*barHeight+2)
 	for _, one := range []struct {
 		colour string

@@ -102,9 +102,9 @@ type Step struct {
 	Servers int `json:"servers"`
 	// Tools is the number of their tools.
 	Tools int `json:"tools"`
-	// Direct is as in [Server].
+	// Direct is what a model request carries without mcpx.
 	Direct int `json:"direct"`
-	// Surface is as in [Server], if mcpx has these servers.
+	// Surface is what a model request carries if mcpx has these servers.
 	Surface int `json:"surface"`
 }
 

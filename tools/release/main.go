@@ -157,7 +157,7 @@ type making struct {
 	level    int    // of compression
 	licences []byte // of all modules in the current binary
 	files    map[string][]byte
-	err      error // the first one
+	err      error // the first error
 }
 
 // add adds a file, or keeps the error of making it.

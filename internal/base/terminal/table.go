@@ -96,7 +96,7 @@ func Count(n int, thing string) string {
 	return Number(n) + " " + thing + "s"
 }
 
-// Bar draws n as a bar, on a scale on which of takes all columns.
+// Bar draws a bar for n. A bar for the figure of would take all columns.
 func (s Screen) Bar(n, of, columns int) string {
 	mark := "#"
 	if s.live {

@@ -122,7 +122,7 @@ func (s Screen) styled(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// Wrap breaks a text into indented lines that fit, each with a line end.
+// Wrap breaks a text into lines that fit the screen, and indents each by this many spaces.
 func (s Screen) Wrap(indent int, text string) string {
 	return s.Hang(strings.Repeat(" ", indent), text)
 }

@@ -51,8 +51,8 @@ func (t fileText) with(splices []splice) []byte {
 	return append(b, t.text[at:]...)
 }
 
-// document is the text of a client's file, a [jsonText] or a [tomlText]. After an error it is as
-// before.
+// document is the text of a client's file, a [jsonText] or a [tomlText]. After an error it must not be
+// used: some steps of the edit may be done.
 type document interface {
 	data() []byte
 	// get decodes the value at a path; nil if there is none.

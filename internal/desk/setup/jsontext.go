@@ -54,7 +54,8 @@ func quoted(s string) []byte {
 }
 
 // jsonText is the text of a JSON file, which may have comments and trailing commas.
-// An edit changes text and parses it again; after an error everything is as before.
+// An edit changes text and parses it again. After an error, the jsonText must not be used: some
+// steps of the edit may be done.
 type jsonText struct {
 	fileText
 	root hujson.Value // has the offsets of all values in text
@@ -174,8 +175,14 @@ func (d *jsonText) apply(splices ...splice) error {
 
 // set writes a value at a path, and makes the objects on the way to it.
 func (d *jsonText) set(value any, keys ...string) error {
-	if d.blank {
-		return d.fill(nest(value, keys))
+	if d.blank { // write an object below the comments
+		lead := strings.TrimRight(string(d.text), " \t\r\n")
+		if lead != "" {
+			lead += d.eol()
+		}
+		if err := d.apply(splice{0, len(d.text), lead + "{}" + d.eol()}); err != nil {
+			return err
+		}
 	}
 	at := &d.root
 	for i, key := range keys {
@@ -200,19 +207,6 @@ func nest(value any, keys []string) any {
 		value = object{{key, value}}
 	}
 	return value
-}
-
-// fill writes the first value of a file, below its comments.
-func (d *jsonText) fill(value any) error {
-	lead := strings.TrimRight(string(d.text), " \t\r\n")
-	if lead != "" {
-		lead += d.eol()
-	}
-	text, err := d.render(value, "", "  ")
-	if err != nil {
-		return err
-	}
-	return d.apply(splice{0, len(d.text), lead + text + d.eol()})
 }
 
 // render encodes a value for this file. unit is one level of indentation; if it is empty,

@@ -90,15 +90,10 @@ func (d *tomlText) start(entry object, keys ...string) error {
 	args := d.extents(append(slices.Clip(keys), "args"))
 	// A dotted key, such as mcpx.command, cannot be replaced by a line: the table is written anew.
 	if len(command) != 1 || len(args) > 1 || !bytes.HasPrefix(bytes.TrimSpace(d.text[command[0].from:]), []byte("command")) {
-		without := *d
-		if err := without.remove(keys...); err != nil {
+		if err := d.remove(keys...); err != nil {
 			return err
 		}
-		if err := without.add(entry, keys...); err != nil {
-			return err
-		}
-		*d = without
-		return nil
+		return d.add(entry, keys...)
 	}
 	text, err := d.members(entry)
 	if err != nil {
@@ -197,14 +192,12 @@ func (d *tomlText) remove(keys ...string) error {
 			cuts[i].from -= len(before)
 		}
 	}
-	without := *d
-	if err := without.apply(cuts...); err != nil {
+	if err := d.apply(cuts...); err != nil {
 		return err
 	}
-	if without.get(keys...) != nil {
+	if d.get(keys...) != nil {
 		return fmt.Errorf("%s is written in a way that cannot be edited safely; remove it by hand", tomlKey(keys))
 	}
-	*d = without
 	return nil
 }
 
