@@ -19,7 +19,7 @@ func TestRelayed(t *testing.T) {
 		{"questions and tasks", &Client{Capabilities: json.RawMessage(all)}, `{"elicitation":{},"roots":{"listChanged":true},"extensions":{"io.modelcontextprotocol/tasks":{}}}`},
 		{"apps", &Client{Apps: true, Capabilities: json.RawMessage(`{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["a"]}}}`)}, `{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["a"]}}}`},
 		{"apps that the view does not list", &Client{Capabilities: json.RawMessage(`{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["a"]}}}`)}, `{}`},
-		{"alone", &Client{Alone: true, Capabilities: json.RawMessage(all)},
+		{"transparent", &Client{Transparent: true, Capabilities: json.RawMessage(all)},
 			`{"elicitation":{},"roots":{"listChanged":true},"experimental":{"x":{}},"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["a"]},"io.modelcontextprotocol/tasks":{"a":1},"x/y":{}}}`},
 	} {
 		if got := string(test.client.Relayed()); got != test.want {

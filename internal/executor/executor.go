@@ -56,7 +56,7 @@ func New(r *registry.Registry, options Options) *Executor {
 		return &notFoundError{name: name, known: seen.ServerNames(), empty: seen.Empty}
 	}
 	e.builtin.Resources = func(q *request.Request) *resources.Servers {
-		return e.Beside(q.Client, func() *policy.Scope { return q.Scope })
+		return e.Resources(q.Client, func() *policy.Scope { return q.Scope })
 	}
 	e.builtin.Shown = func() (resources, prompts bool) { return !e.current().NoResources, !e.current().NoPrompts }
 	if options.Current != nil {

@@ -101,7 +101,7 @@ func (f *Front) subscribe(ctx context.Context, r *incoming, out []byte) ([]byte,
 		err = &resources.ParamsError{Message: "too many subscriptions; unsubscribe from others first"}
 	}
 	if err != nil {
-		return nil, f.besideError(r, err)
+		return nil, f.resourceError(r, err)
 	}
 	if agreed := r.session.followed.begin(uri, topic, r.session.pending); agreed != nil {
 		select {
@@ -116,7 +116,7 @@ func (f *Front) subscribe(ctx context.Context, r *incoming, out []byte) ([]byte,
 		}
 	}
 	if err != nil {
-		return nil, f.besideError(r, err)
+		return nil, f.resourceError(r, err)
 	}
 	return append(out, "{}"...), nil
 }
@@ -127,7 +127,7 @@ func (f *Front) unsubscribe(ctx context.Context, r *incoming, out []byte) ([]byt
 	if r.session.followed.has(uri) {
 		_, err := f.view.Send(ctx, &request.Request{From: r.from(), Method: r.Method, Params: r.Params})
 		if _, gone := errors.AsType[*catalog.URIError](err); err != nil && !gone {
-			return nil, f.besideError(r, err)
+			return nil, f.resourceError(r, err)
 		}
 		r.session.followed.stop(uri)
 	}

@@ -40,7 +40,7 @@ func (f *Front) greet(ctx context.Context, r *incoming, out []byte) ([]byte, *rp
 	switch answer := s.HandleMessage(ctx, append(message, '}')).(type) {
 	case mcp.JSONRPCResponse:
 		result := wire.Encode(answer.Result)
-		if others := json.RawMessage(offers.Others); f.view.Traits().Alone && len(others) > 0 {
+		if others := json.RawMessage(offers.Others); f.view.Traits().Transparent && len(others) > 0 {
 			result = wire.Edit(result, "capabilities", func(own json.RawMessage) json.RawMessage { return wire.Merge(others, own) })
 		}
 		return append(out, result...), nil

@@ -117,7 +117,7 @@ func (f *Front) dispatch(ctx context.Context, r *incoming) (answer response) {
 	defer f.recovered(r, func(err *rpcError) { answer = refuse(r.ID, err) })
 	row := r.row
 	switch {
-	case row.answer == nil && r.Method != "" && row.notice == nil && f.view.Traits().Alone:
+	case row.answer == nil && r.Method != "" && row.notice == nil && f.view.Traits().Transparent:
 		row = &method{eras: legacy | modern, answer: (*Front).relay, asks: true}
 	case row.answer == nil, len(row.of) > 0 && !slices.ContainsFunc(row.of, f.view.Traits().Shows):
 		return refuse(r.ID, &rpcError{code: mcp.METHOD_NOT_FOUND, message: "method " + r.Method + " not found"})

@@ -38,7 +38,7 @@ type session struct {
 // place is a place at the view of the front.
 func (f *Front) place(at caller.Place) caller.Place {
 	traits := f.view.Traits()
-	at.View, at.Alone, at.Apps = traits.Name, traits.Alone, traits.Apps
+	at.View, at.Transparent, at.Apps = traits.Name, traits.Transparent, traits.Apps
 	return at
 }
 

@@ -51,7 +51,7 @@ func newNatives(snap *catalog.Snapshot, naming Naming) *natives {
 			out = append(out, ',')
 		}
 		definition := native(t, o.name)
-		if t.App != "" && !naming.Alone {
+		if t.App != "" && !naming.Transparent {
 			definition = linkedApp(s, definition)
 		}
 		out = append(out, definition...)
@@ -70,7 +70,7 @@ func (v *AllTools) natives(client *caller.Client) *natives {
 
 // Greeting implements [View].
 func (v *AllTools) Greeting(client *caller.Client) Greeting {
-	return Greeting{v.instructions(client), v.beside(client).Offers()}
+	return Greeting{v.instructions(client), v.resources(client).Offers()}
 }
 
 // instructions are what each server sent.
@@ -80,7 +80,7 @@ func (v *AllTools) instructions(client *caller.Client) string {
 	if len(snap.Servers) == 0 {
 		return snap.Empty
 	}
-	if v.current().Naming.Alone && len(snap.Servers) == 1 {
+	if v.current().Naming.Transparent && len(snap.Servers) == 1 {
 		return snap.Servers[0].Purpose()
 	}
 	for i := range snap.Servers {

@@ -46,7 +46,7 @@ func (b *base) Traits() Traits {
 	settings := b.current()
 	shown := b.executor.Kinds()
 	return Traits{
-		Name: settings.Name, Alone: settings.Naming.Alone, Apps: settings.Apps && shown.Resources,
+		Name: settings.Name, Transparent: settings.Naming.Transparent, Apps: settings.Apps && shown.Resources,
 		Resources: shown.Resources, Prompts: shown.Prompts,
 	}
 }
@@ -87,7 +87,7 @@ func (b *base) follow(shown func(*caller.Client) (list func() json.RawMessage)) 
 		b.announce(b.lookAtTools, tellTools, func() bool { return starting(b.catalogue(nil)) })
 	})
 	b.loops.Go(func() {
-		b.announce(b.lookAtItems, tellItems, func() bool { return b.beside(nil).Starting() })
+		b.announce(b.lookAtItems, tellItems, func() bool { return b.resources(nil).Starting() })
 	})
 }
 
@@ -106,13 +106,13 @@ func (b *base) Attach(client *caller.Client, as Attachment) (detach func()) {
 	return b.add(&watcher{
 		client: who, as: as,
 		tools: toolsSince(func() func() json.RawMessage { return b.shown(who) }),
-		items: itemsSince(func(kind catalog.Kind) []*catalog.Server { return b.beside(who).Listed(kind) }),
+		items: itemsSince(func(kind catalog.Kind) []*catalog.Server { return b.resources(who).Listed(kind) }),
 	})
 }
 
 // passUnknown hands a notification that mcpx does not know to the clients of a view that shows its server alone.
 func (b *base) passUnknown(server, method string, params json.RawMessage) {
-	if !b.current().Naming.Alone || !b.scope().Has(server) {
+	if !b.current().Naming.Transparent || !b.scope().Has(server) {
 		return
 	}
 	for _, w := range b.audience() {

@@ -19,7 +19,7 @@ type Naming struct {
 	Prefix string
 	// Alone means that the view shows one server as if nothing stood before it: its
 	// resources and prompts are as it sent them.
-	Alone bool
+	Transparent bool
 }
 
 // The values of [Naming.Prefix]. Two tools never have one name: the names that

@@ -47,7 +47,7 @@ type Traits struct {
 	Name string
 	// Alone means that the view shows one server as if nothing stood before it: messages that mcpx does not know go
 	// to the server.
-	Alone bool
+	Transparent bool
 	// Apps means that clients that show the apps of tools are listed those tools.
 	Apps bool
 	// Resources and Prompts say which kinds are shown at all: the configuration can turn them off.

@@ -14,7 +14,7 @@ import (
 
 // Beside are the servers of a part of the catalogue, nil = all, that a client may see, with
 // all that they have beside tools. The part is that of each moment.
-func (e *Executor) Beside(client *caller.Client, part func() *policy.Scope) *resources.Servers {
+func (e *Executor) Resources(client *caller.Client, part func() *policy.Scope) *resources.Servers {
 	options := e.current()
 	catalogue := func() *catalog.Snapshot { return part().Of(e.Catalogue(client)) }
 	return &resources.Servers{

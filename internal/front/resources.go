@@ -55,7 +55,7 @@ func (f *Front) relay(ctx context.Context, r *incoming, out []byte) ([]byte, *rp
 	if ctx.Err() != nil {
 		return nil, &rpcError{code: mcp.REQUEST_INTERRUPTED, message: "cancelled: " + context.Cause(ctx).Error()}
 	}
-	return nil, f.besideError(r, err)
+	return nil, f.resourceError(r, err)
 }
 
 // relayTask is relay for a client that has declared the extension.
@@ -122,7 +122,7 @@ const resourceNotFound = -32002
 
 // besideError is the error of a request on what is beside tools, in the words of the
 // client's era.
-func (f *Front) besideError(r *incoming, err error) *rpcError {
+func (f *Front) resourceError(r *incoming, err error) *rpcError {
 	unknown := resourceNotFound
 	if r.modern() { // which names the URI in the data of this error
 		unknown = mcp.INVALID_PARAMS

@@ -13,9 +13,9 @@ import (
 	"mcpx/internal/request"
 )
 
-// TestBeside_announced: clients hear of each kind of list that is another one because a
+// TestResources_announced: clients hear of each kind of list that is another one because a
 // server has come, is down, or is back; of the tools, which keep their place, they do not.
-func TestBeside_announced(t *testing.T) {
+func TestResources_announced(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{Resources: json.RawMessage(`[{"uri":"a://1","name":"x"}]`), Prompts: json.RawMessage(`[{"name":"p"}]`)}.HTTP(t)
 	v, r := idle(t, Options{}, remote("fake", fake))
