@@ -93,10 +93,12 @@ func benchmarkHTTP(b *testing.B, f *Front, era, call string) {
 		"Mcp-Protocol-Version": {era}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"exec"},
 	}
 	if era == legacyEra {
-		s, err := f.open(b.Context(), &Session{}, nil, nil)
+		record := &Session{}
+		id, err := f.options.Sessions.Open(b.Context(), record, time.Time{})
 		if err != nil {
 			b.Fatal(err)
 		}
+		s := f.live(id, record, nil, nil)
 		header.Set("Mcp-Session-Id", s.id)
 		defer f.release(s)
 	}
