@@ -130,14 +130,14 @@ func (s *Server) Serve(c Caller) request.Handler {
 func (c *Caller) read(ctx context.Context, given json.RawMessage) (json.RawMessage, error) {
 	args, violation := results.ParseArguments(given)
 	for _, one := range []struct {
-		name   string
-		own    *string
-		beside string
+		name  string
+		own   *string
+		outer string
 	}{{"select", &args.Select, c.Select}, {"grep", &args.Grep, c.Grep}} {
 		switch {
 		case *one.own == "":
-			*one.own = one.beside
-		case one.beside != "" && violation == "":
+			*one.own = one.outer
+		case one.outer != "" && violation == "":
 			violation = "/" + one.name + ": is given twice"
 		}
 	}

@@ -119,7 +119,7 @@ func TestObserve_event(t *testing.T) {
 	}
 }
 
-// With tracing the upstream gets the span of its request, below that of the call, below the
+// With tracing the upstream gets the span of its request, a child of the call's span, below the
 // client's; what is not sampled, or no trace, goes through as it is.
 func TestTracing(t *testing.T) {
 	mcptest.NoLeaks(t)

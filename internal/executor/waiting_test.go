@@ -75,7 +75,7 @@ func TestWaiting(t *testing.T) {
 	})
 }
 
-// A client of the modern era does not wait while its user is asked: it has the question as
+// A modern client does not wait while its user is asked: it has the question as
 // its answer, and what the user says comes with a request that begins to wait anew.
 func TestWaiting_Asked(t *testing.T) {
 	bubble(t, func(t *testing.T) {

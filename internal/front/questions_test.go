@@ -179,7 +179,7 @@ func TestAsk_HTTP(t *testing.T) {
 }
 
 // TestAsk_Whose: where two clients have calls open on one session of a process, nothing
-// says whose call asks, and nobody is asked. Over HTTP the question comes with its call.
+// says whose call asks, and no client is asked. Over HTTP the question comes with its call.
 // A session of one's own knows.
 func TestAsk_Whose(t *testing.T) {
 	mcptest.NoLeaks(t)

@@ -24,8 +24,8 @@ type Session struct {
 	View string `json:"view,omitempty"`
 	// Said is what the client said about itself in initialize.
 	Said caller.Said `json:"said"`
-	// Principal is the ID of the principal that opened the session and alone may use it; empty = unauthenticated. Rights are
-	// those of each request's own credential.
+	// Principal is the ID of the principal that opened the session and alone may use it; empty = unauthenticated. Rights come
+	// from each request's own credential.
 	Principal string `json:"principal,omitempty"`
 	// Level is the lowest log level that the client wants; empty = no log messages.
 	Level mcp.LoggingLevel `json:"level,omitempty"`

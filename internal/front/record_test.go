@@ -111,7 +111,7 @@ func (p *processes) at(t *testing.T, name string, c *webClient) *webClient {
 	return at
 }
 
-// to sends requests to a process, for somebody.
+// to sends requests to a process, for a principal.
 type to struct {
 	at, who string
 	http.RoundTripper
@@ -299,7 +299,7 @@ func TestSession_OneLivePart(t *testing.T) {
 	}
 }
 
-// endings are sessions of which a test hears how they end, and that can end after so many looks.
+// endings are sessions that record how they end, and that can end after a number of reads.
 type endings struct {
 	state.Sessions[Session]
 	seen  atomic.Int32
@@ -368,7 +368,7 @@ func TestSession_Endings(t *testing.T) {
 	}
 }
 
-// away are sessions that nobody can tell anything about, from a moment on.
+// away are sessions whose storage becomes unreachable at some point.
 type away struct {
 	state.Sessions[Session]
 	now atomic.Bool

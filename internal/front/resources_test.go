@@ -57,7 +57,7 @@ func (c *resourcesClient) has(t *testing.T, method, params string, pieces ...str
 	}
 }
 
-// listen asks to hear of everything, and of these resources.
+// listen subscribes to all changes, and to these resources.
 func (c *resourcesClient) listen(t *testing.T, uris ...string) {
 	t.Helper()
 	if c.era == legacyEra {
@@ -161,7 +161,7 @@ func eachResources(t *testing.T, test func(t *testing.T, c *resourcesClient)) {
 	}
 }
 
-// TestResources: resources, prompts and completions of two servers are those of one, in all
+// TestResources: two servers' resources, prompts and completions appear as one server's, in all
 // combinations of eras and transports.
 func TestResources(t *testing.T) {
 	eachResources(t, func(t *testing.T, c *resourcesClient) {
@@ -224,7 +224,7 @@ func TestResources(t *testing.T) {
 	})
 }
 
-// TestResources_Changes: a client hears of the resources that it follows, and of changed
+// TestResources_Changes: a client is notified of the resources that it follows, and of changed
 // lists, under the names that it knows.
 func TestResources_Changes(t *testing.T) {
 	eachResources(t, func(t *testing.T, c *resourcesClient) {

@@ -26,7 +26,7 @@ type stream struct {
 	lines []string // the data of the events
 }
 
-// asPrincipals serves a front, with its older transport, to the principal that the header Who names; none = anybody.
+// asPrincipals serves a front, with its older transport, to the principal that the header Who names; none = unauthenticated.
 func asPrincipals(t *testing.T, f *Front) *httptest.Server {
 	t.Helper()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

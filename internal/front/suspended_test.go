@@ -27,7 +27,7 @@ func modernCall(id, tool, arguments, more string) string {
 		`"name":"exec","arguments":{"server_name":"fake","tool_name":"` + tool + `","arguments":` + arguments + `}` + more + `}}`
 }
 
-// inputResult is an answer that wants input, or the result after it.
+// inputResult is an input_required answer, or the result after it.
 type inputResult struct {
 	Result struct {
 		ResultType    string
@@ -111,7 +111,7 @@ func TestInput_HTTP(t *testing.T) {
 			t.Errorf("got %+v", last)
 		}
 		if !strings.HasPrefix(*first.Result.RequestState, suspendedState) {
-			return // the server keeps nothing, so that anybody can go on
+			return // the server keeps nothing, so that any process can go on
 		}
 		if again := c.ask(t, modernCall("3", "ask", `{}`, reply)); again.Error == nil || !strings.Contains(again.Error.Message, "answered already") {
 			t.Errorf("again: %+v", again)
@@ -162,8 +162,8 @@ func TestInput_Stdio(t *testing.T) {
 	})
 }
 
-// TestInput_Legacy: a client of the legacy era is asked on its session what a server of
-// the modern era wants to know, and mcpx sends the call again.
+// TestInput_Legacy: a client of the legacy era is asked on its session what a modern
+// server asks, and mcpx sends the call again.
 func TestInput_Legacy(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{Era: mcptest.EraModern}.HTTP(t)
@@ -338,7 +338,7 @@ func TestRequests_TwoFronts(t *testing.T) {
 	<-ended
 }
 
-// usedUp says of each state what a test wants.
+// usedUp answers for each state what the test needs.
 type usedUp struct {
 	state.Once
 	fresh atomic.Bool
@@ -355,7 +355,7 @@ func (u *usedUp) Redeem(ctx context.Context, name string, number int, until time
 	return u.Once.Redeem(ctx, name, number, until)
 }
 
-// TestInput_Once: a state that was used elsewhere, or of which nobody can tell that, lets no request go on with the call. The call
+// TestInput_Once: a state that was used elsewhere, or may have been, lets no request go on with the call. The call
 // waits on.
 func TestInput_Once(t *testing.T) {
 	mcptest.NoLeaks(t)

@@ -110,7 +110,7 @@ func (r *Request) ask(ctx context.Context, key string) error {
 	case bounded.Err() != nil:
 		return &RefusedError{fmt.Sprintf("the user did not confirm the call of %s within %s; it was not made", name, answerWithin)}
 	case refused:
-		const text = "%s needs the user's confirmation, and nobody could be asked: %s. The call was not made; the user can make it, " +
+		const text = "%s needs the user's confirmation, and the user could not be asked: %s. The call was not made; the user can make it, " +
 			"use a client with elicitation, or change %s"
 		return &RefusedError{fmt.Sprintf(text, name, sanitize.Line(rpc.Message, 300), key)}
 	}

@@ -43,7 +43,7 @@ func (r *Request) permitted(seen *catalog.Snapshot) error {
 			return &ReplacedError{Server: r.To.Name}
 		}
 	case Known(r.Method):
-	case server.Limited, r.Client.On() != nil && strings.HasPrefix(r.Method, "tasks/"): // which would list those of others
+	case server.Limited, r.Client.On() != nil && strings.HasPrefix(r.Method, "tasks/"): // tasks/list would show other principals' tasks
 		return &wire.RPCError{Code: wire.MethodNotFound, Message: "method " + r.Method + " not found"}
 	}
 	return nil

@@ -201,7 +201,7 @@ func (p Pages) cutBlocks(s Shown, limit int) (content []json.RawMessage, tokens 
 
 // collapse appends one line for all of the remaining texts.
 func (p Pages) collapse(out []json.RawMessage, left []wire.Block, verbatim bool) []json.RawMessage {
-	texts := rawBlocks(left, func(b wire.Block) bool { return b.HasText })
+	texts := rawBlocks(left, hasText)
 	handle := p.Store.add(p.divideBlocks(texts, verbatim))
 	out = wire.AppendText(out, p.restLine(rest{left: len(texts), total: len(texts), what: "text blocks left", next: ReadArguments{Handle: handle}}))
 	return append(out, rawBlocks(left, func(b wire.Block) bool { return !b.HasText })...)
@@ -217,6 +217,9 @@ func (p Pages) divideBlocks(blocks []json.RawMessage, verbatim bool) *result {
 	}
 	return h
 }
+
+func hasText(b wire.Block) bool { return b.HasText }
+func isText(b wire.Block) bool  { return b.IsText }
 
 // rawBlocks selects blocks, as the upstream sent them.
 func rawBlocks(blocks []wire.Block, which func(wire.Block) bool) []json.RawMessage {
@@ -252,7 +255,7 @@ func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments, about
 		text, _ = p.beginItem(h, wanted.first(1), room-p.rest(), itemLevels)
 		shown = 1
 	case 0 < shown && shown < wanted.len() && h.open == "{" && wanted.list == nil && 3*p.weigh(text) < room:
-		// The next member is long: it begins here, beside the short ones.
+		// The next member is long: it begins here, after the short ones.
 		if begun, ok := p.beginItem(h, wanted.first(shown+1), room-p.rest(), itemLevels); ok {
 			text = begun
 			shown++

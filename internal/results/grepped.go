@@ -2,7 +2,6 @@ package results
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -26,7 +25,7 @@ func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, s
 	var refused *RefusedError
 	switch {
 	case errors.As(err, &refused):
-		failed := a.grepFailure(refused, p.KeepBlocks(withText(shown.Received))).Result(a.Format.Always())
+		failed := a.grepFailure(refused, p.KeepBlocks(rawBlocks(shown.Received, hasText))).Result(a.Format.Always())
 		failed.Received = out.Received
 		return failed, nil
 	case err != nil:
@@ -68,20 +67,10 @@ func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, s
 // withoutMatch is the line about text blocks without a match.
 func withoutMatch(p Pages, blocks []wire.Block, texts, without int) string {
 	line := fmt.Sprintf("%d of %d text blocks match", texts-without, texts)
-	if handle := p.KeepBlocks(withText(blocks)); handle != "" {
+	if handle := p.KeepBlocks(rawBlocks(blocks, hasText)); handle != "" {
 		line += "; all: " + p.Call(ReadArguments{Handle: handle})
 	}
 	return "[" + line + "]"
-}
-
-// withText returns the blocks that have a text, as the upstream sent them.
-func withText(blocks []wire.Block) (texts []json.RawMessage) {
-	for _, b := range blocks {
-		if b.HasText {
-			texts = append(texts, b.Raw)
-		}
-	}
-	return texts
 }
 
 // bound cuts the texts of a result made by mcpx to the limit, and counts their tokens.

@@ -43,7 +43,7 @@ func (f *Failure) kept(p Pages, next ReadArguments) string {
 func (a *Answer) noJSONFailure(blocks []wire.Block) *Failure {
 	f := Invalid("/select: the result has no JSON")
 	f.Text = f.Said()
-	texts := textBlocks(blocks)
+	texts := rawBlocks(blocks, isText)
 	if len(texts) == 0 {
 		f.Text += "\nThe call was made"
 		return f
@@ -68,7 +68,7 @@ func (a *Answer) noJSONFailure(blocks []wire.Block) *Failure {
 //
 // Without structuredContent it is the JSON of a single text block. In place of JSON a string or text block may hold a Python literal.
 func selectable(structured json.RawMessage, blocks []wire.Block) json.RawMessage {
-	if structured == nil || string(structured) == "null" && len(textBlocks(blocks)) > 0 {
+	if structured == nil || string(structured) == "null" && len(rawBlocks(blocks, isText)) > 0 {
 		return onlyJSON(blocks)
 	}
 	only, single := onlyString(structured)
@@ -132,11 +132,7 @@ func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire
 	value := selectable(got.structured, blocks)
 	if value == nil {
 		out := a.noJSONFailure(blocks).Result(a.Format.Always())
-		for _, b := range blocks {
-			if !b.IsText {
-				out.Content = append(out.Content, b.Raw)
-			}
-		}
+		out.Content = append(out.Content, rawBlocks(blocks, func(b wire.Block) bool { return !b.IsText })...)
 		out.Received = Roughly(textsOf(blocks)...)
 		return out, nil
 	}
@@ -156,7 +152,10 @@ func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire
 		out.Meta = got.resultMeta()
 	}
 	out.Received = Roughly(textsOf(blocks)...)
-	a.appendBlocks(out, unfiltered(got.structured, blocks))
+	if others := unfiltered(got.structured, blocks); len(others) > 0 {
+		out.Content = append(out.Content, others...)
+		a.bound(out)
+	}
 	return out, nil
 }
 
@@ -167,25 +166,6 @@ func OnPage(page *Page, structured bool) *Result {
 		out.Structured = page.Structured
 	}
 	return out
-}
-
-// textBlocks returns the text blocks as the upstream sent them.
-func textBlocks(blocks []wire.Block) (texts []json.RawMessage) {
-	for _, b := range blocks {
-		if b.IsText {
-			texts = append(texts, b.Raw)
-		}
-	}
-	return texts
-}
-
-// appendBlocks appends blocks to a selection or failure, and cuts all texts together to the limit.
-func (a *Answer) appendBlocks(out *Result, others []json.RawMessage) {
-	if len(others) == 0 {
-		return
-	}
-	out.Content = append(out.Content, others...)
-	a.bound(out)
 }
 
 // onlyJSON returns the JSON of the only text block, or of blocks that are the elements of a list; nil if there is none.

@@ -12,7 +12,7 @@ import (
 	"mcpx/internal/resources"
 )
 
-// beside are the servers of the view with all that they have beside tools.
+// resources returns the resources and prompts of the view's servers.
 func (b *base) resources(client *caller.Client) *resources.Servers {
 	servers := b.executor.Resources(client, b.scope)
 	settings := b.current()
@@ -45,14 +45,13 @@ func (b *base) Send(ctx context.Context, q *request.Request) (json.RawMessage, e
 	return b.resources(q.Client).Send(ctx, q)
 }
 
-// failed is the failure of a message to a server.
+// failed converts the error of a message to a server.
 func (b *base) failed(method string, err *resources.ServerError) error {
 	failure := b.executor.Failure(err.Server, method, err.Err)
 	return &Failure{failure.Message, failure.Data()}
 }
 
-// notify sends a notification of a client to the servers that it is for. What is refused on the way is dropped: a
-// notification has no answer.
+// notify sends a client's notification to the servers that it is for. Errors are only logged: a notification has no answer.
 func (b *base) notify(ctx context.Context, q *request.Request) error {
 	snap := b.catalogue(q.Client)
 	var all []*catalog.Server

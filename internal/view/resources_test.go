@@ -13,7 +13,7 @@ import (
 	"mcpx/internal/request"
 )
 
-// TestResources_announced: clients hear of each kind of list that is another one because a
+// TestResources_announced: clients are notified of each kind of list that changes because a
 // server has come, is down, or is back; of the tools, which keep their place, they do not.
 func TestResources_announced(t *testing.T) {
 	mcptest.NoLeaks(t)
