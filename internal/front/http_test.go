@@ -268,7 +268,7 @@ func TestHTTP_Odd(t *testing.T) {
 	}
 }
 
-// TestHTTP_Absent: what clients send for what is absent is absent, and odd params of a
+// TestHTTP_Absent: values that clients send to mean "absent" are treated as absent, and odd params of a
 // notification are not errors.
 func TestHTTP_Absent(t *testing.T) {
 	mcptest.NoLeaks(t)

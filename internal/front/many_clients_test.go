@@ -144,7 +144,7 @@ func (c *webClient) call(id, tool, arguments, token string) string {
 		tool + `","arguments":` + arguments + `}}}`
 }
 
-// webMessage is what came for a request.
+// webMessage is one message in the answer to a request.
 type webMessage struct {
 	ID     json.RawMessage
 	Method string
@@ -467,7 +467,7 @@ func TestForeignSession(t *testing.T) {
 	}
 }
 
-// TestBrokenStreams: a client whose streams break, that of a call and that of its
+// TestBrokenStreams: a client whose streams break, both the call's and its
 // session, keeps the session and its other calls.
 func TestBrokenStreams(t *testing.T) {
 	mcptest.Parallel(t)

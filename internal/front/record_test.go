@@ -139,7 +139,7 @@ func (c *webClient) status(t *testing.T, verb, method, params string) (status in
 }
 
 // TestSession_Elsewhere: another process goes on with a session: it knows the client, what it can be asked, its level and its
-// principal. What lives of the session is counted in each process. An end at one is an end at all.
+// principal. Each process counts its live parts. A session that ends in one process ends in all.
 func TestSession_Elsewhere(t *testing.T) {
 	mcptest.NoLeaks(t)
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
@@ -323,7 +323,7 @@ func (e *endings) End(ctx context.Context, id string, why state.Ending) error {
 	return e.Sessions.End(ctx, id, why)
 }
 
-// TestSession_EndedMeanwhile: nothing lives of a session that ends while it is made live.
+// TestSession_EndedMeanwhile: a session that ends while its live part is being made leaves no live part.
 func TestSession_EndedMeanwhile(t *testing.T) {
 	mcptest.NoLeaks(t)
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
@@ -403,7 +403,7 @@ func (a *away) End(ctx context.Context, id string, why state.Ending) error {
 }
 
 // TestSession_Away: while the records cannot be written, sessions go on, none begins or changes, and none is said to have ended that
-// may go on. Nothing is counted that does not live.
+// may go on. Only live sessions are counted.
 func TestSession_Away(t *testing.T) {
 	mcptest.NoLeaks(t)
 	sessions := &away{Sessions: NewSessions()}

@@ -96,7 +96,7 @@ func eachUpstream(t *testing.T, test func(t *testing.T, server registry.Server))
 	}
 }
 
-// TestInput_HTTP: a client of the modern era gets input_required, whatever era asks, and
+// TestInput_HTTP: a modern client gets input_required, whichever era the asking server speaks, and
 // its next request has the answer; a state is worth nothing a second time where the call
 // was parked.
 func TestInput_HTTP(t *testing.T) {
@@ -265,7 +265,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestInput_Prompts: prompts and resources may want input too.
+// TestInput_Prompts: prompts and resources may need input too.
 func TestInput_Prompts(t *testing.T) {
 	mcptest.NoLeaks(t)
 	const wants = `{"resultType":"input_required","inputRequests":{"word":{"method":"elicitation/create","params":{"message":"Which word?"}}},"requestState":"s"}`

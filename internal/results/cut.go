@@ -45,17 +45,20 @@ func (p Pages) limit() int {
 // weigh measures texts against the limit: by their tokens or, if Bytes is the tighter bound, by their share of Bytes scaled to
 // the limit.
 func (p Pages) weigh(texts ...string) int {
-	size := 0
-	for _, text := range texts {
-		size += len(text)
-	}
-	return max(tokensOf(texts...), p.weighBytes(size))
+	return max(tokensOf(texts...), p.weighBytes(bytesOf(texts)))
 }
 
 func tokensOf(texts ...string) int {
 	n := 0
 	for _, text := range texts {
 		n += compress.Weigh(text)
+	}
+	return n
+}
+
+func bytesOf(texts []string) (n int) {
+	for _, text := range texts {
+		n += len(text)
 	}
 	return n
 }
@@ -77,10 +80,7 @@ func (p Pages) minRoom() int { return 2 * p.rest() }
 // Fits reports whether the texts together are within the limits. Most results need no count of tokens: no text has more tokens
 // than bytes.
 func (p Pages) Fits(texts ...string) bool {
-	size := 0
-	for _, text := range texts {
-		size += len(text)
-	}
+	size := bytesOf(texts)
 	if size <= p.limit() && p.weighBytes(size) <= p.limit() {
 		return true
 	}

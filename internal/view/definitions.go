@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/pattern"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/describe"
 )
@@ -30,24 +31,16 @@ const (
 		`"select":{"type":"string","description":"jq filter on the JSON result"},` +
 		`"grep":{"type":"string","description":"regex: only matching lines"}},` +
 		`"required":["server_name","tool_name"]}`
-	// For clients that search for tools themselves: describe.Features.Brief moves the explanations into the descriptions.
-	briefInspectSchema = `{"type":"object","properties":{` +
-		`"server_name":{"type":"string"},` +
-		`"tool_name":{"type":"string"},` +
-		`"query":{"type":"string"}}}`
-	briefExecSchema = `{"type":"object","properties":{` +
-		`"server_name":{"type":"string"},` +
-		`"tool_name":{"type":"string"},` +
-		`"arguments":{"type":"object","additionalProperties":true},` +
-		`"select":{"type":"string"},` +
-		`"grep":{"type":"string"}},` +
-		`"required":["server_name","tool_name"]}`
 	// toolMeta asks Claude Code to load the tools at once and to accept long results (design 7).
 	toolMeta = `{"anthropic/alwaysLoad":true,"anthropic/maxResultSizeChars":500000}`
 )
 
 // shortNames replaces the names of arguments if short_argument_names is set.
 var shortNames = strings.NewReplacer(`"server_name"`, `"server"`, `"tool_name"`, `"tool"`, `"arguments"`, `"args"`)
+
+// explanation matches what describe.Features.Brief removes from the schemas, for clients that search for tools themselves: the
+// descriptions of the tools then contain it.
+var explanation = pattern.New(`,"description":"[^"]*"`)
 
 // Definition is the part of a tool that is in every request of a model.
 type Definition struct {
@@ -63,7 +56,7 @@ const readDescription = "Like exec, for tools that only read; it refuses all oth
 func definitions(inspect, exec string, features describe.Features) []Definition {
 	inspectSchema, execSchema := inspectSchema, execSchema
 	if features.Brief {
-		inspectSchema, execSchema = briefInspectSchema, briefExecSchema
+		inspectSchema, execSchema = explanation.ReplaceAllString(inspectSchema, ""), explanation.ReplaceAllString(execSchema, "")
 	}
 	if features.ShortNames {
 		inspectSchema, execSchema = shortNames.Replace(inspectSchema), shortNames.Replace(execSchema)
