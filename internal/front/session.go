@@ -107,7 +107,7 @@ func atLeast(params json.RawMessage, least mcp.LoggingLevel) bool {
 func isLevel(level mcp.LoggingLevel) bool { return slices.Contains(upstream.LogLevels, level) }
 
 // ask returns a func that asks the client (caller.Client.Request) on the stream of a request or, if out is nil or has ended, on
-// the session's own stream. It waits until the client has sent notifications/initialized or another message.
+// the session's own stream. It waits until the client has sent notifications/initialized or a request.
 func (s *session) ask(out sender) caller.Ask {
 	return func(ctx context.Context, method string, params json.RawMessage, progress func(json.RawMessage)) (json.RawMessage, error) {
 		select {

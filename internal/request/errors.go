@@ -99,7 +99,7 @@ func (e *InputError) Error() string { return "the server asks for input: " + e.R
 
 // LimitError refuses a request or a session because its caller is over a limit. Nothing was begun.
 type LimitError struct {
-	// Limit names the limit and its owner, such as "60 calls a minute of PRINCIPAL".
+	// Limit names the limit, such as "60 calls a minute", and whose it is.
 	Limit string
 	// RetryAfter is an estimate of when there is room again.
 	RetryAfter time.Duration
