@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestRelayed: a server sees of its client what mcpx can pass on: extensions only where
-// they work.
+// TestRelayed: a server learns the client capabilities that mcpx can relay; extensions only if they work.
 func TestRelayed(t *testing.T) {
 	const all = `{"elicitation":{},"roots":{"listChanged":true},"sampling":7,"tasks":{"list":{}},"experimental":{"x":{}},"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["a"]},"io.modelcontextprotocol/tasks":{"a":1},"x/y":{}}}`
 	for _, test := range []struct {

@@ -128,8 +128,8 @@ func (r *reader) lines(t *testing.T, text string) string {
 	}
 }
 
-// document reads a long JSON value to its end, and compares it. text is the first look.
-// asLines means that the value represents JSON Lines.
+// document reads a kept JSON value to its end and compares it. text is the first look; asLines means that the value
+// represents JSON Lines.
 func (r *reader) document(t *testing.T, text string, value *node, asLines bool) {
 	t.Helper()
 	_, n := takeNote(t, text)

@@ -38,7 +38,7 @@ type oracle struct {
 
 type toonText struct{ toon, json, where string }
 
-// differences are all ways in which the answer does not say what direct says.
+// differences lists how the answer deviates from direct.
 func (o *oracle) differences(direct string, got answered, structured results.Structured) []string {
 	o.results++
 	root := readJSON(direct)
@@ -112,7 +112,7 @@ func textOf(block *node) *node {
 	return text
 }
 
-// sameText says why a text that was changed does not say the same.
+// sameText returns why a changed text does not have the same content.
 func (o *oracle) sameText(before, after string) string {
 	values := documentsIn(before)
 	if values == nil {

@@ -14,8 +14,8 @@ import (
 	"mcpx/internal/view"
 )
 
-// TestCaller: over each transport and in both eras the view gets the client whole: on whose behalf it calls, with the headers
-// of its request, what the view is, and what the client says of itself.
+// TestCaller: over each transport and in both eras, the view gets the complete client: principal, headers, traits of the
+// view, and what the client says about itself.
 func TestCaller(t *testing.T) {
 	mcptest.NoLeaks(t)
 	seen, front := spied(t, connect(t, view.Options{}), Options{})

@@ -222,9 +222,8 @@ func TestHTTP_IDs(t *testing.T) {
 	}
 }
 
-// TestHTTP_Odd: what cannot be understood, or in two ways, is refused: with the
-// request's id where that is known, else as text, as some clients wait for ever
-// after an error without an id.
+// TestHTTP_Odd: invalid or ambiguous messages are refused: with the request's id if it is known, otherwise in plain text, as
+// some clients wait for ever after an error without an id.
 func TestHTTP_Odd(t *testing.T) {
 	mcptest.NoLeaks(t)
 	_, web := site(t)

@@ -20,8 +20,8 @@ func listenLine(id, filter string) string {
 
 func tagged(id string) string { return `"_meta":{"io.modelcontextprotocol/subscriptionId":` + id }
 
-// TestListen_Stdio: a subscription is known by the client's own id, from the
-// acknowledgement, which is first, to the result; who has none gets nothing.
+// TestListen_Stdio: all messages of a subscription carry the client's own id, from the acknowledgement, which comes first,
+// to the result. Without a subscription there are no notifications.
 func TestListen_Stdio(t *testing.T) {
 	mcptest.NoLeaks(t)
 	f := connect(t, view.Options{})

@@ -45,7 +45,7 @@ func (e encoded) Change(ctx context.Context, id string, change func(*Session)) (
 	return copied(e.Sessions.Change(ctx, id, change))
 }
 
-// TestSession_Data: a session is the same when it was encoded.
+// TestSession_Data: encoding and decoding a session record loses nothing.
 func TestSession_Data(t *testing.T) {
 	for _, record := range []*Session{
 		{Began: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)},
@@ -61,8 +61,8 @@ func TestSession_Data(t *testing.T) {
 	}
 }
 
-// processes are fronts that share the sessions of their clients, as processes behind a load balancer: a request says in the header At
-// which one gets it, and in Who whose it is.
+// processes are fronts that share their clients' sessions, like processes behind a load balancer. The header At names the
+// process that gets a request, and Who the principal.
 type processes struct {
 	*httptest.Server
 	fronts map[string]shown

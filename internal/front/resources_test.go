@@ -258,8 +258,7 @@ func TestResources_Changes(t *testing.T) {
 	})
 }
 
-// TestResources_Off: what is turned off is neither declared nor a method; completions go with
-// the last of both.
+// TestResources_Off: kinds that are turned off are neither declared nor served; completions disappear if both are off.
 func TestResources_Off(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := offering("left", mcptest.EraBoth).HTTP(t)

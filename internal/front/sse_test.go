@@ -137,8 +137,8 @@ func modernExec(id, server, tool, arguments string) string {
 	return strings.Replace(strings.TrimSpace(execLine(id, server, tool, arguments)), `"params":{`, `"params":{`+modernMeta+`,`, 1)
 }
 
-// TestSSE_Listen: a subscription that a principal ends, over a stream that goes on, takes no session with a server from
-// the client.
+// TestSSE_Listen: when a principal ends a subscription on a stream that stays open, the client keeps its session with the
+// server.
 func TestSSE_Listen(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)

@@ -14,7 +14,7 @@ import (
 	"mcpx/internal/view"
 )
 
-// answers are the answers that came for an id, as written.
+// answers returns the answers received for an id, as written.
 func (p *pipe) answers(id string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -231,8 +231,7 @@ func TestParking(t *testing.T) {
 	}
 }
 
-// TestRequests_odd: a server that a client sees alone may ask by any method; its name is
-// quoted.
+// TestRequests_odd: the server of a transparent view may send any request; the method's name is quoted.
 func TestRequests_odd(t *testing.T) {
 	p := &suspendedCall{last: 1, questions: map[string]*question{"q1": {method: `x","params":{"a":"\n`}}}
 	var requests map[string]struct{ Method string }

@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/caller"
 )
 
-// A message that belongs to no request of a client has an event of its own, which says what it is for and how it ended.
+// A message outside of any client request has an event of its own, with its target and outcome.
 func TestRecorded(t *testing.T) {
 	client := &caller.Client{Name: "agent", Principal: &caller.Principal{ID: "token:ann"}}
 	for _, tt := range []struct {

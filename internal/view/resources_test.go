@@ -13,8 +13,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// TestResources_announced: clients are notified of each kind of list that changes because a
-// server has come, is down, or is back; of the tools, which keep their place, they do not.
+// TestResources_announced: when a server comes, fails or returns, clients are notified of each list that changes. The list
+// of tools keeps the server's tools, so there is no notification for it.
 func TestResources_announced(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{Resources: json.RawMessage(`[{"uri":"a://1","name":"x"}]`), Prompts: json.RawMessage(`[{"name":"p"}]`)}.HTTP(t)
