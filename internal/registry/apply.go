@@ -59,8 +59,7 @@ func (r *Registry) Apply(servers []Server, options Options, swap func()) Changes
 		}
 		changes.Stopped = r.replaceBy(next, options.Grace)
 		r.rules = options.Rules
-		r.allCalls.SetLimit(options.MaxConcurrency)
-		r.allCalls.SetQueue(options.Queue)
+		r.allCalls.Set(options.MaxConcurrency, options.Queue)
 		for _, e := range fresh {
 			r.startAfter(e)
 		}
@@ -140,8 +139,7 @@ func (r *Registry) startAfter(e *entry) {
 func (e *entry) with(server Server) *entry {
 	calls, before := &server.Spec.Concurrency, e.server.Spec.Concurrency
 	calls.Gate, calls.All = before.Gate, before.All
-	calls.Gate.SetLimit(calls.Max)
-	calls.Gate.SetQueue(calls.Queue)
+	calls.Gate.Set(calls.Max, calls.Queue)
 	kept := *e
 	kept.server = server
 	return &kept

@@ -177,14 +177,13 @@ func New(servers []Server, options Options) *Registry {
 		entries:    make(map[string]*entry),
 		retired:    make(map[*upstream.Upstream]retired),
 		soleClient: soleClient{owned: make(chan struct{})},
-		bounds:     bounds{semaphore.New(options.MaxConcurrency), semaphore.New(upstream.MostInstalls)},
+		bounds:     bounds{semaphore.New(options.MaxConcurrency, options.Queue), semaphore.New(upstream.MostInstalls, semaphore.Queue{})},
 		signals: signals{
 			needed: make(chan struct{}), dirty: make(chan struct{}, 1), unsaved: make(chan struct{}, 1), stop: make(chan struct{}),
 		},
 	}
 	r.clients, r.own = make(map[string]map[sessionKey]*clientSession), make(map[string]*ownCatalogue)
 	r.handler = r.send
-	r.allCalls.SetQueue(options.Queue)
 	r.ownOnce = sync.OnceFunc(func() { close(r.owned) })
 	r.need = sync.OnceFunc(func() { close(r.needed) })
 	// In parallel, as the first answers wait for this.
@@ -203,8 +202,7 @@ func New(servers []Server, options Options) *Registry {
 
 func (r *Registry) newEntry(server Server) *entry {
 	calls := &server.Spec.Concurrency
-	calls.Gate, calls.All, calls.Installs = semaphore.New(calls.Max), r.allCalls, r.installs
-	calls.Gate.SetQueue(calls.Queue)
+	calls.Gate, calls.All, calls.Installs = semaphore.New(calls.Max, calls.Queue), r.allCalls, r.installs
 	e := &entry{server: server, generation: r.generation.Add(1), began: time.Now()}
 	if server.Disabled || server.Fault != "" {
 		return e

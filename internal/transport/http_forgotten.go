@@ -64,7 +64,7 @@ func (l *httpLink) forgotten(ctx context.Context, r Outgoing, text string) bool 
 	}
 	if l.life.Cause() != nil {
 		refusal := l.refusal.Load()
-		return refusal != nil && sameWords(*refusal, text)
+		return refusal != nil && SameWords(*refusal, text)
 	}
 	refusal := refusesAll(r, text, func(ask Outgoing) string { return l.refusedTo(ctx, ask) })
 	if refusal == "" {
@@ -72,12 +72,11 @@ func (l *httpLink) forgotten(ctx context.Context, r Outgoing, text string) bool 
 	}
 	l.refusal.Store(&refusal)
 	l.life.Fail(fmt.Errorf("%w: %s", ErrGone, l.dialer.Secrets.Line(refusal, 200)))
-	return sameWords(refusal, text)
+	return SameWords(refusal, text)
 }
 
-// sameWords compares refusals but for digits: ids and times differ from one to the
-// next.
-func sameWords(a, b string) bool {
+// SameWords compares texts without their digits: ids and times differ from one error to the next.
+func SameWords(a, b string) bool {
 	words := func(text string) string {
 		return strings.Map(func(r rune) rune {
 			if r >= '0' && r <= '9' {

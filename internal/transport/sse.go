@@ -192,7 +192,7 @@ func (l *sseLink) forgotten(ctx context.Context, r Outgoing, refused wire.Messag
 		return false
 	}
 	l.life.Fail(errors.New("the server does not know the session any more: " + l.http.dialer.Secrets.Line(refusal, 200)))
-	return sameWords(refusal, text)
+	return SameWords(refusal, text)
 }
 
 // sessionRefusal is the text of a refusal that can mean that the session is unknown:

@@ -109,7 +109,7 @@ func TestLossIsOneChange(t *testing.T) {
 // the calls of other servers, and says in the end that it may have been executed.
 func TestRetryTakesNoPlace(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		all := semaphore.New(1)
+		all := semaphore.New(1, semaphore.Queue{})
 		bad, starts := inProcess(t, mcptest.Spec{})
 		good, _ := inProcess(t, mcptest.Spec{})
 		bad.Concurrency.All, good.Concurrency.All = all, all

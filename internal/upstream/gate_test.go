@@ -18,7 +18,7 @@ import (
 // up takes nobody's place.
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := semaphore.New(2)
+		g := semaphore.New(2, semaphore.Queue{})
 		var mu sync.Mutex
 		var order []int
 		enter := func(ctx context.Context, n int) {
@@ -59,15 +59,15 @@ func TestGate(t *testing.T) {
 		check(1, 2, -4)
 		g.Leave()
 		check(1, 2, -4, 3)
-		g.SetLimit(3)
+		g.Set(3, semaphore.Queue{})
 		check(1, 2, -4, 3, 5)
-		g.SetLimit(1) // who is in stays
+		g.Set(1, semaphore.Queue{}) // who is in stays
 		g.Leave()
 		g.Leave()
 		check(1, 2, -4, 3, 5)
 		g.Leave()
 		check(1, 2, -4, 3, 5, 6)
-		g.SetLimit(0)
+		g.Set(0, semaphore.Queue{})
 		for n := 7; n < 10; n++ {
 			go enter(context.Background(), n)
 			synctest.Wait()
@@ -78,7 +78,7 @@ func TestGate(t *testing.T) {
 
 // Who gives up at the moment that a place comes free either has it or leaves it.
 func TestGateRace(t *testing.T) {
-	g := semaphore.New(1)
+	g := semaphore.New(1, semaphore.Queue{})
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
@@ -100,11 +100,11 @@ func TestGateRace(t *testing.T) {
 // The limit of all upstreams holds over them together, and is told apart.
 func TestGateOfAll(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		all := semaphore.New(1)
+		all := semaphore.New(1, semaphore.Queue{})
 		one, _ := inProcess(t, mcptest.Spec{})
 		two, _ := inProcess(t, mcptest.Spec{})
 		one.Concurrency.All, two.Concurrency.All = all, all
-		two.Concurrency.Gate = semaphore.New(5)
+		two.Concurrency.Gate = semaphore.New(5, semaphore.Queue{})
 		a, b := connect(t, one), connect(t, two)
 		var calls sync.WaitGroup
 		calls.Go(func() {
@@ -244,7 +244,7 @@ func TestIdleCountsFromSending(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{InitDelay: 10 * time.Second})
 		spec.Timeouts.Idle = 2 * time.Second
 		spec.Timeouts.Probe = time.Hour
-		spec.Concurrency.Gate = semaphore.New(1)
+		spec.Concurrency.Gate = semaphore.New(1, semaphore.Queue{})
 		u := connect(t, spec)
 		var calls sync.WaitGroup
 		for range 5 {

@@ -98,7 +98,7 @@ func TestInstall_Patience(t *testing.T) {
 // moved for a while, and the one that somebody waits for begins first.
 func TestInstall_Turns(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		gate := semaphore.New(MostInstalls)
+		gate := semaphore.New(MostInstalls, semaphore.Queue{})
 		fakes := []mcptest.Spec{
 			{InstallFor: 20 * time.Second, InstallEvery: time.Second},
 			{InstallFor: 40 * time.Second, InstallEvery: time.Second},
@@ -129,7 +129,7 @@ func TestInstall_Turns(t *testing.T) {
 		}
 		pause(12 * time.Second)
 		check("three at work", 0, 1, 2)
-		if reason := ups[5].Status().Reason; reason != "waits for the installs of others" {
+		if reason := ups[5].Status().Reason; reason != "waits for other installs" {
 			t.Errorf("in line: %q", reason)
 		}
 		bounded, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -151,9 +151,9 @@ func TestInstall_Turns(t *testing.T) {
 // A command that moves again after a while counts again.
 func TestInstall_CountsAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		gate := semaphore.New(1)
+		gate := semaphore.New(1, semaphore.Queue{})
 		moves := make(chan string, 1)
-		w := &installWatch{gate: gate, quiet: time.Minute, counts: true, say: func(string) {}}
+		w := &installWatch{gate: gate, quiet: time.Minute, placed: true, say: func(string) {}}
 		if gate.Join() != nil {
 			t.Fatal("no room")
 		}
@@ -196,7 +196,7 @@ func TestInstall_CountsAgain(t *testing.T) {
 // What ends in the line leaves no place behind.
 func TestInstall_ClosedInLine(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		gate := semaphore.New(1)
+		gate := semaphore.New(1, semaphore.Queue{})
 		var ups []*Upstream
 		for range 3 {
 			spec, _ := installer(t, mcptest.Spec{InstallFor: -1, InstallEvery: time.Second})
@@ -218,7 +218,7 @@ func TestInstall_ClosedInLine(t *testing.T) {
 // So does what is closed before its first attempt.
 func TestInstall_ClosedAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		gate := semaphore.New(1)
+		gate := semaphore.New(1, semaphore.Queue{})
 		for range 100 {
 			var ups []*Upstream
 			for range 3 {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -243,40 +242,20 @@ func TestLogLevel(t *testing.T) {
 	}
 }
 
-// A session is one client's until another calls, and again after a quiet time.
-func TestSole(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var s exclusivity
-		check := func(when string, client string, shared bool) {
-			t.Helper()
-			if s.shared != shared || s.client != client {
-				t.Errorf("%s: client %q, shared %v", when, s.client, s.shared)
-			}
+// A session that a second program has used stays shared.
+func TestShared(t *testing.T) {
+	spec, _ := inProcess(t, mcptest.Spec{})
+	s := newSession(&spec)
+	for i, step := range []struct {
+		client string
+		shared bool
+	}{{"a", false}, {"a", false}, {"b", true}, {"b", true}} {
+		s.listenFor(int64(i), &call{Request: request.Request{From: request.From{Client: &caller.Client{ID: step.client}}}})
+		s.unlisten(int64(i), false)
+		if s.shared() != step.shared {
+			t.Errorf("call %d, of %s: shared %v", i, step.client, s.shared())
 		}
-		s.begin("a")
-		s.end(false)
-		s.begin("a")
-		check("one client", "a", false)
-		s.end(false)
-		s.begin("b")
-		check("another just after it", "a", true)
-		pause(lateLogs)
-		s.begin("b")
-		check("while a long call is open", "a", true)
-		s.end(false)
-		s.end(false)
-		pause(lateLogs)
-		s.begin("b")
-		check("after a quiet time", "b", false)
-		s.end(true)
-		pause(100 * lateLogs)
-		s.begin("b")
-		check("its own abandoned call", "b", false)
-		s.end(false)
-		pause(100 * lateLogs)
-		s.begin("a")
-		check("another's abandoned call", "b", true)
-	})
+	}
 }
 
 // A server may go on to log of a call that its client has given up. After a while it is

@@ -8,14 +8,15 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// relisting is what a session has to list again, and whether it has listed all. It belongs to the supervising goroutine.
+// relisting is what a session has to list again, and whether it has listed all tools. Only the supervising goroutine uses
+// it.
 type relisting struct {
-	// missing is why the last tools/list was not read to its end, nil if it was.
+	// missing is why the last tools/list was incomplete, nil if it was complete.
 	missing error
-	// whole: the catalogue that was taken over was read to its end.
+	// whole means that the list of tools in use is complete.
 	whole bool
-	again *time.Timer           // after a refresh that failed, or left pages out
-	kinds map[catalog.Kind]bool // that again is for
+	again *time.Timer           // fires when kinds are to be listed again
+	kinds map[catalog.Kind]bool // the lists that failed or were incomplete
 }
 
 func newRelisting() relisting {
@@ -24,21 +25,20 @@ func newRelisting() relisting {
 	return r
 }
 
-// taken notes that the catalogue that was read last is the one in use. Pages that were missing from it are asked for
-// once more.
+// taken notes that the list of tools that was read last is now in use. If it is incomplete, it is read again later.
 func (r *relisting) taken() {
 	if r.whole = r.missing == nil; !r.whole {
 		r.later(catalog.Tools)
 	}
 }
 
-// later asks for another refresh of what is of a kind, after a pause.
+// later schedules another refresh of a list.
 func (r *relisting) later(kind catalog.Kind) {
 	r.kinds[kind] = true
 	r.again.Reset(relistRetry)
 }
 
-// due returns the kinds that are to be listed again now, and forgets them.
+// due returns the kinds to list again now, and clears them.
 func (r *relisting) due() []catalog.Kind {
 	due := slices.Collect(maps.Keys(r.kinds))
 	clear(r.kinds)
