@@ -1,15 +1,12 @@
 package registry
 
-// Need says that a request needs an upstream, or that the first list of tools was
-// answered.
+// Need notes that a request needs an upstream, or that the first list of tools was answered.
 func (r *Registry) Need() { r.need() }
 
-// Needed returns a channel that is closed with the first Need. Starting many processes
-// before that would delay the first answers.
+// Needed returns a channel that the first Need closes. Starting many processes before that would delay the first answers.
 func (r *Registry) Needed() <-chan struct{} { return r.needed }
 
-// Prefer lets a server start before the others, as a caller is about to wait for it. It
-// does not start an idle server.
+// Prefer lets a server start before the others, as a caller is about to wait for it. It does not start an idle server.
 func (r *Registry) Prefer(name string) {
 	r.mu.Lock()
 	r.preferred = name
@@ -25,11 +22,11 @@ func (r *Registry) Ask(name string) {
 		for _, u := range e.upstreams() {
 			u.Ask()
 		}
-		r.publish()
+		r.Refresh()
 	}
 }
 
-// Retry lets a server that is unavailable try again at once.
+// Retry ends the pause of an unavailable server before its next attempt.
 func (r *Registry) Retry(name string) {
 	if e := r.running(name); e != nil {
 		for _, u := range e.upstreams() {

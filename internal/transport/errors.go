@@ -2,14 +2,14 @@ package transport
 
 import "errors"
 
-// ErrGone is a session that the server does not know any more (HTTP 404, or what it says instead). The request was not
-// executed.
+// ErrGone means that the server does not know the session any more (HTTP 404 or an equivalent). It did not execute the
+// request.
 var ErrGone = errors.New("the server ended the session")
 
 // ErrNotSent marks a failure before any byte of the request was sent.
 var ErrNotSent = errors.New("not sent")
 
-// NotSent puts that mark on err, whose text stays.
+// NotSent marks err with [ErrNotSent]. Its text stays the same.
 func NotSent(err error) error { return &notSentError{err} }
 
 type notSentError struct{ err error }
@@ -18,10 +18,10 @@ func (e *notSentError) Error() string        { return e.err.Error() }
 func (e *notSentError) Unwrap() error        { return e.err }
 func (e *notSentError) Is(target error) bool { return target == ErrNotSent }
 
-// NoiseError ends a request during which the server wrote something that is no message.
+// NoiseError is the error of a request during which the server wrote something that is no message.
 type NoiseError struct {
 	err   error
-	First string // the first line of that
+	First string // the first such line
 }
 
 func (e *NoiseError) Error() string { return e.err.Error() }

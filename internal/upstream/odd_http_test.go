@@ -139,7 +139,7 @@ func TestOddAnswersToCalls(t *testing.T) {
 		{"null id, 400 as text", says(400, "text/plain", nullID), "need x", &wire.RPCError{}},
 		{"null id in an event", says(200, stream, "data: "+nullID+"\n\n"), "need x", &wire.RPCError{}},
 		{"no id in an event", says(200, stream, "data: "+noID+"\n\n"), "need x", &wire.RPCError{}},
-		{"id of another", says(200, plain, other), "no JSON-RPC response to the request, but an error for another id: need x (code -32602)", &request.AnswerError{}},
+		{"id of another", says(200, plain, other), "not a JSON-RPC response to the request, but an error for another id: need x (code -32602)", &request.AnswerError{}},
 		{"empty", says(200, plain, ""), "200 OK without a body", &request.AnswerError{}},
 		{"202", says(202, "", ""), "202 Accepted without a body", &request.AnswerError{}},
 		{"204", says(204, "", ""), "204 No Content without a body", &request.AnswerError{}},
