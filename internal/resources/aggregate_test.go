@@ -340,7 +340,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestFollow_refused: a server that does not tell of changes says so at once, and one
+// TestFollow_refused: a server that does not report changes says so at once, and one
 // that refuses says why.
 func TestFollow_refused(t *testing.T) {
 	refusing := offering("one", 1)
