@@ -14,8 +14,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// At most so many are in, those who wait come in by their order, and who gives
-// up takes nobody's place.
+// A semaphore never lets in more calls than its limit, lets them in in order, and a call that gives up does not take the
+// place of another.
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := semaphore.New(2, semaphore.Queue{})
@@ -76,7 +76,7 @@ func TestGate(t *testing.T) {
 	})
 }
 
-// Who gives up at the moment that a place comes free either has it or leaves it.
+// A call that gives up at the moment when room comes free either is let in or leaves the room to others.
 func TestGateRace(t *testing.T) {
 	g := semaphore.New(1, semaphore.Queue{})
 	var all sync.WaitGroup
@@ -97,7 +97,7 @@ func TestGateRace(t *testing.T) {
 	}
 }
 
-// The limit of all upstreams holds over them together, and is told apart.
+// The limit for all upstreams holds over them together, and the error names it.
 func TestGateOfAll(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		all := semaphore.New(1, semaphore.Queue{})
@@ -174,7 +174,7 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// Who waits for a session does not wait for that of a stopped upstream.
+// A call that waits for a session fails at once when its upstream is stopped.
 func TestStopWhileConnecting(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{NeverInit: true})
@@ -198,8 +198,7 @@ func TestStopWhileConnecting(t *testing.T) {
 	})
 }
 
-// With an idle timeout the server is asked for progress also where the client
-// did not ask; without one it is not.
+// With an idle timeout mcpx requests progress even if the client did not; without one it does not.
 func TestIdleAsksForProgress(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, all := inProcess(t, mcptest.Spec{})
@@ -238,7 +237,7 @@ func TestIdleAsksForProgress(t *testing.T) {
 	})
 }
 
-// To wait in the queue or for a session is not to be without progress.
+// Waiting for room or for a session does not count as time without progress.
 func TestIdleCountsFromSending(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{InitDelay: 10 * time.Second})

@@ -38,13 +38,12 @@ func (h *heardLogs) all() []string {
 	return slices.Clone(h.list)
 }
 
-// call is a call of a client that hears logs.
+// call is a call of a client that listens to logs.
 func (h *heardLogs) call(client, tool, arguments string) request.Request {
 	return request.Request{From: request.From{Client: &caller.Client{ID: client}, Sink: request.Sink{Log: h.add}}, Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(arguments))}
 }
 
-// sendLogs are the arguments of notify for so many log messages, on the stream of
-// the call or on that of everybody.
+// sendLogs are the arguments of notify for so many log messages, on the stream of the call or on the shared one.
 func sendLogs(data string, times int, mine bool) string {
 	return fmt.Sprintf(`{"method":"notifications/message","params":{"level":"info","data":%q},"times":%d,"mine":%t}`, data, times, mine)
 }
@@ -96,8 +95,8 @@ func TestLogsOnTheStreamOfACall(t *testing.T) {
 	}
 }
 
-// A log message that names no call goes to the client whose call is open, as long as no
-// other client's is, and to nobody else.
+// A log message that names no call goes to the client whose calls are open, but is dropped if those of several clients
+// are.
 func TestLogsOnTheStreamOfAll(t *testing.T) {
 	eachVariant(t, mcptest.Spec{HangTools: []string{"held"}}, func(t *testing.T, v variant, spec Spec, log func() mcptest.Log) {
 		if v.name == "http modern" {
@@ -142,7 +141,7 @@ func TestLogsOnTheStreamOfAll(t *testing.T) {
 	})
 }
 
-// The owner of the stream of all hears it over HTTP too.
+// Over HTTP, too, the session's owner gets what comes on the shared stream.
 func TestLogsOnTheListeningStream(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{HangTools: []string{"held"}}.HTTP(t)
@@ -155,8 +154,7 @@ func TestLogsOnTheListeningStream(t *testing.T) {
 	})
 }
 
-// levelsTold are the levels that the server was told: by logging/setLevel, or in
-// the _meta of calls ("-" for none).
+// levelsTold are the log levels that the server got: by logging/setLevel, or in the _meta of calls ("-" for none).
 func levelsTold(t testing.TB, log mcptest.Log, modern bool) (told []string) {
 	t.Helper()
 	method := "logging/setLevel"
@@ -185,8 +183,8 @@ func levelsTold(t testing.TB, log mcptest.Log, modern bool) (told []string) {
 	return told
 }
 
-// A server is told what its logs are wanted for: a modern one with each call, a
-// legacy one before the first call that wants more than it knows of.
+// A server gets the log level that clients require: a modern one with each call, a legacy one before the first call that
+// needs a lower level than it has.
 func TestLogLevel(t *testing.T) {
 	wanted := []request.Request{
 		{}, {From: request.From{Sink: request.Sink{Log: func(json.RawMessage) {}, Level: "warning"}}}, {From: request.From{Sink: request.Sink{Log: func(json.RawMessage) {}, Level: "error"}}},
@@ -258,8 +256,8 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// A server may go on to log of a call that its client has given up. After a while it is
-// taken to have heard of it: else that client would silence all others for good.
+// A server may go on logging for a call that its client has given up. After a while mcpx assumes that it has stopped;
+// otherwise that client would silence all others for good.
 func TestLogsAfterAnAbandonedCall(t *testing.T) {
 	for after, hears := range map[time.Duration]bool{lateLogs / 2: false, 2 * lateLogs: true} {
 		bubble(t, func(t *testing.T) {
