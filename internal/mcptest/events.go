@@ -65,7 +65,7 @@ func (e *eventWriter) event(m message) error { return e.write("message", m) }
 func (e *eventWriter) prime(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	io.WriteString(e.w, "id: "+id+"\nretry: 10\ndata:\n\n") // a client that is gone does not matter
+	io.WriteString(e.w, "id: "+id+"\nretry: 10\ndata:\n\n") // an error means that the client is gone
 	flush(e.w)
 }
 

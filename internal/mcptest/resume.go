@@ -43,7 +43,7 @@ func (h *HTTPServer) unpark(w http.ResponseWriter, lastID string) bool {
 		return true
 	}
 	for _, m := range p.answer {
-		stream.event(m) // a client that is gone does not matter
+		stream.event(m) // an error means that the client is gone
 	}
 	stream.close()
 	return true

@@ -293,7 +293,7 @@ func (s *server) send(c *call, a answer) {
 	// Both come first: a test that has the answer can rely on them.
 	s.rec.add(Entry{Event: EventAnswer, Session: c.ses.id, ID: json.RawMessage(c.id), Method: c.method, Tool: c.tool()})
 	over := isCall && s.countCall()
-	c.reply(out...) // a client that is gone does not matter
+	c.reply(out...) // an error means that the client is gone
 	if over {
 		s.rec.add(Entry{Event: EventExit, Text: strconv.Itoa(s.spec.ExitCode)})
 		s.retire(s.spec.ExitCode)
@@ -346,7 +346,7 @@ func (s *server) notify(method, params string) {
 	}
 	s.mu.Unlock()
 	for _, p := range push {
-		p(notification(method, params)) // a client that is gone misses it
+		p(notification(method, params)) // fails if the client is gone
 	}
 	for _, c := range listens {
 		c.note(notification(method, withMeta(params, `"io.modelcontextprotocol/subscriptionId":`+c.id)))

@@ -42,7 +42,7 @@ func (h *HTTPServer) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if h.srv.spec.Endpoint != "" {
 		endpoint = h.srv.spec.Endpoint
 	}
-	stream.write("endpoint", text(endpoint)) // a client that is gone shows below
+	stream.write("endpoint", text(endpoint)) // an error shows below
 	select {
 	case <-r.Context().Done():
 		h.KillSession(ses.id)

@@ -94,7 +94,7 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 	}
 	// Do not list over a session that serves a single request, or whose lists are specific to one caller.
 	if client.Notify == nil || own != nil {
-		spec.Catalogue.Elsewhere, spec.Catalogue.Shared = true, tools
+		spec.Catalogue.Shared = tools
 	} else {
 		spec.Catalogue.Tools = tools()
 		spec.OnChange = func() { r.listed(client, e, c.upstream) }

@@ -101,8 +101,8 @@ func TestCredentials(t *testing.T) {
 	mcptest.WaitFor(t, "the end of their sessions", patience, func() bool { return web.Sessions() == 3 })
 }
 
-// TestCredentials_Refused: a server that refuses one caller's key refuses that caller alone;
-// a login of the server stays with its catalogue.
+// TestCredentials_Refused: if a server refuses one caller's key, only that caller is refused; the configured login is
+// used only for the catalogue.
 func TestCredentials_Refused(t *testing.T) {
 	mcptest.NoLeaks(t)
 	web := mcptest.Spec{Token: "good"}.HTTP(t)

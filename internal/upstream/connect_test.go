@@ -558,8 +558,8 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // sent is a message that mcpx has sent.
 type sent struct {
-	ID     json.RawMessage // nil of a notification
-	Method string          // empty of a response
+	ID     json.RawMessage // nil for a notification
+	Method string          // empty for a response
 	Params struct{ ProtocolVersion, Cursor, Name string }
 }
 

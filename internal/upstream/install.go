@@ -33,25 +33,10 @@ type line struct {
 	joined bool
 }
 
-// lateError means that a start was ended because it took too long.
-type lateError struct {
-	after time.Duration
-	quiet bool // there was no progress for that time
-	set   bool // the time is from connect_timeout
-	npx   bool
-}
+// lateError is the reason why a start was ended that took too long.
+type lateError string
 
-func (e *lateError) Error() string {
-	switch {
-	case e.quiet && e.npx:
-		return fmt.Sprintf(`nothing has moved for %s; an install that was cut off can be the cause, then this helps: rm -rf "$(npm config get cache)/_npx"`, e.after)
-	case e.quiet:
-		return fmt.Sprintf("nothing has moved for %s", e.after)
-	case e.set:
-		return fmt.Sprintf("no answer to initialize within %s, as connect_timeout says; the command installs what it runs: raise that, or leave it out", e.after)
-	}
-	return fmt.Sprintf("no answer to initialize within %s", e.after)
-}
+func (e lateError) Error() string { return string(e) }
 
 // attempt opens a session. took is how long that took, left is how long reading the lists may take.
 func (u *Upstream) attempt(parent context.Context, spec *Spec) (s *session, took, left time.Duration, err error) {
@@ -80,10 +65,16 @@ func (u *Upstream) install(parent context.Context, spec *Spec) (s *session, took
 	if spec.Seen {
 		w.quiet, w.say = laterQuiet, func(string) {}
 	}
-	npx := slices.Contains(words(spec.Launch.Command, spec.Launch.Args), "npx")
+	stalled := fmt.Sprintf("nothing has moved for %s", w.quiet)
+	if slices.Contains(words(spec.Launch.Command, spec.Launch.Args), "npx") {
+		stalled += `; an install that was cut off can be the cause, then this helps: rm -rf "$(npm config get cache)/_npx"`
+	}
+	late := fmt.Sprintf("no answer to initialize within %s", spec.installs)
+	if spec.installs != installTime {
+		late += ", as connect_timeout says; the command installs what it runs: raise that, or leave it out"
+	}
 	w.say(program(spec.Launch.Command) + " installs it, for " + spec.installs.String() + " at most")
-	late := &lateError{after: spec.installs, set: spec.installs != installTime}
-	parent, cancel := context.WithTimeoutCause(parent, spec.installs, late)
+	parent, cancel := context.WithTimeoutCause(parent, spec.installs, lateError(late))
 	defer cancel()
 	ctx, end := context.WithCancelCause(parent)
 	defer end(nil)
@@ -91,7 +82,7 @@ func (u *Upstream) install(parent context.Context, spec *Spec) (s *session, took
 	watched := make(chan struct{})
 	go func() { // ends with ctx
 		defer close(watched)
-		w.watch(ctx, s.movement, func(quiet time.Duration) { end(&lateError{after: quiet, quiet: true, npx: npx}) })
+		w.watch(ctx, s.movement, func() { end(lateError(stalled)) })
 	}()
 	err = s.open(ctx, u.dialer)
 	end(nil)
@@ -144,7 +135,7 @@ type installWatch struct {
 
 // watch calls stalled once the command has made no progress for too long. A command without progress gives up its place in
 // gate after a while, and takes one again, without waiting, when it goes on. watch ends with ctx.
-func (w *installWatch) watch(ctx context.Context, movement func() any, stalled func(time.Duration)) {
+func (w *installWatch) watch(ctx context.Context, movement func() any, stalled func()) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	var last any
@@ -166,7 +157,7 @@ func (w *installWatch) watch(ctx context.Context, movement func() any, stalled f
 				w.say("its install moves again")
 			}
 		case quiet >= w.quiet:
-			stalled(w.quiet)
+			stalled()
 			return
 		case w.placed && quiet >= restQuiet:
 			w.placed = false

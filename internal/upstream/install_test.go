@@ -169,7 +169,7 @@ func TestInstall_CountsAgain(t *testing.T) {
 				default:
 				}
 				return last
-			}, func(time.Duration) { t.Error("ended") })
+			}, func() { t.Error("ended") })
 		}()
 		free := func() bool {
 			open, _ := gate.Use()

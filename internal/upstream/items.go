@@ -31,7 +31,7 @@ func (l *Lists) adoptOffers(offers catalog.Offers) {
 // again later; the server stays ready, as most clients use only tools.
 func (u *Upstream) listItems(ctx context.Context, s *session, due map[catalog.Kind]bool) {
 	kinds := slices.DeleteFunc(s.offers.Kinds(), func(kind catalog.Kind) bool { return !due[kind] })
-	if len(kinds) == 0 || u.spec.Catalogue.Elsewhere {
+	if len(kinds) == 0 || u.spec.Catalogue.Shared != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, min(itemsPatience, u.spec.Timeouts.Connect))

@@ -115,7 +115,7 @@ func (s *session) ended(err error) error { return cmp.Or(s.link.Evidence().WhyEn
 // silence returns the error for a handshake that ran out of time, with what the link has seen of the server.
 func (s *session) silence(ctx context.Context) error {
 	text := "no answer to initialize within " + s.spec.Timeouts.Connect.String()
-	if late, ok := errors.AsType[*lateError](context.Cause(ctx)); ok {
+	if late, ok := errors.AsType[lateError](context.Cause(ctx)); ok {
 		text = late.Error()
 	}
 	return &silenceError{text + s.link.Evidence().Remarks()}

@@ -91,11 +91,10 @@ type Health = conf.Health
 
 // Catalogue says where the tools come from. The zero value reads them from the server.
 type Catalogue struct {
-	// Elsewhere means that the lists are known already: the session reads none.
-	Elsewhere bool
-	// Shared implies Elsewhere and returns the tools as they are now, such as those in the [Status] of a shared session.
-	// The slice must never be changed; new tools need a new slice. Without it mcpx does not know which arguments of a
-	// tool go into HTTP headers. It is called with each call, from any goroutine, and must not block. May be nil.
+
+	// Shared, if not nil, means that the session reads no lists, as they are known already. It returns the tools as they
+	// are now, such as those in the [Status] of a shared session. The slice must never be changed; new tools need a new
+	// slice. It is called with each call, from any goroutine, and must not block.
 	Shared func() []catalog.Tool
 	// Tools, if not nil, are taken as the catalogue until the session has listed its tools. If they are equal, this slice
 	// stays in use.
@@ -116,7 +115,7 @@ func (s Spec) withDefaults() Spec {
 	if s.OnChange == nil {
 		s.OnChange = func() {}
 	}
-	s.Catalogue.Elsewhere = s.Catalogue.Elsewhere || s.Catalogue.Shared != nil
+
 	calls := &s.Concurrency
 	calls.Gate = cmp.Or(calls.Gate, semaphore.New(calls.Max, calls.Queue))
 	calls.All = cmp.Or(calls.All, semaphore.New(0, semaphore.Queue{}))

@@ -12,8 +12,8 @@ type Status struct {
 	State      catalog.State
 	Reason     string
 	RetryAfter time.Time // when the next attempt is due; zero if none is planned
-	Transport  string
-	Agreement  // with the last session
+
+	Agreement // with the last session
 	Lists
 	// Installing means that a command that may install its program first is at its first start, or waits for it.
 	Installing bool

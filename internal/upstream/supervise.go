@@ -168,7 +168,8 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, t degradation) (*
 	s.listen()
 	var tools []catalog.Tool
 	var faults []string
-	if !spec.Catalogue.Elsewhere {
+	lists := spec.Catalogue.Shared == nil
+	if lists {
 		s.beforeListing(ctx)
 		if tools, faults, err = s.listTools(ctx); err != nil {
 			if parent.Err() == nil && ctx.Err() != nil {
@@ -192,12 +193,12 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, t degradation) (*
 		st.Installing = false
 		st.RetryAfter = time.Time{}
 		st.Agreement, st.Took = s.Agreement, took+time.Since(began)
-		if !spec.Catalogue.Elsewhere {
+		if lists {
 			u.adopt(st, s, tools, faults)
 			st.adoptOffers(s.offers)
 		}
 	})
-	if !spec.Catalogue.Elsewhere && len(s.offers.Kinds()) > 0 {
+	if lists && len(s.offers.Kinds()) > 0 {
 		s.changes.tell(s.offers.Kinds()...)
 	}
 	return s, nil

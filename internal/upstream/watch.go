@@ -223,7 +223,7 @@ func (u *Upstream) succeeded() {
 // relist reads the changed lists after list_changed. Notifications that come meanwhile cost one more refresh, at most one
 // a second. A failed refresh keeps the old catalogue.
 func (u *Upstream) relist(ctx context.Context, s *session) {
-	if u.spec.Catalogue.Elsewhere || !delay.Sleep(ctx, coalesce) {
+	if u.spec.Catalogue.Shared != nil || !delay.Sleep(ctx, coalesce) {
 		return
 	}
 	select {
