@@ -32,7 +32,7 @@ type HTTPServer struct {
 	faults   []*Fault
 	asSSE    bool
 	parked   map[string]parked // by the id of the event to resume from
-	polls    int               // how many such ids were given out
+	polls    int               // how many event ids were given out
 }
 
 // httpSession is a legacy session with the stream for what the server sends on its own: the GET stream, or the only

@@ -257,7 +257,7 @@ func TestPinnedLines(t *testing.T) {
 	}
 }
 
-// wantsLogin is how a server that has logins refuses.
+// wantsLogin is the refusal of a server that offers OAuth logins.
 var wantsLogin = mcptest.Fault{Kind: mcptest.FaultStatus, Status: 401, Header: map[string]string{
 	"WWW-Authenticate": `Bearer error="invalid_token", resource_metadata="https://example.com/.well-known/oauth-protected-resource"`}}
 

@@ -151,7 +151,7 @@ func TestRetryAfterUnavailable(t *testing.T) {
 	contains(t, "reason", status.Reason, "503 Service Unavailable", "retry after 3600")
 }
 
-// A server may leave a stream open behind a notification, which has no answer.
+// A server may keep the response to a notification open as a stream.
 func TestStreamBehindNotification(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		server := &changing{tool: "old", endless: true}

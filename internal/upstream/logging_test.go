@@ -18,7 +18,7 @@ import (
 	"mcpx/internal/transport"
 )
 
-// heardLogs are the log messages that a client got, by what they say.
+// heardLogs collects the data of the log messages that a client got.
 type heardLogs struct {
 	mu   sync.Mutex
 	list []string
