@@ -102,8 +102,7 @@ func (h *usage) under(q Quota, kind *kind, whose string) *usage {
 	if h.kind == nil || h.quota != q {
 		h.kind, h.whose, h.quota = kind, whose, q
 		h.pace, h.bodies = state.Bucket{}, state.Bucket{}
-		h.gate.SetLimit(q.ConcurrentCalls)
-		h.gate.SetQueue(q.Queue)
+		h.gate.Set(q.ConcurrentCalls, q.Queue)
 	}
 	return h
 }
