@@ -297,7 +297,7 @@ func TestAuth_Log(t *testing.T) {
 	_, body := s.do(t, "POST", "/mcp", ping, "Authorization: Bearer canary-of-a-token")
 	s.stop()
 	<-s.served
-	if strings.Contains(log.String()+body, "canary") || !strings.Contains(log.String(), "the credential does not count") {
+	if strings.Contains(log.String()+body, "canary") || !strings.Contains(log.String(), "the credential is not valid") {
 		t.Errorf("%s\n%s", body, log.String())
 	}
 }
