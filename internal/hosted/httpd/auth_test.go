@@ -86,8 +86,7 @@ func (s *site) answer(t *testing.T, method, path string, headers ...string) *htt
 	return response
 }
 
-// TestAuth_EveryRequest: no path and no method goes without a token, and a token counts in
-// its header only.
+// TestAuth_EveryRequest: no path and no method goes without a token, and a token counts in its header only.
 func TestAuth_EveryRequest(t *testing.T) {
 	mcptest.NoLeaks(t)
 	s, _ := guarded(t, whoami, "")
@@ -123,8 +122,7 @@ func TestAuth_EveryRequest(t *testing.T) {
 	}
 }
 
-// TestAuth_BodyUnread: a request without a token is answered while its body is still to
-// come.
+// TestAuth_BodyUnread: a request without a token is answered while its body is still to come.
 func TestAuth_BodyUnread(t *testing.T) {
 	mcptest.NoLeaks(t)
 	s, _ := guarded(t, whoami, "")
@@ -191,8 +189,8 @@ func TestAuth_PublicHost(t *testing.T) {
 	}
 }
 
-// TestAuth_AnyAddress: beyond loopback a request may name the address that it came to, which
-// nobody can bind to another machine by DNS, and no other.
+// TestAuth_AnyAddress: beyond loopback a request may name the address that it came to, which nobody can bind to
+// another machine by DNS, and no other.
 func TestAuth_AnyAddress(t *testing.T) {
 	o := &Options{Identity: &identity.Verifier{}, Logger: slog.New(slog.DiscardHandler)}
 	for _, test := range []struct {
@@ -216,8 +214,8 @@ func TestAuth_AnyAddress(t *testing.T) {
 	}
 }
 
-// TestAuth_Challenge: a client without a token learns at each path, and by each method, where
-// to get one for that path, and the document there is about the URL that the client has.
+// TestAuth_Challenge: a client without a token learns at each path, and by each method, where to get one for that
+// path, and the document there is about the URL that the client has.
 func TestAuth_Challenge(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for _, test := range []struct{ resource, host, base, path, metadata, about string }{
@@ -261,8 +259,8 @@ func TestAuth_Challenge(t *testing.T) {
 	}
 }
 
-// TestAuth_Browser: a page of an own origin may ask first, and read why it was refused; a
-// page of another one may not, and without auth none may.
+// TestAuth_Browser: a page of an own origin may ask first, and read why it was refused; a page of another one may
+// not, and without auth none may.
 func TestAuth_Browser(t *testing.T) {
 	mcptest.NoLeaks(t)
 	s, v := guarded(t, whoami, "https://mcp.example.com/mcp")
@@ -314,8 +312,8 @@ func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
 // WriteHeader implements http.ResponseWriter.
 func (nowhere) WriteHeader(int) {}
 
-// BenchmarkChain is what a request costs before the endpoint has it: without auth, with a
-// token, and without the one that is needed.
+// BenchmarkChain is what a request costs before the endpoint has it: without auth, with a token, and without the one
+// that is needed.
 func BenchmarkChain(b *testing.B) {
 	digest := sha256.Sum256([]byte("mcpx_a"))
 	asked := verifierOf(&identity.Options{Tokens: []identity.Token{{Name: "a", SHA256: digest}}})

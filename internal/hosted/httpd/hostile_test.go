@@ -23,8 +23,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// exchange writes bytes to a connection of its own and returns the statuses of all answers
-// to them; 0 is an end of the connection without one more.
+// exchange writes bytes to a connection of its own and returns the statuses of all answers to them; 0 is an end of
+// the connection without one more.
 func (s *site) exchange(t *testing.T, bytes string) (statuses []int) {
 	t.Helper()
 	connection := s.dial(t)
@@ -47,8 +47,8 @@ func (s *site) exchange(t *testing.T, bytes string) (statuses []int) {
 	}
 }
 
-// hostile are requests as no client of good will sends them, with the statuses of the
-// answers. $AUTH stands for a header with a good token.
+// hostile are requests as no client of good will sends them, with the statuses of the answers. $AUTH stands for a
+// header with a good token.
 var hostile = []struct {
 	name, request string
 	want          string
@@ -128,8 +128,8 @@ func noPanics(t testing.TB) *slog.Logger {
 	}), nil))
 }
 
-// TestHostile: no such request is taken for another, reaches the endpoint without a token,
-// or disturbs those after it.
+// TestHostile: no such request is taken for another, reaches the endpoint without a token, or disturbs those after
+// it.
 func TestHostile(t *testing.T) {
 	mcptest.NoLeaks(t)
 	var strangers atomic.Int32
@@ -154,8 +154,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// FuzzServe: whatever bytes come over a connection, each gets an answer or its end, and
-// nothing but a good token reaches the endpoint.
+// FuzzServe: whatever bytes come over a connection, each gets an answer or its end, and nothing but a good token
+// reaches the endpoint.
 func FuzzServe(f *testing.F) {
 	for _, one := range hostile {
 		if len(one.request) < 1000 {
@@ -232,8 +232,8 @@ func (l *oneConnection) Close() error {
 // Addr implements net.Listener.
 func (l *oneConnection) Addr() net.Addr { return l.LocalAddr() }
 
-// TestConnections: those of nobody are bounded for one address, so that whoever is known
-// gets in from there too; those in all wait.
+// TestConnections: those of nobody are bounded for one address, so that whoever is known gets in from there too;
+// those in all wait.
 func TestConnections(t *testing.T) {
 	mcptest.NoLeaks(t)
 	v := verifierOf(guardedBy(t, "", "a"))
