@@ -19,23 +19,21 @@ import (
 	"mcpx/internal/request"
 )
 
-// Traces sends two spans for each sampled call to a collector, in batches. [Traces.Close]
-// sends the last.
+// Traces exports two spans for each sampled call, in batches. [Traces.Close] sends the last batch.
 type Traces struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
 }
 
-// TraceOptions say where spans go.
 type TraceOptions struct {
-	// Endpoint is the whole URL, which mostly ends in /v1/traces.
+	// Endpoint is the whole URL, which usually ends in /v1/traces.
 	Endpoint string
 	Headers  map[string]string
 	Version  string
 	Logger   *slog.Logger
 }
 
-// NewTraces makes traces. A collector that cannot be reached is no error: the log says so.
+// NewTraces makes traces. An unreachable collector is only logged.
 func NewTraces(ctx context.Context, o TraceOptions) (*Traces, error) {
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(o.Endpoint), otlptracehttp.WithHeaders(o.Headers))
 	if err != nil {
@@ -45,10 +43,10 @@ func NewTraces(ctx context.Context, o TraceOptions) (*Traces, error) {
 	if merged, err := resource.Merge(about, resource.Environment()); err == nil { // OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME
 		about = merged
 	}
-	otel.SetErrorHandler(&exportErrors{log: o.Logger}) // else the standard logger gets them
+	otel.SetErrorHandler(&exportErrors{log: o.Logger}) // instead of the standard logger
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(exporter), sdktrace.WithResource(about),
-		sdktrace.WithSampler(sdktrace.AlwaysSample()), // executor decides before the call
+		sdktrace.WithSampler(sdktrace.AlwaysSample()), // package executor has sampled the call already
 		sdktrace.WithIDGenerator(spanIDs{}),
 	)
 	return &Traces{provider, provider.Tracer("mcpx")}, nil
@@ -57,16 +55,15 @@ func NewTraces(ctx context.Context, o TraceOptions) (*Traces, error) {
 // closeWithin bounds the time to send the last spans.
 const closeWithin = time.Second
 
-// Close sends what is left, for at most a second.
 func (t *Traces) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
 	defer cancel()
 	return t.provider.Shutdown(ctx)
 }
 
-// Call is an observer. It makes the spans of a call after its end: one of the call, with the client's span above
-// it, and below it one of the request to the upstream, whose id the upstream got in
-// _meta.traceparent. No span has arguments, results, or names that are not in the catalogue.
+// Call observes [request.Event]. It makes the spans of a call after its end: one for the call, a child of the
+// client's span, and below it one for the request to the upstream, whose id was sent in _meta.traceparent. No span
+// has arguments, results, or names that are not in the catalogue.
 func (t *Traces) Call(r *request.Event) {
 	if r.Spans == nil || !r.IsCall() {
 		return
@@ -102,7 +99,7 @@ func (t *Traces) Call(r *request.Event) {
 	}
 }
 
-// spanContext is a span by its ids in hex, invalid if one is missing.
+// spanContext makes a span context from hex ids; it is invalid if one is missing.
 func spanContext(traceID, spanID string) trace.SpanContext {
 	var config trace.SpanContextConfig
 	_, _ = hex.Decode(config.TraceID[:], []byte(traceID))
@@ -111,11 +108,11 @@ func spanContext(traceID, spanID string) trace.SpanContext {
 	return trace.NewSpanContext(config)
 }
 
-// nextSpan is the key under which a context has the ids of the next span. They were made before
-// the call, as its request to the upstream had one of them.
+// nextSpan is the context key for the ids of the next span. They were made before the call, whose request to the
+// upstream contains them.
 type nextSpan struct{}
 
-// spanIDs takes ids from the context.
+// spanIDs is an id generator that takes the ids from the context.
 type spanIDs struct{}
 
 // NewIDs implements sdktrace.IDGenerator.
@@ -129,7 +126,7 @@ func (spanIDs) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
 	return ctx.Value(nextSpan{}).(trace.SpanContext).SpanID()
 }
 
-// exportErrors logs why spans could not be sent: the same reason once.
+// exportErrors logs export errors, without repeating the same text.
 type exportErrors struct {
 	log *slog.Logger
 
