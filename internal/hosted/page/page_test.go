@@ -275,7 +275,8 @@ func (away) Open(context.Context, *Session, time.Time) (string, error) { return 
 func (away) Get(context.Context, string) (*Session, error)             { return nil, state.ErrAway }
 func (away) End(context.Context, string, state.Ending) error           { return state.ErrAway }
 
-// TestPage_Away: who has a cookie is not told to sign in again while nobody can tell whose it is, and does not think to be signed out.
+// TestPage_Away: who has a cookie is not told to sign in again while nobody can tell whose it is, and does not think
+// to be signed out.
 func TestPage_Away(t *testing.T) {
 	s := serve(t, Options{Identity: verifierOf(asked(adminToken)).Verifier, Sessions: away{}, Admin: func(*caller.Principal) bool { return true }})
 	for _, one := range []struct{ method, path, body string }{
@@ -308,8 +309,8 @@ func TestPage_Origin(t *testing.T) {
 	}
 }
 
-// TestPage_Call: a call that needs consent is made once, after the question that it has was
-// confirmed in so many words.
+// TestPage_Call: a call that needs consent is made once, after the question that it has was confirmed in so many
+// words.
 func TestPage_Call(t *testing.T) {
 	s := serve(t, Options{})
 	call := func(tool, arguments, confirmed string) map[string]any {
