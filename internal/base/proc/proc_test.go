@@ -19,8 +19,7 @@ import (
 // short is a Grace that keeps the tests of stubborn children quick.
 var short = Grace{EOF: 50 * time.Millisecond, TERM: 100 * time.Millisecond}
 
-// slack is time for slow machines, in which nothing happens on others; long is a step that
-// must not be waited for.
+// slack is time for slow machines, in which nothing happens on others; long is a step that must not be waited for.
 const (
 	slack = 2 * time.Minute
 	long  = time.Hour
@@ -99,8 +98,7 @@ func TestProcess_Echo(t *testing.T) {
 	if got := p.ExitReason(); got != "" {
 		t.Errorf("ExitReason of a running child: %q", got)
 	}
-	// What the child still had to say at EOF is not lost, although nobody reads it
-	// before the child is gone.
+	// What the child still had to say at EOF is not lost, although nobody reads it before the child is gone.
 	fmt.Fprintln(p.Stdin(), "last words")
 	rest := make(chan string)
 	go func() {

@@ -66,8 +66,7 @@ func TestReaper_AfterSIGKILL(t *testing.T) {
 	t.Logf("%d processes were gone after %v", len(pids), time.Since(begin))
 }
 
-// A reaper that somebody killed is replaced, and the next one knows what the first
-// knew.
+// A reaper that somebody killed is replaced, and the next one knows what the first knew.
 func TestReaper_Replaced(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
 		t.Run(sig.String(), func(t *testing.T) {
