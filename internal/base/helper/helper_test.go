@@ -58,7 +58,7 @@ func untilTaken(t *testing.T, p *Pool, h *helper) {
 		if taken {
 			return
 		}
-		if (h.process.ExitReason() != "") {
+		if h.process.ExitReason() != "" {
 			t.Fatal("the helper ended")
 		}
 	}
@@ -146,7 +146,7 @@ func TestPool_Close(t *testing.T) {
 	if err := <-spin; !errors.Is(err, ErrClosed) {
 		t.Errorf("interrupted by Close: got %v, want %v", err, ErrClosed)
 	}
-	if !(h.process.ExitReason() != "") {
+	if h.process.ExitReason() == "" {
 		t.Error("a helper lives after Close")
 	}
 	if _, err := p.Do(context.Background(), nil, []byte("echo")); !errors.Is(err, ErrClosed) {
