@@ -87,23 +87,24 @@ func ReadPage(kind Kind, result json.RawMessage) (List, error) {
 
 // DecodeTools decodes each definition separately, so that a bad one does not hide the others, and keeps the schemas
 // as raw JSON. faults names the refused definitions and the reason; beyond maxFaults, only their number.
-func DecodeTools(items []json.RawMessage) (tools []Tool, faults []string) {
+func DecodeTools(raw []json.RawMessage) (tools []Tool, faults []string) {
+	return decodeEach(raw, "tool", DecodeTool)
+}
+
+func decodeEach[T any](raw []json.RawMessage, what string, decode func(json.RawMessage) (T, error)) (decoded []T, faults []string) {
 	refused := 0
-	for n, item := range items {
-		tool, err := DecodeTool(item)
-		switch {
-		case err == nil:
-			tools = append(tools, tool)
-			continue
-		case refused < maxFaults:
-			faults = append(faults, fmt.Sprintf("tool %d: %v", n+1, err))
+	for i, one := range raw {
+		item, err := decode(one)
+		if err == nil {
+			decoded = append(decoded, item)
+		} else if refused++; refused <= maxFaults {
+			faults = append(faults, fmt.Sprintf("%s %d: %v", what, i+1, err))
 		}
-		refused++
 	}
 	if refused > maxFaults {
-		faults = append(faults, fmt.Sprintf("%d more tools are refused", refused-maxFaults))
+		faults = append(faults, fmt.Sprintf("%d more %ss are refused", refused-maxFaults, what))
 	}
-	return tools, faults
+	return decoded, faults
 }
 
 // DecodeTool reads one tool definition. It refuses only a definition without a usable name; a schema of the wrong
@@ -198,21 +199,16 @@ func (k Kind) Member() string {
 // DecodeItems decodes each definition of a list separately. faults names the definitions that are refused because no
 // request could identify them.
 func DecodeItems(kind Kind, raw []json.RawMessage) (items []Item, faults []string) {
-	refused := 0
-	for n, one := range raw {
+	return decodeEach(raw, string(kind)+" item", func(one json.RawMessage) (Item, error) {
 		var flat bytes.Buffer
 		var members map[string]json.RawMessage
 		if json.Compact(&flat, one) == nil && json.Unmarshal(flat.Bytes(), &members) == nil {
 			if name := text(members[kind.Member()]); name != "" {
-				items = append(items, Item{Name: name, Raw: flat.Bytes()})
-				continue
+				return Item{Name: name, Raw: flat.Bytes()}, nil
 			}
 		}
-		if refused++; refused <= maxFaults {
-			faults = append(faults, fmt.Sprintf("%s: item %d has no usable %s", kind, n+1, kind.Member()))
-		}
-	}
-	return items, faults
+		return Item{}, fmt.Errorf("no usable %s", kind.Member())
+	})
 }
 
 // Unique keeps the first tool of each name. faults names the later ones: if they took precedence, a server could

@@ -108,7 +108,7 @@ func (h *usage) under(q Quota, kind *kind, whose string) *usage {
 // checks that bytes are left.
 func (h *usage) draw(from []state.Draw) []state.Draw {
 	if h.quota.CallsPerMinute > 0 {
-		from = append(from, state.Draw{What: h.kind.calls, Whose: h.whose, Flow: callsOf(&h.quota), Tokens: 1})
+		from = append(from, state.Draw{What: h.kind.calls, Whose: h.whose, Flow: h.callRate(), Tokens: 1})
 	}
 	if h.quota.ResultBytesPerMinute > 0 {
 		from = append(from, h.bytes(0))
@@ -118,7 +118,8 @@ func (h *usage) draw(from []state.Draw) []state.Draw {
 
 // bytes is a draw of n bytes of results.
 func (h *usage) bytes(n int) state.Draw {
-	return state.Draw{What: h.kind.bytes, Whose: h.whose, Flow: bytesOf(&h.quota), Tokens: float64(n)}
+	most := float64(h.quota.ResultBytesPerMinute)
+	return state.Draw{What: h.kind.bytes, Whose: h.whose, Flow: state.Rate{Rate: most / 60, Burst: most}, Tokens: float64(n)}
 }
 
 // limit describes the limit that a draw hit; empty if the draw is of another usage.
@@ -132,12 +133,8 @@ func (h *usage) limit(d *state.Draw) string {
 	return ""
 }
 
-func callsOf(q *Quota) state.Rate {
-	return state.Rate{Rate: float64(q.CallsPerMinute) / 60, Burst: float64(cmp.Or(q.Burst, q.CallsPerMinute))}
-}
-
-func bytesOf(q *Quota) state.Rate {
-	return state.Rate{Rate: float64(q.ResultBytesPerMinute) / 60, Burst: float64(q.ResultBytesPerMinute)}
+func (h *usage) callRate() state.Rate {
+	return state.Rate{Rate: float64(h.quota.CallsPerMinute) / 60, Burst: float64(cmp.Or(h.quota.Burst, h.quota.CallsPerMinute))}
 }
 
 func boundsCalls(q *Quota) bool {
