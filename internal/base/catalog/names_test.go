@@ -68,8 +68,8 @@ func TestNames_reversible(t *testing.T) {
 	}
 }
 
-// What nobody lists belongs to the server whose template makes it, or to the only one with resources; else the error
-// has names for it.
+// An unlisted URI belongs to the server with a matching template, or to the only one with resources; otherwise the
+// error suggests names.
 func TestNames_unlisted(t *testing.T) {
 	one, two := having("one", "x://1", "x://{n}/t{?q,r} f:///{+path}", ""), having("two", "y://1", "y://{n} g://{a}.{b}", "")
 	snap := NewSnapshot([]Server{one, two, {Name: "tools"}})

@@ -137,7 +137,7 @@ func self(mode string) []string {
 	})
 }
 
-// burn uses the processor, for five ticks of the clock that counts that.
+// burn uses five clock ticks of CPU time.
 func burn() {
 	used := func() time.Duration {
 		var u unix.Rusage

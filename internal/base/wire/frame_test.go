@@ -143,7 +143,7 @@ func TestSkippedLineTakesNoMemory(t *testing.T) {
 	}
 }
 
-// endless has as many bytes as anybody wants.
+// endless is a reader without an end.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }

@@ -59,8 +59,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// A message with a broken value keeps its id, wherever it stands, and the value up to where its brackets and quotes
-// end it.
+// A message with an invalid value keeps its id, before or after it, and the value as far as its brackets and quotes
+// extend.
 func TestParseBroken(t *testing.T) {
 	for value, utf8 := range map[string]bool{
 		`{"a":01}`: true, `[1,,2]`: true, `{"a":"\q]"}`: true, `"\u12"`: true, `tru`: true, `[}`: true, "\"\x01\"": true, `{"b":[nul],"c":"}\""}`: true,

@@ -104,7 +104,7 @@ func TestTrail_keep(t *testing.T) {
 	}
 }
 
-// What somebody does to a chained trail is found, and where.
+// Every manipulation of a chained trail is found, with its place.
 func TestVerify_tampering(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	trail := open(t, path, Options{Key: key})
@@ -286,7 +286,7 @@ func TestOpen_cut(t *testing.T) {
 	}
 }
 
-// If somebody moves the file away, a fresh one begins, and the chain goes on.
+// If the file is moved away, a new one begins, and the chain continues.
 func TestTrail_moved(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("an open file cannot be moved")

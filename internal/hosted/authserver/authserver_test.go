@@ -210,7 +210,7 @@ func (s *site) refresh(client string, tokens map[string]any) (int, map[string]an
 	return s.post(tokenPath, url.Values{"grant_type": {"refresh_token"}, "client_id": {client}, "refresh_token": {tokens["refresh_token"].(string)}, "resource": {s.server.o.Resource}})
 }
 
-// counts reports whether an access token counts.
+// counts reports whether an access token is valid.
 func (s *site) counts(tokens map[string]any) bool {
 	return s.server.Prove(tokens["access_token"].(string)) != nil
 }
@@ -248,7 +248,7 @@ func TestConnect(t *testing.T) {
 			t.Fatalf("refresh: %d %v", status, tokens)
 		}
 	}
-	// A token that was used once is used again: somebody has stolen it, or the newest.
+	// A token is used a second time, so it or its successor was stolen.
 	if status, answer := s.refresh(client, first); status != 400 || answer["error"] != "invalid_grant" {
 		t.Errorf("an old refresh token: %d %v", status, answer)
 	}
@@ -368,7 +368,7 @@ func TestAuthorize_Refused(t *testing.T) {
 	}
 }
 
-// TestAnswer: the page cannot be answered by anybody but the user that sees it.
+// TestAnswer: only the user who sees the page can answer it.
 func TestAnswer(t *testing.T) {
 	s := newSite(t)
 	client := s.registered(claude)

@@ -283,7 +283,7 @@ type nothing struct{}
 // RoundTrip implements http.RoundTripper.
 func (nothing) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("no network") }
 
-// FuzzServer: no request makes the server panic, or send anybody where it must not.
+// FuzzServer: no request makes the server panic, or redirect to an address that is not allowed.
 func FuzzServer(f *testing.F) {
 	s, err := New(Options{Resource: "https://mcp.example.com/mcp", AuthServer: conf.AuthServer{Issuer: "http://127.0.0.1:1"}, Secret: secretOf('k'), Log: quiet}, GrantsIn("", quiet))
 	if err != nil {

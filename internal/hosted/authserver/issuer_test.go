@@ -17,8 +17,8 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// issuer is an OpenID issuer that lets everybody in at once, and can be made to lie. The tests of cmd/mcpx log in at
-// a real one.
+// issuer is an OpenID issuer that logs in everyone without a question, and can be made to lie. The tests of cmd/mcpx
+// use a real one.
 type issuer struct {
 	url string
 	key *ecdsa.PrivateKey

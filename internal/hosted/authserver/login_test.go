@@ -21,7 +21,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// TestLogin_Refused: an issuer, or somebody in its place, that answers wrongly lets nobody in.
+// TestLogin_Refused: an invalid answer of the issuer, or of an attacker in its place, does not log in a user.
 func TestLogin_Refused(t *testing.T) {
 	foreign, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -184,7 +184,8 @@ func TestAllow(t *testing.T) {
 	}
 }
 
-// TestUserInfo: claims that the ID token lacks count too, of the same user alone; those of the ID token stand.
+// TestUserInfo: claims missing from the ID token are taken from UserInfo, if it is of the same user. Claims of the ID
+// token take precedence.
 func TestUserInfo(t *testing.T) {
 	for _, test := range []struct {
 		info map[string]any
@@ -219,7 +220,7 @@ func TestAllow_Later(t *testing.T) {
 	}
 }
 
-// TestSecret_InBody: an issuer that wants the secret in the form gets it there.
+// TestSecret_InBody: the secret is sent in the form if the issuer requires that.
 func TestSecret_InBody(t *testing.T) {
 	l := newLogin(&Options{AuthServer: conf.AuthServer{ClientID: "mcpx", ClientSecret: "x"}}, "")
 	for _, test := range []struct {

@@ -104,7 +104,7 @@ func TestToken_Refresh(t *testing.T) {
 	}
 }
 
-// TestRevoke: a client ends its own login, and nobody else's.
+// TestRevoke: a client can end its own login and no other.
 func TestRevoke(t *testing.T) {
 	s := newSite(t)
 	client, other := s.registered(claude), s.registered(claude, "http://localhost/")
@@ -126,7 +126,7 @@ func TestRevoke(t *testing.T) {
 	}
 }
 
-// still is a server for tests of time: nobody logs in.
+// still is a server without logins, for tests in fake time.
 func still(t *testing.T, grants Grants, key byte) *Server {
 	t.Helper()
 	s, err := New(Options{Resource: "https://mcp.example.com/mcp", AuthServer: conf.AuthServer{Issuer: "https://login.example.com"}, Secret: secretOf(key), Log: quiet}, grants)
@@ -297,9 +297,9 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestGrants_Shared: what was used up or revoked at a server is so at one with the same key that follows it, or
-// stands beside it, with and without a file. Another key has other tokens. The requests that came with a token end
-// with their server.
+// TestGrants_Shared: used and revoked tokens stay so at another server with the same key, started later or running
+// beside it, with and without a file. A server with another key has other tokens. Requests end with the server that
+// accepted their token.
 func TestGrants_Shared(t *testing.T) {
 	for name, test := range map[string]struct {
 		folder string
@@ -341,8 +341,8 @@ func (awayOnce) Redeem(context.Context, string, int, time.Time) (bool, error) {
 func (awayOnce) End(context.Context, string, time.Time) error           { return state.ErrAway }
 func (awayOnce) Standing(ctx context.Context, _ string) context.Context { return ctx }
 
-// TestAway: while nobody can tell what was used, codes and refresh tokens are refused, as something to try again;
-// nobody is told that a login ended that may go on. Access tokens go on.
+// TestAway: while the store is away, codes and refresh tokens are refused with an error that asks to try again, and
+// no client is told that its login has ended. Access tokens stay valid.
 func TestAway(t *testing.T) {
 	s := still(t, func(string) (state.Once, error) { return awayOnce{}, nil }, 'k')
 	until := deadline(time.Hour)

@@ -86,7 +86,7 @@ func (s *site) answer(t *testing.T, method, path string, headers ...string) *htt
 	return response
 }
 
-// TestAuth_EveryRequest: no path and no method goes without a token, and a token counts in its header only.
+// TestAuth_EveryRequest: every path and method needs a token, in its header.
 func TestAuth_EveryRequest(t *testing.T) {
 	mcptest.NoLeaks(t)
 	s, _ := guarded(t, whoami, "")
@@ -131,7 +131,7 @@ func TestAuth_BodyUnread(t *testing.T) {
 	}
 }
 
-// TestAuth_Revoked: a token that is taken away ends its open requests, and counts no more.
+// TestAuth_Revoked: when a token is revoked, its open requests end and new ones are refused.
 func TestAuth_Revoked(t *testing.T) {
 	mcptest.NoLeaks(t)
 	open := make(chan string, 2)
@@ -189,8 +189,8 @@ func TestAuth_PublicHost(t *testing.T) {
 	}
 }
 
-// TestAuth_AnyAddress: beyond loopback a request may name the address that it came to, which nobody can bind to
-// another machine by DNS, and no other.
+// TestAuth_AnyAddress: beyond loopback, Host may also be the IP address that the request came to, which DNS cannot
+// rebind.
 func TestAuth_AnyAddress(t *testing.T) {
 	o := &Options{Identity: &identity.Verifier{}, Logger: slog.New(slog.DiscardHandler)}
 	for _, test := range []struct {
@@ -300,7 +300,7 @@ func TestAuth_Log(t *testing.T) {
 	}
 }
 
-// nowhere is a response that nobody reads.
+// nowhere is a response that is discarded.
 type nowhere struct{ header http.Header }
 
 // Header implements http.ResponseWriter.

@@ -108,7 +108,7 @@ func answered(in *bufio.Reader) error {
 	return err
 }
 
-// attack does so until the caller calls end, and counts what was done.
+// attack sends such requests until the caller calls end, and counts them.
 func attack(addr string, connections int, do func(context.Context, net.Conn, *bufio.Reader) error) (end func() (rounds int)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var mu sync.Mutex

@@ -273,7 +273,7 @@ type writerFunc func([]byte) (int, error)
 // Write implements io.Writer.
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// TestServe_Page: who comes with a browser is told what this is, and where clients have to go.
+// TestServe_Page: a browser gets a page that says what this is and which address clients need.
 func TestServe_Page(t *testing.T) {
 	mcptest.NoLeaks(t)
 	s := serve(t, Options{Endpoint: echoes, Version: "1.2.3"})
@@ -402,7 +402,7 @@ func slowWhile(id int, file string) string {
 	return strings.Replace(slow(id, 0), `"ms":0`, fmt.Sprintf(`"while":%q`, file), 1)
 }
 
-// TestServe_ForeignCancel: whoever says "cancel request 7", only a client's own request 7 is cancelled.
+// TestServe_ForeignCancel: a cancellation of request 7 only affects request 7 of the same client.
 func TestServe_ForeignCancel(t *testing.T) {
 	mcptest.NoLeaks(t)
 	s, fake := whole(t, 0)

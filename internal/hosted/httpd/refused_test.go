@@ -14,7 +14,7 @@ import (
 	"mcpx/internal/request"
 )
 
-// What is refused is told, whoever refuses it.
+// Refusals of every handler become events.
 func TestRefused(t *testing.T) {
 	mcptest.NoLeaks(t)
 	var told []string

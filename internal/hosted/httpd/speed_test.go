@@ -24,7 +24,7 @@ import (
 	"mcpx/internal/view"
 )
 
-// served serves an endpoint until the benchmark ends, and returns its address. A nil one is that of all of mcpx, with
+// served serves an endpoint until the benchmark ends, and returns its address. For nil it serves all of mcpx, with
 // one upstream in a process of its own.
 func served(b testing.TB, endpoint Endpoint) string {
 	o := Options{Endpoint: endpoint, Logger: slog.New(slog.DiscardHandler)}
@@ -86,8 +86,8 @@ func rawRequest(body string, headers ...string) []byte {
 
 var lengthHeader = []byte("Content-Length: ")
 
-// do sends a request and reads over the answer, which must be a good one. It returns the id of the session, where the
-// answer has one and the caller wants it.
+// do sends a request and reads the answer, which must be a success. It returns the session id, if the answer has one
+// and the caller needs it.
 func (c *rawClient) do(b testing.TB, request []byte, wantSession bool) (session string) {
 	if _, err := c.Write(request); err != nil {
 		b.Fatal(err)
@@ -124,7 +124,7 @@ const (
 	echoRest  = `"name":"exec","arguments":{"server_name":"fake","tool_name":"echo","arguments":{"text":"hello"}}}}`
 )
 
-// empty does of the work of an endpoint what nobody can leave out.
+// empty does only the minimum work of an endpoint.
 func empty(w http.ResponseWriter, r *http.Request) {
 	body := make([]byte, r.ContentLength)
 	_, _ = io.ReadFull(r.Body, body)
@@ -150,9 +150,8 @@ func smallCalls(b testing.TB) map[string]func() {
 	}
 }
 
-// BenchmarkSmallCall is one small call from the socket of a client to the pipe of a child process and back, beside an
-// endpoint that does nothing. Its allocations are those of the server, net/http's among them; those of the child are
-// not.
+// BenchmarkSmallCall measures one small call from the client's socket to the pipe of a child process and back, next
+// to an endpoint that does nothing. The allocations include the server and net/http, but not the child.
 func BenchmarkSmallCall(b *testing.B) {
 	calls := smallCalls(b)
 	for _, name := range []string{"empty", "legacy", "modern"} {

@@ -162,7 +162,7 @@ func TestTLS_Certificates(t *testing.T) {
 		"a URI":         {[]tls.Certificate{ours.forClient(t, uri)}, "", 200, "certificate spiffe://example.com/agent"},
 		"a DNS name":    {[]tls.Certificate{ours.forClient(t, func(c *x509.Certificate) { c.DNSNames = []string{"A.example.com"} })}, "", 200, "certificate DNS:a.example.com"},
 		"a common name": {[]tls.Certificate{ours.forClient(t, func(*x509.Certificate) {})}, "", 401, ""},
-		// Rights go by names: these would be those of a user and of a token.
+		// Rights go by names: these look like the names of a user and of a token.
 		"a URI of a user": {[]tls.Certificate{ours.forClient(t, func(c *x509.Certificate) {
 			c.URIs = []*url.URL{{Scheme: "spiffe", User: url.User("ann"), Host: "login.example.com"}}
 		})}, "", 401, ""},

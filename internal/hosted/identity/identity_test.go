@@ -118,7 +118,7 @@ func TestVerifier_Change(t *testing.T) {
 	}
 }
 
-// TestVerifier_Knows: by whatever the options in force can prove somebody to be.
+// TestVerifier_Knows: Knows covers tokens, issuers, the local issuer and certificates.
 func TestVerifier_Knows(t *testing.T) {
 	v := verifierOf(nil)
 	all := map[string]*caller.Principal{

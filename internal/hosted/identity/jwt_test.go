@@ -148,8 +148,8 @@ func requestAt(path, token string) *http.Request {
 	return r
 }
 
-// TestJWT_Attacks: no token counts that the issuer has not made for mcpx, and none of them tells whoever sends it
-// why.
+// TestJWT_Attacks: only tokens that the issuer made for mcpx are valid, and the sender of another is not told the
+// reason.
 func TestJWT_Attacks(t *testing.T) {
 	i := newTestIssuer(t, "")
 	i.set(false, map[string]crypto.Signer{"k": rsaKey(), "e": ecKey()})
@@ -501,7 +501,7 @@ func BenchmarkRequest(b *testing.B) {
 	})
 }
 
-// FuzzRequest: no header makes a principal, or a panic, but those of the tokens given out.
+// FuzzRequest: no header causes a panic, or yields a principal, unless it has a configured token.
 func FuzzRequest(f *testing.F) {
 	i := newTestIssuer(f, "")
 	i.set(false, map[string]crypto.Signer{"k": ecKey()})

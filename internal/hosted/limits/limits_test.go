@@ -36,7 +36,7 @@ func mustRefuse(t *testing.T, err error, want string) {
 	}
 }
 
-// Calls come back evenly over the minute; the limits of one are not those of the other.
+// Tokens for calls come back evenly over the minute, separately for each principal.
 func TestCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		options := Options{
@@ -241,7 +241,7 @@ func TestFlood(t *testing.T) {
 	})
 }
 
-// known counts the requests of a principal that pass until one is part of a flood.
+// known counts the requests of a principal until one is refused as a flood.
 func known(l *Limits, p *caller.Principal) (n int) {
 	for {
 		if _, flood := l.Known(p, netip.MustParseAddr("1.2.3.4"), "Bearer "+p.ID); flood {
@@ -251,8 +251,7 @@ func known(l *Limits, p *caller.Principal) (n int) {
 	}
 }
 
-// Beyond their pace requests wait, each behind those before it. Answers to what is refused over and over are late,
-// whoever sent it.
+// Requests above the pace wait in order. Answers to senders that are refused repeatedly are delayed.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{Principal: Quota{Pace: 100, BodyBytes: 1000, BodyPace: 100}})
@@ -307,8 +306,8 @@ func BenchmarkBegin(b *testing.B) {
 	}
 }
 
-// TestLimit: the middleware counts what is sent and what comes back. A notification counts as a call, but waits for
-// no place among those under way: whoever reads the client's messages sends it, and has to get to the next one.
+// TestLimit: the middleware counts calls and the bytes of results. A notification is counted as a call, but needs no
+// concurrency slot: its sender reads the client's messages, and must get to the next one.
 func TestLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{Principal: Quota{CallsPerMinute: 4, ConcurrentCalls: 1, ResultBytesPerMinute: 60}})

@@ -118,7 +118,7 @@ func TestMetrics_oneEvent(t *testing.T) {
 	}
 }
 
-// The names are what Prometheus wants: by its own linter, and by promtool where it is there.
+// The names are valid for Prometheus, by its linter, and by promtool if installed.
 func TestMetrics_lint(t *testing.T) {
 	m := used()
 	problems, err := testutil.GatherAndLint(m.registry)
