@@ -55,9 +55,8 @@ type Trail struct {
 	failure error  // of the last attempt to write or to sync
 	closed  bool
 
-	unsynced chan struct{} // has a value while lines may be unsynced
-	stop     chan struct{}
-	syncing  sync.WaitGroup
+	timer   *time.Timer // calls sync; nil = everything is synced or being synced
+	syncing sync.Mutex  // held during sync and Close; locked before mu
 }
 
 // Events that the trail itself writes.
@@ -93,7 +92,7 @@ func Open(path string, o Options) (*Trail, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of the audit file: %w", err)
 	}
-	t := &Trail{path: path, o: o, run: rand.Text()[:13], unsynced: make(chan struct{}, 1), stop: make(chan struct{})}
+	t := &Trail{path: path, o: o, run: rand.Text()[:13]}
 	if len(o.Key) > 0 {
 		t.chain = hmac.New(sha256.New, o.Key)
 	}
@@ -108,10 +107,11 @@ func Open(path string, o Options) (*Trail, error) {
 		err = t.Write(opened, append([]slog.Attr{slog.Int("pid", os.Getpid()), slog.Int64("cut", cut)}, o.About...)...)
 	}
 	if err != nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
 		t.release()
 		return nil, err
 	}
-	t.syncing.Go(t.keepSynced) // ends with Close
 	return t, nil
 }
 
@@ -240,7 +240,7 @@ func (t *Trail) say(err error) {
 	switch {
 	case err != nil && t.failure == nil:
 		t.o.Logger.Error("the audit trail cannot be written", "file", t.path, "err", err)
-		t.wantSync() // keepSynced tries again
+		t.wantSync() // sync tries again
 	case err == nil && t.failure != nil:
 		t.o.Logger.Info("the audit trail is written again", "file", t.path)
 	}
@@ -260,11 +260,10 @@ func (t *Trail) Close() error {
 	if errors.Is(err, ErrClosed) {
 		return nil
 	}
-	close(t.stop)
-	t.syncing.Wait()
+	t.syncing.Lock()
+	defer t.syncing.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.closed = true
 	if t.file != nil {
 		err = errors.Join(err, t.file.Sync())
 	}
@@ -272,7 +271,12 @@ func (t *Trail) Close() error {
 	return err
 }
 
+// release ends the trail. The caller holds mu.
 func (t *Trail) release() {
+	t.closed = true
+	if t.timer != nil {
+		t.timer.Stop()
+	}
 	if t.file != nil {
 		t.file.Close()
 	}

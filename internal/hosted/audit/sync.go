@@ -7,36 +7,20 @@ import (
 	"time"
 )
 
-// keepSynced syncs lines to disk within Options.syncAfter, and retries failed writes, until Close.
-func (t *Trail) keepSynced() {
-	for {
-		select {
-		case <-t.stop:
-			return
-		case <-t.unsynced:
-		}
-		timer := time.NewTimer(t.o.syncAfter)
-		select {
-		case <-t.stop:
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
-		t.sync()
-	}
-}
-
+// wantSync makes sync run within Options.syncAfter. The caller holds mu.
 func (t *Trail) wantSync() {
-	select {
-	case t.unsynced <- struct{}{}:
-	default:
+	if t.timer == nil {
+		t.timer = time.AfterFunc(t.o.syncAfter, t.sync)
 	}
 }
 
-// sync syncs the lines to disk. Records can be written meanwhile.
+// sync syncs the lines to disk, and retries failed writes. Records can be written meanwhile.
 func (t *Trail) sync() {
+	t.syncing.Lock()
+	defer t.syncing.Unlock()
 	t.mu.Lock()
 	file := t.file
+	t.timer = nil
 	t.mu.Unlock()
 	var err error
 	if file != nil {
@@ -46,6 +30,9 @@ func (t *Trail) sync() {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.closed {
+		return
+	}
 	if t.file != nil && t.file == file && t.moved() {
 		t.o.Logger.Error("the audit file was moved or removed; starting a new one", "file", t.path)
 		t.file.Close()

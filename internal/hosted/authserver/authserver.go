@@ -10,7 +10,6 @@ package authserver
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -22,6 +21,7 @@ import (
 	"mcpx/internal/base/conf"
 	"mcpx/internal/base/netguard"
 	"mcpx/internal/base/state"
+	"mcpx/internal/hosted/httpd"
 )
 
 // The paths of the server, below its issuer.
@@ -160,7 +160,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // metadata serves the authorization server metadata (RFC 8414).
 func (s *Server) metadata(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Cache-Control", "max-age=300")
-	writeJSON(w, http.StatusOK, map[string]any{
+	httpd.WriteJSON(w, http.StatusOK, map[string]any{
 		"issuer":                                     s.issuer,
 		"authorization_endpoint":                     s.issuer + authorizePath,
 		"token_endpoint":                             s.issuer + tokenPath,
@@ -195,13 +195,7 @@ func refuse(w http.ResponseWriter, f *fault) {
 	case "temporarily_unavailable":
 		status = http.StatusServiceUnavailable
 	}
-	writeJSON(w, status, f)
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v)
+	httpd.WriteJSON(w, status, f)
 }
 
 // only returns the value of a parameter that may occur once (RFC 6749, section 3.1).

@@ -14,6 +14,7 @@ import (
 
 	"mcpx/internal/base/netguard"
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/hosted/httpd"
 )
 
 // client is a program that requests tokens. Its name is its own claim.
@@ -83,7 +84,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	if c.Name != "" {
 		out["client_name"] = c.Name
 	}
-	writeJSON(w, http.StatusCreated, out)
+	httpd.WriteJSON(w, http.StatusCreated, out)
 }
 
 // readClient reads client metadata (RFC 7591, section 2); its error is a *fault.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mcpx/internal/caller"
+	"mcpx/internal/hosted/httpd"
 	"mcpx/internal/hosted/identity"
 )
 
@@ -74,7 +75,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	if len(s.o.Granted) > 0 {
 		out["scope"] = strings.Join(s.o.Granted, " ")
 	}
-	writeJSON(w, http.StatusOK, out)
+	httpd.WriteJSON(w, http.StatusOK, out)
 }
 
 // form reads the parameters of a request to the token or revocation endpoint.

@@ -223,7 +223,8 @@ func (v *Verifier) Knows(p *caller.Principal) bool {
 			return true
 		}
 	}
-	return s.certificates != nil && p.ProvedBy(certificates) || s.options.LocalIssuer != nil && p.ProvedBy(s.options.LocalIssuer.LoginIssuer())
+	local := s.options.LocalIssuer
+	return s.certificates != nil && p.ProvedBy(certificates) || local != nil && p.ProvedBy(local.LoginIssuer())
 }
 
 // Request returns the principal of a request. The error is a *ScopeError or one of the Err values above, perhaps

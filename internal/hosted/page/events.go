@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"time"
+
+	"mcpx/internal/hosted/httpd"
 )
 
 const (
@@ -38,35 +40,21 @@ func (p *Page) current() []byte {
 // sendState answers with the state, and whether the viewer has a session to sign out of.
 func (p *Page) sendState(w http.ResponseWriter, r *http.Request) {
 	_, err := r.Cookie(cookieName)
-	answer(w, http.StatusOK, struct {
+	httpd.WriteJSON(w, http.StatusOK, struct {
 		Session bool            `json:"session"`
 		State   json.RawMessage `json:"state"`
 	}{err == nil, p.current()})
 }
 
-func (p *Page) enter() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.viewers >= maxViewers {
-		return false
-	}
-	p.viewers++
-	return true
-}
-
-func (p *Page) leave() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.viewers--
-}
-
 // events streams the state whenever it has changed, until the viewer leaves, loses the right to see it, or mcpx ends.
 func (p *Page) events(w http.ResponseWriter, r *http.Request) {
-	if !p.enter() {
+	select {
+	case p.viewers <- struct{}{}:
+		defer func() { <-p.viewers }()
+	default:
 		refuse(w, http.StatusServiceUnavailable, "too many pages are open")
 		return
 	}
-	defer p.leave()
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // or nginx would buffer events
 	stream := http.NewResponseController(w)

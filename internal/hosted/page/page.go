@@ -4,7 +4,6 @@ package page
 import (
 	"bytes"
 	"embed"
-	"encoding/json"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 	"mcpx/internal/base/state"
 	"mcpx/internal/caller"
 	"mcpx/internal/executor"
+	"mcpx/internal/hosted/httpd"
 	"mcpx/internal/hosted/identity"
 	"mcpx/internal/view"
 )
@@ -45,17 +45,18 @@ type Page struct {
 	ended   chan struct{} // closed by EndStreams
 	endOnce sync.Once
 
-	mu      sync.Mutex
-	viewers int // open streams of events
-	state   []byte
-	made    time.Time // when state was made
+	viewers chan struct{} // holds one element per open event stream
+
+	mu    sync.Mutex
+	state []byte
+	made  time.Time // when state was made
 }
 
 func New(o Options) *Page {
 	if o.Sessions == nil {
 		o.Sessions = NewSessions()
 	}
-	p := &Page{Options: o, mux: http.NewServeMux(), ended: make(chan struct{})}
+	p := &Page{Options: o, mux: http.NewServeMux(), ended: make(chan struct{}), viewers: make(chan struct{}, maxViewers)}
 	files, err := fs.Sub(assets, "assets")
 	if err != nil {
 		panic(err) // the name is a constant
@@ -110,14 +111,7 @@ func (p *Page) file(files fs.FS, pattern, name, kind string) {
 // EndStreams ends the event streams.
 func (p *Page) EndStreams() { p.endOnce.Do(func() { close(p.ended) }) }
 
-// answer responds with JSON to the script of the page.
-func answer(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v)
-}
-
 // refuse responds with an error for the user of the page.
 func refuse(w http.ResponseWriter, status int, text string) {
-	answer(w, status, map[string]string{"error": text})
+	httpd.WriteJSON(w, status, map[string]string{"error": text})
 }

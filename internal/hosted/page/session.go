@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/state"
+	"mcpx/internal/hosted/httpd"
 	"mcpx/internal/hosted/identity"
 )
 
@@ -142,7 +143,7 @@ func (p *Page) signIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.SetCookie(w, cookie(name, int(sessionLife/time.Second)))
-	answer(w, http.StatusOK, map[string]string{})
+	httpd.WriteJSON(w, http.StatusOK, map[string]string{})
 }
 
 func (p *Page) signOut(w http.ResponseWriter, r *http.Request) {
@@ -153,7 +154,7 @@ func (p *Page) signOut(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	http.SetCookie(w, cookie("", -1))
-	answer(w, http.StatusOK, map[string]string{})
+	httpd.WriteJSON(w, http.StatusOK, map[string]string{})
 }
 
 func cookie(value string, age int) *http.Cookie {

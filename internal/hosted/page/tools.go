@@ -13,6 +13,7 @@ import (
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 	"mcpx/internal/executor"
+	"mcpx/internal/hosted/httpd"
 	"mcpx/internal/request"
 	"mcpx/internal/results"
 	"mcpx/internal/tokens"
@@ -66,7 +67,7 @@ func (p *Page) server(w http.ResponseWriter, r *http.Request) {
 		t := &s.Tools[i]
 		out.Tools = append(out.Tools, listed{t.Name, sanitize.Line(t.Description, 160), hints(t)})
 	}
-	answer(w, http.StatusOK, out)
+	httpd.WriteJSON(w, http.StatusOK, out)
 }
 
 // text joins the texts of a result. An image or audio is named by its type.
@@ -112,7 +113,7 @@ func (p *Page) tool(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, "there is no such tool, or you may not use it")
 		return
 	}
-	answer(w, http.StatusOK, struct {
+	httpd.WriteJSON(w, http.StatusOK, struct {
 		found
 		Hints  []string        `json:"hints,omitempty"`
 		Schema json.RawMessage `json:"schema,omitempty"`
@@ -133,7 +134,7 @@ func (p *Page) search(w http.ResponseWriter, r *http.Request) {
 	for _, t := range data.Tools {
 		out.Tools = append(out.Tools, wire.Encode(map[string]string{"server": t.Server, "name": t.Name, "description": sanitize.Line(t.Description, 160)}))
 	}
-	answer(w, http.StatusOK, out)
+	httpd.WriteJSON(w, http.StatusOK, out)
 }
 
 // call runs a tool as the viewer. If the call needs consent, the response is the question, and the page repeats the
@@ -169,12 +170,12 @@ func (p *Page) call(w http.ResponseWriter, r *http.Request) {
 	_ = writing.SetWriteDeadline(time.Now().Add(writeWithin))
 	switch {
 	case question != "":
-		answer(w, http.StatusOK, map[string]string{"confirm": question})
+		httpd.WriteJSON(w, http.StatusOK, map[string]string{"confirm": question})
 		return
 	case err != nil:
 		return // the viewer is gone
 	}
-	answer(w, http.StatusOK, struct {
+	httpd.WriteJSON(w, http.StatusOK, struct {
 		found
 		Error        bool  `json:"error"`
 		Milliseconds int64 `json:"milliseconds"`

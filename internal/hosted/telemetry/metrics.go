@@ -28,7 +28,7 @@ type Metrics struct {
 	bytes    *prometheus.CounterVec   // by server, direction
 	refused  *prometheus.CounterVec   // by status
 
-	mu      sync.RWMutex
+	mu      sync.Mutex
 	series  map[seriesKey]*series
 	answers map[answerKey]prometheus.Observer
 }
@@ -152,25 +152,19 @@ func (m *Metrics) call(r *request.Event) {
 }
 
 func (m *Metrics) seriesOf(key seriesKey) *series {
-	m.mu.RLock()
-	s := m.series[key]
-	m.mu.RUnlock()
-	if s != nil {
-		return s
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.series[key] == nil && len(m.series) >= maxSeries {
 		key.server, key.tool = other, other
 	}
-	if s = m.series[key]; s != nil {
+	if s := m.series[key]; s != nil {
 		return s
 	}
 	fault := ""
 	if key.outcome != "RESULT" {
 		fault = key.outcome
 	}
-	s = &series{
+	s := &series{
 		calls:          m.calls.WithLabelValues(key.server, key.outcome),
 		tokensReceived: m.tokens.WithLabelValues(key.server, "received"), tokensSent: m.tokens.WithLabelValues(key.server, "sent"),
 		bytesReceived: m.bytes.WithLabelValues(key.server, "received"), bytes: m.bytes.WithLabelValues(key.server, "sent"),
@@ -191,14 +185,7 @@ type answerKey struct {
 // answered counts a request of a client. method is empty if unknown. code is the code of its error, 0 for a result;
 // failed marks the result of a failed tool (isError).
 func (m *Metrics) answered(method string, code int, failed bool, took time.Duration) {
-	key := answerKey{method, code, failed}
-	m.mu.RLock()
-	o := m.answers[key]
-	m.mu.RUnlock()
-	if o == nil {
-		o = m.answerOf(key)
-	}
-	o.Observe(took.Seconds())
+	m.answerOf(answerKey{method, code, failed}).Observe(took.Seconds())
 }
 
 func (m *Metrics) answerOf(key answerKey) prometheus.Observer {
