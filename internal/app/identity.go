@@ -63,7 +63,7 @@ func (b *builder) identities(cfg *config.Config, server *authServer) *identity.O
 		o.Resource, _ = url.Parse(cfg.Auth.Resource) // config has checked it
 	}
 	if server != nil { // first, as clients take the first
-		o.Front = server
+		o.LocalIssuer = server
 		o.AuthorizationServers = append(o.AuthorizationServers, server.Issuer())
 	}
 	for _, i := range cfg.Auth.Issuers {
