@@ -195,7 +195,7 @@ func TestExpand(t *testing.T) {
 		{strings.Repeat("${A}", 300_000), "", "is longer than 1048576 bytes after expansion"},
 	} {
 		r := &serverReader{l: &loader{o: Options{Getenv: env}}, secrets: map[string]bool{}}
-		got := r.expand("p", 0, tt.in)
+		got := r.expand(&node{text: tt.in})
 		fault := ""
 		if len(r.faults) > 0 {
 			fault = r.faults[0].Text

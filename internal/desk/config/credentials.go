@@ -20,47 +20,47 @@ type CallerCredential struct {
 
 // credentials reads which headers of requests to the server come from its caller. All its
 // faults are of this server alone.
-func (r *serverReader) credentials(path string, n *node) {
+func (r *serverReader) credentials(n *node) {
 	switch {
 	case n.kind == objectKind && len(n.members) > 0:
 	case n.off():
 		return
 	default:
-		r.fail(path, n.offset, `must be an object, such as {"X-Api-Key": "header:X-User-Key"}`)
+		r.fail(n, `must be an object, such as {"X-Api-Key": "header:X-User-Key"}`)
 		return
 	}
-	r.credentialsAt = place{path, n.offset}
+	r.credentialsAt = n
 	r.s.CallerCredentials = make(map[string]CallerCredential)
 	seen := make(map[string]bool)
-	for at, m := range r.l.named(path, n) {
+	for m := range r.l.named(n) {
 		name := strings.ToLower(m.key)
 		switch {
 		case !headerKey.MatchString(m.key) || slices.Contains(notPassedOn, name) || strings.HasPrefix(name, "mcp-"):
-			r.fail(at, m.offset, "is not the name of a header for credentials")
+			r.fail(m, "is not the name of a header for credentials")
 		case seen[name]:
-			r.fail(at, m.offset, "is there twice; names of headers ignore case")
+			r.fail(m, "is there twice; names of headers ignore case")
 		default:
-			r.credential(at, name, m)
+			r.credential(name, m)
 		}
 		seen[name] = true
 	}
 }
 
 // credential reads where one header comes from; name is its name in small letters.
-func (r *serverReader) credential(at, name string, m member) {
-	from, isHeader := strings.CutPrefix(m.value.text, "header:")
-	claim, isClaim := strings.CutPrefix(m.value.text, "claim:")
+func (r *serverReader) credential(name string, m *node) {
+	from, isHeader := strings.CutPrefix(m.text, "header:")
+	claim, isClaim := strings.CutPrefix(m.text, "claim:")
 	switch {
-	case m.value.kind == stringKind && isClaim && strings.TrimSpace(claim) != "":
+	case m.kind == stringKind && isClaim && strings.TrimSpace(claim) != "":
 		r.s.CallerCredentials[m.key] = CallerCredential{Claim: claim}
-	case m.value.kind == stringKind && m.value.text == "exchange" && name == "authorization":
+	case m.kind == stringKind && m.text == "exchange" && name == "authorization":
 		r.s.CallerCredentials[m.key] = CallerCredential{Exchange: true}
-	case m.value.kind == stringKind && m.value.text == "exchange":
-		r.fail(at, m.value.offset, "an exchanged token is for the header Authorization")
-	case m.value.kind != stringKind || !isHeader || !headerKey.MatchString(from):
-		r.fail(at, m.value.offset, `must be "header:NAME", a header of the caller's requests to mcpx, "claim:NAME", a claim of the caller's token, or "exchange"`)
+	case m.kind == stringKind && m.text == "exchange":
+		r.fail(m, "an exchanged token is for the header Authorization")
+	case m.kind != stringKind || !isHeader || !headerKey.MatchString(from):
+		r.fail(m, `must be "header:NAME", a header of the caller's requests to mcpx, "claim:NAME", a claim of the caller's token, or "exchange"`)
 	case strings.EqualFold(from, "Authorization"):
-		r.fail(at, m.value.offset, `Authorization of a request is for mcpx itself, and MCP forbids to pass it on; let callers send another header, or take "exchange"`)
+		r.fail(m, `Authorization of a request is for mcpx itself, and MCP forbids to pass it on; let callers send another header, or take "exchange"`)
 	default:
 		r.s.CallerCredentials[m.key] = CallerCredential{Header: from}
 	}
@@ -70,11 +70,11 @@ func (r *serverReader) credential(at, name string, m member) {
 func (r *serverReader) checkCredentials() {
 	for header, from := range r.s.CallerCredentials {
 		if from.Exchange && (r.s.OAuth.Off || r.s.OAuth.ClientID == "") {
-			r.fail(join(r.credentialsAt.path, header), r.credentialsAt.offset,
+			r.fail(r.credentialsAt.child(header),
 				"needs oauth with the client_id of a client that may exchange tokens, and its client_secret or key")
 		}
 	}
-	if r.credentialsAt.path != "" && (r.s.Type == Stdio || r.s.Type == WebSocket && r.s.URL == "") {
-		r.fail(r.credentialsAt.path, r.credentialsAt.offset, "is for remote servers with a url; a command gets its credentials in env")
+	if r.credentialsAt != nil && (r.s.Type == Stdio || r.s.Type == WebSocket && r.s.URL == "") {
+		r.fail(r.credentialsAt, "is for remote servers with a url; a command gets its credentials in env")
 	}
 }

@@ -1,38 +1,27 @@
 package config
 
-// Editors keep their servers among all their other settings.
-
-// settingsServers is where the servers of an editor's settings are.
-type settingsServers struct {
-	key     string // of the root
-	inner   string // in there; empty: the servers are right under key
-	servers *node
-}
-
-// editorServers finds the servers of a settings file: Zed's context_servers, VS
-// Code's mcp.servers. It is nil for any other file, and for one that has servers as
-// mcpx does.
-func editorServers(root *node) *settingsServers {
-	var found *settingsServers
+// editorServers finds the servers in the settings of an editor, among all other settings: Zed's context_servers,
+// VS Code's mcp.servers. It is nil for any other file, and for one that has servers under a key of ours.
+func editorServers(root *node) (servers *node) {
 	for _, m := range root.members {
 		switch {
 		case m.key == claudeServers || m.key == codeServers || m.key == oldServers:
 			return nil
-		case m.value.kind != objectKind:
+		case m.kind != objectKind:
 		case m.key == "context_servers":
-			found = &settingsServers{key: m.key, servers: m.value}
+			servers = m
 		case m.key == "mcp":
-			for _, inner := range m.value.members {
-				if inner.key == codeServers && inner.value.kind == objectKind {
-					found = &settingsServers{m.key, inner.key, inner.value}
+			for _, inner := range m.members {
+				if inner.key == codeServers && inner.kind == objectKind {
+					servers = inner
 				}
 			}
 		}
 	}
-	return found
+	return servers
 }
 
-// zedCommand is the command of an older Zed, an object.
+// zedCommand describes the command of an older Zed, an object.
 func (r *serverReader) zedCommand() object {
 	return object{name: "zedCommand", keys: []key{
 		{"path", r.string(&r.s.Command), ""},
@@ -41,9 +30,9 @@ func (r *serverReader) zedCommand() object {
 	}}
 }
 
-// source reads where a server of Zed comes from: Zed alone can start an extension.
-func (r *serverReader) source(path string, n *node) {
+// source reads Zed's key for where a server comes from. Only Zed can start an extension.
+func (r *serverReader) source(n *node) {
 	if n.kind == stringKind && n.text == "extension" {
-		r.fail(path, n.offset, "is an extension, which only Zed can start; write the command that it runs")
+		r.fail(n, "is an extension, which only Zed can start; write the command that it runs")
 	}
 }

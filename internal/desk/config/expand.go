@@ -25,8 +25,9 @@ var editorOnly = []string{"workspaceFolder", "workspaceFolderBasename", "file", 
 // variable, as in a shell), VS Code's ${env:VAR}, and what [elsewhere] has. A reference ends at the
 // first brace. Other text stays, a lone $ too. A reference without a value is a fault of
 // this server.
-func (r *serverReader) expand(path string, offset int, s string) string {
+func (r *serverReader) expand(n *node) string {
 	var b strings.Builder
+	s := n.text
 	for {
 		start := strings.Index(s, "${")
 		if start < 0 {
@@ -37,27 +38,27 @@ func (r *serverReader) expand(path string, offset int, s string) string {
 			break
 		}
 		b.WriteString(s[:start])
-		value, why := r.resolve(path, s[start+2:start+length])
+		value, why := r.resolve(n, s[start+2:start+length])
 		if why != "" {
-			r.fail(path, offset, "%s", why)
+			r.fail(n, "%s", why)
 		}
 		b.WriteString(value)
 		s = s[start+length+1:]
 		if b.Len() > maxExpanded {
-			r.fail(path, offset, "is longer than %d bytes after expansion", maxExpanded)
+			r.fail(n, "is longer than %d bytes after expansion", maxExpanded)
 			return ""
 		}
 	}
 	b.WriteString(s)
 	if strings.IndexByte(b.String(), 0) >= 0 {
-		r.fail(path, offset, "must not contain a NUL character")
+		r.fail(n, "must not contain a NUL character")
 		return ""
 	}
 	return b.String()
 }
 
 // resolve is the value of a reference, the text between the braces, or why it has none.
-func (r *serverReader) resolve(path, reference string) (value, why string) {
+func (r *serverReader) resolve(n *node, reference string) (value, why string) {
 	switch reference {
 	case "userHome":
 		return r.home(), ""
@@ -74,7 +75,7 @@ func (r *serverReader) resolve(path, reference string) (value, why string) {
 			return "", fmt.Sprintf("only an editor can fill in %s, use an environment variable", quote("${"+reference+"}"))
 		}
 		// What it says may be a secret that was meant as a default.
-		r.l.strange.add(path, "")
+		r.l.strange.add(n.path(), "")
 		return "${" + reference + "}", ""
 	}
 	name := parts[1]
@@ -109,12 +110,12 @@ func (r *serverReader) home() string {
 // expanded is a text outside of the servers, with its references resolved. ok is false
 // where the value is not known: after a fault, or as it has not been looked up. It is
 // never used as it is written: what promises safety would be known to everybody.
-func (l *loader) expanded(path string, n *node) (text string, ok bool) {
-	if !l.is(stringKind, path, n) {
+func (l *loader) expanded(n *node) (text string, ok bool) {
+	if !l.is(stringKind, n) {
 		return "", false
 	}
-	r := &serverReader{l: l, path: path, secrets: map[string]bool{}}
-	text = r.expand(path, n.offset, n.text)
+	r := l.serverReader()
+	text = r.expand(n)
 	l.wanted[""] = append(l.wanted[""], r.wanted...)
 	l.faults = append(l.faults, r.faults...)
 	for value := range r.secrets {
@@ -122,15 +123,15 @@ func (l *loader) expanded(path string, n *node) (text string, ok bool) {
 	}
 	later := l.answers == nil && len(r.wanted) > 0 || l.o.Keyring == nil && l.o.Run == nil
 	if ok = len(r.faults) == 0 && !strings.Contains(text, "${"); !ok && !later && len(r.faults) == 0 {
-		l.fault(path, n.offset, "has a ${...} without a value")
+		l.fault(n, "has a ${...} without a value")
 	}
 	return text, ok
 }
 
 // path reads the name of a file, which may have variables ([serverReader.absolute]).
 func (l *loader) path(into *string) value {
-	return value{into: into, schema: text, read: func(path string, n *node) {
-		if name, ok := l.expanded(path, n); ok && name != "" {
+	return value{into: into, schema: text, read: func(n *node) {
+		if name, ok := l.expanded(n); ok && name != "" {
 			*into = (&serverReader{l: l}).absolute(name)
 		}
 	}}
@@ -138,8 +139,8 @@ func (l *loader) path(into *string) value {
 
 // secret reads a text that is struck out of logs.
 func (l *loader) secret(into *string) value {
-	return value{schema: text, read: func(path string, n *node) {
-		*into, _ = l.expanded(path, n)
+	return value{schema: text, read: func(n *node) {
+		*into, _ = l.expanded(n)
 		if *into = strings.TrimSpace(*into); *into != "" {
 			l.cfg.Secrets = append(l.cfg.Secrets, *into)
 		}

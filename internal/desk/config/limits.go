@@ -29,9 +29,9 @@ func defaultLimits() conf.Limits {
 }
 
 // limits reads how much callers may use.
-func (l *loader) limits(path string, n *node) {
-	if (n.kind == objectKind || !n.off()) && l.is(objectKind, path, n) {
-		l.members(path, n, l.limitsObject(), nil)
+func (l *loader) limits(n *node) {
+	if (n.kind == objectKind || !n.off()) && l.is(objectKind, n) {
+		l.members(n, l.limitsObject(), nil)
 	}
 }
 
@@ -54,18 +54,18 @@ func (l *loader) limitsObject() object {
 }
 
 // ofPrincipals reads the limits of a principal, for anybody too.
-func (l *loader) ofPrincipals(path string, n *node) {
-	if !l.is(objectKind, path, n) {
+func (l *loader) ofPrincipals(n *node) {
+	if !l.is(objectKind, n) {
 		return
 	}
-	l.members(path, n, l.principalLimits(&l.cfg.Limits.Principal), nil)
+	l.members(n, l.principalLimits(&l.cfg.Limits.Principal), nil)
 	faults := len(l.faults)
-	l.members(path, n, l.principalLimits(&l.cfg.Limits.Anybody), nil)
+	l.members(n, l.principalLimits(&l.cfg.Limits.Anybody), nil)
 	l.faults = l.faults[:faults] // the same again
 }
 
 func (l *loader) principalLimits(q *conf.Quota) object {
-	flood := l.count(&q.RequestsPerSecond, 0).then(func(string, *node) { l.floodSaid = true })
+	flood := l.count(&q.RequestsPerSecond, 0).then(func(*node) { l.floodSaid = true })
 	flood.derived = true
 	return object{name: "limitsOfPrincipal", strict: true, keys: append(l.quota(q, &q.ConcurrentCalls),
 		key{"requests_per_second", flood, "requests of any kind, a hundred and two seconds of them at once; more is a flood. Without it ten times its calls, at least 10, and no limit without `calls_per_minute`"},
@@ -74,7 +74,7 @@ func (l *loader) principalLimits(q *conf.Quota) object {
 
 // quota are the keys that all quotas have.
 func (l *loader) quota(q *conf.Quota, concurrent *int) []key {
-	queue := l.count(&q.Queue.Calls, 0).then(func(string, *node) {
+	queue := l.count(&q.Queue.Calls, 0).then(func(*node) {
 		if q.Queue.Calls == 0 { // 0 is none in the file, and any number in a queue
 			q.Queue.Calls = -1
 		}
@@ -91,12 +91,12 @@ func (l *loader) quota(q *conf.Quota, concurrent *int) []key {
 }
 
 // oldRateLimit reads the key of the older mcpx: the calls a minute of each caller.
-func (l *loader) oldRateLimit(path string, n *node) {
+func (l *loader) oldRateLimit(n *node) {
 	if n.off() {
 		return
 	}
 	calls := 0
-	l.count(&calls, 0).read(path, n)
+	l.count(&calls, 0).read(n)
 	l.cfg.Limits.Principal.CallsPerMinute, l.cfg.Limits.Anybody.CallsPerMinute = calls, calls
 }
 

@@ -157,19 +157,16 @@ type loader struct {
 	// defined says where each server name was defined.
 	defined map[string]string
 
-	// viewAt is where the key view stands, and inGroups what the groups say of servers.
-	viewAt       place
-	inGroups     []groupServers
-	authAt       place // where the key auth stands
-	authServerAt place // where auth.front stands
+	viewAt   *node // the value of the key view
+	inGroups []groupServers
+	authAt   *node // the value of the key auth
 
-	// wanted are the references of servers in use to values elsewhere, by server; empty: of
-	// none. answers has what they
-	// gave; it is nil in the first reading.
+	// wanted has the references to values elsewhere by server, those outside of servers under "".
+	// answers has their values; it is nil in the first reading.
 	wanted  map[string][]wanted
 	answers answers
 
-	// everyServer is what a server begins with: the defaults, and what the root says for all.
+	// everyServer has the defaults of servers, with those that the root sets.
 	everyServer Server
 	someServers bool // a key that holds servers was there
 	floodSaid   bool // limits.principal.requests_per_second was there
@@ -189,7 +186,6 @@ func (l *loader) finish() {
 	l.similarNames()
 	l.finishViews()
 	l.finishAuth()
-	l.finishAuthServer()
 	l.finishLimits()
 	l.servedRights()
 	slices.SortFunc(l.cfg.Servers, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })

@@ -68,7 +68,7 @@ func (r *serverReader) splitCommand() {
 	}
 	r.s.Command, r.commandArgs = words[0], slices.Concat(words[1:], r.commandArgs)
 	r.argSecrets(r.commandArgs)
-	r.l.warn("%s: holds arguments, which belong in args; taken apart", r.commandAt.path)
+	r.l.warn("%s: holds arguments, which belong in args; taken apart", r.commandAt.path())
 }
 
 // shellWords parts a command line as shells do, as far as quotes go.
@@ -107,6 +107,6 @@ var runners = []string{"npx", "pnpx", "bunx", "uvx"}
 // which would read what is meant for a server.
 func (r *serverReader) needPackage() {
 	if r.s.Type == Stdio && len(r.s.Args) == 0 && slices.Contains(runners, program(r.s.Command)) {
-		r.fail(join(r.path, "args"), r.commandAt.offset, "is missing; %s needs the name of a package to run", program(r.s.Command))
+		r.fail(r.commandAt.parent.child("args"), "is missing; %s needs the name of a package to run", program(r.s.Command))
 	}
 }

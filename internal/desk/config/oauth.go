@@ -7,24 +7,24 @@ import (
 )
 
 // oauth reads our object, or that of Claude Code and Gemini CLI.
-func (r *serverReader) oauth(path string, n *node) {
+func (r *serverReader) oauth(n *node) {
 	if n.kind == boolKind {
 		r.s.OAuth.Off = n.text == "false"
 		return
 	}
-	if !r.l.is(objectKind, path, n) {
+	if !r.l.is(objectKind, n) {
 		return
 	}
 	enabled := true
-	r.l.members(path, n, r.oauthObject(&enabled), nil)
+	r.l.members(n, r.oauthObject(&enabled), nil)
 	r.s.OAuth.Off = !enabled
-	r.oauthAt = place{path, n.offset}
+	r.oauthAt = n
 }
 
 func (r *serverReader) oauthObject(enabled *bool) object {
 	o := &r.s.OAuth
 	secret := func(into *string) value {
-		return r.string(into).then(func(string, *node) { r.secret(*into, true) })
+		return r.string(into).then(func(*node) { r.secret(*into, true) })
 	}
 	id, password, port := r.string(&o.ClientID), secret(&o.ClientSecret), whole(r.l, &o.RedirectPort, 1, math.MaxUint16)
 	return object{name: "oauth", keys: []key{
@@ -35,8 +35,8 @@ func (r *serverReader) oauthObject(enabled *bool) object {
 		{"redirect_port", port, "that port, where the server must know it"},
 		{"callbackPort", port, ""},
 		{"client_metadata_url", r.string(&o.ClientMetadataURL), "an https document that says who the client is, for servers that read such"},
-		{"scopes", value{schema: texts, read: func(path string, n *node) {
-			if scopes, ok := r.l.strings(path, n); ok {
+		{"scopes", value{schema: texts, read: func(n *node) {
+			if scopes, ok := r.l.strings(n); ok {
 				o.Scopes = scopes
 			}
 		}}, "in place of those that the server asks for"},
@@ -52,12 +52,12 @@ func (r *serverReader) oauthObject(enabled *bool) object {
 // checkOAuth notes what an oauth object lacks, or has too much.
 func (r *serverReader) checkOAuth() {
 	o := r.s.OAuth
-	if r.oauthAt.path == "" || o.Off {
+	if r.oauthAt == nil || o.Off {
 		return
 	}
-	fail := func(key, text string) { r.fail(join(r.oauthAt.path, key), r.oauthAt.offset, "%s", text) }
+	fail := func(key, text string) { r.fail(r.oauthAt.child(key), "%s", text) }
 	if r.s.Type == Stdio {
-		r.fail(r.oauthAt.path, r.oauthAt.offset, "is for remote servers; a command gets its credentials in env")
+		r.fail(r.oauthAt, "is for remote servers; a command gets its credentials in env")
 		return
 	}
 	document, err := url.Parse(o.ClientMetadataURL)

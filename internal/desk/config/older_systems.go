@@ -9,32 +9,31 @@ func nameInList(key string) bool { return key == "name" || key == "id" }
 
 // serverList reads servers that are a list: of the older mcpx, each with a name,
 // and of MCP-PROXY, each with an id.
-func (l *loader) serverList(path string, n *node) {
-	for i, item := range n.items {
-		at := index(path, i)
-		if !l.is(objectKind, at, item) {
+func (l *loader) serverList(n *node) {
+	for _, item := range n.items {
+		if !l.is(objectKind, item) {
 			continue
 		}
-		name, offset := "", item.offset
+		name := ""
 		for _, m := range item.members {
 			if nameInList(m.key) && (name == "" || m.key == "name") {
-				name, offset = m.value.text, m.value.offset
-				l.is(stringKind, join(at, m.key), m.value)
+				name = m.text
+				l.is(stringKind, m)
 			}
 		}
-		l.server(name, at, offset, item)
+		l.server(name, item)
 	}
 }
 
 // commandList reads a program and its arguments from one list, as MCP-PROXY and
 // opencode have them.
-func (r *serverReader) commandList(path string, n *node) {
-	words, ok := r.l.strings(path, n)
+func (r *serverReader) commandList(n *node) {
+	words, ok := r.l.strings(n)
 	if !ok || len(words) == 0 {
 		return
 	}
 	for i := range words {
-		words[i] = r.expand(index(path, i), n.items[i].offset, words[i])
+		words[i] = r.expand(n.items[i])
 	}
 	r.s.Command, r.commandArgs = words[0], words[1:]
 	r.argSecrets(r.commandArgs)
@@ -43,11 +42,11 @@ func (r *serverReader) commandList(path string, n *node) {
 // proxies refuses the second file of MCP-Dock. Which tools each of its proxies
 // shows is said there, about servers of the other file: to ignore it would show
 // tools that were hidden.
-func (l *loader) proxies(path string, m member) bool {
-	if m.key != "mcpProxies" && m.key != "proxies" || m.value.kind != objectKind {
+func (l *loader) proxies(m *node) bool {
+	if m.key != "mcpProxies" && m.key != "proxies" || m.kind != objectKind {
 		return false
 	}
-	l.fault(path, m.offset, `holds proxies of MCP-Dock; load its mcp.config.json, and write the exposed_tools of a proxy as `+
+	l.fault(m, `holds proxies of MCP-Dock; load its mcp.config.json, and write the exposed_tools of a proxy as `+
 		`"tools": {"allow": [...]} of its server`)
 	return true
 }

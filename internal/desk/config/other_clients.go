@@ -64,7 +64,7 @@ func (r *serverReader) otherClientKeys() []key {
 		{name: "transportType", value: kind},
 		{name: "transport_type", value: kind},
 		// Gemini CLI, Windsurf.
-		{name: "httpUrl", value: value{read: r.url, schema: text}.then(func(string, *node) { r.httpURL = true })},
+		{name: "httpUrl", value: value{read: r.url, schema: text}.then(func(*node) { r.httpURL = true })},
 		{name: "serverUrl", value: value{read: r.url, schema: text}},
 		// Roo Code, Cline, Claude Desktop and others.
 		{name: "disabled", value: l.boolean(&r.disabled)},
@@ -85,8 +85,8 @@ func (r *serverReader) otherClientKeys() []key {
 		{name: "bearer_token_env_var", value: value{read: r.bearer, schema: text}},
 		{name: "env_vars", value: value{read: r.envVars, schema: texts}},
 		{name: "startup_timeout_sec", value: l.timeout(&s.ConnectTimeout)},
-		{name: "startup_timeout_ms", value: value{schema: someTime, read: func(path string, n *node) {
-			l.duration(path, n, time.Millisecond, false, &s.ConnectTimeout)
+		{name: "startup_timeout_ms", value: value{schema: someTime, read: func(n *node) {
+			l.duration(n, time.Millisecond, false, &s.ConnectTimeout)
 		}}},
 		{name: "tool_timeout_sec", value: l.timeout(&s.CallTimeout)},
 		// VS Code and others.
@@ -104,10 +104,10 @@ func (r *serverReader) otherClientKeys() []key {
 
 // timeout is in seconds for Cline and Roo Code (at most an hour), and in
 // milliseconds for Gemini CLI and Claude Code. So up to 3600 are seconds.
-func (r *serverReader) timeout(path string, n *node) {
+func (r *serverReader) timeout(n *node) {
 	const hour = 3600
 	faults := len(r.l.faults)
-	r.l.duration(path, n, time.Millisecond, false, &r.s.CallTimeout)
+	r.l.duration(n, time.Millisecond, false, &r.s.CallTimeout)
 	if n.kind != numberKind || len(r.l.faults) > faults {
 		return
 	}
@@ -117,34 +117,34 @@ func (r *serverReader) timeout(path string, n *node) {
 }
 
 // envHeaders are headers whose values are in the named variables.
-func (r *serverReader) envHeaders(path string, n *node) {
-	for _, m := range r.pairs(path, n) {
-		r.fromEnv(join(path, m.key), m.value.offset, m.key, "", m.value.text)
+func (r *serverReader) envHeaders(n *node) {
+	for _, m := range r.pairs(n) {
+		r.fromEnv(m, m.key, "")
 	}
 }
 
 // bearer is a token in a named variable.
-func (r *serverReader) bearer(path string, n *node) {
-	if r.l.is(stringKind, path, n) {
-		r.fromEnv(path, n.offset, "Authorization", "Bearer ", n.text)
+func (r *serverReader) bearer(n *node) {
+	if r.l.is(stringKind, n) {
+		r.fromEnv(n, "Authorization", "Bearer ")
 	}
 }
 
-func (r *serverReader) fromEnv(path string, offset int, header, prefix, name string) {
-	value, set := r.l.o.Getenv(name)
-	if !set {
-		// Not with its name: people put the token itself here.
-		r.fail(path, offset, "the environment variable that it names is not set")
+// fromEnv sets a header to the value of the variable that n names.
+func (r *serverReader) fromEnv(n *node, header, prefix string) {
+	value, set := r.l.o.Getenv(n.text)
+	if !set { // the text does not quote the name, as some users put the token itself here
+		r.fail(n, "the environment variable that it names is not set")
 		return
 	}
 	r.secret(value, true)
-	r.header(path, offset, header, prefix+value)
+	r.header(n, header, prefix+value)
 }
 
 // envVars are names of variables that the child gets as mcpx has them. One that
 // is not set is left out, as Codex does.
-func (r *serverReader) envVars(path string, n *node) {
-	names, _ := r.l.strings(path, n)
+func (r *serverReader) envVars(n *node) {
+	names, _ := r.l.strings(n)
 	for _, name := range names {
 		if value, set := r.l.o.Getenv(name); set {
 			r.secret(value, secretKey.MatchString(name))
@@ -155,10 +155,10 @@ func (r *serverReader) envVars(path string, n *node) {
 
 // envFile reads a file of KEY=VALUE lines; env wins over it. A relative name is
 // looked for beside the config file.
-func (r *serverReader) envFile(path string, n *node) {
+func (r *serverReader) envFile(n *node) {
 	var name string
-	r.string(&name).read(path, n)
-	if name == "" || r.failedAt(path) {
+	r.string(&name).read(n)
+	if name == "" || r.failedAt(n) {
 		return
 	}
 	if !filepath.IsAbs(name) {
@@ -166,7 +166,7 @@ func (r *serverReader) envFile(path string, n *node) {
 	}
 	data, err := r.l.o.ReadFile(name)
 	if err != nil {
-		r.fail(path, n.offset, "cannot be read: %v", err)
+		r.fail(n, "cannot be read: %v", err)
 		return
 	}
 	for line := range strings.Lines(string(data)) {
@@ -177,7 +177,7 @@ func (r *serverReader) envFile(path string, n *node) {
 		}
 		value = unquote(strings.TrimSpace(value))
 		if strings.IndexByte(key+value, 0) >= 0 {
-			r.fail(path, n.offset, "must not contain a NUL character")
+			r.fail(n, "must not contain a NUL character")
 			return
 		}
 		// Such files have modes and ports too, which are no secrets.

@@ -149,7 +149,7 @@ func (r *serverReader) jsonSecrets(name string, n *node) {
 		r.literal(n.text)
 	}
 	for _, m := range n.members {
-		r.jsonSecrets(m.key, m.value)
+		r.jsonSecrets(m.key, m)
 	}
 	for _, item := range n.items {
 		r.jsonSecrets(name, item)

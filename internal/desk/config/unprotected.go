@@ -11,9 +11,9 @@ import (
 // unprotected refuses a server with a key of this kind, unless it is turned off.
 // text says what is missing, and what to do.
 func (r *serverReader) unprotected(text string) value {
-	return value{schema: `{}`, read: func(path string, n *node) {
+	return value{schema: `{}`, read: func(n *node) {
 		if !n.off() {
-			r.fail(path, n.offset, "%s", text)
+			r.fail(n, "%s", text)
 		}
 	}}
 }
@@ -22,13 +22,13 @@ const noSandbox = "no sandbox is built yet, so that this server would run withou
 
 // sandbox refuses a server that is to run in a sandbox. An object has in VS Code the
 // rules of what sandboxEnabled turns on, and turns nothing on alone.
-func (r *serverReader) sandbox(path string, n *node) {
-	rules := n.kind == objectKind && !slices.ContainsFunc(n.members, func(m member) bool { return m.key == "enabled" })
+func (r *serverReader) sandbox(n *node) {
+	rules := n.kind == objectKind && !slices.ContainsFunc(n.members, func(m *node) bool { return m.key == "enabled" })
 	if rules {
-		r.l.otherClients.add("sandbox", r.path)
+		r.l.otherClients.add("sandbox", n.parent.path())
 		return
 	}
-	r.unprotected(noSandbox).read(path, n)
+	r.unprotected(noSandbox).read(n)
 }
 
 // off reports whether a value turns off what its key stands for: null, false, 0,
@@ -46,10 +46,10 @@ func (n *node) off() bool {
 	case objectKind:
 		for _, m := range n.members {
 			if m.key == "enabled" {
-				return m.value.off()
+				return m.off()
 			}
 		}
-		return !slices.ContainsFunc(n.members, func(m member) bool { return !isComment(m.key) && !m.value.off() })
+		return !slices.ContainsFunc(n.members, func(m *node) bool { return !isComment(m.key) && !m.off() })
 	}
 	return true
 }
