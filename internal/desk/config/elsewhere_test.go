@@ -89,7 +89,7 @@ func TestElsewhere(t *testing.T) {
 		"no-secret":  "mcpServers.no-secret.env.E: there is no secret none",
 		"no-command": "mcpServers.no-command.args[0]: the command fails failed",
 		"no-words":   "mcpServers.no-words.args[0]: ${command:} needs a program",
-		"silent":     "mcpServers.silent.args[0]: the command of ${command:} gives nothing",
+		"silent":     "mcpServers.silent.args[0]: the value of ${command:} is empty",
 		"no-file":    "mcpServers.no-file.args[0]: file ",
 	} {
 		if fault := all[name].Fault; want == "" && fault != "" || !strings.HasPrefix(fault, want) || strings.Contains(fault, "hush") {

@@ -39,7 +39,7 @@ func TestSafeNames(t *testing.T) {
 		t.Errorf("warnings: %q", cfg.Warnings)
 	}
 	cfg, _ = parsed(t, `{"mcpServers": {"time": {"command": "a"}, "Time": {"command": "b"}}}`)
-	if len(cfg.Warnings) != 1 || !strings.Contains(cfg.Warnings[0], `"time" and "Time" differ in case alone`) {
+	if len(cfg.Warnings) != 1 || !strings.Contains(cfg.Warnings[0], `"time" and "Time" differ only in case`) {
 		t.Errorf("warnings: %q", cfg.Warnings)
 	}
 }

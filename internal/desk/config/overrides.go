@@ -8,7 +8,6 @@ import (
 	"mcpx/internal/base/conf"
 )
 
-// overrides reads repairs of what a server declares, by globs of tool names.
 func (r *serverReader) overrides(n *node) {
 	r.s.Overrides = nil
 	for m := range r.l.named(n) {
@@ -28,24 +27,23 @@ func (r *serverReader) override(one *conf.Override) object {
 			if r.l.is(stringKind, n) {
 				one.Description = &n.text
 			}
-		}}, "in place of the server's"},
+		}}, "replaces the server's description"},
 		{"annotations", value{schema: annotationsSchema, read: r.annotations(&one.Annotations)}, "members that replace the tool's own"},
 		{"arguments", value{schema: `{"type": "object"}`, read: func(n *node) {
 			if r.l.is(objectKind, n) {
 				one.Arguments = n.json()
 			}
-		}}, "arguments that every call is sent with, and that are not shown"},
+		}}, "arguments that are added to every call, and hidden from clients"},
 	}}
 }
 
 const annotationsSchema = `{"type": "object", "properties": {"readOnlyHint": {"type": "boolean"}, "destructiveHint": {"type": "boolean"},
 	"idempotentHint": {"type": "boolean"}, "openWorldHint": {"type": "boolean"}}}`
 
-// hints are the annotations that must be true or false: a tool that is taken for
-// read-only runs unasked, and "true" in quotes would be no such hint.
+// hints are the annotations that must be true or false: mcpx and clients decide by them which calls the user must
+// confirm, and would ignore "true" in quotes.
 var hints = []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
 
-// annotations reads the members that replace those of a tool.
 func (r *serverReader) annotations(into *json.RawMessage) func(n *node) {
 	return func(n *node) {
 		if !r.l.is(objectKind, n) {
@@ -62,7 +60,6 @@ func (r *serverReader) annotations(into *json.RawMessage) func(n *node) {
 	}
 }
 
-// toolName reads another name of one tool.
 func (r *serverReader) toolName(one *conf.Override) func(n *node) {
 	return func(n *node) {
 		switch {
@@ -70,9 +67,9 @@ func (r *serverReader) toolName(one *conf.Override) func(n *node) {
 		case n.text == "" || len(n.text) > maxNameLen || !serverName.MatchString(n.text):
 			r.l.fault(n, "must be 1 to %d letters (a-z), digits, '.', '_' and '-'", maxNameLen)
 		case strings.ContainsAny(one.Glob, `*?[\`):
-			r.l.fault(n, "is the name of one tool, so that its override cannot be a pattern")
+			r.l.fault(n, "can only rename one tool, so the override must be for a tool's name, not a pattern")
 		case slices.ContainsFunc(r.s.Overrides, func(o conf.Override) bool { return o.Name == n.text }):
-			r.l.fault(n, "is the name of another tool here already")
+			r.l.fault(n, "is already the name of another tool here")
 		default:
 			one.Name = n.text
 		}

@@ -12,57 +12,56 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// reserved is the name of the server that is built in.
+// reserved is the name of the built-in server.
 const reserved = "mcpx"
 
 const maxNameLen = 64
 
-// scalars is JSON Schema of an object of texts; people write ports as numbers.
+// scalars is JSON Schema of an object of texts, which users may write as numbers or booleans.
 const scalars = `{"type": "object", "additionalProperties": {"type": ["string", "number", "boolean", "null"]}}`
 
 var serverName = pattern.New(`^[A-Za-z0-9._-]+$`)
 
-// object is what a server may have: our own keys, and the keys of other clients that are honoured.
 func (r *serverReader) object() object {
 	return object{name: "server", keys: append(r.own(), r.otherClientKeys()...)}
 }
 
-// own are our own keys: how a server is reached, what it shows and may do, and when it runs.
+// own are our own keys: how a server is reached, what it shows, and when it runs.
 func (r *serverReader) own() []key {
 	l, s := r.l, &r.s
 	return []key{
-		{"type", value{read: r.kind, schema: kindSchema}, "without it `command` or `url` says it"},
+		{"type", value{read: r.kind, schema: kindSchema}, "without it, it follows from `command` or `url`"},
 		{"command", value{read: r.command, schema: `{"anyOf": [` + text + `, ` + texts + `, {"$ref": "#/$defs/zedCommand"}]}`, of: r.zedCommand}, "the program of a local server"},
 		{"args", value{read: r.args, schema: texts}, "its arguments"},
-		{"env", value{read: r.env, schema: scalars}, "variables that it gets beside a small environment"},
+		{"env", value{read: r.env, schema: scalars}, "variables that are added to its small environment"},
 		{"cwd", r.string(&s.Cwd), "the folder that it starts in"},
-		{"framing", oneOf(l, &s.Framing, "auto", "newline", "content-length"), "how its messages are parted"},
+		{"framing", oneOf(l, &s.Framing, "auto", "newline", "content-length"), "how its messages are separated"},
 		{"url", value{read: r.url, schema: text}, "the address of a remote server"},
 		{"urls", value{read: r.urls, schema: texts}, "in place of `url`: several instances of the server ([Instances](#instances))"},
 		{"headers", value{read: r.headers, schema: scalars}, "headers of the requests to a remote server"},
 		{"oauth", value{read: r.oauth, schema: `{"anyOf": [{"type": "boolean"}, {"$ref": "#/$defs/oauth"}]}`, of: func() object { return r.oauthObject(new(true)) }}, "how mcpx [logs in](#logging-in) to a remote server; false turns that off"},
-		{"credentials", value{read: r.credentials, named: true, schema: text, off: "off"}, "headers that come from each caller: `header:NAME`, `claim:NAME`, `exchange` ([Credentials of callers](#credentials-of-callers))"},
-		{"protocol", oneOf(l, &s.Protocol, "auto", "legacy", "modern"), "`legacy` (`initialize`) or `modern` (2026-07-28): the only one that is tried; `auto` begins with what the server spoke last, or what the client speaks over stdio, else `modern`. A server of both whose tools fail with \"no back-channel\" behind HTTP needs `legacy`"},
+		{"credentials", value{read: r.credentials, named: true, schema: text, off: "off"}, "headers whose values come from each caller: `header:NAME`, `claim:NAME`, `exchange` ([Credentials of callers](#credentials-of-callers))"},
+		{"protocol", oneOf(l, &s.Protocol, "auto", "legacy", "modern"), "the era of the protocol: `legacy` (`initialize`) or `modern` (2026-07-28). `auto` tries both: first the one that the server spoke last, or that the client speaks over stdio, else `modern`. A server that speaks both, and whose tools fail with \"no back-channel\" behind HTTP, needs `legacy`"},
 
 		{"enabled", l.boolean(&s.Enabled), "false keeps the entry and does not use the server"},
-		{"description", l.str(&s.Description), "what the model reads about the server, in place of the server's own words"},
+		{"description", l.str(&s.Description), "the description that the model reads, in place of the server's own"},
 		{"tools", value{read: r.tools, schema: `{"anyOf": [` + someTexts + `, {"$ref": "#/$defs/tools"}]}`, of: r.toolsObject}, "which tools exist: `{\"allow\": [glob], \"deny\": [glob]}`; `deny` wins"},
-		{"read_only", l.boolean(&s.ReadOnly), "only tools exist that declare themselves read-only"},
-		{"confirm", switched(l, &s.Confirm, "destructive", "all"), "which calls the person must confirm; without it what the file says"},
-		{"pin", switched(l, &s.Pin, "warn", "block"), "tools whose definition has changed since `mcpx lock`, or since the last start, are logged; `block` hides all that were not approved; without it what the file says"},
-		{"overrides", value{read: r.overrides, named: true, of: func() object { return r.override(&conf.Override{}) }}, "`{\"GLOB\": {\"description\", \"annotations\", \"name\", \"arguments\"}}` repairs what the server declares of its tools, before the filters look at it"},
-		{"validate", oneOf(l, &s.Validate, "strict", "off"), "`off` leaves judging arguments to the server"},
-		{"verbatim", l.globs(&s.Verbatim), "tools whose results stay as they are; without it `read_*file*`, `*file_content*` and `*_show`"},
+		{"read_only", l.boolean(&s.ReadOnly), "hides all tools that do not declare themselves read-only"},
+		{"confirm", switched(l, &s.Confirm, "destructive", "all"), "which calls the user must confirm; the default is `confirm` of the file"},
+		{"pin", switched(l, &s.Pin, "warn", "block"), "`warn` logs tools whose definition has changed since `mcpx lock`, or since the last start; `block` hides all that were not approved; the default is `pin` of the file"},
+		{"overrides", value{read: r.overrides, named: true, of: func() object { return r.override(&conf.Override{}) }}, "`{\"GLOB\": {\"description\", \"annotations\", \"name\", \"arguments\"}}` repairs the definitions of tools, before the filters apply"},
+		{"validate", oneOf(l, &s.Validate, "strict", "off"), "`off` does not check arguments against the schema of the tool"},
+		{"verbatim", l.globs(&s.Verbatim), "globs of tools whose results are not changed; the default is `read_*file*`, `*file_content*` and `*_show`"},
 
-		{"connect_timeout", l.timeout(&s.ConnectTimeout), "for one attempt to connect; without it what the file says, else 30 s. A command that installs what it runs (`npx`, `uvx`, `docker run`, …) has 10 minutes while it is at work, unless this is set"},
+		{"connect_timeout", l.timeout(&s.ConnectTimeout), "for one attempt to connect; the default is `connect_timeout` of the file, else 30 s. Without either, a command that installs what it runs (`npx`, `uvx`, `docker run`, …) has 10 minutes while it is at work"},
 		{"call_timeout", l.timeout(&s.CallTimeout), "for one call"},
 		{"tool_timeouts", value{read: r.toolTimeouts, named: true, schema: moreThanZero}, "the same for single tools: `{\"GLOB\": duration}`"},
-		{"idle_timeout", l.wait(&s.IdleTimeout), "a call without progress for so long ends; 0 is no limit"},
+		{"idle_timeout", l.wait(&s.IdleTimeout), "ends a call that has made no progress for so long; 0 is no limit"},
 		{"start", oneOf(l, &s.Start, "eager", "lazy"), "`lazy` starts the server with its first call, once its catalogue is on disk"},
-		{"stop_idle", l.orOff(&s.StopIdle), "stops the server when it was not used for so long; in `inspect` it is `idle` then. 0 and `off` never"},
+		{"stop_idle", l.orOff(&s.StopIdle), "stops the server if it was not used for so long; `inspect` then shows it as `idle`. 0 and `off`: never"},
 		{"max_concurrency", l.count(&s.MaxConcurrency, 0), "most calls at once; 0 is no limit"},
-		{"session", oneOf(l, &s.Session, "shared", "per_client"), "`per_client` gives each client a session of its own. Over HTTP with several clients: for servers that ask the user, keep working folders (roots), or remember who they speak to"},
-		{"session_idle", l.timeout(&s.SessionIdle), "how long such a session stays without being used"},
+		{"session", oneOf(l, &s.Session, "shared", "per_client"), "`per_client` gives each client a session of its own. Needed over HTTP with several clients for servers that ask the user, use working folders (roots), or remember who they speak to"},
+		{"session_idle", l.timeout(&s.SessionIdle), "when such a session ends without being used"},
 	}
 }
 
@@ -235,7 +234,7 @@ func (r *serverReader) headers(n *node) {
 	}
 }
 
-// header sets a header; names ignore case.
+// header sets a header, in place of one whose name differs only in case.
 func (r *serverReader) header(n *node, name, value string) {
 	value = strings.TrimSpace(value)
 	switch {
@@ -264,7 +263,7 @@ func (r *serverReader) url(n *node) {
 	r.urlAt, r.httpURL = n, false
 }
 
-// tools reads our object, or the list of names that Copilot has.
+// tools reads our object, or the list of names in a file of Copilot.
 func (r *serverReader) tools(n *node) {
 	if n.kind == arrayKind {
 		r.allow().read(n)
@@ -286,7 +285,6 @@ func (r *serverReader) allow() value { return r.l.allowed(r.l.globs(&r.s.Tools.A
 
 func (r *serverReader) deny() value { return r.l.globs(&r.s.Tools.Deny) }
 
-// toolTimeouts reads durations by globs of tool names, in the order of the file.
 func (r *serverReader) toolTimeouts(n *node) {
 	r.s.ToolTimeouts = nil
 	for m := range r.l.named(n) {
@@ -299,8 +297,8 @@ func (r *serverReader) toolTimeouts(n *node) {
 	}
 }
 
-// isSelf reports whether the entry is mcpx, which would start or ask itself for
-// ever. Of URLs only a local one under the reserved name is surely so.
+// isSelf reports whether the entry is mcpx itself, which would start or call itself endlessly. A URL is taken for mcpx
+// only if it is local and has the reserved name.
 func (r *serverReader) isSelf() bool {
 	if u, err := url.Parse(r.s.URL); err == nil && strings.EqualFold(r.s.Name, reserved) {
 		if slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname()) {
@@ -325,13 +323,13 @@ func (r *serverReader) isSelf() bool {
 	return err == nil && os.SameFile(own, other)
 }
 
-// program is the name of an executable, whatever the system.
+// program is the name of an executable in a path of any system.
 func program(path string) string {
 	name := strings.ToLower(filepath.Base(strings.ReplaceAll(path, `\`, "/")))
 	return strings.TrimSuffix(name, ".exe")
 }
 
-// finish puts the parts together once all keys are read.
+// finish combines the keys once all are read, and checks the whole.
 func (r *serverReader) finish(n *node) {
 	if len(r.fileEnv) > 0 && r.s.Env == nil {
 		r.s.Env = map[string]string{}

@@ -7,7 +7,7 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// separators are what the providers of models allow in names.
+// separators are texts that all providers of models allow in the names of tools.
 var separators = pattern.New(`^[A-Za-z0-9_-]{1,8}$`)
 
 func (l *loader) separator(n *node) {
@@ -18,14 +18,13 @@ func (l *loader) separator(n *node) {
 	l.cfg.Separator = n.text
 }
 
-// view reads what a client gets; [Config.CheckView] finds out whether it is there.
+// view reads the name of a view, which is checked once all servers and groups are known.
 func (l *loader) view(n *node) {
 	if l.is(stringKind, n) {
 		l.cfg.View, l.viewAt = n.text, n
 	}
 }
 
-// groups reads the named parts of the catalogue.
 func (l *loader) groups(n *node) {
 	for m := range l.named(n) {
 		if !serverName.MatchString(m.key) || len(m.key) > maxNameLen {
@@ -37,7 +36,7 @@ func (l *loader) groups(n *node) {
 	slices.SortFunc(l.cfg.Groups, func(a, b Group) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// group reads one group: an object, or only the array of its servers.
+// group reads a group: an object, or just the array of its servers.
 func (l *loader) group(name string, n *node) {
 	g := Group{Name: name, View: ViewTwoTools}
 	o := l.groupObject(&g)
@@ -55,13 +54,12 @@ func (l *loader) groupObject(g *Group) object {
 		{"servers", value{schema: texts, read: func(n *node) { l.inGroups = append(l.inGroups, groupServers{g.Name, n}) }}, "the names of its servers; without it all"},
 		{"tools", l.nested(func() object { return l.toolFilter("groupTools", &g.Tools.Allow, &g.Tools.Deny) }), "which of their tools it has: `{\"allow\": [glob], \"deny\": [glob]}` of `SERVER.TOOL`; `deny` wins"},
 		{"read_only", l.boolean(&g.ReadOnly), "only tools that declare themselves read-only"},
-		{"confirm", switched(l, &g.Confirm, "destructive", "all"), "which calls a person must confirm; the stricter one of this and the server's is used"},
+		{"confirm", switched(l, &g.Confirm, "destructive", "all"), "which calls the user must confirm; the stricter one of this and the server's is used"},
 		{"view", oneOf(l, &g.View, ViewTwoTools, ViewTools), "how it is shown"},
-		{"catalogue_token_budget", l.count(&g.CatalogueTokenBudget, 1), "in place of the one of the file"},
+		{"catalogue_token_budget", l.count(&g.CatalogueTokenBudget, 1), "replaces the budget of the file"},
 	}}
 }
 
-// toolFilter is globs of SERVER.TOOL.
 func (l *loader) toolFilter(name string, allow, deny *[]string) object {
 	return object{name: name, keys: []key{
 		{"allow", l.allowed(l.toolGlobs(allow)), "the only tools that exist"},
@@ -75,8 +73,8 @@ type groupServers struct {
 	node  *node
 }
 
-// finishViews reads the servers of all groups, once the names are known that they are
-// served under, and checks the view.
+// finishViews resolves the servers of all groups, once the names that they are served under are known, and checks
+// the view.
 func (l *loader) finishViews() {
 	for _, in := range l.inGroups {
 		names, ok := l.strings(in.node)
@@ -99,7 +97,7 @@ func (l *loader) finishViews() {
 	}
 }
 
-// CheckView says what is wrong with a view; empty: it is one of this config.
+// CheckView says why this config does not have a view; empty if it has.
 func (c *Config) CheckView(view string) string {
 	if name, ok := strings.CutPrefix(view, ViewServer); ok {
 		if c.Served(name) == "" {
@@ -130,7 +128,7 @@ func (c *Config) didYouMean(name string) string {
 	return ""
 }
 
-// Group finds a group by its name; nil if there is none.
+// Group finds a group by name; nil if there is none.
 func (c *Config) Group(name string) *Group {
 	i := slices.IndexFunc(c.Groups, func(g Group) bool { return g.Name == name })
 	if i < 0 {
