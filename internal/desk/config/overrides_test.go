@@ -11,7 +11,7 @@ func TestOverrides_Faults(t *testing.T) {
 		{`[]`, ": must be an object, not an array"},
 		{`{"x": "y"}`, ".x: must be an object, not a string"},
 		{`{"[": {}}`, `["["]: is not a valid pattern: "["`},
-		{`{"x*": {"name": "y"}}`, `["x*"].name: can only rename one tool, so the override must be`},
+		{`{"x*": {"name": "y"}}`, `["x*"].name: can only rename one tool, so the override must be for a tool's name, not a pattern`},
 		{`{"x": {"name": "y"}, "z": {"name": "y"}}`, ".z.name: is already the name of another tool here"},
 		{`{"x": {"name": "y z"}}`, ".x.name: must be 1 to 64 letters (a-z), digits, '.', '_' and '-'"},
 		{`{"x": {"annotations": {"readOnlyHint": "true"}}}`, ".x.annotations.readOnlyHint: must be true or false, not a string"},
