@@ -116,7 +116,7 @@ func TestReload_Refused(t *testing.T) {
 			if err := r.reload(t.Context(), true); err == nil || !strings.Contains(err.Error(), broken.want) {
 				t.Errorf("got %v", err)
 			}
-			if said := log.String(); !strings.Contains(said, "config refused, the one before stays in force") || !strings.Contains(said, broken.want) {
+			if said := log.String(); !strings.Contains(said, "config refused, the old one stays in force") || !strings.Contains(said, broken.want) {
 				t.Errorf("the log: %s", said)
 			}
 			if e.app.current.Load() != before || r.current != was || e.app.Registry.Snapshot() != snapshot {

@@ -1,9 +1,12 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 
 	"mcpx/internal/base/sanitize"
@@ -13,9 +16,8 @@ import (
 	"mcpx/internal/hosted/httpd"
 )
 
-// serversAPI serves /api/servers: what mcpx add, remove, enable and disable do to the config
-// file, for programs, at once in force. Whoever may add a server may run any program as the
-// user of mcpx.
+// serversAPI serves /api/servers, by which programs can do what mcpx add, remove, enable and disable do to the config
+// file. Changes take effect at once. Whoever may add a server can run any program as the user of mcpx.
 type serversAPI struct {
 	app *App
 	mux *http.ServeMux
@@ -58,7 +60,7 @@ func (h *serversAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case reads:
 		h.mux.ServeHTTP(w, r)
 	case http.NewCrossOriginProtection().Check(r) != nil:
-		refuse(w, http.StatusForbidden, errors.New("a page of another origin may not ask this"))
+		refuse(w, http.StatusForbidden, errors.New("pages of other origins must not use this"))
 	case h.app.edits == nil:
 		refuse(w, http.StatusConflict, errNoFile)
 	case !h.app.Config.ChangesServers():
@@ -69,7 +71,7 @@ func (h *serversAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// add adds the server of the body, which has its name too.
+// add adds the server in the body, which includes its name.
 func (h *serversAPI) add(w http.ResponseWriter, r *http.Request) {
 	name, entry, ok := h.entry(w, r)
 	switch {
@@ -86,7 +88,7 @@ func (h *serversAPI) add(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// entered handles a change of a server by the entry in the body.
+// entered changes a server by the entry in the body.
 func (h *serversAPI) entered(edit func(data []byte, name string, entry json.RawMessage) ([]byte, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("name")
@@ -94,7 +96,7 @@ func (h *serversAPI) entered(edit func(data []byte, name string, entry json.RawM
 		switch {
 		case !ok:
 		case written != "" && written != name:
-			refuse(w, http.StatusBadRequest, errors.New("a server keeps its name: add it anew under the other one"))
+			refuse(w, http.StatusBadRequest, errors.New("a server cannot be renamed: add it under the other name"))
 		default:
 			set := func(data []byte, name string) ([]byte, error) { return edit(data, name, entry) }
 			var served string
@@ -105,8 +107,7 @@ func (h *serversAPI) entered(edit func(data []byte, name string, entry json.RawM
 	}
 }
 
-// usable refuses a config in which the server has a fault that keeps it from working, and
-// finds the name that it is served under.
+// usable refuses a config in which the server has a fault, and finds the name that it is served under.
 func usable(name string, served *string) func(*config.Config) error {
 	return func(cfg *config.Config) error {
 		*served = cfg.Served(name)
@@ -123,7 +124,7 @@ func usable(name string, served *string) func(*config.Config) error {
 type change struct {
 	what, name string // for the log
 	edit       func(data []byte, name string) ([]byte, error)
-	check      func(*config.Config) error // refuses what the file becomes; nil = nothing
+	check      func(*config.Config) error // may refuse the changed config; nil = no check
 }
 
 // serverFault is the fault of one server, with its place.
@@ -131,7 +132,7 @@ type serverFault struct{ text string }
 
 func (e *serverFault) Error() string { return e.text }
 
-// change edits the config, or answers why not.
+// change edits the config, or answers with an error.
 func (h *serversAPI) change(w http.ResponseWriter, r *http.Request, c change) bool {
 	who := caller.From(r.Context())
 	if err := h.app.auditor.changing(who, c.what, c.name); err != nil {
@@ -165,11 +166,11 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// entry reads the body: the entry of a server, and the name beside it.
+// entry reads the entry of a server, with the name if it has one, from the body.
 func (h *serversAPI) entry(w http.ResponseWriter, r *http.Request) (name string, entry json.RawMessage, ok bool) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxEntry))
 	if err != nil {
-		refuse(w, http.StatusRequestEntityTooLarge, errors.New("the body is too large, or ends early"))
+		refuse(w, http.StatusRequestEntityTooLarge, errors.New("the body is too large or incomplete"))
 		return "", nil, false
 	}
 	if name, entry, err = setup.ReadEntry(body); err != nil {
@@ -200,4 +201,49 @@ func refuse(w http.ResponseWriter, status int, err error) {
 		out["faults"] = list
 	}
 	httpd.WriteJSON(w, status, out)
+}
+
+// edit is a change of the config file that was requested over HTTP.
+type edit struct {
+	change func(setup.ConfigFile) error
+	done   chan error // buffered
+}
+
+var errNoFile = errors.New("this mcpx has no config file, so its servers cannot be changed")
+
+// edit changes the config file and applies it. The goroutine of Follow does both, so edits cannot overlap with each other
+// or with a reload.
+func (a *App) edit(ctx context.Context, change func(setup.ConfigFile) error) error {
+	if a.edits == nil {
+		return errNoFile
+	}
+	e := edit{change, make(chan error, 1)}
+	select {
+	case a.edits <- e:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return <-e.done // even if ctx ends now: the file may already be written
+}
+
+func (r *reloader) edit(ctx context.Context, e edit) error {
+	if err := e.change(r.file); err != nil {
+		return err
+	}
+	if err := r.reload(ctx, true); err != nil {
+		return fmt.Errorf("the config was written, but cannot be used: %w", err)
+	}
+	return nil
+}
+
+// changing records a change of the servers before it is made. The next config_loaded or request_refused has the outcome.
+func (a *auditor) changing(who *caller.Principal, what, server string) error {
+	if a == nil {
+		return nil
+	}
+	err := a.trail.Write("servers_change", slog.String("principal", who.Key()), slog.String("what", what), slog.String("server", server))
+	if err != nil && a.required {
+		return errors.New("nothing was changed: the audit trail cannot be written")
+	}
+	return nil
 }
