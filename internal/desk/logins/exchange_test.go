@@ -170,7 +170,7 @@ func TestExchange_Refused(t *testing.T) {
 	}
 	x.set(func() { x.dead["all"] = true })
 	for range 3 {
-		if _, err := call(""); err == nil || !strings.Contains(err.Error(), "the server refuses the token that the authorization server gives for that of the caller") {
+		if _, err := call(""); err == nil || !strings.Contains(err.Error(), "the server refuses the token that was exchanged for the caller") {
 			t.Errorf("refused for ever: %v", err)
 		}
 	}

@@ -48,7 +48,7 @@ func TestCovers(t *testing.T) {
 func TestStore(t *testing.T) {
 	keyring.MockInit()
 	ctx, dir := context.Background(), t.TempDir()
-	s := newStore(dir, nil)
+	s := &store{dir: dir}
 	kept := login{Server: "tracker", Access: "an-access-token", Refresh: "a-refresh-token", Expiry: time.Now().Add(time.Hour).Round(0)}
 	if err := s.write(ctx, "a.login", kept); err != nil {
 		t.Fatal(err)
@@ -58,20 +58,20 @@ func TestStore(t *testing.T) {
 		t.Errorf("on disk: %s %v", data, err)
 	}
 	var got login
-	if err := newStore(dir, nil).read(ctx, "a.login", &got); err != nil || got.Access != kept.Access || !got.Expiry.Equal(kept.Expiry) {
+	if err := (&store{dir: dir}).read(ctx, "a.login", &got); err != nil || got.Access != kept.Access || !got.Expiry.Equal(kept.Expiry) {
 		t.Errorf("read: %+v %v", got, err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "b.login"), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := newStore(dir, nil).read(ctx, "b.login", &got); !errors.Is(err, errLost) {
+	if err := (&store{dir: dir}).read(ctx, "b.login", &got); !errors.Is(err, errLost) {
 		t.Errorf("a file under another name: %v", err)
 	}
 	if err := s.read(ctx, "c.login", &got); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
 	keyring.MockInit() // empty again
-	if err := newStore(dir, nil).read(ctx, "a.login", &got); !errors.Is(err, errLost) {
+	if err := (&store{dir: dir}).read(ctx, "a.login", &got); !errors.Is(err, errLost) {
 		t.Errorf("without the key: %v", err)
 	}
 }
@@ -105,7 +105,7 @@ func TestTokenError(t *testing.T) {
 		"passing":   {503, `{"error":"temporarily_unavailable","x":"SECRET"}`, "the authorization server https://as.example answered 503 Service Unavailable", false},
 		"limited":   {429, `SECRET`, "the authorization server https://as.example answered 429 Too Many Requests", false},
 		"page":      {502, `<html>SECRET`, "the authorization server https://as.example answered 502 Bad Gateway", false},
-		"no JSON":   {200, `{"access_token":"SECRET"`, "the authorization server https://as.example: its answer is no token", false},
+		"no JSON":   {200, `{"access_token":"SECRET"`, "the authorization server https://as.example: its response is not a token", false},
 		"no token":  {200, `{"refresh_token":"SECRET"}`, "the authorization server https://as.example: oauth2: server response missing access_token", false},
 		"bad bytes": {400, "{\"error\":\"invalid_request\",\"error_description\":\"a\\u001b[31m\\nb\"}", "the authorization server https://as.example says invalid_request: a b", false},
 	} {
