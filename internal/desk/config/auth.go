@@ -216,13 +216,13 @@ func (l *loader) finishAuth() {
 
 func (l *loader) checkRight(n *node, r *conf.Right) {
 	if r.Principals == nil && r.Groups == nil && r.Scopes == nil {
-		l.fault(n, `is for nobody: it needs principals, groups or scopes; "principals": ["*"] is everybody`)
+		l.fault(n, `applies to no principal: it needs principals, groups or scopes; "principals": ["*"] is every principal`)
 	}
 }
 
 func (l *loader) rightObject(r *conf.Right) object {
 	return object{name: "right", strict: true, keys: []key{
-		{"principals", l.some(l.globs(&r.Principals)), "globs of names. Where a rule has several of `principals`, `groups` and `scopes`, a principal needs one of each; one of the three is needed. `[\"*\"]` is everybody; any other glob without an `@` fits tokens and certificates only, and of `SUB@ISSUER` both parts are matched by themselves"},
+		{"principals", l.some(l.globs(&r.Principals)), "globs of names. Where a rule has several of `principals`, `groups` and `scopes`, a principal needs one of each; one of the three is needed. `[\"*\"]` is every principal; any other glob without an `@` fits tokens and certificates only, and of `SUB@ISSUER` both parts are matched by themselves"},
 		{"groups", l.some(l.names(&r.Groups)), "names of groups"},
 		{"scopes", l.some(l.names(&r.Scopes)), "names of scopes"},
 		{"servers", l.globs(&r.Servers), "globs of names; without it all, `[]` is none"},

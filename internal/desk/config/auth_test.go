@@ -19,7 +19,7 @@ func digestOf(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// TestAuth: what auth says, and that nothing in it that keeps somebody out is ignored.
+// TestAuth: the keys of auth, and that no unknown key is ignored there: it might be meant to keep clients out.
 func TestAuth(t *testing.T) {
 	a, b := digestOf("a"), digestOf("b")
 	for value, want := range map[string]*Auth{
@@ -75,7 +75,7 @@ func TestAuth(t *testing.T) {
 	}
 }
 
-// TestAuth_OldToken: the token of the older mcpx, which stands in the file or elsewhere.
+// TestAuth_OldToken: the token of the older mcpx, in the file or behind a reference.
 func TestAuth_OldToken(t *testing.T) {
 	const token = "a-token-of-old-times"
 	o := Options{
@@ -112,7 +112,7 @@ func TestAuth_OldToken(t *testing.T) {
 	}
 }
 
-// TestTLS: the files of certificates, beside the config unless their names are whole.
+// TestTLS: relative paths of certificates begin at the folder of the config.
 func TestTLS(t *testing.T) {
 	c, err := Parse("/etc/mcpx/c.json", []byte(`{"mcpServers": {}, "tls": {"cert": "a.pem", "key": "/k", "client_ca": "ca.pem"}, "auth": {"certificates": true}}`), Options{})
 	if err != nil || !c.Auth.Certificates || filepath.Base(c.TLS.Cert) != "a.pem" || !filepath.IsAbs(c.TLS.Cert) || c.TLS.Key != "/k" && runtime.GOOS != "windows" {

@@ -220,7 +220,7 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// emptyReader is a reader that has read nothing, for its tables.
+// emptyReader is a reader before it has read anything, for its rows.
 func emptyReader() *serverReader {
 	return &serverReader{l: &loader{cfg: defaults("")}}
 }
@@ -347,8 +347,7 @@ func TestSecrets_Surroundings(t *testing.T) {
 	}
 }
 
-// TestNearKeys: inside the objects of the root too an unknown key that is near one of ours
-// is a fault that names it.
+// TestNearKeys: a mistyped key is a fault that suggests the right one, also inside of objects.
 func TestNearKeys(t *testing.T) {
 	for at, want := range map[string]string{
 		`"limits":{"call_per_minute":5}`:                         `limits.call_per_minute: unknown key "call_per_minute", did you mean "calls_per_minute"?`,

@@ -9,7 +9,7 @@ import (
 	"mcpx/internal/base/conf"
 )
 
-// TestOAuth: the keys of oauth, those of other clients among them, and what they lack.
+// TestOAuth: the keys of oauth, including other clients' names for them, and their faults.
 func TestOAuth(t *testing.T) {
 	for _, test := range []struct {
 		oauth, fault string
