@@ -46,7 +46,7 @@ type grantor struct {
 // exchanged is the token that a caller gets in exchange.
 type exchanged struct {
 	answer[string]
-	until time.Time // once answered: when the next call requests another one
+	until time.Time // set with the answer: from then on a call requests another token
 	// fresh: it replaces a token that the server refused, and has not been accepted yet.
 	fresh bool
 }

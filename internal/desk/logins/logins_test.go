@@ -43,8 +43,7 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// TestStore: a file is sealed with a key of the keyring, and cannot be read without it,
-// nor under another name.
+// TestStore: a file is encrypted with a key in the keyring, and cannot be read without it, nor under another name.
 func TestStore(t *testing.T) {
 	keyring.MockInit()
 	ctx, dir := context.Background(), t.TempDir()
@@ -127,7 +126,7 @@ func TestTokenError(t *testing.T) {
 	}
 }
 
-// TestAuthorize: whose requests get tokens at all.
+// TestAuthorize: which servers' requests get tokens at all.
 func TestAuthorize(t *testing.T) {
 	l := New(t.TempDir(), nil)
 	for want, servers := range map[bool][]Server{
@@ -215,8 +214,8 @@ func TestDiscover_BehindProxy(t *testing.T) {
 	}
 }
 
-// TestClose: the end of mcpx waits for a token under way, whose request nobody waits for any
-// more: what was sent for it is used up.
+// TestClose: Close waits for a token request whose caller has given up: its refresh token is used up, so the new one must
+// be stored.
 func TestClose(t *testing.T) {
 	keyring.MockInit()
 	asked, release := make(chan struct{}), make(chan struct{})
@@ -256,7 +255,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestExplain: whom nobody hears from is said in words that do not come out of net/http.
+// TestExplain: a server that does not respond gets a clear error, without the URL in the text of net/http.
 func TestExplain(t *testing.T) {
 	silent := make(chan struct{})
 	web := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-silent }))
