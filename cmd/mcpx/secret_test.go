@@ -41,5 +41,5 @@ func TestSecret(t *testing.T) {
 	run("there is no command no-such-program on the PATH", exitFailed, "", "--config", path, "check")
 	run("deleted one", 0, "", "secret", "delete", "one")
 	run("there is no secret one", exitFailed, "", "secret", "delete", "one")
-	run("there is no secret one; keep it", exitFailed, "", "--config", path, "check")
+	run("there is no secret one; set it", exitFailed, "", "--config", path, "check")
 }
