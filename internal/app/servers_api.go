@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,9 +35,11 @@ func (a *App) serversAPI() http.Handler {
 	h.mux.HandleFunc("GET /api/servers/{name}", func(w http.ResponseWriter, r *http.Request) {
 		h.show(w, http.StatusOK, r.PathValue("name"))
 	})
-	h.mux.HandleFunc("POST /api/servers", h.add)
-	h.mux.HandleFunc("PUT /api/servers/{name}", h.entered(setup.SetServer))
-	h.mux.HandleFunc("PATCH /api/servers/{name}", h.entered(setup.MergeServer))
+	h.mux.HandleFunc("POST /api/servers", h.entered("add", func(data []byte, name string, entry json.RawMessage) ([]byte, error) {
+		return setup.AddServer(data, name, entry)
+	}))
+	h.mux.HandleFunc("PUT /api/servers/{name}", h.entered("change", setup.SetServer))
+	h.mux.HandleFunc("PATCH /api/servers/{name}", h.entered("change", setup.MergeServer))
 	h.mux.HandleFunc("DELETE /api/servers/{name}", func(w http.ResponseWriter, r *http.Request) {
 		if h.change(w, r, change{"remove", r.PathValue("name"), setup.RemoveServer, nil}) {
 			w.WriteHeader(http.StatusNoContent)
@@ -71,39 +74,34 @@ func (h *serversAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// add adds the server in the body, which includes its name.
-func (h *serversAPI) add(w http.ResponseWriter, r *http.Request) {
-	name, entry, ok := h.entry(w, r)
-	switch {
-	case !ok:
-	case name == "":
-		refuse(w, http.StatusBadRequest, errors.New(`the server has no "name"`))
-	default:
-		add := func(data []byte, name string) ([]byte, error) { return setup.AddServer(data, name, entry) }
-		var served string
-		if h.change(w, r, change{"add", name, add, usable(name, &served)}) {
-			w.Header().Set("Location", "/api/servers/"+served)
-			h.show(w, http.StatusCreated, served)
-		}
-	}
-}
-
-// entered changes a server by the entry in the body.
-func (h *serversAPI) entered(edit func(data []byte, name string, entry json.RawMessage) ([]byte, error)) http.HandlerFunc {
+// entered adds or changes a server by the entry in the body. Only an added server gets its name from the body.
+func (h *serversAPI) entered(what string, edit func(data []byte, name string, entry json.RawMessage) ([]byte, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("name")
 		written, entry, ok := h.entry(w, r)
+		adds := name == ""
 		switch {
 		case !ok:
-		case written != "" && written != name:
+			return
+		case adds && written == "":
+			refuse(w, http.StatusBadRequest, errors.New(`the server has no "name"`))
+			return
+		case !adds && written != "" && written != name:
 			refuse(w, http.StatusBadRequest, errors.New("a server cannot be renamed: add it under the other name"))
-		default:
-			set := func(data []byte, name string) ([]byte, error) { return edit(data, name, entry) }
-			var served string
-			if h.change(w, r, change{"change", name, set, usable(name, &served)}) {
-				h.show(w, http.StatusOK, served)
-			}
+			return
 		}
+		name = cmp.Or(name, written)
+		set := func(data []byte, name string) ([]byte, error) { return edit(data, name, entry) }
+		var served string
+		if !h.change(w, r, change{what, name, set, usable(name, &served)}) {
+			return
+		}
+		status := http.StatusOK
+		if adds {
+			status = http.StatusCreated
+			w.Header().Set("Location", "/api/servers/"+served)
+		}
+		h.show(w, status, served)
 	}
 }
 

@@ -63,12 +63,7 @@ func (a *App) wholeStatus() any {
 	names := make(map[string][]string)
 	snap := a.Executor.Catalogue(nil)
 	for i := range snap.Servers {
-		s := &snap.Servers[i]
-		list := make([]string, len(s.Tools))
-		for j := range s.Tools {
-			list[j] = s.Tools[j].Name
-		}
-		names[s.Name] = list
+		names[snap.Servers[i].Name] = snap.Servers[i].ToolNames()
 	}
 	whole["tool_names"], whole["clients"], whole["sessions"] = names, a.activity.all(), a.sessions()
 	return whole
@@ -110,7 +105,7 @@ func (a *App) serverStatuses() []serverStatus {
 // activity counts the calls of each server and client since the start, for /status. Safe for concurrent use.
 type activity struct {
 	mu      sync.Mutex
-	servers map[string]*counts
+	servers map[string]counts
 	clients map[clientKey]*clientCounts
 }
 
@@ -149,15 +144,12 @@ func (a *activity) add(r *request.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.servers == nil {
-		a.servers, a.clients = make(map[string]*counts), make(map[clientKey]*clientCounts)
+		a.servers, a.clients = make(map[string]counts), make(map[clientKey]*clientCounts)
 	}
 	if r.KnownServer {
 		one := a.servers[r.Server]
-		if one == nil {
-			one = &counts{}
-			a.servers[r.Server] = one
-		}
 		one.add(failed)
+		a.servers[r.Server] = one
 	}
 	key := clientKey{r.Principal, r.Client}
 	one := a.clients[key]
@@ -185,10 +177,7 @@ func (a *activity) quietest() (found clientKey) {
 func (a *activity) of(server string) counts {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if one := a.servers[server]; one != nil {
-		return *one
-	}
-	return counts{}
+	return a.servers[server]
 }
 
 // all returns the clients, the last active first.
