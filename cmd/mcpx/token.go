@@ -93,7 +93,7 @@ func (cmd *tokenDeleteCommand) Run(c *cli, s streams) error {
 	if errors.Is(err, setup.ErrNoToken) {
 		return &hintError{fmt.Sprintf("%s has no token in %s", cmd.Name, file), "mcpx token list"}
 	}
-	if err != nil && strings.Contains(err.Error(), "nobody could connect") {
+	if err != nil && strings.Contains(err.Error(), "no client could connect") {
 		return &hintError{
 			"no client could connect without the token of " + cmd.Name,
 			"make another one first, or take auth out of " + file + " and start mcpx again",
