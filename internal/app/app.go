@@ -47,6 +47,8 @@ type Options struct {
 	Only []string
 	// Trace gets all messages, a line each; nil = no trace.
 	Trace io.Writer
+
+	state *clientState // nil = in memory, of this App alone
 }
 
 // App has the parts of one mcpx. The caller of New closes it.
@@ -79,9 +81,12 @@ func New(o Options) (*App, error) {
 		return nil, err
 	}
 	a := &App{Config: cfg}
+	if o.state == nil {
+		o.state = newClientState(o.Log)
+	}
 	a.builder = builder{
 		profile: o.Profile, only: o.Profile.servers(o.Only), view: cfg.View, log: o.Log,
-		reaper: proc.NewReaper(), logins: Logins(o.Log), state: newClientState(o.Log), trace: a.traceServer,
+		reaper: proc.NewReaper(), logins: Logins(o.Log), state: o.state, trace: a.traceServer,
 	}
 	a.filters = jq.New(jq.Limits{}, a.reaper)
 	a.traceTo(o.Trace)

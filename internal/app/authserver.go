@@ -11,13 +11,14 @@ import (
 // authServer is the authorization server with the options that it was made of.
 type authServer struct {
 	*authserver.Server
-	of *authserver.Options
+	of        *authserver.Options
+	keyInFile bool // the config has none
 }
 
 // newAuthServer makes the authorization server that auth describes, or returns before, which goes
 // on, if that has the same options; nil: none.
 func (b *builder) newAuthServer(auth *config.Auth, before *authServer) (*authServer, error) {
-	wanted, err := b.authServerOptions(auth)
+	wanted, err := b.authServerOptions(auth, before)
 	switch {
 	case err != nil || wanted == nil:
 		return nil, err
@@ -30,16 +31,16 @@ func (b *builder) newAuthServer(auth *config.Auth, before *authServer) (*authSer
 	}
 	b.log.Info("people log in at the issuer, which must know this address of mcpx",
 		"issuer", wanted.Issuer, "redirect_uri", made.Callback())
-	return &authServer{made, wanted}, nil
+	return &authServer{made, wanted, auth.Front.Key == ""}, nil
 }
 
 // authServerOptions are the options of the authorization server that auth describes; nil: none.
-func (b *builder) authServerOptions(auth *config.Auth) (*authserver.Options, error) {
+func (b *builder) authServerOptions(auth *config.Auth, before *authServer) (*authserver.Options, error) {
 	if !b.profile.authServer || auth == nil || auth.Front == nil {
 		return nil, nil
 	}
 	f := auth.Front
-	secret, err := b.state.secretOf(f.Key)
+	secret, err := b.state.secretOf(f.Key, before)
 	if err != nil {
 		return nil, err
 	}

@@ -45,10 +45,16 @@ func hosted(t *testing.T, servers map[string]string, rights, more string) *endpo
 // serving serves a config.
 func serving(t *testing.T, cfg *config.Config) *endpoint {
 	t.Helper()
+	return servingWith(t, cfg, nil)
+}
+
+// servingWith serves a config with the state of another App.
+func servingWith(t *testing.T, cfg *config.Config, state *clientState) *endpoint {
+	t.Helper()
 	for _, folder := range []string{"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "HOME"} {
 		t.Setenv(folder, t.TempDir())
 	}
-	a, err := New(Options{Config: cfg, Profile: Hosted, Log: slog.New(slog.DiscardHandler)})
+	a, err := New(Options{Config: cfg, Profile: Hosted, Log: slog.New(slog.DiscardHandler), state: state})
 	if err != nil {
 		t.Fatal(err)
 	}

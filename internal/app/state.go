@@ -30,7 +30,6 @@ type clientState struct {
 
 	folder   string // of the files; empty with noFolder
 	noFolder error
-	kept     *state.Secret // in a file of the folder; nil until it is needed
 }
 
 func newClientState(log *slog.Logger) *clientState {
@@ -45,21 +44,20 @@ func newClientState(log *slog.Logger) *clientState {
 	return s
 }
 
-// secretOf is the secret of the authorization server: the key of the config or, without one, the secret in the file, which is read
-// once, so that it stays what it was if the file is lost. The builder calls it, for one Runtime at a time.
-func (s *clientState) secretOf(key string) (*state.Secret, error) {
+// secretOf is the secret of the authorization server: the key of the config or, without one, that of the server before, which stays
+// what it was if its file is lost, or else the one in the file.
+func (s *clientState) secretOf(key string, before *authServer) (*state.Secret, error) {
 	switch {
 	case key != "":
 		return state.SecretOf([]byte(key)), nil
+	case before != nil && before.keyInFile:
+		return before.of.Secret, nil
 	case s.noFolder != nil:
 		return nil, fmt.Errorf("there is no folder to keep a key in: %w; auth.front.key needs none", s.noFolder)
 	}
-	if s.kept == nil {
-		secret, err := state.SecretFile(filepath.Join(s.folder, "front.key"))
-		if err != nil {
-			return nil, fmt.Errorf("keeping the key of auth.front: %w; auth.front.key needs no file", err)
-		}
-		s.kept = secret
+	secret, err := state.SecretFile(filepath.Join(s.folder, "front.key"))
+	if err != nil {
+		return nil, fmt.Errorf("keeping the key of auth.front: %w; auth.front.key needs no file", err)
 	}
-	return s.kept, nil
+	return secret, nil
 }

@@ -25,8 +25,9 @@ type Ask func(ctx context.Context, method string, params json.RawMessage, progre
 
 // Said is what a client says of itself: a legacy one in initialize, a modern one in each message.
 type Said struct {
-	Name, Version string
-	Capabilities  json.RawMessage
+	Name         string          `json:"name"`
+	Version      string          `json:"version"`
+	Capabilities json.RawMessage `json:"capabilities,omitempty"`
 }
 
 // New makes the client at a place. A legacy one says nothing before initialize.

@@ -111,8 +111,6 @@ type Request struct {
 	began time.Time
 }
 
-func (r *Request) part() *policy.Part { return r.Part }
-
 // started returns a request with its catalogue, the time of its beginning and its event. own says that the event was
 // made here.
 func (e *Executor) started(r Request) (started Request, own bool) {
@@ -127,13 +125,6 @@ func (e *Executor) started(r Request) (started Request, own bool) {
 	r.Event.Server, r.Event.Tool, r.Event.ArgumentBytes = r.Server, r.Tool, len(r.Arguments)
 	e.tracing.Begin(&r.From)
 	return r, own
-}
-
-func (r *Request) principal() string {
-	if r.Client == nil {
-		return ""
-	}
-	return r.Client.Principal.Key()
 }
 
 // Close waits for the calls that go on without their clients. They end with the registry,

@@ -93,7 +93,7 @@ func benchmarkHTTP(b *testing.B, f *Front, era, call string) {
 		"Mcp-Protocol-Version": {era}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"exec"},
 	}
 	if era == legacyEra {
-		s, err := f.open(b.Context(), &Session{}, nil)
+		s, err := f.open(b.Context(), &Session{}, nil, nil)
 		if err != nil {
 			b.Fatal(err)
 		}

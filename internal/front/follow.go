@@ -106,6 +106,9 @@ func (f *Front) subscribe(ctx context.Context, r *incoming, out []byte) ([]byte,
 	if agreed := r.session.followed.begin(uri, topic, r.session.news); agreed != nil {
 		select {
 		case err = <-agreed:
+			if errors.Is(err, context.Canceled) { // by followed.stop, or followed.close
+				return nil, &rpcError{code: mcp.REQUEST_INTERRUPTED, message: "cancelled: the client unsubscribed before the server had agreed"}
+			}
 		case <-ctx.Done():
 			r.session.followed.stop(uri)
 			<-agreed // it ends now, and has no more to say in the event of the request

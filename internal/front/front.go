@@ -115,7 +115,7 @@ func New(v view.View, options Options) *Front {
 	name := v.Traits().Name
 	f := &Front{
 		view: v, name: name, options: options, log: options.Logger, identity: selfDescription(options.Version),
-		tags: caller.NewTags(options.Secret, "mcpx requestState 1 "+name), stop: make(chan struct{}),
+		tags: tagsOf(options.Secret, name), stop: make(chan struct{}),
 	}
 	all := caller.New(caller.Place{ID: "all clients", View: name}, caller.Said{})
 	f.parking.process, f.parking.identity, f.parking.journal = rand.Text()[:8], f.identity, options.Journal

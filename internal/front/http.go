@@ -140,7 +140,7 @@ func (f *Front) openSession(e *exchange, m *message) {
 		return
 	}
 	// Until the client has said who it is it has no session, and no name.
-	before := f.newSession("", &Session{View: f.name, Principal: e.who, Began: time.Now()}, nil, e.r.Header)
+	before := f.newSession("", &Session{View: f.name, Principal: e.who.Key(), Began: time.Now()}, e.who, nil, e.r.Header)
 	r := &incoming{message: m, client: before.client.Load(), session: before}
 	answer := f.answer(e.r.Context(), r)
 	e.ended = append(e.ended, r.event)
@@ -149,7 +149,7 @@ func (f *Front) openSession(e *exchange, m *message) {
 		e.answer(answer.body)
 		return
 	}
-	s, err := f.open(e.r.Context(), before.record.Load(), e.r.Header)
+	s, err := f.open(e.r.Context(), before.record.Load(), e.who, e.r.Header)
 	if err != nil {
 		f.options.Admission.CloseSession(e.who)
 		status, why := refused(err)
@@ -284,6 +284,9 @@ func (e *exchange) session(id json.RawMessage) (s *session, ok bool) {
 	s, err := e.front.find(e.r.Context(), name, e.who, e.r.Header)
 	if err != nil {
 		status, why := refused(err)
+		if status == http.StatusTooManyRequests && id != nil {
+			status = http.StatusOK // as for a new session
+		}
 		e.refuse(status, id, why)
 	}
 	return s, err == nil

@@ -7,9 +7,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"mcpx/internal/base/state"
 	"mcpx/internal/executor"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
@@ -333,4 +336,68 @@ func TestRequests_TwoFronts(t *testing.T) {
 	}
 	cancel()
 	<-ended
+}
+
+// usedUp says of each state what a test wants.
+type usedUp struct {
+	state.Once
+	fresh atomic.Bool
+	err   atomic.Pointer[error]
+}
+
+func (u *usedUp) Redeem(ctx context.Context, name string, number int, until time.Time) (bool, error) {
+	if err := u.err.Load(); err != nil {
+		return true, *err
+	}
+	if !u.fresh.Load() {
+		return false, nil
+	}
+	return u.Once.Redeem(ctx, name, number, until)
+}
+
+// TestInput_Once: a state that was used elsewhere, or of which nobody can tell that, lets no request go on with the call. The call
+// waits on.
+func TestInput_Once(t *testing.T) {
+	mcptest.NoLeaks(t)
+	once := &usedUp{Once: NewOnce()}
+	_, web := siteWith(t, Options{Once: once}, remote("fake", mcptest.Spec{}.HTTP(t)))
+	c := newWebClient(t, web, modernEra)
+	reply := c.ask(t, modernCall("1", "ask", `{}`, "")).reply(t, "mellon")
+	if got := c.ask(t, modernCall("2", "ask", `{}`, reply)); got.Error == nil || !strings.Contains(got.Error.Message, "answered already") {
+		t.Errorf("used elsewhere: %+v", got)
+	}
+	once.err.Store(&state.ErrAway)
+	if got := c.ask(t, modernCall("3", "ask", `{}`, reply)); got.Error == nil || got.Error.Code != codeRefused || !strings.Contains(got.Error.Message, "try again") {
+		t.Errorf("nobody can tell: %+v", got)
+	}
+	once.err.Store(nil)
+	once.fresh.Store(true)
+	if got := c.ask(t, modernCall("4", "ask", `{}`, reply)); len(got.Result.Content) != 1 || !strings.Contains(got.Result.Content[0].Text, "mellon") {
+		t.Errorf("in the end: %+v", got)
+	}
+}
+
+// TestInput_Race: of many requests with one state one goes on with the call, and the others are refused.
+func TestInput_Race(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := mcptest.Spec{}.HTTP(t)
+	_, web := site(t, remote("fake", fake))
+	c := newWebClient(t, web, modernEra)
+	reply := c.ask(t, modernCall("1", "ask", `{}`, "")).reply(t, "mellon")
+	var all sync.WaitGroup
+	var done, refused atomic.Int32
+	for range 8 {
+		all.Go(func() {
+			switch got := c.ask(t, modernCall("2", "ask", `{}`, reply)); {
+			case got.Error != nil && strings.Contains(got.Error.Message, "answered already"):
+				refused.Add(1)
+			case got.Result.ResultType == "complete":
+				done.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if done.Load() != 1 || refused.Load() != 7 || len(fake.Log().Calls("ask")) != 1 {
+		t.Errorf("%d went on, %d were refused, %d calls", done.Load(), refused.Load(), len(fake.Log().Calls("ask")))
+	}
 }

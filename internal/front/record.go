@@ -15,17 +15,19 @@ import (
 	"mcpx/internal/request"
 )
 
-// Session is what a legacy session over HTTP is: data, with which each process can go on with the session. Nobody writes to it.
+// Session is the record of a legacy session over HTTP. It is data, and any process can go on with the session from it. It is never
+// written to.
 //
-// The rest of a session lives in one process ([session]), which makes it anew for a session that another process had, or that was idle
-// here for long. The client opens its GET stream again, and has to subscribe again; a question that it was asked has no answer.
+// The rest of a session is its live part ([session]). A process that has none makes a new one: the client opens its GET stream again and
+// has to subscribe again, and open questions to it have no answer.
 type Session struct {
 	// View is the name of the view that the client has connected to: it is unknown at others.
 	View string `json:"view,omitempty"`
 	// Said is what the client has said of itself in initialize.
 	Said caller.Said `json:"said"`
-	// Principal has opened the session; nil = anybody. Other principals cannot use it. Each request has its own rights.
-	Principal *caller.Principal `json:"principal,omitempty"`
+	// Principal is the ID of who has opened the session, and alone may use it; empty = anybody. What a principal may do, the
+	// credential of each request says.
+	Principal string `json:"principal,omitempty"`
 	// Level is the least severe level of the log messages that the client wants; empty = none.
 	Level mcp.LoggingLevel `json:"level,omitempty"`
 	// Began is when it was opened.
@@ -83,25 +85,26 @@ func (s *sessions) each(f func(*session)) {
 	}
 }
 
-// open keeps the record of a session that was initialized, and begins to live with it. Admission has counted it.
-func (f *Front) open(ctx context.Context, record *Session, headers http.Header) (*session, error) {
+// open keeps the record of a session that was initialized, and makes its live part, which Admission has counted already.
+func (f *Front) open(ctx context.Context, record *Session, who *caller.Principal, headers http.Header) (*session, error) {
 	id, err := f.options.Sessions.Open(ctx, record, time.Time{})
 	if err != nil {
 		return nil, err
 	}
-	return f.live(id, record, headers), nil
+	return f.live(id, record, who, headers), nil
 }
 
-func (f *Front) live(id string, record *Session, headers http.Header) *session {
-	s := f.newSession(id, record, nil, headers)
+// live makes the live part of a session, until release.
+func (f *Front) live(id string, record *Session, who *caller.Principal, headers http.Header) *session {
+	s := f.newSession(id, record, who, nil, headers)
 	s.id = id
 	f.attach(s)
 	f.sessions.add(s)
 	return s
 }
 
-// find returns the session of a principal, which it makes live for a request with these headers if this process does not have it. The
-// error is state.ErrUnknown, state.ErrAway or a *request.LimitError.
+// find returns the session of a principal. If this process has no live part of it, find makes one for the request with these headers.
+// The error is state.ErrUnknown, state.ErrAway or a *request.LimitError.
 func (f *Front) find(ctx context.Context, id string, who *caller.Principal, headers http.Header) (*session, error) {
 	s := f.sessions.get(id)
 	var known *Session
@@ -110,10 +113,10 @@ func (f *Front) find(ctx context.Context, id string, who *caller.Principal, head
 	}
 	record, err := f.options.Sessions.Get(ctx, id)
 	switch {
-	case err == nil && (record.View != f.name || record.Principal.Key() != who.Key()):
+	case err == nil && (record.View != f.name || record.Principal != who.Key()):
 		return nil, state.ErrUnknown // another principal's session is as unknown as none
 	case err == nil && s == nil:
-		return f.takeUp(ctx, id, record, headers)
+		return f.takeUp(ctx, id, record, who, headers)
 	case err == nil:
 		if record != known {
 			s.record.CompareAndSwap(known, record) // else a newer one was stored meanwhile
@@ -125,17 +128,17 @@ func (f *Front) find(ctx context.Context, id string, who *caller.Principal, head
 	return nil, err
 }
 
-// takeUp makes a session live for which there is only a record.
-func (f *Front) takeUp(ctx context.Context, id string, record *Session, headers http.Header) (*session, error) {
+// takeUp makes the live part of a session of which this process has only the record.
+func (f *Front) takeUp(ctx context.Context, id string, record *Session, who *caller.Principal, headers http.Header) (*session, error) {
 	f.sessions.making.Lock()
 	defer f.sessions.making.Unlock()
 	if s := f.sessions.get(id); s != nil { // of another request
 		return s, nil
 	}
-	if over := f.options.Admission.OpenSession(record.Principal); over != nil {
+	if over := f.options.Admission.OpenSession(who); over != nil {
 		return nil, over
 	}
-	s := f.live(id, record, headers)
+	s := f.live(id, record, who, headers)
 	s.begin()                                                  // the client has initialized it long ago
 	if _, err := f.options.Sessions.Get(ctx, id); err != nil { // it has ended meanwhile, and nothing else would end s
 		f.release(s)
@@ -168,7 +171,7 @@ func (f *Front) endSession(ctx context.Context, s *session, why state.Ending) er
 	return nil
 }
 
-// release ends what lives of a session in this process, with its open requests.
+// release ends the live part of a session, with its open requests.
 func (f *Front) release(s *session) {
 	if !f.sessions.remove(s) {
 		return

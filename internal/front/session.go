@@ -14,11 +14,12 @@ import (
 	"mcpx/internal/view"
 )
 
-// session is a legacy session as it lives in this process: its open requests, questions and streams, what it follows, and what it
-// has yet to hear. What it is lies in its [Session]. Over stdio the session exists from the start, as the process has one client.
+// session is the live part of a legacy session in this process: its open requests, questions and streams, the resources that it
+// follows, and the notifications that it has yet to get. Its [Session] is the record. Over stdio the session exists from the start, as
+// the process has one client, and the record is not kept behind a door.
 type session struct {
 	id       string                        // in Options.Sessions; empty over stdio
-	record   atomic.Pointer[Session]       // as this process knows it
+	record   atomic.Pointer[Session]       // the newest that this process knows
 	client   atomic.Pointer[caller.Client] // over stdio it has only an ID before initialize
 	inflight inflight
 	news     *news // from newsFor, after initialize, until endNews
@@ -42,12 +43,12 @@ func (f *Front) place(at caller.Place) caller.Place {
 }
 
 // newSession makes the live part of a session. stream is nil over HTTP, and headers are nil over stdio. The caller attaches it.
-func (f *Front) newSession(id string, record *Session, stream outlet, headers http.Header) *session {
+func (f *Front) newSession(id string, record *Session, who *caller.Principal, stream outlet, headers http.Header) *session {
 	s := &session{begun: make(chan struct{}), stream: stream}
 	s.begin = sync.OnceFunc(func() { close(s.begun) })
 	s.record.Store(record)
 	client := caller.New(f.place(caller.Place{
-		ID: id, Notify: s.notify, Request: s.ask(nil), Principal: record.Principal, Headers: headers,
+		ID: id, Notify: s.notify, Request: s.ask(nil), Principal: who, Headers: headers,
 	}), record.Said)
 	s.client.Store(&client)
 	s.inflight.idle = time.Now()

@@ -8,7 +8,9 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/base/state"
 	"mcpx/internal/base/wire"
+	"mcpx/internal/caller"
 )
 
 // The requestState of an upstream goes to the client and comes back in the same request,
@@ -24,24 +26,29 @@ const (
 	boundTime = 24 * time.Hour
 )
 
+// tagsOf makes the tags of the states that a view gives out: another view does not know them.
+func tagsOf(secret *state.Secret, view string) *caller.Tags {
+	return caller.NewTags(secret, "mcpx requestState 1 "+view)
+}
+
 // bound is the state of an upstream as the client of a request gets it.
-func (f *Front) bound(r *incoming, state json.RawMessage) json.RawMessage {
-	own, ok := wire.Text(state)
+func (f *Front) bound(r *incoming, written json.RawMessage) json.RawMessage {
+	own, ok := wire.Text(written)
 	if p := r.client.Principal; p != nil && ok {
 		until := strconv.FormatInt(time.Now().Add(boundTime).Unix(), 10)
 		return wire.AppendQuoted(nil, boundState+until+"."+f.tags.Of(p, stateValues(r.message, until, own)...)+"."+own)
 	}
-	return state
+	return written
 }
 
 // unbind gives a request of a principal the state of the upstream back.
 func (f *Front) unbind(r *incoming) *rpcError {
 	p := r.client.Principal
-	state, _ := wire.Text(r.input.State)
-	if p == nil || r.input.State == nil || strings.HasPrefix(state, parkedState) {
+	written, _ := wire.Text(r.input.State)
+	if p == nil || r.input.State == nil || strings.HasPrefix(written, parkedState) {
 		return nil
 	}
-	rest, ours := strings.CutPrefix(state, boundState)
+	rest, ours := strings.CutPrefix(written, boundState)
 	until, rest, _ := strings.Cut(rest, ".")
 	tag, own, _ := strings.Cut(rest, ".")
 	ends, err := strconv.ParseInt(until, 10, 64)

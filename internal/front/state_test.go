@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/base/state"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 )
@@ -14,9 +15,9 @@ import (
 // TestBound: a state that is late does not count, though it is that of the request; one
 // of nobody in particular stays as it is.
 func TestBound(t *testing.T) {
-	f := &Front{tags: caller.NewTags(nil, "a test")}
-	ask := func(who *caller.Principal, state json.RawMessage) *incoming {
-		m := readMessage([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","requestState":` + string(state) + `}}`))
+	f := &Front{tags: tagsOf(nil, "a view")}
+	ask := func(who *caller.Principal, written json.RawMessage) *incoming {
+		m := readMessage([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","requestState":` + string(written) + `}}`))
 		return &incoming{message: m, client: &caller.Client{Principal: who}}
 	}
 	alice := &caller.Principal{ID: "alice"}
@@ -34,6 +35,15 @@ func TestBound(t *testing.T) {
 		if err := f.unbind(late); (err == nil) != good || err != nil && !strings.Contains(err.message, "too old") {
 			t.Errorf("%s late: %v", age, err)
 		}
+	}
+	// Another process with the same secret knows the state, and another view does not.
+	secret := state.NewSecret()
+	here, there := &Front{tags: tagsOf(secret, "a view")}, &Front{tags: tagsOf(secret, "a view")}
+	if err := there.unbind(ask(alice, here.bound(first, own))); err != nil {
+		t.Errorf("another process: %v", err)
+	}
+	if err := (&Front{tags: tagsOf(secret, "another view")}).unbind(ask(alice, here.bound(first, own))); err == nil {
+		t.Error("another view takes the state")
 	}
 	nobody := ask(nil, own)
 	if err := f.unbind(nobody); err != nil || string(nobody.input.State) != string(own) || string(f.bound(nobody, own)) != string(own) {

@@ -93,7 +93,7 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 	if f.options.Trace != nil {
 		s.out.trace = func(message []byte) { f.traced(options.peer(), false, message) }
 	}
-	s.session = f.newSession(cmp.Or(options.Session, "stdio"), &Session{Principal: options.Principal}, s, options.Headers)
+	s.session = f.newSession(cmp.Or(options.Session, "stdio"), &Session{}, options.Principal, s, options.Headers)
 	f.attach(s.session)
 	defer s.session.endNews()
 	defer func() {

@@ -85,6 +85,8 @@ type Times struct {
 // Subscription follows the changes of one resource, from the answer to resources/subscribe until the context of the
 // request ends, or the session with the server.
 type Subscription struct {
+	// Renewal means that the server had agreed before, and its session was lost: the client has paid for the subscription.
+	Renewal bool
 	// Updated gets the params of each notification. It must not block.
 	Updated func(params json.RawMessage)
 	// Ended gets the reason of the end, once, if the server had agreed. It has room for one.

@@ -94,10 +94,12 @@ var known = map[string]bool{
 // Known reports whether mcpx knows what a message to a server with that method means.
 func Known(method string) bool { return method == "tools/call" || known[method] }
 
-// Belongs reports whether no limit of calls is for the request: it belongs to a call that was admitted before, as one about a task
-// does, its own requests are counted (of the server inside of mcpx), or it says only that the client's roots have changed.
+// Belongs reports whether no limit of calls is for the request: it belongs to one that was admitted before, as one about a task does,
+// the end of a subscription, and its renewal after a loss; its own requests are counted (of the server inside of mcpx); or it
+// says only that the client's roots have changed.
 func (r *Request) Belongs() bool {
-	return strings.HasPrefix(r.Method, "tasks/") || r.Serve != nil || r.Notification && known[r.Method]
+	return strings.HasPrefix(r.Method, "tasks/") || r.Serve != nil || r.Notification && known[r.Method] ||
+		r.Method == "resources/unsubscribe" || r.Subscription != nil && r.Subscription.Renewal
 }
 
 // Timed says in the event how long the server takes, and how much it sends. What the server inside of mcpx asks others is in

@@ -62,7 +62,7 @@ func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params j
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
 		snap, server, own, err := t.servers.find(ctx, t.uri)
 		if err == nil {
-			subscription := &request.Subscription{Updated: func(params json.RawMessage) {
+			subscription := &request.Subscription{Renewal: began, Updated: func(params json.RawMessage) {
 				if t.shown(server.Name) {
 					updated(t.renamed(snap, server, own, params))
 				}
@@ -90,12 +90,37 @@ func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params j
 			}
 			return t.servers.failed("resources/subscribe", server, err)
 		}
-		timer := time.NewTimer(pause)
+		if over, ok := errors.AsType[*request.LimitError](err); ok {
+			pause = max(pause, over.RetryAfter) // before that, asking again would only be one more refusal in the audit trail
+		}
+		if !t.await(ctx, pause) {
+			return ctx.Err()
+		}
+	}
+}
+
+// await returns after a pause, when the server of the resource can be asked, or is gone: asking one that is down would only
+// be one more failure in the audit trail. It reports false if ctx has ended.
+func (t *Topic) await(ctx context.Context, pause time.Duration) bool {
+	changed := make(chan struct{}, 1)
+	defer t.servers.Registry.OnChange(func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})()
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	for waited := false; ; {
 		select {
 		case <-timer.C:
+			waited = true
+		case <-changed:
 		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
+			return false
+		}
+		if _, server, _, err := t.servers.find(ctx, t.uri); waited && (err != nil || up(server) && server.State != catalog.Connecting) {
+			return true
 		}
 	}
 }

@@ -136,12 +136,16 @@ func (s *session) hold(ctx context.Context, uri string, t *topic) {
 	params := wire.Encode(map[string]string{"uri": uri})
 	bounded, cancel := context.WithTimeout(ctx, s.spec.Timeouts.Connect)
 	_, err := s.do(bounded, string(mcp.MethodResourcesSubscribe), params)
+	unanswered := bounded.Err() != nil
 	cancel()
 	s.settle(t, err)
-	if err != nil {
+	if err != nil && !unanswered {
 		return
 	}
-	<-ctx.Done()
+	// The server has agreed, or may agree later to a request that was given up.
+	if err == nil {
+		<-ctx.Done()
+	}
 	if s.changes.ctx.Err() != nil {
 		return // the session ends, and the subscription with it
 	}

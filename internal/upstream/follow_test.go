@@ -89,3 +89,22 @@ func TestFollow_idle(t *testing.T) {
 		following.Wait()
 	})
 }
+
+// A server may still agree to a request that was given up: it is told that nobody follows the resource.
+func TestFollow_givenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		spec, logs := inProcess(t, mcptest.Spec{
+			Resources: json.RawMessage(`[{"uri":"a://1","name":"one"}]`), HangMethods: []string{"resources/subscribe"},
+		})
+		u := ready(t, spec)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := u.Follow(ctx, subscribe("a://1", func(json.RawMessage) {}), func() { t.Error("agreed") }); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if n := len(logs.all().Method("resources/unsubscribe")); n != 1 {
+			t.Errorf("unsubscribed %d times", n)
+		}
+	})
+}

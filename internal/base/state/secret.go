@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 )
 
-// Secret is what all keys are derived from. Processes with the same secret have the same keys: what one seals or tags, the others
-// know. Nobody changes it.
+// Secret is what keys are derived from. Processes with the same secret have the same keys: one opens what another has sealed. It never
+// changes.
 type Secret struct{ secret []byte }
 
 // leastSecret is the shortest secret, in bytes.
@@ -28,8 +28,8 @@ func NewSecret() *Secret {
 // SecretOf is a secret that the user has chosen, of at least 32 bytes.
 func SecretOf(secret []byte) *Secret { return &Secret{bytes.Clone(secret)} }
 
-// SecretFile reads a secret from a file, or makes one and writes it there. Of two processes that make it at once, one succeeds, and
-// both read that.
+// SecretFile reads a secret from a file, or makes one and writes it there. Of two processes that do so at the same time one creates
+// the file, and both read it.
 func SecretFile(path string) (*Secret, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
@@ -55,8 +55,8 @@ func SecretFile(path string) (*Secret, error) {
 	return &Secret{secret}, nil
 }
 
-// Key derives a key of 32 bytes (HKDF-SHA256, RFC 5869). Keys for different purposes say nothing of each other; a purpose names who
-// uses the key and what for, and never changes, as what was sealed under it could not be opened any more.
+// Key derives a key of 32 bytes (HKDF-SHA256, RFC 5869). A key says nothing about the keys for other purposes. The purpose names the
+// user and the use of the key. It must never change: what was sealed with the key could not be opened any more.
 func (s *Secret) Key(purpose string) []byte {
 	key, err := hkdf.Key(sha256.New, s.secret, nil, purpose, sha256.Size)
 	if err != nil {

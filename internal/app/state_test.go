@@ -1,0 +1,179 @@
+package app
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/internal/desk/config"
+	"mcpx/internal/mcptest"
+)
+
+// TestState_Shared: two Apps with one state serve the same clients: all that one has given to a client is good at the other, for the
+// same principal alone, and what is counted or used up at one is so at the other. So nothing that belongs to a client lies anywhere
+// else, but for what lives in a process.
+func TestState_Shared(t *testing.T) {
+	mcptest.NoLeaks(t)
+	const rights = `[{"principals":["alice"],"admin":true},{"principals":["bob"]}]`
+	const more = `,"result_token_limit":100,"result_preview_tokens":50,"limits":{"principal":{"calls_per_minute":20,"requests_per_second":0}}`
+	one, _ := workshop(t, rights, more)
+	two := servingWith(t, one.cfg, one.app.state)
+	at := func(v *visitor, e *endpoint) *visitor {
+		moved := *v
+		moved.endpoint = e
+		return &moved
+	}
+	t.Run("a session", func(t *testing.T) {
+		alice, bob := one.visitor(t, "alice", legacyEra, false), two.visitor(t, "bob", legacyEra, false)
+		alice.ask(t, "/mcp", "ping", "")
+		bob.sessions = alice.sessions
+		for range 2 {
+			for _, e := range []*endpoint{two, one} {
+				if said := at(alice, e).ask(t, "/mcp", "tools/list", ""); !strings.HasPrefix(said, "200 ") {
+					t.Errorf("alice gets %s", said)
+				}
+			}
+		}
+		if said := bob.ask(t, "/mcp", "ping", ""); !strings.HasPrefix(said, "404 ") {
+			t.Errorf("bob gets %s", said)
+		}
+		if status, said, _ := at(alice, two).http(t, "DELETE", "/mcp", "", map[string]string{"Mcp-Session-Id": alice.sessions["/mcp"]}); status != 200 {
+			t.Errorf("the end: %d %s", status, said)
+		}
+		if said := alice.ask(t, "/mcp", "ping", ""); !strings.HasPrefix(said, "404 ") {
+			t.Errorf("after the end alice gets %s", said)
+		}
+	})
+	t.Run("a result", func(t *testing.T) {
+		alice, bob := one.visitor(t, "alice", modernEra, false), two.visitor(t, "bob", modernEra, false)
+		found := handleIn.FindStringSubmatch(alice.ask(t, "/mcp", "tools/call", execute("fake", "table", `{"rows":400}`)))
+		if found == nil {
+			t.Fatal("no handle")
+		}
+		read := execute("mcpx", "read_result", `{"handle":"`+found[1]+`","offset":7,"limit":1}`)
+		said, own := at(alice, two).ask(t, "/mcp", "tools/call", read), alice.ask(t, "/mcp", "tools/call", read)
+		if said != own || strings.Contains(said, "VALIDATION_ERROR") {
+			t.Errorf("there alice gets %s, here %s", said, own)
+		}
+		if said := bob.ask(t, "/mcp", "tools/call", read); !strings.Contains(said, "VALIDATION_ERROR") {
+			t.Errorf("bob gets %s", said)
+		}
+	})
+	t.Run("a task, and the state of a server", func(t *testing.T) {
+		alice, bob := one.visitor(t, "alice", modernEra, false), two.visitor(t, "bob", modernEra, false)
+		alice.caps = `{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}`
+		bob.caps = alice.caps
+		task := taskIn.FindStringSubmatch(alice.ask(t, "/mcp", "tools/call", execute("tasks", "t", `{}`)))
+		state := stateIn.FindStringSubmatch(alice.ask(t, "/mcp", "tools/call", execute("modern", "ask", `{}`)))
+		if task == nil || state == nil {
+			t.Fatalf("%v %v", task, state)
+		}
+		reply := execute("modern", "ask", `{}`) + `,"inputResponses":{"word":{"action":"accept","content":{"word":"mellon"}}},"requestState":` + state[1]
+		for _, test := range []struct{ method, params, want string }{
+			{"tasks/get", `"taskId":"` + task[1] + `"`, task[1]}, {"tools/call", reply, "mellon"},
+		} {
+			if said := at(alice, two).ask(t, "/mcp", test.method, test.params); !strings.Contains(said, test.want) || strings.Contains(said, `"error"`) {
+				t.Errorf("%s: alice gets %s", test.method, said)
+			}
+			if said := bob.ask(t, "/mcp", test.method, test.params); !strings.Contains(said, `"error"`) {
+				t.Errorf("%s: bob gets %s", test.method, said)
+			}
+		}
+	})
+	t.Run("a call that waits for its client", func(t *testing.T) { // it lives in one process, and its state is used up for all
+		alice := one.visitor(t, "alice", modernEra, false)
+		alice.caps = `{"elicitation":{}}`
+		found := stateIn.FindStringSubmatch(alice.ask(t, "/mcp", "tools/call", execute("fake", "ask", `{}`)))
+		if found == nil {
+			t.Fatal("no state")
+		}
+		reply := execute("fake", "ask", `{}`) + `,"inputResponses":{"q1":{"action":"accept","content":{"word":"mellon"}}},"requestState":` + found[1]
+		if said := at(alice, two).ask(t, "/mcp", "tools/call", reply); !strings.Contains(said, "another process") {
+			t.Errorf("there: %s", said)
+		}
+		if said := alice.ask(t, "/mcp", "tools/call", reply); !strings.Contains(said, "mellon") {
+			t.Errorf("here: %s", said)
+		}
+		name := "parked " + strings.TrimPrefix(strings.Trim(found[1], `"`), "mcpx.parked.")
+		if fresh, err := two.app.state.once.Redeem(t.Context(), name, 0, time.Now().Add(time.Hour)); fresh || err != nil {
+			t.Errorf("the state is not used up: %v", err)
+		}
+	})
+	t.Run("a browser", func(t *testing.T) {
+		alice := one.visitor(t, "alice", modernEra, false)
+		status, said, head := alice.http(t, "POST", "/ui/session", `{"token":"alice"}`, nil)
+		cookie, _, _ := strings.Cut(head.Get("Set-Cookie"), ";")
+		if status != 200 || cookie == "" {
+			t.Fatalf("signing in: %d %s", status, said)
+		}
+		with := map[string]string{"Cookie": cookie}
+		if status, said, _ := at(alice, two).http(t, "GET", "/ui/state", "", with); status != 200 {
+			t.Errorf("%d %s", status, said)
+		}
+		at(alice, two).http(t, "DELETE", "/ui/session", "", with)
+		if status, said, _ := alice.http(t, "GET", "/ui/state", "", with); status != 401 {
+			t.Errorf("after the end: %d %s", status, said)
+		}
+	})
+	t.Run("a limit", func(t *testing.T) {
+		bob, passed := one.visitor(t, "bob", modernEra, false), 0
+		for i := range 60 {
+			if said := at(bob, []*endpoint{one, two}[i%2]).ask(t, "/mcp", "tools/call", execute("fake", "echo", `{"text":"x"}`)); !strings.Contains(said, "RATE_LIMITED") {
+				passed++
+			}
+		}
+		if passed < 15 || passed > 25 { // some calls were made before, and time passes
+			t.Errorf("%d calls of 20 a minute passed", passed)
+		}
+	})
+}
+
+// TestState_Secret: where the authorization server has a key it is the secret of the process, over restarts; without one each process has
+// another. A reload does not change it, and does not lose the key of the server with its file.
+func TestState_Secret(t *testing.T) {
+	folder := t.TempDir()
+	for _, variable := range []string{"XDG_CONFIG_HOME", "HOME", "AppData"} {
+		t.Setenv(variable, folder)
+	}
+	secret := func(auth string) (a *App, key []byte) {
+		t.Helper()
+		cfg, err := config.Parse("c.json", []byte(`{"mcpServers":{}`+auth+`}`), config.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err = New(Options{Config: cfg, Profile: Hosted, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(a.Close)
+		return a, a.state.secret.Key("a test")
+	}
+	const front = `,"auth":{"resource":"https://mcp.example.com/mcp","front":{"issuer":"https://login.example.com","client_id":"mcpx"`
+	const key = `,"key":"0123456789abcdef0123456789abcdef"`
+	_, none := secret("")
+	_, noneAgain := secret("")
+	_, kept := secret(front + `}}`)
+	a, keptAgain := secret(front + `}}`)
+	_, chosen := secret(front + key + `}}`)
+	_, chosenAgain := secret(front + key + `}}`)
+	if bytes.Equal(none, noneAgain) || !bytes.Equal(kept, keptAgain) || !bytes.Equal(chosen, chosenAgain) || bytes.Equal(kept, chosen) {
+		t.Errorf("%x %x, %x %x, %x %x", none, noneAgain, kept, keptAgain, chosen, chosenAgain)
+	}
+	files, err := filepath.Glob(filepath.Join(a.state.folder, "front.key"))
+	if err != nil || len(files) != 1 || os.Remove(files[0]) != nil {
+		t.Fatalf("%v %v", files, err)
+	}
+	before := a.current.Load().authServer
+	cfg, err := config.Parse("c.json", []byte(`{"mcpServers":{}`+front+`,"scopes":["more"]}}}`), config.Options{})
+	if err != nil || a.reload(cfg) != nil {
+		t.Fatal(err)
+	}
+	after := a.current.Load().authServer
+	if after == before || !bytes.Equal(after.of.Secret.Key("a test"), kept) || !bytes.Equal(a.state.secret.Key("a test"), kept) {
+		t.Error("a reload changes the key")
+	}
+}

@@ -1,0 +1,334 @@
+package state
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// TestSessions_Bounded: what is over makes room first, then what ends first. Without a bound none makes room for another.
+func TestSessions_Bounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewSessions[int](3)
+		open := func(until time.Duration) string {
+			at := time.Now().Add(until)
+			if until == 0 {
+				at = time.Time{}
+			}
+			id, _ := s.Open(t.Context(), new(int), at)
+			return id
+		}
+		last := open(0)
+		first, second := open(2*time.Hour), open(3*time.Hour)
+		third := open(time.Minute) // in place of the first
+		there := func() (list []bool) {
+			for _, id := range []string{last, first, second, third} {
+				_, err := s.Get(t.Context(), id)
+				list = append(list, err == nil)
+			}
+			return list
+		}
+		if got := fmt.Sprint(there()); got != "[true false true true]" {
+			t.Errorf("with a fourth: %s", got)
+		}
+		time.Sleep(time.Minute)
+		open(4 * time.Hour)
+		if got := fmt.Sprint(there()); got != "[true false true false]" {
+			t.Errorf("with a fifth, as one is over: %s", got)
+		}
+		if n := len(s.(*sessions[int]).byID); n != 3 {
+			t.Errorf("%d are kept", n)
+		}
+	})
+	all := NewSessions[int](0)
+	for range 1000 {
+		if _, err := all.Open(t.Context(), new(int), time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(all.(*sessions[int]).byID); n != 1000 {
+		t.Errorf("%d of 1000 are kept", n)
+	}
+}
+
+// TestResults_Age: what is old is forgotten, also when nothing new comes.
+func TestResults_Age(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const age = 30 * time.Minute
+		s := NewResults[int](100, age).(*results[int])
+		kept := func(handles ...string) (list []int) {
+			for i, handle := range handles {
+				if _, err := s.Get(t.Context(), handle, ""); err == nil {
+					list = append(list, i)
+				}
+			}
+			return list
+		}
+		a := s.Keep("", new(int), 10)
+		<-time.After(age / 2)
+		b := s.Keep("", new(int), 10)
+		<-time.After(age/2 - time.Second)
+		if got := kept(a, b); len(got) != 2 {
+			t.Errorf("kept %v before their time", got)
+		}
+		<-time.After(time.Second)
+		synctest.Wait()
+		if got := kept(a, b); len(got) != 1 || got[0] != 1 || s.Len() != 1 {
+			t.Errorf("kept %v, %d in memory", got, s.Len())
+		}
+		<-time.After(age)
+		synctest.Wait()
+		s.mu.Lock()
+		if len(s.byHandle) != 0 || len(s.order) != 0 || s.bytes != 0 || len(s.of) != 0 || s.timer != nil {
+			t.Errorf("%d results of %d bytes are left", len(s.byHandle), s.bytes)
+		}
+		s.mu.Unlock()
+		c := s.Keep("", new(int), 10)
+		<-time.After(age)
+		synctest.Wait()
+		if s.Len() != 0 {
+			t.Errorf("%s is still there", c)
+		}
+	})
+}
+
+// TestResults_Sums: the sums are those of what is kept, whatever came and went.
+func TestResults_Sums(t *testing.T) {
+	s := NewResults[int](1000, time.Hour).(*results[int])
+	var handles []string
+	for i := range 500 {
+		handles = append(handles, s.Keep(fmt.Sprint(i%3), new(int), i*7%300))
+		s.Grow(handles[i*13%len(handles)], i%40)
+		bytes, of := 0, map[string]int{}
+		for _, one := range s.byHandle {
+			bytes += one.size
+			of[one.owner] += one.size
+		}
+		for owner, size := range of {
+			if size == 0 {
+				delete(of, owner)
+			}
+		}
+		if s.bytes != bytes || fmt.Sprint(s.of) != fmt.Sprint(of) || len(s.order) != len(s.byHandle) || bytes > 1000 {
+			t.Fatalf("after %d: %d bytes, %v, counted %d, %v; %d results, %d in order", i, bytes, of, s.bytes, s.of, len(s.byHandle), len(s.order))
+		}
+	}
+}
+
+func openOnce(t *testing.T, path string) Once {
+	t.Helper()
+	o, err := OpenOnce(path, 1000, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// TestOnce_File: what was used stays used over restarts, and what was not goes on.
+func TestOnce_File(t *testing.T) {
+	path, until := filepath.Join(t.TempDir(), "once.json"), time.Now().Add(time.Hour)
+	use := func(name string, number int) bool {
+		fresh, err := openOnce(t, path).Redeem(t.Context(), name, number, until)
+		return fresh && err == nil
+	}
+	if !use("a", 0) || !use("a", 1) || !use("b", 0) || openOnce(t, path).End(t.Context(), "c", until) != nil {
+		t.Error("a new name is not fresh")
+	}
+	if !use("b", 1) || use("b", 0) || use("b", 2) {
+		t.Error("a number that was used before a restart is fresh, or did not end its name")
+	}
+	if openOnce(t, path).Standing(t.Context(), "c") != nil || openOnce(t, path).Standing(t.Context(), "a") == nil {
+		t.Error("an end is forgotten, or came to another name")
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info.Mode(), err)
+	}
+	// As mcpx has written it since there is an authorization server.
+	written := `{"a":{"next":2,"until":` + fmt.Sprint(until.Unix()) + `},"b":{"next":2,"until":1,"ended":true}}`
+	if err := os.WriteFile(path, []byte(written), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if use("b", 5) || !use("a", 2) || use("a", 1) {
+		t.Error("a file of an earlier mcpx is understood in another way")
+	}
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenOnce(path, 1000, quiet); err == nil {
+		t.Error("a broken file is taken for none")
+	}
+}
+
+// TestOnce_Unwritten: a file that cannot be written is said in the log, and what was used stays used.
+func TestOnce_Unwritten(t *testing.T) {
+	var log bytes.Buffer
+	path := filepath.Join(t.TempDir(), "folder", "once.json")
+	o, err := OpenOnce(path, 10, slog.New(slog.NewTextHandler(&log, nil)))
+	if err == nil {
+		err = os.WriteFile(filepath.Dir(path), nil, 0o600) // a file in the place of the folder
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	until := time.Now().Add(time.Hour)
+	first, _ := o.Redeem(t.Context(), "a", 0, until)
+	second, _ := o.Redeem(t.Context(), "a", 0, until)
+	if !first || second || !strings.Contains(log.String(), "after a restart it can be used again") {
+		t.Errorf("%t, %t; the log says %s", first, second, log.String())
+	}
+}
+
+// TestOnce_Bounded: the names whose time is over make room first, then those that end first; ended ones stay longest. What stood with
+// a name that is forgotten ends, as nobody could end it any more.
+func TestOnce_Bounded(t *testing.T) {
+	const most = 1000
+	o := NewOnce(most, quiet).(*once)
+	now := time.Now()
+	use := func(name string, number int, until time.Time) bool {
+		fresh, err := o.Redeem(t.Context(), name, number, until)
+		return fresh && err == nil
+	}
+	use("stolen", 5, now.Add(time.Hour))
+	use("stolen", 4, now.Add(time.Hour))
+	use("forgotten", 0, now.Add(time.Hour))
+	standing := o.Standing(t.Context(), "forgotten")
+	for i := range most + 500 {
+		until := now.Add(time.Duration(i+2) * time.Hour)
+		if i%4 == 0 {
+			until = now.Add(-time.Minute)
+		}
+		if !use(fmt.Sprint(i), 0, until) {
+			t.Fatal("a new name was used before")
+		}
+	}
+	if len(o.names) > most || o.Standing(t.Context(), "stolen") != nil {
+		t.Errorf("%d names, the stolen one: %+v", len(o.names), o.names["stolen"])
+	}
+	if standing.Err() == nil {
+		t.Error("what stood with a name outlives that it is known")
+	}
+}
+
+// TestOnce_Memory: the contexts of servers that are gone are not kept, and a name that is not known takes no memory.
+func TestOnce_Memory(t *testing.T) {
+	o := NewOnce(1000, quiet).(*once)
+	if _, err := o.Redeem(t.Context(), "a", 0, time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		server, stop := context.WithCancel(t.Context())
+		o.Standing(server, "a")
+		o.Standing(server, "unknown")
+		stop()
+	}
+	if n := len(o.names["a"].standing); n > 1 || len(o.names) != 1 {
+		t.Errorf("%d contexts of %d names", n, len(o.names))
+	}
+}
+
+// TestCounters_Bounded: who makes up names fills no memory, and pushes out no bucket of another kind.
+func TestCounters_Bounded(t *testing.T) {
+	const most = 100
+	c := NewCounters(most).(*counters)
+	flow := Flow{Rate: 1e-6, Burst: 1}
+	alice := Draw{What: "calls", Whose: "alice", Flow: flow, Tokens: 1}
+	if short, _ := c.Take([]Draw{alice}); short >= 0 {
+		t.Fatal("the first call is refused")
+	}
+	for i := range 50 * most {
+		c.Take([]Draw{{What: "requests of an address", Whose: fmt.Sprint(i), Flow: flow, Tokens: 1}})
+		c.Charge([]Draw{{What: "bytes", Whose: fmt.Sprint(i), Flow: flow, Tokens: 1}})
+	}
+	for _, one := range c.kept {
+		if n := one.of.Len(); n > 2*most+1 {
+			t.Errorf("%d of %s are kept", n, one.what)
+		}
+	}
+	if short, _ := c.Take([]Draw{alice}); short != 0 {
+		t.Error("the calls of alice were forgotten")
+	}
+}
+
+// TestCounters_Fill: tokens come back evenly, and no more than the bucket holds.
+func TestCounters_Fill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := NewCounters(10)
+		d := []Draw{{What: "calls", Whose: "a", Flow: Flow{Rate: 0.1, Burst: 6}, Tokens: 1}}
+		takes := func() (n int) {
+			for short := -1; ; n++ {
+				if short, _ = c.Take(d); short >= 0 {
+					return n
+				}
+			}
+		}
+		if n := takes(); n != 6 {
+			t.Errorf("%d at first", n)
+		}
+		if _, wait := c.Take(d); wait != 10*time.Second {
+			t.Errorf("to wait %v", wait)
+		}
+		time.Sleep(25 * time.Second)
+		if n := takes(); n != 2 {
+			t.Errorf("%d after 25 s", n)
+		}
+		time.Sleep(time.Hour)
+		if n := takes(); n != 6 {
+			t.Errorf("%d after an hour", n)
+		}
+	})
+}
+
+// TestSecret: keys depend on secret and purpose alone, and never change: what was sealed with one is opened by later versions.
+func TestSecret(t *testing.T) {
+	secret := SecretOf([]byte("0123456789abcdef0123456789abcdef"))
+	const login = "mcpx authorization server 1 access https://mcp.example.com/mcp"
+	if got := hex.EncodeToString(secret.Key(login)); got != "49f5b3c3410630d04e0765d5aab25f197bdad685a90d6a8ede166bbbc9647f42" {
+		t.Errorf("the key of access tokens is %s", got)
+	}
+	seen := map[string]bool{}
+	for _, key := range [][]byte{secret.Key(""), secret.Key("a"), secret.Key("b"), NewSecret().Key("a"), NewSecret().Key("a")} {
+		if seen[string(key)] || len(key) != 32 {
+			t.Errorf("%x is there twice", key)
+		}
+		seen[string(key)] = true
+	}
+	if !bytes.Equal(secret.Key("a"), SecretOf([]byte("0123456789abcdef0123456789abcdef")).Key("a")) {
+		t.Error("two processes with one secret have other keys")
+	}
+}
+
+// TestSecretFile: a secret is made once, for its user alone.
+func TestSecretFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state", "front.key")
+	one, err := SecretFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := SecretFile(path)
+	if err != nil || !bytes.Equal(one.secret, two.secret) || len(one.secret) < leastSecret {
+		t.Errorf("%q %q %v", one.secret, two.secret, err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info, err)
+	}
+	if err := os.WriteFile(path, []byte("short"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := SecretFile(path); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("a short key: %v", err)
+	}
+	if _, err := SecretFile(filepath.Join(path, "in a file")); err == nil || errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no folder can be made: %v", err)
+	}
+}

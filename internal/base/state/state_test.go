@@ -1,0 +1,50 @@
+package state_test
+
+import (
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"mcpx/internal/base/state"
+	"mcpx/internal/base/state/statetest"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// TestContracts holds what is in memory to the contracts.
+func TestContracts(t *testing.T) {
+	t.Run("sessions", func(t *testing.T) {
+		statetest.Sessions(t, func(*testing.T) (here, there state.Sessions[statetest.Record]) {
+			s := state.NewSessions[statetest.Record](300)
+			return s, s
+		})
+	})
+	t.Run("results", func(t *testing.T) {
+		statetest.Results(t, func(_ *testing.T, most int) (here, there state.Results[statetest.Record]) {
+			r := state.NewResults[statetest.Record](most, time.Hour)
+			return r, r
+		})
+	})
+	t.Run("once", func(t *testing.T) {
+		statetest.Once(t, func(*testing.T) (here, there state.Once) {
+			o := state.NewOnce(1000, quiet)
+			return o, o
+		})
+	})
+	t.Run("once in a file", func(t *testing.T) {
+		statetest.Once(t, func(t *testing.T) (here, there state.Once) {
+			o, err := state.OpenOnce(filepath.Join(t.TempDir(), "once.json"), 1000, quiet)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return o, o
+		})
+	})
+	t.Run("counters", func(t *testing.T) {
+		statetest.Counters(t, 0, func(*testing.T) (here, there state.Counters) {
+			c := state.NewCounters(1000)
+			return c, c
+		})
+	})
+}

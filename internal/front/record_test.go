@@ -1,0 +1,436 @@
+package front
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mcpx/internal/base/state"
+	"mcpx/internal/caller"
+	"mcpx/internal/hosted/limits"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/view"
+)
+
+// encoded are sessions as another process has them: each record is a copy that came as JSON.
+type encoded struct{ state.Sessions[Session] }
+
+func copied(record *Session, err error) (*Session, error) {
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(record)
+	if err != nil {
+		return nil, err
+	}
+	own := new(Session)
+	return own, json.Unmarshal(data, own)
+}
+
+func (e encoded) Get(ctx context.Context, id string) (*Session, error) {
+	return copied(e.Sessions.Get(ctx, id))
+}
+
+func (e encoded) Change(ctx context.Context, id string, change func(*Session)) (*Session, error) {
+	return copied(e.Sessions.Change(ctx, id, change))
+}
+
+// TestSession_Data: a session is the same when it was encoded.
+func TestSession_Data(t *testing.T) {
+	for _, record := range []*Session{
+		{Began: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)},
+		{
+			View: "servers/a", Level: "warning", Began: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC),
+			Said:      caller.Said{Name: `an "agent" <&>`, Version: legacyEra, Capabilities: json.RawMessage(`{"elicitation":{"url":{}},"x":1.10}`)},
+			Principal: "https://issuer.example.com u",
+		},
+	} {
+		if got, err := copied(record, nil); err != nil || !reflect.DeepEqual(got, record) {
+			t.Errorf("got %+v, %v, want %+v", got, err, record)
+		}
+	}
+}
+
+// processes are fronts that share the sessions of their clients, as processes behind a load balancer: a request says in the header At
+// which one gets it, and in Who whose it is.
+type processes struct {
+	*httptest.Server
+	fronts map[string]shown
+	ended  map[string]*atomic.Int32 // sessions that have ended in a process
+	limits map[string]*limits.Limits
+}
+
+// startProcesses starts them by their names. The views of all have the same name but for one, if there is one with the name "view".
+func startProcesses(t *testing.T, sessions state.Sessions[Session], names ...string) *processes {
+	t.Helper()
+	p := &processes{fronts: map[string]shown{}, ended: map[string]*atomic.Int32{}, limits: map[string]*limits.Limits{}}
+	fake := mcptest.Spec{}.HTTP(t)
+	for _, name := range names {
+		ended := new(atomic.Int32)
+		l := limits.New(limits.Options{Principal: limits.Quota{Sessions: 1}})
+		shows := view.Options{Name: "tools"}
+		if name == "view" {
+			shows.Name = "another"
+		}
+		p.limits[name], p.ended[name] = l, ended
+		p.fronts[name] = connectWith(t, Options{Sessions: sessions, Admission: l, SessionEnded: func(client *caller.Client, lasted time.Duration) {
+			if client.Name != "many" || lasted <= 0 {
+				t.Errorf("%s of %v has ended", client.Name, lasted)
+			}
+			ended.Add(1)
+		}}, shows, remote("fake", fake))
+	}
+	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who := &caller.Principal{ID: r.Header.Get("Who")}
+		p.fronts[r.Header.Get("At")].ServeHTTP(w, r.WithContext(caller.With(r.Context(), who, time.Time{})))
+	}))
+	t.Cleanup(func() {
+		p.CloseClientConnections()
+		p.Close()
+	})
+	return p
+}
+
+// at is a client whose requests go to one process; it has the session of c.
+func (p *processes) at(t *testing.T, name string, c *webClient) *webClient {
+	t.Helper()
+	at := &webClient{url: p.URL, era: legacyEra, http: &http.Client{Transport: to{name, "alice", http.DefaultTransport}}}
+	if c != nil {
+		at.session = c.session
+	}
+	return at
+}
+
+// to sends requests to a process, for somebody.
+type to struct {
+	at, who string
+	http.RoundTripper
+}
+
+func (o to) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("At", o.at)
+	r.Header.Set("Who", o.who)
+	return o.RoundTripper.RoundTrip(r)
+}
+
+func (c *webClient) status(t *testing.T, verb, method, params string) (status int, answer string) {
+	t.Helper()
+	response, err := c.send(t.Context(), verb, method, `{"jsonrpc":"2.0","id":"s","method":"`+method+`","params":`+params+`}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(data)
+}
+
+// TestSession_Elsewhere: another process goes on with a session: it knows the client, what it can be asked, its level and its
+// principal. What lives of the session is counted in each process. An end at one is an end at all.
+func TestSession_Elsewhere(t *testing.T) {
+	mcptest.NoLeaks(t)
+	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
+	p := startProcesses(t, encoded{NewSessions()}, "here", "there", "view")
+	here := p.at(t, "here", nil)
+	here.initializeWith(t, `{"elicitation":{}}`)
+	there := p.at(t, "there", here)
+	for id, c := range map[string]*webClient{"1": there, "2": here, "3": there} {
+		got, err := c.exec(t.Context(), id, "echo", `{"text":"x"}`, "")
+		if m, wrong := answerOf(got, id); err != nil || wrong != nil || m.text() != "x" {
+			t.Errorf("call %s: %+v, %v, %v", id, got, err, wrong)
+		}
+	}
+	// Who may be asked.
+	response, err := there.send(t.Context(), "POST", "tools/call", there.call("4", "ask", `{}`, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	reading, writing := io.Pipe()
+	go func() { // ends with the response
+		_, err := io.Copy(writing, response.Body)
+		writing.CloseWithError(err)
+	}()
+	question := make([]byte, 1<<10)
+	n, err := reading.Read(question)
+	if asked := string(question[:n]); err != nil || !strings.Contains(asked, "Which word?") {
+		t.Fatalf("asked %s, %v", asked, err)
+	}
+	answer, err := there.send(t.Context(), "POST", "", answerLine("1", "mellon"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if rest, err := messagesIn("text/event-stream", reading); err != nil || len(rest) != 1 || !strings.Contains(rest[0].text(), "mellon") {
+		t.Errorf("got %+v, %v", rest, err)
+	}
+	// The level of one is the level of all.
+	if status, got := there.status(t, "POST", "logging/setLevel", `{"level":"warning"}`); status != 200 {
+		t.Errorf("%d %s", status, got)
+	}
+	if status, _ := here.status(t, "POST", "ping", "{}"); status != 200 || p.fronts["here"].sessions.get(here.session).least() != "warning" {
+		t.Errorf("%d, or the level is unknown here", status)
+	}
+	stream, err := there.send(t.Context(), "GET", "", "")
+	if err != nil || stream.StatusCode != 200 {
+		t.Fatalf("a stream: %v %v", stream.Status, err)
+	}
+	defer stream.Body.Close()
+
+	bob := p.at(t, "there", here)
+	bob.http.Transport = to{"there", "bob", http.DefaultTransport}
+	for name, c := range map[string]*webClient{"bob": bob, "another view": p.at(t, "view", here)} {
+		if status, got := c.status(t, "POST", "ping", "{}"); status != 404 {
+			t.Errorf("%s: %d %s", name, status, got)
+		}
+	}
+	for name, want := range map[string]int{"here": 1, "there": 1, "view": 0} {
+		over := p.limits[name].OpenSession(alice)
+		if over == nil {
+			p.limits[name].CloseSession(alice)
+		}
+		if n := p.fronts[name].Sessions(); n != want || (over != nil) != (want > 0) {
+			t.Errorf("%s: %d sessions live, and the next one is refused with %v", name, n, over)
+		}
+	}
+	if status, got := there.status(t, "DELETE", "", "{}"); status != 200 {
+		t.Errorf("the end: %d %s", status, got)
+	}
+	if _, err := io.ReadAll(stream.Body); err != nil {
+		t.Errorf("the end of the stream: %v", err)
+	}
+	for name, c := range map[string]*webClient{"here": here, "there": there} {
+		if status, got := c.status(t, "POST", "ping", "{}"); status != 404 || !strings.Contains(got, `"id":"s"`) {
+			t.Errorf("%s after the end: %d %s", name, status, got)
+		}
+		if n := p.ended[name].Load(); n != 1 || p.fronts[name].Sessions() != 0 || p.limits[name].OpenSession(alice) != nil {
+			t.Errorf("%s: %d have ended, %d live", name, n, p.fronts[name].Sessions())
+		}
+	}
+}
+
+// TestSession_Lost: a session whose live part is gone goes on, and many requests at the same time make one live part. There is no room
+// for it where its principal has as many as it may have.
+func TestSession_Lost(t *testing.T) {
+	mcptest.NoLeaks(t)
+	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
+	p := startProcesses(t, NewSessions(), "here")
+	f, l := p.fronts["here"], p.limits["here"]
+	c := p.at(t, "here", nil)
+	c.initialize(t)
+	if status, _ := c.status(t, "POST", "logging/setLevel", `{"level":"error"}`); status != 200 {
+		t.Fatal(status)
+	}
+	for round := range 5 {
+		f.release(f.sessions.get(c.session))
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				if status, got := c.status(t, "POST", "tools/list", "{}"); status != 200 || !strings.Contains(got, `"exec"`) {
+					t.Errorf("%d %.200s", status, got)
+				}
+			})
+		}
+		all.Wait()
+		s := f.sessions.get(c.session)
+		if s == nil || f.Sessions() != 1 || s.least() != "error" || s.client.Load().Name != "many" || p.ended["here"].Load() != int32(round+1) {
+			t.Fatalf("%d live, %+v", f.Sessions(), s)
+		}
+	}
+	f.release(f.sessions.get(c.session))
+	if over := l.OpenSession(alice); over != nil {
+		t.Fatal(over)
+	}
+	if status, got := c.status(t, "POST", "ping", "{}"); status != 200 || !strings.Contains(got, `"id":"s","error":{"code":-32000,"message":"over the limit of 1 open sessions`) {
+		t.Errorf("without room: %d %s", status, got)
+	}
+	if status, got := c.status(t, "GET", "", ""); status != 429 || !strings.HasPrefix(got, "over the limit") {
+		t.Errorf("a stream without room: %d %s", status, got)
+	}
+	l.CloseSession(alice)
+	if status, _ := c.status(t, "DELETE", "", "{}"); status != 200 || f.Sessions() != 0 || l.OpenSession(alice) != nil {
+		t.Errorf("%d; %d sessions live", status, f.Sessions())
+	}
+}
+
+// TestSession_OneLivePart: requests that find no live part at the same time share the one that the first of them makes.
+func TestSession_OneLivePart(t *testing.T) {
+	mcptest.NoLeaks(t)
+	sessions := &endings{Sessions: NewSessions()}
+	l := limits.New(limits.Options{Anybody: limits.Quota{Sessions: 1}})
+	f, web := siteWith(t, Options{Sessions: sessions, Admission: l})
+	c := newWebClient(t, web, legacyEra)
+	f.release(f.sessions.get(c.session))
+	f.sessions.making.Lock()
+	before := sessions.seen.Load()
+	found := make(chan *session)
+	for range 2 {
+		go func() { // ends with its send
+			s, err := f.find(t.Context(), c.session, nil, nil)
+			if err != nil {
+				t.Error(err)
+			}
+			found <- s
+		}()
+	}
+	mcptest.WaitFor(t, "both to have the record", patience, func() bool { return sessions.seen.Load() == before+2 })
+	f.sessions.making.Unlock()
+	if one, other := <-found, <-found; one != other || one == nil || f.Sessions() != 1 {
+		t.Errorf("%p and %p; %d live", one, other, f.Sessions())
+	}
+	// The client may be asked something at once.
+	select {
+	case <-f.sessions.get(c.session).begun:
+	default:
+		t.Error("it waits for the client to initialize")
+	}
+}
+
+// endings are sessions of which a test hears how they end, and that can end after so many looks.
+type endings struct {
+	state.Sessions[Session]
+	seen  atomic.Int32
+	looks atomic.Int32 // until ErrUnknown; 0 = any number
+	mu    sync.Mutex
+	ended []state.Ending
+}
+
+func (e *endings) Get(ctx context.Context, id string) (*Session, error) {
+	defer e.seen.Add(1)
+	if e.looks.Load() > 0 && e.looks.Add(-1) == 0 {
+		return nil, state.ErrUnknown
+	}
+	return e.Sessions.Get(ctx, id)
+}
+
+func (e *endings) End(ctx context.Context, id string, why state.Ending) error {
+	e.mu.Lock()
+	e.ended = append(e.ended, why)
+	e.mu.Unlock()
+	return e.Sessions.End(ctx, id, why)
+}
+
+// TestSession_EndedMeanwhile: nothing lives of a session that ends while it is made live.
+func TestSession_EndedMeanwhile(t *testing.T) {
+	mcptest.NoLeaks(t)
+	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
+	sessions := &endings{Sessions: NewSessions()}
+	p := startProcesses(t, sessions, "here")
+	f := p.fronts["here"]
+	c := p.at(t, "here", nil)
+	c.initialize(t)
+	f.release(f.sessions.get(c.session))
+	sessions.looks.Store(2)
+	if status, got := c.status(t, "POST", "ping", "{}"); status != 404 || f.Sessions() != 0 || p.limits["here"].OpenSession(alice) != nil {
+		t.Errorf("%d %s; %d live", status, got, f.Sessions())
+	}
+}
+
+// TestSession_Endings: a session ends for all processes where its client ends it, its principal may not come back or its view is
+// gone, and for one where that has not seen it for long or stops.
+func TestSession_Endings(t *testing.T) {
+	mcptest.NoLeaks(t)
+	for name, test := range map[string]struct {
+		end  func(f *Front, c *webClient)
+		want state.Ending
+	}{
+		"the client":    {func(_ *Front, c *webClient) { c.status(t, "DELETE", "", "{}") }, state.Closed},
+		"the principal": {func(f *Front, _ *webClient) { f.EndUnknown() }, state.Closed},
+		"the view":      {func(f *Front, _ *webClient) { f.Remove() }, state.Closed},
+		"idle":          {func(f *Front, _ *webClient) { f.endIdle(time.Now().Add(time.Minute)) }, state.Released},
+		"the process":   {func(f *Front, _ *webClient) { f.Close() }, state.Released},
+	} {
+		sessions := &endings{Sessions: NewSessions()}
+		var stranger atomic.Bool
+		f, web := siteWith(t, Options{Sessions: sessions, Known: func(*caller.Principal) bool { return !stranger.Load() }})
+		c := newWebClient(t, web, legacyEra)
+		stranger.Store(name == "the principal")
+		test.end(f.Front, c)
+		if len(sessions.ended) != 1 || sessions.ended[0] != test.want || f.Sessions() != 0 {
+			t.Errorf("%s: ended %v, want %v; %d live", name, sessions.ended, test.want, f.Sessions())
+		}
+		if _, err := sessions.Get(t.Context(), c.session); err == nil {
+			t.Errorf("%s: the record is in memory", name)
+		}
+	}
+}
+
+// away are sessions that nobody can tell anything about, from a moment on.
+type away struct {
+	state.Sessions[Session]
+	now atomic.Bool
+}
+
+func (a *away) err() error {
+	if a.now.Load() {
+		return state.ErrAway
+	}
+	return nil
+}
+
+func (a *away) Open(ctx context.Context, record *Session, until time.Time) (string, error) {
+	if err := a.err(); err != nil {
+		return "", err
+	}
+	return a.Sessions.Open(ctx, record, until)
+}
+
+func (a *away) Change(ctx context.Context, id string, change func(*Session)) (*Session, error) {
+	if err := a.err(); err != nil {
+		return nil, err
+	}
+	return a.Sessions.Change(ctx, id, change)
+}
+
+func (a *away) End(ctx context.Context, id string, why state.Ending) error {
+	if err := a.err(); err != nil {
+		return err
+	}
+	return a.Sessions.End(ctx, id, why)
+}
+
+// TestSession_Away: while the records cannot be written, sessions go on, none begins or changes, and none is said to have ended that
+// may go on. Nothing is counted that does not live.
+func TestSession_Away(t *testing.T) {
+	mcptest.NoLeaks(t)
+	sessions := &away{Sessions: NewSessions()}
+	l := limits.New(limits.Options{Anybody: limits.Quota{Sessions: 2}})
+	var log strings.Builder
+	f, web := siteWith(t, Options{Sessions: sessions, Admission: l, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	c := newWebClient(t, web, legacyEra)
+	sessions.now.Store(true)
+	for _, one := range []struct{ verb, method, params, want string }{
+		{"POST", "initialize", `{"protocolVersion":"` + legacyEra + `","capabilities":{},"clientInfo":{"name":"t","version":"1"}}`, "503 " + `"id":"s","error":{"code":-32000,"message":"the state of clients cannot be reached now; try again"`},
+		{"POST", "ping", "{}", `200 "result"`},
+		{"POST", "logging/setLevel", `{"level":"info"}`, `200 "message":"the state of clients cannot be reached now`},
+		{"DELETE", "", "{}", "503 the state of clients cannot be reached now"},
+		{"POST", "ping", "{}", `200 "result"`},
+	} {
+		want, text, _ := strings.Cut(one.want, " ")
+		status, got := c.status(t, one.verb, one.method, one.params)
+		if strconv.Itoa(status) != want || !strings.Contains(got, text) {
+			t.Errorf("%s %s: %d %s, want %s", one.verb, one.method, status, got, one.want)
+		}
+	}
+	if l.OpenSession(nil) != nil || l.OpenSession(nil) == nil {
+		t.Error("the session that did not begin is counted")
+	}
+	l.CloseSession(nil)
+	f.endIdle(time.Now().Add(time.Minute)) // it lives no more here, whatever others know
+	if f.Sessions() != 0 || !strings.Contains(log.String(), "could not be ended") {
+		t.Errorf("%d live; the log says %s", f.Sessions(), log.String())
+	}
+}

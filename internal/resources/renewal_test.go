@@ -1,0 +1,75 @@
+package resources
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/registry"
+	"mcpx/internal/request"
+	"mcpx/internal/upstream"
+)
+
+// TestFollow_Renewal: while a server is down, its subscriptions are not asked for again and again: once it is up, each is renewed,
+// which counts for no limit.
+func TestFollow_Renewal(t *testing.T) {
+	fake := offering("one", 2).HTTP(t)
+	server := remote("one", fake)
+	server.Spec.Health = upstream.Health{Interval: 10 * time.Millisecond, Timeout: patience, Threshold: 1}
+	s := start(t, registry.Options{}, server)
+	var asked, free atomic.Int32
+	s.Registry.Use(func(next request.Handler) request.Handler {
+		return func(ctx context.Context, r *request.Request) (json.RawMessage, error) {
+			asked.Add(1)
+			if r.Belongs() {
+				free.Add(1)
+			}
+			return next(ctx, r)
+		}
+	})
+	s.awaitLists(t.Context(), patience)
+	ctx, cancel := context.WithCancel(t.Context())
+	var following sync.WaitGroup
+	defer following.Wait()
+	defer cancel()
+	topic, err := s.Topic(ctx, request.From{}, "one://0001", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	agreed, told := make(chan struct{}), make(chan struct{}, 100)
+	following.Go(func() {
+		_ = topic.Follow(ctx, func() { close(agreed) }, func(json.RawMessage) { told <- struct{}{} })
+	})
+	<-agreed
+	fake.Down()
+	fake.KillSessions()
+	mcptest.WaitFor(t, "the server to be down", patience, func() bool {
+		server, _ := s.Registry.Snapshot().Server("one")
+		return server.State == catalog.Unavailable
+	})
+	during := asked.Load()
+	status, _ := s.Registry.Status("one")
+	mcptest.WaitFor(t, "further attempts to connect", patience, func() bool {
+		s.Registry.Retry("one")
+		now, _ := s.Registry.Status("one")
+		return now.RetryAfter.After(status.RetryAfter)
+	})
+	if n := asked.Load() - during; n > 1 { // the pause before the first may have been under way
+		t.Errorf("%d renewals while the server is down", n)
+	}
+	before, wasFree := asked.Load(), free.Load()
+	fake.Up()
+	mcptest.WaitFor(t, "the renewal", patience, func() bool {
+		s.Registry.Retry("one")
+		return asked.Load() > before
+	})
+	<-told // the resource may have changed meanwhile
+	if paid := (asked.Load() - before) - (free.Load() - wasFree); paid != 0 {
+		t.Errorf("%d renewals count for the limits", paid)
+	}
+}
