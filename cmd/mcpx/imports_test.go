@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"mcpx/internal/mcptest"
 )
 
 // layers are the packages directly under internal/, top to bottom: each may import those that come after it, and base.
@@ -92,7 +90,7 @@ var allowedModules = map[string][]string{
 func TestImports_Direction(t *testing.T) {
 	for _, system := range []string{"linux", "darwin", "windows"} {
 		command := exec.Command("go", "list", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, "mcpx/...")
-		command.Env = append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0", "GOFLAGS=") // without -race, which needs C
+		command.Env = append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0")
 		var stderr strings.Builder
 		command.Stderr = &stderr
 		out, err := command.Output()
