@@ -18,14 +18,16 @@ type initCommand struct {
 	Move    bool     `help:"Take the servers that mcpx serves then out of the clients' files."`
 	From    []string `help:"Take the servers of this file, instead of looking for the files of clients. May be repeated." placeholder:"FILE" sep:"none" type:"path"`
 	NoCheck bool     `help:"Do not try the servers."`
+	Undo    bool     `help:"Bring the config back as it was before mcpx init, and remove the schema beside it."`
 }
 
 // Help has the examples.
 func (cmd *initCommand) Help() string {
 	return `Finds the servers that your MCP clients have, writes them into the config of mcpx, tries them, and connects the clients.
-A config that is there already is kept, and gets what it does not have.
+A config that is there already is kept, and gets what it does not have. Beside it comes config.schema.json, which the config names: by it
+editors complete the keys, and show mistakes. "mcpx init --undo" takes back what was written to the config; the clients have "mcpx disconnect".
 
-` + examples("mcpx init", "mcpx init --yes --move", "mcpx init --from .mcp.json --from ~/.codex/config.toml")
+` + examples("mcpx init", "mcpx init --yes --move", "mcpx init --from .mcp.json --from ~/.codex/config.toml", "mcpx init --undo")
 }
 
 // Run takes the user from nothing to a config and connected clients.
@@ -38,12 +40,16 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if err != nil {
 		return err
 	}
+	a := &asker{s: s, yes: cmd.Yes}
+	if cmd.Undo {
+		return undoInit(ctx, a, sys, file)
+	}
 	sources, err := cmd.sources(sys, s)
 	if err != nil {
 		return err
 	}
-	next := draft{file: file}
-	if next.before, next.existed, err = setup.ReadConfig(file); err != nil {
+	next, err := c.draft(file)
+	if err != nil {
 		return err
 	}
 	var have []setup.Found
@@ -60,14 +66,10 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams) error {
 		}
 	}
 	unread := unreadable(sys, sources)
-	a := &asker{s: s, yes: cmd.Yes}
 	if len(next.servers) == 0 {
-		all := "all of them"
-		if len(unread) > 0 {
-			all = "all that could be read"
-		}
-		fmt.Fprintf(s.out, "%s has %s\n", sys.Short(file), all)
-	} else if written, err := cmd.write(ctx, a, sys, next); err != nil || !written {
+		fmt.Fprintf(s.out, "%s has %s\n", sys.Short(file), map[bool]string{true: "all of them", false: "all that could be read"}[len(unread) == 0])
+	}
+	if written, err := cmd.write(ctx, a, sys, next); err != nil || !written && len(next.servers) > 0 {
 		return err
 	}
 	here := *c
@@ -164,59 +166,126 @@ func (cmd *initCommand) show(sys setup.System, s streams, sources []setup.Source
 // draft is a config that is about to be written.
 type draft struct {
 	file    string
+	undo    string // the command that takes back what is written
 	before  []byte // its text now
 	existed bool
 	servers []setup.Merged // to add
 }
 
-// write makes the config, or adds to an existing one and keeps a copy of that.
+// draft is a config as it is.
+func (c *cli) draft(file string) (next draft, err error) {
+	next = draft{file: file, undo: "mcpx init --undo"}
+	if c.Config != "" {
+		next.undo += " --config " + file
+	}
+	next.before, next.existed, err = setup.ReadConfig(file)
+	return next, err
+}
+
+// write makes the config, or adds to an existing one and keeps a copy of that. It writes the
+// schema beside it. It reports false if the user does not want it.
 func (cmd *initCommand) write(ctx context.Context, a *asker, sys setup.System, next draft) (bool, error) {
 	s := a.s
-	var data []byte
-	var err error
-	question := fmt.Sprintf("Write %s with %s?", sys.Short(next.file), terminal.Count(len(next.servers), "server"))
-	if !setup.Blank(next.before) {
-		question = fmt.Sprintf("Add %s to %s?", terminal.Count(len(next.servers), "server"), sys.Short(next.file))
-		data, err = setup.AddToConfig(next.before, next.servers)
-	} else {
-		data, err = setup.NewConfig(next.servers)
+	if len(next.servers) == 0 && !a.yes && !s.terminal {
+		return false, nil // the name of the schema alone is worth no fault
 	}
+	data, question, err := next.text(sys)
 	if err == nil {
 		_, err = config.Parse(next.file, data, s.reading())
 	}
 	if err != nil {
 		return false, s.configAt(next.file).WhyNot(next.before, err)
 	}
-	unasked := "mcpx init --yes"
-	if cmd.Move {
-		unasked += " --move"
-	}
-	for _, from := range cmd.From {
-		unasked += " --from " + from
-	}
-	if ok, err := a.ask(ctx, question, unasked); err != nil || !ok {
+	kept, err := backups()
+	if err != nil {
 		return false, err
 	}
-	if next.existed {
-		kept, err := backups()
+	change := kept.Edit(next.file, next.before, data, next.existed)
+	if !change.Nothing() {
+		unasked := "mcpx init --yes"
+		if cmd.Move {
+			unasked += " --move"
+		}
+		for _, from := range cmd.From {
+			unasked += " --from " + from
+		}
+		if ok, err := a.ask(ctx, question, unasked); err != nil || !ok {
+			return false, err
+		}
+		backup, err := kept.Write(change)
 		if err != nil {
 			return false, err
 		}
-		backup, err := kept.Keep("config", next.file, next.before)
-		if err != nil {
-			return false, err
+		if backup != "" {
+			fmt.Fprintf(s.out, "the config as it was: %s\n", sys.Short(backup))
 		}
-		fmt.Fprintf(s.out, "the config as it was: %s\n", sys.Short(backup))
+		fmt.Fprintf(s.out, "wrote %s\n", sys.Short(next.file))
 	}
-	if err := setup.WriteConfig(next.file, data, next.before, next.existed); err != nil {
-		return false, err
+	if file, err := setup.WriteSchema(next.file); err != nil {
+		fmt.Fprintf(s.err, "mcpx: warning: %v\n", err)
+	} else {
+		fmt.Fprintf(s.out, "wrote %s, by which editors know the keys; undo: %s\n", sys.Short(file), next.undo)
 	}
-	fmt.Fprintf(s.out, "wrote %s\n", sys.Short(next.file))
 	if n := setup.Secrets(next.servers); n > 0 {
 		fmt.Fprintf(s.out, "%s came with a token or password, copied as it is; only you can read the file. "+
 			"\"${NAME}\" in its place takes it from the environment\n", terminal.Count(n, "server"))
 	}
 	return true, nil
+}
+
+// text is the config as it is to be, and the question whether to write that.
+func (next draft) text(sys setup.System) (data []byte, question string, err error) {
+	file, servers := sys.Short(next.file), terminal.Count(len(next.servers), "server")
+	switch {
+	case setup.Blank(next.before):
+		question = fmt.Sprintf("Write %s with %s?", file, servers)
+		data, err = setup.NewConfig(next.servers)
+	case len(next.servers) == 0:
+		question, data = fmt.Sprintf("Name the schema in %s?", file), next.before
+	default:
+		question = fmt.Sprintf("Add %s to %s?", servers, file)
+		data, err = setup.AddToConfig(next.before, next.servers)
+	}
+	if err == nil {
+		data, err = setup.NameSchema(next.file, data)
+	}
+	return data, question, err
+}
+
+// undoInit takes back what init has written to the config and beside it.
+func undoInit(ctx context.Context, a *asker, sys setup.System, file string) error {
+	kept, err := backups()
+	if err != nil {
+		return err
+	}
+	change, err := kept.Restore(file)
+	if err != nil {
+		return err
+	}
+	if !change.Nothing() {
+		if ok, err := a.askFor(ctx, change, sys, "mcpx init --undo --yes"); err != nil || !ok {
+			return err
+		}
+		backup, err := kept.Undo(change)
+		if err != nil {
+			return err
+		}
+		switch {
+		case change.Gone:
+			fmt.Fprintf(a.s.out, "%s is gone, as before\n", sys.Short(file))
+		case change.Exact:
+			fmt.Fprintf(a.s.out, "%s is what it was before, byte for byte\n", sys.Short(file))
+		default:
+			fmt.Fprintf(a.s.out, "%s names no schema any more; the rest stays. As it was a moment ago: %s\n", sys.Short(file), sys.Short(backup))
+		}
+	}
+	switch removed, err := setup.RemoveSchema(file); {
+	case err != nil:
+		return err
+	case !removed && change.Nothing():
+		fmt.Fprintf(a.s.out, "mcpx init has written nothing to %s\n", sys.Short(file))
+	}
+	return nil
 }
 
 // connect writes mcpx into the files of the clients that were found, or prints the

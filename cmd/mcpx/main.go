@@ -52,6 +52,7 @@ type cli struct {
 // fileCommands edit the config, and the config files of clients.
 type fileCommands struct {
 	Init       initCommand       `cmd:"" help:"Make a config of the servers that your MCP clients have, and connect the clients."`
+	Schema     schemaCommand     `cmd:"" help:"Print the JSON Schema of the config."`
 	Connect    connectCommand    `cmd:"" help:"Write mcpx into the config file of an MCP client."`
 	Disconnect disconnectCommand `cmd:"" help:"Undo connect."`
 	Add        addCommand        `cmd:"" help:"Add a server to the config."`

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -120,6 +121,61 @@ func TestInit_Existing(t *testing.T) {
 	hasAll(t, h.must(t, exitFailed, "init", "--from", "nowhere.json"), "there is no such file")
 	hasAll(t, h.must(t, exitFailed, "init"), "no servers were found", "mcpx add")
 	hasAll(t, h.must(t, exitConfig, "init", "--yes", "--config", h.write(t, "bad.json", `{"mcpServers": {"x": {"comand": "y"}}}`)), `did you mean "command"?`)
+}
+
+// TestInit_Schema: editors find the schema beside the config; what init has written can be taken
+// back, and what is not of mcpx stays.
+func TestInit_Schema(t *testing.T) {
+	h := newHome(t)
+	from := h.write(t, "theirs.json", `{"mcpServers": {"theirs": {"command": "no-such-program"}}}`)
+	init := func(file string, more ...string) string {
+		return h.must(t, 0, slices.Concat([]string{"init", "--config", file, "--from", from, "--yes", "--no-check"}, more)...)
+	}
+	undo := func(file string) string { return h.must(t, 0, "init", "--config", file, "--undo", "--yes") }
+	there := func(file string) bool { _, err := os.Stat(file); return err == nil }
+
+	// A config that is new, and one that is there.
+	const named = `"$schema": "./config.schema.json",`
+	file := filepath.Join(h.dir, "new", "mine.json")
+	schema := filepath.Join(h.dir, "new", "config.schema.json")
+	hasAll(t, init(file), "wrote ~/new/mine.json", "wrote ~/new/config.schema.json", "mcpx init --undo")
+	hasAll(t, readFile(t, file), "{\n  "+named+"\n  \"mcpServers\": {")
+	if out := h.must(t, 0, "schema"); readFile(t, schema) != out {
+		t.Error("the schema beside the config is another one than mcpx schema prints")
+	}
+	hasAll(t, undo(file), "is gone, as before")
+	if there(file) || there(schema) {
+		t.Error("what init has written is left")
+	}
+	const before = "// mine\r\n{\r\n\t/* all */ \"mcpServers\": {} // none\r\n}\r\n"
+	file, schema = h.write(t, "old.json", before), filepath.Join(h.dir, "config.schema.json")
+	init(file)
+	hasAll(t, readFile(t, file), "// mine\r\n{\r\n\t"+named+"\r\n\t/* all */ \"mcpServers\": {", "} // none\r\n}")
+	hasAll(t, undo(file), "byte for byte")
+	if readFile(t, file) != before || there(schema) {
+		t.Errorf("got %q, and a schema: %t", readFile(t, file), there(schema))
+	}
+	hasAll(t, undo(file), "has written nothing")
+
+	// After a change of the file only the name of the schema goes.
+	init(file)
+	h.must(t, 0, "add", "--config", file, "more", "--", "no-such-program", "more")
+	hasAll(t, init(file), "has all of them")
+	hasAll(t, undo(file), "names no schema any more")
+	if text := readFile(t, file); strings.Contains(text, "$schema") || there(schema) {
+		t.Errorf("got %s, and a schema: %t", text, there(schema))
+	}
+	hasAll(t, readFile(t, file), "// none", `"theirs"`, `"more"`)
+
+	// A file that happens to have the name is not of mcpx, and a schema that a user names stays.
+	h.write(t, "config.schema.json", `{"title": "theirs"}`)
+	hasAll(t, init(file), "is no schema of mcpx")
+	if strings.Contains(readFile(t, file), "$schema") || readFile(t, schema) != `{"title": "theirs"}` {
+		t.Error("another file was taken for the schema")
+	}
+	own := h.write(t, "own/own.json", `{"$schema": "https://example.com/mine.json", "mcpServers": {}}`)
+	init(own)
+	hasAll(t, readFile(t, own), `{"$schema": "https://example.com/mine.json", "mcpServers": {`)
 }
 
 // TestConnect_Asked: a user at the terminal is asked, once for each file.

@@ -44,13 +44,7 @@ func (b *builder) authServerOptions(auth *config.Auth, before *authServer) (*aut
 	if err != nil {
 		return nil, err
 	}
-	return &authserver.Options{
-		Resource: auth.Resource, Granted: auth.Scopes,
-		Issuer: f.Issuer, ClientID: f.ClientID, ClientSecret: f.ClientSecret,
-		Scopes: f.Scopes, GroupsClaim: f.GroupsClaim, AllowPrivate: f.AllowPrivate,
-		Allow:     authserver.Allow{Emails: f.Emails, Groups: f.Groups, Subjects: f.Subjects},
-		Redirects: f.Redirects, NoDocuments: f.NoDocuments, Secret: secret, Log: b.log,
-	}, nil
+	return &authserver.Options{Resource: auth.Resource, Granted: auth.Scopes, AuthServer: *f, Secret: secret, Log: b.log}, nil
 }
 
 // issuing is the authorization server in force, for its paths.

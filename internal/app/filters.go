@@ -115,8 +115,8 @@ func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 	if cfg.Auth != nil {
 		for i, r := range cfg.Auth.Rights {
 			at := fmt.Sprintf("auth.rights[%d].tools.", i)
-			all[""] = append(all[""], unmatchedTools(at+"allow", certain(r.Tools.Allow), names)...)
-			all[""] = append(all[""], unmatchedTools(at+"deny", certain(r.Tools.Deny), names)...)
+			all[""] = append(all[""], unmatchedTools(at+"allow", certain(r.Allow), names)...)
+			all[""] = append(all[""], unmatchedTools(at+"deny", certain(r.Deny), names)...)
 		}
 	}
 	return all

@@ -14,12 +14,11 @@ import (
 // Listen listens on an address, beyond loopback only if the config has auth, or if
 // insecure is true. It reads the certificates that ServeHTTP serves with.
 func (a *App) Listen(ctx context.Context, addr string, insecure bool) (net.Listener, error) {
-	if files := a.Config.TLS; files != nil {
+	if a.Config.TLS != nil {
 		var err error
-		if a.tls, err = httpd.LoadTLS(httpd.TLSFiles{
-			Cert: files.Cert, Key: files.Key, ClientCA: files.ClientCA,
-			Identity: a.Config.Auth != nil && a.Config.Auth.Certificates,
-		}, a.log); err != nil {
+		files := *a.Config.TLS
+		files.Identity = a.Config.Auth != nil && a.Config.Auth.Certificates
+		if a.tls, err = httpd.LoadTLS(files, a.log); err != nil {
 			return nil, fmt.Errorf("tls: %w", err)
 		}
 	}
@@ -59,26 +58,20 @@ func (b *builder) identities(cfg *config.Config, server *authServer) *identity.O
 	if cfg.Auth == nil {
 		return nil
 	}
-	o := &identity.Options{Scopes: cfg.Auth.Scopes, Certificates: cfg.Auth.Certificates, Logger: b.log}
+	o := &identity.Options{Tokens: cfg.Auth.Tokens, Scopes: cfg.Auth.Scopes, Certificates: cfg.Auth.Certificates, Logger: b.log}
 	if cfg.Auth.Resource != "" {
 		o.Resource, _ = url.Parse(cfg.Auth.Resource) // config has checked it
-	}
-	for _, t := range cfg.Auth.Tokens {
-		o.Tokens = append(o.Tokens, identity.Token(t))
 	}
 	if server != nil { // first, as clients take the first
 		o.Front = server
 		o.AuthorizationServers = append(o.AuthorizationServers, server.Issuer())
 	}
 	for _, i := range cfg.Auth.Issuers {
-		audiences := i.Audiences
-		if audiences == nil {
-			audiences = cfg.Auth.Audiences
+		if i.Audiences == nil {
+			i.Audiences = cfg.Auth.Audiences
 		}
-		o.Issuers = append(o.Issuers, identity.Issuer{
-			URL: i.Issuer, Audiences: audiences, GroupsClaim: i.GroupsClaim, AllowPrivate: i.AllowPrivate,
-		})
-		o.AuthorizationServers = append(o.AuthorizationServers, i.Issuer)
+		o.Issuers = append(o.Issuers, i)
+		o.AuthorizationServers = append(o.AuthorizationServers, i.URL)
 	}
 	return o
 }

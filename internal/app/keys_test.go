@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
 	"mcpx/internal/base/proc"
@@ -12,96 +11,71 @@ import (
 	"mcpx/internal/hosted/identity"
 )
 
-// How a change of each field of a config takes effect while mcpx runs, beside those of
-// fromNextStart. Where the members of an object differ in that, they are here one by one.
-var (
-	// live are in force with the swap.
-	live = []string{
-		"Servers", "HealthCheck", "Groups", "Clients", "DisabledTools", "Resources", "Prompts", "Apps", "ReadDoor",
-		"SchemaCompression", "ToonCompression", "Compress", "Separator", "Prefix", "ShortArgumentNames", "StructuredContent",
-		"CatalogueTokenBudget", "CatalogueCharLimit", "MaxDescriptionLen", "ResultTokenLimit", "ResultPreviewTokens",
-		"MaxConcurrency", "StartupWait", "ExecWait", "Secrets",
-		"Limits.All", "Limits.Principal", "Limits.Server", "Limits.AddressRequests", "Limits.AddressConnections",
-		"Auth.Resource", "Auth.Audiences", "Auth.Scopes", "Auth.Tokens", "Auth.Rights", "Auth.Issuers", "Auth.Front",
-	}
-	// restarting are among the live ones: the servers concerned stop and start.
-	restarting = []string{"HealthCheck"}
-	// read says what is for the log, or is in Servers already.
-	read = []string{"Path", "Commands", "Warnings", "Confirm"}
-)
+// read are the fields of a config that no key of the root is read into alone.
+var read = []string{"Path", "Commands", "Warnings", "Secrets"}
 
-// fieldsOf are the fields of a config by their paths: the members of an object in place of it
-// where some table has a member.
-func fieldsOf(tables ...[]string) (paths []string) {
-	all := slices.Concat(tables...)
-	for field := range reflect.TypeFor[config.Config]().Fields() {
-		of := field.Type
-		if of.Kind() == reflect.Pointer {
-			of = of.Elem()
-		}
-		if !slices.ContainsFunc(all, func(path string) bool { return strings.HasPrefix(path, field.Name+".") }) {
-			paths = append(paths, field.Name)
-			continue
-		}
-		for member := range of.Fields() {
-			paths = append(paths, field.Name+"."+member.Name)
-		}
-	}
-	return paths
+// within reports whether a pointer leads into a struct.
+func within(pointer any, of reflect.Value) bool {
+	at := reflect.ValueOf(pointer).Pointer()
+	return at >= of.UnsafeAddr() && at < of.UnsafeAddr()+of.Type().Size()
 }
 
-// TestKeys: every field of a config is in one table, and takes effect as that says.
+// TestKeys: each key of the file is in force with the swap of a reload, where it may stop and start
+// the servers, or from the next start, as its row says. Each field of a config belongs to a key.
 func TestKeys(t *testing.T) {
 	for _, folder := range []string{"XDG_CONFIG_HOME", "XDG_CACHE_HOME", "HOME"} {
 		t.Setenv(folder, t.TempDir())
 	}
-	later := make([]string, len(fromNextStart))
-	for i, one := range fromNextStart {
-		later[i] = one.field
-	}
-	paths := fieldsOf(live, read, later)
-	for _, path := range slices.Concat(live, read, later) {
-		if !slices.Contains(paths, path) {
-			t.Errorf("%s is in a table, and no field", path)
-		}
-	}
 	b, cfg := builderOf(t, Hosted), keysConfig(t)
 	before := built(t, b, cfg, nil)
-	for _, path := range paths {
-		tables := 0
-		for _, table := range [][]string{live, read, later} {
-			if slices.Contains(table, path) {
-				tables++
+	taken := make(map[string]bool)
+	for i, key := range config.Keys(cfg) {
+		of, auth := reflect.ValueOf(cfg).Elem(), reflect.ValueOf(cfg.Auth).Elem()
+		for _, field := range reflect.VisibleFields(of.Type()) {
+			if within(key.Value, of.FieldByIndex(field.Index)) {
+				taken[field.Name] = true
 			}
 		}
-		if tables != 1 {
-			t.Errorf("%s is in %d tables", path, tables)
-			continue
+		inAuth := within(key.Value, auth)
+		if !within(key.Value, of) && !inAuth && key.Path != "api" {
+			continue // what all servers have is in Servers, and TestDefinition has that
 		}
-		to := altered(t, cfg, path)
+		to := keysConfig(t)
+		alter(t, key.Path, config.Keys(to)[i].Value, to)
 		var want []string
-		if i := slices.Index(later, path); i >= 0 {
-			want = []string{fromNextStart[i].key}
+		if key.AtStart {
+			want = []string{key.Path}
 		}
-		if got := nextStart(cfg, to); !slices.Equal(got, want) {
-			t.Errorf("%s: the keys from the next start are %q, want %q", path, got, want)
+		if got := config.NextStart(cfg, to); !slices.Equal(got, want) {
+			t.Errorf("%s: the keys from the next start are %q, want %q", key.Path, got, want)
 		}
 		next := built(t, b, to, before)
-		changes := !reflect.DeepEqual(effects(before), effects(next))
-		if is := slices.Contains(live, path); is && !changes || !is && changes && slices.Contains(read, path) {
-			t.Errorf("%s: the Runtime changes: %t", path, changes)
+		if changes := !reflect.DeepEqual(effects(before), effects(next)); !changes && !key.AtStart {
+			t.Errorf("%s: the Runtime does not change", key.Path)
 		}
-		if restarts := before.servers[0].Definition != next.servers[0].Definition; restarts != slices.Contains(restarting, path) {
-			t.Errorf("%s: the server restarts: %t", path, restarts)
+		restarts := before.servers[0].Definition != next.servers[0].Definition
+		if restarts != key.Restarts {
+			t.Errorf("%s: the server restarts: %t", key.Path, restarts)
 		}
 		next.end(before)
 	}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[config.Config]()) {
+		if taken[field.Name] == slices.Contains(read, field.Name) && field.Name != "Auth" && field.Name != "API" {
+			t.Errorf("%s is read from a key: %t", field.Name, taken[field.Name])
+		}
+	}
+	struck := keysConfig(t)
+	struck.Secrets = []string{"of no server"}
+	next := built(t, b, struck, before)
+	if reflect.DeepEqual(effects(before), effects(next)) {
+		t.Error("a secret that is new does not change the Runtime")
+	}
+	next.end(before)
 	// Whether servers can be changed over HTTP depends on auth, where the key says nothing.
-	cfg = altered(t, cfg, "API")
 	cfg.API = nil
 	to := *cfg
 	to.Auth = nil
-	if got := nextStart(cfg, &to); !slices.Contains(got, "api") {
+	if got := config.NextStart(cfg, &to); !slices.Contains(got, "api") {
 		t.Errorf("without auth: %q", got)
 	}
 }
@@ -117,24 +91,22 @@ func keysConfig(t *testing.T) *config.Config {
 	return cfg
 }
 
-// altered is a config with another value of one field.
-func altered(t *testing.T, cfg *config.Config, path string) *config.Config {
+// alter gives a key of a config another value.
+func alter(t *testing.T, path string, into any, cfg *config.Config) {
 	t.Helper()
-	to := *cfg
-	auth := *cfg.Auth
-	to.Auth = &auth
-	v := reflect.ValueOf(&to).Elem()
-	for name := range strings.SplitSeq(path, ".") {
-		v = reflect.Indirect(v).FieldByName(name)
-	}
+	v := reflect.ValueOf(into).Elem()
 	was := v.Interface()
-	if path == "Servers" {
-		to.Servers = slices.Clone(cfg.Servers)
-		to.Servers[0].Description = "another"
-	} else if fill(t, v); reflect.DeepEqual(v.Interface(), was) {
-		v.SetZero()
+	switch path {
+	case "mcpServers":
+		cfg.Servers = slices.Clone(cfg.Servers)
+		cfg.Servers[0].Description = "another"
+	case "api":
+		cfg.API = new(!cfg.ChangesServers())
+	default:
+		if fill(t, v); reflect.DeepEqual(v.Interface(), was) {
+			v.SetZero()
+		}
 	}
-	return &to
 }
 
 func builderOf(t *testing.T, profile Profile) *builder {

@@ -34,13 +34,7 @@ func Secrets() *secret.Store {
 
 // LoginServer is a server of the config, as [oauth] knows it.
 func LoginServer(s config.Server) logins.Server {
-	return logins.Server{
-		Name: s.Name, URL: s.URL, URLs: s.URLs, Headers: s.Headers,
-		Grant: s.OAuth.Grant, ClientID: s.OAuth.ClientID, ClientSecret: s.OAuth.ClientSecret,
-		ClientMetadataURL: s.OAuth.ClientMetadataURL, Scopes: s.OAuth.Scopes, RedirectPort: s.OAuth.RedirectPort,
-		Issuer: s.OAuth.Issuer, Audience: s.OAuth.Audience,
-		Key: s.OAuth.Key, AllowPrivate: s.OAuth.AllowPrivate,
-	}
+	return logins.Server{Name: s.Name, URL: s.URL, URLs: s.URLs, Headers: s.Headers, OAuth: s.OAuth}
 }
 
 // followEvery is the time between two looks at the logins.

@@ -16,7 +16,7 @@ import (
 // registryOptions are the options of the registry that a reload changes.
 func registryOptions(cfg *config.Config, rules *policy.Rules) registry.Options {
 	return registry.Options{
-		Rules: rules, MaxConcurrency: cfg.MaxConcurrency, Queue: queue(cfg.Limits.All, 0),
+		Rules: rules, MaxConcurrency: cfg.MaxConcurrency, Queue: cfg.Limits.All.Queue,
 		Grace: max(cfg.ShutdownGrace, time.Millisecond), Patience: cfg.StartupWait,
 	}
 }
@@ -36,19 +36,13 @@ func (b *builder) callOptions(cfg *config.Config) executor.Options {
 		Separator:     cfg.Separator,
 	}
 	for _, s := range cfg.Servers {
-		one := executor.ServerOptions{
+		options.Servers[s.Name] = executor.ServerOptions{
 			Unchecked: s.Validate == "off", Verbatim: s.Verbatim,
-			CallTimeout: s.CallTimeout, IdleTimeout: s.IdleTimeout,
+			CallTimeout: s.CallTimeout, IdleTimeout: s.IdleTimeout, ToolTimeouts: s.ToolTimeouts,
 		}
-		for _, t := range s.ToolTimeouts {
-			one.ToolTimeouts = append(one.ToolTimeouts, executor.ToolTimeout{Glob: t.Glob, Timeout: t.Timeout})
-		}
-		options.Servers[s.Name] = one
 	}
 	return options
 }
-
-var confirms = map[string]policy.Confirm{"destructive": policy.ConfirmDestructive, "all": policy.ConfirmAll}
 
 // viewOptions are the options of a view.
 func viewOptions(cfg *config.Config, name string) view.Options {
@@ -74,22 +68,11 @@ func viewOptions(cfg *config.Config, name string) view.Options {
 		ShortNames:     cfg.ShortArgumentNames,
 		ReadDoor:       cfg.ReadDoor,
 		Apps:           cfg.Apps || native,
-		Structured:     view.StructuredPolicy(cfg.StructuredContent),
-		Clients:        clientRules(cfg),
+		Structured:     cfg.StructuredContent,
+		Clients:        cfg.Clients,
 		NeverCut:       cfg.ResultTokenLimit == 0,
 		StartupWait:    wait(cfg.StartupWait),
 	}
-}
-
-func clientRules(cfg *config.Config) []view.ClientRule {
-	rules := make([]view.ClientRule, 0, len(cfg.Clients))
-	for _, c := range cfg.Clients {
-		rules = append(rules, view.ClientRule{
-			Name: c.Glob, Structured: view.StructuredPolicy(c.StructuredContent), Text: view.TextForm(c.Text),
-			DescriptionChars: c.DescriptionChars, ResultChars: c.ResultChars, CallWait: c.CallWait,
-		})
-	}
-	return rules
 }
 
 // wait converts a wait of the config, where 0 means no wait. In options 0 means the

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/builtin"
 	"mcpx/internal/desk/config"
 )
@@ -58,7 +59,7 @@ func (p Profile) config(cfg *config.Config) (*config.Config, error) {
 		once.ExecWait = 24 * time.Hour // the command has just started the server
 		once.Servers = slices.Clone(cfg.Servers)
 		for i := range once.Servers {
-			once.Servers[i].Confirm = "off"
+			once.Servers[i].Confirm = conf.ConfirmNone
 		}
 		return &once, nil
 	}

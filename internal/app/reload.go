@@ -145,7 +145,7 @@ func (a *App) reload(to *config.Config) error {
 		return err
 	}
 	a.LogWarnings(to)
-	if later := nextStart(a.Config, to); len(later) > 0 {
+	if later := config.NextStart(a.Config, to); len(later) > 0 {
 		a.log.Warn("config keys that count from the next start", "keys", later)
 	}
 	changes := a.swap(next)

@@ -10,21 +10,10 @@ import (
 
 // rightsOf are the rights of a config; nil without auth.
 func rightsOf(cfg *config.Config) *policy.Rights {
-	switch {
-	case cfg.Auth == nil:
+	if cfg.Auth == nil {
 		return nil
-	case cfg.Auth.Rights == nil:
-		return policy.NewRights(nil)
 	}
-	rules := make([]policy.Right, 0, len(cfg.Auth.Rights))
-	for _, r := range cfg.Auth.Rights {
-		rules = append(rules, policy.Right{
-			Principals: r.Principals, Groups: r.Groups, Scopes: r.Scopes,
-			Servers: r.Servers, Allow: r.Tools.Allow, Deny: r.Tools.Deny, ReadOnly: r.ReadOnly,
-			Views: r.Views, Confirm: confirms[r.Confirm], Admin: r.Admin,
-		})
-	}
-	return policy.NewRights(rules)
+	return policy.NewRights(cfg.Auth.Rights)
 }
 
 // Rights are those in force. They change with the config, so that callers must not keep them.
@@ -48,8 +37,8 @@ func UnknownInRights(cfg *config.Config) (all []string) {
 		at := fmt.Sprintf("auth.rights[%d].", i)
 		all = slices.Concat(all,
 			unmatched(at+"servers: no server is called %q", r.Servers, servers, matches),
-			unmatched(at+"tools.allow: no server is named by %q", r.Tools.Allow, servers, ofServer),
-			unmatched(at+"tools.deny: no server is named by %q", r.Tools.Deny, servers, ofServer),
+			unmatched(at+"tools.allow: no server is named by %q", r.Allow, servers, ofServer),
+			unmatched(at+"tools.deny: no server is named by %q", r.Deny, servers, ofServer),
 			unmatched(at+"views: no view is called %q", r.Views, views, matches))
 	}
 	return all

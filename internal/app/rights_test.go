@@ -4,17 +4,18 @@ import (
 	"slices"
 	"testing"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/desk/config"
 )
 
 // A name in the rights that names nothing is said.
 func TestUnknownInRights(t *testing.T) {
 	cfg := &config.Config{
-		Servers: []config.Server{{Name: "github"}, {Name: "mail"}}, Groups: []config.Group{{Name: "ops"}},
-		Auth: &config.Auth{Rights: []config.Right{
-			{Servers: []string{"git*", "mail"}, Views: []string{"*"}, Tools: config.ToolFilter{Allow: []string{"github.get_*", "*.x"}}},
-			{Servers: []string{"gihub"}, Views: []string{"tools", "groups/op", "servers/m*"}, Tools: config.ToolFilter{Allow: []string{"githup.x"}, Deny: []string{"mail"}}},
-		}},
+		Servers: []config.Server{{Name: "github"}, {Name: "mail"}}, ForClients: config.ForClients{Groups: []config.Group{{Name: "ops"}}},
+		OverHTTP: config.OverHTTP{Auth: &config.Auth{Rights: []conf.Right{
+			{Servers: []string{"git*", "mail"}, Views: []string{"*"}, Allow: []string{"github.get_*", "*.x"}},
+			{Servers: []string{"gihub"}, Views: []string{"tools", "groups/op", "servers/m*"}, Allow: []string{"githup.x"}, Deny: []string{"mail"}},
+		}}},
 	}
 	want := []string{
 		`auth.rights[1].servers: no server is called "gihub"; did you mean github?`,

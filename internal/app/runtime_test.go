@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/mcptest"
 )
@@ -98,7 +99,7 @@ func TestReload_Refused(t *testing.T) {
 			to := y.config(t, "2", `[{"principals":["alice"],"servers":["keep"]}]`, `,"limits":{"principal":{"calls_per_minute":1}}`, "keep", "change", "add")
 			to.Path, to.Auth.Tokens = strings.TrimSuffix(lock, ".lock.json")+".json", to.Auth.Tokens[:1]
 			to.Auth.Resource = "https://mcp.example.com/mcp"
-			to.Auth.Front = &config.AuthServer{Issuer: "https://issuer.example.com", ClientID: "mcpx"}
+			to.Auth.Front = &conf.AuthServer{Issuer: "https://issuer.example.com", ClientID: "mcpx"}
 			if os.MkdirAll(filepath.Dir(broken.path), 0o700) != nil || os.WriteFile(broken.path, []byte("{"), 0o600) != nil {
 				t.Fatal("writing the file")
 			}
@@ -166,7 +167,7 @@ func TestReload_Kept(t *testing.T) {
 	with := func(header, more string) *config.Config {
 		cfg := y.config(t, header, everybody, more, "keep", "change")
 		cfg.Auth.Resource = "https://mcp.example.com/mcp"
-		cfg.Auth.Front = &config.AuthServer{Issuer: "https://issuer.example.com", ClientID: "mcpx"}
+		cfg.Auth.Front = &conf.AuthServer{Issuer: "https://issuer.example.com", ClientID: "mcpx"}
 		return cfg
 	}
 	e := serving(t, with("1", ""))
@@ -244,7 +245,7 @@ func TestReload_OneConfig(t *testing.T) {
 	fake := mcptest.Spec{}.HTTP(t)
 	servers := map[string]string{"fake": fake.URL}
 	by := []*config.Config{configOf(t, servers, everybody, ""), configOf(t, servers, `[{"principals":["alice"],"confirm":"all"}]`, "")}
-	by[0].Servers[0].Confirm = "all"
+	by[0].Servers[0].Confirm = conf.ConfirmAll
 	e := serving(t, by[0])
 	var calling sync.WaitGroup
 	var ended atomic.Bool

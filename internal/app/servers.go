@@ -51,20 +51,14 @@ func (b *builder) samples() (servers []registry.Server) {
 	return servers
 }
 
-var pins = map[string]policy.Pin{"warn": policy.PinWarn, "block": policy.PinBlock}
-
 // rulesOf are the filters of a config.
 func rulesOf(cfg *config.Config, lock Lock) *policy.Rules {
 	rules := &policy.Rules{Servers: make(map[string]policy.ServerRules), Disabled: cfg.DisabledTools, Rights: rightsOf(cfg)}
 	for _, s := range cfg.Servers {
-		one := policy.ServerRules{
+		rules.Servers[s.Name] = policy.ServerRules{
 			Allow: s.Tools.Allow, Deny: s.Tools.Deny, ReadOnly: s.ReadOnly, Approved: lock[s.Name],
-			Pin: pins[s.Pin], Confirm: confirms[s.Confirm],
+			Pin: s.Pin, Confirm: s.Confirm, Overrides: s.Overrides,
 		}
-		for _, o := range s.Overrides {
-			one.Overrides = append(one.Overrides, policy.Override(o))
-		}
-		rules.Servers[s.Name] = one
 	}
 	return rules
 }
@@ -113,12 +107,11 @@ var liveFields = []string{
 
 // definition identifies the settings that a running server cannot change.
 func definition(cfg *config.Config, s config.Server) string {
-	parts := []any{cfg.HealthCheck, cfg.MaxMessageBytes}
+	parts := []any{cfg.HealthCheck, cfg.Health, cfg.MaxMessageBytes}
 	fields := reflect.ValueOf(s)
-	for i := range fields.NumField() {
-		field := fields.Type().Field(i)
-		if field.IsExported() && !slices.Contains(liveFields, field.Name) {
-			parts = append(parts, field.Name, fields.Field(i).Interface())
+	for _, field := range reflect.VisibleFields(fields.Type()) {
+		if field.IsExported() && !field.Anonymous && !slices.Contains(liveFields, field.Name) {
+			parts = append(parts, field.Name, fields.FieldByIndex(field.Index).Interface())
 		}
 	}
 	text, _ := json.Marshal(parts) // of strings, numbers, lists and maps
@@ -156,7 +149,7 @@ func (b *builder) spec(cfg *config.Config, s config.Server) upstream.Spec {
 		},
 		Introduction: upstream.Introduction{Name: "mcpx", Version: Version()},
 		Timeouts:     upstream.Timeouts{Connect: s.ConnectTimeout},
-		Concurrency:  upstream.Concurrency{Max: s.MaxConcurrency, Queue: queue(cfg.Limits.Server, 0)},
+		Concurrency:  upstream.Concurrency{Max: s.MaxConcurrency, Queue: cfg.Limits.Server.Queue},
 		Protocol:     s.Protocol, Lazy: s.Start == "lazy", StopIdle: s.StopIdle,
 	}
 	if s.Type == config.Stdio {
@@ -166,11 +159,8 @@ func (b *builder) spec(cfg *config.Config, s config.Server) upstream.Spec {
 		authorize, tokens := b.logins.Authorize(LoginServer(s))
 		spec.Remote.Authorize, spec.Secrets = authorize, spec.Secrets.And(nil, tokens)
 	}
-	if cfg.HealthCheck.Enabled {
-		spec.Health = upstream.Health{
-			Interval: cfg.HealthCheck.Interval, Timeout: cfg.HealthCheck.Timeout,
-			Threshold: cfg.HealthCheck.FailureThreshold,
-		}
+	if cfg.HealthCheck {
+		spec.Health = cfg.Health
 	}
 	return spec
 }

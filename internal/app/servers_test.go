@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/desk/config"
 )
 
@@ -56,13 +57,12 @@ func TestCacheKey(t *testing.T) {
 func TestDefinition(t *testing.T) {
 	cfg := &config.Config{}
 	before := definition(cfg, config.Server{})
-	for i := range reflect.TypeFor[config.Server]().NumField() {
-		field := reflect.TypeFor[config.Server]().Field(i)
-		if !field.IsExported() {
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[config.Server]()) {
+		if !field.IsExported() || field.Anonymous {
 			continue
 		}
 		var s config.Server
-		fill(t, reflect.ValueOf(&s).Elem().Field(i))
+		fill(t, reflect.ValueOf(&s).Elem().FieldByIndex(field.Index))
 		if live, same := slices.Contains(liveFields, field.Name), definition(cfg, s) == before; live != same {
 			t.Errorf("%s: live is %t, but the definition is the same: %t", field.Name, live, same)
 		}
@@ -79,8 +79,8 @@ func TestDefinition(t *testing.T) {
 		}
 	}
 	for name, changed := range map[string]*config.Config{
-		"health checks": {HealthCheck: config.HealthCheck{Interval: time.Second}},
-		"message size":  {MaxMessageBytes: 1},
+		"health checks": {ForServers: config.ForServers{Health: conf.Health{Interval: time.Second}}},
+		"message size":  {ForServers: config.ForServers{MaxMessageBytes: 1}},
 	} {
 		if definition(changed, config.Server{}) == before {
 			t.Errorf("%s: the definition is the same", name)

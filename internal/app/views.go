@@ -163,7 +163,7 @@ func partOf(cfg *config.Config, name string) (part *policy.Part, native bool) {
 			return &policy.Part{Servers: []string{}}, false
 		}
 		rules := &policy.Rules{Allow: g.Tools.Allow, Disabled: g.Tools.Deny, ReadOnly: g.ReadOnly}
-		return &policy.Part{Servers: g.Servers, Rules: rules, Confirm: confirms[g.Confirm]}, g.View == config.ViewTools
+		return &policy.Part{Servers: g.Servers, Rules: rules, Confirm: g.Confirm}, g.View == config.ViewTools
 	}
 	return nil, name == config.ViewTools
 }

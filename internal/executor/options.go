@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/state"
 	"mcpx/internal/jq"
 	"mcpx/internal/policy"
@@ -36,10 +37,7 @@ type ServerOptions struct {
 }
 
 // ToolTimeout bounds the calls of the tools whose names match.
-type ToolTimeout struct {
-	Glob    string
-	Timeout time.Duration
-}
+type ToolTimeout = conf.ToolTimeout
 
 // Options are the settings of an executor. All may be zero.
 type Options struct {

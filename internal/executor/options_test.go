@@ -8,7 +8,9 @@ import (
 
 // The first glob that matches counts, then the server's time.
 func TestToolTimeout(t *testing.T) {
-	o := ServerOptions{CallTimeout: time.Minute, ToolTimeouts: []ToolTimeout{{"export_all", time.Hour}, {"export_*", 10 * time.Minute}, {"*/b", time.Second}}}
+	o := ServerOptions{CallTimeout: time.Minute, ToolTimeouts: []ToolTimeout{
+		{Glob: "export_all", Timeout: time.Hour}, {Glob: "export_*", Timeout: 10 * time.Minute}, {Glob: "*/b", Timeout: time.Second},
+	}}
 	for tool, want := range map[string]time.Duration{
 		"export_all": time.Hour, "export_one": 10 * time.Minute, "read": time.Minute, "a/b": time.Second,
 	} {

@@ -1,15 +1,18 @@
 package policy
 
-import "mcpx/internal/base/catalog"
+import (
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
+)
 
-// Confirm says which calls a user must confirm. A larger one asks about more.
-type Confirm uint8
+// Confirm says which calls a user must confirm.
+type Confirm = conf.Confirm
 
 // The values of [Confirm].
 const (
-	ConfirmNone        Confirm = iota
-	ConfirmDestructive         // of tools that are not read-only
-	ConfirmAll
+	ConfirmNone        = conf.ConfirmNone
+	ConfirmDestructive = conf.ConfirmDestructive
+	ConfirmAll         = conf.ConfirmAll
 )
 
 // ConfirmOf is the Confirm of a server by the rules that came with a snapshot.
@@ -22,6 +25,6 @@ func ConfirmOf(snap *catalog.Snapshot, server string) Confirm {
 
 // Asks reports whether a user must confirm a call of the tool; nil is a
 // method that mcpx does not know, which may do anything.
-func (c Confirm) Asks(t *catalog.Tool) bool {
+func Asks(c Confirm, t *catalog.Tool) bool {
 	return c == ConfirmAll || c == ConfirmDestructive && (t == nil || !t.Hints.IsReadOnly())
 }

@@ -5,25 +5,13 @@ import (
 	"slices"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/wire"
 )
 
 // Override repairs what a server declares of the tools whose names match. Of several
 // that match, the first that has a member decides it.
-type Override struct {
-	// Glob is matched against the server's own name of the tool.
-	Glob string
-	// Name replaces the name of the tool; empty = it stays.
-	Name string
-	// Description replaces the description; nil = it stays.
-	Description *string
-	// Annotations are a JSON object whose members replace those of the same name; nil =
-	// none.
-	Annotations json.RawMessage
-	// Arguments are a JSON object: every call has these arguments, and the schema does
-	// not show them. Nil = none.
-	Arguments json.RawMessage
-}
+type Override = conf.Override
 
 // overridden is a tool as the overrides repair it: the tool itself if none concerns it.
 // taken are the names that the server has already, which no tool can be given.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 )
 
 // Rules are the filters of a configuration. The zero value allows everything.
@@ -42,13 +43,13 @@ type ServerRules struct {
 }
 
 // Pin says what happens to tools whose definition was not approved.
-type Pin uint8
+type Pin = conf.Pin
 
 // The values of [Pin].
 const (
-	PinOff   Pin = iota
-	PinWarn      // those that have changed are logged
-	PinBlock     // they do not exist
+	PinOff   = conf.PinOff
+	PinWarn  = conf.PinWarn
+	PinBlock = conf.PinBlock
 )
 
 // The keys of the configuration that hide tools, and the one of a tool's own

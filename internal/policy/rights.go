@@ -6,35 +6,19 @@ import (
 	"sync"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/lru"
 	"mcpx/internal/caller"
 )
 
-// Right is a rule of the configuration: what some principals may see and do. The zero
-// value gives everything but Admin, to everybody.
-type Right struct {
-	// Principals are globs of names; Groups and Scopes are names. The rule is for
-	// principals that have one of each list that is not empty.
-	Principals, Groups, Scopes []string
-	// Servers are globs of names; nil = all.
-	Servers []string
-	// Allow, if not empty, has globs of the only "server.tool" that the rule gives; Deny
-	// wins over it. Only a rule without both gives what servers have beside tools: nothing
-	// says which resources a tool stands for.
-	Allow, Deny []string
-	// ReadOnly leaves out each tool that does not declare itself read-only.
-	ReadOnly bool
-	// Views are globs of the views that the rule is for, as the key view names them; nil =
-	// all. In other views the rule gives nothing.
-	Views []string
-	// Confirm applies beside that of the configuration to the tools that the rule gives.
-	Confirm Confirm
-	// Admin opens the state of mcpx and the list of its servers.
-	Admin bool
-}
+// Right is a rule of the configuration: what some principals may see and do. right is one in use.
+type (
+	Right = conf.Right
+	right conf.Right
+)
 
 // of reports whether the rule is for a principal.
-func (r *Right) of(p *caller.Principal) bool {
+func (r *right) of(p *caller.Principal) bool {
 	has := func(wanted, own []string) bool {
 		return len(wanted) == 0 || slices.ContainsFunc(wanted, func(name string) bool { return slices.Contains(own, name) })
 	}
@@ -58,17 +42,17 @@ func fits(glob, name string) bool {
 }
 
 // whole reports whether the rule gives what servers have beside tools.
-func (r *Right) whole() bool { return len(r.Allow)+len(r.Deny) == 0 }
+func (r *right) whole() bool { return len(r.Allow)+len(r.Deny) == 0 }
 
 // reaches reports whether the rule may give something of a server: a tool that Allow
 // names may have yet to be listed.
-func (r *Right) reaches(server string) bool {
+func (r *right) reaches(server string) bool {
 	return (r.Servers == nil || Match(r.Servers, server)) &&
 		(len(r.Allow) == 0 || slices.ContainsFunc(r.Allow, func(glob string) bool { return Begins(glob, server+".") }))
 }
 
 // sees reports whether the rule gives a tool of a server.
-func (r *Right) sees(s *catalog.Server, t *catalog.Tool) bool {
+func (r *right) sees(s *catalog.Server, t *catalog.Tool) bool {
 	is := func(globs []string) bool {
 		return Match(globs, s.Name+"."+t.Name) || t.Own != "" && Match(globs, s.Name+"."+t.Own)
 	}
@@ -110,7 +94,7 @@ const (
 // nothing. Nil Rights are those of an endpoint that asks nobody who they are: everybody
 // may do everything. Safe for concurrent use.
 type Rights struct {
-	rules []Right
+	rules []right
 	all   bool // without rules everybody who is known has everything, but is no admin
 
 	mu     sync.Mutex
@@ -127,16 +111,20 @@ type visitor struct {
 // NewRights makes the rights of an endpoint that asks principals who they are; of nil
 // rules those of one where that is enough.
 func NewRights(rules []Right) *Rights {
-	return &Rights{
-		rules: rules, all: rules == nil,
+	r := &Rights{
+		all:    rules == nil,
 		grants: lru.New[string, Grant](maxGrants, nil), known: lru.New[visitor, *Grant](maxKnown, nil),
 	}
+	for _, one := range rules {
+		r.rules = append(r.rules, right(one))
+	}
+	return r
 }
 
 // Admin reports whether a principal may see the state of mcpx and change its servers.
 // Where principals are asked who they are, nobody in particular is none.
 func (r *Rights) Admin(p *caller.Principal) bool {
-	return r == nil || p != nil && slices.ContainsFunc(r.rules, func(one Right) bool { return one.Admin && one.of(p) })
+	return r == nil || p != nil && slices.ContainsFunc(r.rules, func(one right) bool { return one.Admin && one.of(p) })
 }
 
 // Opens reports whether a principal may connect to a view: another one does not exist for
@@ -160,7 +148,7 @@ func (r *Rights) Opens(p *caller.Principal, view string, part *Part) bool {
 
 // Names reports whether some rule is for a principal.
 func (r *Rights) Names(p *caller.Principal) bool {
-	return slices.ContainsFunc(r.rules, func(one Right) bool { return one.of(p) })
+	return slices.ContainsFunc(r.rules, func(one right) bool { return one.of(p) })
 }
 
 // Of is what a principal may see and do in a view; nil = everything. The principals that
@@ -210,7 +198,7 @@ func RightsOf(snap *catalog.Snapshot) *Rights {
 // Grant is what some rules give together: what one of them gives is there. Nil gives
 // everything. Safe for concurrent use.
 type Grant struct {
-	rules   []*Right
+	rules   []*right
 	visible Catalogues
 }
 
@@ -219,14 +207,14 @@ const byRights = "auth.rights"
 
 // See implements [catalog.Rules].
 func (g *Grant) See(s *catalog.Server, t *catalog.Tool) (seen *catalog.Tool, hiddenBy string) {
-	if slices.ContainsFunc(g.rules, func(r *Right) bool { return r.sees(s, t) }) {
+	if slices.ContainsFunc(g.rules, func(r *right) bool { return r.sees(s, t) }) {
 		return t, ""
 	}
 	return nil, byRights
 }
 
 func (g *Grant) reaches(server string) bool {
-	return slices.ContainsFunc(g.rules, func(r *Right) bool { return r.reaches(server) })
+	return slices.ContainsFunc(g.rules, func(r *right) bool { return r.reaches(server) })
 }
 
 // Confirms says which calls of a tool a user must confirm: the strictest of the rules
@@ -278,7 +266,7 @@ const nothing = "Nothing is allowed here for who is logged in. The operator of m
 
 // whole reports whether some rule gives what a server has beside tools.
 func (g *Grant) whole(server string) bool {
-	return slices.ContainsFunc(g.rules, func(r *Right) bool { return r.whole() && r.reaches(server) })
+	return slices.ContainsFunc(g.rules, func(r *right) bool { return r.whole() && r.reaches(server) })
 }
 
 // server is a server without what no rule gives of it beside tools. some is false if

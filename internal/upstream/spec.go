@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/semaphore"
 	"mcpx/internal/caller"
 	"mcpx/internal/transport"
@@ -89,11 +90,7 @@ type Concurrency struct {
 }
 
 // Health says how a session is checked while no call succeeds by itself.
-type Health struct {
-	Interval  time.Duration // 0 = no checks
-	Timeout   time.Duration // 0 = 5 s
-	Threshold int           // failures in a row that end the session; 0 = 2
-}
+type Health = conf.Health
 
 // Catalogue says where the tools of a session come from; the zero value: from the server.
 type Catalogue struct {

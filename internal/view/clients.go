@@ -7,13 +7,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/describe"
 	"mcpx/internal/policy"
 	"mcpx/internal/results"
 )
 
 // StructuredPolicy decides which clients get structuredContent.
-type StructuredPolicy string
+type StructuredPolicy = conf.StructuredPolicy
 
 // The policies. Always also makes structuredContent where the upstream sends none, for
 // programs. Once passes that of the upstream where no text says the same, for clients that
@@ -27,7 +28,7 @@ const (
 )
 
 // TextForm says what the texts of results may become.
-type TextForm string
+type TextForm = conf.TextForm
 
 // The forms. With TextJSON no text becomes TOON: a program reads them.
 const (
@@ -37,24 +38,7 @@ const (
 
 // ClientRule is what holds for the clients of some names. What is empty or 0 the rule
 // leaves open.
-type ClientRule struct {
-	// Name is a glob of clientInfo.name; case does not matter.
-	Name       string
-	Structured StructuredPolicy
-	Text       TextForm
-	// DescriptionChars bounds a tool's description, in UTF-16 units.
-	DescriptionChars int
-	// ResultChars bounds the texts of a result, in bytes (pages.Pages.Bytes says why).
-	ResultChars int
-	// LineFirst is for clients that keep only the beginning of a long result: the line
-	// about the rest stands there.
-	LineFirst bool
-	// Searches says that the client searches for tools itself, but loads those of mcpx at
-	// once: they are short for it, unless a rule of the user sets DescriptionChars.
-	Searches bool
-	// CallWait is how long the client waits for the answer to a call.
-	CallWait time.Duration
-}
+type ClientRule = conf.ClientRule
 
 // Settings are options as views use them, with a cache of the profiles of clients. The options
 // never change.

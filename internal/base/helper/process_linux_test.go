@@ -31,7 +31,9 @@ func middleMain() {
 		return
 	}
 	reaper := proc.NewReaper()
-	p := New(testRole, patient, func(s proc.Spec) (*proc.Process, error) { return proc.Start(s, reaper) })
+	limits := patient
+	limits.Memory = 4 << 30 // on a busy machine garbage piles up before the collector comes
+	p := New(testRole, limits, func(s proc.Spec) (*proc.Process, error) { return proc.Start(s, reaper) })
 	if _, err := p.Do(context.Background(), nil, []byte("echo")); err != nil {
 		fmt.Println(err)
 		os.Exit(1)

@@ -23,29 +23,32 @@ const (
 	leastAuditBytes = 64 << 10
 )
 
-// audit reads where the trail is kept. Its unknown keys are faults: each may be meant to
-// protect something.
+// audit reads where the trail is kept.
 func (l *loader) audit(path string, n *node) {
 	if n.off() || !l.is(objectKind, path, n) {
 		return
 	}
 	a := &Audit{}
-	l.only(path, n, map[string]reader{
-		"file":     l.path(&a.File),
-		"required": l.boolean(&a.Required),
-		"key": func(path string, n *node) {
+	l.members(path, n, l.auditObject(a), nil)
+	if a.File == "" && len(l.faults) == 0 {
+		l.fault(path, n.offset, `needs a "file"`)
+	}
+	l.cfg.Audit = a
+}
+
+func (l *loader) auditObject(a *Audit) object {
+	return object{name: "audit", strict: true, keys: []key{
+		enabled,
+		{"file", l.path(&a.File), "the trail; a relative name begins at the config file"},
+		{"required", l.boolean(&a.Required), "no call is made that cannot be recorded"},
+		{"key", value{schema: text, read: func(path string, n *node) {
 			text, ok := l.expanded(path, n)
 			if ok && len(text) < leastAuditKey {
 				l.fault(path, n.offset, "must be at least %d characters long, such as the output of: openssl rand -hex 32", leastAuditKey)
 			}
 			a.Key = text
-		},
-		"max_bytes": whole(l, &a.MaxBytes, leastAuditBytes, math.MaxInt64),
-		"keep":      l.count(&a.Keep, 0),
-		"enabled":   func(string, *node) {}, // off says so otherwise
-	})
-	if a.File == "" && len(l.faults) == 0 {
-		l.fault(path, n.offset, `needs a "file"`)
-	}
-	l.cfg.Audit = a
+		}}, "at least 16 characters: each line has its HMAC; may be `${…}`"},
+		{"max_bytes", whole(l, &a.MaxBytes, leastAuditBytes, math.MaxInt64), "where the file is renamed; without it 100 MiB"},
+		{"keep", l.count(&a.Keep, 0), "how many renamed files stay; 0 is all"},
+	}}
 }

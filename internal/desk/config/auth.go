@@ -7,49 +7,21 @@ import (
 	"slices"
 	"strings"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/netguard"
 	"mcpx/internal/base/pattern"
 )
 
 // Auth says who may connect over HTTP.
 type Auth struct {
-	// Resource is the public URL of /mcp, which tokens of issuers are for; empty: on
-	// loopback the address that a client has asked.
-	Resource string
-	// Audiences are what tokens of issuers may be for; nil = Resource, and what is below it.
-	Audiences []string
-	// Scopes are what every token of an issuer needs.
-	Scopes []string
-	// Tokens are sorted by name.
-	Tokens []AuthToken
-	// Rights say what each principal may see and do; nil = everybody who is known may use
-	// everything.
-	Rights []Right
-	// Issuers are those of JWTs, in the order of the file.
-	Issuers []AuthIssuer
-	// Certificates: a certificate of a client says who it is.
+	Resource     string   // empty = on loopback the address that a client has asked
+	Audiences    []string // nil = Resource, and what is below it
+	Scopes       []string
+	Tokens       []conf.Token // sorted by name
+	Rights       []conf.Right // nil = everybody who is known may use everything
+	Issuers      []conf.Issuer
 	Certificates bool
-	// Front is the authorization server in front of mcpx; nil = there is none.
-	Front *AuthServer
-}
-
-// AuthIssuer gives out JWTs that count here.
-type AuthIssuer struct {
-	// Issuer is its URL as its tokens have it.
-	Issuer string
-	// Audiences are what its tokens may be for; nil: what Auth says.
-	Audiences []string
-	// GroupsClaim is the claim that names groups.
-	GroupsClaim string
-	// AllowPrivate: it may have an address that is not public.
-	AllowPrivate bool
-}
-
-// AuthToken is a token that mcpx itself has given out; mcpx knows only its digest.
-type AuthToken struct {
-	Name           string
-	SHA256         [sha256.Size]byte
-	Groups, Scopes []string
+	Front        *conf.AuthServer // nil = none
 }
 
 // OldToken is the name of the token in the older key auth_token.
@@ -66,8 +38,7 @@ func (l *loader) authorization() *Auth {
 	return l.cfg.Auth
 }
 
-// auth reads who may connect. Its unknown keys are faults: each may be meant to keep
-// somebody out.
+// auth reads who may connect.
 func (l *loader) auth(path string, n *node) {
 	turnedOff := slices.ContainsFunc(n.members, func(m member) bool { return m.key == "enabled" && m.value.off() })
 	if turnedOff || n.kind != objectKind && n.off() || !l.is(objectKind, path, n) {
@@ -75,46 +46,41 @@ func (l *loader) auth(path string, n *node) {
 	}
 	a := l.authorization()
 	l.authAt = place{path, n.offset}
-	keys := map[string]reader{
-		"enabled":      func(string, *node) {}, // off says so otherwise
-		"resource":     l.resource,
-		"audiences":    l.audiences(&a.Audiences),
-		"scopes":       l.scopes(&a.Scopes),
-		"tokens":       l.authTokens,
-		"rights":       l.rights,
-		"issuers":      l.issuers,
-		"certificates": l.boolean(&a.Certificates),
-		"front":        l.authServer,
-	}
-	l.only(path, n, keys)
+	l.members(path, n, l.authObject(a), nil)
 }
 
-// names reads strings that are not empty.
-func (l *loader) names(into *[]string) reader {
-	return func(path string, n *node) {
-		list, ok := l.strings(path, n)
-		if i := slices.Index(list, ""); ok && i >= 0 {
-			l.fault(index(path, i), n.items[i].offset, "must not be empty")
-		}
-		*into = list
-	}
+func (l *loader) authObject(a *Auth) object {
+	return object{name: "auth", strict: true, keys: []key{
+		enabled,
+		{"resource", value{into: &a.Resource, schema: text, read: l.resource}, "the public URL of `/mcp`, which tokens of `issuers` are made for; without it, on loopback, the address that a client has asked"},
+		{"tokens", value{into: &a.Tokens, named: true, read: l.authTokens, of: func() object { return l.tokenObject(&conf.Token{}, new(bool)) }}, "by name: the tokens that `mcpx token new` has made"},
+		{"issuers", value{into: &a.Issuers, schema: `{"type": "array", "items": {"$ref": "#/$defs/issuer"}}`, read: l.issuers, of: func() object { return l.issuerObject(&conf.Issuer{GroupsClaim: groupsClaim}) }}, "authorization servers whose JWTs prove who somebody is"},
+		{"audiences", l.audiences(&a.Audiences), "what tokens of `issuers` may be for, in place of `resource`"},
+		{"scopes", l.scopes(&a.Scopes), "what every token of an issuer needs"},
+		{"front", value{into: &a.Front, off: "off", read: l.authServer, of: func() object { return l.authServerObject(&conf.AuthServer{GroupsClaim: groupsClaim}) }}, "an authorization server in front of mcpx ([logins](docs/hosting.md#logins-for-claudeai-chatgpt-and-other-clients-without-a-token))"},
+		{"certificates", l.boolean(&a.Certificates).takes(atStart), "a certificate of a client proves who it is; needs `tls.client_ca`"},
+		{"rights", value{into: &a.Rights, schema: `{"type": "array", "items": {"$ref": "#/$defs/right"}}`, read: l.rights, of: func() object { return l.rightObject(&conf.Right{}) }}, "[what each may do](docs/hosting.md#what-each-may-do); without it everybody who is known may use everything"},
+	}}
 }
+
+// groupsClaim is the claim of a token that names groups, unless the file names another.
+const groupsClaim = "groups"
 
 // audiences reads what tokens may be for, which is never everything.
-func (l *loader) audiences(into *[]string) reader {
-	return func(path string, n *node) {
-		l.names(into)(path, n)
+func (l *loader) audiences(into *[]string) value {
+	v := l.names(into).then(func(path string, n *node) {
 		if n.kind == arrayKind && len(n.items) == 0 {
 			l.fault(path, n.offset, "must not be empty")
 		}
-	}
+	})
+	v.schema = someTexts
+	return v
 }
 
 var scopeToken = pattern.New(`^[!#-\[\]-~]+$`) // RFC 6749, section 3.3
 
-func (l *loader) scopes(into *[]string) reader {
-	return func(path string, n *node) {
-		l.names(into)(path, n)
+func (l *loader) scopes(into *[]string) value {
+	return l.names(into).then(func(path string, n *node) {
 		for i, item := range n.items {
 			if item.kind == stringKind && item.text != "" && !scopeToken.MatchString(item.text) {
 				l.fault(index(path, i), item.offset, "is no scope: %s", quote(item.text))
@@ -123,7 +89,7 @@ func (l *loader) scopes(into *[]string) reader {
 				l.fault(index(path, i), item.offset, "is a scope of the authorization server, and none of mcpx")
 			}
 		}
-	}
+	})
 }
 
 func (l *loader) resource(path string, n *node) {
@@ -148,21 +114,25 @@ func (l *loader) issuers(path string, n *node) {
 		if !l.is(objectKind, at, item) {
 			continue
 		}
-		one := AuthIssuer{GroupsClaim: "groups"}
-		l.only(at, item, map[string]reader{
-			"issuer":        l.str(&one.Issuer),
-			"audiences":     l.audiences(&one.Audiences),
-			"groups_claim":  l.str(&one.GroupsClaim),
-			"allow_private": l.boolean(&one.AllowPrivate),
-		})
+		one := conf.Issuer{GroupsClaim: groupsClaim}
+		l.members(at, item, l.issuerObject(&one), nil)
 		switch {
-		case !isIssuer(one.Issuer):
+		case !isIssuer(one.URL):
 			l.fault(join(at, "issuer"), item.offset, "must be an https:// URL, as the tokens have it in iss, or one of this machine")
-		case slices.ContainsFunc(a.Issuers, func(other AuthIssuer) bool { return other.Issuer == one.Issuer }):
+		case slices.ContainsFunc(a.Issuers, func(other conf.Issuer) bool { return other.URL == one.URL }):
 			l.fault(at, item.offset, "is there twice")
 		}
 		a.Issuers = append(a.Issuers, one)
 	}
+}
+
+func (l *loader) issuerObject(i *conf.Issuer) object {
+	return object{name: "issuer", strict: true, keys: []key{
+		{"issuer", l.str(&i.URL), "its URL, as its tokens have it in `iss`"},
+		{"audiences", l.audiences(&i.Audiences), "what its tokens may be for, in place of what the file says for all"},
+		{"groups_claim", l.str(&i.GroupsClaim), "the claim that names groups"},
+		{"allow_private", l.boolean(&i.AllowPrivate), "it may have an address that is not public"},
+	}}
 }
 
 // isIssuer reports whether text can be the identifier of an issuer: a URL over https, or of
@@ -182,32 +152,36 @@ func (l *loader) authTokens(path string, n *node) {
 			l.authToken(m.key, at, m.value)
 		}
 	}
-	slices.SortFunc(l.authorization().Tokens, func(a, b AuthToken) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(l.authorization().Tokens, func(a, b conf.Token) int { return strings.Compare(a.Name, b.Name) })
 }
 
 func (l *loader) authToken(name, path string, n *node) {
-	t, given := AuthToken{Name: name}, false
-	l.only(path, n, map[string]reader{
-		"sha256": func(path string, n *node) {
-			given = true
-			digest, err := hex.DecodeString(n.text)
-			if n.kind != stringKind || err != nil || len(digest) != sha256.Size {
-				l.fault(path, n.offset, "must be the SHA-256 of the token, 64 hexadecimal digits; mcpx token new %s makes one", name)
-				return
-			}
-			t.SHA256 = [sha256.Size]byte(digest)
-		},
-		"groups": l.names(&t.Groups),
-		"scopes": l.scopes(&t.Scopes),
-	})
+	t, given := conf.Token{Name: name}, false
+	l.members(path, n, l.tokenObject(&t, &given), nil)
 	if !given {
 		l.fault(path, n.offset, "needs sha256, the digest of the token; mcpx token new %s makes one", name)
 	}
 	a := l.authorization()
-	if slices.ContainsFunc(a.Tokens, func(other AuthToken) bool { return other.SHA256 == t.SHA256 }) {
+	if slices.ContainsFunc(a.Tokens, func(other conf.Token) bool { return other.SHA256 == t.SHA256 }) {
 		l.fault(path, n.offset, "is the token of another name too")
 	}
 	a.Tokens = append(a.Tokens, t)
+}
+
+func (l *loader) tokenObject(t *conf.Token, given *bool) object {
+	return object{name: "token", strict: true, keys: []key{
+		{"sha256", value{schema: `{"type": "string", "pattern": "^[0-9A-Fa-f]{64}$"}`, read: func(path string, n *node) {
+			*given = true
+			digest, err := hex.DecodeString(n.text)
+			if n.kind != stringKind || err != nil || len(digest) != sha256.Size {
+				l.fault(path, n.offset, "must be the SHA-256 of the token, 64 hexadecimal digits; mcpx token new %s makes one", t.Name)
+				return
+			}
+			t.SHA256 = [sha256.Size]byte(digest)
+		}}, "the SHA-256 of the token, in hexadecimal digits"},
+		{"groups", l.names(&t.Groups), "the groups of who has it"},
+		{"scopes", l.scopes(&t.Scopes), "its scopes"},
+	}}
 }
 
 // leastOldToken is the length of the shortest auth_token without a warning.
@@ -226,7 +200,7 @@ func (l *loader) oldAuthToken(path string, n *node) {
 	case len(token) < leastOldToken:
 		l.warn("%s: is shorter than %d characters, and can be guessed; mcpx token new NAME makes a better one", path, leastOldToken)
 	}
-	t := AuthToken{Name: OldToken} // no token has the digest of one that is not known
+	t := conf.Token{Name: OldToken} // no token has the digest of one that is not known
 	if known {
 		t.SHA256 = sha256.Sum256([]byte(token))
 	}

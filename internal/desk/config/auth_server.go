@@ -4,108 +4,78 @@ import (
 	"path"
 	"strings"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/netguard"
 )
-
-// AuthServer is the authorization server in front of mcpx, for clients that bring no token.
-type AuthServer struct {
-	// Issuer is the OpenID issuer that people log in at, which knows mcpx by ClientID and
-	// ClientSecret.
-	Issuer, ClientID string
-	ClientSecret     string `json:"-"`
-	// Scopes are asked of the issuer; nil = openid, profile, email.
-	Scopes []string
-	// GroupsClaim names the claim with the groups of a user; empty = groups.
-	GroupsClaim string
-	// AllowPrivate: the issuer may have an address that is not public.
-	AllowPrivate bool
-	// Key seals what mcpx gives out; empty: mcpx makes one, and keeps it.
-	Key string `json:"-"`
-	// NoDocuments: a client ID is never the URL of a document about the client.
-	NoDocuments bool
-	// Redirects are globs of addresses that people may be sent back to, and the word
-	// loopback; nil = those of well-known clients.
-	Redirects []string
-	// Emails (globs), Groups and Subjects are who may log in; all nil = everybody whom the
-	// issuer knows.
-	Emails, Groups, Subjects []string
-}
 
 // leastAuthServerKey is the length of the shortest auth.front.key, in bytes.
 const leastAuthServerKey = 32
 
-// authServer reads the authorization server. Its unknown keys are faults: each may be meant to
-// keep somebody out.
+// authServer reads the authorization server.
 func (l *loader) authServer(path string, n *node) {
 	if n.off() || !l.is(objectKind, path, n) {
 		return
 	}
-	f := &AuthServer{}
+	f := &conf.AuthServer{}
 	l.authServerAt = place{path, n.offset}
-	secret := func(into *string) reader {
-		return func(path string, n *node) {
-			*into, _ = l.expanded(path, n)
-			if *into = strings.TrimSpace(*into); *into != "" {
-				l.cfg.Secrets = append(l.cfg.Secrets, *into)
-			}
-		}
-	}
-	l.only(path, n, map[string]reader{
-		"enabled":       func(string, *node) {}, // off says so otherwise
-		"issuer":        l.authServerIssuer(&f.Issuer),
-		"client_id":     func(path string, n *node) { f.ClientID, _ = l.expanded(path, n) },
-		"client_secret": secret(&f.ClientSecret),
-		"scopes":        l.names(&f.Scopes),
-		"groups_claim":  l.str(&f.GroupsClaim),
-		"allow_private": l.boolean(&f.AllowPrivate),
-		"key": func(path string, n *node) {
-			secret(&f.Key)(path, n)
-			if f.Key != "" && len(f.Key) < leastAuthServerKey {
-				l.fault(path, n.offset, "must have at least %d characters: who guesses it can forge tokens", leastAuthServerKey)
-			}
-		},
-		"redirects": l.redirects(&f.Redirects),
-		"documents": func(path string, n *node) {
-			documents := true
-			l.boolean(&documents)(path, n)
-			f.NoDocuments = !documents
-		},
-		"allow": func(path string, n *node) {
-			if l.is(objectKind, path, n) {
-				l.only(path, n, map[string]reader{
-					"emails":   l.some(l.globs(&f.Emails)),
-					"groups":   l.some(l.names(&f.Groups)),
-					"subjects": l.some(l.names(&f.Subjects)),
-				})
-				if f.Emails == nil && f.Groups == nil && f.Subjects == nil {
-					l.fault(path, n.offset, "needs emails, groups or subjects")
-				}
-			}
-		},
-	})
+	l.members(path, n, l.authServerObject(f), nil)
 	if f.Issuer == "" || f.ClientID == "" && len(l.faults) == 0 {
 		l.fault(path, n.offset, "needs issuer and client_id, by which the issuer knows mcpx")
 	}
 	l.authorization().Front = f
 }
 
-func (l *loader) authServerIssuer(into *string) reader {
-	return func(path string, n *node) {
-		if !l.is(stringKind, path, n) {
-			return
-		}
-		if !isIssuer(n.text) {
+func (l *loader) authServerObject(f *conf.AuthServer) object {
+	documents := true
+	return object{name: "front", strict: true, keys: []key{
+		enabled,
+		{"issuer", l.authServerIssuer(&f.Issuer), "the OpenID issuer that people log in at, exactly as its metadata has it"},
+		{"client_id", value{schema: text, read: func(path string, n *node) { f.ClientID, _ = l.expanded(path, n) }}, "what the issuer knows mcpx by"},
+		{"client_secret", l.secret(&f.ClientSecret), "the secret of that; may be `${…}`"},
+		{"scopes", l.names(&f.Scopes), "that the issuer is asked for; without it `openid`, `profile` and `email`"},
+		{"groups_claim", l.str(&f.GroupsClaim), "the claim of the ID token, or of the userinfo endpoint, with the groups of a person"},
+		{"allow", l.nested(func() object { return l.allowObject(&f.Allow) }).then(func(path string, n *node) {
+			if n.kind == objectKind && f.Allow.Emails == nil && f.Allow.Groups == nil && f.Allow.Subjects == nil {
+				l.fault(path, n.offset, "needs emails, groups or subjects")
+			}
+		}), "who may log in: who fits one of `emails` (globs), `groups`, `subjects`; without it everybody whom the issuer lets in"},
+		{"redirects", l.redirects(&f.Redirects), redirectsHelp},
+		{"documents", l.boolean(&documents).then(func(string, *node) { f.NoDocuments = !documents }), "whether a client may be the URL of a document about itself. Turn it off where mcpx cannot reach claude.ai and chatgpt.com: clients register then"},
+		{"key", l.secret(&f.Key).then(func(path string, n *node) {
+			if f.Key != "" && len(f.Key) < leastAuthServerKey {
+				l.fault(path, n.offset, "must have at least %d characters: who guesses it can forge tokens", leastAuthServerKey)
+			}
+		}), "at least 32 characters: what mcpx gives out is sealed with it. Replicas need the same, and another key ends all logins. Without it mcpx makes one at the first start, in the user's config folder"},
+		{"allow_private", l.boolean(&f.AllowPrivate), "the issuer may have an address that is not public"},
+	}}
+}
+
+const redirectsHelp = "where clients may send people back to: addresses in which `*` stands for a part between two slashes, and `loopback`. It replaces the default: `[\"loopback\", \"https://claude.ai/api/mcp/auth_callback\", \"https://claude.com/api/mcp/auth_callback\", \"https://chatgpt.com/connector_platform_oauth_redirect\", \"https://chatgpt.com/connector/oauth/*\", \"https://vscode.dev/redirect\", \"https://insiders.vscode.dev/redirect\", \"cursor://anysphere.cursor-mcp/oauth/callback\"]`"
+
+func (l *loader) allowObject(a *conf.Allow) object {
+	return object{name: "allow", strict: true, keys: []key{
+		{"emails", l.some(l.globs(&a.Emails)), "globs. An address is accepted unless the issuer says that it is not verified"},
+		{"groups", l.some(l.names(&a.Groups)), "names of groups"},
+		{"subjects", l.some(l.names(&a.Subjects)), "who it is at the issuer (`sub`)"},
+	}}
+}
+
+func (l *loader) authServerIssuer(into *string) value {
+	return value{schema: text, read: func(path string, n *node) {
+		switch {
+		case !l.is(stringKind, path, n):
+		case !isIssuer(n.text):
 			l.fault(path, n.offset, "must be the https:// URL of an OpenID issuer, as its metadata has it")
-			return
+		default:
+			*into = n.text
 		}
-		*into = n.text
-	}
+	}}
 }
 
 // redirects reads globs of addresses. Each part of an address is matched by itself, so
 // that the pattern must have a scheme and a host.
-func (l *loader) redirects(into *[]string) reader {
-	return func(at string, n *node) {
+func (l *loader) redirects(into *[]string) value {
+	return value{schema: someTexts, read: func(at string, n *node) {
 		list, ok := l.strings(at, n)
 		if !ok {
 			return
@@ -119,7 +89,7 @@ func (l *loader) redirects(into *[]string) reader {
 			}
 		}
 		*into = list
-	}
+	}}
 }
 
 // isRedirect reports whether a glob of addresses has a scheme other than http, and a host.

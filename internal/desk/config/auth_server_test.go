@@ -20,7 +20,7 @@ func TestFront(t *testing.T) {
 	}
 	f := c.Auth.Front
 	if f.Issuer != "https://login.example.com" || f.ClientID != "mcpx" || f.ClientSecret != "secret of the client" || f.Key != frontKey || len(f.Scopes) != 2 ||
-		f.GroupsClaim != "roles" || !f.AllowPrivate || !f.NoDocuments || len(f.Redirects) != 3 || f.Emails[0] != "*@example.com" || f.Groups[0] != "staff" || f.Subjects != nil {
+		f.GroupsClaim != "roles" || !f.AllowPrivate || !f.NoDocuments || len(f.Redirects) != 3 || f.Allow.Emails[0] != "*@example.com" || f.Allow.Groups[0] != "staff" || f.Allow.Subjects != nil {
 		t.Errorf("%+v", f)
 	}
 	for _, secret := range env {

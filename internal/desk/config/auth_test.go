@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"mcpx/internal/base/conf"
 )
 
 func digestOf(token string) string {
@@ -23,14 +25,14 @@ func TestAuth(t *testing.T) {
 	for value, want := range map[string]*Auth{
 		`{"resource": "https://M.example/mcp/", "tokens": {"ci": {"sha256": "` + b + `"}, "al.ice_1-2": {"sha256": "` + strings.ToUpper(a) + `", "groups": ["dev"], "scopes": ["x"], "//": "note"}}}`: {
 			Resource: "https://M.example/mcp",
-			Tokens: []AuthToken{
+			Tokens: []conf.Token{
 				{Name: "al.ice_1-2", SHA256: sha256.Sum256([]byte("a")), Groups: []string{"dev"}, Scopes: []string{"x"}},
 				{Name: "ci", SHA256: sha256.Sum256([]byte("b"))},
 			},
 		},
 		`{"issuers": [{"issuer": "https://login.example.com/"}, {"issuer": "http://localhost:9/x", "audiences": ["a"], "groups_claim": "roles", "allow_private": true}], "scopes": ["mcp:read"], "audiences": ["b"]}`: {
 			Scopes: []string{"mcp:read"}, Audiences: []string{"b"},
-			Issuers: []AuthIssuer{{Issuer: "https://login.example.com/", GroupsClaim: "groups"}, {Issuer: "http://localhost:9/x", Audiences: []string{"a"}, GroupsClaim: "roles", AllowPrivate: true}},
+			Issuers: []conf.Issuer{{URL: "https://login.example.com/", GroupsClaim: "groups"}, {URL: "http://localhost:9/x", Audiences: []string{"a"}, GroupsClaim: "roles", AllowPrivate: true}},
 		},
 		`null`: nil, `false`: nil, `"off"`: nil, `{"enabled": false, "tokens": ["x"]}`: nil,
 	} {
@@ -100,7 +102,7 @@ func TestAuth_OldToken(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || c.Auth == nil || !reflect.DeepEqual(c.Auth.Tokens, []AuthToken{{Name: "auth_token", SHA256: sha256.Sum256([]byte(token))}}) {
+		if err != nil || c.Auth == nil || !reflect.DeepEqual(c.Auth.Tokens, []conf.Token{{Name: "auth_token", SHA256: sha256.Sum256([]byte(token))}}) {
 			t.Errorf("%s: %+v, %v", value, c, err)
 		}
 	}

@@ -9,105 +9,30 @@
 package config
 
 import (
-	"encoding/json"
 	"log/slog"
 	"math"
 	"time"
+
+	"mcpx/internal/base/conf"
 )
 
 // Config is one config file, read, with the defaults applied. It is never
-// written to after [Parse] returned it.
+// written to after [Parse] returned it. A field without a comment is the key of that name,
+// and its row says what it means.
 type Config struct {
 	// Path is the file, as it was given.
 	Path string
 	// Servers are sorted by name. Disabled and faulty ones are among them.
 	Servers []Server
 
-	// SchemaCompression: schemas become TypeScript; otherwise minified JSON Schema.
-	SchemaCompression bool
-	// ToonCompression: results may become TOON; otherwise JSON is only minified.
-	ToonCompression bool
-	// MaxDescriptionLen is in characters; 0 is no limit.
-	MaxDescriptionLen int
-	// StructuredContent is auto, always, once or never.
-	StructuredContent string
-	// ShortArgumentNames: inspect and exec take server, tool and args.
-	ShortArgumentNames bool
-	// CatalogueTokenBudget bounds the description of inspect, in tokens; at least 1.
-	CatalogueTokenBudget int
-	// CatalogueCharLimit bounds it in UTF-16 units too; 0 is no limit.
-	CatalogueCharLimit int
-	// ResultTokenLimit is where a result is cut; 0 is no limit.
-	ResultTokenLimit int
-	// ResultPreviewTokens bounds the first look at JSON that is over the limit; 0 is
-	// ResultTokenLimit.
-	ResultPreviewTokens int
-	// MaxMessageBytes bounds one message, both ways.
-	MaxMessageBytes int64
-	// MaxConcurrency bounds the open calls of all servers together; 0 is no limit.
-	MaxConcurrency int
-	// StartupWait is how long tools/list may wait for servers never seen before; 0
-	// is no wait.
-	StartupWait time.Duration
-	// ExecWait is how long exec may wait for a server that is connecting; 0 is no
-	// wait.
-	ExecWait time.Duration
-	// ShutdownGrace is how long open calls may go on after TERM.
-	ShutdownGrace time.Duration
-	// Resources and Prompts say whether clients are shown those of the servers.
-	Resources, Prompts bool
-	// DisabledTools are globs over SERVER.TOOL.
-	DisabledTools []string
-	// Clients are the rules for single clients, in the order of the file.
-	Clients     []ClientRule
-	HealthCheck HealthCheck
-
-	// Confirm is off, destructive or all: which calls a user must confirm. ReadDoor is
-	// whether there is a tool for the calls of read-only tools alone.
-	Confirm  string
-	ReadDoor bool
-	// Apps lists tools that have apps beside the two tools, for clients that show apps.
-	Apps bool
-
-	// View is what a client gets over stdio and at /mcp: ViewTwoTools, ViewTools,
-	// ViewServer+NAME or ViewGroup+NAME.
-	View string
-	// Groups are named parts of the catalogue, sorted by name.
-	Groups []Group
-	// Separator and Prefix (always, conflict or never) make the names of tools in a
-	// view that shows all of them; Compress is whether their results are compressed.
-	Separator, Prefix string
-	Compress          bool
-	// SSE serves the transport of revision 2024-11-05 too.
-	SSE bool
-	// SessionTimeout is how long a session of a client over HTTP may go unused, more
-	// than 0.
-	SessionTimeout time.Duration
-	// Limits are the members of limits, but for the concurrent calls of all, which are
-	// MaxConcurrency, and of servers, which are that of each.
-	Limits Limits
-
-	// Auth says who may connect over HTTP; nil = everybody who reaches the address.
-	Auth *Auth
-	// TLS is what HTTP is served with; nil: none.
-	TLS *TLS
-
-	// UI is whether there is a status page.
-	UI bool
-	// Audit is nil where no trail is kept.
-	Audit     *Audit
-	Telemetry Telemetry
-	// API is what the config says of changing servers over HTTP; nil = nothing.
-	API *bool
-
-	// LogLevel is debug, info, warn or error; LogFormat is text or json.
-	LogLevel, LogFormat string
-	// LogFile gets the log too, beside stderr; empty: nowhere else.
-	LogFile string
+	ForClients
+	ForCalls
+	ForServers
+	OverHTTP
+	ToLog
 
 	// Secrets are the values to be struck out that belong to no server.
 	Secrets []string `json:"-"`
-
 	// Commands are the programs that were run for values of servers, each once, sorted.
 	Commands []string
 	// Warnings are for the log: what was ignored or skipped, and where. They hold
@@ -115,24 +40,52 @@ type Config struct {
 	Warnings []string
 }
 
-// ClientRule says what differs for the clients whose clientInfo.name matches.
-type ClientRule struct {
-	// Glob is matched against the name.
-	Glob string
-	// StructuredContent is auto, always, once, never, or empty where the rule says nothing.
-	StructuredContent string
-	// DescriptionChars bounds the description of inspect, in UTF-16 units; 0
-	// where the rule says nothing, NoLimit where it says 0.
-	DescriptionChars int
-	// ResultChars bounds the texts of a result in the same way, in bytes of UTF-8; at
-	// least 1000.
-	ResultChars int
-	// Text is auto, json, or empty where the rule says nothing.
-	Text string
-	// CallWait is how long the client waits for a call; 0 where the rule says nothing,
-	// a year where it says 0.
-	CallWait time.Duration
+// ForClients is what clients and their models are shown.
+type ForClients struct {
+	View                                     string
+	Groups                                   []Group // sorted by name
+	Clients                                  []conf.ClientRule
+	CatalogueTokenBudget, CatalogueCharLimit int
+	SchemaCompression                        bool
+	MaxDescriptionLen                        int
+	ShortArgumentNames, ReadDoor, Apps       bool
+	Separator, Prefix                        string
+	Compress, Resources, Prompts             bool
+	StructuredContent                        conf.StructuredPolicy
+	StartupWait                              time.Duration
 }
+
+// ForCalls is for calls and their results.
+type ForCalls struct {
+	ResultTokenLimit, ResultPreviewTokens int
+	ToonCompression                       bool
+	ExecWait                              time.Duration
+	DisabledTools                         []string
+}
+
+// ForServers is for all servers together.
+type ForServers struct {
+	MaxMessageBytes int64
+	MaxConcurrency  int
+	ShutdownGrace   time.Duration
+	HealthCheck     bool
+	Health          conf.Health
+}
+
+// OverHTTP is for mcpx over HTTP.
+type OverHTTP struct {
+	Auth           *Auth     // nil = everybody who reaches the address may connect
+	TLS            *conf.TLS // nil = none
+	Limits         conf.Limits
+	SessionTimeout time.Duration
+	SSE, UI        bool
+	API            *bool  // nil = the file does not say it
+	Audit          *Audit // nil = no trail is kept
+	Telemetry      Telemetry
+}
+
+// ToLog is for the log.
+type ToLog struct{ LogLevel, LogFormat, LogFile string }
 
 // The values of [Config.View]; the last two go before the name of a server or group.
 const (
@@ -148,27 +101,16 @@ type Group struct {
 	// Servers are the names of its servers as they are served; nil = all.
 	Servers []string
 	// Tools are globs over SERVER.TOOL.
-	Tools ToolFilter
-	// ReadOnly: only tools that are declared read-only exist.
+	Tools    ToolFilter
 	ReadOnly bool
-	// Confirm is off, destructive or all; the stricter one of it and a server's is used.
-	Confirm string
-	// View is ViewTwoTools or ViewTools.
-	View string
+	Confirm  conf.Confirm
+	View     string
 	// CatalogueTokenBudget is 0 where the one of the file is used.
 	CatalogueTokenBudget int
 }
 
 // NoLimit is more than anything has: it lifts the bound that is known of a client.
 const NoLimit = math.MaxInt32
-
-// HealthCheck says how servers that have no calls are watched.
-type HealthCheck struct {
-	Enabled           bool
-	Interval, Timeout time.Duration
-	// FailureThreshold is how many checks in a row must fail, at least 1.
-	FailureThreshold int
-}
 
 // The kinds of connections to servers, the values of [Server.Type].
 const (
@@ -178,7 +120,8 @@ const (
 	WebSocket = "websocket"
 )
 
-// Server is one upstream server. Values are expanded: no ${VAR} is left in them.
+// Server is one upstream server. Values are expanded: no ${VAR} is left in them. What the
+// root says for all servers is here too. A field without a comment is the key of that name.
 // Printing, logging or encoding a Server leaves out the fields that may hold secrets.
 type Server struct {
 	// Name has letters, digits, '.', '_' and '-' only.
@@ -188,68 +131,13 @@ type Server struct {
 	// Type is one of the constants above; empty where a fault, or the entry of a
 	// disabled server, leaves it open.
 	Type string
-
-	// Command, Args, Env and Cwd are of stdio servers. Cwd may be empty. Env is
-	// what the entry adds to the small environment that every child gets.
-	Command string            `json:"-"`
-	Args    []string          `json:"-"`
-	Env     map[string]string `json:"-"`
-	Cwd     string            `json:"-"`
-	// Framing is auto, newline or content-length.
-	Framing string
-
-	// Protocol is the era that is tried: auto, legacy or modern.
-	Protocol string
-
-	// URL and Headers are of remote servers.
-	URL string `json:"-"`
-	// URLs are the addresses of all instances of the server, where there are several; URL is
-	// the first.
-	URLs    []string          `json:"-"`
-	Headers map[string]string `json:"-"`
-	// CallerCredentials (the key credentials) are headers of requests to the server that
-	// come from the caller. Nil: none.
-	CallerCredentials map[string]CallerCredential
-	// OAuth is of http and sse servers.
-	OAuth OAuth `json:"-"`
-
 	// Enabled is false for a server that is in the file but must not be used.
 	Enabled bool
-	// Description replaces the server's own instructions; empty: they stay.
-	Description string
-	Tools       ToolFilter
-	// ReadOnly: only tools that are declared read-only exist.
-	ReadOnly bool
-	// Confirm is off, destructive or all.
-	Confirm string
-	// Pin is warn, block or off: what happens to tools whose definition was not approved.
-	Pin string
-	// Overrides repair what the server declares of its tools, in the order of the file.
-	Overrides []Override
-	// Validate is strict or off.
-	Validate string
-	// Verbatim are globs of tool names whose results stay as they are; nil stands for
-	// the default globs, an empty list for no globs.
-	Verbatim []string
 
-	// ConnectTimeout is 0 where nothing sets it.
-	ConnectTimeout time.Duration
-	// CallTimeout and SessionIdle are more than 0.
-	CallTimeout, SessionIdle time.Duration
-	// Start is eager or lazy: a lazy server starts with its first call.
-	Start string
-	// StopIdle ends a server that has no calls for so long; 0 is never.
-	StopIdle time.Duration
-	// IdleTimeout ends a call that neither answers nor reports progress for so
-	// long; 0 is no such limit.
-	IdleTimeout time.Duration
-	// ToolTimeouts replace CallTimeout for single tools; the first that matches
-	// is used.
-	ToolTimeouts []ToolTimeout
-	// MaxConcurrency bounds the open calls; 0 is no limit.
-	MaxConcurrency int
-	// Session is shared or per_client.
-	Session string
+	Launch
+	Remote
+	Shown
+	Running
 
 	// Fault is why this server is unavailable, in the form "PATH: TEXT", several
 	// joined by "; ". Empty for a sound server, and for a disabled one.
@@ -265,28 +153,54 @@ type Server struct {
 	faults []Fault
 }
 
+// Launch starts a stdio server.
+type Launch struct {
+	Command string            `json:"-"`
+	Args    []string          `json:"-"`
+	Env     map[string]string `json:"-"` // what the entry adds to the environment that every child gets
+	Cwd     string            `json:"-"`
+	Framing string
+}
+
+// Remote reaches a server over the network.
+type Remote struct {
+	URL     string            `json:"-"` // the first of URLs
+	URLs    []string          `json:"-"` // nil unless there are several instances
+	Headers map[string]string `json:"-"`
+	OAuth   conf.OAuth        `json:"-"`
+	// CallerCredentials (the key credentials) are headers of requests to the server that
+	// come from the caller. Nil: none.
+	CallerCredentials map[string]CallerCredential
+}
+
+// Shown is what a server shows, and what may be done with it.
+type Shown struct {
+	Description string
+	Tools       ToolFilter
+	ReadOnly    bool
+	Confirm     conf.Confirm
+	Pin         conf.Pin
+	Overrides   []conf.Override
+	Validate    string
+	Verbatim    []string // nil = the default globs
+}
+
+// Running is when and how a server runs.
+type Running struct {
+	Protocol, Session, Start string
+	ConnectTimeout           time.Duration // 0 = nothing sets it
+	CallTimeout, SessionIdle time.Duration
+	StopIdle, IdleTimeout    time.Duration // 0 = never
+	ToolTimeouts             []conf.ToolTimeout
+	MaxConcurrency           int
+}
+
 // ToolFilter says which tools of a server exist. Deny wins.
 type ToolFilter struct {
 	// Allow are globs of tool names; nil allows all, it is never empty otherwise.
 	Allow []string
 	// Deny are globs of tool names.
 	Deny []string
-}
-
-// Override repairs what a server declares of the tools whose names match.
-type Override struct {
-	Glob string
-	// Name is empty, and the others are nil, where they stay. Annotations and Arguments
-	// are JSON objects.
-	Name                   string
-	Description            *string
-	Annotations, Arguments json.RawMessage
-}
-
-// ToolTimeout is the call timeout of the tools whose names match, more than 0.
-type ToolTimeout struct {
-	Glob    string
-	Timeout time.Duration
 }
 
 // Options are what a config needs from outside.
@@ -369,52 +283,30 @@ func (c Config) String() string { return c.Path }
 // defaults are the values of the keys that a file leaves out.
 func defaults(path string) *Config {
 	return &Config{
-		Path:                 path,
-		SchemaCompression:    true,
-		Resources:            true,
-		Prompts:              true,
-		UI:                   true,
-		ToonCompression:      true,
-		MaxDescriptionLen:    300,
-		StructuredContent:    "auto",
-		CatalogueTokenBudget: 2000,
-		ResultTokenLimit:     20000,
-		ResultPreviewTokens:  3000,
-		MaxMessageBytes:      64 << 20,
-		StartupWait:          5 * time.Second,
-		ExecWait:             20 * time.Second,
-		ShutdownGrace:        5 * time.Second,
-		SessionTimeout:       30 * time.Minute,
-		Limits:               defaultLimits(),
-		HealthCheck: HealthCheck{
-			Enabled:          true,
-			Interval:         30 * time.Second,
-			Timeout:          5 * time.Second,
-			FailureThreshold: 2,
+		Path: path,
+		ForClients: ForClients{
+			View: ViewTwoTools, CatalogueTokenBudget: 2000, SchemaCompression: true, MaxDescriptionLen: 300,
+			Separator: "__", Prefix: "always", Compress: true, Resources: true, Prompts: true,
+			StructuredContent: "auto", StartupWait: 5 * time.Second,
 		},
-		Confirm:   "off",
-		View:      ViewTwoTools,
-		Separator: "__",
-		Prefix:    "always",
-		Compress:  true,
-		Telemetry: Telemetry{Metrics: true},
-		LogLevel:  "info",
-		LogFormat: "text",
+		ForCalls: ForCalls{ResultTokenLimit: 20000, ResultPreviewTokens: 3000, ToonCompression: true, ExecWait: 20 * time.Second},
+		ForServers: ForServers{
+			MaxMessageBytes: 64 << 20, ShutdownGrace: 5 * time.Second, HealthCheck: true,
+			Health: conf.Health{Interval: 30 * time.Second, Timeout: 5 * time.Second, Threshold: 2},
+		},
+		OverHTTP: OverHTTP{Limits: defaultLimits(), SessionTimeout: 30 * time.Minute, UI: true, Telemetry: Telemetry{Metrics: true}},
+		ToLog:    ToLog{LogLevel: "info", LogFormat: "text"},
 	}
 }
 
-func serverDefaults(name string) Server {
+// serverDefaults are the same for the keys of a server.
+func serverDefaults() Server {
 	return Server{
-		Name:        name,
-		Framing:     "auto",
-		Protocol:    "auto",
-		Enabled:     true,
-		Validate:    "strict",
-		CallTimeout: 5 * time.Minute,
-		SessionIdle: 5 * time.Minute,
-		StopIdle:    Unset,
-		Session:     "shared",
-
-		MaxConcurrency: Unset,
+		Enabled: true,
+		Launch:  Launch{Framing: "auto"},
+		Shown:   Shown{Pin: conf.PinWarn, Validate: "strict"},
+		Running: Running{
+			Protocol: "auto", Session: "shared", Start: "eager", CallTimeout: 5 * time.Minute, SessionIdle: 5 * time.Minute,
+		},
 	}
 }

@@ -207,7 +207,7 @@ func TestExpand(t *testing.T) {
 }
 
 func TestNearest(t *testing.T) {
-	own := sortedKeys(emptyReader().keys())
+	own := object{keys: emptyReader().own()}.names()
 	for key, want := range map[string]string{
 		"comand": "command", "commnad": "command", "COMMAND": "command", "cmd": "command",
 		"arg": "args", "enviroment": "", "environment": "env", "header": "headers", "uri": "url",
@@ -228,19 +228,19 @@ func emptyReader() *serverReader {
 // TestKeysDoNotClash: no key may be in two tables.
 func TestKeysDoNotClash(t *testing.T) {
 	r := emptyReader()
-	own, root := r.keys(), r.l.keys()
-	for _, key := range slices.Concat(sortedKeys(r.otherClientKeys()), serverOfOtherClients, serverOfOlderSystems) {
-		if own[key] != nil {
+	own, others, root := object{keys: r.own()}, object{keys: r.otherClientKeys()}, r.l.root()
+	for _, key := range slices.Concat(others.names(), serverOfOtherClients, serverOfOlderSystems) {
+		if own.key(key) != nil {
 			t.Errorf("%s is in two tables of servers", key)
 		}
 	}
 	for _, key := range slices.Concat(serverOfOtherClients, serverOfOlderSystems) {
-		if r.otherClientKeys()[key] != nil {
+		if others.key(key) != nil {
 			t.Errorf("%s is in two tables of servers", key)
 		}
 	}
 	for _, key := range slices.Concat(rootOfOtherClients, rootOfOlderSystems) {
-		if root[key] != nil {
+		if root.key(key) != nil {
 			t.Errorf("%s is in two tables of the root", key)
 		}
 	}

@@ -32,9 +32,13 @@ func editorServers(root *node) *settingsServers {
 	return found
 }
 
-// zedCommand reads the command of an older Zed, an object.
-func (r *serverReader) zedCommand(path string, n *node) {
-	r.l.members(path, n, map[string]reader{"path": r.string(&r.s.Command), "args": r.args, "env": r.env}, nil)
+// zedCommand is the command of an older Zed, an object.
+func (r *serverReader) zedCommand() object {
+	return object{name: "zedCommand", keys: []key{
+		{"path", r.string(&r.s.Command), ""},
+		{"args", value{read: r.args, schema: texts}, ""},
+		{"env", value{read: r.env, schema: scalars}, ""},
+	}}
 }
 
 // source reads where a server of Zed comes from: Zed alone can start an extension.

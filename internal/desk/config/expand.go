@@ -128,12 +128,20 @@ func (l *loader) expanded(path string, n *node) (text string, ok bool) {
 }
 
 // path reads the name of a file, which may have variables ([serverReader.absolute]).
-func (l *loader) path(into *string) reader {
-	return func(path string, n *node) {
-		name, ok := l.expanded(path, n)
-		if !ok || name == "" {
-			return
+func (l *loader) path(into *string) value {
+	return value{into: into, schema: text, read: func(path string, n *node) {
+		if name, ok := l.expanded(path, n); ok && name != "" {
+			*into = (&serverReader{l: l}).absolute(name)
 		}
-		*into = (&serverReader{l: l}).absolute(name)
-	}
+	}}
+}
+
+// secret reads a text that is struck out of logs.
+func (l *loader) secret(into *string) value {
+	return value{schema: text, read: func(path string, n *node) {
+		*into, _ = l.expanded(path, n)
+		if *into = strings.TrimSpace(*into); *into != "" {
+			l.cfg.Secrets = append(l.cfg.Secrets, *into)
+		}
+	}}
 }

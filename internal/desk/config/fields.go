@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"iter"
 	"math"
 	"path"
 	"slices"
@@ -16,8 +15,14 @@ import (
 // maxDuration keeps arithmetic on deadlines far from overflow.
 const maxDuration = 366 * 24 * time.Hour
 
-// reader reads the value of one key, which stands at path.
-type reader func(path string, n *node)
+// JSON Schema of values that many keys have.
+const (
+	text         = `{"type": "string"}`
+	texts        = `{"type": "array", "items": {"type": "string"}}`
+	someTexts    = `{"type": "array", "items": {"type": "string"}, "minItems": 1}`
+	duration     = `{"$ref": "#/$defs/duration"}`
+	moreThanZero = `{"$ref": "#/$defs/timeout"}`
+)
 
 // fault notes a fault of structure.
 func (l *loader) fault(path string, offset int, format string, args ...any) {
@@ -32,39 +37,59 @@ func (l *loader) is(want kind, path string, n *node) bool {
 	return n.kind == want
 }
 
-func (l *loader) boolean(into *bool) reader {
-	return func(path string, n *node) {
+func (l *loader) boolean(into *bool) value {
+	return value{into: into, schema: `{"type": "boolean"}`, read: func(path string, n *node) {
 		if n.kind != boolKind {
 			l.fault(path, n.offset, "must be true or false, not %s", n.kind)
 			return
 		}
 		*into = n.text == "true"
-	}
+	}}
 }
 
-func (l *loader) str(into *string) reader {
-	return func(path string, n *node) {
+func (l *loader) str(into *string) value {
+	return value{into: into, schema: text, read: func(path string, n *node) {
 		if l.is(stringKind, path, n) {
 			*into = n.text
 		}
-	}
+	}}
 }
 
 // oneOf reads a word out of a fixed list.
-func (l *loader) oneOf(into *string, words ...string) reader {
-	return func(path string, n *node) {
+func oneOf[T ~string](l *loader, into *T, words ...string) value {
+	return value{into: into, words: words, read: func(path string, n *node) {
 		if n.kind == stringKind && slices.Contains(words, n.text) {
-			*into = n.text
+			*into = T(n.text)
 			return
 		}
-		last := len(words) - 1
-		l.fault(path, n.offset, "must be %s or %s", strings.Join(words[:last], ", "), words[last])
-	}
+		l.notOneOf(path, n, words)
+	}}
+}
+
+func (l *loader) notOneOf(path string, n *node, words []string) {
+	last := len(words) - 1
+	l.fault(path, n.offset, "must be %s or %s", strings.Join(words[:last], ", "), words[last])
+}
+
+// switched reads one of the words, as its number from 1, or off or what else turns a key off, as 0.
+func switched[T ~uint8](l *loader, into *T, words ...string) value {
+	words = append(words, "off")
+	return value{into: into, words: words, off: "off", read: func(path string, n *node) {
+		at := slices.Index(words, n.text)
+		switch {
+		case n.off():
+			*into = 0
+		case n.kind == stringKind && at >= 0:
+			*into = T(at + 1)
+		default:
+			l.notOneOf(path, n, words)
+		}
+	}}
 }
 
 // whole reads a whole number from least to most.
-func whole[T int | int64](l *loader, into *T, least, most int64) reader {
-	return func(path string, n *node) {
+func whole[T int | int64](l *loader, into *T, least, most int64) value {
+	return value{into: into, schema: `{"type": "integer"}`, least: least, most: most, read: func(path string, n *node) {
 		if n.kind != numberKind {
 			l.fault(path, n.offset, "must be a whole number, not %s", n.kind)
 			return
@@ -84,31 +109,31 @@ func whole[T int | int64](l *loader, into *T, least, most int64) reader {
 		default:
 			*into = T(v)
 		}
-	}
+	}}
 }
 
 // count reads what is counted in an int, also one of 32 bits.
-func (l *loader) count(into *int, least int64) reader { return whole(l, into, least, math.MaxInt32) }
+func (l *loader) count(into *int, least int64) value { return whole(l, into, least, math.MaxInt32) }
 
 // timeout reads a time of more than 0, in seconds.
-func (l *loader) timeout(into *time.Duration) reader {
-	return func(path string, n *node) { l.duration(path, n, time.Second, false, into) }
+func (l *loader) timeout(into *time.Duration) value {
+	return value{into: into, schema: moreThanZero, read: func(path string, n *node) { l.duration(path, n, time.Second, false, into) }}
 }
 
 // wait reads a time in seconds; 0 is no wait, or no limit.
-func (l *loader) wait(into *time.Duration) reader {
-	return func(path string, n *node) { l.duration(path, n, time.Second, true, into) }
+func (l *loader) wait(into *time.Duration) value {
+	return value{into: into, schema: duration, read: func(path string, n *node) { l.duration(path, n, time.Second, true, into) }}
 }
 
 // orOff is wait for a time that the word off turns off too.
-func (l *loader) orOff(into *time.Duration) reader {
-	return func(path string, n *node) {
+func (l *loader) orOff(into *time.Duration) value {
+	return value{into: into, schema: `{"anyOf": [` + duration + `, {"const": "off"}]}`, read: func(path string, n *node) {
 		if n.kind == stringKind && n.text == "off" {
 			*into = 0
 			return
 		}
-		l.wait(into)(path, n)
-	}
+		l.duration(path, n, time.Second, true, into)
+	}}
 }
 
 // duration reads a number of units or a string such as "1m30s".
@@ -160,9 +185,20 @@ func (l *loader) strings(path string, n *node) ([]string, bool) {
 	return list, ok
 }
 
+// names reads strings that are not empty.
+func (l *loader) names(into *[]string) value {
+	return value{into: into, schema: texts, read: func(path string, n *node) {
+		list, ok := l.strings(path, n)
+		if i := slices.Index(list, ""); ok && i >= 0 {
+			l.fault(index(path, i), n.items[i].offset, "must not be empty")
+		}
+		*into = list
+	}}
+}
+
 // globs reads an array of patterns with *, ? and [...].
-func (l *loader) globs(into *[]string) reader {
-	return func(path string, n *node) {
+func (l *loader) globs(into *[]string) value {
+	return value{into: into, schema: texts, read: func(path string, n *node) {
 		list, ok := l.strings(path, n)
 		for i, item := range n.items {
 			if item.kind == stringKind && !l.glob(index(path, i), item.offset, item.text) {
@@ -172,7 +208,33 @@ func (l *loader) globs(into *[]string) reader {
 		if ok {
 			*into = list
 		}
-	}
+	}}
+}
+
+// toolGlobs reads globs of SERVER.TOOL.
+func (l *loader) toolGlobs(into *[]string) value {
+	return l.globs(into).then(func(path string, n *node) {
+		for i, item := range n.items {
+			if item.kind == stringKind && item.text != "" && !strings.ContainsAny(item.text, ".*") {
+				l.fault(index(path, i), item.offset, `must be "SERVER.TOOL", not %s`, quote(item.text))
+			}
+		}
+	})
+}
+
+// allowed is globs of the tools that exist. An empty list could mean all tools or no tool, so it
+// is a fault.
+func (l *loader) allowed(globs value) value { return l.notEmpty(globs, "all tools are allowed") }
+
+// notEmpty is a list that must have items. without says what its key means where it is not there.
+func (l *loader) notEmpty(list value, without string) value {
+	return value{into: list.into, schema: someTexts, read: func(path string, n *node) {
+		if n.kind == arrayKind && len(n.items) == 0 {
+			l.fault(path, n.offset, "must not be empty; without it %s", without)
+			return
+		}
+		list.read(path, n)
+	}}
 }
 
 func (l *loader) glob(at string, offset int, glob string) bool {
@@ -185,64 +247,6 @@ func (l *loader) glob(at string, offset int, glob string) bool {
 		return false
 	}
 	return true
-}
-
-// members reads an object. keys are ours; foreign, which may be nil, reports whether
-// it knows another one. A null is like a key left out. Unknown keys are ignored with one
-// warning.
-func (l *loader) members(path string, n *node, keys map[string]reader, foreign func(at string, m member) bool) {
-	l.each(path, n, keys, foreign, func(_ string, m member) { l.unknown.add(label(m.key), path) })
-}
-
-// only is members where an unknown key is a fault: it may be meant to keep somebody out, or
-// something within bounds.
-func (l *loader) only(path string, n *node, keys map[string]reader) {
-	l.each(path, n, keys, nil, func(at string, m member) { l.fault(at, m.offset, "unknown key") })
-}
-
-// each reads an object. unknown gets the keys that are not near one of ours either.
-func (l *loader) each(
-	path string, n *node, keys map[string]reader,
-	foreign func(at string, m member) bool, unknown func(at string, m member),
-) {
-	for _, m := range n.members {
-		at := join(path, m.key)
-		if m.value.kind == nullKind {
-			continue
-		}
-		if read := keys[m.key]; read != nil {
-			read(at, m.value)
-			continue
-		}
-		if foreign != nil && foreign(at, m) || isComment(m.key) {
-			continue
-		}
-		if near := nearest(m.key, sortedKeys(keys)); near != "" {
-			l.fault(at, m.offset, "unknown key %s, did you mean %q?", quote(m.key), near)
-			continue
-		}
-		unknown(at, m)
-	}
-}
-
-// named goes through the members of an object whose keys are names that users give: their paths,
-// and all of them but notes and nulls. Another value than an object is a fault.
-func (l *loader) named(path string, n *node) iter.Seq2[string, member] {
-	return func(yield func(at string, m member) bool) {
-		if !l.is(objectKind, path, n) {
-			return
-		}
-		for _, m := range n.members {
-			if m.value.kind != nullKind && !isComment(m.key) && !yield(join(path, m.key), m) {
-				return
-			}
-		}
-	}
-}
-
-// isComment reports whether a key is one of those that people write notes under.
-func isComment(key string) bool {
-	return key == "$schema" || strings.HasPrefix(key, "//") || strings.HasPrefix(key, "_") || strings.HasPrefix(key, "#")
 }
 
 // duplicates notes every key that an object has twice, at any depth.

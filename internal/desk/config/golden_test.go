@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
+
+	"mcpx/internal/base/conf"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -119,14 +121,14 @@ func writeServer(b *strings.Builder, s *Server) {
 	for _, key := range slices.Sorted(maps.Keys(s.Headers)) {
 		line("header", key+": "+s.Headers[key], true)
 	}
-	d := serverDefaults(s.Name)
+	d := serverDefaults()
 	line("disabled", "", !s.Enabled)
 	line("description", s.Description, s.Description != "")
 	line("allow", s.Tools.Allow, s.Tools.Allow != nil)
 	line("deny", s.Tools.Deny, s.Tools.Deny != nil)
 	line("read_only", "", s.ReadOnly)
-	line("confirm", s.Confirm, s.Confirm != "off")
-	line("pin", s.Pin, s.Pin != "warn")
+	line("confirm", s.Confirm, s.Confirm != conf.ConfirmNone)
+	line("pin", map[conf.Pin]string{conf.PinOff: "off", conf.PinBlock: "block"}[s.Pin], s.Pin != conf.PinWarn)
 	line("overrides", s.Overrides, s.Overrides != nil)
 	line("validate", s.Validate, s.Validate != d.Validate)
 	line("verbatim", s.Verbatim, s.Verbatim != nil)
@@ -155,10 +157,20 @@ func fields(c *Config) []string {
 		fmt.Sprint("max_concurrency ", c.MaxConcurrency), fmt.Sprint("startup_wait ", c.StartupWait),
 		fmt.Sprint("exec_wait ", c.ExecWait), fmt.Sprint("shutdown_grace ", c.ShutdownGrace),
 		fmt.Sprint("resources ", c.Resources, ", prompts ", c.Prompts),
-		fmt.Sprint("disabled_tools ", c.DisabledTools), fmt.Sprintf("clients %+v", c.Clients),
-		fmt.Sprintf("health_check %+v", c.HealthCheck),
-		fmt.Sprint("view ", c.View), fmt.Sprint("confirm ", c.Confirm), fmt.Sprint("read_door ", c.ReadDoor), fmt.Sprint("apps ", c.Apps), fmt.Sprintf("groups %+v", c.Groups),
+		fmt.Sprint("disabled_tools ", c.DisabledTools), "clients " + clients(c.Clients),
+		fmt.Sprintf("health_check {Enabled:%t Interval:%s Timeout:%s FailureThreshold:%d}", c.HealthCheck, c.Health.Interval, c.Health.Timeout, c.Health.Threshold),
+		fmt.Sprint("view ", c.View), fmt.Sprint("read_door ", c.ReadDoor), fmt.Sprint("apps ", c.Apps), fmt.Sprintf("groups %+v", c.Groups),
 		fmt.Sprint("separator ", c.Separator), fmt.Sprint("prefix ", c.Prefix), fmt.Sprint("compress ", c.Compress), fmt.Sprint("sse ", c.SSE), fmt.Sprint("session_timeout ", c.SessionTimeout), fmt.Sprintf("limits %+v", c.Limits),
 		fmt.Sprint("log ", c.LogLevel, " ", c.LogFormat),
 	}
+}
+
+// clients are the rules for clients as text, without what no key says.
+func clients(rules []conf.ClientRule) string {
+	texts := make([]string, len(rules))
+	for i, r := range rules {
+		texts[i] = fmt.Sprintf("{Glob:%s StructuredContent:%s DescriptionChars:%d ResultChars:%d Text:%s CallWait:%s}",
+			r.Name, r.Structured, r.DescriptionChars, r.ResultChars, r.Text, r.CallWait)
+	}
+	return fmt.Sprint(texts)
 }

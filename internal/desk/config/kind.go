@@ -21,6 +21,8 @@ var kinds = map[string]string{
 	"remote":         "",
 }
 
+const kindSchema = `{"anyOf": [{"enum": ["stdio", "http", "sse", "websocket"]}, {"type": "string"}]}`
+
 // place is where a key of a server stands; the zero place: it is not there.
 type place struct {
 	path   string

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"mcpx/internal/base/conf"
 )
 
 func TestLimits(t *testing.T) {
@@ -19,10 +21,12 @@ func TestLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Limits{All: unsetQuota(), Principal: unsetQuota(), Server: unsetQuota(), AddressRequests: 50, Connections: 70, AddressConnections: 8}
-	want.All.CallsPerMinute, want.All.Sessions, want.All.Queue, want.All.QueueWait = 600, 0, 0, 2*time.Second
-	p := &want.Principal
-	p.CallsPerMinute, p.Burst, p.ConcurrentCalls, p.ResultBytesPerMinute, p.RequestsPerSecond = 60, 5, 3, 1_000_000, 7
+	want := conf.Limits{All: defaultLimits().All, Principal: defaultLimits().Principal, Anybody: defaultLimits().Anybody, Server: defaultLimits().Server,
+		AddressRequests: 50, Connections: 70, AddressConnections: 8}
+	want.All.CallsPerMinute, want.All.Sessions, want.All.Queue.Calls, want.All.Queue.Wait = 600, 0, -1, 2*time.Second
+	for _, p := range []*conf.Quota{&want.Principal, &want.Anybody} {
+		p.CallsPerMinute, p.Burst, p.ConcurrentCalls, p.ResultBytesPerMinute, p.RequestsPerSecond = 60, 5, 3, 1_000_000, 7
+	}
 	want.Server.Sessions = 9
 	if c.Limits != want {
 		t.Errorf("got  %+v\nwant %+v", c.Limits, want)
@@ -33,9 +37,9 @@ func TestLimits(t *testing.T) {
 }
 
 func TestLimits_Old(t *testing.T) {
-	for value, want := range map[string]int{"60": 60, "0": Unset, "null": Unset} {
+	for value, want := range map[string]int{"60": 60, "0": 0, "null": 0} {
 		c, err := Parse("c.json", []byte(`{"rate_limit_per_minute": `+value+`, "mcpServers": {}}`), Options{})
-		if err != nil || c.Limits.Principal.CallsPerMinute != want {
+		if err != nil || c.Limits.Principal.CallsPerMinute != want || c.Limits.Anybody.CallsPerMinute != want {
 			t.Errorf("%s: %v, %+v", value, err, c)
 		}
 	}

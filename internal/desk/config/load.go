@@ -2,7 +2,6 @@ package config
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -98,12 +97,12 @@ func Parse(path string, data []byte, o Options) (*Config, error) {
 		return nil, err
 	}
 	l := newLoader(path, o)
-	l.root(root)
+	l.readRoot(root)
 	if len(l.faults) == 0 && len(l.wanted) > 0 { // in a second reading each value stands where it belongs
 		all := l.lookUp(l.needed())
 		l = newLoader(path, o)
 		l.answers, l.cfg.Commands = all, all.programs()
-		l.root(root)
+		l.readRoot(root)
 	}
 	if len(l.faults) > 0 {
 		sortFaults(l.faults)
@@ -119,7 +118,7 @@ func Parse(path string, data []byte, o Options) (*Config, error) {
 func newLoader(path string, o Options) *loader {
 	return &loader{
 		o: o, cfg: defaults(path), defined: map[string]string{}, wanted: map[string][]wanted{},
-		everyServer: Server{Start: "eager", Pin: "warn"},
+		everyServer: serverDefaults(),
 	}
 }
 
@@ -170,8 +169,10 @@ type loader struct {
 	wanted  map[string][]wanted
 	answers answers
 
-	// everyServer has what the root says for the servers that do not say it themselves.
+	// everyServer is what a server begins with: the defaults, and what the root says for all.
 	everyServer Server
+	someServers bool // a key that holds servers was there
+	floodSaid   bool // limits.principal.requests_per_second was there
 
 	warnings []string
 	// Keys without effect; one warning for each kind.
@@ -189,19 +190,9 @@ func (l *loader) finish() {
 	l.finishViews()
 	l.finishAuth()
 	l.finishAuthServer()
+	l.finishLimits()
 	l.servedRights()
 	slices.SortFunc(l.cfg.Servers, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
-	for i := range l.cfg.Servers {
-		s, every := &l.cfg.Servers[i], &l.everyServer
-		s.ConnectTimeout, s.Start = cmp.Or(s.ConnectTimeout, every.ConnectTimeout), cmp.Or(s.Start, every.Start)
-		s.Confirm, s.Pin = cmp.Or(s.Confirm, l.cfg.Confirm), cmp.Or(s.Pin, every.Pin)
-		if s.StopIdle == Unset {
-			s.StopIdle = every.StopIdle
-		}
-		if s.MaxConcurrency == Unset {
-			s.MaxConcurrency = every.MaxConcurrency
-		}
-	}
 	if len(l.cfg.Servers) == 0 {
 		l.warn("no servers are defined")
 	}

@@ -6,66 +6,47 @@ import (
 	"strings"
 )
 
-// OAuth says how mcpx logs in to a server. All may be empty: most servers need nothing.
-type OAuth struct {
-	// Off: mcpx puts no token on requests to this server.
-	Off bool
-	// Grant is authorization_code, client_credentials or private_key_jwt.
-	Grant string
-	// ClientID and ClientSecret are of a client that was registered beforehand.
-	ClientID, ClientSecret string
-	// ClientMetadataURL is where the document of a client ID lies, over https.
-	ClientMetadataURL string
-	Scopes            []string
-	// Issuer is the authorization server, in place of the one that the server names.
-	Issuer string
-	// Audience goes into requests for tokens, beside the resource.
-	Audience string
-	// RedirectPort is where the browser comes back to on loopback; 0 is any.
-	RedirectPort int
-	// Key is what private_key_jwt signs with: PEM, or the path of a file.
-	Key string
-	// AllowPrivate: the login may lead to addresses that are not public.
-	AllowPrivate bool
-}
-
 // oauth reads our object, or that of Claude Code and Gemini CLI.
 func (r *serverReader) oauth(path string, n *node) {
-	o := &r.s.OAuth
 	if n.kind == boolKind {
-		o.Off = n.text == "false"
+		r.s.OAuth.Off = n.text == "false"
 		return
 	}
 	if !r.l.is(objectKind, path, n) {
 		return
 	}
-	secret := func(into *string) reader {
-		return func(path string, n *node) {
-			r.string(into)(path, n)
-			r.secret(*into, true)
-		}
-	}
 	enabled := true
-	id, key, port := r.string(&o.ClientID), secret(&o.ClientSecret), whole(r.l, &o.RedirectPort, 1, math.MaxUint16)
-	r.l.members(path, n, map[string]reader{
-		"client_id": id, "clientId": id,
-		"client_secret": key, "clientSecret": key,
-		"client_metadata_url": r.string(&o.ClientMetadataURL),
-		"redirect_port":       port, "callbackPort": port,
-		"issuer":        r.string(&o.Issuer),
-		"audience":      r.string(&o.Audience),
-		"grant":         r.l.oneOf(&o.Grant, "authorization_code", "client_credentials", "private_key_jwt"),
-		"key":           secret(&o.Key),
-		"allow_private": r.l.boolean(&o.AllowPrivate),
-		"enabled":       r.l.boolean(&enabled),
-		"scopes": func(path string, n *node) {
+	r.l.members(path, n, r.oauthObject(&enabled), nil)
+	r.s.OAuth.Off = !enabled
+	r.oauthAt = place{path, n.offset}
+}
+
+func (r *serverReader) oauthObject(enabled *bool) object {
+	o := &r.s.OAuth
+	secret := func(into *string) value {
+		return r.string(into).then(func(string, *node) { r.secret(*into, true) })
+	}
+	id, password, port := r.string(&o.ClientID), secret(&o.ClientSecret), whole(r.l, &o.RedirectPort, 1, math.MaxUint16)
+	return object{name: "oauth", keys: []key{
+		{"client_id", id, "of an application that you registered there; it comes back to `http://127.0.0.1:PORT/callback`"},
+		{"clientId", id, ""},
+		{"client_secret", password, "the secret of that application"},
+		{"clientSecret", password, ""},
+		{"redirect_port", port, "that port, where the server must know it"},
+		{"callbackPort", port, ""},
+		{"client_metadata_url", r.string(&o.ClientMetadataURL), "an https document that says who the client is, for servers that read such"},
+		{"scopes", value{schema: texts, read: func(path string, n *node) {
 			if scopes, ok := r.l.strings(path, n); ok {
 				o.Scopes = scopes
 			}
-		},
-	}, nil)
-	o.Off = !enabled
-	r.oauthAt = place{path, n.offset}
+		}}, "in place of those that the server asks for"},
+		{"grant", oneOf(r.l, &o.Grant, "authorization_code", "client_credentials", "private_key_jwt"), "`client_credentials`, and `private_key_jwt` with `key`, need no person"},
+		{"key", secret(&o.Key), "what `private_key_jwt` signs with: PEM, or the name of a file"},
+		{"issuer", r.string(&o.Issuer), "the authorization server, in place of the one that the server names"},
+		{"audience", r.string(&o.Audience), "goes into the requests for tokens, beside the resource, for authorization servers that want one"},
+		{"allow_private", r.l.boolean(&o.AllowPrivate), "the login may lead to addresses that are not public"},
+		{"enabled", r.l.boolean(enabled), "false turns the login off"},
+	}}
 }
 
 // checkOAuth notes what an oauth object lacks, or has too much.

@@ -5,30 +5,32 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+
+	"mcpx/internal/base/conf"
 )
 
 // TestOAuth: the keys of oauth, those of other clients among them, and what they lack.
 func TestOAuth(t *testing.T) {
 	for _, test := range []struct {
 		oauth, fault string
-		want         OAuth
+		want         conf.OAuth
 	}{
-		{`{}`, "", OAuth{}},
-		{`true`, "", OAuth{}},
-		{`false`, "", OAuth{Off: true}},
-		{`{"enabled": false, "clientId": "x"}`, "", OAuth{Off: true, ClientID: "x"}},
-		{`{"clientId": "x", "callbackPort": 8080}`, "", OAuth{ClientID: "x", RedirectPort: 8080}},
-		{`{"client_id": "x", "client_secret": "${SECRET}", "scopes": ["a", "b"]}`, "", OAuth{ClientID: "x", ClientSecret: "hunter2-hunter2", Scopes: []string{"a", "b"}}},
-		{`{"grant": "private_key_jwt", "client_id": "x", "key": "/k.pem"}`, "", OAuth{Grant: "private_key_jwt", ClientID: "x", Key: "/k.pem"}},
-		{`{"client_metadata_url": "https://a.example/client.json", "allow_private": true}`, "", OAuth{ClientMetadataURL: "https://a.example/client.json", AllowPrivate: true}},
+		{`{}`, "", conf.OAuth{}},
+		{`true`, "", conf.OAuth{}},
+		{`false`, "", conf.OAuth{Off: true}},
+		{`{"enabled": false, "clientId": "x"}`, "", conf.OAuth{Off: true, ClientID: "x"}},
+		{`{"clientId": "x", "callbackPort": 8080}`, "", conf.OAuth{ClientID: "x", RedirectPort: 8080}},
+		{`{"client_id": "x", "client_secret": "${SECRET}", "scopes": ["a", "b"]}`, "", conf.OAuth{ClientID: "x", ClientSecret: "hunter2-hunter2", Scopes: []string{"a", "b"}}},
+		{`{"grant": "private_key_jwt", "client_id": "x", "key": "/k.pem"}`, "", conf.OAuth{Grant: "private_key_jwt", ClientID: "x", Key: "/k.pem"}},
+		{`{"client_metadata_url": "https://a.example/client.json", "allow_private": true}`, "", conf.OAuth{ClientMetadataURL: "https://a.example/client.json", AllowPrivate: true}},
 
-		{`{"issuer": "https://as.example/t", "audience": "api"}`, "", OAuth{Issuer: "https://as.example/t", Audience: "api"}},
-		{`{"issuer": "as.example"}`, "a.oauth.issuer: must be the https:// URL of an authorization server", OAuth{}},
-		{`{"grant": "client_credentials", "client_id": "x"}`, "a.oauth.grant: client_credentials needs client_id and client_secret", OAuth{}},
-		{`{"grant": "private_key_jwt", "client_id": "x"}`, "a.oauth.grant: private_key_jwt needs client_id and key", OAuth{}},
-		{`{"client_secret": "hunter2-hunter2"}`, "a.oauth.client_secret: needs client_id", OAuth{}},
-		{`{"client_metadata_url": "http://a.example/client.json"}`, "a.oauth.client_metadata_url: must be the https:// URL of a document", OAuth{}},
-		{`{"client_metadata_url": "https://a.example/"}`, "a.oauth.client_metadata_url: must be the https:// URL of a document", OAuth{}},
+		{`{"issuer": "https://as.example/t", "audience": "api"}`, "", conf.OAuth{Issuer: "https://as.example/t", Audience: "api"}},
+		{`{"issuer": "as.example"}`, "a.oauth.issuer: must be the https:// URL of an authorization server", conf.OAuth{}},
+		{`{"grant": "client_credentials", "client_id": "x"}`, "a.oauth.grant: client_credentials needs client_id and client_secret", conf.OAuth{}},
+		{`{"grant": "private_key_jwt", "client_id": "x"}`, "a.oauth.grant: private_key_jwt needs client_id and key", conf.OAuth{}},
+		{`{"client_secret": "hunter2-hunter2"}`, "a.oauth.client_secret: needs client_id", conf.OAuth{}},
+		{`{"client_metadata_url": "http://a.example/client.json"}`, "a.oauth.client_metadata_url: must be the https:// URL of a document", conf.OAuth{}},
+		{`{"client_metadata_url": "https://a.example/"}`, "a.oauth.client_metadata_url: must be the https:// URL of a document", conf.OAuth{}},
 	} {
 		file := fmt.Appendf(nil, `{"mcpServers": {"a": {"url": "https://a.example/mcp", "oauth": %s}}}`, test.oauth)
 		c, err := Parse("c.json", file, Options{Getenv: func(string) (string, bool) { return "hunter2-hunter2", true }})

@@ -50,54 +50,55 @@ func Ignored(key string) bool {
 	return slices.Contains(serverOfOtherClients, key) || slices.Contains(serverOfOlderSystems, key)
 }
 
+// someTime is JSON Schema of a time whose number is in milliseconds.
+const someTime = `{"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 31622400000}, {"allOf": [{"type": "string"}, {"$ref": "#/$defs/timeout"}]}]}`
+
 // otherClientKeys are the keys of other clients' servers that are honoured. A key of
 // our own for the same thing wins, wherever it stands.
-func (r *serverReader) otherClientKeys() map[string]reader {
+func (r *serverReader) otherClientKeys() []key {
 	l, s := r.l, &r.s
-	return map[string]reader{
+	kind, headers := value{read: r.kind, schema: text}, value{read: r.headers, schema: scalars}
+	return []key{
 		// Kind of connection: Copilot, Cline and others; the older systems.
-		"transport":      r.kind,
-		"transportType":  r.kind,
-		"transport_type": r.kind,
+		{name: "transport", value: kind},
+		{name: "transportType", value: kind},
+		{name: "transport_type", value: kind},
 		// Gemini CLI, Windsurf.
-		"httpUrl": func(path string, n *node) {
-			r.url(path, n)
-			r.httpURL = true
-		},
-		"serverUrl": r.url,
+		{name: "httpUrl", value: value{read: r.url, schema: text}.then(func(string, *node) { r.httpURL = true })},
+		{name: "serverUrl", value: value{read: r.url, schema: text}},
 		// Roo Code, Cline, Claude Desktop and others.
-		"disabled": l.boolean(&r.disabled),
-		"timeout":  r.timeout,
+		{name: "disabled", value: l.boolean(&r.disabled)},
+		{name: "timeout", value: value{read: r.timeout, schema: someTime}},
 		// VS Code.
-		"envFile": r.envFile,
+		{name: "envFile", value: value{read: r.envFile, schema: text}},
 		// Zed.
-		"source": r.source,
+		{name: "source", value: value{read: r.source, schema: `{}`}},
 		// Gemini CLI, Codex, Roo Code and Kiro.
-		"includeTools":   r.allow,
-		"enabled_tools":  r.allow,
-		"excludeTools":   l.globs(&s.Tools.Deny),
-		"disabled_tools": l.globs(&s.Tools.Deny),
-		"disabledTools":  l.globs(&s.Tools.Deny),
+		{name: "includeTools", value: r.allow()},
+		{name: "enabled_tools", value: r.allow()},
+		{name: "excludeTools", value: r.deny()},
+		{name: "disabled_tools", value: r.deny()},
+		{name: "disabledTools", value: r.deny()},
 		// Codex.
-		"http_headers":         r.headers,
-		"env_http_headers":     r.envHeaders,
-		"bearer_token_env_var": r.bearer,
-		"env_vars":             r.envVars,
-		"startup_timeout_sec":  l.timeout(&s.ConnectTimeout),
-		"startup_timeout_ms": func(path string, n *node) {
+		{name: "http_headers", value: headers},
+		{name: "env_http_headers", value: value{read: r.envHeaders, schema: scalars}},
+		{name: "bearer_token_env_var", value: value{read: r.bearer, schema: text}},
+		{name: "env_vars", value: value{read: r.envVars, schema: texts}},
+		{name: "startup_timeout_sec", value: l.timeout(&s.ConnectTimeout)},
+		{name: "startup_timeout_ms", value: value{schema: someTime, read: func(path string, n *node) {
 			l.duration(path, n, time.Millisecond, false, &s.ConnectTimeout)
-		},
-		"tool_timeout_sec": l.timeout(&s.CallTimeout),
+		}}},
+		{name: "tool_timeout_sec", value: l.timeout(&s.CallTimeout)},
 		// VS Code and others.
-		"sandboxEnabled": r.unprotected(noSandbox),
-		"sandbox":        r.sandbox,
+		{name: "sandboxEnabled", value: r.unprotected(noSandbox)},
+		{name: "sandbox", value: value{read: r.sandbox, schema: `{}`}},
 		// Warp.
-		"working_directory": r.string(&s.Cwd),
+		{name: "working_directory", value: r.string(&s.Cwd)},
 		// The older systems.
-		"startup_timeout": l.timeout(&s.ConnectTimeout),
-		"stdio_mode":      l.oneOf(&s.Framing, "newline", "content-length"),
-		"exposed_tools":   r.unprotected(`is not built yet; write "tools": {"allow": [...]} in its place`),
-		"instructions":    l.str(&s.Description),
+		{name: "startup_timeout", value: l.timeout(&s.ConnectTimeout)},
+		{name: "stdio_mode", value: oneOf(l, &s.Framing, "newline", "content-length")},
+		{name: "exposed_tools", value: r.unprotected(`is not built yet; write "tools": {"allow": [...]} in its place`)},
+		{name: "instructions", value: l.str(&s.Description)},
 	}
 }
 
@@ -156,7 +157,7 @@ func (r *serverReader) envVars(path string, n *node) {
 // looked for beside the config file.
 func (r *serverReader) envFile(path string, n *node) {
 	var name string
-	r.string(&name)(path, n)
+	r.string(&name).read(path, n)
 	if name == "" || r.failedAt(path) {
 		return
 	}

@@ -3,26 +3,9 @@ package config
 import (
 	"cmp"
 	"strings"
-)
 
-// Right says what some principals may see and do.
-type Right struct {
-	// Principals are globs of names; Groups and Scopes are names. The rule is for
-	// principals that have one of each that is not nil.
-	Principals, Groups, Scopes []string
-	// Servers are globs of names, those without a wildcard as they are served; nil = all.
-	Servers []string
-	// Tools are globs over SERVER.TOOL.
-	Tools ToolFilter
-	// ReadOnly: only tools that are declared read-only exist.
-	ReadOnly bool
-	// Views are globs over the values of [Config.View]; nil = all.
-	Views []string
-	// Confirm is off, destructive or all; the strictest of all that apply is used.
-	Confirm string
-	// Admin opens the state of mcpx and the list of its servers.
-	Admin bool
-}
+	"mcpx/internal/base/conf"
+)
 
 // rights reads the rules of auth.rights. An unknown key is a fault: it may be meant to take
 // something away.
@@ -30,7 +13,7 @@ func (l *loader) rights(path string, n *node) {
 	if !l.is(arrayKind, path, n) {
 		return
 	}
-	l.authorization().Rights = []Right{}
+	l.authorization().Rights = []conf.Right{}
 	for i, item := range n.items {
 		if at := index(path, i); l.is(objectKind, at, item) {
 			l.right(at, item)
@@ -39,22 +22,8 @@ func (l *loader) rights(path string, n *node) {
 }
 
 func (l *loader) right(path string, n *node) {
-	r := Right{Confirm: "off"}
-	l.only(path, n, map[string]reader{
-		"principals": l.some(l.globs(&r.Principals)),
-		"groups":     l.some(l.names(&r.Groups)),
-		"scopes":     l.some(l.names(&r.Scopes)),
-		"servers":    l.globs(&r.Servers),
-		"tools": func(path string, n *node) {
-			if l.is(objectKind, path, n) {
-				l.only(path, n, map[string]reader{"allow": l.allowed(l.toolGlobs(&r.Tools.Allow)), "deny": l.toolGlobs(&r.Tools.Deny)})
-			}
-		},
-		"read_only": l.boolean(&r.ReadOnly),
-		"views":     l.globs(&r.Views),
-		"confirm":   l.switched(&r.Confirm, "destructive", "all"),
-		"admin":     l.boolean(&r.Admin),
-	})
+	var r conf.Right
+	l.members(path, n, l.rightObject(&r), nil)
 	if r.Principals == nil && r.Groups == nil && r.Scopes == nil {
 		l.fault(path, n.offset, `is for nobody: it needs principals, groups or scopes; "principals": ["*"] is everybody`)
 	}
@@ -62,9 +31,27 @@ func (l *loader) right(path string, n *node) {
 	a.Rights = append(a.Rights, r)
 }
 
-// some wraps the reader of those that a rule is for: an empty list could mean nobody or
+func (l *loader) rightObject(r *conf.Right) object {
+	return object{name: "right", strict: true, keys: []key{
+		{"principals", l.some(l.globs(&r.Principals)), "globs of names. Where a rule has several of `principals`, `groups` and `scopes`, a principal needs one of each; one of the three is needed. `[\"*\"]` is everybody; any other glob without an `@` fits tokens and certificates only, and of `SUB@ISSUER` both parts are matched by themselves"},
+		{"groups", l.some(l.names(&r.Groups)), "names of groups"},
+		{"scopes", l.some(l.names(&r.Scopes)), "names of scopes"},
+		{"servers", l.globs(&r.Servers), "globs of names; without it all, `[]` is none"},
+		{"tools", l.nested(func() object {
+			tools := l.toolFilter("rightTools", &r.Allow, &r.Deny)
+			tools.strict = true
+			return tools
+		}), "`allow` and `deny`, globs of `SERVER.TOOL`; `deny` wins, within its rule"},
+		{"read_only", l.boolean(&r.ReadOnly), "only tools that declare `readOnlyHint`"},
+		{"views", l.globs(&r.Views), "globs of `two_tools`, `tools`, `servers/NAME`, `groups/NAME`: in other views the rule gives nothing; without it all"},
+		{"confirm", switched(l, &r.Confirm, "destructive", "all"), "which of its calls a person must confirm; the strictest is used of this, the server's, the group's and the other rules that give the tool"},
+		{"admin", l.boolean(&r.Admin), "`/status`, `/metrics`, the page at `/` and `/api/servers`"},
+	}}
+}
+
+// some is a list of whom a rule is for: an empty list could mean nobody or
 // everybody, so it is a fault.
-func (l *loader) some(read reader) reader { return l.notEmpty(read, "the rule does not ask for it") }
+func (l *loader) some(list value) value { return l.notEmpty(list, "the rule does not ask for it") }
 
 // servedRights gives the rules the names that servers are served under, in place of those
 // in the file.
@@ -76,7 +63,7 @@ func (l *loader) servedRights() {
 		for i, name := range r.Servers {
 			r.Servers[i] = cmp.Or(l.cfg.Served(name), name)
 		}
-		for _, globs := range [][]string{r.Tools.Allow, r.Tools.Deny} {
+		for _, globs := range [][]string{r.Allow, r.Deny} {
 			for i, glob := range globs {
 				for _, s := range l.cfg.Servers {
 					if tool, ok := strings.CutPrefix(glob, s.Written+"."); ok && s.Written != "" {

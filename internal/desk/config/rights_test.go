@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"mcpx/internal/base/conf"
 )
 
 // TestRights: what the rules give, and that nothing in them that takes something away is
@@ -14,14 +16,14 @@ func TestRights(t *testing.T) {
 		return Parse("c.json", fmt.Appendf(nil, `{"mcpServers": {"my git": {"command": "x"}, "mail": {"command": "x"}},
 			"auth": {"tokens": {"ci": {"sha256": "%s"}}, "rights": %s}}`, digestOf("a"), rights), Options{})
 	}
-	for rights, want := range map[string][]Right{
+	for rights, want := range map[string][]conf.Right{
 		`null`: nil, `[]`: {},
-		`[{"principals": ["*"]}]`: {{Principals: []string{"*"}, Confirm: "off"}},
+		`[{"principals": ["*"]}]`: {{Principals: []string{"*"}}},
 		`[{"principals": ["ci-*"], "groups": ["dev"], "scopes": ["x"], "servers": ["my git", "m*"], "tools": {"allow": ["my git.get_*"], "deny": ["*.rm"]},
 			"read_only": true, "views": ["groups/*"], "confirm": "all", "admin": true, "//": "a note"}, {"groups": ["ops"], "servers": []}]`: {
 			{Principals: []string{"ci-*"}, Groups: []string{"dev"}, Scopes: []string{"x"}, Servers: []string{"my_git", "m*"},
-				Tools: ToolFilter{Allow: []string{"my_git.get_*"}, Deny: []string{"*.rm"}}, ReadOnly: true, Views: []string{"groups/*"}, Confirm: "all", Admin: true},
-			{Groups: []string{"ops"}, Servers: []string{}, Confirm: "off"},
+				Allow: []string{"my_git.get_*"}, Deny: []string{"*.rm"}, ReadOnly: true, Views: []string{"groups/*"}, Confirm: conf.ConfirmAll, Admin: true},
+			{Groups: []string{"ops"}, Servers: []string{}},
 		},
 	} {
 		c, err := parse(rights)

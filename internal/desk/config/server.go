@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/pattern"
 )
 
@@ -17,43 +18,52 @@ const reserved = "mcpx"
 
 const maxNameLen = 64
 
+// scalars is JSON Schema of an object of texts; people write ports as numbers.
+const scalars = `{"type": "object", "additionalProperties": {"type": ["string", "number", "boolean", "null"]}}`
+
 var serverName = pattern.New(`^[A-Za-z0-9._-]+$`)
 
-// keys are the keys of a server that are our own.
-func (r *serverReader) keys() map[string]reader {
-	l, s := r.l, &r.s
-	return map[string]reader{
-		"type":            r.kind,
-		"command":         r.command,
-		"args":            r.args,
-		"env":             r.env,
-		"cwd":             r.string(&s.Cwd),
-		"url":             r.url,
-		"urls":            r.urls,
-		"headers":         r.headers,
-		"enabled":         l.boolean(&s.Enabled),
-		"description":     l.str(&s.Description),
-		"tools":           r.tools,
-		"read_only":       l.boolean(&s.ReadOnly),
-		"overrides":       r.overrides,
-		"validate":        l.oneOf(&s.Validate, "strict", "off"),
-		"verbatim":        l.globs(&s.Verbatim),
-		"connect_timeout": l.timeout(&s.ConnectTimeout),
-		"start":           l.oneOf(&s.Start, "eager", "lazy"),
-		"stop_idle":       l.orOff(&s.StopIdle),
-		"call_timeout":    l.timeout(&s.CallTimeout),
-		"idle_timeout":    l.wait(&s.IdleTimeout),
-		"tool_timeouts":   r.toolTimeouts,
-		"session_idle":    l.timeout(&s.SessionIdle),
-		"max_concurrency": l.count(&s.MaxConcurrency, 0),
-		"session":         l.oneOf(&s.Session, "shared", "per_client"),
-		"framing":         l.oneOf(&s.Framing, "auto", "newline", "content-length"),
-		"protocol":        l.oneOf(&s.Protocol, "auto", "legacy", "modern"),
+// object is what a server may have: our own keys, and the keys of other clients that are honoured.
+func (r *serverReader) object() object {
+	return object{name: "server", keys: append(r.own(), r.otherClientKeys()...)}
+}
 
-		"confirm":     l.switched(&s.Confirm, "destructive", "all"),
-		"pin":         l.switched(&s.Pin, "warn", "block"),
-		"oauth":       r.oauth,
-		"credentials": r.credentials,
+// own are our own keys: how a server is reached, what it shows and may do, and when it runs.
+func (r *serverReader) own() []key {
+	l, s := r.l, &r.s
+	return []key{
+		{"type", value{read: r.kind, schema: kindSchema}, "without it `command` or `url` says it"},
+		{"command", value{read: r.command, schema: `{"anyOf": [` + text + `, ` + texts + `, {"$ref": "#/$defs/zedCommand"}]}`, of: r.zedCommand}, "the program of a local server"},
+		{"args", value{read: r.args, schema: texts}, "its arguments"},
+		{"env", value{read: r.env, schema: scalars}, "variables that it gets beside a small environment"},
+		{"cwd", r.string(&s.Cwd), "the folder that it starts in"},
+		{"framing", oneOf(l, &s.Framing, "auto", "newline", "content-length"), "how its messages are parted"},
+		{"url", value{read: r.url, schema: text}, "the address of a remote server"},
+		{"urls", value{read: r.urls, schema: texts}, "in place of `url`: several instances of the server ([Instances](#instances))"},
+		{"headers", value{read: r.headers, schema: scalars}, "headers of the requests to a remote server"},
+		{"oauth", value{read: r.oauth, schema: `{"anyOf": [{"type": "boolean"}, {"$ref": "#/$defs/oauth"}]}`, of: func() object { return r.oauthObject(new(true)) }}, "how mcpx [logs in](#logging-in) to a remote server; false turns that off"},
+		{"credentials", value{read: r.credentials, named: true, schema: text, off: "off"}, "headers that come from each caller: `header:NAME`, `claim:NAME`, `exchange` ([Credentials of callers](#credentials-of-callers))"},
+		{"protocol", oneOf(l, &s.Protocol, "auto", "legacy", "modern"), "`legacy` (`initialize`) or `modern` (2026-07-28): the only one that is tried; `auto` begins with what the server spoke last, or what the client speaks over stdio, else `modern`. A server of both whose tools fail with \"no back-channel\" behind HTTP needs `legacy`"},
+
+		{"enabled", l.boolean(&s.Enabled), "false keeps the entry and does not use the server"},
+		{"description", l.str(&s.Description), "what the model reads about the server, in place of the server's own words"},
+		{"tools", value{read: r.tools, schema: `{"anyOf": [` + someTexts + `, {"$ref": "#/$defs/tools"}]}`, of: r.toolsObject}, "which tools exist: `{\"allow\": [glob], \"deny\": [glob]}`; `deny` wins"},
+		{"read_only", l.boolean(&s.ReadOnly), "only tools exist that declare themselves read-only"},
+		{"confirm", switched(l, &s.Confirm, "destructive", "all"), "which calls the person must confirm; without it what the file says"},
+		{"pin", switched(l, &s.Pin, "warn", "block"), "tools whose definition has changed since `mcpx lock`, or since the last start, are logged; `block` hides all that were not approved; without it what the file says"},
+		{"overrides", value{read: r.overrides, named: true, of: func() object { return r.override(&conf.Override{}) }}, "`{\"GLOB\": {\"description\", \"annotations\", \"name\", \"arguments\"}}` repairs what the server declares of its tools, before the filters look at it"},
+		{"validate", oneOf(l, &s.Validate, "strict", "off"), "`off` leaves judging arguments to the server"},
+		{"verbatim", l.globs(&s.Verbatim), "tools whose results stay as they are; without it `read_*file*`, `*file_content*` and `*_show`"},
+
+		{"connect_timeout", l.timeout(&s.ConnectTimeout), "for one attempt to connect; without it what the file says, else 30 s. A command that installs what it runs (`npx`, `uvx`, `docker run`, …) has 10 minutes while it is at work, unless this is set"},
+		{"call_timeout", l.timeout(&s.CallTimeout), "for one call"},
+		{"tool_timeouts", value{read: r.toolTimeouts, named: true, schema: moreThanZero}, "the same for single tools: `{\"GLOB\": duration}`"},
+		{"idle_timeout", l.wait(&s.IdleTimeout), "a call without progress for so long ends; 0 is no limit"},
+		{"start", oneOf(l, &s.Start, "eager", "lazy"), "`lazy` starts the server with its first call, once its catalogue is on disk"},
+		{"stop_idle", l.orOff(&s.StopIdle), "stops the server when it was not used for so long; in `inspect` it is `idle` then. 0 and `off` never"},
+		{"max_concurrency", l.count(&s.MaxConcurrency, 0), "most calls at once; 0 is no limit"},
+		{"session", oneOf(l, &s.Session, "shared", "per_client"), "`per_client` gives each client a session of its own. Over HTTP with several clients: for servers that ask the user, keep working folders (roots), or remember who they speak to"},
+		{"session_idle", l.timeout(&s.SessionIdle), "how long such a session stays without being used"},
 	}
 }
 
@@ -81,6 +91,10 @@ type serverReader struct {
 	fileEnv [][2]string
 }
 
+func (l *loader) serverReader(path string) *serverReader {
+	return &serverReader{l: l, path: path, s: l.everyServer, secrets: map[string]bool{}}
+}
+
 // fail notes a fault inside this server.
 func (r *serverReader) fail(path string, offset int, format string, args ...any) {
 	r.faults = append(r.faults, Fault{Path: path, Text: fmt.Sprintf(format, args...), offset: offset})
@@ -89,6 +103,7 @@ func (r *serverReader) fail(path string, offset int, format string, args ...any)
 // servers reads one of the keys that hold servers. They are at the root, where the path
 // is the key.
 func (l *loader) servers(path string, n *node) {
+	l.someServers = true
 	switch {
 	case n.kind == objectKind:
 		for _, m := range n.members {
@@ -108,7 +123,8 @@ func (l *loader) server(name, path string, offset int, n *node) {
 	if !l.is(objectKind, path, n) {
 		return
 	}
-	r := &serverReader{l: l, path: path, s: serverDefaults(name), secrets: map[string]bool{}}
+	r := l.serverReader(path)
+	r.s.Name = name
 	r.read(n)
 	if r.isSelf() {
 		l.warn("%s: is mcpx itself, skipped", path)
@@ -140,36 +156,39 @@ func (l *loader) serverName(name, path string, offset int) {
 
 // read takes all keys: those of other clients first, so that ours win.
 func (r *serverReader) read(n *node) {
-	others := r.otherClientKeys()
+	own, others := object{keys: r.own()}, object{}
+	if slices.ContainsFunc(n.members, func(m member) bool { return own.key(m.key) == nil }) {
+		others.keys = r.otherClientKeys()
+	}
 	for _, m := range n.members {
-		if read := others[m.key]; read != nil && m.value.kind != nullKind {
-			read(join(r.path, m.key), m.value)
+		if k := others.key(m.key); k != nil && m.value.kind != nullKind {
+			k.read(join(r.path, m.key), m.value)
 		}
 	}
-	r.l.members(r.path, n, r.keys(), func(_ string, m member) bool {
+	r.l.members(r.path, n, own, func(_ string, m member) bool {
 		named := nameInList(m.key) && strings.HasSuffix(r.path, "]")
-		return named || others[m.key] != nil || r.l.ignoredKey(serverOfOtherClients, serverOfOlderSystems, m.key, r.path)
+		return named || others.key(m.key) != nil || r.l.ignoredKey(serverOfOtherClients, serverOfOlderSystems, m.key, r.path)
 	})
 }
 
 // string reads a string with variables.
-func (r *serverReader) string(into *string) reader {
-	return func(path string, n *node) {
+func (r *serverReader) string(into *string) value {
+	return value{schema: text, read: func(path string, n *node) {
 		if r.l.is(stringKind, path, n) {
 			*into = r.expand(path, n.offset, n.text)
 		}
-	}
+	}}
 }
 
 func (r *serverReader) command(path string, n *node) {
 	r.commandAt = place{path, n.offset}
 	switch n.kind {
 	case objectKind:
-		r.zedCommand(path, n)
+		r.l.members(path, n, r.zedCommand(), nil)
 	case arrayKind:
 		r.commandList(path, n)
 	default:
-		r.string(&r.s.Command)(path, n)
+		r.string(&r.s.Command).read(path, n)
 	}
 }
 
@@ -252,7 +271,7 @@ func (r *serverReader) header(path string, offset int, name, value string) {
 }
 
 func (r *serverReader) url(path string, n *node) {
-	r.string(&r.s.URL)(path, n)
+	r.string(&r.s.URL).read(path, n)
 	r.urlSecrets(r.s.URL)
 	r.urlAt, r.httpURL = place{path, n.offset}, false
 }
@@ -260,17 +279,24 @@ func (r *serverReader) url(path string, n *node) {
 // tools reads our object, or the list of names that Copilot has.
 func (r *serverReader) tools(path string, n *node) {
 	if n.kind == arrayKind {
-		r.allow(path, n)
+		r.allow().read(path, n)
 		return
 	}
 	if r.l.is(objectKind, path, n) {
-		r.l.members(path, n, map[string]reader{"allow": r.allow, "deny": r.l.globs(&r.s.Tools.Deny)}, nil)
+		r.l.members(path, n, r.toolsObject(), nil)
 	}
 }
 
-func (r *serverReader) allow(path string, n *node) {
-	r.l.allowed(r.l.globs(&r.s.Tools.Allow))(path, n)
+func (r *serverReader) toolsObject() object {
+	return object{name: "tools", keys: []key{
+		{"allow", r.allow(), "the only tools that exist"},
+		{"deny", r.deny(), "tools that do not exist"},
+	}}
 }
+
+func (r *serverReader) allow() value { return r.l.allowed(r.l.globs(&r.s.Tools.Allow)) }
+
+func (r *serverReader) deny() value { return r.l.globs(&r.s.Tools.Deny) }
 
 // toolTimeouts reads durations by globs of tool names, in the order of the file.
 func (r *serverReader) toolTimeouts(path string, n *node) {
@@ -279,8 +305,8 @@ func (r *serverReader) toolTimeouts(path string, n *node) {
 		if !r.l.glob(at, m.offset, m.key) {
 			continue
 		}
-		one := ToolTimeout{Glob: m.key}
-		r.l.timeout(&one.Timeout)(at, m.value)
+		one := conf.ToolTimeout{Glob: m.key}
+		r.l.timeout(&one.Timeout).read(at, m.value)
 		r.s.ToolTimeouts = append(r.s.ToolTimeouts, one)
 	}
 }

@@ -28,24 +28,29 @@ type OTLP struct {
 
 // telemetry reads what others can measure.
 func (l *loader) telemetry(path string, n *node) {
-	t := &l.cfg.Telemetry
 	if n.kind != objectKind && n.off() {
-		t.Metrics = false
+		l.cfg.Telemetry.Metrics = false
 		return
 	}
-	if !l.is(objectKind, path, n) {
-		return
+	if l.is(objectKind, path, n) {
+		l.members(path, n, l.telemetryObject(), nil)
 	}
-	l.members(path, n, map[string]reader{
-		"metrics": func(path string, n *node) {
-			if n.kind == arrayKind {
-				l.globs(&t.MetricsFor)(path, n)
-				return
-			}
-			l.boolean(&t.Metrics)(path, n)
-		},
-		"otlp": l.otlp,
-	}, nil)
+}
+
+func (l *loader) telemetryObject() object {
+	t := &l.cfg.Telemetry
+	metrics, of := l.boolean(&t.Metrics), l.globs(&t.MetricsFor)
+	metrics.schema, metrics.read = `{"anyOf": [`+metrics.schema+`, `+texts+`]}`, func(path string, n *node) {
+		if n.kind == arrayKind {
+			of.read(path, n)
+			return
+		}
+		l.boolean(&t.Metrics).read(path, n)
+	}
+	return object{name: "telemetry", keys: []key{
+		{"metrics", metrics, "`/metrics`, for admins; a list of globs adds the principals of these names"},
+		{"otlp", value{read: l.otlp, off: "off", of: func() object { return l.otlpObject(&OTLP{Sample: 1}) }}, "a collector of OpenTelemetry, for traces"},
+	}}
 }
 
 func (l *loader) otlp(path string, n *node) {
@@ -53,8 +58,17 @@ func (l *loader) otlp(path string, n *node) {
 		return
 	}
 	o := &OTLP{Headers: map[string]string{}, Sample: 1}
-	l.members(path, n, map[string]reader{
-		"endpoint": func(path string, n *node) {
+	l.members(path, n, l.otlpObject(o), nil)
+	if o.Endpoint == "" && len(l.faults) == 0 {
+		l.fault(path, n.offset, `needs an "endpoint"`)
+	}
+	l.cfg.Telemetry.OTLP = o
+}
+
+func (l *loader) otlpObject(o *OTLP) object {
+	return object{name: "otlp", keys: []key{
+		enabled,
+		{"endpoint", value{schema: text, read: func(path string, n *node) {
 			text, ok := l.expanded(path, n)
 			u, err := url.Parse(text)
 			switch {
@@ -66,8 +80,8 @@ func (l *loader) otlp(path string, n *node) {
 				text = u.String()
 			}
 			o.Endpoint = text
-		},
-		"headers": func(path string, n *node) {
+		}}, "its URL; `/v1/traces` is added to one without a path"},
+		{"headers", value{schema: `{"type": "object", "additionalProperties": {"type": "string"}}`, read: func(path string, n *node) {
 			if !l.is(objectKind, path, n) {
 				return
 			}
@@ -80,18 +94,13 @@ func (l *loader) otlp(path string, n *node) {
 				o.Headers[m.key], _ = l.expanded(at, m.value)
 				l.cfg.Secrets = append(l.cfg.Secrets, o.Headers[m.key])
 			}
-		},
-		"sample": func(path string, n *node) {
+		}}, "headers of the requests to it; may be `${…}`"},
+		{"sample", value{into: &o.Sample, schema: `{"type": "number", "minimum": 0, "maximum": 1}`, read: func(path string, n *node) {
 			share, err := strconv.ParseFloat(n.text, 64)
 			if n.kind != numberKind || err != nil || !(share >= 0 && share <= 1) {
 				l.fault(path, n.offset, "must be a number from 0 to 1")
 			}
 			o.Sample = share
-		},
-		"enabled": func(string, *node) {},
-	}, nil)
-	if o.Endpoint == "" && len(l.faults) == 0 {
-		l.fault(path, n.offset, `needs an "endpoint"`)
-	}
-	l.cfg.Telemetry.OTLP = o
+		}}, "the share of traces that is sent of those that begin here"},
+	}}
 }

@@ -8,25 +8,14 @@ import (
 // Keys that promise safety. A user who sets one relies on it, so it is never ignored: if its
 // part of mcpx does not exist, the server is unavailable.
 
-// switched reads one of the values, or what turns the key off, as off.
-func (l *loader) switched(into *string, values ...string) reader {
-	return func(path string, n *node) {
-		if n.off() {
-			*into = "off"
-			return
-		}
-		l.oneOf(into, append(values, "off")...)(path, n)
-	}
-}
-
 // unprotected refuses a server with a key of this kind, unless it is turned off.
 // text says what is missing, and what to do.
-func (r *serverReader) unprotected(text string) reader {
-	return func(path string, n *node) {
+func (r *serverReader) unprotected(text string) value {
+	return value{schema: `{}`, read: func(path string, n *node) {
 		if !n.off() {
 			r.fail(path, n.offset, "%s", text)
 		}
-	}
+	}}
 }
 
 const noSandbox = "no sandbox is built yet, so that this server would run without one; remove it if that is meant"
@@ -39,7 +28,7 @@ func (r *serverReader) sandbox(path string, n *node) {
 		r.l.otherClients.add("sandbox", r.path)
 		return
 	}
-	r.unprotected(noSandbox)(path, n)
+	r.unprotected(noSandbox).read(path, n)
 }
 
 // off reports whether a value turns off what its key stands for: null, false, 0,

@@ -39,29 +39,34 @@ func (l *loader) groups(path string, n *node) {
 
 // group reads one group: an object, or only the array of its servers.
 func (l *loader) group(name, path string, n *node) {
-	g := Group{Name: name, View: ViewTwoTools, Confirm: "off"}
-	servers := func(path string, n *node) { l.inGroups = append(l.inGroups, groupServers{name, path, n}) }
+	g := Group{Name: name, View: ViewTwoTools}
+	o := l.groupObject(&g)
 	switch {
 	case n.kind == arrayKind:
-		servers(path, n)
+		o.key("servers").read(path, n)
 	case l.is(objectKind, path, n):
-		l.members(path, n, map[string]reader{
-			"servers": servers,
-			"tools": func(path string, n *node) {
-				if l.is(objectKind, path, n) {
-					l.members(path, n, map[string]reader{
-						"allow": l.allowed(l.toolGlobs(&g.Tools.Allow)),
-						"deny":  l.toolGlobs(&g.Tools.Deny),
-					}, nil)
-				}
-			},
-			"read_only":              l.boolean(&g.ReadOnly),
-			"confirm":                l.switched(&g.Confirm, "destructive", "all"),
-			"view":                   l.oneOf(&g.View, ViewTwoTools, ViewTools),
-			"catalogue_token_budget": l.count(&g.CatalogueTokenBudget, 1),
-		}, nil)
+		l.members(path, n, o, nil)
 	}
 	l.cfg.Groups = append(l.cfg.Groups, g)
+}
+
+func (l *loader) groupObject(g *Group) object {
+	return object{name: "group", keys: []key{
+		{"servers", value{schema: texts, read: func(path string, n *node) { l.inGroups = append(l.inGroups, groupServers{g.Name, path, n}) }}, "the names of its servers; without it all"},
+		{"tools", l.nested(func() object { return l.toolFilter("groupTools", &g.Tools.Allow, &g.Tools.Deny) }), "which of their tools it has: `{\"allow\": [glob], \"deny\": [glob]}` of `SERVER.TOOL`; `deny` wins"},
+		{"read_only", l.boolean(&g.ReadOnly), "only tools that declare themselves read-only"},
+		{"confirm", switched(l, &g.Confirm, "destructive", "all"), "which calls a person must confirm; the stricter one of this and the server's is used"},
+		{"view", oneOf(l, &g.View, ViewTwoTools, ViewTools), "how it is shown"},
+		{"catalogue_token_budget", l.count(&g.CatalogueTokenBudget, 1), "in place of the one of the file"},
+	}}
+}
+
+// toolFilter is globs of SERVER.TOOL.
+func (l *loader) toolFilter(name string, allow, deny *[]string) object {
+	return object{name: name, keys: []key{
+		{"allow", l.allowed(l.toolGlobs(allow)), "the only tools that exist"},
+		{"deny", l.toolGlobs(deny), "tools that do not exist"},
+	}}
 }
 
 // groupServers is the value that names the servers of a group.

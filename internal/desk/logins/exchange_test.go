@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"mcpx/internal/base/conf"
 )
 
 // exchanger is a server and its authorization server, which exchanges tokens.
@@ -101,7 +103,7 @@ func (x *exchanger) caller(of func(func() string) (func(http.RoundTripper) http.
 }
 
 func (x *exchanger) server() Server {
-	return Server{Name: "tracker", URL: x.url + "/mcp", ClientID: "mcpx", ClientSecret: "s", Scopes: []string{"a", "b"}, Audience: "api"}
+	return Server{Name: "tracker", URL: x.url + "/mcp", OAuth: conf.OAuth{ClientID: "mcpx", ClientSecret: "s", Scopes: []string{"a", "b"}, Audience: "api"}}
 }
 
 // TestExchange: many requests of two callers cost one exchange each, and the server gets
@@ -231,7 +233,7 @@ func TestExchange_Ends(t *testing.T) {
 // TestExchange_Elsewhere: a server over plain HTTP gets nothing, and the caller's token goes
 // nowhere.
 func TestExchange_Elsewhere(t *testing.T) {
-	s := Server{Name: "tracker", URL: "http://192.0.2.1/mcp", ClientID: "mcpx"}
+	s := Server{Name: "tracker", URL: "http://192.0.2.1/mcp", OAuth: conf.OAuth{ClientID: "mcpx"}}
 	wrap, _ := New("", nil).Exchange(s)(func() string { return "jwt" })
 	none := base(func(*http.Request) { t.Error("a request was sent") })
 	req, _ := http.NewRequest(http.MethodPost, s.URL, strings.NewReader("{}"))

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/netguard"
 )
 
@@ -30,25 +31,7 @@ type Server struct {
 	URLs []string
 	// Headers go with the request that asks the server whether it wants a login.
 	Headers map[string]string
-	// Grant is one of those above; empty is [AuthorizationCode].
-	Grant string
-	// ClientID and ClientSecret are a client that was registered beforehand; empty: mcpx
-	// registers itself.
-	ClientID, ClientSecret string
-	// ClientMetadataURL is an https URL of a client ID metadata document.
-	ClientMetadataURL string
-	// Scopes replace those that the server asks for.
-	Scopes []string
-	// Issuer is the authorization server, in place of the one that the server names.
-	Issuer string
-	// Audience goes into the requests for tokens, beside the resource.
-	Audience string
-	// RedirectPort is the port on loopback that the browser comes back to; 0 = any.
-	RedirectPort int
-	// Key signs for [PrivateKeyJWT]: PEM, or the path of a file with it.
-	Key string
-	// AllowPrivate lets discovery lead to private, link-local and loopback addresses.
-	AllowPrivate bool
+	conf.OAuth
 }
 
 // authorized reports whether the configuration has the Authorization header itself.

@@ -246,31 +246,15 @@ func (c Client) Servers(file string, o config.Options) ([]Found, error) {
 // Disconnect plans the way back: to the very bytes from before where the file is
 // still as mcpx wrote it, else without mcpx and with the servers that were moved.
 func (b Backups) Disconnect(c Client, file string, o config.Options) (Change, error) {
-	change := Change{Client: c, File: file}
-	var err error
-	if change.Before, change.Existed, err = read(file); err != nil {
+	change, backup, known, err := b.back(c, file)
+	if err != nil || !change.Existed {
 		return change, err
 	}
-	change.After = change.Before
-	if !change.Existed {
+	if change.Exact = change.Exact && !c.hasSelf(backup, file, o); change.Exact {
+		change.After, change.Gone = backup, change.record.Backup == ""
 		return change, nil
 	}
 	fail := func(err error) (Change, error) { return change, fmt.Errorf("%s: %w; nothing was written", file, err) }
-	r, known := b.record(file)
-	var backup []byte
-	if known {
-		change.record = r
-		if r.Backup != "" {
-			var there bool
-			if backup, there, err = read(r.Backup); err != nil || !there {
-				known = false
-			}
-		}
-	}
-	if known && r.After == hash(change.Before) && !c.hasSelf(backup, file, o) {
-		change.Exact, change.After, change.Gone = true, backup, r.Backup == ""
-		return change, nil
-	}
 	e, servers, err := c.parse(change.Before, file, o)
 	if err != nil {
 		return fail(err)
@@ -284,10 +268,10 @@ func (b Backups) Disconnect(c Client, file string, o config.Options) (Change, er
 	}
 	if known {
 		now := e
-		if e, err = e.undo(r, backup); err != nil {
+		if e, err = e.undo(change.record, backup); err != nil {
 			return fail(err)
 		}
-		for _, m := range r.Moved {
+		for _, m := range change.record.Moved {
 			if !now.has(m.Server) && e.has(m.Server) {
 				change.Restored = append(change.Restored, m.Server)
 			}
@@ -295,6 +279,23 @@ func (b Backups) Disconnect(c Client, file string, o config.Options) (Change, er
 	}
 	change.After = e.data()
 	return change, nil
+}
+
+// back begins the way back of a file: with its record, and with its content before, where known.
+// Exact says that the file is still as mcpx wrote it.
+func (b Backups) back(c Client, file string) (change Change, backup []byte, known bool, err error) {
+	change = Change{Client: c, File: file}
+	if change.Before, change.Existed, err = read(file); err != nil {
+		return change, nil, false, err
+	}
+	change.After = change.Before
+	if change.record, known = b.record(file); known && change.record.Backup != "" {
+		var unread error
+		backup, known, unread = read(change.record.Backup)
+		known = known && unread == nil
+	}
+	change.Exact = known && change.record.After == hash(change.Before)
+	return change, backup, known, nil
 }
 
 // hasSelf reports whether mcpx is in the content of a client's file.

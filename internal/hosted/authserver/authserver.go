@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/netguard"
 	"mcpx/internal/base/state"
 )
@@ -51,24 +52,8 @@ type Options struct {
 	// Granted are the scopes of every token: nobody gets more by asking for more.
 	Granted []string
 
-	// Issuer is the OpenID issuer that people log in at, and ClientID and ClientSecret are
-	// what it knows this server by. Without a secret it is a public client.
-	Issuer, ClientID, ClientSecret string
-	// Scopes are asked of the issuer; nil = openid, profile, email.
-	Scopes []string
-	// GroupsClaim names the claim with the groups of a user; empty = groups.
-	GroupsClaim string
-	// AllowPrivate: the issuer may have an address that is not public.
-	AllowPrivate bool
-	// Allow says who may log in.
-	Allow Allow
+	conf.AuthServer
 
-	// Redirects are globs of the addresses to which clients may have a user sent back; the word
-	// loopback is every address of the user's machine. nil = [Redirects].
-	Redirects []string
-	// NoDocuments: a client ID is never the URL of a document, so that nothing is fetched
-	// that a stranger names. Clients have to register.
-	NoDocuments bool
 	// Secret is what the keys are derived from that everything is sealed with.
 	Secret *state.Secret
 	Log    *slog.Logger

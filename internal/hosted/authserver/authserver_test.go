@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/state"
 	"mcpx/internal/mcptest"
 )
@@ -34,8 +35,9 @@ func newSite(t *testing.T, change ...func(*Options)) *site {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.server.ServeHTTP(w, r) }))
 	t.Cleanup(web.Close)
 	o := Options{
-		Resource: web.URL + "/mcp", Granted: []string{"mcp"}, Issuer: s.issuer.url, ClientID: "mcpx", ClientSecret: "secret-of-the-issuer",
-		Secret: secretOf('k'), Log: slog.New(slog.NewTextHandler(s.log, nil)),
+		Resource: web.URL + "/mcp", Granted: []string{"mcp"},
+		AuthServer: conf.AuthServer{Issuer: s.issuer.url, ClientID: "mcpx", ClientSecret: "secret-of-the-issuer"},
+		Secret:     secretOf('k'), Log: slog.New(slog.NewTextHandler(s.log, nil)),
 	}
 	for _, one := range change {
 		one(&o)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/mcptest"
 )
 
@@ -69,7 +70,7 @@ func TestRegister(t *testing.T) {
 
 // TestRedirects: the globs of the config, part by part.
 func TestRedirects(t *testing.T) {
-	s := &Server{o: Options{Redirects: []string{"https://*.example.com/cb/*", "cursor://anysphere.cursor-mcp/oauth/callback", "https://a.example"}}}
+	s := &Server{o: Options{AuthServer: conf.AuthServer{Redirects: []string{"https://*.example.com/cb/*", "cursor://anysphere.cursor-mcp/oauth/callback", "https://a.example"}}}}
 	for address, want := range map[string]bool{
 		"https://one.example.com/cb/x":                 true,
 		"https://one.example.com/cb/x/y":               false,
@@ -284,7 +285,7 @@ func (nothing) RoundTrip(*http.Request) (*http.Response, error) { return nil, er
 
 // FuzzServer: no request makes the server panic, or send anybody where it must not.
 func FuzzServer(f *testing.F) {
-	s, err := New(Options{Resource: "https://mcp.example.com/mcp", Issuer: "http://127.0.0.1:1", Secret: secretOf('k'), Log: quiet}, GrantsIn("", quiet))
+	s, err := New(Options{Resource: "https://mcp.example.com/mcp", AuthServer: conf.AuthServer{Issuer: "http://127.0.0.1:1"}, Secret: secretOf('k'), Log: quiet}, GrantsIn("", quiet))
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"golang.org/x/oauth2"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/netguard"
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/hosted/identity"
@@ -243,11 +244,7 @@ func (l *login) addUserInfo(ctx context.Context, p *provider, token string, clai
 
 // Allow says who may log in: every user that fits one of its members. If all are nil, every
 // user that the issuer knows.
-type Allow struct {
-	Emails   []string // globs
-	Groups   []string
-	Subjects []string
-}
+type Allow = conf.Allow
 
 // user is who has logged in.
 type user struct {
@@ -286,13 +283,13 @@ func (l *login) user(claims jwt.MapClaims) (*user, error) {
 			who.Subject,
 			fmt.Sprintf("the issuer names too many groups (%d): let it name those that concern mcpx", len(who.Groups)),
 		}
-	case !l.o.Allow.lets(who):
+	case !lets(&l.o.Allow, who):
 		return nil, &refusedError{who.Subject, "this account may not use this mcpx"}
 	}
 	return who, nil
 }
 
-func (a *Allow) lets(who *user) bool {
+func lets(a *Allow, who *user) bool {
 	if a.Emails == nil && a.Groups == nil && a.Subjects == nil {
 		return true
 	}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+
+	"mcpx/internal/base/conf"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -147,7 +149,7 @@ func TestCallback(t *testing.T) {
 // TestAllow: who may log in.
 func TestAllow(t *testing.T) {
 	user := func(claims jwt.MapClaims, allow Allow) string {
-		l := newLogin(&Options{Allow: allow, GroupsClaim: "groups"}, "")
+		l := newLogin(&Options{AuthServer: conf.AuthServer{Allow: allow, GroupsClaim: "groups"}}, "")
 		claims["sub"] = "ann"
 		who, err := l.user(claims)
 		if err != nil {
@@ -220,7 +222,7 @@ func TestAllow_Later(t *testing.T) {
 
 // TestSecret_InBody: an issuer that wants the secret in the form gets it there.
 func TestSecret_InBody(t *testing.T) {
-	l := newLogin(&Options{ClientID: "mcpx", ClientSecret: "x"}, "")
+	l := newLogin(&Options{AuthServer: conf.AuthServer{ClientID: "mcpx", ClientSecret: "x"}}, "")
 	for _, test := range []struct {
 		methods []string
 		want    int

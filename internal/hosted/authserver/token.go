@@ -150,7 +150,7 @@ func (s *Server) renew(ctx context.Context, form url.Values) (*refresh, error) {
 		return bad("the refresh token is for another client")
 	case over(old.Until):
 		return bad("the refresh token is too old: log in again")
-	case !s.o.Allow.lets(&old.Who):
+	case !lets(&s.o.Allow, &old.Who):
 		return bad("this account may not use this mcpx any more")
 	case !s.ours(form["resource"]):
 		return nil, &fault{"invalid_target", "resource must be " + s.o.Resource}
@@ -196,7 +196,7 @@ func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
 // Prove implements identity.LocalIssuer.
 func (s *Server) Prove(token string) *identity.Proof {
 	var a access
-	if !strings.HasPrefix(token, accessPrefix) || s.seals.access.open(token, &a) != nil || over(a.Until) || !s.o.Allow.lets(&a.Who) {
+	if !strings.HasPrefix(token, accessPrefix) || s.seals.access.open(token, &a) != nil || over(a.Until) || !lets(&s.o.Allow, &a.Who) {
 		return nil
 	}
 	stands := s.grants.Standing(s.stands, a.Grant)

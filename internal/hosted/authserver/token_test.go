@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/state"
 )
 
@@ -128,7 +129,7 @@ func TestRevoke(t *testing.T) {
 // still is a server for tests of time: nobody logs in.
 func still(t *testing.T, grants Grants, key byte) *Server {
 	t.Helper()
-	s, err := New(Options{Resource: "https://mcp.example.com/mcp", Issuer: "https://login.example.com", Secret: secretOf(key), Log: quiet}, grants)
+	s, err := New(Options{Resource: "https://mcp.example.com/mcp", AuthServer: conf.AuthServer{Issuer: "https://login.example.com"}, Secret: secretOf(key), Log: quiet}, grants)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +221,8 @@ func TestOnce(t *testing.T) {
 
 // BenchmarkPrincipal is what a token costs in each request.
 func BenchmarkPrincipal(b *testing.B) {
-	s, err := New(Options{Resource: "https://mcp.example.com/mcp", Issuer: "https://login.example.com", Secret: secretOf(0), Log: quiet, Granted: []string{"mcp"}, Allow: Allow{Emails: []string{"*@example.com"}}}, GrantsIn("", quiet))
+	s, err := New(Options{Resource: "https://mcp.example.com/mcp", Secret: secretOf(0), Log: quiet, Granted: []string{"mcp"},
+		AuthServer: conf.AuthServer{Issuer: "https://login.example.com", Allow: Allow{Emails: []string{"*@example.com"}}}}, GrantsIn("", quiet))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -13,6 +13,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"mcpx/internal/base/conf"
 )
 
 // lookEvery is the time between two looks at the files of certificates. They are read, as
@@ -20,15 +22,7 @@ import (
 const lookEvery = 10 * time.Second
 
 // TLSFiles name PEM files.
-type TLSFiles struct {
-	// Cert is the certificate with its intermediate ones, Key its private key.
-	Cert, Key string
-	// ClientCA has the authorities of certificates of clients; empty: clients need none.
-	ClientCA string
-	// Identity: a client's certificate is one of several credentials, so that a client may have
-	// none. Otherwise each client needs a certificate, whatever else it brings.
-	Identity bool
-}
+type TLSFiles = conf.TLS
 
 // TLS has the certificates of the server. It follows their files while Serve runs.
 type TLS struct {

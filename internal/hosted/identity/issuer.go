@@ -17,6 +17,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"golang.org/x/time/rate"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/netguard"
 )
 
@@ -36,17 +37,7 @@ const (
 )
 
 // Issuer is an authorization server whose JWTs count.
-type Issuer struct {
-	// URL is its identifier, as its tokens have it in iss.
-	URL string
-	// Audiences are the values of the claim aud that count; nil: the resource at the path of a
-	// request ([Options.ResourceAt]), or at /mcp.
-	Audiences []string
-	// GroupsClaim is the claim that names groups.
-	GroupsClaim string
-	// AllowPrivate: the issuer, and the addresses in its metadata, may lie in a private network.
-	AllowPrivate bool
-}
+type Issuer = conf.Issuer
 
 // issuer verifies the tokens of an Issuer. It fetches the keys when the first token comes. Its
 // downloads end with stands.

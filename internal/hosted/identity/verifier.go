@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/lru"
 	"mcpx/internal/caller"
 )
@@ -37,11 +38,7 @@ type Options struct {
 }
 
 // Token is a token that mcpx itself has given out.
-type Token struct {
-	Name           string
-	SHA256         [sha256.Size]byte
-	Groups, Scopes []string
-}
+type Token = conf.Token
 
 // The reasons why a request has no principal. Their texts are for logs: a client learns only
 // that its token does not count.

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/lru"
 	"mcpx/internal/base/semaphore"
 	"mcpx/internal/base/state"
@@ -18,44 +19,12 @@ import (
 	"mcpx/internal/request"
 )
 
-// Quota is how much one principal may use, or all together, or all of one server. A zero
-// bounds nothing.
-type Quota struct {
-	// CallsPerMinute become free evenly over the minute. Burst of them may be made at once; 0 =
-	// CallsPerMinute.
-	CallsPerMinute, Burst int
-	// ResultBytesPerMinute bounds the bytes of results from servers. The size of a result is
-	// known only when it is there: one may go beyond, and later calls are refused until that is
-	// made up for.
-	ResultBytesPerMinute int
-	// Sessions bounds the sessions open at once; a stream of events without a session counts as
-	// one. In the quota of a server it bounds its sessions for single clients.
-	Sessions int
-	// ConcurrentCalls bounds the calls of a principal under way at once, and Queue those that
-	// wait for a place among them. Servers have gates of their own for that ([upstream.Spec]).
-	ConcurrentCalls int
-	Queue           semaphore.Queue
-	// RequestsPerSecond bounds requests over HTTP of any kind, with a burst; beyond it they are a
-	// flood, and refused. Requests beyond Pace, also a second, only wait.
-	RequestsPerSecond, Pace int
-	// BodyBytes bounds the bytes of the requests that are being read; beyond it one is refused.
-	// BodyPace bounds the bytes that come in a second, or at once; beyond it reading waits.
-	BodyBytes, BodyPace int64
-}
-
-// Options are the limits of a process. The zero value bounds nothing.
-type Options struct {
-	// All is for everybody together, Server for each server.
-	All, Server Quota
-	// Principal is for each principal, and Anybody for those who are nobody in particular.
-	Principal, Anybody Quota
-	// AddressRequests bounds the requests a second from one address, with a burst. Those with a
-	// credential that was found good before do not count.
-	AddressRequests int
-	// Connections bounds the open connections, and AddressConnections those from one address
-	// without a request of a known principal.
-	Connections, AddressConnections int
-}
+// Options are the limits of a process, Quota is how much one principal may use, or all together,
+// or all of one server. What is zero bounds nothing.
+type (
+	Options = conf.Limits
+	Quota   = conf.Quota
+)
 
 // Limits count what is used. Safe for concurrent use. A nil *Limits bounds nothing.
 //
@@ -142,7 +111,7 @@ func (h *holder) under(q Quota, kind *kind, whose string) *holder {
 // draw appends what a call that begins now takes of the counters. Of the bytes of results it asks only whether there is room.
 func (h *holder) draw(from []state.Draw) []state.Draw {
 	if h.quota.CallsPerMinute > 0 {
-		from = append(from, state.Draw{What: h.kind.calls, Whose: h.whose, Flow: h.quota.calls(), Tokens: 1})
+		from = append(from, state.Draw{What: h.kind.calls, Whose: h.whose, Flow: callsOf(&h.quota), Tokens: 1})
 	}
 	if h.quota.ResultBytesPerMinute > 0 {
 		from = append(from, h.bytes(0))
@@ -152,7 +121,7 @@ func (h *holder) draw(from []state.Draw) []state.Draw {
 
 // bytes are so many bytes of results.
 func (h *holder) bytes(n int) state.Draw {
-	return state.Draw{What: h.kind.bytes, Whose: h.whose, Flow: h.quota.bytes(), Tokens: float64(n)}
+	return state.Draw{What: h.kind.bytes, Whose: h.whose, Flow: bytesOf(&h.quota), Tokens: float64(n)}
 }
 
 // limit is the limit of the holder that a draw meets, in words; empty if the draw is another holder's.
@@ -166,15 +135,15 @@ func (h *holder) limit(d *state.Draw) string {
 	return ""
 }
 
-func (q *Quota) calls() state.Flow {
+func callsOf(q *Quota) state.Flow {
 	return state.Flow{Rate: float64(q.CallsPerMinute) / 60, Burst: float64(cmp.Or(q.Burst, q.CallsPerMinute))}
 }
 
-func (q *Quota) bytes() state.Flow {
+func bytesOf(q *Quota) state.Flow {
 	return state.Flow{Rate: float64(q.ResultBytesPerMinute) / 60, Burst: float64(q.ResultBytesPerMinute)}
 }
 
-func (q *Quota) boundsCalls() bool {
+func boundsCalls(q *Quota) bool {
 	return q.CallsPerMinute > 0 || q.ResultBytesPerMinute > 0 || q.ConcurrentCalls > 0
 }
 
@@ -250,7 +219,7 @@ func (l *Limits) begin(p *caller.Principal, server string, part bool) (Call, err
 	defer l.mu.Unlock()
 	o, who := l.options(), l.quotaOf(p)
 	all, each := &o.All, &o.Server
-	if !all.boundsCalls() && !each.boundsCalls() && !who.boundsCalls() {
+	if !boundsCalls(all) && !boundsCalls(each) && !boundsCalls(who) {
 		return Call{}, nil
 	}
 	c := Call{limits: l, all: l.all.under(*all, ofAll, ""), server: l.servers.Get(server).under(*each, ofServer, server), principal: l.of(p)}

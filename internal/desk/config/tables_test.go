@@ -1,0 +1,167 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// tableOf finds a table of keys in a document, with the names of its objects.
+var tableOf = regexp.MustCompile(`(?s)(<!-- keys: ([A-Za-z ]+) -->\n).*?(<!-- end of the keys -->)`)
+
+// TestTables holds the tables of keys in the documents against the rows. With -update, or go generate,
+// it writes them anew.
+func TestTables(t *testing.T) {
+	objects := make(map[string]object)
+	for _, at := range spots() {
+		objects[at.name] = at.object
+	}
+	found := make(map[string]bool)
+	for _, file := range []string{"README.md", "docs/hosting.md", "docs/clients.md"} {
+		path := filepath.Join("../../..", filepath.FromSlash(file))
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := tableOf.ReplaceAllStringFunc(string(data), func(old string) string {
+			parts := tableOf.FindStringSubmatch(old)
+			names := strings.Fields(parts[2])
+			for _, name := range names {
+				if found[name] = true; objects[name].keys == nil {
+					t.Errorf("%s: there is no object %s", file, name)
+				}
+			}
+			return parts[1] + table(t, file, objects, names) + parts[3]
+		})
+		if *update {
+			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		} else if want != string(data) {
+			t.Errorf("the tables of keys in %s are not those of the code: go generate ./internal/desk/config writes them anew", file)
+		}
+	}
+	for name, o := range objects {
+		if !found[name] && !strings.HasSuffix(strings.ToLower(name), "tools") && slices.ContainsFunc(o.keys, func(k key) bool { return k.help != "" }) {
+			t.Errorf("no document has the keys of %s", name)
+		}
+	}
+}
+
+// table is the table of the keys of some objects, with a column of defaults for each.
+func table(t *testing.T, file string, objects map[string]object, names []string) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("| key | value |")
+	for _, name := range names {
+		header := "default"
+		if len(names) > 1 {
+			header += ": " + strings.ToLower(strings.TrimPrefix(name, "limitsOf"))
+		}
+		b.WriteString(" " + strings.Replace(header, "limits", "all", 1) + " |")
+	}
+	b.WriteString(" |\n" + strings.Repeat("|---", len(names)+3) + "|\n")
+	var seen []string
+	for _, name := range names {
+		for _, k := range objects[name].keys {
+			if k.help == "" || slices.Contains(seen, k.name) || len(names) > 1 && k.of != nil {
+				continue
+			}
+			seen = append(seen, k.name)
+			fmt.Fprintf(&b, "| `%s` | %s |", k.name, strings.Join(kindsOf(t, schemas{}.value(k.value)), ", "))
+			for _, of := range names {
+				fmt.Fprintf(&b, " %s |", defaultText(objects[of].key(k.name)))
+			}
+			help := k.help
+			if k.effect != "" {
+				help += " *(" + string(k.effect) + ")*"
+			}
+			fmt.Fprintf(&b, " %s |\n", strings.ReplaceAll(linksIn(file, help), "|", `\|`))
+		}
+	}
+	return b.String()
+}
+
+// defaultText is the default of a key; nil: an object does not have it.
+func defaultText(k *key) string {
+	if k == nil {
+		return ""
+	}
+	switch is := k.byDefault().(type) {
+	case nil:
+		return ""
+	case string:
+		return "`" + is + "`"
+	default:
+		text, _ := json.Marshal(is)
+		return string(text)
+	}
+}
+
+// kindsOf says in words what a schema accepts, without what turns a key off.
+func kindsOf(t *testing.T, schema map[string]any) (kinds []string) {
+	t.Helper()
+	text, err := json.Marshal(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s struct {
+		Type, Ref string
+		Enum      []any
+		Const     any
+		AnyOf     []map[string]any
+		Items     struct{ Type string }
+	}
+	if err := json.Unmarshal([]byte(strings.Replace(string(text), `"$ref"`, `"Ref"`, 1)), &s); err != nil {
+		t.Fatal(err)
+	}
+	switch of := strings.TrimPrefix(s.Ref, "#/$defs/"); {
+	case s.AnyOf != nil:
+		for _, one := range s.AnyOf {
+			for _, kind := range kindsOf(t, one) {
+				if !slices.Contains(kinds, kind) && (kind != "text" || len(kinds) == 0) { // after words
+					kinds = append(kinds, kind)
+				}
+			}
+		}
+	case of == "duration" || of == "timeout":
+		return []string{"duration"}
+	case of == "plainOff" || of == "off" || of == "disabled":
+	case of != "" || s.Type == "object":
+		return []string{"object"}
+	case s.Enum != nil:
+		for _, word := range s.Enum {
+			kinds = append(kinds, fmt.Sprintf("`%v`", word))
+		}
+	case s.Type == "integer":
+		return []string{"number"}
+	case s.Type == "array" && s.Items.Type == "string":
+		return []string{"list of texts"}
+	case s.Type == "array":
+		return []string{"list of objects"}
+	case s.Type == "string":
+		return []string{"text"}
+	case s.Const == "off":
+		return []string{"`off`"}
+	case s.Type != "":
+		return []string{s.Type}
+	case len(schema) == 0:
+		return []string{"any"}
+	}
+	return kinds
+}
+
+// linksIn are the links of a help text as they are in a document.
+func linksIn(file, help string) string {
+	folder, _, nested := strings.Cut(file, "/")
+	if !nested {
+		return help
+	}
+	help = strings.ReplaceAll(help, "](#", "](../README.md#")
+	return strings.ReplaceAll(strings.ReplaceAll(help, "]("+file, "]("), "]("+folder+"/", "](")
+}
