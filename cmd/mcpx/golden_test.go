@@ -15,6 +15,8 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/terminal"
 	"mcpx/internal/executor"
+
+	"mcpx/internal/mcptest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -77,6 +79,7 @@ func TestDemo_Golden(t *testing.T) {
 }
 
 func TestCheck_Golden(t *testing.T) {
+	mcptest.Parallel(t)
 	number := func(n int) *int { return &n }
 	o := &outcome{
 		Config:   "/home/me/.config/mcpx/config.json",
