@@ -139,6 +139,7 @@ var refusal = regexp.MustCompile(`(?i)-32602|validation error|invalid (arguments
 // numbers and booleans as strings, or have nulls or more than is described: mcpx
 // lets pass what the server takes.
 func TestAccepted(t *testing.T) {
+	mcptest.Parallel(t)
 	p, bin := findPeers(t), python(t)
 	script := func(path string, args ...string) []string {
 		return append([]string{p.node, filepath.Join(p.dir, "node_modules", path)}, args...)

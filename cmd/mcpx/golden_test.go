@@ -77,6 +77,7 @@ func TestDemo_Golden(t *testing.T) {
 }
 
 func TestCheck_Golden(t *testing.T) {
+	mcptest.Parallel(t)
 	number := func(n int) *int { return &n }
 	o := &outcome{
 		Config:   "/home/me/.config/mcpx/config.json",

@@ -88,6 +88,7 @@ var allowedModules = map[string][]string{
 // TestImports_Direction holds the map over what the code really imports, on
 // every system that mcpx is built for.
 func TestImports_Direction(t *testing.T) {
+	mcptest.Parallel(t)
 	for _, system := range []string{"linux", "darwin", "windows"} {
 		command := exec.Command("go", "list", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, "mcpx/...")
 		command.Env = append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0")
