@@ -15,6 +15,8 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/terminal"
 	"mcpx/internal/executor"
+
+	"mcpx/internal/mcptest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

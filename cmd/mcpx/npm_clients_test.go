@@ -261,10 +261,11 @@ func TestNPM_Inspector(t *testing.T) {
 	for name, target := range over {
 		t.Run(name, func(t *testing.T) {
 			script := filepath.Join(p.dir, "node_modules", "@modelcontextprotocol", "inspector", "cli", "build", "cli.js")
-			for _, test := range []struct {
+			type run struct {
 				args []string
 				want string
-			}{
+			}
+			for _, test := range mcptest.Part(t, []run{
 				{[]string{"--method", "tools/list"}, "read_text_file"},
 				{[]string{"--method", "tools/call", "--tool-name", "inspect", "--tool-arg", "server_name=memory"}, "create_entities"},
 				{[]string{"--method", "tools/call", "--tool-name", "exec", "--tool-arg", "server_name=everything", "tool_name=echo", `arguments={"message":"inspected"}`}, "Echo: inspected"},
@@ -273,7 +274,7 @@ func TestNPM_Inspector(t *testing.T) {
 				{[]string{"--method", "resources/read", "--uri", "demo://resource/dynamic/text/4"}, "Resource 4: This is a plaintext resource"},
 				{[]string{"--method", "prompts/list"}, "everything__args-prompt"},
 				{[]string{"--method", "prompts/get", "--prompt-name", "everything__args-prompt", "--prompt-args", "city=Bonn"}, "weather in Bonn"},
-			} {
+			}, 3) {
 				args := append(append([]string{script, "--cli"}, target...), test.args...)
 				cmd := exec.Command(p.node, args...)
 				cmd.Env, cmd.Dir = h.env(), p.dir
