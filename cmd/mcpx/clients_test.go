@@ -13,6 +13,7 @@ import (
 // TestServe_Clients: each client gets results as it takes them, by its name, by the rule
 // for it in the config, and by the header of a request, over both transports and eras.
 func TestServe_Clients(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, map[string]any{
 		"clients": map[string]any{

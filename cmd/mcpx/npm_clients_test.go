@@ -135,6 +135,7 @@ func (c *sdkClient) call(t *testing.T, name, arguments string) sdkAnswer {
 // TestNPM_SDKClient: the official client connects, lists, calls, gets progress,
 // cancels, and hears of changes, over both transports.
 func TestNPM_SDKClient(t *testing.T) {
+	mcptest.Parallel(t)
 	p := findPeers(t)
 	for _, over := range []string{"stdio", "http"} {
 		t.Run(over, func(t *testing.T) {
@@ -196,6 +197,7 @@ func TestNPM_SDKClient(t *testing.T) {
 // that there is to ask. Two clients at once, and one that can do nothing, get what is
 // theirs; each has a session of its own.
 func TestNPM_Questions(t *testing.T) {
+	mcptest.Parallel(t)
 	p := findPeers(t)
 	asks := []struct{ tool, arguments, want string }{
 		{"trigger-elicitation-request", `{}`, "- Name: %s"},
@@ -250,6 +252,7 @@ func TestNPM_Questions(t *testing.T) {
 
 // TestNPM_Inspector: the MCP Inspector's command line lists and calls.
 func TestNPM_Inspector(t *testing.T) {
+	mcptest.Parallel(t)
 	p := findPeers(t)
 	h := newHome(t)
 	servers, _ := p.real(t, h)

@@ -103,6 +103,7 @@ var clock = regexp.MustCompile(`created at [^"\\]*|IGNyZWF0ZWQgYXQg[^"]*`)
 // TestNPM_SameAsDirect: real servers answer the same through exec as directly,
 // block by block, numbers as text, over both transports and in both eras.
 func TestNPM_SameAsDirect(t *testing.T) {
+	mcptest.Parallel(t)
 	p, h := findPeers(t), newHome(t)
 	servers, folder := p.real(t, h)
 	file := func(name string) string {
@@ -175,6 +176,7 @@ func sameResult(t *testing.T, got, want json.RawMessage) {
 
 // TestNPM_Catalogue: what inspect says of real servers, and progress of a real call.
 func TestNPM_Catalogue(t *testing.T) {
+	mcptest.Parallel(t)
 	p, h := findPeers(t), newHome(t)
 	servers, _ := p.real(t, h)
 	config := h.config(t, servers, patient)
@@ -217,6 +219,7 @@ func TestNPM_Catalogue(t *testing.T) {
 // TestNPM_Select: of a real server that wraps its texts a filter sees what the model
 // saw, and nothing comes back but the selection.
 func TestNPM_Select(t *testing.T) {
+	mcptest.Parallel(t)
 	p, h := findPeers(t), newHome(t)
 	servers, folder := p.real(t, h)
 	config := h.config(t, map[string]server{"filesystem": servers["filesystem"]}, patient)

@@ -39,6 +39,7 @@ server.run()
 // TestPyPI_Resources: resources and prompts of servers on both major versions of the Python
 // SDK, in the legacy and in the modern era, to clients of both eras.
 func TestPyPI_Resources(t *testing.T) {
+	mcptest.Parallel(t)
 	bin, h := python(t), newHome(t)
 	script := h.write(t, "counting.py", counting)
 	modernServer := server{"command": filepath.Join(bin, "sdk2", "bin", "python"), "args": []string{script}, "protocol": "modern"}
