@@ -589,8 +589,9 @@ func each(t *testing.T, h *home, args []string, test func(t *testing.T, c *clien
 	eachOver(t, h, args, []string{legacy, modern}, test)
 }
 
-// eachReal is each for tests that start real servers with every mcpx: one over HTTP, and over stdio those of a full run.
-func eachReal(t *testing.T, h *home, args []string, test func(t *testing.T, c *client)) {
+// eachSlow is each for tests to which the transport matters little, and which are slow because every mcpx over stdio is
+// a process of its own, with its own servers. Only a full run has stdio.
+func eachSlow(t *testing.T, h *home, args []string, test func(t *testing.T, c *client)) {
 	t.Helper()
 	eachOver(t, h, args, mcptest.Part(t, []string{legacy, modern}, 0), test)
 }

@@ -144,7 +144,7 @@ func TestNPM_SameAsDirect(t *testing.T) {
 	}
 	// TOON is another text for the same; that it is has tests of its own.
 	config := h.config(t, servers, map[string]any{"toon_compression_enabled": false, "startup_wait": 60, "exec_wait": 60})
-	eachReal(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
+	eachSlow(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
 		c.open(t)
 		for i, call := range calls {
 			got := c.result(t, "tools/call", `{"name":"exec","arguments":`+execArgs(call.server, call.tool, call.arguments)+`}`)
@@ -180,7 +180,7 @@ func TestNPM_Catalogue(t *testing.T) {
 	p, h := findPeers(t), newHome(t)
 	servers, _ := p.real(t, h)
 	config := h.config(t, servers, patient)
-	eachReal(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
+	eachSlow(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
 		c.open(t)
 		c.awaitReady(t, "everything", "filesystem", "memory")
 		description := c.list(t)[0].Description

@@ -47,7 +47,7 @@ func TestPyPI_Resources(t *testing.T) {
 		"sqlite": {"command": filepath.Join(bin, "sdk1", "bin", "mcp-server-sqlite"), "args": []string{"--db-path", filepath.Join(h.dir, "t.db")}},
 		"one":    modernServer, "two": modernServer,
 	}, patient)
-	eachReal(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
+	eachSlow(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
 		c.open(t)
 		has := func(method, params string, pieces ...string) {
 			t.Helper()

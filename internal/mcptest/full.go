@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// Full says that the tests leave nothing out: MCPX_FULL is set, as .ci/full does.
+// Full makes the tests leave nothing out. .ci/full sets MCPX_FULL for that.
 var Full = os.Getenv("MCPX_FULL") != ""
 
-// Part returns some of all cases, spread evenly, and all of them if Full. It is for tests that need many seconds of a
-// processor, each case of which says much the same.
+// Part returns some of all cases, spread evenly, or all of them if Full. It is for tests that compute for many seconds
+// and whose cases check much the same.
 func Part[T any](t testing.TB, all []T, some int) []T {
 	t.Helper()
 	if Full || some >= len(all) {
@@ -29,12 +29,11 @@ func Rounds(t testing.TB, all, some int) int {
 	return len(Part(t, make([]struct{}, all), some))
 }
 
-// OneGoroutine skips a test with the race detector unless Full: one that is about much that a goroutine computes alone
-// has no races to find, and takes five to ten times as long. .ci/run runs the packages that call it once more without
-// the race detector.
+// OneGoroutine skips a test with the race detector: what one goroutine computes alone has no races, and takes five to
+// ten times as long. .ci/run runs the packages that call OneGoroutine once more, without the race detector.
 func OneGoroutine(t testing.TB) {
 	t.Helper()
-	if Race && !Full {
+	if Race {
 		t.Skip("one goroutine has no races")
 	}
 }

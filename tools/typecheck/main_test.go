@@ -5,10 +5,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"mcpx/internal/mcptest"
 )
 
 // TestCheck: a fault in a file of one system, or in a test for it, is found there and nowhere else.
 func TestCheck(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	dir := t.TempDir()
 	for name, content := range map[string]string{
 		"go.mod":            "module example\n\ngo 1.26\n",
