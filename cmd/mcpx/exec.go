@@ -96,7 +96,7 @@ func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 		return cmd.raw(ctx, a, request, s.out)
 	}
 	if request.Select = cmd.Select; cmd.Select != "" {
-		request.Form.Structured = results.StructuredAlways // selection reads it
+		request.Format.Structured = results.StructuredAlways // selection reads it
 	}
 	result, err := a.Executor.Exec(ctx, request)
 	if err != nil {

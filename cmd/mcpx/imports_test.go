@@ -78,11 +78,10 @@ var allowedModules = map[string][]string{
 	"github.com/tailscale/hujson":            {"internal/desk/config", "internal/desk/setup"},
 	"github.com/toon-format/toon-go":         {"internal/budget"},
 	"github.com/zalando/go-keyring":          {"internal/desk/keyring"},
-	"go.opentelemetry.io/otel":               {"internal/hosted/telemetry"},
 	"golang.org/x/oauth2":                    {"internal/hosted/authserver", "internal/desk/logins"},
 	"golang.org/x/sys":                       {"internal/base/helper", "internal/base/proc", "internal/base/terminal"},
 	"golang.org/x/term":                      {"internal/base/terminal"},
-	"golang.org/x/text":                      {"internal/arguments", "internal/search"},
+	"golang.org/x/text":                      {"internal/arguments"},
 	"golang.org/x/time":                      {"internal/hosted/identity"},
 	"gopkg.in/natefinch/lumberjack.v2":       {"cmd/mcpx"},
 }

@@ -49,11 +49,7 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 		return err
 	}
 	defer endAudit()
-	endTraces, err := a.OpenTraces(ctx)
-	if err != nil {
-		return err
-	}
-	defer endTraces()
+	defer a.OpenTraces()()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var listener net.Listener

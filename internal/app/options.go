@@ -46,7 +46,7 @@ func (b *builder) callOptions(cfg *config.Config) executor.Options {
 
 // viewOptions are the options of a view.
 func viewOptions(cfg *config.Config, name string) view.Options {
-	part, native := partOf(cfg, name)
+	part, native := scopeOf(cfg, name)
 	naming := view.Naming{Separator: cfg.Separator, Prefix: cfg.Prefix}
 	if strings.HasPrefix(name, config.ViewServer) {
 		naming.Prefix, naming.Alone = view.PrefixNever, true
@@ -57,7 +57,7 @@ func viewOptions(cfg *config.Config, name string) view.Options {
 	}
 	return view.Options{
 		Name:           name,
-		Part:           part,
+		Scope:          part,
 		Naming:         naming,
 		Untouched:      !cfg.Compress,
 		BudgetTokens:   budget,

@@ -24,7 +24,7 @@ func (b *builder) servers(cfg *config.Config) []registry.Server {
 		return b.samples()
 	}
 	needed := b.only
-	if part, _ := partOf(cfg, b.view); b.profile.oneClient && part != nil {
+	if part, _ := scopeOf(cfg, b.view); b.profile.oneClient && part != nil {
 		needed = part.Servers
 	}
 	servers := make([]registry.Server, 0, len(cfg.Servers))

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"net/http"
 
 	"mcpx/internal/caller"
@@ -11,24 +10,21 @@ import (
 	"mcpx/internal/request"
 )
 
-// OpenTraces makes the sender of traces, if the config wants one, before anything is served. The
-// caller ends it after Close.
-func (a *App) OpenTraces(ctx context.Context) (end func(), err error) {
-	wanted := a.Config.Telemetry.OTLP
-	if wanted == nil {
-		return func() {}, nil
+// OpenTraces makes the sender of traces, if the config names a collector, before anything is served. The
+// caller calls end after Close.
+func (a *App) OpenTraces() (end func()) {
+	otlp := a.Config.Telemetry.OTLP
+	if otlp == nil {
+		return func() {}
 	}
-	a.traces, err = telemetry.NewTraces(ctx, telemetry.TraceOptions{
-		Endpoint: wanted.Endpoint, Headers: wanted.Headers, Version: Version(), Logger: a.log,
+	a.traces = telemetry.NewTraces(telemetry.TraceOptions{
+		Endpoint: otlp.Endpoint, Headers: otlp.Headers, Version: Version(), Logger: a.log,
 	})
-	if err != nil {
-		return nil, err
-	}
 	return func() {
 		if err := a.traces.Close(); err != nil {
 			a.log.Warn("the last traces were not sent", "err", err)
 		}
-	}, nil
+	}
 }
 
 // tracing says which calls get spans; nil = none, as those of single commands.

@@ -47,7 +47,7 @@ func (v *views) get(name string) *openView {
 		return one
 	}
 	one := &openView{}
-	switch _, one.native = partOf(cfg, name); {
+	switch _, one.native = scopeOf(cfg, name); {
 	case name == config.ViewTwoTools:
 		one.view = a.View
 	case one.native:
@@ -69,7 +69,7 @@ func (v *views) get(name string) *openView {
 func (v *views) of(r *http.Request, path string) *openView {
 	name, who, rights := cmp.Or(path, v.app.Config.View), caller.From(r.Context()), v.app.Rights()
 	cfg := v.app.current.Load().config
-	part, _ := partOf(cfg, name)
+	part, _ := scopeOf(cfg, name)
 	there := path == "" || cfg.CheckView(name) == ""
 	if !there || !rights.Opens(who, name, part) && (path != "" || who == nil || rights.Names(who)) {
 		return nil
@@ -84,7 +84,7 @@ func (v *views) drain() {
 	cfg := v.app.current.Load().config
 	var gone []*openView
 	for name, one := range v.open {
-		_, native := partOf(cfg, name)
+		_, native := scopeOf(cfg, name)
 		if (native != one.native || cfg.CheckView(name) != "") && name != v.app.Config.View {
 			delete(v.open, name)
 			gone = append(gone, one)
@@ -153,17 +153,17 @@ func (v *views) each(f func(*front.Front)) {
 
 // partOf is the part of the catalogue that a view shows, and whether it shows the tools
 // themselves.
-func partOf(cfg *config.Config, name string) (part *policy.Part, native bool) {
+func scopeOf(cfg *config.Config, name string) (part *policy.Scope, native bool) {
 	if server, ok := strings.CutPrefix(name, config.ViewServer); ok {
-		return &policy.Part{Servers: []string{cfg.Served(server)}}, true
+		return &policy.Scope{Servers: []string{cfg.Served(server)}}, true
 	}
 	if group, ok := strings.CutPrefix(name, config.ViewGroup); ok {
 		g := cfg.Group(group)
 		if g == nil {
-			return &policy.Part{Servers: []string{}}, false
+			return &policy.Scope{Servers: []string{}}, false
 		}
 		rules := &policy.Rules{Allow: g.Tools.Allow, Disabled: g.Tools.Deny, ReadOnly: g.ReadOnly}
-		return &policy.Part{Servers: g.Servers, Rules: rules, Confirm: g.Confirm}, g.View == config.ViewTools
+		return &policy.Scope{Servers: g.Servers, Rules: rules, Confirm: g.Confirm}, g.View == config.ViewTools
 	}
 	return nil, name == config.ViewTools
 }

@@ -100,7 +100,7 @@ func (s *Server) Reader(seen *catalog.Snapshot) *catalog.Server {
 // Caller is how the caller of one request takes results.
 type Caller struct {
 	results.Pages
-	Form results.Form
+	Form results.Format
 	// Select and Grep stand beside the arguments, as those of exec.
 	Select, Grep string
 }

@@ -14,13 +14,13 @@ import (
 
 // Beside are the servers of a part of the catalogue, nil = all, that a client may see, with
 // all that they have beside tools. The part is that of each moment.
-func (e *Executor) Beside(client *caller.Client, part func() *policy.Part) *resources.Servers {
+func (e *Executor) Beside(client *caller.Client, part func() *policy.Scope) *resources.Servers {
 	options := e.current()
 	catalogue := func() *catalog.Snapshot { return part().Of(e.Catalogue(client)) }
 	return &resources.Servers{
 		Registry:  e.registry,
 		Catalogue: catalogue,
-		Part:      part,
+		Scope:     part,
 		Has: func(server string) bool {
 			_, ok := catalogue().Server(server)
 			return ok

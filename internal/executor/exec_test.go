@@ -78,7 +78,7 @@ func executing(t testing.TB, options Options, visible func(string, *catalog.Tool
 }
 
 // always is the form of programs that want structuredContent with every result.
-var always = results.Form{Structured: results.StructuredAlways}
+var always = results.Format{Structured: results.StructuredAlways}
 
 func exec(t testing.TB, e *Executor, r Request) *results.Result {
 	t.Helper()
@@ -153,13 +153,13 @@ func TestFaults(t *testing.T) {
 	var got txtar.Archive
 	got.Comment = []byte("What the model gets for each failure, as text and as structuredContent.\n")
 	for _, tt := range tests {
-		tt.request.Form = always
+		tt.request.Format = always
 		result := exec(t, e, tt.request)
 		if !result.IsError || len(result.Content) != 1 {
 			t.Errorf("%s: %+v", tt.name, result)
 			continue
 		}
-		tt.request.Form = results.Form{}
+		tt.request.Format = results.Format{}
 		if without := exec(t, e, tt.request); tt.name != "lost" && (without.Structured != nil || !bytes.Equal(without.Content[0], result.Content[0])) {
 			t.Errorf("%s: without structuredContent: %s, %s", tt.name, without.Content, without.Structured)
 		}
@@ -174,7 +174,7 @@ func TestFaults(t *testing.T) {
 	golden(t, filepath.Join("testdata", "faults.txtar"), &got)
 
 	// This one has a time in it.
-	result := exec(t, e, Request{Server: "missing", Tool: "echo", Form: always})
+	result := exec(t, e, Request{Server: "missing", Tool: "echo", Format: always})
 	text := textOf(t, result.Content[0])
 	if !strings.HasPrefix(text, `SERVER_UNAVAILABLE: server "missing" is unavailable: starting "no-such-[secret]": executable file not found in PATH`) || strings.Contains(text+string(result.Structured), secret) {
 		t.Errorf("missing: %s, %s", text, result.Structured)
@@ -224,7 +224,7 @@ func TestFaultsOfTime(t *testing.T) {
 		e := chained(r, Options{ExecWait: 7 * time.Second})
 		timed := func(request Request) (string, string, time.Duration) {
 			began := time.Now()
-			request.Form = always
+			request.Format = always
 			result := exec(t, e, request)
 			return textOf(t, result.Content[0]), string(result.Structured), time.Since(began)
 		}
@@ -260,7 +260,7 @@ func TestFaultsOfTime(t *testing.T) {
 func TestContentIsKept(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e := executing(t, Options{TOON: true}, nil, piped(t, "one", mcptest.Spec{}))
-	result := exec(t, e, Request{Server: "one", Tool: "content", Form: always})
+	result := exec(t, e, Request{Server: "one", Tool: "content", Format: always})
 	var want struct {
 		Content           []json.RawMessage
 		StructuredContent json.RawMessage
@@ -351,7 +351,7 @@ func TestShape(t *testing.T) {
 			}
 			fake := mcptest.Spec{Tools: json.RawMessage(`[{"name":"` + tool + `"}]`), Results: map[string]json.RawMessage{tool: json.RawMessage(tt.result)}}
 			e := executing(t, Options{TOON: true}, nil, piped(t, "one", fake))
-			got := exec(t, e, Request{Server: "one", Tool: tool, Arguments: json.RawMessage(tt.arguments), Form: results.Form{Structured: tt.structured}})
+			got := exec(t, e, Request{Server: "one", Tool: tool, Arguments: json.RawMessage(tt.arguments), Format: results.Format{Structured: tt.structured}})
 			if got.IsError != tt.isError || got.Content == nil {
 				t.Errorf("isError is %t, content %v", got.IsError, got.Content)
 			}
@@ -490,7 +490,7 @@ func TestResultsAreNotChecked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := exec(t, e, Request{Server: "fake", Tool: "raw", Arguments: json.RawMessage(`{"result":` + string(quoted) + `}`), Form: always})
+		got := exec(t, e, Request{Server: "fake", Tool: "raw", Arguments: json.RawMessage(`{"result":` + string(quoted) + `}`), Format: always})
 		same := slices.EqualFunc(got.Content, want.Content, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) })
 		if got.IsError != want.IsError || !same || !bytes.Equal(got.Structured, want.StructuredContent) {
 			t.Errorf("%s: got %v %s %s", sent, got.IsError, got.Content, got.Structured)

@@ -56,7 +56,7 @@ func New(r *registry.Registry, options Options) *Executor {
 		return &notFoundError{name: name, known: seen.ServerNames(), empty: seen.Empty}
 	}
 	e.builtin.Resources = func(q *request.Request) *resources.Servers {
-		return e.Beside(q.Client, func() *policy.Part { return q.Part })
+		return e.Beside(q.Client, func() *policy.Scope { return q.Scope })
 	}
 	e.builtin.Shown = func() (resources, prompts bool) { return !e.current().NoResources, !e.current().NoPrompts }
 	if options.Current != nil {
@@ -82,8 +82,8 @@ type Request struct {
 	// From is of the client's message. Kept results belong to the principal of its client, or to this process without a
 	// client. Who made its event ends it; without one Exec makes the event, and ends it before it returns.
 	request.From
-	// Part is the part of the catalogue that the caller may see; nil = all of it.
-	Part *policy.Part
+	// Scope is the part of the catalogue that the caller may see; nil = all of it.
+	Scope *policy.Scope
 	// Catalogue is the catalogue as the caller may see it, from [Executor.Catalogue].
 	// The whole request works on it. Nil = the catalogue when the call begins.
 	Catalogue    *catalog.Snapshot
@@ -96,7 +96,7 @@ type Request struct {
 	// empty = none.
 	Grep string
 	// Form is how the client takes the result.
-	Form results.Form
+	Format results.Format
 	// Apps says that the tool may be one that is for apps only.
 	Apps bool
 	// ReadOnly refuses tools that are not declared read-only.
@@ -134,7 +134,7 @@ func (e *Executor) Close() { e.calls.Wait() }
 // Exec runs one call. A failure is a result with IsError. The only errors are that of
 // ctx and, of a native request, an [wire.RPCError]: then there is no result.
 func (e *Executor) Exec(ctx context.Context, r Request) (*results.Result, error) {
-	if r.Form.Wait > 0 && r.Server != builtin.Name {
+	if r.Format.Wait > 0 && r.Server != builtin.Name {
 		return e.executeFor(ctx, r)
 	}
 	r, own := e.started(r)
@@ -168,7 +168,7 @@ func (e *Executor) execute(ctx context.Context, r *Request) (result *results.Res
 	}
 	switch {
 	case err != nil:
-		result = run.failure(r, t, err).Result(r.Form.Always())
+		result = run.failure(r, t, err).Result(r.Format.Always())
 		event.Outcome = result.Code
 	case result.Whole == nil:
 		result.Annotate(r.Tool, t.notes)
@@ -223,7 +223,7 @@ func (e *Executor) granted(client *caller.Client, of *policy.Catalogues) *catalo
 }
 
 // grant is what a client may see and do of a snapshot; nil = everything.
-func grant(snap *catalog.Snapshot, client *caller.Client) *policy.Grant {
+func grant(snap *catalog.Snapshot, client *caller.Client) *policy.Permissions {
 	if client == nil {
 		return nil
 	}
@@ -236,9 +236,9 @@ func (e *Executor) Apps(client *caller.Client) *catalog.Snapshot {
 }
 
 // seen is the catalogue as the caller of a request may see it now.
-func (e *Executor) seen(r *Request) *catalog.Snapshot { return e.sees(r.Client, r.Part, r.Apps) }
+func (e *Executor) seen(r *Request) *catalog.Snapshot { return e.sees(r.Client, r.Scope, r.Apps) }
 
-func (e *Executor) sees(client *caller.Client, part *policy.Part, apps bool) *catalog.Snapshot {
+func (e *Executor) sees(client *caller.Client, part *policy.Scope, apps bool) *catalog.Snapshot {
 	if apps {
 		return part.Of(e.Apps(client))
 	}
@@ -247,7 +247,7 @@ func (e *Executor) sees(client *caller.Client, part *policy.Part, apps bool) *ca
 
 // Sees is [request.Sees] for the chain.
 func (e *Executor) Sees(q *request.Request) *catalog.Snapshot {
-	return e.sees(q.Client, q.Part, q.Apps)
+	return e.sees(q.Client, q.Scope, q.Apps)
 }
 
 // target is the tool that a request names, with its checked arguments.
@@ -305,7 +305,7 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 		Repeatable: t.tool.Hints.IsIdempotent() || t.tool.Hints.IsReadOnly(),
 		Times:      request.Times{Wait: e.waitLeft(r), Timeout: t.settings.timeout, Idle: t.settings.idle},
 		Relay:      r.Client.Modern(),
-		Part:       r.Part, Apps: r.Apps, ReadOnly: r.ReadOnly, Consent: r.Consent,
+		Scope:      r.Scope, Apps: r.Apps, ReadOnly: r.ReadOnly, Consent: r.Consent,
 	}
 	if t.server.Name == builtin.Name {
 		q.Serve = e.builtin.Serve(e.taking(r))
@@ -401,13 +401,13 @@ func (e run) find(ctx context.Context, r *Request) (target, error) {
 }
 
 func (e run) textOptions(r *Request) compress.Options {
-	return compress.Options{TOON: e.options.TOON && !r.Form.JSON}
+	return compress.Options{TOON: e.options.TOON && !r.Format.JSON}
 }
 
 // answer says how the result of a call becomes the answer to a request.
 func (e run) answer(r *Request, t target) *results.Answer {
 	a := &results.Answer{
-		Pages: e.pages(r), Form: r.Form, Select: r.Select, Grep: r.Grep, Untouched: r.Untouched,
+		Pages: e.pages(r), Format: r.Format, Select: r.Select, Grep: r.Grep, Untouched: r.Untouched,
 		Verbatim: t.settings.verbatim || namesEditedFile(t.arguments),
 		Links:    func(ctx context.Context, blocks []wire.Block) { e.nameLinks(ctx, blocks, r, t.server) },
 	}
@@ -425,7 +425,7 @@ func (e run) answer(r *Request, t target) *results.Answer {
 
 // taking is how the caller of a request takes results from the server mcpx.
 func (e run) taking(r *Request) builtin.Caller {
-	return builtin.Caller{Pages: e.pages(r), Form: r.Form, Select: r.Select, Grep: r.Grep}
+	return builtin.Caller{Pages: e.pages(r), Form: r.Format, Select: r.Select, Grep: r.Grep}
 }
 
 // Reader is [builtin.Server.Reader].
@@ -439,7 +439,7 @@ func (e run) pages(r *Request) results.Pages {
 	}
 	return results.Pages{
 		Store: &e.store, Principal: r.Client.On().Key(), Limit: limit, Preview: e.options.PreviewTokens,
-		Bytes: r.Form.Bytes, LineFirst: r.Form.LineFirst, ShortNames: r.Form.ShortNames,
+		Bytes: r.Format.Bytes, LineFirst: r.Format.LineFirst, ShortNames: r.Format.ShortNames,
 		Texts: e.textOptions(r), Filter: e.options.Filter,
 	}
 }

@@ -59,7 +59,7 @@ func TestGrep(t *testing.T) {
 			e := executing(t, Options{TOON: true, Filter: filters}, nil, piped(t, "one", mcptest.Spec{
 				Tools: json.RawMessage(`[{"name":"t"}]`), Results: map[string]json.RawMessage{"t": json.RawMessage(tt.result)},
 			}))
-			got := exec(t, e, Request{Server: "one", Tool: "t", Grep: tt.grep, Select: tt.selects, Form: always})
+			got := exec(t, e, Request{Server: "one", Tool: "t", Grep: tt.grep, Select: tt.selects, Format: always})
 			if len(got.Content) != len(tt.want) {
 				t.Fatalf("got %s", got.Content)
 			}

@@ -34,11 +34,11 @@ func BenchmarkExec_Large(b *testing.B) {
 	for _, c := range []struct {
 		name, tool string
 		toon       bool
-		form       results.Form
-	}{{"TOON", "table", true, results.Form{}}, {"TOON and structuredContent", "table", true, always}, {"JSON and structuredContent", "table", false, always}, {"lines", "lines", true, results.Form{}}} {
+		form       results.Format
+	}{{"TOON", "table", true, results.Format{}}, {"TOON and structuredContent", "table", true, always}, {"JSON and structuredContent", "table", false, always}, {"lines", "lines", true, results.Format{}}} {
 		b.Run(c.name, func(b *testing.B) {
 			e := executing(b, Options{TOON: c.toon}, nil, piped(b, "shop", fake))
-			r := Request{Server: "shop", Tool: c.tool, Arguments: json.RawMessage(`{}`), Form: c.form}
+			r := Request{Server: "shop", Tool: c.tool, Arguments: json.RawMessage(`{}`), Format: c.form}
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := e.Exec(context.Background(), r); err != nil {

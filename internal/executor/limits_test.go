@@ -61,7 +61,7 @@ func TestRateLimited(t *testing.T) {
 		exec(t, e, as("alice", read))
 		const want = "RATE_LIMITED: over the limit of 3 calls a minute; retry_after: 20 s"
 		for _, over := range []Request{echo, read, {Server: "s", Tool: "echo", Arguments: echo.Arguments, Native: true}} {
-			over.Form = always
+			over.Format = always
 			result := exec(t, e, as("alice", over))
 			if got := said(t, result); got != want || !result.IsError {
 				t.Errorf("%s.%s: got %s, want %s", over.Server, over.Tool, got, want)

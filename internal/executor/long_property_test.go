@@ -272,7 +272,7 @@ func (n *node) keysOf(kids []*node) (keys []string) {
 func (r *reader) send(t *testing.T, direct, filter string, structured results.Structured) *results.Result {
 	t.Helper()
 	result, err := r.executor.Exec(t.Context(), executor.Request{
-		Server: "fake", Tool: "raw", Arguments: rawArguments(direct), Form: results.Form{Structured: structured}, Select: filter,
+		Server: "fake", Tool: "raw", Arguments: rawArguments(direct), Format: results.Format{Structured: structured}, Select: filter,
 	})
 	if err != nil || result.IsError {
 		t.Fatalf("calling: %v, %s for %.600s", err, result.Content, direct)

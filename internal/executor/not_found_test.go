@@ -75,7 +75,7 @@ func TestNotFound_Dotted(t *testing.T) {
 		{"time.get_current_time", "x", `SERVER_NOT_FOUND: no server "time.get_current_time". Server time has get_current_time.`},
 		{"time.get_current_time", "", `SERVER_NOT_FOUND: no server "time.get_current_time". Server time has get_current_time.`},
 	} {
-		got := exec(t, e, Request{Server: tt.server, Tool: tt.tool, Form: always})
+		got := exec(t, e, Request{Server: tt.server, Tool: tt.tool, Format: always})
 		if text := textOf(t, got.Content[0]); !strings.HasPrefix(text, tt.want) {
 			t.Errorf("%s, %s: got %s, want %s", tt.server, tt.tool, text, tt.want)
 		}

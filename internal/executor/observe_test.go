@@ -188,7 +188,7 @@ func TestObserve_afterwards(t *testing.T) {
 		t.Errorf("%+v", r.Event)
 	}
 	own := journal.Begin("tools/call", nil)
-	r.Form.Wait, r.Event = time.Minute, own
+	r.Format.Wait, r.Event = time.Minute, own
 	exec(t, e, r)
 	if len(events) != 2 || events[1] == own || events[1].Number != 2 || events[1].Outcome != results.CodeServerNotFound || own.Attempted {
 		t.Errorf("%d events, %+v of the request", len(events), own)
@@ -269,7 +269,7 @@ func TestObserve_once(t *testing.T) {
 		}
 		from := request.From{Client: client}
 		text, why := json.RawMessage(`{"text":"x"}`), json.RawMessage(`{"message":"no"}`)
-		part := &policy.Part{Confirm: policy.ConfirmAll}
+		part := &policy.Scope{Confirm: policy.ConfirmAll}
 		for _, tt := range []struct {
 			name string
 			call Request
@@ -281,10 +281,10 @@ func TestObserve_once(t *testing.T) {
 			{"a task", Request{Server: "tasks", Tool: "t"}, []string{"call tasks.t RESULT"}},
 			{"not read-only", Request{Server: "fake", Tool: "echo", Arguments: text, ReadOnly: true},
 				[]string{"call fake.echo EXECUTION_ERROR, not begun"}},
-			{"declined", Request{From: from, Server: "fake", Tool: "echo", Arguments: text, Part: part},
+			{"declined", Request{From: from, Server: "fake", Tool: "echo", Arguments: text, Scope: part},
 				[]string{"call fake.echo EXECUTION_ERROR, not begun"}},
 			{"the built-in server, which needs no consent",
-				Request{From: from, Server: builtin.Name, Tool: "read_resource", Arguments: json.RawMessage(`{"uri":"a://b"}`), Part: part},
+				Request{From: from, Server: builtin.Name, Tool: "read_resource", Arguments: json.RawMessage(`{"uri":"a://b"}`), Scope: part},
 				[]string{"resources/read fake.a://b RESULT", "call mcpx.read_resource RESULT"}},
 			{"no resource", Request{Server: builtin.Name, Tool: "read_resource", Arguments: json.RawMessage(`{"uri":"a://none"}`)},
 				[]string{"resources/read fake.a://none ERROR -32002", "call mcpx.read_resource UPSTREAM_ERROR"}},
@@ -300,12 +300,12 @@ func TestObserve_once(t *testing.T) {
 			}
 		}
 
-		slow := Request{Server: "fake", Tool: "slow", Arguments: json.RawMessage(`{"ms":90000}`), Form: results.Form{Wait: time.Minute}}
+		slow := Request{Server: "fake", Tool: "slow", Arguments: json.RawMessage(`{"ms":90000}`), Format: results.Format{Wait: time.Minute}}
 		handle := parked(t, exec(t, e, slow), "60")
 		if got, want := all.take(t), []string{"fake.slow begun"}; !slices.Equal(got, want) {
 			t.Errorf("while it runs: %q", got)
 		}
-		exec(t, e, waitFor(handle, slow.Form))
+		exec(t, e, waitFor(handle, slow.Format))
 		got := all.take(t)
 		slices.Sort(got)
 		if want := []string{"call fake.slow RESULT", "call mcpx.wait_result RESULT"}; !slices.Equal(got, want) {

@@ -166,7 +166,7 @@ func rawArguments(direct string) json.RawMessage {
 func (a *assembly) exec(t *testing.T, server, direct string, structured results.Structured) answered {
 	t.Helper()
 	result, err := a.executor.Exec(t.Context(), executor.Request{
-		Server: server, Tool: "raw", Arguments: rawArguments(direct), Form: results.Form{Structured: structured},
+		Server: server, Tool: "raw", Arguments: rawArguments(direct), Format: results.Format{Structured: structured},
 	})
 	if err != nil {
 		t.Fatalf("calling: %v", err)

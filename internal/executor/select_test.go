@@ -72,7 +72,7 @@ func TestSelect_BeforeTheCall(t *testing.T) {
 		{".[0]", `{"text":"[1]"}`, "1", true},
 		{".a", `{"text":"[1]"}`, "VALIDATION_ERROR: /select: expected an object", true},
 	} {
-		got := exec(t, e, Request{Server: "fake", Tool: "echo", Arguments: json.RawMessage(tt.arguments), Select: tt.filter, Form: always})
+		got := exec(t, e, Request{Server: "fake", Tool: "echo", Arguments: json.RawMessage(tt.arguments), Select: tt.filter, Format: always})
 		text := textOf(t, got.Content[0])
 		if !strings.HasPrefix(text, tt.want) || strings.Contains(text, "The call was made") != (tt.called && got.IsError) {
 			t.Errorf("%.40s: got %s, want %s", tt.filter, text, tt.want)
@@ -156,7 +156,7 @@ func TestSelect(t *testing.T) {
 			if tt.structured != "" {
 				raw += `,"structuredContent":` + tt.structured
 			}
-			out, err := e.begin().answer(&Request{Select: tt.filter, Form: always}, target{}).Of(t.Context(), json.RawMessage(raw+"}"))
+			out, err := e.begin().answer(&Request{Select: tt.filter, Format: always}, target{}).Of(t.Context(), json.RawMessage(raw+"}"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -179,7 +179,7 @@ func TestSelect(t *testing.T) {
 // The texts of a result without JSON can be read, all of them.
 func TestSelect_NoJSONIsKept(t *testing.T) {
 	e := chained(registry.New(nil, registry.Options{}), Options{})
-	of := &Request{From: request.From{Client: &caller.Client{Principal: &caller.Principal{ID: "p"}}}, Select: ".a", Form: always}
+	of := &Request{From: request.From{Client: &caller.Client{Principal: &caller.Principal{ID: "p"}}}, Select: ".a", Format: always}
 	out, err := e.begin().answer(of, target{}).Of(t.Context(), json.RawMessage(`{"content":[{"type":"text","text":"one"},{"type":"text","text":"two"}]}`))
 	if err != nil {
 		t.Fatal(err)

@@ -65,7 +65,7 @@ func (e run) runTask(ctx context.Context, r *request.Request) (json.RawMessage, 
 // followTask polls a task until it has ended, for at most limit, and returns its result.
 func (e run) followTask(ctx context.Context, r *request.Request, t task, limit time.Duration) (json.RawMessage, error) {
 	of := request.Request{
-		From: request.From{Client: r.Client, Sink: r.Sink, Event: r.Event}, To: r.To, Part: r.Part, Apps: r.Apps,
+		From: request.From{Client: r.Client, Sink: r.Sink, Event: r.Event}, To: r.To, Scope: r.Scope, Apps: r.Apps,
 		Params: append(wire.AppendQuoted([]byte(`{"taskId":`), t.ID), '}'),
 	}
 	over := time.NewTimer(limit)

@@ -19,7 +19,7 @@ func (e *Executor) executeFor(ctx context.Context, r Request) (*results.Result, 
 	sink := r.Sink
 	leave := call.Enter(&sink)
 	defer leave()
-	timer := time.NewTimer(r.Form.Wait)
+	timer := time.NewTimer(r.Format.Wait)
 	defer timer.Stop()
 	if r.Client.Modern() && r.Client.Request != nil {
 		// A question is the answer to a request of such a client, which does not wait then.
@@ -28,7 +28,7 @@ func (e *Executor) executeFor(ctx context.Context, r Request) (*results.Result, 
 			ctx context.Context, method string, params json.RawMessage, progress func(json.RawMessage),
 		) (json.RawMessage, error) {
 			timer.Stop()
-			defer timer.Reset(r.Form.Wait)
+			defer timer.Reset(r.Format.Wait)
 			return ask(ctx, method, params, progress)
 		})
 	}
@@ -48,7 +48,7 @@ func (e *Executor) executeFor(ctx context.Context, r Request) (*results.Result, 
 		var err error
 		defer func() {
 			if what := recover(); what != nil {
-				result, err = Panicked(e.log, r.Event, r.Tool, what).Result(r.Form.Always()), nil
+				result, err = Panicked(e.log, r.Event, r.Tool, what).Result(r.Format.Always()), nil
 			}
 			e.journal.End(r.Event)
 			call.Finish(&e.store, result, err)

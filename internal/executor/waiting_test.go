@@ -31,8 +31,8 @@ func parked(t *testing.T, r *results.Result, seconds string) string {
 	return found[2]
 }
 
-func waitFor(handle string, form results.Form) Request {
-	return Request{Server: builtin.Name, Tool: builtin.WaitTool, Arguments: json.RawMessage(`{"handle":"` + handle + `"}`), Form: form}
+func waitFor(handle string, form results.Format) Request {
+	return Request{Server: builtin.Name, Tool: builtin.WaitTool, Arguments: json.RawMessage(`{"handle":"` + handle + `"}`), Format: form}
 }
 
 // A client that waits for a minute gets the result of a call of three, with the progress
@@ -41,7 +41,7 @@ func TestWaiting(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec := mcptest.Spec{}.WithFiles(t)
 		e := executing(t, Options{}, nil, piped(t, "s", spec))
-		form := results.Form{Wait: time.Minute}
+		form := results.Format{Wait: time.Minute}
 		counts := make([]int, 4)
 		count := func(i int) func(json.RawMessage) { return func(json.RawMessage) { counts[i]++ } }
 		call := func(i int, r Request) *results.Result {
@@ -53,7 +53,7 @@ func TestWaiting(t *testing.T) {
 			}
 			return got
 		}
-		got := call(0, Request{Server: "s", Tool: "progress", Arguments: json.RawMessage(`{"steps":17,"ms":10000}`), Form: form})
+		got := call(0, Request{Server: "s", Tool: "progress", Arguments: json.RawMessage(`{"steps":17,"ms":10000}`), Format: form})
 		first := parked(t, got, "60")
 		second := parked(t, call(1, waitFor(first, form)), "120")
 		result := call(2, waitFor(second, form))
@@ -85,7 +85,7 @@ func TestWaiting_Asked(t *testing.T) {
 			time.Sleep(10 * time.Minute)
 			return json.RawMessage(`{"action":"accept","content":{"word":"mellon"}}`), nil
 		}
-		got := exec(t, e, Request{From: request.From{Client: client}, Server: "s", Tool: "ask", Form: results.Form{Wait: time.Minute}})
+		got := exec(t, e, Request{From: request.From{Client: client}, Server: "s", Tool: "ask", Format: results.Format{Wait: time.Minute}})
 		if !strings.Contains(said(t, got), "mellon") {
 			t.Errorf("got %s", got.Content)
 		}
@@ -98,9 +98,9 @@ func TestWaiting_Ends(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec := mcptest.Spec{}.WithFiles(t)
 		e := executing(t, Options{}, nil, piped(t, "s", spec))
-		form := results.Form{Wait: time.Minute}
+		form := results.Format{Wait: time.Minute}
 		slow := func(ms string) Request {
-			return Request{Server: "s", Tool: "slow", Arguments: json.RawMessage(`{"ms":` + ms + `}`), Form: form}
+			return Request{Server: "s", Tool: "slow", Arguments: json.RawMessage(`{"ms":` + ms + `}`), Format: form}
 		}
 		if got := said(t, exec(t, e, slow("59000"))); got != "slept 59000 ms" {
 			t.Errorf("in time: %s", got)
@@ -140,8 +140,8 @@ func TestWaiting_Failures(t *testing.T) {
 		r.Start()
 		r.WaitTried(t.Context())
 		e := chained(r, Options{})
-		form := results.Form{Wait: time.Minute, Structured: results.StructuredAlways}
-		slow := Request{From: request.From{Client: &caller.Client{ID: "1", Principal: &caller.Principal{ID: "p"}}}, Server: "s", Tool: "slow", Arguments: json.RawMessage(`{"ms":900000}`), Form: form}
+		form := results.Format{Wait: time.Minute, Structured: results.StructuredAlways}
+		slow := Request{From: request.From{Client: &caller.Client{ID: "1", Principal: &caller.Principal{ID: "p"}}}, Server: "s", Tool: "slow", Arguments: json.RawMessage(`{"ms":900000}`), Format: form}
 		got := exec(t, e, slow)
 		handle := parked(t, got, "60")
 		if want := `{"still_running":{"handle":"` + handle + `","seconds":60}}`; string(got.Structured) != want {
@@ -179,7 +179,7 @@ func TestWaiting_Panic(t *testing.T) {
 	var outcomes []string
 	e := New(nil, Options{Journal: observed(func(r *request.Event) { outcomes = append(outcomes, r.Outcome) })}) // whose registry is nil
 	seen := catalog.NewSnapshot([]catalog.Server{catalog.Server{Name: "s", Known: true, State: catalog.Ready}.WithTools([]catalog.Tool{{Name: "t"}})})
-	got := exec(t, e, Request{Catalogue: seen, Server: "s", Tool: "t", Form: results.Form{Wait: time.Minute}})
+	got := exec(t, e, Request{Catalogue: seen, Server: "s", Tool: "t", Format: results.Format{Wait: time.Minute}})
 	if text := said(t, got); !strings.HasPrefix(text, "EXECUTION_ERROR: internal error of mcpx") {
 		t.Errorf("got %s", text)
 	}

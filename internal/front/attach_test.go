@@ -171,9 +171,9 @@ func TestAttach(t *testing.T) {
 	if n := seen.open("", false); n != 1 {
 		t.Errorf("a parked call is attached %d times", n)
 	}
-	front.parking.end(errNoAnswer)
+	front.suspended.end(errNoAnswer)
 	seen.settled(t, "a parked call", "request is here")
-	front.parking.ended = nil
+	front.suspended.ended = nil
 
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()

@@ -19,23 +19,23 @@ type note struct {
 	unknown bool
 }
 
-// news are the notes that a client has yet to get. However often a thing has changed,
+// pending are the notes that a client has yet to get. However often a thing has changed,
 // there is one note about it: so they need no bound.
-type news struct {
+type pending struct {
 	due chan struct{} // holds one: there are notes
 
 	mu    sync.Mutex
 	notes []note
 }
 
-func newNews() *news { return &news{due: make(chan struct{}, 1)} }
+func newPending() *pending { return &pending{due: make(chan struct{}, 1)} }
 
 // mostUnknown bounds the notes that mcpx does not know, of which none takes the place of
 // another.
 const mostUnknown = 1000
 
 // add adds a note in place of an earlier one about the same thing. It does not block.
-func (n *news) add(one note) {
+func (n *pending) add(one note) {
 	n.mu.Lock()
 	at := -1
 	if !one.unknown {
@@ -56,7 +56,7 @@ func (n *news) add(one note) {
 }
 
 // take returns the notes, and forgets them.
-func (n *news) take() []note {
+func (n *pending) take() []note {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	notes := n.notes
@@ -68,40 +68,40 @@ func (n *news) take() []note {
 // subscriptions of the modern era subscribe alike. The zero value is ready.
 type changes struct {
 	mu          sync.Mutex
-	subscribers map[*news]struct{}
+	subscribers map[*pending]struct{}
 }
 
 // subscribe returns news that the changes of lists are added to. The caller must
 // unsubscribe.
-func (c *changes) subscribe() *news {
-	n := newNews()
+func (c *changes) subscribe() *pending {
+	n := newPending()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.subscribers == nil {
-		c.subscribers = make(map[*news]struct{})
+		c.subscribers = make(map[*pending]struct{})
 	}
 	c.subscribers[n] = struct{}{}
 	return n
 }
 
-// newsFor are news for a client, until the caller calls stop. A principal hears of what it
+// pendingFor returns the pending notifications of a client, until the caller calls stop. A principal hears of what it
 // may see alone; a client that sees everything hears what all others do.
-func (f *Front) newsFor(client *caller.Client) (n *news, stop func()) {
+func (f *Front) pendingFor(client *caller.Client) (n *pending, stop func()) {
 	if client.Principal == nil {
 		n = f.changes.subscribe()
 		return n, func() { f.changes.unsubscribe(n) }
 	}
-	n = newNews()
+	n = newPending()
 	return n, f.view.Attach(client, view.Attachment{Changed: n.changed, Unknown: n.pass})
 }
 
-func (n *news) changed(kind catalog.Kind) { n.add(note{method: kind.Changed()}) }
+func (n *pending) changed(kind catalog.Kind) { n.add(note{method: kind.Changed()}) }
 
-func (n *news) pass(method string, params json.RawMessage) {
+func (n *pending) pass(method string, params json.RawMessage) {
 	n.add(note{method: method, params: params, unknown: true})
 }
 
-func (c *changes) unsubscribe(n *news) {
+func (c *changes) unsubscribe(n *pending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.subscribers, n)

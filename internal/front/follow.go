@@ -30,7 +30,7 @@ type followed struct {
 // begin follows a resource, in a goroutine that ends with [followed.stop], with
 // [followed.close], or with the error of the server. The channel holds the first outcome:
 // nil once the server has agreed. It is nil if the resource is followed already.
-func (o *followed) begin(uri string, topic *resources.Topic, news *news) (agreed chan error) {
+func (o *followed) begin(uri string, topic *resources.Topic, news *pending) (agreed chan error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.ended || o.end[uri] != nil {
@@ -103,7 +103,7 @@ func (f *Front) subscribe(ctx context.Context, r *incoming, out []byte) ([]byte,
 	if err != nil {
 		return nil, f.besideError(r, err)
 	}
-	if agreed := r.session.followed.begin(uri, topic, r.session.news); agreed != nil {
+	if agreed := r.session.followed.begin(uri, topic, r.session.pending); agreed != nil {
 		select {
 		case err = <-agreed:
 			if errors.Is(err, context.Canceled) { // by followed.stop, or followed.close
@@ -136,7 +136,7 @@ func (f *Front) unsubscribe(ctx context.Context, r *incoming, out []byte) ([]byt
 
 // followAll follows the resources of a subscription, as far as they can be followed, and
 // returns their URIs.
-func (f *Front) followAll(ctx context.Context, client *caller.Client, uris []string, o *followed, news *news) (granted []string) {
+func (f *Front) followAll(ctx context.Context, client *caller.Client, uris []string, o *followed, news *pending) (granted []string) {
 	for _, uri := range uris {
 		if o.full() {
 			break

@@ -83,11 +83,11 @@ type Front struct {
 	log       *slog.Logger
 	changes   changes
 	streams   sseStreams
-	sessions  sessions     // legacy, over HTTP: what lives of them in this process
-	stateless inflight     // requests of the modern era over HTTP
-	tags      *caller.Tags // of the states of upstreams
-	parking   parking      // calls of the modern era that wait for answers of their clients
-	requests  atomic.Int64 // modern ones over HTTP so far
+	sessions  sessions       // legacy, over HTTP: what lives of them in this process
+	stateless inflight       // requests of the modern era over HTTP
+	tags      *caller.Tags   // of the states of upstreams
+	suspended suspendedCalls // calls of the modern era that wait for answers of their clients
+	requests  atomic.Int64   // modern ones over HTTP so far
 
 	detach   func() // from the view, which announces its changes to those that see everything
 	stop     chan struct{}
@@ -118,8 +118,8 @@ func New(v view.View, options Options) *Front {
 		tags: tagsOf(options.Secret, name), stop: make(chan struct{}),
 	}
 	all := caller.New(caller.Place{ID: "all clients", View: name}, caller.Said{})
-	f.parking.process, f.parking.identity, f.parking.journal = rand.Text()[:8], f.identity, options.Journal
-	f.parking.once = options.Once
+	f.suspended.process, f.suspended.identity, f.suspended.journal = rand.Text()[:8], f.identity, options.Journal
+	f.suspended.once = options.Once
 	f.detach = v.Attach(&all, view.Attachment{Changed: f.changes.announce, Unknown: f.changes.pass})
 	f.loops.Go(f.sweep) // ends with Close
 	return f
@@ -151,7 +151,7 @@ func (f *Front) end(lastingOnly bool, why error) {
 	f.stateless.end(lastingOnly, why)
 	f.sessions.each(func(s *session) { s.inflight.end(lastingOnly, why) })
 	if !lastingOnly {
-		f.parking.end(why)
+		f.suspended.end(why)
 	}
 }
 
@@ -170,7 +170,7 @@ func (f *Front) close(why state.Ending) {
 		close(f.stop)
 	})
 	f.loops.Wait()
-	f.parking.all.Wait()
+	f.suspended.all.Wait()
 }
 
 // EndUnknown ends the streams and the sessions over HTTP of principals that Options.Known

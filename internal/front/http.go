@@ -120,7 +120,7 @@ func (f *Front) modernRequest(e *exchange, m *message) {
 		return
 	}
 	o := &ownRequest{own: caller.New(f.place(caller.Place{
-		ID: "request " + f.parking.process + " " + strconv.FormatInt(f.requests.Add(1), 10), Peer: e.peer(),
+		ID: "request " + f.suspended.process + " " + strconv.FormatInt(f.requests.Add(1), 10), Peer: e.peer(),
 		Principal: e.who, Headers: e.r.Header,
 	}), m.said())}
 	r, client := &o.incoming, &o.own
@@ -266,7 +266,7 @@ func (f *Front) events(e *exchange, s *session) {
 	s.listens(e, true)
 	defer e.close()
 	defer s.listens(e, false)
-	follow(ctx, s.news, func(n note) { e.notify(n.method, n.params) }, e.alive)
+	follow(ctx, s.pending, func(n note) { e.notify(n.method, n.params) }, e.alive)
 }
 
 // session finds the legacy session that the request names in its header. ok is false

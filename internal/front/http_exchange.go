@@ -60,17 +60,17 @@ func (f *Front) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	return e
 }
 
-// notify implements outlet.
+// notify implements sender.
 func (e *exchange) notify(method string, params json.RawMessage) {
 	if !e.queue(oneLine(notification(method, params))) {
 		e.front.log.Debug("notification dropped, the client does not read", "method", method)
 	}
 }
 
-// send implements outlet.
+// send implements sender.
 func (e *exchange) send(request []byte) bool { return e.queue(request) }
 
-// alive implements outlet.
+// alive implements sender.
 func (e *exchange) alive() { e.queue(nil) }
 
 // queue queues an event, nil for alive. It reports false if the queue is full or the

@@ -26,7 +26,7 @@ func (f *Front) listen(ctx context.Context, r *incoming, out []byte) ([]byte, *r
 		return nil, tooMany(over)
 	}
 	defer f.options.Admission.CloseSession(r.client.Principal)
-	changed, stop := f.newsFor(r.client)
+	changed, stop := f.pendingFor(r.client)
 	defer stop()
 	granted, shown := p.Notifications, f.view.Traits()
 	granted.ResourcesListChanged = granted.ResourcesListChanged && shown.Resources
@@ -59,7 +59,7 @@ func (f *Front) listen(ctx context.Context, r *incoming, out []byte) ([]byte, *r
 }
 
 // follow calls tell for the news until ctx ends, and alive at intervals.
-func follow(ctx context.Context, news *news, tell func(note), alive func()) {
+func follow(ctx context.Context, news *pending, tell func(note), alive func()) {
 	quiet := time.NewTicker(keepAlive)
 	defer quiet.Stop()
 	for {

@@ -192,7 +192,7 @@ func TestFollow(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*keepAlive+time.Second)
 		defer cancel()
 		announced, alive := 0, 0
-		changed := newNews()
+		changed := newPending()
 		for range 2 { // of one thing there is one note
 			changed.add(note{method: catalog.Tools.Changed()})
 		}

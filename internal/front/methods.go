@@ -82,7 +82,7 @@ type incoming struct {
 	// structured is the wish for structuredContent in the HTTP header.
 	structured view.StructuredPolicy
 	// out sends notifications before the answer; nil if the client accepts none.
-	out   outlet
+	out   sender
 	event *request.Event // from answer
 	// release is called when nothing of the request is left; nil = nothing to do. A call
 	// that is parked takes it over.
@@ -95,8 +95,8 @@ type ownRequest struct {
 	own caller.Client
 }
 
-// outlet sends notifications that belong to a request, before its answer.
-type outlet interface {
+// sender sends notifications that belong to a request, before its answer.
+type sender interface {
 	// notify sends a notification. It does not block: if the client does not read,
 	// the notification is dropped.
 	notify(method string, params json.RawMessage)
@@ -132,7 +132,7 @@ func (f *Front) dispatch(ctx context.Context, r *incoming) (answer response) {
 		return refuse(r.ID, err)
 	}
 	if row.asks && r.modern() && (r.client.Answers() || r.input.State != nil) {
-		out, err = f.parking.answer(ctx, r, func(ctx context.Context, r *incoming) (result []byte, err *rpcError) {
+		out, err = f.suspended.answer(ctx, r, func(ctx context.Context, r *incoming) (result []byte, err *rpcError) {
 			defer f.recovered(r, func(panicked *rpcError) { result, err = nil, panicked })
 			return row.answer(f, ctx, r, nil)
 		})

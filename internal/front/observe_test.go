@@ -293,7 +293,7 @@ func TestEvents_HTTP(t *testing.T) {
 	events.expect("a tool that is not there", "message tools/call TOOL_NOT_FOUND to  none", "request tools/call TOOL_NOT_FOUND")
 	now.ask(t, modernCall("4", "ask", `{}`, ""))
 	events.expect("another that is parked", "request tools/call RESULT")
-	f.parking.end(errNoAnswer)
+	f.suspended.end(errNoAnswer)
 	events.expect("and not answered", "message tools/call CANCELLED to fake ask")
 
 	ctx, leave := context.WithCancel(t.Context())

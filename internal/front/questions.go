@@ -29,10 +29,10 @@ type openQuestion struct {
 	progress func(params json.RawMessage)
 }
 
-// ask sends a request to the client, by the first of the outlets that can, and waits for
+// ask sends a request to the client, by the first of the senders that can, and waits for
 // its result until ctx ends. Then it cancels the request at the client.
 func (q *questions) ask(
-	ctx context.Context, outlets []outlet, method string, params json.RawMessage, progress func(json.RawMessage),
+	ctx context.Context, senders []sender, method string, params json.RawMessage, progress func(json.RawMessage),
 ) (json.RawMessage, error) {
 	asks := openQuestion{make(chan *message, 1), progress}
 	q.mu.Lock()
@@ -57,11 +57,11 @@ func (q *questions) ask(
 	}
 	asked := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,%s`, id, notification(method, params)[len(`{"jsonrpc":"2.0",`):])
 	asked = oneLine(asked)
-	at := slices.IndexFunc(outlets, func(o outlet) bool { return o != nil && o.send(asked) })
+	at := slices.IndexFunc(senders, func(o sender) bool { return o != nil && o.send(asked) })
 	if at < 0 {
 		return nil, errors.New("it has no stream open on which it could be asked")
 	}
-	out := outlets[at]
+	out := senders[at]
 	quiet := time.NewTicker(keepAlive)
 	defer quiet.Stop()
 	for {

@@ -178,7 +178,7 @@ func (f *Front) release(s *session) {
 	}
 	client := s.client.Load()
 	f.options.Admission.CloseSession(client.Principal)
-	s.endNews()
+	s.endPending()
 	s.inflight.end(false, errSessionEnded)
 	s.followed.close()
 	s.detach()

@@ -18,21 +18,21 @@ import (
 // follows, and the notifications that it has yet to get. Its [Session] is the record. Over stdio the session exists from the start, as
 // the process has one client, and the record is not kept behind a door.
 type session struct {
-	id       string                        // in Options.Sessions; empty over stdio
-	record   atomic.Pointer[Session]       // the newest that this process knows
-	client   atomic.Pointer[caller.Client] // over stdio it has only an ID before initialize
-	inflight inflight
-	news     *news // from newsFor, after initialize, until endNews
-	endNews  func()
-	detach   func() // from the view
-	followed followed
+	id         string                        // in Options.Sessions; empty over stdio
+	record     atomic.Pointer[Session]       // the newest that this process knows
+	client     atomic.Pointer[caller.Client] // over stdio it has only an ID before initialize
+	inflight   inflight
+	pending    *pending // from pendingFor, after initialize, until endPending
+	endPending func()
+	detach     func() // from the view
+	followed   followed
 
 	questions questions
 	begin     func()        // closes begun, once
 	begun     chan struct{} // closed: the client may be asked something
 
 	mu     sync.Mutex
-	stream outlet // what sends what belongs to no request; nil if nothing does
+	stream sender // what sends what belongs to no request; nil if nothing does
 }
 
 // place is a place at the view of the front.
@@ -43,7 +43,7 @@ func (f *Front) place(at caller.Place) caller.Place {
 }
 
 // newSession makes the live part of a session. stream is nil over HTTP, and headers are nil over stdio. The caller attaches it.
-func (f *Front) newSession(id string, record *Session, who *caller.Principal, stream outlet, headers http.Header) *session {
+func (f *Front) newSession(id string, record *Session, who *caller.Principal, stream sender, headers http.Header) *session {
 	s := &session{begun: make(chan struct{}), stream: stream}
 	s.begin = sync.OnceFunc(func() { close(s.begun) })
 	s.record.Store(record)
@@ -57,13 +57,13 @@ func (f *Front) newSession(id string, record *Session, who *caller.Principal, st
 
 // attach makes the client of the session one of the view, until the session ends.
 func (f *Front) attach(s *session) {
-	s.news, s.endNews = f.newsFor(s.client.Load())
+	s.pending, s.endPending = f.pendingFor(s.client.Load())
 	s.detach = f.view.Attach(s.client.Load(), view.Attachment{})
 }
 
 // listens notes that the client has opened, or closed, a stream for what belongs to no
 // request.
-func (s *session) listens(on outlet, open bool) {
+func (s *session) listens(on sender, open bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if open {
@@ -74,7 +74,7 @@ func (s *session) listens(on outlet, open bool) {
 }
 
 // outside is what sends what belongs to no request, nil if nothing does.
-func (s *session) outside() outlet {
+func (s *session) outside() sender {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stream
@@ -98,13 +98,13 @@ func (s *session) least() mcp.LoggingLevel { return s.record.Load().Level }
 
 // ask asks the client (upstream.Client.Request), on the stream of a request or, if out
 // is nil or has ended, where it listens. A client that has just initialized may not be asked yet.
-func (s *session) ask(out outlet) caller.Ask {
+func (s *session) ask(out sender) caller.Ask {
 	return func(ctx context.Context, method string, params json.RawMessage, progress func(json.RawMessage)) (json.RawMessage, error) {
 		select {
 		case <-s.begun:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		return s.questions.ask(ctx, []outlet{out, s.outside()}, method, params, progress)
+		return s.questions.ask(ctx, []sender{out, s.outside()}, method, params, progress)
 	}
 }

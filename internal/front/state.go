@@ -45,7 +45,7 @@ func (f *Front) bound(r *incoming, written json.RawMessage) json.RawMessage {
 func (f *Front) unbind(r *incoming) *rpcError {
 	p := r.client.Principal
 	written, _ := wire.Text(r.input.State)
-	if p == nil || r.input.State == nil || strings.HasPrefix(written, parkedState) {
+	if p == nil || r.input.State == nil || strings.HasPrefix(written, suspendedState) {
 		return nil
 	}
 	rest, ours := strings.CutPrefix(written, boundState)

@@ -95,7 +95,7 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 	}
 	s.session = f.newSession(cmp.Or(options.Session, "stdio"), &Session{}, options.Principal, s, options.Headers)
 	f.attach(s.session)
-	defer s.session.endNews()
+	defer s.session.endPending()
 	defer func() {
 		s.session.followed.close()
 		s.session.detach() // of the client under any name: its ID stays
@@ -366,14 +366,14 @@ func (s *stdioServer) run(j *job, write func(message []byte, written func())) {
 	}
 }
 
-// notify implements outlet.
+// notify implements sender.
 func (s *stdioServer) notify(method string, params json.RawMessage) {
 	if !s.out.notify(oneLine(notification(method, params))) {
 		s.front.log.Debug("notification dropped, the client does not read", "method", method)
 	}
 }
 
-// send implements outlet.
+// send implements sender.
 func (s *stdioServer) send(request []byte) bool {
 	if s.out.unread() >= maxUnread {
 		return false
@@ -382,7 +382,7 @@ func (s *stdioServer) send(request []byte) bool {
 	return true
 }
 
-// alive implements outlet: pipes need nothing.
+// alive implements sender: pipes need nothing.
 func (*stdioServer) alive() {}
 
 // pump writes the queue of the output. It announces changes to a client that has sent
@@ -392,8 +392,8 @@ func (s *stdioServer) pump() {
 		select {
 		case <-s.out.queued:
 			s.out.flush()
-		case <-s.session.news.due:
-			for _, n := range s.session.news.take() {
+		case <-s.session.pending.due:
+			for _, n := range s.session.pending.take() {
 				if s.announces.Load() {
 					s.notify(n.method, n.params)
 				}

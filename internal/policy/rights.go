@@ -98,8 +98,8 @@ type Rights struct {
 	all   bool // without rules everybody who is known has everything, but is no admin
 
 	mu     sync.Mutex
-	grants *lru.Map[string, Grant]   // by the numbers of the rules
-	known  *lru.Map[visitor, *Grant] // of grants
+	grants *lru.Map[string, Permissions]   // by the numbers of the rules
+	known  *lru.Map[visitor, *Permissions] // of grants
 }
 
 // visitor is a principal in a view.
@@ -113,7 +113,7 @@ type visitor struct {
 func NewRights(rules []Right) *Rights {
 	r := &Rights{
 		all:    rules == nil,
-		grants: lru.New[string, Grant](maxGrants, nil), known: lru.New[visitor, *Grant](maxKnown, nil),
+		grants: lru.New[string, Permissions](maxGrants, nil), known: lru.New[visitor, *Permissions](maxKnown, nil),
 	}
 	for _, one := range rules {
 		r.rules = append(r.rules, right(one))
@@ -130,7 +130,7 @@ func (r *Rights) Admin(p *caller.Principal) bool {
 // Opens reports whether a principal may connect to a view: another one does not exist for
 // it. part is what the view shows. A view of everything is there for a principal
 // without any right too, which finds nothing in it.
-func (r *Rights) Opens(p *caller.Principal, view string, part *Part) bool {
+func (r *Rights) Opens(p *caller.Principal, view string, part *Scope) bool {
 	switch {
 	case r == nil:
 		return true
@@ -154,7 +154,7 @@ func (r *Rights) Names(p *caller.Principal) bool {
 // Of is what a principal may see and do in a view; nil = everything. The principals that
 // the same rules are for share one. A nil principal is mcpx itself, or its client over
 // stdio.
-func (r *Rights) Of(p *caller.Principal, view string) *Grant {
+func (r *Rights) Of(p *caller.Principal, view string) *Permissions {
 	if r == nil || p == nil || r.all {
 		return nil
 	}
@@ -162,14 +162,14 @@ func (r *Rights) Of(p *caller.Principal, view string) *Grant {
 	defer r.mu.Unlock()
 	g := r.known.Get(visitor{p, view})
 	if *g == nil {
-		*g = r.grant(p, view)
+		*g = r.permissions(p, view)
 	}
 	return *g
 }
 
 // grant is the Grant of the rules that are for a principal in a view. The caller holds the
 // lock.
-func (r *Rights) grant(p *caller.Principal, view string) *Grant {
+func (r *Rights) permissions(p *caller.Principal, view string) *Permissions {
 	which := make([]byte, 0, 16) // on the stack; two bytes a rule
 	for i := range r.rules {
 		if one := &r.rules[i]; (one.Views == nil || Match(one.Views, view)) && one.of(p) {
@@ -178,7 +178,7 @@ func (r *Rights) grant(p *caller.Principal, view string) *Grant {
 	}
 	g := r.grants.Find(string(which))
 	if g == nil {
-		g = &Grant{}
+		g = &Permissions{}
 		for i := 0; i < len(which); i += 2 {
 			g.rules = append(g.rules, &r.rules[int(which[i])<<8|int(which[i+1])])
 		}
@@ -195,31 +195,31 @@ func RightsOf(snap *catalog.Snapshot) *Rights {
 	return nil
 }
 
-// Grant is what some rules give together: what one of them gives is there. Nil gives
+// Permissions are what some rules give together: what one of them gives is there. Nil gives
 // everything. Safe for concurrent use.
-type Grant struct {
+type Permissions struct {
 	rules   []*right
 	visible Catalogues
 }
 
-// byRights is what [Grant.See] says of a tool that no rule gives. No client reads it.
+// byRights is what [Permissions.See] says of a tool that no rule gives. No client reads it.
 const byRights = "auth.rights"
 
 // See implements [catalog.Rules].
-func (g *Grant) See(s *catalog.Server, t *catalog.Tool) (seen *catalog.Tool, hiddenBy string) {
+func (g *Permissions) See(s *catalog.Server, t *catalog.Tool) (seen *catalog.Tool, hiddenBy string) {
 	if slices.ContainsFunc(g.rules, func(r *right) bool { return r.sees(s, t) }) {
 		return t, ""
 	}
 	return nil, byRights
 }
 
-func (g *Grant) reaches(server string) bool {
+func (g *Permissions) reaches(server string) bool {
 	return slices.ContainsFunc(g.rules, func(r *right) bool { return r.reaches(server) })
 }
 
 // Confirms says which calls of a tool a user must confirm: the strictest of the rules
 // that give it decides.
-func (g *Grant) Confirms(s *catalog.Server, t *catalog.Tool) Confirm {
+func (g *Permissions) Confirms(s *catalog.Server, t *catalog.Tool) Confirm {
 	strictest := ConfirmNone
 	if g != nil {
 		for _, r := range g.rules {
@@ -233,7 +233,7 @@ func (g *Grant) Confirms(s *catalog.Server, t *catalog.Tool) Confirm {
 
 // Of is what is left of a catalogue, made once of each. A server of which nothing is left
 // is not there.
-func (g *Grant) Of(snap *catalog.Snapshot) *catalog.Snapshot {
+func (g *Permissions) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 	if g == nil {
 		return snap
 	}
@@ -265,13 +265,13 @@ func (g *Grant) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 const nothing = "Nothing is allowed here for who is logged in. The operator of mcpx can allow it (auth.rights)."
 
 // whole reports whether some rule gives what a server has beside tools.
-func (g *Grant) whole(server string) bool {
+func (g *Permissions) whole(server string) bool {
 	return slices.ContainsFunc(g.rules, func(r *right) bool { return r.whole() && r.reaches(server) })
 }
 
 // server is a server without what no rule gives of it beside tools. some is false if
 // no rule gives anything.
-func (g *Grant) server(s catalog.Server) (left catalog.Server, some bool) {
+func (g *Permissions) server(s catalog.Server) (left catalog.Server, some bool) {
 	s.Limited = true
 	for _, r := range g.rules {
 		if !r.reaches(s.Name) {

@@ -144,7 +144,7 @@ func TestRights_Confirms(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}
-	if (*Grant)(nil).Confirms(&git, &git.Tools[0]) != ConfirmNone {
+	if (*Permissions)(nil).Confirms(&git, &git.Tools[0]) != ConfirmNone {
 		t.Error("without rights somebody is asked")
 	}
 }
@@ -154,15 +154,15 @@ func TestRights_Opens(t *testing.T) {
 		{Principals: []string{"all"}}, {Principals: []string{"git"}, Servers: []string{"git"}},
 		{Principals: []string{"two"}, Views: []string{"two_tools"}}, {Principals: []string{"boss"}, Admin: true, Servers: []string{}},
 	})
-	git, both, every := &Part{Servers: []string{"git"}}, &Part{Servers: []string{"mail", "git"}}, &Part{}
+	git, both, every := &Scope{Servers: []string{"git"}}, &Scope{Servers: []string{"mail", "git"}}, &Scope{}
 	for _, test := range []struct {
 		who, view string
-		part      *Part
+		part      *Scope
 		want      bool
 	}{
 		{"all", "two_tools", nil, true}, {"all", "servers/git", git, true},
 		{"git", "servers/git", git, true}, {"git", "groups/both", both, true}, {"git", "groups/every", every, true},
-		{"git", "servers/mail", &Part{Servers: []string{"mail"}}, false}, {"git", "groups/none", &Part{Servers: []string{}}, false},
+		{"git", "servers/mail", &Scope{Servers: []string{"mail"}}, false}, {"git", "groups/none", &Scope{Servers: []string{}}, false},
 		{"two", "two_tools", nil, true}, {"two", "tools", nil, false}, {"two", "servers/git", git, false},
 		{"nobody", "two_tools", nil, true}, {"nobody", "servers/git", git, false}, {"nobody", "groups/every", every, false},
 		{"boss", "two_tools", nil, true}, {"boss", "servers/git", git, false},

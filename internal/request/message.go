@@ -58,10 +58,10 @@ type Request struct {
 	// read-only: after a loss it is sent once more.
 	Repeatable bool
 	Times
-	// Part is the part of the catalogue that the client's view shows; nil = all of it. Apps adds the tools that are for
+	// Scope is the part of the catalogue that the client's view shows; nil = all of it. Apps adds the tools that are for
 	// apps only.
-	Part *policy.Part
-	Apps bool
+	Scope *policy.Scope
+	Apps  bool
 	// ReadOnly refuses a tool that is not declared read-only.
 	ReadOnly bool
 	// Consent is the confirmation of a person, where the config asks for one.

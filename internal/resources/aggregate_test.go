@@ -50,7 +50,7 @@ func start(t *testing.T, options registry.Options, servers ...registry.Server) *
 	r := registry.New(servers, options)
 	r.Start()
 	t.Cleanup(func() { r.Close(time.Second) })
-	return &Servers{Registry: r, Catalogue: r.Snapshot, Part: func() *policy.Part { return nil }, Separator: "__", Wait: patience, ListWait: patience}
+	return &Servers{Registry: r, Catalogue: r.Snapshot, Scope: func() *policy.Scope { return nil }, Separator: "__", Wait: patience, ListWait: patience}
 }
 
 func uris(page Page) (all []string) {

@@ -131,7 +131,7 @@ func (t *Topic) subscribe(ctx context.Context, server *catalog.Server, own strin
 	t.from.Event = nil
 	_, err := t.servers.Registry.Send(ctx, &request.Request{
 		From: from, To: server, Method: "resources/subscribe", Params: wire.Encode(map[string]string{"uri": own}),
-		Subscription: subscription, Part: t.servers.Part(), Times: request.Times{Wait: t.servers.Wait},
+		Subscription: subscription, Scope: t.servers.Scope(), Times: request.Times{Wait: t.servers.Wait},
 	})
 	return err
 }

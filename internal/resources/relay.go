@@ -63,7 +63,7 @@ func (s *Servers) Send(ctx context.Context, q *request.Request) (json.RawMessage
 			continue
 		}
 		one := *q
-		one.To, one.Params, one.Part, one.Repeatable = server, params, s.Part(), relayed[q.Method]
+		one.To, one.Params, one.Scope, one.Repeatable = server, params, s.Scope(), relayed[q.Method]
 		one.Relay, one.Wait = q.Client.Modern(), s.Wait
 		raw, err := s.Registry.Send(ctx, &one)
 		q.Consent = one.Consent // what was confirmed is confirmed if the request begins anew

@@ -18,8 +18,8 @@ type Servers struct {
 	Registry *registry.Registry
 	// Catalogue is the newest catalogue that the caller may see.
 	Catalogue func() *catalog.Snapshot
-	// Part is the part of the catalogue that the view shows now; nil = all of it.
-	Part func() *policy.Part
+	// Scope is the part of the catalogue that the view shows now; nil = all of it.
+	Scope func() *policy.Scope
 	// Has reports whether the view shows a server; nil = all.
 	Has func(server string) bool
 	// Explain makes an error for the client of the error of a message to a server; nil = the client gets that.

@@ -10,7 +10,7 @@ import (
 // Answer says how the result of one call becomes the answer to its client.
 type Answer struct {
 	Pages
-	Form Form
+	Format Format
 	// Select is a jq filter on the result's JSON, Grep a regular expression for the lines of its texts, or of the
 	// selection; empty = none.
 	Select, Grep string

@@ -26,7 +26,7 @@ func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, s
 	var refused *RefusedError
 	switch {
 	case errors.As(err, &refused):
-		failed := a.grepFailure(refused, p.KeepBlocks(withText(shown.Received))).Result(a.Form.Always())
+		failed := a.grepFailure(refused, p.KeepBlocks(withText(shown.Received))).Result(a.Format.Always())
 		failed.Received = out.Received
 		return failed, nil
 	case err != nil:
@@ -46,7 +46,7 @@ func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, s
 				continue
 			}
 			content = b.WithText(page.Text)
-			if a.Form.Always() {
+			if a.Format.Always() {
 				matches.Structured = page.Structured
 			}
 		}

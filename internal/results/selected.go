@@ -137,7 +137,7 @@ func stringsIn(value json.RawMessage) map[string]bool {
 func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire.Block) (*Result, error) {
 	value := selectable(got.structured, blocks)
 	if value == nil {
-		out := a.noJSONFailure(blocks).Result(a.Form.Always())
+		out := a.noJSONFailure(blocks).Result(a.Format.Always())
 		for _, b := range blocks {
 			if !b.IsText {
 				out.Content = append(out.Content, b.Raw)
@@ -152,13 +152,13 @@ func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire
 	var out *Result
 	switch {
 	case errors.As(err, &refused):
-		out = a.grepFailure(refused, a.Pages.Keep(string(value), false)).Result(a.Form.Always())
+		out = a.grepFailure(refused, a.Pages.Keep(string(value), false)).Result(a.Format.Always())
 	case errors.As(err, &failed):
-		out = FilterFailure(failed, a.Pages).Result(a.Form.Always())
+		out = FilterFailure(failed, a.Pages).Result(a.Format.Always())
 	case err != nil:
 		return nil, err
 	default:
-		out = OnPage(page, a.Form.Always())
+		out = OnPage(page, a.Format.Always())
 		out.Meta = got.resultMeta()
 	}
 	out.Received = Roughly(textsOf(blocks)...)

@@ -14,7 +14,7 @@ import (
 // Nil, for a link that sees nothing of that, says nothing. Safe for concurrent use.
 type Evidence struct {
 	dialer *Dialer
-	life   *Life
+	life   *Lifecycle
 	own    *ownServer // nil for a server that the link has not started
 
 	noise  atomic.Pointer[string] // the first line that is no message

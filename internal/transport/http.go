@@ -22,7 +22,7 @@ import (
 // as server-sent events. It has no connection of its own to lose; it is done
 // when the server forgets the session (404), or when it is closed.
 type httpLink struct {
-	life   *Life
+	life   *Lifecycle
 	dialer *Dialer
 	in     Incoming
 	url    string
@@ -84,14 +84,14 @@ func (l *httpLink) Start(in Incoming) { l.in = in }
 
 func newHTTPLink(d *Dialer) *httpLink {
 	l := &httpLink{dialer: d, url: d.address, client: newHTTPClient(d.Remote)}
-	l.life = newLife(l.failed)
+	l.life = newLifecycle(l.failed)
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.calls, l.drop = context.WithCancel(context.Background())
 	return l
 }
 
 // Life implements [Link].
-func (l *httpLink) Life() *Life { return l.life }
+func (l *httpLink) Life() *Lifecycle { return l.life }
 
 // Evidence implements [Link].
 func (l *httpLink) Evidence() *Evidence { return nil }

@@ -11,7 +11,7 @@ import (
 func TestLogsOnAResumedStream(t *testing.T) {
 	for _, resumed := range []bool{false, true} {
 		of := int64(-1)
-		l := &httpLink{life: newLife(nil), in: func(_ wire.Message, call int64) { of = call }}
+		l := &httpLink{life: newLifecycle(nil), in: func(_ wire.Message, call int64) { of = call }}
 		a := &response{link: l, r: Outgoing{ID: 7}, resumed: resumed}
 		a.accept([]byte(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`))
 		if want := map[bool]int64{false: 7, true: 0}[resumed]; of != want {

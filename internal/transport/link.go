@@ -25,8 +25,8 @@ type Link interface {
 	Listen(opened, none func())
 	// Traits say what kind of link it is.
 	Traits() Traits
-	// Life is when the server was last heard, and the end of the link. It is always the same one.
-	Life() *Life
+	// Lifecycle is when the server was last heard, and the end of the link. It is always the same one.
+	Life() *Lifecycle
 	// Evidence is what the link has seen of the server beside messages; nil for most kinds.
 	Evidence() *Evidence
 	// Close ends the link and everything that it started, and waits for that. Idempotent.

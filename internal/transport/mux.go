@@ -12,7 +12,7 @@ import (
 
 // mux matches the responses of a two-way stream to their requests.
 type mux struct {
-	life    *Life
+	life    *Lifecycle
 	mu      sync.Mutex
 	pending map[int64]*pending
 	// unnoised counts the pending requests during which no noise was heard.
@@ -36,12 +36,12 @@ type answer struct {
 
 func newMux() *mux {
 	m := &mux{pending: make(map[int64]*pending)}
-	m.life = newLife(m.failed)
+	m.life = newLifecycle(m.failed)
 	return m
 }
 
 // Life implements [Link].
-func (m *mux) Life() *Life { return m.life }
+func (m *mux) Life() *Lifecycle { return m.life }
 
 // These do nothing, for links that have no use for them.
 

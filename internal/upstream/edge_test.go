@@ -85,7 +85,7 @@ func TestLossIsOneChange(t *testing.T) {
 			l := linkTo(t, &script{})
 			u.update(func(st *Status) { u.session, st.State = &session{link: l}, catalog.Ready })
 			l.Life().Fail(errors.New("fell over"))
-			u.lost(errors.New("fell over"), troubles{}, 0)
+			u.lost(errors.New("fell over"), degradation{}, 0)
 		}
 	})
 	ctx, cancel := context.WithCancel(context.Background())

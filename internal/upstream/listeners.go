@@ -41,7 +41,7 @@ func (h *listener) tell(f func(json.RawMessage), params json.RawMessage) {
 // openCalls are the calls of a session, under its lock.
 type openCalls struct {
 	listeners map[int64]*listener // by request id
-	sole      sole
+	sole      exclusivity
 	abandoned []abandonedCall
 }
 
@@ -157,10 +157,10 @@ func (s *session) progressed(params json.RawMessage) {
 // it.
 const lateLogs = 2 * time.Minute
 
-// sole tells whether a line that is no message can only be meant for one client. The
+// exclusivity tells whether a line that is no message can only be meant for one client. The
 // first client to call on a quiet session has it for itself until another one calls. A
 // session is quiet again when nobody has called for [lateLogs].
-type sole struct {
+type exclusivity struct {
 	client string
 	shared bool // another client has called since
 	open   int
@@ -168,7 +168,7 @@ type sole struct {
 }
 
 // begin notes a call of client.
-func (s *sole) begin(client string) {
+func (s *exclusivity) begin(client string) {
 	if s.open == 0 && time.Since(s.ended) >= lateLogs {
 		s.client, s.shared = client, false
 	}
@@ -178,7 +178,7 @@ func (s *sole) begin(client string) {
 
 // end notes the end of a call. One that was abandoned may be worked on, and logged
 // of, for as long as the server likes: the session is never quiet again.
-func (s *sole) end(abandoned bool) {
+func (s *exclusivity) end(abandoned bool) {
 	if abandoned {
 		return
 	}

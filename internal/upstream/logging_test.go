@@ -246,7 +246,7 @@ func TestLogLevel(t *testing.T) {
 // A session is one client's until another calls, and again after a quiet time.
 func TestSole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s sole
+		var s exclusivity
 		check := func(when string, client string, shared bool) {
 			t.Helper()
 			if s.shared != shared || s.client != client {

@@ -38,7 +38,7 @@ const (
 func (u *Upstream) supervise(ctx context.Context) {
 	pause := time.Duration(0) // after failed attempts
 	var losses []time.Time
-	var t troubles
+	var t degradation
 	spec := u.spec
 	for u.sleep(ctx); ctx.Err() == nil; u.sleep(ctx) {
 		s, err := u.connectAny(ctx, &spec, t)
@@ -64,7 +64,7 @@ func (u *Upstream) supervise(ctx context.Context) {
 		if t.loop == "" {
 			u.warned = ""
 		}
-		w := &watcher{u: u, s: s, troubles: t}
+		w := &watcher{u: u, s: s, degradation: t}
 		err = w.watch(ctx)
 		if ctx.Err() != nil {
 			err = errStopped
@@ -72,7 +72,7 @@ func (u *Upstream) supervise(ctx context.Context) {
 		if err == errStopped || err == errUnused { // nothing was lost
 			s.link.Life().Fail(err)
 			s.close()
-			t = troubles{loop: w.loop}
+			t = degradation{loop: w.loop}
 			continue
 		}
 		select { // who asked for an attempt had a session
@@ -80,14 +80,14 @@ func (u *Upstream) supervise(ctx context.Context) {
 		default:
 		}
 		losses = append(recent(losses, time.Now()), time.Now())
-		t = w.troubles
+		t = w.degradation
 		u.pause(ctx, u.endLost(s, err, &t, len(losses)))
 	}
 }
 
 // endLost ends a session that was lost, one of so many lately, and returns the wait
 // until the next.
-func (u *Upstream) endLost(s *session, err error, t *troubles, losses int) time.Duration {
+func (u *Upstream) endLost(s *session, err error, t *degradation, losses int) time.Duration {
 	// Open calls end now; to end the process can take a while.
 	s.link.Life().Fail(err)
 	err = s.ended(err)
@@ -98,16 +98,16 @@ func (u *Upstream) endLost(s *session, err error, t *troubles, losses int) time.
 	return wait
 }
 
-// troubles are why a server counts as degraded though it answers; what is empty
+// degradation is why a server counts as degraded though it answers; what is empty
 // is no trouble.
-type troubles struct {
+type degradation struct {
 	loop   string // it crashed again and again, and has not held out since
 	health string // its last health check failed
 }
 
 // lost takes in the end of a session, one of so many losses within the loop's
 // window. A crash loop goes on until a session holds out for that window.
-func (t *troubles) lost(losses int, reason string) {
+func (t *degradation) lost(losses int, reason string) {
 	switch {
 	case losses >= loopLosses:
 		t.loop = fmt.Sprintf("crash loop, %d losses within a minute: %s", losses, reason)
@@ -116,8 +116,8 @@ func (t *troubles) lost(losses int, reason string) {
 	}
 }
 
-// publish says in a status what the troubles of a server that answers are.
-func (t troubles) publish(st *Status) {
+// publish says in a status the state of a server that answers, degraded or not.
+func (t degradation) publish(st *Status) {
 	st.State, st.Reason, st.CrashLoop = catalog.Ready, "", t.loop != ""
 	if t.loop != "" || t.health != "" {
 		st.State, st.Reason = catalog.Degraded, t.loop
@@ -171,7 +171,7 @@ func (u *Upstream) pause(ctx context.Context, d time.Duration) {
 }
 
 // connectAny is connect at the first address of the server that answers.
-func (u *Upstream) connectAny(ctx context.Context, spec *Spec, t troubles) (s *session, err error) {
+func (u *Upstream) connectAny(ctx context.Context, spec *Spec, t degradation) (s *session, err error) {
 	addresses := len(spec.Remote.URLs)
 	for range max(addresses, 1) {
 		if s, err = u.connect(ctx, spec, t); err == nil || ctx.Err() != nil || addresses == 0 {
@@ -185,7 +185,7 @@ func (u *Upstream) connectAny(ctx context.Context, spec *Spec, t troubles) (s *s
 
 // connect opens a session, reads the catalogue, and publishes both. t are the
 // troubles that are not over yet.
-func (u *Upstream) connect(parent context.Context, spec *Spec, t troubles) (*session, error) {
+func (u *Upstream) connect(parent context.Context, spec *Spec, t degradation) (*session, error) {
 	s, took, left, err := u.attempt(parent, spec)
 	if err != nil {
 		return nil, err
@@ -273,7 +273,7 @@ func (u *Upstream) news(reason string) slog.Level {
 
 // lost publishes the end of a session. The state is connecting: whoever calls
 // now waits for the fresh session. A server in trouble is degraded, and says so.
-func (u *Upstream) lost(err error, t troubles, wait time.Duration) {
+func (u *Upstream) lost(err error, t degradation, wait time.Duration) {
 	reason := u.spec.reason(err)
 	level := slog.LevelWarn
 	if t.loop != "" {

@@ -15,7 +15,7 @@ import (
 type watcher struct {
 	u *Upstream
 	s *session
-	troubles
+	degradation
 	failures int       // health checks that failed in a row
 	proven   bool      // the session was used, or checked, with success
 	pinged   bool      // it has answered a ping
@@ -25,7 +25,7 @@ type watcher struct {
 }
 
 // watch returns when the session is of no more use, with the reason. The
-// troubles are then those that the next session begins with.
+// degradation is then those that the next session begins with.
 func (w *watcher) watch(ctx context.Context) error {
 	u, s := w.u, w.s
 	var calm <-chan time.Time

@@ -135,13 +135,13 @@ func (b *base) callNative(ctx context.Context, call Call, o origin) (*results.Re
 	b.needs(o.server)
 	options := b.current()
 	r := call.request(o.server, o.tool, call.Arguments)
-	r.Part, r.Catalogue, r.Apps = options.Part, b.catalogue(call.Client), call.Client.ShowsApps()
+	r.Scope, r.Catalogue, r.Apps = options.Scope, b.catalogue(call.Client), call.Client.ShowsApps()
 	if r.Apps {
 		r.Catalogue = b.forApps(call.Client)
 	}
 	r.Native, r.Untouched = true, options.Untouched
-	if r.Form = b.form(call).Native(); declaresOutput(r.Catalogue, o) {
-		r.Form.Structured = results.StructuredOwn
+	if r.Format = b.form(call).Native(); declaresOutput(r.Catalogue, o) {
+		r.Format.Structured = results.StructuredOwn
 	}
 	return b.executor.Exec(ctx, r)
 }

@@ -18,7 +18,7 @@ const mostApps = 20
 
 // forApps is the catalogue with the tools that are for apps only.
 func (b *base) forApps(client *caller.Client) *catalog.Snapshot {
-	return b.part().Of(b.executor.Apps(client))
+	return b.scope().Of(b.executor.Apps(client))
 }
 
 // withApps are the tools of a catalogue that are listed beside the two tools: the first

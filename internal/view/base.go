@@ -60,7 +60,7 @@ func (t Traits) Shows(kind catalog.Kind) bool {
 }
 
 // part is the part of the catalogue that the view shows; nil = all of it.
-func (b *base) part() *policy.Part { return b.current().Part }
+func (b *base) scope() *policy.Scope { return b.current().Scope }
 
 // follow starts the announcements, of tools by what shown returns for a client
 // (toolsSince).
@@ -112,7 +112,7 @@ func (b *base) Attach(client *caller.Client, as Attachment) (detach func()) {
 
 // passUnknown hands a notification that mcpx does not know to the clients of a view that shows its server alone.
 func (b *base) passUnknown(server, method string, params json.RawMessage) {
-	if !b.current().Naming.Alone || !b.part().Has(server) {
+	if !b.current().Naming.Alone || !b.scope().Has(server) {
 		return
 	}
 	for _, w := range b.audience() {
@@ -133,7 +133,7 @@ func (b *base) Close() {
 
 // catalogue is the catalogue as a client of the view may see it.
 func (b *base) catalogue(client *caller.Client) *catalog.Snapshot {
-	return b.part().Of(b.executor.Catalogue(client))
+	return b.scope().Of(b.executor.Catalogue(client))
 }
 
 // sees reports of a server whether a client of the view may see it.

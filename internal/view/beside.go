@@ -14,7 +14,7 @@ import (
 
 // beside are the servers of the view with all that they have beside tools.
 func (b *base) beside(client *caller.Client) *resources.Servers {
-	servers := b.executor.Beside(client, b.part)
+	servers := b.executor.Beside(client, b.scope)
 	settings := b.current()
 	servers.Alone, servers.Explain = settings.Naming.Alone, b.failed
 	servers.ListWait = time.Until(b.began.Add(settings.StartupWait))
@@ -64,7 +64,7 @@ func (b *base) notify(ctx context.Context, q *request.Request) error {
 	}
 	for _, server := range all {
 		one := *q
-		one.To, one.Part = server, b.part()
+		one.To, one.Scope = server, b.scope()
 		if _, err := b.registry.Send(ctx, &one); err != nil {
 			b.log.Debug("notification not sent", "server", server.Name, "method", sanitize.Line(q.Method, 80), "err", err)
 		}

@@ -60,7 +60,7 @@ func NewSettings(o Options) *Settings {
 // profile has the settings of one client, by the rules and knownClients. code is the form
 // for calls that a program of the model makes.
 type profile struct {
-	form, code results.Form
+	form, code results.Format
 	shown      shown
 }
 
@@ -84,7 +84,7 @@ func (s *Settings) profile(name string) profile {
 }
 
 // form is the form of the results of a call.
-func (b *base) form(call Call) results.Form {
+func (b *base) form(call Call) results.Format {
 	s, client := b.current(), name(call.Client)
 	switch {
 	case call.Structured == StructuredAlways || call.Structured == StructuredNever:
@@ -98,7 +98,7 @@ func (b *base) form(call Call) results.Form {
 // form is the form of results for a client. The header of a request (asked) overrides the
 // rule for the client, and that the config. What is only known of the client comes last,
 // and does not hold for a call that a program makes.
-func (s *Settings) form(client string, asked StructuredPolicy, code bool) results.Form {
+func (s *Settings) form(client string, asked StructuredPolicy, code bool) results.Format {
 	known := func(r ClientRule) StructuredPolicy { return r.Structured }
 	text := func(r ClientRule) TextForm { return r.Text }
 	chars := func(r ClientRule) int { return r.ResultChars }
@@ -109,7 +109,7 @@ func (s *Settings) form(client string, asked StructuredPolicy, code bool) result
 	if (policy == "" || policy == StructuredAuto) && !code {
 		policy = firstRule(knownClients, client, known)
 	}
-	f := results.Form{Structured: results.StructuredOwn, Bytes: firstRule(s.Clients, client, chars), ShortNames: s.ShortNames}
+	f := results.Format{Structured: results.StructuredOwn, Bytes: firstRule(s.Clients, client, chars), ShortNames: s.ShortNames}
 	switch policy {
 	case StructuredAlways:
 		f.Structured = results.StructuredAlways

@@ -20,7 +20,7 @@ func (v *TwoTools) execArguments() []string {
 }
 
 // exec calls a tool of the catalogue, for exec_read one that only reads. The error is that of ctx.
-func (v *TwoTools) exec(ctx context.Context, call Call, form results.Form) (*results.Result, error) {
+func (v *TwoTools) exec(ctx context.Context, call Call, form results.Format) (*results.Result, error) {
 	names := v.execArguments()
 	args, failure := readArguments(call.Name, call.Arguments, names)
 	if failure != nil {
@@ -28,7 +28,7 @@ func (v *TwoTools) exec(ctx context.Context, call Call, form results.Form) (*res
 		return failure.Result(form.Always()), nil
 	}
 	r := call.request("", "", args[2])
-	r.Part, r.Catalogue, r.Form = v.part(), v.catalogue(call.Client), form
+	r.Scope, r.Catalogue, r.Format = v.scope(), v.catalogue(call.Client), form
 	r.ReadOnly = call.Name == ReadTool
 	if r.Tool, failure = required(names, 1, args[1]); failure == nil {
 		if r.Server, failure = required(names, 0, args[0]); failure == nil {

@@ -64,7 +64,7 @@ func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, 
 		return result(describe.Servers(snap), structured, func() any { return serversData(snap) })
 	}
 	snap, s, failure := v.executor.FindServer(ctx, executor.Request{
-		From: request.From{Client: client}, Part: v.part(), Catalogue: snap, Server: q.Server, Tool: q.Tool,
+		From: request.From{Client: client}, Scope: v.scope(), Catalogue: snap, Server: q.Server, Tool: q.Tool,
 	})
 	switch {
 	case failure != nil:

@@ -23,8 +23,8 @@ import (
 type Options struct {
 	// Name is the name by which the config knows the view.
 	Name string
-	// Part is the part of the catalogue that the view shows; nil = all of it.
-	Part *policy.Part
+	// Scope is the part of the catalogue that the view shows; nil = all of it.
+	Scope *policy.Scope
 	// Naming says how AllTools names tools, and Untouched that the results of its calls
 	// are not compressed.
 	Naming    Naming

@@ -13,11 +13,11 @@ type Bucket struct {
 	last  time.Time // zero = never
 }
 
-// Flow is how a bucket fills: Rate tokens a second, up to Burst. A rate of 0 is no bound.
-type Flow struct{ Rate, Burst float64 }
+// Rate is how a bucket fills: Rate tokens a second, up to Burst. A rate of 0 is no bound.
+type Rate struct{ Rate, Burst float64 }
 
 // Wait returns how long it takes until one token is there; 0 = it is.
-func (b *Bucket) Wait(now time.Time, f Flow) time.Duration {
+func (b *Bucket) Wait(now time.Time, f Rate) time.Duration {
 	if f.Rate <= 0 {
 		return 0
 	}
@@ -30,14 +30,14 @@ func (b *Bucket) Wait(now time.Time, f Flow) time.Duration {
 }
 
 // Take takes n tokens, whether or not they are there. Fewer than 0 give back, no more than the bucket lacks.
-func (b *Bucket) Take(now time.Time, f Flow, n float64) {
+func (b *Bucket) Take(now time.Time, f Rate, n float64) {
 	if f.Rate > 0 {
 		b.fill(now, f)
 		b.taken = max(0, b.taken+n)
 	}
 }
 
-func (b *Bucket) fill(now time.Time, f Flow) {
+func (b *Bucket) fill(now time.Time, f Rate) {
 	if since := now.Sub(b.last); since > 0 {
 		b.taken = max(0, b.taken-since.Seconds()*f.Rate)
 		b.last = now
@@ -58,7 +58,7 @@ type keptCounters struct {
 }
 
 type counter struct {
-	flow Flow // for which the bucket was made
+	flow Rate // for which the bucket was made
 	Bucket
 }
 

@@ -120,7 +120,7 @@ type Draw struct {
 	// What names what the bucket counts, one of a few names; Whose names the bucket among them. Callers can make up new values of Whose,
 	// so an implementation bounds the buckets of each What apart.
 	What, Whose string
-	Flow        Flow
+	Flow        Rate
 	Tokens      float64
 
 	bucket *Bucket // in memory, during Take and Charge

@@ -84,16 +84,16 @@ func (l *Limits) Known(p *caller.Principal, address netip.Addr, credential strin
 
 // perSecond is the flow of n requests a second. Its burst is larger, as many clients of one
 // principal may begin at the same time.
-func perSecond(n int) state.Flow {
+func perSecond(n int) state.Rate {
 	if n <= 0 {
-		return state.Flow{}
+		return state.Rate{}
 	}
-	return state.Flow{Rate: float64(n), Burst: float64(2*n + 100)}
+	return state.Rate{Rate: float64(n), Burst: float64(2*n + 100)}
 }
 
 // refusals is the flow of answers with an error that go out at once. Well-behaved clients get
 // few.
-var refusals = state.Flow{Rate: 10, Burst: 100}
+var refusals = state.Rate{Rate: 10, Burst: 100}
 
 // Refused counts an answer with an error to a principal or, if p is nil, to an address. It
 // reports whether there are so many that the answer should be late.

@@ -36,9 +36,9 @@ type Limits struct {
 	counters   state.Counters
 	mu         sync.Mutex
 	draws      [6]state.Draw // room for those of one call
-	all        holder
-	servers    *lru.Map[string, holder]
-	principals *lru.Map[string, holder]
+	all        usage
+	servers    *lru.Map[string, usage]
+	principals *lru.Map[string, usage]
 	proved     *lru.Map[uint64, struct{}] // digests of the credentials of principals
 	seed       maphash.Seed               // of the digests, which are a cache of this process
 	refused    *lru.Map[refusedKey, state.Bucket]
@@ -61,15 +61,15 @@ func New(options Options) *Limits {
 func Following(current func() *Options, counters state.Counters) *Limits {
 	return &Limits{
 		options: current, counters: counters, seed: maphash.MakeSeed(),
-		servers:    lru.New[string](mostKept, (*holder).busy),
-		principals: lru.New[string](mostKept, (*holder).busy),
+		servers:    lru.New[string](mostKept, (*usage).busy),
+		principals: lru.New[string](mostKept, (*usage).busy),
 		proved:     lru.New[uint64, struct{}](mostKept, nil),
 		refused:    lru.New[refusedKey, state.Bucket](mostKept, nil),
 	}
 }
 
-// holder is a principal, a server, or all together, with the use of its quota in this process.
-type holder struct {
+// usage is a principal, a server, or all together, with the use of its quota in this process.
+type usage struct {
 	kind         *kind
 	whose        string // its name among those of its kind
 	quota        Quota  // for which the buckets and the gate were made
@@ -95,10 +95,10 @@ var (
 
 const addressRequests = "requests of an address"
 
-func (h *holder) busy() bool { return h.open > 0 || h.sessions > 0 || h.reading > 0 }
+func (h *usage) busy() bool { return h.open > 0 || h.sessions > 0 || h.reading > 0 }
 
 // under says which holder it is, and gives it a quota. Buckets of a changed one begin full.
-func (h *holder) under(q Quota, kind *kind, whose string) *holder {
+func (h *usage) under(q Quota, kind *kind, whose string) *usage {
 	if h.kind == nil || h.quota != q {
 		h.kind, h.whose, h.quota = kind, whose, q
 		h.pace, h.bodies = state.Bucket{}, state.Bucket{}
@@ -109,7 +109,7 @@ func (h *holder) under(q Quota, kind *kind, whose string) *holder {
 }
 
 // draw appends what a call that begins now takes of the counters. Of the bytes of results it asks only whether there is room.
-func (h *holder) draw(from []state.Draw) []state.Draw {
+func (h *usage) draw(from []state.Draw) []state.Draw {
 	if h.quota.CallsPerMinute > 0 {
 		from = append(from, state.Draw{What: h.kind.calls, Whose: h.whose, Flow: callsOf(&h.quota), Tokens: 1})
 	}
@@ -120,12 +120,12 @@ func (h *holder) draw(from []state.Draw) []state.Draw {
 }
 
 // bytes are so many bytes of results.
-func (h *holder) bytes(n int) state.Draw {
+func (h *usage) bytes(n int) state.Draw {
 	return state.Draw{What: h.kind.bytes, Whose: h.whose, Flow: bytesOf(&h.quota), Tokens: float64(n)}
 }
 
 // limit is the limit of the holder that a draw meets, in words; empty if the draw is another holder's.
-func (h *holder) limit(d *state.Draw) string {
+func (h *usage) limit(d *state.Draw) string {
 	switch d.What {
 	case h.kind.calls:
 		return fmt.Sprintf("%d calls a minute%s", h.quota.CallsPerMinute, h.kind.of)
@@ -135,12 +135,12 @@ func (h *holder) limit(d *state.Draw) string {
 	return ""
 }
 
-func callsOf(q *Quota) state.Flow {
-	return state.Flow{Rate: float64(q.CallsPerMinute) / 60, Burst: float64(cmp.Or(q.Burst, q.CallsPerMinute))}
+func callsOf(q *Quota) state.Rate {
+	return state.Rate{Rate: float64(q.CallsPerMinute) / 60, Burst: float64(cmp.Or(q.Burst, q.CallsPerMinute))}
 }
 
-func bytesOf(q *Quota) state.Flow {
-	return state.Flow{Rate: float64(q.ResultBytesPerMinute) / 60, Burst: float64(q.ResultBytesPerMinute)}
+func bytesOf(q *Quota) state.Rate {
+	return state.Rate{Rate: float64(q.ResultBytesPerMinute) / 60, Burst: float64(q.ResultBytesPerMinute)}
 }
 
 func boundsCalls(q *Quota) bool {
@@ -148,7 +148,7 @@ func boundsCalls(q *Quota) bool {
 }
 
 // of returns the holder for a principal. The caller holds the lock.
-func (l *Limits) of(p *caller.Principal) *holder {
+func (l *Limits) of(p *caller.Principal) *usage {
 	return l.principals.Get(p.Key()).under(*l.quotaOf(p), ofPrincipal, p.Key())
 }
 
@@ -162,7 +162,7 @@ func (l *Limits) quotaOf(p *caller.Principal) *Quota {
 // Call is a call from Begin to End. The zero value is one that nothing bounds.
 type Call struct {
 	limits                 *Limits
-	all, server, principal *holder
+	all, server, principal *usage
 	inside                 bool // the gate of the principal
 }
 
@@ -254,7 +254,7 @@ func (l *Limits) drawn(c *Call) error {
 	return &request.LimitError{Limit: limit, RetryAfter: wait}
 }
 
-func (c *Call) holders() [3]*holder { return [3]*holder{c.principal, c.server, c.all} }
+func (c *Call) holders() [3]*usage { return [3]*usage{c.principal, c.server, c.all} }
 
 // End ends the call, whose result had so many bytes.
 func (c *Call) End(bytes int) {
@@ -343,7 +343,7 @@ func (l *Limits) ReadBody(p *caller.Principal, bytes int) (wait time.Duration, o
 		return 0, false
 	}
 	who.reading += int64(bytes)
-	pace := state.Flow{Rate: float64(who.quota.BodyPace), Burst: float64(who.quota.BodyPace)}
+	pace := state.Rate{Rate: float64(who.quota.BodyPace), Burst: float64(who.quota.BodyPace)}
 	who.bodies.Take(now, pace, float64(bytes))
 	return who.bodies.Wait(now, pace), true
 }

@@ -1,29 +1,32 @@
 package telemetry
 
 import (
+	"bytes"
+	"cmp"
 	"context"
-	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
-	"sync"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
 	"time"
-
-	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
-	"go.opentelemetry.io/otel/sdk/resource"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/trace"
 
 	"mcpx/internal/request"
 )
 
-// Traces sends two spans for each sampled call to a collector, in batches. [Traces.Close]
-// sends the last.
+// Traces sends two spans for each sampled call to a collector of OpenTelemetry, in batches of OTLP/JSON over HTTP
+// (docs/decisions/0043). [Traces.Close] sends the last batch.
 type Traces struct {
-	provider *sdktrace.TracerProvider
-	tracer   trace.Tracer
+	options  TraceOptions
+	resource []attribute
+	client   http.Client
+	spans    chan span
+	stop     context.CancelFunc // ends the loop, which then sends what is left
+	closed   chan error         // holds the error of the last batch
 }
 
 // TraceOptions say where spans go.
@@ -35,33 +38,106 @@ type TraceOptions struct {
 	Logger   *slog.Logger
 }
 
-// NewTraces makes traces. A collector that cannot be reached is no error: the log says so.
-func NewTraces(ctx context.Context, o TraceOptions) (*Traces, error) {
-	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(o.Endpoint), otlptracehttp.WithHeaders(o.Headers))
-	if err != nil {
-		return nil, fmt.Errorf("telemetry.otlp: %w", err)
+// The bounds are those of OpenTelemetry's batch processor.
+const (
+	maxWaiting  = 2048 // spans; more are dropped while the collector does not take them
+	maxBatch    = 512  // spans of a request
+	batchPause  = 5 * time.Second
+	sendWithin  = 10 * time.Second
+	closeWithin = time.Second
+)
+
+// NewTraces makes traces. If the collector cannot be reached, the log says so.
+func NewTraces(o TraceOptions) *Traces {
+	ctx, stop := context.WithCancel(context.Background())
+	t := &Traces{
+		options: o, resource: resource(o.Version, os.Getenv), spans: make(chan span, maxWaiting),
+		stop: stop, closed: make(chan error, 1),
 	}
-	about := resource.NewSchemaless(attribute.String("service.name", "mcpx"), attribute.String("service.version", o.Version))
-	if merged, err := resource.Merge(about, resource.Environment()); err == nil { // OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME
-		about = merged
-	}
-	otel.SetErrorHandler(&exportErrors{log: o.Logger}) // else the standard logger gets them
-	provider := sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(exporter), sdktrace.WithResource(about),
-		sdktrace.WithSampler(sdktrace.AlwaysSample()), // executor decides before the call
-		sdktrace.WithIDGenerator(spanIDs{}),
-	)
-	return &Traces{provider, provider.Tracer("mcpx")}, nil
+	go t.run(ctx)
+	return t
 }
 
-// closeWithin bounds the time to send the last spans.
-const closeWithin = time.Second
-
-// Close sends what is left, for at most a second.
+// Close sends the spans that wait, for at most a second. [Traces.Call] must not be called any more.
 func (t *Traces) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
+	t.stop()
+	return <-t.closed
+}
+
+// run sends batches until ctx ends, then the last one. A batch that the collector may take later is sent again at the next tick.
+func (t *Traces) run(ctx context.Context) {
+	tick := time.NewTicker(batchPause)
+	defer tick.Stop()
+	var batch []span
+	var said string // the reason in the last log line
+	for {
+		spans := t.spans
+		if len(batch) == maxBatch {
+			spans = nil
+		}
+		select {
+		case one := <-spans:
+			if batch = append(batch, one); len(batch) < maxBatch {
+				continue
+			}
+		case <-tick.C:
+		case <-ctx.Done():
+			for len(t.spans) > 0 {
+				batch = append(batch, <-t.spans)
+			}
+			_, err := t.send(context.Background(), batch, closeWithin)
+			t.closed <- err
+			return
+		}
+		later, err := t.send(ctx, batch, sendWithin)
+		if err != nil && err.Error() != said && ctx.Err() == nil {
+			t.options.Logger.Warn("traces were not sent", "spans", len(batch), "again", later, "err", err)
+			said = err.Error()
+		}
+		if !later {
+			batch = batch[:0]
+		}
+	}
+}
+
+// send sends a batch to the collector. later means that the collector may take it another time.
+func (t *Traces) send(ctx context.Context, batch []span, within time.Duration) (later bool, err error) {
+	if len(batch) == 0 {
+		return false, nil
+	}
+	body, err := json.Marshal(export{[]resourceSpans{{attributes{t.resource}, []scopeSpans{{scope{"mcpx", t.options.Version}, batch}}}}})
+	if err != nil {
+		return false, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	return t.provider.Shutdown(ctx)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, t.options.Endpoint, bytes.NewReader(body))
+	if err != nil {
+		return false, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	for name, value := range t.options.Headers {
+		r.Header.Set(name, value)
+	}
+	answer, err := t.client.Do(r)
+	if err != nil {
+		return true, err
+	}
+	defer answer.Body.Close()
+	said, _ := io.ReadAll(io.LimitReader(answer.Body, 4096))
+	switch code := answer.StatusCode; {
+	case code == http.StatusTooManyRequests, code >= http.StatusBadGateway && code <= http.StatusGatewayTimeout: // OTLP's list
+		return true, fmt.Errorf("the collector answered %s", answer.Status)
+	case code/100 != 2:
+		return false, fmt.Errorf("the collector answered %s: %.200s", answer.Status, said)
+	}
+	var partial struct {
+		PartialSuccess struct{ ErrorMessage string }
+	}
+	if json.Unmarshal(said, &partial) == nil && partial.PartialSuccess.ErrorMessage != "" {
+		return false, fmt.Errorf("the collector took a part of the spans: %.200s", partial.PartialSuccess.ErrorMessage)
+	}
+	return false, nil
 }
 
 // Call is an observer. It makes the spans of a call after its end: one of the call, with the client's span above
@@ -71,78 +147,118 @@ func (t *Traces) Call(r *request.Event) {
 	if r.Spans == nil || !r.IsCall() {
 		return
 	}
-	name := "tools/call"
-	attributes := []attribute.KeyValue{
-		attribute.String("mcp.method.name", "tools/call"), attribute.String("gen_ai.operation.name", "execute_tool"),
+	call := span{
+		TraceID: r.Trace.ID, SpanID: r.Spans.Call, ParentSpanID: r.Spans.Parent, Flags: sampled | parentKnown,
+		Name: "tools/call", Kind: kindServer,
+		Attributes: []attribute{text("mcp.method.name", "tools/call"), text("gen_ai.operation.name", "execute_tool")},
+	}
+	if call.ParentSpanID != "" {
+		call.Flags |= parentRemote
 	}
 	if r.Known {
-		name += " " + r.Tool
-		attributes = append(attributes, attribute.String("gen_ai.tool.name", r.Tool), attribute.String("mcpx.server", r.Server))
+		call.Name += " " + r.Tool
+		call.Attributes = append(call.Attributes, text("gen_ai.tool.name", r.Tool), text("mcpx.server", r.Server))
 	}
-	failed := r.Outcome != "RESULT"
-	if failed {
-		attributes = append(attributes, attribute.String("error.type", r.Outcome))
+	if r.Outcome != "RESULT" {
+		call.Attributes = append(call.Attributes, text("error.type", r.Outcome))
+		call.Status.Code = statusError
 	}
-	ctx := context.Background()
-	if parent := spanContext(r.Trace.ID, r.Spans.Parent); parent.IsValid() {
-		ctx = trace.ContextWithRemoteSpanContext(ctx, parent)
-	}
-	span := func(ctx context.Context, id string, kind trace.SpanKind, began time.Time, took time.Duration) context.Context {
-		ctx = context.WithValue(ctx, nextSpan{}, spanContext(r.Trace.ID, id))
-		ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(kind), trace.WithTimestamp(began), trace.WithAttributes(attributes...))
-		if failed {
-			span.SetStatus(codes.Error, "")
-		}
-		span.End(trace.WithTimestamp(began.Add(took)))
-		return ctx
-	}
-	ctx = span(ctx, r.Spans.Call, trace.SpanKindServer, r.Began, r.Duration)
+	upstream := call
+	call.lasted(r.Began, r.Duration)
+	t.add(call)
 	if r.Upstream > 0 {
-		span(ctx, r.Spans.Upstream, trace.SpanKindClient, r.Asked, r.Upstream)
+		upstream.SpanID, upstream.ParentSpanID, upstream.Flags, upstream.Kind = r.Spans.Upstream, r.Spans.Call, sampled|parentKnown, kindClient
+		upstream.lasted(r.Asked, r.Upstream)
+		t.add(upstream)
 	}
 }
 
-// spanContext is a span by its ids in hex, invalid if one is missing.
-func spanContext(traceID, spanID string) trace.SpanContext {
-	var config trace.SpanContextConfig
-	_, _ = hex.Decode(config.TraceID[:], []byte(traceID))
-	_, _ = hex.Decode(config.SpanID[:], []byte(spanID))
-	config.TraceFlags, config.Remote = trace.FlagsSampled, true
-	return trace.NewSpanContext(config)
-}
-
-// nextSpan is the key under which a context has the ids of the next span. They were made before
-// the call, as its request to the upstream had one of them.
-type nextSpan struct{}
-
-// spanIDs takes ids from the context.
-type spanIDs struct{}
-
-// NewIDs implements sdktrace.IDGenerator.
-func (spanIDs) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
-	next := ctx.Value(nextSpan{}).(trace.SpanContext)
-	return next.TraceID(), next.SpanID()
-}
-
-// NewSpanID implements sdktrace.IDGenerator.
-func (spanIDs) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
-	return ctx.Value(nextSpan{}).(trace.SpanContext).SpanID()
-}
-
-// exportErrors logs why spans could not be sent: the same reason once.
-type exportErrors struct {
-	log *slog.Logger
-
-	mu   sync.Mutex
-	last string
-}
-
-// Handle implements otel.ErrorHandler.
-func (e *exportErrors) Handle(err error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if text := err.Error(); text != e.last {
-		e.last = text
-		e.log.Warn("traces are lost", "err", text)
+// add drops the span if too many wait: a call must not wait for a collector.
+func (t *Traces) add(one span) {
+	select {
+	case t.spans <- one:
+	default:
 	}
+}
+
+// The message of OTLP/JSON (opentelemetry-proto, ExportTraceServiceRequest): ids in hex, 64-bit numbers as strings.
+type (
+	export struct {
+		ResourceSpans []resourceSpans `json:"resourceSpans"`
+	}
+	resourceSpans struct {
+		Resource   attributes   `json:"resource"`
+		ScopeSpans []scopeSpans `json:"scopeSpans"`
+	}
+	scopeSpans struct {
+		Scope scope  `json:"scope"`
+		Spans []span `json:"spans"`
+	}
+	scope struct {
+		Name    string `json:"name"`
+		Version string `json:"version,omitempty"`
+	}
+	span struct {
+		TraceID      string      `json:"traceId"`
+		SpanID       string      `json:"spanId"`
+		ParentSpanID string      `json:"parentSpanId,omitempty"`
+		Flags        int         `json:"flags"`
+		Name         string      `json:"name"`
+		Kind         int         `json:"kind"`
+		Start        string      `json:"startTimeUnixNano"`
+		End          string      `json:"endTimeUnixNano"`
+		Attributes   []attribute `json:"attributes"`
+		Status       status      `json:"status"`
+	}
+	status struct {
+		Code int `json:"code,omitempty"`
+	}
+	attributes struct {
+		Attributes []attribute `json:"attributes"`
+	}
+	attribute struct {
+		Key   string `json:"key"`
+		Value struct {
+			Text string `json:"stringValue"`
+		} `json:"value"`
+	}
+)
+
+const (
+	kindServer, kindClient, statusError = 2, 3, 2
+
+	sampled, parentKnown, parentRemote = 0x001, 0x100, 0x200
+)
+
+func (s *span) lasted(began time.Time, took time.Duration) {
+	s.Start, s.End = strconv.FormatInt(began.UnixNano(), 10), strconv.FormatInt(began.Add(took).UnixNano(), 10)
+}
+
+func text(key, value string) (a attribute) {
+	a.Key, a.Value.Text = key, value
+	return a
+}
+
+// resource says who sends: OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME come before what mcpx says of itself.
+func resource(version string, env func(string) string) []attribute {
+	name := "mcpx"
+	var all []attribute
+	for pair := range strings.SplitSeq(env("OTEL_RESOURCE_ATTRIBUTES"), ",") {
+		key, value, ok := strings.Cut(pair, "=")
+		key = strings.TrimSpace(key)
+		if plain, err := url.PathUnescape(strings.TrimSpace(value)); err == nil {
+			value = plain
+		}
+		switch {
+		case !ok || key == "":
+		case key == "service.name":
+			name = value
+		case key == "service.version":
+			version = value
+		default:
+			all = append(all, text(key, value))
+		}
+	}
+	name = cmp.Or(env("OTEL_SERVICE_NAME"), name)
+	return append(all, text("service.name", name), text("service.version", version))
 }

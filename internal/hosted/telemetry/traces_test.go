@@ -2,51 +2,63 @@ package telemetry
 
 import (
 	"bytes"
-	"encoding/hex"
+	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
-	v1 "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/proto"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 
 	"mcpx/internal/request"
 )
 
-// A sampled call is two spans with the ids that were given out, below the client's.
-func TestTraces(t *testing.T) {
-	var mu sync.Mutex
-	var spans []*v1.Span
-	var about, authorization string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		var sent collector.ExportTraceServiceRequest
-		if err := proto.Unmarshal(body, &sent); err != nil || r.URL.Path != "/v1/traces" {
-			t.Errorf("%s: %v", r.URL, err)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		authorization = r.Header.Get("Authorization")
-		for _, resource := range sent.ResourceSpans {
-			about = resource.Resource.String()
-			for _, scope := range resource.ScopeSpans {
-				spans = append(spans, scope.Spans...)
+// collected is a collector, which reads spans as OpenTelemetry's own does.
+type collected struct {
+	mu      sync.Mutex
+	spans   []ptrace.Span
+	about   map[string]any // of the resource
+	headers http.Header
+}
+
+func (c *collected) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	sent := ptraceotlp.NewExportRequest()
+	if err := sent.UnmarshalJSON(body); err != nil || r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/json" {
+		http.Error(w, fmt.Sprint(r.URL, err), http.StatusBadRequest)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.headers = r.Header
+	for _, resource := range sent.Traces().ResourceSpans().All() {
+		c.about = resource.Resource().Attributes().AsRaw()
+		for _, scope := range resource.ScopeSpans().All() {
+			for _, span := range scope.Spans().All() {
+				c.spans = append(c.spans, span)
 			}
 		}
-	}))
+	}
+}
+
+// A sampled call is two spans with the ids that were given out, below the client's.
+func TestTraces(t *testing.T) {
+	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=a%20b, service.name=other,broken")
+	t.Setenv("OTEL_SERVICE_NAME", "gateway")
+	var c collected
+	server := httptest.NewServer(&c)
 	defer server.Close()
-	traces, err := NewTraces(t.Context(), TraceOptions{
+	traces := NewTraces(TraceOptions{
 		Endpoint: server.URL + "/v1/traces", Headers: map[string]string{"Authorization": "Bearer x"}, Version: "1.2.3", Logger: slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	began := time.Date(2026, 11, 21, 20, 0, 0, 0, time.UTC)
 	const trace, parent, call, upstream = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", "1111111111111111", "2222222222222222"
 	event := &request.Event{
@@ -67,46 +79,76 @@ func TestTraces(t *testing.T) {
 	if err := traces.Close(); err != nil {
 		t.Fatal(err)
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	if len(spans) != 3 || authorization != "Bearer x" || !strings.Contains(about, "mcpx") || !strings.Contains(about, "1.2.3") {
-		t.Fatalf("%d spans, %q, %s", len(spans), authorization, about)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	about := map[string]any{"deployment.environment": "a b", "service.name": "gateway", "service.version": "1.2.3"}
+	if len(c.spans) != 3 || c.headers.Get("Authorization") != "Bearer x" || !maps.Equal(c.about, about) {
+		t.Fatalf("%d spans, %q, %s", len(c.spans), c.headers, c.about)
 	}
 	for i, want := range []struct {
 		name, trace, id, parent string
-		kind                    v1.Span_SpanKind
+		kind                    ptrace.SpanKind
+		flags                   uint32
 		from, to                time.Duration
 	}{
-		{"tools/call search", trace, call, parent, v1.Span_SPAN_KIND_SERVER, 0, 3 * time.Second},
-		{"tools/call search", trace, upstream, call, v1.Span_SPAN_KIND_CLIENT, time.Second, 2 * time.Second},
-		{"tools/call", "aa" + trace[2:], "3333333333333333", "", v1.Span_SPAN_KIND_SERVER, 0, 0},
+		{"tools/call search", trace, call, parent, ptrace.SpanKindServer, 0x301, 0, 3 * time.Second},
+		{"tools/call search", trace, upstream, call, ptrace.SpanKindClient, 0x101, time.Second, 2 * time.Second},
+		{"tools/call", "aa" + trace[2:], "3333333333333333", "", ptrace.SpanKindServer, 0x101, 0, 0},
 	} {
-		s := spans[i]
-		if s.Name != want.name || hex.EncodeToString(s.TraceId) != want.trace || hex.EncodeToString(s.SpanId) != want.id || hex.EncodeToString(s.ParentSpanId) != want.parent || s.Kind != want.kind ||
-			s.StartTimeUnixNano != uint64(began.Add(want.from).UnixNano()) || s.EndTimeUnixNano != uint64(began.Add(want.to).UnixNano()) || s.Status.Code != v1.Status_STATUS_CODE_ERROR {
-			t.Errorf("%s, want %+v", s, want)
+		s := c.spans[i]
+		if s.Name() != want.name || s.TraceID().String() != want.trace || s.SpanID().String() != want.id || s.ParentSpanID().String() != want.parent ||
+			s.Kind() != want.kind || s.Flags() != want.flags || s.Status().Code() != ptrace.StatusCodeError ||
+			s.StartTimestamp() != pcommon.NewTimestampFromTime(began.Add(want.from)) || s.EndTimestamp() != pcommon.NewTimestampFromTime(began.Add(want.to)) {
+			t.Errorf("span %d, want %+v", i, want)
 		}
-		if text := s.String(); strings.Contains(text, "canary") || !strings.Contains(text, "error.type") {
+		attributes := s.Attributes().AsRaw()
+		if text := fmt.Sprint(attributes); strings.Contains(text, "canary") || attributes["error.type"] == nil {
 			t.Error(text)
 		}
 	}
 }
+
+// Spans that the collector does not take now are sent again; those that it refuses are not. The same reason is logged once.
+func TestTraces_later(t *testing.T) {
+	for code, sent := range map[int]int{http.StatusServiceUnavailable: 3, http.StatusBadRequest: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			var bodies []string
+			var said bytes.Buffer
+			traces := NewTraces(TraceOptions{Endpoint: "http://collector/v1/traces", Logger: slog.New(slog.NewTextHandler(&said, nil))})
+			traces.client.Transport = roundTripper(func(r *http.Request) *http.Response {
+				body, _ := io.ReadAll(r.Body)
+				bodies = append(bodies, string(body))
+				return &http.Response{StatusCode: code, Body: http.NoBody}
+			})
+			traces.Call(&request.Event{
+				Method: "tools/call", Durations: request.Durations{Began: time.Now()},
+				Trace: request.Trace{ID: "0af7651916cd43dd8448eb211c80319c", Spans: &request.Spans{Call: "1111111111111111"}},
+			})
+			time.Sleep(2*batchPause + time.Second)
+			_ = traces.Close()
+			if len(bodies) != sent || bodies[0] != bodies[len(bodies)-1] || strings.Count(said.String(), "traces were not sent") != 1 {
+				t.Errorf("%d: %q, %s", code, bodies, &said)
+			}
+		})
+	}
+}
+
+type roundTripper func(r *http.Request) *http.Response
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
 
 // A collector that is not there costs no call, and one line of the log.
 func TestTraces_unreachable(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
 	var said bytes.Buffer
-	traces, err := NewTraces(t.Context(), TraceOptions{Endpoint: server.URL + "/v1/traces", Logger: slog.New(slog.NewTextHandler(&said, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	traces := NewTraces(TraceOptions{Endpoint: server.URL + "/v1/traces", Logger: slog.New(slog.NewTextHandler(&said, nil))})
 	traces.Call(&request.Event{
 		Method: "tools/call", Durations: request.Durations{Began: time.Now()},
 		Trace: request.Trace{ID: "0af7651916cd43dd8448eb211c80319c", Spans: &request.Spans{Call: "1111111111111111"}},
 	})
 	began := time.Now()
-	err = traces.Close()
+	err := traces.Close()
 	if took := time.Since(began); took > 2*time.Minute || err == nil && said.Len() == 0 {
 		t.Errorf("%v, %v, %s", took, err, said.String())
 	}

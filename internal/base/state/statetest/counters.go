@@ -27,7 +27,7 @@ func Counters(t *testing.T, more int, doors func(t *testing.T) (here, there stat
 }
 
 // slow is a flow that brings back nothing while a test runs.
-var slow = state.Flow{Rate: 1e-6, Burst: 10}
+var slow = state.Rate{Rate: 1e-6, Burst: 10}
 
 func draw(what, whose string, tokens float64) state.Draw {
 	return state.Draw{What: what, Whose: whose, Flow: slow, Tokens: tokens}
@@ -122,7 +122,7 @@ func countFlow(t *testing.T, c state.Counters) {
 
 func countMany(t *testing.T, more int, here, there state.Counters) {
 	const most = 500
-	wide := state.Flow{Rate: 1e-6, Burst: most}
+	wide := state.Rate{Rate: 1e-6, Burst: most}
 	var passed atomic.Int32
 	var all sync.WaitGroup
 	for _, c := range []state.Counters{here, there, here, there} {

@@ -26,14 +26,14 @@ import (
 // request, with the answers, takes its place (SEP-2322).
 
 const (
-	// parkedTime is how long a parked call waits for the next request of its client.
-	parkedTime = 30 * time.Minute
-	// maxParked bounds the calls that wait for their clients; a tenth of it those of one
+	// suspendedTime is how long a parked call waits for the next request of its client.
+	suspendedTime = 30 * time.Minute
+	// maxSuspended bounds the calls that wait for their clients; a tenth of it those of one
 	// principal.
-	maxParked = 1000
-	// parkedState begins the requestState of a parked call. The process and a secret that
+	maxSuspended = 1000
+	// suspendedState begins the requestState of a parked call. The process and a secret that
 	// finds the call follow.
-	parkedState = "mcpx.parked."
+	suspendedState = "mcpx.parked."
 )
 
 var (
@@ -41,9 +41,9 @@ var (
 	errCrowded  = errors.New("too many calls wait for answers of their clients")
 )
 
-// parking has the calls that wait for the next request of their clients. They live in this process; a state is for one request,
+// suspendedCalls has the calls that wait for the next request of their clients. They live in this process; a state is for one request,
 // which once knows. Close ends them.
-type parking struct {
+type suspendedCalls struct {
 	process  string // tells the states of this front from those of other processes and fronts
 	once     state.Once
 	identity json.RawMessage
@@ -51,17 +51,17 @@ type parking struct {
 
 	mu    sync.Mutex
 	ended error
-	calls map[string]*parkedCall // by secret; those that wait
-	open  map[*parkedCall]struct{}
+	calls map[string]*suspendedCall // by secret; those that wait
+	open  map[*suspendedCall]struct{}
 	all   sync.WaitGroup
 }
 
 // NewOnce knows which states were used, for one process. It need not know many, nor say that it has forgotten some, as the calls are
 // gone with the first use.
-func NewOnce() state.Once { return state.NewOnce(maxParked, slog.New(slog.DiscardHandler)) }
+func NewOnce() state.Once { return state.NewOnce(maxSuspended, slog.New(slog.DiscardHandler)) }
 
-// parkedCall is a request of a client that can be asked, over as many requests as it takes.
-type parkedCall struct {
+// suspendedCall is a request of a client that can be asked, over as many requests as it takes.
+type suspendedCall struct {
 	principal string
 	params    [sha256.Size]byte
 	cancel    context.CancelCauseFunc
@@ -86,10 +86,10 @@ type question struct {
 
 // answer runs the method of a request whose client can be asked, or goes on with the
 // call that it answers.
-func (k *parking) answer(ctx context.Context, r *incoming, run func(context.Context, *incoming) ([]byte, *rpcError)) ([]byte, *rpcError) {
+func (k *suspendedCalls) answer(ctx context.Context, r *incoming, run func(context.Context, *incoming) ([]byte, *rpcError)) ([]byte, *rpcError) {
 	state, _ := wire.Text(r.input.State)
-	var p *parkedCall
-	if secret, ours := strings.CutPrefix(state, parkedState); ours {
+	var p *suspendedCall
+	if secret, ours := strings.CutPrefix(state, suspendedState); ours {
 		var err *rpcError
 		if p, err = k.resume(ctx, r, secret); err != nil {
 			return nil, err
@@ -115,16 +115,16 @@ func (k *parking) answer(ctx context.Context, r *incoming, run func(context.Cont
 }
 
 // over is the answer to the request that gets the result.
-func (p *parkedCall) over(r *incoming) ([]byte, *rpcError) {
+func (p *suspendedCall) over(r *incoming) ([]byte, *rpcError) {
 	r.event.Outcome = p.event.Outcome
 	return p.result, p.err
 }
 
 // begin runs a request in a goroutine of its own, which ends with the answer, and which
 // end hastens. It gives the client back when the call is over.
-func (k *parking) begin(ctx context.Context, r *incoming, run func(context.Context, *incoming) ([]byte, *rpcError)) *parkedCall {
+func (k *suspendedCalls) begin(ctx context.Context, r *incoming, run func(context.Context, *incoming) ([]byte, *rpcError)) *suspendedCall {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	p := &parkedCall{
+	p := &suspendedCall{
 		principal: r.client.Principal.Key(), params: paramsOf(r.message), cancel: cancel, event: k.journal.Begin(r.Method, r.client),
 		done: make(chan struct{}), asked: make(chan struct{}, 1), questions: make(map[string]*question), now: r,
 	}
@@ -140,7 +140,7 @@ func (k *parking) begin(ctx context.Context, r *incoming, run func(context.Conte
 		cancel(k.ended)
 	}
 	if k.open == nil {
-		k.open, k.calls = make(map[*parkedCall]struct{}), make(map[string]*parkedCall)
+		k.open, k.calls = make(map[*suspendedCall]struct{}), make(map[string]*suspendedCall)
 	}
 	k.open[p] = struct{}{}
 	k.all.Add(1)
@@ -168,30 +168,30 @@ func (k *parking) begin(ctx context.Context, r *incoming, run func(context.Conte
 
 // park lets the call wait for the next request of its client, and returns the result
 // with the questions.
-func (k *parking) park(p *parkedCall, requests []byte) ([]byte, *rpcError) {
+func (k *suspendedCalls) park(p *suspendedCall, requests []byte) ([]byte, *rpcError) {
 	secret := rand.Text()
 	p.mu.Lock()
 	p.now = nil
 	p.mu.Unlock()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.calls) >= maxParked || p.principal != "" && k.of(p.principal) >= maxParked/10 {
+	if len(k.calls) >= maxSuspended || p.principal != "" && k.of(p.principal) >= maxSuspended/10 {
 		p.cancel(errCrowded)
 		return nil, &rpcError{code: mcp.INTERNAL_ERROR, message: errCrowded.Error()}
 	}
 	k.calls[secret] = p
-	p.expiry = time.AfterFunc(parkedTime, func() {
+	p.expiry = time.AfterFunc(suspendedTime, func() {
 		p.cancel(errNoAnswer)
 		k.mu.Lock()
 		delete(k.calls, secret)
 		k.mu.Unlock()
 	})
 	out := append([]byte(`{"resultType":"input_required","inputRequests":`), requests...)
-	return fmt.Appendf(out, `,"requestState":"%s%s.%s","_meta":%s}`, parkedState, k.process, secret, k.identity), nil
+	return fmt.Appendf(out, `,"requestState":"%s%s.%s","_meta":%s}`, suspendedState, k.process, secret, k.identity), nil
 }
 
 // of counts the calls of a principal that wait. The caller holds the lock.
-func (k *parking) of(principal string) (n int) {
+func (k *suspendedCalls) of(principal string) (n int) {
 	for _, p := range k.calls {
 		if p.principal == principal {
 			n++
@@ -201,8 +201,8 @@ func (k *parking) of(principal string) (n int) {
 }
 
 // resume finds the call that a request answers, for one request.
-func (k *parking) resume(ctx context.Context, r *incoming, written string) (*parkedCall, *rpcError) {
-	refuse := func(why string) (*parkedCall, *rpcError) {
+func (k *suspendedCalls) resume(ctx context.Context, r *incoming, written string) (*suspendedCall, *rpcError) {
+	refuse := func(why string) (*suspendedCall, *rpcError) {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "requestState: " + why}
 	}
 	process, secret, _ := strings.Cut(written, ".")
@@ -219,7 +219,7 @@ func (k *parking) resume(ctx context.Context, r *incoming, written string) (*par
 	case p.params != paramsOf(r.message):
 		return refuse("it belongs to a call with other params")
 	}
-	fresh, err := k.once.Redeem(ctx, "parked "+written, 0, time.Now().Add(parkedTime))
+	fresh, err := k.once.Redeem(ctx, "parked "+written, 0, time.Now().Add(suspendedTime))
 	if err != nil {
 		return nil, &rpcError{code: codeRefused, message: err.Error()}
 	}
@@ -237,7 +237,7 @@ func (k *parking) resume(ctx context.Context, r *incoming, written string) (*par
 }
 
 // end cancels all calls, and those that begin later.
-func (k *parking) end(why error) {
+func (k *suspendedCalls) end(why error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.ended = why
@@ -250,26 +250,18 @@ func (k *parking) end(why error) {
 	}
 }
 
-// paramsOf identifies what a request asks for: its params without what belongs to a
-// single request.
+// paramsOf identifies what a request asks for: its params without what belongs to a single request. The order of
+// members and white space do not matter, as clients write the params anew.
 func paramsOf(m *message) [sha256.Size]byte {
-	hash := sha256.New()
-	hash.Write([]byte(m.Method))
-	_ = wire.Fields(orEmpty(m.Params), func(key string, value []byte) bool {
-		switch key {
-		case "_meta", "inputResponses", "requestState":
-		default:
-			fmt.Fprintf(hash, "\n%q:", key)
-			hash.Write(value)
-		}
-		return true
+	asked := wire.Filter(orEmpty(m.Params), func(key string, _ []byte) bool {
+		return key != "_meta" && key != "inputResponses" && key != "requestState"
 	})
-	return [sha256.Size]byte(hash.Sum(nil))
+	return sha256.Sum256(wire.AppendCanonical([]byte(m.Method+" "), asked))
 }
 
 // ask is [upstream.Client.Request] of the call. In the modern era a client reports no
 // progress.
-func (p *parkedCall) ask(ctx context.Context, method string, params json.RawMessage, _ func(json.RawMessage)) (json.RawMessage, error) {
+func (p *suspendedCall) ask(ctx context.Context, method string, params json.RawMessage, _ func(json.RawMessage)) (json.RawMessage, error) {
 	q := &question{method: method, params: params, answer: make(chan json.RawMessage, 1)}
 	p.mu.Lock()
 	p.last++
@@ -290,7 +282,7 @@ func (p *parkedCall) ask(ctx context.Context, method string, params json.RawMess
 	}
 }
 
-func (p *parkedCall) signal() {
+func (p *suspendedCall) signal() {
 	select {
 	case p.asked <- struct{}{}:
 	default:
@@ -298,7 +290,7 @@ func (p *parkedCall) signal() {
 }
 
 // requests are the open questions as inputRequests; nil if there are none.
-func (p *parkedCall) requests() []byte {
+func (p *suspendedCall) requests() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.questions) == 0 {
@@ -314,18 +306,14 @@ func (p *parkedCall) requests() []byte {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = fmt.Appendf(out, `"%s":{"method":%s`, key, wire.Encode(q.method))
-		if len(q.params) > 0 {
-			out = append(append(out, `,"params":`...), q.params...)
-		}
-		out = append(out, '}')
+		out = fmt.Appendf(out, `"%s":{"method":%s,"params":%s}`, key, wire.Encode(q.method), orEmpty(q.params)) // go-sdk 1.8 needs params
 	}
 	return append(out, '}')
 }
 
 // take hands the answers of the client to the questions. Those that it leaves out are
 // asked again.
-func (p *parkedCall) take(responses json.RawMessage) {
+func (p *suspendedCall) take(responses json.RawMessage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_ = wire.Fields(responses, func(key string, value []byte) bool {
@@ -341,15 +329,15 @@ func (p *parkedCall) take(responses json.RawMessage) {
 }
 
 // current is the request of the client that waits now, nil while the call is parked.
-func (p *parkedCall) current() *incoming {
+func (p *suspendedCall) current() *incoming {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.now
 }
 
-// notify implements outlet: what the call says goes to the request that waits, under its
+// notify implements sender: what the call says goes to the request that waits, under its
 // token. While none does it is lost.
-func (p *parkedCall) notify(method string, params json.RawMessage) {
+func (p *suspendedCall) notify(method string, params json.RawMessage) {
 	r := p.current()
 	switch {
 	case r == nil || r.out == nil:
@@ -360,11 +348,11 @@ func (p *parkedCall) notify(method string, params json.RawMessage) {
 	}
 }
 
-// send implements outlet. Clients of the modern era read no requests.
-func (*parkedCall) send([]byte) bool { return false }
+// send implements sender. Clients of the modern era read no requests.
+func (*suspendedCall) send([]byte) bool { return false }
 
-// alive implements outlet.
-func (p *parkedCall) alive() {
+// alive implements sender.
+func (p *suspendedCall) alive() {
 	if r := p.current(); r != nil && r.out != nil {
 		r.out.alive()
 	}

@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/compress"
 )
 
-// Form is how a client takes results (design 7). The zero value takes texts alone.
-type Form struct {
+// Format is how a client takes results (design 7). The zero value takes texts alone.
+type Format struct {
 	Structured Structured
 	// JSON means that a program reads the texts: none becomes TOON.
 	JSON bool
@@ -44,12 +44,12 @@ const (
 )
 
 // Always reports whether the client also gets structuredContent that mcpx makes.
-func (f Form) Always() bool { return f.Structured == StructuredAlways }
+func (f Format) Always() bool { return f.Structured == StructuredAlways }
 
 // Native is the form for a client that knows the tool itself: structuredContent is the
 // upstream's own or none, nothing is cut, and every call is waited for, as such a client
 // has no exec to read on or wait with.
-func (f Form) Native() Form {
+func (f Format) Native() Format {
 	f.Structured, f.Bytes, f.LineFirst, f.Wait = min(f.Structured, StructuredOwn), 0, false, 0
 	return f
 }
@@ -59,9 +59,9 @@ func (f Form) Native() Form {
 func (a *Answer) complete(out *Result, got upstreamResult, shown Shown, compact string) {
 	p := a.Pages
 	fits := p.Fits(shown.Texts...)
-	if a.Form.Structured >= StructuredOwn && fits {
+	if a.Format.Structured >= StructuredOwn && fits {
 		out.Structured = got.structured
-		if out.Structured == nil && a.Form.Always() && !got.isError {
+		if out.Structured == nil && a.Format.Always() && !got.isError {
 			out.Structured = derived(shown.Received, compact)
 		}
 		return
@@ -75,7 +75,7 @@ func (a *Answer) complete(out *Result, got upstreamResult, shown Shown, compact 
 	// No text block says the same as structuredContent: append it as a text block.
 	written := compress.Text(string(got.structured), a.Texts)
 	text := written.Text
-	if a.Form.Structured == StructuredOnce && text == written.JSON && p.Fits(append(shown.Texts, text)...) {
+	if a.Format.Structured == StructuredOnce && text == written.JSON && p.Fits(append(shown.Texts, text)...) {
 		out.Structured = got.structured
 		return
 	}

@@ -6,9 +6,9 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// Part is a part of the catalogue: some servers, and the tools that further rules leave
+// Scope is a part of the catalogue: some servers, and the tools that further rules leave
 // of them. Nil is the whole catalogue. Safe for concurrent use.
-type Part struct {
+type Scope struct {
 	// Servers are the names of the servers; nil = all.
 	Servers []string
 	// Rules apply beside those of the configuration; nil = none.
@@ -20,12 +20,12 @@ type Part struct {
 }
 
 // Has reports whether a server is in the part.
-func (p *Part) Has(server string) bool {
+func (p *Scope) Has(server string) bool {
 	return p == nil || p.Servers == nil || slices.Contains(p.Servers, server)
 }
 
 // Confirms is the Confirm of the part.
-func (p *Part) Confirms() Confirm {
+func (p *Scope) Confirms() Confirm {
 	if p == nil {
 		return ConfirmNone
 	}
@@ -33,7 +33,7 @@ func (p *Part) Confirms() Confirm {
 }
 
 // Of is the part of a catalogue. The same catalogue has the same part.
-func (p *Part) Of(snap *catalog.Snapshot) *catalog.Snapshot {
+func (p *Scope) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 	if p == nil {
 		return snap
 	}

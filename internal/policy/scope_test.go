@@ -14,14 +14,14 @@ func TestPart(t *testing.T) {
 	snap := snapshot(nil, some, other, free)
 	for _, test := range []struct {
 		name string
-		part *Part
+		part *Scope
 		want map[string][]string
 	}{
 		{"nil", nil, map[string][]string{"some": {"get_a", "put_a"}, "other": {"get_b"}, "free": {"x", "y"}}},
-		{"all", &Part{}, map[string][]string{"some": {"get_a", "put_a"}, "other": {"get_b"}, "free": {"x", "y"}}},
-		{"two", &Part{Servers: []string{"some", "free", "gone"}}, map[string][]string{"some": {"get_a", "put_a"}, "free": {"x", "y"}}},
-		{"none", &Part{Servers: []string{}}, map[string][]string{}},
-		{"rules", &Part{Servers: []string{"some"}, Rules: &Rules{Disabled: []string{"*.put_*"}}}, map[string][]string{"some": {"get_a"}}},
+		{"all", &Scope{}, map[string][]string{"some": {"get_a", "put_a"}, "other": {"get_b"}, "free": {"x", "y"}}},
+		{"two", &Scope{Servers: []string{"some", "free", "gone"}}, map[string][]string{"some": {"get_a", "put_a"}, "free": {"x", "y"}}},
+		{"none", &Scope{Servers: []string{}}, map[string][]string{}},
+		{"rules", &Scope{Servers: []string{"some"}, Rules: &Rules{Disabled: []string{"*.put_*"}}}, map[string][]string{"some": {"get_a"}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := test.part.Of(snap)
@@ -41,7 +41,7 @@ func TestPart(t *testing.T) {
 			}
 		})
 	}
-	part := &Part{Servers: []string{"some"}, Rules: &Rules{Disabled: []string{"*.put_*"}}}
+	part := &Scope{Servers: []string{"some"}, Rules: &Rules{Disabled: []string{"*.put_*"}}}
 	before := part.Of(snap)
 	some.State = catalog.Unavailable
 	if after := part.Of(snapshot(nil, some, free)); after == before || !oneList(of(t, before, "some"), of(t, after, "some")) || of(t, after, "some").State != catalog.Unavailable {

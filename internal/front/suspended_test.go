@@ -110,7 +110,7 @@ func TestInput_HTTP(t *testing.T) {
 		if last.Result.ResultType != "complete" || len(last.Result.Content) != 1 || !strings.Contains(last.Result.Content[0].Text, "mellon") {
 			t.Errorf("got %+v", last)
 		}
-		if !strings.HasPrefix(*first.Result.RequestState, parkedState) {
+		if !strings.HasPrefix(*first.Result.RequestState, suspendedState) {
 			return // the server keeps nothing, so that anybody can go on
 		}
 		if again := c.ask(t, modernCall("3", "ask", `{}`, reply)); again.Error == nil || !strings.Contains(again.Error.Message, "answered already") {
@@ -126,7 +126,14 @@ func TestInput_HTTP(t *testing.T) {
 		if other := newWebClient(t, elsewhere, modernEra).ask(t, modernCall("6", "ask", `{}`, reply)); other.Error == nil || !strings.Contains(other.Error.Message, "another process or endpoint of mcpx") {
 			t.Errorf("another process: %+v", other)
 		}
-		if own := c.ask(t, modernCall("7", "ask", `{}`, reply)); own.Error != nil || own.Result.ResultType != "complete" {
+		// Copilot CLI writes the params anew, in another order.
+		written := modernCall("7", "ask", `{}`, reply)
+		const arguments = `"arguments":{"server_name":"fake","tool_name":"ask","arguments":{}}`
+		anew := strings.Replace(written, `"name":"exec",`+arguments, `"arguments": {"arguments": { }, "tool_name":"\u0061sk", "server_name":"fake"},"name":"exec"`, 1)
+		if anew == written {
+			t.Fatal(written)
+		}
+		if own := c.ask(t, anew); own.Error != nil || own.Result.ResultType != "complete" {
 			t.Errorf("after all that: %+v", own)
 		}
 		// No answer at all, or to something else: it is asked again.
@@ -193,18 +200,18 @@ func TestParking(t *testing.T) {
 	f, web := site(t, remote("fake", fake))
 	c := newWebClient(t, web, modernEra)
 	c.ask(t, modernCall("1", "ask", `{}`, "")).reply(t, "x")
-	f.parking.mu.Lock()
-	if len(f.parking.calls) != 1 {
-		t.Errorf("%d calls are parked", len(f.parking.calls))
+	f.suspended.mu.Lock()
+	if len(f.suspended.calls) != 1 {
+		t.Errorf("%d calls are parked", len(f.suspended.calls))
 	}
-	for _, p := range f.parking.calls {
+	for _, p := range f.suspended.calls {
 		p.expiry.Reset(time.Millisecond)
 	}
-	f.parking.mu.Unlock()
+	f.suspended.mu.Unlock()
 	mcptest.WaitFor(t, "the end of the call", patience, func() bool {
-		f.parking.mu.Lock()
-		defer f.parking.mu.Unlock()
-		return len(f.parking.calls)+len(f.parking.open) == 0
+		f.suspended.mu.Lock()
+		defer f.suspended.mu.Unlock()
+		return len(f.suspended.calls)+len(f.suspended.open) == 0
 	})
 	mcptest.WaitFor(t, "the cancellation", patience, func() bool { return len(fake.Log().Event(mcptest.EventCancel)) == 1 })
 	// The client is gone in the middle of a call that asks nothing: that is a cancellation too.
@@ -222,7 +229,7 @@ func TestParking(t *testing.T) {
 	mcptest.WaitFor(t, "the cancellation", patience, func() bool { return len(fake.Log().Event(mcptest.EventCancel)) == 2 })
 	c.ask(t, modernCall("2", "ask", `{}`, "")).reply(t, "x")
 	f.Close()
-	if len(f.parking.calls)+len(f.parking.open) != 0 {
+	if len(f.suspended.calls)+len(f.suspended.open) != 0 {
 		t.Error("calls are left")
 	}
 	late := c.ask(t, modernCall("3", "ask", `{}`, ""))
@@ -234,7 +241,7 @@ func TestParking(t *testing.T) {
 // TestRequests_odd: a server that a client sees alone may ask by any method; its name is
 // quoted.
 func TestRequests_odd(t *testing.T) {
-	p := &parkedCall{last: 1, questions: map[string]*question{"q1": {method: `x","params":{"a":"\n`}}}
+	p := &suspendedCall{last: 1, questions: map[string]*question{"q1": {method: `x","params":{"a":"\n`}}}
 	var requests map[string]struct{ Method string }
 	if err := json.Unmarshal(p.requests(), &requests); err != nil || requests["q1"].Method != p.questions["q1"].method {
 		t.Errorf("%s (%v)", p.requests(), err)
