@@ -199,7 +199,8 @@ func TestCheck_Timeout(t *testing.T) {
 func TestCheck_Savings(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
-	path := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
+	// The input ends before the call does: on a slow machine the server is not even ready then.
+	path := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, map[string]any{"shutdown_grace": 60})
 	rows, err := json.Marshal(map[string]string{"text": "[" + strings.Repeat(`{"name": "a", "size": 1}, `, 200) + `{"name": "a", "size": 1}]`})
 	if err != nil {
 		t.Fatal(err)
