@@ -307,7 +307,7 @@ func TestLogin_Refused(t *testing.T) {
 	if out, _ := h.login(t, 1, "--config", config, "plain"); !strings.Contains(out, "a login needs a server over https") {
 		t.Errorf("in the clear: %s", out)
 	}
-	if out, _ := h.login(t, 1, "--config", config, "command"); !strings.Contains(out, "command is a command, and has no login") {
+	if out, _ := h.login(t, 1, "--config", config, "command"); !strings.Contains(out, "command is a local command and has no login") {
 		t.Errorf("a command: %s", out)
 	}
 	if files := loginFiles(t, h); len(files) != 0 {

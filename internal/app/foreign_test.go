@@ -314,10 +314,10 @@ func TestConfirm_Principals(t *testing.T) {
 		{"alice", elicits, "/mcp", "echo", "decline", "the user declined the call of fake.echo; it was not made", true, false},
 		{"alice", elicits, "/mcp", "echo", "cancel", "or was not there to be asked: the client gave no answer. It was not made. confirm of auth.rights in the config of mcpx says", true, false},
 		{"alice", elicits, "/mcp", "echo", "", "the client gave no answer", true, false},
-		{"alice", `{}`, "/mcp", "echo", "", "nobody could be asked: elicitation/create cannot be answered: the client visitor has not declared the capability elicitation. The call was not made; the user can make it, use a client with elicitation, or change confirm of auth.rights in the config of mcpx", false, false},
+		{"alice", `{}`, "/mcp", "echo", "", "the user could not be asked: elicitation/create cannot be answered: the client visitor has not declared the capability elicitation. The call was not made; the user can make it, use a client with elicitation, or change confirm of auth.rights in the config of mcpx", false, false},
 		{"bob", `{}`, "/mcp", "echo", "", `"text":"done"`, false, true},
 		{"carol", `{}`, "/mcp", "echo", "", `"text":"done"`, false, true},
-		{"carol", `{}`, "/mcp/tools", "echo", "", "nobody could be asked", false, false},
+		{"carol", `{}`, "/mcp/tools", "echo", "", "the user could not be asked", false, false},
 		{"carol", elicits, "/mcp/tools", "read_echo", "accept", `"text":"done"`, true, true},
 	} {
 		before := len(fakes["fake"].Log().Calls(test.tool))

@@ -49,7 +49,7 @@ func viewOptions(cfg *config.Config, name string) view.Options {
 	part, native := scopeOf(cfg, name)
 	naming := view.Naming{Separator: cfg.Separator, Prefix: cfg.Prefix}
 	if strings.HasPrefix(name, config.ViewServer) {
-		naming.Prefix, naming.Alone = view.PrefixNever, true
+		naming.Prefix, naming.Transparent = view.PrefixNever, true
 	}
 	budget := cfg.CatalogueTokenBudget
 	if g := cfg.Group(strings.TrimPrefix(name, config.ViewGroup)); g != nil && strings.HasPrefix(name, config.ViewGroup) {

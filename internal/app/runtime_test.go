@@ -254,7 +254,7 @@ func TestReload_OneConfig(t *testing.T) {
 		alice := e.visitor(t, "alice", modernEra, false)
 		calling.Go(func() {
 			for !ended.Load() {
-				if said := alice.ask(t, "/mcp", "tools/call", execute("fake", "echo", `{"text":"made"}`)); !strings.Contains(said, "nobody could be asked") {
+				if said := alice.ask(t, "/mcp", "tools/call", execute("fake", "echo", `{"text":"made"}`)); !strings.Contains(said, "the user could not be asked") {
 					t.Errorf("got %s", said)
 					return
 				}

@@ -102,7 +102,7 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 		spec.OnChange = func() { r.listed(client, e, c.upstream) }
 	}
 	spec.OnUnknown = func(method string, params json.RawMessage) {
-		if client.Alone && client.Notify != nil {
+		if client.Transparent && client.Notify != nil {
 			client.Notify(method, params)
 		}
 	}

@@ -230,7 +230,7 @@ func TestPrompts_forged(t *testing.T) {
 // TestAlone: one server as if nothing stood before it.
 func TestAlone(t *testing.T) {
 	s := start(t, registry.Options{}, remote("one", offering("one", 1).HTTP(t)))
-	s.Alone = true
+	s.Transparent = true
 	page, _ := s.List(t.Context(), catalog.Resources, "")
 	if len(page.Items) != 1 || string(page.Items[0]) != `{"uri":"one://0000","name":"n"}` {
 		t.Errorf("listed %s", page.Items)

@@ -60,7 +60,7 @@ func (s *Servers) List(ctx context.Context, kind catalog.Kind, cursor string) (p
 // item is an item as clients see it: as its server sent it, but for its name where
 // another server has the same, and its origin.
 func (s *Servers) item(snap *catalog.Snapshot, server *catalog.Server, kind catalog.Kind, item catalog.Item) json.RawMessage {
-	if s.Alone {
+	if s.Transparent {
 		return item.Raw
 	}
 	name, own := s.named(snap, server, kind, item.Name), "uri"

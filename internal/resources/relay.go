@@ -109,7 +109,7 @@ var relayed = map[string]bool{
 func (s *Servers) target(snap *catalog.Snapshot, r *request.Request) (server *catalog.Server, params json.RawMessage, err error) {
 	params = without(r.Params, "_meta", "inputResponses", "requestState")
 	if _, named := relayed[r.Method]; !named {
-		if !s.Alone || len(snap.Servers) != 1 {
+		if !s.Transparent || len(snap.Servers) != 1 {
 			return nil, nil, &ParamsError{"no server is meant"}
 		}
 		return &snap.Servers[0], params, nil

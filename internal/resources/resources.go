@@ -34,9 +34,9 @@ type Servers struct {
 	Tag func(id string) string
 	// NoResources and NoPrompts turn them off.
 	NoResources, NoPrompts bool
-	// Alone means that the view shows one server as if nothing stood before it: names and
+	// Transparent means that the view passes one server through as if mcpx were not there: names and
 	// definitions are as it sent them.
-	Alone bool
+	Transparent bool
 	// Wait bounds the wait for a server that is starting, and ListWait that of a list for
 	// servers that were never seen.
 	Wait, ListWait time.Duration
@@ -105,7 +105,7 @@ func (s *Servers) tag(id string) string {
 
 // separator is empty where prompts keep their names.
 func (s *Servers) separator() string {
-	if s.Alone {
+	if s.Transparent {
 		return ""
 	}
 	return s.Separator
