@@ -168,7 +168,8 @@ const (
 	maxAbandoned = 1000
 )
 
-// abandonedCall is a call that its caller gave up: the server may still work on it.
+// abandonedCall is a call that its caller gave up. The server may still log for it: until lateLogs such messages are kept
+// from other programs. It has no effect on questions, or one client could block those of all others.
 type abandonedCall struct {
 	client *caller.Client
 	at     time.Time
@@ -185,8 +186,7 @@ func (s *session) abandon(h *listener) {
 
 // callsOf returns the open calls that a message of the server may belong to, oldest first. of is the request on whose
 // stream the message came: then it is that call. If of is 0, the message came on a shared stream: then it is every open
-// call, but none if calls of several clients are open or were lately abandoned. who identifies a client. The caller holds
-// the lock.
+// call, but none if calls of several clients are open. who identifies a client. The caller holds the lock.
 func (s *session) callsOf(of int64, who func(*caller.Client) string) (calls []*listener) {
 	if of > 0 {
 		if h := s.calls.listeners[of]; h != nil {
@@ -201,12 +201,15 @@ func (s *session) callsOf(of int64, who func(*caller.Client) string) (calls []*l
 		}
 		calls = append(calls, h)
 	}
-	for _, a := range s.calls.abandoned {
-		if len(calls) > 0 && who(a.client) != who(calls[0].client) && time.Since(a.at) <= lateLogs {
-			return nil
-		}
-	}
 	return calls
+}
+
+// lateLog reports whether a log message on a shared stream may belong to an abandoned call of another program than the
+// open calls belong to. The caller holds the lock.
+func (s *session) lateLog(of int64, calls []*listener) bool {
+	return of == 0 && len(calls) > 0 && slices.ContainsFunc(s.calls.abandoned, func(a abandonedCall) bool {
+		return a.client.Program() != calls[0].client.Program() && time.Since(a.at) <= lateLogs
+	})
 }
 
 // logged passes a log message on to the call that it belongs to or, in a session that belongs to one client, to that
@@ -217,6 +220,9 @@ func (s *session) logged(params json.RawMessage, of int64) {
 	}
 	s.mu.Lock()
 	calls := s.callsOf(of, (*caller.Client).Program)
+	if s.lateLog(of, calls) {
+		calls = nil
+	}
 	s.mu.Unlock()
 	owner, params := s.spec.owner(), s.spec.signed(params)
 	switch {

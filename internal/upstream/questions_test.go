@@ -145,6 +145,39 @@ func TestAskBesideAnotherCall(t *testing.T) {
 	})
 }
 
+// A client that gives its calls up, or lets them run into their timeouts, does not take the others' questions from them.
+func TestAskAfterAbandonedCalls(t *testing.T) {
+	eachVariant(t, mcptest.Spec{HangTools: []string{"held"}}, func(t *testing.T, v variant, spec Spec, log func() mcptest.Log) {
+		spec.Introduction.Capabilities = caller.SharedCapabilities
+		u := ready(t, spec)
+		asks := func() {
+			t.Helper()
+			honest := asking(person("b", 0))
+			honest.Timeout, honest.Idle = patience, 0
+			if got, err := textOf(u.Call(context.Background(), honest)); err != nil || !strings.Contains(got, "of b") {
+				t.Errorf("got %q, %v", got, err)
+			}
+		}
+		held := asking(person("a", 0))
+		held.Params, held.Idle, held.Timeout = request.ToolParams("held", nil), 0, 100*time.Millisecond
+		if _, err := u.Call(context.Background(), held); err == nil {
+			t.Error("the call has not timed out")
+		}
+		asks()
+		held.Timeout = patience
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_, _ = u.Call(ctx, held)
+		}()
+		mcptest.WaitFor(t, "the second call", patience, func() bool { return len(log().Calls("held")) == 2 })
+		cancel()
+		<-ended
+		asks()
+	})
+}
+
 // A client does not get questions that it has not declared, and the error names the capability.
 func TestAskCapabilities(t *testing.T) {
 	tests := []struct{ capabilities, method, params, missing string }{
