@@ -26,6 +26,9 @@ type Client struct {
 	// Peer identifies the connection. Modern requests over HTTP have no session; the requests of one connection share a
 	// Peer. Empty = ID.
 	Peer string
+	// Home is set for modern requests over HTTP: each is a client, but the program that sends them has sessions with
+	// PerClient servers that outlast them. Nil = such sessions belong to this client and end with it.
+	Home *Home
 	// Version is the protocol revision that the client speaks.
 	Version string
 	// Capabilities is the raw object that the client declared; nil if it declared none.

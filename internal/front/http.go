@@ -104,8 +104,8 @@ func (f *Front) post(e *exchange) {
 	}
 }
 
-// modernRequest answers a modern request. That era has no sessions and clients cannot be told apart, so each request is
-// treated as a client of its own.
+// modernRequest answers a modern request. That era has no sessions, so each request is treated as a client of its own.
+// Its home says which of them share sessions with servers.
 func (f *Front) modernRequest(e *exchange, m *message) {
 	err := e.refuseHeaders(m)
 	if err == nil {
@@ -119,6 +119,7 @@ func (f *Front) modernRequest(e *exchange, m *message) {
 		ID: "request " + f.suspended.process + " " + strconv.FormatInt(f.requests.Add(1), 10), Peer: e.peer(),
 		Principal: e.who, Headers: e.r.Header,
 	}), m.said())}
+	o.own = o.own.AtHome(e.connection())
 	r, client := &o.incoming, &o.own
 	*r = incoming{message: m, client: client, release: f.view.Attach(client, view.Attachment{})}
 	defer func() {
@@ -321,12 +322,28 @@ func (e *exchange) structured() view.StructuredPolicy {
 	return view.StructuredPolicy(strings.ToLower(headerOf(e.r, structuredHeader)))
 }
 
-// peer identifies the client's connection. It is empty behind a proxy, which may use one connection for several clients.
+// peer identifies the client's connection. It is empty behind a proxy.
 func (e *exchange) peer() string {
-	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {
-		if headerOf(e.r, name) != "" {
-			return ""
-		}
+	if e.proxied() {
+		return ""
 	}
 	return "connection " + e.r.RemoteAddr
+}
+
+// connection returns the client's connection; nil if it is unknown, or leads to a proxy.
+func (e *exchange) connection() *caller.Connection {
+	if e.proxied() {
+		return nil
+	}
+	return caller.ConnectionOf(e.r.Context())
+}
+
+// proxied reports whether the request came from a proxy, which may use one connection for several clients.
+func (e *exchange) proxied() bool {
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {
+		if headerOf(e.r, name) != "" {
+			return true
+		}
+	}
+	return false
 }

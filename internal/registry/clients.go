@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"encoding/json"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,7 @@ import (
 // clientSession is a session that belongs to one client. The registry's lock guards it.
 type clientSession struct {
 	upstream *upstream.Upstream
+	home     *caller.Home           // nil if the session ends with its client
 	subject  atomic.Pointer[string] // the client's latest JWT, if the server exchanges it
 	open     int                    // how many calls are open
 	used     time.Time
@@ -29,37 +31,43 @@ func (r *Registry) Own(client *caller.Client) {
 // Owned returns a channel that the first Own closes.
 func (r *Registry) Owned() <-chan struct{} { return r.owned }
 
-// clientUpstream returns the client's own session with a server, for these credentials only. The first call opens the
-// session. The caller must call release after use. u is nil after Close, and if e was replaced.
+// clientUpstream returns the session with a server that belongs to the client or its home, for these credentials only. The
+// first call opens the session. The caller must call release after use. u is nil after Close, and if e was replaced.
 func (r *Registry) clientUpstream(
 	e *entry, client *caller.Client, own *request.Credentials,
 ) (u *upstream.Upstream, release func(), err error) {
-	name := e.server.Spec.Name
+	name, who := e.server.Spec.Name, client.HomeKey()
 	key := keyOf(name, own)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := r.clients[client.ID][key]
+	c := r.clients[who][key]
 	if now := r.entries[name]; r.ended || now == nil || now.upstream != e.upstream {
 		return nil, nil, nil
 	}
 	if c != nil && own != nil && *c.subject.Swap(&own.Subject) != own.Subject && c.upstream.Status().State == catalog.Unavailable {
 		// Connecting may have failed because of the old token: try the new one now, not after the pause.
-		r.endSessions(client.ID, retired{}, 0, func(_ sessionKey, other *clientSession) bool { return other == c })
+		r.endSessions(who, retired{}, 0, func(_ sessionKey, other *clientSession) bool { return other == c })
 		c = nil
 	}
 	if c == nil {
+		if client.Home != nil {
+			r.makeRoom(name, client.Home.Owner)
+		}
 		if limit := r.options.SessionLimit; limit != nil {
 			if over := limit(r.sessionsOf(name)); over != nil {
 				return nil, nil, over
 			}
 		}
-		c = &clientSession{}
-		c.upstream = upstream.New(r.clientSpec(e, client, own, c))
+		c = &clientSession{home: client.Home}
+		c.upstream = upstream.New(r.clientSpec(e, client.Remembered(), own, c))
 		c.upstream.Start()
-		if r.clients[client.ID] == nil {
-			r.clients[client.ID] = make(map[sessionKey]*clientSession)
+		if r.clients[who] == nil {
+			r.clients[who] = make(map[sessionKey]*clientSession)
+			if c.home != nil && c.home.Life != nil {
+				context.AfterFunc(c.home.Life, func() { r.ForgetClient(who) })
+			}
 		}
-		r.clients[client.ID][key] = c
+		r.clients[who][key] = c
 	}
 	c.open++
 	return c.upstream, func() {
@@ -93,7 +101,7 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 		spec.Remote.Authorize, spec.Secrets = authorize, spec.Secrets.And(nil, fresh)
 	}
 	// Do not list over a session that serves a single request, or whose lists are specific to one caller.
-	if client.Notify == nil || own != nil {
+	if client.Notify == nil && client.Home == nil || own != nil {
 		spec.Catalogue.Shared = tools
 	} else {
 		spec.Catalogue.Tools = tools()
@@ -114,6 +122,28 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 		spec.Legacy = cached.legacy()
 	}
 	return spec
+}
+
+// maxHomes bounds how many unused sessions one owner of homes keeps with a server, as it may claim any number of names.
+const maxHomes = 8
+
+// makeRoom ends the session of an owner's homes with a server that was not used for the longest time, if the owner has too
+// many that are unused. The caller holds the lock.
+func (r *Registry) makeRoom(server, owner string) {
+	unused, oldest, of := 0, (*clientSession)(nil), ""
+	for client, sessions := range r.clients {
+		for key, c := range sessions {
+			if key.server != server || c.open > 0 || c.home == nil || c.home.Owner != owner {
+				continue
+			}
+			if unused++; oldest == nil || c.used.Before(oldest.used) {
+				oldest, of = c, client
+			}
+		}
+	}
+	if unused >= maxHomes {
+		r.endSessions(of, retired{}, 0, func(_ sessionKey, c *clientSession) bool { return c == oldest })
+	}
 }
 
 // sessionsOf counts the sessions that a server has with single clients. The caller holds the lock.
@@ -137,12 +167,17 @@ func (r *Registry) ForgetClient(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.endSessions(id, retired{}, longestCall, func(sessionKey, *clientSession) bool { return true })
-	delete(r.own, id)
+	r.forgetLists(id)
 	for _, e := range r.entries {
 		if e.instances != nil {
 			e.instances.forget(id)
 		}
 	}
+}
+
+// forgetLists removes a client's catalogue. The caller holds the lock.
+func (r *Registry) forgetLists(client string) {
+	delete(r.own, client)
 	r.differing.Store(int32(len(r.own)))
 }
 
@@ -152,15 +187,19 @@ func (r *Registry) endSessions(client string, end retired, grace time.Duration, 
 	if r.ended {
 		return // Close ends them
 	}
-	sessions := r.clients[client]
+	sessions, home := r.clients[client], false
 	for key, c := range sessions {
 		if which(key, c) {
+			home = c.home != nil
 			delete(sessions, key)
 			r.retire(c.upstream, end, grace)
 		}
 	}
 	if len(sessions) == 0 {
 		delete(r.clients, client)
+	}
+	if home && len(sessions) == 0 { // nothing else says that its client is gone
+		r.forgetLists(client)
 	}
 }
 

@@ -46,7 +46,7 @@ func (r *Registry) SnapshotOf(client *caller.Client) *catalog.Snapshot {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	own := r.own[client.ID]
+	own := r.own[client.HomeKey()]
 	if own == nil {
 		return snap
 	}
@@ -84,7 +84,7 @@ func (r *Registry) listed(client *caller.Client, e *entry, u *upstream.Upstream)
 	if !status.Listed { // the session has read only the tools so far
 		own.offers, own.items = all.offers, all.items
 	}
-	kinds := r.keep(client.ID, name, own, all)
+	kinds := r.keep(client.HomeKey(), name, own, all)
 	if client.Notify == nil {
 		return
 	}

@@ -34,7 +34,8 @@ type Server struct {
 	Disabled bool
 	// Fault is an error in the configuration, which makes the server unavailable.
 	Fault string
-	// PerClient gives each client a session of its own, which ends after SessionIdle without a call (0 = 5 min).
+	// PerClient gives each client, or its [caller.Home], a session of its own, which ends after SessionIdle without a call
+	// (0 = 5 min).
 	PerClient   bool
 	SessionIdle time.Duration
 	// Credentials are headers of requests to the server whose values come from the caller. They need PerClient; the

@@ -92,7 +92,7 @@ func (t *route) next(ctx context.Context, failed error) (*upstream.Upstream, err
 // sessionsWith returns the upstreams that get a client's notification. The caller holds the lock.
 func (r *Registry) sessionsWith(e *entry, q *request.Request) (all []*upstream.Upstream) {
 	if e.server.PerClient {
-		own := r.clients[q.Client.ID]
+		own := r.clients[q.Client.HomeKey()]
 		if !request.Known(q.Method) {
 			if c := own[keyOf(q.To.Name, q.Credentials)]; c != nil {
 				all = append(all, c.upstream)
@@ -133,7 +133,7 @@ func (r *Registry) Belonging(snap *catalog.Snapshot, client *caller.Client) (all
 			continue
 		}
 		own := owns && !e.server.PerClient
-		for key := range r.clients[client.ID] {
+		for key := range r.clients[client.HomeKey()] {
 			own = own || key.server == server.Name
 		}
 		if own {

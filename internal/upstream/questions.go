@@ -174,7 +174,7 @@ func (s *session) asked(of int64) (client *caller.Client, calls []*listener, why
 	owner := s.spec.owner()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch calls = s.callsOf(of, (*caller.Client).Ident); {
+	switch calls = s.callsOf(of, (*caller.Client).HomeKey); {
 	case len(calls) > 0:
 		return calls[0].client, calls, ""
 	case owner != nil:

@@ -60,7 +60,7 @@ func (r *serverReader) own() []key {
 		{"start", oneOf(l, &s.Start, "eager", "lazy"), "`lazy` starts the server with its first call, once its catalogue is on disk"},
 		{"stop_idle", l.orOff(&s.StopIdle), "stops the server if it was not used for so long; `inspect` then shows it as `idle`. 0 and `off`: never"},
 		{"max_concurrency", l.count(&s.MaxConcurrency, 0), "most calls at once; 0 is no limit"},
-		{"session", oneOf(l, &s.Session, "shared", "per_client"), "`per_client` gives each client a session of its own. Needed over HTTP with several clients for servers that ask the user, use working folders (roots), or remember who they speak to"},
+		{"session", oneOf(l, &s.Session, "shared", "per_client"), "`per_client` gives each client a session of its own (in the modern era over HTTP: each principal and client name; without a principal, each connection). Needed over HTTP with several clients for servers that ask the user, use working folders (roots), or remember who they speak to"},
 		{"session_idle", l.timeout(&s.SessionIdle), "when such a session ends without being used"},
 	}
 }

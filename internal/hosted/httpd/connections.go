@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+
+	"mcpx/internal/caller"
 )
 
 // connections is a listener that bounds its connections, as each, even a silent one, uses memory and a descriptor.
@@ -18,6 +20,7 @@ type connections struct {
 	ofAddress func() int    // the bound for one address; 0 = no bound
 	ended     chan struct{} // closed by Close
 	once      sync.Once
+	last      atomic.Uint64 // the ID of the newest connection
 
 	mu      sync.Mutex
 	unknown map[netip.Addr]int // connections without an authenticated request
@@ -55,6 +58,8 @@ func (l *connections) Accept() (net.Conn, error) {
 		}
 		c := &connection{Conn: accepted, of: l, address: addressOf(accepted.RemoteAddr().String())}
 		if l.enter(c) {
+			c.caller.ID = l.last.Add(1)
+			c.caller.Life, c.ended = context.WithCancel(context.Background())
 			return c, nil
 		}
 		accepted.Close()
@@ -91,6 +96,8 @@ type connection struct {
 	address netip.Addr
 	known   atomic.Bool // an authenticated request came over it, or it is closed
 	once    sync.Once
+	caller  caller.Connection
+	ended   context.CancelFunc // ends caller.Life
 }
 
 // know notes that an authenticated request came over the connection, which may be nil.
@@ -110,6 +117,7 @@ func (c *connection) Close() error {
 	c.once.Do(func() {
 		c.know()
 		c.of.leave()
+		c.ended()
 	})
 	return c.Conn.Close()
 }
@@ -129,7 +137,10 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 	if secret, ok := c.(interface{ NetConn() net.Conn }); ok { // over TLS
 		c = secret.NetConn()
 	}
-	own, _ := c.(*connection)
+	own, ok := c.(*connection)
+	if ok {
+		ctx = caller.Over(ctx, &own.caller)
+	}
 	return context.WithValue(ctx, connectionKey{}, own)
 }
 

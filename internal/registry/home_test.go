@@ -1,0 +1,100 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/internal/caller"
+	"mcpx/internal/mcptest"
+)
+
+// TestHomes: modern requests over HTTP, each a client of its own, use one session of their principal and client name, or of
+// their connection. No other caller gets it, whatever name it claims. It ends when it was not used for SessionIdle, or with
+// the connection.
+func TestHomes(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		var begun, open atomic.Int32
+		server := piped(t, "one", mcptest.Spec{})
+		serve := server.Spec.Serve
+		server.Spec.Serve = func(ctx context.Context, in io.Reader, out io.Writer) error {
+			begun.Add(1)
+			open.Add(1)
+			defer open.Add(-1)
+			return serve(ctx, in, out)
+		}
+		server.PerClient, server.SessionIdle = true, time.Minute
+		r := start(t, Options{}, server)
+		tried(t, r)
+		requests := 0
+		// sessions sends a call as a client of its own, and returns how many sessions that opened.
+		sessions := func(principal, name string, connection *caller.Connection) int32 {
+			t.Helper()
+			before := begun.Load()
+			requests++
+			from := caller.Client{ID: fmt.Sprint("request ", requests), Name: name, Version: "2026-07-28"}
+			if principal != "" {
+				from.Principal = &caller.Principal{ID: principal}
+			}
+			from = from.AtHome(connection)
+			if _, err := call(r, "one", &from, "echo", `{"text":"x"}`); err != nil {
+				t.Error(err)
+			}
+			r.ForgetClient(from.ID) // as at the end of a request
+			synctest.Wait()
+			return begun.Load() - before
+		}
+		life, end := context.WithCancel(t.Context())
+		one, two := &caller.Connection{ID: 1, Life: life}, &caller.Connection{ID: 2, Life: t.Context()}
+		for i, of := range []struct {
+			principal, name string
+			connection      *caller.Connection
+			opens           int32
+		}{
+			{"alice", "agent", one, 1}, {"alice", "agent", one, 0}, {"alice", "agent", two, 0}, {"alice", "agent", nil, 0},
+			{"alice", "other", one, 1}, {"mallory", "agent", one, 1}, {"mallory", `agent" {}`, one, 1}, {`alice" "agent`, "", one, 1},
+			{"", "agent", one, 1}, {"", "agent", one, 0}, {"", "agent", two, 1}, {"", "agent", nil, 1}, {"", "agent", nil, 1},
+		} {
+			if got := sessions(of.principal, of.name, of.connection); got != of.opens {
+				t.Errorf("call %d opened %d sessions", i, got)
+			}
+		}
+		before := open.Load()
+		end()
+		synctest.Wait()
+		if ended := before - open.Load(); ended != 1 {
+			t.Errorf("%d sessions ended with the connection", ended)
+		}
+		// A caller that claims many names keeps few sessions, and those of others stay.
+		before = open.Load()
+		for i := range 3 * maxHomes {
+			sessions("mallory", fmt.Sprint("name ", i), nil)
+		}
+		if more := open.Load() - before; more > maxHomes {
+			t.Errorf("%d sessions of one principal", more)
+		}
+		if sessions("alice", "agent", two) != 0 {
+			t.Error("another principal's names ended a session")
+		}
+		<-time.After(50 * time.Second)
+		if sessions("alice", "agent", nil) != 0 {
+			t.Error("a session ended before it was idle")
+		}
+		<-time.After(30 * time.Second)
+		synctest.Wait()
+		if n := open.Load(); n != 2 { // that of alice, and the one that reads the catalogue
+			t.Errorf("%d sessions are open", n)
+		}
+		<-time.After(time.Minute)
+		synctest.Wait()
+		if n := open.Load(); n != 1 {
+			t.Errorf("%d sessions are open at the end", n)
+		}
+		r.Close(0)
+	})
+}
