@@ -18,6 +18,8 @@ type clientSession struct {
 	home     *caller.Home           // nil if the session ends with its client
 	subject  atomic.Pointer[string] // the client's latest JWT, if the server exchanges it
 	open     int                    // how many calls are open
+	waiting  int                    // how many of them wait for the session's lists
+	learned  bool                   // its first tools are in a variant
 	used     time.Time
 }
 
@@ -31,16 +33,17 @@ func (r *Registry) Own(client *caller.Client) {
 // Owned returns a channel that the first Own closes.
 func (r *Registry) Owned() <-chan struct{} { return r.owned }
 
-// clientUpstream returns the session with a server that belongs to the client or its home, for these credentials only. The
-// first call opens the session. The caller must call release after use. u is nil after Close, and if e was replaced.
-func (r *Registry) clientUpstream(
-	e *entry, client *caller.Client, own *request.Credentials,
-) (u *upstream.Upstream, release func(), err error) {
+// clientSession returns the session with a server that belongs to the client or its home, for these credentials only. The
+// first call opens the session; lists means that it must read the server's lists. The caller must call release after use. c
+// is nil after Close, and if e was replaced.
+func (r *Registry) clientSession(
+	e *entry, client *caller.Client, own *request.Credentials, lists bool,
+) (c *clientSession, release func(), err error) {
 	name, who := e.server.Spec.Name, client.HomeKey()
 	key := keyOf(name, own)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := r.clients[who][key]
+	c = r.clients[who][key]
 	if now := r.entries[name]; r.ended || now == nil || now.upstream != e.upstream {
 		return nil, nil, nil
 	}
@@ -59,7 +62,11 @@ func (r *Registry) clientUpstream(
 			}
 		}
 		c = &clientSession{home: client.Home}
-		c.upstream = upstream.New(r.clientSpec(e, client.Remembered(), own, c))
+		spec := r.clientSpec(e, client.Remembered(), own, c)
+		if lists {
+			r.listing(&spec, client.Remembered(), e, c)
+		}
+		c.upstream = upstream.New(spec)
 		c.upstream.Start()
 		if r.clients[who] == nil {
 			r.clients[who] = make(map[sessionKey]*clientSession)
@@ -70,7 +77,7 @@ func (r *Registry) clientUpstream(
 		r.clients[who][key] = c
 	}
 	c.open++
-	return c.upstream, func() {
+	return c, func() {
 		r.mu.Lock()
 		c.open--
 		c.used = time.Now()
@@ -86,12 +93,7 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 	}
 	spec.Lazy, spec.StopIdle, spec.OnChange = false, 0, nil
 	cached := e.cached
-	tools := func() []catalog.Tool {
-		if status := e.upstream.Status(); status.Known || cached == nil {
-			return status.Tools
-		}
-		return cached.tools
-	}
+	tools := func() []catalog.Tool { return e.sharedTools(cached) }
 	if own != nil {
 		putOn(&spec, own)
 		c.subject.Store(&own.Subject)
@@ -104,8 +106,7 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 	if client.Notify == nil && client.Home == nil || own != nil {
 		spec.Catalogue.Shared = tools
 	} else {
-		spec.Catalogue.Tools = tools()
-		spec.OnChange = func() { r.listed(client, e, c.upstream) }
+		r.listing(&spec, client, e, c)
 	}
 	spec.OnUnknown = func(method string, params json.RawMessage) {
 		if client.Transparent && client.Notify != nil {
@@ -122,6 +123,20 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 		spec.Legacy = cached.legacy()
 	}
 	return spec
+}
+
+// listing lets a client's session read the server's lists; until then it has the shared tools.
+func (r *Registry) listing(spec *upstream.Spec, client *caller.Client, e *entry, c *clientSession) {
+	spec.Catalogue.Shared, spec.Catalogue.Tools = nil, e.sharedTools(e.cached)
+	spec.OnChange = func() { r.listed(client, e, c) }
+}
+
+// sharedTools returns what the shared session has listed, else the tools from the disk.
+func (e *entry) sharedTools(cached *record) []catalog.Tool {
+	if status := e.upstream.Status(); status.Known || cached == nil {
+		return status.Tools
+	}
+	return cached.tools
 }
 
 // maxHomes bounds how many unused sessions one owner of homes keeps with a server, as it may claim any number of names.
@@ -178,7 +193,7 @@ func (r *Registry) ForgetClient(id string) {
 // forgetLists removes a client's catalogue. The caller holds the lock.
 func (r *Registry) forgetLists(client string) {
 	delete(r.own, client)
-	r.differing.Store(int32(len(r.own)))
+	r.countDiffering()
 }
 
 // endSessions retires the sessions of a client that which selects, with grace for their open calls. The caller holds the

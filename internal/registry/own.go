@@ -5,7 +5,6 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/caller"
-	"mcpx/internal/upstream"
 )
 
 // ownCatalogue has the servers whose lists, over the client's own sessions, differ from those over the shared ones. It
@@ -20,6 +19,7 @@ type ownCatalogue struct {
 type ownLists struct {
 	generation uint64 // of the server's entry
 	tools      []catalog.Tool
+	toolsOnly  bool // of a variant: the rest is as in the shared lists
 	offers     catalog.Offers
 	items      *catalog.Items
 }
@@ -37,18 +37,22 @@ func (l ownLists) changed(before ownLists) (kinds []catalog.Kind) {
 	return kinds
 }
 
-// SnapshotOf returns the newest snapshot as a client sees it, with the lists of its own sessions. Before the client's
-// first call these are the shared ones.
+// SnapshotOf returns the newest snapshot as a client sees it, with the lists of its own sessions, else with what clients
+// with its capabilities are listed, as far as that is known (see [Registry.WaitOwn]).
 func (r *Registry) SnapshotOf(client *caller.Client) *catalog.Snapshot {
 	snap := r.Snapshot()
-	if client == nil || r.differing.Load() == 0 {
+	if client.Ident() == "" || r.differing.Load() == 0 {
 		return snap
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	own := r.own[client.HomeKey()]
 	if own == nil {
-		return snap
+		v := r.variantOf(client)
+		if v == nil || len(v.servers) == 0 {
+			return snap
+		}
+		own = &v.ownCatalogue
 	}
 	if own.from != snap {
 		own.from, own.made = snap, own.apply(snap)
@@ -62,7 +66,9 @@ func (o *ownCatalogue) apply(snap *catalog.Snapshot) *catalog.Snapshot {
 	for i := range servers {
 		if own, ok := o.servers[servers[i].Name]; ok && own.generation == servers[i].Generation {
 			servers[i] = servers[i].WithTools(own.tools)
-			servers[i].Offers, servers[i].Items = own.offers, own.items
+			if !own.toolsOnly {
+				servers[i].Offers, servers[i].Items = own.offers, own.items
+			}
 		}
 	}
 	made := catalog.NewSnapshot(servers)
@@ -72,20 +78,27 @@ func (o *ownCatalogue) apply(snap *catalog.Snapshot) *catalog.Snapshot {
 
 // listed stores what a client's own session has listed, and notifies the client if that has changed. The session's
 // supervising goroutine calls it.
-func (r *Registry) listed(client *caller.Client, e *entry, u *upstream.Upstream) {
-	status := u.Status()
+func (r *Registry) listed(client *caller.Client, e *entry, c *clientSession) {
+	status := c.upstream.Status()
 	name := e.server.Spec.Name
 	shared, ok := r.Snapshot().Server(name)
 	if !status.Known || !ok || shared.Generation != e.generation {
 		return
 	}
-	all := ownLists{e.generation, shared.Tools, shared.Offers, shared.Items}
-	own := ownLists{e.generation, status.Tools, status.Offers, status.Items}
+	all := ownLists{generation: e.generation, tools: shared.Tools, offers: shared.Offers, items: shared.Items}
+	own := ownLists{generation: e.generation, tools: status.Tools, offers: status.Offers, items: status.Items}
 	if !status.Listed { // the session has read only the tools so far
 		own.offers, own.items = all.offers, all.items
 	}
-	kinds := r.keep(client.HomeKey(), name, own, all)
-	if client.Notify == nil {
+	kinds := r.keep(client, name, own, all)
+	r.mu.Lock()
+	waiting := c.waiting > 0
+	if status.Protocol != "" && !c.learned { // it is connected
+		r.learn(client, e, own.tools, !catalog.EqualTools(own.tools, all.tools))
+		c.learned = true
+	}
+	r.mu.Unlock()
+	if client.Notify == nil || waiting {
 		return
 	}
 	methods := make(map[string]bool)
@@ -99,32 +112,32 @@ func (r *Registry) listed(client *caller.Client, e *entry, u *upstream.Upstream)
 
 // keep stores what a server lists to a client if it differs from the shared lists, and returns the kinds that have
 // changed.
-func (r *Registry) keep(client, server string, listed, shared ownLists) (kinds []catalog.Kind) {
+func (r *Registry) keep(client *caller.Client, server string, listed, shared ownLists) (kinds []catalog.Kind) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	sessions := r.clients[client]
-	if r.ended || sessions == nil {
+	who := client.HomeKey()
+	if r.ended || r.clients[who] == nil {
 		return nil // the client is gone
 	}
-	own := r.own[client]
+	own := r.own[who]
+	if own == nil {
+		own = &ownCatalogue{servers: r.listsOf(client)}
+	}
 	before := shared
-	if own != nil {
-		if kept, ok := own.servers[server]; ok && kept.generation == listed.generation {
+	if kept, ok := own.servers[server]; ok && kept.generation == listed.generation {
+		if before.tools = kept.tools; !kept.toolsOnly {
 			before = kept
 		}
 	}
 	if kinds = listed.changed(before); len(kinds) == 0 {
 		return nil
 	}
-	if own == nil {
-		own = &ownCatalogue{servers: make(map[string]ownLists)}
-		r.own[client] = own
-	}
+	r.own[who] = own
 	if own.from = nil; len(listed.changed(shared)) == 0 {
 		delete(own.servers, server)
 	} else {
 		own.servers[server] = listed
 	}
-	r.differing.Store(int32(len(r.own)))
+	r.countDiffering()
 	return kinds
 }

@@ -116,7 +116,9 @@ type bounds struct {
 type ofClients struct {
 	clients map[string]map[sessionKey]*clientSession
 	own     map[string]*ownCatalogue
-	// differing is the number of clients with a catalogue of their own.
+	// variants are the catalogues of clients with the same capabilities, by these (see [variant]).
+	variants map[string]*variant
+	// differing is the number of own catalogues and variants.
 	differing atomic.Int32
 	turn      atomic.Uint32 // spreads the sessions of clients over the instances
 }
@@ -178,6 +180,7 @@ func New(servers []Server, options Options) *Registry {
 			needed: make(chan struct{}), dirty: make(chan struct{}, 1), unsaved: make(chan struct{}, 1), stop: make(chan struct{}),
 		},
 	}
+	r.variants = make(map[string]*variant)
 	r.clients, r.own = make(map[string]map[sessionKey]*clientSession), make(map[string]*ownCatalogue)
 	r.handler = r.send
 	r.ownOnce = sync.OnceFunc(func() { close(r.owned) })

@@ -42,14 +42,15 @@ func (r *Registry) routeOf(ctx context.Context, q *request.Request) (*route, err
 	t := &route{entry: e, request: q, wait: q.Wait, release: func() {}}
 	switch {
 	case e.server.PerClient && q.Client != nil && q.Client.ID != "":
-		var err error
-		if t.only, t.release, err = r.clientUpstream(e, q.Client, q.Credentials); err != nil {
+		c, release, err := r.clientSession(e, q.Client, q.Credentials, false)
+		if err != nil {
 			return nil, err
 		}
-		if t.only == nil {
+		if c == nil {
 			err = &request.UnavailableError{State: catalog.Unavailable, Reason: "mcpx stopped the server", Stopped: true}
 			return nil, r.stopped(t, err)
 		}
+		t.only, t.release = c.upstream, release
 	case e.server.takesCredentials():
 		return nil, errors.New("no middleware has looked for the caller's credentials")
 	case e.instances == nil:

@@ -86,7 +86,9 @@ func (s *session) do(ctx context.Context, method string, params json.RawMessage)
 // doAs is do in an era that is not agreed yet.
 func (s *session) doAs(ctx context.Context, method string, params json.RawMessage, modern bool) (json.RawMessage, error) {
 	meta := ""
-	if modern {
+	if owner := s.spec.owner(); modern && owner != nil { // it sees the lists
+		meta = noCapabilities[:len(noCapabilities)-2] + string(owner.Relayed())
+	} else if modern {
 		meta = noCapabilities
 	}
 	r, err := s.encode(s.newID(), method, params, modern, []byte(meta))

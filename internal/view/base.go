@@ -142,16 +142,21 @@ func (b *base) sees(client *caller.Client) func(server string) bool {
 	}
 }
 
-// awaitCatalogue waits for servers that mcpx has never tried, at most until StartupWait after the start.
-func (b *base) awaitCatalogue(ctx context.Context, client *caller.Client) {
+// awaitCatalogue waits for servers that mcpx has never tried, at most until StartupWait after the start, and for what
+// PerClient servers list to a client with these capabilities if that is not known yet, at most for StartupWait.
+func (b *base) awaitCatalogue(parent context.Context, client *caller.Client) {
 	if starting(b.catalogue(client)) {
 		b.registry.Need()
 	}
-	ctx, cancel := context.WithDeadline(ctx, b.began.Add(b.current().StartupWait))
+	patience := b.current().StartupWait
+	ctx, cancel := context.WithDeadline(parent, b.began.Add(patience))
 	defer cancel()
 	b.registry.WaitKnown(ctx, b.sees(client))
 	// The catalogue names the built-in server if there is something to read, and would change in a moment.
 	b.registry.WaitListed(ctx, b.sees(client))
+	ctx, stop := context.WithTimeout(parent, patience)
+	defer stop()
+	b.registry.WaitOwn(ctx, client, b.sees(client))
 }
 
 // starting reports whether some server has yet to send its first list.

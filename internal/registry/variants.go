@@ -1,0 +1,110 @@
+package registry
+
+import (
+	"context"
+	"maps"
+	"sync"
+
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/caller"
+)
+
+// maxVariants bounds the variants that are remembered.
+const maxVariants = 64
+
+// variant has the tools that PerClient servers list to clients that declare the same capabilities. The shared session, which
+// declares all of them, lists tools that such clients may not have. The first list of a client's session makes it; what the
+// session lists later may depend on that client's calls. The registry's lock guards it.
+type variant struct {
+	ownCatalogue
+	tried map[string]uint64 // by server: the generation of the entry that a session has listed, or could not
+}
+
+// variantOf returns the variant for a client; nil if there is none yet. The caller holds the lock.
+func (r *Registry) variantOf(client *caller.Client) *variant {
+	return r.variants[string(client.Relayed())]
+}
+
+// learn stores the first tools of a session as what clients with the same capabilities see. If they do not differ, such
+// clients see the shared tools. The caller holds the lock.
+func (r *Registry) learn(client *caller.Client, e *entry, tools []catalog.Tool, differ bool) {
+	name, v := e.server.Spec.Name, r.variantOf(client)
+	if v == nil {
+		for capabilities := range r.variants {
+			if len(r.variants) < maxVariants {
+				break
+			}
+			delete(r.variants, capabilities)
+		}
+		v = &variant{ownCatalogue{servers: make(map[string]ownLists)}, make(map[string]uint64)}
+		r.variants[string(client.Relayed())] = v
+	}
+	v.tried[name], v.from = e.generation, nil
+	if differ {
+		v.servers[name] = ownLists{generation: e.generation, tools: tools, toolsOnly: true}
+	} else {
+		delete(v.servers, name)
+	}
+	r.countDiffering()
+}
+
+// listsOf returns a copy of the lists that a client sees before its own sessions have listed anything. The caller holds the
+// lock.
+func (r *Registry) listsOf(client *caller.Client) map[string]ownLists {
+	if v := r.variantOf(client); v != nil {
+		return maps.Clone(v.servers)
+	}
+	return make(map[string]ownLists)
+}
+
+// countDiffering updates differing. The caller holds the lock.
+func (r *Registry) countDiffering() { r.differing.Store(int32(len(r.own) + len(r.variants))) }
+
+// WaitOwn waits until it is known what the PerClient servers that which selects list to a client with these capabilities.
+// Where it is not, WaitOwn opens the client's own session. It tries this once for a server; after a failure the client sees
+// the shared lists until its session has listed others. It ends with ctx at the latest.
+func (r *Registry) WaitOwn(ctx context.Context, client *caller.Client, which func(server string) bool) {
+	if client.Ident() == "" || ctx.Err() != nil {
+		return
+	}
+	snap := r.Snapshot()
+	r.mu.Lock()
+	var untried []*entry
+	v := r.variantOf(client)
+	for name, e := range r.entries {
+		if !e.server.PerClient || e.upstream == nil || e.server.takesCredentials() || v != nil && v.tried[name] == e.generation {
+			continue
+		}
+		if shared, ok := snap.Server(name); ok && shared.Known {
+			untried = append(untried, e)
+		}
+	}
+	r.mu.Unlock()
+	var all sync.WaitGroup
+	for _, e := range untried {
+		if which(e.server.Spec.Name) {
+			all.Go(func() { r.listFor(ctx, e, client) }) // ends with ctx
+		}
+	}
+	all.Wait()
+}
+
+// listFor opens a client's session with a server and waits for its lists. Meanwhile the client is not notified of them, as
+// it is waiting for them.
+func (r *Registry) listFor(ctx context.Context, e *entry, client *caller.Client) {
+	c, release, err := r.clientSession(e, client, nil, true)
+	if err != nil || c == nil {
+		return
+	}
+	defer release()
+	r.mu.Lock()
+	c.waiting++
+	r.mu.Unlock()
+	c.upstream.Await(ctx)
+	r.listed(client, e, c)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c.waiting--; !c.learned {
+		r.learn(client, e, nil, false)
+	}
+}

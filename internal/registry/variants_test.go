@@ -1,0 +1,107 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/internal/caller"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/transport"
+	"mcpx/internal/upstream"
+)
+
+// TestVariants: a client sees the list for its own capabilities before its first call, in both eras and beside clients with
+// others. One session for each kind of client is enough, and what one client's calls change no other sees.
+func TestVariants(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		var begun atomic.Int32
+		hang := make(chan struct{})
+		var hangs atomic.Bool
+		r := start(t, Options{}, Server{Definition: "x", PerClient: true, Spec: upstream.Spec{
+			Options: transport.Options{Name: "x", Type: transport.InProcess, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
+				begun.Add(1)
+				if hangs.Load() {
+					select {
+					case <-hang:
+					case <-ctx.Done():
+					}
+				}
+				return choosy(ctx, in, out)
+			}},
+		}})
+		tried(t, r)
+		var told atomic.Int32
+		client := func(id, capabilities string, modern bool) *caller.Client {
+			c := caller.Client{ID: id, Name: "agent", Capabilities: json.RawMessage(capabilities)}
+			if c.Notify = func(string, json.RawMessage) { told.Add(1) }; modern {
+				c.Notify, c.Version = nil, "2026-07-28"
+				c = c.AtHome(&caller.Connection{ID: uint64(len(id)), Life: t.Context()})
+			}
+			return &c
+		}
+		all, few := []string{"plain", "grow", "asks"}, []string{"plain", "grow"}
+		sees := func(c *caller.Client, want []string, opens int32) {
+			t.Helper()
+			before := begun.Load()
+			bounded, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			r.WaitOwn(bounded, c, func(string) bool { return true })
+			if s, _ := r.SnapshotOf(c).Server("x"); !slices.Equal(s.ToolNames(), want) {
+				t.Errorf("client %s sees %v", c.ID, s.ToolNames())
+			}
+			if n := begun.Load() - before; n != opens {
+				t.Errorf("client %s opened %d sessions", c.ID, n)
+			}
+		}
+		poor, rich := client("poor", `{}`, false), client("rich", `{"elicitation":{}}`, false)
+		sees(poor, few, 1)
+		sees(rich, all, 1)
+		sees(client("modern", `{}`, true), few, 0)
+		sees(client("another", `{"elicitation":{}}`, false), all, 0)
+		sees(client("first of its kind", `{"sampling":{}}`, true), few, 1)
+		if s, _ := r.SnapshotOf(nil).Server("x"); !slices.Equal(s.ToolNames(), all) {
+			t.Errorf("a command sees %v", s.ToolNames())
+		}
+		synctest.Wait()
+		if n := told.Load(); n != 0 {
+			t.Errorf("%d notifications of lists that the clients waited for", n)
+		}
+		if _, err := call(r, "x", poor, "grow", `{}`); err != nil && told.Load() > 0 {
+			t.Error(err)
+		}
+		<-time.After(5 * time.Second)
+		sees(poor, append(slices.Clone(few), "grown"), 0)
+		sees(client("other poor", `{}`, false), few, 0)
+		r.ForgetClient("poor")
+		sees(poor, few, 0)
+		// A server that hangs holds up each kind of client once.
+		hangs.Store(true)
+		for i, most := range []time.Duration{5 * time.Second, 0} {
+			began := time.Now()
+			sees(client(fmt.Sprint("slow ", i), `{"roots":{}}`, false), all, int32(1-i))
+			if took := time.Since(began); took > most {
+				t.Errorf("list %d took %v", i, took)
+			}
+		}
+		close(hang)
+		<-time.After(time.Second)
+		sees(client("slow 0", `{"roots":{}}`, false), few, 0)
+		for i := range 2 * maxVariants {
+			c := client(fmt.Sprint("hostile ", i), fmt.Sprintf(`{"roots":{"n":%d}}`, i), false)
+			sees(c, few, 1)
+			r.ForgetClient(c.ID)
+		}
+		if n := len(r.variants); n > maxVariants {
+			t.Errorf("%d variants", n)
+		}
+		r.Close(0)
+	})
+}
