@@ -307,6 +307,11 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 		raw, err = e.registry.Send(ctx, q)
 	}
 	r.Consent = q.Consent // the user need not confirm again if the call begins anew
+	if unknownThere(raw, err, t.tool.OwnName()) {
+		if s, _, missing := e.lookAgain(ctx, r); missing != nil {
+			return nil, target{server: s}, missing
+		}
+	}
 	return raw, t, err
 }
 
@@ -330,6 +335,11 @@ func (e *Executor) FindServer(ctx context.Context, r Request) (*catalog.Snapshot
 	run := e.begin()
 	r.began, r.Event = time.Now(), &request.Event{} // observers do not get this event
 	s, err := run.findServer(ctx, &r)
+	if err == nil && r.Tool != "" && lacks(s, r.Tool) {
+		if again, _, _ := run.lookAgain(ctx, &r); again != nil {
+			s = again
+		}
+	}
 	if err != nil {
 		return r.Catalogue, nil, run.failure(&r, target{}, err)
 	}
@@ -380,7 +390,9 @@ func (e run) find(ctx context.Context, r *Request) (target, error) {
 	}
 	found, ok := s.Tool(r.Tool)
 	if !ok {
-		return target{server: s}, e.toolNotFound(r.Catalogue, s, r.Tool)
+		if s, found, err = e.lookAgain(ctx, r); err != nil {
+			return target{server: s}, err
+		}
 	}
 	r.Event.Known, r.Event.ReadOnly = true, found.Hints.IsReadOnly()
 	return target{server: s, tool: found}, nil

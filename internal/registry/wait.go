@@ -2,8 +2,10 @@ package registry
 
 import (
 	"context"
+	"sync"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/caller"
 )
 
 // The functions below wait for servers. Each ends with its ctx at the latest.
@@ -44,6 +46,26 @@ func (r *Registry) WaitKnown(ctx context.Context, which func(server string) bool
 func (r *Registry) WaitServer(ctx context.Context, name string) {
 	r.Prefer(name)
 	r.await(ctx, name)
+	r.Refresh()
+}
+
+// Relist lets a server list its tools again, over the shared session and the client's own, as it may have changed them
+// without a notification (see [upstream.Upstream.Relist]).
+func (r *Registry) Relist(ctx context.Context, client *caller.Client, name string) {
+	e := r.running(name)
+	if e == nil {
+		return
+	}
+	r.mu.Lock()
+	own := r.clients[client.HomeKey()][sessionKey{server: name}]
+	r.mu.Unlock()
+	var both sync.WaitGroup
+	both.Go(func() { e.lists().Relist(ctx) }) // ends with ctx
+	if own != nil {
+		own.upstream.Relist(ctx)
+		r.listed(client.Remembered(), e, own)
+	}
+	both.Wait()
 	r.Refresh()
 }
 

@@ -23,6 +23,8 @@ const (
 	// missedPause is the least time between two refreshes after a broken stream. A server whose streams break again and
 	// again must not cost a full list each time.
 	missedPause = time.Minute
+	// silentPause is the least time between two refreshes by Relist, which callers cause.
+	silentPause = 10 * time.Second
 )
 
 // changes collects the list_changed notifications of a session. On some transports the server sends them on a stream that
@@ -32,6 +34,9 @@ type changes struct {
 	told  chan struct{}
 	mu    sync.Mutex
 	kinds map[catalog.Kind]bool
+	// asked is when Relist last had the tools read, read is closed when they were. unread is read until that has begun.
+	asked        time.Time
+	read, unread chan struct{}
 	// missed, with a buffer of one, signals that a stream opened only after a tools/list had begun.
 	missed chan struct{}
 
@@ -65,13 +70,32 @@ func (c *changes) tell(kinds ...catalog.Kind) {
 	signal(c.told)
 }
 
-// due returns the kinds told since the last call of due.
-func (c *changes) due() map[catalog.Kind]bool {
+// due returns the kinds told since the last call of due. The caller must call done when it has read them.
+func (c *changes) due() (due map[catalog.Kind]bool, done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	due := c.kinds
-	c.kinds = make(map[catalog.Kind]bool)
-	return due
+	due, unread := c.kinds, c.unread
+	c.kinds, c.unread = make(map[catalog.Kind]bool), nil
+	return due, func() {
+		if unread != nil {
+			close(unread)
+		}
+	}
+}
+
+// again requests a refresh of the tools, unless there was one within silentPause. The channel is closed after the latest.
+func (c *changes) again() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.read == nil || time.Since(c.asked) >= silentPause {
+		if c.unread == nil { // else the last one is still to come
+			c.read = make(chan struct{})
+			c.unread = c.read
+		}
+		c.asked, c.kinds[catalog.Tools] = time.Now(), true
+		signal(c.told)
+	}
+	return c.read
 }
 
 // opened notes that a stream has just been opened.

@@ -235,9 +235,24 @@ func (u *Upstream) relist(ctx context.Context, s *session) {
 	delay.Until(ctx, max(0, relistPause-time.Since(began)), s.link.Life().Done(), nil)
 }
 
+// Relist reads the tools of the open session again, as the server may have changed them without a notification: at most once
+// in silentPause. It returns when they were read, or cannot be now, or with ctx.
+func (u *Upstream) Relist(ctx context.Context) {
+	s := u.current()
+	if s == nil || u.spec.Catalogue.Shared != nil {
+		return
+	}
+	select {
+	case <-s.changes.again():
+	case <-s.link.Life().Done():
+	case <-ctx.Done():
+	}
+}
+
 // relistDue reads the lists that have changed.
 func (u *Upstream) relistDue(ctx context.Context, s *session) {
-	due := s.changes.due()
+	due, done := s.changes.due()
+	defer done()
 	if due[catalog.Tools] {
 		u.relistTools(ctx, s)
 	}

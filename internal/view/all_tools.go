@@ -120,6 +120,10 @@ func (v *AllTools) Call(ctx context.Context, call Call) (result *results.Result,
 		list = v.natives(call.Client)
 		o, ok = list.byName[call.Name]
 	}
+	if !ok && v.lookAgain(ctx, call) {
+		list = v.natives(call.Client)
+		o, ok = list.byName[call.Name]
+	}
 	if !ok {
 		server := ""
 		if snap := v.catalogue(call.Client); len(snap.Servers) == 1 {
@@ -129,6 +133,19 @@ func (v *AllTools) Call(ctx context.Context, call Call) (result *results.Result,
 		return nil, list.unknown(call.Name)
 	}
 	return v.callNative(ctx, call, o)
+}
+
+// lookAgain lets the servers that a tool of an unknown name may belong to list their tools again, and reports whether there are
+// any: the only one, else those whose names the tool's name begins with.
+func (v *AllTools) lookAgain(ctx context.Context, call Call) (found bool) {
+	snap := v.catalogue(call.Client)
+	for i := range snap.Servers {
+		if name := snap.Servers[i].Name; len(snap.Servers) == 1 || strings.HasPrefix(call.Name, name) {
+			found = true
+			v.executor.Relist(ctx, call.Client, name)
+		}
+	}
+	return found
 }
 
 // callNative calls a tool that the client knows by its listed name.

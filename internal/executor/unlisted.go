@@ -1,0 +1,84 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/pattern"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/builtin"
+	"mcpx/internal/caller"
+)
+
+// Some servers change their tools without a notification. So a server lists its tools again before a tool is said not to
+// exist.
+
+// relistPatience bounds the wait for such a list.
+const relistPatience = 5 * time.Second
+
+// lookAgain lets the server of a request list its tools again, renews the request's catalogue, and finds the tool there, else
+// the error is a notFoundError. It takes as long for a tool that is hidden from the caller as for one that does not exist.
+func (e run) lookAgain(ctx context.Context, r *Request) (*catalog.Server, *catalog.Tool, error) {
+	if r.Server == builtin.Name {
+		s := e.builtin.Server(r.Catalogue)
+		return s, nil, e.toolNotFound(r.Catalogue, s, r.Tool)
+	}
+	bounded, cancel := context.WithTimeout(ctx, e.waitLeft(r))
+	defer cancel()
+	e.Relist(bounded, r.Client, r.Server)
+	r.Catalogue = e.seen(r)
+	s, err := e.findServer(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	if found, ok := s.Tool(r.Tool); ok {
+		return s, found, nil
+	}
+	return s, nil, e.toolNotFound(r.Catalogue, s, r.Tool)
+}
+
+// Relist lets a server list its tools again, unless it has just done that, and waits for relistPatience at most.
+func (e *Executor) Relist(ctx context.Context, client *caller.Client, server string) {
+	bounded, cancel := context.WithTimeout(ctx, relistPatience)
+	defer cancel()
+	e.registry.Relist(bounded, client, server)
+}
+
+// lacks reports whether a server has no tool of that name, or lacks one of several names with commas.
+func lacks(s *catalog.Server, names string) bool {
+	if _, ok := s.Tool(names); ok {
+		return false
+	}
+	for name := range strings.SplitSeq(names, ",") {
+		if name = strings.TrimSpace(name); name == "" {
+			continue
+		}
+		if _, ok := s.Tool(name); !ok {
+			return true
+		}
+	}
+	return false
+}
+
+// unknownTool matches how SDKs say that a server does not have a tool.
+var unknownTool = pattern.New(`(?i)\b(?:unknown|no such|invalid) tool\b|\btool\b.*\b(?:not found|unknown|does not exist|is not available|disabled)\b`)
+
+// unknownThere reports whether an answer, either a result or an error, says that the server does not know the tool. It may be
+// wrong about an error of the tool itself, which only costs a look at the list.
+func unknownThere(raw json.RawMessage, err error, tool string) bool {
+	says := func(text string) bool {
+		return len(text) < 500+len(tool) && strings.Contains(text, tool) && unknownTool.MatchString(text)
+	}
+	if rpc, ok := errors.AsType[*wire.RPCError](err); ok {
+		return says(rpc.Message)
+	}
+	if err != nil || string(wire.Member(raw, "isError")) != "true" {
+		return false
+	}
+	var result struct{ Content []struct{ Text string } }
+	return json.Unmarshal(raw, &result) == nil && len(result.Content) == 1 && says(result.Content[0].Text)
+}
