@@ -140,7 +140,8 @@ func (v *AllTools) Call(ctx context.Context, call Call) (result *results.Result,
 func (v *AllTools) lookAgain(ctx context.Context, call Call) (found bool) {
 	snap := v.catalogue(call.Client)
 	for i := range snap.Servers {
-		if name := snap.Servers[i].Name; len(snap.Servers) == 1 || strings.HasPrefix(call.Name, name) {
+		name := snap.Servers[i].Name
+		if len(snap.Servers) == 1 || strings.HasPrefix(call.Name, v.current().Naming.prefixed(name, "")) {
 			found = true
 			v.executor.Relist(ctx, call.Client, name)
 		}
