@@ -372,3 +372,20 @@ func TestAskUnchecked(t *testing.T) {
 		}
 	})
 }
+
+// A modern server too lists what it has for the client that the session belongs to; a session of several clients declares
+// nothing in its lists.
+func TestListsForOwner(t *testing.T) {
+	for _, owned := range []bool{true, false} {
+		server := mcptest.Spec{Era: mcptest.EraModern}.HTTP(t)
+		spec := at(transport.HTTP, server.URL)
+		if owned {
+			spec.Introduction.Owner = func() *caller.Client { return person("a", 0) }
+		}
+		ready(t, spec)
+		lists := server.Log().Method("tools/list")
+		if len(lists) == 0 || strings.Contains(string(lists[0].Message), `"elicitation":{}`) != owned {
+			t.Errorf("owned %v: %d lists: %+v", owned, len(lists), lists)
+		}
+	}
+}
