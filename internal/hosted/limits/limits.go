@@ -194,7 +194,7 @@ func (l *Limits) Begin(ctx context.Context, p *caller.Principal, server string, 
 	case c.limits == nil || part:
 		return c, nil
 	}
-	if c.principal.gate.Enter(ctx) == nil {
+	if c.principal.gate.Enter(ctx, "") == nil {
 		c.inside = true
 		return c, nil
 	}
@@ -254,7 +254,7 @@ func (c *Call) End(bytes int) {
 		return
 	}
 	if c.inside {
-		c.principal.gate.Leave()
+		c.principal.gate.Leave("")
 	}
 	l := c.limits
 	l.mu.Lock()
