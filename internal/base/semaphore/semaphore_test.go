@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,9 +12,17 @@ import (
 
 // callers make calls that wait for a semaphore, and record the order in which they are let in.
 type callers struct {
-	t     *testing.T
-	s     *Semaphore
+	t *testing.T
+	s *Semaphore
+
+	mu    sync.Mutex
 	order []string // of the calls that were let in, or refused
+}
+
+func (c *callers) record(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.order = append(c.order, what)
 }
 
 // call makes a call whose name begins with its owner: a1. It returns once the call is in, waits, or is refused.
@@ -24,9 +33,9 @@ func (c *callers) call(ctx context.Context, names ...string) {
 			busy, _ := errors.AsType[*BusyError](err)
 			switch {
 			case err == nil:
-				c.order = append(c.order, name)
+				c.record(name)
 			case busy.Refused:
-				c.order = append(c.order, "-"+name)
+				c.record("-" + name)
 			}
 		}()
 		synctest.Wait()
@@ -42,6 +51,9 @@ func (c *callers) leave(owners ...string) {
 
 func (c *callers) check(want string) {
 	c.t.Helper()
+	synctest.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if got := strings.Join(c.order, " "); got != want {
 		c.t.Errorf("got %s, want %s", got, want)
 	}
@@ -113,7 +125,9 @@ func TestYield(t *testing.T) {
 			if (err == nil) != (want == nil) || waited != time.Since(began) {
 				t.Errorf("%v after %v, want %v", err, waited, want)
 			}
-			c.order = append(c.order, "yielded")
+			if err == nil {
+				c.record("yielded")
+			}
 		}
 		c.call(t.Context(), "a1", "a2")
 		yield(nil)
@@ -130,7 +144,7 @@ func TestYield(t *testing.T) {
 		c.call(t.Context(), "b2")
 		cancel()
 		yield(ctx.Err()) // its room is b's
-		c.check("b2 yielded")
+		c.check("b2")
 		c.leave("b")
 		if open, waiting := c.s.Use(); open != 0 || waiting != 0 || len(c.s.owners) != 0 {
 			t.Errorf("%d are open, %d wait, owners: %v", open, waiting, c.s.owners)
