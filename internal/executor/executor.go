@@ -298,7 +298,7 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 		Scope:      r.Scope, Apps: r.Apps, ReadOnly: r.ReadOnly, Consent: r.Consent,
 	}
 	if t.server.Name == builtin.Name {
-		q.Serve = e.builtin.Serve(e.taking(r))
+		q.Serve, q.Charge = e.builtin.Serve(e.taking(r)), builtin.ChargeOf(t.tool.Name)
 	}
 	var raw json.RawMessage
 	if t.tool.TaskOnly {
