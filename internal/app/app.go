@@ -3,6 +3,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/memory"
 	"mcpx/internal/base/proc"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/executor"
@@ -74,6 +76,9 @@ type App struct {
 	loops        sync.WaitGroup
 }
 
+// MemoryOf returns the soft limit for the memory of mcpx with a config, in bytes; 0 = none.
+func MemoryOf(cfg *config.Config) int64 { return cmp.Or(cfg.Memory, memory.Default()) }
+
 // New makes an App. It starts nothing.
 func New(o Options) (*App, error) {
 	cfg, err := o.Profile.config(o.Config)
@@ -82,7 +87,7 @@ func New(o Options) (*App, error) {
 	}
 	a := &App{Config: cfg}
 	if o.state == nil {
-		o.state = newClientState(o.Log)
+		o.state = newClientState(o.Log, MemoryOf(cfg))
 	}
 	a.builder = builder{
 		profile: o.Profile, only: o.Profile.servers(o.Only), view: cfg.View, log: o.Log,
