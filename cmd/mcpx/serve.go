@@ -119,7 +119,7 @@ func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *ap
 	if cmd.HTTP == "" {
 		profile = app.Stdio
 	}
-	memory.Limit(app.MemoryOf(cfg))
+	memory.Limit(app.OwnMemory(cfg))
 	a, err = app.New(app.Options{Config: cfg, Profile: profile, Log: log, Trace: trace})
 	return a, log, func() { closeTrace(); closeFile() }, err
 }

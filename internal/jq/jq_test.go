@@ -280,6 +280,16 @@ func TestRunner_Interrupted(t *testing.T) {
 	}
 }
 
+// In a small container a filter has little memory. That is enough for a result of some megabytes.
+func TestRunner_LittleMemory(t *testing.T) {
+	r := watch(t, Limits{Time: patient.Time, Memory: 64 << 20})
+	input := "[" + strings.Repeat(`{"a":1,"b":"some text"},`, 20_000) + `0]`
+	got, err := r.Run(t.Context(), "", `length`, []byte(input))
+	if err != nil && !raceEnabled || err == nil && lines(got) != "20001" {
+		t.Errorf("got %s, %v", lines(got), err)
+	}
+}
+
 // A fault that is neither the filter's nor a limit names what failed.
 func TestRunner_NoHelper(t *testing.T) {
 	r := newRunner(patient, func(proc.Spec) (*proc.Process, error) { return nil, errors.New("no memory for it") })
