@@ -100,7 +100,8 @@ func (l *line) first() *Place {
 
 // before reports whether p is let in before another owner's call.
 func (p *Place) before(other *Place) bool {
-	return cmp.Or(cmp.Compare(p.line.open, other.line.open), cmp.Compare(p.line.last, other.line.last), cmp.Compare(p.arrival, other.arrival)) < 0
+	a, b := p.line, other.line
+	return cmp.Or(cmp.Compare(a.open, b.open), cmp.Compare(a.last, b.last), cmp.Compare(p.arrival, other.arrival)) < 0
 }
 
 // mayOpen reports whether an owner may open another call, if there is room.

@@ -185,9 +185,10 @@ func (l *Limits) Limit(next request.Handler) request.Handler {
 	}
 }
 
-// Begin admits a call of a principal to a server, perhaps after a wait for one of the principal's concurrency slots.
-// An empty server means the built-in one, for which no limit of a server holds. part marks a request that belongs to an admitted call, such as one about its task: only its result is counted. If
-// the error is nil, the caller must call End. Otherwise it is a *request.LimitError or the error of ctx.
+// Begin admits a call of a principal to a server, perhaps after a wait for one of the principal's concurrency slots. An
+// empty server means the built-in one, for which no limit of a server holds. part marks a request that belongs to an
+// admitted call, such as one about its task: only its result is counted. If the error is nil, the caller must call End.
+// Otherwise it is a *request.LimitError or the error of ctx.
 func (l *Limits) Begin(ctx context.Context, p *caller.Principal, server string, part bool) (Call, error) {
 	if l == nil {
 		return Call{}, nil
