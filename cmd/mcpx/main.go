@@ -9,12 +9,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
+	"mcpx/internal/base/memory"
 	"mcpx/internal/base/terminal"
 	"mcpx/internal/desk/config"
 )
@@ -98,12 +98,7 @@ type streams struct {
 
 func main() {
 	roles.Play()
-	if os.Getenv("GOGC") == "" {
-		// The live heap is only a few megabytes, so that the default of 100 would collect very
-		// often. Of the CPU time of a small call, collecting takes 1/12 at 200 and 1/24 at 400.
-		// An idle mcpx needs the same memory with both.
-		debug.SetGCPercent(400)
-	}
+	memory.Tune()
 	forgetEmptyVariables()
 	ctx, stop := interruptible()
 	code := run(ctx, os.Args[1:], streams{

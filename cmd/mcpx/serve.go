@@ -11,6 +11,7 @@ import (
 	"gopkg.in/natefinch/lumberjack.v2"
 
 	"mcpx/internal/app"
+	"mcpx/internal/base/memory"
 )
 
 type serveCommand struct {
@@ -118,6 +119,7 @@ func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *ap
 	if cmd.HTTP == "" {
 		profile = app.Stdio
 	}
+	memory.Limit(app.OwnMemory(cfg))
 	a, err = app.New(app.Options{Config: cfg, Profile: profile, Log: log, Trace: trace})
 	return a, log, func() { closeTrace(); closeFile() }, err
 }

@@ -3,6 +3,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/memory"
 	"mcpx/internal/base/proc"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/executor"
@@ -74,6 +76,25 @@ type App struct {
 	loops        sync.WaitGroup
 }
 
+// MemoryOf returns the soft limit for the memory of mcpx with a config, in bytes; 0 = none.
+func MemoryOf(cfg *config.Config) int64 { return cmp.Or(cfg.Memory, memory.Default()) }
+
+// filterMemory returns the limit for the memory of each helper that runs filters, in bytes: part of what mcpx may use, as helpers
+// are in the same container. 0 = jq's default.
+func filterMemory(all int64) int64 {
+	if all == 0 {
+		return 0
+	}
+	return min(max(all/8, 64<<20), 256<<20)
+}
+
+// OwnMemory returns the soft limit for this process alone: without a helper at its limit. A principal has one helper at a time.
+// 0 = none.
+func OwnMemory(cfg *config.Config) int64 {
+	all := MemoryOf(cfg)
+	return max(all/2, all-filterMemory(all))
+}
+
 // New makes an App. It starts nothing.
 func New(o Options) (*App, error) {
 	cfg, err := o.Profile.config(o.Config)
@@ -82,13 +103,13 @@ func New(o Options) (*App, error) {
 	}
 	a := &App{Config: cfg}
 	if o.state == nil {
-		o.state = newClientState(o.Log)
+		o.state = newClientState(o.Log, MemoryOf(cfg))
 	}
 	a.builder = builder{
 		profile: o.Profile, only: o.Profile.servers(o.Only), view: cfg.View, log: o.Log,
 		reaper: proc.NewReaper(), logins: Logins(o.Log), state: o.state, trace: a.traceServer,
 	}
-	a.filters = jq.New(jq.Limits{}, a.reaper)
+	a.filters = jq.New(jq.Limits{Memory: filterMemory(MemoryOf(cfg))}, a.reaper)
 	a.traceTo(o.Trace)
 	first, err := a.build(cfg, nil)
 	if err != nil {

@@ -32,9 +32,10 @@ type clientState struct {
 	noFolder error  // why there is no folder
 }
 
-func newClientState(log *slog.Logger) *clientState {
+// memory is what the process may use, in bytes; 0 = any amount.
+func newClientState(log *slog.Logger, memory int64) *clientState {
 	s := &clientState{
-		sessions: front.NewSessions(), browsers: page.NewSessions(), results: results.InMemory(), once: front.NewOnce(),
+		sessions: front.NewSessions(), browsers: page.NewSessions(), results: results.InMemory(memory), once: front.NewOnce(),
 		counters: limits.NewCounters(), secret: state.NewSecret(),
 	}
 	if s.folder, s.noFolder = os.UserConfigDir(); s.noFolder == nil {

@@ -107,6 +107,17 @@ type Caller struct {
 // Reads reports whether a tool returns kept results, which are already in the caller's format.
 func Reads(tool string) bool { return tool == results.Tool || tool == WaitTool }
 
+// ChargeOf says how a request to a tool counts against the limits of its caller.
+func ChargeOf(tool string) request.Charge {
+	switch tool {
+	case results.Tool, listTool:
+		return request.ChargeCall
+	case WaitTool:
+		return request.ChargeWait
+	}
+	return request.ChargeNone
+}
+
 // Verbatim reports whether a tool's result may be a file that the model edits, and so must stay unchanged.
 func Verbatim(tool string) bool { return tool != listTool }
 

@@ -27,7 +27,12 @@ type Pending struct {
 	mu       sync.Mutex
 	listener *request.Sink // of the request that waits now; nil = none
 	handle   string        // the newest one; empty while the original client waits
+	waits    int           // requests of wait_result for it that are open
 }
+
+// mostWaits bounds the requests that wait for one call: they take no concurrency slot. A client needs one, and another
+// when the first is lost.
+const mostWaits = 4
 
 // NewPending makes a call that began at a given time. Its maker must call Finish.
 func NewPending(began time.Time) *Pending { return &Pending{Began: began, Done: make(chan struct{})} }
@@ -47,6 +52,24 @@ func (c *Pending) Enter(l *request.Sink) (leave func()) {
 			c.listener = nil
 		}
 	}
+}
+
+// await counts a request that waits for the call, unless there are too many.
+func (c *Pending) await() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waits >= mostWaits {
+		return false
+	}
+	c.waits++
+	return true
+}
+
+// awaited undoes await.
+func (c *Pending) awaited() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waits--
 }
 
 // Tell passes params to one of the listener's funcs, which must not block. It calls none after leave.
@@ -111,6 +134,10 @@ func (c *Caller) wait(ctx context.Context, q *request.Request, given json.RawMes
 	case c.Grep != "":
 		return nil, arguments.Invalid("/grep: belongs to the call whose result this waits for")
 	}
+	if !p.await() {
+		return nil, &request.LimitError{Limit: fmt.Sprintf("%d waits for one call", mostWaits), RetryAfter: time.Second}
+	}
+	defer p.awaited()
 	leave := p.Enter(&q.Sink)
 	defer leave()
 	var over <-chan time.Time

@@ -7,11 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"runtime"
 	"sync"
 	"time"
 
 	"mcpx/internal/arguments"
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/semaphore"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/builtin"
 	"mcpx/internal/caller"
@@ -33,6 +35,7 @@ type Executor struct {
 	log        *slog.Logger
 	schemas    arguments.Schemas
 	store      results.Store
+	work       *semaphore.Semaphore // slots for what takes this process long: greps, large results
 	builtin    *builtin.Server
 	account    account
 	journal    *request.Journal
@@ -50,6 +53,7 @@ func New(r *registry.Registry, options Options) *Executor {
 		registry: r, log: options.Logger, journal: options.Journal, tracing: options.Tracing,
 		apps: policy.Catalogues{Apps: true}, store: results.NewStore(options.Results), tags: caller.NewTags(options.Secret, "mcpx ids of tasks 1"),
 	}
+	e.work = semaphore.Shared(runtime.GOMAXPROCS(0), semaphore.Queue{Calls: 256, Wait: 30 * time.Second})
 	e.builtin = builtin.New()
 	e.builtin.Journal, e.builtin.NoServer = e.journal, func(name string, seen *catalog.Snapshot) error {
 		return &notFoundError{name: name, known: seen.ServerNames(), empty: seen.Empty}
@@ -151,7 +155,7 @@ func (e *Executor) execute(ctx context.Context, r *Request) (result *results.Res
 	event, run := r.Event, e.begin()
 	raw, t, err := run.call(ctx, r)
 	if err == nil {
-		result, err = run.answer(r, t).Of(ctx, raw)
+		result, err = run.shape(ctx, r, t, raw)
 	}
 	event.Stop()
 	if ctx.Err() != nil {
@@ -178,6 +182,24 @@ func (e *Executor) execute(ctx context.Context, r *Request) (result *results.Res
 		return nil, rpc
 	}
 	return result, nil
+}
+
+// largeResult is the size of a result in bytes, from which on its answer takes milliseconds to make.
+const largeResult = 256 << 10
+
+// shape makes the answer of a result. The answers of large results wait for a slot; filters and greps have slots of their own.
+func (e run) shape(ctx context.Context, r *Request, t target, raw json.RawMessage) (*results.Result, error) {
+	a := e.answer(r, t)
+	if len(raw) >= largeResult && a.Select == "" && a.Grep == "" && !a.Untouched {
+		owner := r.Client.On().Key()
+		if place := e.work.Join(owner); place != nil {
+			if err := e.work.Await(ctx, place, nil); err != nil {
+				return nil, cmp.Or(ctx.Err(), err)
+			}
+		}
+		defer e.work.Leave(owner)
+	}
+	return a.Of(ctx, raw)
 }
 
 // Raw runs one call and returns the upstream's result unchanged, or a failure. Its tokens are not counted.
@@ -298,7 +320,7 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 		Scope:      r.Scope, Apps: r.Apps, ReadOnly: r.ReadOnly, Consent: r.Consent,
 	}
 	if t.server.Name == builtin.Name {
-		q.Serve = e.builtin.Serve(e.taking(r))
+		q.Serve, q.Charge = e.builtin.Serve(e.taking(r)), builtin.ChargeOf(t.tool.Name)
 	}
 	var raw json.RawMessage
 	if t.tool.TaskOnly {
@@ -435,5 +457,6 @@ func (e run) pages(r *Request) results.Pages {
 		Store: &e.store, Principal: r.Client.On().Key(), Limit: limit, Preview: e.options.PreviewTokens,
 		Bytes: r.Format.Bytes, LineFirst: r.Format.LineFirst, ShortNames: r.Format.ShortNames,
 		Texts: compress.Options{TOON: e.options.TOON && !r.Format.JSON}, Filter: e.options.Filter,
+		Work: e.work,
 	}
 }

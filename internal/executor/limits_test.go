@@ -2,6 +2,7 @@ package executor
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -33,8 +34,8 @@ func as(id string, r Request) Request {
 }
 
 // Over a limit a call is a failure that says when to try again. What no server was asked
-// for does not count: a call of a tool that does not exist, invalid arguments, the tools
-// that read kept results. Reading a resource does.
+// for does not count: a call of a tool that does not exist, invalid arguments. Reading a
+// resource does.
 func TestRateLimited(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		fake := mcptest.Spec{Resources: json.RawMessage(`[{"uri":"a://b","name":"b"}]`)}
@@ -44,7 +45,6 @@ func TestRateLimited(t *testing.T) {
 		for _, free := range []Request{
 			{Server: "s", Tool: "none"},
 			{Server: "s", Tool: "echo", Arguments: json.RawMessage(`{"text":5}`)},
-			{Server: builtin.Name, Tool: "read_result", Arguments: json.RawMessage(`{"handle":"x"}`)},
 		} {
 			for range 5 {
 				if got := said(t, exec(t, e, as("alice", free))); strings.HasPrefix(got, results.CodeRateLimited) {
@@ -79,6 +79,54 @@ func TestRateLimited(t *testing.T) {
 		<-time.After(20 * time.Second)
 		if got := said(t, exec(t, e, as("alice", echo))); got != "x" {
 			t.Errorf("after the wait: %s", got)
+		}
+	})
+}
+
+// Reading a kept result costs mcpx as much as a call, so it counts as one, and so does waiting. It counts for its principal
+// only: no limit of a server holds for the built-in one.
+func TestRateLimited_Builtin(t *testing.T) {
+	for _, tool := range []string{results.Tool, builtin.WaitTool, "list_resources"} {
+		bubble(t, func(t *testing.T) {
+			e := limited(t, limits.Options{Principal: limits.Quota{CallsPerMinute: 3}, Server: limits.Quota{CallsPerMinute: 4}}, piped(t, "s", mcptest.Spec{}))
+			read := Request{Server: builtin.Name, Tool: tool, Arguments: json.RawMessage(`{"handle":"x"}`)}
+			for i, who := range []string{"alice", "alice", "alice", "alice", "bob", "bob", "bob", "bob"} {
+				got := said(t, exec(t, e, as(who, read)))
+				if over := strings.HasPrefix(got, results.CodeRateLimited+": over the limit of 3 calls a minute;"); over != (i%4 == 3) {
+					t.Errorf("%s, call %d of %s: %s", tool, i%4+1, who, got)
+				}
+			}
+		})
+	}
+}
+
+// Requests that wait for a call take no concurrency slot, as the call has it, but there are only a few of them for a call.
+func TestRateLimited_Waits(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := limited(t, limits.Options{Principal: limits.Quota{ConcurrentCalls: 1}}, piped(t, "s", mcptest.Spec{}))
+		slow := as("alice", Request{Server: "s", Tool: "slow", Arguments: json.RawMessage(`{"ms":20000}`)})
+		slow.Format.Wait = time.Second
+		handle := regexp.MustCompile(`"handle":"(r\w+)"`).FindStringSubmatch(said(t, exec(t, e, slow)))
+		if handle == nil {
+			t.Fatal("no handle")
+		}
+		wait := as("alice", Request{Server: builtin.Name, Tool: builtin.WaitTool, Arguments: json.RawMessage(`{"handle":"` + handle[1] + `"}`)})
+		answers := make(chan string, 6)
+		for range 6 {
+			go func() { answers <- said(t, exec(t, e, wait)) }() // ends with the call
+			synctest.Wait()
+		}
+		if refused := len(answers); refused != 2 {
+			t.Errorf("%d waits are refused, want 2", refused)
+		}
+		for i := range 6 {
+			want := "slept 20000 ms"
+			if i < 2 {
+				want = "RATE_LIMITED: over the limit of 4 waits for one call; retry_after: 1 s"
+			}
+			if got := <-answers; got != want {
+				t.Errorf("wait %d: %s", i+1, got)
+			}
 		}
 	})
 }

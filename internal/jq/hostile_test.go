@@ -77,7 +77,7 @@ func TestRunner_Hostile(t *testing.T) {
 			warm(t, r.Runner)
 			h := r.last()
 			start := time.Now()
-			_, err := r.Run(t.Context(), tt.filter, []byte(tt.input))
+			_, err := r.Run(t.Context(), "", tt.filter, []byte(tt.input))
 			took, got := time.Since(start), outcome(err)
 			most := peak(t, h, got)
 			t.Logf("%-7s %5d ms %4d MB", got, took.Milliseconds(), most>>20)
@@ -125,7 +125,7 @@ func TestRunner_Memory(t *testing.T) {
 		t.Run(filter, func(t *testing.T) {
 			warm(t, r.Runner)
 			h := r.last()
-			_, err := r.Run(t.Context(), filter, []byte(`[]`))
+			_, err := r.Run(t.Context(), "", filter, []byte(`[]`))
 			if got := outcome(err); got != "memory" {
 				t.Fatalf("got %v, want a limit on memory", err)
 			}
@@ -144,7 +144,7 @@ func TestRunner_Trim(t *testing.T) {
 		t.Skip("the race detector keeps memory of its own")
 	}
 	r := watch(t, patient)
-	if _, err := r.Run(t.Context(), `[range(1e6)] | length`, []byte(`0`)); err != nil {
+	if _, err := r.Run(t.Context(), "", `[range(1e6)] | length`, []byte(`0`)); err != nil {
 		t.Fatal(err)
 	}
 	warm(t, r.Runner) // after which the helper has trimmed

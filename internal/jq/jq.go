@@ -28,6 +28,7 @@ import (
 
 	"mcpx/internal/base/helper"
 	"mcpx/internal/base/proc"
+	"mcpx/internal/base/semaphore"
 )
 
 // Limits bound a filter and the helpers. 0 is the default.
@@ -40,11 +41,15 @@ type Limits struct {
 	// Output bounds all outputs of a filter together, in bytes. 8 bytes are added to each, so
 	// that the number of outputs is bounded too. Default 8 MB.
 	Output int64
-	// Helpers is the most helpers at a time; further calls of Run wait. Default 2.
+	// Helpers is the most helpers at a time; further calls of Run wait, at most queue.Calls of them.
+	// One principal uses at most half of them at a time. Default 2.
 	Helpers int
 	// Idle is the time after which an unused helper ends. Default 60 s.
 	Idle time.Duration
 }
+
+// queue bounds the filters that wait, as each holds its input.
+var queue = semaphore.Queue{Calls: 256, Wait: 30 * time.Second}
 
 func (l Limits) withDefaults() Limits {
 	l.Time = cmp.Or(l.Time, time.Second)
@@ -120,19 +125,21 @@ func newRunner(l Limits, start helper.Starter) *Runner {
 		Memory:  l.Memory,
 		Frame:   l.Output + notOutput,
 		Helpers: l.Helpers,
+		Queue:   queue,
 		Idle:    l.Idle,
 	}, start)}
 }
 
-// Run applies filter to input, which is one JSON value, and returns its outputs, if any. They
-// share one buffer, which the caller owns. After an error there are no outputs. The error is a
-// *FilterError, a *LimitError, ErrClosed or ctx.Err(), or another one if the input is not JSON
-// or no helper could be started. The end of ctx kills the helper.
-func (r *Runner) Run(ctx context.Context, filter string, input []byte) ([]json.RawMessage, error) {
+// Run applies a filter of an owner, the ID of a principal, to input, which is one JSON value, and
+// returns its outputs, if any. They share one buffer, which the caller owns. After an error there
+// are no outputs. The error is a *FilterError, a *LimitError, a *semaphore.BusyError, ErrClosed or
+// ctx.Err(), or another one if the input is not JSON or no helper could be started. The end of ctx
+// kills the helper.
+func (r *Runner) Run(ctx context.Context, owner, filter string, input []byte) ([]json.RawMessage, error) {
 	if err := checkLength(filter); err != nil {
 		return nil, err
 	}
-	data, err := r.helpers.Do(ctx, nil, binary.BigEndian.AppendUint64(nil, uint64(len(filter))), []byte(filter), input)
+	data, err := r.helpers.Do(ctx, owner, nil, binary.BigEndian.AppendUint64(nil, uint64(len(filter))), []byte(filter), input)
 	switch {
 	case err == nil:
 		return answer(data).parse(r.limits)
@@ -144,6 +151,9 @@ func (r *Runner) Run(ctx context.Context, filter string, input []byte) ([]json.R
 		return nil, ErrClosed
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return nil, err
+	}
+	if busy, ok := errors.AsType[*semaphore.BusyError](err); ok {
+		return nil, busy
 	}
 	return nil, fmt.Errorf("running the filter: %w", err)
 }

@@ -98,7 +98,7 @@ func TestRunner_Outputs(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := r.Run(t.Context(), tt.filter, []byte(tt.input))
+			got, err := r.Run(t.Context(), "", tt.filter, []byte(tt.input))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,7 +112,7 @@ func TestRunner_Outputs(t *testing.T) {
 // TestRunner_OutputsApart checks that an append to one output leaves the next alone.
 func TestRunner_OutputsApart(t *testing.T) {
 	r := watch(t, patient)
-	got, err := r.Run(t.Context(), `1, 2`, []byte(`0`))
+	got, err := r.Run(t.Context(), "", `1, 2`, []byte(`0`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestRunner_OutputsApart(t *testing.T) {
 func TestCheck(t *testing.T) {
 	r := watch(t, patient)
 	for _, filter := range []string{".items[}", `.a == "x`, strings.Repeat("(", maxFilter), strings.Repeat("é", maxMessage), strings.Repeat(" ", maxFilter) + "."} {
-		_, want := r.Run(t.Context(), filter, []byte(`{}`))
+		_, want := r.Run(t.Context(), "", filter, []byte(`{}`))
 		var filterErr *FilterError
 		if got := Check(filter); !errors.As(got, &filterErr) || want == nil || got.Error() != want.Error() {
 			t.Errorf("%.20s: got %v, want %v", filter, got, want)
@@ -192,7 +192,7 @@ func TestRunner_FilterErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := r.Run(t.Context(), tt.filter, []byte(tt.input))
+			_, err := r.Run(t.Context(), "", tt.filter, []byte(tt.input))
 			var filterErr *FilterError
 			if !errors.As(err, &filterErr) {
 				t.Fatalf("got %v, want a FilterError", err)
@@ -218,7 +218,7 @@ func TestRunner_Input(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := r.Run(t.Context(), `.`, []byte(tt.input))
+			_, err := r.Run(t.Context(), "", `.`, []byte(tt.input))
 			if want := "decoding the input of the filter: " + tt.want; err == nil || err.Error() != want {
 				t.Errorf("got %v, want %s", err, want)
 			}
@@ -233,7 +233,7 @@ func TestRunner_Concurrent(t *testing.T) {
 		wg.Go(func() {
 			for j := range 10 {
 				want := fmt.Sprint(i*1000 + j)
-				got, err := r.Run(t.Context(), ".["+fmt.Sprint(j)+"] + "+fmt.Sprint(i*1000), []byte(`[0,1,2,3,4,5,6,7,8,9]`))
+				got, err := r.Run(t.Context(), "", ".["+fmt.Sprint(j)+"] + "+fmt.Sprint(i*1000), []byte(`[0,1,2,3,4,5,6,7,8,9]`))
 				if err != nil || lines(got) != want {
 					t.Errorf("got %q, %v, want %s", lines(got), err, want)
 				}
@@ -266,17 +266,27 @@ func TestRunner_Interrupted(t *testing.T) {
 			defer cancel()
 			spin := make(chan error)
 			go func() {
-				_, err := r.Run(ctx, endless, []byte(`0`))
+				_, err := r.Run(ctx, "", endless, []byte(`0`))
 				spin <- err
 			}()
 			tt.end(r, cancel)
 			if err := <-spin; !errors.Is(err, tt.want) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
-			if _, err := r.Run(ctx, `.`, []byte(`0`)); !errors.Is(err, tt.want) {
+			if _, err := r.Run(ctx, "", `.`, []byte(`0`)); !errors.Is(err, tt.want) {
 				t.Errorf("afterwards: got %v, want %v", err, tt.want)
 			}
 		})
+	}
+}
+
+// In a small container a filter has little memory. That is enough for a result of some megabytes.
+func TestRunner_LittleMemory(t *testing.T) {
+	r := watch(t, Limits{Time: patient.Time, Memory: 64 << 20})
+	input := "[" + strings.Repeat(`{"a":1,"b":"some text"},`, 20_000) + `0]`
+	got, err := r.Run(t.Context(), "", `length`, []byte(input))
+	if err != nil && !raceEnabled || err == nil && lines(got) != "20001" {
+		t.Errorf("got %s, %v", lines(got), err)
 	}
 }
 
@@ -284,7 +294,7 @@ func TestRunner_Interrupted(t *testing.T) {
 func TestRunner_NoHelper(t *testing.T) {
 	r := newRunner(patient, func(proc.Spec) (*proc.Process, error) { return nil, errors.New("no memory for it") })
 	defer r.Close()
-	_, err := r.Run(t.Context(), `.`, []byte(`0`))
+	_, err := r.Run(t.Context(), "", `.`, []byte(`0`))
 	if want := "running the filter: starting the jq helper: no memory for it"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -293,9 +303,9 @@ func TestRunner_NoHelper(t *testing.T) {
 // warm runs a filter that works.
 func warm(t testing.TB, r *Runner) {
 	t.Helper()
-	got, err := r.Run(context.Background(), `.a`, []byte(`{"a":42}`))
+	got, err := r.Run(context.Background(), "", `.a`, []byte(`{"a":42}`))
 	for end := time.Now().Add(time.Minute); outcome(err) == "time" && time.Now().Before(end); { // on a busy machine
-		got, err = r.Run(context.Background(), `.a`, []byte(`{"a":42}`))
+		got, err = r.Run(context.Background(), "", `.a`, []byte(`{"a":42}`))
 	}
 	if err != nil || lines(got) != "42" {
 		t.Fatalf("a plain filter gives %q, %v, want 42", lines(got), err)
@@ -309,7 +319,7 @@ func BenchmarkRunner_Warm(b *testing.B) {
 			input := records(kb << 10)
 			b.SetBytes(int64(len(input)))
 			for b.Loop() {
-				if _, err := r.Run(b.Context(), `[.items[] | select(.state == "open") | {number, title, user: .user.login}]`, input); err != nil {
+				if _, err := r.Run(b.Context(), "", `[.items[] | select(.state == "open") | {number, title, user: .user.login}]`, input); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -355,7 +365,7 @@ func FuzzRunner(f *testing.F) {
 	}
 	r := watch(f, Limits{Time: 200 * time.Millisecond, Memory: 64 << 20, Output: 64 << 10})
 	f.Fuzz(func(t *testing.T, filter, input string) {
-		outputs, err := r.Run(t.Context(), filter, []byte(input))
+		outputs, err := r.Run(t.Context(), "", filter, []byte(input))
 		var filterErr *FilterError
 		var limitErr *LimitError
 		switch {

@@ -68,12 +68,28 @@ type Request struct {
 	Consent Consent
 	// Credentials for the server, taken from the caller's message by a middleware.
 	Credentials *Credentials
-	// Serve answers the request in place of a session: set for the built-in server.
-	Serve Handler
+	// Serve answers the request in place of a session: set for the built-in server. Charge says how such a request counts
+	// against the limits of its caller.
+	Serve  Handler
+	Charge Charge
 	// Check is called before the request is sent; opened means that a session was opened since the call began, so that
 	// the server's tools may have changed. An error ends the request. May be nil.
 	Check func(opened bool) error
 }
+
+// Charge says how a request to the built-in server counts against the limits of its caller. It never counts against the
+// limits of a server.
+type Charge uint8
+
+// The values of [Charge].
+const (
+	// ChargeCall: it counts as a call, with a concurrency slot.
+	ChargeCall Charge = iota
+	// ChargeWait: it counts as a call, but takes no slot, as it waits for a call that has one.
+	ChargeWait
+	// ChargeNone: it makes requests that are counted themselves.
+	ChargeNone
+)
 
 // Times bound a request. 0 = the bound in the server's settings; for Wait, no bound.
 type Times struct {

@@ -94,10 +94,10 @@ var known = map[string]bool{
 func Known(method string) bool { return method == "tools/call" || known[method] }
 
 // Belongs reports whether the limits of calls do not apply to a request: it belongs to one that was counted before (a message
-// about a task, the end or the renewal of a subscription), makes requests that are counted themselves (the built-in server),
-// or only announces that the client's roots have changed.
+// about a task, the end or the renewal of a subscription), makes requests that are counted themselves (ChargeNone), or only
+// announces that the client's roots have changed.
 func (r *Request) Belongs() bool {
-	return strings.HasPrefix(r.Method, "tasks/") || r.Serve != nil || r.Notification && known[r.Method] ||
+	return strings.HasPrefix(r.Method, "tasks/") || r.Serve != nil && r.Charge == ChargeNone || r.Notification && known[r.Method] ||
 		r.Method == "resources/unsubscribe" || r.Subscription != nil && r.Subscription.Renewal
 }
 

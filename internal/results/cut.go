@@ -3,6 +3,7 @@ package results
 import (
 	"encoding/json"
 
+	"mcpx/internal/base/semaphore"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/compress"
 	"mcpx/internal/jq"
@@ -29,6 +30,8 @@ type Pages struct {
 	Texts compress.Options
 	// Filter runs jq filters; nil refuses them.
 	Filter *jq.Runner
+	// Work has the slots for greps; nil = no bound.
+	Work *semaphore.Semaphore
 }
 
 // limit bounds the weight of the texts of one answer together.

@@ -2,31 +2,37 @@ package results
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"regexp"
 	"regexp/syntax"
+	"runtime"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"mcpx/internal/base/semaphore"
 	"mcpx/internal/compress"
 )
 
 const (
-	// grepTime bounds one grep.
+	// grepTime bounds one grep, without the time that it waits for others.
 	grepTime = 2 * time.Second
 	// grepStep and grepWhole bound the work of a match: at most the states of the expression times the bytes of the text,
-	// about 10 ns each. After grepStep of work the matcher checks the time. A text that takes more than grepWhole is matched
-	// character by character, so that the time can be checked meanwhile.
-	grepStep  = 10_000_000
+	// about 10 ns each. After grepStep of work the matcher checks the time, and lets others go on. A text that takes more than
+	// grepWhole is matched character by character, so that this is possible meanwhile.
+	grepStep  = 1_000_000
 	grepWhole = 100_000_000
 	// grepRunes is the number of characters between two such checks.
 	grepRunes = 1000
 )
 
-var errGrepTime = errors.New("the grep took too long")
+var (
+	errGrepTime = errors.New("the grep took too long")
+	errGrepBusy = errors.New("too many are under way; try again")
+)
 
 // CheckGrep returns a [RefusedError] for an expression that [Pages.Grep] would refuse for any result.
 func CheckGrep(pattern string) error {
@@ -48,13 +54,21 @@ const ofLines = "(?m)"
 // maxGrep bounds an expression, in bytes.
 const maxGrep = 1000
 
-// newGrep makes the matcher of a grep.
-func newGrep(ctx context.Context, pattern string) (*matcher, error) {
+// newGrep makes the matcher of a grep, and waits for a slot. The caller must call end.
+func (p Pages) newGrep(ctx context.Context, pattern string) (*matcher, error) {
 	re, err := compileGrep(pattern)
 	if err != nil {
 		return nil, err
 	}
-	return newMatcher(ctx, re, time.Now().Add(grepTime)), nil
+	if p.Work == nil {
+		return newMatcher(ctx, re, time.Now().Add(grepTime)), nil
+	}
+	if err := p.Work.Enter(ctx, p.Principal); err != nil {
+		return nil, cmp.Or(ctx.Err(), errGrepBusy)
+	}
+	m := newMatcher(ctx, re, time.Now().Add(grepTime))
+	m.slots, m.owner = p.Work, p.Principal
+	return m, nil
 }
 
 // refusedGrep converts an error of a grep into a [RefusedError], except ctx's.
@@ -75,10 +89,11 @@ func refusedGrep(err error) error {
 // unchanged because it has no text or all of it matches. If there are several texts, a text without a match gets an empty page.
 // Errors are ctx's, and a [RefusedError].
 func (p Pages) Grep(ctx context.Context, pattern string, s Shown) (found []*Page, err error) {
-	m, err := newGrep(ctx, pattern)
+	m, err := p.newGrep(ctx, pattern)
 	if err != nil {
 		return nil, refusedGrep(err)
 	}
+	defer m.end()
 	texts := 0
 	for _, b := range s.Received {
 		if b.HasText {
@@ -106,29 +121,52 @@ func (p Pages) Grep(ctx context.Context, pattern string, s Shown) (found []*Page
 
 // matcher matches one expression, until the deadline or the end of ctx.
 type matcher struct {
-	re     *regexp.Regexp
-	states int64
-	over   func() error // returns the reason to stop; nil = go on
-	work   int64        // since the time was last checked
+	re       *regexp.Regexp
+	states   int64
+	ctx      context.Context // of the grep
+	deadline time.Time
+	work     int64 // since the time was last checked
+
+	slots *semaphore.Semaphore // where it has a slot; nil = it has none
+	owner string               // of the slot
 }
 
 func newMatcher(ctx context.Context, re *regexp.Regexp, deadline time.Time) *matcher {
-	m := &matcher{re: re, states: grepStep}
-	m.over = func() error {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if time.Now().After(deadline) {
-			return errGrepTime
-		}
-		return nil
-	}
+	m := &matcher{re: re, states: grepStep, ctx: ctx, deadline: deadline}
 	if parsed, err := syntax.Parse(re.String(), syntax.Perl); err == nil {
 		if program, err := syntax.Compile(parsed.Simplify()); err == nil {
 			m.states = int64(len(program.Inst))
 		}
 	}
 	return m
+}
+
+// over returns the reason to stop; nil = go on. Before, it lets other goroutines and the greps of other principals go on.
+func (m *matcher) over() error {
+	runtime.Gosched()
+	if m.ctx.Err() != nil {
+		return m.ctx.Err()
+	}
+	if time.Now().After(m.deadline) {
+		return errGrepTime
+	}
+	if m.slots == nil {
+		return nil
+	}
+	waited, err := m.slots.Yield(m.ctx, m.owner)
+	if m.deadline = m.deadline.Add(waited); err != nil {
+		m.slots = nil
+		return m.ctx.Err()
+	}
+	return nil
+}
+
+// end gives back the slot.
+func (m *matcher) end() {
+	if m.slots != nil {
+		m.slots.Leave(m.owner)
+		m.slots = nil
+	}
 }
 
 // spend counts the work of matching a text of that size, before the match.

@@ -7,7 +7,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"mcpx/internal/base/semaphore"
 )
 
 // A grep ends with its caller, and with its time.
@@ -62,6 +65,74 @@ func TestResult_GrepEndsWithinAnItem(t *testing.T) {
 			t.Errorf("%s does not match: %v", pattern, r.err)
 		}
 	}
+}
+
+// The greps of one principal wait for each other, and another's for none of them.
+func TestGrep_Fair(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &result{units: []string{"a\n", "b\n"}}
+		alice, bob := Pages{Work: semaphore.Shared(2, semaphore.Queue{}), Principal: "alice"}, Pages{Principal: "bob"}
+		bob.Work = alice.Work
+		grep := func(p Pages) {
+			if which, err := p.wanted(t.Context(), h, ReadArguments{Grep: "b"}); err != nil || h.part(which) != "2:b\n" {
+				t.Errorf("%s: %v", p.Principal, err)
+			}
+		}
+		if err := alice.Work.Enter(t.Context(), "alice"); err != nil { // a grep that does not end
+			t.Fatal(err)
+		}
+		for range 16 {
+			go grep(alice) // ends with the bubble
+		}
+		synctest.Wait()
+		grep(bob)
+		if open, waiting := alice.Work.Use(); open != 1 || waiting != 16 {
+			t.Errorf("%d greps are under way and %d wait, want 1 and 16", open, waiting)
+		}
+		alice.Work.Leave("alice")
+		synctest.Wait()
+		if open, waiting := alice.Work.Use(); open != 0 || waiting != 0 {
+			t.Errorf("%d greps are under way and %d wait, want none", open, waiting)
+		}
+	})
+}
+
+// A grep that takes long lets the others go first, and its own time does not pass meanwhile.
+func TestGrep_Yields(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		work := semaphore.New(1, semaphore.Queue{})
+		ctx, cancel := context.WithCancel(t.Context())
+		m, err := Pages{Work: work, Principal: "alice"}.newGrep(ctx, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			go func() { // ends with the bubble
+				other, err := Pages{Work: work, Principal: "bob"}.newGrep(t.Context(), "a")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				<-time.After(time.Hour)
+				other.end()
+			}()
+		}
+		synctest.Wait()
+		began, deadline := time.Now(), m.deadline
+		if err := m.over(); err != nil || time.Since(began) != time.Hour || m.deadline != deadline.Add(time.Hour) {
+			t.Errorf("%v after %v, until %v", err, time.Since(began), m.deadline.Sub(deadline))
+		}
+		cancel()
+		if err := m.over(); !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled: %v", err)
+		}
+		m.end()
+		<-time.After(3 * time.Hour)
+		synctest.Wait()
+		if open, waiting := work.Use(); open != 0 || waiting != 0 {
+			t.Errorf("%d greps are under way and %d wait, want none", open, waiting)
+		}
+	})
 }
 
 // What grep matches is what the model sees, or what was received; in pieces of

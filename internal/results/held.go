@@ -6,7 +6,7 @@ import "context"
 
 // Hold keeps a call of this process for a principal and returns its handle.
 func (s *Store) Hold(principal string, value any) (handle string) {
-	return s.kept.Keep(principal, &Kept{held: value}, 0)
+	return s.kept.Keep(principal, &Kept{held: value}, handleBytes)
 }
 
 // Held finds a principal's call by its handle.

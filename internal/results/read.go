@@ -138,9 +138,10 @@ func (p Pages) page(h *result, wanted span, args ReadArguments) *Page {
 func (p Pages) wanted(ctx context.Context, h *result, args ReadArguments) (which span, err error) {
 	which = h.all()
 	if args.Grep != "" {
-		m, err := newGrep(ctx, args.Grep)
+		m, err := p.newGrep(ctx, args.Grep)
 		if err == nil {
 			which, err = h.grep(m, p.rows(h))
+			m.end()
 		}
 		if err != nil {
 			return span{}, refusedGrep(err)

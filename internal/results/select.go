@@ -130,7 +130,7 @@ func (p Pages) filter(ctx context.Context, filter string, value json.RawMessage)
 	if p.Filter == nil {
 		return nil, errNoFilter
 	}
-	outputs, err := p.Filter.Run(ctx, filter, value)
+	outputs, err := p.Filter.Run(ctx, p.Principal, filter, value)
 	if err != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}

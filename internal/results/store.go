@@ -5,6 +5,7 @@ package results
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 )
 
 const (
-	// keptBytes and keptAge bound the kept results together. A result over keptBytes is not kept.
+	// keptBytes and keptAge bound the kept results together; keptBytes may be lower. A result over the bound is not kept.
 	keptBytes = 128 << 20
 	keptAge   = 30 * time.Minute
 	// pieceBytes bounds a unit of text; a low limit of tokens lowers it. Longer lines are split.
@@ -59,28 +60,71 @@ type Store struct{ kept state.Results[Kept] }
 // NewStore makes a store on top of kept; nil = in memory, within keptBytes and keptAge.
 func NewStore(kept state.Results[Kept]) Store {
 	if kept == nil {
-		kept = InMemory()
+		kept = InMemory(0)
 	}
 	return Store{kept}
 }
 
-// InMemory keeps results in the memory of this process.
-func InMemory() state.Results[Kept] { return state.NewResults[Kept](keptBytes, keptAge) }
-
-// sliceBytes is the memory for an item or line in addition to its text.
-const sliceBytes = 24
-
-// size estimates the memory of a result.
-func (h *result) size() int {
-	size := len(h.value) + (len(h.items)+len(h.units))*sliceBytes
-	for _, unit := range h.units {
-		size += len(unit)
+// InMemory keeps results in the memory of this process: within keptBytes, and a quarter of the memory that the process may use;
+// 0 = any amount.
+func InMemory(memory int64) state.Results[Kept] {
+	most := int64(keptBytes)
+	if memory > 0 {
+		most = min(most, memory/4)
 	}
-	return size
+	return state.NewResults[Kept](int(most), keptAge)
+}
+
+const (
+	// itemBytes and unitBytes are the memory for an item or line in addition to its text.
+	itemBytes = 24
+	unitBytes = 16
+	// handleBytes is the memory for what every handle needs: the handle, its places in the maps, the structs.
+	handleBytes = 1 << 10
+	// mostClass is the size up to which the allocator rounds to a class, which wastes at most an eighth; from there on it rounds to pages.
+	mostClass = 32 << 10
+	pageBytes = 8 << 10
+)
+
+// allocated returns the memory that the allocator uses for n bytes.
+func allocated(n int) int {
+	if n <= mostClass {
+		return n + n/8
+	}
+	return (n + pageBytes - 1) / pageBytes * pageBytes
+}
+
+// size returns the memory of a result that is not shared with anything else ([result.own]).
+func (h *result) size() int {
+	text := 0
+	for _, unit := range h.units {
+		text += len(unit)
+	}
+	return handleBytes + allocated(cap(h.value)) + allocated(cap(h.items)*itemBytes) + allocated(cap(h.units)*unitBytes) + allocated(text) +
+		allocated(len(h.head)+len(h.tail))
+}
+
+// own copies the units of a result to memory of its own: they are slices of a text, which may be part of a much longer message.
+func (h *result) own() {
+	if len(h.units) == 0 {
+		return
+	}
+	text := strings.Clone(h.units[0])
+	if len(h.units) > 1 {
+		text = strings.Join(h.units, "")
+	}
+	units := make([]string, len(h.units))
+	for i, unit := range h.units {
+		units[i], text = text[:len(unit)], text[len(unit):]
+	}
+	h.units = units
 }
 
 // add keeps h and returns an unguessable handle; empty if h is over keptBytes. Other results may be dropped to make room.
-func (s *Store) add(h *result) string { return s.kept.Keep(h.principal, &Kept{result: h}, h.size()) }
+func (s *Store) add(h *result) string {
+	h.own()
+	return s.kept.Keep(h.principal, &Kept{result: h}, h.size())
+}
 
 // addItem keeps an item of h as a result of its own, once, however often it is read: one reader must not displace the results of others.
 func (s *Store) addItem(h *result, some span, item *result) string {

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"mcpx/internal/base/state"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/compress"
 )
 
@@ -27,16 +29,50 @@ func TestStore_Bytes(t *testing.T) {
 		h    *result
 		kept bool
 	}{
-		"as long as the bound": {&result{value: make(json.RawMessage, keptBytes)}, true},
-		"longer":               {&result{value: make(json.RawMessage, keptBytes+1)}, false},
+		"as long as the bound": {&result{value: make(json.RawMessage, keptBytes-pageBytes)}, true},
+		"longer":               {&result{value: make(json.RawMessage, keptBytes-pageBytes+1)}, false},
 		"5 Mi items":           {&result{list: list{items: make([]json.RawMessage, 5*mib)}}, true},
 		"6 Mi items":           {&result{list: list{items: make([]json.RawMessage, 6*mib)}}, false},
-		"5 Mi lines":           {&result{units: make([]string, 5*mib)}, true},
-		"and one is too long":  {&result{units: append(make([]string, 5*mib), strings.Repeat("a", 9*mib))}, false},
+		"7 Mi lines":           {&result{units: make([]string, 7*mib)}, true},
+		"and one is too long":  {&result{units: append(make([]string, 7*mib), strings.Repeat("a", 17*mib))}, false},
 	} {
 		if handle := s.add(tt.h); (handle != "") != tt.kept {
 			t.Errorf("%s: handle %q", name, handle)
 		}
+	}
+}
+
+// What kept results cost the heap is within the bound, whatever they consist of, and however long the messages were that they
+// came in.
+func TestStore_Heap(t *testing.T) {
+	const memory = 64 << 20
+	lines := func(n, size int) string { return strings.Repeat(strings.Repeat("a", size-1)+"\n", n) }
+	for name, text := range map[string]string{
+		"short lines": lines(20_000, 8), "lines": lines(2_000, 100), "one line": strings.Repeat("a ", 100_000),
+		"items": "[" + strings.Repeat(`{"a":1},`, 20_000) + `1]`, "quoted lines": string(wire.Encode(lines(2_000, 100))), "little": lines(30, 20),
+	} {
+		s := NewStore(InMemory(memory))
+		p := Pages{Store: &s, Limit: 100}
+		heap := func() uint64 {
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return m.HeapAlloc
+		}
+		before := heap()
+		for n := 0; n < 3*memory/4; n += len(text) {
+			message := strings.Clone("around it " + strings.Repeat("b", 2*len(text)) + text) // of which the result is a part
+			if p.Keep(message[len(message)-len(text):], false) == "" {
+				t.Fatalf("%s: not kept", name)
+			}
+			if len(text) < 1000 {
+				n += 1000 // what a result costs in any case
+			}
+		}
+		if used := heap() - before; used > memory/4*105/100 || used < memory/4/2 {
+			t.Errorf("%s: %d results cost %d KiB, want at most %d", name, s.Len(), used>>10, memory/4>>10)
+		}
+		runtime.KeepAlive(&s)
 	}
 }
 

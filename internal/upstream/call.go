@@ -37,7 +37,7 @@ func (u *Upstream) Call(ctx context.Context, r request.Request) (json.RawMessage
 	}
 	defer u.finished()
 
-	waits := waits{limited: r.Wait > 0, left: r.Wait}
+	waits := waits{owner: r.Client.On().Key(), limited: r.Wait > 0, left: r.Wait}
 	result, err := u.attempts(ctx, &c, &waits)
 	if err == nil && !r.Relay { // with Relay, an input_required result goes to the client
 		result, err = u.rounds(ctx, &c, &waits, result)
@@ -109,7 +109,7 @@ func (u *Upstream) attempts(ctx context.Context, r *call, w *waits) (json.RawMes
 		}
 		if r.Check != nil {
 			if err := r.Check(s != first); err != nil {
-				u.leave()
+				u.leave(w)
 				if last != nil {
 					return nil, last
 				}
@@ -122,7 +122,7 @@ func (u *Upstream) attempts(ctx context.Context, r *call, w *waits) (json.RawMes
 		} else {
 			result, err = s.call(ctx, r)
 		}
-		u.leave()
+		u.leave(w)
 		if err == nil {
 			return result, nil
 		}

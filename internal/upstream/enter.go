@@ -15,6 +15,7 @@ var errStopped = errors.New("mcpx stopped the server")
 
 // waits adds up how long a request waits before it is sent, over all its attempts.
 type waits struct {
+	owner   string // of the request
 	limited bool
 	left    time.Duration // how long it may still wait for a session, if limited
 	queued  time.Duration // how long it waited for the concurrency limits
@@ -58,38 +59,38 @@ func (u *Upstream) enter(ctx context.Context, w *waits) (*session, error) {
 			}
 		}
 		began := time.Now()
-		err := u.spec.Concurrency.enter(ctx)
+		err := u.spec.Concurrency.enter(ctx, w.owner)
 		if w.queued += time.Since(began); err != nil {
 			return nil, err
 		}
 		if s := u.current(); s != nil {
 			return s, nil
 		}
-		u.leave() // the session was lost in the meantime
+		u.leave(w) // the session was lost in the meantime
 	}
 }
 
-func (u *Upstream) leave() { u.spec.Concurrency.leave() }
+func (u *Upstream) leave(w *waits) { u.spec.Concurrency.leave(w.owner) }
 
 // enter waits for room within both limits.
-func (c *Concurrency) enter(ctx context.Context) error {
-	if err := c.Gate.Enter(ctx); err != nil {
+func (c *Concurrency) enter(ctx context.Context, owner string) error {
+	if err := c.Gate.Enter(ctx, owner); err != nil {
 		return err
 	}
-	err := c.All.Enter(ctx)
+	err := c.All.Enter(ctx, owner)
 	if err == nil {
 		return nil
 	}
-	c.Gate.Leave()
+	c.Gate.Leave(owner)
 	if busy, ok := errors.AsType[*semaphore.BusyError](err); ok {
 		busy.All = true
 	}
 	return err
 }
 
-func (c *Concurrency) leave() {
-	c.All.Leave()
-	c.Gate.Leave()
+func (c *Concurrency) leave(owner string) {
+	c.All.Leave(owner)
+	c.Gate.Leave(owner)
 }
 
 // current returns the open session; nil if there is none, or the upstream is stopped.

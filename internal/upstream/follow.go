@@ -37,11 +37,12 @@ func (u *Upstream) Follow(ctx context.Context, r *request.Request, agreed func()
 		return err
 	}
 	defer u.finished()
-	s, err := u.enter(ctx, &waits{limited: r.Wait > 0, left: r.Wait})
+	w := &waits{owner: r.Client.On().Key(), limited: r.Wait > 0, left: r.Wait}
+	s, err := u.enter(ctx, w)
 	if err != nil {
 		return err
 	}
-	u.leave() // a subscription does not count as an open call
+	u.leave(w) // a subscription does not count as an open call
 	f := &follower{r.Subscription.Updated}
 	t, err := s.join(ctx, wire.MemberText(r.Params, "uri"), f)
 	if err != nil {

@@ -22,7 +22,7 @@ func TestGate(t *testing.T) {
 		var mu sync.Mutex
 		var order []int
 		enter := func(ctx context.Context, n int) {
-			err := g.Enter(ctx)
+			err := g.Enter(ctx, "")
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -57,15 +57,15 @@ func TestGate(t *testing.T) {
 		check(1, 2)
 		cancel()
 		check(1, 2, -4)
-		g.Leave()
+		g.Leave("")
 		check(1, 2, -4, 3)
 		g.Set(3, semaphore.Queue{})
 		check(1, 2, -4, 3, 5)
 		g.Set(1, semaphore.Queue{}) // who is in stays
-		g.Leave()
-		g.Leave()
+		g.Leave("")
+		g.Leave("")
 		check(1, 2, -4, 3, 5)
-		g.Leave()
+		g.Leave("")
 		check(1, 2, -4, 3, 5, 6)
 		g.Set(0, semaphore.Queue{})
 		for n := 7; n < 10; n++ {
@@ -84,8 +84,8 @@ func TestGateRace(t *testing.T) {
 		all.Go(func() {
 			for i := range 300 {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i%7)*time.Microsecond)
-				if g.Enter(ctx) == nil {
-					g.Leave()
+				if g.Enter(ctx, "") == nil {
+					g.Leave("")
 				}
 				cancel()
 			}

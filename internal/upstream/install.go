@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"container/list"
 	"context"
 	"fmt"
 	"slices"
@@ -29,7 +28,7 @@ const (
 
 // line is a place in the queue of commands that install.
 type line struct {
-	place  *list.Element // nil: it may install at once
+	place  *semaphore.Place // nil: it may install at once
 	joined bool
 }
 
@@ -88,7 +87,7 @@ func (u *Upstream) install(parent context.Context, spec *Spec) (s *session, took
 	end(nil)
 	<-watched
 	if w.placed {
-		spec.Concurrency.Installs.Leave()
+		spec.Concurrency.Installs.Leave("")
 	}
 	return s, time.Since(began), err
 }
@@ -97,7 +96,7 @@ func (u *Upstream) install(parent context.Context, spec *Spec) (s *session, took
 func (u *Upstream) turn(ctx context.Context, spec *Spec) error {
 	place := u.line.place
 	if !u.line.joined {
-		place = spec.Concurrency.Installs.Join()
+		place = spec.Concurrency.Installs.Join("")
 	}
 	u.line = line{}
 	if place == nil {
@@ -112,7 +111,7 @@ func (u *Upstream) turn(ctx context.Context, spec *Spec) error {
 // giveUpTurn gives back the place in the queue if the first attempt never began.
 func (u *Upstream) giveUpTurn(ctx context.Context) {
 	if u.line.joined && u.turn(ctx, &u.spec) == nil {
-		u.spec.Concurrency.Installs.Leave()
+		u.spec.Concurrency.Installs.Leave("")
 	}
 }
 
@@ -153,7 +152,7 @@ func (w *installWatch) watch(ctx context.Context, movement func() any, stalled f
 			last, moved = now, time.Now()
 			if !w.placed {
 				w.placed = true
-				w.gate.Exceed()
+				w.gate.Exceed("")
 				w.say("its install moves again")
 			}
 		case quiet >= w.quiet:
@@ -161,7 +160,7 @@ func (w *installWatch) watch(ctx context.Context, movement func() any, stalled f
 			return
 		case w.placed && quiet >= restQuiet:
 			w.placed = false
-			w.gate.Leave()
+			w.gate.Leave("")
 			w.say(fmt.Sprintf("its install has not moved for %s, and is ended after %s", restQuiet, w.quiet))
 		}
 	}

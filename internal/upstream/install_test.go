@@ -154,7 +154,7 @@ func TestInstall_CountsAgain(t *testing.T) {
 		gate := semaphore.New(1, semaphore.Queue{})
 		moves := make(chan string, 1)
 		w := &installWatch{gate: gate, quiet: time.Minute, placed: true, say: func(string) {}}
-		if gate.Join() != nil {
+		if gate.Join("") != nil {
 			t.Fatal("no room")
 		}
 		ctx, cancel := context.WithCancel(context.Background())

@@ -65,7 +65,7 @@ func (u *Upstream) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	u.cancel = cancel
 	if u.spec.installs > 0 && u.Status().State != catalog.Idle {
-		u.line = line{u.spec.Concurrency.Installs.Join(), true}
+		u.line = line{u.spec.Concurrency.Installs.Join(""), true}
 	}
 	// Ends with Close, which waits for it.
 	go func() {

@@ -121,7 +121,7 @@ func TestAsk_Interrupted(t *testing.T) {
 			l := patient
 			l.Time = tt.time
 			p := newPool(t, l)
-			h, err := p.acquire(t.Context())
+			h, err := p.acquire(t.Context(), "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,7 +130,7 @@ func TestAsk_Interrupted(t *testing.T) {
 			defer cancel()
 			asked, failed := make(chan struct{}, 100), make(chan error)
 			go func() {
-				_, err := p.Do(ctx, endless(asked), []byte("crowd 10"))
+				_, err := p.Do(ctx, "", endless(asked), []byte("crowd 10"))
 				failed <- err
 			}()
 			if tt.time == patient.Time {
@@ -172,12 +172,12 @@ func TestPool_Garbage(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPool(t, l)
-			h, err := p.acquire(t.Context())
+			h, err := p.acquire(t.Context(), "")
 			if err != nil {
 				t.Fatal(err)
 			}
 			p.release(h)
-			_, err = p.Do(t.Context(), tt.reply, []byte(tt.job))
+			_, err = p.Do(t.Context(), "", tt.reply, []byte(tt.job))
 			if want := "the test helper was ended: " + tt.want; err == nil || err.Error() != want {
 				t.Errorf("got  %v\nwant %s", err, want)
 			}

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/proc"
+	"mcpx/internal/base/semaphore"
 )
 
 // Errors of Do, besides the error of its context and faults of the helper.
@@ -49,8 +50,10 @@ type Limits struct {
 	Frame int64
 	// Requests is how many requests of a helper are handled at the same time; others wait.
 	Requests int
-	// Helpers is the maximum number of helpers; more jobs wait.
+	// Helpers is the maximum number of helpers; more jobs wait. One principal uses at most half of them.
 	Helpers int
+	// Queue bounds the jobs that wait.
+	Queue semaphore.Queue
 	// Idle is how long a helper is kept without a job.
 	Idle time.Duration
 }
@@ -66,8 +69,9 @@ type Pool struct {
 	role   string
 	limits Limits
 	start  Starter
-	slots  chan struct{} // holds one element per running job
-	closed chan struct{} // closed by Close
+	slots  *semaphore.Semaphore // of running jobs
+	open   context.Context      // ends with Close
+	close  context.CancelFunc   // ends open
 
 	mu   sync.Mutex
 	idle []*helper // guarded by mu; the most recently used is last
@@ -77,20 +81,21 @@ type Pool struct {
 
 // New returns a pool of helpers in a role from main's Roles. The first job starts the first helper.
 func New(role string, l Limits, start Starter) *Pool {
+	open, end := context.WithCancel(context.Background())
 	return &Pool{
 		role:   role,
 		limits: l,
 		start:  start,
-		slots:  make(chan struct{}, l.Helpers),
-		closed: make(chan struct{}),
+		slots:  semaphore.Shared(l.Helpers, l.Queue),
+		open:   open, close: end,
 	}
 }
 
-// Do runs a job, which is its parts joined, in a helper and returns the answer, which the caller owns. reply handles
-// the helper's requests; nil forbids them. The error is ErrTime, ErrMemory, ErrClosed, ctx.Err(), or says that a
-// helper could not be started, died, or sent invalid data. If ctx ends, the helper is killed, and the next job starts
-// another.
-func (p *Pool) Do(ctx context.Context, reply Reply, job ...[]byte) ([]byte, error) {
+// Do runs a job, which is its parts joined, for an owner in a helper and returns the answer, which the caller owns. reply
+// handles the helper's requests; nil forbids them. The error is ErrTime, ErrMemory, ErrClosed, a *semaphore.BusyError,
+// ctx.Err(), or says that a helper could not be started, died, or sent invalid data. If ctx ends, the helper is killed,
+// and the next job starts another.
+func (p *Pool) Do(ctx context.Context, owner string, reply Reply, job ...[]byte) ([]byte, error) {
 	size := 0
 	for _, part := range job {
 		size += len(part)
@@ -101,15 +106,11 @@ func (p *Pool) Do(ctx context.Context, reply Reply, job ...[]byte) ([]byte, erro
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	select {
-	case p.slots <- struct{}{}:
-		defer func() { <-p.slots }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-p.closed:
-		return nil, ErrClosed
+	if err := p.enter(ctx, owner); err != nil {
+		return nil, err
 	}
-	h, err := p.acquire(ctx)
+	defer p.slots.Leave(owner)
+	h, err := p.acquire(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
@@ -122,14 +123,47 @@ func (p *Pool) Do(ctx context.Context, reply Reply, job ...[]byte) ([]byte, erro
 	return answer, nil
 }
 
-// acquire returns an idle helper if there is one, else a new one.
-func (p *Pool) acquire(ctx context.Context) (*helper, error) {
+// enter waits for the slot of a job.
+func (p *Pool) enter(ctx context.Context, owner string) error {
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(p.open, cancel)
+	defer stop()
+	err := p.slots.Enter(waiting, owner)
+	busy, isBusy := errors.AsType[*semaphore.BusyError](err)
+	switch {
+	case p.isClosed():
+		if err == nil {
+			p.slots.Leave(owner)
+		}
+		return ErrClosed
+	case isBusy && !busy.Refused:
+		return ctx.Err()
+	}
+	return err
+}
+
+// acquire returns an idle helper whose last job was this owner's, else a new one: an owner whose jobs have their helpers
+// killed must not use up the helpers that others have started. If there are already as many as allowed, it returns the one
+// that is idle for the longest time.
+func (p *Pool) acquire(ctx context.Context, owner string) (*helper, error) {
 	p.mu.Lock()
 	for len(p.idle) > 0 {
-		h := p.idle[len(p.idle)-1]
-		p.idle = p.idle[:len(p.idle)-1]
+		i := len(p.idle) - 1
+		for i >= 0 && p.idle[i].owner != owner {
+			i--
+		}
+		if i < 0 {
+			if running, _ := p.slots.Use(); running+len(p.idle) <= p.limits.Helpers {
+				break
+			}
+			i = 0
+		}
+		h := p.idle[i]
+		p.idle = slices.Delete(p.idle, i, i+1)
 		h.timer.Stop()
 		if h.process.ExitReason() == "" {
+			h.owner = owner
 			p.mu.Unlock()
 			return h, nil
 		}
@@ -142,7 +176,11 @@ func (p *Pool) acquire(ctx context.Context) (*helper, error) {
 	// Under mu, so that Close waits for this helper too.
 	p.helpers.Add(1)
 	p.mu.Unlock()
-	return startHelper(ctx, p)
+	h, err := startHelper(ctx, p)
+	if err == nil {
+		h.owner = owner
+	}
+	return h, err
 }
 
 // release keeps a helper for the next job, for the time Idle.
@@ -172,9 +210,7 @@ func (p *Pool) retire(h *helper) {
 // same end.
 func (p *Pool) Close() {
 	p.mu.Lock()
-	if !p.isClosed() {
-		close(p.closed)
-	}
+	p.close()
 	for _, h := range p.idle {
 		h.timer.Stop()
 		h.kill()
@@ -184,11 +220,4 @@ func (p *Pool) Close() {
 	p.helpers.Wait()
 }
 
-func (p *Pool) isClosed() bool {
-	select {
-	case <-p.closed:
-		return true
-	default:
-		return false
-	}
-}
+func (p *Pool) isClosed() bool { return p.open.Err() != nil }

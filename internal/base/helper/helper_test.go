@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -30,7 +31,7 @@ func newPool(t testing.TB, l Limits) *Pool {
 // do is a job that must be done.
 func do(t testing.TB, p *Pool, reply Reply, job string) string {
 	t.Helper()
-	answer, err := p.Do(context.Background(), reply, []byte(job))
+	answer, err := p.Do(context.Background(), "", reply, []byte(job))
 	if err != nil {
 		t.Fatalf("the job %.40q: %v", job, err)
 	}
@@ -74,7 +75,7 @@ func TestPool_Do(t *testing.T) {
 			"small between":  {[]byte("echo "), []byte(want[:size/2]), []byte(want[size/2:])},
 			"nothing behind": {[]byte("echo "), []byte(want), nil},
 		} {
-			got, err := p.Do(t.Context(), nil, job...)
+			got, err := p.Do(t.Context(), "", nil, job...)
 			if err != nil || string(got) != want {
 				t.Errorf("%d bytes, %s: got %d bytes, %v", size, name, len(got), err)
 			}
@@ -92,7 +93,7 @@ func TestPool_Concurrent(t *testing.T) {
 		wg.Go(func() {
 			for range 10 {
 				want := strings.Repeat("x", i)
-				if got, err := p.Do(t.Context(), nil, []byte("echo "+want)); err != nil || string(got) != want {
+				if got, err := p.Do(t.Context(), "", nil, []byte("echo "+want)); err != nil || string(got) != want {
 					t.Errorf("got %q, %v, want %q", got, err, want)
 				}
 			}
@@ -113,13 +114,13 @@ func TestPool_Cancel(t *testing.T) {
 	defer cancel()
 	spin := make(chan error)
 	go func() {
-		_, err := p.Do(ctx, nil, []byte("spin"))
+		_, err := p.Do(ctx, "", nil, []byte("spin"))
 		spin <- err
 	}()
 	untilTaken(t, p, h)
 	waiting, stopWaiting := context.WithTimeout(t.Context(), time.Millisecond)
 	defer stopWaiting()
-	if _, err := p.Do(waiting, nil, []byte("echo")); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := p.Do(waiting, "", nil, []byte("echo")); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("waiting for a helper: got %v, want %v", err, context.DeadlineExceeded)
 	}
 	cancel()
@@ -128,9 +129,46 @@ func TestPool_Cancel(t *testing.T) {
 	}
 	<-h.process.Done()
 	warm(t, p)
-	if _, err := p.Do(ctx, nil, []byte("echo")); !errors.Is(err, context.Canceled) {
+	if _, err := p.Do(ctx, "", nil, []byte("echo")); !errors.Is(err, context.Canceled) {
 		t.Errorf("with an ended context: got %v, want %v", err, context.Canceled)
 	}
+}
+
+// A principal whose jobs do not end delays the jobs of no other, and does not use up the other's helper.
+func TestPool_Fair(t *testing.T) {
+	l := patient
+	l.Helpers = 2
+	p := newPool(t, l)
+	bob := func() {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if got, err := p.Do(ctx, "bob", nil, []byte("echo x")); err != nil || string(got) != "x" {
+			t.Fatalf("got %q, %v", got, err)
+		}
+	}
+	bob()
+	own := p.idle[0]
+	ctx, cancel := context.WithCancel(t.Context())
+	var hostile sync.WaitGroup
+	for range 64 {
+		hostile.Go(func() {
+			if _, err := p.Do(ctx, "alice", nil, []byte("spin")); !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v, want %v", err, context.Canceled)
+			}
+		})
+	}
+	for open, waiting := p.slots.Use(); open+waiting < 64; open, waiting = p.slots.Use() {
+		runtime.Gosched()
+	}
+	for range 3 {
+		bob()
+	}
+	if p.mu.Lock(); len(p.idle) != 1 || p.idle[0] != own {
+		t.Errorf("the helper of the other was used up")
+	}
+	p.mu.Unlock()
+	cancel()
+	hostile.Wait()
 }
 
 func TestPool_Close(t *testing.T) {
@@ -138,7 +176,7 @@ func TestPool_Close(t *testing.T) {
 	h := warm(t, p)
 	spin := make(chan error)
 	go func() {
-		_, err := p.Do(context.Background(), nil, []byte("spin"))
+		_, err := p.Do(context.Background(), "", nil, []byte("spin"))
 		spin <- err
 	}()
 	untilTaken(t, p, h)
@@ -149,7 +187,7 @@ func TestPool_Close(t *testing.T) {
 	if h.process.ExitReason() == "" {
 		t.Error("a helper lives after Close")
 	}
-	if _, err := p.Do(context.Background(), nil, []byte("echo")); !errors.Is(err, ErrClosed) {
+	if _, err := p.Do(context.Background(), "", nil, []byte("echo")); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: got %v, want %v", err, ErrClosed)
 	}
 	p.Close()
@@ -186,7 +224,7 @@ func TestPool_Time(t *testing.T) {
 		l := patient
 		l.Time = 200 * time.Millisecond
 		p := newPool(t, l)
-		if _, err := p.Do(t.Context(), nil, []byte(job)); !errors.Is(err, ErrTime) {
+		if _, err := p.Do(t.Context(), "", nil, []byte(job)); !errors.Is(err, ErrTime) {
 			t.Errorf("%s: got %v, want %v", job, err, ErrTime)
 		}
 	}
@@ -198,7 +236,7 @@ func TestPool_Memory(t *testing.T) {
 	p := newPool(t, patient)
 	for _, job := range []string{"grow", "at-once", "recurse"} {
 		h := warm(t, p)
-		if _, err := p.Do(t.Context(), nil, []byte(job)); !errors.Is(err, ErrMemory) {
+		if _, err := p.Do(t.Context(), "", nil, []byte(job)); !errors.Is(err, ErrMemory) {
 			t.Errorf("%s: got %v, want %v", job, err, ErrMemory)
 		}
 		<-h.process.Done()
@@ -217,14 +255,14 @@ func TestPool_Large(t *testing.T) {
 	p := newPool(t, l)
 	h := warm(t, p)
 	large := make([]byte, l.Memory+1)
-	if _, err := p.Do(t.Context(), nil, []byte("echo "), large); !errors.Is(err, ErrMemory) {
+	if _, err := p.Do(t.Context(), "", nil, []byte("echo "), large); !errors.Is(err, ErrMemory) {
 		t.Errorf("a large job: got %v, want %v", err, ErrMemory)
 	}
 	if warm(t, p) != h {
 		t.Error("a job that was not sent ended a helper")
 	}
 	reply := func(context.Context, []byte) []byte { return large }
-	if _, err := p.Do(t.Context(), reply, []byte("ask x")); !errors.Is(err, ErrMemory) {
+	if _, err := p.Do(t.Context(), "", reply, []byte("ask x")); !errors.Is(err, ErrMemory) {
 		t.Errorf("a large reply: got %v, want %v", err, ErrMemory)
 	}
 	if warm(t, p) == h {
@@ -253,7 +291,7 @@ func TestPool_Broken(t *testing.T) {
 		"no such job":       "the test helper broke: panic: runtime error: invalid memory address or nil pointer dereference",
 		"exit 3":            "the test helper ended with exit status 3: that was all",
 	} {
-		if _, err := p.Do(t.Context(), nil, []byte(job)); err == nil || err.Error() != want {
+		if _, err := p.Do(t.Context(), "", nil, []byte(job)); err == nil || err.Error() != want {
 			t.Errorf("%s: got  %v\nwant %s", job, err, want)
 		}
 	}
@@ -274,7 +312,7 @@ func TestPool_NotStarted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := New(tt.role, patient, tt.start)
 			defer p.Close()
-			_, err := p.Do(t.Context(), nil, []byte("echo"))
+			_, err := p.Do(t.Context(), "", nil, []byte("echo"))
 			if err == nil || err.Error() != tt.want {
 				t.Errorf("got  %v\nwant %s", err, tt.want)
 			}
@@ -286,7 +324,7 @@ func TestPool_NotStarted(t *testing.T) {
 func TestPool_NoPlay(t *testing.T) {
 	t.Setenv(proc.RoleVar, testRole+" 1 1 1")
 	p := newPool(t, patient)
-	_, err := p.Do(t.Context(), nil, []byte("echo"))
+	_, err := p.Do(t.Context(), "", nil, []byte("echo"))
 	want := `starting the test helper: this process was started in the role "test", but its main does not know that role`
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
@@ -310,7 +348,7 @@ func TestRoles_Unknown(t *testing.T) {
 // begin gives a new helper a job without a guard.
 func begin(t *testing.T, p *Pool, job string) *helper {
 	t.Helper()
-	h, err := p.acquire(t.Context())
+	h, err := p.acquire(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}

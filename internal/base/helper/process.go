@@ -26,6 +26,7 @@ type helper struct {
 	process *proc.Process
 	timer   *time.Timer // calls retire; set when idle
 	job     uint64      // the number of the last job
+	owner   string      // of the last job
 
 	writing sync.Mutex // held during a write to stdin
 }
@@ -219,7 +220,7 @@ func (h *helper) watch(ctx context.Context, stop chan struct{}, b bounds) error 
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-h.pool.closed:
+		case <-h.pool.open.Done():
 			return ErrClosed
 		case <-timeout.C:
 			return b.late

@@ -34,12 +34,12 @@ func middleMain() {
 	limits := patient
 	limits.Memory = 4 << 30 // on a busy machine garbage piles up before the collector comes
 	p := New(testRole, limits, func(s proc.Spec) (*proc.Process, error) { return proc.Start(s, reaper) })
-	if _, err := p.Do(context.Background(), nil, []byte("echo")); err != nil {
+	if _, err := p.Do(context.Background(), "", nil, []byte("echo")); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
 	fmt.Println(p.idle[0].process.PID())
-	p.Do(context.Background(), nil, []byte(job))
+	p.Do(context.Background(), "", nil, []byte(job))
 	os.Exit(1)
 }
 
@@ -175,7 +175,7 @@ func TestPool_Leaks(t *testing.T) {
 		p := newPool(t, patient)
 		pid := warm(t, p).process.PID()
 		for _, job := range []string{"grow", "panic", "exit 1", "write x", "echo"} {
-			p.Do(t.Context(), nil, []byte(job))
+			p.Do(t.Context(), "", nil, []byte(job))
 		}
 		warm(t, p)
 		p.Close()

@@ -1,7 +1,9 @@
-// Package semaphore bounds how many calls are open at once, with a bounded queue for those that wait.
+// Package semaphore bounds how many calls are open at once, with a bounded queue for those that wait. It is fair to the
+// owners of the calls.
 package semaphore
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"errors"
@@ -10,19 +12,44 @@ import (
 	"time"
 )
 
-// Semaphore bounds how many calls are open at once. Further calls wait, first come first served. The zero value has no
-// limit. Safe for concurrent use.
+// Semaphore bounds how many calls are open at once. Further calls wait. Room that comes free goes to the owner with the
+// fewest open calls, among equals to the one that was let in least recently; the calls of one owner are let in first come
+// first served. So the number of calls that one owner makes does not delay the others. An owner is the ID of a principal;
+// all calls without a principal have one owner, the empty one. The zero value has no limit. Safe for concurrent use.
 type Semaphore struct {
-	mu    sync.Mutex
-	limit int       // 0 = none
-	most  Queue     // bounds queue
-	open  int       // how many calls are open
-	queue list.List // of chan struct{}, closed when its call is let in
+	mu      sync.Mutex
+	limit   int              // 0 = none
+	share   int              // bounds the open calls of one owner; 0 = none
+	most    Queue            // bounds the queue
+	open    int              // how many calls are open
+	waiting int              // how many calls wait
+	arrived uint64           // counts the calls that had to wait
+	let     uint64           // counts the calls that were let in
+	owners  map[string]*line // of owners with open or waiting calls; nil before the first
+	spare   *line            // the last one that was forgotten, for the next owner; may be nil
+}
+
+// line is what one owner uses.
+type line struct {
+	owner string
+	open  int
+	last  uint64    // the number of the owner's last call that was let in
+	queue list.List // of *Place
+}
+
+// Place is the place of a call in the queue.
+type Place struct {
+	line    *line
+	at      *list.Element
+	arrival uint64
+	decided chan struct{} // closed when the call is let in, or refused
+	refused bool          // set before decided is closed
 }
 
 // Queue bounds the calls that wait for a semaphore. The zero value has no bounds.
 type Queue struct {
-	// Calls is how many may wait; 0 = any number, less than 0 = none.
+	// Calls is how many may wait; 0 = any number, less than 0 = none. If so many wait, the newest call of the owner with
+	// the most waiting calls is refused.
 	Calls int
 	// Wait is how long each may wait; 0 = as long as its context lasts.
 	Wait time.Duration
@@ -30,6 +57,12 @@ type Queue struct {
 
 // New returns a semaphore for this many open calls, 0 = no limit, and a queue.
 func New(limit int, queue Queue) *Semaphore { return &Semaphore{limit: limit, most: queue} }
+
+// Shared is New for a limit of which one principal may use only half, so that the others need not wait for its calls to
+// end. The bound does not apply to calls without a principal: then there are no others.
+func Shared(limit int, queue Queue) *Semaphore {
+	return &Semaphore{limit: limit, share: max(1, limit/2), most: queue}
+}
 
 // Set changes the limit, 0 = none, and the bounds of the queue. Open calls stay open, and those that wait keep their bounds.
 func (s *Semaphore) Set(limit int, queue Queue) {
@@ -39,15 +72,76 @@ func (s *Semaphore) Set(limit int, queue Queue) {
 	s.admit()
 }
 
-// admit lets in the first calls of the queue while there is room. The caller holds the lock.
+// admit lets in calls of the queue while there is room. The caller holds the lock.
 func (s *Semaphore) admit() {
-	for s.limit <= 0 || s.open < s.limit {
-		first := s.queue.Front()
-		if first == nil {
+	for s.waiting > 0 && (s.limit <= 0 || s.open < s.limit) {
+		var next *Place
+		for _, l := range s.owners {
+			if first := l.first(); first != nil && s.mayOpen(l) && (next == nil || first.before(next)) {
+				next = first
+			}
+		}
+		if next == nil {
 			return
 		}
-		s.open++
-		close(s.queue.Remove(first).(chan struct{}))
+		s.leaveQueue(next)
+		s.letIn(next.line)
+		close(next.decided)
+	}
+}
+
+// first returns the owner's first call that waits; nil = none waits.
+func (l *line) first() *Place {
+	if front := l.queue.Front(); front != nil {
+		return front.Value.(*Place)
+	}
+	return nil
+}
+
+// before reports whether p is let in before another owner's call.
+func (p *Place) before(other *Place) bool {
+	a, b := p.line, other.line
+	return cmp.Or(cmp.Compare(a.open, b.open), cmp.Compare(a.last, b.last), cmp.Compare(p.arrival, other.arrival)) < 0
+}
+
+// mayOpen reports whether an owner may open another call, if there is room.
+func (s *Semaphore) mayOpen(l *line) bool { return s.share <= 0 || l.owner == "" || l.open < s.share }
+
+// letIn opens a call. The caller holds the lock.
+func (s *Semaphore) letIn(l *line) {
+	s.open++
+	s.let++
+	l.open++
+	l.last = s.let
+}
+
+// leaveQueue removes a call from the queue. The caller holds the lock.
+func (s *Semaphore) leaveQueue(p *Place) {
+	p.line.queue.Remove(p.at)
+	s.waiting--
+}
+
+// of returns what an owner uses. The caller holds the lock.
+func (s *Semaphore) of(owner string) *line {
+	l := s.owners[owner]
+	if l == nil {
+		if s.owners == nil {
+			s.owners = make(map[string]*line)
+		}
+		if l, s.spare = s.spare, nil; l == nil {
+			l = &line{}
+		}
+		l.owner, l.last = owner, 0
+		s.owners[owner] = l
+	}
+	return l
+}
+
+// forget drops an owner that uses nothing. The caller holds the lock.
+func (s *Semaphore) forget(l *line) {
+	if l.open == 0 && l.queue.Len() == 0 {
+		delete(s.owners, l.owner)
+		s.spare = l
 	}
 }
 
@@ -55,19 +149,21 @@ func (s *Semaphore) admit() {
 func (s *Semaphore) Use() (open, waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.open, s.queue.Len()
+	return s.open, s.waiting
 }
 
-// Enter waits for room, at most until ctx ends and within the bounds of the queue. Leave gives the room back. The error
-// is a *BusyError.
-func (s *Semaphore) Enter(ctx context.Context) error {
+// Enter waits for room for a call of this owner, at most until ctx ends and within the bounds of the queue. Leave gives the
+// room back. The error is a *BusyError.
+func (s *Semaphore) Enter(ctx context.Context, owner string) error {
 	s.mu.Lock()
 	most := s.most
-	if !s.free() && most.Calls != 0 && s.queue.Len() >= most.Calls {
+	l := s.of(owner)
+	if !s.free(l) && most.Calls != 0 && s.waiting >= most.Calls && !s.displace(l) {
 		defer s.mu.Unlock()
+		s.forget(l)
 		return &BusyError{Open: s.open, Refused: true}
 	}
-	place := s.join()
+	place := s.join(l)
 	s.mu.Unlock()
 	if place == nil {
 		return nil
@@ -80,42 +176,67 @@ func (s *Semaphore) Enter(ctx context.Context) error {
 	}
 	err := s.Await(bounded, place, nil)
 	if busy, ok := errors.AsType[*BusyError](err); ok {
-		busy.Refused = ctx.Err() == nil
+		busy.Refused = busy.Refused || ctx.Err() == nil
 	}
 	return err
 }
 
-// Join adds a call to the queue, however long that is, and returns its place, with which the caller must call Await. If
-// there is room, the place is nil and the call is in.
-func (s *Semaphore) Join() *list.Element {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.join()
+// displace makes room in a full queue for a call of an owner: it refuses the newest call of the owner with the most waiting
+// calls. It reports whether it did; not if this would only exchange the two. The caller holds the lock.
+func (s *Semaphore) displace(l *line) bool {
+	longest := l
+	for _, other := range s.owners {
+		if other.queue.Len() > longest.queue.Len() {
+			longest = other
+		}
+	}
+	if longest.queue.Len() <= l.queue.Len()+1 {
+		return false
+	}
+	last := longest.queue.Back().Value.(*Place)
+	s.leaveQueue(last)
+	last.refused = true
+	close(last.decided)
+	return true
 }
 
-// free reports whether a call is let in at once. The caller holds the lock.
-func (s *Semaphore) free() bool { return s.queue.Len() == 0 && (s.limit <= 0 || s.open < s.limit) }
+// Join adds a call to the queue, however long that is, and returns its place, with which the caller must call Await. If
+// there is room, the place is nil and the call is in.
+func (s *Semaphore) Join(owner string) *Place {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.join(s.of(owner))
+}
+
+// free reports whether a call is let in at once. The others that wait then wait for their own shares. The caller holds the
+// lock.
+func (s *Semaphore) free(l *line) bool {
+	return l.queue.Len() == 0 && (s.limit <= 0 || s.open < s.limit) && s.mayOpen(l)
+}
 
 // join is Join for a caller that holds the lock.
-func (s *Semaphore) join() *list.Element {
-	if s.free() {
-		s.open++
+func (s *Semaphore) join(l *line) *Place {
+	if s.free(l) {
+		s.letIn(l)
 		return nil
 	}
-	return s.queue.PushBack(make(chan struct{}))
+	s.arrived++
+	s.waiting++
+	p := &Place{line: l, arrival: s.arrived, decided: make(chan struct{})}
+	p.at = l.queue.PushBack(p)
+	return p
 }
 
 // Await waits until the call at this place is let in, at most until ctx ends. A signal on hurry, which may be nil, moves
-// the place to the front.
-func (s *Semaphore) Await(ctx context.Context, place *list.Element, hurry <-chan struct{}) error {
-	admitted := place.Value.(chan struct{})
+// the place to the front of its owner's.
+func (s *Semaphore) Await(ctx context.Context, place *Place, hurry <-chan struct{}) error {
 	for {
 		select {
-		case <-admitted:
-			return nil
+		case <-place.decided:
+			return s.outcome(place)
 		case <-hurry:
 			s.mu.Lock()
-			s.queue.MoveToFront(place)
+			place.line.queue.MoveToFront(place.at)
 			s.mu.Unlock()
 			continue
 		case <-ctx.Done():
@@ -125,28 +246,67 @@ func (s *Semaphore) Await(ctx context.Context, place *list.Element, hurry <-chan
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
-	case <-admitted: // at the same moment
-		s.open--
-		s.admit()
-	default:
-		s.queue.Remove(place)
+	case <-place.decided: // at the same moment
+		if !place.refused {
+			s.end(place.line)
+		}
+	default: // so its owner is not forgotten
+		s.leaveQueue(place)
+		s.forget(place.line)
 	}
 	return &BusyError{Open: s.open}
 }
 
-// Exceed lets a call in at once, even over the limit.
-func (s *Semaphore) Exceed() {
+// outcome returns nil for a call that was let in.
+func (s *Semaphore) outcome(p *Place) error {
+	if !p.refused {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.open++
+	return &BusyError{Open: s.open, Refused: true}
 }
 
-// Leave gives back the room of one call.
-func (s *Semaphore) Leave() {
+// Exceed lets a call in at once, even over the limit.
+func (s *Semaphore) Exceed(owner string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.letIn(s.of(owner))
+}
+
+// Leave gives back the room of one call of this owner.
+func (s *Semaphore) Leave(owner string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.end(s.of(owner))
+}
+
+// Yield gives the room of one call of this owner to another owner that waits for it, if there is one, and waits for room
+// again, at most until ctx ends. After an error the call is no longer in. waited is how long that took.
+func (s *Semaphore) Yield(ctx context.Context, owner string) (waited time.Duration, err error) {
+	s.mu.Lock()
+	l := s.of(owner)
+	if s.waiting == l.queue.Len() || s.limit <= 0 || s.open < s.limit {
+		s.mu.Unlock()
+		return 0, nil
+	}
+	began := time.Now()
+	s.arrived++
+	s.waiting++
+	place := &Place{line: l, arrival: s.arrived, decided: make(chan struct{})}
+	place.at = l.queue.PushFront(place)
+	s.end(l)
+	s.mu.Unlock()
+	err = s.Await(ctx, place, nil)
+	return time.Since(began), err
+}
+
+// end closes a call of an owner. The caller holds the lock.
+func (s *Semaphore) end(l *line) {
 	s.open--
+	l.open--
 	s.admit()
+	s.forget(l)
 }
 
 // BusyError means that a call was not let in. It was not executed.

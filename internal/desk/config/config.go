@@ -63,6 +63,7 @@ type ForCalls struct {
 // ForServers has the keys for all servers together.
 type ForServers struct {
 	MaxMessageBytes int64
+	Memory          int64 // 0 = the file does not have the key
 	MaxConcurrency  int
 	ShutdownGrace   time.Duration
 	HealthCheck     bool

@@ -120,6 +120,34 @@ func whole[T int | int64](l *loader, into *T, least, most int64) value {
 // count reads a whole number that fits an int of 32 bits.
 func (l *loader) count(into *int, least int64) value { return whole(l, into, least, math.MaxInt32) }
 
+// size reads a number of bytes, or a string such as "400MB" or "1GiB".
+func (l *loader) size(into *int64, least int64) value {
+	schema := `{"anyOf": [{"type": "integer", "minimum": ` + strconv.FormatInt(least, 10) + `, "maximum": ` + strconv.FormatInt(mostSize, 10) + `}, {"type": "string", "pattern": "^[0-9]{1,9} *[KMG]i?B$"}]}`
+	return value{into: into, schema: schema, read: func(n *node) {
+		if n.kind == numberKind {
+			whole(l, into, least, mostSize).read(n)
+			return
+		}
+		parts := sizeText.FindStringSubmatch(n.text)
+		if n.kind != stringKind || parts == nil {
+			l.fault(n, `must be a number of bytes or a string such as "400MB"`)
+			return
+		}
+		bytes, _ := strconv.ParseInt(parts[1], 10, 64) // at most nine digits
+		unit := map[string]int64{"KB": 1e3, "KiB": 1 << 10, "MB": 1e6, "MiB": 1 << 20, "GB": 1e9, "GiB": 1 << 30}[parts[2]]
+		if bytes*unit < least {
+			l.fault(n, "must be at least %d MB", least/1e6)
+			return
+		}
+		*into = bytes * unit
+	}}
+}
+
+// mostSize is more memory than any machine has.
+const mostSize = 1 << 50
+
+var sizeText = pattern.New(`^([0-9]{1,9}) *([KMG]i?B)$`)
+
 // timeout reads a time of more than 0, in seconds.
 func (l *loader) timeout(into *time.Duration) value {
 	return value{into: into, schema: moreThanZero, read: func(n *node) { l.duration(n, time.Second, false, into) }}

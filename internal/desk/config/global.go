@@ -69,8 +69,13 @@ func (l *loader) forCalls() []key {
 	}
 }
 
+// leastMemory is enough for mcpx with a few servers.
+const leastMemory = 64e6
+
 func (l *loader) forServers() []key {
 	c, every := l.cfg, &l.everyServer
+	memory := l.size(&c.Memory, leastMemory)
+	memory.derived = true
 	return []key{
 		{"connect_timeout", l.timeout(&every.ConnectTimeout), "the default for servers"},
 		{"start", oneOf(l, &every.Start, "eager", "lazy"), "the default for servers"},
@@ -78,6 +83,7 @@ func (l *loader) forServers() []key {
 		{"pin", switched(l, &every.Pin, "warn", "block"), "the default for servers"},
 		{"max_concurrency", l.count(&c.MaxConcurrency, 0), "most calls at once, in all; 0 is no limit"},
 		{"max_message_bytes", whole(l, &c.MaxMessageBytes, 1024, math.MaxInt64).takes(atStart), "the largest message, in bytes, in both directions"},
+		{"memory", memory.takes(atStart), "a soft limit for the memory of mcpx, without that of its servers, such as `\"400MB\"`: near it, mcpx collects garbage more often. A filter (`select`) may use an eighth of it, at least 64 and at most 256 MiB. Kept results take at most a quarter of it, and 128 MiB. The default is 0.8 of the container's limit; without one there is none"},
 		{"shutdown_grace", l.wait(&c.ShutdownGrace).takes(atStart), "how long open calls may go on when mcpx ends; 0 does not wait"},
 		{"health_check_enabled", l.boolean(&c.HealthCheck).takes(restarts), "whether servers are pinged while they have no calls"},
 		{"health_check_interval", l.timeout(&c.Health.Interval).takes(restarts), "the time between two checks"},

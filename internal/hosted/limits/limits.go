@@ -160,17 +160,22 @@ type Call struct {
 }
 
 // Limit is the middleware that applies the limits. A notification needs no concurrency slot: it is over at once, and
-// waiting would delay everything that its client sends after it.
+// waiting would delay everything that its client sends after it. Requests to the built-in server count against no limit
+// of a server: one principal's would use up the limit of the others.
 func (l *Limits) Limit(next request.Handler) request.Handler {
 	if l == nil {
 		return next
 	}
 	return func(ctx context.Context, r *request.Request) (result json.RawMessage, err error) {
 		var use Call
-		if r.Notification {
-			use, err = l.begin(r.Client.On(), r.To.Name, r.Belongs())
+		server := r.To.Name
+		if r.Serve != nil {
+			server = ""
+		}
+		if r.Notification || r.Serve != nil && r.Charge == request.ChargeWait {
+			use, err = l.begin(r.Client.On(), server, r.Belongs())
 		} else {
-			use, err = l.Begin(ctx, r.Client.On(), r.To.Name, r.Belongs())
+			use, err = l.Begin(ctx, r.Client.On(), server, r.Belongs())
 		}
 		if err != nil {
 			return nil, err
@@ -180,9 +185,10 @@ func (l *Limits) Limit(next request.Handler) request.Handler {
 	}
 }
 
-// Begin admits a call of a principal to a server, perhaps after a wait for one of the principal's concurrency slots.
-// part marks a request that belongs to an admitted call, such as one about its task: only its result is counted. If
-// the error is nil, the caller must call End. Otherwise it is a *request.LimitError or the error of ctx.
+// Begin admits a call of a principal to a server, perhaps after a wait for one of the principal's concurrency slots. An
+// empty server means the built-in one, for which no limit of a server holds. part marks a request that belongs to an
+// admitted call, such as one about its task: only its result is counted. If the error is nil, the caller must call End.
+// Otherwise it is a *request.LimitError or the error of ctx.
 func (l *Limits) Begin(ctx context.Context, p *caller.Principal, server string, part bool) (Call, error) {
 	if l == nil {
 		return Call{}, nil
@@ -194,7 +200,7 @@ func (l *Limits) Begin(ctx context.Context, p *caller.Principal, server string, 
 	case c.limits == nil || part:
 		return c, nil
 	}
-	if c.principal.gate.Enter(ctx) == nil {
+	if c.principal.gate.Enter(ctx, "") == nil {
 		c.inside = true
 		return c, nil
 	}
@@ -211,6 +217,9 @@ func (l *Limits) begin(p *caller.Principal, server string, part bool) (Call, err
 	defer l.mu.Unlock()
 	o, who := l.options(), l.quotaOf(p)
 	all, each := &o.All, &o.Server
+	if server == "" {
+		each = &Quota{}
+	}
 	if !boundsCalls(all) && !boundsCalls(each) && !boundsCalls(who) {
 		return Call{}, nil
 	}
@@ -254,7 +263,7 @@ func (c *Call) End(bytes int) {
 		return
 	}
 	if c.inside {
-		c.principal.gate.Leave()
+		c.principal.gate.Leave("")
 	}
 	l := c.limits
 	l.mu.Lock()

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"sync"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// TestMemory: one client fills the store of long results several times over. The resident memory of mcpx stays under its limit all
+// the time, and another client's calls work.
+func TestMemory(t *testing.T) {
+	mcptest.Parallel(t)
+	if mcptest.Race {
+		t.Skip("the race detector keeps memory of its own")
+	}
+	const memory = 160e6
+	h := newHome(t)
+	d := h.serveHTTP(t, "--config", h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, map[string]any{"memory": "160MB"}))
+	var filling sync.WaitGroup
+	for range 4 {
+		c := &client{peer: d.peer(t), era: modern, name: "hostile"}
+		c.open(t)
+		filling.Go(func() {
+			for n := range 100 {
+				c.exec(t, "fake", "big", fmt.Sprintf(`{"bytes":%d}`, 200_000+n))
+				c.exec(t, "fake", "table", `{"rows":2000}`)
+			}
+		})
+	}
+	filling.Wait()
+	other := &client{peer: d.peer(t), era: modern, name: "other"}
+	other.open(t)
+	if got := other.exec(t, "fake", "echo", `{"text":"x"}`).text(t); got != "x" {
+		t.Errorf("another client: %s", got)
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	peak, _ := strconv.Atoi(regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindStringSubmatch(string(status))[1])
+	t.Logf("at most %d MB", peak*1024/1_000_000)
+	if peak*1024 > memory {
+		t.Errorf("mcpx took %d MB, its limit is %d", peak*1024/1_000_000, int(memory/1e6))
+	}
+}

@@ -1,0 +1,50 @@
+package memory
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// container returns the memory limit of the control groups that this process is in, in bytes; 0 = none.
+func container() int64 { return containerIn(os.DirFS("/")) }
+
+// unlimited is the least value that means no limit in version 1, which writes the largest multiple of a page.
+const unlimited = 1 << 60
+
+// containerIn is container with another root folder.
+func containerIn(root fs.FS) (limit int64) {
+	groups, err := fs.ReadFile(root, "proc/self/cgroup")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(groups)) {
+		// Version 2 is 0::/path, version 1 is 4:memory:/path with a list of controllers.
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) < 3 {
+			continue
+		}
+		at, file := "sys/fs/cgroup", "memory.max"
+		if parts[1] != "" {
+			at, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+			if !strings.Contains(","+parts[1]+",", ",memory,") {
+				continue
+			}
+		}
+		// A group is bounded by those around it too. Inside of a container the path may be the host's, and only the root is there.
+		for group := path.Clean("/" + parts[2]); ; group = path.Dir(group) {
+			text, err := fs.ReadFile(root, path.Join(at, group, file))
+			if n, wrong := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && wrong == nil && n > 0 && n < unlimited {
+				if limit == 0 || n < limit {
+					limit = n
+				}
+			}
+			if group == "/" {
+				break
+			}
+		}
+	}
+	return limit
+}
