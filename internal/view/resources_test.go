@@ -13,9 +13,9 @@ import (
 	"mcpx/internal/request"
 )
 
-// TestBeside_announced: clients hear of each kind of list that is another one because a
-// server has come, is down, or is back; of the tools, which keep their place, they do not.
-func TestBeside_announced(t *testing.T) {
+// TestResources_announced: when a server comes, fails or returns, clients are notified of each list that changes. The list
+// of tools keeps the server's tools, so there is no notification for it.
+func TestResources_announced(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{Resources: json.RawMessage(`[{"uri":"a://1","name":"x"}]`), Prompts: json.RawMessage(`[{"name":"p"}]`)}.HTTP(t)
 	v, r := idle(t, Options{}, remote("fake", fake))

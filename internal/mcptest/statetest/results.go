@@ -12,22 +12,18 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// Results tests an implementation of [state.Results] whose bound of bytes doors is told.
+// Results tests an implementation of [state.Results]; doors gets its bound in bytes.
 func Results(t *testing.T, doors func(t *testing.T, most int) (here, there state.Results[Record])) {
-	for name, test := range map[string]func(*testing.T, state.Results[Record], state.Results[Record]){
+	bounded := func(t *testing.T) (here, there state.Results[Record]) { return doors(t, mostBytes) }
+	run(t, bounded, map[string]func(*testing.T, state.Results[Record], state.Results[Record]){
 		"a result is what was kept": resultKept, "owners": resultOwned, "room": resultRoom, "a fair room": resultFair, "growth": resultGrown,
 		"many at once": resultMany,
-	} {
-		t.Run(name, func(t *testing.T) {
-			here, there := doors(t, mostBytes)
-			test(t, here, there)
-		})
-	}
+	})
 }
 
 const mostBytes = 1000
 
-// reads reports whether an owner gets a result; any error but ErrUnknown is a fault.
+// reads reports whether an owner can read a result. Only ErrUnknown is an allowed error.
 func reads(t *testing.T, r state.Results[Record], handle, owner string) bool {
 	t.Helper()
 	_, err := r.Get(context.Background(), handle, owner)
@@ -71,7 +67,7 @@ func resultOwned(t *testing.T, here, there state.Results[Record]) {
 	}
 }
 
-// What is kept is bounded in all: the oldest make room, and one that is longer than the bound is not kept.
+// The total size is bounded: the oldest results make room, and a result over the bound is not kept.
 func resultRoom(t *testing.T, here, _ state.Results[Record]) {
 	var handles []string
 	put := func(size int, want ...int) {

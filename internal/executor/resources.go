@@ -12,9 +12,9 @@ import (
 	"mcpx/internal/results"
 )
 
-// Beside are the servers of a part of the catalogue, nil = all, that a client may see, with
-// all that they have beside tools. The part is that of each moment.
-func (e *Executor) Beside(client *caller.Client, part func() *policy.Scope) *resources.Servers {
+// Resources returns the resources and prompts that a client may see in a part of the catalogue. part is evaluated on every use;
+// a nil scope means the whole catalogue.
+func (e *Executor) Resources(client *caller.Client, part func() *policy.Scope) *resources.Servers {
 	options := e.current()
 	catalogue := func() *catalog.Snapshot { return part().Of(e.Catalogue(client)) }
 	return &resources.Servers{
@@ -32,14 +32,14 @@ func (e *Executor) Beside(client *caller.Client, part func() *policy.Scope) *res
 	}
 }
 
-// Kinds says what clients are shown beside tools.
+// Kinds reports whether clients are shown resources and prompts.
 func (e *Executor) Kinds() (shown struct{ Resources, Prompts bool }) {
 	options := e.current()
 	shown.Resources, shown.Prompts = !options.NoResources, !options.NoPrompts
 	return shown
 }
 
-// tagOf makes the tags of the ids of tasks of a client.
+// tagOf returns the func that tags the ids of tasks for a client's principal; nil without a principal.
 func (e *Executor) tagOf(client *caller.Client) func(id string) string {
 	if client == nil || client.Principal == nil {
 		return nil
@@ -47,14 +47,13 @@ func (e *Executor) tagOf(client *caller.Client) func(id string) string {
 	return func(id string) string { return "~" + e.tags.Of(client.Principal, id) }
 }
 
-// Failure is the failure of a request to a server that ended with err.
+// Failure converts the error of a request to a server.
 func (e *Executor) Failure(server, method string, err error) *results.Failure {
 	return e.begin().failure(&Request{Server: server, Tool: method}, target{}, err)
 }
 
-// nameLinks gives the resources that blocks of server link or embed the URIs by which
-// the client can read them. What the server lists says which those are: a result that
-// comes before the list waits for it.
+// nameLinks replaces the URIs of resources in a server's content blocks by those under which the client can read them. Which
+// URIs are resources is known from the server's list; if that has not come yet, nameLinks waits for it.
 func (e run) nameLinks(ctx context.Context, blocks []wire.Block, r *Request, server *catalog.Server) {
 	if e.options.NoResources || server == nil || !server.Offers.Resources {
 		return

@@ -13,15 +13,10 @@ import (
 
 // Once tests an implementation of [state.Once] that has room for a few hundred names.
 func Once(t *testing.T, doors func(t *testing.T) (here, there state.Once)) {
-	for name, test := range map[string]func(*testing.T, state.Once, state.Once){
+	run(t, doors, map[string]func(*testing.T, state.Once, state.Once){
 		"numbers": onceNumbers, "a second use": onceTwice, "the end": onceEnded, "one of many": onceRaced, "standing": onceStanding,
 		"standing of several": onceParents, "many at once": onceMany,
-	} {
-		t.Run(name, func(t *testing.T) {
-			here, there := doors(t)
-			test(t, here, there)
-		})
-	}
+	})
 }
 
 func redeems(t *testing.T, o state.Once, name string, number int) bool {
@@ -126,7 +121,7 @@ func onceStanding(t *testing.T, here, there state.Once) {
 	}
 }
 
-// What one server has made of a name does not end with another server.
+// A context made for one server does not end with another server.
 func onceParents(t *testing.T, here, _ state.Once) {
 	redeems(t, here, "a", 0)
 	first, stop := context.WithCancel(t.Context())

@@ -13,15 +13,10 @@ import (
 
 // Sessions tests an implementation of [state.Sessions] that has room for a few hundred.
 func Sessions(t *testing.T, doors func(t *testing.T) (here, there state.Sessions[Record])) {
-	for name, test := range map[string]func(*testing.T, state.Sessions[Record], state.Sessions[Record]){
+	run(t, doors, map[string]func(*testing.T, state.Sessions[Record], state.Sessions[Record]){
 		"a record is what was kept": sessionKept, "unknown": sessionUnknown, "changes": sessionChanged, "no change is lost": sessionChanges,
 		"the end": sessionEnded, "an end among changes": sessionEndedAmongChanges, "its time": sessionUntil, "released": sessionReleased,
-	} {
-		t.Run(name, func(t *testing.T) {
-			here, there := doors(t)
-			test(t, here, there)
-		})
-	}
+	})
 }
 
 func opened(t *testing.T, s state.Sessions[Record], r *Record) (id string) {
@@ -33,7 +28,7 @@ func opened(t *testing.T, s state.Sessions[Record], r *Record) (id string) {
 	return id
 }
 
-// has reports whether a door has a session; any error but ErrUnknown is a fault.
+// has reports whether a door knows a session. Only ErrUnknown is an allowed error.
 func has(t *testing.T, s state.Sessions[Record], id string) bool {
 	t.Helper()
 	_, err := s.Get(context.Background(), id)
@@ -145,7 +140,7 @@ func sessionEnded(t *testing.T, here, there state.Sessions[Record]) {
 	}
 }
 
-// A change that comes at the time of the end does not bring the session back.
+// A change concurrent with the end does not bring the session back.
 func sessionEndedAmongChanges(t *testing.T, here, there state.Sessions[Record]) {
 	for range 20 {
 		id := opened(t, here, record("a"))
@@ -184,7 +179,7 @@ func sessionUntil(t *testing.T, here, there state.Sessions[Record]) {
 	}
 }
 
-// A session that one process has released goes on for the others, or has ended for all.
+// A session released by one process goes on for the others, or has ended for all.
 func sessionReleased(t *testing.T, here, there state.Sessions[Record]) {
 	id := opened(t, here, record("a"))
 	soon(t, "the session is known there", func() bool { return has(t, there, id) })

@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/view"
 )
 
-// The methods beside tools: resources, prompts and completions.
+// The methods for resources, prompts and completions, and those that pass on to one server.
 
 // listOf answers the method that lists a kind.
 func listOf(kind catalog.Kind) func(f *Front, ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
@@ -46,19 +46,19 @@ func listOf(kind catalog.Kind) func(f *Front, ctx context.Context, r *incoming, 
 	}
 }
 
-// relay answers a method by the server that has what the request names.
+// relay passes a request on to the server that owns what it names.
 func (f *Front) relay(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	result, err := f.view.Send(ctx, &request.Request{From: r.from(), Method: r.Method, Params: r.Params})
 	if err == nil {
 		return f.appendRelayed(out, result, r)
 	}
 	if ctx.Err() != nil {
-		return nil, &rpcError{code: mcp.REQUEST_INTERRUPTED, message: "cancelled: " + context.Cause(ctx).Error()}
+		return nil, cancelled(ctx)
 	}
-	return nil, f.besideError(r, err)
+	return nil, f.resourceError(r, err)
 }
 
-// relayTask is relay for a client that has declared the extension.
+// relayTask is relay for clients that have declared the tasks extension.
 func (f *Front) relayTask(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	if r.client.RunsTasks() {
 		return f.relay(ctx, r, out)
@@ -67,9 +67,8 @@ func (f *Front) relayTask(ctx context.Context, r *incoming, out []byte) ([]byte,
 	return nil, &rpcError{code: mcp.MISSING_REQUIRED_CLIENT_CAPABILITY, message: r.Method + " needs the capability " + caller.TasksExtension, data: map[string]any{"requiredCapabilities": needed}}
 }
 
-// appendRelayed appends the result of a server. Its members stay as they were sent, but
-// for those by which the eras differ. A resource that was read is private to the client,
-// whatever its server says: it knows nothing of the clients of mcpx.
+// appendRelayed appends the result of a server. Only the members in which the eras differ are changed. The contents of a
+// resource are declared private to the client even if the server says otherwise: the server does not know mcpx's clients.
 func (f *Front) appendRelayed(out []byte, result json.RawMessage, r *incoming) ([]byte, *rpcError) {
 	var meta, kind, ttl json.RawMessage
 	size := len(out)
@@ -116,29 +115,22 @@ func (f *Front) appendRelayed(out []byte, result json.RawMessage, r *incoming) (
 	return append(out, '}'), nil
 }
 
-// resourceNotFound is the code of the legacy era for an unknown resource. The modern era
-// has none of its own for that.
+// resourceNotFound is the legacy code for an unknown resource. The modern era uses INVALID_PARAMS.
 const resourceNotFound = -32002
 
-// besideError is the error of a request on what is beside tools, in the words of the
-// client's era.
-func (f *Front) besideError(r *incoming, err error) *rpcError {
+// resourceError returns the error of a resource, prompt or task request, in the form of the client's era.
+func (f *Front) resourceError(r *incoming, err error) *rpcError {
 	unknown := resourceNotFound
-	if r.modern() { // which names the URI in the data of this error
+	if r.modern() { // there the error's data names the URI
 		unknown = mcp.INVALID_PARAMS
 	}
 	if uri, ok := errors.AsType[*catalog.URIError](err); ok {
 		return &rpcError{code: unknown, message: uri.Error(), data: map[string]string{"uri": uri.URI}}
 	}
 	if rpc, ok := errors.AsType[*wire.RPCError](err); ok {
-		e := &rpcError{code: int(rpc.Code), message: rpc.Message}
-		if rpc.Data != nil {
-			e.data = rpc.Data
-		}
-		switch {
-		case rpc.NoCode || rpc.OddCode != nil:
-			e.code = mcp.INTERNAL_ERROR
-		case e.code == resourceNotFound, e.code == mcp.INVALID_PARAMS && r.Method == string(mcp.MethodResourcesRead) && wire.Member(rpc.Data, "uri") != nil:
+		e := relayed(rpc)
+		if e.code == resourceNotFound ||
+			e.code == mcp.INVALID_PARAMS && r.Method == string(mcp.MethodResourcesRead) && wire.Member(rpc.Data, "uri") != nil {
 			e.code = unknown
 		}
 		return e

@@ -12,11 +12,11 @@ import (
 	"mcpx/internal/resources"
 )
 
-// beside are the servers of the view with all that they have beside tools.
-func (b *base) beside(client *caller.Client) *resources.Servers {
-	servers := b.executor.Beside(client, b.scope)
+// resources returns the resources and prompts of the view's servers.
+func (b *base) resources(client *caller.Client) *resources.Servers {
+	servers := b.executor.Resources(client, b.scope)
 	settings := b.current()
-	servers.Alone, servers.Explain = settings.Naming.Alone, b.failed
+	servers.Transparent, servers.Explain = settings.Naming.Transparent, b.failed
 	servers.ListWait = time.Until(b.began.Add(settings.StartupWait))
 	if settings.Naming.Prefix != PrefixAlways {
 		servers.Prefix = settings.Naming.Prefix
@@ -27,13 +27,13 @@ func (b *base) beside(client *caller.Client) *resources.Servers {
 // List implements [View].
 func (b *base) List(ctx context.Context, client *caller.Client, kind catalog.Kind, cursor string) (resources.Page, bool) {
 	b.registry.Need()
-	return b.beside(client).List(ctx, kind, cursor)
+	return b.resources(client).List(ctx, kind, cursor)
 }
 
 // Topic implements [View].
 func (b *base) Topic(ctx context.Context, from request.From, uri string, patient bool) (*resources.Topic, error) {
 	b.registry.Need()
-	return b.beside(from.Client).Topic(ctx, from, uri, patient)
+	return b.resources(from.Client).Topic(ctx, from, uri, patient)
 }
 
 // Send implements [View].
@@ -42,24 +42,23 @@ func (b *base) Send(ctx context.Context, q *request.Request) (json.RawMessage, e
 		return nil, b.notify(ctx, q)
 	}
 	b.registry.Need()
-	return b.beside(q.Client).Send(ctx, q)
+	return b.resources(q.Client).Send(ctx, q)
 }
 
-// failed is the failure of a message to a server.
+// failed converts the error of a message to a server.
 func (b *base) failed(method string, err *resources.ServerError) error {
 	failure := b.executor.Failure(err.Server, method, err.Err)
 	return &Failure{failure.Message, failure.Data()}
 }
 
-// notify sends a notification of a client to the servers that it is for. What is refused on the way is dropped: a
-// notification has no answer.
+// notify sends a client's notification to the servers that it is for. Errors are only logged: a notification has no answer.
 func (b *base) notify(ctx context.Context, q *request.Request) error {
 	snap := b.catalogue(q.Client)
 	var all []*catalog.Server
 	switch {
 	case request.Known(q.Method):
 		all = b.registry.Belonging(snap, q.Client)
-	case b.current().Naming.Alone && len(snap.Servers) == 1:
+	case b.current().Naming.Transparent && len(snap.Servers) == 1:
 		all = []*catalog.Server{&snap.Servers[0]}
 	}
 	for _, server := range all {

@@ -26,8 +26,8 @@ func offering(name, era string) mcptest.Spec {
 	}
 }
 
-// besideClient is a client of one of the eras over one of the transports.
-type besideClient struct {
+// resourcesClient is a client of one of the eras over one of the transports.
+type resourcesClient struct {
 	era  string
 	last int
 	// send sends a request and returns its answer; of a subscription nothing, but what it
@@ -36,7 +36,7 @@ type besideClient struct {
 	heard func(piece string) int // counts messages
 }
 
-func (c *besideClient) ask(t *testing.T, method, params string) string {
+func (c *resourcesClient) ask(t *testing.T, method, params string) string {
 	t.Helper()
 	c.last++
 	id := fmt.Sprint(c.last)
@@ -47,7 +47,7 @@ func (c *besideClient) ask(t *testing.T, method, params string) string {
 }
 
 // has asks for something, and says that the answer must have these pieces.
-func (c *besideClient) has(t *testing.T, method, params string, pieces ...string) {
+func (c *resourcesClient) has(t *testing.T, method, params string, pieces ...string) {
 	t.Helper()
 	answer := c.ask(t, method, params)
 	for _, piece := range pieces {
@@ -57,8 +57,8 @@ func (c *besideClient) has(t *testing.T, method, params string, pieces ...string
 	}
 }
 
-// listen asks to hear of everything, and of these resources.
-func (c *besideClient) listen(t *testing.T, uris ...string) {
+// listen subscribes to all changes, and to these resources.
+func (c *resourcesClient) listen(t *testing.T, uris ...string) {
 	t.Helper()
 	if c.era == legacyEra {
 		for _, uri := range uris {
@@ -72,13 +72,13 @@ func (c *besideClient) listen(t *testing.T, uris ...string) {
 	})
 }
 
-func besideOverStdio(t *testing.T, era string, servers []registry.Server) *besideClient {
+func resourcesOverStdio(t *testing.T, era string, servers []registry.Server) *resourcesClient {
 	t.Helper()
 	p := dialSilent(t, connect(t, view.Options{}, servers...), StdioOptions{})
 	if era == legacyEra {
 		p.send(t, hello("x"))
 	}
-	return &besideClient{era: era, heard: p.with, send: func(t *testing.T, method, id, message string) string {
+	return &resourcesClient{era: era, heard: p.with, send: func(t *testing.T, method, id, message string) string {
 		p.send(t, message+"\n")
 		if method == "subscriptions/listen" {
 			return ""
@@ -88,7 +88,7 @@ func besideOverStdio(t *testing.T, era string, servers []registry.Server) *besid
 	}}
 }
 
-func besideOverHTTP(t *testing.T, era string, servers []registry.Server) *besideClient {
+func resourcesOverHTTP(t *testing.T, era string, servers []registry.Server) *resourcesClient {
 	t.Helper()
 	_, web := site(t, servers...)
 	client := newWebClient(t, web, era)
@@ -113,7 +113,7 @@ func besideOverHTTP(t *testing.T, era string, servers []registry.Server) *beside
 	if era == legacyEra {
 		read("", "")
 	}
-	c := &besideClient{era: era}
+	c := &resourcesClient{era: era}
 	c.heard = func(piece string) (n int) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -135,13 +135,13 @@ func besideOverHTTP(t *testing.T, era string, servers []registry.Server) *beside
 	return c
 }
 
-// eachBeside runs a test with a client of each era over each transport, in front of two
+// eachResources runs a test with a client of each era over each transport, in front of two
 // servers of each era over each transport.
-func eachBeside(t *testing.T, test func(t *testing.T, c *besideClient)) {
+func eachResources(t *testing.T, test func(t *testing.T, c *resourcesClient)) {
 	for _, upstreamEra := range []string{mcptest.EraLegacy, mcptest.EraModern} {
 		for _, over := range []string{"stdio", "http"} {
 			for _, era := range []string{legacyEra, modernEra} {
-				for clientOver, connect := range map[string]func(*testing.T, string, []registry.Server) *besideClient{"stdio": besideOverStdio, "http": besideOverHTTP} {
+				for clientOver, connect := range map[string]func(*testing.T, string, []registry.Server) *resourcesClient{"stdio": resourcesOverStdio, "http": resourcesOverHTTP} {
 					t.Run(fmt.Sprintf("client %s %s, servers %s %s", era, clientOver, upstreamEra, over), func(t *testing.T) {
 						mcptest.NoLeaks(t)
 						var servers []registry.Server
@@ -161,10 +161,10 @@ func eachBeside(t *testing.T, test func(t *testing.T, c *besideClient)) {
 	}
 }
 
-// TestBeside: resources, prompts and completions of two servers are those of one, in all
+// TestResources: two servers' resources, prompts and completions appear as one server's, in all
 // combinations of eras and transports.
-func TestBeside(t *testing.T) {
-	eachBeside(t, func(t *testing.T, c *besideClient) {
+func TestResources(t *testing.T) {
+	eachResources(t, func(t *testing.T, c *resourcesClient) {
 		modern := c.era == modernEra
 		if modern {
 			c.has(t, "server/discover", `{}`, `"resources":{`, `"subscribe":true`, `"prompts":{`, `"completions":{}`)
@@ -224,10 +224,10 @@ func TestBeside(t *testing.T) {
 	})
 }
 
-// TestBeside_Changes: a client hears of the resources that it follows, and of changed
+// TestResources_Changes: a client is notified of the resources that it follows, and of changed
 // lists, under the names that it knows.
-func TestBeside_Changes(t *testing.T) {
-	eachBeside(t, func(t *testing.T, c *besideClient) {
+func TestResources_Changes(t *testing.T) {
+	eachResources(t, func(t *testing.T, c *resourcesClient) {
 		c.has(t, "resources/list", `{}`, `left://1`, `right://1`)
 		c.listen(t, "left://1", "mcpx://right/shared://x")
 		notify := func(server, method, params string) {
@@ -258,9 +258,8 @@ func TestBeside_Changes(t *testing.T) {
 	})
 }
 
-// TestBeside_Off: what is turned off is neither declared nor a method; completions go with
-// the last of both.
-func TestBeside_Off(t *testing.T) {
+// TestResources_Off: kinds that are turned off are neither declared nor served; completions disappear if both are off.
+func TestResources_Off(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := offering("left", mcptest.EraBoth).HTTP(t)
 	for _, off := range []executor.Options{{NoResources: true}, {NoPrompts: true}, {NoResources: true, NoPrompts: true}} {
