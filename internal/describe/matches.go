@@ -2,6 +2,7 @@ package describe
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"mcpx/internal/base/catalog"
@@ -32,35 +33,114 @@ func Matches(ms []Match, o Options) string {
 	}
 	o = o.withDefaults()
 	first := byServer(ms[:min(completeMatches, len(ms))])
-	rest := byServer(ms[len(first):])
 	texts, legend := completeTexts(first, o)
-	var b strings.Builder
-	b.WriteString(legend)
-	stated := map[*catalog.Server]bool{}
-	server := func(list []Match, i int) {
-		s := list[i].Server
-		if i > 0 && list[i-1].Server == s {
-			return
-		}
-		b.WriteString("// " + o.named("server_name") + ": " + sanitize.Line(s.Name, 0) + "\n")
-		if !stated[s] {
-			b.WriteString(stateLine(s))
-			stated[s] = true
-		}
-	}
-	for i, m := range first {
-		server(first, i)
-		b.WriteString(texts[i] + "\n" + m.also() + "\n")
-	}
-	if len(rest) > 0 {
-		b.WriteString("// " + o.notComplete() + ", inspect them before exec\n")
-	}
-	for i, m := range rest {
-		server(rest, i)
-		b.WriteString(brief(m.Tool, o) + "\n" + m.also())
-	}
-	return strings.TrimRight(b.String(), "\n")
+	w := matchWriter{o: o, stated: map[*catalog.Server]bool{}}
+	w.b.WriteString(legend)
+	w.complete(first, texts)
+	w.listed(byServer(ms[len(first):]), func(t *catalog.Tool) string { return brief(t, o) })
+	return w.text()
 }
+
+// Named is the answer to a query that lists names of tools: all of them, and nothing else.
+// One tool is complete. Of several, as many as fit into o.ListingTokens are, the shortest
+// first; the others are signatures, or names if there are too many. missing are names that
+// no tool has.
+func Named(ms []Match, missing []string, o Options) string {
+	o = o.withDefaults()
+	ms = byServer(ms)
+	sizes := make([]int, len(ms))
+	order := make([]int, len(ms))
+	for i, m := range ms {
+		one, _ := definitions([]*catalog.Tool{m.Tool}, o)
+		sizes[i], order[i] = tokens.Estimate(one[0]), i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return sizes[a] - sizes[b] })
+	whole := map[int]bool{}
+	left := o.ListingTokens
+	for _, i := range order {
+		if left -= sizes[i]; left >= 0 || len(ms) == 1 {
+			whole[i] = true
+		}
+	}
+	var first, rest []Match
+	var tools []*catalog.Tool
+	for i, m := range ms {
+		if whole[i] {
+			first, tools = append(first, m), append(tools, m.Tool)
+		} else {
+			rest = append(rest, m)
+		}
+	}
+	texts, legend := definitions(tools, o)
+	w := matchWriter{o: o, stated: map[*catalog.Server]bool{}}
+	w.b.WriteString(legend)
+	w.complete(first, texts)
+	left = o.ListingTokens
+	w.listed(rest, func(t *catalog.Tool) string {
+		text := brief(t, o)
+		if left -= tokens.Estimate(text); left < 0 {
+			return paramNames(t, noParams)
+		}
+		return text
+	})
+	if len(missing) > 0 {
+		quoted := make([]string, min(len(missing), maxMissing))
+		for i := range quoted {
+			quoted[i] = strconv.Quote(sanitize.Line(missing[i], maxMissingName))
+		}
+		more := ""
+		if n := len(missing) - len(quoted); n > 0 {
+			more = " and " + strconv.Itoa(n) + " more"
+		}
+		w.b.WriteString("\n// no tool is named " + strings.Join(quoted, ", ") + more)
+	}
+	return w.text()
+}
+
+// The bounds of the names that no tool has: their number, and the runes of each.
+const maxMissing, maxMissingName = 20, 60
+
+// matchWriter writes the answer to a query.
+type matchWriter struct {
+	b strings.Builder
+	o Options
+	// stated are the servers whose state is already in the text.
+	stated map[*catalog.Server]bool
+}
+
+// server writes the line above the tools of a server.
+func (w *matchWriter) server(list []Match, i int) {
+	s := list[i].Server
+	if i > 0 && list[i-1].Server == s {
+		return
+	}
+	w.b.WriteString("// " + w.o.named("server_name") + ": " + sanitize.Line(s.Name, 0) + "\n")
+	if !w.stated[s] {
+		w.b.WriteString(stateLine(s))
+		w.stated[s] = true
+	}
+}
+
+// complete writes tools with their texts.
+func (w *matchWriter) complete(list []Match, texts []string) {
+	for i, m := range list {
+		w.server(list, i)
+		w.b.WriteString(texts[i] + "\n" + m.also() + "\n")
+	}
+}
+
+// listed writes tools as lines.
+func (w *matchWriter) listed(list []Match, line func(t *catalog.Tool) string) {
+	if len(list) > 0 {
+		w.b.WriteString("// " + w.o.notComplete() + ", inspect them before exec\n")
+	}
+	for i, m := range list {
+		w.server(list, i)
+		w.b.WriteString(line(m.Tool) + "\n" + m.also())
+	}
+}
+
+func (w *matchWriter) text() string { return strings.TrimRight(w.b.String(), "\n") }
 
 // byServer is ms with the tools of each server together, otherwise in their order.
 func byServer(ms []Match) []Match {

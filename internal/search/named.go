@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"mcpx/internal/base/catalog"
 )
 
 // maxNamed bounds the hits of [Index.Named]: a name may be on any number of servers.
@@ -93,7 +95,7 @@ func (l *list) find() {
 		}
 		qualified := map[string][]int{}
 		for i := range l.items {
-			if rest, ok := Unqualified(l.items[i].text, s.name); ok {
+			if rest, ok := catalog.Unqualified(l.items[i].text, s.name); ok {
 				qualified[rest] = append(qualified[rest], i)
 			}
 		}
@@ -115,20 +117,6 @@ func (l *list) find() {
 		it.server = it.server && len(it.docs) == 0
 		it.joins = it.joins && len(it.docs) == 0
 	}
-}
-
-// Unqualified cuts the name of a server and a separator off the name of a tool.
-func Unqualified(name, server string) (tool string, ok bool) {
-	rest, ok := strings.CutPrefix(name, server)
-	if !ok || server == "" {
-		return "", false
-	}
-	for _, sep := range [...]string{"__", ".", ":", "/"} {
-		if tool, ok = strings.CutPrefix(rest, sep); ok && tool != "" {
-			return tool, true
-		}
-	}
-	return "", false
 }
 
 // isList reports whether the items are a list of names. Plain words with spaces between
@@ -204,7 +192,9 @@ func (x *Index) namedHits(hits []Hit, docs []uint32) []Hit {
 			hits[at].Also = append(hits[at].Also, server)
 			continue
 		}
-		known := slices.ContainsFunc(hits, func(h Hit) bool { return h.Server == server && h.Tool == t.name || h.Tool == t.name && slices.Contains(h.Also, server) })
+		known := slices.ContainsFunc(hits, func(h Hit) bool {
+			return h.Server == server && h.Tool == t.name || h.Tool == t.name && slices.Contains(h.Also, server)
+		})
 		if !known && len(hits) < maxNamed {
 			first[t.same] = len(hits)
 			hits = append(hits, Hit{Server: server, Tool: t.name, Score: 1})

@@ -28,11 +28,14 @@ func (v *TwoTools) inspectArguments() []string {
 // inspect answers a call of inspect.
 func (v *TwoTools) inspect(ctx context.Context, call Call, structured bool) *results.Result {
 	names := v.inspectArguments()
-	args, failure := readArguments(InspectTool, call.Arguments, names)
+	g, failure := readArguments(InspectTool, call.Arguments, names)
+	if failure == nil {
+		failure = g.strayed()
+	}
 	var q Query
 	for i, text := range []*string{&q.Server, &q.Tool, &q.Text} {
 		if failure == nil {
-			*text, failure = optional(names[i], args[i])
+			*text, failure = optional(names[i], g.args[i])
 		}
 	}
 	v.needs(q.Server)
@@ -52,7 +55,10 @@ func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, 
 	snap := v.named(client)
 	if q.Server == "" {
 		if q.Tool != "" {
-			if failure := v.executor.MissingServer(snap, q.Tool); failure != nil {
+			if named := v.byName(snap, Query{Text: q.Tool}, structured); named != nil {
+				return named
+			}
+			if failure := v.executor.MissingServer(snap, v.inspectArguments()[0], q.Tool); failure != nil {
 				return failure.Result(structured)
 			}
 			return results.Invalid("/" + v.inspectArguments()[0] + ": is missing; " + v.inspectArguments()[1] + " needs it").Result(structured)
@@ -83,27 +89,56 @@ func (v *TwoTools) describeOptions() describe.Options {
 }
 
 // single describes one tool, or several whose names are separated by commas. A tool whose own name contains the commas comes first.
+// Of several, those that do not exist are named below the others.
 func (v *TwoTools) single(snap *catalog.Snapshot, s *catalog.Server, name string, structured bool) *results.Result {
 	if tool, ok := s.Tool(name); ok {
 		return result(describe.Tool(s, tool, v.describeOptions()), structured, func() any { return toolsData(s, []*catalog.Tool{tool}) })
 	}
 	var tools []*catalog.Tool
-	for _, one := range strings.Split(name, ",") {
+	var missing []string
+	for one := range strings.SplitSeq(name, ",") {
 		if one = strings.TrimSpace(one); one == "" {
 			continue
 		}
-		tool, ok := s.Tool(one)
-		if !ok {
-			return v.executor.ToolNotFound(snap, s, one).Result(structured)
-		}
-		if !slices.Contains(tools, tool) { // repeated names must not fill the memory
+		tool, ok := s.Find(one)
+		switch {
+		case !ok && len(missing) < maxMissing && !slices.Contains(missing, one):
+			missing = append(missing, one)
+		case ok && !slices.Contains(tools, tool): // repeated names must not fill the memory
 			tools = append(tools, tool)
 		}
 	}
-	if len(tools) == 0 {
+	switch {
+	case len(tools) == 0 && len(missing) == 0:
 		return v.executor.ToolNotFound(snap, s, name).Result(structured)
+	case len(tools) == 0:
+		return v.executor.ToolNotFound(snap, s, missing[0]).Result(structured)
 	}
-	return result(describe.Tools(s, tools, v.describeOptions()), structured, func() any { return toolsData(s, tools) })
+	text := describe.Tools(s, tools, v.describeOptions())
+	for _, one := range missing {
+		text += "\n// " + v.executor.ToolNotFound(snap, s, one).Said()
+	}
+	return result(text, structured, func() any { return toolsData(s, tools) })
+}
+
+// maxMissing bounds the unknown names in an answer: to each belongs a search for what may be meant.
+const maxMissing = 5
+
+// byName answers a query that lists names of tools with those tools alone; nil if it is none.
+func (v *TwoTools) byName(snap *catalog.Snapshot, q Query, structured bool) *results.Result {
+	index := v.texts.search(snap)
+	v.searching.Lock()
+	hits, missing := index.Named(q.Text, search.Options{Server: q.Server})
+	v.searching.Unlock()
+	if len(hits) == 0 {
+		return nil
+	}
+	found := matched(snap, hits)
+	text := describe.Named(found, missing, v.describeOptions())
+	if len(missing) > 0 {
+		text += unsearched(snap, q.Server)
+	}
+	return result(text, structured, func() any { return matchesData(found) })
 }
 
 // queryLimit bounds the tools in the answer to a query.
@@ -135,6 +170,9 @@ func unsearched(snap *catalog.Snapshot, only string) string {
 }
 
 func (v *TwoTools) matches(snap *catalog.Snapshot, q Query, structured bool) *results.Result {
+	if named := v.byName(snap, q, structured); named != nil {
+		return named
+	}
 	v.searching.Lock()
 	found := found(snap, v.texts.search(snap), q)
 	v.searching.Unlock()
@@ -147,11 +185,20 @@ func (v *TwoTools) matches(snap *catalog.Snapshot, q Query, structured bool) *re
 }
 
 // found returns the tools in the answer to a query, best first.
-func found(snap *catalog.Snapshot, index *search.Index, q Query) (found []describe.Match) {
-	for i, hit := range index.Search(q.Text, search.Options{Server: q.Server, Limit: queryLimit}) {
+func found(snap *catalog.Snapshot, index *search.Index, q Query) []describe.Match {
+	hits := index.Search(q.Text, search.Options{Server: q.Server, Limit: queryLimit})
+	for i, hit := range hits {
 		if i >= queryLeast && hit.Score < queryShare {
+			hits = hits[:i]
 			break
 		}
+	}
+	return matched(snap, hits)
+}
+
+// matched looks the tools of hits up.
+func matched(snap *catalog.Snapshot, hits []search.Hit) (found []describe.Match) {
+	for _, hit := range hits {
 		s, ok := snap.Server(hit.Server)
 		if !ok {
 			continue
