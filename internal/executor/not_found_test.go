@@ -124,8 +124,8 @@ func TestNotFound_Guesses(t *testing.T) {
 		}
 	}
 	// A guess of both kinds is one guess.
-	both := &catalog.Server{Name: "graph", Known: true, Tools: []catalog.Tool{{Name: "neigh_get"}, {Name: "get_neighbours"}}}
-	for _, name := range []string{"neigh_gat", "neighbours_gt", "gt_neighbours", "get_neigh"} {
+	both := &catalog.Server{Name: "github", Known: true, Tools: []catalog.Tool{{Name: "list_tags"}, {Name: "list_issues"}, {Name: "get_me"}}}
+	for _, name := range []string{"list_isues", "list_taags"} {
 		f := e.ToolNotFound(catalog.NewSnapshot([]catalog.Server{*both}), both, name)
 		for _, one := range both.ToolNames() {
 			if strings.Count(f.Text, one) > 1 {

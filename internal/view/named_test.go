@@ -122,4 +122,3 @@ func TestInspect_ManyUnknownNames(t *testing.T) {
 		}
 	}
 }
-
