@@ -67,7 +67,7 @@ func (t Tool) fallback(o Options, estimate func(string) int) string {
 			return ""
 		}
 		if o.MaxResult > 0 && estimate(out) > o.MaxResult {
-			out = load(t.Output, "Result").orJSON().brief(o.MaxResult, shortened, estimate)
+			out = asShown(t.Output, true).brief(o.MaxResult, shortened, estimate)
 		} else if load(t.Output, "Result").wraps() {
 			out += " | JSON"
 		}
@@ -99,24 +99,55 @@ func (t Tool) header(m marks) string {
 // wraps reports whether the result is an object around one string. Models and select get
 // the string without the object, and it may be JSON.
 func (s *schema) wraps() bool {
+	inner := s.only()
+	return inner != nil && inner.kind == tPrim && inner.text == "string"
+}
+
+// only is the type of the only property of the result, nil if it is no such object.
+func (s *schema) only() *typ {
 	if s == nil || s.root.named {
-		return false
+		return nil
 	}
 	t := (&printer{}).resolve(s.root.body)
 	if t.kind != tObject || len(t.props) != 1 || t.rest != nil || t.keys != nil {
-		return false
+		return nil
 	}
-	inner := t.props[0].t
-	return inner.kind == tPrim && inner.text == "string"
+	return t.props[0].t
 }
 
-// orJSON is s, with JSON as an alternative if it wraps a string. s may be nil.
-func (s *schema) orJSON() *schema {
-	if !s.wraps() {
+// wrapsResult reports whether an SDK wraps the result of a tool, which it also sends as
+// text, into an object: FastMCP marks that, and the Python SDK names the property and the
+// type by one pattern.
+func wrapsResult(output json.RawMessage) bool {
+	var s struct {
+		Marked     bool                       `json:"x-fastmcp-wrap-result"`
+		Title      string                     `json:"title"`
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if json.Unmarshal(output, &s) != nil || s.Properties["result"] == nil {
+		return false
+	}
+	return s.Marked || strings.HasSuffix(s.Title, "Output")
+}
+
+// asShown is the type of a result as models see it and select gets it: without an object
+// that only wraps a text or the result. A wrapped string may be JSON; with says, that is
+// said. It is nil for no output schema.
+func asShown(output json.RawMessage, says bool) *schema {
+	s := load(output, "Result")
+	inner := s.only()
+	switch {
+	case s.wraps():
+		other := "JSON"
+		if says {
+			other = "JSON /* if the text is JSON */"
+		}
+		inner = &typ{kind: tUnion, members: []*typ{inner, {kind: tPrim, text: other}}}
+	case inner == nil || !wrapsResult(output):
 		return s
 	}
 	root := *s.root
-	root.body = &typ{kind: tUnion, members: []*typ{root.body, {kind: tPrim, text: "JSON"}}}
+	root.body = inner
 	return &schema{&root, s.lossy}
 }
 
@@ -249,7 +280,7 @@ func (p *printer) result(out *schema) {
 // types, and the first sentence of the description. If it is long, inner objects become
 // "object".
 func Listing(t Tool) string {
-	in, out := load(t.Input, "Args"), load(t.Output, "Result").orJSON()
+	in, out := load(t.Input, "Args"), asShown(t.Output, false)
 	text := ""
 	for _, step := range [...]struct{ levels, listed int }{{4, maxListed}, {2, 12}, {1, 6}, {0, 6}} {
 		p := &printer{plain: true, levels: step.levels, listed: step.listed, limit: maxListing * 4}
