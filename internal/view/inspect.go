@@ -55,7 +55,7 @@ func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, 
 	snap := v.named(client)
 	if q.Server == "" {
 		if q.Tool != "" {
-			if named := v.byName(snap, Query{Text: q.Tool}, structured); named != nil {
+			if named, _ := v.byName(snap, Query{Text: q.Tool}, structured); named != nil {
 				return named
 			}
 			if failure := v.executor.MissingServer(snap, v.inspectArguments()[0], q.Tool); failure != nil {
@@ -64,7 +64,7 @@ func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, 
 			return results.Invalid("/" + v.inspectArguments()[0] + ": is missing; " + v.inspectArguments()[1] + " needs it").Result(structured)
 		}
 		if q.Text != "" {
-			return v.matches(snap, q, structured)
+			return v.matches(ctx, client, snap, q, structured)
 		}
 		return result(describe.Servers(snap), structured, func() any { return serversData(snap) })
 	}
@@ -77,7 +77,7 @@ func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, 
 	case q.Tool != "":
 		return v.single(snap, s, q.Tool, structured)
 	case q.Text != "":
-		return v.matches(snap, q, structured)
+		return v.matches(ctx, client, snap, q, structured)
 	}
 	text, complete := describe.Server(s, v.describeOptions())
 	return result(text, structured, func() any { return serverData(s, complete) })
@@ -124,21 +124,21 @@ func (v *TwoTools) single(snap *catalog.Snapshot, s *catalog.Server, name string
 // maxMissing bounds the unknown names in an answer: to each belongs a search for what may be meant.
 const maxMissing = 5
 
-// byName answers a query that lists names of tools with those tools alone; nil if it is none.
-func (v *TwoTools) byName(snap *catalog.Snapshot, q Query, structured bool) *results.Result {
+// byName answers a query that lists names of tools with those tools alone; nil if it is none. all means that each name has a tool.
+func (v *TwoTools) byName(snap *catalog.Snapshot, q Query, structured bool) (named *results.Result, all bool) {
 	index := v.texts.search(snap)
 	v.searching.Lock()
 	hits, missing := index.Named(q.Text, search.Options{Server: q.Server})
 	v.searching.Unlock()
 	if len(hits) == 0 {
-		return nil
+		return nil, false
 	}
 	found := matched(snap, hits)
 	text := describe.Named(found, missing, v.describeOptions())
 	if len(missing) > 0 {
-		text += unsearched(snap, q.Server)
+		text = unsearched(snap, q.Server) + text
 	}
-	return result(text, structured, func() any { return matchesData(found) })
+	return result(text, structured, func() any { return matchesData(found) }), len(missing) == 0
 }
 
 // queryLimit bounds the tools in the answer to a query.
@@ -166,21 +166,37 @@ func unsearched(snap *catalog.Snapshot, only string) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "\n// not searched, tools unknown: " + strings.Join(names, ", ")
+	if more := len(names) - maxUnsearched; more > 0 {
+		names = append(names[:maxUnsearched], fmt.Sprintf("%d more", more))
+	}
+	return "// not searched yet: " + strings.Join(names, ", ") + "\n"
 }
 
-func (v *TwoTools) matches(snap *catalog.Snapshot, q Query, structured bool) *results.Result {
-	if named := v.byName(snap, q, structured); named != nil {
+// maxUnsearched bounds the servers that are named as not searched.
+const maxUnsearched = 20
+
+// matches answers a query. Unless it names known tools alone, it waits for servers that connect for the first time.
+func (v *TwoTools) matches(ctx context.Context, client *caller.Client, snap *catalog.Snapshot, q Query, structured bool) *results.Result {
+	named, all := v.byName(snap, q, structured)
+	if named != nil && all {
 		return named
 	}
+	if q.Server == "" && v.awaitTools(ctx, client) {
+		snap = v.named(client)
+		named, _ = v.byName(snap, q, structured)
+	}
+	if named != nil {
+		return named
+	}
+	index := v.texts.search(snap)
 	v.searching.Lock()
-	found := found(snap, v.texts.search(snap), q)
+	found := found(snap, index, q)
 	v.searching.Unlock()
 	if len(found) == 0 {
-		text := fmt.Sprintf("No tool matches %q. inspect without arguments lists the servers.", sanitize.Line(q.Text, 200)) + unsearched(snap, q.Server)
+		text := unsearched(snap, q.Server) + fmt.Sprintf("No tool matches %q. inspect without arguments lists the servers.", sanitize.Line(q.Text, 200))
 		return result(text, structured, func() any { return listing{Tools: []json.RawMessage{}} })
 	}
-	text := describe.Matches(found, v.describeOptions()) + unsearched(snap, q.Server)
+	text := unsearched(snap, q.Server) + describe.Matches(found, v.describeOptions())
 	return result(text, structured, func() any { return matchesData(found) })
 }
 
