@@ -7,6 +7,7 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/schemats"
 	"mcpx/internal/tokens"
 )
 
@@ -14,7 +15,7 @@ const (
 	// completeMatches is the number of tools that the answer to a query has complete.
 	completeMatches = 3
 	// matchTokens bounds a complete tool there, signatureTokens a signature.
-	matchTokens, signatureTokens = 600, 150
+	matchTokens, signatureTokens = 500, 100
 )
 
 // Match is a tool that a query found, and its server.
@@ -26,8 +27,9 @@ type Match struct {
 }
 
 // Matches is the answer to a query. ms are the tools that it found, best first. The first
-// few are complete, the others are signatures; both are grouped by server.
-func Matches(ms []Match, o Options) string {
+// few are complete, the others are signatures with the parameters that a call needs, and of
+// more only the names stand at the end; all are grouped by server.
+func Matches(ms, more []Match, o Options) string {
 	if len(ms) == 0 {
 		return o.named("No tool matches. Try other words, or inspect with a server_name.")
 	}
@@ -38,8 +40,41 @@ func Matches(ms []Match, o Options) string {
 	w.b.WriteString(legend)
 	w.complete(first, texts)
 	w.listed(byServer(ms[len(first):]), func(t *catalog.Tool) string { return brief(t, o) })
+	if len(more) > 0 {
+		w.b.WriteString("// more, names only:\n" + nameLines(more))
+	}
 	return w.text()
 }
+
+// Nearest is the answer to a query that no tool fits: the names of the nearest.
+func Nearest(query string, ms []Match) string {
+	return "// Nothing fits " + strconv.Quote(sanitize.Line(query, maxQuoted)) + " well. The nearest, names only:\n" + strings.TrimRight(nameLines(ms), "\n")
+}
+
+// maxQuoted bounds a query in an answer, in runes.
+const maxQuoted = 200
+
+// nameLines has the names of tools, a line for each server.
+func nameLines(ms []Match) string {
+	var b strings.Builder
+	ms = byServer(ms)
+	for i, m := range ms {
+		switch {
+		case i > 0 && ms[i-1].Server == m.Server:
+			b.WriteString(", ")
+		case i > 0:
+			b.WriteByte('\n')
+			fallthrough
+		default:
+			b.WriteString(sanitize.Line(m.Server.Name, 0) + ": ")
+		}
+		b.WriteString(sanitize.Line(m.Tool.Name, maxNamed))
+	}
+	return b.String() + "\n"
+}
+
+// maxNamed bounds a name in a line of names, in runes.
+const maxNamed = 100
 
 // Named is the answer to a query that lists names of tools: all of them, and nothing else.
 // One tool is complete. Of several, as many as fit into o.ListingTokens are, the shortest
@@ -186,6 +221,9 @@ func completeTexts(ms []Match, o Options) (texts []string, legend string) {
 // brief is the signature of t, or of a long one as many names of its parameters as fit.
 func brief(t *catalog.Tool, o Options) string {
 	text := signature(t, o)
+	if o.TypeScript {
+		text = schemats.Needed(render(t))
+	}
 	for _, p := range []params{allParams, requiredParams, noParams} {
 		if tokens.Estimate(text) <= signatureTokens {
 			break

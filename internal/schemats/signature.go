@@ -2,6 +2,7 @@ package schemats
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -279,13 +280,19 @@ func (p *printer) result(out *schema) {
 // Listing is one line for a list of many tools: the signature without constraints and named
 // types, and the first sentence of the description. If it is long, inner objects become
 // "object".
-func Listing(t Tool) string {
+func Listing(t Tool) string { return t.line(false) }
+
+// Needed is [Listing] with the required parameters and the number of the optional ones.
+func Needed(t Tool) string { return t.line(true) }
+
+// line is one line for a list; with needed, the optional parameters are only counted.
+func (t Tool) line(needed bool) string {
 	in, out := load(t.Input, "Args"), asShown(t.Output, false)
 	text := ""
 	for _, step := range [...]struct{ levels, listed int }{{4, maxListed}, {2, 12}, {1, 6}, {0, 6}} {
 		p := &printer{plain: true, levels: step.levels, listed: step.listed, limit: maxListing * 4}
 		p.write(propertyKey(t.Name))
-		p.listParams(in, step.levels)
+		p.listParams(in, step.levels, needed)
 		if out != nil {
 			p.levels = min(step.levels, 1)
 			p.listResult(out)
@@ -300,12 +307,24 @@ func Listing(t Tool) string {
 	return text
 }
 
-func (p *printer) listParams(in *schema, levels int) {
+func (p *printer) listParams(in *schema, levels int, needed bool) {
 	if in == nil {
 		p.write("(args?: object)")
 		return
 	}
 	list, form := p.paramList(in.root)
+	if form && needed {
+		required := slices.DeleteFunc(slices.Clone(list), func(a prop) bool { return a.optional })
+		p.inlineParams(required)
+		if n := len(list) - len(required); n > 0 && !p.over {
+			p.b = p.b[:len(p.b)-1] // the bracket
+			if len(required) > 0 {
+				p.write(" ")
+			}
+			p.write("/* …", strconv.Itoa(n), " optional */)")
+		}
+		return
+	}
 	if form {
 		p.inlineParams(list)
 		return

@@ -141,13 +141,15 @@ func (v *TwoTools) byName(snap *catalog.Snapshot, q Query, structured bool) (nam
 	return result(text, structured, func() any { return matchesData(found) }), len(missing) == 0
 }
 
-// queryLimit bounds the tools in the answer to a query.
-const queryLimit = 10
+// queryLimit bounds the tools in the answer to a query, and nameLimit those together with the names at its end.
+const queryLimit, nameLimit = 10, 30
 
 // After queryLeast hits, the answer omits those that score less than queryShare of the best: they are not worth their tokens.
 const (
 	queryLeast = 4
 	queryShare = 0.3
+	// nameShare is the same for names at the end.
+	nameShare = 0.2
 )
 
 // unsearched names the servers whose tools are not known yet, as they may have the tool that was not found.
@@ -190,26 +192,35 @@ func (v *TwoTools) matches(ctx context.Context, client *caller.Client, snap *cat
 	}
 	index := v.texts.search(snap)
 	v.searching.Lock()
-	found := found(snap, index, q)
+	found, more, weak := found(snap, index, q)
 	v.searching.Unlock()
 	if len(found) == 0 {
 		text := unsearched(snap, q.Server) + fmt.Sprintf("No tool matches %q. inspect without arguments lists the servers.", sanitize.Line(q.Text, 200))
 		return result(text, structured, func() any { return listing{Tools: []json.RawMessage{}} })
 	}
-	text := unsearched(snap, q.Server) + describe.Matches(found, v.describeOptions())
+	if weak {
+		text := unsearched(snap, q.Server) + describe.Nearest(q.Text, found)
+		return result(text, structured, func() any { return matchesData(found) })
+	}
+	text := unsearched(snap, q.Server) + describe.Matches(found, more, v.describeOptions())
 	return result(text, structured, func() any { return matchesData(found) })
 }
 
-// found returns the tools in the answer to a query, best first.
-func found(snap *catalog.Snapshot, index *search.Index, q Query) []describe.Match {
-	hits := index.Search(q.Text, search.Options{Server: q.Server, Limit: queryLimit})
-	for i, hit := range hits {
+// found returns the tools in the answer to a query, best first, and more of which it has the names. weak means that no tool fits.
+func found(snap *catalog.Snapshot, index *search.Index, q Query) (found, more []describe.Match, weak bool) {
+	hits := index.Search(q.Text, search.Options{Server: q.Server, Limit: nameLimit})
+	end := min(len(hits), queryLimit)
+	for i, hit := range hits[:end] {
 		if i >= queryLeast && hit.Score < queryShare {
-			hits = hits[:i]
+			end = i
 			break
 		}
 	}
-	return matched(snap, hits)
+	last := len(hits)
+	for last > end && hits[last-1].Score < nameShare {
+		last--
+	}
+	return matched(snap, hits[:end]), matched(snap, hits[end:last]), end > 0 && hits[0].Weak
 }
 
 // matched looks the tools of hits up.
