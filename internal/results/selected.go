@@ -128,7 +128,8 @@ func wrapped(structured json.RawMessage, blocks []wire.Block) json.RawMessage {
 		return unquoted(structured)
 	}
 	inner := onlyMember(structured)
-	if inner == nil || !slices.ContainsFunc(blocks, func(b wire.Block) bool { return b.IsText && says(b.Text, inner) }) && !itemsIn(blocks, inner) {
+	said := func(b wire.Block) bool { return b.IsText && says(b.Text, inner) }
+	if inner == nil || !slices.ContainsFunc(blocks, said) && !itemsIn(blocks, inner) {
 		return nil
 	}
 	return unquoted(inner)
