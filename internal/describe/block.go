@@ -52,7 +52,9 @@ func (s *source) block(d detail, mark string) string {
 		b.WriteString(" (no tools)")
 	case n == 0 && !bare:
 		b.WriteString(" (tools not known yet)")
-	case n == 0, d.tools == counted:
+	case n == 0:
+		b.WriteString(" (?)") // how many is not known yet
+	case d.tools == counted:
 	case d.tools == listed && bare:
 		s.writeTools(&b, d, "\n- ")
 	case d.tools == listed:

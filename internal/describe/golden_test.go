@@ -162,7 +162,7 @@ func answer(t *testing.T, snap *catalog.Snapshot, ask string) string {
 				}
 			}
 		}
-		return Matches(matches, o)
+		return Matches(matches, nil, o)
 	}
 	t.Fatalf("cannot make %q", ask)
 	return ""

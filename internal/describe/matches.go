@@ -2,10 +2,12 @@ package describe
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/schemats"
 	"mcpx/internal/tokens"
 )
 
@@ -13,7 +15,7 @@ const (
 	// completeMatches is the number of tools that the answer to a query has complete.
 	completeMatches = 3
 	// matchTokens bounds a complete tool there, signatureTokens a signature.
-	matchTokens, signatureTokens = 600, 150
+	matchTokens, signatureTokens = 500, 100
 )
 
 // Match is a tool that a query found, and its server.
@@ -25,42 +27,155 @@ type Match struct {
 }
 
 // Matches is the answer to a query. ms are the tools that it found, best first. The first
-// few are complete, the others are signatures; both are grouped by server.
-func Matches(ms []Match, o Options) string {
+// few are complete, the others are signatures with the parameters that a call needs, and of
+// more only the names stand at the end; all are grouped by server.
+func Matches(ms, more []Match, o Options) string {
 	if len(ms) == 0 {
 		return o.named("No tool matches. Try other words, or inspect with a server_name.")
 	}
 	o = o.withDefaults()
 	first := byServer(ms[:min(completeMatches, len(ms))])
-	rest := byServer(ms[len(first):])
 	texts, legend := completeTexts(first, o)
-	var b strings.Builder
-	b.WriteString(legend)
-	stated := map[*catalog.Server]bool{}
-	server := func(list []Match, i int) {
-		s := list[i].Server
-		if i > 0 && list[i-1].Server == s {
-			return
-		}
-		b.WriteString("// " + o.named("server_name") + ": " + sanitize.Line(s.Name, 0) + "\n")
-		if !stated[s] {
-			b.WriteString(stateLine(s))
-			stated[s] = true
-		}
+	w := matchWriter{o: o, stated: map[*catalog.Server]bool{}}
+	w.b.WriteString(legend)
+	w.complete(first, texts)
+	w.listed(byServer(ms[len(first):]), func(t *catalog.Tool) string { return brief(t, o) })
+	if len(more) > 0 {
+		w.b.WriteString("// more, names only:\n" + nameLines(more))
 	}
-	for i, m := range first {
-		server(first, i)
-		b.WriteString(texts[i] + "\n" + m.also() + "\n")
-	}
-	if len(rest) > 0 {
-		b.WriteString("// " + o.notComplete() + ", inspect them before exec\n")
-	}
-	for i, m := range rest {
-		server(rest, i)
-		b.WriteString(brief(m.Tool, o) + "\n" + m.also())
-	}
-	return strings.TrimRight(b.String(), "\n")
+	return w.text()
 }
+
+// Nearest is the answer to a query that no tool fits: the names of the nearest.
+func Nearest(query string, ms []Match) string {
+	return "// Nothing fits " + strconv.Quote(sanitize.Line(query, maxQuoted)) + " well. The nearest, names only:\n" + strings.TrimRight(nameLines(ms), "\n")
+}
+
+// maxQuoted bounds a query in an answer, in runes.
+const maxQuoted = 200
+
+// nameLines has the names of tools, a line for each server.
+func nameLines(ms []Match) string {
+	var b strings.Builder
+	ms = byServer(ms)
+	for i, m := range ms {
+		switch {
+		case i > 0 && ms[i-1].Server == m.Server:
+			b.WriteString(", ")
+		case i > 0:
+			b.WriteByte('\n')
+			fallthrough
+		default:
+			b.WriteString(sanitize.Line(m.Server.Name, 0) + ": ")
+		}
+		b.WriteString(sanitize.Line(m.Tool.Name, maxNamed))
+	}
+	return b.String() + "\n"
+}
+
+// maxNamed bounds a name in a line of names, in runes.
+const maxNamed = 100
+
+// Named is the answer to a query that lists names of tools: all of them, and nothing else.
+// One tool is complete. Of several, as many as fit into o.ListingTokens are, the shortest
+// first; the others are signatures, or names if there are too many. missing are names that
+// no tool has.
+func Named(ms []Match, missing []string, o Options) string {
+	o = o.withDefaults()
+	ms = byServer(ms)
+	sizes := make([]int, len(ms))
+	order := make([]int, len(ms))
+	for i, m := range ms {
+		one, _ := definitions([]*catalog.Tool{m.Tool}, o)
+		sizes[i], order[i] = tokens.Estimate(one[0]), i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return sizes[a] - sizes[b] })
+	whole := map[int]bool{}
+	left := o.ListingTokens
+	for _, i := range order {
+		if left -= sizes[i]; left >= 0 || len(ms) == 1 {
+			whole[i] = true
+		}
+	}
+	var first, rest []Match
+	var tools []*catalog.Tool
+	for i, m := range ms {
+		if whole[i] {
+			first, tools = append(first, m), append(tools, m.Tool)
+		} else {
+			rest = append(rest, m)
+		}
+	}
+	texts, legend := definitions(tools, o)
+	w := matchWriter{o: o, stated: map[*catalog.Server]bool{}}
+	w.b.WriteString(legend)
+	w.complete(first, texts)
+	left = o.ListingTokens
+	w.listed(rest, func(t *catalog.Tool) string {
+		text := brief(t, o)
+		if left -= tokens.Estimate(text); left < 0 {
+			return paramNames(t, noParams)
+		}
+		return text
+	})
+	if len(missing) > 0 {
+		quoted := make([]string, min(len(missing), maxMissing))
+		for i := range quoted {
+			quoted[i] = strconv.Quote(sanitize.Line(missing[i], maxMissingName))
+		}
+		more := ""
+		if n := len(missing) - len(quoted); n > 0 {
+			more = " and " + strconv.Itoa(n) + " more"
+		}
+		w.b.WriteString("\n// no tool is named " + strings.Join(quoted, ", ") + more)
+	}
+	return w.text()
+}
+
+// The bounds of the names that no tool has: their number, and the runes of each.
+const maxMissing, maxMissingName = 20, 60
+
+// matchWriter writes the answer to a query.
+type matchWriter struct {
+	b strings.Builder
+	o Options
+	// stated are the servers whose state is already in the text.
+	stated map[*catalog.Server]bool
+}
+
+// server writes the line above the tools of a server.
+func (w *matchWriter) server(list []Match, i int) {
+	s := list[i].Server
+	if i > 0 && list[i-1].Server == s {
+		return
+	}
+	w.b.WriteString("// " + w.o.named("server_name") + ": " + sanitize.Line(s.Name, 0) + "\n")
+	if !w.stated[s] {
+		w.b.WriteString(stateLine(s))
+		w.stated[s] = true
+	}
+}
+
+// complete writes tools with their texts.
+func (w *matchWriter) complete(list []Match, texts []string) {
+	for i, m := range list {
+		w.server(list, i)
+		w.b.WriteString(texts[i] + "\n" + m.also() + "\n")
+	}
+}
+
+// listed writes tools as lines.
+func (w *matchWriter) listed(list []Match, line func(t *catalog.Tool) string) {
+	if len(list) > 0 {
+		w.b.WriteString("// " + w.o.notComplete() + ", inspect them before exec\n")
+	}
+	for i, m := range list {
+		w.server(list, i)
+		w.b.WriteString(line(m.Tool) + "\n" + m.also())
+	}
+}
+
+func (w *matchWriter) text() string { return strings.TrimRight(w.b.String(), "\n") }
 
 // byServer is ms with the tools of each server together, otherwise in their order.
 func byServer(ms []Match) []Match {
@@ -106,6 +221,9 @@ func completeTexts(ms []Match, o Options) (texts []string, legend string) {
 // brief is the signature of t, or of a long one as many names of its parameters as fit.
 func brief(t *catalog.Tool, o Options) string {
 	text := signature(t, o)
+	if o.TypeScript {
+		text = schemats.Needed(render(t))
+	}
 	for _, p := range []params{allParams, requiredParams, noParams} {
 		if tokens.Estimate(text) <= signatureTokens {
 			break

@@ -24,13 +24,14 @@ func TestMatches_LongTools(t *testing.T) {
 	text := Matches([]Match{
 		{one, tool("small", 2), nil}, {two, tool("large", 36), []string{"three", "four"}}, {one, tool("next", 2), nil},
 		{two, tool("other", 2), nil}, {one, tool("huge", 90), nil}, {two, tool("last", 0), []string{"five"}},
-	}, Options{TypeScript: true})
+	}, []Match{{one, tool("a", 1), nil}, {two, tool("b", 1), nil}, {one, tool("c\n// x", 1), nil}}, Options{TypeScript: true})
 	at := 0
 	for _, want := range []string{
 		"// server_name: one\n// Does it.\nsmall(\n", "// Does it.\nnext(\n",
-		"// server_name: two\n// two is unavailable\n// types only, inspect it before exec\nlarge(...)\n// also on three, four\n",
-		"// types only, inspect them before exec\n// server_name: two\nother(long_0?: string, long_1?: string) // Does it.\nlast() // Does it.\n// also on five\n",
-		"// server_name: one\nhuge(...)",
+		"// server_name: two\n// two is unavailable\n// types only, inspect it before exec\nlarge(/* …36 optional */) // Does it.\n// also on three, four\n",
+		"// types only, inspect them before exec\n// server_name: two\nother(/* …2 optional */) // Does it.\nlast() // Does it.\n// also on five\n",
+		"// server_name: one\nhuge(/* …90 optional */)",
+		"// more, names only:\none: a, c // x\ntwo: b",
 	} {
 		if n := strings.Index(text[at:], want); n >= 0 {
 			at += n

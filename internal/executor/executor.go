@@ -91,6 +91,10 @@ type Request struct {
 	Server, Tool string
 	// Arguments is raw JSON: an object, a string that holds one, or absent.
 	Arguments json.RawMessage
+	// Beside is an object with what the client sent beside the arguments of exec, nil if there was nothing: arguments of the
+	// tool, if it has such. Otherwise the call fails with Stray, a violation.
+	Beside json.RawMessage
+	Stray  string
 	// Select is a jq filter for the result's JSON, empty = none.
 	Select string
 	// Grep is a regular expression for the texts of the result, or of the selection; empty = none.
@@ -120,7 +124,7 @@ func (e *Executor) started(r Request) (started Request, own bool) {
 		r.Event = e.journal.Begin("tools/call", r.Client)
 	}
 	e.journal.Attempt(r.Event)
-	r.Event.Server, r.Event.Tool, r.Event.ArgumentBytes = r.Server, r.Tool, len(r.Arguments)
+	r.Event.Server, r.Event.Tool, r.Event.ArgumentBytes = r.Server, r.Tool, len(r.Arguments)+len(r.Beside)
 	e.tracing.Begin(&r.From)
 	return r, own
 }
@@ -296,7 +300,13 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 		return nil, t, err
 	}
 	t.settings = e.options.tool(r.Server, t.tool.OwnName())
-	if t.arguments, t.notes, err = e.schemas.Read(r.Arguments, t.tool.InputSchema, !t.settings.unchecked); err != nil {
+	sent := r.Arguments
+	if r.Beside != nil {
+		if sent, err = arguments.With(sent, r.Beside, t.tool.InputSchema, r.Stray); err != nil {
+			return nil, target{server: t.server}, err
+		}
+	}
+	if t.arguments, t.notes, err = e.schemas.Read(sent, t.tool.InputSchema, !t.settings.unchecked); err != nil {
 		return nil, t, err
 	}
 	reads := t.server.Name == builtin.Name && builtin.Reads(t.tool.Name) // handles select and grep itself
@@ -392,7 +402,7 @@ func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error
 	if !ok {
 		missing := &notFoundError{name: r.Server, known: r.Catalogue.ServerNames(), empty: r.Catalogue.Empty}
 		if missing.owners = e.owners(r.Catalogue, r.Tool, ""); missing.owners == nil {
-			missing.owners = e.dotted(r.Catalogue, r.Server)
+			missing.owners = e.qualified(r.Catalogue, r.Server)
 		}
 		return nil, missing
 	}
@@ -410,12 +420,13 @@ func (e run) find(ctx context.Context, r *Request) (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	found, ok := s.Tool(r.Tool)
+	found, ok := s.Find(r.Tool)
 	if !ok {
 		if s, found, err = e.lookAgain(ctx, r); err != nil {
 			return target{server: s}, err
 		}
 	}
+	r.Tool, r.Event.Tool = found.Name, found.Name
 	r.Event.Known, r.Event.ReadOnly = true, found.Hints.IsReadOnly()
 	return target{server: s, tool: found}, nil
 }

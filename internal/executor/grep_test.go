@@ -116,7 +116,7 @@ func TestGrep_Refused(t *testing.T) {
 		{"[a", "x", "VALIDATION_ERROR: /grep: missing closing ] `[a`", false},
 		{"(?<=a)b", "x", "VALIDATION_ERROR: /grep: invalid named capture `(?<=a)b`", false},
 		{strings.Repeat("a", 1001), "x", "VALIDATION_ERROR: /grep: is longer than 1000 bytes", false},
-		{`(.{0,50}){0,20}z`, strings.Repeat("a b ", 1<<19), "VALIDATION_ERROR: /grep: took more than 2s; use a simpler expression, or select\nThe call was made; its result is kept: exec {", true},
+		{`(.{0,50}){0,20}z`, strings.Repeat("a b ", 1<<19), "SELECT_ERROR: /grep: took more than 2s; use a simpler expression, or select\nThe call was made; its result is kept: exec {", true},
 	} {
 		got := exec(t, e, Request{Server: "fake", Tool: "echo", Arguments: wire.Encode(map[string]string{"text": tt.text}), Grep: tt.grep})
 		text := textOf(t, got.Content[0])

@@ -8,7 +8,6 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/sanitize"
-	"mcpx/internal/builtin"
 	"mcpx/internal/results"
 	"mcpx/internal/search"
 	"mcpx/internal/tokens"
@@ -85,7 +84,8 @@ func (e *Executor) owners(seen *catalog.Snapshot, tool, but string) []owner {
 	}
 	look(e.builtin.All())
 	if len(exact) == 0 {
-		if exact = e.dotted(seen, tool); exact == nil || exact[0].server == but {
+		exact = slices.DeleteFunc(e.qualified(seen, tool), func(o owner) bool { return o.server == but })
+		if len(exact) == 0 {
 			exact = like
 		}
 	}
@@ -95,46 +95,45 @@ func (e *Executor) owners(seen *catalog.Snapshot, tool, but string) []owner {
 	return exact
 }
 
-// dotted splits a name such as "time.get_current_time" into server and tool; nil if there is no such tool.
-func (e *Executor) dotted(seen *catalog.Snapshot, name string) []owner {
+// qualified splits a name such as "time.get_current_time" into server and tool; nil if there is no such tool. A name may have
+// several readings.
+func (e *Executor) qualified(seen *catalog.Snapshot, name string) (readings []owner) {
 	if len(name) > maxOwned {
 		return nil
 	}
-	has := func(s *catalog.Server) (tool string, ok bool) {
-		if tool, ok = strings.CutPrefix(name, s.Name+"."); ok {
-			_, ok = s.Tool(tool)
+	look := func(s *catalog.Server) {
+		if tool, ok := catalog.Unqualified(name, s.Name); ok {
+			if _, ok = s.Tool(tool); ok {
+				readings = append(readings, owner{s.Name, tool})
+			}
 		}
-		return tool, ok
 	}
 	for i := range seen.Servers {
-		if tool, ok := has(&seen.Servers[i]); ok {
-			return []owner{{seen.Servers[i].Name, tool}}
-		}
+		look(&seen.Servers[i])
 	}
-	if tool, ok := has(e.builtin.All()); ok {
-		return []owner{{builtin.Name, tool}}
-	}
-	return nil
+	look(e.builtin.All())
+	return readings
 }
 
-// MissingServer is the failure of a call that names a tool but no server; nil if no server has the tool.
-func (e *Executor) MissingServer(seen *catalog.Snapshot, tool string) *results.Failure {
+// Qualified splits a name of a tool that begins with its server's, as in "time.get_current_time" or "time__get_current_time". It
+// reports whether there is exactly one such tool.
+func (e *Executor) Qualified(seen *catalog.Snapshot, name string) (server, tool string, ok bool) {
+	readings := e.qualified(seen, name)
+	if len(readings) != 1 {
+		return "", "", false
+	}
+	return readings[0].server, readings[0].tool, true
+}
+
+// MissingServer is the failure of a call that names a tool but no server, whose argument has that name; nil if no server has the
+// tool.
+func (e *Executor) MissingServer(seen *catalog.Snapshot, argument, tool string) *results.Failure {
 	owners := e.owners(seen, tool, "")
 	if len(owners) == 0 {
 		return nil
 	}
-	violation := sanitize.Line("/server_name: is missing; "+haveIt(owners), 0)
+	violation := sanitize.Line("/"+argument+": is missing; "+haveIt(owners), 0)
 	return results.Invalid(violation).With("did_you_mean", serversOf(owners))
-}
-
-// MissingTool is the failure of a call without a tool whose server is written "server.tool"; nil if it is not.
-func (e *Executor) MissingTool(seen *catalog.Snapshot, server string) *results.Failure {
-	owners := e.dotted(seen, server)
-	if owners == nil {
-		return nil
-	}
-	violation := sanitize.Line("/tool_name: is missing; "+haveIt(owners), 0)
-	return results.Invalid(violation).With("did_you_mean", []string{owners[0].tool})
 }
 
 // haveIt says which servers have a tool.
@@ -236,10 +235,16 @@ func (m *notFoundError) guesses() []string {
 	if len(found) == 0 || len(near) > 0 && slices.Contains(near, found[0]) {
 		return near
 	}
-	if len(near) > 0 { // the first of each are the best
-		found = append([]string{near[0], found[0]}, append(near[1:], found[1:]...)...)
+	if len(near) == 0 {
+		return found
 	}
-	return found[:min(maxGuesses, len(found))]
+	guesses := []string{near[0], found[0]} // the first of each are the best
+	for _, name := range slices.Concat(near[1:], found[1:]) {
+		if len(guesses) < maxGuesses && !slices.Contains(guesses, name) {
+			guesses = append(guesses, name)
+		}
+	}
+	return guesses
 }
 
 // listed returns the known names nearest to the wanted one, within the bounds.

@@ -38,7 +38,7 @@ func TestMissingServer(t *testing.T) {
 		"":            "",
 		"read_result": "VALIDATION_ERROR: /server_name: is missing; server mcpx has read_result",
 	} {
-		failure := e.MissingServer(e.Catalogue(nil), tool)
+		failure := e.MissingServer(e.Catalogue(nil), "server_name", tool)
 		if failure == nil && want == "" {
 			continue
 		}
@@ -63,8 +63,7 @@ func TestNotFound_Dotted(t *testing.T) {
 	}
 	e := executing(t, Options{}, nil, piped(t, "time", tools("get_current_time", "get_current", "a", "a_b", "whole.name")), piped(t, "time.zone", tools("find")), piped(t, "whole", tools("other", "name")))
 	for _, tt := range []struct{ server, tool, want string }{
-		{"time", "time.get_current_time", `TOOL_NOT_FOUND: no tool "time.get_current_time" on server "time". Did you mean get_current_time?`},
-		{"time", "time.a", `TOOL_NOT_FOUND: no tool "time.a" on server "time". Did you mean a?`},
+		{"time", "time.none", `TOOL_NOT_FOUND: no tool "time.none" on server "time". Available: `},
 		{"whole", "time.a", `TOOL_NOT_FOUND: no tool "time.a" on server "whole". Server time has a.`},
 		{"nobody", "time.a", `SERVER_NOT_FOUND: no server "nobody". Server time has a.`},
 		{"nobody", "whole.name", `SERVER_NOT_FOUND: no server "nobody". Server time has whole.name.`},
@@ -81,7 +80,7 @@ func TestNotFound_Dotted(t *testing.T) {
 		}
 	}
 	const missing = "VALIDATION_ERROR: /server_name: is missing; server time has get_current_time"
-	if got := e.MissingServer(e.Catalogue(nil), "time.get_current_time"); got == nil || got.Said() != missing {
+	if got := e.MissingServer(e.Catalogue(nil), "server_name", "time.get_current_time"); got == nil || got.Said() != missing {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -122,6 +121,16 @@ func TestNotFound_Guesses(t *testing.T) {
 		}
 		if data := string(f.Data()); strings.Contains(data, "did_you_mean") != guess || strings.Contains(data, "available_tools") == guess {
 			t.Errorf("%s: got %s", name, data)
+		}
+	}
+	// A guess of both kinds is one guess.
+	both := &catalog.Server{Name: "github", Known: true, Tools: []catalog.Tool{{Name: "list_tags"}, {Name: "list_issues"}, {Name: "get_me"}}}
+	for _, name := range []string{"list_isues", "list_taags"} {
+		f := e.ToolNotFound(catalog.NewSnapshot([]catalog.Server{*both}), both, name)
+		for _, one := range both.ToolNames() {
+			if strings.Count(f.Text, one) > 1 {
+				t.Errorf("%s: got %s", name, f.Text)
+			}
 		}
 	}
 }

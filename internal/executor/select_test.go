@@ -29,8 +29,8 @@ func TestSelected_Keeps(t *testing.T) {
 		want   string
 	}{
 		{".a", 0, "1"},
-		{".a[", 1, "VALIDATION_ERROR: /select: "},
-		{".a.b", 1, "VALIDATION_ERROR: /select: "},
+		{".a[", 1, "SELECT_ERROR: /select: "},
+		{".a.b", 1, "SELECT_ERROR: /select: "},
 	} {
 		e := chained(registry.New(nil, registry.Options{}), Options{Filter: filters})
 		got, err := e.begin().answer(&Request{Select: tt.filter}, target{}).Of(t.Context(), json.RawMessage(`{"structuredContent":{"a":1}}`))
@@ -70,7 +70,7 @@ func TestSelect_BeforeTheCall(t *testing.T) {
 		{".[", `{"text":1,"no":[`, "VALIDATION_ERROR: /: arguments is not valid JSON", false},
 		{"", `{"text":"[1]"}`, "[1]", true},
 		{".[0]", `{"text":"[1]"}`, "1", true},
-		{".a", `{"text":"[1]"}`, "VALIDATION_ERROR: /select: expected an object", true},
+		{".a", `{"text":"[1]"}`, "SELECT_ERROR: /select: expected an object", true},
 	} {
 		got := exec(t, e, Request{Server: "fake", Tool: "echo", Arguments: json.RawMessage(tt.arguments), Select: tt.filter, Format: always})
 		text := textOf(t, got.Content[0])
@@ -105,10 +105,10 @@ func TestSelect(t *testing.T) {
 	}{
 		{"structuredContent", `{"a":1}`, []string{text(`{"a":2}`)}, ".a", []string{"1"}, `{"result":1}`},
 		{"structuredContent is null", "null", []string{text(`{"a":2}`)}, ".a", []string{"2"}, `{"result":2}`},
-		{"it is null, with prose", "null", []string{text("Done.")}, ".a", []string{"VALIDATION_ERROR: /select: the result has no JSON\nThe call was made; its result is kept: exec {"}, ""},
-		{"it is null, with two texts", "null", []string{text(`{"a":2}`), text(`{"a":3}`)}, ".a", []string{"VALIDATION_ERROR: /select: the result has no JSON\nThe call was made; its result is kept: exec {"}, ""},
+		{"it is null, with prose", "null", []string{text("Done.")}, ".a", []string{"SELECT_ERROR: /select: expected an object but got: string (\"Done.\")\nThe call was made; its result is kept: exec {"}, ""},
+		{"it is null, with two texts", "null", []string{text(`{"a":2}`), text(`{"a":3}`)}, "map(.a)", []string{"[2,3]"}, `{"result":[2,3]}`},
 		{"items as blocks", "", []string{text(`{ "a": 1 }`), text(`{"a":2}`), text(`{"b":3}`)}, "map(.a)", []string{"[1,2,null]"}, `{"result":[1,2,null]}`},
-		{"items as blocks, one with more", "", []string{text(`{"a":1}`), text(`{"a":2}`), `{"type":"text","text":"{}","annotations":{}}`}, "map(.a)", []string{"VALIDATION_ERROR: /select: the result has no JSON\nThe call was made; its result is kept: exec {"}, ""},
+		{"items as blocks, one with more", "", []string{text(`{"a":1}`), text(`{"a":2}`), `{"type":"text","text":"{}","annotations":{}}`}, "map(.a)", []string{"[1,2,null]"}, `{"result":[1,2,null]}`},
 		{"it is null, with nothing", "null", nil, ".a", []string{"null"}, `{"result":null}`},
 		{"no output", `{"a":[]}`, nil, ".a[]", []string{"[select gave nothing]\n[shape of the result: {a: []}]"}, `{"result":[]}`},
 		{"no output, and an image", `{"a":[]}`, []string{image}, "empty", []string{"[select gave nothing]\n[shape of the result: {a: []}]", image}, `{"result":[]}`},
@@ -122,8 +122,25 @@ func TestSelect(t *testing.T) {
 		{"null in a value", `{"a":null}`, nil, ".", []string{`{"a":null}`}, `{"result":{"a":null}}`},
 		{"an empty array is an output", `{"a":[]}`, nil, ".a", []string{"[]"}, `{"result":[]}`},
 		{"an empty text is an output", `{"a":""}`, nil, ".a", []string{`""`}, `{"result":""}`},
-		{"only an image", "", []string{image}, ".a", []string{"VALIDATION_ERROR: /select: the result has no JSON\nThe call was made", image}, ""},
-		{"prose and an image", "", []string{text("Done."), image}, ".a", []string{"VALIDATION_ERROR: /select: the result has no JSON\nThe call was made; its result is kept: exec {", image}, ""},
+		{"only an image", "", []string{image}, ".a", []string{"SELECT_ERROR: /select: the result has no JSON and no text\nThe call was made", image}, ""},
+		{"prose and an image", "", []string{text("Done."), image}, ".a", []string{"SELECT_ERROR: /select: expected an object but got: string (\"Done.\")\nThe call was made; its result is kept: exec {", image}, ""},
+		// A text shown plain is a string, whatever wraps it.
+		{"lines of a text", "", []string{text("one\ntwo")}, `split("\n")|length`, []string{"2"}, `{"result":2}`},
+		{"length of a wrapped text", wrapped("content", "[FILE] a\n[DIR] b"), []string{text("[FILE] a\n[DIR] b")}, "length", []string{"16"}, `{"result":16}`},
+		{"lines of a wrapped text", wrapped("content", "one\ntwo"), []string{text("one\ntwo")}, `split("\n")`, []string{`["one","two"]`}, `{"result":["one","two"]}`},
+		{"a wrapped text, the old way", wrapped("content", "one\ntwo"), []string{text("one\ntwo")}, `{t: .content}`, []string{`{"t":"one\ntwo"}`}, `{"result":{"t":"one\ntwo"}}`},
+		{"a wrapped text, the old way, with a question mark", wrapped("content", "one"), []string{text("one")}, `.content?`, []string{"one"}, `{"result":"one"}`},
+		{"its key is in the JSON inside too", wrapped("content", `{"content":[1,2]}`), []string{text(`{"content":[1,2]}`)}, `.content|length`, []string{"2"}, `{"result":2}`},
+		{"length of a wrapped list", `{"result":[{"a":1},{"a":2}]}`, []string{text(`[{"a":1},{"a":2}]`)}, "length", []string{"2"}, `{"result":2}`},
+		{"a wrapped number", `{"result":5}`, []string{text("5")}, ".+1", []string{"6"}, `{"result":6}`},
+		{"JSON in a JSON string", "", []string{text(`"{\"a\":1}"`)}, ".a", []string{"1"}, `{"result":1}`},
+		{"JSON beside prose", "", []string{text("Found it:"), text(`{"a":1}`)}, ".a", []string{"1", "Found it:"}, `{"result":1}`},
+		{"several texts", "", []string{text("one"), text("two")}, ".[1]", []string{"two"}, `{"result":"two"}`},
+		// Keys stand as the filter names them, else as in the document.
+		{"keys as the filter names them", `{"a":1,"z":2,"m":{"id":3}}`, nil, `{z, m: .m.id, a}`, []string{`{"z":2,"m":3,"a":1}`}, `{"result":{"z":2,"m":3,"a":1}}`},
+		{"keys of the document", `[{"name":"x","id":1,"about":{"z":1,"a":1.10}}]`, nil, `.[0]`, []string{`{"name":"x","id":1,"about":{"z":1,"a":1.10}}`}, `{"result":{"name":"x","id":1,"about":{"z":1,"a":1.10}}}`},
+		{"keys of both", `{"z":1,"a":2}`, nil, `. + {b: 3}`, []string{`{"z":1,"a":2,"b":3}`}, `{"result":{"z":1,"a":2,"b":3}}`},
+		{"keys twice in the document", `[{"z":1,"z":2},{"b":1,"z":2,"y":0}]`, nil, `.[1]|{z,b}`, []string{`{"z":2,"b":1}`}, `{"result":{"z":2,"b":1}}`},
 		// As npm's filesystem server answers list_directory and directory_tree.
 		{"a wrapped listing", wrapped("content", "[FILE] a\n[DIR] b"), []string{text("[FILE] a\n[DIR] b")}, `.content|split("\n")|length`, []string{"2"}, `{"result":2}`},
 		{"a wrapped tree", wrapped("content", tree), []string{text(tree)}, ".[].name", []string{"\"a\"\n\"b\""}, `{"result":["a","b"]}`},
@@ -136,7 +153,7 @@ func TestSelect(t *testing.T) {
 		{"a wrapped list by its type", `{"result":[{"a":1},{"a":2}]}`, []string{text(`{"a":1}`), text(`{"a":2}`)}, ".result[1].a", []string{"2"}, `{"result":2}`},
 		{"a wrapped list as it is shown", `{"result":[{"a":1},{"a":2}]}`, []string{text(`{"a":1}`), text(`{"a":2}`)}, ".[1].a", []string{"2"}, `{"result":2}`},
 		{"a wrapped list in one text", `{"result":[{"a":1},{"a":2}]}`, []string{text(`[{"a":1},{"a":2}]`)}, "map(.a)", []string{"[1,2]"}, `{"result":[1,2]}`},
-		{"a list that is not shown", `{"result":[{"a":1},{"a":2}]}`, []string{text("Two.")}, ".[1].a", []string{"VALIDATION_ERROR: /select: ", "Two."}, ""},
+		{"a list that is not shown", `{"result":[{"a":1},{"a":2}]}`, []string{text("Two.")}, ".[1].a", []string{"SELECT_ERROR: /select: ", "Two."}, ""},
 		{"two members are no wrapper", `{"result":"[1]","n":1}`, []string{text("[1]")}, ".n", []string{"1"}, `{"result":1}`},
 		{"one string of JSON", `"{\"a\":1}"`, nil, ".a", []string{"1"}, `{"result":1}`},
 		{"one string of prose", `"Done."`, []string{text("Done.")}, ".", []string{"Done."}, `{"result":"Done."}`},
@@ -146,8 +163,8 @@ func TestSelect(t *testing.T) {
 		{"Python", "", []string{text(`[{'id': 1, 'name': "it's", 'b': None}]`)}, ".[0].name", []string{"it's"}, `{"result":"it's"}`},
 		{"Python in a wrapper", wrapped("result", "[{'a': 1}]"), []string{text("[{'a': 1}]")}, ".[].a", []string{"1"}, `{"result":1}`},
 		{"Python that repeats it", `{"result":[{"a":1}]}`, []string{text("[{'a': 1}]")}, ".result[].a", []string{"1"}, `{"result":1}`},
-		{"Python without exact JSON", "", []string{text("[{1, 2}]")}, ".[0]", []string{"VALIDATION_ERROR: /select: the result has no JSON\nThe call was made; its result is kept: exec {"}, ""},
-		{"a filter that fails, prose and an image", `{"a":1}`, []string{text("Done."), image}, ".a.b", []string{"VALIDATION_ERROR: /select: ", "Done.", image}, ""},
+		{"Python without exact JSON", "", []string{text("[{1, 2}]")}, "keys", []string{"SELECT_ERROR: /select: "}, ""},
+		{"a filter that fails, prose and an image", `{"a":1}`, []string{text("Done."), image}, ".a.b", []string{"SELECT_ERROR: /select: ", "Done.", image}, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

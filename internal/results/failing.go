@@ -16,6 +16,7 @@ const (
 	CodeConnectionLost    = "CONNECTION_LOST"
 	CodeUpstream          = "UPSTREAM_ERROR"
 	CodeRateLimited       = "RATE_LIMITED"
+	CodeSelect            = "SELECT_ERROR"
 	CodeExecution         = "EXECUTION_ERROR"
 )
 

@@ -13,7 +13,7 @@ import (
 func TestFilterFault_NotKept(t *testing.T) {
 	got := FilterFailure(&FilterError{Err: errors.New("bad"), Value: json.RawMessage(`{"a":1}`)}, Pages{}).Result(true)
 	text := wire.ReadBlock(got.Content[0]).Text
-	if !strings.HasPrefix(text, "VALIDATION_ERROR: /select: bad\nThe call was made; its result is too long to be kept\nShape of the result: ") {
+	if !strings.HasPrefix(text, "SELECT_ERROR: /select: bad\nThe call was made; its result is too long to be kept\nShape of the result: ") {
 		t.Errorf("got %s", text)
 	}
 	if strings.Contains(string(got.Structured), `"handle"`) {

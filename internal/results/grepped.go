@@ -89,7 +89,7 @@ func (a *Answer) bound(out *Result) {
 
 // grepFailure is a grep that failed after the call was made. The call's result is kept.
 func (a *Answer) grepFailure(refused *RefusedError, handle string) *Failure {
-	f := Invalid(refused.Violation)
+	f := &Failure{Code: CodeSelect, Message: refused.Violation}
 	f.Text = f.Said() + f.kept(a.Pages, ReadArguments{Handle: handle})
 	return f
 }

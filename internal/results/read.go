@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"mcpx/internal/base/state"
 	"mcpx/internal/base/wire"
@@ -93,18 +94,19 @@ func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
 		return nil, err
 	}
 	if args.Select != "" {
-		if h.value == nil {
-			return nil, &RefusedError{"/select: the result is not JSON; use grep, offset and limit"}
+		value := h.value
+		if value == nil { // a text is a string
+			value = wire.Encode(strings.Join(h.units, ""))
 		}
-		selected, err := p.filter(ctx, args.Select, h.value)
+		selected, err := p.filter(ctx, args.Select, value)
 		if err != nil && ctx.Err() == nil {
-			err = &FilterError{Value: h.value, Handle: args.Handle, Err: err}
+			err = &FilterError{Value: value, Handle: args.Handle, Err: err}
 		}
 		if err != nil {
 			return nil, err
 		}
 		if selected.empty() || args.Grep == "" && args.Offset == 0 && args.Limit == 0 {
-			return p.selected(selected, args.Select, h.value), nil
+			return p.selected(selected, args.Select, value), nil
 		}
 		// cut keeps the selection under a new handle.
 		h, args.Handle, args.Select = p.divideSelection(selected), "", ""

@@ -29,17 +29,17 @@ func (e *FilterError) Error() string { return e.Err.Error() }
 // Unwrap returns the error of the filter's runner.
 func (e *FilterError) Unwrap() error { return e.Err }
 
-// Select applies a filter to a value, and a grep, unless empty, to its output. If the filter does not fit the value, inner is tried,
-// which the value wraps; may be nil. Errors are ctx's, a [FilterError] and a [RefusedError].
-func (p Pages) Select(ctx context.Context, filter, grep string, value, inner json.RawMessage) (*Page, error) {
+// Select applies a filter to a value, and a grep, unless empty, to its output. If the filter does not fit the value, other is tried
+// unless it is nil. Errors are ctx's, a [FilterError] and a [RefusedError].
+func (p Pages) Select(ctx context.Context, filter, grep string, value, other json.RawMessage) (*Page, error) {
 	s, err := p.filter(ctx, filter, value)
-	if _, unfit := errors.AsType[*jq.FilterError](err); unfit && inner != nil {
-		if other, otherErr := p.filter(ctx, filter, inner); otherErr == nil {
-			s, value, err = other, inner, nil
+	if _, unfit := errors.AsType[*jq.FilterError](err); unfit && other != nil {
+		if fits, otherErr := p.filter(ctx, filter, other); otherErr == nil {
+			s, value, err = fits, other, nil
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		err = &FilterError{Value: value, Handle: p.Keep(string(value), false), Err: err}
+		err = &FilterError{Value: value, Handle: p.keepValue(value), Err: err}
 	}
 	if err != nil {
 		return nil, err
@@ -56,6 +56,14 @@ func (p Pages) Select(ctx context.Context, filter, grep string, value, inner jso
 		return p.selected(s, filter, value), nil
 	}
 	return p.page(h, which, ReadArguments{Grep: grep}), nil
+}
+
+// keepValue keeps a value for another filter; a string as its text.
+func (p Pages) keepValue(value json.RawMessage) (handle string) {
+	if text, ok := wire.WholeText(value); ok {
+		return p.Keep(text, true)
+	}
+	return p.Keep(string(value), false)
 }
 
 // selected returns the page of a selection, whole or cut. If it consists of nulls, the page includes the shape of value: most likely
@@ -137,6 +145,7 @@ func (p Pages) filter(ctx context.Context, filter string, value json.RawMessage)
 	if err != nil {
 		return nil, err
 	}
+	inOrder(filter, value, outputs)
 	lines, nulls := make([][]byte, len(outputs)), 0
 	for i, output := range outputs {
 		lines[i] = output

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,7 +25,7 @@ func FilterFailure(failed *FilterError, p Pages) *Failure {
 		reason = broken.Message
 	}
 	shape := p.Shape(failed.Value)
-	f := Invalid("/select: " + reason)
+	f := &Failure{Code: CodeSelect, Message: "/select: " + reason}
 	f.Text = f.Said() + f.kept(p, ReadArguments{Handle: failed.Handle, Select: "..."}) + "\nShape of the result: " + shape
 	return f.With("shape", shape)
 }
@@ -39,62 +40,111 @@ func (f *Failure) kept(p Pages, next ReadArguments) string {
 	return "\nThe call was made; its result is kept: " + p.Call(next)
 }
 
-// noJSONFailure is a filter on a result without JSON. It keeps the texts, several as items, and says how to read them with grep.
-func (a *Answer) noJSONFailure(blocks []wire.Block) *Failure {
-	f := Invalid("/select: the result has no JSON")
-	f.Text = f.Said()
-	texts := rawBlocks(blocks, isText)
-	if len(texts) == 0 {
-		f.Text += "\nThe call was made"
-		return f
-	}
-	next, parts := ReadArguments{Grep: "..."}, "lines"
-	if len(texts) == 1 {
-		next.Handle = a.Pages.Keep(wire.ReadBlock(texts[0]).Text, true)
-	} else {
-		next.Handle, parts = a.Pages.KeepBlocks(texts), "text blocks"
-	}
-	f.Text += f.kept(a.Pages, next)
-	if next.Handle != "" {
-		f.Text += "\ngrep is a regular expression; offset and limit count " + parts
-	}
+// noTextFailure is a filter on a result without JSON and without text.
+func noTextFailure() *Failure {
+	f := &Failure{Code: CodeSelect, Message: "/select: the result has no JSON and no text"}
+	f.Text = f.Said() + "\nThe call was made"
 	return f
 }
 
-// selectable returns the JSON for a filter, which is what the model sees; nil if there is none.
+// selectable returns the JSON for a filter, which is what the model saw: JSON as it is, a plain text as a string. other is tried if the
+// filter does not fit it; nil if there is none. Both are nil if there is neither JSON nor text.
 //
-// It is structuredContent, unless that merely wraps a string that holds an array or object, which is used then. So {"content":"[1]"}
-// with the text block [1] is filtered as [1]. A wrapper around prose stays: .content selects the text.
-//
-// Without structuredContent it is the JSON of a single text block. In place of JSON a string or text block may hold a Python literal.
-func selectable(structured json.RawMessage, blocks []wire.Block) json.RawMessage {
-	if structured == nil || string(structured) == "null" && len(rawBlocks(blocks, isText)) > 0 {
-		return onlyJSON(blocks)
+// What the model saw are the texts, where structuredContent merely wraps what they say: for {"content":"…"} with the text itself that
+// is the text, or the JSON in it. A filter that names the wrapper, such as .content, is meant for the whole and gets that first.
+func selectable(filter string, structured json.RawMessage, blocks []wire.Block) (value, other json.RawMessage) {
+	texts := slices.ContainsFunc(blocks, isText)
+	if structured == nil || string(structured) == "null" && texts {
+		return ofTexts(blocks), nil
 	}
-	only, single := onlyString(structured)
-	if single && (structured[0] == '"' || slices.ContainsFunc(blocks, func(b wire.Block) bool { return b.IsText && b.Text == only })) {
-		if value, _, ok := compress.Value(only); ok && (value[0] == '{' || value[0] == '[') {
-			return value
+	inner := wrapped(structured, blocks)
+	switch {
+	case inner == nil:
+		return structured, nil
+	case structured[0] == '{' && namesWrapper(filter, structured, inner):
+		return structured, inner
+	}
+	return inner, structured
+}
+
+// ofTexts returns what text blocks say: the JSON of the only one that is an array or object, or of several an array; where none is,
+// the only text, or an array of all; nil without texts.
+func ofTexts(blocks []wire.Block) json.RawMessage {
+	var all, containers []json.RawMessage
+	for _, b := range blocks {
+		if !b.IsText {
+			continue
+		}
+		value := ofText(b.Text)
+		all = append(all, value)
+		if value[0] == '{' || value[0] == '[' {
+			containers = append(containers, value)
 		}
 	}
-	return structured
+	if len(containers) > 0 {
+		all = containers
+	}
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return all[0]
+	}
+	return slices.Concat([]byte{'['}, bytes.Join(raws(all), []byte{','}), []byte{']'})
 }
 
-// wrapped returns the array or object that is the only member of a value if the texts contain it too: a model that has only seen the
-// texts writes its filter for that.
-func wrapped(value json.RawMessage, blocks []wire.Block) json.RawMessage {
-	inner := onlyMember(value)
-	if inner == nil || inner[0] != '[' && inner[0] != '{' {
-		return nil
+func raws(values []json.RawMessage) [][]byte {
+	out := make([][]byte, len(values))
+	for i, v := range values {
+		out[i] = v
 	}
-	if slices.ContainsFunc(blocks, func(b wire.Block) bool { return b.IsText && says(b.Text, inner) }) || itemsIn(blocks, inner) {
+	return out
+}
+
+// ofText returns a text as JSON: the JSON, or JSON in a JSON string, or a Python literal that it is, else a string.
+func ofText(text string) json.RawMessage {
+	value, _, ok := compress.Value(text)
+	if !ok {
+		return wire.Encode(text)
+	}
+	return unquoted(value)
+}
+
+// unquoted returns the array or object in a JSON string, or any other value itself.
+func unquoted(value json.RawMessage) json.RawMessage {
+	text, ok := wire.WholeText(value)
+	if !ok {
+		return value
+	}
+	if inner, _, ok := compress.Value(text); ok && (inner[0] == '{' || inner[0] == '[') {
 		return inner
 	}
-	return nil
+	return value
 }
 
-// unfiltered returns the blocks that are added to a selection: all but texts that are JSON or are strings in structuredContent.
-func unfiltered(structured json.RawMessage, blocks []wire.Block) (others []json.RawMessage) {
+// wrapped returns what structuredContent wraps, if the texts say it: the value of its only member, or JSON in a string; else nil.
+func wrapped(structured json.RawMessage, blocks []wire.Block) json.RawMessage {
+	if structured[0] == '"' {
+		return unquoted(structured)
+	}
+	inner := onlyMember(structured)
+	said := func(b wire.Block) bool { return b.IsText && says(b.Text, inner) }
+	if inner == nil || !slices.ContainsFunc(blocks, said) && !itemsIn(blocks, inner) {
+		return nil
+	}
+	return unquoted(inner)
+}
+
+// namesWrapper reports whether a filter names the only member of a value, and that is no key inside.
+func namesWrapper(filter string, value, inner json.RawMessage) bool {
+	key := ""
+	_ = wire.Fields(value, func(name string, _ []byte) bool { key = strings.Clone(name); return false }) // valid: it was read before
+	names := func(m []string) bool { return m[1] == key }
+	return slices.ContainsFunc(namedKey.FindAllStringSubmatch(filter, -1), names) && !slices.Contains(compress.Keys(inner), key)
+}
+
+// unfiltered returns the blocks that are added to a selection: all but texts that are JSON, or strings in one of the values.
+func unfiltered(blocks []wire.Block, values ...json.RawMessage) (others []json.RawMessage) {
 	var said map[string]bool // made at the first text that is not JSON
 	for _, b := range blocks {
 		if !b.IsText {
@@ -105,7 +155,7 @@ func unfiltered(structured json.RawMessage, blocks []wire.Block) (others []json.
 			continue
 		}
 		if said == nil {
-			said = stringsIn(structured)
+			said = stringsIn(values)
 		}
 		if !said[strings.TrimSpace(b.Text)] {
 			others = append(others, b.Raw)
@@ -114,13 +164,15 @@ func unfiltered(structured json.RawMessage, blocks []wire.Block) (others []json.
 	return others
 }
 
-// stringsIn returns the strings in a value, trimmed.
-func stringsIn(value json.RawMessage) map[string]bool {
+// stringsIn returns the strings in values, trimmed.
+func stringsIn(values []json.RawMessage) map[string]bool {
 	found := map[string]bool{}
-	if doc, ok := wire.Read(string(value)); ok {
-		for _, n := range doc.Nodes {
-			if n.Kind == wire.String {
-				found[strings.TrimSpace(doc.Str(n.Text))] = true
+	for _, value := range values {
+		if doc, ok := wire.Read(string(value)); ok {
+			for _, n := range doc.Nodes {
+				if n.Kind == wire.String {
+					found[strings.TrimSpace(doc.Str(n.Text))] = true
+				}
 			}
 		}
 	}
@@ -129,20 +181,20 @@ func stringsIn(value json.RawMessage) map[string]bool {
 
 // selected applies the request's filter to the upstream's result.
 func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire.Block) (*Result, error) {
-	value := selectable(got.structured, blocks)
+	value, other := selectable(a.Select, got.structured, blocks)
 	if value == nil {
-		out := a.noJSONFailure(blocks).Result(a.Format.Always())
+		out := noTextFailure().Result(a.Format.Always())
 		out.Content = append(out.Content, rawBlocks(blocks, func(b wire.Block) bool { return !b.IsText })...)
 		out.Received = Roughly(textsOf(blocks)...)
 		return out, nil
 	}
-	page, err := a.Pages.Select(ctx, a.Select, a.Grep, value, wrapped(value, blocks))
+	page, err := a.Pages.Select(ctx, a.Select, a.Grep, value, other)
 	var failed *FilterError
 	var refused *RefusedError
 	var out *Result
 	switch {
 	case errors.As(err, &refused):
-		out = a.grepFailure(refused, a.Pages.Keep(string(value), false)).Result(a.Format.Always())
+		out = a.grepFailure(refused, a.Pages.keepValue(value)).Result(a.Format.Always())
 	case errors.As(err, &failed):
 		out = FilterFailure(failed, a.Pages).Result(a.Format.Always())
 	case err != nil:
@@ -152,7 +204,7 @@ func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire
 		out.Meta = got.resultMeta()
 	}
 	out.Received = Roughly(textsOf(blocks)...)
-	if others := unfiltered(got.structured, blocks); len(others) > 0 {
+	if others := unfiltered(blocks, got.structured, value); len(others) > 0 {
 		out.Content = append(out.Content, others...)
 		a.bound(out)
 	}
@@ -166,21 +218,4 @@ func OnPage(page *Page, structured bool) *Result {
 		out.Structured = page.Structured
 	}
 	return out
-}
-
-// onlyJSON returns the JSON of the only text block, or of blocks that are the elements of a list; nil if there is none.
-func onlyJSON(blocks []wire.Block) json.RawMessage {
-	var text string
-	texts := 0
-	for _, b := range blocks {
-		if b.IsText {
-			text = b.Text
-			texts++
-		}
-	}
-	if texts != 1 {
-		text, _ = Lines(blocks)
-	}
-	value, _, _ := compress.Value(text)
-	return value
 }

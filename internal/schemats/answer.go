@@ -89,7 +89,7 @@ func newAnswer(tools []Tool, o Options, estimate func(string) int) (*answer, []c
 
 // result converts the output schema of t. If the type is too long, brief has its top levels.
 func (a *answer) result(t Tool) (s *schema, brief string) {
-	s = load(t.Output, "Result").orJSON()
+	s = asShown(t.Output, true)
 	if s == nil || a.o.MaxResult <= 0 {
 		return s, ""
 	}
@@ -100,7 +100,7 @@ func (a *answer) result(t Tool) (s *schema, brief string) {
 	if a.estimate(string(p.b)) > a.o.MaxResult {
 		return nil, ": " + s.brief(a.o.MaxResult, shortened, a.estimate)
 	}
-	return load(t.Output, "Result").orJSON(), "" // again, without the names of this trial
+	return asShown(t.Output, true), "" // again, without the names of this trial
 }
 
 // tool is the text of one tool.
@@ -139,6 +139,13 @@ func (a *answer) parts(t *converted) (head, types, sig string, lossy bool) {
 		lossy = t.in.lossy
 	}
 	types, p.b = string(p.b), nil
+	// The result has its own printer, so that the parameters do not use up its limit. Its
+	// named types stand above the signature, so they are written first: "as above" points up.
+	q := &printer{o: a.o, limit: maxOutput, tight: true, said: &a.said}
+	if t.out != nil {
+		q.statements(t.out, a.said.types)
+		types, q.b = types+string(q.b), nil
+	}
 	head = a.said.linked(t.header(t.marks))
 	p.write(propertyKey(t.Name))
 	if t.in == nil {
@@ -155,12 +162,8 @@ func (a *answer) parts(t *converted) (head, types, sig string, lossy bool) {
 		p.params(t.in.root, list, form)
 	}
 	lossy = lossy || p.over
-	// The result has its own printer, so that the parameters do not use up its limit.
-	q := &printer{o: a.o, limit: maxOutput, tight: true, said: &a.said}
 	if t.out != nil {
-		q.statements(t.out, a.said.types)
-		types += string(q.b)
-		q.b, q.tight = nil, p.tight
+		q.tight = p.tight
 		q.result(t.out)
 		lossy = lossy || t.out.lossy || q.over
 	}

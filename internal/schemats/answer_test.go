@@ -143,3 +143,18 @@ func TestProse(t *testing.T) {
 		}
 	}
 }
+
+// What "as above" refers to stands above it, also if that is a type of the result.
+func TestAll_AsAbove(t *testing.T) {
+	const docs = `"description":"The number of the issue as the web page shows it, without the sign before it"`
+	item := `{"type":"object","properties":{"issue":{"type":"number",` + docs + `},"title":{"type":"string"}},"required":["issue","title"]}`
+	texts, _ := All([]Tool{{
+		Name: "get", Description: "Gets it.",
+		Input:  json.RawMessage(`{"type":"object","properties":{"issue":{"type":"number",` + docs + `}},"required":["issue"]}`),
+		Output: json.RawMessage(`{"type":"object","properties":{"first":` + item + `,"last":` + item + `},"required":["first","last"]}`),
+	}}, full, length)
+	said, above := strings.Index(texts[0], "The number of the issue"), strings.Index(texts[0], "as above")
+	if said < 0 || above < said {
+		t.Errorf("got %s", texts[0])
+	}
+}

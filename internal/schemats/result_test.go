@@ -70,14 +70,17 @@ func TestComplete_MaxResult(t *testing.T) {
 	}
 }
 
-// A result that is an object around one string may be JSON where that is read.
+// A result that is an object around one string is a text or JSON where that is read, and
+// what an SDK wraps is shown without the wrapper.
 func TestResult_Wrapper(t *testing.T) {
 	for _, tt := range []struct{ output, want string }{
-		{`{"type":"object","properties":{"content":{"type":"string"}},"required":["content"]}`, "{content: string} | JSON"},
+		{`{"type":"object","properties":{"content":{"type":"string"}},"required":["content"]}`, "string | JSON"},
 		// As Python's FastMCP declares a tool that returns a str.
-		{`{"properties":{"result":{"title":"Result","type":"string"}},"required":["result"],"title":"executeOutput","type":"object","x-fastmcp-wrap-result":true}`, "{result: string} | JSON"},
-		{`{"$ref":"#/$defs/r","$defs":{"r":{"type":"object","properties":{"text":{"type":"string"}}}}}`, "{text?: string} | JSON"},
+		{`{"properties":{"result":{"title":"Result","type":"string"}},"required":["result"],"title":"executeOutput","type":"object","x-fastmcp-wrap-result":true}`, "string | JSON"},
+		{`{"$ref":"#/$defs/r","$defs":{"r":{"type":"object","properties":{"text":{"type":"string"}}}}}`, "string | JSON"},
 		{`{"type":"object","properties":{"result":{"type":"array","items":{"type":"string"}}},"required":["result"]}`, "{result: string[]}"},
+		{`{"properties":{"result":{"type":"array","items":{"type":"string"}}},"required":["result"],"title":"findOutput","type":"object"}`, "string[]"},
+		{`{"properties":{"result":{"type":"integer"}},"required":["result"],"type":"object","x-fastmcp-wrap-result":true}`, "number"},
 		{`{"type":"object","properties":{"content":{"type":"string"},"n":{"type":"number"}},"required":["content"]}`, "{content: string; n?: number}"},
 		{`{"type":"object","properties":{"kind":{"enum":["a","b"]}},"required":["kind"]}`, `{kind: "a"|"b"}`},
 	} {
@@ -86,7 +89,7 @@ func TestResult_Wrapper(t *testing.T) {
 			t.Errorf("Listing: got %s, want %s", got, tt.want)
 		}
 		tight := strings.NewReplacer(": ", ":", "; ", ";")
-		if got := complete(tool, full, length); !strings.HasSuffix(tight.Replace(got), tight.Replace(tt.want)) {
+		if got := strings.NewReplacer(" /* if the text is JSON */", "", " /* int */", "").Replace(complete(tool, full, length)); !strings.HasSuffix(tight.Replace(got), tight.Replace(tt.want)) {
 			t.Errorf("Complete: got %s, want %s", got, tt.want)
 		}
 	}

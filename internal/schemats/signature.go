@@ -2,6 +2,7 @@ package schemats
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -67,7 +68,7 @@ func (t Tool) fallback(o Options, estimate func(string) int) string {
 			return ""
 		}
 		if o.MaxResult > 0 && estimate(out) > o.MaxResult {
-			out = load(t.Output, "Result").orJSON().brief(o.MaxResult, shortened, estimate)
+			out = asShown(t.Output, true).brief(o.MaxResult, shortened, estimate)
 		} else if load(t.Output, "Result").wraps() {
 			out += " | JSON"
 		}
@@ -99,24 +100,55 @@ func (t Tool) header(m marks) string {
 // wraps reports whether the result is an object around one string. Models and select get
 // the string without the object, and it may be JSON.
 func (s *schema) wraps() bool {
+	inner := s.only()
+	return inner != nil && inner.kind == tPrim && inner.text == "string"
+}
+
+// only is the type of the only property of the result, nil if it is no such object.
+func (s *schema) only() *typ {
 	if s == nil || s.root.named {
-		return false
+		return nil
 	}
 	t := (&printer{}).resolve(s.root.body)
 	if t.kind != tObject || len(t.props) != 1 || t.rest != nil || t.keys != nil {
-		return false
+		return nil
 	}
-	inner := t.props[0].t
-	return inner.kind == tPrim && inner.text == "string"
+	return t.props[0].t
 }
 
-// orJSON is s, with JSON as an alternative if it wraps a string. s may be nil.
-func (s *schema) orJSON() *schema {
-	if !s.wraps() {
+// wrapsResult reports whether an SDK wraps the result of a tool, which it also sends as
+// text, into an object: FastMCP marks that, and the Python SDK names the property and the
+// type by one pattern.
+func wrapsResult(output json.RawMessage) bool {
+	var s struct {
+		Marked     bool                       `json:"x-fastmcp-wrap-result"`
+		Title      string                     `json:"title"`
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if json.Unmarshal(output, &s) != nil || s.Properties["result"] == nil {
+		return false
+	}
+	return s.Marked || strings.HasSuffix(s.Title, "Output")
+}
+
+// asShown is the type of a result as models see it and select gets it: without an object
+// that only wraps a text or the result. A wrapped string may be JSON; with says, that is
+// said. It is nil for no output schema.
+func asShown(output json.RawMessage, says bool) *schema {
+	s := load(output, "Result")
+	inner := s.only()
+	switch {
+	case s.wraps():
+		other := "JSON"
+		if says {
+			other = "JSON /* if the text is JSON */"
+		}
+		inner = &typ{kind: tUnion, members: []*typ{inner, {kind: tPrim, text: other}}}
+	case inner == nil || !wrapsResult(output):
 		return s
 	}
 	root := *s.root
-	root.body = &typ{kind: tUnion, members: []*typ{root.body, {kind: tPrim, text: "JSON"}}}
+	root.body = inner
 	return &schema{&root, s.lossy}
 }
 
@@ -248,13 +280,19 @@ func (p *printer) result(out *schema) {
 // Listing is one line for a list of many tools: the signature without constraints and named
 // types, and the first sentence of the description. If it is long, inner objects become
 // "object".
-func Listing(t Tool) string {
-	in, out := load(t.Input, "Args"), load(t.Output, "Result").orJSON()
+func Listing(t Tool) string { return t.line(false) }
+
+// Needed is [Listing] with the required parameters and the number of the optional ones.
+func Needed(t Tool) string { return t.line(true) }
+
+// line is one line for a list; with needed, the optional parameters are only counted.
+func (t Tool) line(needed bool) string {
+	in, out := load(t.Input, "Args"), asShown(t.Output, false)
 	text := ""
 	for _, step := range [...]struct{ levels, listed int }{{4, maxListed}, {2, 12}, {1, 6}, {0, 6}} {
 		p := &printer{plain: true, levels: step.levels, listed: step.listed, limit: maxListing * 4}
 		p.write(propertyKey(t.Name))
-		p.listParams(in, step.levels)
+		p.listParams(in, step.levels, needed)
 		if out != nil {
 			p.levels = min(step.levels, 1)
 			p.listResult(out)
@@ -269,12 +307,24 @@ func Listing(t Tool) string {
 	return text
 }
 
-func (p *printer) listParams(in *schema, levels int) {
+func (p *printer) listParams(in *schema, levels int, needed bool) {
 	if in == nil {
 		p.write("(args?: object)")
 		return
 	}
 	list, form := p.paramList(in.root)
+	if form && needed {
+		required := slices.DeleteFunc(slices.Clone(list), func(a prop) bool { return a.optional })
+		p.inlineParams(required)
+		if n := len(list) - len(required); n > 0 && !p.over {
+			p.b = p.b[:len(p.b)-1] // the bracket
+			if len(required) > 0 {
+				p.write(" ")
+			}
+			p.write("/* …", strconv.Itoa(n), " optional */)")
+		}
+		return
+	}
 	if form {
 		p.inlineParams(list)
 		return

@@ -34,7 +34,7 @@ type definition struct {
 }
 
 func newBuilder(tools int) *builder {
-	x := &Index{vocab: make(map[string]uint32, 6*tools)}
+	x := &Index{vocab: make(map[string]uint32, 6*tools), named: map[string]uint32{}}
 	x.tools = make([]toolRef, 0, tools)
 	b := &builder{
 		x: x, last: make(map[definition]uint32, tools), seed: maphash.MakeSeed(),
@@ -57,6 +57,7 @@ func (b *builder) addServer(s *catalog.Server) {
 	}
 	b.srv.docs++
 	ref.to = uint32(len(b.x.tools))
+	b.x.named[folded(s.Name)] = at
 	b.x.servers = append(b.x.servers, ref)
 }
 

@@ -3,6 +3,7 @@ package search
 import (
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"mcpx/internal/base/pattern"
@@ -23,6 +24,11 @@ const (
 	// half is the weight of a number, a quoted value, two neighbours joined, and the
 	// kind of a mention.
 	half = 0.5
+	// implied is the weight of a word that others imply.
+	implied = 0.8
+	// isNamed is what the tools of a server gain that the query names: they come first.
+	// mayBeNamed is that for a word of the query that is the name of a server.
+	isNamed, mayBeNamed = 1, 0.15
 	// These are the weights of characters of a script without spaces: two neighbours,
 	// two inside a word of the lexicon, and one.
 	gramWeight      = 0.6
@@ -55,6 +61,10 @@ type need struct {
 	other bool
 	// deprecated means that the query mentions deprecation.
 	deprecated bool
+	// strange is the weight of words that no tool and no server has, not even by a synonym.
+	strange float32
+	// servers has what the tools of named servers gain.
+	servers map[uint32]float32
 }
 
 // act is the effect of a need or a tool on existing things.
@@ -117,6 +127,10 @@ func (x *Index) analyse(query string) (whole need, parts []need) {
 			}
 			whole.other = whole.other || p.other
 			whole.about.plus(&p.about, 1)
+			whole.strange += p.strange
+			if p.servers != nil {
+				whole.servers = p.servers
+			}
 			if len(p.groups) > 0 {
 				whole.act = max(whole.act, p.act)
 				parts = append(parts, p)
@@ -160,7 +174,57 @@ func (r *reader) clause(c string) {
 	}
 	r.share = 1
 	r.read(c[from:])
+	r.hint()
+	r.named(c)
 }
+
+// hints are needs that a few words imply: a page of the web is fetched by its URL, and the
+// rows of a table come by a query. The words before the bar must all be there.
+var hints = sync.OnceValue(func() (list [][2][]string) {
+	for _, line := range []string{"web page | url fetch", "webpage | url fetch", "website | url fetch", "row table | query sql"} {
+		words, implied, _ := strings.Cut(line, "|")
+		list = append(list, [2][]string{stems(words), stems(implied)})
+	}
+	return list
+})
+
+// hint adds what the words of the clause imply.
+func (r *reader) hint() {
+	for _, h := range hints() {
+		if !slices.ContainsFunc(h[0], func(st string) bool { return !slices.Contains(r.need.keys, st) }) {
+			for _, st := range h[1] {
+				r.need.add(st, r.x.expand(st, implied))
+			}
+		}
+	}
+}
+
+// named finds the names of servers in a clause. One that stands alone, or after a word such
+// as "with", means the server; else it may be a word like others.
+func (r *reader) named(c string) {
+	words := strings.Fields(c)
+	for i, w := range words {
+		w = folded(w)
+		at, ok := r.x.named[w]
+		if !ok {
+			continue
+		}
+		meant := len(words) == 1 || i > 0 && naming[folded(words[i-1])] || i+1 < len(words) && folded(words[i+1]) == "server"
+		if !meant && (isVerb(w) || stopWords[w]) {
+			continue
+		}
+		if r.need.servers == nil {
+			r.need.servers = map[uint32]float32{}
+		}
+		r.need.servers[at] = mayBeNamed
+		if meant {
+			r.need.servers[at] = isNamed
+		}
+	}
+}
+
+// naming are words before the name of a server.
+var naming = wordSet("with using via on in from by through server")
 
 // read reads a piece of a clause.
 func (r *reader) read(c string) {
@@ -276,7 +340,11 @@ func (r *reader) plain(text, st string) {
 		weight *= half
 	}
 	r.need.about.word(text, weight)
-	r.need.add(st, r.x.expand(st, weight))
+	g := r.x.expand(st, weight)
+	r.need.add(st, g)
+	if len(g.alts) == 0 {
+		r.need.strange += weight
+	}
 	if r.last != "" {
 		r.need.add(r.last+" "+st, r.x.expand(stem(r.last+text, latin), half*r.share))
 	}

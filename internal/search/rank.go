@@ -3,6 +3,7 @@ package search
 import (
 	"math"
 	"slices"
+	"strings"
 )
 
 // The constants of ranking. If one of them changes to three quarters or four thirds,
@@ -20,6 +21,8 @@ const (
 	deprecatedFactor = 0.3
 	// served is the weight of a part after a hit that fits it best.
 	served = 0.5
+	// leastFit is the share of a query's words under which hits are weak.
+	leastFit = 0.2
 	// least is the least score of a hit, relative to the first hit.
 	least = 0.1
 )
@@ -107,6 +110,11 @@ func (r *ranking) score(n *need) (s []float32, fit float32) {
 		}
 		s[i] *= x.tools[int(r.from)+i].factor(n)
 	}
+	for i := range s {
+		if at := x.tools[int(r.from)+i].server; s[i] > 0 {
+			s[i] += n.servers[at]
+		}
+	}
 	scale(s, 1/slices.Max(s))
 	return s, fit
 }
@@ -123,6 +131,25 @@ func (t *toolRef) factor(n *need) float32 {
 		f *= deprecatedFactor
 	}
 	return f
+}
+
+// weak reports whether no tool has much of a query with one need: less than leastFit of the
+// weight of its words. The parts of longer queries have words around what they need.
+func (r *ranking) weak(n *need, parts []need) bool {
+	return len(parts) <= 1 && r.fit(n) < leastFit
+}
+
+// fit is the share of the words of a need, by their weights, that the best tool has.
+func (r *ranking) fit(n *need) float32 {
+	x := r.x
+	most := n.strange * idf(x.tool.docs, 1)
+	for i, g := range n.groups {
+		if !strings.Contains(n.keys[i], " ") { // two words joined count by themselves
+			most += x.tool.mass(g)
+		}
+	}
+	_, fit := r.score(n)
+	return fit / max(most, 0.01)
 }
 
 // near compares the vector of each tool in range with that of n. A tool that is no nearer

@@ -19,6 +19,9 @@ type Hit struct {
 	// Also are the other servers that have the very same tool, in the
 	// catalogue's order.
 	Also []string
+	// Weak means that the best hit has little of what the query asks for: probably no tool
+	// fits. It is the same for all hits of a query.
+	Weak bool
 }
 
 // Options narrow a search.
@@ -38,6 +41,8 @@ const defaultLimit = 10
 type Index struct {
 	tools   []toolRef
 	servers []serverRef
+	// named numbers the servers by their folded names.
+	named map[string]uint32
 	// tool and srv have the words of tools and of servers.
 	tool, srv postings
 	// vocab has the number of each term, a stem.
@@ -100,10 +105,11 @@ func (x *Index) Search(query string, o Options) []Hit {
 	if len(ranked) == 0 {
 		return nil
 	}
+	weak := r.weak(&whole, parts)
 	hits := make([]Hit, len(ranked))
 	for i, r := range ranked {
 		t := &x.tools[r.doc]
-		hits[i] = Hit{Server: x.servers[t.server].name, Tool: t.name, Score: r.score}
+		hits[i] = Hit{Server: x.servers[t.server].name, Tool: t.name, Score: r.score, Weak: weak}
 		for d := t.same; ; d = x.tools[d].next {
 			if other := x.tools[d].server; other != t.server && from <= d && d < to {
 				hits[i].Also = append(hits[i].Also, x.servers[other].name)

@@ -21,9 +21,18 @@ var otherNames = map[string]string{
 // maxArguments is at least the number of arguments of each of the two tools.
 const maxArguments = 8
 
-// readArguments returns the arguments of one of the two tools in the order of names, which are the advertised ones; nil for absent
-// ones. Some models send the whole object as a string.
-func readArguments(tool string, raw json.RawMessage, names []string) (args [maxArguments]json.RawMessage, failure *results.Failure) {
+// given are the arguments of one of the two tools.
+type given struct {
+	// args are in the order of the advertised names; nil for absent ones.
+	args [maxArguments]json.RawMessage
+	// beside is an object with the arguments of other names, nil if there are none, and stray the violation of the first.
+	beside []byte
+	stray  string
+}
+
+// readArguments reads the arguments of one of the two tools. names are the advertised ones. Some models send the whole object as a
+// string.
+func readArguments(tool string, raw json.RawMessage, names []string) (g given, failure *results.Failure) {
 	var by [maxArguments]string // the names under which they were given
 	if len(raw) > 0 && raw[0] == '"' {
 		if text, ok := wire.Text(raw); ok {
@@ -31,19 +40,22 @@ func readArguments(tool string, raw json.RawMessage, names []string) (args [maxA
 		}
 	}
 	if len(raw) == 0 || string(raw) == "null" {
-		return args, nil
+		return g, nil
 	}
-	err := wire.Fields(raw, func(name string, value []byte) bool {
+	err := wire.Members(raw, func(name string, written, value []byte) bool {
 		at := slices.Index(names, name)
 		if at < 0 {
 			at = slices.Index(names, otherNames[name])
 		}
 		switch {
 		case at < 0:
-			failure = unknownArgument(tool, name, names)
-		case by[at] == "" || by[at] == name || string(args[at]) == "null":
-			args[at], by[at] = value, name
-		case string(value) != "null" && !bytes.Equal(value, args[at]):
+			if g.stray == "" {
+				g.stray = unknownArgument(tool, name, names)
+			}
+			g.beside = append(append(append(append(g.beside, ','), written...), ':'), value...)
+		case by[at] == "" || by[at] == name || string(g.args[at]) == "null":
+			g.args[at], by[at] = value, name
+		case string(value) != "null" && !bytes.Equal(value, g.args[at]):
 			failure = results.Invalid("/" + name + ": is given as " + by[at] + " as well, with another value; " + names[at] + " alone is enough")
 		}
 		return failure == nil
@@ -51,16 +63,27 @@ func readArguments(tool string, raw json.RawMessage, names []string) (args [maxA
 	if err != nil && failure == nil {
 		failure = results.Invalid("/: the arguments of " + tool + " must be an object")
 	}
-	return args, failure
+	if g.beside != nil {
+		g.beside[0] = '{'
+		g.beside = append(g.beside, '}')
+	}
+	return g, failure
 }
 
-// unknownArgument refuses an unknown argument: a call without it could do harm.
-func unknownArgument(tool, name string, known []string) *results.Failure {
-	violation := "/" + sanitize.Line(name, 60) + ": is unknown; " + tool + " takes " + strings.Join(known, ", ")
-	if near := sanitize.Nearest(name, known); len(near) > 0 {
-		violation = "/" + sanitize.Line(name, 60) + ": is unknown; did you mean " + near[0] + "?"
+// strayed refuses arguments of other names: a call without them could do harm.
+func (g *given) strayed() *results.Failure {
+	if g.beside == nil {
+		return nil
 	}
-	return results.Invalid(violation)
+	return results.Invalid(g.stray)
+}
+
+// unknownArgument is the violation of an argument with an unknown name.
+func unknownArgument(tool, name string, known []string) string {
+	if near := sanitize.Nearest(name, known); len(near) > 0 {
+		return "/" + sanitize.Line(name, 60) + ": is unknown; did you mean " + near[0] + "?"
+	}
+	return "/" + sanitize.Line(name, 60) + ": is unknown; " + tool + " takes " + strings.Join(known, ", ")
 }
 
 // optional reads a string that may be absent.
@@ -73,13 +96,4 @@ func optional(name string, raw json.RawMessage) (string, *results.Failure) {
 		return "", results.Invalid("/" + name + ": must be a string")
 	}
 	return text, nil
-}
-
-// required reads exec's argument names[at].
-func required(names []string, at int, raw json.RawMessage) (string, *results.Failure) {
-	text, failure := optional(names[at], raw)
-	if failure == nil && text == "" {
-		return "", results.Invalid("/" + names[at] + ": is missing; exec takes " + names[0] + ", " + names[1] + " and " + names[2])
-	}
-	return text, failure
 }

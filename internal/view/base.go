@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	"mcpx/internal/base/catalog"
@@ -25,6 +26,8 @@ type base struct {
 	unfollow []func()
 	// shown returns a func that makes the present answer to tools/list for a client.
 	shown func(*caller.Client) (list func() json.RawMessage)
+	// late has the generations of servers, by name, for which a query has waited in vain.
+	late sync.Map
 	announcements
 }
 
@@ -157,6 +160,32 @@ func (b *base) awaitCatalogue(parent context.Context, client *caller.Client) {
 	ctx, stop := context.WithTimeout(parent, patience)
 	defer stop()
 	b.registry.WaitOwn(ctx, client, b.sees(client))
+}
+
+// awaitTools waits for the first lists of servers that connect for the first time, at most StartupWait, and reports whether it has
+// waited. A connection that has made one request wait in vain makes no other wait.
+func (b *base) awaitTools(ctx context.Context, client *caller.Client) bool {
+	awaited := map[string]uint64{}
+	snap := b.catalogue(client)
+	for i := range snap.Servers {
+		s := &snap.Servers[i]
+		if late, ok := b.late.Load(s.Name); !s.Known && !s.Tried && s.State == catalog.Connecting && (!ok || late != s.Generation) {
+			awaited[s.Name] = s.Generation
+		}
+	}
+	if len(awaited) == 0 {
+		return false
+	}
+	bounded, cancel := context.WithTimeout(ctx, b.current().StartupWait)
+	defer cancel()
+	b.registry.WaitKnown(bounded, func(server string) bool { _, ok := awaited[server]; return ok })
+	b.registry.Refresh()
+	if bounded.Err() != nil && ctx.Err() == nil {
+		for name, generation := range awaited {
+			b.late.Store(name, generation)
+		}
+	}
+	return true
 }
 
 // starting reports whether some server has yet to send its first list.

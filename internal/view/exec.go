@@ -3,6 +3,7 @@ package view
 import (
 	"context"
 
+	"mcpx/internal/executor"
 	"mcpx/internal/results"
 )
 
@@ -22,30 +23,46 @@ func (v *TwoTools) execArguments() []string {
 // exec calls a tool of the catalogue; for exec_read, a read-only one. The error is ctx's.
 func (v *TwoTools) exec(ctx context.Context, call Call, form results.Format) (*results.Result, error) {
 	names := v.execArguments()
-	args, failure := readArguments(call.Name, call.Arguments, names)
-	if failure != nil {
-		v.registry.Need()
-		return failure.Result(form.Always()), nil
-	}
-	r := call.request("", "", args[2])
-	r.Scope, r.Catalogue, r.Format = v.scope(), v.catalogue(call.Client), form
-	r.ReadOnly = call.Name == ReadTool
-	if r.Tool, failure = required(names, 1, args[1]); failure == nil {
-		if r.Server, failure = required(names, 0, args[0]); failure == nil {
-			if r.Select, failure = optional(names[3], args[3]); failure == nil {
-				r.Grep, failure = optional(names[4], args[4])
-			}
-		} else if owner := v.executor.MissingServer(r.Catalogue, r.Tool); owner != nil && r.Server == "" && len(args[0]) == 0 {
-			failure = owner
-		}
-	} else if server, wrong := optional(names[0], args[0]); wrong == nil && len(args[1]) == 0 {
-		if meant := v.executor.MissingTool(r.Catalogue, server); meant != nil {
-			failure = meant
-		}
+	g, failure := readArguments(call.Name, call.Arguments, names)
+	r := call.request("", "", g.args[2])
+	if failure == nil {
+		r.Scope, r.Catalogue, r.Format = v.scope(), v.catalogue(call.Client), form
+		r.ReadOnly = call.Name == ReadTool
+		r.Beside, r.Stray = g.beside, g.stray
+		failure = v.readCall(&r, names, &g)
 	}
 	v.needs(r.Server)
 	if failure != nil {
 		return failure.Result(form.Always()), nil
 	}
 	return v.executor.Exec(ctx, r)
+}
+
+// readCall reads what exec is to call. The name of a tool after its server's is understood in place of both, as "server.tool".
+func (v *TwoTools) readCall(r *executor.Request, names []string, g *given) (failure *results.Failure) {
+	for i, text := range []*string{&r.Server, &r.Tool, nil, &r.Select, &r.Grep} {
+		if text == nil {
+			continue
+		}
+		if *text, failure = optional(names[i], g.args[i]); failure != nil {
+			return failure
+		}
+	}
+	if (r.Server == "") != (r.Tool == "") {
+		if server, tool, ok := v.executor.Qualified(r.Catalogue, r.Server+r.Tool); ok {
+			r.Server, r.Tool = server, tool
+		}
+	}
+	switch missing := "is missing; exec takes " + names[0] + ", " + names[1] + " and " + names[2]; {
+	case g.beside != nil && (r.Server == "" || r.Tool == ""):
+		return g.strayed()
+	case r.Tool == "":
+		return results.Invalid("/" + names[1] + ": " + missing)
+	case r.Server == "":
+		if owner := v.executor.MissingServer(r.Catalogue, names[0], r.Tool); owner != nil {
+			return owner
+		}
+		return results.Invalid("/" + names[0] + ": " + missing)
+	}
+	return nil
 }

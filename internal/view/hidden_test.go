@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"mcpx/internal/caller"
+	"mcpx/internal/describe"
 	"mcpx/internal/executor"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
@@ -95,13 +97,46 @@ func TestHiddenTools(t *testing.T) {
 	}
 }
 
-// TestInspect_QueryWaits: a query to a server whose tools are not known yet is
-// answered from the catalogue in which they are.
+// TestInspect_QueryWaits: a query while servers connect for the first time is answered
+// from the catalogue in which their tools are.
 func TestInspect_QueryWaits(t *testing.T) {
 	mcptest.NoLeaks(t)
-	v, _ := started(t, Options{}, remote("slow", mcptest.Spec{ListDelay: 200 * time.Millisecond}.HTTP(t)))
-	result, err := v.Call(t.Context(), Call{Name: "inspect", Arguments: json.RawMessage(`{"server_name":"slow","query":"echo"}`)})
-	if err != nil || !strings.Contains(string(result.Content[0]), "echo(") {
-		t.Errorf("got %s, %v", result.Content, err)
+	for _, arguments := range []string{`{"server_name":"slow","query":"echo"}`, `{"query":"answer a text"}`, `{"query":"echo"}`, `{"query":"slow.echo, fast.echo"}`} {
+		v, _ := started(t, Options{StartupWait: patience}, remote("slow", mcptest.Spec{ListDelay: 200 * time.Millisecond}.HTTP(t)))
+		result, err := v.Call(t.Context(), Call{Name: "inspect", Arguments: json.RawMessage(arguments)})
+		if err != nil || !strings.Contains(string(result.Content[0]), "echo(") {
+			t.Errorf("%s: got %s, %v", arguments, result.Content, err)
+		}
+	}
+}
+
+// TestInspect_QueryWaitsInVain: what is not searched yet stands first. Only one query waits
+// for a server that does not answer, and none of a client that may not see it.
+func TestInspect_QueryWaitsInVain(t *testing.T) {
+	rules := &policy.Rules{Rights: policy.NewRights([]policy.Right{{Principals: []string{"all"}}, {Principals: []string{"some"}, Allow: []string{"fake.*"}}})}
+	r := registry.New([]registry.Server{remote("fake", mcptest.Spec{}.HTTP(t)), remote("hung", mcptest.Spec{ListDelay: patience}.HTTP(t))}, registry.Options{Rules: rules})
+	var wait atomic.Pointer[Settings]
+	wait.Store(NewSettings(Options{StartupWait: patience}))
+	v := NewTwoTools(r, chained(r, executor.Options{TypeScript: true}), Options{Current: wait.Load})
+	t.Cleanup(func() { v.Close(); r.Close(time.Second) })
+	r.Start()
+	r.WaitServer(t.Context(), "fake")
+	all, some := &caller.Client{Principal: &caller.Principal{ID: "all", Name: "all"}}, &caller.Client{Principal: &caller.Principal{ID: "some", Name: "some"}}
+	if text := asked(t, v, some, Query{Text: "zzz"}); !strings.HasPrefix(text, "No tool matches") {
+		t.Errorf("got %s", text)
+	}
+	if text := asked(t, v, all, Query{Text: "add, fake.echo"}); !strings.Contains(text, "echo(") || strings.Contains(text, "hung") {
+		t.Errorf("known names alone: got %s", text)
+	}
+	wait.Store(NewSettings(Options{StartupWait: 50 * time.Millisecond}))
+	if text := asked(t, v, all, Query{Text: "zzz"}); !strings.HasPrefix(text, "// not searched yet: hung (connecting)\nNo tool matches") {
+		t.Errorf("got %s", text)
+	}
+	wait.Store(NewSettings(Options{StartupWait: patience}))
+	if text := asked(t, v, all, Query{Text: "answer a text"}); !strings.HasPrefix(text, "// not searched yet: hung (connecting)\n// server_name: fake\n") {
+		t.Errorf("got %s", text)
+	}
+	if text := v.texts.list(v.catalogue(all), shown{budget: describe.Budget{Tokens: 60}}).inspect; !strings.Contains(text, "hung (?)") {
+		t.Errorf("a large catalogue: %s", text)
 	}
 }

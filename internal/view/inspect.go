@@ -28,11 +28,14 @@ func (v *TwoTools) inspectArguments() []string {
 // inspect answers a call of inspect.
 func (v *TwoTools) inspect(ctx context.Context, call Call, structured bool) *results.Result {
 	names := v.inspectArguments()
-	args, failure := readArguments(InspectTool, call.Arguments, names)
+	g, failure := readArguments(InspectTool, call.Arguments, names)
+	if failure == nil {
+		failure = g.strayed()
+	}
 	var q Query
 	for i, text := range []*string{&q.Server, &q.Tool, &q.Text} {
 		if failure == nil {
-			*text, failure = optional(names[i], args[i])
+			*text, failure = optional(names[i], g.args[i])
 		}
 	}
 	v.needs(q.Server)
@@ -52,13 +55,16 @@ func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, 
 	snap := v.named(client)
 	if q.Server == "" {
 		if q.Tool != "" {
-			if failure := v.executor.MissingServer(snap, q.Tool); failure != nil {
+			if named, _ := v.byName(snap, Query{Text: q.Tool}, structured); named != nil {
+				return named
+			}
+			if failure := v.executor.MissingServer(snap, v.inspectArguments()[0], q.Tool); failure != nil {
 				return failure.Result(structured)
 			}
 			return results.Invalid("/" + v.inspectArguments()[0] + ": is missing; " + v.inspectArguments()[1] + " needs it").Result(structured)
 		}
 		if q.Text != "" {
-			return v.matches(snap, q, structured)
+			return v.matches(ctx, client, snap, q, structured)
 		}
 		return result(describe.Servers(snap), structured, func() any { return serversData(snap) })
 	}
@@ -71,7 +77,7 @@ func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, 
 	case q.Tool != "":
 		return v.single(snap, s, q.Tool, structured)
 	case q.Text != "":
-		return v.matches(snap, q, structured)
+		return v.matches(ctx, client, snap, q, structured)
 	}
 	text, complete := describe.Server(s, v.describeOptions())
 	return result(text, structured, func() any { return serverData(s, complete) })
@@ -83,36 +89,67 @@ func (v *TwoTools) describeOptions() describe.Options {
 }
 
 // single describes one tool, or several whose names are separated by commas. A tool whose own name contains the commas comes first.
+// Of several, those that do not exist are named below the others.
 func (v *TwoTools) single(snap *catalog.Snapshot, s *catalog.Server, name string, structured bool) *results.Result {
 	if tool, ok := s.Tool(name); ok {
 		return result(describe.Tool(s, tool, v.describeOptions()), structured, func() any { return toolsData(s, []*catalog.Tool{tool}) })
 	}
 	var tools []*catalog.Tool
-	for _, one := range strings.Split(name, ",") {
+	var missing []string
+	for one := range strings.SplitSeq(name, ",") {
 		if one = strings.TrimSpace(one); one == "" {
 			continue
 		}
-		tool, ok := s.Tool(one)
-		if !ok {
-			return v.executor.ToolNotFound(snap, s, one).Result(structured)
-		}
-		if !slices.Contains(tools, tool) { // repeated names must not fill the memory
+		tool, ok := s.Find(one)
+		switch {
+		case !ok && len(missing) < maxMissing && !slices.Contains(missing, one):
+			missing = append(missing, one)
+		case ok && !slices.Contains(tools, tool): // repeated names must not fill the memory
 			tools = append(tools, tool)
 		}
 	}
-	if len(tools) == 0 {
+	switch {
+	case len(tools) == 0 && len(missing) == 0:
 		return v.executor.ToolNotFound(snap, s, name).Result(structured)
+	case len(tools) == 0:
+		return v.executor.ToolNotFound(snap, s, missing[0]).Result(structured)
 	}
-	return result(describe.Tools(s, tools, v.describeOptions()), structured, func() any { return toolsData(s, tools) })
+	text := describe.Tools(s, tools, v.describeOptions())
+	for _, one := range missing {
+		text += "\n// " + v.executor.ToolNotFound(snap, s, one).Said()
+	}
+	return result(text, structured, func() any { return toolsData(s, tools) })
 }
 
-// queryLimit bounds the tools in the answer to a query.
-const queryLimit = 10
+// maxMissing bounds the unknown names in an answer: to each belongs a search for what may be meant.
+const maxMissing = 5
+
+// byName answers a query that lists names of tools with those tools alone; nil if it is none. all means that each name has a tool.
+func (v *TwoTools) byName(snap *catalog.Snapshot, q Query, structured bool) (named *results.Result, all bool) {
+	index := v.texts.search(snap)
+	v.searching.Lock()
+	hits, missing := index.Named(q.Text, search.Options{Server: q.Server})
+	v.searching.Unlock()
+	if len(hits) == 0 {
+		return nil, false
+	}
+	found := matched(snap, hits)
+	text := describe.Named(found, missing, v.describeOptions())
+	if len(missing) > 0 {
+		text = unsearched(snap, q.Server) + text
+	}
+	return result(text, structured, func() any { return matchesData(found) }), len(missing) == 0
+}
+
+// queryLimit bounds the tools in the answer to a query, and nameLimit those together with the names at its end.
+const queryLimit, nameLimit = 10, 30
 
 // After queryLeast hits, the answer omits those that score less than queryShare of the best: they are not worth their tokens.
 const (
 	queryLeast = 4
 	queryShare = 0.3
+	// nameShare is the same for names at the end.
+	nameShare = 0.2
 )
 
 // unsearched names the servers whose tools are not known yet, as they may have the tool that was not found.
@@ -131,27 +168,64 @@ func unsearched(snap *catalog.Snapshot, only string) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "\n// not searched, tools unknown: " + strings.Join(names, ", ")
+	if more := len(names) - maxUnsearched; more > 0 {
+		names = append(names[:maxUnsearched], fmt.Sprintf("%d more", more))
+	}
+	return "// not searched yet: " + strings.Join(names, ", ") + "\n"
 }
 
-func (v *TwoTools) matches(snap *catalog.Snapshot, q Query, structured bool) *results.Result {
+// maxUnsearched bounds the servers that are named as not searched.
+const maxUnsearched = 20
+
+// matches answers a query. Unless it names known tools alone, it waits for servers that connect for the first time.
+func (v *TwoTools) matches(ctx context.Context, client *caller.Client, snap *catalog.Snapshot, q Query, structured bool) *results.Result {
+	named, all := v.byName(snap, q, structured)
+	if named != nil && all {
+		return named
+	}
+	if q.Server == "" && v.awaitTools(ctx, client) {
+		snap = v.named(client)
+		named, _ = v.byName(snap, q, structured)
+	}
+	if named != nil {
+		return named
+	}
+	index := v.texts.search(snap)
 	v.searching.Lock()
-	found := found(snap, v.texts.search(snap), q)
+	found, more, weak := found(snap, index, q)
 	v.searching.Unlock()
 	if len(found) == 0 {
-		text := fmt.Sprintf("No tool matches %q. inspect without arguments lists the servers.", sanitize.Line(q.Text, 200)) + unsearched(snap, q.Server)
+		text := unsearched(snap, q.Server) + fmt.Sprintf("No tool matches %q. inspect without arguments lists the servers.", sanitize.Line(q.Text, 200))
 		return result(text, structured, func() any { return listing{Tools: []json.RawMessage{}} })
 	}
-	text := describe.Matches(found, v.describeOptions()) + unsearched(snap, q.Server)
+	if weak {
+		text := unsearched(snap, q.Server) + describe.Nearest(q.Text, found)
+		return result(text, structured, func() any { return matchesData(found) })
+	}
+	text := unsearched(snap, q.Server) + describe.Matches(found, more, v.describeOptions())
 	return result(text, structured, func() any { return matchesData(found) })
 }
 
-// found returns the tools in the answer to a query, best first.
-func found(snap *catalog.Snapshot, index *search.Index, q Query) (found []describe.Match) {
-	for i, hit := range index.Search(q.Text, search.Options{Server: q.Server, Limit: queryLimit}) {
+// found returns the tools in the answer to a query, best first, and more of which it has the names. weak means that no tool fits.
+func found(snap *catalog.Snapshot, index *search.Index, q Query) (found, more []describe.Match, weak bool) {
+	hits := index.Search(q.Text, search.Options{Server: q.Server, Limit: nameLimit})
+	end := min(len(hits), queryLimit)
+	for i, hit := range hits[:end] {
 		if i >= queryLeast && hit.Score < queryShare {
+			end = i
 			break
 		}
+	}
+	last := len(hits)
+	for last > end && hits[last-1].Score < nameShare {
+		last--
+	}
+	return matched(snap, hits[:end]), matched(snap, hits[end:last]), end > 0 && hits[0].Weak
+}
+
+// matched looks the tools of hits up.
+func matched(snap *catalog.Snapshot, hits []search.Hit) (found []describe.Match) {
+	for _, hit := range hits {
 		s, ok := snap.Server(hit.Server)
 		if !ok {
 			continue

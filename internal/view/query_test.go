@@ -31,6 +31,7 @@ func TestInspect_QueryTokens(t *testing.T) {
 	type id struct{ Server, Tool string }
 	var costs []int
 	var complete, named, wanted float64
+	weakly := 0
 	for d := json.NewDecoder(f); d.More(); {
 		var task struct {
 			Query    string
@@ -42,8 +43,14 @@ func TestInspect_QueryTokens(t *testing.T) {
 		if err := d.Decode(&task); err != nil {
 			t.Fatal(err)
 		}
-		found := found(snap, index, Query{Text: task.Query})
-		costs = append(costs, tokens.Count(describe.Matches(found, describe.Options{TypeScript: true})))
+		found, more, weak := found(snap, index, Query{Text: task.Query})
+		text := describe.Matches(found, more, describe.Options{TypeScript: true})
+		if weak {
+			text = describe.Nearest(task.Query, found)
+			weakly++
+		}
+		costs = append(costs, tokens.Count(text))
+		found = append(found, more...)
 		for _, r := range task.Relevant {
 			at := slices.IndexFunc(found, func(m describe.Match) bool {
 				one := id{m.Server.Name, m.Tool.Name}
@@ -62,8 +69,9 @@ func TestInspect_QueryTokens(t *testing.T) {
 	slices.Sort(costs)
 	median, p95 := costs[len(costs)/2], costs[len(costs)*95/100]
 	t.Logf("%d queries: median %d tokens, p95 %d, most %d; of the tools wanted %.3f are there, %.3f among the first three", len(costs), median, p95, costs[len(costs)-1], named/wanted, complete/wanted)
-	if median > 550 || named/wanted < 0.70 {
-		t.Errorf("want a median of at most 550 tokens, and 0.70 of the tools")
+	t.Logf("%d queries without a tool that fits", weakly)
+	if median > 600 || named/wanted < 0.80 {
+		t.Errorf("want a median of at most 600 tokens, and 0.80 of the tools")
 	}
 }
 

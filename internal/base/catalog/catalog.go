@@ -218,6 +218,17 @@ func (s *Server) Tool(name string) (*Tool, bool) {
 	return &s.Tools[i], true
 }
 
+// Find finds a tool by its exact name, else by its name after the name of s; see [Unqualified].
+func (s *Server) Find(name string) (*Tool, bool) {
+	if t, ok := s.Tool(name); ok {
+		return t, true
+	}
+	if rest, ok := Unqualified(name, s.Name); ok {
+		return s.Tool(rest)
+	}
+	return nil, false
+}
+
 // ToolNames returns the names in the server's order.
 func (s *Server) ToolNames() []string {
 	names := make([]string, len(s.Tools))

@@ -285,3 +285,17 @@ func (s *Snapshot) Prompt(name, separator string) (server *Server, own string, o
 	}
 	return server, own, server != nil && own != ""
 }
+
+// Unqualified cuts the name of a server and a separator off the name of a tool.
+func Unqualified(name, server string) (tool string, ok bool) {
+	rest, ok := strings.CutPrefix(name, server)
+	if !ok || server == "" {
+		return "", false
+	}
+	for _, sep := range [...]string{"__", ".", ":", "/"} {
+		if tool, ok = strings.CutPrefix(rest, sep); ok && tool != "" {
+			return tool, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,180 @@
+package results
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	"mcpx/internal/base/wire"
+	"mcpx/internal/jq"
+)
+
+// The bounds of reordering: the nesting of objects in outputs, and the different sets of keys that are looked up in the document.
+const maxOrdered, maxKeySets = 12, 64
+
+// inOrder gives the keys of objects in the outputs of a filter the order in which the filter names them, else their order in the
+// document: jq sorts them.
+func inOrder(filter string, document json.RawMessage, outputs []json.RawMessage) {
+	o := keyOrder{sets: map[string][]string{}}
+	for _, output := range outputs {
+		o.collect(output, 0)
+	}
+	if len(o.sets) == 0 {
+		return
+	}
+	o.learn(jq.Constructed(filter), document)
+	for i, output := range outputs {
+		outputs[i] = o.apply(nil, output, 0)
+	}
+}
+
+// keyOrder is the order of keys for each set of keys in the outputs.
+type keyOrder struct {
+	// sets are keyed by the keys in the order in which jq writes them.
+	sets map[string][]string
+}
+
+func setOf(keys []string) string {
+	var b []byte
+	for _, key := range keys {
+		b = wire.AppendQuoted(b, key)
+	}
+	return string(b)
+}
+
+// members returns the keys of an object, and its members as they are written.
+func members(object []byte) (keys []string, written [][]byte) {
+	_ = wire.Members(object, func(key string, name, value []byte) bool { // valid: jq wrote it
+		keys = append(keys, key)
+		written = append(written, name, value)
+		return true
+	})
+	return keys, written
+}
+
+// collect adds the sets of keys in an output.
+func (o *keyOrder) collect(value []byte, depth int) {
+	if depth > maxOrdered || len(o.sets) == maxKeySets || len(value) == 0 {
+		return
+	}
+	switch value[0] {
+	case '[':
+		_ = wire.Elements(value, func(item []byte) bool { o.collect(item, depth+1); return true }) // valid: jq wrote it
+	case '{':
+		keys, written := members(value)
+		if len(keys) > 1 {
+			o.sets[setOf(keys)] = keys
+		}
+		for i := 1; i < len(written); i += 2 {
+			o.collect(written[i], depth+1)
+		}
+	}
+}
+
+// learn orders each set: as an object that the filter constructs with these very keys; as the filter names them, if it names all;
+// as the first object of the document with these very keys; else by their first place in the document, and then in the filter.
+func (o *keyOrder) learn(constructed [][]string, document json.RawMessage) {
+	doc, ok := wire.Read(string(document))
+	if !ok {
+		doc = &wire.Document{}
+	}
+	inFilter, inDocument := map[string]int{}, map[string]int{}
+	for _, key := range slices.Concat(constructed...) {
+		if _, known := inFilter[key]; !known {
+			inFilter[key] = len(inFilter)
+		}
+	}
+	for i := range doc.Nodes {
+		if key := doc.Str(doc.Nodes[i].Key); key != "" {
+			if _, known := inDocument[key]; !known {
+				inDocument[key] = len(inDocument)
+			}
+		}
+	}
+	for set, keys := range o.sets {
+		if at := slices.IndexFunc(constructed, func(c []string) bool { return sameKeys(c, keys) }); at >= 0 {
+			o.sets[set] = constructed[at]
+			continue
+		}
+		first, then := inDocument, inFilter
+		if !slices.ContainsFunc(keys, func(key string) bool { _, named := inFilter[key]; return !named }) {
+			first, then = inFilter, inDocument
+		} else if found := objectOf(doc, keys); found != nil {
+			o.sets[set] = found
+			continue
+		}
+		place := func(key string) int {
+			if at, ok := first[key]; ok {
+				return at
+			}
+			if at, ok := then[key]; ok {
+				return len(first) + at
+			}
+			return len(first) + len(then)
+		}
+		sorted := slices.Clone(keys)
+		slices.SortStableFunc(sorted, func(a, b string) int { return cmp.Compare(place(a), place(b)) })
+		o.sets[set] = sorted
+	}
+}
+
+// sameKeys reports whether a and b have the same keys, in any order.
+func sameKeys(a, b []string) bool {
+	return len(a) == len(b) && slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+// objectOf returns the keys of the first object of a document that has exactly these keys, in its order; nil if there is none.
+func objectOf(doc *wire.Document, keys []string) []string {
+	for i := range doc.Nodes {
+		n := &doc.Nodes[i]
+		if n.Kind != wire.Object || int(n.Count) != len(keys) {
+			continue
+		}
+		found := make([]string, 0, len(keys))
+		for at := int32(i) + 1; at < n.Next; at = doc.Nodes[at].Next {
+			key := doc.Str(doc.Nodes[at].Key)
+			if !slices.Contains(keys, key) {
+				break
+			}
+			found = append(found, key)
+		}
+		if sameKeys(found, keys) { // a key may stand twice in found
+			return found
+		}
+	}
+	return nil
+}
+
+// apply appends a value with its keys in order.
+func (o *keyOrder) apply(b, value []byte, depth int) []byte {
+	if depth > maxOrdered || len(value) == 0 || value[0] != '[' && value[0] != '{' {
+		return append(b, value...)
+	}
+	if value[0] == '[' {
+		b = append(b, '[')
+		at := len(b)
+		_ = wire.Elements(value, func(item []byte) bool { // valid: jq wrote it
+			if len(b) > at {
+				b = append(b, ',')
+			}
+			b = o.apply(b, item, depth+1)
+			return true
+		})
+		return append(b, ']')
+	}
+	keys, written := members(value)
+	order, known := o.sets[setOf(keys)]
+	if !known {
+		order = keys
+	}
+	b = append(b, '{')
+	for i, key := range order {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		at := slices.Index(keys, key)
+		b = append(append(b, written[2*at]...), ':')
+		b = o.apply(b, written[2*at+1], depth+1)
+	}
+	return append(b, '}')
+}
