@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"mcpx/internal/app"
@@ -94,7 +93,7 @@ func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 	}
 	request := executor.Request{Server: cmd.Server, Tool: cmd.Tool, Arguments: arguments}
 	if cmd.Raw && cmd.Select == "" {
-		return cmd.raw(ctx, a, request, s.out)
+		return cmd.raw(ctx, a, request, s)
 	}
 	if request.Select = cmd.Select; cmd.Select != "" {
 		request.Format.Structured = results.StructuredAlways // selection needs it
@@ -106,7 +105,7 @@ func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if cmd.Select != "" {
 		result = selection(result)
 	}
-	return printResult(s.out, result, cmd.Raw)
+	return printResult(s, result, cmd.Raw)
 }
 
 // selection returns what --select prints: only the value, or an error. It removes the handle from the
@@ -139,12 +138,12 @@ func selection(r *results.Result) *results.Result {
 }
 
 // raw prints the result as the server sent it.
-func (cmd *execCommand) raw(ctx context.Context, a *app.App, request executor.Request, w io.Writer) error {
+func (cmd *execCommand) raw(ctx context.Context, a *app.App, request executor.Request, s streams) error {
 	raw, failure := a.Executor.Raw(ctx, request)
 	if failure != nil {
-		return printResult(w, failure, true)
+		return printResult(s, failure, true)
 	}
-	fmt.Fprintln(w, string(raw))
+	fmt.Fprintln(s.out, s.screen.JSON(string(raw)))
 	var result struct {
 		IsError bool `json:"isError"`
 	}

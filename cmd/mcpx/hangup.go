@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"os/signal"
 	"sync"
@@ -11,16 +12,27 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// reloading reads the config again after each SIGHUP and, with --watch, when the file changes. If
+// reloading is how a serving mcpx follows its config file.
+type reloading struct {
+	cmd     *serveCommand
+	app     *app.App
+	log     *slog.Logger
+	streams streams
+	serves  string // where clients reach it
+}
+
+// start reads the config again after each SIGHUP and mcpx reload and, with --watch, when the file changes. If
 // SIGHUP means that the terminal was closed, it calls hangUp. stop ends its goroutines.
-func reloading(ctx context.Context, a *app.App, hangUp func(), cmd *serveCommand, s streams) (stop func()) {
+func (r *reloading) start(ctx context.Context, hangUp func()) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var loops sync.WaitGroup
 	hangups := make(chan os.Signal, 1)
-	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+	if signal.Ignored(syscall.SIGHUP) { // as under nohup
+		r.log.Info("SIGHUP is ignored, as what started mcpx did: it does not read the config again, mcpx reload does")
+	} else {
 		signal.Notify(hangups, syscall.SIGHUP)
 	}
-	reloads := make(chan struct{})
+	reloads := make(chan app.Request)
 	loops.Go(func() { // ends with ctx
 		for {
 			select {
@@ -28,12 +40,12 @@ func reloading(ctx context.Context, a *app.App, hangUp func(), cmd *serveCommand
 				return
 			case <-hangups:
 			}
-			if s.terminal && terminalGone() {
+			if r.streams.terminal && terminalGone() {
 				hangUp()
 				return
 			}
 			select {
-			case reloads <- struct{}{}:
+			case reloads <- app.Request{}:
 			case <-ctx.Done():
 				return
 			}
@@ -41,15 +53,17 @@ func reloading(ctx context.Context, a *app.App, hangUp func(), cmd *serveCommand
 	})
 	loops.Go(func() { // ends with ctx
 		load := func() (*config.Config, error) {
-			cfg, err := readConfig(ctx, a.Config.Path, s)
-			if err == nil && cmd.View != "" {
-				cfg.View = cmd.View
+			cfg, err := readConfig(ctx, r.app.Config.Path, r.streams)
+			if err == nil && r.cmd.View != "" {
+				cfg.View = r.cmd.View
 			}
 			return cfg, err
 		}
-		a.Follow(ctx, app.Source{Load: load, Reading: s.reading()}, reloads, cmd.Watch)
+		r.app.Follow(ctx, app.Source{Load: load, Reading: r.streams.reading()}, reloads, r.cmd.Watch)
 	})
+	closeSocket := r.listen(reloads)
 	return func() {
+		closeSocket()
 		cancel()
 		signal.Stop(hangups)
 		loops.Wait()

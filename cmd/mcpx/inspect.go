@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
 	"mcpx/internal/app"
 	"mcpx/internal/results"
@@ -57,21 +56,21 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 		return ctx.Err()
 	}
 	if cmd.Server == "" && cmd.Query == "" && !cmd.JSON {
-		fmt.Fprintln(s.out, a.View.Description())
+		fmt.Fprintln(s.out, s.screen.Text(a.View.Description()))
 		return nil
 	}
 	result := a.View.Inspect(ctx, nil, view.Query{Server: cmd.Server, Tool: cmd.Tool, Text: cmd.Query}, cmd.JSON)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return printResult(s.out, result, cmd.JSON)
+	return printResult(s, result, cmd.JSON)
 }
 
 // printResult prints the content blocks of a result: text as it is, other blocks as JSON. If raw is
-// true, it prints structuredContent instead.
-func printResult(w io.Writer, r *results.Result, raw bool) error {
+// true, it prints structuredContent instead. A terminal gets no control characters of a server.
+func printResult(s streams, r *results.Result, raw bool) error {
 	if raw && r.Structured != nil {
-		fmt.Fprintln(w, string(r.Structured))
+		fmt.Fprintln(s.out, s.screen.JSON(string(r.Structured)))
 	} else {
 		for _, block := range r.Content {
 			var text struct {
@@ -79,10 +78,10 @@ func printResult(w io.Writer, r *results.Result, raw bool) error {
 				Text *string `json:"text"`
 			}
 			if json.Unmarshal(block, &text) == nil && text.Type == "text" && text.Text != nil {
-				fmt.Fprintln(w, *text.Text)
+				fmt.Fprintln(s.out, s.screen.Text(*text.Text))
 				continue
 			}
-			fmt.Fprintln(w, string(block))
+			fmt.Fprintln(s.out, s.screen.JSON(string(block)))
 		}
 	}
 	if r.IsError {

@@ -70,6 +70,7 @@ type credentialCommands struct {
 
 // serverCommands connect to the servers of the config, or report on them.
 type serverCommands struct {
+	Reload  reloadCommand  `cmd:"" help:"Make the running mcpx read the config again, and print what changed."`
 	Check   checkCommand   `cmd:"" help:"Check the config and every upstream."`
 	Lock    lockCommand    `cmd:"" help:"Approve the tool definitions of the servers."`
 	Inspect inspectCommand `cmd:"" help:"Print what the model would get from inspect."`
@@ -206,6 +207,9 @@ func report(w io.Writer, err error) int {
 	if errors.Is(err, errFailed) {
 		return exitFailed
 	}
+	if errors.Is(err, errConfigFailed) {
+		return exitConfig
+	}
 	var faults *config.Faults
 	if errors.As(err, &faults) {
 		for _, fault := range faults.List {
@@ -232,3 +236,6 @@ func report(w io.Writer, err error) int {
 
 // errFailed makes the program exit with 1. The command has printed the reason.
 var errFailed = errors.New("failed")
+
+// errConfigFailed makes it exit with 2. The command has printed the faults of the config.
+var errConfigFailed = errors.New("config fault")

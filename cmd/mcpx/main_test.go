@@ -84,7 +84,7 @@ func (h *home) env() []string {
 		"XDG_CONFIG_HOME=" + filepath.Join(h.dir, "config"),
 		"XDG_CACHE_HOME=" + filepath.Join(h.dir, "cache"),
 		"APPDATA=" + filepath.Join(h.dir, "config"), "LOCALAPPDATA=" + filepath.Join(h.dir, "cache"),
-		"PATH=" + os.Getenv("PATH"), "SYSTEMROOT=" + os.Getenv("SYSTEMROOT"), "TMPDIR=" + h.dir, "TEMP=" + h.dir,
+		"XDG_RUNTIME_DIR=" + h.dir, "PATH=" + os.Getenv("PATH"), "SYSTEMROOT=" + os.Getenv("SYSTEMROOT"), "TMPDIR=" + h.dir, "TEMP=" + h.dir,
 		// A binary with the race detector sleeps for a second when it exits otherwise.
 		"GORACE=atexit_sleep_ms=0",
 		"MCPX_KEYRING=off", // the tests leave the user's own keyring alone

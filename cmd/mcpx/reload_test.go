@@ -22,28 +22,6 @@ func (p *stdioPeer) hangUp(t *testing.T) {
 	}
 }
 
-const (
-	loadedAgain = `msg="config loaded again"`
-	refused     = `level=ERROR msg="config refused`
-)
-
-// openOver serves a config over stdio, or over HTTP, to a legacy client that listens.
-func openOver(t *testing.T, h *home, over string, args ...string) (*client, *stdioPeer) {
-	t.Helper()
-	if over != "http" {
-		args = append([]string{"--log-level", "info"}, args...)
-	}
-	c, p := serveOver(t, h, over, legacy, args...)
-	c.open(t)
-	c.listen(t)
-	return c, p
-}
-
-func callExec(t *testing.T, c *client, server, tool, arguments string) string {
-	t.Helper()
-	return c.start(t, "tools/call", `{"name":"exec","arguments":`+execArgs(server, tool, arguments)+`}`, "")
-}
-
 // TestReload: what changed is stopped and started, nothing else; clients keep
 // their sessions and hear of it.
 func TestReload(t *testing.T) {

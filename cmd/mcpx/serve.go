@@ -60,7 +60,7 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 		defer listener.Close() // if serving does not start
 	}
 	if !cmd.Demo {
-		defer reloading(ctx, a, cancel, cmd, s)()
+		defer (&reloading{cmd, a, log, s, servesAt(a, listener)}).start(ctx, cancel)()
 	}
 	stop, err := cmd.profile(ctx, log)
 	if err != nil {
@@ -160,12 +160,19 @@ func logTo(file string, stderr io.Writer) (log io.Writer, close func()) {
 	}
 }
 
-func (cmd *serveCommand) serveHTTP(ctx context.Context, a *app.App, log *slog.Logger, s streams, listener net.Listener) error {
-	scheme := "http"
-	if a.Config.TLS != nil {
-		scheme = "https"
+// servesAt says where clients reach mcpx; listener is nil over stdio.
+func servesAt(a *app.App, listener net.Listener) string {
+	switch {
+	case listener == nil:
+		return "stdio"
+	case a.Config.TLS != nil:
+		return "https://" + listener.Addr().String() + "/mcp"
 	}
-	if url := scheme + "://" + listener.Addr().String() + "/mcp"; cmd.Demo {
+	return "http://" + listener.Addr().String() + "/mcp"
+}
+
+func (cmd *serveCommand) serveHTTP(ctx context.Context, a *app.App, log *slog.Logger, s streams, listener net.Listener) error {
+	if url := servesAt(a, listener); cmd.Demo {
 		fmt.Fprintln(s.err, "mcpx: serving the demo at", url) // its log has only warnings
 	} else {
 		log.Info("serving", "url", url)

@@ -68,6 +68,7 @@ type App struct {
 	hour  page.Hour
 	observers
 	edits    chan edit // of the config file, handled by Follow; nil = there is no file
+	reloaded Reloaded  // by the last reload; for the goroutine of Follow
 	limits   *limits.Limits
 	identity *identity.Verifier // of clients over HTTP
 	tls      *httpd.TLS         // nil: none; set by Listen

@@ -37,12 +37,28 @@ type Source struct {
 	Reading config.Options
 }
 
-// Follow applies the config file after each value from asked, after each edit over HTTP and, with watch, when the file
+// Reloaded is what the last reload changed.
+type Reloaded struct {
+	registry.Changes
+	// Changed are servers that go on with other settings. Keys are those outside of servers that are in force, Later those
+	// that take effect when mcpx starts again.
+	Changed, Keys, Later []string
+	// Unavailable are the faults inside single servers.
+	Unavailable []config.Fault
+}
+
+// Request asks Follow for a reload. Follow calls Done with the outcome, unless Done is nil.
+type Request struct {
+	Done func(Reloaded, error)
+}
+
+// Follow applies the config file after each request, after each edit over HTTP and, with watch, when the file
 // changes, until ctx ends. If it refuses a file it logs why, and the old config stays in force.
-func (a *App) Follow(ctx context.Context, from Source, asked <-chan struct{}, watch bool) {
+func (a *App) Follow(ctx context.Context, from Source, asked <-chan Request, watch bool) {
 	r := &reloader{
 		file: setup.ConfigFile{Path: a.Config.Path, Reading: from.Reading}, edits: a.edits,
 		current: a.Config, log: a.log, load: from.Load, apply: a.reload,
+		outcome: func() Reloaded { return a.reloaded },
 	}
 	r.run(ctx, asked, watch)
 }
@@ -53,13 +69,15 @@ type reloader struct {
 	edits <-chan edit
 	load  func() (*config.Config, error)
 	apply func(*config.Config) error
-	log   *slog.Logger
+	// outcome returns what the last successful apply changed.
+	outcome func() Reloaded
+	log     *slog.Logger
 
 	current *config.Config // the file that was applied last
 	seen    fingerprint    // of the file when it was last loaded or refused
 }
 
-func (r *reloader) run(ctx context.Context, asked <-chan struct{}, watch bool) {
+func (r *reloader) run(ctx context.Context, asked <-chan Request, watch bool) {
 	var ticks <-chan time.Time
 	if watch {
 		r.seen = fingerprint{size: -1} // the first check then also notices a change since the start
@@ -71,8 +89,11 @@ func (r *reloader) run(ctx context.Context, asked <-chan struct{}, watch bool) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-asked:
-			_ = r.reload(ctx, true)
+		case request := <-asked:
+			err := r.reload(ctx, true)
+			if request.Done != nil {
+				request.Done(r.outcome(), err)
+			}
 		case e := <-r.edits:
 			e.done <- r.edit(ctx, e)
 		case <-ticks:
@@ -141,10 +162,13 @@ func (a *App) reload(to *config.Config) error {
 		return err
 	}
 	a.LogWarnings(to)
-	if later := config.NextStart(a.Config, to); len(later) > 0 {
+	later := config.NextStart(a.Config, to)
+	if len(later) > 0 {
 		a.log.Warn("config keys that take effect after a restart", "keys", later)
 	}
 	changes := a.swap(next)
+	a.reloaded = Reloaded{Changes: changes, Later: later, Unavailable: to.ServerFaults()}
+	a.reloaded.Changed, a.reloaded.Keys = config.Changed(before.config, to)
 	a.auditor.changed(to)
 	a.log.Info("config loaded again", "file", to.Path, "servers", len(to.Servers), "before", len(before.config.Servers),
 		"started", changes.Started, "stopped", changes.Stopped)

@@ -216,6 +216,25 @@ func (o object) flat(prefix string) (keys []Key) {
 	return keys
 }
 
+// Changed lists what differs between two configs: the servers that both have, and the keys outside of servers that are in
+// force at once.
+func Changed(before, now *Config) (servers, keys []string) {
+	for i := range now.Servers {
+		for j := range before.Servers {
+			if before.Servers[j].Name == now.Servers[i].Name && !reflect.DeepEqual(before.Servers[j], now.Servers[i]) {
+				servers = append(servers, now.Servers[i].Name)
+			}
+		}
+	}
+	was := Keys(before)
+	for i, key := range Keys(now) {
+		if !key.AtStart && !reflect.DeepEqual(key.Value, was[i].Value) {
+			keys = append(keys, key.Path)
+		}
+	}
+	return servers, keys
+}
+
 // NextStart lists the keys that differ between two configs and take effect at the next start.
 func NextStart(at, to *Config) (paths []string) {
 	now, then := Keys(at), Keys(to)

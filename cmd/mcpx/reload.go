@@ -1,0 +1,194 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"mcpx/internal/app"
+	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/control"
+)
+
+type reloadCommand struct{}
+
+func (cmd *reloadCommand) Help() string {
+	return "Tells every running mcpx of yours that reads this config file, and prints what each has changed. " +
+		"A file with faults changes nothing, and mcpx reload ends with 2.\n\n" +
+		examples("mcpx reload", "mcpx reload --config ~/mcp.json")
+}
+
+// Run prints a line for each mcpx that reads the config file.
+func (cmd *reloadCommand) Run(ctx context.Context, c *cli, s streams) error {
+	path, err := c.findConfig(s)
+	if err != nil {
+		return err
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return err
+	}
+	running, silent := control.Find(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if silent > 0 {
+		fmt.Fprintf(s.err, "mcpx: warning: %s not answer\n", plural(silent, "running mcpx does", "running mcpx do"))
+	}
+	var mine []*control.Running
+	var others []string
+	for _, one := range running {
+		if one.File == path || sameFile(one.File, path) {
+			mine = append(mine, one)
+			continue
+		}
+		one.Close()
+		others = append(others, one.File)
+	}
+	if len(mine) == 0 {
+		hint := "mcpx serve reads it when it starts"
+		if slices.Sort(others); len(others) > 0 {
+			hint = "name another file with --config; running: " + strings.Join(slices.Compact(others), ", ")
+		}
+		return &hintError{"no running mcpx reads " + path, hint}
+	}
+	slices.SortFunc(mine, func(a, b *control.Running) int { return cmp.Compare(a.PID, b.PID) })
+	outcomes, failures := make([]control.Outcome, len(mine)), make([]error, len(mine))
+	var all sync.WaitGroup
+	for i, one := range mine {
+		all.Go(func() { outcomes[i], failures[i] = one.Reload(ctx) })
+	}
+	all.Wait()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return told(s, mine, outcomes, failures)
+}
+
+// told prints the outcomes. The returned error has the exit code.
+func told(s streams, mine []*control.Running, outcomes []control.Outcome, failures []error) (worst error) {
+	for i, one := range mine {
+		who := fmt.Sprintf("%d (%s)", one.PID, one.Serves)
+		out, err := outcomes[i], failures[i]
+		switch {
+		case err != nil:
+			fmt.Fprintf(s.err, "mcpx: error: %s: %v\n", who, err)
+			worst = cmp.Or(worst, errFailed)
+		case len(out.Refused) > 0:
+			for _, fault := range out.Refused {
+				fmt.Fprintf(s.err, "mcpx: error: %s: refused, the old config stays in force: %s\n", who, s.errScreen.Text(fault))
+			}
+			if worst = cmp.Or(worst, errFailed); out.Faults {
+				worst = errConfigFailed
+			}
+		default:
+			fmt.Fprint(s.out, s.screen.Hang(who+"  ", s.screen.Text(changes(out))))
+		}
+	}
+	return worst
+}
+
+// changes says in one line what a reload has changed.
+func changes(out control.Outcome) string {
+	var parts []string
+	for _, part := range []struct {
+		word  string
+		names []string
+	}{
+		{"started ", out.Started}, {"stopped ", out.Stopped}, {"restarted ", out.Restarted}, {"changed ", out.Changed},
+		{"in force: ", out.Keys}, {"after a restart: ", out.Later}, {"unavailable: ", out.Unavailable},
+	} {
+		if len(part.names) > 0 {
+			parts = append(parts, part.word+strings.Join(part.names, ", "))
+		}
+	}
+	return cmp.Or(strings.Join(parts, "; "), "nothing has changed")
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
+}
+
+// listen opens the control socket, at which mcpx reload finds this process, until stop is called. Without a folder for it,
+// mcpx serves without.
+func (r *reloading) listen(requests chan<- app.Request) (stop func()) {
+	file, err := filepath.Abs(r.app.Config.Path)
+	var socket *control.Socket
+	if err == nil {
+		socket, err = control.Listen()
+	}
+	if err != nil {
+		r.log.Info("no control socket: mcpx reload does not reach this process", "err", err)
+		return func() {}
+	}
+	socket.Serve(control.Process{PID: os.Getpid(), File: file, Serves: r.serves}, func(ctx context.Context) control.Outcome {
+		done := make(chan control.Outcome, 1)
+		ending := control.Outcome{Refused: []string{"this mcpx is about to end"}}
+		request := app.Request{Done: func(changed app.Reloaded, err error) { done <- outcomeOf(changed, err) }}
+		select {
+		case requests <- request:
+		case <-ctx.Done():
+			return ending
+		}
+		select {
+		case out := <-done:
+			return out
+		case <-ctx.Done():
+			return ending
+		}
+	})
+	return socket.Close
+}
+
+func outcomeOf(changed app.Reloaded, err error) control.Outcome {
+	if faults, ok := errors.AsType[*config.Faults](err); ok {
+		out := control.Outcome{Faults: true}
+		for _, fault := range faults.List {
+			out.Refused = append(out.Refused, faults.File+": "+fault.String())
+		}
+		return out
+	}
+	if err != nil {
+		_, missing := errors.AsType[*config.Error](err)
+		_, syntax := errors.AsType[*config.SyntaxError](err)
+		return control.Outcome{Refused: []string{err.Error()}, Faults: missing || syntax}
+	}
+	both := func(name string) bool {
+		return slices.Contains(changed.Started, name) && slices.Contains(changed.Stopped, name)
+	}
+	out := control.Outcome{
+		Started: slices.DeleteFunc(slices.Clone(changed.Started), both), Stopped: slices.DeleteFunc(slices.Clone(changed.Stopped), both),
+		Keys: changed.Keys, Later: changed.Later,
+	}
+	for _, name := range changed.Started {
+		if both(name) {
+			out.Restarted = append(out.Restarted, name)
+		}
+	}
+	for _, name := range changed.Changed {
+		if !slices.Contains(changed.Started, name) && !slices.Contains(changed.Stopped, name) {
+			out.Changed = append(out.Changed, name)
+		}
+	}
+	for _, fault := range changed.Unavailable {
+		out.Unavailable = append(out.Unavailable, fault.String())
+	}
+	return out
+}

@@ -1,0 +1,187 @@
+package control
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// runtimeFolder is an empty runtime folder for this test, and that of the sockets in it.
+func runtimeFolder(t *testing.T) string {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the folder is in the user's own")
+	}
+	dir, err := os.MkdirTemp("/tmp", "mcpx-test-") // the path of a socket is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Setenv("XDG_RUNTIME_DIR", dir)
+	return filepath.Join(dir, "mcpx")
+}
+
+// find returns the processes with this file.
+func find(t *testing.T, file string) (mine []*Running) {
+	t.Helper()
+	running, _ := Find(t.Context())
+	for _, r := range running {
+		if r.File == file {
+			mine = append(mine, r)
+		} else {
+			r.Close()
+		}
+	}
+	return mine
+}
+
+func TestSocket(t *testing.T) {
+	mcptest.NoLeaks(t)
+	folder := runtimeFolder(t)
+	file := filepath.Join(folder, "config.json")
+	for range 2 { // two processes, and each again after its end
+		one, err := Listen()
+		if err != nil {
+			t.Fatal(err)
+		}
+		two, err := Listen()
+		if err != nil {
+			t.Fatal(err)
+		}
+		one.Serve(Process{PID: 1, File: file}, func(context.Context) Outcome { return Outcome{Started: []string{"a"}} })
+		two.Serve(Process{PID: 2, File: file}, func(ctx context.Context) Outcome { <-ctx.Done(); return Outcome{} })
+		if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("the folder: %v %v", info, err)
+		}
+		mine := find(t, file)
+		if len(mine) != 2 {
+			t.Fatalf("%d processes", len(mine))
+		}
+		for _, r := range mine {
+			if r.PID == 1 {
+				if out, err := r.Reload(t.Context()); err != nil || strings.Join(out.Started, "") != "a" {
+					t.Errorf("got %+v, %v", out, err)
+				}
+				continue
+			}
+			// A reload that never ends: the command gives up when its user does, and Close waits for nobody.
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			if _, err := r.Reload(ctx); err == nil {
+				t.Error("an outcome of a reload that goes on")
+			}
+			cancel()
+		}
+		one.Close()
+		two.Close()
+		if left, _ := os.ReadDir(folder); len(left) != 0 {
+			t.Errorf("%v is left", left)
+		}
+	}
+}
+
+// TestSocket_Hostile: callers that say nothing, or nonsense, keep no one from a reload.
+func TestSocket_Hostile(t *testing.T) {
+	mcptest.NoLeaks(t)
+	folder := runtimeFolder(t)
+	s, err := Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var reloads atomic.Int32
+	s.Serve(Process{PID: 1, File: folder}, func(context.Context) Outcome { reloads.Add(1); return Outcome{} })
+	for _, said := range []string{"", "\n", "{}\n", "[1]\n", `{"reload":"yes"}` + "\n", strings.Repeat("x", 2*mostBytes)} {
+		conn, err := net.Dial("unix", s.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = conn.Write([]byte(said))
+		conn.Close()
+	}
+	mine := find(t, folder)
+	if len(mine) != 1 {
+		t.Fatalf("%d processes", len(mine))
+	}
+	if _, err := mine[0].Reload(t.Context()); err != nil || reloads.Load() != 1 {
+		t.Errorf("%v after %d reloads", err, reloads.Load())
+	}
+}
+
+// TestListen_Folder: a folder that another user could enter, or has made, is not used: not to listen, not to find.
+func TestListen_Folder(t *testing.T) {
+	folder := runtimeFolder(t)
+	elsewhere := filepath.Join(filepath.Dir(folder), "elsewhere")
+	if err := os.Mkdir(elsewhere, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, spoil := range map[string]func() error{
+		"open to all": func() error {
+			if err := os.Mkdir(folder, 0o700); err != nil {
+				return err
+			}
+			return os.Chmod(folder, 0o777)
+		},
+		"a link": func() error { return os.Symlink(elsewhere, folder) },
+		"a file": func() error { return os.WriteFile(folder, nil, 0o600) },
+	} {
+		if err := spoil(); err != nil {
+			t.Fatal(err)
+		}
+		if listener, err := net.Listen("unix", filepath.Join(folder, "1-x.sock")); err == nil { // the other user's trap
+			defer listener.Close()
+		}
+		if err := claim(folder); err == nil {
+			t.Errorf("%s: the folder is used", name)
+		}
+		if _, silent := Find(t.Context()); silent != 0 {
+			t.Errorf("%s: a command connects to it", name)
+		}
+		if err := os.RemoveAll(folder); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFind_Stale: what a killed process leaves is skipped, and removed when it is old; one that hangs is counted.
+func TestFind_Stale(t *testing.T) {
+	folder := runtimeFolder(t)
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	left := func(name string) string {
+		path := filepath.Join(folder, name)
+		listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		listener.SetUnlinkOnClose(false)
+		listener.Close()
+		return path
+	}
+	young, old := left("1-a.sock"), left("2-b.sock")
+	if when := time.Now().Add(-time.Hour); os.Chtimes(old, when, when) != nil {
+		t.Fatal("setting the time")
+	}
+	hung, err := net.Listen("unix", filepath.Join(folder, "3-c.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hung.Close()
+	if running, silent := Find(t.Context()); len(running) != 0 && running[0].File == "" || silent != 1 {
+		t.Errorf("%v running, %d silent", running, silent)
+	}
+	if _, err := os.Stat(young); err != nil {
+		t.Error("a socket that may be about to listen was removed")
+	}
+	if _, err := os.Stat(old); err == nil {
+		t.Error("an old socket without a process was kept")
+	}
+}

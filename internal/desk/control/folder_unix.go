@@ -1,0 +1,40 @@
+//go:build unix
+
+package control
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// folders returns the folders for sockets, best first. Commands look into all of them: desktop clients start mcpx without
+// the variables of the user's shell.
+func folders() []string {
+	user := strconv.Itoa(os.Getuid())
+	var list []string
+	if runtime := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(runtime) {
+		list = append(list, filepath.Join(runtime, "mcpx"))
+	}
+	for _, folder := range []string{"/run/user/" + user + "/mcpx", "/tmp/mcpx-" + user} {
+		if len(list) == 0 || list[0] != folder {
+			list = append(list, folder)
+		}
+	}
+	return list
+}
+
+// private checks that a folder is the user's own and that no other user can enter it. In /tmp, anybody could have made it.
+func private(folder string) error {
+	info, err := os.Lstat(folder)
+	if err != nil {
+		return err
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !ok || int(owner.Uid) != os.Getuid() {
+		return fmt.Errorf("%s must be a folder of this user, with mode 0700", folder)
+	}
+	return nil
+}

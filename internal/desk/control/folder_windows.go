@@ -1,0 +1,25 @@
+package control
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// folders returns the folder for sockets, in the user's local application data, which other users cannot read.
+func folders() []string {
+	local, err := os.UserCacheDir()
+	if err != nil {
+		return nil
+	}
+	return []string{filepath.Join(local, "mcpx-run")}
+}
+
+func private(folder string) error {
+	if info, err := os.Lstat(folder); err != nil {
+		return err
+	} else if !info.IsDir() {
+		return fmt.Errorf("%s is not a folder", folder)
+	}
+	return nil
+}
