@@ -208,7 +208,7 @@ func TestForeign_States(t *testing.T) {
 		call, key, answer, prefix, accepted string
 		once                                bool
 	}{
-		"of mcpx":     {execute("fake", "echo", `{"text":"done"}`), "q1", `{"action":"accept"}`, `"mcpx.parked.`, `"text":"done"`, true},
+		"of mcpx":     {execute("fake", "echo", `{"text":"done"}`), "q1", `{"action":"accept","content":{"run":true}}`, `"mcpx.parked.`, `"text":"done"`, true},
 		"of a server": {execute("modern", "ask", `{}`), "word", `{"action":"accept","content":{"word":"mellon"}}`, `"mcpx.bound.`, "mellon", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -298,7 +298,7 @@ func TestConfirm_Principals(t *testing.T) {
 		said = v.ask(t, path, "tools/call", call)
 		if state := stateIn.FindStringSubmatch(said); state != nil {
 			asked = true
-			said = v.ask(t, path, "tools/call", call+`,"inputResponses":{"q1":{"action":"`+answer+`"}},"requestState":`+state[1])
+			said = v.ask(t, path, "tools/call", call+`,"inputResponses":{"q1":{"action":"`+answer+`","content":{"run":true}}},"requestState":`+state[1])
 		}
 		return said, asked
 	}
