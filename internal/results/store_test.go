@@ -188,11 +188,11 @@ func TestStore_Elsewhere(t *testing.T) {
 			}
 		}
 	}
-	call := here.Hold("alice", "a call")
-	if _, ok := here.Held(call, "alice"); !ok {
+	call := Pages{Store: here, Principal: "alice"}.Hold("a call")
+	if _, _, ok := (Pages{Store: here, Principal: "alice"}).Held(call); !ok {
 		t.Error("the call is not held")
 	}
-	if held, ok := there.Held(call, "alice"); ok {
+	if held, _, ok := (Pages{Store: &there, Principal: "alice"}).Held(call); ok {
 		t.Errorf("another process has the call: %v", held)
 	}
 	for _, s := range []*Store{here, &there} {
