@@ -38,7 +38,8 @@ func (k *Kept) MarshalJSON() ([]byte, error) {
 		return []byte("null"), nil
 	}
 	e := encoded{
-		Principal: h.principal, Server: h.origin.Server, Tool: h.origin.Tool, Value: string(h.value), Verbatim: h.verbatim, Units: h.units, Kind: h.kind, Path: h.path, Inner: h.inner,
+		Principal: h.principal, Server: h.origin.Server, Tool: h.origin.Tool,
+		Value: string(h.value), Verbatim: h.verbatim, Units: h.units, Kind: h.kind, Path: h.path, Inner: h.inner,
 		Head: h.head, Tail: h.tail, Open: h.open, Close: h.close, Quoted: h.quoted, AsLines: h.asLines,
 	}
 	for _, item := range h.items {

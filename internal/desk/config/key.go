@@ -144,7 +144,8 @@ func list[T any](l *loader, into *[]T, initial T, keys func(*T) object, check fu
 	}}
 }
 
-// members reads an object. A null is like a key left out, except for keys that say otherwise. foreign, which may be nil, handles keys that o does
+// members reads an object. A null is like a key left out, except for keys that say otherwise.
+// foreign, which may be nil, handles keys that o does
 // not have, and reports whether it knew one. Other unknown keys are faults if they resemble a key of o or o
 // is strict; else one warning lists them.
 func (l *loader) members(n *node, o object, foreign func(m *node) bool) {
