@@ -443,7 +443,7 @@ func (e run) pages(r *Request) results.Pages {
 	return results.Pages{
 		Store: &e.store, Principal: r.Client.On().Key(), Origin: origin,
 		Readable: func(of results.Origin) bool { return e.readable(r, of) },
-		Limit: limit, Preview: e.options.PreviewTokens,
+		Limit:    limit, Preview: e.options.PreviewTokens,
 		Bytes: r.Format.Bytes, LineFirst: r.Format.LineFirst, ShortNames: r.Format.ShortNames,
 		Texts: compress.Options{TOON: e.options.TOON && !r.Format.JSON}, Filter: e.options.Filter,
 	}
