@@ -109,7 +109,7 @@ func TestConfirm_Modern(t *testing.T) {
 	c := &client{peer: h.serveStdio(t, "--config", config), era: modern, name: "e2e"}
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"` + modern + `","io.modelcontextprotocol/clientInfo":{"name":"e2e","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}`
 	call := `"method":"tools/call","params":{` + meta + `,"name":"exec","arguments":` + execArgs("alpha", "echo", `{"text":"hello"}`)
-	for action, want := range map[string]string{"accept": `"text":"hello"`, "decline": "the user declined"} {
+	for action, want := range map[string]string{"accept": `"text":"hello"`, "accept by itself": "without the user's answer", "decline": "the user declined"} {
 		c.send(t, `{"jsonrpc":"2.0","id":"`+action+`",`+call+`}}`)
 		var asked struct {
 			ResultType    string
@@ -127,10 +127,45 @@ func TestConfirm_Modern(t *testing.T) {
 			if question.Method != "elicitation/create" || !strings.Contains(question.Params.Message, "Run alpha.echo?") {
 				t.Errorf("asked %+v", question)
 			}
-			c.send(t, `{"jsonrpc":"2.0","id":"again `+action+`",`+call+`,"requestState":`+string(asked.RequestState)+`,"inputResponses":{"`+key+`":{"action":"`+action+`"}}}}`)
+			c.send(t, `{"jsonrpc":"2.0","id":"again `+action+`",`+call+`,"requestState":`+string(asked.RequestState)+`,"inputResponses":{"`+key+`":`+string(consent(action))+`}}}`)
 		}
 		if m := c.answer(t, `"again `+action+`"`); !strings.Contains(string(m.Result), want) {
 			t.Errorf("%s: got %s %s", action, m.Result, m.Error)
+		}
+	}
+}
+
+// TestConfirm_Padded: a long first member hides no other from the user, in either era. What has too many members to be shown
+// is refused, and another client's calls go on.
+func TestConfirm_Padded(t *testing.T) {
+	mcptest.Parallel(t)
+	spec := mcptest.Spec{Tools: json.RawMessage(`[{"name":"send","inputSchema":{"type":"object"}}]`)}
+	s := fake(t, spec)
+	s["confirm"] = "all"
+	e := newHome(t).endpoint(t, map[string]server{"s": s}, nil, "ann", "bob")
+	padded := `{"name":"exec","arguments":` + execArgs("s", "send", `{"pad":"`+strings.Repeat("x", 9000)+`","text":"hidden"}`) + `}`
+	many := `{"name":"exec","arguments":` + execArgs("s", "send", `{`+strings.Repeat(`"pad":"x",`, 2000)+`"text":"hidden"}`) + `}`
+	for _, era := range []string{legacy, modern} {
+		ann, bob := e.knocking(t, "ann", era, ""), e.knocking(t, "bob", era, "")
+		for _, c := range []*client{ann, bob} {
+			c.caps = `{"elicitation":{}}`
+			c.open(t)
+		}
+		for action, want := range map[string]string{"accept": `hidden`, "accept by itself": "without the user's answer"} {
+			m, questions := ann.consenting(t, "tools/call", padded, action)
+			if len(questions) != 1 || !strings.Contains(questions[0], `\"text\": \"hidden\"`) || !strings.Contains(questions[0], "more characters; SHA-256 of all ") ||
+				!strings.Contains(questions[0], `"required":["run"]`) || strings.Contains(questions[0], `"default"`) {
+				t.Errorf("%s: asked %s", era, questions)
+			}
+			if !strings.Contains(string(m.Result), want) {
+				t.Errorf("%s, %s: %s %s", era, action, m.Result, m.Error)
+			}
+		}
+		if m, questions := ann.consenting(t, "tools/call", many, "accept"); questions != nil || !strings.Contains(string(m.Result), "there are too many") {
+			t.Errorf("%s: %s %s, asked %s", era, m.Result, m.Error, questions)
+		}
+		if m, questions := bob.consenting(t, "tools/call", strings.Replace(padded, "hidden", "of bob", 1), "accept"); len(questions) != 1 || !strings.Contains(string(m.Result), "of bob") {
+			t.Errorf("%s: %s %s, asked %s", era, m.Result, m.Error, questions)
 		}
 	}
 }

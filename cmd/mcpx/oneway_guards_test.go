@@ -282,7 +282,7 @@ func TestGuard_Confirm(t *testing.T) {
 			c := e.knocking(t, who, who[:len(legacy)], views[who])
 			c.caps = `{"elicitation":{}}`
 			c.open(t)
-			for _, one := range []struct{ action, want string }{{"decline", "the user declined the call of s.echo"}, {"cancel", "was not there to be asked"}, {"accept", `"text":"x"`}, {"accept", "RATE_LIMITED"}} {
+			for _, one := range []struct{ action, want string }{{"decline", "the user declined the call of s.echo"}, {"cancel", "was not there to be asked"}, {"accept by itself", "without the user's answer"}, {"accept", `"text":"x"`}, {"accept", "RATE_LIMITED"}} {
 				before := len(spec.Log(t).Calls("echo"))
 				m, questions := c.consenting(t, "tools/call", calls[views[who]], one.action)
 				made := len(spec.Log(t).Calls("echo")) - before
@@ -296,12 +296,12 @@ func TestGuard_Confirm(t *testing.T) {
 		})
 	}
 	refusals := 0
-	for _, l := range e.end(t, 4*len(callers), func(l auditLine) bool { return l.Event == "call_ended" && l.Tool == "echo" && l.Server == "s" }) {
+	for _, l := range e.end(t, 5*len(callers), func(l auditLine) bool { return l.Event == "call_ended" && l.Tool == "echo" && l.Server == "s" }) {
 		if l.Outcome != "RESULT" {
 			refusals++
 		}
 	}
-	if refusals != 3*len(callers) {
+	if refusals != 4*len(callers) {
 		t.Errorf("the trail has %d refusals", refusals)
 	}
 }

@@ -57,7 +57,7 @@ func (c *client) consenting(t *testing.T, method, params, action string) (m mess
 			return done || len(open) > 0
 		})
 		for _, question := range open {
-			c.send(t, `{"jsonrpc":"2.0","id":`+question+`,"result":{"action":"`+action+`"}}`)
+			c.send(t, `{"jsonrpc":"2.0","id":`+question+`,"result":`+string(consent(action))+`}`)
 		}
 	}
 	return c.answer(t, id), questions
@@ -73,11 +73,22 @@ type inputRequired struct {
 	}
 }
 
+// consent is the answer to a confirmation; the action alone is a client that answers by itself.
+func consent(action string) json.RawMessage {
+	switch action {
+	case "accept":
+		return json.RawMessage(`{"action":"accept","content":{"run":true}}`)
+	case "accept by itself":
+		return json.RawMessage(`{"action":"accept","content":{}}`)
+	}
+	return json.RawMessage(`{"action":"` + action + `"}`)
+}
+
 // with are params with the answers to these questions.
 func (asked inputRequired) with(params, action string) string {
 	answers := make(map[string]any)
 	for key := range asked.InputRequests {
-		answers[key] = map[string]any{"action": action}
+		answers[key] = consent(action)
 	}
 	all, _ := json.Marshal(answers)
 	more := `"inputResponses":` + string(all) + `,"requestState":` + string(asked.RequestState)

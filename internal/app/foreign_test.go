@@ -155,6 +155,72 @@ func TestForeign_Handles(t *testing.T) {
 	}
 }
 
+// TestForeign_TakenAway: a reload that takes a right away takes what was kept by it too: a long result, a call that goes on, and a
+// question that waits. What others kept stays, and the right brings it back.
+func TestForeign_TakenAway(t *testing.T) {
+	mcptest.NoLeaks(t)
+	const more = `,"result_token_limit":100,"result_preview_tokens":50,"clients":{"waiter":{"call_wait":"100ms"}}`
+	e, fakes := workshop(t, everybody, more)
+	servers := make(map[string]string)
+	for name, fake := range fakes {
+		servers[name] = fake.URL
+	}
+	gate := filepath.Join(t.TempDir(), "gate")
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	quoted, _ := json.Marshal(gate)
+	asking := func(deny string) string {
+		return `[{"principals":["alice"],"confirm":"destructive","tools":{"deny":[` + deny + `]}},{"principals":["bob"]}]`
+	}
+	e.change(t, servers, asking(`"modern.echo"`), more)
+	alice, bob := e.visitor(t, "alice", modernEra, false), e.visitor(t, "bob", modernEra, false)
+	alice.caps = `{"elicitation":{}}`
+	waiter := e.visitor(t, "bob", modernEra, false)
+	waiter.name = "waiter"
+	consent := func(call string) string { // asks, and returns the call with the answer
+		state := stateIn.FindStringSubmatch(alice.ask(t, "/mcp", "tools/call", call))
+		if state == nil {
+			t.Fatalf("no question for %s", call)
+		}
+		return call + `,"inputResponses":{"q1":{"action":"accept","content":{"run":true}}},"requestState":` + state[1]
+	}
+	handle := func(v *visitor, call string) string {
+		said := v.ask(t, "/mcp", "tools/call", call)
+		found := handleIn.FindStringSubmatch(said)
+		if found == nil {
+			t.Fatalf("no handle: %s", said)
+		}
+		return found[1]
+	}
+	table := execute("fake", "table", `{"rows":40}`)
+	hers, his := handle(alice, consent(table)), handle(bob, table)
+	going := handle(waiter, execute("fake", "slow", `{"ms":0,"while":`+string(quoted)+`}`))
+	reads := func(v *visitor, tool, handle string) bool {
+		return !strings.Contains(v.ask(t, "/mcp", "tools/call", execute("mcpx", tool, `{"handle":"`+handle+`"}`)), "/handle: is unknown or has expired")
+	}
+	if !reads(alice, "read_result", hers) || !reads(bob, "read_result", his) || !reads(waiter, "wait_result", going) {
+		t.Error("cannot be read before")
+	}
+	echo := execute("fake", "echo", `{"text":"done"}`)
+	waiting := consent(echo)
+	before := len(fakes["fake"].Log().Calls("echo"))
+	e.change(t, servers, asking(`"fake.*"`), more)
+	if reads(alice, "read_result", hers) || !reads(bob, "read_result", his) {
+		t.Error("alice reads what she may not call any more, or bob does not read what he may")
+	}
+	if said := alice.ask(t, "/mcp", "tools/call", waiting); !strings.Contains(said, "NOT_FOUND") || len(fakes["fake"].Log().Calls("echo")) != before {
+		t.Errorf("a question answered afterwards: %s", said)
+	}
+	e.change(t, servers, `[{"principals":["alice"]},{"principals":["bob"],"tools":{"deny":["fake.slow"]}}]`, more)
+	if !reads(alice, "read_result", hers) || !reads(bob, "read_result", his) || reads(waiter, "wait_result", going) {
+		t.Error("alice has the right again, and bob has none to the call that goes on")
+	}
+	if err := os.Remove(gate); err != nil {
+		t.Fatal(err)
+	}
+}
+
 var taskIn = regexp.MustCompile(`"taskId":"([^"]*)"`)
 
 // TestForeign_Tasks: the ID of a task is valid for its principal only, though its server gives all callers the same one.
@@ -208,7 +274,7 @@ func TestForeign_States(t *testing.T) {
 		call, key, answer, prefix, accepted string
 		once                                bool
 	}{
-		"of mcpx":     {execute("fake", "echo", `{"text":"done"}`), "q1", `{"action":"accept"}`, `"mcpx.parked.`, `"text":"done"`, true},
+		"of mcpx":     {execute("fake", "echo", `{"text":"done"}`), "q1", `{"action":"accept","content":{"run":true}}`, `"mcpx.parked.`, `"text":"done"`, true},
 		"of a server": {execute("modern", "ask", `{}`), "word", `{"action":"accept","content":{"word":"mellon"}}`, `"mcpx.bound.`, "mellon", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -298,7 +364,7 @@ func TestConfirm_Principals(t *testing.T) {
 		said = v.ask(t, path, "tools/call", call)
 		if state := stateIn.FindStringSubmatch(said); state != nil {
 			asked = true
-			said = v.ask(t, path, "tools/call", call+`,"inputResponses":{"q1":{"action":"`+answer+`"}},"requestState":`+state[1])
+			said = v.ask(t, path, "tools/call", call+`,"inputResponses":{"q1":{"action":"`+answer+`","content":{"run":true}}},"requestState":`+state[1])
 		}
 		return said, asked
 	}

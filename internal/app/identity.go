@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -154,7 +155,13 @@ func rightsOf(cfg *config.Config) *policy.Rights {
 	if cfg.Auth == nil {
 		return nil
 	}
-	return policy.NewRights(cfg.Auth.Rights)
+	names := make(map[string]string)
+	for _, s := range cfg.Servers {
+		if s.Written != "" {
+			names[s.Name] = s.Written
+		}
+	}
+	return policy.NewRights(cfg.Auth.Rights, names)
 }
 
 // Rights are the rights in force. They change with the config, so callers must not keep them.
@@ -168,7 +175,8 @@ func UnknownInRights(cfg *config.Config) (all []string) {
 	}
 	servers, views := make([]string, 0, len(cfg.Servers)), []string{config.ViewTwoTools, config.ViewTools}
 	for _, s := range cfg.Servers {
-		servers, views = append(servers, s.Name), append(views, config.ViewServer+s.Name)
+		name := cmp.Or(s.Written, s.Name)
+		servers, views = append(servers, name), append(views, config.ViewServer+name)
 	}
 	for _, g := range cfg.Groups {
 		views = append(views, config.ViewGroup+g.Name)

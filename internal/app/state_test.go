@@ -91,7 +91,7 @@ func TestState_Shared(t *testing.T) {
 		if found == nil {
 			t.Fatal("no state")
 		}
-		reply := execute("fake", "ask", `{}`) + `,"inputResponses":{"q1":{"action":"accept","content":{"word":"mellon"}}},"requestState":` + found[1]
+		reply := execute("fake", "ask", `{}`) + `,"inputResponses":{"q1":{"action":"accept","content":{"word":"mellon","run":true}}},"requestState":` + found[1]
 		if said := at(alice, two).ask(t, "/mcp", "tools/call", reply); !strings.Contains(said, "another process") {
 			t.Errorf("there: %s", said)
 		}

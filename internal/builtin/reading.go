@@ -26,8 +26,10 @@ var readingTools = [][3]string{
 	{promptTool, "Get the messages of a prompt.", `{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object","additionalProperties":{"type":"string"}}},"required":["name"]}`},
 }
 
-// reading runs one of the readingTools and returns a tool result, as a server would send it.
-func (s *Server) reading(ctx context.Context, q *request.Request, tool string, arguments json.RawMessage) (json.RawMessage, error) {
+// reading runs one of the readingTools and returns a tool result, as a server would send it. read is [Caller.Read].
+func (s *Server) reading(
+	ctx context.Context, q *request.Request, read func(server string), tool string, arguments json.RawMessage,
+) (json.RawMessage, error) {
 	if tool == listTool {
 		return s.list(ctx, q, wire.MemberText(arguments, "server_name"))
 	}
@@ -42,6 +44,9 @@ func (s *Server) reading(ctx context.Context, q *request.Request, tool string, a
 	s.Journal.End(from.Event)
 	if err != nil {
 		return nil, readingError(err)
+	}
+	if read != nil {
+		read(from.Event.Server)
 	}
 	if wire.MemberText(raw, "resultType") != "input_required" {
 		raw = toolResult(blocks(raw))

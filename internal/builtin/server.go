@@ -102,6 +102,8 @@ type Caller struct {
 	Form results.Format
 	// Select and Grep are exec's own arguments, as opposed to those inside of arguments.
 	Select, Grep string
+	// Read is told which server a resource or prompt came from. May be nil.
+	Read func(server string)
 }
 
 // Reads reports whether a tool returns kept results, which are already in the caller's format.
@@ -129,11 +131,11 @@ func (s *Server) Serve(c Caller) request.Handler {
 		case WaitTool:
 			return c.wait(ctx, q, given)
 		case listTool, readTool, promptTool:
-			return s.reading(ctx, q, q.Tool.Name, given)
+			return s.reading(ctx, q, c.Read, q.Tool.Name, given)
 		case results.Tool:
 			return c.read(ctx, given)
 		}
-		return s.reading(ctx, q, readTool, s.skillURI(s.Resources(q).Catalogue(), q.Tool.Name))
+		return s.reading(ctx, q, c.Read, readTool, s.skillURI(s.Resources(q).Catalogue(), q.Tool.Name))
 	}
 }
 

@@ -104,7 +104,7 @@ func (c *Caller) StillRunning(p *Pending) (*results.Result, error) {
 		return p.result, p.err
 	default:
 	}
-	p.handle = c.Store.Hold(c.Principal, p)
+	p.handle = c.Hold(p)
 	data := struct {
 		Handle  string `json:"handle"`
 		Seconds int    `json:"seconds"`
@@ -124,8 +124,9 @@ func (c *Caller) wait(ctx context.Context, q *request.Request, given json.RawMes
 	if err := json.Unmarshal(given, &args); err != nil {
 		return nil, arguments.Invalid("/handle: must be a string")
 	}
-	held, _ := c.Store.Held(args.Handle, c.Principal)
+	held, origin, _ := c.Held(args.Handle)
 	p, ok := held.(*Pending)
+	c.Origin = origin // of the next handle for the same call
 	switch {
 	case !ok:
 		return nil, arguments.Invalid("/handle: is unknown or has expired")
@@ -156,6 +157,8 @@ func (c *Caller) wait(ctx context.Context, q *request.Request, given json.RawMes
 		result = p.result
 	}
 	switch {
+	case !c.MayRead(origin): // the right to the tool was taken away meanwhile
+		return nil, arguments.Invalid("/handle: is unknown or has expired")
 	case err != nil:
 		return nil, err
 	case result == nil:

@@ -29,7 +29,7 @@ func smallCall(b *testing.B, rights ...policy.Right) (*Executor, Request) {
 	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
 	rules := &policy.Rules{}
 	if rights != nil {
-		rules.Rights = policy.NewRights(rights)
+		rules.Rights = policy.NewRights(rights, nil)
 	}
 	reg := registry.New([]registry.Server{piped(b, "shop", fake)}, registry.Options{Rules: rules})
 	reg.Start()

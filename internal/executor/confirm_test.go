@@ -42,7 +42,7 @@ func TestConfirmed_Input(t *testing.T) {
 		client := &caller.Client{ID: "1", Version: "2026-07-28", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
 		client.Request = func(_ context.Context, _ string, params json.RawMessage, _ func(json.RawMessage)) (json.RawMessage, error) {
 			asked = append(asked, string(params))
-			return json.RawMessage(`{"action":"accept","content":{"word":"mellon"}}`), nil
+			return json.RawMessage(`{"action":"accept","content":{"word":"mellon","run":true}}`), nil
 		}
 		got, err := e.Exec(t.Context(), Request{From: request.From{Client: client}, Server: "fake", Tool: "ask"})
 		switch {
@@ -75,7 +75,7 @@ func TestConfirmed_late(t *testing.T) {
 				return !there
 			})
 		}
-		return json.RawMessage(`{"action":"accept"}`), nil
+		return json.RawMessage(`{"action":"accept","content":{"run":true}}`), nil
 	}
 	call := Request{From: request.From{Client: client}, Server: "fake", Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`)}
 	if got := exec(t, e, call); got.IsError {
@@ -166,7 +166,7 @@ func TestConfirmed_Replaced(t *testing.T) {
 					<-time.After(10 * time.Minute)
 					e.registry.Apply([]registry.Server{next}, registry.Options{Rules: confirmed(policy.ConfirmAll)}, nil)
 				}
-				return json.RawMessage(`{"action":"accept"}`), nil
+				return json.RawMessage(`{"action":"accept","content":{"run":true}}`), nil
 			}
 			got := exec(t, e, Request{From: request.From{Client: client}, Server: "fake", Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`)})
 			if said(t, got) != "x" || asked != want {

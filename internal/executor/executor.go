@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -112,6 +113,7 @@ type Request struct {
 	Consent request.Consent
 
 	began time.Time
+	read  string // the server of the resource or prompt that a tool of the built-in server has read
 }
 
 // started fills in the catalogue, the time and the event of a request. own means that it made the event.
@@ -452,11 +454,26 @@ func (e run) answer(r *Request, t target) *results.Answer {
 
 // taking says how the caller of a request receives results from the built-in server.
 func (e run) taking(r *Request) builtin.Caller {
-	return builtin.Caller{Pages: e.pages(r), Form: r.Format, Select: r.Select, Grep: r.Grep}
+	return builtin.Caller{Pages: e.pages(r), Form: r.Format, Select: r.Select, Grep: r.Grep, Read: func(server string) { r.read = server }}
 }
 
 // Reader is [builtin.Server.Reader].
 func (e *Executor) Reader(snap *catalog.Snapshot) *catalog.Server { return e.builtin.Reader(snap) }
+
+// readable reports whether the sender of a request may still call the tool that a result comes from.
+func (e *Executor) readable(r *Request, of results.Origin) bool {
+	if of.Server == "" {
+		return true
+	}
+	s, ok := e.seen(r).Server(of.Server)
+	switch {
+	case !ok:
+		return false
+	case of.Tool == "":
+		return !s.ToolsOnly
+	}
+	return slices.ContainsFunc(s.Tools, func(t catalog.Tool) bool { return t.Name == of.Tool || t.OwnName() == of.Tool })
+}
 
 // pages returns the limits for a request's results, and the store for those that are longer.
 func (e run) pages(r *Request) results.Pages {
@@ -464,8 +481,14 @@ func (e run) pages(r *Request) results.Pages {
 	if r.Native {
 		limit = 0 // such a client has no exec to read on with
 	}
+	origin := results.Origin{Server: r.Server, Tool: r.Tool}
+	if r.Server == builtin.Name {
+		origin = results.Origin{Server: r.read}
+	}
 	return results.Pages{
-		Store: &e.store, Principal: r.Client.On().Key(), Limit: limit, Preview: e.options.PreviewTokens,
+		Store: &e.store, Principal: r.Client.On().Key(), Origin: origin,
+		Readable: func(of results.Origin) bool { return e.readable(r, of) },
+		Limit:    limit, Preview: e.options.PreviewTokens,
 		Bytes: r.Format.Bytes, LineFirst: r.Format.LineFirst, ShortNames: r.Format.ShortNames,
 		Texts: compress.Options{TOON: e.options.TOON && !r.Format.JSON}, Filter: e.options.Filter,
 		Work: e.work,

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -11,11 +12,14 @@ import (
 	"mcpx/internal/caller"
 )
 
-// Right is a rule of auth.rights: what some principals may see and do. right adds the methods.
-type (
-	Right = conf.Right
-	right conf.Right
-)
+// Right is a rule of auth.rights: what some principals may see and do.
+type Right = conf.Right
+
+// right is a rule in force.
+type right struct {
+	Right
+	names map[string]string // of [NewRights]
+}
 
 // of reports whether the rule applies to a principal.
 func (r *right) of(p *caller.Principal) bool {
@@ -43,19 +47,48 @@ func fits(glob, name string) bool {
 // whole reports whether the rule also permits the resources and prompts of its servers.
 func (r *right) whole() bool { return len(r.Allow)+len(r.Deny) == 0 }
 
+// on reports whether the rule is for a server, by its name in the file.
+func (r *right) on(server string) bool {
+	return r.Servers == nil || Match(r.Servers, server) || slices.Contains(r.Servers, server)
+}
+
+// inFile returns the name that a server has in the file.
+func (r *right) inFile(server string) string { return cmp.Or(r.names[server], server) }
+
+// in reports whether the rule applies in a view.
+func (r *right) in(view string) bool {
+	if server, ok := strings.CutPrefix(view, "servers/"); ok {
+		view = "servers/" + r.inFile(server)
+	}
+	return r.Views == nil || Match(r.Views, view) || slices.Contains(r.Views, view)
+}
+
 // reaches reports whether the rule may permit something of a server, even a tool that the server has yet to list.
 func (r *right) reaches(server string) bool {
-	return (r.Servers == nil || Match(r.Servers, server)) &&
-		(len(r.Allow) == 0 || slices.ContainsFunc(r.Allow, func(glob string) bool { return Begins(glob, server+".") }))
+	server = r.inFile(server)
+	return r.on(server) && (len(r.Allow) == 0 || slices.ContainsFunc(r.Allow, func(glob string) bool {
+		return Begins(glob, server+".") || strings.HasPrefix(glob, server+".")
+	}))
 }
 
 // sees reports whether the rule permits a tool.
 func (r *right) sees(s *catalog.Server, t *catalog.Tool) bool {
-	is := func(globs []string) bool {
-		return Match(globs, s.Name+"."+t.Name) || t.Own != "" && Match(globs, s.Name+"."+t.Own)
+	server := r.inFile(s.Name)
+	one := func(globs []string, tool string) bool {
+		return Match(globs, server+"."+tool) || slices.ContainsFunc(globs, func(glob string) bool { // a name may look like a glob
+			rest, ok := strings.CutPrefix(glob, server+".")
+			return ok && Match([]string{rest}, tool)
+		})
 	}
-	return (r.Servers == nil || Match(r.Servers, s.Name)) && (len(r.Allow) == 0 || is(r.Allow)) && !is(r.Deny) &&
+	is := func(globs []string) bool { return one(globs, t.Name) || t.Own != "" && one(globs, t.Own) }
+	return r.on(server) && (len(r.Allow) == 0 || is(r.Allow)) && !is(r.Deny) && !r.deniesServed(s, t) &&
 		(!r.ReadOnly || t.Hints.IsReadOnly())
+}
+
+// deniesServed reports whether Deny has the tool with the name that its server is served under. It is not the name to use, but what
+// was meant to be taken away stays away.
+func (r *right) deniesServed(s *catalog.Server, t *catalog.Tool) bool {
+	return r.names[s.Name] != "" && (Match(r.Deny, s.Name+"."+t.Name) || t.Own != "" && Match(r.Deny, s.Name+"."+t.Own))
 }
 
 // Begins reports whether the glob can match a name that has this prefix and is longer.
@@ -105,13 +138,15 @@ type visitor struct {
 }
 
 // NewRights makes the rights of an endpoint with authentication. Nil rules permit everything to every authenticated principal.
-func NewRights(rules []Right) *Rights {
+// names has the names in the file of the servers that are served under another. The rules have the former, so that a rule never
+// passes to another server that is served under a name that has become free.
+func NewRights(rules []Right, names map[string]string) *Rights {
 	r := &Rights{
 		all:    rules == nil,
 		grants: lru.New[string, Permissions](maxGrants, nil), known: lru.New[visitor, *Permissions](maxKnown, nil),
 	}
 	for _, one := range rules {
-		r.rules = append(r.rules, right(one))
+		r.rules = append(r.rules, right{one, names})
 	}
 	return r
 }
@@ -164,7 +199,7 @@ func (r *Rights) Of(p *caller.Principal, view string) *Permissions {
 func (r *Rights) permissions(p *caller.Principal, view string) *Permissions {
 	which := make([]byte, 0, 16) // on the stack; two bytes for each rule
 	for i := range r.rules {
-		if one := &r.rules[i]; (one.Views == nil || Match(one.Views, view)) && one.of(p) {
+		if one := &r.rules[i]; one.in(view) && one.of(p) {
 			which = append(which, byte(i>>8), byte(i))
 		}
 	}

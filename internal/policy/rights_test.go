@@ -49,7 +49,7 @@ func TestRights_Of(t *testing.T) {
 		{"in another view", []Right{{Servers: []string{"git"}, Views: []string{"groups/*"}}, {Servers: []string{"mail"}}}, "tools", map[string][]string{"mail": {"read", "send"}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			rights, snap := NewRights(test.rules), forge()
+			rights, snap := NewRights(test.rules, nil), forge()
 			got := rights.Of(dev, test.view).Of(snap)
 			seen := make(map[string][]string)
 			for i := range got.Servers {
@@ -92,7 +92,7 @@ func TestRights_Resources(t *testing.T) {
 		{"added up", []Right{{Deny: []string{"x.*"}}, {Servers: []string{"git"}}}, true, false},
 		{"of another server", []Right{{Allow: []string{"git.*"}}, {Servers: []string{"mail"}}}, false, true},
 	} {
-		git := of(t, NewRights(test.rules).Of(&caller.Principal{Name: "a"}, "tools").Of(forge()), "git")
+		git := of(t, NewRights(test.rules, nil).Of(&caller.Principal{Name: "a"}, "tools").Of(forge()), "git")
 		if got := git.Items != nil; got != test.resources || git.Offers.Resources != test.resources || !git.Offers.Tasks || !git.Listed {
 			t.Errorf("%s: %+v", test.name, git)
 		}
@@ -105,7 +105,7 @@ func TestRights_Resources(t *testing.T) {
 // A thousand principals with three sets of rules have three catalogues, and what is the
 // same in the next snapshot is the same list.
 func TestRights_Shared(t *testing.T) {
-	rights := NewRights([]Right{{Groups: []string{"a"}, Deny: []string{"*.put*"}}, {Groups: []string{"b"}, ReadOnly: true}, {Principals: []string{"p1*"}, Servers: []string{"mail"}}})
+	rights := NewRights([]Right{{Groups: []string{"a"}, Deny: []string{"*.put*"}}, {Groups: []string{"b"}, ReadOnly: true}, {Principals: []string{"p1*"}, Servers: []string{"mail"}}}, nil)
 	first := forge()
 	seen := make(map[*catalog.Snapshot]int)
 	var all sync.WaitGroup
@@ -135,7 +135,7 @@ func TestRights_Confirms(t *testing.T) {
 	rights := NewRights([]Right{
 		{Principals: []string{"a*"}, ReadOnly: true}, {Principals: []string{"ab"}, Confirm: ConfirmDestructive, Servers: []string{"git"}},
 		{Principals: []string{"abc"}, Confirm: ConfirmAll, Servers: []string{"mail"}}, {Principals: []string{"all"}, Confirm: ConfirmAll, Allow: []string{"git.put*"}},
-	})
+	}, nil)
 	for name, want := range map[string][2]Confirm{
 		"a": {ConfirmNone, ConfirmNone}, "ab": {ConfirmDestructive, ConfirmDestructive}, "abc": {ConfirmNone, ConfirmNone}, "all": {ConfirmNone, ConfirmAll},
 	} {
@@ -153,7 +153,7 @@ func TestRights_Opens(t *testing.T) {
 	rights := NewRights([]Right{
 		{Principals: []string{"all"}}, {Principals: []string{"git"}, Servers: []string{"git"}},
 		{Principals: []string{"two"}, Views: []string{"two_tools"}}, {Principals: []string{"boss"}, Admin: true, Servers: []string{}},
-	})
+	}, nil)
 	git, both, every := &Scope{Servers: []string{"git"}}, &Scope{Servers: []string{"mail", "git"}}, &Scope{}
 	for _, test := range []struct {
 		who, view string
@@ -171,10 +171,10 @@ func TestRights_Opens(t *testing.T) {
 			t.Errorf("%s opens %s: %t", test.who, test.view, got)
 		}
 	}
-	if rights.Opens(nil, "two_tools", nil) || NewRights(nil).Opens(nil, "two_tools", nil) {
+	if rights.Opens(nil, "two_tools", nil) || NewRights(nil, nil).Opens(nil, "two_tools", nil) {
 		t.Error("somebody unknown comes in where principals are asked")
 	}
-	if !(*Rights)(nil).Opens(nil, "two_tools", nil) || !NewRights(nil).Opens(&caller.Principal{}, "servers/git", git) {
+	if !(*Rights)(nil).Opens(nil, "two_tools", nil) || !NewRights(nil, nil).Opens(&caller.Principal{}, "servers/git", git) {
 		t.Error("without rules a view is closed")
 	}
 	for _, test := range []struct {
@@ -182,7 +182,7 @@ func TestRights_Opens(t *testing.T) {
 		who    *caller.Principal
 		want   bool
 	}{
-		{nil, nil, true}, {NewRights(nil), nil, false}, {NewRights(nil), &caller.Principal{Name: "boss"}, false},
+		{nil, nil, true}, {NewRights(nil, nil), nil, false}, {NewRights(nil, nil), &caller.Principal{Name: "boss"}, false},
 		{rights, nil, false}, {rights, &caller.Principal{Name: "boss"}, true}, {rights, &caller.Principal{Name: "all"}, false},
 	} {
 		if got := test.rights.Admin(test.who); got != test.want {
@@ -226,12 +226,53 @@ func BenchmarkRights(b *testing.B) {
 		for i := range n {
 			rules = append(rules, Right{Principals: []string{fmt.Sprintf("team-%d-*", i)}, Groups: []string{"dev"}, Servers: []string{"g*"}})
 		}
-		rights, snap := NewRights(rules), forge()
+		rights, snap := NewRights(rules, nil), forge()
 		who := &caller.Principal{Name: fmt.Sprintf("team-%d-ann", n/2), Groups: []string{"ops", "dev"}}
 		b.Run(fmt.Sprint(n, " rules"), func(b *testing.B) {
 			for b.Loop() {
 				rights.Of(who, "two_tools").Of(snap)
 			}
 		})
+	}
+}
+
+// A rule has the names in the file. When another server is served under a name that has become free, it does not pass to it.
+func TestRights_NamesInFile(t *testing.T) {
+	tool := []catalog.Tool{{Name: "get"}, {Name: "rm"}}
+	before := map[string]string{"team_a": "team/a", "team_a_2": "team a", "a_1_": "a[1]"}
+	after := map[string]string{"team_a": "team a", "a_1_": "a[1]"} // "team/a" was deleted
+	sees := func(one Right, names map[string]string, served string) (tools string) {
+		one.Principals = []string{"*"}
+		rights := NewRights([]Right{one}, names)
+		snap := catalog.NewSnapshot([]catalog.Server{{Name: served, Known: true, Tools: tool}})
+		s, _ := rights.Of(&caller.Principal{Name: "a"}, "servers/"+served).Of(snap).Server(served)
+		if s != nil {
+			for _, t := range s.Tools {
+				tools += t.Name + " "
+			}
+		}
+		return tools
+	}
+	for name, tt := range map[string]struct {
+		rule                        Right
+		first, second, second2, odd string // what the rule gives of "team/a", of "team a" before and after, of "a[1]"
+	}{
+		"the first":           {Right{Servers: []string{"team/a"}}, "get rm ", "", "", ""},
+		"the second":          {Right{Servers: []string{"team a"}}, "", "get rm ", "get rm ", ""},
+		"a served name":       {Right{Servers: []string{"team_a"}}, "", "", "", ""},
+		"tools of the first":  {Right{Allow: []string{"team/a.g*"}}, "get ", "", "", ""},
+		"tools of the second": {Right{Allow: []string{"team a.g*"}}, "", "get ", "get ", ""},
+		"a served tool":       {Right{Allow: []string{"team_a.*"}}, "", "", "", ""},
+		"a view":              {Right{Views: []string{"servers/team/a"}}, "get rm ", "", "", ""},
+		"a served view":       {Right{Views: []string{"servers/team_a"}}, "", "", "", ""},
+		"denied":              {Right{Deny: []string{"team/a.rm"}}, "get ", "get rm ", "get rm ", "get rm "},
+		"denied as served":    {Right{Deny: []string{"team_a.rm"}}, "get ", "get rm ", "get ", "get rm "},
+		"globs":               {Right{Servers: []string{"team*"}}, "get rm ", "get rm ", "get rm ", ""},
+		"like a glob":         {Right{Servers: []string{"a[1]"}, Allow: []string{"a[1].get"}}, "", "", "", "get "},
+	} {
+		got := [4]string{sees(tt.rule, before, "team_a"), sees(tt.rule, before, "team_a_2"), sees(tt.rule, after, "team_a"), sees(tt.rule, after, "a_1_")}
+		if want := [4]string{tt.first, tt.second, tt.second2, tt.odd}; got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
 	}
 }

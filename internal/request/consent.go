@@ -1,7 +1,6 @@
 package request
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -9,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wire"
@@ -89,20 +87,28 @@ func (r *Request) named() string {
 // ask asks the user. A nil error is consent.
 func (r *Request) ask(ctx context.Context, key string) error {
 	name := r.named()
+	question, whyNot := r.question()
+	if whyNot != "" {
+		return &RefusedError{name + " needs the user's confirmation. The call was not made, as its arguments cannot be shown to the user: " + whyNot}
+	}
 	bounded, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	ask := r.Client.Ask
 	if r.Consent.Ask != nil {
 		ask = r.Consent.ask
 	}
-	answer, err := ask(bounded, "elicitation/create", r.question())
+	answer, err := ask(bounded, "elicitation/create", question)
+	run := string(wire.Member(wire.Member(answer, "content"), "run"))
 	rpc, refused := errors.AsType[*wire.RPCError](err)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case err == nil && wire.MemberText(answer, "action") == "accept":
+	case err == nil && wire.MemberText(answer, "action") == "accept" && run == "true":
 		return nil
-	case err == nil && wire.MemberText(answer, "action") == "decline":
+	case err == nil && wire.MemberText(answer, "action") == "accept" && run != "false":
+		return &RefusedError{"the client accepted the call of " + name + " without the user's answer: its content lacks \"run\": true. " +
+			"It was not made. " + key + " says which calls are asked about"}
+	case err == nil && (run == "false" || wire.MemberText(answer, "action") == "decline"):
 		return &RefusedError{"the user declined the call of " + name + "; it was not made. Ask what to do instead"}
 	case err == nil: // a client without a user cancels too
 		return &RefusedError{"the user declined the call of " + name + ", or was not there to be asked: the client gave no answer. " +
@@ -120,33 +126,30 @@ func (r *Request) ask(ctx context.Context, key string) error {
 // ask answers like [caller.Client.Ask], with the func.
 func (c *Consent) ask(_ context.Context, _ string, params json.RawMessage) (json.RawMessage, error) {
 	if c.Ask(wire.MemberText(params, "message")) {
-		return json.RawMessage(`{"action":"accept"}`), nil
+		return json.RawMessage(`{"action":"accept","content":{"run":true}}`), nil
 	}
 	return json.RawMessage(`{"action":"decline"}`), nil
 }
 
-// shownArguments bounds the arguments in a question, in characters: the user must be able to read what they confirm.
-const shownArguments = 4000
+// asksToRun is the form of the question. It has a required answer without a default: some clients accept an empty form, or
+// one with defaults, by themselves.
+const asksToRun = `{"type":"object","properties":{"run":{"type":"boolean","title":"Run it"}},"required":["run"]}`
 
-// question returns the params of the elicitation. It names what will be called, not what the server says about it.
-func (r *Request) question() json.RawMessage {
-	what, shown, changes := r.Method, r.Params, true
+// question returns the params of the elicitation. It names what will be called, not what the server says about it. whyNot
+// says why the arguments cannot be shown.
+func (r *Request) question() (params json.RawMessage, whyNot string) {
+	what, sent, changes := r.Method, r.Params, true
 	if r.Tool != nil {
-		what, shown, changes = r.Tool.OwnName(), wire.Member(r.Params, "arguments"), !r.Tool.Hints.IsReadOnly()
+		what, sent, changes = r.Tool.OwnName(), wire.Member(r.Params, "arguments"), !r.Tool.Hints.IsReadOnly()
 	}
 	text := "Run " + sanitize.Line(r.To.Name, 0) + "." + sanitize.Line(what, 0) + "?"
 	if changes {
 		text += " It may change something."
 	}
-	var indented bytes.Buffer
-	_ = json.Indent(&indented, shown, "", "  ") // the arguments were checked
-	arguments := sanitize.Lines(indented.String())
-	if n := utf8.RuneCountInString(arguments); n > shownArguments {
-		arguments = fmt.Sprintf("%s\n(%d more characters)", string([]rune(arguments)[:shownArguments]), n-shownArguments)
+	shown, whyNot := show(sent)
+	if shown != "" && shown != "{}" {
+		text += "\n" + shown
 	}
-	if arguments != "" && arguments != "{}" {
-		text += "\n" + arguments
-	}
-	params := wire.AppendQuoted([]byte(`{"message":`), text)
-	return append(params, `,"requestedSchema":{"type":"object","properties":{}}}`...)
+	params = wire.AppendQuoted([]byte(`{"message":`), text)
+	return append(params, `,"requestedSchema":`+asksToRun+`}`...), whyNot
 }

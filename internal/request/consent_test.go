@@ -1,24 +1,31 @@
 package request
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 )
 
-// person is a client whose user answers questions with an action; empty = never.
+// person is a client whose user answers questions with an action and content; without an action never. Without content
+// they answer as somebody who wants the call.
 type person struct {
-	action string
-	takes  time.Duration
-	asked  []string
+	action  string
+	content string
+	takes   time.Duration
+	asked   []string
+	forms   []string
 }
 
 func (p *person) client(principal string) *caller.Client {
@@ -26,6 +33,7 @@ func (p *person) client(principal string) *caller.Client {
 		ID: "1", Version: "2025-11-25", Capabilities: json.RawMessage(`{"elicitation":{}}`), Principal: &caller.Principal{ID: principal},
 		Request: func(ctx context.Context, _ string, params json.RawMessage, _ func(json.RawMessage)) (json.RawMessage, error) {
 			p.asked = append(p.asked, wire.MemberText(params, "message"))
+			p.forms = append(p.forms, string(wire.Member(params, "requestedSchema")))
 			<-time.After(p.takes)
 			switch p.action {
 			case "":
@@ -34,7 +42,7 @@ func (p *person) client(principal string) *caller.Client {
 			case "error":
 				return nil, &wire.RPCError{Code: -1, Message: "no user"}
 			}
-			return json.RawMessage(`{"action":"` + p.action + `"}`), nil
+			return json.RawMessage(`{"action":"` + p.action + `"` + cmp.Or(p.content, `,"content":{"run":true}`) + `}`), nil
 		},
 	}
 }
@@ -118,6 +126,13 @@ func TestConfirmed(t *testing.T) {
 	}{
 		{"accepted", "", (&person{action: "accept"}).client("ann"), nil},
 		{"accepted elsewhere", "", nil, func(q *Request) { q.Consent.Ask = func(string) bool { return true } }},
+		{"accepted by the client itself", "the client accepted the call of db.drop without the user's answer", (&person{action: "accept", content: " "}).client("ann"), nil},
+		{"an empty form", "without the user's answer", (&person{action: "accept", content: `,"content":{}`}).client("ann"), nil},
+		{"no form", "without the user's answer", (&person{action: "accept", content: `,"content":null`}).client("ann"), nil},
+		{"another form", "without the user's answer", (&person{action: "accept", content: `,"content":{"run":"true"}`}).client("ann"), nil},
+		{"another answer", "without the user's answer", (&person{action: "accept", content: `,"content":{"ok":true},"run":true`}).client("ann"), nil},
+		{"accepted, not to run", "the user declined the call of db.drop; it was not made", (&person{action: "accept", content: `,"content":{"run":false}`}).client("ann"), nil},
+		{"declined, with a form", "the user declined the call of db.drop", (&person{action: "decline"}).client("ann"), nil},
 		{"declined", "the user declined the call of db.drop; it was not made", (&person{action: "decline"}).client("ann"), nil},
 		{"declined elsewhere", "the user declined the call of db.drop; it was not made", nil, func(q *Request) {
 			q.Consent.Ask = func(string) bool { return false }
@@ -175,7 +190,6 @@ func TestConfirmed_Time(t *testing.T) {
 // The question names what will be called, as the user can read it.
 func TestConfirmed_Question(t *testing.T) {
 	p := &person{action: "accept"}
-	long := strings.Repeat("x", 5000)
 	for want, change := range map[string]func(q *Request){
 		"Run db.drop? It may change something.\n{\n  \"table\": \"a\"\n}": func(*Request) {},
 		"Run db.look?": func(q *Request) {
@@ -189,15 +203,75 @@ func TestConfirmed_Question(t *testing.T) {
 		"Run db.own/method? It may change something.\n{\n  \"a\": 1\n}": func(q *Request) {
 			q.Tool, q.Method, q.Params = nil, "own/method", json.RawMessage(`{"a":1}`)
 		},
-		"Run db.drop? It may change something.\n{\n  \"a\": \"" + long[:3990] + "\n(1013 more characters)": func(q *Request) {
-			q.Params = ToolParams("drop", json.RawMessage(`{"a":"`+long+`"}`))
-		},
 	} {
 		q := drop(t, p.client("ann"), "a")
 		change(q)
 		p.asked = nil
-		if _, err := confirmed(&end{result: "{}"})(t.Context(), q); err != nil || len(p.asked) != 1 || p.asked[0] != want {
+		if _, err := confirmed(&end{result: "{}"})(t.Context(), q); err != nil || len(p.asked) != 1 || p.asked[0] != want ||
+			p.forms[0] != `{"type":"object","properties":{"run":{"type":"boolean","title":"Run it"}},"required":["run"]}` {
 			t.Errorf("%v: asked %q, want %q", err, p.asked, want)
+		}
+	}
+}
+
+// What is confirmed is all that is sent: values are cut, and say so; members never are.
+func TestConfirmed_AllShown(t *testing.T) {
+	const text = `"rm -rf /"`
+	hash := func(of string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(of))) }
+	pad, numbers := strings.Repeat("x", 50_000), strings.TrimSuffix(strings.Repeat("1234567, ", 2000), ", ")
+	padded := func(n int) string { // members with long values
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `"pad%d":"%d%s",`, i, i, pad)
+		}
+		return b.String()
+	}
+	for name, tt := range map[string]struct {
+		arguments string
+		says      []string // empty = refused
+	}{
+		"short":               {`{"a":1.10,"b":[1,"x",null],"c":{},"d":[],"e":""}`, []string{"{\n  \"a\": 1.10,\n  \"b\": [1, \"x\", null],\n  \"c\": {},\n  \"d\": [],\n  \"e\": \"\"\n}"}},
+		"a padded member":     {`{"pad":"` + pad + `","text":` + text + `}`, []string{`"text": ` + text, `x" (cut: 4`, "more characters; SHA-256 of all " + hash(pad)}},
+		"padded members":      {`{` + padded(30) + `"text":` + text + `}`, []string{`"text": ` + text, `"pad29": "29xxx`, hash("7" + pad)}},
+		"a padded name":       {`{"` + strings.Repeat("p", 3000) + `":1,"text":` + text + `}`, []string{`"text": ` + text, strings.Repeat("p", 3000)}},
+		"white space":         {strings.Repeat(" ", 5000) + `{` + strings.Repeat("\n", 5000) + `"text" :` + text + `}`, []string{`"text": ` + text}},
+		"a padded object":     {`{"o":{` + padded(3) + `"text":` + text + `}}`, []string{`    "text": ` + text}},
+		"a padded array":      {`{"o":[{"pad":"` + pad + `"},["` + pad + `",[]],{"text":` + text + `}]}`, []string{`"text": ` + text}},
+		"a command":           {`{"o":["sh","-c","` + pad + `",` + text + `]}`, []string{`"sh", "-c", "xxx`, `1 more elements; SHA-256 of all ` + hash(`["sh","-c","`+pad+`",`+text+`]`)}},
+		"numbers":             {`{"o":[` + numbers + `],"text":` + text + `}`, []string{`"text": ` + text, "[1234567, 1234567, ", "more elements; SHA-256 of all " + hash("["+numbers+"]")}},
+		"a long number":       {`{"o":` + strings.Repeat("1", 5000) + `,"text":` + text + `}`, []string{`"text": ` + text, "1 (cut: ", hash(strings.Repeat("1", 5000))}},
+		"the same name":       {`{"text":"ls","text":` + text + `}`, []string{`"text": "ls"`, `"text": ` + text}},
+		"escapes":             {`{"\u0074ext":"\u0072m -rf \/"}`, []string{`"text": ` + text}},
+		"invisible":           {`{"te\u200bxt":"a\u202eb\u0000\ud83d\ude00󠁁` + "\u3164" + `"}`, []string{`"te\u200bxt": "a\u202eb\x00😀\U000e0041\u3164"`}},
+		"half a character":    {`{"a":"\ud800"}`, []string{`"a": "\\ud800"`}},
+		"a forged note":       {`{"a":"x\" (cut: 5 more characters)\n\"b\": 1"}`, []string{`"a": "x\" (cut: 5 more characters)\n\"b\": 1"`}},
+		"many members":        {`{` + strings.Repeat(`"a":1,`, 1500) + `"text":` + text + `}`, nil},
+		"many deeper members": {`{"o":[` + strings.Repeat(`{"a":1},`, 1500) + `{"text":` + text + `}]}`, nil},
+		"many long members":   {`{` + padded(80) + `"text":` + text + `}`, nil},
+		"a long name":         {`{"` + pad + `":1,"text":` + text + `}`, nil},
+		"depth":               {strings.Repeat(`{"a":[`, 2000) + strings.Repeat(`]}`, 2000), nil},
+		"invalid":             {`{"a":[1,x],"text":` + text + `}`, nil},
+	} {
+		p, last := &person{action: "accept"}, &end{result: "{}"}
+		q := drop(t, p.client("ann"), "a")
+		q.Params = json.RawMessage(tt.arguments)
+		q.Tool, q.Method = nil, "own/method"
+		_, err := confirmed(last)(t.Context(), q)
+		if tt.says == nil {
+			if refused, ok := errors.AsType[*RefusedError](err); !ok || len(p.asked)+len(last.got) != 0 ||
+				!strings.Contains(refused.Text, "db own/method needs the user's confirmation. The call was not made, as its arguments cannot be shown to the user: ") {
+				t.Errorf("%s: %v, asked %q", name, err, p.asked)
+			}
+			continue
+		}
+		if err != nil || len(p.asked) != 1 || len(last.got) != 1 || utf8.RuneCountInString(p.asked[0]) > mostShown+100 {
+			t.Errorf("%s: %v, asked %q", name, err, p.asked)
+			continue
+		}
+		for _, want := range tt.says {
+			if !strings.Contains(p.asked[0], want) {
+				t.Errorf("%s: the question lacks %s: %s", name, want, p.asked[0])
+			}
 		}
 	}
 }

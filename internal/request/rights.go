@@ -55,6 +55,11 @@ func (r *Request) permitted(seen *catalog.Snapshot) error {
 func Pinned(sees Sees, refresh func()) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, r *Request) (json.RawMessage, error) {
+			if r.Consent.asked { // the rights may have changed meanwhile
+				if err := r.permitted(sees(r)); err != nil {
+					return nil, err
+				}
+			}
 			if r.Tool == nil {
 				return next(ctx, r)
 			}
@@ -65,11 +70,6 @@ func Pinned(sees Sees, refresh func()) Middleware {
 				}
 				refresh()
 				return r.permitted(sees(r))
-			}
-			if r.Consent.asked {
-				if err := r.permitted(sees(r)); err != nil {
-					return nil, err
-				}
 			}
 			return next(ctx, r)
 		}

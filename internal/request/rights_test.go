@@ -99,6 +99,10 @@ func TestPinned(t *testing.T) {
 	if _, err := handler(t.Context(), asked); len(last.got) != 0 || !errors.As(err, new(*ReplacedError)) {
 		t.Errorf("after a question: %v", err)
 	}
+	gone := &Request{To: &catalog.Server{Name: "gone"}, Method: "vendor/delete", Consent: Consent{asked: true}}
+	if _, err := handler(t.Context(), gone); len(last.got) != 0 || !errors.As(err, new(*ReplacedError)) {
+		t.Errorf("an unknown method, after a question: %v", err)
+	}
 	other := &Request{To: &catalog.Server{Name: "s"}, Method: "resources/read"}
 	if _, err := handler(t.Context(), other); err != nil || other.Check != nil {
 		t.Errorf("no call: %v", err)

@@ -14,6 +14,10 @@ type Pages struct {
 	Store *Store
 	// Principal owns the kept results; only it can read them.
 	Principal string
+	// Origin is where the results come from that are kept.
+	Origin Origin
+	// Readable reports whether the reader may read results from there now; nil = always.
+	Readable func(Origin) bool
 	// Limit bounds the texts of one answer together, in tokens; 0 = no limit.
 	Limit int
 	// Bytes bounds them in bytes; 0 = no limit. It must leave room for two lines about the rest. Clients that count characters
@@ -212,7 +216,7 @@ func (p Pages) collapse(out []json.RawMessage, left []wire.Block, verbatim bool)
 
 // divideBlocks makes a result whose items are blocks.
 func (p Pages) divideBlocks(blocks []json.RawMessage, verbatim bool) *result {
-	h := &result{principal: p.Principal, value: json.RawMessage(joined("[", blocks, ",", "]")), verbatim: verbatim}
+	h := &result{principal: p.Principal, origin: p.Origin, value: json.RawMessage(joined("[", blocks, ",", "]")), verbatim: verbatim}
 	if o, ok := outlineOf(h.value); ok {
 		h.fill(h.value, place{0, len(h.value)}, o)
 	} else { // more than maxItems

@@ -4,18 +4,18 @@ import "context"
 
 // A call that has outlasted its client's patience also has a handle. It only lives in this process, and cannot be paged.
 
-// Hold keeps a call of this process for a principal and returns its handle.
-func (s *Store) Hold(principal string, value any) (handle string) {
-	return s.kept.Keep(principal, &Kept{held: value}, handleBytes)
+// Hold keeps a call of this process for its principal and returns its handle.
+func (p Pages) Hold(value any) (handle string) {
+	return p.Store.kept.Keep(p.Principal, &Kept{held: value, origin: p.Origin}, handleBytes)
 }
 
-// Held finds a principal's call by its handle.
-func (s *Store) Held(handle, principal string) (value any, ok bool) {
-	kept, err := s.kept.Get(context.Background(), handle, principal)
-	if err != nil || kept.held == nil {
-		return nil, false
+// Held finds a call by its handle. Its reader must be its principal, and allowed to call the tool still.
+func (p Pages) Held(handle string) (value any, of Origin, ok bool) {
+	kept, err := p.Store.kept.Get(context.Background(), handle, p.Principal)
+	if err != nil || kept.held == nil || !p.MayRead(kept.origin) {
+		return nil, Origin{}, false
 	}
-	return kept.held, true
+	return kept.held, kept.origin, true
 }
 
 // Grow adds to the size of what a handle keeps. Other handles may be dropped to make room.

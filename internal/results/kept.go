@@ -8,11 +8,14 @@ import (
 type Kept struct {
 	result *result // nil = a call
 	held   any     // the call; nil in other processes
+	origin Origin  // of the call
 }
 
 // encoded is a result for other processes. Its members are strings because a part of JSON may not be valid JSON.
 type encoded struct {
 	Principal string   `json:"principal,omitempty"`
+	Server    string   `json:"server,omitempty"`
+	Tool      string   `json:"tool,omitempty"`
 	Value     string   `json:"value,omitempty"`
 	Verbatim  bool     `json:"verbatim,omitempty"`
 	Units     []string `json:"units,omitempty"`
@@ -35,7 +38,8 @@ func (k *Kept) MarshalJSON() ([]byte, error) {
 		return []byte("null"), nil
 	}
 	e := encoded{
-		Principal: h.principal, Value: string(h.value), Verbatim: h.verbatim, Units: h.units, Kind: h.kind, Path: h.path, Inner: h.inner,
+		Principal: h.principal, Server: h.origin.Server, Tool: h.origin.Tool,
+		Value: string(h.value), Verbatim: h.verbatim, Units: h.units, Kind: h.kind, Path: h.path, Inner: h.inner,
 		Head: h.head, Tail: h.tail, Open: h.open, Close: h.close, Quoted: h.quoted, AsLines: h.asLines,
 	}
 	for _, item := range h.items {
@@ -54,7 +58,7 @@ func (k *Kept) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &e); err != nil {
 		return err
 	}
-	h := &result{principal: e.Principal, verbatim: e.Verbatim, units: e.Units, kind: e.Kind}
+	h := &result{principal: e.Principal, origin: Origin{e.Server, e.Tool}, verbatim: e.Verbatim, units: e.Units, kind: e.Kind}
 	h.list = list{
 		path: e.Path, inner: e.Inner, head: e.Head, tail: e.Tail, open: e.Open, close: e.Close, quoted: e.Quoted, asLines: e.AsLines,
 	}

@@ -88,11 +88,12 @@ func (e *RefusedError) Error() string { return e.Violation }
 func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
 	h, err := p.Store.get(ctx, args.Handle, p.Principal)
 	switch {
-	case errors.Is(err, state.ErrUnknown):
+	case errors.Is(err, state.ErrUnknown), err == nil && !p.MayRead(h.origin):
 		return nil, &RefusedError{"/handle: is unknown or has expired"}
 	case err != nil:
 		return nil, err
 	}
+	p.Origin = h.origin // of what is kept of it
 	if args.Select != "" {
 		value := h.value
 		if value == nil { // a text is a string
@@ -117,6 +118,9 @@ func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
 	}
 	return p.page(h, wanted, args), nil
 }
+
+// MayRead reports whether the reader may read results from there now.
+func (p Pages) MayRead(of Origin) bool { return p.Readable == nil || p.Readable(of) }
 
 // page renders some items or lines, for the given arguments.
 func (p Pages) page(h *result, wanted span, args ReadArguments) *Page {

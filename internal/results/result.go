@@ -13,7 +13,7 @@ import (
 // divide makes a result of a text. JSON is divided into the items of its list; other texts, and very long lists, into the lines of
 // the text as the model gets it.
 func (p Pages) divide(text, shown string, verbatim bool) *result {
-	h := &result{principal: p.Principal, verbatim: verbatim}
+	h := &result{principal: p.Principal, origin: p.Origin, verbatim: verbatim}
 	if value, lines, ok := compress.Value(text); ok && (value[0] == '[' || value[0] == '{') {
 		h.value = value
 		if !verbatim && p.listIn(h) {

@@ -27,6 +27,7 @@ const (
 type result struct {
 	// principal owns the result; only it can read it.
 	principal string
+	origin    Origin
 	// list has the items if value has a list of at most maxItems.
 	list
 	// units are the parts of the text if items is nil; kind is their kind.
@@ -41,6 +42,10 @@ type result struct {
 	mu          sync.Mutex
 	itemHandles map[itemName]itemHandle
 }
+
+// Origin is the tool that a result comes from. Without a tool it is a resource or prompt of the server; the zero Origin is mcpx
+// itself.
+type Origin struct{ Server, Tool string }
 
 // itemName identifies consecutive items of a result: the first, their number, and whether everything around the list is included.
 type itemName struct {

@@ -224,11 +224,11 @@ func TestStore_Elsewhere(t *testing.T) {
 			}
 		}
 	}
-	call := here.Hold("alice", "a call")
-	if _, ok := here.Held(call, "alice"); !ok {
+	call := Pages{Store: here, Principal: "alice"}.Hold("a call")
+	if _, _, ok := (Pages{Store: here, Principal: "alice"}).Held(call); !ok {
 		t.Error("the call is not held")
 	}
-	if held, ok := there.Held(call, "alice"); ok {
+	if held, _, ok := (Pages{Store: &there, Principal: "alice"}).Held(call); ok {
 		t.Errorf("another process has the call: %v", held)
 	}
 	for _, s := range []*Store{here, &there} {
@@ -251,3 +251,56 @@ func TestStore_Away(t *testing.T) {
 type away struct{ state.Results[Kept] }
 
 func (away) Get(context.Context, string, string) (*Kept, error) { return nil, state.ErrAway }
+
+// TestOrigin: a result, and what was kept of it, is read only by a reader who may still call the tool that it comes from, also in
+// another process.
+func TestOrigin(t *testing.T) {
+	origin := Origin{Server: "s", Tool: "list"}
+	may := map[string]bool{"s.list": true}
+	store := NewStore(nil)
+	pages := func(of Origin) Pages {
+		return Pages{Store: &store, Limit: 200, Origin: of, Readable: func(of Origin) bool { return may[of.Server+"."+of.Tool] }}
+	}
+	long := strings.Repeat("abc def ", 500)
+	handle := pages(origin).Keep(`["`+long+`",["`+long+`"],3]`, false)
+	handles := map[string]bool{handle: true}
+	for _, args := range []ReadArguments{{Handle: handle}, {Handle: handle, Offset: 1}} {
+		page, err := pages(Origin{}).Read(t.Context(), args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range regexp.MustCompile(`r[a-z0-9]{20}`).FindAllString(page.Text, -1) {
+			handles[found] = true
+		}
+	}
+	call := pages(origin).Hold("a call")
+	readable := func() (n int) {
+		for one := range handles {
+			if _, err := pages(Origin{}).Read(t.Context(), ReadArguments{Handle: one}); err == nil {
+				n++
+			} else if err.Error() != "/handle: is unknown or has expired" {
+				t.Error(err)
+			}
+		}
+		if _, of, ok := pages(Origin{}).Held(call); ok && of == origin {
+			n++
+		}
+		return n
+	}
+	if n := readable(); n != len(handles)+1 || len(handles) < 3 {
+		t.Errorf("%d of %d handles", n, len(handles))
+	}
+	may = map[string]bool{"s.other": true, ".": true}
+	if n := readable(); n != 0 {
+		t.Errorf("%d handles after the right was taken away", n)
+	}
+	kept, err := store.kept.Get(t.Context(), handle, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := kept.MarshalJSON()
+	var there Kept
+	if err != nil || there.UnmarshalJSON(data) != nil || there.result.origin != origin {
+		t.Errorf("in another process: %v, %+v", err, there.result)
+	}
+}

@@ -85,7 +85,7 @@ func BenchmarkTexts_Rights(b *testing.B) {
 		tools = append(tools, tool)
 	}
 	all := catalog.NewSnapshot([]catalog.Server{catalog.Server{Name: "s", Known: true}.WithTools(tools)})
-	rights := policy.NewRights([]policy.Right{{Principals: []string{"a"}}, {Principals: []string{"b"}, Deny: []string{"*.tool_1*"}}, {Principals: []string{"c"}, Allow: []string{"*.tool_1*"}}})
+	rights := policy.NewRights([]policy.Right{{Principals: []string{"a"}}, {Principals: []string{"b"}, Deny: []string{"*.tool_1*"}}, {Principals: []string{"c"}, Allow: []string{"*.tool_1*"}}}, nil)
 	who := []*caller.Principal{{Name: "a"}, {Name: "b"}, {Name: "c"}}
 	var kept texts
 	how, n := (&Settings{}).profile("").shown, 0

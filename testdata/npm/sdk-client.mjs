@@ -38,7 +38,7 @@ if (able) {
 if (elicit) {
   client.setRequestHandler(ElicitRequestSchema, (request) => {
     write({ note: request.method, params: request.params });
-    return { action: elicit, content: {} };
+    return { action: elicit, content: elicit === 'accept' ? { run: true } : {} };
   });
 }
 client.onerror = (error) => write({ note: 'error', params: String(error) });

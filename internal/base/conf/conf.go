@@ -36,9 +36,9 @@ type Right struct {
 	// Principals are globs of names; Groups and Scopes are names. The rule is for
 	// principals that match each of these lists that is not empty.
 	Principals, Groups, Scopes []string
-	// Servers are globs of names; nil = all.
+	// Servers are globs of names as they are in the file; nil = all.
 	Servers []string
-	// Allow and Deny are globs of "server.tool"; Deny wins. A rule without both gives all tools, and only
+	// Allow and Deny are globs of "server.tool", with such a name; Deny wins. A rule without both gives all tools, and only
 	// such a rule gives resources and prompts: nothing says which of those belong to a tool.
 	Allow, Deny []string
 	// ReadOnly excludes tools that do not declare themselves read-only.
@@ -180,6 +180,8 @@ type Allow struct {
 	Emails   []string // globs
 	Groups   []string
 	Subjects []string
+	// UnverifiedEmails accepts addresses of which the issuer does not say whether they are verified.
+	UnverifiedEmails bool
 }
 
 // TLS names the PEM files of the server's certificate. Its owner is hosted/httpd.

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/url"
@@ -60,7 +59,7 @@ func (l *loader) authObject(a *Auth) object {
 		{"scopes", l.scopes(&a.Scopes), "what every token of an issuer needs"},
 		{"front", optional(l, &a.Front, conf.AuthServer{GroupsClaim: groupsClaim}, l.authServerObject, l.checkAuthServer), "an authorization server in front of mcpx ([logins](docs/hosting.md#logins-for-claudeai-chatgpt-and-other-clients-without-a-token))"},
 		{"certificates", l.boolean(&a.Certificates).takes(atStart), "a certificate of a client proves who it is; needs `tls.client_ca`"},
-		{"rights", list(l, &a.Rights, conf.Right{}, l.rightObject, l.checkRight), "[what each may do](docs/hosting.md#what-each-may-do); without it every authenticated client may use everything"},
+		{"rights", list(l, &a.Rights, conf.Right{}, l.rightObject, l.checkRight).notNull(), "[what each may do](docs/hosting.md#what-each-may-do); without it every authenticated client may use everything"},
 	}}
 }
 
@@ -222,46 +221,27 @@ func (l *loader) checkRight(n *node, r *conf.Right) {
 
 func (l *loader) rightObject(r *conf.Right) object {
 	return object{name: "right", strict: true, keys: []key{
-		{"principals", l.some(l.globs(&r.Principals)), "globs of names. Where a rule has several of `principals`, `groups` and `scopes`, a principal needs one of each; one of the three is needed. `[\"*\"]` is every principal; any other glob without an `@` fits tokens and certificates only, and of `SUB@ISSUER` both parts are matched by themselves"},
-		{"groups", l.some(l.names(&r.Groups)), "names of groups"},
-		{"scopes", l.some(l.names(&r.Scopes)), "names of scopes"},
-		{"servers", l.globs(&r.Servers), "globs of names; without it all, `[]` is none"},
+		{"principals", l.some(l.globs(&r.Principals)).notNull(), "globs of names. Where a rule has several of `principals`, `groups` and `scopes`, a principal needs one of each; one of the three is needed. `[\"*\"]` is every principal; any other glob without an `@` fits tokens and certificates only, and of `SUB@ISSUER` both parts are matched by themselves"},
+		{"groups", l.some(l.names(&r.Groups)).notNull(), "names of groups"},
+		{"scopes", l.some(l.names(&r.Scopes)).notNull(), "names of scopes"},
+		{"servers", l.globs(&r.Servers).notNull(), "globs of names, as they are in the file; without it all, `[]` is none"},
 		{"tools", l.nested(func() object {
 			tools := l.toolFilter("rightTools", &r.Allow, &r.Deny)
 			tools.strict = true
+			for i := range tools.keys {
+				tools.keys[i].noNull = true
+			}
 			return tools
-		}), "`allow` and `deny`, globs of `SERVER.TOOL`; `deny` wins, within its rule"},
-		{"read_only", l.boolean(&r.ReadOnly), "only tools that declare `readOnlyHint`"},
-		{"views", l.globs(&r.Views), "globs of `two_tools`, `tools`, `servers/NAME`, `groups/NAME`: in other views the rule gives nothing; without it all"},
-		{"confirm", switched(l, &r.Confirm, "destructive", "all"), "which of its calls the user must confirm; the strictest is used of this, the server's, the group's and the other rules that give the tool"},
+		}).notNull(), "`allow` and `deny`, globs of `SERVER.TOOL`; `deny` wins, within its rule"},
+		{"read_only", l.boolean(&r.ReadOnly).notNull(), "only tools that declare `readOnlyHint`"},
+		{"views", l.globs(&r.Views).notNull(), "globs of `two_tools`, `tools`, `servers/NAME`, `groups/NAME`: in other views the rule gives nothing; without it all"},
+		{"confirm", switched(l, &r.Confirm, "destructive", "all").notNull(), "which of its calls the user must confirm; the strictest is used of this, the server's, the group's and the other rules that give the tool"},
 		{"admin", l.boolean(&r.Admin), "`/status`, `/metrics`, the page at `/` and `/api/servers`"},
 	}}
 }
 
 // some reads a list of whom a rule is for. An empty list is a fault: it could mean no principal, or all.
 func (l *loader) some(list value) value { return l.notEmpty(list, "the rule does not ask for it") }
-
-// servedRights replaces the names of servers in the rules: a rule has the name in the file, and a server may be
-// served under another ([loader.safeNames]).
-func (l *loader) servedRights() {
-	if l.cfg.Auth == nil {
-		return
-	}
-	for _, r := range l.cfg.Auth.Rights {
-		for i, name := range r.Servers {
-			r.Servers[i] = cmp.Or(l.cfg.Served(name), name)
-		}
-		for _, globs := range [][]string{r.Allow, r.Deny} {
-			for i, glob := range globs {
-				for _, s := range l.cfg.Servers {
-					if tool, ok := strings.CutPrefix(glob, s.Written+"."); ok && s.Written != "" {
-						globs[i] = s.Name + "." + tool
-					}
-				}
-			}
-		}
-	}
-}
 
 // leastAuthServerKey is the length of the shortest auth.front.key, in bytes.
 const leastAuthServerKey = 32
@@ -285,7 +265,7 @@ func (l *loader) authServerObject(f *conf.AuthServer) object {
 			if n.kind == objectKind && f.Allow.Emails == nil && f.Allow.Groups == nil && f.Allow.Subjects == nil {
 				l.fault(n, "needs emails, groups or subjects")
 			}
-		}), "who may log in: users who match one of `emails` (globs), `groups`, `subjects`; without it every user of the issuer"},
+		}).notNull(), "who may log in: users who match one of `emails` (globs), `groups`, `subjects`; without it every user of the issuer"},
 		{"redirects", l.redirects(&f.Redirects), redirectsHelp},
 		{"documents", l.boolean(&documents).then(func(*node) { f.NoDocuments = !documents }), "whether a client may be the URL of a document about itself. Turn it off where mcpx cannot reach claude.ai and chatgpt.com: clients register then"},
 		{"key", l.secret(&f.Key).then(func(n *node) {
@@ -301,7 +281,8 @@ const redirectsHelp = "where clients may have users sent back to: addresses, in 
 
 func (l *loader) allowObject(a *conf.Allow) object {
 	return object{name: "allow", strict: true, keys: []key{
-		{"emails", l.some(l.globs(&a.Emails)), "globs. An address is accepted unless the issuer says that it is not verified"},
+		{"emails", l.some(l.globs(&a.Emails)), "globs of addresses that the issuer says are verified (the claim `email_verified`)"},
+		{"unverified_emails", l.boolean(&a.UnverifiedEmails), "`emails` also accepts an address of which the issuer does not say whether it is verified. Only for an issuer whose users cannot choose their address"},
 		{"groups", l.some(l.names(&a.Groups)), "names of groups"},
 		{"subjects", l.some(l.names(&a.Subjects)), "identifiers of users at the issuer (the claim `sub`)"},
 	}}

@@ -48,6 +48,8 @@ type value struct {
 	// derived is set: then the default depends on other keys.
 	into    any
 	derived bool
+	// noNull: null is a fault, not like a key left out, which would allow more than any value.
+	noNull bool
 	// effect says how a change takes effect while mcpx runs; empty means at once.
 	effect effect
 }
@@ -61,6 +63,11 @@ const (
 
 func (v value) takes(e effect) value {
 	v.effect = e
+	return v
+}
+
+func (v value) notNull() value {
+	v.noNull = true
 	return v
 }
 
@@ -137,15 +144,20 @@ func list[T any](l *loader, into *[]T, initial T, keys func(*T) object, check fu
 	}}
 }
 
-// members reads an object. A null is like a key left out. foreign, which may be nil, handles keys that o does
+// members reads an object. A null is like a key left out, except for keys that say otherwise.
+// foreign, which may be nil, handles keys that o does
 // not have, and reports whether it knew one. Other unknown keys are faults if they resemble a key of o or o
 // is strict; else one warning lists them.
 func (l *loader) members(n *node, o object, foreign func(m *node) bool) {
 	for _, m := range n.members {
+		k := o.key(m.key)
 		if m.kind == nullKind {
+			if k != nil && k.noNull {
+				l.fault(m, "must not be null, which would allow everything; leave the key out for that")
+			}
 			continue
 		}
-		if k := o.key(m.key); k != nil {
+		if k != nil {
 			k.read(m)
 			continue
 		}

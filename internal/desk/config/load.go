@@ -186,7 +186,6 @@ func (l *loader) finish() {
 	l.finishViews()
 	l.finishAuth()
 	l.finishLimits()
-	l.servedRights()
 	slices.SortFunc(l.cfg.Servers, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
 	if len(l.cfg.Servers) == 0 {
 		l.warn("no servers are defined")

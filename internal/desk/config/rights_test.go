@@ -17,12 +17,12 @@ func TestRights(t *testing.T) {
 			"auth": {"tokens": {"ci": {"sha256": "%s"}}, "rights": %s}}`, digestOf("a"), rights), Options{})
 	}
 	for rights, want := range map[string][]conf.Right{
-		`null`: nil, `[]`: {},
+		`[]`:                      {},
 		`[{"principals": ["*"]}]`: {{Principals: []string{"*"}}},
 		`[{"principals": ["ci-*"], "groups": ["dev"], "scopes": ["x"], "servers": ["my git", "m*"], "tools": {"allow": ["my git.get_*"], "deny": ["*.rm"]},
 			"read_only": true, "views": ["groups/*"], "confirm": "all", "admin": true, "//": "a note"}, {"groups": ["ops"], "servers": []}]`: {
-			{Principals: []string{"ci-*"}, Groups: []string{"dev"}, Scopes: []string{"x"}, Servers: []string{"my_git", "m*"},
-				Allow: []string{"my_git.get_*"}, Deny: []string{"*.rm"}, ReadOnly: true, Views: []string{"groups/*"}, Confirm: conf.ConfirmAll, Admin: true},
+			{Principals: []string{"ci-*"}, Groups: []string{"dev"}, Scopes: []string{"x"}, Servers: []string{"my git", "m*"},
+				Allow: []string{"my git.get_*"}, Deny: []string{"*.rm"}, ReadOnly: true, Views: []string{"groups/*"}, Confirm: conf.ConfirmAll, Admin: true},
 			{Groups: []string{"ops"}, Servers: []string{}},
 		},
 	} {
@@ -32,6 +32,17 @@ func TestRights(t *testing.T) {
 		}
 	}
 	for rights, want := range map[string]string{
+		`null`: ": must not be null",
+		`[{"principals": ["*"], "servers": null}]`:         "[0].servers: must not be null",
+		`[{"principals": null, "groups": ["a"]}]`:          "[0].principals: must not be null",
+		`[{"principals": ["*"], "groups": null}]`:          "[0].groups: must not be null",
+		`[{"principals": ["*"], "scopes": null}]`:          "[0].scopes: must not be null",
+		`[{"principals": ["*"], "tools": null}]`:           "[0].tools: must not be null",
+		`[{"principals": ["*"], "tools": {"allow":null}}]`: "[0].tools.allow: must not be null",
+		`[{"principals": ["*"], "tools": {"deny":null}}]`:  "[0].tools.deny: must not be null",
+		`[{"principals": ["*"], "read_only": null}]`:       "[0].read_only: must not be null",
+		`[{"principals": ["*"], "views": null}]`:           "[0].views: must not be null",
+		`[{"principals": ["*"], "confirm": null}]`:         "[0].confirm: must not be null",
 		`{}`:                      ": must be an array, not an object",
 		`["ci"]`:                  "[0]: must be an object, not a string",
 		`[{}]`:                    "[0]: applies to no principal",

@@ -69,7 +69,10 @@ func (s schemas) object(o object) map[string]any {
 var notes = map[string]any{`^(//|_|#|\$schema$)`: true}
 
 func (s schemas) key(k key) map[string]any {
-	schema := orNull(s.value(k.value))
+	schema := s.value(k.value)
+	if !k.noNull {
+		schema = orNull(schema)
+	}
 	if k.help != "" {
 		schema["description"] = links.ReplaceAllString(k.help, "$1")
 	}

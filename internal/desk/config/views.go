@@ -51,7 +51,7 @@ func (l *loader) group(name string, n *node) {
 
 func (l *loader) groupObject(g *Group) object {
 	return object{name: "group", keys: []key{
-		{"servers", value{schema: texts, read: func(n *node) { l.inGroups = append(l.inGroups, groupServers{g.Name, n}) }}, "the names of its servers; without it all"},
+		{"servers", value{schema: texts, read: func(n *node) { l.inGroups = append(l.inGroups, groupServers{g.Name, n}) }}.notNull(), "the names of its servers; without it all"},
 		{"tools", l.nested(func() object { return l.toolFilter("groupTools", &g.Tools.Allow, &g.Tools.Deny) }), "which of their tools it has: `{\"allow\": [glob], \"deny\": [glob]}` of `SERVER.TOOL`; `deny` wins"},
 		{"read_only", l.boolean(&g.ReadOnly), "only tools that declare themselves read-only"},
 		{"confirm", switched(l, &g.Confirm, "destructive", "all"), "which calls the user must confirm; the stricter one of this and the server's is used"},

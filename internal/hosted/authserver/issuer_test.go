@@ -87,7 +87,7 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		claims := jwt.MapClaims{
 			"iss": i.url, "sub": "ann", "aud": "mcpx", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(),
-			"nonce": asked.Get("nonce"), "email": "ann@example.com", "groups": []string{"staff"},
+			"nonce": asked.Get("nonce"), "email": "ann@example.com", "email_verified": true, "groups": []string{"staff"},
 		}
 		if i.change != nil {
 			i.change(claims)

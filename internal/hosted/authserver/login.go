@@ -245,10 +245,12 @@ type Allow = conf.Allow
 
 // user is the user who has logged in.
 type user struct {
-	Subject string   `json:"s"`
-	Name    string   `json:"n,omitempty"` // may be chosen by the user
-	Email   string   `json:"e,omitempty"` // empty if the issuer says that it is not verified
-	Groups  []string `json:"g,omitempty"`
+	Subject string `json:"s"`
+	Name    string `json:"n,omitempty"` // may be chosen by the user
+	Email   string `json:"e,omitempty"` // empty if the issuer says that it is not verified
+	// Verified means that the issuer says that Email is verified.
+	Verified bool     `json:"v,omitempty"`
+	Groups   []string `json:"g,omitempty"`
 }
 
 // user reads the claims of a user. The error is a *refusedError if Allow refuses.
@@ -258,7 +260,8 @@ func (l *login) user(claims jwt.MapClaims) (*user, error) {
 		return value
 	}
 	who := &user{Subject: text("sub"), Name: sanitize.Line(text("name"), maxName), Email: text("email")}
-	if verified, there := claims["email_verified"]; there && verified != true && verified != "true" {
+	verified, there := claims["email_verified"]
+	if who.Verified = verified == true || verified == "true"; there && !who.Verified {
 		who.Email = ""
 	}
 	switch groups := claims[l.o.GroupsClaim].(type) {
@@ -293,6 +296,6 @@ func allows(a *Allow, who *user) bool {
 		slices.ContainsFunc(who.Groups, func(group string) bool { return slices.Contains(a.Groups, group) }) ||
 		slices.ContainsFunc(a.Emails, func(glob string) bool {
 			ok, _ := path.Match(strings.ToLower(glob), email)
-			return ok && email != ""
+			return ok && email != "" && (who.Verified || a.UnverifiedEmails)
 		})
 }

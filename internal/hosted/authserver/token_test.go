@@ -225,7 +225,7 @@ func BenchmarkPrincipal(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer s.Close()
-	token := s.seals.access.close(access{random(), digest("c"), user{"ann", "Ann", "ann@example.com", []string{"staff", "admins"}}, deadline(accessTime)})
+	token := s.seals.access.close(access{random(), digest("c"), user{"ann", "Ann", "ann@example.com", true, []string{"staff", "admins"}}, deadline(accessTime)})
 	b.ReportAllocs()
 	for b.Loop() {
 		if s.Prove(token) == nil {

@@ -1,0 +1,202 @@
+package request
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/wire"
+)
+
+// The bounds of what a question shows of a request, in characters: the user must be able to read what they confirm. Values
+// are cut, down to shortestValue, until everything fits into wantedShown. Names and structure are never cut. If they make the
+// text longer than mostShown, the request cannot be confirmed.
+const (
+	wantedShown   = 4_000
+	mostShown     = 12_000
+	shortestValue = 100
+)
+
+// showing is JSON in the form that a question shows: every member, and invisible characters escaped.
+type showing struct {
+	pieces []piece
+	length int // characters of all structure
+}
+
+// piece is some structure of the JSON, or a value that may be cut.
+type piece struct {
+	lead  string // names, brackets, line ends and indentation
+	value []byte // raw JSON of a scalar, or of an array of scalars
+	sum   string // SHA-256 of the value, once it is needed
+}
+
+// show returns the JSON as a question shows it, or why that is not possible.
+func show(raw []byte) (text, whyNot string) {
+	if raw = bytes.TrimSpace(raw); len(raw) == 0 {
+		return "", ""
+	}
+	if !wire.Valid(raw) {
+		return "", "they are not valid JSON"
+	}
+	const tooMany = "each member is shown, and there are too many: over 12,000 characters even with all values cut. Make several calls with less in each"
+	var s showing
+	if !s.add(raw, "\n") {
+		return "", tooMany
+	}
+	for limit := wantedShown; ; limit = max(shortestValue, limit*3/4) {
+		var b strings.Builder
+		for i := range s.pieces {
+			b.WriteString(s.pieces[i].lead)
+			s.pieces[i].show(&b, limit)
+		}
+		if n := utf8.RuneCountInString(b.String()); n <= wantedShown || limit == shortestValue {
+			if n > mostShown {
+				return "", tooMany
+			}
+			return b.String(), ""
+		}
+	}
+}
+
+// children calls yield with the raw values of an object or array, and with the name of each as it is shown.
+type children func(yield func(name string, value []byte) bool) error
+
+// add appends a value, and reports whether all can still be shown. indent begins a line at the value's level.
+func (s *showing) add(raw []byte, indent string) bool {
+	switch {
+	case raw[0] == '{':
+		return s.nested("{", "}", indent, func(yield func(name string, value []byte) bool) error {
+			return wire.Members(raw, func(_ string, name, value []byte) bool {
+				var b strings.Builder
+				writeScalar(&b, name, mostShown)
+				return yield(b.String()+": ", value)
+			})
+		})
+	case raw[0] == '[' && !ofScalars(raw):
+		return s.nested("[", "]", indent, func(yield func(name string, value []byte) bool) error {
+			return wire.Elements(raw, func(value []byte) bool { return yield("", value) })
+		})
+	}
+	return s.put(piece{value: raw})
+}
+
+// put appends a piece. What it adds is bounded before anything deeper is read.
+func (s *showing) put(p piece) bool {
+	s.pieces = append(s.pieces, p)
+	s.length += utf8.RuneCountInString(p.lead)
+	return s.length <= mostShown
+}
+
+// nested appends the children of an object or array, each on a line of its own.
+func (s *showing) nested(open, end, indent string, of children) bool {
+	ok, inner := s.put(piece{lead: open}), indent+"  "
+	before := ""
+	err := of(func(name string, value []byte) bool {
+		ok = ok && s.put(piece{lead: before + inner + name}) && s.add(value, inner)
+		before = ","
+		return ok
+	})
+	if before != "" {
+		end = indent + end
+	}
+	return err == nil && ok && s.put(piece{lead: end})
+}
+
+// ofScalars reports whether an array has neither objects nor arrays in it.
+func ofScalars(array []byte) bool {
+	only := true
+	_ = wire.Elements(array, func(value []byte) bool {
+		only = value[0] != '{' && value[0] != '['
+		return only
+	})
+	return only
+}
+
+// show writes the value. What is over limit is cut, and a note says how much that is.
+func (p *piece) show(b *strings.Builder, limit int) {
+	if len(p.value) == 0 {
+		return
+	}
+	if p.value[0] != '[' {
+		if _, left := writeScalar(b, p.value, limit); left > 0 {
+			p.note(b, left, "characters")
+		}
+		return
+	}
+	b.WriteByte('[')
+	written, left := 0, 0
+	_ = wire.Elements(p.value, func(value []byte) bool {
+		if written >= limit {
+			left++
+			return true
+		}
+		if written > 0 {
+			b.WriteString(", ")
+		}
+		n, more := writeScalar(b, value, limit)
+		if written += n + 2; more > 0 {
+			(&piece{value: value}).note(b, more, "characters")
+		}
+		return true
+	})
+	b.WriteByte(']')
+	if left > 0 {
+		p.note(b, left, "elements")
+	}
+}
+
+// note says what was cut: how much, and the SHA-256 of the whole value, a string's without quotes and escapes. It is outside of
+// the value's quotes, where no value can imitate it.
+func (p *piece) note(b *strings.Builder, left int, of string) {
+	if p.sum == "" {
+		whole, _ := decoded(p.value)
+		p.sum = fmt.Sprintf("%x", sha256.Sum256([]byte(whole)))
+	}
+	fmt.Fprintf(b, " (cut: %d more %s; SHA-256 of all %s)", left, of, p.sum)
+}
+
+// decoded returns the content of a string, or else the JSON. Half a surrogate pair leaves a string as it is written.
+func decoded(raw []byte) (text string, quoted bool) {
+	if raw[0] != '"' {
+		return string(raw), false
+	}
+	text, ok := wire.WholeText(raw)
+	if !ok {
+		text = string(raw[1 : len(raw)-1])
+	}
+	return text, true
+}
+
+// writeScalar writes at most limit characters of a scalar, and returns how many it wrote and how many are left. Characters
+// that cannot be seen are escaped: they are sent too.
+func writeScalar(b *strings.Builder, raw []byte, limit int) (written, left int) {
+	text, quoted := decoded(raw)
+	if quoted {
+		b.WriteByte('"')
+	}
+	for len(text) > 0 && written < limit {
+		r, size := utf8.DecodeRuneInString(text)
+		shown := text[:size]
+		switch {
+		case r == utf8.RuneError && size == 1:
+			shown = fmt.Sprintf(`\x%02x`, text[0])
+		case !quoted: // digits or a word
+		case r == '"', r == '\\', !unicode.IsPrint(r), sanitize.Invisible(r):
+			if shown = strings.Trim(strconv.QuoteRuneToASCII(r), "'"); r == '"' {
+				shown = `\"`
+			}
+		}
+		b.WriteString(shown)
+		written += utf8.RuneCountInString(shown)
+		text = text[size:]
+	}
+	if quoted {
+		b.WriteByte('"')
+	}
+	return written, utf8.RuneCountInString(text)
+}
