@@ -53,7 +53,7 @@ func (l *connections) Accept() (net.Conn, error) {
 			l.leave()
 			return nil, err
 		}
-		c := &connection{Conn: accepted, of: l, address: addressOf(accepted.RemoteAddr().String())}
+		c := &connection{Conn: accepted, of: l, address: AddressOf(accepted.RemoteAddr().String())}
 		if l.enter(c) {
 			return c, nil
 		}
