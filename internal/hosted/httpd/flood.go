@@ -33,6 +33,7 @@ const (
 // beforeAuth counts requests for their address, if auth is configured.
 func (f *flood) beforeAuth(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		connectionOf(r.Context()).heard()
 		if !probe(r) && f.options.Identity.Options() != nil {
 			address, credential := sender(r)
 			if wait := f.options.Limits.Arrived(address, credential); wait > 0 {
@@ -55,7 +56,10 @@ func (f *flood) afterAuth(next http.Handler) http.Handler {
 		var address netip.Addr
 		var credential string
 		if who != nil {
-			connectionOf(r.Context()).know()
+			if !connectionOf(r.Context()).prove(r.Context()) {
+				noPlace(w)
+				return
+			}
 			address, credential = sender(r)
 		}
 		wait, refused := f.options.Limits.Known(who, address, credential)
