@@ -116,7 +116,7 @@ func TestAnchor_running(t *testing.T) {
 	}
 }
 
-// TestAnchor_changed: an anchor of somebody without the key is not believed, and the next run says that it was replaced.
+// TestAnchor_changed: an anchor written without the key is not believed, and the next run says that it was replaced.
 func TestAnchor_changed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	at := anchorOf(t, path)

@@ -19,9 +19,15 @@ func (t *Trail) sync() {
 	t.syncing.Lock()
 	defer t.syncing.Unlock()
 	t.mu.Lock()
-	file, seq, mac := t.file, t.seq, t.mac
-	t.timer = nil
+	file, seq, mac, closed := t.file, t.seq, t.mac, t.closed
+	if t.timer != nil {
+		t.timer.Stop()
+		t.timer = nil
+	}
 	t.mu.Unlock()
+	if closed { // another process may have the trail by now, and its anchor
+		return
+	}
 	var err error
 	if file != nil {
 		if err = file.Sync(); errors.Is(err, os.ErrClosed) {

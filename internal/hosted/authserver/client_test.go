@@ -338,7 +338,7 @@ func TestDocuments_Silent(t *testing.T) {
 				hostile.Wait()
 				synctest.Wait()
 				if n := len(s.documents.fetches); n > 0 {
-					t.Errorf("%d places are taken by nobody", n)
+					t.Errorf("%d places are still taken", n)
 				}
 				s.Close()
 			})
