@@ -21,12 +21,16 @@ func (cmd *auditCommand) Help() string {
 type auditVerifyCommand struct {
 	File    string `arg:"" help:"The file of the config key audit; its rotated parts are in the same folder." type:"path"`
 	KeyFile string `help:"A file with the key; without it, the key of the config is used if the config names the same file." placeholder:"FILE" type:"path"`
+	Anchor  string `help:"The anchor of the trail; without it, the one of this user." placeholder:"FILE" type:"path"`
+	Accept  bool   `help:"Accept that the trail begins and ends where it does now: after you moved or removed files yourself."`
 }
 
 func (cmd *auditVerifyCommand) Help() string {
 	return "Reads the trail with all its parts, and names each place where lines are missing, changed or inserted. Changes can be found only " +
-		"in a trail with a key. To find lines that were cut from its end, compare the number and HMAC of the last line, which this prints.\n\n" +
-		examples("mcpx audit verify /var/log/mcpx/audit.jsonl", "mcpx audit verify audit.jsonl --key-file audit.key")
+		"in a trail with a key. Lines removed from its beginning or its end are found by the anchor, a file that mcpx keeps in the folder " +
+		"of the user it runs as: without it, compare the number and HMAC of the last line, which this prints.\n\n" +
+		examples("mcpx audit verify /var/log/mcpx/audit.jsonl", "mcpx audit verify audit.jsonl --key-file audit.key",
+			"mcpx audit verify audit.jsonl --accept")
 }
 
 // Run prints what the trail holds, and each fault.
@@ -35,7 +39,18 @@ func (cmd *auditVerifyCommand) Run(ctx context.Context, c *cli, s streams) error
 	if err != nil {
 		return err
 	}
-	r, err := app.VerifyAudit(cmd.File, key)
+	if cmd.Anchor == "" {
+		if cmd.Anchor, err = app.AuditAnchor(cmd.File); err != nil {
+			return err
+		}
+	}
+	if cmd.Accept {
+		err = app.AcceptAudit(cmd.File, key, cmd.Anchor)
+	}
+	var r *app.AuditReport
+	if err == nil {
+		r, err = app.VerifyAudit(cmd.File, key, cmd.Anchor)
+	}
 	if errors.Is(err, app.ErrAuditKey) {
 		return fmt.Errorf("%s: %w; give --key-file, or --config with its audit.key", cmd.File, err)
 	}
@@ -78,9 +93,12 @@ func (cmd *auditVerifyCommand) key(ctx context.Context, c *cli, s streams) ([]by
 func (cmd *auditVerifyCommand) summary(r *app.AuditReport, keyed bool, s streams) {
 	fmt.Fprintf(s.out, "%d lines in %d files, number %d to %d", r.Lines, len(r.Files), r.First, r.Last)
 	if r.First > 1 {
-		fmt.Fprintf(s.out, "; the lines before number %d are gone, as audit.keep removes old parts", r.First)
+		fmt.Fprintf(s.out, "; the lines before number %d are gone", r.First)
 	}
 	fmt.Fprintln(s.out)
+	if !r.Anchored {
+		fmt.Fprintf(s.out, "no anchor at %s: lines removed from the end cannot be found (--anchor names another)\n", cmd.Anchor)
+	}
 	for _, note := range []struct {
 		count uint64
 		text  string

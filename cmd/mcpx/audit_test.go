@@ -179,3 +179,56 @@ func TestAudit_fullDisk(t *testing.T) {
 		t.Errorf("said %d times: %s", n, d.stderr.String())
 	}
 }
+
+// TestAudit_removed: verify finds lines that were removed from the beginning of a trail, and a file that was removed as a
+// whole while mcpx ran, also after a restart. An operator who did it accepts it.
+func TestAudit_removed(t *testing.T) {
+	mcptest.Parallel(t)
+	if runtime.GOOS == "windows" {
+		t.Skip("has no TERM, and removes no open file")
+	}
+	for _, keep := range []int{0, 2} {
+		h := newHome(t)
+		config := h.config(t, map[string]server{}, map[string]any{
+			"audit": map[string]any{"file": "logs/audit.jsonl", "keep": keep},
+			"auth":  map[string]any{"tokens": map[string]any{"ann": map[string]any{"sha256": strings.Repeat("0", 64)}}},
+		})
+		trail := filepath.Join(h.dir, "logs", "audit.jsonl")
+		run := func(while func()) {
+			d := h.serveHTTP(t, "--config", config)
+			for range 5 {
+				fetch(t, http.MethodPost, d.url, `{}`)
+			}
+			while()
+			terminate(d.cmd)
+			d.wait(t)
+		}
+		verify := func(want int, text string, more ...string) {
+			t.Helper()
+			out, errors, code := h.run(t, "", append([]string{"--config", config, "audit", "verify", trail}, more...)...)
+			if code != want || !strings.Contains(out, text) {
+				t.Errorf("keep %d: %d, %s %s, want %d, %s", keep, code, out, errors, want, text)
+			}
+		}
+		run(func() {})
+		verify(0, "no line is missing")
+		lines := strings.SplitAfter(readFile(t, trail), "\n")
+		h.write(t, "logs/audit.jsonl", strings.Join(lines[3:], ""))
+		verify(1, "audit.jsonl:1: lines number 1 to 3 are missing before it")
+		run(func() {})
+		verify(1, "audit.jsonl:1: lines number 1 to 3 are missing before it")
+		verify(0, "no line is missing", "--accept")
+
+		run(func() {
+			if err := os.Remove(trail); err != nil {
+				t.Fatal(err)
+			}
+			verify(1, "")
+		})
+		verify(1, "are missing")
+		run(func() {})
+		verify(1, "are missing")
+		verify(0, "no line is missing", "--accept")
+		verify(0, "no line is missing")
+	}
+}

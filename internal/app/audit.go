@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 
 	"mcpx/internal/desk/config"
 	"mcpx/internal/hosted/audit"
@@ -26,8 +28,12 @@ func (a *App) OpenAudit() (end func(), err error) {
 	if wanted == nil {
 		return func() {}, nil
 	}
+	anchor, err := AuditAnchor(wanted.File)
+	if err != nil {
+		a.log.Warn("the audit trail has no anchor: removed lines may not be found", "err", err)
+	}
 	trail, err := audit.Open(wanted.File, audit.Options{
-		Key: []byte(wanted.Key), MaxBytes: wanted.MaxBytes, Keep: wanted.Keep,
+		Anchor: anchor, Key: []byte(wanted.Key), MaxBytes: wanted.MaxBytes, Keep: wanted.Keep,
 		About: []slog.Attr{slog.String("version", Version())}, Logger: a.log,
 	})
 	if err != nil {
@@ -151,5 +157,23 @@ type AuditReport = audit.Report
 // ErrAuditKey is the error of [VerifyAudit] for a trail with HMACs and no key to check them.
 var ErrAuditKey = audit.ErrNeedsKey
 
-// VerifyAudit checks the audit trail at path with all its rotated files. key is empty for a trail without HMACs.
-func VerifyAudit(path string, key []byte) (*AuditReport, error) { return audit.Verify(path, key) }
+// AuditAnchor returns the file of the anchor of an audit trail: in the user's folder, as whoever can change the trail
+// should not be able to change it too.
+func AuditAnchor(trail string) (string, error) {
+	folder, err := os.UserConfigDir()
+	if err != nil {
+		return "", err
+	}
+	return audit.AnchorPath(filepath.Join(folder, "mcpx", "audit"), trail)
+}
+
+// VerifyAudit checks the audit trail at path with all its rotated files, by its anchor. key is empty for a trail without
+// HMACs.
+func VerifyAudit(path string, key []byte, anchor string) (*AuditReport, error) {
+	return audit.Verify(path, key, anchor)
+}
+
+// AcceptAudit makes the audit trail as it is now the one that is expected.
+func AcceptAudit(path string, key []byte, anchor string) error {
+	return audit.Accept(path, key, anchor)
+}

@@ -38,7 +38,7 @@ func (l *loader) limits(n *node) {
 func (l *loader) limitsObject() object {
 	o := &l.cfg.Limits
 	return object{name: "limits", strict: true, keys: append(l.quota(&o.All, &l.cfg.MaxConcurrency),
-		key{"connections", l.count(&o.Connections, 0).takes(atStart), "most open connections; further ones wait"},
+		key{"connections", l.count(&o.Connections, 0).takes(atStart), "most open connections of clients with a valid credential; further ones wait. The others may be a quarter of it more"},
 		key{"server", l.nested(func() object {
 			return object{name: "limitsOfServer", strict: true, keys: l.quota(&o.Server, &l.everyServer.MaxConcurrency)}
 		}), "the same for each server"},
@@ -46,7 +46,7 @@ func (l *loader) limitsObject() object {
 		key{"address", l.nested(func() object {
 			return object{name: "limitsOfAddress", strict: true, keys: []key{
 				{"requests_per_second", l.count(&o.AddressRequests, 0), "requests from one address (IPv6: /64), not counting those of known principals"},
-				{"connections", l.count(&o.AddressConnections, 0), "open connections from one address, not counting those with a request of a known principal"},
+				{"connections", l.count(&o.AddressConnections, 0), "open connections from one address (this machine is one), not counting those of clients with a valid credential; over it, the one that was silent for longest ends"},
 			}}
 		}), "limits for each address"},
 	)}

@@ -21,6 +21,9 @@ import (
 
 // Options are the settings of a trail.
 type Options struct {
+	// Anchor is a file outside the folder of the trail ([AnchorPath]) by which [Verify] finds removed lines at the
+	// beginning and the end; empty = none.
+	Anchor string
 	// Key is the key of the HMACs; empty = no HMACs.
 	Key []byte
 	// MaxBytes is the size at which the file is renamed to FILE.000001 and so on, and a new one is started; 0 = 100
@@ -43,6 +46,8 @@ type Trail struct {
 	o    Options
 	run  string // identifies this process in each line, since pids are reused
 	lock *flock.Flock
+	// anchor is nil if there is none.
+	anchor *anchorFile
 
 	mu      sync.Mutex
 	file    *os.File // nil = opened by the next line
@@ -102,17 +107,31 @@ func Open(path string, o Options) (*Trail, error) {
 	} else if !ok {
 		return nil, &InUseError{path}
 	}
-	cut, err := t.begin()
-	if err == nil {
-		err = t.Write(opened, append([]slog.Attr{slog.Int("pid", os.Getpid()), slog.Int64("cut", cut)}, o.About...)...)
-	}
-	if err != nil {
+	if err := t.start(); err != nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.release()
 		return nil, err
 	}
 	return t, nil
+}
+
+// start writes the first line of the run, and anchors it.
+func (t *Trail) start() error {
+	cut, err := t.begin()
+	if err != nil {
+		return err
+	}
+	anchored, err := t.compare()
+	if err != nil {
+		return err
+	}
+	attrs := append([]slog.Attr{slog.Int("pid", os.Getpid()), slog.Int64("cut", cut)}, anchored...)
+	if err := t.Write(opened, append(attrs, t.o.About...)...); err != nil || t.anchor == nil {
+		return err
+	}
+	t.sync()
+	return nil
 }
 
 // begin opens the file, and continues the numbers and the chain of its last line or, if it is empty, of the newest
@@ -265,7 +284,10 @@ func (t *Trail) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.file != nil {
-		err = errors.Join(err, t.file.Sync())
+		synced := t.file.Sync()
+		if err = errors.Join(err, synced); err == nil {
+			t.anchor.reached(t.seq, t.mac)
+		}
 	}
 	t.release()
 	return err

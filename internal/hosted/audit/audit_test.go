@@ -43,9 +43,19 @@ func end(t testing.TB, trail *Trail) {
 	}
 }
 
+// anchorOf is the anchor of a trail, in another folder.
+func anchorOf(t testing.TB, path string) string {
+	t.Helper()
+	at, err := AnchorPath(filepath.Dir(path)+"-anchors", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
 func verify(t testing.TB, path string, key []byte) *Report {
 	t.Helper()
-	r, err := Verify(path, key)
+	r, err := Verify(path, key, anchorOf(t, path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +103,7 @@ func TestTrail(t *testing.T) {
 
 func TestTrail_keep(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	trail := open(t, path, Options{Key: key, MaxBytes: 1000, Keep: 2})
+	trail := open(t, path, Options{Anchor: anchorOf(t, path), Key: key, MaxBytes: 1000, Keep: 2})
 	for range 100 {
 		write(t, trail, "x")
 	}
@@ -138,7 +148,7 @@ func TestVerify_tampering(t *testing.T) {
 		"swapped":              {join(lines[:3], lines[4:5], lines[3:4], lines[5:]), []string{":4: line number 4 is missing", ":5: its number is 4", ":6: the line before it"}},
 		"inserted":             {join(lines[:5], []string{"{\"seq\":6,\"event\":\"x\"}\n"}, lines[5:]), []string{":6: the line has no HMAC", ":7: its number is 6"}},
 		"noise":                {join(lines[:5], []string{"hello\n"}, lines[5:]), []string{":6: the line is not of an audit trail"}},
-		"first lines removed":  {join(lines[4:]), nil}, // as Keep does; the report says where it begins
+		"first lines removed":  {join(lines[4:]), []string{":1: lines number 1 to 4 are missing before it, and no anchor"}},
 		"end in a line":        {string(whole[:len(whole)-10]), []string{":12: the line is incomplete"}},
 		"another key's number": {strings.Replace(string(whole), `"seq":4`, `"seq":9`, 1), []string{":4: lines number 4 to 8 are missing", ":4: the line was changed", ":5: its number is 5", ":6: its", ":7: its", ":8: its", ":9: its"}},
 	} {
@@ -166,7 +176,7 @@ func TestVerify_tampering(t *testing.T) {
 	if r := verify(t, path, []byte("another key")); len(r.Faults) != 12 {
 		t.Errorf("%+v", r)
 	}
-	if _, err := Verify(path, nil); !errors.Is(err, ErrNeedsKey) {
+	if _, err := Verify(path, nil, ""); !errors.Is(err, ErrNeedsKey) {
 		t.Error(err)
 	}
 	// A removed end shows against the number and the HMAC that were noted.

@@ -54,6 +54,7 @@ func (t *Trail) rotate() {
 	}
 	t.size = 0
 	for i := 0; t.o.Keep > 0 && i <= len(before)-t.o.Keep; i++ {
+		t.anchor.dropped(before[i].path)
 		if err := os.Remove(before[i].path); err != nil {
 			t.o.Logger.Warn("an old audit file was not removed", "err", err)
 		}

@@ -14,18 +14,27 @@ func (t *Trail) wantSync() {
 	}
 }
 
-// sync syncs the lines to disk, and retries failed writes. Records can be written meanwhile.
+// sync syncs the lines to disk, moves the anchor, and retries failed writes. Records can be written meanwhile.
 func (t *Trail) sync() {
 	t.syncing.Lock()
 	defer t.syncing.Unlock()
 	t.mu.Lock()
-	file := t.file
-	t.timer = nil
+	file, seq, mac, closed := t.file, t.seq, t.mac, t.closed
+	if t.timer != nil {
+		t.timer.Stop()
+		t.timer = nil
+	}
 	t.mu.Unlock()
+	if closed { // another process may have the trail by now, and its anchor
+		return
+	}
 	var err error
 	if file != nil {
 		if err = file.Sync(); errors.Is(err, os.ErrClosed) {
 			err = nil // rotate has synced it
+		}
+		if err == nil {
+			t.anchor.reached(seq, mac)
 		}
 	}
 	t.mu.Lock()

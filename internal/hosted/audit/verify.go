@@ -27,8 +27,10 @@ type Report struct {
 	Open     int
 	Unclosed int
 	// Cut is the number of incomplete lines that were cut off when the next run started.
-	Cut    int
-	Faults []Fault
+	Cut int
+	// Anchored is whether the anchor was there.
+	Anchored bool
+	Faults   []Fault
 }
 
 // Fault is a place where the trail is not as it was written.
@@ -45,42 +47,83 @@ const maxFaults = 100
 // ErrNeedsKey: the lines have HMACs, but no key was given.
 var ErrNeedsKey = errors.New("the lines have HMACs, which only the key can check")
 
-// Verify reads a trail with all its renamed files. key is empty for a trail without HMACs.
-func Verify(path string, key []byte) (*Report, error) {
+// Verify reads a trail with all its renamed files. key is empty for a trail without HMACs. at is the file of the anchor;
+// without it, removed lines at the end cannot be found, and no removed line at the beginning is excused.
+func Verify(path string, key []byte, at string) (*Report, error) {
+	// Lines that the anchor names were on disk before it.
+	reached, unusable := readAnchor(at, key)
 	v := &verifier{key: key, calls: make(map[call]bool), runs: make(map[string]bool)}
 	if len(key) > 0 {
 		v.chain = hmac.New(sha256.New, key)
 	}
-	// The newest file is opened first: if it is rotated now, it is found among the parts.
-	newest, err := os.Open(path)
-	if err != nil {
+	v.anchor, v.place = reached, Fault{File: path, Line: 1}
+	if err := v.files(path); err != nil {
 		return nil, err
 	}
-	defer newest.Close()
+	from, err := readAnchor(at, key) // audit.keep may have removed a file meanwhile
+	v.ends(from, errors.Join(unusable, err), at)
+	v.report.Open, v.report.Unclosed, v.report.MAC = len(v.calls), len(v.runs), v.mac
+	return &v.report, nil
+}
+
+// files reads the renamed files and the newest one. That one may be missing, which is a fault, if there are others or
+// an anchor.
+func (v *verifier) files(path string) error {
+	// The newest file is opened first: if it is rotated now, it is found among the parts.
+	newest, missing := os.Open(path)
+	if missing == nil {
+		defer newest.Close()
+	}
 	before, err := parts(path)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	if missing != nil && (!errors.Is(missing, os.ErrNotExist) || len(before) == 0 && v.anchor == nil) {
+		return missing
 	}
 	for _, p := range before {
 		file, err := os.Open(p.path)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if same(file, newest) {
+		if missing == nil && same(file, newest) {
 			file.Close()
 			break
 		}
 		err = v.read(p.path, file)
 		file.Close()
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if err := v.read(path, newest); err != nil {
-		return nil, err
+	if missing == nil {
+		return v.read(path, newest)
 	}
-	v.report.Open, v.report.Unclosed, v.report.MAC = len(v.calls), len(v.runs), v.mac
-	return &v.report, nil
+	v.place = Fault{File: path, Line: 1}
+	if v.anchor == nil {
+		v.fault("the newest file is gone")
+	}
+	return nil
+}
+
+// ends compares the first and the last line with the anchor.
+func (v *verifier) ends(from *anchor, unusable error, at string) {
+	r := &v.report
+	r.Anchored = from != nil
+	if unusable != nil {
+		v.fault("the anchor %s cannot be used: %v", at, unusable)
+	}
+	if reached := v.anchor; reached != nil && reached.Last > r.Last {
+		v.fault("lines number %d to %d are missing after it, by the anchor", r.Last+1, reached.Last)
+	}
+	v.place = v.first
+	switch {
+	case r.First <= 1:
+	case from == nil:
+		v.fault("lines number 1 to %d are missing before it, and no anchor says that audit.keep removed them", r.First-1)
+	case r.First > from.First:
+		v.fault("lines number %d to %d are missing before it, by the anchor", from.First, r.First-1)
+	}
 }
 
 func same(a, b *os.File) bool {
@@ -101,6 +144,17 @@ type verifier struct {
 	mac    string // of the last line
 	calls  map[call]bool
 	runs   map[string]bool
+	anchor *anchor // nil = none
+	// place is the last line that was read, first the first one.
+	place, first Fault
+}
+
+// fault adds a fault at the last line that was read.
+func (v *verifier) fault(format string, args ...any) {
+	if len(v.report.Faults) < maxFaults {
+		v.place.Text = fmt.Sprintf(format, args...)
+		v.report.Faults = append(v.report.Faults, v.place)
+	}
 }
 
 func (v *verifier) read(path string, file *os.File) error {
@@ -108,33 +162,30 @@ func (v *verifier) read(path string, file *os.File) error {
 	in := bufio.NewReaderSize(file, 2*maxLine)
 	for n := 1; ; n++ {
 		line, err := in.ReadSlice('\n')
-		fault := func(format string, args ...any) {
-			if len(v.report.Faults) < maxFaults {
-				v.report.Faults = append(v.report.Faults, Fault{path, n, fmt.Sprintf(format, args...)})
-			}
-		}
-		switch {
-		case errors.Is(err, io.EOF) && len(line) == 0:
+		if errors.Is(err, io.EOF) && len(line) == 0 {
 			return nil
+		}
+		v.place = Fault{File: path, Line: n}
+		switch {
 		case errors.Is(err, io.EOF):
-			fault("the line is incomplete")
+			v.fault("the line is incomplete")
 			return nil
 		case errors.Is(err, bufio.ErrBufferFull):
-			fault("the line is longer than any that mcpx writes")
+			v.fault("the line is longer than any that mcpx writes")
 			return nil
 		case err != nil:
 			return fmt.Errorf("reading %s: %w", path, err)
 		}
-		if err := v.line(bytes.TrimSuffix(line, []byte("\n")), fault); err != nil {
+		if err := v.line(bytes.TrimSuffix(line, []byte("\n"))); err != nil {
 			return err
 		}
 	}
 }
 
-func (v *verifier) line(line []byte, fault func(string, ...any)) error {
+func (v *verifier) line(line []byte) error {
 	h, ok := readHead(line)
 	if !ok {
-		fault("the line is not of an audit trail: it was changed or inserted")
+		v.fault("the line is not of an audit trail: it was changed or inserted")
 		return nil
 	}
 	r := &v.report
@@ -142,24 +193,24 @@ func (v *verifier) line(line []byte, fault func(string, ...any)) error {
 	r.Lines++
 	switch {
 	case first:
-		r.First = h.Seq
+		r.First, v.first = h.Seq, v.place
 	case h.Seq == r.Last+2:
-		fault("line number %d is missing before it", r.Last+1)
+		v.fault("line number %d is missing before it", r.Last+1)
 	case h.Seq > r.Last+1:
-		fault("lines number %d to %d are missing before it", r.Last+1, h.Seq-1)
+		v.fault("lines number %d to %d are missing before it", r.Last+1, h.Seq-1)
 	case h.Seq <= r.Last:
-		fault("its number is %d, and the one before it had %d: lines were inserted, repeated or reordered", h.Seq, r.Last)
+		v.fault("its number is %d, and the one before it had %d: lines were inserted, repeated or reordered", h.Seq, r.Last)
 	}
 	gap := !first && h.Seq != r.Last+1
 	r.Last = max(r.Last, h.Seq)
-	if err := v.sealed(line, h, first, gap, fault); err != nil {
+	if err := v.sealed(line, h, first, gap); err != nil {
 		return err
 	}
 	v.count(h)
 	return nil
 }
 
-func (v *verifier) sealed(line []byte, h head, first, gap bool, fault func(string, ...any)) error {
+func (v *verifier) sealed(line []byte, h head, first, gap bool) error {
 	if h.MAC != "" {
 		v.report.Chained = true
 	}
@@ -169,11 +220,14 @@ func (v *verifier) sealed(line []byte, h head, first, gap bool, fault func(strin
 	case v.chain == nil:
 		return nil
 	case h.MAC == "":
-		fault("the line has no HMAC: it was changed or inserted, or written without the key")
+		v.fault("the line has no HMAC: it was changed or inserted, or written without the key")
 	case !fits(v.chain, line):
-		fault("the line was changed, or written with another key")
+		v.fault("the line was changed, or written with another key")
 	case h.Prev != v.mac && !gap && !(first && h.Seq > 1):
-		fault("the line before it is not the one that was written there")
+		v.fault("the line before it is not the one that was written there")
+	}
+	if a := v.anchor; a != nil && a.Last == h.Seq && a.MAC != h.MAC {
+		v.fault("the line is not the one that the anchor names")
 	}
 	v.mac = h.MAC
 	return nil

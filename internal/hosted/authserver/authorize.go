@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/hosted/httpd"
 )
 
 const maxQuery = 16 << 10
@@ -72,7 +73,7 @@ func (s *Server) authorizationRequest(r *http.Request, query url.Values) (*clien
 		}
 		values[i] = value
 	}
-	c, err := s.client(r.Context(), values[0])
+	c, err := s.client(r.Context(), httpd.AddressOf(r.RemoteAddr), values[0])
 	if err != nil {
 		return nil, nil, err
 	}

@@ -99,7 +99,7 @@ func New(o Options, open Grants) (*Server, error) {
 	}
 	s.ctx, s.revoked = context.WithCancel(context.Background())
 	// The draft (section 6.5) permits documents on loopback if the server itself is on loopback.
-	s.documents = newDocuments(netguard.NewClient(netguard.Reach{Loopback: netguard.LoopbackURL(o.Resource), Key: "nothing"}))
+	s.documents = newDocuments(s.ctx, netguard.NewClient(netguard.Reach{Loopback: netguard.LoopbackURL(o.Resource), Key: "nothing"}))
 	s.login = newLogin(&s.o, s.Callback())
 	return s, nil
 }

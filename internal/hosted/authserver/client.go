@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"path"
 	"slices"
@@ -27,10 +28,10 @@ type client struct {
 	Host string `json:"-"`
 }
 
-// client looks up a client by its ID.
-func (s *Server) client(ctx context.Context, id string) (*client, error) {
+// client looks up a client by its ID, for a request from address.
+func (s *Server) client(ctx context.Context, address netip.Addr, id string) (*client, error) {
 	if strings.HasPrefix(id, "https://") && !s.o.NoDocuments {
-		return s.documents.client(ctx, id)
+		return s.documents.client(ctx, address, id)
 	}
 	c := &client{ID: id}
 	if id == "" {

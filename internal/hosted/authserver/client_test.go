@@ -7,9 +7,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"mcpx/internal/base/conf"
@@ -230,35 +234,115 @@ func TestDocument_Fetch(t *testing.T) {
 		{"an own type", "", says("application/client+json", document+`}`)},
 	} {
 		serve = test.serve
-		_, err := s.server.client(t.Context(), id)
+		_, err := s.server.client(t.Context(), netip.Addr{}, id)
 		if f, _ := errors.AsType[*fault](err); (err == nil) != (test.want == "") || f != nil && !strings.Contains(strings.ToLower(f.Text), strings.ToLower(test.want)) {
 			t.Errorf("%s: %v", test.name, err)
 		}
 	}
 	before := fetched
 	serve = http.NotFound
-	if _, err := s.server.client(t.Context(), id); err != nil || fetched != before {
+	if _, err := s.server.client(t.Context(), netip.Addr{}, id); err != nil || fetched != before {
 		t.Errorf("a good one is kept: %v, fetched %d times", err, fetched-before)
 	}
-	// One that must not be kept is not, and no more than so many are fetched at a time.
+	// One that must not be kept is not.
 	id += "2"
 	serve = func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		says("application/json", strings.Replace(document, "/c", "/c2", 1)+`}`)(w, nil)
 	}
 	for range 2 {
-		if _, err := s.server.client(t.Context(), id); err != nil {
+		if _, err := s.server.client(t.Context(), netip.Addr{}, id); err != nil {
 			t.Error(err)
 		}
 	}
 	if fetched != before+2 {
 		t.Errorf("fetched %d times", fetched-before)
 	}
-	for range fetching {
-		s.server.documents.slots <- struct{}{}
+}
+
+// silent is a network in which the host named quick serves documents, and every other host never answers.
+type silent struct {
+	quick   string
+	fetched atomic.Int32
+}
+
+// RoundTrip implements http.RoundTripper.
+func (n *silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Host != n.quick {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
 	}
-	if status, _, _ := s.open(s.query(id, claude)); status != http.StatusServiceUnavailable {
-		t.Errorf("too many at a time: %d", status)
+	n.fetched.Add(1)
+	timer := time.NewTimer(time.Second) // answers are not instant
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+	w := httptest.NewRecorder()
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"client_id":%q,"redirect_uris":[%q]}`, r.URL, claude)
+	return w.Result(), nil
+}
+
+// TestDocuments_Silent: however many documents of silent servers are asked for, those of other clients are read at
+// once, also for requests from the same address, and a document that many clients need at once is read once. The
+// requests that had to give way get an error that says so, and one whose sender has gone keeps no place.
+func TestDocuments_Silent(t *testing.T) {
+	type attack struct {
+		name string
+		from func(i int) netip.Addr
+		host func(i int) string
+	}
+	here, other := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	same := func(int) netip.Addr { return here }
+	many := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{198, 51, byte(i >> 8), byte(i)}) }
+	one := func(int) string { return "silent.example" }
+	each := func(i int) string { return fmt.Sprintf("s%d.evil.example", i) }
+	for _, a := range []attack{
+		{"one address, one host", same, one}, {"one address, many hosts", same, each},
+		{"many addresses, one host", many, one}, {"many addresses, many hosts", many, each},
+	} {
+		t.Run(a.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := still(t, GrantsIn("", quiet), 'k')
+				network := &silent{quick: "quick.example"}
+				s.documents.web.Transport = network
+				ctx, hangUp := context.WithCancel(t.Context())
+				var hostile sync.WaitGroup
+				for i := range 2 * fetching {
+					hostile.Go(func() {
+						_, err := s.client(ctx, a.from(i), fmt.Sprintf("https://%s/c%d", a.host(i), i))
+						if f, _ := errors.AsType[*fault](err); f == nil || f.Code != "temporarily_unavailable" {
+							t.Errorf("%v", err)
+						}
+					})
+				}
+				synctest.Wait()
+				var good sync.WaitGroup
+				for i, address := range []netip.Addr{here, other, here, other} {
+					good.Go(func() {
+						id := fmt.Sprintf("https://quick.example/c%d", i/2)
+						if c, err := s.client(t.Context(), address, id); err != nil || c.ID != id {
+							t.Errorf("a good client: %v", err)
+						}
+					})
+				}
+				began := time.Now()
+				good.Wait()
+				if took := time.Since(began); took > time.Second || network.fetched.Load() != 2 {
+					t.Errorf("it took %v and %d fetches", took, network.fetched.Load())
+				}
+				hangUp()
+				hostile.Wait()
+				synctest.Wait()
+				if n := len(s.documents.fetches); n > 0 {
+					t.Errorf("%d places are still taken", n)
+				}
+				s.Close()
+			})
+		})
 	}
 }
 
@@ -270,7 +354,7 @@ func TestDocuments_Inside(t *testing.T) {
 	s := still(t, GrantsIn("", quiet), 'k')
 	port := strings.TrimPrefix(inside.URL, "https://127.0.0.1:")
 	for _, host := range []string{"127.0.0.1:" + port, "localhost:" + port, "[::1]:" + port, "[::ffff:127.0.0.1]:" + port, "10.0.0.1", "169.254.169.254", "[fd00:ec2::254]", "[64:ff9b::a9fe:a9fe]", "0.0.0.0:" + port} {
-		_, err := s.client(context.Background(), "https://"+host+"/client.json")
+		_, err := s.client(context.Background(), netip.Addr{}, "https://"+host+"/client.json")
 		if f, _ := errors.AsType[*fault](err); f == nil || f.Code != "invalid_client" || !strings.Contains(f.Text, "not public") {
 			t.Errorf("%s: %v", host, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -24,7 +25,6 @@ const (
 	// maxDocument, in bytes, is recommended by the draft (section 6.6).
 	maxDocument   = 5 << 10
 	maxDocuments  = 100 // in the cache ([lru.Map])
-	fetching      = 16  // at the same time
 	documentTime  = 10 * time.Minute
 	documentMost  = 24 * time.Hour
 	documentFetch = 5 * time.Second
@@ -33,11 +33,12 @@ const (
 // documents fetches client metadata documents, for client IDs that are URLs. Anyone can trigger a fetch, so documents
 // must be short and public, and few are cached.
 type documents struct {
-	web   *http.Client
-	slots chan struct{}
+	web *http.Client
+	ctx context.Context // ends all fetches
 
-	mu   sync.Mutex
-	kept *lru.Map[string, keptDocument]
+	mu      sync.Mutex
+	kept    *lru.Map[string, keptDocument]
+	fetches []*fetch // oldest first
 }
 
 type keptDocument struct {
@@ -45,42 +46,30 @@ type keptDocument struct {
 	until  time.Time
 }
 
-func newDocuments(web *http.Client) *documents {
+func newDocuments(ctx context.Context, web *http.Client) *documents {
 	web.Timeout = documentFetch
 	web.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // forbidden by the draft
-	return &documents{web: web, slots: make(chan struct{}, fetching), kept: lru.New[string, keptDocument](maxDocuments, nil)}
+	return &documents{web: web, ctx: ctx, kept: lru.New[string, keptDocument](maxDocuments, nil)}
 }
 
-// client returns the client described by the document at id. Errors are not cached.
-func (d *documents) client(ctx context.Context, id string) (*client, error) {
+// client returns the client described by the document at id, for a request from address. Errors are not cached; each is
+// a *fault.
+func (d *documents) client(ctx context.Context, address netip.Addr, id string) (*client, error) {
 	u, err := url.Parse(id)
 	if err != nil || !documentURL(id, u) {
 		return nil, &fault{"invalid_client", "a client_id that is a URL needs https and a path, and must not have a fragment, a user, or . or .. in its path"}
 	}
-	d.mu.Lock()
-	kept := d.kept.Find(id)
-	d.mu.Unlock()
-	if kept != nil && time.Now().Before(kept.until) {
-		return kept.client, nil
+	kept, f := d.join(id, address, u)
+	if kept != nil {
+		return kept, nil
 	}
 	select {
-	case d.slots <- struct{}{}:
-		defer func() { <-d.slots }()
-	default:
-		return nil, &fault{"temporarily_unavailable", "too many client documents are being fetched; try again"}
+	case <-f.done:
+		return f.client, f.err
+	case <-ctx.Done():
+		d.leave(f)
+		return nil, &fault{"temporarily_unavailable", "the request has ended"}
 	}
-	c, lasts, err := d.fetch(ctx, id)
-	if err != nil {
-		return nil, &fault{"invalid_client", fmt.Sprintf("reading the client document at %s: %s",
-			sanitize.Line(u.Host, 100), sanitize.Line(err.Error(), 200))}
-	}
-	c.Host = u.Host
-	if lasts > 0 {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.kept.Put(id, &keptDocument{c, time.Now().Add(lasts)})
-	}
-	return c, nil
 }
 
 // documentURL checks a client ID that is a URL (section 3 of the draft).
@@ -97,8 +86,8 @@ func dotted(u *url.URL) bool {
 	return slices.ContainsFunc(strings.Split(u.Path, "/"), func(part string) bool { return part == "." || part == ".." })
 }
 
-// fetch reads a document. The duration says how long it may be cached.
-func (d *documents) fetch(ctx context.Context, id string) (*client, time.Duration, error) {
+// read reads a document. The duration says how long it may be cached.
+func (d *documents) read(ctx context.Context, id string) (*client, time.Duration, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, id, nil)
 	if err != nil {
 		return nil, 0, err

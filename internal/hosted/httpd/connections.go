@@ -1,8 +1,10 @@
 package httpd
 
 import (
+	"container/list"
 	"context"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -11,30 +13,35 @@ import (
 )
 
 // connections is a listener that bounds its connections, as each, even a silent one, uses memory and a descriptor.
-// Connections over the bound wait in the system's queue until others end; silent ones end soon by their timeouts. A
-// second bound, per address, is for connections without an authenticated request so far: above it, new ones are
-// closed at once.
+//
+// A connection is a stranger until it is proved: a request with a valid credential came over it, or a client certificate
+// was verified. Strangers never keep others out. Over a bound of theirs, the one that has been silent for longest is
+// closed, so a good client or a probe always gets in beside half-open connections. Strangers on this machine have a
+// bound of their own. Proved connections have places that no stranger takes; over their bound, the request that would
+// prove another one waits. Without auth all connections are proved from the beginning, and wait in Accept.
 type connections struct {
 	net.Listener
-	slots     chan struct{} // holds one element per connection; nil = no bound
-	ofAddress func() int    // the bound for one address; 0 = no bound
+	slots     chan struct{} // holds one element per proved connection; nil = no bound
+	most      int           // the bound of strangers from other machines; 0 = no bound
+	ofAddress func() int    // the bound of strangers from one address; 0 = no bound
+	auth      func() bool   // whether credentials are needed
 	ended     chan struct{} // closed by Close
 	once      sync.Once
 	last      atomic.Uint64 // the ID of the newest connection
 
-	mu      sync.Mutex
-	unknown map[netip.Addr]int // connections without an authenticated request
+	mu        sync.Mutex
+	strangers list.List // *connection; from other machines, the longest silent first
+	addresses map[netip.Addr]*list.List
 }
 
 func (o *Options) connections(listener net.Listener) *connections {
-	l := &connections{Listener: listener, ended: make(chan struct{}), unknown: make(map[netip.Addr]int)}
-	if most, _ := o.Limits.Connections(); most > 0 {
+	l := &connections{Listener: listener, ended: make(chan struct{}), addresses: make(map[netip.Addr]*list.List)}
+	if most, ofAddress := o.Limits.Connections(); most > 0 {
 		l.slots = make(chan struct{}, most)
+		l.most = max(most/4, ofAddress)
 	}
+	l.auth = func() bool { return o.Identity.Options() != nil }
 	l.ofAddress = func() int {
-		if o.Identity.Options() == nil {
-			return 0
-		}
 		_, most := o.Limits.Connections()
 		return most
 	}
@@ -43,27 +50,24 @@ func (o *Options) connections(listener net.Listener) *connections {
 
 // Accept implements net.Listener.
 func (l *connections) Accept() (net.Conn, error) {
-	if l.slots != nil {
-		select {
-		case l.slots <- struct{}{}:
-		case <-l.ended:
-			return nil, net.ErrClosed
-		}
+	accepted, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
 	}
-	for {
-		accepted, err := l.Listener.Accept()
-		if err != nil {
-			l.leave()
-			return nil, err
-		}
-		c := &connection{Conn: accepted, of: l, address: addressOf(accepted.RemoteAddr().String())}
-		if l.enter(c) {
-			c.caller.ID = l.last.Add(1)
-			c.caller.Life, c.ended = context.WithCancel(context.Background())
-			return c, nil
-		}
+	c := &connection{Conn: accepted, of: l}
+	c.caller.ID = l.last.Add(1)
+	c.caller.Life, c.end = context.WithCancel(context.Background())
+	if l.auth() {
+		l.admit(c)
+		return c, nil
+	}
+	if !l.take(context.Background(), nil) {
+		c.end()
 		accepted.Close()
+		return nil, net.ErrClosed
 	}
+	c.proved.Store(true)
+	return c, nil
 }
 
 // Close implements net.Listener.
@@ -72,15 +76,121 @@ func (l *connections) Close() error {
 	return l.Listener.Close()
 }
 
-// enter counts a connection, and reports false if its address has too many.
-func (l *connections) enter(c *connection) bool {
+// take waits for a place of a proved connection. It reports false if ctx, the connection or the listener ends first.
+func (l *connections) take(ctx context.Context, gone <-chan struct{}) bool {
+	if l.slots == nil {
+		return true
+	}
+	select {
+	case l.slots <- struct{}{}:
+		return true
+	case <-ctx.Done():
+	case <-gone:
+	case <-l.ended:
+	}
+	return false
+}
+
+// admit adds a stranger, and closes those that are over the bounds because of it.
+func (l *connections) admit(c *connection) {
+	remote := c.RemoteAddr().String()
+	c.address = AddressOf(remote)
+	host, _ := netip.ParseAddrPort(remote)
+	here := host.Addr().Unmap().IsLoopback()
+	if here {
+		c.address = netip.IPv6Unspecified() // one for all of this machine
+	}
+	var over []*connection
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if most := l.ofAddress(); most > 0 && l.unknown[c.address] >= most {
+	for most, of := l.ofAddress(), l.addresses[c.address]; most > 0 && of != nil && of.Len() >= most; {
+		over = append(over, l.forget(of.Front().Value.(*connection)))
+	}
+	for !here && l.most > 0 && l.strangers.Len() >= l.most {
+		over = append(over, l.forget(l.strangers.Front().Value.(*connection)))
+	}
+	of := l.addresses[c.address]
+	if of == nil {
+		of = list.New()
+		l.addresses[c.address] = of
+	}
+	c.ofAddress = of.PushBack(c)
+	if !here {
+		c.stranger = l.strangers.PushBack(c)
+	}
+	l.mu.Unlock()
+	for _, one := range over {
+		one.Close()
+	}
+}
+
+// forget removes a stranger from the lists, if it is there, and returns it. The caller holds mu.
+func (l *connections) forget(c *connection) *connection {
+	if c.ofAddress != nil {
+		of := l.addresses[c.address]
+		if of.Remove(c.ofAddress); of.Len() == 0 {
+			delete(l.addresses, c.address)
+		}
+	}
+	if c.stranger != nil {
+		l.strangers.Remove(c.stranger)
+	}
+	c.ofAddress, c.stranger = nil, nil
+	return c
+}
+
+// connection is a connection of connections, until Close.
+type connection struct {
+	net.Conn
+	of      *connections
+	address netip.Addr
+	proved  atomic.Bool   // set under of.mu
+	caller  caller.Connection  // its Life ends with closed; a request's context does not end before the body is read
+	end     context.CancelFunc // of the Life
+
+	// Guarded by of.mu; the elements are nil if it is no stranger.
+	ofAddress, stranger *list.Element
+	closed              bool
+}
+
+// prove gives the connection a place among the proved ones. It reports false if there was none until ctx ended, or the
+// connection is closed. c may be nil.
+func (c *connection) prove(ctx context.Context) bool {
+	if c == nil || c.proved.Load() {
+		return true
+	}
+	if !c.of.take(ctx, c.caller.Life.Done()) {
 		return false
 	}
-	l.unknown[c.address]++
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	if c.closed {
+		c.of.leave()
+		return false
+	}
+	c.of.forget(c)
+	c.proved.Store(true)
 	return true
+}
+
+// noPlace answers a request whose connection could not be proved.
+func noPlace(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "1")
+	http.Error(w, "too many connections; try again", http.StatusServiceUnavailable)
+}
+
+// heard notes that the whole header of a request has come over the connection, which may be nil.
+func (c *connection) heard() {
+	if c == nil || c.proved.Load() {
+		return
+	}
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	if c.ofAddress != nil {
+		c.of.addresses[c.address].MoveToBack(c.ofAddress)
+	}
+	if c.stranger != nil {
+		c.of.strangers.MoveToBack(c.stranger)
+	}
 }
 
 func (l *connections) leave() {
@@ -89,36 +199,19 @@ func (l *connections) leave() {
 	}
 }
 
-// connection is a connection of connections, until Close.
-type connection struct {
-	net.Conn
-	of      *connections
-	address netip.Addr
-	known   atomic.Bool // an authenticated request came over it, or it is closed
-	once    sync.Once
-	caller  caller.Connection
-	ended   context.CancelFunc // ends caller.Life
-}
-
-// know notes that an authenticated request came over the connection, which may be nil.
-func (c *connection) know() {
-	if c == nil || c.known.Load() || !c.known.CompareAndSwap(false, true) {
-		return
-	}
-	c.of.mu.Lock()
-	defer c.of.mu.Unlock()
-	if c.of.unknown[c.address]--; c.of.unknown[c.address] == 0 {
-		delete(c.of.unknown, c.address)
-	}
-}
-
 // Close implements net.Conn.
 func (c *connection) Close() error {
-	c.once.Do(func() {
-		c.know()
+	c.of.mu.Lock()
+	first := !c.closed
+	if first {
+		c.closed = true
+		c.end()
+	}
+	c.of.forget(c)
+	c.of.mu.Unlock()
+	if first && c.proved.Load() {
 		c.of.leave()
-		c.ended()
-	})
+	}
 	return c.Conn.Close()
 }
 

@@ -1,40 +1,236 @@
 package httpd
 
 import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
 	"io"
+	"log/slog"
+	"net"
 	"net/http"
-	"strings"
+	"strconv"
 	"testing"
+	"testing/synctest"
 
-	"mcpx/internal/caller"
+	"mcpx/internal/hosted/limits"
 	"mcpx/internal/mcptest"
 )
 
-// TestConnectionOf: the requests of one connection share a caller.Connection, which ends with it; those of another have
-// another.
-func TestConnectionOf(t *testing.T) {
-	mcptest.NoLeaks(t)
-	seen := make(chan *caller.Connection, 1)
-	s := serve(t, Options{Endpoint: stub(func(_ http.ResponseWriter, r *http.Request) { seen <- caller.ConnectionOf(r.Context()) })})
-	send := func(c *http.Client) *caller.Connection {
-		t.Helper()
-		response, err := c.Post(s.url+"/mcp", "application/json", strings.NewReader(ping))
-		if err != nil {
-			t.Fatal(err)
+// crowd is a listener for connections from any address, in memory.
+type crowd struct {
+	ended chan struct{}
+	conns chan net.Conn
+}
+
+// from is the server's end of a connection from an address.
+type from struct {
+	net.Conn
+	address net.Addr
+}
+
+func (c from) RemoteAddr() net.Addr { return c.address }
+
+// Accept implements net.Listener.
+func (l *crowd) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.ended:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (l *crowd) Close() error {
+	close(l.ended)
+	return nil
+}
+
+// Addr implements net.Listener.
+func (l *crowd) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 99), Port: 80} }
+
+// dial opens a connection from an address; it ends with the test.
+func (l *crowd) dial(t *testing.T, address string) net.Conn {
+	near, far := net.Pipe()
+	t.Cleanup(func() { near.Close() })
+	l.conns <- from{far, &net.TCPAddr{IP: net.ParseIP(address), Port: 1}}
+	return near
+}
+
+const (
+	token    = "Authorization: Bearer mcpx_a\r\n"
+	mcpHead  = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n"
+	halfHead = "POST /mcp HTTP/1.1\r\nHost: loc"
+	probing  = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+)
+
+// ask sends a request over a connection and returns the status, or "closed".
+func ask(c net.Conn, request string) string {
+	_, _ = io.WriteString(c, request+"\r\n")
+	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return "closed"
+	}
+	defer answer.Body.Close()
+	_, _ = io.Copy(io.Discard, answer.Body)
+	return strconv.Itoa(answer.StatusCode)
+}
+
+// TestConnections_HalfOpen: however many connections strangers leave half-open, from one address or from many, good
+// tokens and probes are served, from the same address too, and the connections of good clients stay. The strangers are
+// bounded all the same.
+func TestConnections_HalfOpen(t *testing.T) {
+	const most, ofAddress = 80, 10 // 20 strangers
+	one := func(int) string { return "192.0.2.1" }
+	for name, address := range map[string]func(int) string{
+		"one address": one, "many addresses": func(i int) string { return fmt.Sprintf("198.51.%d.%d", i/250, i%250) },
+		"this machine": func(int) string { return "127.0.0.1" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := &crowd{ended: make(chan struct{}), conns: make(chan net.Conn)}
+				ctx, stop := context.WithCancel(t.Context())
+				served := make(chan error, 1)
+				v := verifierOf(guardedBy(t, "", "a"))
+				go func() { // ends with stop
+					served <- Serve(ctx, l, Options{
+						Endpoint: whoami, Identity: v.Verifier, Logger: slog.New(slog.DiscardHandler),
+						Limits: limits.New(limits.Options{Connections: most, AddressConnections: ofAddress}),
+					})
+				}()
+				good := l.dial(t, address(0))
+				if got := ask(good, mcpHead+token); got != "200" {
+					t.Fatal(got)
+				}
+				prober := l.dial(t, "127.0.0.1")
+				if got := ask(prober, probing); got != "200" {
+					t.Fatal(got)
+				}
+				ended := make(chan struct{}, 1000)
+				attack := func() {
+					for i := range 200 {
+						c := l.dial(t, address(i))
+						go func() { // ends with the connection
+							_, _ = io.WriteString(c, halfHead)
+							_, _ = io.Copy(io.Discard, c)
+							ended <- struct{}{}
+						}()
+					}
+					synctest.Wait()
+				}
+				attack()
+				if open := 200 - len(ended); open > 20 {
+					t.Errorf("%d half-open connections", open)
+				}
+				for _, place := range []string{address(0), address(7), "127.0.0.1", "203.0.113.9"} {
+					if got := ask(l.dial(t, place), mcpHead+token); got != "200" {
+						t.Errorf("a good token from %s: %s", place, got)
+					}
+					if got := ask(l.dial(t, place), probing); got != "200" {
+						t.Errorf("a probe from %s: %s", place, got)
+					}
+				}
+				attack()
+				if got := ask(good, mcpHead+token); got != "200" {
+					t.Errorf("the good client: %s", got)
+				}
+				if got := ask(prober, probing); got != "200" && name != "this machine" {
+					t.Errorf("the probe of this machine: %s", got)
+				}
+				stop()
+				if err := <-served; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestConnections: proved connections over their bound wait until another one ends, and probes go on meanwhile. One
+// that ends while it waits takes no place.
+func TestConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &crowd{ended: make(chan struct{}), conns: make(chan net.Conn)}
+		ctx, stop := context.WithCancel(t.Context())
+		served := make(chan error, 1)
+		v := verifierOf(guardedBy(t, "", "a"))
+		go func() { // ends with stop
+			served <- Serve(ctx, l, Options{
+				Endpoint: whoami, Identity: v.Verifier, Logger: slog.New(slog.DiscardHandler),
+				Limits: limits.New(limits.Options{Connections: 2, AddressConnections: 2}),
+			})
+		}()
+		const place = "192.0.2.1"
+		known := []net.Conn{l.dial(t, place), l.dial(t, place)}
+		for _, c := range known {
+			if got := ask(c, mcpHead+token); got != "200" {
+				t.Fatal(got)
+			}
 		}
-		_, _ = io.Copy(io.Discard, response.Body)
-		response.Body.Close()
-		return <-seen
+		answers := make(chan string, 2)
+		third, fourth := l.dial(t, place), l.dial(t, place)
+		for _, c := range []net.Conn{third, fourth} {
+			go func() { answers <- ask(c, mcpHead+token) }() // ends with the answer
+			synctest.Wait()
+		}
+		if len(answers) > 0 {
+			t.Errorf("the third: %s", <-answers)
+		}
+		if got := ask(l.dial(t, place), probing); got != "200" { // the third gives way
+			t.Errorf("a probe: %s", got)
+		}
+		if got := <-answers; got != "closed" {
+			t.Errorf("the third: %s", got)
+		}
+		known[0].Close()
+		if got := <-answers; got != "200" {
+			t.Errorf("the fourth, after the first: %s", got)
+		}
+		if got := ask(known[1], mcpHead+token); got != "200" {
+			t.Errorf("the second: %s", got)
+		}
+		stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestConnections_Certificate: a client certificate proves a connection, also where tokens say who its client is.
+func TestConnections_Certificate(t *testing.T) {
+	mcptest.NoLeaks(t)
+	ours := newAuthority(t, "ours")
+	files := tlsFiles(t)
+	files.Identity = false
+	writePair(t, files, ours.forServer(t))
+	write(t, files.ClientCA, ours.pem())
+	certificates, err := LoadTLS(files, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
 	}
-	a, b := &http.Client{Transport: &http.Transport{}}, &http.Client{Transport: &http.Transport{}}
-	defer b.CloseIdleConnections()
-	first, again, other := send(a), send(a), send(b)
-	if first == nil || first != again || other == nil || first.ID == other.ID {
-		t.Errorf("connections %v, %v and %v", first, again, other)
+	v := verifierOf(guardedBy(t, "", "a"))
+	s := serve(t, Options{
+		Endpoint: whoami, Identity: v.Verifier, TLS: certificates, Limits: limits.New(limits.Options{Connections: 20, AddressConnections: 2}),
+	})
+	roots := x509.NewCertPool()
+	roots.AddCert(ours.certificate)
+	pair := ours.forClient(t, func(c *x509.Certificate) { c.DNSNames = []string{"a.example.com"} })
+	client := tls.Client(s.dial(t), &tls.Config{RootCAs: roots, ServerName: "localhost", Certificates: []tls.Certificate{pair}})
+	if got := ask(client, probing); got != "200" {
+		t.Fatal(got)
 	}
-	a.CloseIdleConnections()
-	<-first.Life.Done()
-	if other.Life.Err() != nil {
-		t.Error("another connection ended")
+	for range 10 {
+		_, _ = s.dial(t).Write([]byte{22})
+	}
+	mcptest.WaitFor(t, "another client", patience, func() bool {
+		other := tls.Client(s.dial(t), &tls.Config{RootCAs: roots, ServerName: "localhost", Certificates: []tls.Certificate{pair}})
+		return ask(other, probing) == "200"
+	})
+	for range 3 {
+		if got := ask(client, probing); got != "200" {
+			t.Errorf("the proved one: %s", got)
+		}
 	}
 }

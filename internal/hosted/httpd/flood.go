@@ -33,6 +33,7 @@ const (
 // beforeAuth counts requests for their address, if auth is configured.
 func (f *flood) beforeAuth(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		connectionOf(r.Context()).heard()
 		if !probe(r) && f.options.Identity.Options() != nil {
 			address, credential := sender(r)
 			if wait := f.options.Limits.Arrived(address, credential); wait > 0 {
@@ -55,7 +56,10 @@ func (f *flood) afterAuth(next http.Handler) http.Handler {
 		var address netip.Addr
 		var credential string
 		if who != nil {
-			connectionOf(r.Context()).know()
+			if !connectionOf(r.Context()).prove(r.Context()) {
+				noPlace(w)
+				return
+			}
 			address, credential = sender(r)
 		}
 		wait, refused := f.options.Limits.Known(who, address, credential)
@@ -65,7 +69,7 @@ func (f *flood) afterAuth(next http.Handler) http.Handler {
 		}
 		f.pause(r.Context(), wait)
 		next.ServeHTTP(w, r)
-		if answerOf(w).status >= http.StatusBadRequest && f.options.Limits.Refused(who, addressOf(r.RemoteAddr)) {
+		if answerOf(w).status >= http.StatusBadRequest && f.options.Limits.Refused(who, AddressOf(r.RemoteAddr)) {
 			f.pause(r.Context(), uneven(floodPause)) // net/http sends a short answer only after this returns
 		}
 	})
@@ -73,7 +77,7 @@ func (f *flood) afterAuth(next http.Handler) http.Handler {
 
 // refused delays the answer of guard to an address that is refused repeatedly. A nil *flood does not delay.
 func (f *flood) refused(r *http.Request) {
-	if f != nil && f.options.Limits.Refused(nil, addressOf(r.RemoteAddr)) {
+	if f != nil && f.options.Limits.Refused(nil, AddressOf(r.RemoteAddr)) {
 		f.pause(r.Context(), uneven(floodPause))
 	}
 }
@@ -110,12 +114,12 @@ func sender(r *http.Request) (address netip.Addr, credential string) {
 	if credential == "" && r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
 		credential = string(r.TLS.PeerCertificates[0].Raw)
 	}
-	return addressOf(r.RemoteAddr), credential
+	return AddressOf(r.RemoteAddr), credential
 }
 
-// addressOf is the address under which a remote host is counted. An IPv6 host has at least a whole /64, so all
+// AddressOf is the address under which a remote host is counted. An IPv6 host has at least a whole /64, so all
 // addresses of a /64 are counted as one.
-func addressOf(remote string) netip.Addr {
+func AddressOf(remote string) netip.Addr {
 	port, _ := netip.ParseAddrPort(remote) // the format of package net
 	address := port.Addr().Unmap().WithZone("")
 	if address.Is6() {

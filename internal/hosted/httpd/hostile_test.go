@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,7 +18,6 @@ import (
 	"time"
 
 	"mcpx/internal/caller"
-	"mcpx/internal/hosted/limits"
 	"mcpx/internal/mcptest"
 )
 
@@ -230,49 +228,3 @@ func (l *oneConnection) Close() error {
 
 // Addr implements net.Listener.
 func (l *oneConnection) Addr() net.Addr { return l.LocalAddr() }
-
-// TestConnections: unauthenticated connections from one address are bounded, so that known clients at that address
-// can still connect. Connections over the total bound wait.
-func TestConnections(t *testing.T) {
-	mcptest.NoLeaks(t)
-	v := verifierOf(guardedBy(t, "", "a"))
-	s := serve(t, Options{Endpoint: whoami, Identity: v.Verifier, Limits: limits.New(limits.Options{Connections: 4, AddressConnections: 2})})
-	dial := func() net.Conn { return s.dial(t) }
-	const request = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n"
-	ask := func(c net.Conn, auth string) string {
-		_, _ = io.WriteString(c, request+auth+"\r\n")
-		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
-		if err != nil {
-			return "closed"
-		}
-		defer answer.Body.Close()
-		return strconv.Itoa(answer.StatusCode)
-	}
-	const auth = "Authorization: Bearer mcpx_a\r\n"
-	known := []net.Conn{dial(), dial()}
-	for _, c := range known {
-		if got := ask(c, auth); got != "200" {
-			t.Fatal(got)
-		}
-	}
-	silent := dial()
-	if got := ask(silent, ""); got != "401" {
-		t.Errorf("the third, without a token: %s", got)
-	}
-	dial() // says nothing, and is the fourth
-	waiting := dial()
-	answered := make(chan string, 1)
-	go func() { answered <- ask(waiting, auth) }() // ends with the answer
-	select {
-	case got := <-answered:
-		t.Errorf("the fifth: %s", got)
-	case <-time.After(50 * time.Millisecond):
-	}
-	known[0].Close()
-	// There is room again, but not for a third unauthenticated connection.
-	if got := <-answered; got != "closed" {
-		t.Errorf("the third of nobody: %s", got)
-	}
-	silent.Close()
-	mcptest.WaitFor(t, "room for one of nobody", patience, func() bool { return ask(dial(), auth) == "200" })
-}

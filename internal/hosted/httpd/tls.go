@@ -140,12 +140,16 @@ func (t *TLS) config() *tls.Config {
 }
 
 // trusted refuses requests over connections whose client certificate was issued by a CA that has been removed since
-// the handshake.
+// the handshake. The certificates of the others prove their connections.
 func (t *TLS) trusted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if roots := t.now.Load().roots; r.TLS != nil && !trusts(roots, r.TLS.VerifiedChains) {
 			w.Header().Set("Connection", "close")
 			http.Error(w, "the certificate is not trusted any more", http.StatusUnauthorized)
+			return
+		}
+		if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 && !connectionOf(r.Context()).prove(r.Context()) {
+			noPlace(w)
 			return
 		}
 		next.ServeHTTP(w, r)

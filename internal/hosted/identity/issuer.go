@@ -25,10 +25,11 @@ const (
 	// discoverWithin bounds the search for an issuer's keys, fetchWithin each later download.
 	discoverWithin = 10 * time.Second
 	fetchWithin    = 5 * time.Second
-	// tryAgain is the time between two attempts to reach an issuer, and between two downloads for tokens with an
-	// unknown key id, so that forged tokens do not burden the issuer. The first unknownKeys of these downloads do not
-	// wait, as several clients come at once after the issuer has rotated its keys.
-	tryAgain    = 10 * time.Second
+	// tryAgain is the time between two attempts to reach an issuer.
+	tryAgain = 10 * time.Second
+	// lookEvery is the time between two downloads for tokens with an unknown key id, so that forged tokens do not burden
+	// the issuer. The first unknownKeys of these downloads do not wait, as the issuer may rotate several keys at once.
+	lookEvery   = 2 * time.Second
 	unknownKeys = 3
 	// refreshEvery is the time between two regular downloads, and so the longest that a key stays in use after the
 	// issuer revoked it.
@@ -63,13 +64,14 @@ func newIssuer(of Issuer, log *slog.Logger) *issuer {
 	return i
 }
 
-// key returns the public key named in the header of a token.
-func (i *issuer) key(t *jwt.Token) (any, error) {
+// key returns the public key named in the header of a token. If the key is unknown, it waits for a download, at most
+// until ctx ends.
+func (i *issuer) key(ctx context.Context, t *jwt.Token) (any, error) {
 	keys, err := i.reach()
 	if err != nil {
 		return nil, err
 	}
-	return keys.Keyfunc(t)
+	return keys.KeyfuncCtx(ctx)(t)
 }
 
 // reach discovers the keys of the issuer at the first use, so that mcpx can start while the issuer is down.
@@ -100,27 +102,32 @@ func (i *issuer) discover() (keyfunc.Keyfunc, error) {
 	if err != nil {
 		return nil, err
 	}
+	known := &keySet{jwkset.NewMemoryStorage()}
 	keys, err := jwkset.NewStorageFromHTTP(at, jwkset.HTTPClientStorageOptions{
 		Client: i.web, Ctx: i.ctx, HTTPTimeout: fetchWithin,
 		RefreshInterval: refreshEvery, // its goroutine ends with i.ctx
 		RefreshErrorHandler: func(_ context.Context, err error) {
 			i.log.Warn("cannot refresh the keys of an issuer; the earlier keys stay in use", "issuer", i.URL, "err", err)
 		},
-		Storage: &keySet{jwkset.NewMemoryStorage()},
+		Storage: known,
 		// A key with a bad certificate or another bad member that mcpx does not use is accepted.
 		ValidateOptions: jwkset.JWKValidateOptions{SkipAll: true},
 	})
 	if err != nil {
 		return nil, err
 	}
-	limited, err := jwkset.NewHTTPClient(jwkset.HTTPClientOptions{
-		HTTPURLs: map[string]jwkset.Storage{at: keys}, RateLimitWaitMax: fetchWithin,
-		RefreshUnknownKID: rate.NewLimiter(rate.Every(tryAgain), unknownKeys),
+	// It downloads the keys at each read of an unknown one; looked decides when that happens.
+	unlimited, err := jwkset.NewHTTPClient(jwkset.HTTPClientOptions{
+		HTTPURLs: map[string]jwkset.Storage{at: keys}, RateLimitWaitMax: fetchWithin, RefreshUnknownKID: rate.NewLimiter(rate.Inf, 1),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return keyfunc.New(keyfunc.Options{Ctx: i.ctx, Storage: limited, UseWhitelist: []jwkset.USE{"", jwkset.UseSig}})
+	looked := &lookedUp{
+		keySet: known, ctx: i.ctx, rate: rate.NewLimiter(rate.Every(lookEvery), unknownKeys),
+		download: func(kid string) { _, _ = unlimited.KeyRead(i.ctx, kid) }, // logs its errors
+	}
+	return keyfunc.New(keyfunc.Options{Ctx: i.ctx, Storage: looked, UseWhitelist: []jwkset.USE{"", jwkset.UseSig}})
 }
 
 // keySet keeps its keys if a download has none, which is a fault of the issuer.

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -85,7 +86,7 @@ type verified struct {
 }
 
 // verify checks everything of a JWT except audience and scopes.
-func (s *State) verify(token string, digest [sha256.Size]byte) (*verified, error) {
+func (s *State) verify(ctx context.Context, token string, digest [sha256.Size]byte) (*verified, error) {
 	now := time.Now()
 	s.mu.Lock()
 	v := s.verified.Find(digest)
@@ -101,7 +102,7 @@ func (s *State) verify(token string, digest [sha256.Size]byte) (*verified, error
 		if from = s.issuers[c.Issuer]; from == nil {
 			return nil, errors.New("no such issuer is configured")
 		}
-		return from.key(t)
+		return from.key(ctx, t)
 	})
 	switch {
 	case errors.Is(err, ErrUnavailable):

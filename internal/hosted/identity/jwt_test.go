@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -21,6 +22,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/MicahParks/jwkset"
@@ -257,40 +259,76 @@ func TestJWT_Principal(t *testing.T) {
 	}
 }
 
-// TestJWT_UnknownKeys: forged tokens cost the issuer nothing, and a rotation is seen at once.
+// inProcess is a network in which the issuer is called directly, for tests in fake time.
+type inProcess struct{ *testIssuer }
+
+// RoundTrip implements http.RoundTripper.
+func (i inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	i.Config.Handler.ServeHTTP(w, r)
+	return w.Result(), nil
+}
+
+// TestJWT_UnknownKeys: a rotation is seen at once and, while forged tokens with unknown key ids come in, a moment later.
+// Those cost the issuer a download every two seconds, whatever their number.
 func TestJWT_UnknownKeys(t *testing.T) {
 	i := newTestIssuer(t, "")
 	i.set(false, map[string]crypto.Signer{"k": ecKey()})
-	v := trusting(t, nil, i.URL)
-	try := func(kid string, key crypto.Signer) error {
-		method := jwt.SigningMethod(jwt.SigningMethodES256)
-		if key != ecKey() {
-			method = jwt.SigningMethodRS256
+	synctest.Test(t, func(t *testing.T) {
+		v := trusting(t, nil, i.URL)
+		v.state.Load().issuers[i.URL].web.Transport = inProcess{i}
+		try := func(kid string, key crypto.Signer) error {
+			method := jwt.SigningMethod(jwt.SigningMethodES256)
+			if key != ecKey() {
+				method = jwt.SigningMethodRS256
+			}
+			_, err := v.Request(requestAt("/mcp", sign(t, method, key, i.URL, nil, map[string]any{"kid": kid})))
+			return err
 		}
-		_, err := v.Request(requestAt("/mcp", sign(t, method, key, i.URL, nil, map[string]any{"kid": kid})))
-		return err
-	}
-	if err := try("k", ecKey()); err != nil {
-		t.Fatal(err)
-	}
-	i.set(false, map[string]crypto.Signer{"new": rsaKey()})
-	if err := try("new", rsaKey()); err != nil || i.fetches.Load() != 2 {
-		t.Errorf("after a rotation: %v, %d fetches", err, i.fetches.Load())
-	}
-	if err := try("k", ecKey()); !errors.Is(err, ErrInvalid) {
-		t.Errorf("the key before: %v", err)
-	}
-	for n := range 20 {
-		if err := try(fmt.Sprint("forged", n), otherKey()); !errors.Is(err, ErrInvalid) {
-			t.Errorf("forged: %v", err)
+		if err := try("k", ecKey()); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if n := i.fetches.Load(); n != 1+unknownKeys {
-		t.Errorf("%d fetches", n)
-	}
-	if err := try("new", rsaKey()); err != nil {
-		t.Errorf("the good one after that: %v", err)
-	}
+		i.set(false, map[string]crypto.Signer{"new": rsaKey()})
+		began := time.Now()
+		if err := try("new", rsaKey()); err != nil || i.fetches.Load() != 2 || time.Since(began) > 0 {
+			t.Errorf("after a rotation: %v, %d fetches, %v", err, i.fetches.Load(), time.Since(began))
+		}
+		if err := try("k", ecKey()); !errors.Is(err, ErrInvalid) {
+			t.Errorf("the key before: %v", err)
+		}
+		// Eight hostile clients each send the next forged token when they have the answer to the last.
+		ctx, end := context.WithCancel(t.Context())
+		var hostile sync.WaitGroup
+		before := i.fetches.Load()
+		for n := range 8 {
+			hostile.Go(func() {
+				for round := 0; ctx.Err() == nil; round++ {
+					if err := try(fmt.Sprint("forged", n, round), otherKey()); !errors.Is(err, ErrInvalid) {
+						t.Errorf("forged: %v", err)
+					}
+					select { // before, the answer came at once
+					case <-time.After(100 * time.Millisecond):
+					case <-ctx.Done():
+					}
+				}
+			})
+		}
+		time.Sleep(20 * time.Second)
+		if n := i.fetches.Load() - before; n > unknownKeys+int32(20*time.Second/lookEvery)+1 {
+			t.Errorf("%d fetches", n)
+		}
+		i.set(false, map[string]crypto.Signer{"new": rsaKey(), "newer": otherKey()})
+		began = time.Now()
+		if err := try("newer", otherKey()); err != nil || time.Since(began) > lookEvery {
+			t.Errorf("after a rotation beside forged tokens: %v in %v", err, time.Since(began))
+		}
+		began = time.Now()
+		if err := try("new", rsaKey()); err != nil || time.Since(began) > 0 {
+			t.Errorf("a known key beside forged tokens: %v in %v", err, time.Since(began))
+		}
+		end()
+		hostile.Wait()
+	})
 }
 
 // TestJWT_IssuerDown: mcpx starts without the issuer, says so and not that the token is bad, finds it later, and

@@ -258,7 +258,7 @@ func (v *Verifier) Request(r *http.Request) (*Proof, error) {
 	if len(s.issuers) == 0 || strings.Count(token, ".") != 2 {
 		return nil, ErrInvalid
 	}
-	one, err := s.verify(token, digest)
+	one, err := s.verify(r.Context(), token, digest)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,204 @@
+package audit
+
+import (
+	"bufio"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/gofrs/flock"
+
+	"mcpx/internal/base/atomicfile"
+)
+
+// anchor says from where to where a trail reaches. It is a file outside the folder of the trail, so that lines removed
+// from the beginning or the end of the trail are missed: the lines themselves do not tell.
+type anchor struct {
+	File string `json:"file"` // the trail
+	// First is the number of the oldest line that Options.Keep has left. Last is the number of a line that is on disk,
+	// MAC its HMAC; the trail may have newer lines.
+	First uint64 `json:"first"`
+	Last  uint64 `json:"last"`
+	MAC   string `json:"mac,omitempty"`
+	Seal  string `json:"seal,omitempty"` // HMAC of the other members
+}
+
+// AnchorPath returns where the anchor of a trail is in a folder: it depends on the absolute path of the trail.
+func AnchorPath(folder, trail string) (string, error) {
+	trail, err := filepath.Abs(trail)
+	if err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(filepath.Dir(trail)); err == nil {
+		trail = filepath.Join(real, filepath.Base(trail))
+	}
+	digest := sha256.Sum256([]byte(trail))
+	return filepath.Join(folder, fmt.Sprintf("%s-%x.json", filepath.Base(trail), digest[:8])), nil
+}
+
+func (a anchor) sealed(key []byte) string {
+	if len(key) == 0 {
+		return ""
+	}
+	a.Seal = ""
+	data, _ := json.Marshal(a) // begins with another member than a line, so that neither passes for the other
+	return sum(hmac.New(sha256.New, key), data)
+}
+
+var errAnchor = errors.New("it was changed, or written with another key")
+
+// readAnchor reads an anchor; nil if there is none.
+func readAnchor(path string, key []byte) (*anchor, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var a anchor
+	if json.Unmarshal(data, &a) != nil || !hmac.Equal([]byte(a.Seal), []byte(a.sealed(key))) {
+		return nil, errAnchor
+	}
+	return &a, nil
+}
+
+// anchorFile is the anchor of an open trail. Safe for concurrent use.
+type anchorFile struct {
+	path string
+	key  []byte
+	log  *slog.Logger
+
+	mu     sync.Mutex
+	now    anchor
+	failed bool // the last attempt to write
+}
+
+// write changes the anchor. It takes over a later beginning from the file, which [Accept] may have written.
+func (f *anchorFile) write(change func(*anchor)) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	err := locked(f.path, func() error {
+		if disk, err := readAnchor(f.path, f.key); err == nil && disk != nil {
+			f.now.First = max(f.now.First, disk.First)
+		}
+		change(&f.now)
+		return f.now.write(f.path, f.key)
+	})
+	if err != nil && !f.failed {
+		f.log.Error("the anchor of the audit trail cannot be written: removed lines may not be found", "file", f.path, "err", err)
+	}
+	f.failed = err != nil
+}
+
+// reached notes that a line is on disk.
+func (f *anchorFile) reached(seq uint64, mac string) {
+	f.write(func(a *anchor) { a.Last, a.MAC = seq, mac })
+}
+
+// dropped notes that Options.Keep removes a renamed file. It is called before, so that a crash in between leaves a file
+// too many, not a false alarm.
+func (f *anchorFile) dropped(path string) {
+	last, _, err := lastLine(path)
+	if head, ok := readHead(last); err == nil && ok {
+		f.write(func(a *anchor) { a.First = max(a.First, head.Seq+1) })
+	}
+}
+
+func (a *anchor) write(path string, key []byte) error {
+	a.Seal = a.sealed(key)
+	data, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(path, append(data, '\n'), 0o600)
+}
+
+// locked calls do while no other process changes the anchor.
+func locked(path string, do func() error) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	lock := flock.New(path+".lock", flock.SetPermissions(0o600))
+	if err := lock.Lock(); err != nil {
+		return err
+	}
+	return errors.Join(do(), lock.Close())
+}
+
+// compare loads the anchor, and compares it with what begin has found. If the anchor has later lines, the numbers
+// continue after those, so that the trail itself shows that they are missing. The attributes are for the first line of
+// the run.
+func (t *Trail) compare() (attrs []slog.Attr, err error) {
+	if t.o.Anchor == "" {
+		return nil, nil
+	}
+	t.anchor = &anchorFile{path: t.o.Anchor, key: t.o.Key, log: t.o.Logger}
+	a, err := readAnchor(t.o.Anchor, t.o.Key)
+	switch {
+	case a != nil:
+		t.anchor.now = *a
+		if a.Last > t.seq {
+			missing := a.Last - t.seq
+			t.o.Logger.Error("the last lines of the audit trail were removed", "file", t.path, "lines", missing)
+			attrs = append(attrs, slog.Uint64("missing_before", missing))
+			t.seq, t.mac = a.Last, a.MAC
+		}
+		return attrs, nil
+	case err != nil:
+		t.o.Logger.Error("the anchor of the audit trail is replaced", "file", t.o.Anchor, "err", err)
+		attrs = append(attrs, slog.String("anchor", "replaced"))
+	case t.seq > 0:
+		t.o.Logger.Warn("the audit trail had no anchor: lines removed before now cannot be found", "file", t.path)
+		attrs = append(attrs, slog.String("anchor", "new"))
+	}
+	t.anchor.now = anchor{File: t.path, First: t.seq + 1}
+	before, err := parts(t.path)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range append(before, part{path: t.path}) {
+		if first := firstSeq(one.path); first > 0 {
+			t.anchor.now.First = first
+			break
+		}
+	}
+	return attrs, nil
+}
+
+// firstSeq returns the number of the first line of a file, 0 if there is none.
+func firstSeq(path string) uint64 {
+	file, err := os.Open(path)
+	if err != nil {
+		return 0
+	}
+	defer file.Close()
+	line, _ := bufio.NewReaderSize(file, 2*maxLine).ReadSlice('\n')
+	head, _ := readHead(line)
+	return head.Seq
+}
+
+// Accept makes the trail as it now is the one that [Verify] expects: its first and last lines become the anchor. It is
+// for an operator who has moved or removed files on purpose. A process that writes the trail may go on.
+func Accept(path string, key []byte, at string) error {
+	r, err := Verify(path, key, at)
+	if err != nil {
+		return err
+	}
+	if r.Lines == 0 {
+		return errors.New("the trail has no lines")
+	}
+	return locked(at, func() error {
+		a := &anchor{File: path, First: r.First, Last: r.Last, MAC: r.MAC}
+		return a.write(at, key)
+	})
+}

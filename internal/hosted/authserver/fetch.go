@@ -1,0 +1,121 @@
+package authserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"mcpx/internal/base/sanitize"
+)
+
+// The most fetches at the same time: in all, for requests from one address, and from one host. Behind a proxy all
+// requests come from one address.
+const (
+	fetching    = 256
+	fetchingFor = 64
+	fetchingOf  = 16
+)
+
+// fetch is a download of a client document, shared by all requests that need it. It waits for a server that a stranger
+// has named. So it has no right to its place: over a bound, an old fetch ends for the sake of a new one.
+type fetch struct {
+	id      string
+	address netip.Addr // of the request that began it
+	host    string
+	waiting int // requests; guarded by documents.mu
+	end     context.CancelCauseFunc
+	done    chan struct{} // closed once client or err is set
+	client  *client
+	err     error // a *fault
+}
+
+// errCrowded ends a fetch for the sake of a newer one.
+var errCrowded = errors.New("too many client documents are being fetched")
+
+// join returns the cached client of a document, or the fetch of it, which the caller waits for or leaves.
+func (d *documents) join(id string, address netip.Addr, u *url.URL) (*client, *fetch) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if kept := d.kept.Find(id); kept != nil && time.Now().Before(kept.until) {
+		return kept.client, nil
+	}
+	at := slices.IndexFunc(d.fetches, func(f *fetch) bool { return f.id == id })
+	if at >= 0 {
+		d.fetches[at].waiting++
+		return nil, d.fetches[at]
+	}
+	f := &fetch{id: id, address: address, host: strings.ToLower(u.Hostname()), waiting: 1, done: make(chan struct{})}
+	d.makeRoom(fetchingOf, func(other *fetch) bool { return other.host == f.host })
+	d.makeRoom(fetchingFor, func(other *fetch) bool { return other.address == address })
+	d.makeRoom(fetching, func(*fetch) bool { return true })
+	d.fetches = append(d.fetches, f)
+	ctx, end := context.WithCancelCause(d.ctx)
+	f.end = end
+	go d.run(ctx, f, u) // ends with documentFetch, or f.end
+	return nil, f
+}
+
+// makeRoom ends one of the fetches in a group if the group has as many as it may have: the oldest from the host that
+// has the most of them, so that a silent server crowds out its own fetches first. The caller holds mu.
+func (d *documents) makeRoom(most int, in func(*fetch) bool) {
+	count, hosts := 0, make(map[string]int)
+	for _, f := range d.fetches {
+		if in(f) {
+			count++
+			hosts[f.host]++
+		}
+	}
+	if count < most {
+		return
+	}
+	var victim *fetch
+	for _, f := range d.fetches {
+		if in(f) && (victim == nil || hosts[f.host] > hosts[victim.host]) {
+			victim = f
+		}
+	}
+	d.forget(victim)
+	victim.end(errCrowded)
+}
+
+// leave ends a fetch that no request waits for.
+func (d *documents) leave(f *fetch) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if f.waiting--; f.waiting == 0 {
+		d.forget(f)
+		f.end(nil)
+	}
+}
+
+// forget gives up the place of a fetch. The caller holds mu.
+func (d *documents) forget(f *fetch) {
+	d.fetches = slices.DeleteFunc(d.fetches, func(other *fetch) bool { return other == f })
+}
+
+func (d *documents) run(ctx context.Context, f *fetch, u *url.URL) {
+	c, lasts, err := d.read(ctx, f.id)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.forget(f)
+	switch {
+	case err != nil && errors.Is(context.Cause(ctx), errCrowded):
+		f.err = &fault{"temporarily_unavailable", errCrowded.Error() + "; try again"}
+	case err != nil:
+		f.err = &fault{"invalid_client", fmt.Sprintf("reading the client document at %s: %s",
+			sanitize.Line(u.Host, 100), sanitize.Line(err.Error(), 200))}
+	default:
+		c.Host = u.Host
+		f.client = c
+		if lasts > 0 {
+			d.kept.Put(f.id, &keptDocument{c, time.Now().Add(lasts)})
+		}
+	}
+	f.end(nil)
+	close(f.done)
+}
