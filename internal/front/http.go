@@ -126,7 +126,7 @@ func (f *Front) modernRequest(e *exchange, m *message) {
 		Principal: e.who, Headers: e.r.Header,
 	}), m.said())}
 	r, client := &o.incoming, &o.own
-	*r = incoming{message: m, client: client, release: f.view.Attach(client, view.Attachment{})}
+	*r = incoming{message: m, client: client, headers: e.r.Header, release: f.view.Attach(client, view.Attachment{})}
 	defer func() {
 		if r.release != nil {
 			r.release()
