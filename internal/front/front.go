@@ -58,6 +58,9 @@ type Admission interface {
 	// OpenSession counts a session, or refuses it. CloseSession takes it back.
 	OpenSession(p *caller.Principal) *request.LimitError
 	CloseSession(p *caller.Principal)
+	// Request counts a further message of a batch, whose first one was counted with its HTTP request. If the error is not
+	// nil, the message is refused; otherwise it waits.
+	Request(p *caller.Principal) (wait time.Duration, over *request.LimitError)
 	// ReadBody counts bytes of a body before they are read. ok is false if there is no room for them; wait is how long the
 	// reader should pause. BodyRead takes the sum back once the body is read.
 	ReadBody(p *caller.Principal, bytes int) (wait time.Duration, ok bool)
@@ -67,10 +70,11 @@ type Admission interface {
 // unbounded is the default Admission.
 type unbounded struct{}
 
-func (unbounded) OpenSession(*caller.Principal) *request.LimitError             { return nil }
-func (unbounded) CloseSession(*caller.Principal)                                {}
-func (unbounded) ReadBody(*caller.Principal, int) (wait time.Duration, ok bool) { return 0, true }
-func (unbounded) BodyRead(*caller.Principal, int)                               {}
+func (unbounded) OpenSession(*caller.Principal) *request.LimitError              { return nil }
+func (unbounded) CloseSession(*caller.Principal)                                 {}
+func (unbounded) Request(*caller.Principal) (time.Duration, *request.LimitError) { return 0, nil }
+func (unbounded) ReadBody(*caller.Principal, int) (wait time.Duration, ok bool)  { return 0, true }
+func (unbounded) BodyRead(*caller.Principal, int)                                {}
 
 // Front serves the clients of one view. Close ends its goroutine.
 type Front struct {

@@ -3,6 +3,7 @@ package front
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"mime"
 	"net/http"
 	"strconv"
@@ -80,7 +81,12 @@ func (f *Front) post(e *exchange) {
 		return
 	}
 	f.traced(r.RemoteAddr, true, data)
-	if messages, ok := wire.Batch(data); ok && len(messages) > 0 {
+	messages, err := wire.Batch(data)
+	switch {
+	case errors.Is(err, wire.ErrLargeBatch):
+		e.refuse(http.StatusBadRequest, nil, refusedBatch)
+		return
+	case len(messages) > 0:
 		f.batch(e, messages)
 		return
 	}
@@ -121,7 +127,7 @@ func (f *Front) modernRequest(e *exchange, m *message) {
 	}), m.said())}
 	o.own = o.own.AtHome(e.connection())
 	r, client := &o.incoming, &o.own
-	*r = incoming{message: m, client: client, release: f.view.Attach(client, view.Attachment{})}
+	*r = incoming{message: m, client: client, headers: e.r.Header, release: f.view.Attach(client, view.Attachment{})}
 	defer func() {
 		if r.release != nil {
 			r.release()
@@ -201,8 +207,17 @@ func (f *Front) batch(e *exchange, messages []json.RawMessage) {
 		return
 	}
 	e.batch = true
-	for _, data := range messages {
-		switch m := readMessage(data); {
+	for i, data := range messages {
+		m := readMessage(data)
+		if i > 0 {
+			if over := f.admit(e.r.Context(), e.who); over != nil {
+				if m.isRequest() {
+					e.answer(refuse(m.ID, over).body)
+				}
+				continue
+			}
+		}
+		switch {
 		case m.refusal != nil:
 			e.answer(refuse(m.ID, m.refusal).body)
 		case m.modern() || m.row.opens:
@@ -214,6 +229,21 @@ func (f *Front) batch(e *exchange, messages []json.RawMessage) {
 	}
 	e.batch = false
 	e.accepted()
+}
+
+// refusedBatch is the error of a batch over the bound of [wire.Batch].
+var refusedBatch = &rpcError{code: mcp.INVALID_REQUEST, message: wire.ErrLargeBatch.Error() + "; none of them was read"}
+
+// admit counts a message of a batch as if it had been sent alone, perhaps after a wait. Its error refuses the message.
+func (f *Front) admit(ctx context.Context, who *caller.Principal) *rpcError {
+	wait, over := f.options.Admission.Request(who)
+	if over != nil {
+		return tooMany(over)
+	}
+	if pause(ctx, wait) != nil {
+		return cancelled(ctx)
+	}
+	return nil
 }
 
 // serve answers a request. Until then it can be cancelled by its key in requests.

@@ -234,18 +234,24 @@ func TestHTTP_Odd(t *testing.T) {
 		}
 	}
 	for members, code := range map[string]string{
-		`"method":"ping","Method":"notifications/cancelled"`:         "-32600",
-		`"METHOD":"notifications/cancelled","method":"ping"`:         "-32600",
-		`"method":"notifications/cancelled","method":"ping"`:         "-32600",
-		`"method":"ping","param\u017f":{}`:                           "-32600",
-		`"method":"ping","params":{},"params":{"_meta":{}}`:          "-32600",
-		`"method":"ping","ID":2`:                                     "-32600",
-		`"extra":1`:                                                  "-32600",
-		`"method":"ping","params":{"x":NaN}`:                         "-32700",
-		"\"method\":\"tools/call\",\"params\":{\"x\":\"\xff\"}":      "-32700",
-		`"method":"ping","params":[1]`:                               "-32602",
-		`"method":"tools/list","params":{"_meta":1}`:                 "-32602",
-		`"method":"tools/list","params":{"_meta":{"progressToken":1`: "-32700",
+		`"method":"ping","Method":"notifications/cancelled"`:                             "-32600",
+		`"METHOD":"notifications/cancelled","method":"ping"`:                             "-32600",
+		`"method":"notifications/cancelled","method":"ping"`:                             "-32600",
+		`"method":"ping","param\u017f":{}`:                                               "-32600",
+		`"method":"ping","params":{},"params":{"_meta":{}}`:                              "-32600",
+		`"method":"ping","ID":2`:                                                         "-32600",
+		`"extra":1`:                                                                      "-32600",
+		`"method":"ping","params":{"x":NaN}`:                                             "-32700",
+		"\"method\":\"tools/call\",\"params\":{\"x\":\"\xff\"}":                          "-32700",
+		`"method":"ping","params":[1]`:                                                   "-32602",
+		`"method":"tools/list","params":{"_meta":1}`:                                     "-32602",
+		`"method":"tools/call","params":{"name":"inspect","arguments":{},"name":"exec"}`: "-32602",
+		`"method":"tools/call","params":{"name":"inspect","na\u006de":"exec"}`:           "-32602",
+		`"method":"tools/call","params":{"name":"inspect","Name":"exec"}`:                "-32602",
+		`"method":"ping","params":{"x":1,"x":2}`:                                         "-32602",
+		`"method":"ping","params":{"_meta":{"progressToken":1,"progressToken":2}}`:       "-32602",
+		`"method":"ping","params":{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1,"j":1,"k":1,"l":1,"m":1,"n":1,"o":1,"n":2}`: "-32602",
+		`"method":"tools/list","params":{"_meta":{"progressToken":1`:                                                                 "-32700",
 	} {
 		status, _, answer := post(t, web, `{"id":7,`+members+`}`, session)
 		if status != 400 || !strings.HasPrefix(answer, `{"jsonrpc":"2.0","id":7,"error":{"code":`+code) {
@@ -322,5 +328,28 @@ func TestHTTP_Batch(t *testing.T) {
 	}
 	if status, _, answer := post(t, web, `[`+call+`]`, nil); status != 400 {
 		t.Errorf("without a session: %d %s", status, answer)
+	}
+}
+
+// TestHTTP_LargeBatch: a batch is answered whole or, over the bound, not at all; the session and other clients go on.
+func TestHTTP_LargeBatch(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := mcptest.Spec{}.HTTP(t)
+	_, web := site(t, remote("fake", fake))
+	session := map[string]string{"Mcp-Session-Id": newWebClient(t, web, legacyEra).session, "Accept": "application/json, text/event-stream"}
+	call := strings.TrimSpace(execLine("2", "fake", "echo", `{"text":"here"}`))
+	const ping = `,{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	status, media, answer := post(t, web, "["+call+strings.Repeat(ping, 10_000)+"]", session)
+	if status != 400 || !strings.HasPrefix(media, "text/plain") || !strings.Contains(answer, "a batch of more than 10000 messages") {
+		t.Errorf("10,001 messages: %d %.200s", status, answer)
+	}
+	if n := len(fake.Log().Calls("echo")); n != 0 {
+		t.Errorf("%d calls of a refused batch were executed", n)
+	}
+	other := map[string]string{"Mcp-Session-Id": newWebClient(t, web, legacyEra).session, "Accept": "application/json, text/event-stream"}
+	for who, headers := range map[string]map[string]string{"the same client": session, "another client": other} {
+		if status, _, answer := post(t, web, "["+call+strings.Repeat(ping, 9_999)+"]", headers); status != 200 || strings.Count(answer, `"jsonrpc"`) != 10_000 {
+			t.Errorf("%s, 10,000 messages: %d, %d answers", who, status, strings.Count(answer, `"jsonrpc"`))
+		}
 	}
 }

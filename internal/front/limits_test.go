@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"mcpx/internal/caller"
@@ -100,4 +101,51 @@ func body(t *testing.T, r *http.Response) string {
 		t.Fatal(err)
 	}
 	return text.String()
+}
+
+// TestLimits_Batch: each message of a batch counts for its principal, over both transports with batches. Those over the
+// limit get errors, also those of the next request; another principal has its own count.
+func TestLimits_Batch(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		// A burst is 2 * 10 + 100; the first message of a batch is counted with the HTTP request, in package httpd.
+		f := connectWith(t, Options{Admission: limits.New(limits.Options{Principal: limits.Quota{RequestsPerSecond: 10}})}, view.Options{})
+		send := func(who *caller.Principal, body, session string) *httptest.ResponseRecorder {
+			r := asking("POST", body)
+			r.Header.Set("Mcp-Session-Id", session)
+			w := httptest.NewRecorder()
+			f.ServeHTTP(w, r.WithContext(caller.With(r.Context(), who, time.Time{})))
+			return w
+		}
+		const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+		batch := "[" + ping + strings.Repeat(","+ping, 199) + "]"
+		const refused = `"error":{"code":-32000,"message":"over the limit of 10 requests a second; retry_after: 1 s"`
+		check := func(what, answers string, want int) {
+			t.Helper()
+			if done := strings.Count(answers, `"result":{}`); done != want || strings.Count(answers, refused) != 200-want {
+				t.Errorf("%s: %d answers, %d refusals, want %d answers", what, done, strings.Count(answers, refused), want)
+			}
+		}
+		sessions := map[*caller.Principal]string{}
+		for _, who := range []*caller.Principal{alice, bob} {
+			sessions[who] = send(who, strings.Split(hello("x"), "\n")[0], "").Header().Get("Mcp-Session-Id")
+		}
+		check("a batch", send(alice, batch, sessions[alice]).Body.String(), 121)
+		check("the next one", send(alice, batch, sessions[alice]).Body.String(), 1)
+		check("another principal", send(bob, batch, sessions[bob]).Body.String(), 121)
+		time.Sleep(time.Minute)
+		check("later", send(alice, batch, sessions[alice]).Body.String(), 121)
+
+		out := &strings.Builder{}
+		input := strings.NewReader(batch + "\n")
+		if err := f.ServeStdio(t.Context(), input, out, StdioOptions{Session: "sse", Principal: bob}); err != nil {
+			t.Fatal(err)
+		}
+		check("the older transport", out.String(), 121)
+		out.Reset()
+		if err := f.ServeStdio(t.Context(), strings.NewReader(batch+"\n"), out, StdioOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		check("stdio, which has no limit", out.String(), 200)
+	})
 }

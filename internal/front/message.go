@@ -2,6 +2,7 @@ package front
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -95,7 +96,12 @@ func (m *message) readParams() *rpcError {
 		return &rpcError{code: mcp.INVALID_PARAMS, message: "params must be an object"}
 	}
 	var meta json.RawMessage
+	var names memberNames
 	_ = wire.Fields(m.Params, func(key string, value []byte) bool {
+		if !names.add(paramName(key)) {
+			names.twice = true
+			return false
+		}
 		switch key {
 		case "_meta":
 			meta = value
@@ -117,16 +123,63 @@ func (m *message) readParams() *rpcError {
 		return true
 	})
 	switch {
+	case names.twice:
+		return &rpcError{code: mcp.INVALID_PARAMS, message: "a member of params is repeated or differs only in case"}
 	case len(meta) == 0 || string(meta) == "null":
 		return nil
 	case meta[0] != '{':
 		return &rpcError{code: mcp.INVALID_PARAMS, message: "params._meta must be an object"}
 	}
+	names = memberNames{}
 	_ = wire.Fields(meta, func(key string, value []byte) bool {
+		names.twice = !names.add(key)
 		m.readMeta(key, value)
-		return true
+		return !names.twice
 	})
+	if names.twice {
+		return &rpcError{code: mcp.INVALID_PARAMS, message: "a member of params._meta is repeated"}
+	}
 	return nil
+}
+
+// memberNames are the names of an object's members so far. Readers of repeated members disagree about which one is valid:
+// mcpx might check one, and the server use the other.
+type memberNames struct {
+	first [12]string // without an allocation for most messages
+	n     int
+	more  map[string]struct{}
+	twice bool
+}
+
+// add reports false if the name is not new.
+func (s *memberNames) add(name string) bool {
+	if slices.Contains(s.first[:s.n], name) {
+		return false
+	}
+	if s.n < len(s.first) {
+		s.first[s.n] = name
+		s.n++
+		return true
+	}
+	if s.more == nil {
+		s.more = make(map[string]struct{})
+	}
+	before := len(s.more)
+	s.more[name] = struct{}{}
+	return len(s.more) > before
+}
+
+// paramNames are the members of params that say what a request is for.
+var paramNames = []string{"_meta", "name", "uri", "arguments", "inputResponses", "requestState", "taskId"}
+
+// paramName returns the one of paramNames that some servers read a member as, whatever its letter case; else its own name.
+func paramName(key string) string {
+	for _, known := range paramNames {
+		if strings.EqualFold(key, known) {
+			return known
+		}
+	}
+	return key
 }
 
 // reservedMeta is the prefix of the protocol's own names in _meta; they are for one hop only.

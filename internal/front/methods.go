@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"slices"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -75,7 +76,8 @@ var methods = map[string]*method{
 type incoming struct {
 	*message
 	client  *caller.Client
-	session *session // nil in the modern era over HTTP
+	session *session    // nil in the modern era over HTTP
+	headers http.Header // of a modern request over HTTP; nil otherwise
 	// structured is the client's choice in structuredHeader.
 	structured view.StructuredPolicy
 	// out sends notifications before the answer; nil if the client accepts none.
@@ -123,6 +125,9 @@ func (f *Front) dispatch(ctx context.Context, r *incoming) (answer response) {
 	}
 	var out []byte
 	err := f.unbind(r)
+	if err == nil {
+		err = f.compareParams(ctx, r)
+	}
 	if err != nil {
 		return refuse(r.ID, err)
 	}

@@ -68,6 +68,8 @@ type stdioServer struct {
 	jobs   chan *job     // from the reader to an idle worker
 	idle   chan struct{} // one for each idle worker
 	stop   chan struct{} // closed by drain; ends the reader, the idle workers and the pump
+	// reading ends when drain does, so that the reader does not wait for the rest of a batch.
+	reading context.Context
 
 	mu         sync.Mutex
 	closing    bool           // guarded by mu: requests are refused
@@ -98,6 +100,9 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 		s.session.followed.close()
 		s.session.detach() // the ID is the same before and after initialize
 	}()
+	reading, over := context.WithCancel(context.Background())
+	defer over()
+	s.reading = reading
 	s.all.Go(s.pump) // ends with stop
 	ended := make(chan error, 1)
 	go func() { ended <- s.readAll(context.WithoutCancel(ctx), in) }() // ends with in
@@ -198,16 +203,33 @@ func (s *stdioServer) tooLarge(large *wire.TooLargeError) {
 
 // accept handles one message, or each message of a batch.
 func (s *stdioServer) accept(ctx context.Context, data []byte) {
-	if batch, ok := wire.Batch(data); ok {
+	switch batch, err := wire.Batch(data); {
+	case errors.Is(err, wire.ErrLargeBatch):
+		s.refuse(nil, refusedBatch)
+		return
+	case err == nil:
 		if len(batch) == 0 {
 			s.refuse(nil, &rpcError{code: mcp.INVALID_REQUEST, message: "a batch without a message"})
 		}
-		for _, one := range batch {
-			s.accept(ctx, one)
+		for i, one := range batch {
+			m := readMessage(one)
+			if i > 0 && s.options.Session != "" { // it came by HTTP, where requests are counted
+				if over := s.front.admit(s.reading, s.options.Principal); over != nil {
+					if m.isRequest() {
+						s.refuse(m.ID, over)
+					}
+					continue
+				}
+			}
+			s.take(ctx, m)
 		}
 		return
 	}
-	m := readMessage(data)
+	s.take(ctx, readMessage(data))
+}
+
+// take handles one message.
+func (s *stdioServer) take(ctx context.Context, m *message) {
 	switch {
 	case m.refusal != nil:
 		s.refuse(m.ID, m.refusal)

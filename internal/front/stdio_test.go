@@ -61,6 +61,12 @@ func TestStdio_Odd(t *testing.T) {
 			t.Errorf("%s: got %s", test.send, line)
 		}
 	}
+	p.send(t, `[{"jsonrpc":"2.0","id":"in a large batch","method":"ping"}`+strings.Repeat(`,{"jsonrpc":"2.0","id":"more","method":"ping"}`, 10_000)+"]\n")
+	mcptest.WaitFor(t, "the refusal of a large batch", patience, func() bool { return p.with("a batch of more than 10000 messages") == 1 })
+	p.request(t, `"after"`, "ping")
+	if n := p.with("in a large batch"); n != 0 {
+		t.Errorf("%d messages of a refused batch were answered", n)
+	}
 	if n := len(fake.Log().Calls("echo")); n != 0 {
 		t.Errorf("%d calls were executed", n)
 	}

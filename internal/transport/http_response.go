@@ -144,13 +144,17 @@ func (a *response) noMCP(resp *http.Response) error {
 
 // accept looks for the answer in data, a message or a batch (2025-03-26), and passes on what the server sends on its own.
 func (a *response) accept(data []byte) (answer wire.Message, found bool) {
-	if batch, ok := wire.Batch(data); ok {
+	switch batch, err := wire.Batch(data); err {
+	case nil:
 		for _, one := range batch {
 			if message, ok := a.accept(one); ok {
 				answer, found = message, true
 			}
 		}
 		return answer, found
+	case wire.ErrLargeBatch:
+		a.link.dialer.Logger.Warn("message skipped", "err", err)
+		return wire.Message{}, false
 	}
 	message, err := wire.Parse(data)
 	message = markEmpty(message)

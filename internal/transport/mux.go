@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"sync"
 
 	"mcpx/internal/base/lazyctx"
@@ -13,6 +14,7 @@ import (
 // mux matches the responses on a two-way stream to their requests.
 type mux struct {
 	life    *Lifecycle
+	log     *slog.Logger
 	mu      sync.Mutex
 	pending map[int64]*pending
 	// unnoised counts the pending requests without noise.
@@ -34,8 +36,8 @@ type answer struct {
 	err     error
 }
 
-func newMux() *mux {
-	m := &mux{pending: make(map[int64]*pending)}
+func newMux(log *slog.Logger) *mux {
+	m := &mux{log: log, pending: make(map[int64]*pending)}
 	m.life = newLifecycle(m.failed)
 	return m
 }
@@ -129,11 +131,15 @@ func (m *mux) failed(err error) {
 
 // deliver passes responses to their requests, and all other messages to in. It reports whether data was a message.
 func (m *mux) deliver(data []byte, in Incoming) bool {
-	if batch, ok := wire.Batch(data); ok {
+	switch batch, err := wire.Batch(data); err {
+	case nil:
 		for _, one := range batch {
 			m.deliver(one, in)
 		}
 		return len(batch) > 0
+	case wire.ErrLargeBatch:
+		m.log.Warn("message skipped", "err", err)
+		return false
 	}
 	message, err := wire.Parse(data)
 	message = markEmpty(message)

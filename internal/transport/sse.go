@@ -31,7 +31,7 @@ type sseLink struct {
 // DialSSE connects with the transport of 2024-11-05: it opens the stream and waits for the endpoint event, within ctx.
 func (d *Dialer) DialSSE(ctx context.Context) (Link, error) {
 	streamCtx, cancel := context.WithCancel(context.Background())
-	l := &sseLink{mux: newMux(), http: newHTTPLink(d), cancel: cancel}
+	l := &sseLink{mux: newMux(d.Logger), http: newHTTPLink(d), cancel: cancel}
 	stop := context.AfterFunc(ctx, cancel)
 	defer stop()
 	fail := func(err error) (Link, error) {

@@ -25,7 +25,7 @@ type streamLink struct {
 }
 
 func newStreamLink(d *Dialer) *streamLink {
-	l := &streamLink{mux: newMux(), dialer: d, closing: make(chan struct{})}
+	l := &streamLink{mux: newMux(d.Logger), dialer: d, closing: make(chan struct{})}
 	l.evidence = &Evidence{dialer: d, life: l.life, gone: make(chan struct{})}
 	return l
 }

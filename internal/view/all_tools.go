@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mark3labs/mcp-go/mcp"
+
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/caller"
@@ -41,11 +43,33 @@ func NewAllTools(r *registry.Registry, e *executor.Executor, options Options) *A
 type natives struct {
 	tools  json.RawMessage
 	byName map[string]origin
+	// mirrored has the tools of which HTTP headers repeat arguments, by server and their own name.
+	mirrored map[[2]string]*mcp.Tool
+}
+
+// headerTool returns the tool of a listed name if HTTP headers repeat its arguments, else nil.
+func (n *natives) headerTool(name string) *mcp.Tool {
+	o := n.byName[name]
+	return n.mirrored[[2]string{o.server, o.tool}]
+}
+
+// headerTool reads a definition as listed. It is nil if no header repeats an argument, or if the definition says so wrongly:
+// clients do not list such a tool, and send no headers.
+func headerTool(definition json.RawMessage) *mcp.Tool {
+	if !bytes.Contains(definition, []byte(`"x-mcp-header"`)) {
+		return nil
+	}
+	var tool mcp.Tool
+	if json.Unmarshal(definition, &tool) != nil || mcp.ValidateParamHeaderAnnotations(&tool) != nil {
+		return nil
+	}
+	return &tool
 }
 
 func newNatives(snap *catalog.Snapshot, naming Naming) *natives {
 	all, byName := naming.names(snap)
 	out := []byte{'['}
+	mirrored := make(map[[2]string]*mcp.Tool)
 	for _, o := range all {
 		s, _ := snap.Server(o.server)
 		t, _ := s.Tool(o.tool)
@@ -57,9 +81,12 @@ func newNatives(snap *catalog.Snapshot, naming Naming) *natives {
 			definition = linkedApp(s, definition)
 		}
 		out = append(out, definition...)
+		if tool := headerTool(definition); tool != nil {
+			mirrored[[2]string{o.server, o.tool}] = tool
+		}
 	}
 	appNames(snap, byName)
-	return &natives{append(out, ']'), byName}
+	return &natives{append(out, ']'), byName, mirrored}
 }
 
 // natives returns the list as a client may see it now.
@@ -105,6 +132,21 @@ func (v *AllTools) Tools(ctx context.Context, client *caller.Client) json.RawMes
 	return v.natives(client).tools
 }
 
+// HeaderTool implements [View].
+func (v *AllTools) HeaderTool(ctx context.Context, client *caller.Client, name string) *mcp.Tool {
+	return v.having(ctx, client, name).headerTool(name)
+}
+
+// having returns the list, after a wait for servers that are starting if the name is not in it.
+func (v *AllTools) having(ctx context.Context, client *caller.Client, name string) *natives {
+	list := v.natives(client)
+	if _, ok := list.byName[name]; !ok && starting(v.catalogue(client)) {
+		v.awaitCatalogue(ctx, client)
+		list = v.natives(client)
+	}
+	return list
+}
+
 // Call implements [View]. Its error may also be a [wire.RPCError]. A panic becomes the failure of this call.
 func (v *AllTools) Call(ctx context.Context, call Call) (result *results.Result, err error) {
 	defer func() {
@@ -113,13 +155,8 @@ func (v *AllTools) Call(ctx context.Context, call Call) (result *results.Result,
 		}
 	}()
 	v.registry.Need()
-	list := v.natives(call.Client)
+	list := v.having(ctx, call.Client, call.Name)
 	o, ok := list.byName[call.Name]
-	if !ok && starting(v.catalogue(call.Client)) {
-		v.awaitCatalogue(ctx, call.Client)
-		list = v.natives(call.Client)
-		o, ok = list.byName[call.Name]
-	}
 	if !ok && v.lookAgain(ctx, call) {
 		list = v.natives(call.Client)
 		o, ok = list.byName[call.Name]

@@ -113,7 +113,7 @@ func TestInspect_QueryWaits(t *testing.T) {
 // TestInspect_QueryWaitsInVain: what is not searched yet stands first. Only one query waits
 // for a server that does not answer, and none of a client that may not see it.
 func TestInspect_QueryWaitsInVain(t *testing.T) {
-	rules := &policy.Rules{Rights: policy.NewRights([]policy.Right{{Principals: []string{"all"}}, {Principals: []string{"some"}, Allow: []string{"fake.*"}}})}
+	rules := &policy.Rules{Rights: policy.NewRights([]policy.Right{{Principals: []string{"all"}}, {Principals: []string{"some"}, Allow: []string{"fake.*"}}}, nil)}
 	r := registry.New([]registry.Server{remote("fake", mcptest.Spec{}.HTTP(t)), remote("hung", mcptest.Spec{ListDelay: patience}.HTTP(t))}, registry.Options{Rules: rules})
 	var wait atomic.Pointer[Settings]
 	wait.Store(NewSettings(Options{StartupWait: patience}))

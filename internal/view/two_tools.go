@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mark3labs/mcp-go/mcp"
+
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wire"
@@ -124,6 +126,14 @@ func (v *TwoTools) named(client *caller.Client) *catalog.Snapshot {
 		return snap
 	}
 	return snap.Derived(v, func() *catalog.Snapshot { return catalog.NewSnapshot(append(slices.Clone(snap.Servers), *reader)) })
+}
+
+// HeaderTool implements [View]. The arguments of exec are in no headers; a tool with an app may have some.
+func (v *TwoTools) HeaderTool(_ context.Context, client *caller.Client, name string) *mcp.Tool {
+	if apps := v.apps(client); apps != nil {
+		return apps.headerTool(name)
+	}
+	return nil
 }
 
 // Call implements [View]. A panic becomes the failure of this call.

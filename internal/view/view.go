@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/mark3labs/mcp-go/mcp"
+
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/caller"
 	"mcpx/internal/executor"
@@ -22,6 +24,9 @@ type View interface {
 	Greeting(client *caller.Client) Greeting
 	// Tools returns the JSON array for tools/list. It may wait for servers until ctx ends.
 	Tools(ctx context.Context, client *caller.Client) json.RawMessage
+	// HeaderTool returns the definition of a listed tool of which HTTP headers repeat arguments (SEP-2243); nil for others. It
+	// waits for servers like Call.
+	HeaderTool(ctx context.Context, client *caller.Client, name string) *mcp.Tool
 	// Call runs a tool. A tool that fails is a result. The error is ctx's, an [UnknownToolError] or, if the tool itself is
 	// shown, a [wire.RPCError].
 	Call(ctx context.Context, call Call) (*results.Result, error)

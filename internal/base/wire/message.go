@@ -84,20 +84,32 @@ func Parse(data []byte) (Message, error) {
 // maxBatch bounds the messages of a batch, since many small ones need twenty times the memory of the batch.
 const maxBatch = 10_000
 
-// Batch splits a JSON-RPC batch (protocol 2025-03-26 only) into its first 10,000 messages. It skips elements that are
-// not objects. ok is false if data is not an array.
-func Batch(data []byte) (messages []json.RawMessage, ok bool) {
+// The errors of [Batch].
+var (
+	ErrNotBatch   = errors.New("not a batch")
+	ErrLargeBatch = fmt.Errorf("a batch of more than %d messages", maxBatch)
+)
+
+// Batch splits a JSON-RPC batch (protocol 2025-03-26 only). It skips elements that are not objects. With an error there
+// are no messages: a batch is taken whole or not at all.
+func Batch(data []byte) (messages []json.RawMessage, err error) {
 	s := scanner{src: view(data)}
 	if s.peek() != '[' {
-		return nil, false
+		return nil, ErrNotBatch
 	}
-	err := Elements(data, func(value []byte) bool {
+	err = Elements(data, func(value []byte) bool {
 		if value[0] == '{' {
 			messages = append(messages, value)
 		}
-		return len(messages) < maxBatch
+		return len(messages) <= maxBatch
 	})
-	return messages, err == nil
+	switch {
+	case len(messages) > maxBatch:
+		return nil, ErrLargeBatch
+	case err != nil:
+		return nil, ErrNotBatch
+	}
+	return messages, nil
 }
 
 // Fields calls yield with each member of the JSON object in data, in order and with its raw value, until yield

@@ -113,16 +113,22 @@ func TestFieldsStops(t *testing.T) {
 }
 
 func TestBatch(t *testing.T) {
-	messages, ok := Batch([]byte(` [{"id":1}, {"method":"n"} ]`))
-	if !ok || len(messages) != 2 || string(messages[1]) != `{"method":"n"}` {
-		t.Errorf("got %s, %t", messages, ok)
+	messages, err := Batch([]byte(` [{"id":1}, {"method":"n"} ]`))
+	if err != nil || len(messages) != 2 || string(messages[1]) != `{"method":"n"}` {
+		t.Errorf("got %s, %v", messages, err)
 	}
-	if messages, ok := Batch([]byte(`[]`)); !ok || len(messages) != 0 {
-		t.Errorf("empty batch: got %s, %t", messages, ok)
+	if messages, err := Batch([]byte(`[]`)); err != nil || len(messages) != 0 {
+		t.Errorf("empty batch: got %s, %v", messages, err)
 	}
 	for _, in := range []string{``, `{}`, `[INFO] up`, `[1,`, `null`} {
-		if _, ok := Batch([]byte(in)); ok {
-			t.Errorf("Batch(%q) is a batch", in)
+		if _, err := Batch([]byte(in)); err != ErrNotBatch {
+			t.Errorf("Batch(%q): %v", in, err)
+		}
+	}
+	for n, want := range map[int]error{maxBatch: nil, maxBatch + 1: ErrLargeBatch} {
+		messages, err := Batch([]byte(`[{}` + strings.Repeat(`,{}`, n-1) + `]`))
+		if err != want || want == nil && len(messages) != n || want != nil && messages != nil {
+			t.Errorf("a batch of %d: %d messages, %v", n, len(messages), err)
 		}
 	}
 }

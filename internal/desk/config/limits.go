@@ -67,7 +67,7 @@ func (l *loader) principalLimits(q *conf.Quota) object {
 	flood := l.count(&q.RequestsPerSecond, 0).then(func(*node) { l.floodSaid = true })
 	flood.derived = true
 	return object{name: "limitsOfPrincipal", strict: true, keys: append(l.quota(q, &q.ConcurrentCalls),
-		key{"requests_per_second", flood, "HTTP requests of any kind; a burst of 100 and of two seconds' worth is allowed, more is a flood. The default is ten times `calls_per_minute`, at least 10 a second; without that key there is no limit"},
+		key{"requests_per_second", flood, "HTTP requests of any kind, and each further message of a batch; a burst of 100 and of two seconds' worth is allowed, more is a flood. The default is ten times `calls_per_minute`, at least 10 a second; without that key there is no limit"},
 	)}
 }
 

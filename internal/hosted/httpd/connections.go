@@ -143,7 +143,7 @@ type connection struct {
 	net.Conn
 	of      *connections
 	address netip.Addr
-	proved  atomic.Bool   // set under of.mu
+	proved  atomic.Bool        // set under of.mu
 	caller  caller.Connection  // its Life ends with closed; a request's context does not end before the body is read
 	end     context.CancelFunc // of the Life
 

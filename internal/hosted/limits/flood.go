@@ -1,12 +1,14 @@
 package limits
 
 import (
+	"fmt"
 	"hash/maphash"
 	"net/netip"
 	"time"
 
 	"mcpx/internal/base/state"
 	"mcpx/internal/caller"
+	"mcpx/internal/request"
 )
 
 // A flood is refused as early as possible: when only the header of a request was read. Many clients behind a proxy
@@ -64,6 +66,26 @@ func (l *Limits) Known(p *caller.Principal, address netip.Addr, credential strin
 			l.counters.Charge(l.draws[:1])
 		}
 	}
+	return l.request(p)
+}
+
+// Request counts one more message that a principal has sent in a request which [Limits.Known] has counted. If the error
+// is not nil, the message must be refused; otherwise it should wait.
+func (l *Limits) Request(p *caller.Principal) (wait time.Duration, over *request.LimitError) {
+	if l == nil {
+		return 0, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	wait, flood := l.request(p)
+	if flood {
+		return 0, &request.LimitError{Limit: fmt.Sprintf("%d requests a second", l.quotaOf(p).RequestsPerSecond), RetryAfter: wait}
+	}
+	return wait, nil
+}
+
+// request counts a request of a principal. The caller holds the lock.
+func (l *Limits) request(p *caller.Principal) (wait time.Duration, flood bool) {
 	q := l.quotaOf(p)
 	if q.RequestsPerSecond <= 0 && q.Pace <= 0 {
 		return 0, false

@@ -1,0 +1,78 @@
+package front
+
+import (
+	"context"
+	"encoding/json"
+	"net/textproto"
+	"strconv"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/internal/base/wire"
+)
+
+// compareParams compares the Mcp-Param headers of a modern call over HTTP with the arguments that they repeat (SEP-2243). A
+// proxy may have let the call pass because of a header, so that a difference must not reach the server.
+func (f *Front) compareParams(ctx context.Context, r *incoming) *rpcError {
+	if r.headers == nil || r.Method != string(mcp.MethodToolsCall) {
+		return nil
+	}
+	name, _ := wire.Text(r.name)
+	tool := f.view.HeaderTool(ctx, r.client, name)
+	if tool == nil {
+		return nil
+	}
+	arguments := r.arguments
+	if text, ok := wire.Text(arguments); ok { // the executor reads arguments in a string too
+		arguments = json.RawMessage(text)
+	}
+	var names memberNames
+	_ = wire.Fields(arguments, func(key string, _ []byte) bool {
+		names.twice = !names.add(key)
+		return !names.twice
+	})
+	if names.twice {
+		return &rpcError{code: mcp.INVALID_PARAMS, message: "a member of arguments is repeated"}
+	}
+	for _, binding := range mcp.ExtractParamHeaderBindings(tool) {
+		value := arguments
+		for _, name := range binding.Path {
+			value = wire.Member(value, name)
+		}
+		// Proxies join the values of a repeated header like this.
+		values := r.headers[textproto.CanonicalMIMEHeaderKey(binding.HeaderName())]
+		if wrong := differs(strings.Join(values, ", "), values != nil, value); wrong != "" {
+			return &rpcError{code: mcp.HEADER_MISMATCH, message: "the header " + binding.HeaderName() + " " + wrong + " the argument " + strings.Join(binding.Path, ".")}
+		}
+	}
+	return nil
+}
+
+// differs says how a header is not what the JSON value needs; empty = it is. Only strings, numbers and booleans go into
+// headers; what else is wrong with a value is for the check of the arguments to say.
+func differs(header string, present bool, value json.RawMessage) string {
+	text, isText := wire.Text(value)
+	simple := len(value) > 0 && value[0] != '{' && value[0] != '[' && string(value) != "null"
+	switch decoded, ok := mcp.DecodeHeaderValue(header); {
+	case !simple && header == "":
+		return ""
+	case !simple:
+		return "has a value, unlike"
+	case !present:
+		return "is missing, unlike"
+	case !ok:
+		return "is not valid base64, unlike"
+	case isText && decoded == text, !isText && (decoded == string(value) || sameNumber(decoded, string(value))):
+		return ""
+	}
+	return "does not match"
+}
+
+// sameNumber reports whether two numbers are the same integer, such as 5 and 5.0.
+func sameNumber(a, b string) bool {
+	x, errA := strconv.ParseFloat(a, 64)
+	y, errB := strconv.ParseFloat(b, 64)
+	const exact = 1 << 53 // above it, different integers are the same float64
+	return errA == nil && errB == nil && x == y && -exact < x && x < exact
+}
