@@ -168,8 +168,12 @@ func goSDKServer() error {
 		}
 		return "done", nil
 	})
-	tool("slow", func(ctx context.Context, _ *sdk.CallToolRequest, key string) (string, error) { return pairSlow(ctx, key), nil })
-	tool("cancelled", func(_ context.Context, _ *sdk.CallToolRequest, key string) (string, error) { return pairCancelled(key), nil })
+	tool("slow", func(ctx context.Context, _ *sdk.CallToolRequest, key string) (string, error) {
+		return pairSlow(ctx, key), nil
+	})
+	tool("cancelled", func(_ context.Context, _ *sdk.CallToolRequest, key string) (string, error) {
+		return pairCancelled(key), nil
+	})
 	tool("touch", func(ctx context.Context, _ *sdk.CallToolRequest, _ string) (string, error) {
 		return "touched", s.ResourceUpdated(ctx, &sdk.ResourceUpdatedNotificationParams{URI: thing})
 	})
@@ -249,8 +253,12 @@ func mcpGoServer() error {
 		}
 		return "done", nil
 	})
-	tool("slow", func(ctx context.Context, r gomcp.CallToolRequest) (string, error) { return pairSlow(ctx, r.GetString("key", "")), nil })
-	tool("cancelled", func(_ context.Context, r gomcp.CallToolRequest) (string, error) { return pairCancelled(r.GetString("key", "")), nil })
+	tool("slow", func(ctx context.Context, r gomcp.CallToolRequest) (string, error) {
+		return pairSlow(ctx, r.GetString("key", "")), nil
+	})
+	tool("cancelled", func(_ context.Context, r gomcp.CallToolRequest) (string, error) {
+		return pairCancelled(r.GetString("key", "")), nil
+	})
 	tool("touch", func(context.Context, gomcp.CallToolRequest) (string, error) {
 		s.SendNotificationToAllClients("notifications/resources/updated", map[string]any{"uri": thing})
 		return "touched", nil
