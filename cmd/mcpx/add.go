@@ -17,12 +17,11 @@ type addCommand struct {
 	Target []string `arg:"" name:"command-or-url" help:"The program and its arguments, after --; or the URL of a remote server."`
 	Env    []string `env:"-" help:"An environment variable of the program." placeholder:"KEY=VALUE" sep:"none"`
 	Header []string `env:"-" help:"A header for the remote server." placeholder:"KEY=VALUE" sep:"none"`
-	Type   string   `help:"The transport: stdio, http or sse; found out if it is not given." placeholder:"TYPE" enum:",stdio,http,sse" default:""`
+	Type   string   `help:"The transport: stdio, http or sse; detected if not given." placeholder:"TYPE" enum:",stdio,http,sse" default:""`
 }
 
-// Help has the examples.
 func (cmd *addCommand) Help() string {
-	return `Comments and order of the config stay. The config is made if there is none, readable by you only.
+	return `Comments and order of the config stay. If there is no config, one is made that only you can read.
 
 ` + examples(
 		"mcpx add files -- npx -y @modelcontextprotocol/server-filesystem ~/Documents",
@@ -31,7 +30,6 @@ func (cmd *addCommand) Help() string {
 	)
 }
 
-// Run adds the server.
 func (cmd *addCommand) Run(parsed *kong.Context, c *cli, s streams) error {
 	if at := slices.Index(parsed.Args, "--"); at >= 0 && !slices.Contains(parsed.Args[:at], cmd.Name) {
 		again := "mcpx add NAME -- " + strings.Join(parsed.Args[at+1:], " ")
@@ -77,7 +75,7 @@ func (cmd *addCommand) entry() (setup.Entry, error) {
 		return entry, &hintError{"--header is for a remote server; a program has an environment", "--env 'TOKEN=${TOKEN}'"}
 	}
 	if len(cmd.Target) == 1 && strings.Contains(first, " ") && len(strings.Fields(first)) > 1 && !strings.ContainsAny(first, `/\"'`) {
-		return entry, &hintError{"the program and its arguments are in one word", fmt.Sprintf("mcpx add %s -- %s", cmd.Name, first)}
+		return entry, &hintError{"the program and its arguments are one word", fmt.Sprintf("mcpx add %s -- %s", cmd.Name, first)}
 	}
 	words := make([]string, len(cmd.Target))
 	for i, word := range cmd.Target {
@@ -90,20 +88,18 @@ func (cmd *addCommand) entry() (setup.Entry, error) {
 	return entry, err
 }
 
-// fromHere makes ., ./x and ../x absolute where they exist: a client starts mcpx in
-// another folder than the user's.
+// fromHere makes the paths ., ./x and ../x absolute if they exist, because clients do not start mcpx
+// in the user's working folder.
 func fromHere(word string) (string, error) {
 	first, _, _ := strings.Cut(filepath.ToSlash(word), "/")
-	if first != "." && first != ".." {
-		return word, nil
-	}
-	if _, err := os.Stat(word); err != nil {
+	if _, err := os.Stat(word); err != nil || first != "." && first != ".." {
 		return word, nil
 	}
 	return filepath.Abs(word)
 }
 
-// keyValues reads KEY=VALUE, and for headers KEY: VALUE.
+// keyValues reads KEY=VALUE, and for headers also KEY: VALUE. Its errors do not quote the words,
+// which may hold a secret.
 func keyValues(flag string, list []string) (map[string]string, error) {
 	all := map[string]string{}
 	for _, one := range list {
@@ -112,14 +108,13 @@ func keyValues(flag string, list []string) (map[string]string, error) {
 			at = colon
 		}
 		if at <= 0 {
-			// The error leaves out the value, which may be a secret.
 			return nil, &hintError{flag + " needs KEY=VALUE", flag + " 'KEY=VALUE'"}
 		}
-		if strings.ContainsAny(strings.TrimSpace(one[:at]), " \t\r\n") {
-			// Without the name: it may hold a secret.
+		key := strings.TrimSpace(one[:at])
+		if strings.ContainsAny(key, " \t\r\n") {
 			return nil, &hintError{flag + " needs KEY=VALUE, and a name has no spaces", flag + " 'KEY=VALUE'"}
 		}
-		all[strings.TrimSpace(one[:at])] = strings.TrimLeft(one[at+1:], " ")
+		all[key] = strings.TrimLeft(one[at+1:], " ")
 	}
 	return all, nil
 }

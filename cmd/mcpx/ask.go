@@ -12,31 +12,25 @@ import (
 	"mcpx/internal/desk/setup"
 )
 
-// This file has the shared parts of the commands that edit config files: init, connect,
-// disconnect, add, remove, enable and disable.
-
 // hintError is an error with advice for the user.
 type hintError struct{ text, hint string }
 
 func (e *hintError) Error() string { return e.text }
 
-// Hint is the advice.
 func (e *hintError) Hint() string { return e.hint }
 
-// usageError is a command line that cannot be meant: it exits like those that kong
-// refuses.
+// usageError is a wrong command line that kong accepts. It has the exit code of kong's own errors.
 type usageError struct{ hintError }
 
-// asker asks the user at the terminal. It is for one goroutine.
+// asker asks the user at the terminal. It must be used by one goroutine only.
 type asker struct {
 	s     streams
-	yes   bool
-	lines chan string
+	yes   bool        // --yes: do not ask
+	lines chan string // from the terminal; nil before the first question
 }
 
-// ask asks a question and reports whether the answer is yes; otherwise it prints that
-// nothing was written. Without a terminal it is an error with unasked, the command that
-// needs no answer.
+// ask asks before a change and reports whether the answer is yes. If there is no terminal, it returns
+// an error that advises unasked, the command that does not ask.
 func (a *asker) ask(ctx context.Context, question, unasked string) (bool, error) {
 	if a.yes {
 		return true, nil
@@ -51,7 +45,7 @@ func (a *asker) ask(ctx context.Context, question, unasked string) (bool, error)
 	return yes, err
 }
 
-// agrees asks a question at the terminal, and reports whether the answer is yes.
+// agrees asks at the terminal and reports whether the answer is yes.
 func (a *asker) agrees(ctx context.Context, question string) (bool, error) {
 	if a.lines == nil {
 		a.lines = make(chan string)
@@ -72,8 +66,7 @@ func (a *asker) agrees(ctx context.Context, question string) (bool, error) {
 	}
 }
 
-// askFor shows the change of a client's file and asks for consent. unasked is the command
-// that makes the change without a question.
+// askFor is [asker.ask] for the change of a file, which it shows.
 func (a *asker) askFor(ctx context.Context, change setup.Change, sys setup.System, unasked string) (bool, error) {
 	for line := range strings.Lines(change.Diff(sys)) {
 		text, end := strings.TrimSuffix(line, "\n"), "\n"
@@ -95,13 +88,13 @@ func (a *asker) askFor(ctx context.Context, change setup.Change, sys setup.Syste
 	return a.ask(ctx, "Write this to "+sys.Short(change.File)+"?", unasked)
 }
 
-// system has the folders that may have files of clients.
+// system returns what the paths of clients' files depend on.
 func (s streams) system() (setup.System, error) {
 	dir, err := os.Getwd()
 	return setup.Here(s.getenv, dir), err
 }
 
-// ownFolder is the folder of mcpx in the user's configuration folder.
+// ownFolder returns the folder of mcpx in the user's configuration folder.
 func ownFolder() (string, error) {
 	folder, err := os.UserConfigDir()
 	if err != nil {
@@ -110,9 +103,8 @@ func ownFolder() (string, error) {
 	return filepath.Join(folder, "mcpx"), nil
 }
 
-// configFile is the config to edit: the one that the user names, else the one in the
-// user's configuration folder. It is never ./config.json, which may belong to another
-// program.
+// configFile returns the path of the config to edit: that of --config, or the one in the user's
+// configuration folder. It is never ./config.json, which may belong to another program.
 func (c *cli) configFile() (string, error) {
 	if c.Config != "" {
 		return filepath.Abs(c.Config)
@@ -124,13 +116,14 @@ func (c *cli) configFile() (string, error) {
 	return filepath.Join(folder, "config.json"), nil
 }
 
+// backups returns the folder with the backups of files that mcpx changed.
 func backups() (setup.Backups, error) {
 	folder, err := ownFolder()
 	return setup.Backups{Dir: filepath.Join(folder, "backups")}, err
 }
 
-// command is the path for clients to start this mcpx. If the PATH leads to the same file,
-// it is the path there: a package manager moves the file itself at each update.
+// command returns the path with which clients start this mcpx. If mcpx in PATH is a link to the same
+// file, it returns that link: package managers move the file itself with each update.
 func command() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -151,7 +144,7 @@ func command() (string, error) {
 	return self, nil
 }
 
-// editConfig changes the text of the config. It writes only a config that loads.
+// editConfig edits the text of the config. It writes the new text only if it is a valid config.
 func (c *cli) editConfig(s streams, edit func(data []byte) ([]byte, error)) (file string, err error) {
 	file, err = c.configFile()
 	if err != nil {

@@ -11,23 +11,21 @@ import (
 )
 
 type auditCommand struct {
-	Verify auditVerifyCommand `cmd:"" help:"Check that nothing was removed from an audit trail, or changed."`
+	Verify auditVerifyCommand `cmd:"" help:"Check that no line of an audit trail was removed or changed."`
 }
 
-// Help has the examples.
 func (cmd *auditCommand) Help() string {
 	return examples("mcpx audit verify /var/log/mcpx/audit.jsonl")
 }
 
 type auditVerifyCommand struct {
-	File    string `arg:"" help:"The file of the config key audit; its rotated parts are found beside it." type:"path"`
-	KeyFile string `help:"A file with the key; without it the key of the config counts, if the file is that of the config." placeholder:"FILE" type:"path"`
+	File    string `arg:"" help:"The file of the config key audit; its rotated parts are in the same folder." type:"path"`
+	KeyFile string `help:"A file with the key; without it, the key of the config is used if the config names the same file." placeholder:"FILE" type:"path"`
 }
 
-// Help has the examples.
 func (cmd *auditVerifyCommand) Help() string {
-	return "Reads the trail with all its parts, and names each place where lines are missing, changed or inserted. Changes are seen only in a trail " +
-		"with a key; lines that were cut from its end only against the number and the HMAC of the last line, which this prints.\n\n" +
+	return "Reads the trail with all its parts, and names each place where lines are missing, changed or inserted. Changes can be found only " +
+		"in a trail with a key. To find lines that were cut from its end, compare the number and HMAC of the last line, which this prints.\n\n" +
 		examples("mcpx audit verify /var/log/mcpx/audit.jsonl", "mcpx audit verify audit.jsonl --key-file audit.key")
 }
 
@@ -49,12 +47,12 @@ func (cmd *auditVerifyCommand) Run(ctx context.Context, c *cli, s streams) error
 	}
 	cmd.summary(r, len(key) > 0, s)
 	if len(r.Faults) > 0 {
-		return &exitError{exitFailed}
+		return errFailed
 	}
 	return nil
 }
 
-// key is the key that the trail is checked with; nil: none is known.
+// key returns the key to check the trail with, or nil if it is not known.
 func (cmd *auditVerifyCommand) key(ctx context.Context, c *cli, s streams) ([]byte, error) {
 	if cmd.KeyFile != "" {
 		key, err := os.ReadFile(cmd.KeyFile)
@@ -64,7 +62,7 @@ func (cmd *auditVerifyCommand) key(ctx context.Context, c *cli, s streams) ([]by
 	if err != nil && c.Config != "" {
 		return nil, err
 	}
-	if err != nil { // the trail may be looked at on another machine
+	if err != nil { // this may be another machine than the one that wrote the trail
 		return nil, nil
 	}
 	cfg, err := readConfig(ctx, path, s)
@@ -102,6 +100,6 @@ func (cmd *auditVerifyCommand) summary(r *app.AuditReport, keyed bool, s streams
 	case keyed && r.Chained:
 		fmt.Fprintf(s.out, "as it was written; the last line is number %d, HMAC %s\n", r.Last, r.MAC)
 	default:
-		fmt.Fprintln(s.out, "no line is missing; without a key (audit.key) nobody can say whether lines were changed")
+		fmt.Fprintln(s.out, "no line is missing; changed lines can be found only with a key (audit.key)")
 	}
 }

@@ -20,18 +20,17 @@ type budgetCommand struct {
 	Results string   `help:"Measure the results recorded in this folder, *.json and *.txt (class--name.json); alone, or with --tools, --demo or --config." placeholder:"DIR" type:"existingdir"`
 	Exclude []string `help:"Leave out results of these classes." placeholder:"CLASS"`
 	Price   float64  `help:"Dollars per million input tokens." default:"3" placeholder:"DOLLARS"`
-	All     bool     `help:"Print everything, also where it is longer than the screen."`
+	All     bool     `help:"Print everything, even if it is longer than the screen."`
 	JSON    bool     `name:"json" help:"Print the figures as JSON."`
 	SVG     string   `name:"svg" help:"Write a bar chart to this file as well." placeholder:"FILE" type:"path"`
 }
 
-// Help has the examples.
 func (cmd *budgetCommand) Help() string {
 	return examples("mcpx budget", "mcpx budget --demo", "mcpx budget --config ~/.cursor/mcp.json --json",
 		"mcpx budget --tools tools/ --results results/ --svg budget.svg")
 }
 
-// Validate makes a bad value an error of usage.
+// Validate reports a bad value as a usage error.
 func (cmd *budgetCommand) Validate() error {
 	if !(cmd.Price >= 0 && cmd.Price <= 1e6) {
 		return fmt.Errorf("--price: must be from 0 to 1000000")
@@ -39,7 +38,6 @@ func (cmd *budgetCommand) Validate() error {
 	return nil
 }
 
-// Run measures tokens, with and without mcpx.
 func (cmd *budgetCommand) Run(ctx context.Context, c *cli, s streams) error {
 	report, err := cmd.measure(ctx, c, s)
 	if err != nil {
@@ -64,71 +62,61 @@ func printJSON(w io.Writer, v any) error {
 	return encoder.Encode(v)
 }
 
-// measure measures tool definitions, results or both, as the flags select.
+// measure measures tool definitions, recorded results, or both, as the flags select.
 func (cmd *budgetCommand) measure(ctx context.Context, c *cli, s streams) (*budget.Report, error) {
-	if cmd.Results != "" && cmd.Tools == "" && !cmd.Demo && c.Config == "" {
-		meter := &budget.Meter{Price: cmd.Price, Compress: compress.Options{TOON: true}}
-		return cmd.results(meter, meter.Report())
-	}
-	a, err := cmd.assemble(ctx, c, s)
-	if err != nil {
-		return nil, err
-	}
-	defer a.Close()
-	snap, notes, err := cmd.servers(ctx, a)
-	if err != nil {
-		return nil, err
-	}
-	meter := &budget.Meter{
-		Price: cmd.Price,
-		Surface: func(snap *catalog.Snapshot, client string) (tools []budget.Definition, instructions string) {
+	meter := &budget.Meter{Price: cmd.Price, Compress: compress.Options{TOON: true}}
+	report := meter.Report()
+	if cmd.Results == "" || cmd.Tools != "" || cmd.Demo || c.Config != "" {
+		a, err := cmd.assemble(ctx, c, s)
+		if err != nil {
+			return nil, err
+		}
+		defer a.Close()
+		snap, notes, err := cmd.servers(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		meter.Surface = func(snap *catalog.Snapshot, client string) (tools []budget.Definition, instructions string) {
 			list, instructions := a.View.Surface(snap, client)
 			for _, d := range list {
 				tools = append(tools, budget.Definition(d))
 			}
 			return tools, instructions
-		},
-		Describe: describe.Options{TypeScript: a.Config.SchemaCompression, MaxDescription: app.MaxDescription(a.Config)},
-		Compress: compress.Options{TOON: a.Config.ToonCompression},
+		}
+		meter.Describe = describe.Options{TypeScript: a.Config.SchemaCompression, MaxDescription: app.MaxDescription(a.Config)}
+		meter.Compress.TOON = a.Config.ToonCompression
+		report.Catalogue = meter.Catalogue(snap, notes)
 	}
-	report := meter.Report()
-	report.Catalogue = meter.Catalogue(snap, notes)
-	return cmd.results(meter, report)
-}
-
-// results adds the recorded results to report, if there are any.
-func (cmd *budgetCommand) results(meter *budget.Meter, report *budget.Report) (*budget.Report, error) {
-	if cmd.Results == "" {
-		return report, nil
+	if cmd.Results != "" {
+		results, err := meter.Results(os.DirFS(cmd.Results), cmd.Exclude)
+		if err != nil {
+			return nil, fmt.Errorf("measuring results in %s: %w", cmd.Results, err)
+		}
+		report.Results = results
 	}
-	results, err := meter.Results(os.DirFS(cmd.Results), cmd.Exclude)
-	if err != nil {
-		return nil, fmt.Errorf("measuring results in %s: %w", cmd.Results, err)
-	}
-	report.Results = results
 	return report, nil
 }
 
-// assemble wires the app to measure. With --tools it provides only the settings.
+// assemble makes the app to measure. With --tools, only its settings are used.
 func (cmd *budgetCommand) assemble(ctx context.Context, c *cli, s streams) (*app.App, error) {
 	if cmd.Tools != "" || cmd.Demo {
-		return app.New(app.Options{Profile: app.Demo, Log: c.demoLogger(s, "error")})
+		return app.New(app.Options{Profile: app.Demo, Log: c.logger(s, "error", "text")})
 	}
 	cfg, err := c.loadConfig(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	return app.New(app.Options{Config: cfg, Profile: app.Command, Log: c.logger(s, cfg, true)})
+	return app.New(app.Options{Config: cfg, Profile: app.Command, Log: c.logger(s, "error", cfg.LogFormat)})
 }
 
-// servers are the servers to measure: recorded, or connected once.
+// servers returns the servers to measure. Without --tools, it connects to them.
 func (cmd *budgetCommand) servers(ctx context.Context, a *app.App) (*catalog.Snapshot, []string, error) {
 	if cmd.Tools != "" {
 		snap, notes, err := budget.ReadTools(os.DirFS(cmd.Tools))
 		if err != nil {
-			return nil, nil, fmt.Errorf("reading tools in %s: %w", cmd.Tools, err)
+			err = fmt.Errorf("reading tools in %s: %w", cmd.Tools, err)
 		}
-		return snap, notes, nil
+		return snap, notes, err
 	}
 	a.Registry.Start()
 	a.Registry.WaitTried(ctx)

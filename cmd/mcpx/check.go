@@ -23,10 +23,9 @@ type checkCommand struct {
 	Timeout duration `help:"Wait no longer than this, such as 90 or 1m30s; without it, as long as the servers' connect_timeout." placeholder:"DURATION"`
 }
 
-// duration is a time as the config has it: 90 are seconds, 1m30s says its units.
+// duration is written as in the config: a number of seconds such as 90, or with units, as 1m30s.
 type duration time.Duration
 
-// UnmarshalText implements encoding.TextUnmarshaler.
 func (d *duration) UnmarshalText(text []byte) error {
 	all := string(text)
 	if _, err := strconv.ParseFloat(all, 64); err == nil {
@@ -37,35 +36,29 @@ func (d *duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Help has the examples.
 func (cmd *checkCommand) Help() string {
 	return "Exits with 1 where a server is down or a tool that was asked for is not visible.\n\n" + examples(
 		"mcpx check", "mcpx check github filesystem", "mcpx check github.create_issue", "mcpx check --json --timeout 90s")
 }
 
-// Run connects to every server once, prints the outcome, and keeps the
-// catalogues on disk.
+// Run connects to every server once, prints the outcome, and writes the catalogues to the disk cache.
 func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 	cfg, err := c.loadConfig(ctx, s, slices.Clone(cmd.Names)...)
 	if err != nil {
 		return err
 	}
-	servers, tools, err := cmd.asked(cfg)
+	servers, tools, err := namedIn(cfg, cmd.Names)
 	if err != nil {
 		return err
 	}
-	a, err := app.New(app.Options{Config: cfg, Profile: app.Command, Log: c.logger(s, cfg, true), Only: servers})
+	a, err := c.start(s, cfg, app.Command, servers...)
 	if err != nil {
 		return err
 	}
+	defer a.Close()
 	if !cmd.JSON {
 		printHead(cfg, s)
 	}
-	for _, server := range cfg.Servers {
-		a.Registry.Ask(server.Name)
-	}
-	a.Registry.Start()
-	defer a.Close()
 	cmd.wait(ctx, a, s)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -77,18 +70,18 @@ func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 		outcome.print(s)
 	}
 	if err == nil && !outcome.OK {
-		return &exitError{exitFailed}
+		return errFailed
 	}
 	return err
 }
 
-// listsPatience is how long check waits for what servers have beside tools. It is more than
-// they have for one attempt to list it.
+// listsPatience is how long check waits for the lists of resources and prompts. It is longer than
+// the time limit of one attempt to get them.
 const listsPatience = 15 * time.Second
 
-// wait waits until every server has been tried and has listed what it has beside tools, or for
-// --timeout. Resources are part of the catalogue on disk: without them the first client would
-// see the texts change once, when they come.
+// wait waits until every server has been tried and has listed its resources and prompts, or for
+// --timeout. The disk cache keeps resources too: if they were missing, the texts that the first
+// client sees would change once.
 func (cmd *checkCommand) wait(ctx context.Context, a *app.App, s streams) {
 	if cmd.Timeout > 0 {
 		bounded, cancel := context.WithTimeout(ctx, time.Duration(cmd.Timeout))
@@ -103,17 +96,12 @@ func (cmd *checkCommand) wait(ctx context.Context, a *app.App, s streams) {
 	}
 }
 
-// asked splits the names in the arguments into servers and tools. The name of a server
-// may have dots itself.
-func (cmd *checkCommand) asked(cfg *config.Config) (servers []string, tools []checkedTool, err error) {
-	var all []string
-	for _, server := range cfg.Servers {
-		all = append(all, server.Name)
-	}
-	for _, name := range cmd.Names {
+// namedIn finds the servers and tools that the arguments SERVER or SERVER.TOOL name.
+func namedIn(cfg *config.Config, names []string) (servers []string, tools []checkedTool, err error) {
+	for _, name := range names {
 		server, tool := named(cfg, name)
 		if server == "" {
-			return nil, nil, noSuchServer(name, all)
+			return nil, nil, noSuchServer(name, serverNames(cfg))
 		}
 		if !slices.Contains(servers, server) {
 			servers = append(servers, server)
@@ -125,8 +113,15 @@ func (cmd *checkCommand) asked(cfg *config.Config) (servers []string, tools []ch
 	return servers, tools, nil
 }
 
-// named is the server of this name, or of SERVER.TOOL the server and the tool. server is
-// empty where the config has neither.
+func serverNames(cfg *config.Config) (names []string) {
+	for _, server := range cfg.Servers {
+		names = append(names, server.Name)
+	}
+	return names
+}
+
+// named finds a server by its name or by SERVER.TOOL; both names may have dots. server is empty if
+// the config does not have it.
 func named(cfg *config.Config, name string) (server, tool string) {
 	server = cfg.Served(name)
 	for dot := strings.LastIndexByte(name, '.'); dot > 0 && server == ""; dot = strings.LastIndexByte(name[:dot], '.') {
@@ -150,7 +145,7 @@ func noSuchServer(name string, all []string) error {
 	return errors.New(text)
 }
 
-// outcome is the result of check, and its output with --json.
+// outcome is the result of check, as --json prints it.
 type outcome struct {
 	OK       bool            `json:"ok"`
 	Config   string          `json:"config"`
@@ -177,7 +172,7 @@ type checkedTool struct {
 	Why     string `json:"why"`
 }
 
-// checked is the outcome for these servers and tools; no servers means all.
+// checked returns the outcome for these servers, or all if there are none, and tools.
 func checked(a *app.App, servers []string, tools []checkedTool) *outcome {
 	cfg, full, seen := a.Config, a.Registry.Snapshot(), a.Executor.Catalogue(nil)
 	unmatched := app.Unmatched(cfg, full)
@@ -239,7 +234,7 @@ func checkServer(a *app.App, server *catalog.Server) checkedServer {
 	return one
 }
 
-// printHead prints the config and its warnings, before the servers are tried.
+// printHead prints the path of the config and its warnings.
 func printHead(cfg *config.Config, s streams) {
 	fmt.Fprint(s.out, s.screen.Hang(s.screen.Dim("config    "), cfg.Path))
 	for _, warning := range slices.Concat(cfg.Warnings, app.UnknownInRights(cfg)) {
@@ -250,7 +245,7 @@ func printHead(cfg *config.Config, s streams) {
 func (o *outcome) print(s streams) {
 	sc := s.screen
 	for _, warning := range o.Warnings {
-		if strings.Contains(warning, " matches no tool") { // the other warnings are in the head
+		if strings.Contains(warning, " matches no tool") { // printHead has printed the others
 			fmt.Fprint(s.out, sc.Hang(sc.Yellow("warning   "), warning))
 		}
 	}
@@ -297,7 +292,7 @@ func (o *outcome) print(s streams) {
 	}
 }
 
-// stateOn is a state in its colour.
+// stateOn returns a state in its colour.
 func stateOn(sc terminal.Screen, state catalog.State) string {
 	switch text := string(state); state {
 	case catalog.Ready:
@@ -311,10 +306,9 @@ func stateOn(sc terminal.Screen, state catalog.State) string {
 	}
 }
 
-// seconds writes a time.
 func seconds(n float64) string { return strconv.FormatFloat(n, 'f', 1, 64) + " s" }
 
-// states are the numbers of servers in each state.
+// states returns how many servers are in each state.
 func (o *outcome) states(sc terminal.Screen) string {
 	var parts []string
 	for _, state := range []catalog.State{

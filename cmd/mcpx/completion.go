@@ -2,9 +2,9 @@ package main
 
 import (
 	"embed"
-	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"maps"
 	"slices"
@@ -19,7 +19,7 @@ import (
 	"mcpx/internal/desk/setup"
 )
 
-// The scripts ask mcpx itself for candidates, so that they are always up to date.
+// The scripts call mcpx __complete for candidates, so that they never are out of date.
 //
 //go:embed completion
 var completionScripts embed.FS
@@ -28,30 +28,29 @@ type completionCommand struct {
 	Shell string `arg:"" enum:"bash,zsh,fish,powershell" help:"bash, zsh, fish or powershell."`
 }
 
-// Help has the examples.
 func (cmd *completionCommand) Help() string {
-	return "Servers and tools are those that mcpx has seen before; nothing is started.\n\n" + examples(
+	return "Completes the servers and tools that mcpx has seen before; it starts nothing.\n\n" + examples(
 		"source <(mcpx completion bash)                         # in ~/.bashrc",
 		"source <(mcpx completion zsh)                          # in ~/.zshrc, after compinit",
 		"mcpx completion fish | source                          # in ~/.config/fish/config.fish",
 		"mcpx completion powershell | Out-String | iex          # in $PROFILE")
 }
 
-// Run prints the script.
 func (cmd *completionCommand) Run(s streams) error {
 	script, err := completionScripts.ReadFile("completion/" + cmd.Shell)
 	fmt.Fprint(s.out, string(script))
 	return err
 }
 
-// completeCommand is the command that the scripts call. The word to complete comes after
-// a colon, since some shells drop empty words.
+// completeCommand is the command that the scripts call. They put a colon before the word to complete,
+// because some shells drop empty words.
 type completeCommand struct {
 	Word   string   `arg:""`
 	Before []string `arg:"" optional:"" passthrough:""`
 }
 
-// Run prints the candidates, each with a tab and a description. None means files.
+// Run prints a candidate on each line, with a tab and a description. If it prints none, the shell
+// completes file names.
 func (cmd *completeCommand) Run(c *cli, parsed *kong.Context, s streams) error {
 	word := strings.TrimPrefix(cmd.Word, ":")
 	if len(cmd.Before) > 0 && cmd.Before[0] == "--" {
@@ -70,15 +69,19 @@ func (cmd *completeCommand) Run(c *cli, parsed *kong.Context, s streams) error {
 			}
 		}
 	case l.node == parsed.Model.Node:
-		for _, node := range l.node.Children {
-			if !node.Hidden {
-				offer(s.out, word, node.Name, node.Help)
-			}
-		}
+		offerCommands(s.out, word, l.node)
 	default:
 		cmd.arguments(c, l, parsed.Model.Node, word, s)
 	}
 	return nil
+}
+
+func offerCommands(w io.Writer, word string, root *kong.Node) {
+	for _, node := range root.Children {
+		if !node.Hidden {
+			offer(w, word, node.Name, node.Help)
+		}
+	}
 }
 
 func offer(w io.Writer, word, candidate, help string) {
@@ -90,9 +93,9 @@ func offer(w io.Writer, word, candidate, help string) {
 // typedLine is a command line up to the word to complete.
 type typedLine struct {
 	node       *kong.Node // the command
-	positional []string   // its arguments
-	flag       *kong.Flag // complete its value; nil = none
-	config     string
+	positional []string   // the arguments before the word to complete
+	flag       *kong.Flag // the flag whose value is to complete, or nil
+	config     string     // the value of --config
 }
 
 func readLine(root *kong.Node, words []string) typedLine {
@@ -134,11 +137,7 @@ func (cmd *completeCommand) arguments(c *cli, l typedLine, root *kong.Node, word
 	at := len(l.positional)
 	switch name := l.node.Name; {
 	case name == "help" && at == 0:
-		for _, node := range root.Children {
-			if !node.Hidden {
-				offer(s.out, word, node.Name, node.Help)
-			}
-		}
+		offerCommands(s.out, word, root)
 	case (name == "connect" || name == "disconnect") && at == 0:
 		for _, client := range setup.Clients() {
 			offer(s.out, word, client.ID, client.Name)
@@ -163,7 +162,7 @@ func (cmd *completeCommand) arguments(c *cli, l typedLine, root *kong.Node, word
 	case name == "exec":
 		for server := range cmd.servers(c, l, s) {
 			if tool, ok := server.Tool(l.positional[1]); ok && server.Name == l.positional[0] {
-				for _, property := range propertiesOf(tool.InputSchema) {
+				for _, property := range slices.Sorted(maps.Keys(properties(tool.InputSchema))) {
 					offer(s.out, word, property+"=", "")
 				}
 			}
@@ -177,21 +176,21 @@ func offerTools(w io.Writer, word, prefix string, server *catalog.Server) {
 	}
 }
 
-// servers are the servers of the config with their tools from the cache. It does not
-// connect.
-func (cmd *completeCommand) servers(c *cli, l typedLine, s streams) func(func(*catalog.Server) bool) {
+// servers yields the servers of the config, with their tools from the disk cache. After an error
+// there are no servers: completion has no place to report it.
+func (cmd *completeCommand) servers(c *cli, l typedLine, s streams) iter.Seq[*catalog.Server] {
 	return func(yield func(*catalog.Server) bool) {
 		if l.config != "" {
 			c.Config = kong.ExpandPath(l.config)
 		}
-		s.terminal = true // only people complete commands
+		s.terminal = true // completion runs in a terminal only
 		path, err := c.findConfig(s)
 		if err != nil {
 			return
 		}
 		cfg, err := config.Load(path, s.reading())
 		if err != nil {
-			return // no candidates, and no place for an error
+			return
 		}
 		a, err := app.New(app.Options{Config: cfg, Profile: app.Command, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
@@ -205,13 +204,4 @@ func (cmd *completeCommand) servers(c *cli, l typedLine, s streams) func(func(*c
 			}
 		}
 	}
-}
-
-// propertiesOf are the names of the arguments in a schema.
-func propertiesOf(schema json.RawMessage) []string {
-	var object struct {
-		Properties map[string]json.RawMessage
-	}
-	_ = json.Unmarshal(schema, &object) // an invalid schema has no names
-	return slices.Sorted(maps.Keys(object.Properties))
 }

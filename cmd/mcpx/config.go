@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"os"
@@ -11,7 +12,8 @@ import (
 	"mcpx/internal/desk/secret"
 )
 
-// loadConfig finds and reads the config file, to use these servers; none means all.
+// loadConfig finds and reads the config file. It looks up the secrets of the servers in only, or of
+// all servers if only is empty.
 func (c *cli) loadConfig(ctx context.Context, s streams, only ...string) (*config.Config, error) {
 	path, err := c.findConfig(s)
 	if err != nil {
@@ -21,50 +23,54 @@ func (c *cli) loadConfig(ctx context.Context, s streams, only ...string) (*confi
 }
 
 func (c *cli) findConfig(s streams) (string, error) {
-	folder, err := os.UserConfigDir()
-	if err != nil {
-		folder = ""
-	}
+	folder, _ := os.UserConfigDir() // empty after an error
 	return config.Find(c.Config, s.getenv, s.terminal, folder)
 }
 
-// readConfig reads a config file to use its servers: it looks up the secrets that they name.
+// readConfig is [cli.loadConfig] for a file whose path is known.
 func readConfig(ctx context.Context, path string, s streams, only ...string) (*config.Config, error) {
 	o, secrets := s.reading(), app.Secrets()
 	o.Keyring = func(name string) (string, error) { return secrets.Get(ctx, name) }
 	o.Run = func(argv []string) (string, error) { return secret.Run(ctx, argv) }
 	o.Only = slices.DeleteFunc(only, func(name string) bool { return name == "" })
 	cfg, err := config.Load(path, o)
-	if err == nil && ctx.Err() != nil { // the faults of its servers may come from that
+	if err == nil && ctx.Err() != nil { // the end of ctx may have caused the faults in cfg
 		return nil, ctx.Err()
 	}
 	return cfg, err
 }
 
-// reading has the options to read config files without the secrets that they name.
+// reading returns the options to read config files without looking up secrets.
 func (s streams) reading() config.Options {
-	self, _ := os.Executable() // without it only its name marks an entry as mcpx itself
+	self, _ := os.Executable() // if unknown, entries of mcpx are recognized by name only
 	return config.Options{Getenv: s.getenv, Executable: self}
 }
 
-// logger is the logger of a command. The flag overrides the config; a quiet command logs
-// only errors unless the flag is set.
-func (c *cli) logger(s streams, cfg *config.Config, quiet bool) *slog.Logger {
-	level := cfg.LogLevel
-	if quiet {
-		level = "error"
+// logger logs to stderr. --log-level overrides level.
+func (c *cli) logger(s streams, level, format string) *slog.Logger {
+	var l slog.Level
+	if l.UnmarshalText([]byte(cmp.Or(string(c.LogLevel), level))) != nil {
+		l = slog.LevelInfo
 	}
-	if c.LogLevel != "" {
-		level = string(c.LogLevel)
+	options := &slog.HandlerOptions{Level: l}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(s.err, options))
 	}
-	return newLogger(s.err, level, cfg.LogFormat)
+	return slog.New(slog.NewTextHandler(s.err, options))
 }
 
-// demoLogger is the logger of a command with the sample servers. The flag overrides
-// level.
-func (c *cli) demoLogger(s streams, level string) *slog.Logger {
-	if c.LogLevel != "" {
-		level = string(c.LogLevel)
+// start starts mcpx with the servers in only, or all servers if it is empty. It also connects to
+// servers that are idle until their first use, if the profile is app.Command. The caller closes it.
+func (c *cli) start(s streams, cfg *config.Config, profile app.Profile, only ...string) (*app.App, error) {
+	a, err := app.New(app.Options{Config: cfg, Profile: profile, Log: c.logger(s, "error", cfg.LogFormat), Only: only})
+	if err != nil {
+		return nil, err
 	}
-	return newLogger(s.err, level, "text")
+	if profile == app.Command {
+		for _, server := range cfg.Servers {
+			a.Registry.Ask(server.Name)
+		}
+	}
+	a.Registry.Start()
+	return a, nil
 }

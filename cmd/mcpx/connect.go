@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -11,16 +12,15 @@ import (
 )
 
 type connectCommand struct {
-	Client string `arg:"" optional:"" help:"The client; without one, all of them are listed."`
+	Client string `arg:"" optional:"" help:"The client; without it, all clients are listed."`
 	Yes    bool   `short:"y" help:"Write without asking."`
-	Move   bool   `help:"Take the servers that mcpx serves too out of the client's file."`
-	File   string `help:"The client's file, if it is another than the usual one, such as that of a project." placeholder:"FILE" type:"path"`
+	Move   bool   `help:"Remove the servers that mcpx serves from the client's file."`
+	File   string `help:"The client's file, if not the usual one, for example a project's file." placeholder:"FILE" type:"path"`
 }
 
-// Help has the examples.
 func (cmd *connectCommand) Help() string {
 	return `Shows the change of the client's file, asks, keeps a backup and writes. Comments and format of the file stay.
-"mcpx disconnect" brings the very bytes back, or, where the client has changed the file since, takes out the entry of mcpx only.
+"mcpx disconnect" brings the same bytes back or, if the file has changed since, only removes the entry of mcpx.
 
 ` + examples(
 		"mcpx connect",
@@ -30,12 +30,7 @@ func (cmd *connectCommand) Help() string {
 	)
 }
 
-// Run connects the client.
-func (cmd *connectCommand) Run(ctx context.Context, c *cli, s streams) error {
-	sys, err := s.system()
-	if err != nil {
-		return err
-	}
+func (cmd *connectCommand) Run(ctx context.Context, c *cli, s streams, sys setup.System) error {
 	if cmd.Client == "" {
 		return cmd.list(sys, s)
 	}
@@ -43,19 +38,70 @@ func (cmd *connectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if err != nil {
 		return err
 	}
-	w := wiring{cli: c, s: s, sys: sys, asker: &asker{s: s, yes: cmd.Yes}, move: cmd.Move}
-	file := cmd.File
-	if file == "" {
-		file = client.File(sys)
-	}
-	again := "mcpx connect " + client.ID + " --yes"
+	unasked := "mcpx connect " + client.ID + " --yes"
 	if cmd.Move {
-		again += " --move"
+		unasked += " --move"
 	}
 	if cmd.File != "" {
-		again += " --file " + cmd.File
+		unasked += " --file " + cmd.File
 	}
-	return w.connect(ctx, client, file, again)
+	w := wiring{cli: c, s: s, sys: sys, asker: &asker{s: s, yes: cmd.Yes}, move: cmd.Move}
+	return w.connect(ctx, client, cmp.Or(cmd.File, client.File(sys)), unasked)
+}
+
+type disconnectCommand struct {
+	Client string `arg:"" help:"The client."`
+	Yes    bool   `short:"y" help:"Write without asking."`
+	File   string `help:"The client's file, if not the usual one." placeholder:"FILE" type:"path"`
+}
+
+func (cmd *disconnectCommand) Help() string {
+	return `Brings back the client's file as it was before "mcpx connect", byte for byte. If the file has changed since, this only removes
+the entry of mcpx and puts back the servers that were moved.
+
+` + examples("mcpx disconnect cursor", "mcpx disconnect claude-code --yes")
+}
+
+func (cmd *disconnectCommand) Run(ctx context.Context, s streams, sys setup.System) error {
+	client, err := findClient(cmd.Client)
+	if err != nil {
+		return err
+	}
+	file, unasked := client.File(sys), "mcpx disconnect "+client.ID+" --yes"
+	if cmd.File != "" {
+		file, unasked = cmd.File, unasked+" --file "+cmd.File
+	}
+	kept, err := backups()
+	if err != nil {
+		return err
+	}
+	change, err := kept.Disconnect(client, file, s.reading())
+	if err != nil {
+		return err
+	}
+	if change.Nothing() {
+		fmt.Fprintf(s.out, "mcpx is not in %s\n", sys.Short(file))
+		return nil
+	}
+	if ok, err := (&asker{s: s, yes: cmd.Yes}).askFor(ctx, change, sys, unasked); err != nil || !ok {
+		return err
+	}
+	backup, err := kept.Undo(change)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "disconnected %s: %s\n", client.Name, client.Restart)
+	if change.Exact {
+		fmt.Fprintln(s.out, "the file is what it was before, byte for byte")
+	} else {
+		back := ""
+		if len(change.Restored) > 0 {
+			back = ", and put back " + strings.Join(change.Restored, ", ")
+		}
+		fmt.Fprintf(s.out, "the file has changed since mcpx wrote it: took out mcpx%s; the rest stays. As it was a moment ago: %s\n",
+			back, sys.Short(backup))
+	}
+	return nil
 }
 
 func findClient(id string) (setup.Client, error) {
@@ -77,7 +123,7 @@ func (cmd *connectCommand) list(sys setup.System, s streams) error {
 	rows := []terminal.Row{{Cells: []string{"CLIENT", "STATE", "FILE"}}}
 	for _, client := range setup.Clients() {
 		file, state := client.File(sys), "no file"
-		if _, existed, err := setup.ReadConfig(file); err != nil || existed {
+		if _, existed, err := setup.Read(file); err != nil || existed {
 			state = clientState(client, file, s)
 		}
 		rows = append(rows, terminal.Row{Cells: []string{client.ID, state, sys.Short(file)}})
@@ -109,9 +155,9 @@ type wiring struct {
 	move  bool
 }
 
-// connect shows the change of one client's file, asks and writes. again is the command
-// that does so without a question.
-func (w wiring) connect(ctx context.Context, client setup.Client, file, again string) error {
+// connect shows the change of one client's file, asks and writes. unasked is the command that does
+// this without asking.
+func (w wiring) connect(ctx context.Context, client setup.Client, file, unasked string) error {
 	if file == "" {
 		return &hintError{"there is no home folder", "name the file of " + client.Name + " with --file"}
 	}
@@ -128,7 +174,7 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, again st
 		return err
 	}
 	served := setup.ReadFile(w.sys, own, w.s.reading())
-	if !served.Exists() {
+	if !served.Exists {
 		fmt.Fprintf(w.s.err, "mcpx: warning: there is no config at %s yet; mcpx init makes one\n", w.sys.Short(own))
 	}
 	to := setup.Connection{Command: exe, Args: []string{"--config", own}}
@@ -144,7 +190,7 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, again st
 		w.warnDoubled(client, file, served.Servers)
 		return nil
 	}
-	if ok, err := w.asker.askFor(ctx, change, w.sys, again); err != nil || !ok {
+	if ok, err := w.asker.askFor(ctx, change, w.sys, unasked); err != nil || !ok {
 		return err
 	}
 	backup, err := kept.Write(change)
@@ -164,16 +210,12 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, again st
 	return nil
 }
 
-// doubled are the servers that the client still starts itself, besides mcpx.
+// doubled returns the servers of mcpx that the client still starts itself.
 func (w wiring) doubled(client setup.Client, file string, own []setup.Found) []string {
-	servers, err := client.Servers(file, w.s.reading())
-	if err != nil {
-		return nil
-	}
+	servers, _ := client.Servers(file, w.s.reading()) // none after an error
 	return setup.Doubled(servers, own)
 }
 
-// warnDoubled prints which servers are doubled.
 func (w wiring) warnDoubled(client setup.Client, file string, own []setup.Found) {
 	if names := w.doubled(client, file, own); len(names) > 0 {
 		fmt.Fprintf(w.s.out, "%s still has %s itself, beside mcpx; to take them out: mcpx connect %s --move\n",

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpx/internal/app"
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/terminal"
 	"mcpx/internal/budget"
 	"mcpx/internal/executor"
@@ -21,15 +22,14 @@ type demoCommand struct {
 	All bool `help:"Print the whole texts, which take several screens."`
 }
 
-// Help has the examples.
 func (cmd *demoCommand) Help() string {
 	return "The sample servers run inside mcpx: there is nothing to install. mcpx serve --demo serves them to a client.\n\n" +
 		examples("mcpx demo", "mcpx demo --all | less", "mcpx budget --demo")
 }
 
-// Run shows the view of a model on the sample servers, with its tokens.
+// Run shows what a model sees of the sample servers, and how many tokens that is.
 func (cmd *demoCommand) Run(ctx context.Context, c *cli, s streams) error {
-	a, err := app.New(app.Options{Profile: app.Demo, Log: c.demoLogger(s, "error")})
+	a, err := app.New(app.Options{Profile: app.Demo, Log: c.logger(s, "error", "text")})
 	if err != nil {
 		return err
 	}
@@ -55,8 +55,7 @@ func (cmd *demoCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return nil
 }
 
-// demoScreen prints the parts of the demo. They fit on a screen of 80 columns and 24
-// rows, unless all is set.
+// demoScreen prints the parts of the demo. Without all, they fit on a screen of 80 x 24.
 type demoScreen struct {
 	terminal.Screen
 	w   io.Writer
@@ -79,17 +78,15 @@ func (d *demoScreen) text(text string) {
 	}
 }
 
-// carried compares the tokens of every request with and without mcpx.
+// carried compares the tokens of the tool definitions in each request, with and without mcpx.
 func (d *demoScreen) carried() {
 	snap := d.app.Executor.Catalogue(nil)
-	total := 0
+	total, mine := 0, 0
 	for i := range snap.Servers {
-		for j := range snap.Servers[i].Tools {
-			tool := &snap.Servers[i].Tools[j]
-			total += budget.Definition{Name: tool.Name, Description: tool.Description, InputSchema: tool.InputSchema}.Tokens()
+		for _, def := range budget.Definitions(snap.Servers[i].Tools) {
+			total += def.Tokens()
 		}
 	}
-	mine := 0
 	surface, _ := d.app.View.Surface(snap, "")
 	for _, def := range surface {
 		mine += budget.Definition(def).Tokens()
@@ -110,8 +107,8 @@ func (d *demoScreen) lookUp(ctx context.Context, server, tool string) error {
 		return fmt.Errorf("inspecting %s.%s: %s", server, tool, blockText(looked))
 	}
 	t, _ := s.Tool(tool)
-	d.title("inspect %s.%s: %d tokens, as JSON Schema %d", server, tool,
-		tokens.Count(blockText(looked)), budget.Definition{Name: t.Name, Description: t.Description, InputSchema: t.InputSchema}.Tokens())
+	d.title("inspect %s.%s: %d tokens, as JSON Schema %d", server, tool, tokens.Count(blockText(looked)),
+		budget.Definitions([]catalog.Tool{*t})[0].Tokens())
 	d.text(blockText(looked))
 	return nil
 }
@@ -157,7 +154,7 @@ func (d *demoScreen) calls(ctx context.Context) error {
 	return nil
 }
 
-// sent is the text of the server itself.
+// sent returns the text that the server itself sends.
 func (d *demoScreen) sent(ctx context.Context, request executor.Request) (string, error) {
 	raw, failure := d.app.Executor.Raw(ctx, request)
 	if failure != nil {
@@ -172,7 +169,7 @@ func (d *demoScreen) sent(ctx context.Context, request executor.Request) (string
 	return blockText(&results.Result{Content: direct.Content}), nil
 }
 
-// blockText is the text of the first text block.
+// blockText returns the text of the first text block.
 func blockText(r *results.Result) string {
 	for _, block := range r.Content {
 		var text struct {

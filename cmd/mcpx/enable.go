@@ -11,31 +11,35 @@ type enableCommand struct {
 	Name string `arg:"" help:"The server to use again."`
 }
 
-// Help has the examples.
-func (cmd *enableCommand) Help() string {
-	return examples("mcpx enable notes")
+func (cmd *enableCommand) Help() string { return examples("mcpx enable notes") }
+
+func (cmd *enableCommand) Run(c *cli, s streams) error { return c.setEnabled(s, cmd.Name, true) }
+
+type disableCommand struct {
+	Name string `arg:"" help:"The server to keep in the config, but not to use."`
 }
 
-// Run enables the server.
-func (cmd *enableCommand) Run(c *cli, s streams) error {
-	return c.turn(s, cmd.Name, true)
+func (cmd *disableCommand) Help() string {
+	return `The entry stays as it is, with "enabled": false.
+
+` + examples("mcpx disable notes", "mcpx enable notes")
 }
 
-// turn turns a server on or off in the config.
-func (c *cli) turn(s streams, name string, on bool) error {
-	same := false
+func (cmd *disableCommand) Run(c *cli, s streams) error { return c.setEnabled(s, cmd.Name, false) }
+
+func (c *cli) setEnabled(s streams, name string, on bool) error {
+	already := ""
 	file, err := c.editServer(s, name, func(data []byte, name string) ([]byte, error) {
 		edited, err := setup.SetEnabled(data, name, on)
-		same = bytes.Equal(edited, data)
+		if bytes.Equal(edited, data) {
+			already = " already"
+		}
 		return edited, err
 	})
 	if err != nil {
 		return err
 	}
-	word, already := map[bool]string{true: "enabled", false: "disabled"}[on], ""
-	if same {
-		already = " already"
-	}
+	word := map[bool]string{true: "enabled", false: "disabled"}[on]
 	fmt.Fprintf(s.out, "%s is %s%s in %s\n", name, word, already, file)
 	return nil
 }

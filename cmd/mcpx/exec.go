@@ -22,7 +22,6 @@ type execCommand struct {
 	Raw       bool     `name:"json" help:"Print the raw result instead of the text; with --select, what it selects as JSON."`
 }
 
-// Help has the examples.
 func (cmd *execCommand) Help() string {
 	return "A VALUE is what the tool's schema says: a string, else JSON, such as 5, true or [1,2].\n\n" + examples(
 		"mcpx exec time get_current_time timezone=Europe/Rome",
@@ -31,7 +30,7 @@ func (cmd *execCommand) Help() string {
 		"echo '{\"path\": \"/tmp\"}' | mcpx exec files list_directory -")
 }
 
-// Validate makes a missing tool an error of usage.
+// Validate reports a missing tool as a usage error.
 func (cmd *execCommand) Validate() error {
 	if cmd.Tool == "" && !strings.Contains(cmd.Server, ".") {
 		return errors.New(`expected "<tool>"`)
@@ -39,7 +38,8 @@ func (cmd *execCommand) Validate() error {
 	return nil
 }
 
-// resolve finds the server, also by SERVER.TOOL, where an argument or nothing follows.
+// resolve finds the server. Its name may be joined with the tool, as SERVER.TOOL; then the next
+// word on the command line is an argument of the tool.
 func (cmd *execCommand) resolve(cfg *config.Config) error {
 	server, tool := named(cfg, cmd.Server)
 	joined := cmd.Tool == "" || cmd.Tool == "-" || strings.ContainsAny(cmd.Tool, "={")
@@ -53,11 +53,7 @@ func (cmd *execCommand) resolve(cfg *config.Config) error {
 		cmd.Server, cmd.Tool = server, tool
 	}
 	if cmd.Tool == "" && server == "" {
-		var all []string
-		for _, one := range cfg.Servers {
-			all = append(all, one.Name)
-		}
-		return noSuchServer(cmd.Server, all)
+		return noSuchServer(cmd.Server, serverNames(cfg))
 	}
 	if cmd.Tool == "" {
 		return &usageError{hintError{"the tool is missing", "mcpx exec " + cmd.Server + " TOOL"}}
@@ -65,7 +61,7 @@ func (cmd *execCommand) resolve(cfg *config.Config) error {
 	return nil
 }
 
-// Run prints the result that a model would get from exec, but never cut.
+// Run prints the result that a model would get from exec, but in full length.
 func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 	cfg, err := c.loadConfig(ctx, s, cmd.Server)
 	if err == nil {
@@ -78,25 +74,30 @@ func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if err != nil {
 		return err
 	}
-	a, err := app.New(app.Options{Config: cfg, Profile: app.Once, Log: c.logger(s, cfg, true), Only: []string{cmd.Server}})
+	a, err := c.start(s, cfg, app.Once, cmd.Server)
 	if err != nil {
 		return err
 	}
-	a.Registry.Start()
 	defer a.Close()
 	if installed(ctx, a, s); ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if pairs != nil {
 		a.Registry.WaitServer(ctx, cmd.Server)
-		arguments = object(pairs, propertyTypes(a, cmd.Server, cmd.Tool))
+		var schema json.RawMessage
+		if server, ok := a.Executor.Catalogue(nil).Server(cmd.Server); ok {
+			if tool, ok := server.Tool(cmd.Tool); ok {
+				schema = tool.InputSchema
+			}
+		}
+		arguments = object(pairs, schema)
 	}
 	request := executor.Request{Server: cmd.Server, Tool: cmd.Tool, Arguments: arguments}
 	if cmd.Raw && cmd.Select == "" {
 		return cmd.raw(ctx, a, request, s.out)
 	}
 	if request.Select = cmd.Select; cmd.Select != "" {
-		request.Format.Structured = results.StructuredAlways // selection reads it
+		request.Format.Structured = results.StructuredAlways // selection needs it
 	}
 	result, err := a.Executor.Exec(ctx, request)
 	if err != nil {
@@ -108,8 +109,8 @@ func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return printResult(s.out, result, cmd.Raw)
 }
 
-// selection is the result of a filter for the output: the value alone, or a failure
-// without its handle, which ends with the command.
+// selection returns what --select prints: only the value, or an error. It removes the handle from the
+// error, because the stored result ends with this command.
 func selection(r *results.Result) *results.Result {
 	var data struct {
 		Result json.RawMessage
@@ -137,7 +138,7 @@ func selection(r *results.Result) *results.Result {
 	return failure.Result(true)
 }
 
-// raw prints the upstream's result unchanged.
+// raw prints the result as the server sent it.
 func (cmd *execCommand) raw(ctx context.Context, a *app.App, request executor.Request, w io.Writer) error {
 	raw, failure := a.Executor.Raw(ctx, request)
 	if failure != nil {
@@ -148,7 +149,7 @@ func (cmd *execCommand) raw(ctx context.Context, a *app.App, request executor.Re
 		IsError bool `json:"isError"`
 	}
 	if json.Unmarshal(raw, &result) == nil && result.IsError {
-		return &exitError{exitFailed}
+		return errFailed
 	}
 	return nil
 }

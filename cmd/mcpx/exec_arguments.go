@@ -9,16 +9,15 @@ import (
 	"slices"
 	"strings"
 
-	"mcpx/internal/app"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/desk/config"
 )
 
-// maxArguments bounds the arguments from stdin.
+// maxArguments limits the arguments from stdin, in bytes.
 const maxArguments = 64 << 20
 
-// arguments reads the arguments of the tool: a JSON object, or pairs of a key and a
-// value whose type is in the tool's schema.
+// arguments reads the arguments of the tool: a JSON object, or pairs of a key and a value. The types
+// of the values are in the tool's schema.
 func (cmd *execCommand) arguments(s streams) (arguments []byte, pairs [][2]string, err error) {
 	if len(cmd.Arguments) == 0 {
 		return nil, nil, nil
@@ -36,7 +35,7 @@ func (cmd *execCommand) arguments(s streams) (arguments []byte, pairs [][2]strin
 			key, value, ok := strings.Cut(one, "=")
 			if !ok || key == "" {
 				return nil, nil, &hintError{
-					fmt.Sprintf("%q is no argument of a tool", one),
+					fmt.Sprintf("%q is not an argument of a tool", one),
 					"write KEY=VALUE, or all arguments as one JSON object",
 				}
 			}
@@ -46,7 +45,7 @@ func (cmd *execCommand) arguments(s streams) (arguments []byte, pairs [][2]strin
 	}
 	if len(cmd.Arguments) > 1 {
 		return nil, nil, &hintError{
-			fmt.Sprintf("%q is too much: the arguments are one JSON object", cmd.Arguments[1]),
+			fmt.Sprintf("unexpected %q after the JSON object with the arguments", cmd.Arguments[1]),
 			"put it into single quotes, or write KEY=VALUE for each",
 		}
 	}
@@ -55,35 +54,23 @@ func (cmd *execCommand) arguments(s streams) (arguments []byte, pairs [][2]strin
 	}
 	arguments, err = config.StandardJSON("arguments", arguments)
 	var syntax *config.SyntaxError
-	if errors.As(err, &syntax) { // exit 2 is for a SyntaxError of the config
+	if errors.As(err, &syntax) { // a plain SyntaxError would exit with 2, as for a config
 		err = &hintError{syntax.Error(), fmt.Sprintf(`KEY=VALUE needs no quotes: mcpx exec %s %s KEY=VALUE`, cmd.Server, cmd.Tool)}
 	}
 	return arguments, nil, err
 }
 
-// propertyTypes are the JSON types of a tool's arguments, if the schema has them in
-// their usual places.
-func propertyTypes(a *app.App, server, tool string) map[string][]string {
-	types := make(map[string][]string)
-	s, ok := a.Executor.Catalogue(nil).Server(server)
-	if !ok {
-		return types
-	}
-	t, ok := s.Tool(tool)
-	if !ok {
-		return types
-	}
-	var schema struct {
+// properties returns the schemas of a tool's arguments. It returns none if the schema of the tool is
+// invalid.
+func properties(schema json.RawMessage) map[string]json.RawMessage {
+	var object struct {
 		Properties map[string]json.RawMessage
 	}
-	_ = json.Unmarshal(t.InputSchema, &schema) // without types all values are strings
-	for name, property := range schema.Properties {
-		types[name] = typesOf(property)
-	}
-	return types
+	_ = json.Unmarshal(schema, &object)
+	return object.Properties
 }
 
-// typesOf are the types in a schema, also in its anyOf and oneOf.
+// typesOf returns the JSON types that a schema allows at its top, or in anyOf and oneOf.
 func typesOf(schema json.RawMessage) []string {
 	var s struct {
 		Type         json.RawMessage
@@ -105,18 +92,18 @@ func typesOf(schema json.RawMessage) []string {
 	return all
 }
 
-// object makes a JSON object of pairs. A value is a string if its type may be string or
-// is unknown, otherwise it is JSON.
-func object(pairs [][2]string, types map[string][]string) []byte {
+// object makes a JSON object of pairs. A value is JSON if the schema has types for it other than
+// string; any other value becomes a string.
+func object(pairs [][2]string, schema json.RawMessage) []byte {
+	schemas := properties(schema)
 	members := make(map[string]json.RawMessage, len(pairs))
 	for _, pair := range pairs {
 		key, value := pair[0], pair[1]
-		known := types[key]
-		if len(known) > 0 && !slices.Contains(known, "string") && json.Valid([]byte(value)) {
-			members[key] = json.RawMessage(value)
-			continue
-		}
 		members[key] = wire.Encode(value)
+		types := typesOf(schemas[key])
+		if len(types) > 0 && !slices.Contains(types, "string") && json.Valid([]byte(value)) {
+			members[key] = json.RawMessage(value)
+		}
 	}
 	data, _ := json.Marshal(members) // the members are valid JSON
 	return data

@@ -11,17 +11,16 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// reloading applies the config file after each SIGHUP and, with watch, when it changes.
-// A SIGHUP after the end of mcpx's terminal calls hangUp instead. The func that
-// reloading returns ends its goroutines and waits for them.
+// reloading reads the config again after each SIGHUP and, with --watch, when the file changes. If
+// SIGHUP means that the terminal was closed, it calls hangUp. stop ends its goroutines.
 func reloading(ctx context.Context, a *app.App, hangUp func(), cmd *serveCommand, s streams) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var loops sync.WaitGroup
 	hangups := make(chan os.Signal, 1)
-	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
 		signal.Notify(hangups, syscall.SIGHUP)
 	}
-	asked := make(chan struct{})
+	reloads := make(chan struct{})
 	loops.Go(func() { // ends with ctx
 		for {
 			select {
@@ -34,7 +33,7 @@ func reloading(ctx context.Context, a *app.App, hangUp func(), cmd *serveCommand
 				return
 			}
 			select {
-			case asked <- struct{}{}:
+			case reloads <- struct{}{}:
 			case <-ctx.Done():
 				return
 			}
@@ -48,7 +47,7 @@ func reloading(ctx context.Context, a *app.App, hangUp func(), cmd *serveCommand
 			}
 			return cfg, err
 		}
-		a.Follow(ctx, app.Source{Load: load, Reading: s.reading()}, asked, cmd.Watch)
+		a.Follow(ctx, app.Source{Load: load, Reading: s.reading()}, reloads, cmd.Watch)
 	})
 	return func() {
 		cancel()
@@ -57,8 +56,7 @@ func reloading(ctx context.Context, a *app.App, hangUp func(), cmd *serveCommand
 	}
 }
 
-// terminalGone reports whether mcpx has no terminal: then SIGHUP has its old meaning, to
-// end.
+// terminalGone reports whether the terminal of mcpx was closed.
 func terminalGone() bool {
 	f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err == nil {

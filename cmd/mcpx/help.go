@@ -11,16 +11,15 @@ import (
 )
 
 type helpCommand struct {
-	Command []string `arg:"" optional:"" help:"The command; without it, all of them are listed."`
+	Command []string `arg:"" optional:"" help:"The command; without it, all commands are listed."`
 }
 
-// Help has the examples.
 func (cmd *helpCommand) Help() string { return examples("mcpx help", "mcpx help exec") }
 
 // Run prints the same as --help.
 func (cmd *helpCommand) Run(parsed *kong.Context) error {
-	if len(cmd.Command) == 0 { // an empty command would be serve, the default
-		_, _ = parsed.Kong.Parse([]string{"--help"}) // an error: after the help there is no command
+	if len(cmd.Command) == 0 { // kong would take no command for serve, the default
+		_, _ = parsed.Kong.Parse([]string{"--help"}) // prints the help; the error says that there is no command
 		return nil
 	}
 	asked, err := kong.Trace(parsed.Kong, cmd.Command)
@@ -34,19 +33,19 @@ func (cmd *helpCommand) Run(parsed *kong.Context) error {
 	return asked.PrintUsage(false)
 }
 
-// examples are command lines below a help text.
+// examples lists command lines for a help text.
 func examples(lines ...string) string {
 	return "Examples:\n\n    " + strings.Join(lines, "\n    ")
 }
 
-// otherWords are what other programs call our commands.
+// otherWords are the names of our commands in other programs.
 var otherWords = map[string]string{
 	"list": "check", "ls": "check", "status": "check", "test": "check",
 	"call": "exec", "install": "add", "search": "inspect", "tools": "inspect",
 	"uninstall": "remove", "rm": "remove",
 }
 
-// usageHint is a hint for a command line that is wrong.
+// usageHint returns advice for a wrong command line.
 func usageHint(parser *kong.Kong, args []string) string {
 	names := commands(parser)
 	first := ""
@@ -59,9 +58,9 @@ func usageHint(parser *kong.Kong, args []string) string {
 	case len(args) > 0 && strings.EqualFold(args[0], "-v"):
 		return "mcpx --version prints the version"
 	case first == "add" && !slices.Contains(args, "--"):
-		return "mcpx help add says how it is called; a program and its arguments stand after --"
+		return "mcpx help add shows its usage; write a program and its arguments after --"
 	case slices.Contains(names, first):
-		return fmt.Sprintf("mcpx help %s says how it is called", first)
+		return fmt.Sprintf("mcpx help %s shows its usage", first)
 	case first != "":
 		near := sanitize.Nearest(first, names)
 		if other := otherWords[first]; other != "" {
@@ -74,7 +73,7 @@ func usageHint(parser *kong.Kong, args []string) string {
 	return "mcpx help lists the commands and flags"
 }
 
-// commands are the names of all commands that are not hidden.
+// commands returns the names of all commands that are not hidden.
 func commands(parser *kong.Kong) (names []string) {
 	for _, node := range parser.Model.Children {
 		if !node.Hidden {

@@ -15,34 +15,28 @@ import (
 
 type initCommand struct {
 	Yes     bool     `short:"y" help:"Write without asking."`
-	Move    bool     `help:"Take the servers that mcpx serves then out of the clients' files."`
+	Move    bool     `help:"Remove the servers that mcpx serves from the clients' files."`
 	From    []string `help:"Take the servers of this file, instead of looking for the files of clients. May be repeated." placeholder:"FILE" sep:"none" type:"path"`
 	NoCheck bool     `help:"Do not try the servers."`
 	Undo    bool     `help:"Bring the config back as it was before mcpx init, and remove the schema beside it."`
 }
 
-// Help has the examples.
 func (cmd *initCommand) Help() string {
 	return `Finds the servers that your MCP clients have, writes them into the config of mcpx, tries them, and connects the clients.
-A config that is there already is kept, and gets what it does not have. Beside it comes config.schema.json, which the config names: by it
-editors complete the keys, and show mistakes. "mcpx init --undo" takes back what was written to the config; the clients have "mcpx disconnect".
+An existing config keeps its content and gets the servers that it does not have. Beside it, init writes config.schema.json, with which
+editors complete the keys and show mistakes. "mcpx init --undo" undoes the changes of the config, "mcpx disconnect" those of a client.
 
 ` + examples("mcpx init", "mcpx init --yes --move", "mcpx init --from .mcp.json --from ~/.codex/config.toml", "mcpx init --undo")
 }
 
-// Run takes the user from nothing to a config and connected clients.
-func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams) error {
-	sys, err := s.system()
-	if err != nil {
-		return err
-	}
+func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams, sys setup.System) error {
 	file, err := c.configFile()
 	if err != nil {
 		return err
 	}
-	a := &asker{s: s, yes: cmd.Yes}
+	w := wiring{cli: c, s: s, sys: sys, asker: &asker{s: s, yes: cmd.Yes}, move: cmd.Move}
 	if cmd.Undo {
-		return undoInit(ctx, a, sys, file)
+		return w.undoInit(ctx, file)
 	}
 	sources, err := cmd.sources(sys, s)
 	if err != nil {
@@ -69,20 +63,18 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if len(next.servers) == 0 {
 		fmt.Fprintf(s.out, "%s has %s\n", sys.Short(file), map[bool]string{true: "all of them", false: "all that could be read"}[len(unread) == 0])
 	}
-	if written, err := cmd.write(ctx, a, sys, next); err != nil || !written && len(next.servers) > 0 {
+	if written, err := cmd.write(ctx, w, next); err != nil || !written && len(next.servers) > 0 {
 		return err
 	}
-	here := *c
-	here.Config = file
+	c.Config = file
 	if !cmd.NoCheck {
 		fmt.Fprintln(s.out)
 		// The clients get connected even if a server is down.
-		var down *exitError
-		if err := (&checkCommand{}).Run(ctx, &here, s); err != nil && !errors.As(err, &down) {
+		if err := (&checkCommand{}).Run(ctx, c, s); err != nil && !errors.Is(err, errFailed) {
 			return err
 		}
 	}
-	err = cmd.connect(ctx, wiring{cli: &here, s: s, sys: sys, asker: a, move: cmd.Move}, sources)
+	err = cmd.connect(ctx, w, sources)
 	if err == nil && len(unread) > 0 {
 		err = &hintError{
 			"cannot be read, so their servers were not taken: " + strings.Join(unread, ", "),
@@ -92,7 +84,7 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return err
 }
 
-// unreadable are the files that cannot be read.
+// unreadable returns the files that cannot be read.
 func unreadable(sys setup.System, sources []setup.Source) (files []string) {
 	for _, source := range sources {
 		if source.Err != nil {
@@ -102,7 +94,7 @@ func unreadable(sys setup.System, sources []setup.Source) (files []string) {
 	return files
 }
 
-// sources are the files to take servers from.
+// sources reads the files to take servers from.
 func (cmd *initCommand) sources(sys setup.System, s streams) ([]setup.Source, error) {
 	if len(cmd.From) == 0 {
 		return setup.Find(sys, s.reading()), nil
@@ -117,7 +109,7 @@ func (cmd *initCommand) sources(sys setup.System, s streams) ([]setup.Source, er
 		switch {
 		case source.Err != nil:
 			return nil, fmt.Errorf("%s: %w", file, source.Err)
-		case !source.Exists():
+		case !source.Exists:
 			return nil, fmt.Errorf("%s: there is no such file", file)
 		}
 		sources = append(sources, source)
@@ -163,31 +155,31 @@ func (cmd *initCommand) show(sys setup.System, s streams, sources []setup.Source
 	}
 }
 
-// draft is a config that is about to be written.
+// draft is a config with servers to add.
 type draft struct {
 	file    string
-	undo    string // the command that takes back what is written
-	before  []byte // its text now
-	existed bool
+	undo    string         // the command that undoes the change
+	before  []byte         // the text of the file now
+	existed bool           // there is a file
 	servers []setup.Merged // to add
 }
 
-// draft is a config as it is.
+// draft reads a config, which need not exist.
 func (c *cli) draft(file string) (next draft, err error) {
 	next = draft{file: file, undo: "mcpx init --undo"}
 	if c.Config != "" {
 		next.undo += " --config " + file
 	}
-	next.before, next.existed, err = setup.ReadConfig(file)
+	next.before, next.existed, err = setup.Read(file)
 	return next, err
 }
 
-// write makes the config, or adds to an existing one and keeps a copy of that. It writes the
-// schema beside it. It reports false if the user does not want it.
-func (cmd *initCommand) write(ctx context.Context, a *asker, sys setup.System, next draft) (bool, error) {
-	s := a.s
-	if len(next.servers) == 0 && !a.yes && !s.terminal {
-		return false, nil // the name of the schema alone is worth no fault
+// write makes the config, or adds to an existing one and keeps a backup of it. It writes the schema
+// beside it. It returns false if the user does not agree.
+func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, error) {
+	s, sys := w.s, w.sys
+	if len(next.servers) == 0 && !w.asker.yes && !s.terminal {
+		return false, nil // only "$schema" would be added: not worth an error
 	}
 	data, question, err := next.text(sys)
 	if err == nil {
@@ -209,7 +201,7 @@ func (cmd *initCommand) write(ctx context.Context, a *asker, sys setup.System, n
 		for _, from := range cmd.From {
 			unasked += " --from " + from
 		}
-		if ok, err := a.ask(ctx, question, unasked); err != nil || !ok {
+		if ok, err := w.asker.ask(ctx, question, unasked); err != nil || !ok {
 			return false, err
 		}
 		backup, err := kept.Write(change)
@@ -224,16 +216,16 @@ func (cmd *initCommand) write(ctx context.Context, a *asker, sys setup.System, n
 	if file, err := setup.WriteSchema(next.file); err != nil {
 		fmt.Fprintf(s.err, "mcpx: warning: %v\n", err)
 	} else {
-		fmt.Fprintf(s.out, "wrote %s, by which editors know the keys; undo: %s\n", sys.Short(file), next.undo)
+		fmt.Fprintf(s.out, "wrote %s, from which editors know the keys; undo: %s\n", sys.Short(file), next.undo)
 	}
 	if n := setup.Secrets(next.servers); n > 0 {
-		fmt.Fprintf(s.out, "%s came with a token or password, copied as it is; only you can read the file. "+
-			"\"${NAME}\" in its place takes it from the environment\n", terminal.Count(n, "server"))
+		fmt.Fprintf(s.out, "%s came with a token or password in plain text; only you can read the file. "+
+			"To take it from the environment, write \"${NAME}\" instead\n", terminal.Count(n, "server"))
 	}
 	return true, nil
 }
 
-// text is the config as it is to be, and the question whether to write that.
+// text returns the new text of the config, and the question whether to write it.
 func (next draft) text(sys setup.System) (data []byte, question string, err error) {
 	file, servers := sys.Short(next.file), terminal.Count(len(next.servers), "server")
 	switch {
@@ -252,8 +244,9 @@ func (next draft) text(sys setup.System) (data []byte, question string, err erro
 	return data, question, err
 }
 
-// undoInit takes back what init has written to the config and beside it.
-func undoInit(ctx context.Context, a *asker, sys setup.System, file string) error {
+// undoInit undoes what init wrote to the config, and removes the schema.
+func (w wiring) undoInit(ctx context.Context, file string) error {
+	s, sys := w.s, w.sys
 	kept, err := backups()
 	if err != nil {
 		return err
@@ -263,7 +256,7 @@ func undoInit(ctx context.Context, a *asker, sys setup.System, file string) erro
 		return err
 	}
 	if !change.Nothing() {
-		if ok, err := a.askFor(ctx, change, sys, "mcpx init --undo --yes"); err != nil || !ok {
+		if ok, err := w.asker.askFor(ctx, change, sys, "mcpx init --undo --yes"); err != nil || !ok {
 			return err
 		}
 		backup, err := kept.Undo(change)
@@ -272,24 +265,24 @@ func undoInit(ctx context.Context, a *asker, sys setup.System, file string) erro
 		}
 		switch {
 		case change.Gone:
-			fmt.Fprintf(a.s.out, "%s is gone, as before\n", sys.Short(file))
+			fmt.Fprintf(s.out, "%s is gone, as before\n", sys.Short(file))
 		case change.Exact:
-			fmt.Fprintf(a.s.out, "%s is what it was before, byte for byte\n", sys.Short(file))
+			fmt.Fprintf(s.out, "%s is what it was before, byte for byte\n", sys.Short(file))
 		default:
-			fmt.Fprintf(a.s.out, "%s names no schema any more; the rest stays. As it was a moment ago: %s\n", sys.Short(file), sys.Short(backup))
+			fmt.Fprintf(s.out, "%s names no schema any more; the rest stays. As it was a moment ago: %s\n", sys.Short(file), sys.Short(backup))
 		}
 	}
 	switch removed, err := setup.RemoveSchema(file); {
 	case err != nil:
 		return err
 	case !removed && change.Nothing():
-		fmt.Fprintf(a.s.out, "mcpx init has written nothing to %s\n", sys.Short(file))
+		fmt.Fprintf(s.out, "mcpx init has written nothing to %s\n", sys.Short(file))
 	}
 	return nil
 }
 
-// connect writes mcpx into the files of the clients that were found, or prints the
-// commands that do so.
+// connect writes mcpx into the files of the clients that were found. Without a terminal and --yes, it
+// prints the commands that do so.
 func (cmd *initCommand) connect(ctx context.Context, w wiring, sources []setup.Source) error {
 	own := setup.ReadFile(w.sys, w.cli.Config, w.s.reading()).Servers
 	done := map[string]bool{}

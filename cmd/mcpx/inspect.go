@@ -19,7 +19,6 @@ type inspectCommand struct {
 	JSON   bool   `name:"json" help:"Print structuredContent instead of the text."`
 }
 
-// Help has the examples.
 func (cmd *inspectCommand) Help() string {
 	return examples("mcpx inspect", "mcpx inspect github", "mcpx inspect github create_issue", "mcpx inspect --query 'read a file'")
 }
@@ -28,7 +27,7 @@ func (cmd *inspectCommand) Help() string {
 func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	switch {
 	case cmd.Tool != "" && cmd.Query != "":
-		return errors.New("a tool and --query exclude each other: the one is described, the other searched for")
+		return errors.New("give a tool or --query, not both: a tool is described, a query is searched for")
 	case cmd.Tool != "" && cmd.Server == "":
 		return errors.New("the tool needs its server: mcpx inspect SERVER TOOL")
 	}
@@ -39,11 +38,10 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if server := cfg.Served(cmd.Server); server != "" {
 		cmd.Server = server
 	}
-	a, err := app.New(app.Options{Config: cfg, Profile: app.Once, Log: c.logger(s, cfg, true), Only: []string{cmd.Server}})
+	a, err := c.start(s, cfg, app.Once, cmd.Server)
 	if err != nil {
 		return err
 	}
-	a.Registry.Start()
 	defer a.Close()
 	if installed(ctx, a, s); ctx.Err() != nil {
 		return ctx.Err()
@@ -51,18 +49,16 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	bounded, cancel := context.WithTimeout(ctx, cfg.StartupWait)
 	if cmd.Server == "" {
 		a.Registry.WaitKnown(bounded, nil)
-	} else { // otherwise a server whose tools are kept on disk would always be connecting
+	} else { // even if the disk cache has its tools, or its state would always be connecting
 		a.Registry.WaitServer(bounded, cmd.Server)
 	}
 	cancel()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if cmd.Server == "" {
-		if cmd.Query == "" && !cmd.JSON {
-			fmt.Fprintln(s.out, a.View.Description())
-			return nil
-		}
+	if cmd.Server == "" && cmd.Query == "" && !cmd.JSON {
+		fmt.Fprintln(s.out, a.View.Description())
+		return nil
 	}
 	result := a.View.Inspect(ctx, nil, view.Query{Server: cmd.Server, Tool: cmd.Tool, Text: cmd.Query}, cmd.JSON)
 	if ctx.Err() != nil {
@@ -71,8 +67,8 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return printResult(s.out, result, cmd.JSON)
 }
 
-// printResult prints the blocks of a result: texts as they are, others as JSON. With raw
-// it prints structuredContent instead.
+// printResult prints the content blocks of a result: text as it is, other blocks as JSON. If raw is
+// true, it prints structuredContent instead.
 func printResult(w io.Writer, r *results.Result, raw bool) error {
 	if raw && r.Structured != nil {
 		fmt.Fprintln(w, string(r.Structured))
@@ -90,7 +86,7 @@ func printResult(w io.Writer, r *results.Result, raw bool) error {
 		}
 	}
 	if r.IsError {
-		return &exitError{exitFailed}
+		return errFailed
 	}
 	return nil
 }

@@ -17,19 +17,18 @@ type lockCommand struct {
 	Yes     bool     `help:"Do not ask."`
 }
 
-// Help has the examples.
 func (cmd *lockCommand) Help() string {
-	return "Connects to the servers and keeps what they declare of their tools, in a file beside the config. mcpx warns of a tool that " +
-		"is declared in another way later, or hides it (pin: block).\n\n" + examples("mcpx lock", "mcpx lock github --yes")
+	return "Connects to the servers and stores the definitions of their tools in a file beside the config. If a definition changes later, " +
+		"mcpx warns, or hides the tool (pin: block).\n\n" + examples("mcpx lock", "mcpx lock github --yes")
 }
 
-// Run shows what is new or has changed, and writes the lock after a yes.
+// Run shows the tools that are new or have changed, asks, and writes the lock file.
 func (cmd *lockCommand) Run(ctx context.Context, c *cli, s streams) error {
 	cfg, err := c.loadConfig(ctx, s, slices.Clone(cmd.Servers)...)
 	if err != nil {
 		return err
 	}
-	servers, _, err := (&checkCommand{Names: cmd.Servers}).asked(cfg)
+	servers, _, err := namedIn(cfg, cmd.Servers)
 	if err != nil {
 		return err
 	}
@@ -37,14 +36,10 @@ func (cmd *lockCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if err != nil {
 		return err
 	}
-	a, err := app.New(app.Options{Config: cfg, Profile: app.Command, Log: c.logger(s, cfg, true), Only: servers})
+	a, err := c.start(s, cfg, app.Command, servers...)
 	if err != nil {
 		return err
 	}
-	for _, server := range cfg.Servers {
-		a.Registry.Ask(server.Name)
-	}
-	a.Registry.Start()
 	defer a.Close()
 	tryAll(ctx, a, s)
 	if ctx.Err() != nil {
@@ -74,10 +69,10 @@ func (cmd *lockCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return lock.Save(cfg)
 }
 
-// show prints what is new or has changed of a server, and reports whether anything is.
+// show prints the tools of a server that differ from the lock, and reports whether there are any.
 func (cmd *lockCommand) show(lock app.Lock, server *catalog.Server, s streams) (differs bool) {
 	if server.State != catalog.Ready {
-		fmt.Fprint(s.out, s.screen.Hang(server.Name+"  ", "is "+string(server.State)+"; what is approved of it stays"))
+		fmt.Fprint(s.out, s.screen.Hang(server.Name+"  ", "is "+string(server.State)+"; its approved tools stay approved"))
 		return false
 	}
 	added, changed, gone := lock.Changes(server)

@@ -16,22 +16,20 @@ import (
 	"mcpx/internal/desk/logins"
 )
 
-// loginTime bounds a login: after it nobody will come back from the browser.
+// loginTime is how long the user has to log in.
 const loginTime = 10 * time.Minute
 
 type loginCommand struct {
 	Server    string `arg:"" help:"The server, as the config names it."`
-	NoBrowser bool   `name:"no-browser" help:"Print the address only. The address at which the browser ends can be pasted."`
-	New       bool   `help:"Register mcpx anew, where the authorization server has forgotten it."`
+	NoBrowser bool   `name:"no-browser" help:"Print the address only. After the login, paste the address where the browser ended."`
+	New       bool   `help:"Register mcpx again, if the authorization server has forgotten it."`
 }
 
-// Help has the examples.
 func (cmd *loginCommand) Help() string {
-	return "Opens the page of the server's login in a browser, and keeps what it gives, sealed with a key in the keyring of the system. " +
+	return "Opens the server's login page in a browser and keeps the tokens, encrypted with a key in the keyring of the system. " +
 		"A running mcpx uses the login at once.\n\n" + examples("mcpx login github", "mcpx login github --no-browser")
 }
 
-// Run logs in.
 func (cmd *loginCommand) Run(ctx context.Context, c *cli, s streams) error {
 	store, server, err := loginServer(ctx, c, s, cmd.Server)
 	if err != nil {
@@ -61,7 +59,7 @@ func (cmd *loginCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return nil
 }
 
-// show has the user see the page of the login.
+// show opens the login page in the user's browser, or prints its address.
 func (cmd *loginCommand) show(ctx context.Context, s streams, address string) {
 	fmt.Fprintf(s.out, "log in with a browser:\n\n%s\n\n", address)
 	if cmd.NoBrowser {
@@ -88,7 +86,7 @@ func openBrowser(ctx context.Context, address string) error {
 	return browser.Process.Release()
 }
 
-// pastedLine yields the first line that the user types.
+// pastedLine returns a channel that gets the first line that the user types.
 func pastedLine(s streams) <-chan string {
 	line := make(chan string, 1)
 	go func() { // ends with the input, or the process
@@ -106,12 +104,10 @@ type logoutCommand struct {
 	Server string `arg:"" help:"The server, as the config names it."`
 }
 
-// Help has the examples.
 func (cmd *logoutCommand) Help() string {
 	return "Tells the authorization server that the login is over, and deletes it.\n\n" + examples("mcpx logout github")
 }
 
-// Run logs out.
 func (cmd *logoutCommand) Run(ctx context.Context, c *cli, s streams) error {
 	store, server, err := loginServer(ctx, c, s, cmd.Server)
 	if err != nil {
@@ -133,15 +129,13 @@ func (cmd *logoutCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return nil
 }
 
-// loginServer is a server of the config by its name, as far as it can have logins.
+// loginServer finds a server by its name. It is an error if the server cannot have logins.
 func loginServer(ctx context.Context, c *cli, s streams, name string) (*logins.Logins, logins.Server, error) {
 	cfg, err := c.loadConfig(ctx, s, name)
 	if err != nil {
 		return nil, logins.Server{}, err
 	}
-	var all []string
 	for _, server := range cfg.Servers {
-		all = append(all, server.Name)
 		switch {
 		case server.Name != cfg.Served(name):
 		case server.Fault != "":
@@ -149,12 +143,12 @@ func loginServer(ctx context.Context, c *cli, s streams, name string) (*logins.L
 		case server.Type == config.WebSocket && server.URL == "":
 			return nil, logins.Server{}, fmt.Errorf("%s has no url to log in to", name)
 		case server.Type == config.Stdio:
-			return nil, logins.Server{}, fmt.Errorf("%s is a command, and has no login; what it needs stands in its env", name)
+			return nil, logins.Server{}, fmt.Errorf("%s is a local command and has no login; set its credentials in env", name)
 		case server.OAuth.Off:
 			return nil, logins.Server{}, fmt.Errorf("logins to %s are turned off (oauth)", name)
 		default:
-			return app.Logins(c.logger(s, cfg, true)), app.LoginServer(server), nil
+			return app.Logins(c.logger(s, "error", cfg.LogFormat)), app.LoginServer(server), nil
 		}
 	}
-	return nil, logins.Server{}, noSuchServer(name, all)
+	return nil, logins.Server{}, noSuchServer(name, serverNames(cfg))
 }

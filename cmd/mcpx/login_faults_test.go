@@ -179,7 +179,7 @@ func TestLogin_Forgotten(t *testing.T) {
 	c := h.working(t, config)
 	g.admin(t, "/test/forget?client="+url.QueryEscape(g.lastClient()))
 	g.ended(t)
-	want := "needs mcpx login tracker: the authorization server does not know mcpx any more (invalid_client)"
+	want := "needs mcpx login tracker: the authorization server no longer knows mcpx (invalid_client)"
 	if got := c.echo(t); !strings.Contains(got, want) {
 		t.Errorf("forgotten: %s", got)
 	}
@@ -255,7 +255,7 @@ func TestLogin_Refused(t *testing.T) {
 		}
 	})
 	out, page := h.login(t, 1, "--config", config, "tracker")
-	if want := "came back from another authorization server (iss)"; !strings.Contains(out, want) || !strings.Contains(page, want) {
+	if want := "the redirect came from another authorization server (iss)"; !strings.Contains(out, want) || !strings.Contains(page, want) {
 		t.Errorf("a wrong iss: %s\n%s", out, page)
 	}
 	if n := g.count("/token"); n != 0 {
@@ -267,7 +267,7 @@ func TestLogin_Refused(t *testing.T) {
 			return nil
 		}
 	})
-	if out, _ := h.login(t, 1, "--config", config, "tracker"); !strings.Contains(out, "came back from another authorization server (iss)") || g.count("/token") != 0 {
+	if out, _ := h.login(t, 1, "--config", config, "tracker"); !strings.Contains(out, "the redirect came from another authorization server (iss)") || g.count("/token") != 0 {
 		t.Errorf("no iss: %s", out)
 	}
 	metadata := func(status int, text string) {
@@ -307,7 +307,7 @@ func TestLogin_Refused(t *testing.T) {
 	if out, _ := h.login(t, 1, "--config", config, "plain"); !strings.Contains(out, "a login needs a server over https") {
 		t.Errorf("in the clear: %s", out)
 	}
-	if out, _ := h.login(t, 1, "--config", config, "command"); !strings.Contains(out, "command is a command, and has no login") {
+	if out, _ := h.login(t, 1, "--config", config, "command"); !strings.Contains(out, "command is a local command and has no login") {
 		t.Errorf("a command: %s", out)
 	}
 	if files := loginFiles(t, h); len(files) != 0 {
@@ -324,7 +324,7 @@ func TestLogin_MoreRights(t *testing.T) {
 	c := h.client(t, config)
 	c.awaitReady(t, "tracker")
 	g.with(func() { g.scopes = "more" })
-	if got := c.echo(t); !strings.Contains(got, "needs mcpx login tracker: the server wants more rights") {
+	if got := c.echo(t); !strings.Contains(got, "needs mcpx login tracker: the server needs more scopes") {
 		t.Errorf("got %s", got)
 	}
 	if out, _ := h.login(t, 0, "--config", config, "tracker"); !strings.Contains(out, "(mcp more offline_access)") && !strings.Contains(out, "(mcp more)") {

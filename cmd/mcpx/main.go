@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -20,7 +19,7 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// The exit codes (design 5). Usage errors have kong's own, 80.
+// The exit codes. exitUsage is kong's code.
 const (
 	exitOK     = 0
 	exitFailed = 1
@@ -28,7 +27,7 @@ const (
 	exitUsage  = 80
 )
 
-// cli is the command line. Its parts are in the order in which the help lists them.
+// cli is the command line. The help lists its fields in this order.
 type cli struct {
 	Config   string `help:"The config file." placeholder:"FILE" type:"path"`
 	LogLevel level  `help:"debug, info, warn or error; overrides the config." placeholder:"LEVEL" enum:",debug,info,warn,error" default:""`
@@ -41,7 +40,7 @@ type cli struct {
 	credentialCommands
 	serverCommands
 
-	Demo    demoCommand    `cmd:"" help:"Show the whole thing, with no config and no network."`
+	Demo    demoCommand    `cmd:"" help:"Show what mcpx does, without a config or a network."`
 	Version versionCommand `cmd:"" help:"Print the version, and what this binary is made of."`
 
 	Help       helpCommand       `cmd:"" help:"Print what a command does, with examples."`
@@ -61,28 +60,27 @@ type fileCommands struct {
 	Disable    disableCommand    `cmd:"" help:"Keep a server in the config, but do not use it."`
 }
 
-// credentialCommands keep logins, secrets and tokens.
+// credentialCommands manage logins, secrets and tokens.
 type credentialCommands struct {
 	Login  loginCommand  `cmd:"" help:"Log in to a server."`
 	Logout logoutCommand `cmd:"" help:"Forget a login."`
-	Secret secretCommand `cmd:"" help:"Keep the secrets that the config names as ${keyring:NAME}."`
-	Token  tokenCommand  `cmd:"" help:"Make and take away the tokens of clients over HTTP."`
+	Secret secretCommand `cmd:"" help:"Store the secrets that the config names as ${keyring:NAME}."`
+	Token  tokenCommand  `cmd:"" help:"Make and delete the tokens of clients over HTTP."`
 }
 
-// serverCommands try the servers of the config, and report on them.
+// serverCommands connect to the servers of the config, or report on them.
 type serverCommands struct {
 	Check   checkCommand   `cmd:"" help:"Check the config and every upstream."`
-	Lock    lockCommand    `cmd:"" help:"Approve what the servers declare of their tools."`
+	Lock    lockCommand    `cmd:"" help:"Approve the tool definitions of the servers."`
 	Inspect inspectCommand `cmd:"" help:"Print what the model would get from inspect."`
 	Exec    execCommand    `cmd:"" help:"Print what the model would get from exec."`
-	Audit   auditCommand   `cmd:"" help:"Check the trail of what happened, which the config key audit keeps."`
+	Audit   auditCommand   `cmd:"" help:"Check the audit trail that the config key audit writes."`
 	Budget  budgetCommand  `cmd:"" help:"Measure tokens: a config, or recorded tools and results, direct against mcpx."`
 }
 
-// level is the name of a log level, in any case.
+// level is the name of a log level, in upper or lower case.
 type level string
 
-// UnmarshalText implements encoding.TextUnmarshaler.
 func (l *level) UnmarshalText(text []byte) error {
 	*l = level(strings.ToLower(string(text)))
 	return nil
@@ -93,18 +91,17 @@ type streams struct {
 	in       io.Reader
 	out, err io.Writer
 	terminal bool // in is a terminal
-	// screen is the screen of out, watched that of err.
-	screen, watched terminal.Screen
-	getenv          func(string) (string, bool)
+	// screen lays out texts for out, errScreen for err.
+	screen, errScreen terminal.Screen
+	getenv            func(string) (string, bool)
 }
 
 func main() {
 	roles.Play()
 	if os.Getenv("GOGC") == "" {
-		// The live heap is a few megabytes: with the default setting the collector
-		// would run after each few megabytes of garbage. Of all that mcpx itself executes
-		// for a small call, 200 costs a twelfth and 400 half of that; an idle mcpx is as
-		// large with both, as its start ends with a collection.
+		// The live heap is only a few megabytes, so that the default of 100 would collect very
+		// often. Of the CPU time of a small call, collecting takes 1/12 at 200 and 1/24 at 400.
+		// An idle mcpx needs the same memory with both.
 		debug.SetGCPercent(400)
 	}
 	forgetEmptyVariables()
@@ -112,15 +109,15 @@ func main() {
 	code := run(ctx, os.Args[1:], streams{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
 		terminal: terminal.IsTerminal(os.Stdin),
-		screen:   terminal.Of(os.Stdout, os.LookupEnv), watched: terminal.Of(os.Stderr, os.LookupEnv),
+		screen:   terminal.Of(os.Stdout, os.LookupEnv), errScreen: terminal.Of(os.Stderr, os.LookupEnv),
 		getenv: os.LookupEnv,
 	})
 	stop()
 	os.Exit(code)
 }
 
-// forgetEmptyVariables unsets empty MCPX_ variables: compose files and ${X:-} produce
-// them.
+// forgetEmptyVariables unsets empty MCPX_ variables, which compose files and ${X:-} create. kong
+// would take them for empty flags.
 func forgetEmptyVariables() {
 	for _, pair := range os.Environ() {
 		if name, value, _ := strings.Cut(pair, "="); value == "" && strings.HasPrefix(name, "MCPX_") {
@@ -129,8 +126,8 @@ func forgetEmptyVariables() {
 	}
 }
 
-// interruptible ends its context with the first signal, and the process with the second.
-// After that the reaper kills the children of mcpx.
+// interruptible returns a context that the first signal cancels. The second signal ends the
+// process; the reaper then kills the children of mcpx.
 func interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -147,7 +144,7 @@ func interruptible() (context.Context, func()) {
 	}
 }
 
-// run is the whole program without its process. It returns the exit code.
+// run runs a command line and returns the exit code.
 func run(ctx context.Context, args []string, s streams) int {
 	var c cli
 	exited := -1
@@ -164,6 +161,7 @@ func run(ctx context.Context, args []string, s streams) int {
 		kong.Vars{"version": versionText()},
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(s),
+		kong.BindToProvider(s.system),
 	)
 	if err != nil {
 		fmt.Fprintln(s.err, "mcpx: error:", err)
@@ -174,7 +172,7 @@ func run(ctx context.Context, args []string, s streams) int {
 		return exited
 	}
 	if err != nil {
-		text := strings.Replace(err.Error(), `, did you mean "-h"?`, "", 1) // a guess for any short flag
+		text := strings.Replace(err.Error(), `, did you mean "-h"?`, "", 1) // kong suggests it for any short flag
 		text = strings.Replace(text, `but got "EOL" (<EOL>)`, "after it", 1)
 		fmt.Fprintln(s.err, "mcpx: error:", text)
 		fmt.Fprintln(s.err, "mcpx: hint:", usageHint(parser, args))
@@ -190,15 +188,13 @@ func run(ctx context.Context, args []string, s streams) int {
 	return report(s.err, err)
 }
 
-// checkedWriter keeps the first error of a write: a command whose output is lost must
-// not exit with 0. It is for one goroutine. serve does without it, as it handles errors
-// of its output itself.
+// checkedWriter remembers the first error of a write, since a command whose output is lost must not
+// exit with 0. It must be used by one goroutine only. serve unwraps it: it handles such errors.
 type checkedWriter struct {
 	io.Writer
 	err error
 }
 
-// Write implements io.Writer.
 func (w *checkedWriter) Write(p []byte) (int, error) {
 	n, err := w.Writer.Write(p)
 	if err != nil && w.err == nil {
@@ -209,12 +205,11 @@ func (w *checkedWriter) Write(p []byte) (int, error) {
 
 // report prints an error with its hint, and returns the exit code.
 func report(w io.Writer, err error) int {
-	var failed *exitError
 	if err == nil {
 		return exitOK
 	}
-	if errors.As(err, &failed) {
-		return failed.code
+	if errors.Is(err, errFailed) {
+		return exitFailed
 	}
 	var faults *config.Faults
 	if errors.As(err, &faults) {
@@ -240,20 +235,5 @@ func report(w io.Writer, err error) int {
 	return exitFailed
 }
 
-// exitError ends the program with a code. The command has printed the reason.
-type exitError struct{ code int }
-
-func (f *exitError) Error() string { return fmt.Sprintf("exit code %d", f.code) }
-
-// newLogger logs to w, never to stdout.
-func newLogger(w io.Writer, level, format string) *slog.Logger {
-	var l slog.Level
-	if l.UnmarshalText([]byte(level)) != nil {
-		l = slog.LevelInfo
-	}
-	options := &slog.HandlerOptions{Level: l}
-	if format == "json" {
-		return slog.New(slog.NewJSONHandler(w, options))
-	}
-	return slog.New(slog.NewTextHandler(w, options))
-}
+// errFailed makes the program exit with 1. The command has printed the reason.
+var errFailed = errors.New("failed")

@@ -24,7 +24,7 @@ func TestManners(t *testing.T) {
 		{[]string{"help", "exec"}, 0, "mcpx exec time get_current_time timezone=", ""},
 		{[]string{"chek"}, 80, "", "mcpx: hint: did you mean mcpx check?"},
 		{[]string{"help", "chek"}, 80, "", "mcpx: hint: did you mean mcpx check?"},
-		{[]string{"check", "--jsn"}, 80, "", "mcpx: hint: mcpx help check says how it is called"},
+		{[]string{"check", "--jsn"}, 80, "", "mcpx: hint: mcpx help check shows its usage"},
 		{[]string{"completion", "bash"}, 0, "complete -o default -F _mcpx mcpx", ""},
 		{[]string{"completion", "powershell"}, 0, "Register-ArgumentCompleter", ""},
 		{[]string{"completion", "tcsh"}, 80, "", "must be one of"},

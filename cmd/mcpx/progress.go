@@ -1,8 +1,12 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,13 +17,34 @@ import (
 )
 
 const (
-	// redrawEvery is the time between two pictures of the attempts.
+	// redrawEvery is the time between two updates on a terminal.
 	redrawEvery = 100 * time.Millisecond
-	// quietFor is how long progress prints nothing if stderr is no terminal.
+	// quietFor is how long progress prints nothing if stderr is not a terminal.
 	quietFor = 2 * time.Second
 )
 
-// attempt is the state of the first attempt of one server.
+// tryAll waits until the first attempt to connect to each server is over, or ctx ends. It shows
+// progress on stderr.
+func tryAll(ctx context.Context, a *app.App, s streams) { showing(ctx, a, s, a.Registry.WaitTried) }
+
+// installed waits until no server is installing its program, or ctx ends. It shows progress on
+// stderr. An install that is interrupted can leave a broken cache behind.
+func installed(ctx context.Context, a *app.App, s streams) {
+	if slices.ContainsFunc(attempts(a), func(one attempt) bool { return one.installing }) {
+		showing(ctx, a, s, a.Registry.WaitInstalled)
+	}
+}
+
+func showing(ctx context.Context, a *app.App, s streams, wait func(context.Context)) {
+	done := make(chan struct{})
+	go func() { // ends when wait returns; show waits for that
+		defer close(done)
+		wait(ctx)
+	}()
+	(&progress{w: s.err, s: s.errScreen, look: func() []attempt { return attempts(a) }}).show(done)
+}
+
+// attempt is the first attempt to connect to a server.
 type attempt struct {
 	name   string
 	state  catalog.State
@@ -30,7 +55,7 @@ type attempt struct {
 	took       time.Duration // 0 until it is over
 }
 
-// attempts are the attempts of all servers, in the order of their names.
+// attempts returns the attempts of all servers, sorted by name.
 func attempts(a *app.App) []attempt {
 	var all []attempt
 	snap := a.Registry.Snapshot()
@@ -45,7 +70,7 @@ func attempts(a *app.App) []attempt {
 	return all
 }
 
-// progress shows the attempts to people. On a terminal it redraws a line for each server.
+// progress shows the attempts to the user. On a terminal it updates a line for each server.
 // Otherwise it prints, after quietFor, a line for each attempt that is over.
 type progress struct {
 	w     io.Writer
@@ -53,7 +78,7 @@ type progress struct {
 	look  func() []attempt
 	began time.Time
 	took  map[string]time.Duration
-	told  bool
+	said  bool // plain has printed which servers it waits for
 }
 
 // show shows the attempts until done is closed.
@@ -77,43 +102,36 @@ func (p *progress) show(done <-chan struct{}) {
 	}
 }
 
-// now are the attempts, with their times.
+// now returns the attempts that are still open, and those that are over, with the time they took.
 func (p *progress) now() (open, over []attempt) {
-	elapsed := time.Since(p.began)
 	for _, one := range p.look() {
 		if one.state == catalog.Connecting && p.took[one.name] == 0 {
 			open = append(open, one)
 			continue
 		}
-		if p.took[one.name] == 0 {
-			p.took[one.name] = elapsed
-		}
-		one.took = p.took[one.name]
+		one.took = cmp.Or(p.took[one.name], time.Since(p.began))
+		p.took[one.name] = one.took
 		over = append(over, one)
 	}
 	return open, over
 }
 
-// plain prints, after quietFor, the servers that mcpx waits for, and then each that is
-// over.
+// plain prints, after quietFor, which servers mcpx waits for, and later which attempts are over.
 func (p *progress) plain() {
-	before := make(map[string]bool)
-	for name := range p.took {
-		before[name] = true
-	}
+	before := maps.Clone(p.took)
 	open, over := p.now()
 	if time.Since(p.began) < quietFor {
 		return
 	}
-	if !p.told {
-		p.told = true
+	if !p.said {
+		p.said = true
 		if len(open) > 0 {
 			fmt.Fprintln(p.w, "mcpx: waiting for", names(open))
 		}
 		return
 	}
 	for _, one := range over {
-		if !before[one.name] {
+		if before[one.name] == 0 {
 			fmt.Fprintf(p.w, "mcpx: %s is %s after %s\n", one.name, one.state, seconds(one.took.Seconds()))
 		}
 	}
@@ -130,28 +148,21 @@ func names(all []attempt) string {
 	return strings.Join(list, ", ")
 }
 
-// picture has a line for each server, in at most room lines. If there are more servers,
-// it leaves out those that are over.
+// picture returns a line for each server and a last line, together at most room. If there are more
+// servers, it leaves out attempts that are over.
 func (p *progress) picture(room int) []string {
 	open, over := p.now()
-	room-- // for the last line
-	all := p.look()
-	shown := make(map[string]attempt)
-	for _, one := range append(open, over...) {
-		if len(shown) < room {
-			shown[one.name] = one
-		}
-	}
+	shown := slices.Concat(open, over)
+	shown = shown[:min(len(shown), room-1)]
+	slices.SortFunc(shown, func(a, b attempt) int { return cmp.Compare(a.name, b.name) })
 	width := 0
-	for name := range shown {
-		width = max(width, len(name))
+	for _, one := range shown {
+		width = max(width, len(one.name))
 	}
 	width = min(width, p.s.Width()/3)
-	lines := []string{}
-	for _, one := range all {
-		if one, ok := shown[one.name]; ok {
-			lines = append(lines, p.line(one, width))
-		}
+	var lines []string
+	for _, one := range shown {
+		lines = append(lines, p.line(one, width))
 	}
 	elapsed := seconds(time.Since(p.began).Seconds())
 	return append(lines, p.s.Dim(fmt.Sprintf("  %d tried, %d to go, %s; Ctrl-C ends", len(over), len(open), elapsed)))
@@ -159,19 +170,16 @@ func (p *progress) picture(room int) []string {
 
 func (p *progress) line(one attempt, width int) string {
 	name := terminal.Pad(terminal.ClipMiddle(one.name, width), width)
-	switch one.took {
-	case 0:
-		text := p.s.Yellow("starting")
+	text := sanitize.Line(one.reason, 200)
+	if one.took == 0 {
 		if one.installing {
-			text += "  " + sanitize.Line(one.reason, 200)
+			return "  " + name + "  " + p.s.Yellow("starting") + "  " + text
 		}
-		return "  " + name + "  " + text
-	default:
-		text := terminal.Count(one.tools, "tool")
-		if one.state != catalog.Ready {
-			text = sanitize.Line(one.reason, 200)
-		}
-		state := stateOn(p.s, one.state) + strings.Repeat(" ", max(0, 11-len(one.state)))
-		return fmt.Sprintf("  %s  %s %8s  %s", name, state, seconds(one.took.Seconds()), text)
+		return "  " + name + "  " + p.s.Yellow("starting")
 	}
+	if one.state == catalog.Ready {
+		text = terminal.Count(one.tools, "tool")
+	}
+	state := terminal.Pad(stateOn(p.s, one.state), 11)
+	return fmt.Sprintf("  %s  %s %8s  %s", name, state, seconds(one.took.Seconds()), text)
 }

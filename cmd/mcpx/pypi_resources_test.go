@@ -72,7 +72,7 @@ func TestPyPI_Resources(t *testing.T) {
 
 		if c.era == legacy {
 			c.listen(t)
-			has("resources/subscribe", `{"uri":"memo://insights"}`, `does not tell of changes`)
+			has("resources/subscribe", `{"uri":"memo://insights"}`, `does not report changes`)
 			has("resources/subscribe", `{"uri":"mcpx://one/count://now"}`, `{}`)
 		} else {
 			c.start(t, "subscriptions/listen", `{"notifications":{"resourceSubscriptions":["mcpx://one/count://now","memo://insights"]}}`, "")

@@ -100,7 +100,7 @@ func TestReload(t *testing.T) {
 				return strings.Contains(text, "Server: keep - What is kept.") && strings.Contains(text, "Server: change - Another one.") &&
 					strings.Contains(text, "Server: add") && !strings.Contains(text, "Server: drop")
 			})
-			if p.logged("count from the next start", "shutdown_grace") != 1 || p.logged(loadedAgain, "started", "[add change]", "stopped", "[change drop]") != 1 {
+			if p.logged("take effect after a restart", "shutdown_grace") != 1 || p.logged(loadedAgain, "started", "[add change]", "stopped", "[change drop]") != 1 {
 				t.Error("the log does not say what was done")
 			}
 		})

@@ -12,14 +12,12 @@ type removeCommand struct {
 	Name string `arg:"" help:"The server to take out of the config."`
 }
 
-// Help has the examples.
 func (cmd *removeCommand) Help() string {
 	return `The comments around the entry stay. To keep a server but not use it, disable it.
 
 ` + examples("mcpx remove notes", "mcpx disable notes")
 }
 
-// Run removes the server.
 func (cmd *removeCommand) Run(c *cli, s streams) error {
 	file, err := c.editServer(s, cmd.Name, setup.RemoveServer)
 	if err == nil {
@@ -28,16 +26,13 @@ func (cmd *removeCommand) Run(c *cli, s streams) error {
 	return err
 }
 
-// editServer changes a server that must be in the config, under this name in the file or
-// served under it.
+// editServer edits a server of the config. name is its name in the file, or the name under which mcpx
+// serves it.
 func (c *cli) editServer(s streams, name string, edit func(data []byte, name string) ([]byte, error)) (file string, err error) {
-	if file, err = c.configFile(); err != nil {
-		return "", err
-	}
 	var names []string
 	file, err = c.editConfig(s, func(data []byte) ([]byte, error) {
 		names = setup.ServerNames(data)
-		return s.configAt(file).Named(name, edit)(data)
+		return setup.ConfigFile{Reading: s.reading()}.Named(name, edit)(data)
 	})
 	if !errors.Is(err, setup.ErrNoServer) {
 		return file, err

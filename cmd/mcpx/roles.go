@@ -6,7 +6,7 @@ import (
 	"mcpx/internal/jq"
 )
 
-// roles are what a running mcpx starts this executable as, besides mcpx itself.
+// roles are the helper processes that mcpx runs with its own executable.
 var roles = helper.Roles{
 	proc.ReaperRole: proc.ReaperMain,
 	jq.Role:         jq.Main,

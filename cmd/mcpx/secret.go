@@ -15,12 +15,11 @@ import (
 )
 
 type secretCommand struct {
-	Set    secretSetCommand    `cmd:"" help:"Keep a secret; its value comes from the terminal or the input."`
+	Set    secretSetCommand    `cmd:"" help:"Store a secret; its value comes from the terminal or stdin."`
 	List   secretListCommand   `cmd:"" help:"Print the names of the secrets."`
 	Delete secretDeleteCommand `cmd:"" help:"Forget a secret."`
 }
 
-// Help has the examples.
 func (cmd *secretCommand) Help() string {
 	return examples("mcpx secret set github", "mcpx secret list", "mcpx secret delete github")
 }
@@ -29,13 +28,11 @@ type secretSetCommand struct {
 	Name string `arg:"" help:"The name, as in ${keyring:NAME}."`
 }
 
-// Help has the examples.
 func (cmd *secretSetCommand) Help() string {
-	return "Keeps a secret in the keyring of the system. A server of the config names it as ${keyring:NAME}. The value is never an argument, " +
-		"which other users of the computer could see.\n\n" + examples("mcpx secret set github", "pass show github | mcpx secret set github")
+	return "Stores a secret in the keyring of the system. A server of the config names it as ${keyring:NAME}. The value is not an argument, " +
+		"because other users of the computer can see arguments.\n\n" + examples("mcpx secret set github", "pass show github | mcpx secret set github")
 }
 
-// Run keeps a secret.
 func (cmd *secretSetCommand) Run(ctx context.Context, s streams) error {
 	if err := secret.CheckName(cmd.Name); err != nil {
 		return err
@@ -56,8 +53,7 @@ func (cmd *secretSetCommand) Run(ctx context.Context, s streams) error {
 	return nil
 }
 
-// hiddenInput is a line from the terminal, or all that the input has, without the line
-// break at its end.
+// hiddenInput reads a line from the terminal without showing it, or else all of stdin.
 func hiddenInput(ctx context.Context, s streams, prompt string) (string, error) {
 	if file, ok := s.in.(*os.File); ok && s.terminal {
 		fmt.Fprint(s.err, prompt)
@@ -70,7 +66,6 @@ func hiddenInput(ctx context.Context, s streams, prompt string) (string, error) 
 
 type secretListCommand struct{}
 
-// Run prints the names.
 func (cmd *secretListCommand) Run(s streams) error {
 	names, err := app.Secrets().Names()
 	for _, name := range names {
@@ -86,7 +81,6 @@ type secretDeleteCommand struct {
 	Name string `arg:"" help:"The name of the secret."`
 }
 
-// Run forgets a secret.
 func (cmd *secretDeleteCommand) Run(ctx context.Context, s streams) error {
 	found, err := app.Secrets().Delete(ctx, cmd.Name)
 	if err == nil && !found {

@@ -37,9 +37,9 @@ func TestSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	run("[secret] and [secret]", exitFailed, "", "--config", path, "--log-level", "debug", "check")
-	run("there is no secret none; keep it with mcpx secret set none", exitFailed, "", "--config", path, "check")
+	run("there is no secret none; set it with mcpx secret set none", exitFailed, "", "--config", path, "check")
 	run("there is no command no-such-program on the PATH", exitFailed, "", "--config", path, "check")
 	run("deleted one", 0, "", "secret", "delete", "one")
 	run("there is no secret one", exitFailed, "", "secret", "delete", "one")
-	run("there is no secret one; keep it", exitFailed, "", "--config", path, "check")
+	run("there is no secret one; set it", exitFailed, "", "--config", path, "check")
 }

@@ -17,15 +17,14 @@ type serveCommand struct {
 	HTTP string `name:"http" help:"Serve streamable HTTP at this address instead, for example 127.0.0.1:8080." placeholder:"ADDR"`
 	Demo bool   `help:"Serve the demo's sample servers instead of a config."`
 
-	Insecure bool `help:"Listen on an address that other machines reach though the config has no auth: something else decides who gets through."`
+	Insecure bool `help:"Listen on an address that other machines can reach, although the config has no auth: something else controls access."`
 
-	View  string `help:"What a client gets: two_tools, tools (all of them under names of their own), servers/NAME or groups/NAME; overrides the config." placeholder:"VIEW"`
-	Watch bool   `help:"Load the config file again when it changes, as SIGHUP does."`
+	View  string `help:"What a client gets: two_tools, tools (all tools, each with a name of its own), servers/NAME or groups/NAME; overrides the config." placeholder:"VIEW"`
+	Watch bool   `help:"Load the config file again when it changes, as after SIGHUP."`
 	Trace string `help:"Write every message, from and to clients and servers, to this file, without secrets; for people who write servers." placeholder:"FILE" type:"path"`
 	Pprof string `help:"Serve profiles of mcpx itself (/debug/pprof/) at this address, on loopback only." placeholder:"ADDR"`
 }
 
-// Help has the examples.
 func (cmd *serveCommand) Help() string {
 	return "Without a command mcpx serves: this is what MCP clients start.\n\n" +
 		examples("mcpx --config ~/mcp.json", "mcpx serve --http 127.0.0.1:8080", "mcpx serve --demo --http 8080",
@@ -38,11 +37,11 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 	stderr := newDroppingWriter(s.err)
 	defer stderr.close()
 	s.err = stderr
-	a, log, closeLog, err := cmd.assemble(ctx, c, s)
+	a, log, closeLogs, err := cmd.assemble(ctx, c, s)
+	defer closeLogs()
 	if err != nil {
 		return err
 	}
-	defer closeLog()
 	a.LogWarnings(a.Config)
 	endAudit, err := a.OpenAudit()
 	if err != nil {
@@ -53,11 +52,11 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var listener net.Listener
-	if cmd.HTTP != "" { // before a reload, which depends on the address
+	if cmd.HTTP != "" { // before reloading, which needs the address
 		if listener, err = a.Listen(ctx, cmd.HTTP, cmd.Insecure); err != nil {
 			return err
 		}
-		defer listener.Close() // where serving does not come to it
+		defer listener.Close() // if serving does not start
 	}
 	if !cmd.Demo {
 		defer reloading(ctx, a, cancel, cmd, s)()
@@ -82,60 +81,54 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return ended(log, "stdio", a.ServeStdio(ctx, in, s.out))
 }
 
-func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *app.App, log *slog.Logger, closeLog func(), err error) {
+// assemble reads the config and makes the app. closeLogs is never nil.
+func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *app.App, log *slog.Logger, closeLogs func(), err error) {
+	closeLogs = func() {}
+	if cmd.Demo && cmd.Trace != "" {
+		return nil, nil, closeLogs, &usageError{hintError{
+			"--trace is for the servers of a config, not for --demo", "mcpx --config FILE serve --trace " + cmd.Trace,
+		}}
+	}
 	if cmd.Demo {
-		if cmd.Trace != "" {
-			return nil, nil, nil, &usageError{hintError{
-				"--trace is for the servers of a config, not for --demo",
-				"mcpx --config FILE serve --trace " + cmd.Trace,
-			}}
-		}
-		log = c.demoLogger(s, "warn")
+		log = c.logger(s, "warn", "text")
 		a, err = app.New(app.Options{Profile: app.Demo, Log: log})
-		return a, log, func() {}, err
+		return a, log, closeLogs, err
 	}
 	cfg, err := c.loadConfig(ctx, s)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, closeLogs, err
 	}
 	if cmd.View != "" {
 		if text := cfg.CheckView(cmd.View); text != "" {
-			return nil, nil, nil, fmt.Errorf("--view %s: %s", cmd.View, text)
+			return nil, nil, closeLogs, fmt.Errorf("--view %s: %s", cmd.View, text)
 		}
 		cfg.View = cmd.View
 	}
 	trace, closeTrace, err := traceTo(cmd.Trace)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, closeLogs, err
 	}
 	stderr, closeFile := logTo(cfg.LogFile, s.err)
 	s.err = stderr
-	log = c.logger(s, cfg, false)
+	log = c.logger(s, cfg.LogLevel, cfg.LogFormat)
 	if trace != nil {
 		log.Warn("every message is written to a file, with what agents send and get", "file", cmd.Trace)
-	}
-	done := func() {
-		closeTrace()
-		closeFile()
 	}
 	profile := app.Hosted
 	if cmd.HTTP == "" {
 		profile = app.Stdio
 	}
-	if a, err = app.New(app.Options{Config: cfg, Profile: profile, Log: log, Trace: trace}); err != nil {
-		done()
-		return nil, nil, nil, err
-	}
-	return a, log, done, nil
+	a, err = app.New(app.Options{Config: cfg, Profile: profile, Log: log, Trace: trace})
+	return a, log, func() { closeTrace(); closeFile() }, err
 }
 
-// A trace is renamed at traceMegabytes, and oldTraces renamed ones are kept.
+// The files of --trace and log_file are rotated at this size, and this many old ones are kept.
 const (
-	traceMegabytes = 50
-	oldTraces      = 1
+	traceMegabytes, oldTraces = 50, 1
+	logMegabytes, oldLogs     = 10, 3
 )
 
-// traceTo opens the file of --trace; nil without one.
+// traceTo opens the file of --trace. out is nil without the flag.
 func traceTo(file string) (out io.Writer, close func(), err error) {
 	if file == "" {
 		return nil, func() {}, nil
@@ -147,20 +140,14 @@ func traceTo(file string) (out io.Writer, close func(), err error) {
 	return rotated, func() { _ = rotated.Close() }, nil
 }
 
-// The log file is renamed at logMegabytes, and oldLogs renamed ones are kept.
-const (
-	logMegabytes = 10
-	oldLogs      = 3
-)
-
-// logTo writes a log to stderr and to a file, as many clients hide stderr. If the file
-// cannot be written, it warns once on stderr. close closes the file.
+// logTo returns a writer to stderr and to a file, because many clients hide stderr. If the file
+// cannot be written, it warns on stderr and does without.
 func logTo(file string, stderr io.Writer) (log io.Writer, close func()) {
 	if file == "" {
 		return stderr, func() {}
 	}
 	rotated := &lumberjack.Logger{Filename: file, MaxSize: logMegabytes, MaxBackups: oldLogs}
-	if _, err := rotated.Write(nil); err != nil { // makes the folder and the file
+	if _, err := rotated.Write(nil); err != nil { // creates the folder and the file
 		fmt.Fprintln(stderr, "mcpx: warning: log_file:", err)
 		return stderr, func() {}
 	}
@@ -184,7 +171,7 @@ func (cmd *serveCommand) serveHTTP(ctx context.Context, a *app.App, log *slog.Lo
 	return ended(log, "HTTP", a.ServeHTTP(ctx, listener))
 }
 
-// profile serves profiles until the caller calls stop, which waits for the end.
+// profile serves profiles of mcpx until stop is called.
 func (cmd *serveCommand) profile(ctx context.Context, log *slog.Logger) (stop func(), err error) {
 	if cmd.Pprof == "" {
 		return func() {}, nil
@@ -195,12 +182,12 @@ func (cmd *serveCommand) profile(ctx context.Context, log *slog.Logger) (stop fu
 	return stop, nil
 }
 
-// ended logs the error that ended serving. It does not print it, since a write to a
-// stderr that nobody reads would block.
+// ended logs the error that ended serving. It does not print it to stderr, which would block if the
+// client does not read it.
 func ended(log *slog.Logger, over string, err error) error {
 	if err == nil {
 		return nil
 	}
 	log.Error("serving over "+over+" ended", "err", err)
-	return &exitError{exitFailed}
+	return errFailed
 }

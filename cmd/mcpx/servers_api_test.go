@@ -130,7 +130,7 @@ func TestServersAPI_Faults(t *testing.T) {
 		{"POST", "", `[]`, 400, "JSON object"},
 		{"POST", "", ``, 400, "JSON object"},
 		{"POST", "", `{"name":"a","command":"` + strings.Repeat("x", 1<<20) + `"}`, 413, "too large"},
-		{"PUT", "/kept", `{"name":"other","command":"x"}`, 400, "keeps its name"},
+		{"PUT", "/kept", `{"name":"other","command":"x"}`, 400, "cannot be renamed"},
 		{"PUT", "/kept", `{}`, 422, "mcpServers.kept"},
 		{"PUT", "/nope", `{"command":"x"}`, 404, "no such server"},
 		{"PATCH", "/nope", `{}`, 404, "no such server"},

@@ -169,7 +169,7 @@ func TestInit_Schema(t *testing.T) {
 
 	// A file that happens to have the name is not of mcpx, and a schema that a user names stays.
 	h.write(t, "config.schema.json", `{"title": "theirs"}`)
-	hasAll(t, init(file), "is no schema of mcpx")
+	hasAll(t, init(file), "is not a schema that mcpx wrote")
 	if strings.Contains(readFile(t, file), "$schema") || readFile(t, schema) != `{"title": "theirs"}` {
 		t.Error("another file was taken for the schema")
 	}

@@ -11,23 +11,23 @@ import (
 )
 
 const (
-	// stderrBytes bounds the queue of lines for stderr.
+	// stderrBytes limits the queue of lines for stderr.
 	stderrBytes = 1 << 20
-	// lastLines bounds the time to write the queue at the end.
+	// lastLines limits the time to write the queue at the end.
 	lastLines = 200 * time.Millisecond
-	// gatherLines is how long lines are gathered after a write. The first one is written at
-	// once; of thousands of calls a second each would be a write, and a switch to run.
+	// gatherLines is the least time between two writes. With thousands of calls a second, a write
+	// for each line would cost too much.
 	gatherLines = 5 * time.Millisecond
-	// spareBytes is how much of an empty queue is kept for the next lines.
+	// spareBytes is the largest buffer that is kept for the next lines.
 	spareBytes = 64 << 10
 )
 
 // droppingWriter queues lines for stderr, so that logging never blocks: many clients open
-// a pipe for stderr and never read it. It drops and counts lines beyond stderrBytes.
+// a pipe for stderr and never read it. If the queue is full, it drops lines and counts them.
 type droppingWriter struct {
 	w     io.Writer
 	ended chan struct{} // closed when run has written the queue and ended
-	hurry chan struct{} // closed by close
+	hurry chan struct{} // closed by close; ends the wait between two writes
 
 	mu      sync.Mutex
 	more    sync.Cond // the queue has grown, or closed is set
@@ -36,8 +36,8 @@ type droppingWriter struct {
 	dropped int
 }
 
-// newDroppingWriter starts a goroutine. It ends after close or, if a write never returns,
-// with the process.
+// newDroppingWriter starts the goroutine run, which ends after close. If a write to w never returns,
+// it ends with the process.
 func newDroppingWriter(w io.Writer) *droppingWriter {
 	d := &droppingWriter{w: w, ended: make(chan struct{}), hurry: make(chan struct{})}
 	d.more.L = &d.mu
@@ -77,10 +77,10 @@ func (d *droppingWriter) run() {
 		out, dropped := d.queue, d.dropped
 		d.queue, d.dropped = spare[:0], 0
 		if dropped > 0 {
-			out = fmt.Appendf(out, "mcpx: %d lines are left out here: they were not taken in time\n", dropped)
+			out = fmt.Appendf(out, "mcpx: %d lines are missing here: they could not be written in time\n", dropped)
 		}
 		d.mu.Unlock()
-		_, _ = d.w.Write(out) // there is no place for the error
+		_, _ = d.w.Write(out) // an error cannot be reported anywhere
 		timer.Reset(gatherLines)
 		select {
 		case <-timer.C:
@@ -93,7 +93,7 @@ func (d *droppingWriter) run() {
 	}
 }
 
-// close waits until the queue is written, at most lastLines. Later lines are dropped.
+// close waits until the queue is written, but at most lastLines. It drops later lines.
 func (d *droppingWriter) close() {
 	d.mu.Lock()
 	if !d.closed {
@@ -110,10 +110,10 @@ func (d *droppingWriter) close() {
 	}
 }
 
-// surviveBrokenPipes makes a write to a closed stdout or stderr an error. Otherwise
-// SIGPIPE would kill the process and its open calls. The func that it returns ends that.
-// It does not ignore the signal, since children would inherit that.
-func surviveBrokenPipes() func() {
+// surviveBrokenPipes makes a write to a closed stdout or stderr return an error, until stop is
+// called. Otherwise SIGPIPE would kill the process. It does not ignore the signal, because child
+// processes would inherit that.
+func surviveBrokenPipes() (stop func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGPIPE)
 	return func() { signal.Stop(signals) }

@@ -163,7 +163,7 @@ func TestDroppingWriter(t *testing.T) {
 	text, kept, left := bufio.NewScanner(read), 0, 0
 	for text.Scan() {
 		n := 0
-		if _, err := fmt.Sscanf(text.Text(), "mcpx: %d lines are left out", &n); err != nil {
+		if _, err := fmt.Sscanf(text.Text(), "mcpx: %d lines are missing", &n); err != nil {
 			kept++
 		}
 		left += n

@@ -13,13 +13,12 @@ import (
 type tokenCommand struct {
 	New    tokenNewCommand    `cmd:"" help:"Make a token for a client, and print it once."`
 	List   tokenListCommand   `cmd:"" help:"Print the names that have tokens."`
-	Delete tokenDeleteCommand `cmd:"" help:"Take a token away."`
+	Delete tokenDeleteCommand `cmd:"" help:"Delete a token."`
 }
 
-// Help has the examples.
 func (cmd *tokenCommand) Help() string {
-	return "Tokens are for clients of mcpx serve --http. The config has their names and digests, so that nobody can read a token there. " +
-		"A running mcpx hears of a change on SIGHUP, or with --watch.\n\n" +
+	return "Tokens are for clients of mcpx serve --http. The config keeps their names and digests, never the tokens themselves. " +
+		"A running mcpx reads a change on SIGHUP, or at once with --watch.\n\n" +
 		examples("mcpx token new ci", "mcpx token list", "mcpx token delete ci")
 }
 
@@ -30,12 +29,10 @@ type tokenNewCommand struct {
 	Force bool     `env:"-" help:"Replace the token that the name has."`
 }
 
-// Help has the examples.
 func (cmd *tokenNewCommand) Help() string {
 	return examples("mcpx token new ci", "mcpx token new alice --group dev", "TOKEN=$(mcpx token new ci --force)")
 }
 
-// Run makes a token.
 func (cmd *tokenNewCommand) Run(c *cli, s streams) error {
 	token, digest := app.NewToken()
 	file, err := c.editConfig(s, func(data []byte) ([]byte, error) {
@@ -44,7 +41,7 @@ func (cmd *tokenNewCommand) Run(c *cli, s streams) error {
 			return nil, err
 		}
 		if cfg, fault := config.Parse("", after, s.reading()); fault == nil && cfg.Auth == nil {
-			return nil, errors.New("auth is turned off in the config, so that the token would protect nothing")
+			return nil, errors.New("auth is turned off in the config, so the token would protect nothing")
 		}
 		return after, nil
 	})
@@ -54,14 +51,13 @@ func (cmd *tokenNewCommand) Run(c *cli, s streams) error {
 		}
 		return err
 	}
-	fmt.Fprintf(s.err, "the token of %s, whose digest is in %s; it is not shown again. Clients send the header Authorization: Bearer TOKEN.\n", cmd.Name, file)
+	fmt.Fprintf(s.err, "the token of %s, which is not shown again; its digest is in %s. Clients send the header Authorization: Bearer TOKEN.\n", cmd.Name, file)
 	fmt.Fprintln(s.out, token)
 	return nil
 }
 
 type tokenListCommand struct{}
 
-// Run prints the names.
 func (cmd *tokenListCommand) Run(c *cli, s streams) error {
 	path, err := c.findConfig(s)
 	if err != nil {
@@ -92,15 +88,14 @@ type tokenDeleteCommand struct {
 	Name string `arg:"" help:"Whose token it is."`
 }
 
-// Run takes a token away.
 func (cmd *tokenDeleteCommand) Run(c *cli, s streams) error {
 	file, err := c.editConfig(s, func(data []byte) ([]byte, error) { return setup.RemoveToken(data, cmd.Name) })
 	if errors.Is(err, setup.ErrNoToken) {
 		return &hintError{fmt.Sprintf("%s has no token in %s", cmd.Name, file), "mcpx token list"}
 	}
-	if err != nil && strings.Contains(err.Error(), "nobody could connect") {
+	if err != nil && strings.Contains(err.Error(), "no client could connect") {
 		return &hintError{
-			"nobody could connect without the token of " + cmd.Name,
+			"no client could connect without the token of " + cmd.Name,
 			"make another one first, or take auth out of " + file + " and start mcpx again",
 		}
 	}

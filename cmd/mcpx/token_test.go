@@ -67,7 +67,7 @@ func TestToken(t *testing.T) {
 	_, _ = io.Copy(io.Discard, events.Body) // ends
 	run("make another one first", exitFailed, "token", "delete", "ci")
 	// A file without auth opens nothing.
-	d.follow(t, "the one before stays in force", func() { h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil) })
+	d.follow(t, "the old one stays in force until mcpx restarts", func() { h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil) })
 	if a, b := status(again), status("mcpx_x"); a != 200 || b != 401 {
 		t.Errorf("without auth in the file: %d %d", a, b)
 	}

@@ -12,33 +12,27 @@ import (
 
 type versionCommand struct{}
 
-// Help has the examples.
 func (cmd *versionCommand) Help() string { return examples("mcpx version", "mcpx --version") }
 
-// Run prints the text.
 func (cmd *versionCommand) Run(s streams) error {
 	fmt.Fprintln(s.out, versionText())
 	return nil
 }
 
-// versionText has the versions of this binary, its source and its protocols.
+// versionText lists the version of this binary, its commit, and the protocol versions.
 func versionText() string {
 	return fmt.Sprintf("mcpx %s\ncommit %s\n%s %s/%s\nprotocols %s",
 		app.Version(), commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.Join(front.Protocols(), " "))
 }
 
 func commit() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
 	revision, modified := "unknown", ""
-	for _, setting := range info.Settings {
-		switch setting.Key {
-		case "vcs.revision":
-			revision = setting.Value
-		case "vcs.modified":
-			if setting.Value == "true" {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, setting := range info.Settings {
+			switch {
+			case setting.Key == "vcs.revision":
+				revision = setting.Value
+			case setting.Key == "vcs.modified" && setting.Value == "true":
 				modified = " (modified)"
 			}
 		}

@@ -13,15 +13,14 @@ import (
 	"mcpx/internal/request"
 )
 
-// auditor writes the trail of the config key audit. A nil *auditor writes nothing.
+// auditor writes the audit trail. A nil *auditor writes nothing.
 type auditor struct {
 	trail    *audit.Trail
 	required bool
 	refusals limits.Lines
 }
 
-// OpenAudit opens the trail that the config wants, if it wants one, before anything is
-// served. The caller ends it after Close.
+// OpenAudit opens the audit trail if the config has one. It is called before anything is served, and end after Close.
 func (a *App) OpenAudit() (end func(), err error) {
 	wanted := a.Config.Audit
 	if wanted == nil {
@@ -39,10 +38,10 @@ func (a *App) OpenAudit() (end func(), err error) {
 }
 
 // errNotRecorded refuses a call where audit.required.
-var errNotRecorded = errors.New("the call was not made: the audit trail cannot be written, and this mcpx makes no call without it; tell who runs it")
+var errNotRecorded = errors.New("the call was not made: the audit trail cannot be written, and this mcpx makes no calls without it; tell its administrator")
 
-// admit is the middleware that records a message before it is sent: where the trail is required each, else the ones that
-// may write.
+// admit is the middleware that records a message before it is sent: every one if the trail is required, else those
+// that are not read-only.
 func (a *App) admit(next request.Handler) request.Handler {
 	return func(ctx context.Context, r *request.Request) (json.RawMessage, error) {
 		if err := a.auditor.began(r.Event); err != nil {
@@ -56,7 +55,7 @@ func (a *auditor) began(r *request.Event) error {
 	if a == nil || r.ReadOnly && !a.required || r.Admitted {
 		return nil
 	}
-	r.Admitted = true              // a message that begins anew has its beginning
+	r.Admitted = true              // a repeated attempt is not recorded again
 	var room [maxMembers]slog.Attr // on the stack
 	if a.trail.Write(audit.CallBegan, append(who(room[:0], r), slog.Int("argument_bytes", r.ArgumentBytes))...) != nil && a.required {
 		return errNotRecorded
@@ -64,7 +63,7 @@ func (a *auditor) began(r *request.Event) error {
 	return nil
 }
 
-// ended is an observer: it records the end of a message, and requests over HTTP that were refused.
+// ended is an observer of events: it records the end of a message, and a refused HTTP request.
 func (a *auditor) ended(r *request.Event) {
 	switch {
 	case a == nil:
@@ -83,15 +82,15 @@ func (a *auditor) ended(r *request.Event) {
 		slog.Int("tokens_received", r.Received), slog.Int("tokens_sent", r.Sent))...)
 }
 
-// maxMembers is the number of members that the line of a call has at the most.
+// maxMembers is the largest number of members in the line of a call.
 const maxMembers = 18
 
-// who appends the members that say which message it is, and whose.
+// who appends the members that identify a message and its client.
 func who(attrs []slog.Attr, r *request.Event) []slog.Attr {
 	attrs = append(attrs, slog.Uint64("call", r.Number))
 	method := r.Method
 	if r.IsCall() {
-		method = "" // the tool says it
+		method = "" // follows from the tool
 	}
 	for _, one := range [...]struct{ name, value string }{
 		{"method", method}, {"server", r.Server}, {"tool", r.Tool}, {"item", r.Item},
@@ -111,7 +110,6 @@ func (a *auditor) changed(to *config.Config) {
 	}
 }
 
-// refused records a request over HTTP that was refused.
 func (a *auditor) refused(r *request.Event) {
 	dropped, ok := a.refusals.Take()
 	if !ok {
@@ -130,8 +128,7 @@ func (a *auditor) refused(r *request.Event) {
 	_ = a.trail.Write("request_refused", attrs...)
 }
 
-// failing reports whether the trail cannot be written now, and whether calls are refused
-// meanwhile.
+// failing reports whether the trail cannot be written now, and whether calls are refused because of that.
 func (a *auditor) failing() (failing, refuses bool) {
 	if a == nil || a.trail.Err() == nil {
 		return false, false
@@ -147,3 +144,12 @@ func (a *auditor) close(log *slog.Logger) {
 		log.Error("the end of the audit trail was not written", "err", err)
 	}
 }
+
+// AuditReport is what [VerifyAudit] found in an audit trail.
+type AuditReport = audit.Report
+
+// ErrAuditKey is the error of [VerifyAudit] for a trail with HMACs and no key to check them.
+var ErrAuditKey = audit.ErrNeedsKey
+
+// VerifyAudit checks the audit trail at path with all its rotated files. key is empty for a trail without HMACs.
+func VerifyAudit(path string, key []byte) (*AuditReport, error) { return audit.Verify(path, key) }

@@ -11,14 +11,14 @@ import (
 	"mcpx/internal/policy"
 )
 
-// Filtered is whether a config lets a model see a tool, with the reason for people.
+// Filtered says whether models see a tool, and why, for the user.
 type Filtered struct {
 	Visible bool
 	Why     string
 }
 
-// Explain finds out whether a model sees a tool of a server, and why not. s comes from
-// the registry, with all tools. refused are the faults of its tool definitions.
+// Explain says whether models see a tool of a server. s comes from the registry, with all tools. refused are the faults
+// of tool definitions that the registry left out.
 func Explain(cfg *config.Config, s *catalog.Server, refused []string, name string) Filtered {
 	tool, known := s.Tool(name)
 	switch {
@@ -36,11 +36,11 @@ func Explain(cfg *config.Config, s *catalog.Server, refused []string, name strin
 }
 
 func explainKnown(cfg *config.Config, s *catalog.Server, tool *catalog.Tool) Filtered {
-	lock, _ := LoadLock(cfg) // App.servers logs why it cannot be read
+	lock, _ := LoadLock(cfg) // the build of the Runtime logs its error
 	rules := rulesOf(cfg, lock)
 	seen, setting := rules.See(s, tool)
 	of, at := cfg.Servers[slices.IndexFunc(cfg.Servers, func(of config.Server) bool { return of.Name == s.Name })], s.Name+"."
-	glob := func(globs []string, prefix string) string { // the first that matches the tool's name, or that after overrides
+	glob := func(globs []string, prefix string) string { // the first that matches the tool's name before or after overrides
 		repaired := rules.Repaired(s, tool)
 		i := slices.IndexFunc(globs, func(glob string) bool {
 			return policy.Match([]string{glob}, prefix+tool.Name) || policy.Match([]string{glob}, prefix+repaired.Name)
@@ -67,9 +67,9 @@ func explainKnown(cfg *config.Config, s *catalog.Server, tool *catalog.Tool) Fil
 	return Filtered{true, "visible"}
 }
 
-// Unmatched returns a text for each pattern of a config that matches no tool, by server; those
-// of the whole config are under "". snap comes from the registry, with all tools. Patterns that
-// may match tools of a server whose tools are not known are left out.
+// Unmatched returns a text for each pattern of a config that matches no tool, by server; patterns outside of servers
+// are under "". snap comes from the registry, with all tools. It leaves out patterns that may match tools of a server
+// whose tools are not known yet.
 func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 	all := make(map[string][]string)
 	for _, of := range cfg.Servers {
@@ -78,20 +78,17 @@ func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 			continue
 		}
 		names := s.ToolNames()
-		timeouts := make([]string, len(of.ToolTimeouts))
-		for i, one := range of.ToolTimeouts {
-			timeouts[i] = one.Glob
+		var timeouts, overrides []string
+		for _, one := range of.ToolTimeouts {
+			timeouts = append(timeouts, one.Glob)
 		}
-		overrides := make([]string, len(of.Overrides))
-		for i, one := range of.Overrides {
-			overrides[i] = one.Glob
+		for _, one := range of.Overrides {
+			overrides = append(overrides, one.Glob)
 		}
-		for _, key := range []struct {
-			name  string
-			globs []string
-		}{{"tools.allow", of.Tools.Allow}, {"tools.deny", of.Tools.Deny}, {"verbatim", of.Verbatim}, {"tool_timeouts", timeouts}, {"overrides", overrides}} {
-			all[of.Name] = append(all[of.Name], unmatchedTools(key.name, key.globs, names)...)
-		}
+		all[of.Name] = slices.Concat(
+			unmatchedTools("tools.allow", of.Tools.Allow, names), unmatchedTools("tools.deny", of.Tools.Deny, names),
+			unmatchedTools("verbatim", of.Verbatim, names), unmatchedTools("tool_timeouts", timeouts, names),
+			unmatchedTools("overrides", overrides, names))
 	}
 	var names []string
 	for i := range snap.Servers {
@@ -99,31 +96,30 @@ func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 			names = append(names, snap.Servers[i].Name+"."+tool)
 		}
 	}
-	certain := func(globs []string) []string {
-		return slices.DeleteFunc(slices.Clone(globs), func(glob string) bool {
+	check := func(key string, globs []string) {
+		certain := slices.DeleteFunc(slices.Clone(globs), func(glob string) bool {
 			server, _, _ := strings.Cut(glob, ".")
 			return slices.ContainsFunc(snap.Servers, func(s catalog.Server) bool {
 				return !s.Known && (strings.HasPrefix(glob, s.Name+".") || policy.Match([]string{server}, s.Name))
 			})
 		})
+		all[""] = append(all[""], unmatchedTools(key, certain, names)...)
 	}
-	all[""] = unmatchedTools("disabled_tools", certain(cfg.DisabledTools), names)
+	check("disabled_tools", cfg.DisabledTools)
 	for _, g := range cfg.Groups {
-		all[""] = append(all[""], unmatchedTools("groups."+g.Name+".tools.allow", certain(g.Tools.Allow), names)...)
-		all[""] = append(all[""], unmatchedTools("groups."+g.Name+".tools.deny", certain(g.Tools.Deny), names)...)
+		check("groups."+g.Name+".tools.allow", g.Tools.Allow)
+		check("groups."+g.Name+".tools.deny", g.Tools.Deny)
 	}
 	if cfg.Auth != nil {
 		for i, r := range cfg.Auth.Rights {
-			at := fmt.Sprintf("auth.rights[%d].tools.", i)
-			all[""] = append(all[""], unmatchedTools(at+"allow", certain(r.Allow), names)...)
-			all[""] = append(all[""], unmatchedTools(at+"deny", certain(r.Deny), names)...)
+			check(fmt.Sprintf("auth.rights[%d].tools.allow", i), r.Allow)
+			check(fmt.Sprintf("auth.rights[%d].tools.deny", i), r.Deny)
 		}
 	}
 	return all
 }
 
-// unmatched has a text for each glob that names none of names: format with the glob, and a
-// likely name.
+// unmatched returns, for each glob that matches none of names, format with the glob and a similar name.
 func unmatched(format string, globs, names []string, of func(glob, name string) bool) (all []string) {
 	for _, glob := range globs {
 		if !slices.ContainsFunc(names, func(name string) bool { return of(glob, name) }) {
@@ -133,7 +129,6 @@ func unmatched(format string, globs, names []string, of func(glob, name string) 
 	return all
 }
 
-// unmatchedTools is unmatched for globs of tools under a key.
 func unmatchedTools(key string, globs, names []string) []string {
 	return unmatched(key+": %q matches no tool", globs, names, matches)
 }

@@ -12,7 +12,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// workshop has servers whose calls leave something behind that belongs to who made them.
+// workshop has servers whose calls create something that belongs to the caller.
 func workshop(t *testing.T, rights, more string) (*endpoint, map[string]*mcptest.HTTPServer) {
 	raw := func(text string) json.RawMessage { return json.RawMessage(text) }
 	const working = `"taskId":"1","status":"working","createdAt":"2026-11-21T10:00:00Z","lastUpdatedAt":"2026-11-21T10:00:00Z","ttlMs":60000}`
@@ -115,7 +115,7 @@ func TestForeign_Sessions(t *testing.T) {
 
 var handleIn = regexp.MustCompile(`handle\\*":\\*"(r[a-z0-9]{20})`)
 
-// TestForeign_Handles: kept results and calls that go on belong to who made the call.
+// TestForeign_Handles: kept results and running calls belong to the principal that made the call.
 func TestForeign_Handles(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e, fakes := workshop(t, everybody, `,"result_token_limit":100,"result_preview_tokens":50,"clients":{"waiter":{"call_wait":"100ms"}}`)
@@ -157,8 +157,7 @@ func TestForeign_Handles(t *testing.T) {
 
 var taskIn = regexp.MustCompile(`"taskId":"([^"]*)"`)
 
-// TestForeign_Tasks: the id of a task is one for its principal alone, though its server
-// gives everybody the same.
+// TestForeign_Tasks: the ID of a task is valid for its principal only, though its server gives all callers the same one.
 func TestForeign_Tasks(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e, fakes := workshop(t, everybody, "")
@@ -198,8 +197,8 @@ func TestForeign_Tasks(t *testing.T) {
 
 var stateIn = regexp.MustCompile(`"requestState":("(?:[^"\\]|\\.)*")`)
 
-// TestForeign_States: a requestState is good for one principal and one request, whether
-// mcpx asks or the server; that of a call that mcpx has parked once only.
+// TestForeign_States: a requestState is valid for one principal and one request, whether mcpx or the server has asked.
+// The one of a call that mcpx has parked is valid once.
 func TestForeign_States(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e, fakes := workshop(t, `[{"principals":["alice","bob"],"servers":["modern","fake"]},{"principals":["alice","bob"],"servers":["fake"],"confirm":"all"}]`, "")
@@ -234,7 +233,7 @@ func TestForeign_States(t *testing.T) {
 				"without its tag": reply(alice, test.call, `"mcpx.bound.99999999999..x"`), "of the past": reply(alice, test.call, `"mcpx.bound.1.`+strings.Repeat("A", 22)+`.x"`),
 			} {
 				if what == "of nobody" && test.once {
-					continue // it begins anew, and asks
+					continue // the call starts again, and asks
 				}
 				if !strings.Contains(refused, `"error"`) || !strings.Contains(refused, "requestState") {
 					t.Errorf("a state %s: %s", what, refused)
@@ -314,10 +313,10 @@ func TestConfirm_Principals(t *testing.T) {
 		{"alice", elicits, "/mcp", "echo", "decline", "the user declined the call of fake.echo; it was not made", true, false},
 		{"alice", elicits, "/mcp", "echo", "cancel", "or was not there to be asked: the client gave no answer. It was not made. confirm of auth.rights in the config of mcpx says", true, false},
 		{"alice", elicits, "/mcp", "echo", "", "the client gave no answer", true, false},
-		{"alice", `{}`, "/mcp", "echo", "", "nobody could be asked: elicitation/create cannot be answered: the client visitor has not declared the capability elicitation. The call was not made; the user can make it, use a client with elicitation, or change confirm of auth.rights in the config of mcpx", false, false},
+		{"alice", `{}`, "/mcp", "echo", "", "the user could not be asked: elicitation/create cannot be answered: the client visitor has not declared the capability elicitation. The call was not made; the user can make it, use a client with elicitation, or change confirm of auth.rights in the config of mcpx", false, false},
 		{"bob", `{}`, "/mcp", "echo", "", `"text":"done"`, false, true},
 		{"carol", `{}`, "/mcp", "echo", "", `"text":"done"`, false, true},
-		{"carol", `{}`, "/mcp/tools", "echo", "", "nobody could be asked", false, false},
+		{"carol", `{}`, "/mcp/tools", "echo", "", "the user could not be asked", false, false},
 		{"carol", elicits, "/mcp/tools", "read_echo", "accept", `"text":"done"`, true, true},
 	} {
 		before := len(fakes["fake"].Log().Calls(test.tool))

@@ -56,7 +56,7 @@ func framesTo(t *testing.T) (own, chain []string) {
 	return own, chain
 }
 
-// TestFrames: a call and a read of a resource go one way, which passes the chain and stays short.
+// TestFrames: a call and a read of a resource take the same path through the chain, and their stacks stay short.
 func TestFrames(t *testing.T) {
 	const greeting = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
 	const call = `"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"fake","tool_name":"echo","arguments":{"text":"x"}}}`

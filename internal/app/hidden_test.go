@@ -15,8 +15,7 @@ const (
 	absent = "quokkaly"
 )
 
-// airfield has a server that bob may not see, one of which he may see a tool, and one that is
-// open to him.
+// airfield has three servers: bob may see nothing of the first, one tool of the second, and all of the third.
 func airfield(t *testing.T) (servers map[string]string, fakes map[string]*mcptest.HTTPServer) {
 	raw := func(text string) json.RawMessage { return json.RawMessage(strings.ReplaceAll(text, "NAME", hidden)) }
 	fakes = map[string]*mcptest.HTTPServer{
@@ -57,9 +56,8 @@ func cursorAt(kind, server string) string {
 	return base64.RawURLEncoding.EncodeToString(data)
 }
 
-// TestHidden: what a principal may not see does not exist for it, in whatever way it
-// asks, in each era and over each transport. Where it names something hidden it gets the
-// answer for a name that nothing has, to the byte.
+// TestHidden: what a principal may not see does not exist for it, by every method, era and transport. The answer about
+// something hidden is, byte for byte, the answer for a name that does not exist.
 func TestHidden(t *testing.T) {
 	mcptest.NoLeaks(t)
 	servers, _ := airfield(t)

@@ -2,17 +2,24 @@ package app
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
+	"reflect"
+	"slices"
 
 	"mcpx/internal/desk/config"
+	"mcpx/internal/hosted/authserver"
 	"mcpx/internal/hosted/httpd"
 	"mcpx/internal/hosted/identity"
+	"mcpx/internal/policy"
 )
 
-// Listen listens on an address, beyond loopback only if the config has auth, or if
-// insecure is true. It reads the certificates that ServeHTTP serves with.
+// Listen listens on an address. An address that other machines reach needs auth in the config, or insecure. Listen
+// also reads the certificates for ServeHTTP.
 func (a *App) Listen(ctx context.Context, addr string, insecure bool) (net.Listener, error) {
 	if a.Config.TLS != nil {
 		var err error
@@ -36,8 +43,8 @@ func (a *App) Listen(ctx context.Context, addr string, insecure bool) (net.Liste
 	return listener, nil
 }
 
-// nameless reports whether a config trusts issuers and does not say what their tokens must
-// be for. Beyond loopback the Host of a request cannot say it: the client chooses it.
+// nameless reports whether a config trusts issuers without saying what their tokens must be for. The header Host can say
+// it only on loopback, as the client chooses it.
 func nameless(cfg *config.Config) bool {
 	return cfg.Auth != nil && len(cfg.Auth.Issuers) > 0 && cfg.Auth.Resource == ""
 }
@@ -53,7 +60,7 @@ func (*namelessError) Hint() string {
 	return "set auth.resource to the URL that clients use, such as https://mcp.example.com/mcp: tokens must be made for it"
 }
 
-// identities makes the options of who may connect; nil: everybody.
+// identities returns the options of client authentication; nil: every client may connect.
 func (b *builder) identities(cfg *config.Config, server *authServer) *identity.Options {
 	if cfg.Auth == nil {
 		return nil
@@ -62,8 +69,8 @@ func (b *builder) identities(cfg *config.Config, server *authServer) *identity.O
 	if cfg.Auth.Resource != "" {
 		o.Resource, _ = url.Parse(cfg.Auth.Resource) // config has checked it
 	}
-	if server != nil { // first, as clients take the first
-		o.Front = server
+	if server != nil { // first, as clients use the first
+		o.LocalIssuer = server
 		o.AuthorizationServers = append(o.AuthorizationServers, server.Issuer())
 	}
 	for _, i := range cfg.Auth.Issuers {
@@ -76,17 +83,104 @@ func (b *builder) identities(cfg *config.Config, server *authServer) *identity.O
 	return o
 }
 
-// auth is the auth that a config puts in force after before; the log says why it is another than
-// its own. Auth that is gone stays in force until the next start, which asks again whether the
-// address is safe without.
+// auth chooses the auth to put in force when before was in force: the one of the config, or before, for a reason that
+// it logs. If auth was removed from the file, before stays until the next start, when Listen checks the address again.
 func (b *builder) auth(to *config.Config, before *config.Auth) *config.Auth {
 	switch {
 	case to.Auth == nil && before != nil:
-		b.log.Error("the config has no auth any more: the one before stays in force until mcpx starts again")
+		b.log.Error("auth was removed from the config: the old one stays in force until mcpx restarts")
 		return before
 	case b.public && nameless(to):
 		b.log.Error("auth stays as it was", "err", &namelessError{})
 		return before
 	}
 	return to.Auth
+}
+
+// authServer is the authorization server with the options that it was made from.
+type authServer struct {
+	*authserver.Server
+	of        *authserver.Options
+	keyInFile bool // the key is not from the config
+}
+
+// newAuthServer makes the authorization server of auth; nil if there is none. It returns before if that has the same
+// options.
+func (b *builder) newAuthServer(auth *config.Auth, before *authServer) (*authServer, error) {
+	wanted, err := b.authServerOptions(auth, before)
+	switch {
+	case err != nil || wanted == nil:
+		return nil, err
+	case before != nil && reflect.DeepEqual(before.of, wanted):
+		return before, nil
+	}
+	made, err := authserver.New(*wanted, b.state.grants)
+	if err != nil {
+		return nil, err
+	}
+	b.log.Info("users log in at the issuer, where this redirect URI of mcpx must be registered",
+		"issuer", wanted.Issuer, "redirect_uri", made.Callback())
+	return &authServer{made, wanted, auth.Front.Key == ""}, nil
+}
+
+func (b *builder) authServerOptions(auth *config.Auth, before *authServer) (*authserver.Options, error) {
+	if !b.profile.authServer || auth == nil || auth.Front == nil {
+		return nil, nil
+	}
+	f := auth.Front
+	secret, err := b.state.secretOf(f.Key, before)
+	if err != nil {
+		return nil, err
+	}
+	return &authserver.Options{Resource: auth.Resource, Granted: auth.Scopes, AuthServer: *f, Secret: secret, Log: b.log}, nil
+}
+
+// issuing returns the authorization server in force if path is one of its paths.
+func (a *App) issuing(path string) http.Handler {
+	if server := a.current.Load().authServer; server != nil && authserver.Serves(path) {
+		return server
+	}
+	return nil
+}
+
+// NewToken makes a token for a client over HTTP, and its digest for the config, a SHA-256 in hexadecimal.
+func NewToken() (token, digest string) {
+	token = identity.NewToken()
+	sum := sha256.Sum256([]byte(token))
+	return token, hex.EncodeToString(sum[:])
+}
+
+func rightsOf(cfg *config.Config) *policy.Rights {
+	if cfg.Auth == nil {
+		return nil
+	}
+	return policy.NewRights(cfg.Auth.Rights)
+}
+
+// Rights are the rights in force. They change with the config, so callers must not keep them.
+func (a *App) Rights() *policy.Rights { return policy.RightsOf(a.Registry.Snapshot()) }
+
+// UnknownInRights returns a warning for each pattern in auth.rights that matches no server or view. It is not a fault, as
+// the server may be added later.
+func UnknownInRights(cfg *config.Config) (all []string) {
+	if cfg.Auth == nil {
+		return nil
+	}
+	servers, views := make([]string, 0, len(cfg.Servers)), []string{config.ViewTwoTools, config.ViewTools}
+	for _, s := range cfg.Servers {
+		servers, views = append(servers, s.Name), append(views, config.ViewServer+s.Name)
+	}
+	for _, g := range cfg.Groups {
+		views = append(views, config.ViewGroup+g.Name)
+	}
+	ofServer := func(glob, name string) bool { return policy.Begins(glob, name+".") }
+	for i, r := range cfg.Auth.Rights {
+		at := fmt.Sprintf("auth.rights[%d].", i)
+		all = slices.Concat(all,
+			unmatched(at+"servers: no server is called %q", r.Servers, servers, matches),
+			unmatched(at+"tools.allow: no server is named by %q", r.Allow, servers, ofServer),
+			unmatched(at+"tools.deny: no server is named by %q", r.Deny, servers, ofServer),
+			unmatched(at+"views: no view is called %q", r.Views, views, matches))
+	}
+	return all
 }

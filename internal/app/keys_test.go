@@ -11,7 +11,7 @@ import (
 	"mcpx/internal/hosted/identity"
 )
 
-// read are the fields of a config that no key of the root is read into alone.
+// read are the fields of a config that do not belong to a single key.
 var read = []string{"Path", "Commands", "Warnings", "Secrets"}
 
 // within reports whether a pointer leads into a struct.
@@ -20,8 +20,8 @@ func within(pointer any, of reflect.Value) bool {
 	return at >= of.UnsafeAddr() && at < of.UnsafeAddr()+of.Type().Size()
 }
 
-// TestKeys: each key of the file is in force with the swap of a reload, where it may stop and start
-// the servers, or from the next start, as its row says. Each field of a config belongs to a key.
+// TestKeys: a change of a key takes effect the way its row says: with the swap of a reload, by a restart of the servers, or at
+// the next start. Each field of a config belongs to a key.
 func TestKeys(t *testing.T) {
 	for _, folder := range []string{"XDG_CONFIG_HOME", "XDG_CACHE_HOME", "HOME"} {
 		t.Setenv(folder, t.TempDir())
@@ -128,7 +128,7 @@ func built(t *testing.T, b *builder, cfg *config.Config, before *Runtime) *Runti
 	return r
 }
 
-// effects are all that the parts read in a Runtime.
+// effects is all that other packages read from a Runtime.
 func effects(r *Runtime) []any {
 	who := identity.NewVerifier(func() *identity.State { return r.identity }).Options()
 	all := []any{r.registry, r.calls.Options, r.limits, who, r.authServer, r.secrets}

@@ -17,14 +17,14 @@ import (
 	"mcpx/internal/policy"
 )
 
-// Lock has the definitions of tools that a person has approved (mcpx lock): their
-// digests by server, and by the server's own names of the tools.
+// Lock has the digests of the tool definitions that the user has approved (mcpx lock), by server, and by the tool's
+// original name.
 type Lock map[string]map[string]string
 
-// LockPath is the file of the lock, beside the config.
+// LockPath is the path of the lock file, beside the config.
 func LockPath(cfg *config.Config) string { return strings.TrimSuffix(cfg.Path, ".json") + ".lock.json" }
 
-// LoadLock reads the lock of a config. Without the file nothing is approved.
+// LoadLock reads the lock file of a config. A missing file is an empty lock.
 func LoadLock(cfg *config.Config) (Lock, error) {
 	data, err := os.ReadFile(LockPath(cfg))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -40,7 +40,6 @@ func LoadLock(cfg *config.Config) (Lock, error) {
 	return file.Servers, nil
 }
 
-// lock is the lock of a config.
 func (b *builder) lock(cfg *config.Config) (Lock, error) {
 	if b.profile.samples {
 		return nil, nil
@@ -48,7 +47,7 @@ func (b *builder) lock(cfg *config.Config) (Lock, error) {
 	return LoadLock(cfg)
 }
 
-// Save writes the lock of a config.
+// Save writes the lock file of a config.
 func (l Lock) Save(cfg *config.Config) error {
 	data, err := json.MarshalIndent(struct {
 		Servers Lock `json:"servers"`
@@ -62,7 +61,7 @@ func (l Lock) Save(cfg *config.Config) error {
 	return nil
 }
 
-// Approve replaces what is approved of a server by its present tools.
+// Approve replaces the approved tools of a server by its present ones.
 func (l Lock) Approve(s *catalog.Server) {
 	l[s.Name] = make(map[string]string, len(s.Tools))
 	for i := range s.Tools {
@@ -70,9 +69,8 @@ func (l Lock) Approve(s *catalog.Server) {
 	}
 }
 
-// Changes are the tools of a server that are new since it was approved, those that have
-// changed, and those that are gone, sorted by name. s comes from the registry, with all
-// tools.
+// Changes returns the names of the tools that were added, changed and removed since a server was approved, sorted. s
+// comes from the registry, with all tools.
 func (l Lock) Changes(s *catalog.Server) (added, changed, gone []string) {
 	approved := l[s.Name]
 	for i := range s.Tools {
@@ -94,17 +92,15 @@ func (l Lock) Changes(s *catalog.Server) (added, changed, gone []string) {
 	return added, changed, gone
 }
 
-// changedTools logs tools whose definitions change while mcpx runs, or have changed
-// since its last start or since they were approved: a server that was harmless when it
-// was added need not stay so.
+// changedTools logs tools whose definitions have changed: while mcpx runs, since its last start, or since they were
+// approved. A server that was harmless when it was added may not stay so.
 type changedTools struct {
 	log  *slog.Logger
 	seen map[string][]catalog.Tool // of the last snapshot
-	told map[string][]string       // the changes that were logged last
+	told map[string][]string       // the changes since the approval that were logged last
 }
 
-// look compares a snapshot of the registry with the one before. It is for one goroutine
-// at a time.
+// look compares a snapshot of the registry with the previous one. It must not be called concurrently.
 func (c *changedTools) look(snap *catalog.Snapshot) {
 	rules, ok := snap.Rules.(*policy.Rules)
 	if !ok {
@@ -131,7 +127,7 @@ func (c *changedTools) look(snap *catalog.Snapshot) {
 	}
 }
 
-// compare logs the tools of a server that are defined in another way than before.
+// compare logs the tools of a server whose definitions differ from those before.
 func (c *changedTools) compare(s *catalog.Server, before []catalog.Tool) {
 	old := catalog.Server{}.WithTools(before)
 	for i := range s.Tools {
@@ -143,8 +139,8 @@ func (c *changedTools) compare(s *catalog.Server, before []catalog.Tool) {
 	}
 }
 
-// Unapproved says, for people, which tools of a server are not those that were approved;
-// empty if there are none, or if that does not matter. s comes from the registry.
+// Unapproved says, for the user, which tools of a server differ from the approved ones; empty if there are none, or pin
+// is off. s comes from the registry.
 func Unapproved(cfg *config.Config, s *catalog.Server) string {
 	lock, err := LoadLock(cfg)
 	if err != nil {

@@ -13,8 +13,7 @@ import (
 	"mcpx/internal/desk/secret"
 )
 
-// Logins are the logins of this user. They lie beside the user's config, since the system
-// may empty a cache.
+// Logins returns the logins of this user. They are kept beside the user's config, as a cache may be emptied.
 func Logins(log *slog.Logger) *logins.Logins {
 	folder, err := os.UserConfigDir()
 	if err != nil {
@@ -23,7 +22,7 @@ func Logins(log *slog.Logger) *logins.Logins {
 	return logins.New(filepath.Join(folder, "mcpx", "logins"), log)
 }
 
-// Secrets are the secrets of this user, which configs name.
+// Secrets returns the secrets of this user, which configs refer to by name.
 func Secrets() *secret.Store {
 	folder, err := os.UserConfigDir()
 	if err != nil {
@@ -32,16 +31,16 @@ func Secrets() *secret.Store {
 	return secret.New(filepath.Join(folder, "mcpx", "secrets"))
 }
 
-// LoginServer is a server of the config, as [oauth] knows it.
+// LoginServer is a server of the config, as package logins needs it.
 func LoginServer(s config.Server) logins.Server {
 	return logins.Server{Name: s.Name, URL: s.URL, URLs: s.URLs, Headers: s.Headers, OAuth: s.OAuth}
 }
 
-// followEvery is the time between two looks at the logins.
+// followEvery is the time between two checks for changed logins.
 const followEvery = time.Second
 
-// followLogins lets a server that is down try again when its login has changed, until ctx ends:
-// mcpx login runs in another process.
+// followLogins retries an unavailable server when its login has changed, which mcpx login does in another process. It
+// runs until ctx ends.
 func (a *App) followLogins(ctx context.Context) {
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()

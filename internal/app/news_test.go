@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// listening opens the stream on which a visitor hears of what belongs to no request.
+// listening opens a visitor's stream for messages that belong to no request.
 func (v *visitor) listening(t *testing.T, path, uri string) *stream {
 	t.Helper()
 	switch {
@@ -42,8 +42,7 @@ func (s *stream) count(text string) (n int) {
 
 const toolsChanged = "notifications/tools/list_changed"
 
-// TestHidden_Changes: a principal hears of changes of what it may see, and nothing of
-// others; and of those that a reload makes.
+// TestHidden_Changes: a principal is notified of changes of what it may see, also by a reload, and of no others.
 func TestHidden_Changes(t *testing.T) {
 	mcptest.NoLeaks(t)
 	servers, fakes := airfield(t)
@@ -119,7 +118,7 @@ func TestHidden_Changes(t *testing.T) {
 	})
 }
 
-// TestNobody: who has no right at all sees that, and what to do, and not what there is.
+// TestNobody: a principal without any rights learns that, and what to do, but not what exists.
 func TestNobody(t *testing.T) {
 	mcptest.NoLeaks(t)
 	servers, _ := airfield(t)
@@ -155,8 +154,8 @@ func TestNobody(t *testing.T) {
 	}, e)
 }
 
-// TestHidden_Messages: log messages, and what mcpx does not know, of a server that somebody
-// may not see or sees in part reach nobody there, and nothing unknown reaches such a server.
+// TestHidden_Messages: log messages and unknown notifications of a server reach no principal that may not see the whole
+// server, and unknown requests of such a principal do not reach the server.
 func TestHidden_Messages(t *testing.T) {
 	mcptest.NoLeaks(t)
 	servers, fakes := airfield(t)

@@ -1,26 +1,32 @@
 package app
 
 import (
+	"io"
+	"net/http"
+	"slices"
 	"time"
 
 	"mcpx/internal/base/wiretrace"
 	"mcpx/internal/caller"
+	"mcpx/internal/desk/config"
 	"mcpx/internal/executor"
+	"mcpx/internal/front"
 	"mcpx/internal/hosted/telemetry"
+	"mcpx/internal/policy"
 	"mcpx/internal/request"
 )
 
-// observers get the events of messages, beside the status page.
+// observers have what gets the events of messages, except the status page.
 type observers struct {
 	journal  request.Journal
-	auditor  *auditor // nil without a trail, and before OpenAudit
+	auditor  *auditor // nil before OpenAudit, or if there is no trail
 	activity activity
-	metrics  *telemetry.Metrics // nil where they are turned off
+	metrics  *telemetry.Metrics // nil if they are turned off
 	traces   *telemetry.Traces  // nil before OpenTraces
-	messages *wiretrace.Trace   // nil unless it was asked for
+	messages *wiretrace.Trace   // nil without Options.Trace
 }
 
-// observe makes the observers that the config asks for.
+// observe makes and registers the observers that the config asks for.
 func (a *App) observe() {
 	all := []func(*request.Event){a.Executor.Count, executor.LogEvents(a.log, a.profile.callLevel)}
 	if a.Config.Audit != nil {
@@ -42,9 +48,102 @@ func (a *App) observe() {
 	a.journal.Observe(all...)
 }
 
-// sessionEnded is [front.Options.SessionEnded].
+// sessionEnded implements [front.Options.SessionEnded].
 func (a *App) sessionEnded(client *caller.Client, lasted time.Duration) {
 	if a.metrics != nil {
 		a.metrics.SessionEnded(client.Version, lasted)
 	}
+}
+
+// traceTo has all messages written to out, unless that is nil. It must be called before wire.
+func (a *App) traceTo(out io.Writer) {
+	if out != nil {
+		a.messages = wiretrace.New(out, config.SecretName, func() wiretrace.Secrets { return a.current.Load().secrets }, a.log)
+	}
+}
+
+// secretsOf are the values to strike out of the trace.
+func secretsOf(cfg *config.Config) wiretrace.Secrets {
+	secrets := slices.Clone(cfg.Secrets)
+	for _, s := range cfg.Servers {
+		secrets = append(secrets, s.Secrets...)
+	}
+	return wiretrace.NewSecrets(secrets)
+}
+
+// traceClients returns what the fronts call with each message; nil without a trace.
+func (a *App) traceClients() func(peer string, received bool, message []byte) {
+	if a.messages == nil {
+		return nil
+	}
+	return a.messages.Client
+}
+
+// traceServer returns what an upstream calls with each message; nil without a trace.
+func (a *App) traceServer(name string) func(received bool, message []byte) {
+	if a.messages == nil {
+		return nil
+	}
+	return func(received bool, message []byte) { a.messages.Server(name, received, message) }
+}
+
+// OpenTraces makes the sender of traces, if the config names a collector, before anything is served. The
+// caller calls end after Close.
+func (a *App) OpenTraces() (end func()) {
+	otlp := a.Config.Telemetry.OTLP
+	if otlp == nil {
+		return func() {}
+	}
+	a.traces = telemetry.NewTraces(telemetry.TraceOptions{
+		Endpoint: otlp.Endpoint, Headers: otlp.Headers, Version: Version(), Logger: a.log,
+	})
+	return func() {
+		if err := a.traces.Close(); err != nil {
+			a.log.Warn("the last traces were not sent", "err", err)
+		}
+	}
+}
+
+// tracing says which calls get spans; nil: none.
+func (a *App) tracing() *request.Tracing {
+	if wanted := a.Config.Telemetry.OTLP; wanted != nil && a.profile.spans {
+		return &request.Tracing{Share: wanted.Sample}
+	}
+	return nil
+}
+
+// metricsHandler serves /metrics; nil if it is turned off.
+func (a *App) metricsHandler() http.Handler {
+	if a.metrics == nil {
+		return nil
+	}
+	return a.metrics.Handler(a.log)
+}
+
+// mayMeasure reports whether a principal may read the metrics: an admin, or one in telemetry.metrics, such as a
+// Prometheus whose token gives no other right.
+func (a *App) mayMeasure(p *caller.Principal) bool {
+	return a.admin(p) || p != nil && policy.Match(a.Config.Telemetry.MetricsFor, p.Name)
+}
+
+func (a *App) telemetryState() telemetry.State {
+	failing, _ := a.auditor.failing()
+	out := telemetry.State{Sessions: a.sessions(), AuditFailing: failing}
+	snap := a.Registry.Snapshot()
+	for i := range snap.Servers {
+		s := &snap.Servers[i]
+		one := telemetry.Server{Name: s.Name, State: string(s.State), Tools: len(s.Tools)}
+		if status, ok := a.Registry.Status(s.Name); ok {
+			one.Restarts = status.Restarts
+		}
+		out.Servers = append(out.Servers, one)
+	}
+	return out
+}
+
+// sessions is the number of open sessions of HTTP clients.
+func (a *App) sessions() int {
+	n := 0
+	a.views.each(func(f *front.Front) { n += f.Sessions() })
+	return n
 }

@@ -8,12 +8,13 @@ import (
 
 	"mcpx/internal/desk/config"
 	"mcpx/internal/executor"
+	"mcpx/internal/hosted/limits"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/view"
 )
 
-// registryOptions are the options of the registry that a reload changes.
+// registryOptions are the options of the registry that a reload can change.
 func registryOptions(cfg *config.Config, rules *policy.Rules) registry.Options {
 	return registry.Options{
 		Rules: rules, MaxConcurrency: cfg.MaxConcurrency, Queue: cfg.Limits.All.Queue,
@@ -21,7 +22,6 @@ func registryOptions(cfg *config.Config, rules *policy.Rules) registry.Options {
 	}
 }
 
-// callOptions are the options of calls.
 func (b *builder) callOptions(cfg *config.Config) executor.Options {
 	options := executor.Options{
 		Servers:       make(map[string]executor.ServerOptions),
@@ -44,12 +44,11 @@ func (b *builder) callOptions(cfg *config.Config) executor.Options {
 	return options
 }
 
-// viewOptions are the options of a view.
 func viewOptions(cfg *config.Config, name string) view.Options {
 	part, native := scopeOf(cfg, name)
 	naming := view.Naming{Separator: cfg.Separator, Prefix: cfg.Prefix}
 	if strings.HasPrefix(name, config.ViewServer) {
-		naming.Prefix, naming.Alone = view.PrefixNever, true
+		naming.Prefix, naming.Transparent = view.PrefixNever, true
 	}
 	budget := cfg.CatalogueTokenBudget
 	if g := cfg.Group(strings.TrimPrefix(name, config.ViewGroup)); g != nil && strings.HasPrefix(name, config.ViewGroup) {
@@ -75,15 +74,29 @@ func viewOptions(cfg *config.Config, name string) view.Options {
 	}
 }
 
-// wait converts a wait of the config, where 0 means no wait. In options 0 means the
-// default.
+// wait converts a duration of the config, where 0 means no wait, for options, where 0 means the default.
 func wait(d time.Duration) time.Duration { return max(d, 1) }
 
-// MaxDescription converts max_description_len, where 0 means no limit. In options 0
-// means the default.
+// MaxDescription converts max_description_len, where 0 means no limit, for options, where 0 means the default.
 func MaxDescription(cfg *config.Config) int {
 	if cfg.MaxDescriptionLen == 0 {
 		return math.MaxInt32
 	}
 	return cfg.MaxDescriptionLen
+}
+
+// The limits of a principal that have no key.
+const (
+	paceOfOne     = 5_000   // requests a second; more have to wait
+	bodyPaceOfOne = 4 << 20 // bytes of large bodies a second; more have to wait
+	bodies        = 4       // messages of max_message_bytes at the same time
+)
+
+// limitsOf are the limits of a config.
+func limitsOf(cfg *config.Config) limits.Options {
+	options := cfg.Limits
+	options.Principal.BodyBytes = bodies * cfg.MaxMessageBytes
+	options.Anybody.BodyBytes = options.Principal.BodyBytes
+	options.Principal.Pace, options.Principal.BodyPace = paceOfOne, bodyPaceOfOne
+	return options
 }

@@ -153,7 +153,7 @@ func (v *visitor) send(ctx context.Context, verb, path, body string, header map[
 	return http.DefaultClient.Do(request)
 }
 
-// http sends a request, and reads the answer.
+// http sends a request and reads the response.
 func (v *visitor) http(t *testing.T, verb, path, body string, header map[string]string) (status int, answer string, got http.Header) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -171,8 +171,8 @@ func (v *visitor) http(t *testing.T, verb, path, body string, header map[string]
 	return response.StatusCode, string(data), response.Header
 }
 
-// ask sends a request to a view and returns all bytes that come back for it, behind the
-// status: also those of a refusal. params is an object without its braces.
+// ask sends a request to a view and returns the status and all bytes of the response, also if it is an error. params is
+// an object without its braces.
 func (v *visitor) ask(t *testing.T, path, method, params string) string {
 	t.Helper()
 	return v.askWith(t, path, method, params, nil)
@@ -295,7 +295,7 @@ func (s *stream) await(t *testing.T, texts ...string) string {
 	return found
 }
 
-// askStream is ask over the older transport.
+// askStream is like ask, over the HTTP+SSE transport.
 func (v *visitor) askStream(t *testing.T, path, method, params string) string {
 	t.Helper()
 	s := v.streams[path]

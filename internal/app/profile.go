@@ -10,29 +10,27 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// Profile is a use of mcpx. All that differs between the uses is a field here.
+// Profile is a way to use mcpx. All that differs between them is a field here.
 type Profile struct {
-	// callLevel is the level at which each call is a line of the log. Many clients over stdio
-	// keep all that mcpx writes to stderr.
+	// callLevel is the log level of the line for each call. It is low over stdio, as many clients keep all that mcpx writes
+	// to stderr.
 	callLevel slog.Level
-	// oneClient serves one client over stdio. It needs no server that its view does not show,
-	// and sends no headers that servers could get.
+	// oneClient serves one client over stdio: only the servers in its view are needed, and there are no headers to pass on.
 	oneClient bool
-	// byPerson is for one call that a person makes and sees.
+	// byPerson is for a single call by the user, who sees the whole result and need not confirm it.
 	byPerson bool
-	// samples serves the servers of the demo. There is no config file.
+	// samples serves the servers of the demo, without a config file.
 	samples bool
 	// authServer runs the authorization server of the config.
 	authServer bool
-	// page gathers the calls of the last hour for the status page.
+	// page keeps the calls of the last hour for the status page.
 	page bool
-	// measured counts clients, and makes the metrics of requests and sessions.
+	// measured counts calls by client, and provides metrics.
 	measured bool
-	// spans sends the traces that the config asks for.
+	// spans sends traces, if the config has a collector.
 	spans bool
 }
 
-// The uses of mcpx.
 var (
 	// Command is for a command that looks at servers.
 	Command = Profile{callLevel: slog.LevelDebug}
@@ -43,7 +41,6 @@ var (
 	Demo   = Profile{callLevel: slog.LevelDebug, samples: true, page: true}
 )
 
-// config is the config that an App of the profile is made of.
 func (p Profile) config(cfg *config.Config) (*config.Config, error) {
 	switch {
 	case p.samples:
@@ -56,7 +53,7 @@ func (p Profile) config(cfg *config.Config) (*config.Config, error) {
 	case p.byPerson:
 		once := *cfg
 		once.ResultTokenLimit = 0      // no handle outlives the command
-		once.ExecWait = 24 * time.Hour // the command has just started the server
+		once.ExecWait = 24 * time.Hour // the command has only just started the server
 		once.Servers = slices.Clone(cfg.Servers)
 		for i := range once.Servers {
 			once.Servers[i].Confirm = conf.ConfirmNone
@@ -66,7 +63,7 @@ func (p Profile) config(cfg *config.Config) (*config.Config, error) {
 	return cfg, nil
 }
 
-// servers are the names of the servers that are needed; none = all.
+// servers returns the names of the servers that are needed; none = all.
 func (p Profile) servers(names []string) []string {
 	if p.byPerson && slices.ContainsFunc(names, func(name string) bool { return name == "" || name == builtin.Name }) {
 		return nil // the tools of mcpx itself read from all servers

@@ -17,29 +17,28 @@ import (
 )
 
 const (
-	// watchEvery is the time between two looks at the config file.
+	// watchEvery is the time between two checks of the config file.
 	watchEvery = time.Second
 	// The reloader tries an unusable file again for settleTime: an editor may be
 	// writing it.
 	settleTime  = time.Second
 	settleEvery = 50 * time.Millisecond
-	// youngFile is how long after its time of modification a file can change again
-	// with the same time: some file systems count in seconds.
+	// youngFile is the age below which a file may have changed without a new time of modification: some file systems
+	// store whole seconds.
 	youngFile = 3 * time.Second
-	// mostLooked bounds the bytes in a fingerprint; no config is as long.
+	// mostLooked bounds the bytes that a fingerprint reads; no config is as long.
 	mostLooked = 64 << 20
 )
 
-// Source is how the config file is read: Load with all values, Reading are the options to
-// judge its text by alone.
+// Source reads the config file: Load with the values of all references. Reading are the options to check an edited
+// text without fetching any.
 type Source struct {
 	Load    func() (*config.Config, error)
 	Reading config.Options
 }
 
-// Follow applies the config file after each value from asked, after each edit over HTTP and,
-// with watch, when the file changes, until ctx ends. It logs why it refuses a file, and then
-// the config before stays in force.
+// Follow applies the config file after each value from asked, after each edit over HTTP and, with watch, when the file
+// changes, until ctx ends. If it refuses a file it logs why, and the old config stays in force.
 func (a *App) Follow(ctx context.Context, from Source, asked <-chan struct{}, watch bool) {
 	r := &reloader{
 		file: setup.ConfigFile{Path: a.Config.Path, Reading: from.Reading}, edits: a.edits,
@@ -60,11 +59,10 @@ type reloader struct {
 	seen    fingerprint    // of the file when it was last loaded or refused
 }
 
-// run is [App.Follow].
 func (r *reloader) run(ctx context.Context, asked <-chan struct{}, watch bool) {
 	var ticks <-chan time.Time
 	if watch {
-		r.seen = fingerprint{size: -1} // so that the first look notices a change since the start
+		r.seen = fingerprint{size: -1} // the first check then also notices a change since the start
 		ticker := time.NewTicker(watchEvery)
 		defer ticker.Stop()
 		ticks = ticker.C
@@ -88,10 +86,9 @@ func (r *reloader) run(ctx context.Context, asked <-chan struct{}, watch bool) {
 	}
 }
 
-// reload applies the file, or logs why it refuses it. It waits a moment for a file that
-// is empty, broken or gone. It applies a file that equals the config in force only if
-// asked: variables and files that the config refers to may have changed. The error is
-// logged.
+// reload applies the file, or logs and returns why it refuses it. It waits up to settleTime for a file that is empty,
+// broken or missing. A file that equals the config in force is applied only if asked: the variables and files that it
+// refers to may have changed.
 func (r *reloader) reload(ctx context.Context, asked bool) error {
 	patience := time.NewTimer(settleTime)
 	defer patience.Stop()
@@ -125,7 +122,7 @@ func (r *reloader) reload(ctx context.Context, asked bool) error {
 
 // logRefusal logs the faults of a file, each with its place.
 func (r *reloader) logRefusal(err error) {
-	const message = "config refused, the one before stays in force"
+	const message = "config refused, the old one stays in force"
 	var faults *config.Faults
 	if !errors.As(err, &faults) {
 		r.log.Error(message, "err", err)
@@ -136,8 +133,7 @@ func (r *reloader) logRefusal(err error) {
 	}
 }
 
-// reload puts another config in force, as far as that is possible at run time. If the error is
-// not nil, nothing has changed.
+// reload puts another config in force, except for keys that need a restart. If it returns an error, nothing has changed.
 func (a *App) reload(to *config.Config) error {
 	before := a.current.Load()
 	next, err := a.build(to, before)
@@ -146,7 +142,7 @@ func (a *App) reload(to *config.Config) error {
 	}
 	a.LogWarnings(to)
 	if later := config.NextStart(a.Config, to); len(later) > 0 {
-		a.log.Warn("config keys that count from the next start", "keys", later)
+		a.log.Warn("config keys that take effect after a restart", "keys", later)
 	}
 	changes := a.swap(next)
 	a.auditor.changed(to)
@@ -155,19 +151,18 @@ func (a *App) reload(to *config.Config) error {
 	return nil
 }
 
-// swap puts next in force, and ends what it leaves out.
+// swap puts next in force, and ends what it no longer has.
 //
-// The servers, their filters, the rights and what must be confirmed are in the registry's snapshot,
-// which Apply replaces as one value. A call reads them there, so that it never has the rights of
-// one config and the servers of another; if its server was replaced meanwhile, it begins anew on a
-// newer snapshot. Apply stores the Runtime in the same moment, just after the snapshot: a client
-// that connects by the new auth finds the new rights. A request whose credential is gone may find
-// them too, until end has ended it. A group's filter and confirm are read when the request begins.
-// The other settings are limits, times and texts; a mixture of old and new ones does no harm.
+// The servers, their filters, the rights and what must be confirmed are in the registry's snapshot, which Apply replaces
+// as one value. A call reads them there, so it never combines the rights of one config with the servers of another; if
+// its server was replaced meanwhile, it starts again with a newer snapshot. Apply stores the Runtime right after the
+// snapshot: a client that authenticates with the new auth has the new rights. A request whose credential was removed may
+// have them too, until end cancels it. A group's filter and confirm are read when the request begins. The other settings
+// are limits, times and texts, where a mixture of old and new ones does no harm.
 func (a *App) swap(next *Runtime) registry.Changes {
 	before := a.current.Load()
 	changes := a.Registry.Apply(next.servers, next.registry, func() { a.current.Store(next) })
-	if a.current.Load() != next { // Close was first
+	if a.current.Load() != next { // Close was called first
 		next.end(before)
 		return changes
 	}
@@ -182,8 +177,7 @@ type fingerprint struct {
 	modified time.Time
 	size     int64
 	digest   [sha256.Size]byte
-	// settled means that the file was not young when it was read: as long as time and
-	// size are the same, so is the content.
+	// settled means that the file was not young when it was read: while its time and size stay, so does its content.
 	settled bool
 }
 
@@ -191,8 +185,8 @@ func (f fingerprint) same(other fingerprint) bool {
 	return f.size == other.size && f.digest == other.digest
 }
 
-// lookAt takes the fingerprint of a file. It does not read the file if was, the last
-// fingerprint, is settled and time and size are the same.
+// lookAt takes the fingerprint of a file. It does not read the file if was, the last fingerprint, is settled and has the
+// same time and size.
 func lookAt(path string, was fingerprint) fingerprint {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {

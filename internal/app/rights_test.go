@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// A name in the rights that names nothing is said.
+// TestUnknownInRights: a pattern in the rights that matches nothing gets a warning.
 func TestUnknownInRights(t *testing.T) {
 	cfg := &config.Config{
 		Servers: []config.Server{{Name: "github"}, {Name: "mail"}}, ForClients: config.ForClients{Groups: []config.Group{{Name: "ops"}}},

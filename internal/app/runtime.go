@@ -17,28 +17,27 @@ import (
 	"mcpx/internal/view"
 )
 
-// Runtime is all that a config says while it is in force. It never changes. The parts of an App
-// read their settings out of the Runtime in force, so that a reload is one swap of a pointer.
+// Runtime is a config in force, in the form that the other packages need. It is immutable. They read their settings from
+// the Runtime in force, so that a reload is the swap of one pointer.
 type Runtime struct {
-	// config is the config file, but for what only the next start changes: the auth and the
-	// bound of messages may be of an earlier file.
+	// config is the config file, except that Auth and MaxMessageBytes may come from an earlier one.
 	config *config.Config
 
 	servers    []registry.Server
-	registry   registry.Options // with the rules, which go into each snapshot of these servers
+	registry   registry.Options // has the rules, which go into each snapshot
 	calls      *executor.Settings
 	limits     limits.Options
-	identity   *identity.State // nil = everybody may connect
+	identity   *identity.State // nil = every client may connect
 	authServer *authServer     // nil = none
 	secrets    wiretrace.Secrets
-	views      sync.Map // the settings of views by name, each made when the view is opened
+	views      sync.Map // the settings of views by name, made at the first use
 }
 
-// builder makes Runtimes. It has what all Runtimes of an App share.
+// builder makes Runtimes, and has what all Runtimes of an App share.
 type builder struct {
 	profile Profile
 	only    []string // the servers that are needed; none = all
-	view    string   // that is served over stdio and at /mcp
+	view    string   // the view over stdio and at /mcp
 	public  bool     // other machines reach the address; set by Listen
 	log     *slog.Logger
 	reaper  *proc.Reaper
@@ -48,11 +47,9 @@ type builder struct {
 	trace   func(server string) func(received bool, message []byte)
 }
 
-// build makes the Runtime of a config, and checks all that can fail. It carries over from before,
-// the Runtime in force, what has not changed and has a state. Nothing of before changes: if the
-// error is not nil, all is as it was. At the start before is nil.
-//
-// The caller puts the Runtime in force, or calls end with before.
+// build makes the Runtime of a config, and does all that can fail. It takes over what has not changed and has state from
+// before, the Runtime in force, which stays as it is; at the start before is nil. The caller puts the new Runtime in force, or
+// calls its end with before.
 func (b *builder) build(to *config.Config, before *Runtime) (*Runtime, error) {
 	cfg := *to
 	lock, err := b.lock(to)
@@ -60,7 +57,7 @@ func (b *builder) build(to *config.Config, before *Runtime) (*Runtime, error) {
 	case err != nil && before != nil:
 		return nil, err
 	case err != nil:
-		b.log.Error("no tool counts as approved", "err", err)
+		b.log.Error("the approved tools cannot be read, so no tool is approved", "err", err)
 	}
 	if before == nil {
 		before = &Runtime{}
@@ -71,7 +68,7 @@ func (b *builder) build(to *config.Config, before *Runtime) (*Runtime, error) {
 	if r.authServer, err = b.newAuthServer(cfg.Auth, before.authServer); err != nil {
 		return nil, fmt.Errorf("auth.front: %w", err)
 	}
-	// Nothing fails from here on, so that the authorization server need not be closed again.
+	// Nothing fails from here on, so the authorization server need not be closed again.
 	r.servers = b.servers(&cfg)
 	r.registry = registryOptions(&cfg, rulesOf(&cfg, lock))
 	r.calls = executor.NewSettings(b.callOptions(&cfg), before.calls)
@@ -81,7 +78,7 @@ func (b *builder) build(to *config.Config, before *Runtime) (*Runtime, error) {
 	return r, nil
 }
 
-// settings are the settings of a view, which need not be one of the config.
+// settings returns the settings of a view, which the config need not have.
 func (r *Runtime) settings(name string) *view.Settings {
 	if made, ok := r.views.Load(name); ok {
 		return made.(*view.Settings)
@@ -90,8 +87,8 @@ func (r *Runtime) settings(name string) *view.Settings {
 	return made.(*view.Settings)
 }
 
-// end ends what next, which may be nil, has not taken over: the requests whose credentials it
-// does not accept, and the authorization server.
+// end ends what next, which may be nil, has not taken over: requests whose credentials it does not accept, and the
+// authorization server.
 func (r *Runtime) end(next *Runtime) {
 	if next == nil {
 		next = &Runtime{}

@@ -19,7 +19,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// yard has servers over HTTP and a program, which a config names or not.
+// yard has HTTP servers and a program, for configs with some of them.
 type yard struct {
 	fakes   map[string]*mcptest.HTTPServer
 	program config.Server
@@ -59,7 +59,7 @@ func (y *yard) config(t *testing.T, header, rights, more string, names ...string
 	return cfg
 }
 
-// opened is how many sessions with all servers were opened.
+// opened is the number of sessions that all servers have seen.
 func (y *yard) opened() (n int) {
 	for _, fake := range y.fakes {
 		n += fake.Count("initialize")
@@ -79,8 +79,8 @@ func (e *endpoint) reload(t *testing.T, to *config.Config) {
 	})
 }
 
-// TestReload_Refused: a config of which one part cannot be made changes nothing at all, and the
-// log says why. When that is mended, all of it takes effect.
+// TestReload_Refused: a config with one part that cannot be built changes nothing at all, and the log says why. Once
+// that part is repaired, the whole config takes effect.
 func TestReload_Refused(t *testing.T) {
 	mcptest.NoLeaks(t)
 	y := newYard(t, "keep", "change", "drop", "add")
@@ -116,7 +116,7 @@ func TestReload_Refused(t *testing.T) {
 			if err := r.reload(t.Context(), true); err == nil || !strings.Contains(err.Error(), broken.want) {
 				t.Errorf("got %v", err)
 			}
-			if said := log.String(); !strings.Contains(said, "config refused, the one before stays in force") || !strings.Contains(said, broken.want) {
+			if said := log.String(); !strings.Contains(said, "config refused, the old one stays in force") || !strings.Contains(said, broken.want) {
 				t.Errorf("the log: %s", said)
 			}
 			if e.app.current.Load() != before || r.current != was || e.app.Registry.Snapshot() != snapshot {
@@ -237,9 +237,8 @@ func TestReload_Calls(t *testing.T) {
 	}
 }
 
-// TestReload_OneConfig: a call has the rules of one config. In each of two the person must be
-// asked, in one by the server's confirm and in the other by that of the rights; so none of the
-// calls between them is made.
+// TestReload_OneConfig: a call follows the rules of a single config. Both configs here require a confirmation, one by
+// the server's confirm, the other by that of the rights. So no call is made without one while they alternate.
 func TestReload_OneConfig(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)
@@ -254,7 +253,7 @@ func TestReload_OneConfig(t *testing.T) {
 		alice := e.visitor(t, "alice", modernEra, false)
 		calling.Go(func() {
 			for !ended.Load() {
-				if said := alice.ask(t, "/mcp", "tools/call", execute("fake", "echo", `{"text":"made"}`)); !strings.Contains(said, "nobody could be asked") {
+				if said := alice.ask(t, "/mcp", "tools/call", execute("fake", "echo", `{"text":"made"}`)); !strings.Contains(said, "the user could not be asked") {
 					t.Errorf("got %s", said)
 					return
 				}

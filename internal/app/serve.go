@@ -3,15 +3,21 @@ package app
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net"
+	"runtime/debug"
+	"strings"
+	"sync"
 	"time"
 
+	"mcpx/internal/caller"
+	"mcpx/internal/desk/config"
 	"mcpx/internal/front"
 	"mcpx/internal/hosted/httpd"
+	"mcpx/internal/hosted/page"
 )
 
-// ServeStdio starts the upstreams and serves one client until its input or ctx
-// ends. Then it closes a.
+// ServeStdio starts the upstreams and serves one client until its input or ctx ends. Then it closes a.
 func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	a.start(ownerWithin)
 	err := a.views.get(a.Config.View).front.ServeStdio(ctx, in, out, front.StdioOptions{
@@ -22,8 +28,7 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 	return err
 }
 
-// ServeHTTP starts the upstreams and serves clients over HTTP until ctx ends. Then
-// it closes a and the listener.
+// ServeHTTP starts the upstreams and serves clients over HTTP until ctx ends. Then it closes a and the listener.
 func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 	a.start(startAfter)
 	err := httpd.Serve(ctx, listener, httpd.Options{
@@ -51,7 +56,50 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 	return err
 }
 
-// grace is shutdown_grace without the time that closing the upstreams takes.
+// grace is shutdown_grace minus the time for closing the upstreams.
 func (a *App) grace() time.Duration {
 	return max(a.Config.ShutdownGrace-2*closeWithin, 100*time.Millisecond)
+}
+
+// page returns the status page; nil if it is turned off.
+func (a *App) page() httpd.Page {
+	if !a.Config.UI {
+		return nil
+	}
+	return page.New(page.Options{
+		View: a.View, ViewName: config.ViewTwoTools, Executor: a.Executor, Hour: &a.hour, Status: func() any { return a.status() },
+		Sessions: a.state.browsers, Identity: a.identity, Admin: a.admin, Logger: a.log,
+	})
+}
+
+// admin reports whether a principal may see and change all servers.
+func (a *App) admin(p *caller.Principal) bool { return a.Rights().Admin(p) }
+
+// ServeProfiles serves the profiles of this process at an address on loopback, until ctx ends or stop is called, which
+// waits for the end.
+func ServeProfiles(ctx context.Context, addr string, log *slog.Logger) (stop func(), err error) {
+	listener, err := httpd.Listen(ctx, addr, false)
+	if err != nil {
+		return nil, err
+	}
+	log.Warn("serving profiles", "url", "http://"+listener.Addr().String()+"/debug/pprof/")
+	ctx, cancel := context.WithCancel(ctx)
+	var serving sync.WaitGroup
+	serving.Go(func() { // ends with ctx
+		if err := httpd.ServeProfiles(ctx, listener, log); err != nil {
+			log.Error("serving profiles ended", "err", err)
+		}
+	})
+	return func() {
+		cancel()
+		serving.Wait()
+	}, nil
+}
+
+// Version is the version of the module, or devel for a build from a checkout.
+func Version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return strings.TrimPrefix(info.Main.Version, "v")
+	}
+	return "0.1.0-devel"
 }

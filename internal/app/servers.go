@@ -2,10 +2,10 @@ package app
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
-	"sort"
 	"strings"
 
 	"mcpx/internal/base/proc"
@@ -18,7 +18,6 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// servers makes the registry's servers out of a config.
 func (b *builder) servers(cfg *config.Config) []registry.Server {
 	if b.profile.samples {
 		return b.samples()
@@ -38,7 +37,6 @@ func (b *builder) servers(cfg *config.Config) []registry.Server {
 	return servers
 }
 
-// samples are the servers of the demo.
 func (b *builder) samples() (servers []registry.Server) {
 	for _, sample := range demo.Servers() {
 		servers = append(servers, registry.Server{
@@ -51,7 +49,6 @@ func (b *builder) samples() (servers []registry.Server) {
 	return servers
 }
 
-// rulesOf are the filters of a config.
 func rulesOf(cfg *config.Config, lock Lock) *policy.Rules {
 	rules := &policy.Rules{Servers: make(map[string]policy.ServerRules), Disabled: cfg.DisabledTools, Rights: rightsOf(cfg)}
 	for _, s := range cfg.Servers {
@@ -87,25 +84,25 @@ func (b *builder) server(cfg *config.Config, s config.Server) registry.Server {
 		out.Fault = "needs a url: servers that dial in are not supported yet"
 	}
 	if b.profile.oneClient && len(s.CallerCredentials) > 0 && out.Fault == "" {
-		out.Fault = "its credentials come with the requests of callers over HTTP, and mcpx serves over stdio"
+		out.Fault = "its credentials come from the HTTP requests of callers, and mcpx serves over stdio"
 	}
 	out.Definition = definition(cfg, s)
 	return out
 }
 
-// liveFields are the fields of a config.Server that can change while the server runs.
-// A change of any other field stops the server and starts it anew.
+// liveFields are the fields of a config.Server that can change while the server runs. A change of any other field
+// restarts the server.
 var liveFields = []string{
 	"Description", "Tools", "ReadOnly", "Overrides", "Confirm", "Pin", "Validate", "Verbatim",
 	"CallTimeout", "IdleTimeout", "ToolTimeouts", "MaxConcurrency", "SessionIdle",
-	// Name: a renamed server is a new entry in any case. Its process must wait for the
-	// end of the old one, which the registry finds by the same definition.
+	// A renamed server is a new entry anyway. The registry starts it after the end of the old one, which it finds by
+	// the same definition.
 	"Name",
-	// Credentials: they are among the Secrets, and decide only a file name on disk.
+	// Credentials are among the Secrets. By themselves they affect only the name of the cache file.
 	"Credentials",
 }
 
-// definition identifies the settings that a running server cannot change.
+// definition identifies the settings that cannot change while the server runs.
 func definition(cfg *config.Config, s config.Server) string {
 	parts := []any{cfg.HealthCheck, cfg.Health, cfg.MaxMessageBytes}
 	fields := reflect.ValueOf(s)
@@ -118,11 +115,10 @@ func definition(cfg *config.Config, s config.Server) string {
 	return registry.Key(string(text))
 }
 
-// cacheKey names the catalogue of a server on disk, by the settings that decide which
-// tools the server has. It leaves out credentials: after each rotation of a token the
-// next start would know no tools. So two config files that differ only in a credential
-// share a catalogue, and may show each other's tools until the server has answered,
-// moments after the start. Within one file the name separates two accounts of a server.
+// cacheKey names the cached catalogue of a server, by the settings that decide which tools it has. It leaves out
+// credentials, as the cache must survive the rotation of a token. So two config files that differ only in a credential
+// share a catalogue, and may show each other's tools until the server has answered, moments after the start. Within
+// one file the name separates two accounts.
 func cacheKey(s config.Server) string {
 	parts := append([]string{s.Name, s.Type, s.Command, s.Cwd, s.URL}, s.Args...)
 	parts = append(append(parts, pairs(s.Env)...), pairs(s.Headers)...)
@@ -165,12 +161,9 @@ func (b *builder) spec(cfg *config.Config, s config.Server) upstream.Spec {
 	return spec
 }
 
-// pairs are the members of a map in a fixed order.
-func pairs(m map[string]string) []string {
-	list := make([]string, 0, len(m))
-	for name, value := range m {
-		list = append(list, name+"="+value)
+func pairs(m map[string]string) (list []string) {
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, name+"="+m[name])
 	}
-	sort.Strings(list)
 	return list
 }

@@ -1,9 +1,13 @@
 package app
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 
 	"mcpx/internal/base/sanitize"
@@ -13,9 +17,8 @@ import (
 	"mcpx/internal/hosted/httpd"
 )
 
-// serversAPI serves /api/servers: what mcpx add, remove, enable and disable do to the config
-// file, for programs, at once in force. Whoever may add a server may run any program as the
-// user of mcpx.
+// serversAPI serves /api/servers, by which programs can do what mcpx add, remove, enable and disable do to the config
+// file. Changes take effect at once. Whoever may add a server can run any program as the user of mcpx.
 type serversAPI struct {
 	app *App
 	mux *http.ServeMux
@@ -32,9 +35,11 @@ func (a *App) serversAPI() http.Handler {
 	h.mux.HandleFunc("GET /api/servers/{name}", func(w http.ResponseWriter, r *http.Request) {
 		h.show(w, http.StatusOK, r.PathValue("name"))
 	})
-	h.mux.HandleFunc("POST /api/servers", h.add)
-	h.mux.HandleFunc("PUT /api/servers/{name}", h.entered(setup.SetServer))
-	h.mux.HandleFunc("PATCH /api/servers/{name}", h.entered(setup.MergeServer))
+	h.mux.HandleFunc("POST /api/servers", h.entered("add", func(data []byte, name string, entry json.RawMessage) ([]byte, error) {
+		return setup.AddServer(data, name, entry)
+	}))
+	h.mux.HandleFunc("PUT /api/servers/{name}", h.entered("change", setup.SetServer))
+	h.mux.HandleFunc("PATCH /api/servers/{name}", h.entered("change", setup.MergeServer))
 	h.mux.HandleFunc("DELETE /api/servers/{name}", func(w http.ResponseWriter, r *http.Request) {
 		if h.change(w, r, change{"remove", r.PathValue("name"), setup.RemoveServer, nil}) {
 			w.WriteHeader(http.StatusNoContent)
@@ -58,7 +63,7 @@ func (h *serversAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case reads:
 		h.mux.ServeHTTP(w, r)
 	case http.NewCrossOriginProtection().Check(r) != nil:
-		refuse(w, http.StatusForbidden, errors.New("a page of another origin may not ask this"))
+		refuse(w, http.StatusForbidden, errors.New("pages of other origins must not use this"))
 	case h.app.edits == nil:
 		refuse(w, http.StatusConflict, errNoFile)
 	case !h.app.Config.ChangesServers():
@@ -69,44 +74,38 @@ func (h *serversAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// add adds the server of the body, which has its name too.
-func (h *serversAPI) add(w http.ResponseWriter, r *http.Request) {
-	name, entry, ok := h.entry(w, r)
-	switch {
-	case !ok:
-	case name == "":
-		refuse(w, http.StatusBadRequest, errors.New(`the server has no "name"`))
-	default:
-		add := func(data []byte, name string) ([]byte, error) { return setup.AddServer(data, name, entry) }
-		var served string
-		if h.change(w, r, change{"add", name, add, usable(name, &served)}) {
-			w.Header().Set("Location", "/api/servers/"+served)
-			h.show(w, http.StatusCreated, served)
-		}
-	}
-}
-
-// entered handles a change of a server by the entry in the body.
-func (h *serversAPI) entered(edit func(data []byte, name string, entry json.RawMessage) ([]byte, error)) http.HandlerFunc {
+// entered adds or changes a server by the entry in the body. Only an added server gets its name from the body.
+func (h *serversAPI) entered(what string, edit func(data []byte, name string, entry json.RawMessage) ([]byte, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("name")
 		written, entry, ok := h.entry(w, r)
+		adds := name == ""
 		switch {
 		case !ok:
-		case written != "" && written != name:
-			refuse(w, http.StatusBadRequest, errors.New("a server keeps its name: add it anew under the other one"))
-		default:
-			set := func(data []byte, name string) ([]byte, error) { return edit(data, name, entry) }
-			var served string
-			if h.change(w, r, change{"change", name, set, usable(name, &served)}) {
-				h.show(w, http.StatusOK, served)
-			}
+			return
+		case adds && written == "":
+			refuse(w, http.StatusBadRequest, errors.New(`the server has no "name"`))
+			return
+		case !adds && written != "" && written != name:
+			refuse(w, http.StatusBadRequest, errors.New("a server cannot be renamed: add it under the other name"))
+			return
 		}
+		name = cmp.Or(name, written)
+		set := func(data []byte, name string) ([]byte, error) { return edit(data, name, entry) }
+		var served string
+		if !h.change(w, r, change{what, name, set, usable(name, &served)}) {
+			return
+		}
+		status := http.StatusOK
+		if adds {
+			status = http.StatusCreated
+			w.Header().Set("Location", "/api/servers/"+served)
+		}
+		h.show(w, status, served)
 	}
 }
 
-// usable refuses a config in which the server has a fault that keeps it from working, and
-// finds the name that it is served under.
+// usable refuses a config in which the server has a fault, and finds the name that it is served under.
 func usable(name string, served *string) func(*config.Config) error {
 	return func(cfg *config.Config) error {
 		*served = cfg.Served(name)
@@ -123,7 +122,7 @@ func usable(name string, served *string) func(*config.Config) error {
 type change struct {
 	what, name string // for the log
 	edit       func(data []byte, name string) ([]byte, error)
-	check      func(*config.Config) error // refuses what the file becomes; nil = nothing
+	check      func(*config.Config) error // may refuse the changed config; nil = no check
 }
 
 // serverFault is the fault of one server, with its place.
@@ -131,7 +130,7 @@ type serverFault struct{ text string }
 
 func (e *serverFault) Error() string { return e.text }
 
-// change edits the config, or answers why not.
+// change edits the config, or answers with an error.
 func (h *serversAPI) change(w http.ResponseWriter, r *http.Request, c change) bool {
 	who := caller.From(r.Context())
 	if err := h.app.auditor.changing(who, c.what, c.name); err != nil {
@@ -165,11 +164,11 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// entry reads the body: the entry of a server, and the name beside it.
+// entry reads the entry of a server, with the name if it has one, from the body.
 func (h *serversAPI) entry(w http.ResponseWriter, r *http.Request) (name string, entry json.RawMessage, ok bool) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxEntry))
 	if err != nil {
-		refuse(w, http.StatusRequestEntityTooLarge, errors.New("the body is too large, or ends early"))
+		refuse(w, http.StatusRequestEntityTooLarge, errors.New("the body is too large or incomplete"))
 		return "", nil, false
 	}
 	if name, entry, err = setup.ReadEntry(body); err != nil {
@@ -200,4 +199,49 @@ func refuse(w http.ResponseWriter, status int, err error) {
 		out["faults"] = list
 	}
 	httpd.WriteJSON(w, status, out)
+}
+
+// edit is a change of the config file that was requested over HTTP.
+type edit struct {
+	change func(setup.ConfigFile) error
+	done   chan error // buffered
+}
+
+var errNoFile = errors.New("this mcpx has no config file, so its servers cannot be changed")
+
+// edit changes the config file and applies it. The goroutine of Follow does both, so edits cannot overlap with each other
+// or with a reload.
+func (a *App) edit(ctx context.Context, change func(setup.ConfigFile) error) error {
+	if a.edits == nil {
+		return errNoFile
+	}
+	e := edit{change, make(chan error, 1)}
+	select {
+	case a.edits <- e:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return <-e.done // even if ctx ends now: the file may already be written
+}
+
+func (r *reloader) edit(ctx context.Context, e edit) error {
+	if err := e.change(r.file); err != nil {
+		return err
+	}
+	if err := r.reload(ctx, true); err != nil {
+		return fmt.Errorf("the config was written, but cannot be used: %w", err)
+	}
+	return nil
+}
+
+// changing records a change of the servers before it is made. The next config_loaded or request_refused has the outcome.
+func (a *auditor) changing(who *caller.Principal, what, server string) error {
+	if a == nil {
+		return nil
+	}
+	err := a.trail.Write("servers_change", slog.String("principal", who.Key()), slog.String("what", what), slog.String("server", server))
+	if err != nil && a.required {
+		return errors.New("nothing was changed: the audit trail cannot be written")
+	}
+	return nil
 }

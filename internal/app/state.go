@@ -14,9 +14,9 @@ import (
 	"mcpx/internal/results"
 )
 
-// clientState is all that mcpx knows of its clients and that another process would need to serve them: the doors of package state and
-// the secret behind the keys, made once for an App. A reload changes nothing of it. Here it lies in memory, and in the user's folder
-// for configuration; for several processes other implementations take its place.
+// clientState is all that another process would need to serve the clients of this one: the implementations of the
+// interfaces in package state, and the secret that keys are derived from. It is made once for an App, and reloads leave it as it is. It
+// is in memory and in the user's folder for configuration; several processes together would need other implementations.
 type clientState struct {
 	sessions state.Sessions[front.Session] // of legacy clients over HTTP
 	browsers state.Sessions[page.Session]
@@ -24,12 +24,12 @@ type clientState struct {
 	once     state.Once        // states of calls that wait for their clients
 	grants   authserver.Grants // codes, refresh tokens and logins
 	counters state.Counters
-	// secret is what keys are derived from: that of the authorization server where there is one at the start, else a random one. The
-	// audit trail has a key of its own in the config, as others verify the trail with it.
+	// secret is the one of the authorization server, if there is one at the start, else random. The audit trail has its own key in
+	// the config, as others have to verify the trail with it.
 	secret *state.Secret
 
-	folder   string // of the files; empty with noFolder
-	noFolder error
+	folder   string // for files
+	noFolder error  // why there is no folder
 }
 
 func newClientState(log *slog.Logger) *clientState {
@@ -44,8 +44,8 @@ func newClientState(log *slog.Logger) *clientState {
 	return s
 }
 
-// secretOf is the secret of the authorization server: the key of the config or, without one, that of the server before, which stays
-// what it was if its file is lost, or else the one in the file.
+// secretOf returns the secret of the authorization server: the key of the config, or else the one in a file. before keeps the
+// secret from its file even if that was deleted.
 func (s *clientState) secretOf(key string, before *authServer) (*state.Secret, error) {
 	switch {
 	case key != "":
@@ -53,11 +53,11 @@ func (s *clientState) secretOf(key string, before *authServer) (*state.Secret, e
 	case before != nil && before.keyInFile:
 		return before.of.Secret, nil
 	case s.noFolder != nil:
-		return nil, fmt.Errorf("there is no folder to keep a key in: %w; auth.front.key needs none", s.noFolder)
+		return nil, fmt.Errorf("there is no folder to keep a key in: %w; set auth.front.key", s.noFolder)
 	}
 	secret, err := state.SecretFile(filepath.Join(s.folder, "front.key"))
 	if err != nil {
-		return nil, fmt.Errorf("keeping the key of auth.front: %w; auth.front.key needs no file", err)
+		return nil, fmt.Errorf("keeping the key of auth.front: %w; or set auth.front.key", err)
 	}
 	return secret, nil
 }

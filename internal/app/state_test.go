@@ -132,8 +132,8 @@ func TestState_Shared(t *testing.T) {
 	})
 }
 
-// TestState_Secret: where the authorization server has a key it is the secret of the process, over restarts; without one each process has
-// another. A reload does not change it, and does not lose the key of the server with its file.
+// TestState_Secret: the key of the authorization server is the secret of the process, also after a restart; without one
+// each process has its own. A reload does not change the secret, even if the file of the key is gone.
 func TestState_Secret(t *testing.T) {
 	folder := t.TempDir()
 	for _, variable := range []string{"XDG_CONFIG_HOME", "HOME", "AppData"} {

@@ -1,9 +1,21 @@
 package app
 
 import (
+	"cmp"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"mcpx/internal/base/atomicfile"
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/executor"
 	"mcpx/internal/hosted/httpd"
+	"mcpx/internal/registry"
+	"mcpx/internal/request"
 )
 
 // readiness is the content of /readyz.
@@ -14,7 +26,7 @@ type readiness struct {
 	States  map[catalog.State]int `json:"states"`
 }
 
-// ready reports whether every server has a catalogue or was tried, with counts.
+// ready reports whether every server has a catalogue or was tried, and counts servers and tools.
 func (a *App) ready() (httpd.Readiness, any) {
 	snap := a.Executor.Catalogue(nil)
 	waiting, counts := 0, make(map[catalog.State]int)
@@ -32,7 +44,6 @@ func (a *App) ready() (httpd.Readiness, any) {
 	return public, readiness{public, len(snap.Servers), snap.Tools(), counts}
 }
 
-// serverStatus is one server on the status page.
 type serverStatus struct {
 	Name       string            `json:"name"`
 	State      catalog.State     `json:"state"`
@@ -46,25 +57,19 @@ type serverStatus struct {
 	Results    *executor.Account `json:"results,omitempty"`
 }
 
-// wholeStatus is the content of /status: that of the page, with the names of tools, the clients
-// and the sessions.
+// wholeStatus is the content of /status: what the page shows, the names of tools, the clients and the sessions.
 func (a *App) wholeStatus() any {
 	whole := a.status()
 	names := make(map[string][]string)
 	snap := a.Executor.Catalogue(nil)
 	for i := range snap.Servers {
-		s := &snap.Servers[i]
-		list := make([]string, len(s.Tools))
-		for j := range s.Tools {
-			list[j] = s.Tools[j].Name
-		}
-		names[s.Name] = list
+		names[snap.Servers[i].Name] = snap.Servers[i].ToolNames()
 	}
 	whole["tool_names"], whole["clients"], whole["sessions"] = names, a.activity.all(), a.sessions()
 	return whole
 }
 
-// status is what the page shows: servers, states, tools, calls, tokens saved.
+// status is what the page shows.
 func (a *App) status() map[string]any {
 	total, tools := executor.Account{}, 0
 	servers := a.serverStatuses()
@@ -77,7 +82,6 @@ func (a *App) status() map[string]any {
 	return map[string]any{"version": Version(), "tools": tools, "servers": servers, "results": total}
 }
 
-// serverStatuses are those of all servers.
 func (a *App) serverStatuses() []serverStatus {
 	snap, accounts := a.Executor.Catalogue(nil), a.Executor.Accounts()
 	servers := make([]serverStatus, 0, len(snap.Servers))
@@ -96,4 +100,142 @@ func (a *App) serverStatuses() []serverStatus {
 		servers = append(servers, one)
 	}
 	return servers
+}
+
+// activity counts the calls of each server and client since the start, for /status. Safe for concurrent use.
+type activity struct {
+	mu      sync.Mutex
+	servers map[string]counts
+	clients map[clientKey]*clientCounts
+}
+
+type counts struct {
+	Calls  int64 `json:"calls"`
+	Errors int64 `json:"errors"`
+}
+
+type clientKey struct{ principal, name string }
+
+// clientCounts are the counts of one client program of one principal.
+type clientCounts struct {
+	Principal string `json:"principal,omitempty"`
+	Name      string `json:"name,omitempty"`
+	counts
+	LastCall time.Time `json:"last_call"`
+}
+
+// maxClients bounds the clients that are counted, as clients choose their names. Beyond it the one whose last call is
+// oldest is forgotten.
+const maxClients = 1000
+
+func (c *counts) add(failed bool) {
+	c.Calls++
+	if failed {
+		c.Errors++
+	}
+}
+
+// add counts a call. It failed if the tool, the server or mcpx reported an error.
+func (a *activity) add(r *request.Event) {
+	if !r.Attempted || !r.IsCall() {
+		return
+	}
+	failed := r.Failed()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.servers == nil {
+		a.servers, a.clients = make(map[string]counts), make(map[clientKey]*clientCounts)
+	}
+	if r.KnownServer {
+		one := a.servers[r.Server]
+		one.add(failed)
+		a.servers[r.Server] = one
+	}
+	key := clientKey{r.Principal, r.Client}
+	one := a.clients[key]
+	if one == nil {
+		if len(a.clients) >= maxClients {
+			delete(a.clients, a.quietest())
+		}
+		one = &clientCounts{Principal: r.Principal, Name: sanitize.Line(r.Client, 80)}
+		a.clients[key] = one
+	}
+	one.add(failed)
+	one.LastCall = r.Began
+}
+
+func (a *activity) quietest() (found clientKey) {
+	var last time.Time
+	for key, one := range a.clients {
+		if last.IsZero() || one.LastCall.Before(last) {
+			found, last = key, one.LastCall
+		}
+	}
+	return found
+}
+
+func (a *activity) of(server string) counts {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.servers[server]
+}
+
+// all returns the clients, the last active first.
+func (a *activity) all() []clientCounts {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := make([]clientCounts, 0, len(a.clients))
+	for _, one := range a.clients {
+		all = append(all, *one)
+	}
+	slices.SortFunc(all, func(x, y clientCounts) int {
+		return cmp.Or(y.LastCall.Compare(x.LastCall), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Principal, y.Principal))
+	})
+	return all
+}
+
+// Savings counts the tokens of results, received and sent, over all runs with one config file.
+type Savings struct {
+	Since time.Time `json:"since"`
+	executor.Account
+}
+
+func savingsPath(config string) string {
+	if absolute, err := filepath.Abs(config); err == nil {
+		config = absolute
+	}
+	if dir := cacheDir(); dir != "" {
+		return filepath.Join(filepath.Dir(dir), "savings", registry.Key(config)+".json")
+	}
+	return ""
+}
+
+// LoadSavings reads the savings of a config file; a missing or broken file is empty.
+func LoadSavings(config string) Savings {
+	var s Savings
+	data, err := os.ReadFile(savingsPath(config))
+	if err != nil || json.Unmarshal(data, &s) != nil {
+		return Savings{}
+	}
+	return s
+}
+
+// saveSavings adds this run. Runs that end at the same moment can overwrite each other's addition: it is only an estimate.
+func (a *App) saveSavings() {
+	path := savingsPath(a.Config.Path)
+	run := executor.Account{}
+	for _, one := range a.Executor.Accounts() {
+		run.Add(one)
+	}
+	if run.Calls == 0 || path == "" {
+		return
+	}
+	s := LoadSavings(a.Config.Path)
+	if s.Since.IsZero() {
+		s.Since = time.Now().UTC().Truncate(time.Second)
+	}
+	s.Add(run)
+	if data, err := json.Marshal(s); err == nil {
+		_ = atomicfile.Write(path, data, 0o600) // else this run is not in the estimate
+	}
 }

@@ -9,9 +9,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestEndUnknown: a reload ends the streams and the sessions of those whom it leaves no way to
-// connect: of everybody without a token when auth is turned on, and of a principal whose
-// token is taken away. Those of others go on.
+// TestEndUnknown: a reload ends the streams and sessions of clients that can no longer authenticate: of all clients
+// without a token when auth is added, and of a principal whose token is removed. The others go on.
 func TestEndUnknown(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)

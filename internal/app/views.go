@@ -16,15 +16,15 @@ import (
 	"mcpx/internal/view"
 )
 
-// views are what clients can connect to: one view with its front for each path under
-// /mcp that somebody has asked for. close ends all of them.
+// views are what clients can connect to: one view with its front for each path under /mcp that was requested. close
+// ends all of them.
 type views struct {
 	app *App
 
-	// mu is held while a view is looked up in the Runtime in force and opened, so that drain,
-	// which comes after a swap, finds each view that an older Runtime has.
+	// mu is held while a view is looked up in the Runtime in force and opened, so that drain, after a swap, finds all
+	// views that were opened by an older Runtime.
 	mu    sync.Mutex
-	open  map[string]*openView // by the value that the config key view has for it
+	open  map[string]*openView // by name, as in the config key view
 	ended bool
 }
 
@@ -34,11 +34,11 @@ type openView struct {
 		view.View
 		Close()
 	}
-	native bool // it shows the tools themselves
+	native bool // it lists the tools themselves
 	front  *front.Front
 }
 
-// get returns a view, which it opens at the first use; nil if there is no such view.
+// get returns a view, and opens it at the first use; nil if there is no such view.
 func (v *views) get(name string) *openView {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -64,8 +64,8 @@ func (v *views) get(name string) *openView {
 	return one
 }
 
-// of is the view at a path under /mcp for the principal of a request; nil if there is no such
-// view for it. A principal that no rule names gets the one at /mcp, which is empty for it.
+// of is the view at a path under /mcp, if there is one and the principal of the request may use it. A principal that no
+// rule names gets the view at /mcp, which is empty for it.
 func (v *views) of(r *http.Request, path string) *openView {
 	name, who, rights := cmp.Or(path, v.app.Config.View), caller.From(r.Context()), v.app.Rights()
 	cfg := v.app.current.Load().config
@@ -77,8 +77,8 @@ func (v *views) of(r *http.Request, path string) *openView {
 	return v.get(name)
 }
 
-// drain ends the views, with their sessions, that the config in force does not have or shows in
-// another way, but for the one at /mcp.
+// drain ends the views, with their sessions, that the config in force no longer has or shows in another form. The view
+// at /mcp stays.
 func (v *views) drain() {
 	v.mu.Lock()
 	cfg := v.app.current.Load().config
@@ -94,11 +94,11 @@ func (v *views) drain() {
 	v.end(gone, (*front.Front).Remove)
 }
 
-// end ends views, their fronts as the func says.
+// end ends views. The func ends their fronts.
 func (v *views) end(gone []*openView, end func(*front.Front)) {
 	for _, one := range gone {
 		end(one.front)
-		if one.view != v.app.View { // App.Close ends that one
+		if one.view != v.app.View { // which App.Close ends
 			one.view.Close()
 		}
 	}
@@ -112,9 +112,8 @@ func (v *views) close() {
 	v.end(all, (*front.Front).Close)
 }
 
-// Serve implements [httpd.Endpoint]: /mcp is the view that the config names, and
-// /mcp/NAME any view. Below each, and at the root, are the two paths of the older
-// transport, if the config has it.
+// Serve implements [httpd.Endpoint]: /mcp is the view that the config names, and /mcp/NAME any view. With sse in the
+// config the two paths of the older transport are below each of them, and at the root.
 func (v *views) Serve(w http.ResponseWriter, r *http.Request) []*request.Event {
 	path := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/mcp"), "/")
 	if one := v.of(r, path); one != nil {
@@ -141,7 +140,7 @@ func (v *views) EndStreams() { v.each((*front.Front).EndStreams) }
 // EndCalls implements [httpd.Endpoint].
 func (v *views) EndCalls() { v.each((*front.Front).EndCalls) }
 
-// each calls f for the front of every view. It does not hold the lock meanwhile.
+// each calls f for the front of every view, without holding mu.
 func (v *views) each(f func(*front.Front)) {
 	v.mu.Lock()
 	all := slices.Collect(maps.Values(v.open))
@@ -151,8 +150,7 @@ func (v *views) each(f func(*front.Front)) {
 	}
 }
 
-// partOf is the part of the catalogue that a view shows, and whether it shows the tools
-// themselves.
+// scopeOf returns the part of the catalogue that a view shows, and whether it lists the tools themselves.
 func scopeOf(cfg *config.Config, name string) (part *policy.Scope, native bool) {
 	if server, ok := strings.CutPrefix(name, config.ViewServer); ok {
 		return &policy.Scope{Servers: []string{cfg.Served(server)}}, true

@@ -1,6 +1,6 @@
-// Package arguments judges what a model sent as the arguments of a tool against
-// the tool's JSON Schema: unpacked, repaired, bounded, and refused in words that
-// a model can act on. Everything in it is pure.
+// Package arguments checks the arguments that a model sends for a tool against the tool's
+// JSON Schema. It bounds the work, repairs common mistakes, and writes errors that a model
+// can act on. It is pure.
 package arguments
 
 import (
@@ -12,12 +12,12 @@ import (
 
 // ValidationError says why arguments do not fit a schema.
 type ValidationError struct {
-	// Violations are at most five, each "/path: what".
+	// Violations are the first ones, each "/path: what".
 	Violations []string
-	// Places are where the schema says what would be right: the path of each violation,
-	// or of the name that may be meant.
+	// Places has a path for each violation: its own, or for an unknown name the path of
+	// the similar name. The schema there helps to correct the arguments.
 	Places [][]string
-	// More is how many others there are.
+	// More is the number of violations left out.
 	More int
 }
 
@@ -34,22 +34,21 @@ func Invalid(violation string) *ValidationError {
 	return &ValidationError{Violations: []string{violation}, Places: [][]string{{}}}
 }
 
-// Notes are what a caller may want to know about arguments that were accepted.
+// Notes are remarks on arguments that were accepted.
 type Notes struct {
-	// Converted are the places (JSON pointers) of strings that were read as numbers
-	// and booleans, LeftOut those of nulls for properties that allow none.
+	// Converted has the JSON pointers of strings that became numbers or booleans, and
+	// LeftOut of nulls that were removed because the property allows no null.
 	Converted, LeftOut []string
-	// Unknown are arguments that the schema lets pass, but does not describe.
+	// Unknown are arguments that the schema allows, but does not describe.
 	Unknown []Unknown
 }
 
-// Read makes the arguments object of a call out of what a model sent: an object,
-// a string that holds one, or nothing. With check it must fit the schema; without,
-// its nesting alone is bounded. The only errors are [*ValidationError].
+// Read returns the arguments object of a call. sent is an object, a string with an object,
+// or nothing. With check the object must fit the schema; otherwise only its nesting is
+// bounded. All errors are [*ValidationError].
 //
-// Arguments that fit as they were sent are read once. All others take the long
-// way: they are repaired first, the JSON Schema library has the last word, and
-// what it refuses is mended if its meaning is clear.
+// Arguments that fit as they are need one pass over their bytes. Others are first repaired,
+// then validated by the JSON Schema library, and mended if their meaning is clear.
 func (s *Schemas) Read(sent, schema json.RawMessage, check bool) (json.RawMessage, Notes, error) {
 	object, err := unpack(sent)
 	if err != nil {
@@ -58,7 +57,7 @@ func (s *Schemas) Read(sent, schema json.RawMessage, check bool) (json.RawMessag
 	var c *compiled
 	if check {
 		c = s.compiled(schema)
-		if fits, strange := c.quick.fits(object); fits && strange {
+		if fits, others := c.quick.fits(object); fits && others {
 			return object, Notes{Unknown: c.unknown(object)}, nil
 		} else if fits {
 			return object, Notes{}, nil
@@ -70,7 +69,7 @@ func (s *Schemas) Read(sent, schema json.RawMessage, check bool) (json.RawMessag
 	object = repair(object, schema)
 	measured := measure(object)
 	if measured.depth > maxDepth {
-		// A server that reads them recursively would end, for all clients.
+		// It might crash a server that reads it recursively, for all clients.
 		return nil, Notes{}, Invalid(fmt.Sprintf("/: nested deeper than %d", maxDepth))
 	}
 	if !check || !c.checks(measured) {
@@ -88,8 +87,8 @@ func (s *Schemas) Read(sent, schema json.RawMessage, check bool) (json.RawMessag
 	return object, notes, nil
 }
 
-// unpack finds the object in what was sent: models send objects as strings. What
-// it returns begins as an object, and need not be valid JSON.
+// unpack finds the object in what was sent, as some models send it as a string. The result
+// begins with a brace, but may be invalid JSON.
 func unpack(sent json.RawMessage) (json.RawMessage, error) {
 	trimmed := bytes.TrimSpace(sent)
 	if len(trimmed) > 0 && trimmed[0] == '"' {

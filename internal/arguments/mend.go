@@ -22,10 +22,10 @@ type edit struct {
 // maxMends bounds how often mended arguments are validated.
 const maxMends = 4
 
-// mend changes arguments that do not fit so that they do, where the meaning is
-// clear: a string that writes a number or a boolean becomes that where only that
-// fits, and a null that does not fit an optional property is left out. failure is
-// what is wrong with them; the result is what is wrong with what it returns.
+// mend changes arguments whose meaning is clear so that they fit: a string such as "5" or
+// "true" becomes a number or boolean if only that fits, and a null for an optional property
+// that allows none is left out. value is the decoded object, and failure the error of
+// its validation. mend returns the object to use, and its remaining failure.
 func (c *compiled) mend(
 	object json.RawMessage, value any, failure *jsonschema.ValidationError,
 ) (json.RawMessage, Notes, *jsonschema.ValidationError) {
@@ -41,7 +41,8 @@ func (c *compiled) mend(
 		if again == nil {
 			return mended, notes(edits), nil
 		}
-		// A property that must be there is better refused as null than as missing.
+		// A null for a required property stays: the error about it is clearer than
+		// "missing".
 		missing := make(map[string]bool)
 		missed(again, missing)
 		kept := slices.DeleteFunc(slices.Clone(edits), func(e edit) bool { return e.value == nil && missing[pointer(e.place)] })
@@ -67,7 +68,7 @@ func notes(edits []edit) Notes {
 	return n
 }
 
-// missed gathers the places where the library found nothing.
+// missed collects the places of missing properties.
 func missed(e *jsonschema.ValidationError, places map[string]bool) {
 	if k, ok := e.ErrorKind.(*kind.Required); ok {
 		for _, name := range k.Missing {
@@ -79,15 +80,15 @@ func missed(e *jsonschema.ValidationError, places map[string]bool) {
 	}
 }
 
-// mender finds edits in what the library says.
+// mender derives edits from a validation error.
 type mender struct {
 	root any // the arguments
-	// fixed are the places whose strings stay: another string would fit.
+	// fixed has the places of strings that are not edited, as another string would fit.
 	fixed map[string]bool
 	steps int
 }
 
-// strings marks the places of strings that are judged by more than their type.
+// strings fills fixed: a violation other than the type shows that strings are allowed.
 func (m *mender) strings(e *jsonschema.ValidationError) {
 	if m.steps++; m.steps > maxLeaves {
 		return
@@ -118,8 +119,8 @@ func isString(value any) bool {
 	return ok
 }
 
-// edits mend what they can of e; whole says that this is all of it. Of
-// alternatives, those of the first that they mend wholly.
+// edits are the edits for e; whole reports whether they correct all of it. For alternatives
+// they are the edits for the first one that they correct completely.
 func (m *mender) edits(e *jsonschema.ValidationError) (found []edit, whole bool) {
 	if m.steps++; m.steps > 2*maxLeaves {
 		return nil, false
@@ -161,14 +162,18 @@ func merged(edits, more []edit) []edit {
 	return edits
 }
 
-// edit mends one value; nil if nothing does.
+// edit is the edit for one value, nil if there is none.
 func (m *mender) edit(e *jsonschema.ValidationError) *edit {
-	value, inObject := at(m.root, e.InstanceLocation)
-	if value == nil && inObject {
-		return &edit{place: e.InstanceLocation}
+	place := e.InstanceLocation
+	value, found := at(m.root, place)
+	if value == nil && found && len(place) > 0 {
+		parent, _ := at(m.root, place[:len(place)-1])
+		if _, inObject := parent.(map[string]any); inObject {
+			return &edit{place: place}
+		}
 	}
 	text, ok := value.(string)
-	if !ok || m.fixed[pointer(e.InstanceLocation)] {
+	if !ok || m.fixed[pointer(place)] {
 		return nil
 	}
 	var allowed kinds
@@ -185,7 +190,7 @@ func (m *mender) edit(e *jsonschema.ValidationError) *edit {
 	default:
 		return nil
 	}
-	number := allowed&kindFraction != 0 && isNumber(text) || allowed&kindInteger != 0 && isNumber(text) && !strings.Contains(text, ".")
+	number := isNumber(text) && (allowed&kindFraction != 0 || allowed&kindInteger != 0 && !strings.Contains(text, "."))
 	boolean := allowed&kindBoolean != 0 && (text == "true" || text == "false")
 	if !number && !boolean {
 		return nil
@@ -193,39 +198,39 @@ func (m *mender) edit(e *jsonschema.ValidationError) *edit {
 	if only != nil && !slices.ContainsFunc(only, func(v any) bool { return string(wire.Encode(v)) == text }) {
 		return nil
 	}
-	return &edit{e.InstanceLocation, json.RawMessage(text)}
+	return &edit{place, json.RawMessage(text)}
 }
 
-// at finds a value in decoded JSON; inObject says that it is a member.
-func at(root any, place []string) (value any, inObject bool) {
+// at finds a value in decoded JSON.
+func at(root any, place []string) (value any, found bool) {
 	value = root
 	for _, step := range place {
 		switch container := value.(type) {
 		case map[string]any:
-			if value, inObject = container[step]; !inObject {
-				return false, false
+			if value, found = container[step]; !found {
+				return nil, false
 			}
 		case []any:
 			i, err := strconv.Atoi(step)
 			if err != nil || i < 0 || i >= len(container) {
-				return false, false
+				return nil, false
 			}
-			value, inObject = container[i], false
+			value = container[i]
 		default:
-			return false, false
+			return nil, false
 		}
 	}
-	return value, inObject
+	return value, true
 }
 
-// isNumber reports whether text is a number as JSON writes it, without exponent.
+// isNumber reports whether text is a JSON number without an exponent.
 func isNumber(text string) bool {
 	other := func(c rune) bool { return c != '-' && c != '.' && (c < '0' || c > '9') }
 	return len(text) <= maxDigits && strings.IndexFunc(text, other) < 0 &&
 		json.Valid([]byte(text))
 }
 
-// rewrite makes edits below value; all the rest stays as it was written.
+// rewrite applies edits below value, and keeps the other parts as they are written.
 func rewrite(value json.RawMessage, edits []edit) json.RawMessage {
 	steps := make(map[string][]edit)
 	for _, e := range edits {
@@ -252,14 +257,14 @@ func rewrite(value json.RawMessage, edits []edit) json.RawMessage {
 	switch value[0] {
 	case '{':
 		out.WriteByte('{')
-		_ = wire.Members(value, func(name string, written, part []byte) bool { // it was read before
+		_ = wire.Members(value, func(name string, written, part []byte) bool { // valid JSON
 			put(name, append(slices.Clip(written), ':'), part)
 			return true
 		})
 		out.WriteByte('}')
 	case '[':
 		var list []json.RawMessage
-		_ = json.Unmarshal(value, &list) // it was read before
+		_ = json.Unmarshal(value, &list) // valid JSON
 		out.WriteByte('[')
 		for i, item := range list {
 			put(strconv.Itoa(i), nil, item)

@@ -17,8 +17,8 @@ const (
 		"fullPage":{"type":"boolean"}},"required":["type","scale"],"additionalProperties":false}`
 )
 
-// What is valid but for its form is accepted: as it was sent where that fits, else
-// with the fewest changes, all of which are said.
+// Arguments with a clear meaning are accepted: unchanged if they fit, else with the fewest
+// changes, and notes on all of them.
 func TestMend(t *testing.T) {
 	property := func(schema string) string { return `{"properties":{"x":` + schema + `}}` }
 	tests := []struct {

@@ -7,12 +7,12 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// quick is a plain schema: types, properties, required, enumerations of strings,
-// bounds and lengths, items, anyOf, allOf and references. It reads raw JSON once
-// and only ever says that a value fits. All that it does not know, and every
-// violation, is left to the library. A fuzz test holds it against that.
+// quick is a schema with common keywords only: types, properties, required, enumerations of
+// strings, bounds and lengths, items, anyOf, allOf and references. It checks raw JSON in
+// one pass. If it cannot tell that a value fits, the JSON Schema library decides. Fuzz
+// tests compare the two.
 //
-// [repair] changes nothing in what fits here: no string in it begins like JSON.
+// A value that fits here has no string that begins like JSON, so [repair] would not change it.
 type quick struct {
 	kinds kinds // that fit
 	// literals, if not nil, are the only strings that fit.
@@ -34,25 +34,24 @@ type quick struct {
 	any          []*quick // and, if there are some, one of these
 }
 
-// property is what a member of an object fits; its bit is 0 where it need not be
-// there.
+// property is the schema of a member of an object.
 type property struct {
 	value *quick // nil = all values
-	bit   uint64
+	bit   uint64 // in required; 0 if the member is optional
 }
 
-// quickly makes the plain form of a compiled schema; nil where it is not plain.
+// quickly makes the quick form of a compiled schema.
 func quickly(schema *jsonschema.Schema) *quick {
 	return (&quickener{made: make(map[*jsonschema.Schema]*quick)}).of(schema)
 }
 
-// quickener remembers what it has made: schemas can refer to themselves.
+// quickener keeps the schemas that it has made, as schemas can refer to themselves.
 type quickener struct{ made map[*jsonschema.Schema]*quick }
 
 var (
-	// anything is a schema that says nothing.
+	// anything is an empty schema.
 	anything = quick{kinds: anyKind, mostLength: -1, mostItems: -1}
-	// nothing stands for what the library has to judge.
+	// nothing is a schema that only the library can check.
 	nothing quick
 )
 
@@ -106,27 +105,23 @@ func (b *quickener) of(s *jsonschema.Schema) *quick {
 	return q
 }
 
-// isPlain reports whether a schema has no keyword that quick does not know. The
-// library has taken out the keywords that its draft ignores.
+// isPlain reports whether quick knows all keywords of a schema. The library has removed the
+// keywords that the draft of the schema ignores.
 func isPlain(s *jsonschema.Schema) bool {
 	_, itemList := s.Items.([]*jsonschema.Schema)
-	switch {
-	case s.Bool != nil,
-		s.RecursiveRef != nil, s.DynamicRef != nil,
-		s.Not != nil, len(s.OneOf) > 0, s.If != nil, s.Then != nil, s.Else != nil, s.Format != nil,
-		s.MaxProperties != nil, s.MinProperties != nil, s.PropertyNames != nil, len(s.PatternProperties) > 0,
-		len(s.Dependencies) > 0, len(s.DependentRequired) > 0, len(s.DependentSchemas) > 0, s.UnevaluatedProperties != nil,
-		s.UniqueItems, s.Contains != nil, s.MinContains != nil, s.MaxContains != nil, itemList,
-		s.AdditionalItems != nil, len(s.PrefixItems) > 0, s.UnevaluatedItems != nil,
-		s.Pattern != nil, s.ContentEncoding != nil, s.ContentMediaType != nil, s.ContentSchema != nil,
-		s.MultipleOf != nil, len(s.Extensions) > 0:
-		return false
-	}
-	return true
+	unknown := s.Bool != nil || s.RecursiveRef != nil || s.DynamicRef != nil ||
+		s.Not != nil || len(s.OneOf) > 0 || s.If != nil || s.Then != nil || s.Else != nil ||
+		s.MaxProperties != nil || s.MinProperties != nil || s.PropertyNames != nil || len(s.PatternProperties) > 0 ||
+		len(s.Dependencies) > 0 || len(s.DependentRequired) > 0 || len(s.DependentSchemas) > 0 ||
+		s.UniqueItems || s.Contains != nil || s.MinContains != nil || s.MaxContains != nil || itemList ||
+		s.AdditionalItems != nil || len(s.PrefixItems) > 0 || s.UnevaluatedItems != nil || s.UnevaluatedProperties != nil ||
+		s.Pattern != nil || s.Format != nil || s.ContentEncoding != nil || s.ContentMediaType != nil ||
+		s.ContentSchema != nil || s.MultipleOf != nil || len(s.Extensions) > 0
+	return !unknown
 }
 
-// enumeration takes the strings of enum and const; other values of theirs are left
-// to the library.
+// enumeration takes the strings of enum and const, and leaves other values to the library.
+// It returns false if quick cannot be used at all.
 func (q *quick) enumeration(s *jsonschema.Schema) bool {
 	var values []any
 	switch {
@@ -149,9 +144,8 @@ func (q *quick) enumeration(s *jsonschema.Schema) bool {
 	return q.kinds != 0
 }
 
-// bounds takes the bounds of numbers, where they are whole. A bound that excludes
-// itself is one narrower for whole numbers; fractions must be strictly inside
-// either.
+// bounds takes the bounds of numbers if they are whole. For whole numbers an exclusive
+// bound is moved by one. Fractions must be strictly inside a bound of either kind.
 func (q *quick) bounds(s *jsonschema.Schema) bool {
 	q.least, q.most = math.MinInt64, math.MaxInt64
 	q.above, q.below = math.Inf(-1), math.Inf(1)
@@ -175,7 +169,8 @@ func (q *quick) bounds(s *jsonschema.Schema) bool {
 	return lowerOK && overOK && upperOK && underOK
 }
 
-// wholeBound is a bound that a float64 holds exactly; nil where there is none.
+// wholeBound is a bound as an integer, nil if there is none. ok is false if a float64 cannot
+// hold it exactly.
 func wholeBound(bound *big.Rat) (n *int64, ok bool) {
 	if bound == nil {
 		return nil, true
@@ -187,7 +182,7 @@ func wholeBound(bound *big.Rat) (n *int64, ok bool) {
 	return &whole, true
 }
 
-// object takes what a schema says of members.
+// object takes the keywords for the members of objects.
 func (b *quickener) object(q *quick, s *jsonschema.Schema) bool {
 	switch additional := s.AdditionalProperties.(type) {
 	case bool:
@@ -207,10 +202,8 @@ func (b *quickener) object(q *quick, s *jsonschema.Schema) bool {
 	}
 	for i, name := range s.Required {
 		p, ok := q.properties[name]
-		if !ok {
-			if q.closed || q.additional != nil {
-				return false // it is missing, or one of the others
-			}
+		if !ok && (q.closed || q.additional != nil) {
+			return false // additionalProperties applies to it
 		}
 		p.bit |= 1 << i
 		q.required |= 1 << i

@@ -15,8 +15,7 @@ func (m maker) one(of ...string) string { return of[m.IntN(len(of))] }
 
 func (m maker) name() string { return m.one("a", "b", "c", "é", "x y") }
 
-// schema is one of most keywords, some of which the quick check leaves to the
-// library.
+// schema is a random schema of most keywords, also of some that quick does not know.
 func (m maker) schema(depth int) string {
 	if depth == 0 {
 		return m.one(`{}`, `true`, `false`, `{"type":"string"}`, `{"type":"integer"}`, `{"$ref":"#/$defs/d"}`, `{"$ref":"#"}`)

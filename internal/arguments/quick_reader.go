@@ -1,28 +1,29 @@
 package arguments
 
 import (
+	"bytes"
 	"strconv"
 	"unicode"
 	"unicode/utf8"
 )
 
-// fits reports whether raw is one JSON value that surely fits; strange, whether
-// some object has a member that is not among the properties of its schema.
-func (q *quick) fits(raw []byte) (fits, strange bool) {
+// fits reports whether raw is surely one JSON value that fits. others reports whether some
+// object in it has a member that is not among the properties of its schema.
+func (q *quick) fits(raw []byte) (fits, others bool) {
 	if q == nil {
 		return false, false
 	}
 	r := quickReader{raw: raw, left: 8*len(raw) + 1000}
 	end, ok := r.value(q, r.space(0), 0)
-	return ok && r.space(end) == len(raw), r.strange
+	return ok && r.space(end) == len(raw), r.others
 }
 
-// quickReader reads one text. Its methods take the place where something begins
-// and return the one behind it; ok is false for all that may not fit.
+// quickReader reads one text. Its methods take the index of the first byte of a token and
+// return the index after the last; ok is false if the token may not fit.
 type quickReader struct {
-	raw     []byte
-	strange bool
-	left    int // bytes that may still be read: parts of anyOf read them again
+	raw    []byte
+	others bool
+	left   int // bytes that may still be read; each part of anyOf reads them again
 }
 
 func (r *quickReader) space(i int) int {
@@ -32,7 +33,7 @@ func (r *quickReader) space(i int) int {
 	return i
 }
 
-// value reads a value; depth counts its nesting, and that of the schema's parts.
+// value reads a value; depth is the nesting of the value and of the parts of the schema.
 func (r *quickReader) value(q *quick, i, depth int) (end int, ok bool) {
 	if q == nil {
 		q = &anything
@@ -79,7 +80,7 @@ func (r *quickReader) value(q *quick, i, depth int) (end int, ok bool) {
 	return end, len(q.any) == 0
 }
 
-// word is behind a keyword; -1 where there is another.
+// word is the index after a literal such as true, -1 if the text at i is another.
 func (r *quickReader) word(i int, word string) int {
 	if end := i + len(word); end <= len(r.raw) && string(r.raw[i:end]) == word {
 		return end
@@ -103,12 +104,13 @@ func (r *quickReader) object(q *quick, i, depth int) (end int, ok bool) {
 		key := r.raw[i+1 : keyEnd-1]
 		p, known := q.properties[string(key)]
 		if !known {
-			// Of what is no ASCII, several texts can be one key.
-			if q.closed || !ascii(key) {
+			// Different bytes that are invalid UTF-8 decode to the same key.
+			notASCII := func(c rune) bool { return c >= utf8.RuneSelf }
+			if q.closed || bytes.IndexFunc(key, notASCII) >= 0 {
 				return 0, false
 			}
 			p.value = q.additional
-			r.strange = r.strange || len(q.properties) > 0
+			r.others = r.others || len(q.properties) > 0
 		}
 		seen |= p.bit
 		if i = r.space(keyEnd); i >= len(r.raw) || r.raw[i] != ':' {
@@ -129,15 +131,6 @@ func (r *quickReader) object(q *quick, i, depth int) (end int, ok bool) {
 			return 0, false
 		}
 	}
-}
-
-func ascii(text []byte) bool {
-	for _, c := range text {
-		if c >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
 }
 
 func (r *quickReader) array(q *quick, i, depth int) (end int, ok bool) {
@@ -162,11 +155,11 @@ func (r *quickReader) array(q *quick, i, depth int) (end int, ok bool) {
 	}
 }
 
-// maxEscape is how long one character is written at most: two \u escapes.
+// maxEscape is the most bytes for one character: two \u escapes.
 const maxEscape = 12
 
-// text reads a string. One that begins like JSON, or with white space or an
-// escape, may be for [repair].
+// text reads a string. It refuses one that [repair] might change, as it begins like JSON,
+// with white space or with an escape.
 func (r *quickReader) text(q *quick, i int) (end int, ok bool) {
 	end, simple, ok := r.quoted(i)
 	if !ok {
@@ -193,7 +186,7 @@ func (r *quickReader) text(q *quick, i int) (end int, ok bool) {
 	return end, least >= q.leastLength && (q.mostLength < 0 || most <= q.mostLength)
 }
 
-// quoted reads a string of valid JSON; simple says that it has no escapes.
+// quoted reads a JSON string; simple reports whether it has no escapes.
 func (r *quickReader) quoted(i int) (end int, simple, ok bool) {
 	simple = true
 	for i++; i < len(r.raw); i++ {
@@ -227,7 +220,7 @@ func hexDigit(c byte) bool {
 	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f'
 }
 
-// maxQuickNumber is how long a number may be: a whole one is an int64.
+// maxQuickNumber is the most bytes of a number: any whole number of that length is an int64.
 const maxQuickNumber = 18
 
 // number reads a number without an exponent.

@@ -1,11 +1,16 @@
 package arguments
 
-import "github.com/santhosh-tekuri/jsonschema/v6"
+import (
+	"maps"
+	"slices"
 
-// relax takes a property with a default off the required ones: several libraries
-// list it there, and their servers do without it. It only ever lets more pass, as
-// nothing under a negation is touched, and as oneOf becomes anyOf: two of its
-// alternatives may fit now.
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// relax makes properties with a default optional: several libraries list them as required,
+// though their servers do not need them. The relaxed schema allows everything that the
+// original allows, for relax skips negated parts and turns oneOf into anyOf, as more than
+// one alternative may fit now.
 func relax(root *jsonschema.Schema) {
 	all, exact := make(schemaSet), make(schemaSet)
 	all.add(root)
@@ -17,14 +22,12 @@ func relax(root *jsonschema.Schema) {
 	relaxed := false
 	for s := range all {
 		if !exact[s] && len(s.Required) > 0 {
-			required := s.Required[:0:0]
-			for _, name := range s.Required {
-				if p := s.Properties[name]; p == nil || !hasDefault(p) {
-					required = append(required, name)
-				}
-			}
-			relaxed = relaxed || len(required) < len(s.Required)
-			s.Required = required
+			required := len(s.Required)
+			s.Required = slices.DeleteFunc(slices.Clone(s.Required), func(name string) bool {
+				p := s.Properties[name]
+				return p != nil && (p.Default != nil || p.Ref != nil && p.Ref.Default != nil)
+			})
+			relaxed = relaxed || len(s.Required) < required
 		}
 	}
 	for s := range all {
@@ -34,11 +37,7 @@ func relax(root *jsonschema.Schema) {
 	}
 }
 
-func hasDefault(s *jsonschema.Schema) bool {
-	return s.Default != nil || s.Ref != nil && s.Ref.Default != nil
-}
-
-// schemaSet is a set of schemas with all that is in them.
+// schemaSet is a set of schemas and their subschemas.
 type schemaSet map[*jsonschema.Schema]bool
 
 func (set schemaSet) add(s *jsonschema.Schema) {
@@ -51,7 +50,7 @@ func (set schemaSet) add(s *jsonschema.Schema) {
 	}
 }
 
-// negations are the parts of a schema that let less pass where they fit more.
+// negations are the parts that make the schema stricter if they allow more.
 func negations(s *jsonschema.Schema) []*jsonschema.Schema {
 	all := []*jsonschema.Schema{s.Not, s.If}
 	if s.MaxContains != nil {
@@ -63,7 +62,7 @@ func negations(s *jsonschema.Schema) []*jsonschema.Schema {
 	return all
 }
 
-// parts are the others; some are nil.
+// parts are the other subschemas of a schema; some are nil.
 func parts(s *jsonschema.Schema) []*jsonschema.Schema {
 	all := sameValue(s)
 	all = append(all, s.Contains, s.Items2020, s.UnevaluatedItems, s.UnevaluatedProperties, s.RecursiveRef)
@@ -79,24 +78,14 @@ func parts(s *jsonschema.Schema) []*jsonschema.Schema {
 	if s.DynamicRef != nil {
 		all = append(all, s.DynamicRef.Ref)
 	}
-	for _, part := range s.Properties {
-		all = append(all, part)
-	}
-	for _, part := range s.PatternProperties {
-		all = append(all, part)
-	}
-	return all
+	all = slices.AppendSeq(all, maps.Values(s.Properties))
+	return slices.AppendSeq(all, maps.Values(s.PatternProperties))
 }
 
-// sameValue are the parts of a schema that judge the same value; some are nil.
+// sameValue are the subschemas that apply to the same value as s; some are nil.
 func sameValue(s *jsonschema.Schema) []*jsonschema.Schema {
-	all := []*jsonschema.Schema{s.Ref, s.Then, s.Else}
-	all = append(all, s.AllOf...)
-	all = append(all, s.AnyOf...)
-	all = append(all, s.OneOf...)
-	for _, part := range s.DependentSchemas {
-		all = append(all, part)
-	}
+	all := slices.Concat([]*jsonschema.Schema{s.Ref, s.Then, s.Else}, s.AllOf, s.AnyOf, s.OneOf)
+	all = slices.AppendSeq(all, maps.Values(s.DependentSchemas))
 	for _, part := range s.Dependencies {
 		if part, ok := part.(*jsonschema.Schema); ok {
 			all = append(all, part)

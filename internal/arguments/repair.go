@@ -8,13 +8,10 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// repair unpacks arguments that are strings holding JSON where the schema wants
-// an object or an array, and no string. Everything else stays byte for byte.
+// repair unpacks strings with JSON at places where the schema allows an object or an array,
+// but no string. The rest stays byte for byte.
 func repair(arguments, schema json.RawMessage) json.RawMessage {
-	if !suspicious(arguments) || len(schema) == 0 || len(schema) > maxSchemaBytes {
-		return arguments
-	}
-	if measure(schema).depth > maxDepth {
+	if !suspicious(arguments) || len(schema) == 0 || len(schema) > maxSchemaBytes || measure(schema).depth > maxDepth {
 		return arguments
 	}
 	var root any
@@ -24,14 +21,13 @@ func repair(arguments, schema json.RawMessage) json.RawMessage {
 	return (&repairer{root: root}).object(arguments, root, 0)
 }
 
-// suspicious reports whether any string in the arguments begins like an object
-// or an array; without one there is nothing to repair.
+// suspicious reports whether a string in the arguments may begin like an object or an array.
 func suspicious(arguments json.RawMessage) bool {
 	return bytes.Contains(arguments, []byte(`"{`)) || bytes.Contains(arguments, []byte(`"[`)) ||
 		bytes.Contains(arguments, []byte(`" `)) || bytes.Contains(arguments, []byte(`"\n`))
 }
 
-// repairer is bounded: schemas can refer to themselves many times over.
+// repairer bounds its steps, as schemas can refer to themselves.
 type repairer struct {
 	root  any
 	steps int
@@ -122,36 +118,30 @@ func (r *repairer) follow(schema any) any {
 	return nil
 }
 
-// properties gathers the properties of an object schema and of its parts.
+// properties are the properties of an object schema and of its allOf, anyOf and oneOf.
 func (r *repairer) properties(schema any, depth int) map[string]any {
 	r.steps++
 	s, ok := r.follow(schema).(map[string]any)
 	if !ok || depth > 8 || r.steps > maxRepairSteps {
 		return nil
 	}
+	all := make(map[string]any)
 	own, _ := s["properties"].(map[string]any)
-	all := own
+	maps.Copy(all, own)
 	for _, keyword := range appliedLists {
 		parts, _ := s[keyword].([]any)
 		for _, part := range parts {
 			for name, sub := range r.properties(part, depth+1) {
-				if _, ok := all[name]; ok {
-					continue
+				if _, ok := all[name]; !ok {
+					all[name] = sub
 				}
-				if len(all) == len(own) {
-					all = maps.Clone(own) // the schema's own is not ours to change
-				}
-				if all == nil {
-					all = make(map[string]any)
-				}
-				all[name] = sub
 			}
 		}
 	}
 	return all
 }
 
-// kinds are types of values.
+// kinds is a set of types of values.
 type kinds uint8
 
 const (
@@ -171,7 +161,7 @@ var kindNames = map[string]kinds{
 	"null": kindNull, "boolean": kindBoolean, "integer": kindInteger, "number": kindInteger | kindFraction,
 }
 
-// kindsOf reads the value of the keyword type; anyKind where it says nothing.
+// kindsOf reads the value of the keyword type.
 func kindsOf(declared any) kinds {
 	switch declared := declared.(type) {
 	case string:
@@ -188,9 +178,8 @@ func kindsOf(declared any) kinds {
 	return anyKind
 }
 
-// kinds are the types that a schema allows: what type, every part of allOf, and
-// any part of anyOf and of oneOf allow. One that does not say is what it has the
-// keywords of.
+// kinds are the types that a schema allows by type, allOf, anyOf and oneOf. If they allow
+// all types, properties imply an object, and items an array.
 func (r *repairer) kinds(schema any, depth int) kinds {
 	r.steps++
 	s, ok := r.follow(schema).(map[string]any)

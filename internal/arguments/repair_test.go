@@ -50,8 +50,8 @@ func TestRepairer_Kinds(t *testing.T) {
 	}
 }
 
-// A string that holds JSON is unpacked where the schema wants an object or an
-// array and no string; everything else stays byte for byte.
+// A string with JSON is unpacked if the schema allows an object or an array, but no string.
+// The rest stays byte for byte.
 func TestRepair(t *testing.T) {
 	const schema = `{"type":"object","properties":{
 		"object":{"type":"object","properties":{"list":{"type":"array"},"text":{"type":"string"}}},

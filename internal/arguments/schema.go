@@ -22,9 +22,9 @@ const (
 	regexpTimeLimit = 50 * time.Millisecond
 )
 
-// Schemas compiles each schema once. A schema that cannot be compiled, or that
-// is too dangerous to evaluate, checks nothing: the upstream judges then. The zero
-// value is ready for use. Safe for concurrent use.
+// Schemas compiles each schema once. A schema that cannot be compiled, or might take too
+// long to evaluate, allows everything: the server checks the arguments then. The zero value
+// is ready for use, and safe for concurrent use.
 type Schemas struct {
 	mu    sync.Mutex
 	kept  map[*byte]*compiled
@@ -34,9 +34,9 @@ type Schemas struct {
 // compiled is one schema.
 type compiled struct {
 	once   sync.Once
-	schema *jsonschema.Schema // nil = not checked
+	schema *jsonschema.Schema // nil = allows everything
 	cost   cost
-	quick  *quick // nil = nothing is known to fit
+	quick  *quick // nil = not available
 }
 
 // compiled finds the compiled form of a schema.
@@ -53,8 +53,8 @@ func (s *Schemas) compiled(raw json.RawMessage) *compiled {
 	return c
 }
 
-// slot is the place of a schema, compiled or not. Schemas are told apart by where
-// they lie: those of one catalogue are never changed, and stay reachable from here.
+// slot is the entry for a schema, compiled or not. The key is the address of its text, which
+// never changes and stays reachable through the key.
 func (s *Schemas) slot(raw json.RawMessage) *compiled {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,14 +70,13 @@ func (s *Schemas) slot(raw json.RawMessage) *compiled {
 	return c
 }
 
-// checks reports whether an object is held against the schema.
+// checks reports whether an object is to be validated.
 func (c *compiled) checks(m measured) bool {
 	return c.schema != nil && m.digits <= maxDigits && c.cost.allows(m.depth, m.values)
 }
 
-// validate says what is wrong with an object, nil if nothing is, and what it is
-// decoded. It recovers: the library panics on some numbers and schemas, and then
-// nothing was checked.
+// validate returns the decoded object, and an error if it does not fit. If the library
+// panics, as it does on some numbers and schemas, every object fits.
 func (c *compiled) validate(object json.RawMessage) (value any, failure *jsonschema.ValidationError) {
 	defer func() {
 		if recover() != nil {
@@ -86,13 +85,13 @@ func (c *compiled) validate(object json.RawMessage) (value any, failure *jsonsch
 	}()
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(object))
 	if err != nil {
-		return nil, nil // it was read before, and is valid
+		return nil, nil // impossible: Read has checked that it is valid JSON
 	}
 	failure, _ = c.schema.Validate(value).(*jsonschema.ValidationError)
 	return value, failure
 }
 
-// compile returns nil for a schema that is not to be evaluated.
+// compile returns nil for a schema that must not be evaluated.
 func compile(raw json.RawMessage) (schema *jsonschema.Schema, estimated cost) {
 	defer func() {
 		if recover() != nil {
@@ -124,14 +123,14 @@ func compile(raw json.RawMessage) (schema *jsonschema.Schema, estimated cost) {
 	return schema, estimated
 }
 
-// refuseAll loads nothing: the default loader reads files of this machine.
+// refuseAll loads nothing. The default loader would read local files.
 type refuseAll struct{}
 
 // Load implements jsonschema.URLLoader.
 func (refuseAll) Load(url string) (any, error) { return nil, fmt.Errorf("%s is not loaded", url) }
 
-// compileRegexp takes Go's engine, which is linear in time. Patterns that only
-// ECMAScript has get an engine with a time limit.
+// compileRegexp uses Go's engine, which is linear in time, or for patterns that it does not
+// support an ECMAScript engine with a time limit.
 func compileRegexp(pattern string) (jsonschema.Regexp, error) {
 	if re, err := regexp.Compile(pattern); err == nil {
 		return re, nil
@@ -146,20 +145,20 @@ func compileRegexp(pattern string) (jsonschema.Regexp, error) {
 
 type ecmaRegexp struct{ *regexp2.Regexp }
 
-// MatchString takes a text for matching that could not be decided in time.
+// MatchString returns true if the time limit ends the search.
 func (r ecmaRegexp) MatchString(s string) bool {
 	ok, err := r.Regexp.MatchString(s)
 	return ok || err != nil
 }
 
-// measured is what bounds the work that a JSON value can cause.
+// measured are the sizes of a JSON value that determine the work for it.
 type measured struct {
 	depth  int // of nesting
-	digits int // of the longest number; an exponent counts with its value, as it is written out
-	values int // how many there are, or more
+	digits int // of the longest number; more than maxDigits for a large exponent
+	values int // an upper bound of their number
 }
 
-// measure does not recurse, and reads any bytes.
+// measure does not recurse, and accepts invalid JSON.
 func measure(raw []byte) measured {
 	m := measured{values: 1}
 	level := 0

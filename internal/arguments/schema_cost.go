@@ -1,29 +1,31 @@
 package arguments
 
 import (
+	"maps"
 	"math"
 	"net/url"
-	"strconv"
+	"slices"
 	"strings"
 )
 
+// The JSON Schema library has no deadline, so the work is bounded in advance. The unit is
+// the evaluation of one subschema on one value: about a microsecond, and half a kilobyte if
+// the value does not fit.
 const (
-	// maxSize bounds the subschemas that one value and its parts can meet, with
-	// every reference unrolled: doubled ones (a: [b, b], b: [c, c], …) grow as
-	// 2^n, and the library has no deadline.
+	// maxSize bounds the subschemas with every reference unrolled. Doubled references
+	// (a: [b, b], b: [c, c], …) grow as 2^n.
 	maxSize = 20000
-	// maxGrowth bounds what recursion makes of it at the depth of the arguments.
+	// maxGrowth bounds the factor by which recursion multiplies the work.
 	maxGrowth = 1e5
-	// maxCost bounds the subschemas that all values of the arguments can meet: each
-	// takes a microsecond, and half a kilobyte where it does not fit. maxGrownCost
-	// does so with what recursion makes of it, which is hardly ever reached.
+	// maxCost bounds the work for all values without recursion. maxGrownCost bounds it
+	// with the worst recursion, which real arguments hardly ever reach.
 	maxCost      = 1e6
 	maxGrownCost = 1e7
 )
 
-// cost is what evaluating a schema can take.
+// cost is an upper bound for the evaluation of a schema.
 type cost struct {
-	// unbounded: more than maxSize, or not to be known.
+	// unbounded means that the size is above maxSize or cannot be known.
 	unbounded bool
 	// size is the number of subschemas, with every reference unrolled.
 	size int
@@ -32,14 +34,14 @@ type cost struct {
 	branching int
 }
 
-// allows reports whether arguments of that depth with so many values can be
-// evaluated in time.
+// allows reports whether arguments of that depth and number of values can be evaluated in
+// time.
 func (c cost) allows(depth, values int) bool {
 	total := float64(c.size) * float64(values)
 	return depth <= c.depth() && total <= maxCost && total*math.Pow(float64(max(c.branching, 1)), float64(depth)) <= maxGrownCost
 }
 
-// depth is how deep arguments may be for a schema of this cost.
+// depth is the greatest allowed depth of arguments.
 func (c cost) depth() int {
 	if c.branching < 2 {
 		return maxDepth
@@ -61,7 +63,7 @@ func estimate(root any) cost {
 // unrolled is one subschema with its references unrolled.
 type unrolled struct {
 	size      int // subschemas
-	recursive int // references back into a schema that is being unrolled, for one part of a value
+	recursive int // references for one part of a value, to schemas that are being unrolled
 }
 
 func (u *unrolled) add(v unrolled) {
@@ -75,26 +77,25 @@ type estimator struct {
 	costs     map[string]unrolled // of referenced schemas
 	open      map[string]bool     // references that are being unrolled
 	branching int
-	unclear   bool // something cannot be followed
+	unclear   bool // a reference cannot be followed
 	steps     int
 }
 
-// applied are the keywords whose subschemas see the same value.
+// Keywords by their subschemas.
 var (
+	// All subschemas of these apply to the same value. Several patterns can match one name.
 	appliedLists = []string{"allOf", "anyOf", "oneOf"}
-	appliedOnes  = []string{"not", "if", "then", "else"}
-	// Several patterns can match one name.
-	appliedMaps = []string{"dependentSchemas", "dependencies", "patternProperties"}
-	// deeper are the keywords whose subschemas see parts of the value.
-	deeperOnes = []string{
-		"additionalProperties", "items", "contains", "propertyNames",
+	appliedMaps  = []string{"dependentSchemas", "dependencies", "patternProperties"}
+	// The only subschema of these applies to the same value, or to all parts of it.
+	singles = []string{
+		"not", "if", "then", "else", "additionalProperties", "items", "contains", "propertyNames",
 		"unevaluatedItems", "unevaluatedProperties", "additionalItems", "contentSchema",
 	}
 	references = []string{"$ref", "$dynamicRef", "$recursiveRef"}
 )
 
-// collect finds the anchors, and schemas with an identity of their own, in which
-// references mean something else.
+// collect finds the anchors. It sets unclear for a subschema with its own $id, which changes
+// the meaning of the references in it.
 func (e *estimator) collect(node any, depth int) {
 	switch node := node.(type) {
 	case map[string]any:
@@ -134,7 +135,7 @@ func (e *estimator) schema(node any, depth int) unrolled {
 			total.add(e.schema(sub, depth+1))
 		}
 	}
-	for _, keyword := range appliedOnes {
+	for _, keyword := range singles {
 		if sub, ok := schema[keyword]; ok {
 			total.add(e.schema(sub, depth+1))
 		}
@@ -150,37 +151,23 @@ func (e *estimator) schema(node any, depth int) unrolled {
 			total.add(e.reference(ref, depth))
 		}
 	}
-	e.parts(schema, &total, depth)
+	total.add(e.parts(schema, depth))
 	e.branching = max(e.branching, total.recursive)
 	return total
 }
 
-// parts adds the subschemas for parts of the value. A part has one name, or one
-// place, so of several properties only the most recursive counts.
-func (e *estimator) parts(schema map[string]any, total *unrolled, depth int) {
-	for _, keyword := range deeperOnes {
-		if sub, ok := schema[keyword]; ok {
-			total.add(e.schema(sub, depth+1))
-		}
-	}
-	each := unrolled{}
-	visit := func(sub any) {
+// parts are the subschemas for single members or items. Each part of the value meets only
+// one of them, so recursive has the largest number.
+func (e *estimator) parts(schema map[string]any, depth int) (all unrolled) {
+	properties, _ := schema["properties"].(map[string]any)
+	items, _ := schema["items"].([]any)
+	prefix, _ := schema["prefixItems"].([]any)
+	for _, sub := range slices.Concat(slices.Collect(maps.Values(properties)), items, prefix) {
 		one := e.schema(sub, depth+1)
-		each.size = min(each.size+one.size, maxSize+1)
-		each.recursive = max(each.recursive, one.recursive)
+		all.size = min(all.size+one.size, maxSize+1)
+		all.recursive = max(all.recursive, one.recursive)
 	}
-	if subs, ok := schema["properties"].(map[string]any); ok {
-		for _, sub := range subs {
-			visit(sub)
-		}
-	}
-	for _, keyword := range []string{"items", "prefixItems"} {
-		list, _ := schema[keyword].([]any)
-		for _, sub := range list {
-			visit(sub)
-		}
-	}
-	total.add(each)
+	return all
 }
 
 func (e *estimator) reference(ref string, depth int) unrolled {
@@ -207,33 +194,16 @@ func (e *estimator) reference(ref string, depth int) unrolled {
 // resolve follows a reference within the document.
 func resolve(root any, ref string) (any, bool) {
 	path, ok := strings.CutPrefix(ref, "#")
-	if !ok {
-		return nil, false
-	}
-	if path == "" {
-		return root, true
+	if !ok || path == "" {
+		return root, ok
 	}
 	unescape := strings.NewReplacer("~1", "/", "~0", "~")
-	node := root
-	for _, step := range strings.Split(strings.TrimPrefix(path, "/"), "/") {
+	steps := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	for i, step := range steps {
 		if decoded, err := url.PathUnescape(step); err == nil {
 			step = decoded
 		}
-		step = unescape.Replace(step)
-		switch at := node.(type) {
-		case map[string]any:
-			if node, ok = at[step]; !ok {
-				return nil, false
-			}
-		case []any:
-			i, err := strconv.Atoi(step)
-			if err != nil || i < 0 || i >= len(at) {
-				return nil, false
-			}
-			node = at[i]
-		default:
-			return nil, false
-		}
+		steps[i] = unescape.Replace(step)
 	}
-	return node, true
+	return at(root, steps)
 }

@@ -209,7 +209,7 @@ func TestLargeArgumentsAreChecked(t *testing.T) {
 	}
 }
 
-// The schemas of a catalogue are compiled once, those of the next one anew.
+// The schemas of a catalogue are compiled once, and again for the next catalogue.
 func TestSchemasAreKept(t *testing.T) {
 	var s Schemas
 	first := json.RawMessage(`{"required":["a"]}`)

@@ -13,30 +13,22 @@ import (
 )
 
 const (
-	maxUnknown     = 3  // arguments that are named
-	maxUnknownName = 60 // runes of the name of one
-	maxKnownNames  = 8  // that are listed where none is near
+	maxUnknown     = 3  // arguments that are reported
+	maxUnknownName = 60 // runes of a name
+	maxKnownNames  = 8  // names that are listed if none is similar
 )
 
 // Unknown is an argument that the schema does not describe.
 type Unknown struct {
 	Name string
-	// Near is the described one that may be meant, empty without one; Known are some
-	// of those that the schema describes.
+	// Near is a similar name that the schema describes, empty if there is none. Known
+	// are some of the names that it describes.
 	Near  string
 	Known []string
 }
 
-// isUnknown is the violation of an argument that is not described.
-func isUnknown(near string) string {
-	if near == "" {
-		return "is unknown"
-	}
-	return "is unknown; did you mean " + near + "?"
-}
-
-// unknown finds the arguments that a schema lets pass but does not describe. A
-// schema that says what others may be like describes them all.
+// unknown finds the arguments that a schema allows but does not describe. There are none if
+// it has a schema for further properties.
 func (c *compiled) unknown(object json.RawMessage) []Unknown {
 	if c.schema == nil {
 		return nil
@@ -48,8 +40,8 @@ func (c *compiled) unknown(object json.RawMessage) []Unknown {
 	}
 	var strange []string
 	known := maps.Clone(d.names)
-	_ = wire.Fields(object, func(name string, _ []byte) bool { // it was read before
-		delete(known, name) // it is not the one that was meant by another
+	_ = wire.Fields(object, func(name string, _ []byte) bool { // valid JSON
+		delete(known, name) // it is given, so no other name is a misspelling of it
 		if !d.names[name] && len(strange) < maxUnknown && !slices.Contains(strange, name) {
 			strange = append(strange, name)
 		}
@@ -67,7 +59,7 @@ func (c *compiled) unknown(object json.RawMessage) []Unknown {
 	return all
 }
 
-// nearest is the name that may be meant by another; empty if there is none.
+// nearest is the known name most similar to name, empty if none is similar.
 func nearest(name string, known []string) string {
 	if near := sanitize.Nearest(name, known); len(near) > 0 {
 		return sanitize.Line(near[0], maxUnknownName)
@@ -91,8 +83,8 @@ func shown(names []string) []string {
 type described struct {
 	names   map[string]bool
 	seen    map[*jsonschema.Schema]bool
-	welcome bool // others are allowed in so many words
-	others  bool // others are described as well
+	welcome bool // other properties are explicitly allowed
+	others  bool // other properties have a schema too
 }
 
 func (d *described) add(s *jsonschema.Schema) {
@@ -125,7 +117,7 @@ func namesAt(root *jsonschema.Schema, location string) []string {
 	return nil
 }
 
-// String is what the model reads of arguments that the tool may not have read.
+// String is a warning for the model: the tool may ignore the argument.
 func (u Unknown) String() string {
 	if u.Near != "" {
 		return "no argument " + u.Name + "; did you mean " + u.Near + "?"

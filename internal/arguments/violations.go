@@ -21,19 +21,19 @@ import (
 const (
 	maxViolations = 5
 	maxLeaves     = 1000
-	// maxPlace and maxWhat bound the two parts of a violation, in tokens: models choose
-	// names, and servers patterns. maxTexts bounds all violations.
+	// maxPlace and maxWhat bound the two parts of a violation, in tokens, as both can be
+	// foreign text of any length. maxTexts bounds all violations.
 	maxPlace, maxWhat, maxTexts = 40, 60, 260
 	maxAllowed                  = 100 // bytes of the values that an enum allows
 )
 
-// violations says what is wrong by the leaves of a validation error, sorted: the
-// library finds them in another order each time. With them go arguments that the
-// schema lets pass but does not describe: one may be what is missing.
-func violations(e *jsonschema.ValidationError, schema *jsonschema.Schema, value any, strange []Unknown) *ValidationError {
+// violations describes the leaves of a validation error, sorted, as the library has no
+// fixed order. It adds the unknown arguments, since one may be the misspelled name of a
+// missing one.
+func violations(e *jsonschema.ValidationError, schema *jsonschema.Schema, value any, unknown []Unknown) *ValidationError {
 	l := leaves{schema: schema, value: value, types: make(map[string]typed), texts: make(map[string][]string)}
 	l.walk(e, nil)
-	for _, u := range strange {
+	for _, u := range unknown {
 		at := []string{u.Name}
 		prefix := place(at) + ": "
 		under := func(text string) bool { return strings.HasPrefix(text, prefix) }
@@ -58,25 +58,25 @@ func violations(e *jsonschema.ValidationError, schema *jsonschema.Schema, value 
 	return failure
 }
 
-// leaves gathers violations.
+// leaves collects violations.
 type leaves struct {
-	schema *jsonschema.Schema // the whole
+	schema *jsonschema.Schema // the root
 	value  any                // the arguments
-	// texts are the violations, with the place in the schema that helps.
+	// texts has the violations, each with its entry in ValidationError.Places.
 	texts map[string][]string
-	// types are the types that a place may have: alternatives are one violation.
+	// types joins the wrong types of one place to one violation.
 	types map[string]typed
 }
 
-// typed is a place with a value of the wrong type.
+// typed is a place with a value of the wrong type, and the types that it may have.
 type typed struct {
 	at   []string
 	got  string
 	want []string
 }
 
-// walk adds the leaves of e. name is where the name of a property is judged, nil
-// elsewhere: the library does not say where that is.
+// walk adds the leaves of e. Below propertyNames, name is the place of the property with
+// the wrong name, which the library does not report; otherwise it is nil.
 func (l *leaves) walk(e *jsonschema.ValidationError, name []string) {
 	if len(l.texts) >= maxLeaves {
 		return
@@ -107,7 +107,7 @@ func (l *leaves) walk(e *jsonschema.ValidationError, name []string) {
 	l.leaf(e.InstanceLocation, e.ErrorKind)
 }
 
-// leaf adds one leaf: what is missing or too much by the place of its own.
+// leaf adds one leaf. Missing properties have places of their own.
 func (l *leaves) leaf(at []string, k jsonschema.ErrorKind) {
 	switch k := k.(type) {
 	case *kind.Required:
@@ -130,13 +130,14 @@ func (l *leaves) each(at, names []string, what string) {
 	}
 }
 
-// unknown adds a name that the schema does not know. The type of the one that may be
-// meant helps.
+// unknown adds an unknown name. Its entry in Places is the similar name, if there is one.
 func (l *leaves) unknown(at []string, near string) {
-	text := l.put(at, isUnknown(near))
-	if near != "" {
-		l.texts[text] = member(at[:len(at)-1], near)
+	if near == "" {
+		l.put(at, "is unknown")
+		return
 	}
+	text := l.put(at, "is unknown; did you mean "+near+"?")
+	l.texts[text] = member(at[:len(at)-1], near)
 }
 
 func (l *leaves) put(at []string, what string) (text string) {
@@ -147,7 +148,7 @@ func (l *leaves) put(at []string, what string) (text string) {
 	return text
 }
 
-// place is a pointer as a violation has it: of a long one the end.
+// place is the pointer of a violation, or the end of a long one.
 func place(at []string) string {
 	text := pointer(at)
 	for len(at) > 1 && tokens.Estimate(text) > maxPlace {
@@ -157,7 +158,7 @@ func place(at []string) string {
 	return short(text, maxPlace)
 }
 
-// short is foreign text on one line, in at most that many tokens.
+// short is untrusted text on one line, in at most that many tokens.
 func short(text string, most int) string {
 	for runes := 5 * most; ; runes = runes * 3 / 4 {
 		if line := sanitize.Line(text, runes); tokens.Estimate(line) <= most {
@@ -169,8 +170,8 @@ func short(text string, most int) string {
 // member is the place of a member of the object at a place.
 func member(at []string, name string) []string { return append(slices.Clip(at), name) }
 
-// what says what is wrong in a few words, as far as a place says the rest: what
-// was sent is not repeated. The library rounds the numbers of limits.
+// what describes a violation in a few words, without the place and the given value. The
+// texts of the library would round the numbers of limits.
 func what(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.FalseSchema:
@@ -212,7 +213,7 @@ func what(k jsonschema.ErrorKind) string {
 	return counted(k)
 }
 
-// counted says what is wrong with a number of things.
+// counted describes a violation of a length or a count.
 func counted(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.MinLength:
@@ -248,8 +249,8 @@ func atLeast(n int, things string) string {
 	return fmt.Sprintf("must have >=%d %s", n, things)
 }
 
-// alternatives are values as JSON, the first of them where they are long: the
-// types that come with the violations have them all.
+// alternatives are values as JSON, of long ones only the first. The error shows the type too,
+// which has them all.
 func alternatives(values []any) string {
 	var out strings.Builder
 	for i, v := range values {
@@ -269,7 +270,7 @@ func alternatives(values []any) string {
 	return out.String()
 }
 
-// decimal writes a number that came as a JSON number of at most maxDigits.
+// decimal writes a number of a schema, exactly unless it has more than maxDigits.
 func decimal(r *big.Rat) string {
 	if r.IsInt() && len(r.Num().String()) <= maxDigits {
 		return r.Num().String()
@@ -283,7 +284,7 @@ func decimal(r *big.Rat) string {
 
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
-// pointer is a JSON pointer (RFC 6901); the root is "/", as it reads better.
+// pointer is a JSON pointer (RFC 6901), but "/" for the root, which models understand better.
 func pointer(location []string) string {
 	var out strings.Builder
 	for _, step := range location {

@@ -1,6 +1,6 @@
 // Package budget measures what tool definitions and tool results cost a model
-// in tokens, with and without mcpx. It only measures: it opens no sessions, and
-// what mcpx itself shows is given by the caller.
+// in tokens, with and without mcpx. It opens no sessions; the caller provides the tools of the
+// servers and what mcpx shows to a client.
 package budget
 
 import (
@@ -16,48 +16,48 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// Definition is a tool as it stands in a model request.
+// Definition is a tool as it is in the request to a model.
 type Definition struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	InputSchema json.RawMessage `json:"inputSchema"`
 }
 
-// Tokens is what the definition costs, minified.
-func (d Definition) Tokens() int { return tokens.Count(d.text()) }
-
-func (d Definition) text() string {
-	if len(d.InputSchema) == 0 {
+// Tokens counts the tokens of the definition, minified. A schema that is not JSON is counted as {}.
+func (d Definition) Tokens() int {
+	if !json.Valid(d.InputSchema) {
 		d.InputSchema = json.RawMessage("{}")
 	}
-	text := string(wire.Encode(d))
-	if text == "null" { // a schema that is not JSON
-		d.InputSchema = json.RawMessage("{}")
-		text = string(wire.Encode(d))
-	}
-	return text
+	return tokens.Count(string(wire.Encode(d)))
 }
 
-// Meter measures.
+func sumTokens(list []Definition) (n int) {
+	for _, d := range list {
+		n += d.Tokens()
+	}
+	return n
+}
+
+// Meter measures with these settings.
 type Meter struct {
 	// Price is in dollars per million input tokens.
 	Price float64
-	// Surface gives the tools and the instructions that mcpx shows in front of these
-	// servers to a client of that name, empty for one without limits of its own.
+	// Surface returns the tools and instructions that mcpx shows to a client with this name, if
+	// it has these servers. An empty name is a client without special limits. Only
 	// [Meter.Catalogue] needs it.
 	Surface func(snap *catalog.Snapshot, client string) ([]Definition, string)
-	// Describe is how mcpx writes a tool that is looked up.
+	// Describe are the options for the text that inspect returns about a tool.
 	Describe describe.Options
-	// Compress is how mcpx writes results.
+	// Compress are the options for results.
 	Compress compress.Options
 }
 
-// Report is an empty report at the meter's price, to be filled with what
-// [Meter.Catalogue] and [Meter.Results] give.
+// Report returns an empty report. The caller sets the results of [Meter.Catalogue] and
+// [Meter.Results].
 func (m *Meter) Report() *Report { return &Report{Encoding: "o200k_base", Price: m.Price} }
 
-// Catalogue measures the definitions of all tools in snap. Notes are put in
-// front of its own.
+// Catalogue measures the definitions of all tools in snap. It adds notes about servers that are
+// not in the figures.
 func (m *Meter) Catalogue(snap *catalog.Snapshot, notes []string) *Catalogue {
 	c := &Catalogue{Servers: make([]Server, 0, len(snap.Servers)), Notes: notes}
 	var bare, lookups []int
@@ -87,7 +87,7 @@ func (m *Meter) Catalogue(snap *catalog.Snapshot, notes []string) *Catalogue {
 	return c
 }
 
-// missing says why a server is not in the figures.
+// missing returns the note about a server without known tools.
 func missing(s *catalog.Server) string {
 	note := fmt.Sprintf("%s: %s, its tools are not known and not counted", s.Name, s.State)
 	if reason := sanitize.Line(s.Reason, 200); reason != "" {
@@ -96,15 +96,15 @@ func missing(s *catalog.Server) string {
 	return note
 }
 
-// server measures one server, and gives what each of its tools costs as it is and to
-// look up.
+// server measures one server. For each tool it also returns the tokens of the bare definition, and of
+// the answer that inspect gives.
 func (m *Meter) server(s *catalog.Server) (out Server, bare, lookups []int) {
 	alone := *s
-	alone.State, alone.Reason = catalog.Ready, "" // a lookup names a bad state
+	alone.State, alone.Reason = catalog.Ready, "" // inspect would report another state
 	out = Server{Name: s.Name, Version: s.Version, Known: true, Tools: len(s.Tools)}
-	for i := range s.Tools {
+	for i, d := range Definitions(s.Tools) {
 		t := &s.Tools[i]
-		bare = append(bare, Definition{t.Name, t.Description, t.InputSchema}.Tokens())
+		bare = append(bare, d.Tokens())
 		out.Direct += bare[i]
 		out.Raw += tokens.Count(string(t.Raw))
 		lookups = append(lookups, tokens.Count(describe.Tool(&alone, t, m.Describe)))
@@ -114,17 +114,13 @@ func (m *Meter) server(s *catalog.Server) (out Server, bare, lookups []int) {
 	return out, bare, lookups
 }
 
-// surface is what mcpx's tools cost in front of these servers.
+// surface counts the tokens of mcpx's own tools if mcpx has these servers.
 func (m *Meter) surface(servers []catalog.Server) int {
-	n := 0
 	tools, _ := m.Surface(catalog.NewSnapshot(servers), "")
-	for _, d := range tools {
-		n += d.Tokens()
-	}
-	return n
+	return sumTokens(tools)
 }
 
-// derive fills in what follows from the counts.
+// derive computes the fields that follow from the counts.
 func (m *Meter) derive(s *Server, bare, lookups []int) {
 	s.Definition, s.Inspect = spread(bare), spread(lookups)
 	if s.Inspect.Median > 0 {
@@ -133,7 +129,7 @@ func (m *Meter) derive(s *Server, bare, lookups []int) {
 	s.Cost = Cost{m.dollars(s.Direct), m.dollars(s.Surface), m.dollars(s.Inspect.Median)}
 }
 
-// dollars is the cost of n tokens in 1,000 requests.
+// dollars returns the cost of n tokens in each of 1,000 requests.
 func (m *Meter) dollars(n int) float64 { return float64(n) * 1000 * m.Price / 1e6 }
 
 func spread(costs []int) Spread {
@@ -149,7 +145,7 @@ func spread(costs []int) Spread {
 	return out
 }
 
-// growth fills c.Growth with the first servers, more and more of them.
+// growth fills c.Growth: the figures for the first servers, for more and more of them.
 func (m *Meter) growth(c *Catalogue, snap *catalog.Snapshot) {
 	n := len(snap.Servers)
 	for _, upTo := range steps(n) {
@@ -167,9 +163,8 @@ func (m *Meter) growth(c *Catalogue, snap *catalog.Snapshot) {
 	}
 }
 
-// steps are round numbers of servers up to n, with none close under n.
-func steps(n int) []int {
-	var list []int
+// steps returns round numbers of servers and n itself. It leaves out numbers slightly below n.
+func steps(n int) (list []int) {
 	for scale := 1; scale < n; scale *= 10 {
 		for _, step := range []int{scale, 5 * scale} {
 			if 4*step <= 3*n {

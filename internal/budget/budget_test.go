@@ -24,7 +24,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// surface stands for mcpx's tools: one that grows with the servers, one that does not.
+// surface returns two tools like those of mcpx: one grows with the number of servers.
 func surface(snap *catalog.Snapshot, client string) ([]Definition, string) {
 	return []Definition{
 		{Name: "inspect", Description: "Servers: " + strings.Join(snap.ServerNames(), ", ")},
@@ -36,7 +36,7 @@ func newMeter() *Meter {
 	return &Meter{Price: 3, Surface: surface, Describe: describe.Options{TypeScript: true}, Compress: compress.Options{TOON: true}}
 }
 
-// measured is the report of testdata, with a server that is down.
+// measured returns the report of testdata, with a server that is down.
 func measured(t *testing.T) *Report {
 	t.Helper()
 	m := newMeter()
@@ -95,7 +95,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestMeter_Catalogue counts by hand what the figures are said to be.
+// TestMeter_Catalogue computes the figures in another way.
 func TestMeter_Catalogue(t *testing.T) {
 	const definition = `{"name":"t","description":"a < b","inputSchema":{"type":"object","x":1.10}}`
 	const raw = `{"name":"t","description":"a < b","inputSchema":{"type":"object","x":1.10},"annotations":{"readOnlyHint":true}}`
@@ -126,7 +126,7 @@ func TestMeter_Catalogue(t *testing.T) {
 
 func near(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 }
 
-// TestMeter_StateCostsNothing: a lookup is measured as of a server that works.
+// TestMeter_StateCostsNothing checks that the state of a server does not change the figures.
 func TestMeter_StateCostsNothing(t *testing.T) {
 	snap, _, err := ReadTools(os.DirFS("testdata/tools"))
 	if err != nil {
@@ -228,7 +228,7 @@ func TestMeter_Results(t *testing.T) {
 	}
 }
 
-// What is no JSON array or object has no TOON; the order of members stays.
+// Only a JSON array or object has TOON; its members keep their order.
 func TestPlainTOON(t *testing.T) {
 	for text, want := range map[string]string{
 		`[{"b":1,"a":"x"},{"b":2,"a":"y"}]`: "[2]{b,a}:\n  1,x\n  2,y",
@@ -242,7 +242,7 @@ func TestPlainTOON(t *testing.T) {
 	}
 }
 
-// Each client carries what it was seen to carry.
+// TestMeter_ToolSearch checks what the requests of each client carry.
 func TestMeter_ToolSearch(t *testing.T) {
 	long := strings.Repeat("word ", 600)
 	servers := []catalog.Server{
@@ -250,7 +250,7 @@ func TestMeter_ToolSearch(t *testing.T) {
 		{Name: "b", Known: true, Tools: []catalog.Tool{{Name: "z"}}},
 	}
 	tools, _ := surface(catalog.NewSnapshot(servers), "")
-	own := tokens.Count(tools[0].text()) + tokens.Count(tools[1].text())
+	own := tools[0].Tokens() + tools[1].Tokens()
 	want := []Search{
 		{"Claude Code", tokens.Count("First.\nSecond.\nmcp__a__x\nmcp__a__y") + tokens.Count("\nmcp__b__z"), own + tokens.Count("Tools of claude-code\nand more.")},
 		{"Codex", tokens.Count("- mcp__a: First.") + tokens.Count("- mcp__b"), tokens.Count("- mcp__mcpx: Tools of codex-mcp-client")},
@@ -302,7 +302,7 @@ func TestReadTools_Refuses(t *testing.T) {
 	}
 }
 
-// TestWriteTable_Width: long names and large figures stay within the columns.
+// TestWriteTable_Width checks that long names and large figures fit into the columns.
 func TestWriteTable_Width(t *testing.T) {
 	r := measured(t)
 	long := strings.Repeat("näme-", 30)
@@ -329,7 +329,7 @@ func TestWriteTable_Width(t *testing.T) {
 	}
 }
 
-// TestWriteTable_OneScreen: many servers leave what counts in sight.
+// TestWriteTable_OneScreen checks that the totals of many servers fit on one screen.
 func TestWriteTable_OneScreen(t *testing.T) {
 	r := measured(t)
 	r.Results, r.Catalogue.Notes = nil, nil

@@ -11,9 +11,8 @@ import (
 	"mcpx/internal/base/terminal"
 )
 
-// The layout of the chart, in pixels. The colours have about the same contrast
-// on white as on black, and the background is transparent: a README shows the
-// chart as an image, which does not learn the theme of the page around it.
+// The layout of the chart, in pixels. The background is transparent, and the colours have about the
+// same contrast on white and on black: an image in a README does not know the theme of its page.
 const (
 	chartWidth = 760
 	barsLeft   = 168
@@ -29,14 +28,14 @@ const (
 	plainColour  = "#5b8fd6"
 )
 
-// chart is an SVG image that grows downwards.
+// chart is an SVG image that is drawn from the top to the bottom.
 type chart struct {
 	body strings.Builder
-	y    int
+	y    int // where the next part begins
 }
 
-// Chart draws r as an SVG image for a page of any theme. The same report gives
-// the same bytes. It uses no scripts, styles or fonts from elsewhere.
+// Chart draws r as an SVG image without scripts or external resources. The same report gives the
+// same bytes.
 func Chart(r *Report) []byte {
 	c := &chart{y: 8}
 	if r.Catalogue != nil {
@@ -60,7 +59,6 @@ func Chart(r *Report) []byte {
 	return []byte(out.String())
 }
 
-// footer says how the figures were made.
 func footer(r *Report) string {
 	text := fmt.Sprintf("Tokens of %s, counted by mcpx budget.", r.Encoding)
 	if r.Catalogue != nil && len(r.Catalogue.Growth) > 1 {
@@ -69,7 +67,7 @@ func footer(r *Report) string {
 	return text
 }
 
-// summary is the chart in words, for those who do not see it.
+// summary describes the chart in words, for screen readers.
 func summary(r *Report) string {
 	var parts []string
 	if c := r.Catalogue; c != nil {
@@ -88,12 +86,11 @@ func summary(r *Report) string {
 	return strings.Join(parts, " ")
 }
 
-// catalogue draws direct against mcpx, for more and more servers and for clients that
-// search for tools themselves.
+// catalogue compares direct and mcpx, for more and more servers and for clients with a tool search.
 func (c *chart) catalogue(r *Report) {
 	keys := []key{{directColour, "connected directly"}, {mcpxColour, "through mcpx"}}
 	c.heading("Tool definitions in every request", keys)
-	largest := 1 // of both parts: they are compared
+	largest := 1 // of both parts, so that their bars can be compared
 	for _, step := range r.Catalogue.Growth {
 		largest = max(largest, step.Direct, step.Surface)
 	}
@@ -113,9 +110,9 @@ func (c *chart) catalogue(r *Report) {
 	}
 }
 
-// pair draws direct against mcpx.
+// pair draws a bar for direct and one for mcpx.
 func (c *chart) pair(first, second string, direct, surface, largest int) {
-	const extra = 64 // the labels here are shorter than those of results
+	const extra = 64 // bars can be longer here, because their labels are shorter than in the results
 	c.rowLabel(first, second, 2*barHeight+2)
 	for _, one := range []struct {
 		colour string
@@ -132,7 +129,7 @@ func (c *chart) pair(first, second string, direct, surface, largest int) {
 	c.y += 10
 }
 
-// results draws a row for each class: what was received is the whole length.
+// results draws a row for each class, with bars relative to the tokens received.
 func (c *chart) results(r *Report) {
 	c.heading("Tool results, in parts of what was received", []key{
 		{directColour, "received"}, {plainColour, "minified"}, {mcpxColour, "sent"},
@@ -173,7 +170,7 @@ func (c *chart) class(name string, class Class) {
 
 type key struct{ colour, name string }
 
-// heading starts a part of the chart, with the meaning of its colours.
+// heading starts a part of the chart, and explains its colours.
 func (c *chart) heading(title string, keys []key) {
 	c.y += 16
 	c.text(0, 0, style{size: 16, bold: true}, title)
@@ -187,20 +184,20 @@ func (c *chart) heading(title string, keys []key) {
 	c.y += 16
 }
 
-// rowLabel names the row of that height which begins at c.y, in two lines.
+// rowLabel writes two lines to the left of the row that begins at c.y.
 func (c *chart) rowLabel(first, second string, height int) {
 	c.text(barsLeft-12, height/2-2, style{size: 13, bold: true, toLeft: true}, first)
 	c.text(barsLeft-12, height/2+12, style{size: 11, toLeft: true}, second)
 }
 
-// bar draws n of whole, and gives how long it became. Nothing is invisible.
+// bar draws n of whole and returns its width, which is at least 2.
 func (c *chart) bar(colour string, n, whole, length, height int) int {
 	width := max(2, n*length/whole)
 	fmt.Fprintf(&c.body, `<rect x="%d" y="%d" width="%d" height="%d" rx="2" fill="%s"/>`+"\n", barsLeft, c.y, width, height, colour)
 	return width
 }
 
-// label writes a figure beside a bar that begins so far below c.y.
+// label writes a figure beside a bar. below is the distance of the bar from c.y.
 func (c *chart) label(x, below int, text string) {
 	c.text(x, below+barHeight-3, style{size: 12}, text)
 }
@@ -209,10 +206,10 @@ func (c *chart) label(x, below int, text string) {
 type style struct {
 	size   int // in pixels
 	bold   bool
-	toLeft bool // the text ends at its x, and does not begin there
+	toLeft bool // the text ends at x instead of beginning there
 }
 
-// text writes on a base line so far below c.y.
+// text writes a line. below is the distance of its base line from c.y.
 func (c *chart) text(x, below int, s style, text string) {
 	anchor, weight := "start", ""
 	if s.toLeft {
@@ -225,9 +222,9 @@ func (c *chart) text(x, below int, s style, text string) {
 		x, c.y+below, s.size, anchor, weight, escape(text))
 }
 
-// escape makes a text safe inside an element; what XML cannot have becomes U+FFFD.
+// escape escapes text for an element. Characters that XML does not allow become U+FFFD.
 func escape(text string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(text)) // a Builder takes everything
+	_ = xml.EscapeText(&b, []byte(text)) // writing to a Builder cannot fail
 	return b.String()
 }

@@ -21,7 +21,7 @@ type element struct {
 	attributes map[string]string
 }
 
-// elements parses an image, and fails on anything that is no well-formed XML.
+// elements parses an image, which must be well-formed XML.
 func elements(t *testing.T, image []byte) (list []element, text string) {
 	t.Helper()
 	decoder := xml.NewDecoder(bytes.NewReader(image))
@@ -89,7 +89,7 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// TestChart_Lengths: bars are as long as their figures.
+// TestChart_Lengths checks that the lengths of bars are proportional to their figures.
 func TestChart_Lengths(t *testing.T) {
 	r := &Report{Catalogue: &Catalogue{
 		Servers: make([]Server, 1), Total: Server{Direct: 1000, Surface: 250},
@@ -107,7 +107,7 @@ func TestChart_Lengths(t *testing.T) {
 	}
 }
 
-// TestReport_FieldsDocumented: people who read the JSON find every field in report.go.
+// TestReport_FieldsDocumented checks that each field of the JSON report has a comment in report.go.
 func TestReport_FieldsDocumented(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "report.go", nil, parser.ParseComments)
 	if err != nil {

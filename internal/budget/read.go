@@ -15,9 +15,9 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// ReadTools reads recorded answers to tools/list, one server a file (*.json):
-// {"server","version","instructions","tools":[…]} or the plain result, which has
-// the name of its file. Notes say what was refused.
+// ReadTools reads recorded answers to tools/list from *.json files, one server in each. A file
+// has the result of tools/list, and may add "server" (else the file name is the server's name),
+// "version" and "instructions". notes tell which tools were refused.
 func ReadTools(dir fs.FS) (snap *catalog.Snapshot, notes []string, err error) {
 	names, err := fs.Glob(dir, "*.json")
 	if err != nil {
@@ -72,17 +72,13 @@ func readServer(file string, data []byte) (catalog.Server, []string, error) {
 	if page.NextCursor != nil {
 		faults = append(faults, "has a nextCursor: its further pages are not counted")
 	}
-	name := about.Server
-	if name == "" {
-		name = strings.TrimSuffix(file, ".json")
-	}
 	return catalog.Server{
-		Name: serverName(name), Version: about.Version, Instructions: about.Instructions,
+		Name: serverName(cmp.Or(about.Server, strings.TrimSuffix(file, ".json"))), Version: about.Version, Instructions: about.Instructions,
 		State: catalog.Ready, Known: true, Tools: tools,
 	}, faults, nil
 }
 
-// serverName makes a package's name such as @scope/server one that a config can have.
+// serverName turns the name of a package, such as @scope/server, into one that a config allows.
 func serverName(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -93,9 +89,9 @@ func serverName(name string) string {
 	}, strings.TrimPrefix(name, "@"))
 }
 
-// Results measures the recorded results in dir, *.json and *.txt, except those of
-// the classes in without. Every text is taken for a whole text block of a tool
-// that is not verbatim; none is cut.
+// Results measures the recorded results in dir (*.json and *.txt), except those of the classes in
+// without. It treats each file as one text block of a tool without special settings, and does not
+// cut long ones.
 func (m *Meter) Results(dir fs.FS, without []string) (*Results, error) {
 	files, err := fs.ReadDir(dir, ".")
 	if err != nil {
@@ -123,25 +119,25 @@ func (m *Meter) Results(dir fs.FS, without []string) (*Results, error) {
 	if len(classes) == 0 {
 		return nil, errors.New("no *.json or *.txt file to measure")
 	}
-	return gather(classes), nil
+	out := &Results{}
+	for _, class := range classes {
+		out.Classes = append(out.Classes, *class)
+		out.Total.add(*class)
+	}
+	slices.SortFunc(out.Classes, func(a, b Class) int {
+		return cmp.Or(cmp.Compare(b.Received, a.Received), cmp.Compare(a.Name, b.Name))
+	})
+	return out, nil
 }
 
 // result measures one text.
 func (m *Meter) result(text string) Class {
-	plain := compress.Text(text, compress.Options{})
+	minified := compress.Text(text, compress.Options{}).Text
 	sent := compress.Text(text, m.Compress)
-	c := Class{Documents: 1, Received: tokens.Count(text)}
-	c.Minified = c.Received
-	if plain.Text != text {
-		c.Minified = tokens.Count(plain.Text)
-	}
+	c := Class{Documents: 1, Received: tokens.Count(text), Minified: tokens.Count(minified), Sent: tokens.Count(sent.Text)}
 	c.PlainTOON = c.Minified
 	if toon, ok := PlainTOON(text); ok {
 		c.PlainTOON = tokens.Count(toon)
-	}
-	c.Sent = c.Minified
-	if sent.Text != plain.Text {
-		c.Sent = tokens.Count(sent.Text)
 	}
 	if sent.Form == compress.FormTOON {
 		c.TOON = 1
@@ -156,16 +152,4 @@ func (c *Class) add(o Class) {
 	c.PlainTOON += o.PlainTOON
 	c.Sent += o.Sent
 	c.TOON += o.TOON
-}
-
-func gather(classes map[string]*Class) *Results {
-	out := &Results{}
-	for _, class := range classes {
-		out.Classes = append(out.Classes, *class)
-		out.Total.add(*class)
-	}
-	slices.SortFunc(out.Classes, func(a, b Class) int {
-		return cmp.Or(cmp.Compare(b.Received, a.Received), cmp.Compare(a.Name, b.Name))
-	})
-	return out
 }

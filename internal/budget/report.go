@@ -3,7 +3,7 @@ package budget
 // Report is everything that was measured, and what `mcpx budget --json` prints.
 // All figures are tokens of Encoding unless they say otherwise.
 type Report struct {
-	// Encoding is the vocabulary that the tokens are of: o200k_base.
+	// Encoding is the encoding that tokens are counted with: o200k_base.
 	Encoding string `json:"encoding"`
 	// Price is in dollars per million input tokens.
 	Price float64 `json:"price"`
@@ -19,13 +19,13 @@ type Catalogue struct {
 	Servers []Server `json:"servers"`
 	// Total is all servers together; its name is empty.
 	Total Server `json:"total"`
-	// Surface is what each of mcpx's own tools costs; the sum is Total.Surface.
+	// Surface is the cost of each of mcpx's own tools; their sum is Total.Surface.
 	Surface []Part `json:"surface"`
-	// Growth is direct against mcpx for the first servers, by name, up to all of them.
+	// Growth compares direct and mcpx for the first servers by name, up to all of them.
 	Growth []Step `json:"growth"`
-	// ToolSearch is what clients carry that search for tools themselves.
+	// ToolSearch is what requests carry of clients with a tool search of their own.
 	ToolSearch []Search `json:"tool_search"`
-	// Notes are what a reader must know: servers and tools that are not in the figures.
+	// Notes name servers and tools that are not in the figures.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -33,56 +33,56 @@ type Catalogue struct {
 type Server struct {
 	// Name is the server's name.
 	Name string `json:"name,omitempty"`
-	// Version is what the server says of itself; may be empty.
+	// Version is the server's version; it may be empty.
 	Version string `json:"version,omitempty"`
-	// Known is false for a server whose tools were never seen: its figures are not 0, but missing.
+	// Known is false for a server whose tools were never seen: its figures are missing, not 0.
 	Known bool `json:"known"`
-	// Tools is the number of tools. What the config hides is in none of the figures.
+	// Tools is the number of tools. Tools that the config hides are in none of the figures.
 	Tools int `json:"tools"`
 	// Direct is what a model request carries without mcpx: minified {name, description, inputSchema} of each tool.
 	Direct int `json:"direct"`
-	// Raw is the whole definitions minified, with output schemas, annotations and whatever else the server sent.
+	// Raw is the complete definitions minified, with output schemas, annotations and all else that the server sent.
 	Raw int `json:"raw"`
-	// Surface is what a model request carries of mcpx: its two tools as definitions. For one server, it is mcpx
-	// in front of this server alone, so the servers do not add up to the total.
+	// Surface is what a model request carries with mcpx: the definitions of its two tools. For one server, mcpx has
+	// only this server, so the servers do not add up to the total.
 	Surface int `json:"surface"`
-	// Definition is what single tools cost without mcpx; the sum is Direct.
+	// Definition is the cost of single tools without mcpx; their sum is Direct.
 	Definition Spread `json:"definition"`
-	// Inspect is what looking tools up costs, one at a time.
+	// Inspect is the cost of looking up single tools with inspect.
 	Inspect Spread `json:"inspect"`
 	// BreakEven is how many tools a conversation can look up before direct would have been cheaper:
 	// (Direct - Surface) / Inspect.Median. It is 0 where direct is cheaper anyway.
 	BreakEven float64 `json:"break_even"`
-	// Cost is of the definitions in 1,000 requests, in dollars, without prompt caching.
+	// Cost is the cost of the definitions in 1,000 requests, without prompt caching.
 	Cost Cost `json:"cost_per_1000_requests"`
 }
 
-// Search is what a request of a client carries that searches for tools itself: names or
-// lines of tools or servers, their instructions if it shows them, and what it has loaded.
+// Search is what a request carries of a client with a tool search: a line or the name of each tool
+// or server, their instructions if the client shows them, and the tools that it has loaded.
 type Search struct {
 	// Client is the client's name.
 	Client string `json:"client"`
-	// Direct is without mcpx.
+	// Direct is the tokens without mcpx.
 	Direct int `json:"direct"`
-	// Surface is with mcpx.
+	// Surface is the tokens with mcpx.
 	Surface int `json:"surface"`
 }
 
-// Spread is how the costs of single tools are spread.
+// Spread is the distribution of the costs of single tools.
 type Spread struct {
-	// Median is of all tools; between two, their mean, rounded down.
+	// Median is the median; between two tools, their mean, rounded down.
 	Median int `json:"median"`
-	// P95 is what 95 % of the tools stay within (nearest rank).
+	// P95 is the 95th percentile (nearest rank).
 	P95 int `json:"p95"`
-	// Sum is that of all tools, to be held against Direct.
+	// Sum is the cost of all tools, to compare with Direct.
 	Sum int `json:"sum"`
 }
 
 // Cost is in dollars.
 type Cost struct {
-	// Direct is the cost of carrying all definitions.
+	// Direct is the cost of all definitions.
 	Direct float64 `json:"direct"`
-	// Surface is the cost of carrying mcpx's two tools.
+	// Surface is the cost of mcpx's two tools.
 	Surface float64 `json:"surface"`
 	// Inspect is the cost of one looked-up tool (the median) in each request.
 	Inspect float64 `json:"inspect"`
@@ -96,39 +96,39 @@ type Part struct {
 	Tokens int `json:"tokens"`
 }
 
-// Step is direct against mcpx for a number of servers.
+// Step compares direct and mcpx for a number of servers.
 type Step struct {
 	// Servers is the number of servers.
 	Servers int `json:"servers"`
 	// Tools is the number of their tools.
 	Tools int `json:"tools"`
-	// Direct is as in [Server].
+	// Direct is what a model request carries without mcpx.
 	Direct int `json:"direct"`
-	// Surface is mcpx in front of these servers.
+	// Surface is what a model request carries if mcpx has these servers.
 	Surface int `json:"surface"`
 }
 
 // Results is what recorded results cost, as received and as mcpx sends them.
 type Results struct {
-	// Classes are the largest first, by Received.
+	// Classes are sorted by Received, the largest first.
 	Classes []Class `json:"classes"`
 	// Total is all classes together; its name is empty.
 	Total Class `json:"total"`
 }
 
-// Class is the recorded results of one kind: the file name up to "--" if it has that.
+// Class is the recorded results of one kind: files with the same name up to "--".
 type Class struct {
-	// Name is that of the class.
+	// Name is the name of the class.
 	Name string `json:"class,omitempty"`
 	// Documents is the number of results.
 	Documents int `json:"documents"`
-	// Received is the texts as they are in the files.
+	// Received is the tokens of the texts in the files.
 	Received int `json:"received"`
-	// Minified is what mcpx would send with TOON turned off.
+	// Minified is the tokens that mcpx would send with TOON turned off.
 	Minified int `json:"minified"`
-	// PlainTOON is what toon-go makes of all JSON arrays and objects.
+	// PlainTOON is the tokens of all JSON arrays and objects as toon-go writes them.
 	PlainTOON int `json:"plain_toon"`
-	// Sent is what mcpx sends.
+	// Sent is the tokens that mcpx sends.
 	Sent int `json:"sent"`
 	// TOON is the number of results that became TOON.
 	TOON int `json:"toon"`

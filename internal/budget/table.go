@@ -13,9 +13,8 @@ import (
 	"mcpx/internal/base/terminal"
 )
 
-// WriteTable writes r for people, on s: what is saved first, then server by server.
-// With all, everything; else what fits on one screen, where there is one: the
-// servers that cost the most.
+// WriteTable writes r as text, laid out for s. If s is a terminal and all is false, it writes only
+// what fits on one screen: the totals, and the servers that cost the most.
 func WriteTable(w io.Writer, r *Report, s terminal.Screen, all bool) error {
 	t := &table{Screen: s, all: all || s.Height() == 0}
 	if r.Catalogue != nil {
@@ -47,13 +46,12 @@ func (t *table) say(format string, args ...any) {
 	t.b.WriteString(t.Hang("", fmt.Sprintf(format, args...)))
 }
 
-// What stands around the rows of servers on one screen: the head, the bars, the head
-// and the foot of the table, the legend, the clients that search, the last line and the
-// prompt.
-const linesAround = 17
-
-// fewNotes is how many notes stand on one screen.
-const fewNotes = 3
+const (
+	// linesAround is the number of lines on one screen besides the rows of servers and the notes.
+	linesAround = 17
+	// fewNotes is how many notes are shown on one screen.
+	fewNotes = 3
+)
 
 func (t *table) catalogue(r *Report) {
 	c, total := r.Catalogue, r.Catalogue.Total
@@ -96,7 +94,7 @@ func (t *table) catalogue(r *Report) {
 	}
 }
 
-// bars shows direct against mcpx.
+// bars draws a bar for direct and one for mcpx.
 func (t *table) bars(total Server) {
 	columns, most := t.Width()-40, max(total.Direct, total.Surface, 1)
 	fmt.Fprintf(&t.b, "  connected directly %9s  %s\n", terminal.Number(total.Direct), t.Yellow(t.Bar(total.Direct, most, columns)))
@@ -118,7 +116,7 @@ func (t *table) legend() {
 	t.b.WriteByte('\n')
 }
 
-// costs says what the totals mean in money and in look-ups.
+// costs writes what the totals mean in dollars and in look-ups.
 func (t *table) costs(r *Report) {
 	c, total := r.Catalogue, r.Catalogue.Total
 	parts := make([]string, len(c.Surface))
@@ -142,8 +140,7 @@ func (t *table) costs(r *Report) {
 	}
 }
 
-// searching says what clients carry that search for tools themselves, and what mcpx is
-// worth there.
+// searching writes the figures of clients with a tool search, and what they gain from mcpx.
 func (t *table) searching(c *Catalogue) {
 	rows := []terminal.Row{{Cells: []string{"TOOL SEARCH", "DIRECT", "MCPX", "CHANGE"}}}
 	for _, s := range c.ToolSearch {
@@ -161,7 +158,7 @@ func (t *table) searching(c *Catalogue) {
 		terminal.Number(d.Median), terminal.Number(d.P95), terminal.Number(i.Median), terminal.Number(i.P95))
 }
 
-// searchLine is [table.searching] in a sentence.
+// searchLine returns the figures of [table.searching] in one sentence.
 func searchLine(c *Catalogue) string {
 	parts := make([]string, len(c.ToolSearch))
 	for i, s := range c.ToolSearch {
@@ -181,7 +178,7 @@ func (t *table) server(name string, s Server) []string {
 	)
 }
 
-// cells are those of one server. RAW has no place on 80 columns.
+// cells returns a row of the table. It leaves out RAW if the screen is too narrow.
 func (t *table) cells(all ...string) []string {
 	if t.narrow() {
 		return slices.Delete(all, 3, 4)

@@ -8,16 +8,16 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// A searcher is a client that searches for tools itself, and shows a model little of
-// them before. docs/clients.md has the versions.
+// A searcher is a client with a tool search of its own: it loads the definition of a tool only when
+// the model needs it. docs/clients.md has the versions.
 type searcher struct {
 	client string
-	name   string // that it gives as a client
-	// loads says that it loads the tools whose _meta asks for that, as those of mcpx do.
+	name   string // in clientInfo
+	// loads is true if the client always loads tools whose _meta says so, as mcpx's own tools do.
 	loads bool
-	// says is what it shows, in a few words.
+	// says describes in a few words what the client shows.
 	says string
-	// shows is what it writes of a server whose tools it has not loaded.
+	// shows returns the text with which the client shows a server whose tools are not loaded.
 	shows func(s shownServer) string
 }
 
@@ -27,7 +27,7 @@ type shownServer struct {
 	tools              []Definition
 }
 
-// searchers are by what a request to the model had: Claude Code 2.1.330, Codex 0.169
+// searchers were taken from recorded requests to the model, by Claude Code 2.1.330, Codex 0.169
 // with its newer models, and Qwen Code 0.24.4.
 var searchers = []searcher{
 	{"Claude Code", "claude-code", true, "the names of all tools, by default; of mcpx, inspect and exec", func(s shownServer) string {
@@ -53,7 +53,7 @@ var searchers = []searcher{
 	}},
 }
 
-// cut is text or its first n characters.
+// cut returns at most n characters of text.
 func cut(text string, n int) string {
 	if runes := []rune(text); len(runes) > n {
 		return string(runes[:n]) + "..."
@@ -61,21 +61,18 @@ func cut(text string, n int) string {
 	return text
 }
 
-// searching measures clients that search for tools themselves.
+// searching measures the clients with a tool search of their own.
 func (m *Meter) searching(snap *catalog.Snapshot) (list []Search) {
 	for _, c := range searchers {
 		tools, instructions := m.Surface(snap, c.name)
 		one := Search{Client: c.client}
 		for i := range snap.Servers {
 			s := &snap.Servers[i]
-			one.Direct += tokens.Count(c.shows(shownServer{s.Name, s.Instructions, definitions(s)}))
+			one.Direct += tokens.Count(c.shows(shownServer{s.Name, s.Instructions, Definitions(s.Tools)}))
 		}
 		mcpx := shownServer{"mcpx", instructions, tools}
 		if c.loads {
-			for _, t := range tools {
-				one.Surface += t.Tokens()
-			}
-			mcpx.tools = nil
+			one.Surface, mcpx.tools = sumTokens(tools), nil
 		}
 		one.Surface += tokens.Count(c.shows(mcpx))
 		list = append(list, one)
@@ -83,10 +80,10 @@ func (m *Meter) searching(snap *catalog.Snapshot) (list []Search) {
 	return list
 }
 
-// definitions are the tools of a server as they stand in a request.
-func definitions(s *catalog.Server) []Definition {
-	list := make([]Definition, len(s.Tools))
-	for i, t := range s.Tools {
+// Definitions returns tools as they are in a request to a model.
+func Definitions(tools []catalog.Tool) []Definition {
+	list := make([]Definition, len(tools))
+	for i, t := range tools {
 		list[i] = Definition{t.Name, t.Description, t.InputSchema}
 	}
 	return list

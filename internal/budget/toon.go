@@ -9,11 +9,11 @@ import (
 	toon "github.com/toon-format/toon-go"
 )
 
-// maxTOONDepth bounds the nesting of what toon-go gets: it indents every line.
+// maxTOONDepth limits nesting, since toon-go indents every line by its depth.
 const maxTOONDepth = 64
 
-// PlainTOON is text as toon-go writes it, which mcpx's own choice is held against. ok is
-// false where text is no JSON array or object, or toon-go cannot write it.
+// PlainTOON returns JSON text as the library toon-go writes it, to compare with what mcpx sends. ok is
+// false if text is not a JSON array or object, or toon-go cannot write it.
 func PlainTOON(text string) (out string, ok bool) {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
@@ -29,7 +29,7 @@ func PlainTOON(text string) (out string, ok bool) {
 	return "", false
 }
 
-// toonValue reads one value, its members in their order.
+// toonValue decodes one value and keeps the order of its members.
 func toonValue(d *json.Decoder, depth int) (any, error) {
 	token, err := d.Token()
 	delim, container := token.(json.Delim)
@@ -46,7 +46,7 @@ func toonValue(d *json.Decoder, depth int) (any, error) {
 			if token, err = d.Token(); err != nil {
 				return nil, err
 			}
-			key, _ = token.(string) // the decoder wants one
+			key, _ = token.(string) // the decoder accepts nothing else
 		}
 		value, err := toonValue(d, depth)
 		if err != nil {

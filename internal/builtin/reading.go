@@ -12,7 +12,7 @@ import (
 	"mcpx/internal/resources"
 )
 
-// The tools of the server mcpx for clients that know neither resources nor prompts.
+// The tools of the built-in server for clients that know neither resources nor prompts.
 const (
 	listTool   = "list_resources"
 	readTool   = "read_resource"
@@ -26,7 +26,7 @@ var readingTools = [][3]string{
 	{promptTool, "Get the messages of a prompt.", `{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object","additionalProperties":{"type":"string"}}},"required":["name"]}`},
 }
 
-// reading runs one of the readingTools: its result is one of a tool, as a server would send it.
+// reading runs one of the readingTools and returns a tool result, as a server would send it.
 func (s *Server) reading(ctx context.Context, q *request.Request, tool string, arguments json.RawMessage) (json.RawMessage, error) {
 	if tool == listTool {
 		return s.list(ctx, q, wire.MemberText(arguments, "server_name"))
@@ -36,7 +36,7 @@ func (s *Server) reading(ctx context.Context, q *request.Request, tool string, a
 		method, blocks = "prompts/get", promptBlocks
 	}
 	from := q.From
-	from.Event = s.Journal.Begin(method, q.Client) // what the server is asked is an event of its own
+	from.Event = s.Journal.Begin(method, q.Client) // the request to the server is an event of its own
 	raw, err := s.Resources(q).Send(ctx, &request.Request{From: from, Method: method, Params: arguments})
 	from.Event.Ended(ctx, err)
 	s.Journal.End(from.Event)
@@ -49,7 +49,7 @@ func (s *Server) reading(ctx context.Context, q *request.Request, tool string, a
 	return raw, nil
 }
 
-// readingError puts what names nothing into the words of invalid arguments.
+// readingError turns an error that names an unknown item into one about invalid arguments.
 func readingError(err error) error {
 	if uri, ok := errors.AsType[*catalog.URIError](err); ok {
 		return arguments.Invalid("/uri: " + uri.Error())
@@ -63,7 +63,7 @@ func readingError(err error) error {
 	return err
 }
 
-// list lists what can be read, of one server or, if that is empty, of all.
+// list lists what can be read on one server or, if that is empty, on all.
 func (s *Server) list(ctx context.Context, q *request.Request, server string) (json.RawMessage, error) {
 	servers := s.Resources(q)
 	if _, known := servers.Catalogue().Server(server); server != "" && !known {
@@ -92,7 +92,7 @@ func (s *Server) list(ctx context.Context, q *request.Request, server string) (j
 	return toolResult([]json.RawMessage{wire.TextBlock(text)}), nil
 }
 
-// briefly is what a model needs of an item; nil if it is of another server than only.
+// briefly reduces an item to what a model needs; nil if it belongs to another server than only.
 func briefly(kind catalog.Kind, item json.RawMessage, only string) (brief json.RawMessage) {
 	members := make(map[string]json.RawMessage)
 	_ = wire.Fields(item, func(key string, value []byte) bool {
@@ -104,7 +104,7 @@ func briefly(kind catalog.Kind, item json.RawMessage, only string) (brief json.R
 	}
 	keys := []string{kind.Member(), "name", "description", "mimeType"}
 	if title := members["title"]; len(title) > 0 {
-		members["name"] = title // which says more
+		members["name"] = title // more descriptive
 	}
 	if kind == catalog.Prompts {
 		members["name"] = wire.Encode(wire.MemberText(item, "name"))
@@ -119,8 +119,7 @@ func briefly(kind catalog.Kind, item json.RawMessage, only string) (brief json.R
 	return brief
 }
 
-// argumentNames are the names of a prompt's arguments, with a question mark behind those
-// that are optional.
+// argumentNames lists the names of a prompt's arguments; optional ones end with a question mark.
 func argumentNames(list json.RawMessage) json.RawMessage {
 	var all []struct {
 		Name     string
@@ -138,13 +137,13 @@ func argumentNames(list json.RawMessage) json.RawMessage {
 	return wire.Encode(names)
 }
 
-// toolResult is the result of a tool with these blocks.
+// toolResult makes a tool result of content blocks.
 func toolResult(blocks []json.RawMessage) json.RawMessage {
 	return wire.WithMember(nil, "content", wire.Encode(blocks))
 }
 
-// resourceBlocks are the contents of a resource as blocks that clients show models. Where
-// several would be mixed up they are embedded resources, which say what they are.
+// resourceBlocks turns the contents of a resource into content blocks: a single text into a text block, anything else into
+// embedded resources, which carry their URIs.
 func resourceBlocks(result json.RawMessage) []json.RawMessage {
 	blocks := []json.RawMessage{}
 	contents := elements(result, "contents")
@@ -158,8 +157,7 @@ func resourceBlocks(result json.RawMessage) []json.RawMessage {
 	return blocks
 }
 
-// promptBlocks are the messages of a prompt as blocks. Before each stands who says it,
-// unless it is the only one.
+// promptBlocks turns the messages of a prompt into content blocks. If there are several, each is preceded by its role.
 func promptBlocks(result json.RawMessage) []json.RawMessage {
 	blocks := []json.RawMessage{}
 	messages := elements(result, "messages")
@@ -174,7 +172,7 @@ func promptBlocks(result json.RawMessage) []json.RawMessage {
 	return blocks
 }
 
-// elements are those of an array in an object.
+// elements lists the elements of an array member.
 func elements(object json.RawMessage, key string) (all []json.RawMessage) {
 	_ = wire.Elements(wire.Member(object, key), func(one []byte) bool {
 		all = append(all, one)

@@ -1,5 +1,5 @@
-// Package builtin is the server mcpx, inside of the process: it reads on in long results, waits for calls that still run, and
-// gives clients that have tools alone the resources, prompts and skills of all servers.
+// Package builtin is the server named mcpx, which runs in this process: it reads on in long results, waits for calls that are
+// still running, and gives clients that only know tools the resources, prompts and skills of all servers.
 package builtin
 
 import (
@@ -17,21 +17,20 @@ import (
 // Name is the name of the server.
 const Name = results.Server
 
-// WaitTool is the tool that waits for the result of a call that is still running.
+// WaitTool waits for the result of a call that is still running.
 const WaitTool = "wait_result"
 
 const waitSchema = `{"type":"object","properties":{"handle":{"type":"string"}},"required":["handle"],"additionalProperties":false}`
 
-// Server is the server mcpx. New makes it; its fields are set before its first use, and never change. Safe for concurrent
-// use.
+// Server is the built-in server. Its fields must be set before its first use and never change. Safe for concurrent use.
 type Server struct {
-	// Resources are the resources and prompts that the caller of a request may see.
+	// Resources returns the resources and prompts that the caller of a request may see.
 	Resources func(q *request.Request) *resources.Servers
-	// Shown says which of these clients are shown at all.
+	// Shown reports which of these the config shows to clients at all.
 	Shown func() (resources, prompts bool)
-	// NoServer is the error for a server that the catalogue does not have.
+	// NoServer makes the error for a server that the catalogue does not have.
 	NoServer func(name string, seen *catalog.Snapshot) error
-	// Journal gets the events of what servers are asked. May be nil.
+	// Journal records the requests to servers. May be nil.
 	Journal *request.Journal
 
 	all, reader *catalog.Server
@@ -44,8 +43,8 @@ func New() *Server {
 	return s
 }
 
-// described is the server mcpx, and reader as much of it as the catalogue may name
-// (Reader): of the rest models learn from the results that want it.
+// described makes the definition of the whole server, and the part of it that the catalogue lists (Reader). Models learn of the
+// other tools from results that mention them.
 func described() (all, reader *catalog.Server) {
 	yes, no := true, false
 	server := catalog.Server{
@@ -72,16 +71,16 @@ func described() (all, reader *catalog.Server) {
 	return &server, &named
 }
 
-// Server is the server for a caller that sees the catalogue, with the skills in it.
+// Server returns the server for a caller that sees the given catalogue, with the skills in it.
 func (s *Server) Server(seen *catalog.Snapshot) *catalog.Server {
 	return s.withSkills(s.all, s.skills(seen))
 }
 
-// All is the server without skills.
+// All returns the server without skills.
 func (s *Server) All() *catalog.Server { return s.all }
 
-// Reader is the server as the catalogue names it: with the tools that read what the servers of seen have beside tools,
-// or nil if they have nothing to read.
+// Reader returns the server as the catalogue lists it, with the tools for resources and prompts; nil if the servers in seen
+// have none of these.
 func (s *Server) Reader(seen *catalog.Snapshot) *catalog.Server {
 	if skills := s.skills(seen); len(skills) > 0 {
 		return s.withSkills(s.reader, skills)
@@ -97,21 +96,21 @@ func (s *Server) Reader(seen *catalog.Snapshot) *catalog.Server {
 	return nil
 }
 
-// Caller is how the caller of one request takes results.
+// Caller says how the caller of a request receives results.
 type Caller struct {
 	results.Pages
 	Form results.Format
-	// Select and Grep stand beside the arguments, as those of exec.
+	// Select and Grep are exec's own arguments, as opposed to those inside of arguments.
 	Select, Grep string
 }
 
-// Reads reports whether a tool reads from kept results: what it returns has its form already.
+// Reads reports whether a tool returns kept results, which are already in the caller's format.
 func Reads(tool string) bool { return tool == results.Tool || tool == WaitTool }
 
-// Verbatim reports whether what a tool reads may be edited, and stays as it is.
+// Verbatim reports whether a tool's result may be a file that the model edits, and so must stay unchanged.
 func Verbatim(tool string) bool { return tool != listTool }
 
-// Serve makes the handler of the caller's request to the server.
+// Serve returns the handler of the caller's request to this server.
 func (s *Server) Serve(c Caller) request.Handler {
 	return func(ctx context.Context, q *request.Request) (json.RawMessage, error) {
 		given := wire.Member(q.Params, "arguments")
@@ -127,18 +126,18 @@ func (s *Server) Serve(c Caller) request.Handler {
 	}
 }
 
-// read runs the tool read_result.
+// read runs read_result.
 func (c *Caller) read(ctx context.Context, given json.RawMessage) (json.RawMessage, error) {
 	args, violation := results.ParseArguments(given)
 	for _, one := range []struct {
-		name   string
-		own    *string
-		beside string
+		name  string
+		own   *string
+		outer string
 	}{{"select", &args.Select, c.Select}, {"grep", &args.Grep, c.Grep}} {
 		switch {
 		case *one.own == "":
-			*one.own = one.beside
-		case one.beside != "" && violation == "":
+			*one.own = one.outer
+		case one.outer != "" && violation == "":
 			violation = "/" + one.name + ": is given twice"
 		}
 	}

@@ -11,18 +11,17 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// The skills of all servers (SEP-2640) are tools of the server mcpx: their names and
-// descriptions stand in the catalogue within its budget, inspect and search find them, and
-// a call reads the manifest, as a skill is read only when a model wants it.
+// The skills of all servers (SEP-2640) are tools of the built-in server. The catalogue names them within its budget, inspect and
+// search find them, and calling one reads the skill's manifest.
 
 // skill is a skill as a tool.
 type skill struct {
 	tool   catalog.Tool
 	server *catalog.Server
-	uri    string // the server's own, of the manifest
+	uri    string // of the manifest, on its server
 }
 
-// skills are those of the servers of snap, under names that no two share.
+// skills returns the skills of the servers in snap, under unique names.
 func (m *Server) skills(snap *catalog.Snapshot) (all []skill) {
 	if shown, _ := m.Shown(); !shown {
 		return nil
@@ -50,7 +49,7 @@ func (m *Server) skills(snap *catalog.Snapshot) (all []skill) {
 	return all
 }
 
-// withSkills is the server mcpx with skills as further tools.
+// withSkills adds skills as tools to the server.
 func (m *Server) withSkills(s *catalog.Server, skills []skill) *catalog.Server {
 	if len(skills) == 0 {
 		return s
@@ -63,12 +62,12 @@ func (m *Server) withSkills(s *catalog.Server, skills []skill) *catalog.Server {
 	return &with
 }
 
-// skillURI are the arguments that read the manifest of a skill.
+// skillURI returns the arguments of read_resource that read a skill's manifest.
 func (m *Server) skillURI(snap *catalog.Snapshot, name string) json.RawMessage {
 	for _, one := range m.skills(snap) {
 		if one.tool.Name == name {
 			return wire.WithMember(nil, "uri", wire.Encode(snap.Link(one.server, one.uri)))
 		}
 	}
-	return json.RawMessage(`{}`) // find has found it a moment ago
+	return json.RawMessage(`{}`) // the skill has just disappeared
 }

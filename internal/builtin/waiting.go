@@ -14,28 +14,28 @@ import (
 	"mcpx/internal/results"
 )
 
-// Pending is a call whose client may stop waiting for it. Some clients give up a call after a time of their own. Before that
-// they get a handle in place of the result: the call goes on, and the tool wait_result waits for its result.
+// Pending is a call that may outlast its client's patience. Some clients give up a call after a while. Shortly before that they
+// get a handle instead of the result; the call goes on, and the tool wait_result waits for it.
 type Pending struct {
 	// Began is when the call began. Done is closed when it has ended.
 	Began time.Time
 	Done  chan struct{}
-	// result and err are of the call.
+	// result and err are set before Done is closed.
 	result *results.Result
 	err    error
 
 	mu       sync.Mutex
-	listener *request.Sink // nil = no request waits now
-	handle   string        // the newest one; empty = the client still waits
+	listener *request.Sink // of the request that waits now; nil = none
+	handle   string        // the newest one; empty while the original client waits
 }
 
-// NewPending makes a call that began at a time. Its maker calls Finish.
+// NewPending makes a call that began at a given time. Its maker must call Finish.
 func NewPending(began time.Time) *Pending { return &Pending{Began: began, Done: make(chan struct{})} }
 
-// Result is the result of the call, after Done, or its error.
+// Result returns the call's result or error, once Done is closed.
 func (c *Pending) Result() (*results.Result, error) { return c.result, c.err }
 
-// Enter makes l the one that hears of the call, until leave.
+// Enter sends the call's notifications to l until leave is called.
 func (c *Pending) Enter(l *request.Sink) (leave func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,14 +43,13 @@ func (c *Pending) Enter(l *request.Sink) (leave func()) {
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.listener == l { // nobody else waits meanwhile
+		if c.listener == l { // otherwise another request waits now
 			c.listener = nil
 		}
 	}
 }
 
-// Tell hands params to one of the funcs of the listener, which must not block. After leave
-// none is called.
+// Tell passes params to one of the listener's funcs, which must not block. It calls none after leave.
 func (c *Pending) Tell(params json.RawMessage, which func(*request.Sink) func(json.RawMessage)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,7 +61,7 @@ func (c *Pending) Tell(params json.RawMessage, which func(*request.Sink) func(js
 	}
 }
 
-// Finish sets the result, whose size counts from now on where it is kept.
+// Finish ends the call. From now on its result counts against the store's bound.
 func (c *Pending) Finish(kept *results.Store, result *results.Result, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +72,7 @@ func (c *Pending) Finish(kept *results.Store, result *results.Result, err error)
 	}
 }
 
-// StillRunning is the answer to a client that would give up soon. Each has a handle of its own, as handles expire.
+// StillRunning answers a client that would soon give up. Each answer has a new handle, as handles expire.
 func (c *Caller) StillRunning(p *Pending) (*results.Result, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +95,7 @@ func (c *Caller) StillRunning(p *Pending) (*results.Result, error) {
 	return out, nil
 }
 
-// wait runs the tool wait_result: it waits for a call that goes on.
+// wait runs wait_result.
 func (c *Caller) wait(ctx context.Context, q *request.Request, given json.RawMessage) (json.RawMessage, error) {
 	var args results.ReadArguments
 	if err := json.Unmarshal(given, &args); err != nil {
@@ -137,6 +136,6 @@ func (c *Caller) wait(ctx context.Context, q *request.Request, given json.RawMes
 	case result.Whole != nil:
 		return nil, errors.New("the tool asks the user for something, which only its own call passes on; call it again")
 	}
-	q.Event.Outcome = result.Code // empty for the result of a tool
+	q.Event.Outcome = result.Code // empty unless the call failed
 	return result.Raw(), nil
 }

@@ -1,5 +1,5 @@
-// Package caller says who asks: the client of a message, the principal that it acts for, and what the client can
-// be asked in return.
+// Package caller describes who sends a message: the client, the principal on whose behalf it acts, and what the server may
+// ask the client in return.
 package caller
 
 import (
@@ -15,48 +15,43 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Client is who sends a request: one connection of one program or, where the
-// protocol has no sessions, one request. front makes it; view, executor and
-// upstream hand it on and change nothing in it. What belongs to a single request
-// (its progress token, the level of its log messages) is not here. A nil *Client
-// is nobody in particular.
+// Client is the sender of a request: one connection of one program or, where the protocol has no sessions, one request.
+// Package front makes it; the packages below pass it on and never change it. What belongs to a single request (its progress
+// token, its log level) is not here. A nil *Client means that mcpx itself is the sender, as for a command.
 type Client struct {
-	// ID is unique to one client. A client without one uses shared sessions only.
+	// ID is unique to one client. A client without an ID only uses shared sessions.
 	ID string
 	// Name is the clientInfo.name that the client gave.
 	Name string
-	// Peer identifies the connection. Modern requests over HTTP have no session;
-	// those of one connection share a Peer. Empty = ID.
+	// Peer identifies the connection. Modern requests over HTTP have no session; the requests of one connection share a
+	// Peer. Empty = ID.
 	Peer string
 	// Version is the protocol revision that the client speaks.
 	Version string
-	// Capabilities is the raw object that the client declared; nil where it
-	// declared none.
+	// Capabilities is the raw object that the client declared; nil if it declared none.
 	Capabilities json.RawMessage
-	// Alone means that the client sees one server as if nothing stood before it: what mcpx
-	// does not know goes through both ways.
-	Alone bool
+	// Transparent means that the client's view passes one server through as if mcpx were not there: messages that mcpx
+	// does not know are relayed in both directions.
+	Transparent bool
 	// Apps means that the view of the client lists the tools that have apps.
 	Apps bool
-	// View is the view that the client is connected to, as the config names it.
+	// View is the name of the client's view in the config.
 	View string
-	// Principal is on whose behalf the client acts; nil where nobody asked.
+	// Principal is the authenticated user on whose behalf the client acts; nil without authentication.
 	Principal *Principal
-	// Headers are those of the client's request over HTTP, nil elsewhere. Nobody writes to
-	// them. A server that takes credentials of its callers finds them there.
+	// Headers are the client's HTTP headers, nil on other transports; read-only. Credentials that a server takes from its
+	// callers are found here.
 	Headers http.Header
-	// Notify sends a notification that belongs to no request. It does not block:
-	// a client that does not read loses it. Nil where there is no way to the client
-	// but the answer.
+	// Notify sends a notification that belongs to no request. It does not block: if the client does not read, the
+	// notification is dropped. Nil if the client can only be reached by answers.
 	Notify func(method string, params json.RawMessage)
-	// Request sends a request to the client and waits for its result, which is valid
-	// JSON, until ctx ends. An error of the client is a *RPCError. progress, where not nil,
-	// gets the params of the client's progress notifications; it must not block. Nil where
-	// the transport cannot. [Client.Ask] calls it.
+	// Request sends a request to the client and waits for its result, which is valid JSON, until ctx ends. If the client
+	// answers with an error, that is a *wire.RPCError. progress may be nil; it gets the params of the client's progress
+	// notifications and must not block. Nil if the transport cannot send requests. Use [Client.Ask].
 	Request Ask
 }
 
-// On is on whose behalf the client acts; nil where nobody asked.
+// On returns the principal, also for a nil client.
 func (c *Client) On() *Principal {
 	if c == nil {
 		return nil
@@ -64,18 +59,18 @@ func (c *Client) On() *Principal {
 	return c.Principal
 }
 
-// Program is the same for requests that surely come from one program.
+// Program returns a key that is equal only for requests that surely come from the same program.
 func (c *Client) Program() string {
 	if c == nil {
 		return ""
 	}
-	if c.Principal != nil { // a proxy may send the requests of several over one connection
+	if c.Principal != nil { // behind a proxy several principals may share a connection
 		return cmp.Or(c.Peer, c.ID) + "\x00" + c.Principal.Key()
 	}
 	return cmp.Or(c.Peer, c.ID)
 }
 
-// Ident is the ID; empty for a nil client.
+// Ident returns the ID; empty for a nil client.
 func (c *Client) Ident() string {
 	if c == nil {
 		return ""
@@ -83,11 +78,9 @@ func (c *Client) Ident() string {
 	return c.ID
 }
 
-// Ask asks the client something: elicitation/create, sampling/createMessage or
-// roots/list, with the params of that method; a client that sees one server alone,
-// anything. It returns the raw result, after as long as a person takes, or the error of
-// ctx. A client that refuses, or that cannot be asked this, is a *RPCError, whose text is
-// fit for a model.
+// Ask sends the client a request: elicitation/create, sampling/createMessage or roots/list; to the client of a transparent
+// view, any request. It returns the raw result, after as long as the user takes, or the error of ctx. If the client refuses
+// or cannot be asked, the error is a *wire.RPCError whose text is fit for a model.
 func (c *Client) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	if why := c.Cannot(method, params); why != "" {
 		return nil, &wire.RPCError{Code: mcp.METHOD_NOT_FOUND, Message: why}
@@ -95,12 +88,12 @@ func (c *Client) Ask(ctx context.Context, method string, params json.RawMessage)
 	return c.Request(ctx, method, params, nil)
 }
 
-// Cannot says why the client cannot be asked this; empty if it can.
+// Cannot returns why the client cannot be asked this; empty if it can.
 func (c *Client) Cannot(method string, params json.RawMessage) string {
 	switch {
 	case c == nil:
 		return method + " needs an MCP client that can answer it; here is none, as on a command line"
-	case wanted[method] == "" && !c.Alone:
+	case wanted[method] == "" && !c.Transparent:
 		return "method not found"
 	case wanted[method] == "" && c.Request != nil:
 		return ""
@@ -115,7 +108,7 @@ func (c *Client) Cannot(method string, params json.RawMessage) string {
 	return ""
 }
 
-// named is a name of a client as a part of a text, behind a space.
+// named puts a space before a client's name, for use inside a sentence.
 func named(name string) string {
 	if name = sanitize.Line(name, 60); name != "" {
 		name = " " + name
@@ -123,16 +116,15 @@ func named(name string) string {
 	return name
 }
 
-// wanted are the requests that a server may send to a client, with the capability that
-// each needs.
+// wanted maps the requests that a server may send to a client to the capability that each needs.
 var wanted = map[string]string{
 	string(mcp.MethodElicitationCreate): "elicitation",
 	"sampling/createMessage":            "sampling",
 	string(mcp.MethodListRoots):         "roots",
 }
 
-// Lacks is the capability that a client does not have of those that a request needs, as
-// a path such as elicitation.url; empty if it has all.
+// Lacks returns the capability that a request needs and the client has not declared, as a path such as elicitation.url;
+// empty if the client has all of them.
 func Lacks(capabilities json.RawMessage, method string, params json.RawMessage) string {
 	has, _ := wire.ReadObject(capabilities)
 	name := wanted[method]
@@ -150,7 +142,7 @@ func Lacks(capabilities json.RawMessage, method string, params json.RawMessage) 
 	case p.Mode == "url" && name == "elicitation":
 		part = "url"
 	case name == "elicitation" && own["url"] != nil:
-		part = "form" // a client without any part has this one
+		part = "form" // a client that declares neither part supports form
 	case p.Tools != nil && name == "sampling":
 		part = "tools"
 	}
@@ -161,44 +153,39 @@ func Lacks(capabilities json.RawMessage, method string, params json.RawMessage) 
 }
 
 const (
-	// AllCapabilities are those of which mcpx can pass on what they allow.
+	// AllCapabilities are the client capabilities that mcpx can relay.
 	AllCapabilities = `{"elicitation":{"form":{},"url":{}},"sampling":{"context":{},"tools":{}},"roots":{}}`
-	// SharedCapabilities are those that a session of several clients declares. Not roots:
-	// servers remember them for the whole session, and would work for one client in the
-	// folders of another.
+	// SharedCapabilities are declared for a session that several clients share. Roots are missing: servers remember them
+	// for the whole session, and would serve one client in the folders of another.
 	SharedCapabilities = `{"elicitation":{"form":{},"url":{}},"sampling":{"context":{},"tools":{}}}`
 )
 
-// Answers reports whether there is anything that the client can be asked.
+// Answers reports whether the client can be asked anything at all.
 func (c *Client) Answers() bool { return len(c.askable()) > len("{}") }
 
-// OpensURLsOf reports whether the client acts on an error itself: it opens the URLs that
-// the error has, and sends its request again (URLElicitationRequiredError of 2025-11-25).
+// OpensURLsOf reports whether the client handles this error itself: it opens the URLs in the error and repeats its request
+// (URLElicitationRequiredError of 2025-11-25).
 func (c *Client) OpensURLsOf(e *wire.RPCError) bool {
-	return e.Code == urlRequired && c != nil && !c.Modern() &&
+	return e.Code == mcp.URL_ELICITATION_REQUIRED && c != nil && !c.Modern() &&
 		Lacks(c.Capabilities, string(mcp.MethodElicitationCreate), json.RawMessage(`{"mode":"url"}`)) == ""
 }
-
-const urlRequired = mcp.URL_ELICITATION_REQUIRED
 
 // Modern reports whether the client speaks a revision of the modern era.
 func (c *Client) Modern() bool { return c != nil && mcp.IsModernProtocol(c.Version) }
 
-// TasksExtension is the capability of a client that takes a task in place of a result, and
-// polls it (SEP-2663).
+// TasksExtension is the capability of clients that accept a task in place of a result and poll it (SEP-2663).
 const TasksExtension = "io.modelcontextprotocol/tasks"
 
 // RunsTasks reports whether the client has declared [TasksExtension].
 func (c *Client) RunsTasks() bool { return c.extension(TasksExtension) != nil }
 
-// appsExtension is the capability of a client that shows the apps of tools (MCP Apps).
+// appsExtension is the capability of clients that show the user interfaces of tools (MCP Apps).
 const appsExtension = "io.modelcontextprotocol/ui"
 
-// ShowsApps reports whether the client has declared appsExtension, and sees tools that
-// have apps.
+// ShowsApps reports whether the client has declared appsExtension and its view lists tools with apps.
 func (c *Client) ShowsApps() bool { return c != nil && c.Apps && c.extension(appsExtension) != nil }
 
-// extension is what the client has declared of an extension, an object; nil = nothing.
+// extension returns the object that the client declared for an extension; nil if it declared none.
 func (c *Client) extension(name string) json.RawMessage {
 	if c == nil || !bytes.Contains(c.Capabilities, []byte(name)) {
 		return nil
@@ -210,11 +197,11 @@ func (c *Client) extension(name string) json.RawMessage {
 	return declared
 }
 
-// Relayed are the capabilities of a client of which mcpx can pass on what they allow,
-// as the client wrote them: all of a client that sees one server alone.
+// Relayed returns the client's capabilities that mcpx can relay, as the client wrote them. For a transparent view these are
+// all but tasks.
 func (c *Client) Relayed() json.RawMessage {
 	out := c.askable()
-	if c == nil || c.Alone {
+	if c == nil || c.Transparent {
 		return out
 	}
 	var extensions json.RawMessage
@@ -230,12 +217,12 @@ func (c *Client) Relayed() json.RawMessage {
 	return out
 }
 
-// askable are the relayed capabilities of answering questions.
+// askable returns the relayed capabilities that let a server send requests to the client.
 func (c *Client) askable() json.RawMessage {
 	if c == nil {
 		return json.RawMessage("{}")
 	}
 	return wire.Filter(c.Capabilities, func(name string, value []byte) bool {
-		return value[0] == '{' && (c.Alone && name != "tasks" || name == "elicitation" || name == "sampling" || name == "roots")
+		return value[0] == '{' && (c.Transparent && name != "tasks" || name == "elicitation" || name == "sampling" || name == "roots")
 	})
 }

@@ -15,7 +15,7 @@ func TestNew(t *testing.T) {
 		return nil, nil
 	}
 	place := Place{
-		ID: "id", Peer: "peer", View: "view", Alone: true, Apps: true, Principal: &Principal{ID: "p"}, Headers: http.Header{"A": {"b"}},
+		ID: "id", Peer: "peer", View: "view", Transparent: true, Apps: true, Principal: &Principal{ID: "p"}, Headers: http.Header{"A": {"b"}},
 		Notify: func(string, json.RawMessage) {}, Request: ask,
 	}
 	first := New(place, Said{"name", "2025-06-18", json.RawMessage(`{}`)})

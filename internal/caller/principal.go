@@ -7,23 +7,21 @@ import (
 	"time"
 )
 
-// Principal is the proved sender of a request. Nobody writes to it. A nil *Principal is anybody:
-// the sender of a request to an endpoint without auth, or the client over stdio.
+// Principal is the authenticated sender of a request; read-only. It is nil without authentication: at an endpoint without
+// auth, or over stdio.
 type Principal struct {
-	// ID is the same in every request of the principal, and no other principal has it. It begins
-	// with the kind of the credential, or with the issuer, so that no issuer can make up the ID
-	// of a token or of a user of another issuer. Sessions, handles and limits belong to an ID.
+	// ID identifies the principal in all of its requests. It begins with the kind of the credential, or with the issuer, so
+	// that no issuer can forge the ID of another issuer's user. Sessions, handles and limits belong to an ID.
 	ID string
-	// Name is for people: in logs and on the status page.
+	// Name is for display: in logs and on the status page.
 	Name string
-	// Groups and Scopes are what its token or its issuer says of it; rights may depend on them.
+	// Groups and Scopes come from the token or its issuer; rights may depend on them.
 	Groups, Scopes []string
-	// Claims are those of its JWT or, with auth.front, of its login, a JSON object; nil where
-	// it had none.
+	// Claims are from the JWT or, with auth.front, from the login: a JSON object, or nil.
 	Claims json.RawMessage
 }
 
-// Key is the ID; empty for a nil principal.
+// Key returns the ID; empty for a nil principal.
 func (p *Principal) Key() string {
 	if p == nil {
 		return ""
@@ -31,24 +29,23 @@ func (p *Principal) Key() string {
 	return p.ID
 }
 
-// ProvedBy reports whether first is the first word of the ID: the URL of an issuer, or the kind of
-// a credential.
+// ProvedBy reports whether the ID begins with first: the URL of an issuer, or a kind of credential.
 func (p *Principal) ProvedBy(first string) bool { return strings.HasPrefix(p.ID, first+" ") }
 
 type contextKey struct{}
 
-// proof is what the context of a request says of its sender.
+// proof is what a request's context holds about its sender.
 type proof struct {
 	principal *Principal
 	until     time.Time
 }
 
-// With returns a context of a request that p sent, with a credential that expires at until; zero = never.
+// With returns a context for a request of p, whose credential expires at until; zero = never.
 func With(ctx context.Context, p *Principal, until time.Time) context.Context {
 	return context.WithValue(ctx, contextKey{}, &proof{p, until})
 }
 
-// From is the principal of the request that ctx belongs to; nil = anybody.
+// From returns the principal of the request that ctx belongs to; nil without authentication.
 func From(ctx context.Context) *Principal {
 	if of, ok := ctx.Value(contextKey{}).(*proof); ok {
 		return of.principal
@@ -56,8 +53,8 @@ func From(ctx context.Context) *Principal {
 	return nil
 }
 
-// Until is when the credential expires that the request of ctx came with; zero = never. A
-// request that lasts ends then. Others may finish: they answer what was asked in time.
+// Until returns when the request's credential expires; zero = never. Streams end then. Other requests may finish, as they
+// were authorized when they began.
 func Until(ctx context.Context) time.Time {
 	if of, ok := ctx.Value(contextKey{}).(*proof); ok {
 		return of.until

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestRelayed: a server sees of its client what mcpx can pass on: extensions only where
-// they work.
+// TestRelayed: a server learns the client capabilities that mcpx can relay; extensions only if they work.
 func TestRelayed(t *testing.T) {
 	const all = `{"elicitation":{},"roots":{"listChanged":true},"sampling":7,"tasks":{"list":{}},"experimental":{"x":{}},"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["a"]},"io.modelcontextprotocol/tasks":{"a":1},"x/y":{}}}`
 	for _, test := range []struct {
@@ -19,7 +18,7 @@ func TestRelayed(t *testing.T) {
 		{"questions and tasks", &Client{Capabilities: json.RawMessage(all)}, `{"elicitation":{},"roots":{"listChanged":true},"extensions":{"io.modelcontextprotocol/tasks":{}}}`},
 		{"apps", &Client{Apps: true, Capabilities: json.RawMessage(`{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["a"]}}}`)}, `{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["a"]}}}`},
 		{"apps that the view does not list", &Client{Capabilities: json.RawMessage(`{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["a"]}}}`)}, `{}`},
-		{"alone", &Client{Alone: true, Capabilities: json.RawMessage(all)},
+		{"transparent", &Client{Transparent: true, Capabilities: json.RawMessage(all)},
 			`{"elicitation":{},"roots":{"listChanged":true},"experimental":{"x":{}},"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["a"]},"io.modelcontextprotocol/tasks":{"a":1},"x/y":{}}}`},
 	} {
 		if got := string(test.client.Relayed()); got != test.want {

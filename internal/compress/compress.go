@@ -1,9 +1,9 @@
-// Package compress writes the fewest-token text with the same content as a tool's result.
+// Package compress shortens the text of a tool's result, in tokens, without losing content.
 //
-// JSON is minified, and becomes TOON (Token-Oriented Object Notation, version 4) if that saves another
-// 5 %: tables do, most other documents do not. Nothing is ever lost: numbers keep their digits, members
-// keep their order, strings are decoded once. A document that TOON cannot hold faithfully stays JSON. A
-// text that is neither JSON nor a Python literal stays unchanged. Everything here is pure.
+// JSON is minified, and becomes TOON (Token-Oriented Object Notation, version 4) if that
+// saves another 5 %, as it does for tables. Numbers keep their digits and members their
+// order. A document that TOON cannot hold faithfully stays JSON; a text that is neither JSON
+// nor a Python literal stays unchanged. The package is pure.
 package compress
 
 import (
@@ -48,17 +48,17 @@ const (
 // minInTables is the least share of leaves in tables, in percent, for which TOON is tried.
 const minInTables = 30
 
-// If a text of at least trustBytes loses a trustPart-th of its bytes as white space, its compact JSON
-// surely has fewer tokens. Then its own tokens are not counted, which would be most of the work.
+// If a text of at least trustBytes loses one trustPart-th of its bytes as white space, its
+// compact JSON surely has fewer tokens, and the tokens of the text need not be counted.
 const (
 	trustBytes = 64 << 10
 	trustPart  = 5
 )
 
-// Text makes the fewest-token faithful text of one text block. One complete JSON object or array
-// becomes compact JSON or TOON; JSON Lines (two lines or more, all of them objects) become TOON as an
-// array, or compact lines; a list or dict as Python prints it becomes TOON. Any other text is returned
-// unchanged. JSON loses its needless escapes. By the estimate the text never has more tokens than in.
+// Text shortens one text block. One JSON object or array becomes compact JSON or TOON, without
+// needless escapes. JSON Lines (at least two lines, all of them objects) become compact lines,
+// or an array in TOON. A list or dict as Python prints it becomes TOON. Any other text, and one
+// whose new form would have more tokens, is returned unchanged.
 func Text(in string, o Options) Output {
 	out := Output{Text: in, Form: FormText}
 	start := 0
@@ -101,8 +101,8 @@ func Text(in string, o Options) Output {
 	return out
 }
 
-// literalTable writes the Python literal in, whose JSON is literal, as TOON if that saves enough. Other
-// literals stay unchanged: JSON saves too little on them to be worth another language.
+// literalTable writes the Python literal in, whose JSON is literal, as TOON if that saves
+// enough. Otherwise it stays unchanged, as JSON would save too little to change the format.
 func literalTable(in, literal string) Output {
 	if doc, compact, _ := read(literal, true); doc != nil {
 		if text, ok := doc.table(len(compact)); ok && Weigh(text)*shareDen <= min(Weigh(compact), Weigh(in))*shareNum {
@@ -114,8 +114,8 @@ func literalTable(in, literal string) Output {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
 
-// Weigh uses samples for a text over sampleOver bytes. For a megabyte they differ from the estimate of
-// the whole by less than 1 %, and that estimate would be half of the work.
+// Weigh uses samples for a text over sampleOver bytes. For a megabyte the result differs by
+// less than 1 %, and saves half of the work of [Text].
 const (
 	sampleOver  = 128 << 10
 	samples     = 24
@@ -135,8 +135,8 @@ func spacious(in, compact string) bool {
 	return compact == in || len(in) >= trustBytes && len(in)-len(compact) >= len(in)/trustPart
 }
 
-// table is the TOON text of a document that is mostly tables. It gives up if that is longer by an eighth
-// than the compact JSON, which has compact bytes.
+// table is the TOON text of a document that is mostly tables. It is false for other documents,
+// and if the text is longer by an eighth than the compact JSON, which has compact bytes.
 func (d *document) table(compact int) (string, bool) {
 	inTables, ok := d.plan()
 	if !ok || inTables*100 < d.leaves()*minInTables || inTables == 0 {

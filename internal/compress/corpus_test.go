@@ -129,7 +129,7 @@ func escaped(s string, i int) bool {
 	return n%2 == 1
 }
 
-// counter counts tokens, each text once: the tokenizer is what these tests spend their time on.
+// counter counts the tokens of each text once, as the tokenizer is slow.
 type counter map[string]int
 
 func (c counter) count(s string) int {

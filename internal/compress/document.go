@@ -1,14 +1,12 @@
 package compress
 
-import (
-	"mcpx/internal/base/wire"
-)
+import "mcpx/internal/base/wire"
 
 // A document over one of these limits stays JSON.
 const (
 	maxBytes   = 8 << 20 // of compact JSON
-	maxDepth   = 64      // nested containers; TOON's indentation is quadratic in it
-	maxColumns = 256     // of a table; a reader has to count cells
+	maxDepth   = 64      // nested containers; the size of TOON's indentation is quadratic in it
+	maxColumns = 256     // of a table, as a reader has to count cells
 	maxFields  = 512     // of a table: columns and groups of columns
 )
 
@@ -19,8 +17,8 @@ type document struct {
 	columns []column
 }
 
-// read reads one JSON value. doc is nil if the caller does not want TOON, or TOON cannot hold the value:
-// it is over the limits, has invalid UTF-8 or half a surrogate pair. compact is the value without
+// read reads one JSON value. doc is nil without toon, and if TOON cannot hold the value: it is
+// over the limits, or has invalid UTF-8 or half a surrogate pair. compact is the value without
 // white space. ok is false if text is not exactly one value.
 func read(text string, toon bool) (doc *document, compact string, ok bool) {
 	if !toon {

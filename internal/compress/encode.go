@@ -11,8 +11,8 @@ import (
 // indentation of one level; the reference's default, and what its decoder expects.
 const indentation = "  "
 
-// encode writes the planned document, of about size bytes. It gives up and reports false as soon as the
-// text has more than limit bytes; 0 = no limit.
+// encode writes the planned document, of about size bytes. It stops and returns false as soon
+// as the text has more than limit bytes; 0 = no limit.
 func (d *document) encode(size, limit int) (string, bool) {
 	e := encoder{doc: d, limit: limit, out: make([]byte, 0, size)}
 	root := &d.Nodes[0]
@@ -128,7 +128,7 @@ func (e *encoder) item(c int32, depth int) {
 	case wire.Array:
 		e.array(c, depth)
 	case wire.Object:
-		// The first member stands on the line of the hyphen, the others below it.
+		// The first member is on the line of the hyphen, the others below it.
 		for m := c + 1; m < n.Next && !e.over; m = e.doc.Nodes[m].Next {
 			if m > c+1 {
 				e.line(depth + 1)
@@ -179,7 +179,7 @@ func (e *encoder) columns(f, count int32) {
 	e.out = append(e.out, '}')
 }
 
-// row writes the cells of object i: its scalars, and those of nested objects.
+// row writes the cells of object i: its scalars, and the scalars of nested objects.
 func (e *encoder) row(i int32) {
 	for c := i + 1; c < e.doc.Nodes[i].Next; c++ {
 		n := &e.doc.Nodes[c]
@@ -249,8 +249,8 @@ func (e *encoder) quote(s string) {
 	e.out = append(e.out, '"')
 }
 
-// unquoted reports whether a string needs no quotes: a reader takes it for a string, and it has no
-// character that ends a cell, a key or a header.
+// unquoted reports whether a string needs no quotes: it does not look like another type, and
+// has no character that ends a cell, a key or a header.
 func unquoted(s string) bool {
 	if s == "" || s[0] == ' ' || s[len(s)-1] == ' ' || s[0] == '-' || s[0] == '#' ||
 		s == "true" || s == "false" || s == "null" {

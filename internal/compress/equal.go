@@ -8,10 +8,10 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Equal reports whether two JSON texts have the same value. Numbers are exact decimals: 1.10 equals 1.1,
-// and 9007199254740993 does not equal 9007199254740992. Strings are decoded; a lone surrogate equals only
-// itself. Members may be in any order, but members of the same key are compared in their order. A text
-// that is not JSON equals nothing.
+// Equal reports whether two JSON texts have the same value. Numbers are exact: 1.10 equals
+// 1.1, and 9007199254740993 does not equal 9007199254740992. A lone surrogate equals only
+// itself. Members may be in any order, except members of the same key. A text that is not
+// JSON equals nothing.
 func Equal(a, b []byte) bool {
 	x, ok := wire.Compact(string(a))
 	if !ok {

@@ -7,18 +7,19 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// unescapeJSON writes the escapes of compact JSON in their shortest form: \u4e2d as its character, \/ as
-// /, \u000a as \n. Python's json.dumps escapes all characters but ASCII, Go's json.Marshal escapes <, >
-// and &, and each escape costs two to six tokens. The value stays the same. Control and format characters
-// (zero-width, bidi), lone surrogates, quotes and backslashes stay escaped.
+// unescapeJSON writes the escapes of compact JSON in their shortest form: \u4e2d as its
+// character, \/ as /, \u000a as \n. Python escapes all characters beyond ASCII, and Go escapes
+// <, > and &, which costs two to six tokens each. Control and format characters (zero-width,
+// bidi), lone surrogates, quotes and backslashes stay escaped.
 func unescapeJSON(compact string) string {
-	i := strings.IndexByte(compact, '\\')
-	if i < 0 {
-		return compact
-	}
 	var out strings.Builder
 	from := 0 // start of the part that is not in out yet
-	for i < len(compact) {
+	for i := 0; ; {
+		next := strings.IndexByte(compact[i:], '\\')
+		if next < 0 {
+			break
+		}
+		i += next
 		text, n := shortEscape(compact[i:])
 		if text != "" {
 			if out.Cap() == 0 {
@@ -29,11 +30,6 @@ func unescapeJSON(compact string) string {
 			from = i + n
 		}
 		i += n
-		next := strings.IndexByte(compact[i:], '\\')
-		if next < 0 {
-			break
-		}
-		i += next
 	}
 	if from == 0 {
 		return compact
@@ -53,26 +49,13 @@ func shortEscape(s string) (text string, n int) {
 		return "", 2
 	}
 	r, n, whole := wire.EscapedRune(s)
-	if !whole {
+	const meanings, letters = "\"\\\n\r\t\b\f", `"\nrtbf`
+	switch i := strings.IndexRune(meanings, r); {
+	case !whole:
 		return "", n
-	}
-	switch r {
-	case '"':
-		return `\"`, n
-	case '\\':
-		return `\\`, n
-	case '\n':
-		return `\n`, n
-	case '\r':
-		return `\r`, n
-	case '\t':
-		return `\t`, n
-	case '\b':
-		return `\b`, n
-	case '\f':
-		return `\f`, n
-	}
-	if unicode.IsPrint(r) {
+	case i >= 0:
+		return `\` + letters[i:i+1], n
+	case unicode.IsPrint(r):
 		return string(r), n
 	}
 	return "", n

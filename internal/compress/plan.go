@@ -22,16 +22,16 @@ type form struct {
 	header int32 // of layoutTable and layoutKeyed: the first column
 }
 
-// column is a column of a table, or a group of columns that is an object in every row. The columns
-// of one table follow each other in depth-first order.
+// column is a column of a table, or a group of columns, whose value is an object in every row.
+// The columns of one table are in depth-first order.
 type column struct {
 	key    wire.Span
 	fields int32 // of a group: its columns at the first level; 0 is a column of scalars
 	next   int32 // the column after this one and all within it
 }
 
-// planner chooses the layout of every container like the reference encoder of TOON 4, with one exception:
-// rows with members in different orders are no table.
+// planner chooses the layout of every container like the reference encoder of TOON 4, except
+// that rows with members in different orders are not a table.
 type planner struct {
 	doc      *document
 	inTables int  // leaves in tables of at least two rows and in arrays of scalars
@@ -49,11 +49,10 @@ func (d *document) plan() (inTables int, ok bool) {
 
 // value chooses the layouts in node i. TOON has no table directly within a list.
 func (p *planner) value(i int32, listed bool) {
-	n := &p.doc.Nodes[i]
 	if p.refuse {
 		return
 	}
-	switch n.Kind {
+	switch n := &p.doc.Nodes[i]; n.Kind {
 	case wire.Array:
 		p.array(i, n, listed)
 	case wire.Object:
@@ -98,15 +97,11 @@ func (p *planner) scalars(i int32, n *wire.Node) bool {
 			return false
 		}
 	}
-	for c := i + 1; c < n.Next; c++ {
-		if m := &p.doc.Nodes[c]; m.Kind == wire.Number {
-			p.number(m)
-		}
-	}
+	p.numbers(i, n)
 	return true
 }
 
-// table reports whether the children of node i are rows of a table. The first has the columns.
+// table reports whether the children of node i are rows of a table. The first row has the columns.
 func (p *planner) table(i int32, n *wire.Node) bool {
 	first := &p.doc.Nodes[i+1]
 	for c := i + 1; c < n.Next; c = p.doc.Nodes[c].Next {
@@ -125,20 +120,25 @@ func (p *planner) table(i int32, n *wire.Node) bool {
 		return false
 	}
 	p.doc.forms[i].header = start
-	leaves := p.leafColumns(start)
+	leaves := 0
+	for _, c := range p.doc.columns[start:] {
+		if c.fields == 0 {
+			leaves++
+		}
+	}
 	if leaves > maxColumns {
 		p.refuse = true
 	}
 	if n.Count >= 2 {
 		p.inTables += int(n.Count) * leaves
 	}
-	p.cells(i, n)
+	p.numbers(i, n)
 	return true
 }
 
-// header appends the columns of the table whose first row is node i; start is the first column of
-// the whole table. It refuses the whole document if a table is too wide: otherwise the planner would
-// compare wide rows at every level of nesting.
+// header appends the columns of the table whose first row is node i; start is the first column
+// of the whole table. It refuses the whole document if a table is too wide, as the planner would
+// otherwise compare wide rows at every level of nesting.
 func (p *planner) header(i, start int32) bool {
 	n := &p.doc.Nodes[i]
 	if n.Count == 0 {
@@ -173,8 +173,8 @@ func (p *planner) header(i, start int32) bool {
 	return true
 }
 
-// row reports whether the object i has the columns from start to end, in the same order: a table shows
-// members in the order of its header, and compression must keep the order of members.
+// row reports whether the object i has the columns from start to end in the same order, which
+// compression must keep.
 func (p *planner) row(i, start, end int32) bool {
 	n := &p.doc.Nodes[i]
 	if n.Kind != wire.Object || n.Count == 0 {
@@ -201,19 +201,8 @@ func (p *planner) row(i, start, end int32) bool {
 	return c == n.Next
 }
 
-// leafColumns counts the columns from start, without groups.
-func (p *planner) leafColumns(start int32) int {
-	n := 0
-	for _, c := range p.doc.columns[start:] {
-		if c.fields == 0 {
-			n++
-		}
-	}
-	return n
-}
-
-// cells checks the numbers of a table.
-func (p *planner) cells(i int32, n *wire.Node) {
+// numbers checks all numbers in node i.
+func (p *planner) numbers(i int32, n *wire.Node) {
 	for c := i + 1; c < n.Next; c++ {
 		if m := &p.doc.Nodes[c]; m.Kind == wire.Number {
 			p.number(m)
@@ -221,12 +210,12 @@ func (p *planner) cells(i int32, n *wire.Node) {
 	}
 }
 
-// number refuses a number beyond float64, such as 1e400: TOON decoders read it as a string.
+// number refuses a number beyond float64, such as 1e400, which TOON decoders read as a string.
 func (p *planner) number(n *wire.Node) {
 	s := p.doc.Str(n.Text)
 	if len(s) < 308 {
 		plain := true
-		for _, c := range []byte(s) {
+		for _, c := range []byte(s) { // faster than package strings for short texts
 			if c|0x20 == 'e' {
 				plain = false
 				break

@@ -195,7 +195,7 @@ func TestEncode_Reference(t *testing.T) {
 	t.Logf("%d texts; other bytes than the reference encoder's: %v", len(pairs), differ)
 }
 
-// TestTable_MissingMembers shows why rows with missing members are no table: the reference decoder
+// TestTable_MissingMembers shows why rows with missing members are not a table: the reference decoder
 // refuses each way to leave a cell out, or reads another value.
 func TestTable_MissingMembers(t *testing.T) {
 	const text = `[{"a":1,"b":2,"c":3},{"a":4,"c":6}]`

@@ -14,11 +14,11 @@ import (
 // Limits of [Shape]: enough to name the parts of a document, few enough to be quick on any.
 const (
 	shapeDepth = 8
-	shapeItems = 20  // of each array, beside the samples of sampled
+	shapeItems = 20  // the first items of each array; see sampled
 	shapeKeys  = 200 // of each object
 	shapeKey   = 60  // bytes of a key
-	// An object with more keys of like values is a map: one value stands for all. Scalars
-	// are like each other, but the names of few are worth more.
+	// mapKeys is the number of keys above which an object with values of the same form is
+	// shown as a map: one key as an example, and one shape for all values.
 	mapKeys = 20
 )
 
@@ -26,9 +26,9 @@ const (
 //
 //	{total: number, items: [20 of {id: number, name?: string, owner: {login: string}|null}]}
 //
-// The first items of an array count, and fewer and fewer of the others. A key with a question mark is
-// missing in some of them. An ellipsis replaces deep levels and last keys until the text has at most
-// maxTokens by [tokens.Ceiling].
+// It uses the first items of an array and samples of the others. A key with a question mark is
+// missing in some of them. An ellipsis replaces deep levels and last keys until the text has at
+// most maxTokens by [tokens.Ceiling].
 func Shape(raw []byte, maxTokens int) string {
 	if !wire.Valid(raw) {
 		return "not JSON"
@@ -36,9 +36,9 @@ func Shape(raw []byte, maxTokens int) string {
 	return (&shaper{}).shape(bytes.TrimSpace(raw), maxTokens)
 }
 
-// ShapeOf is [Shape] of a value with a long container, of which only some parts are given:
-// elements, or members with their keys. count is the number of all, head and tail are the
-// value around them.
+// ShapeOf is [Shape] of a value with a long container of which only some parts are given:
+// elements, or members with their keys. count is the number of all parts; head and tail are
+// the JSON of the value before and after them.
 func ShapeOf(head string, parts []json.RawMessage, tail string, count, maxTokens int) string {
 	raw := append(make([]byte, 0, len(head)), head...)
 	at := len(bytes.TrimRight(raw, " \t\r\n")) - 1 // the bracket of the container
@@ -52,14 +52,14 @@ func ShapeOf(head string, parts []json.RawMessage, tail string, count, maxTokens
 	return (&shaper{at: &raw[at], left: count - len(parts)}).shape(raw, maxTokens)
 }
 
-// shaper makes the shape of a value. One container of it, which begins at a byte, has more
-// parts than the value shows.
+// shaper makes the shape of a value. The container that begins at the byte at lacks left of
+// its parts.
 type shaper struct {
 	at   *byte
 	left int
 }
 
-// leftOf is the number of parts of a container that the value does not show.
+// leftOf is the number of parts that a container lacks.
 func (m *shaper) leftOf(container []byte) int {
 	if &container[0] == m.at {
 		return m.left
@@ -87,7 +87,7 @@ func (m *shaper) shape(raw []byte, maxTokens int) string {
 	return out.String()
 }
 
-// shape sums up the values at one place in a document.
+// shape summarizes the values at one place in a document.
 type shape struct {
 	kinds      [wire.Object + 1]bool
 	keys       []string // at most shapeKeys
@@ -130,18 +130,10 @@ func (m *shaper) addMembers(s *shape, object []byte, depth int) {
 	s.objects++
 	more := m.leftOf(object)
 	_ = wire.Fields(object, func(key string, value []byte) bool { // valid JSON
-		f := s.fields[key]
-		switch {
-		case f == nil && len(s.keys) == shapeKeys:
+		f := s.field(key)
+		if f == nil {
 			more++
 			return true
-		case f == nil:
-			if s.fields == nil {
-				s.fields = map[string]*field{}
-			}
-			f, key = new(field), strings.Clone(key)
-			s.fields[key] = f
-			s.keys = append(s.keys, key)
 		}
 		f.seen++
 		if depth > 0 {
@@ -165,11 +157,29 @@ func (m *shaper) addItems(s *shape, array []byte, depth int) {
 		return true
 	})
 	count += left
+	s.addCounts(count, count)
+}
+
+// addCounts adds arrays with that many items.
+func (s *shape) addCounts(few, many int) {
 	if !s.haveArrays {
-		s.few = count
+		s.haveArrays, s.few = true, few
 	}
-	s.haveArrays = true
-	s.few, s.many = min(s.few, count), max(s.many, count)
+	s.few, s.many = min(s.few, few), max(s.many, many)
+}
+
+// field is the field of a key, a new one at the first time. It is nil if there is no room.
+func (s *shape) field(key string) *field {
+	f := s.fields[key]
+	if f == nil && len(s.keys) < shapeKeys {
+		if s.fields == nil {
+			s.fields = map[string]*field{}
+		}
+		f, key = new(field), strings.Clone(key) // a key may be a part of a large text
+		s.fields[key] = f
+		s.keys = append(s.keys, key)
+	}
+	return f
 }
 
 // asMap is the shape of all values of an object that is a map, such as one by id, or nil.
@@ -207,20 +217,10 @@ func (s *shape) merge(o *shape) {
 	s.objects += o.objects
 	s.more = max(s.more, o.more)
 	for _, key := range o.keys {
-		f := s.fields[key]
-		if f == nil && len(s.keys) == shapeKeys {
-			continue
+		if f := s.field(key); f != nil {
+			f.seen += o.fields[key].seen
+			f.merge(&o.fields[key].shape)
 		}
-		if f == nil {
-			if s.fields == nil {
-				s.fields = map[string]*field{}
-			}
-			f = new(field)
-			s.fields[key] = f
-			s.keys = append(s.keys, key)
-		}
-		f.seen += o.fields[key].seen
-		f.merge(&o.fields[key].shape)
 	}
 	if o.items != nil {
 		if s.items == nil {
@@ -229,11 +229,7 @@ func (s *shape) merge(o *shape) {
 		s.items.merge(o.items)
 	}
 	if o.haveArrays {
-		if !s.haveArrays {
-			s.few = o.few
-		}
-		s.haveArrays = true
-		s.few, s.many = min(s.few, o.few), max(s.many, o.many)
+		s.addCounts(o.few, o.many)
 	}
 }
 
@@ -262,8 +258,8 @@ func Keys(raw []byte) (keys []string) {
 	return keys
 }
 
-// sampled reports whether the item at an index counts: the first ones, and those at powers of two. An
-// array of a million items has about twenty samples.
+// sampled reports whether the item at an index is used: the first ones, and then those at powers
+// of two, about fifteen in an array of a million items.
 func sampled(i int) bool { return i < shapeItems || i&(i-1) == 0 }
 
 var kindNames = [...]string{

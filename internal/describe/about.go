@@ -34,31 +34,22 @@ func about(s *catalog.Server) string {
 	return "// " + line + "\n"
 }
 
-// wholeLines cleans a text of several lines, each like plain.Line, and cuts it to most
+// wholeLines cleans each line of a text, joins empty lines to one, and cuts the text to most
 // tokens.
 func wholeLines(text string, most int) string {
 	var b strings.Builder
-	left, gap := most, false
-	for at := 0; at < len(text); {
-		line := text[at:]
-		if end := strings.IndexByte(line, '\n'); end >= 0 {
-			line = line[:end+1]
-		}
+	at, left, gap := 0, most, ""
+	for line := range strings.Lines(text) {
 		shown, _ := sanitize.Clean(line[:min(len(line), aboutBytes)], 0)
 		if shown == "" {
 			at += len(line)
-			gap = b.Len() > 0
+			if b.Len() > 0 {
+				gap = "\n\n"
+			}
 			continue
 		}
-		if gap {
-			shown = "\n" + indent(line) + shown // an empty line before
-		} else {
-			shown = indent(line) + shown
-		}
-		if b.Len() > 0 {
-			shown = "\n" + shown
-		}
-		gap = false
+		shown = gap + indent(line) + shown
+		gap = "\n"
 		cost := tokens.Estimate(shown)
 		if left -= cost; left < 0 || len(line) > aboutBytes {
 			start := within(shown, left+cost)

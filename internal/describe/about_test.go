@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// What a server says of itself is whole where its name is asked for, up to the
-// bound; what is left out is counted.
+// The answer about one server has its whole purpose up to the bound, and the number of
+// characters left out.
 func TestServer_About(t *testing.T) {
 	var long strings.Builder
 	for i := range 2000 {

@@ -13,7 +13,7 @@ import (
 const (
 	maxPurpose = 300
 	maxDesc    = 80
-	// maxNoise is the start of a description that may be noise, in runes.
+	// maxNoise is the most runes that withoutNoise removes from a description.
 	maxNoise = 40
 )
 
@@ -34,8 +34,8 @@ type toolSource struct {
 	lines  [allParams + 1]string
 }
 
-// block is the lines of the server in detail d, without the last line end. Without a mark
-// before its name the block is bare.
+// block has the lines of the server in detail d, without the last line end. mark precedes
+// its name; a block without a mark is bare.
 func (s *source) block(d detail, mark string) string {
 	var b strings.Builder
 	b.WriteString(mark + sanitize.Line(s.server.Name, 0))
@@ -144,7 +144,7 @@ func writeNames(b *strings.Builder, list []schemats.Param, p params) {
 	}
 }
 
-// skips reports whether the details have nothing to say about so few tools.
+// skips reports whether d has topics, which are worse than names for so few tools.
 func (s *source) skips(d detail) bool {
 	return d.tools == topics && len(s.server.Tools) <= fewTools
 }
@@ -192,7 +192,7 @@ func count(n int) string {
 	return strconv.Itoa(n) + " tools"
 }
 
-// rounded is a number that stays the same with one tool more or less: from 21 on it is
+// rounded is a number that mostly stays the same if a tool is added: above fewExact it is
 // rounded down to one digit.
 func rounded(n int) string {
 	if n <= fewExact {
@@ -201,7 +201,7 @@ func rounded(n int) string {
 	return strconv.Itoa(floor(n)) + "+"
 }
 
-// fewExact is the largest number of tools that is said exactly.
+// fewExact is the largest number of tools that is written exactly.
 const fewExact = 20
 
 // floor is n with all digits but the first set to zero.

@@ -13,11 +13,11 @@ import (
 type shape int
 
 const (
-	counted shape = iota // their number, after the server
-	topics               // what they are about, and their number
+	counted shape = iota // their number, after the name of the server
+	topics               // their topics and their number
 	spelled              // all names on one line
-	grouped              // the same, a common prefix once
-	listed               // a line for each
+	grouped              // all names on one line, a common prefix once
+	listed               // a line for each tool
 )
 
 // params selects the parameters of a tool that its line names.
@@ -42,20 +42,16 @@ type detail struct {
 type form struct {
 	head string
 	mark string // before the name of a server
-	// ladder has the details from the poorest to the richest. Downwards the catalogue
-	// loses first descriptions, then the names of optional parameters, the line for
-	// each tool, the names of required parameters (a line with only a tool's name is no
-	// better than the name in a row), the tool names, what a big server is about, and
-	// last the purpose of the server. The steps are small: all servers move up together,
-	// and room for less than a step stays unused.
+	// ladder has the details from the poorest to the richest. A poorer catalogue lacks
+	// first the descriptions, then the names of optional parameters, the line for each
+	// tool, the names of required parameters, the tool names, the topics of a big server,
+	// and last the purpose of the server. The steps are small, as all servers take a step
+	// together and smaller room stays unused.
 	ladder []detail
 }
 
-// bare reports whether nothing marks the lines of servers and tools.
-func (f *form) bare() bool { return f.mark == "" }
-
-// forms are in the order in which they are tried. A catalogue that has all tools and their
-// parameters marks the servers, a crowded one spends no tokens on that.
+// forms are in the order in which they are tried. The first has all tools with parameters
+// and marks the servers; the second is for less room.
 var forms = []form{
 	{head: "\n\nAvailable tools:\n", mark: "  Server: ", ladder: lines[2:]},
 	{head: "\n\nAvailable tools (where only counted, use query; a_{b, c} means a_b, a_c):\n", ladder: append(rows, lines...)},
@@ -128,12 +124,13 @@ type canvas struct {
 	noPurposes bool
 }
 
-// start is each server in the poorest detail; ok is false if that does not fit.
+// start has each server in the poorest detail; ok is false if that does not fit.
 func (c *canvas) start(servers []*catalog.Server) (steps []step, ok bool) {
 	steps = make([]step, len(servers))
 	total := size{}
 	for i, server := range servers {
-		if least := 4 * len(server.Tools); !c.form.bare() && least > c.room.tokens { // a dash, a name, brackets and a line end
+		// A marked tool has at least 4 tokens: a dash, a name, brackets and a line end.
+		if c.form.mark != "" && 4*len(server.Tools) > c.room.tokens {
 			return nil, false
 		}
 		steps[i] = makeStep(&source{server: server}, c, 0)
@@ -158,13 +155,12 @@ func (c *canvas) fits(steps []step) bool {
 	return ok
 }
 
-// whole is the share of a block that fills the room.
+// whole is the unit of shares: a block with this share fills the room.
 const whole = 1 << 16
 
-// fill is the catalogue with as much detail of all servers as the room allows, one text
-// for each page. No server has parameters before all have had the chance of their names,
-// and none descriptions before that of parameters. ok is false if not even the poorest
-// detail fits.
+// fill is the catalogue with as much detail as the room allows, one text for each page. It
+// adds tool names to all servers before parameters to any, and parameters before
+// descriptions. ok is false if not even the poorest detail fits.
 func (c *canvas) fill(servers []*catalog.Server) (texts []string, ok bool) {
 	steps, ok := c.start(servers)
 	if !ok {
@@ -176,10 +172,9 @@ func (c *canvas) fill(servers []*catalog.Server) (texts []string, ok bool) {
 	return c.pack(steps)
 }
 
-// raise gives each server the richest detail up to a kind whose block is within the same
-// share of the room, so that small servers are complete while large ones keep what they
-// are about. The share grows in steps, not to the last token: then a change of one server
-// mostly leaves the lines of the others as they are.
+// raise gives every server the richest detail, up to a kind, whose block fits into the same
+// share of the room. So small servers are complete while large ones have their topics. The
+// share grows in steps: then a change of one server mostly does not change the others.
 func (c *canvas) raise(steps []step, most kind) []step {
 	left := c.room.tokens
 	for i := range steps {
@@ -187,7 +182,7 @@ func (c *canvas) raise(steps []step, most kind) []step {
 	}
 	for i := range steps {
 		steps[i].above = nil
-		if most == names || len(steps[i].source.server.Tools) <= left { // brackets are a token at least
+		if most == names || len(steps[i].source.server.Tools) <= left { // a tool adds at least a token
 			steps[i].findAbove(most)
 		}
 	}
@@ -208,11 +203,11 @@ func (c *canvas) raise(steps []step, most kind) []step {
 	}
 }
 
-// kind is what a detail has of each tool.
+// kind is the amount of text about each tool.
 type kind int
 
 const (
-	names kind = iota // at most
+	names kind = iota // or less
 	parameters
 	described
 )
@@ -235,7 +230,7 @@ type step struct {
 	text   string
 	size   size
 	share  int
-	above  *step // nil at the top, or where nobody has looked
+	above  *step // nil at the top, or before findAbove
 }
 
 func makeStep(src *source, c *canvas, level int) step {
@@ -249,8 +244,8 @@ func makeStep(src *source, c *canvas, level int) step {
 	return s
 }
 
-// findAbove finds the next step up, as far as a kind. If a richer block is no larger, it
-// replaces s at once. A block larger than the whole room ends the search.
+// findAbove finds the next step up, up to a kind. A richer block that is no larger replaces
+// s at once. A block larger than the whole room ends the search.
 func (s *step) findAbove(most kind) {
 	s.above = nil
 	ladder := s.canvas.form.ladder
@@ -279,8 +274,8 @@ func (s step) upgrade(share int, most kind) step {
 	return s
 }
 
-// pack joins the blocks to one text for each page. A block that does not fit into the
-// rest of a page is cut at the end of a line, or between two tools of a long one.
+// pack joins the blocks to one text for each page. A block at the end of a page is cut
+// between two lines, or between two tools of a long line.
 func (c *canvas) pack(steps []step) (texts []string, ok bool) {
 	p := packer{left: slices.Clone(c.pages)}
 	for i := range steps {
@@ -296,14 +291,14 @@ func (c *canvas) pack(steps []step) (texts []string, ok bool) {
 
 // packer puts lines on pages.
 type packer struct {
-	left  []int // units of the page that is written, and of those after it; nil for one without bound
+	left  []int // UTF-16 units left on the current page and the next ones; nil = no limit
 	owner string
 	page  strings.Builder
 	texts []string
 }
 
-// add puts a line on the page, or on the next one. inside says that the line belongs to
-// owner, whose name is above it.
+// add puts a line on the current page or the next, and returns false if neither has room.
+// inside means that the line belongs to owner, whose name a new page repeats.
 func (p *packer) add(line string, inside bool) bool {
 	if p.left == nil {
 		p.write(line)
@@ -340,8 +335,8 @@ func (p *packer) write(line string) {
 
 func (p *packer) done() []string { return append(p.texts, p.page.String()) }
 
-// cutTools is the length of the longest start of line within that many units that ends
-// with a comma between two tools, outside brackets; 0 if there is none.
+// cutTools is the length of the longest start of line in most UTF-16 units that ends with a
+// comma between two tools, outside brackets; 0 if there is none.
 func cutTools(line string, most int) (end int) {
 	depth, n := 0, 0
 	for i, r := range line {
@@ -372,9 +367,8 @@ func units(s string) (n int) {
 	return n
 }
 
-// nameRows is the catalogue of servers for which there is no room: their names, or the
-// first that fit with the number of the rest. named is the number of names. It is 0
-// if not even one fits.
+// nameRows is the catalogue if there is room only for the names of the servers, or for the
+// first names and the number of the others. named is the number of names, 0 if none fits.
 func (c *canvas) nameRows(servers []*catalog.Server) (texts []string, named int) {
 	line := func(n int) string { return "Servers: " + nameRow(servers, n, " more: inspect {}") }
 	named = mostOf(len(servers), func(n int) bool {
@@ -389,17 +383,15 @@ func (c *canvas) nameRows(servers []*catalog.Server) (texts []string, named int)
 	return p.done(), named
 }
 
-// nameRow is the first n names, with the number of the rest and what they are.
+// nameRow has the first n names and the number of the others, followed by rest.
 func nameRow(servers []*catalog.Server, n int, rest string) string {
-	var b strings.Builder
+	names := make([]string, n)
 	for i, s := range servers[:n] {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(sanitize.Line(s.Name, 0))
+		names[i] = sanitize.Line(s.Name, 0)
 	}
+	text := strings.Join(names, ", ")
 	if more := len(servers) - n; more > 0 {
-		b.WriteString(" and " + strconv.Itoa(more) + rest)
+		text += " and " + strconv.Itoa(more) + rest
 	}
-	return b.String()
+	return text
 }

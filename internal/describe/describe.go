@@ -17,7 +17,7 @@ type Budget struct {
 	// Tokens is in o200k_base tokens; 0 means 2000.
 	Tokens int
 	// Chars bounds each description, in UTF-16 units; 0 means no limit. Claude Code cuts
-	// at 2048. Where it bounds, the catalogue goes on in the description of exec, and the
+	// at 2048. With a limit the catalogue continues in the description of exec, and the
 	// instructions have the purposes.
 	Chars int
 }
@@ -33,7 +33,7 @@ const (
 	unlimited = 1 << 30
 )
 
-// The uses of inspect. Each begins with a sentence that says the least.
+// How to use inspect. The first sentence of each is for budgets without room for more.
 const (
 	usage      = `Inspect available MCP tools and their schemas. Before exec look the tool up. {server_name, tool_name}: its TypeScript signature; {query}: the best tools of all servers, ready to call; {server_name}: all its tools; {}: the servers and their state.`
 	briefUsage = `Look a tool up before exec: {server_name, tool_name}; {query} finds tools.`
@@ -50,15 +50,15 @@ type Features struct {
 	ShortNames bool
 	// ReadDoor means that there is exec_read too.
 	ReadDoor bool
-	// Brief is for clients that search for tools themselves: of the tools that mcpx stands for
-	// they would carry the names alone. The catalogue has no more, the texts are short, and a
+	// Brief is for clients with a tool search of their own, which put only the names of
+	// tools into a request. The catalogue has only names too, and the texts are short: a
 	// request has at most 200 tokens more than without mcpx.
 	Brief bool
 }
 
 var shortNames = strings.NewReplacer("server_name", "server", "tool_name", "tool", "arguments", "args")
 
-// named is a text of mcpx with the names of arguments that the tools take.
+// named is a text of mcpx with the configured names of the arguments.
 func (f Features) named(text string) string {
 	if f.ShortNames {
 		return shortNames.Replace(text)
@@ -78,16 +78,15 @@ func (f Features) usage() string {
 	return f.named(text)
 }
 
-// The places where a catalogue goes on in the description of exec.
+// The texts around the break if a catalogue continues in the description of exec.
 const (
 	continues = "\n(more in exec)"
 	continued = "\n\nMore of the tools that inspect knows:\n"
 )
 
-// Descriptions are the descriptions of inspect and exec. That of inspect opens with the use
-// of the two tools in at most 400 characters, then the catalogue follows in as much detail
-// as b allows. They do not depend on the state of the servers: their comings and goings do
-// not change them. Servers that the config disables are not there.
+// Descriptions are the descriptions of inspect and exec. The description of inspect explains
+// the two tools in at most 400 characters, then follows the catalogue in as much detail as b
+// allows. They do not depend on the connection state of servers, and leave out disabled ones.
 func Descriptions(snap *catalog.Snapshot, b Budget, f Features) (inspect, exec string) {
 	servers, usage, exec := enabled(snap), f.usage(), execUsage(f)
 	limit := b.limit(servers)
@@ -109,7 +108,7 @@ func Descriptions(snap *catalog.Snapshot, b Budget, f Features) (inspect, exec s
 	return words(usage, limit), exec
 }
 
-// canvases are the rooms for a catalogue after an intro, in the order in which they are
+// canvases are the ways to write a catalogue after an intro, in the order in which they are
 // tried.
 func (b Budget) canvases(limit size, forms []form, intro, exec string) []*canvas {
 	var list []*canvas
@@ -136,7 +135,7 @@ func (b Budget) canvases(limit size, forms []form, intro, exec string) []*canvas
 	return list
 }
 
-// withoutMarks is a canvas for names alone: nothing is to be explained above them.
+// withoutMarks is a canvas for names alone, which need no explanation above them.
 func (c *canvas) withoutMarks() *canvas {
 	names := *c
 	names.form = &forms[0]
@@ -144,11 +143,11 @@ func (c *canvas) withoutMarks() *canvas {
 	return &names
 }
 
-// charsPerToken are fewer than a catalogue has: with that many tokens its characters are
-// the limit.
+// charsPerToken is less than in any catalogue: with so many tokens for the characters, only
+// the characters limit the catalogue.
 const charsPerToken = 3
 
-// compose puts the texts of a catalogue where they belong.
+// compose adds the texts of a catalogue to both descriptions.
 func (c *canvas) compose(intro, exec string, texts []string) (string, string) {
 	inspect := intro + c.form.head + texts[0]
 	if len(texts) == 1 || texts[1] == "" {
@@ -157,7 +156,7 @@ func (c *canvas) compose(intro, exec string, texts []string) (string, string) {
 	return inspect + continues, exec + continued + texts[1]
 }
 
-// enabled are the servers that the config does not disable: nobody can use the others.
+// enabled are the servers that the config does not disable.
 func enabled(snap *catalog.Snapshot) []*catalog.Server {
 	list := make([]*catalog.Server, 0, len(snap.Servers))
 	for i := range snap.Servers {
@@ -180,7 +179,7 @@ func (b Budget) limit(servers []*catalog.Server) size {
 	for _, s := range servers {
 		tools += len(s.Tools)
 	}
-	// In steps of ten tools: one more tool must not change the lines of all servers.
+	// Rounded up to ten tools, as one more tool must not change the lines of all servers.
 	things = (max(tools, things) + smallTools - 1) / smallTools * smallTools
 	part := smallTokens + stepTokens*(things-smallTools)
 	t = min(t, part*max(t, defaultTokens)/defaultTokens)
@@ -208,7 +207,7 @@ func execUsage(f Features) string {
 		"select, such as `.items[] | {id, name}`, returns only what you need." + toon)
 }
 
-// briefExec also says what the schema of exec leaves out then.
+// briefExec also explains arguments, as the schema of exec does not do so then.
 func briefExec(f Features) string {
 	text := "Call a tool. select is a jq filter, grep a regex for lines."
 	if !f.NoTOON {
@@ -263,8 +262,8 @@ func (z size) fits(o size) bool {
 	return o.tokens <= z.tokens && o.json <= z.json && o.chars <= z.chars
 }
 
-// share is the part of z that o takes, where whole is all of it. Of the three limits the
-// fullest counts.
+// share is the part of z that o takes, where whole is all of it: the largest share of the
+// three limits.
 func (z size) share(o size) int {
 	part := func(n, of int) int64 {
 		if of <= 0 {
@@ -275,8 +274,8 @@ func (z size) share(o size) int {
 	return int(max(part(o.tokens, z.tokens), part(o.json, z.json), part(o.chars, z.chars)))
 }
 
-// words is the longest start of text, in whole words, that fits into limit: for
-// budgets too small even for the usage.
+// words is the longest start of text, in whole words, that fits into limit. It is for
+// budgets that are too small for the usage.
 func words(text string, limit size) string {
 	for text != "" && !limit.fits(measure(text)) {
 		text = text[:max(strings.LastIndexByte(text, ' '), 0)]

@@ -39,8 +39,8 @@ func Inspect(snap *catalog.Snapshot, b Budget, f Features) string {
 	return inspect
 }
 
-// checkNamed wants every server of snap at the start of a block of its own, in order, in
-// the two descriptions.
+// checkNamed checks that every server of snap begins a block of its own, in order, in the two
+// descriptions.
 func checkNamed(t *testing.T, inspect, exec string, snap *catalog.Snapshot) {
 	t.Helper()
 	var got []string
@@ -365,8 +365,8 @@ func TestDescriptions_Cut(t *testing.T) {
 	}
 }
 
-// TestDescriptions_OneMoreTool: one more tool in a big server, of which the catalogue has
-// no names, keeps the bytes of all texts.
+// TestDescriptions_OneMoreTool: one more tool in a big server without tool names in the
+// catalogue changes no byte of the texts.
 func TestDescriptions_OneMoreTool(t *testing.T) {
 	mcptest.OneGoroutine(t)
 	servers := randomServers(rand.New(rand.NewPCG(19, 20)), 30, 2000)
@@ -401,7 +401,7 @@ func TestDescriptions_OneMoreTool(t *testing.T) {
 	}
 }
 
-// TestDescriptions_Disabled: nobody can use a server that the config disables.
+// TestDescriptions_Disabled: the texts leave out a server that the config disables.
 func TestDescriptions_Disabled(t *testing.T) {
 	servers := []catalog.Server{{Name: "on", Known: true, State: catalog.Ready}, {Name: "off", State: catalog.Disabled}}
 	for _, b := range []Budget{{}, {Chars: 2000}} {

@@ -12,28 +12,27 @@ import (
 const (
 	// instructionChars bounds instructions, which clients cut, in UTF-16 units.
 	instructionChars = 2000
-	// firstLineChars bounds their first line: Codex shows a model nothing else of mcpx
-	// until it searches.
+	// firstLineChars bounds their first line. Codex shows the model only this line until
+	// the model searches for tools.
 	firstLineChars = 250
 	// purposesTokens is the part of a token budget for purposes in the instructions.
 	purposesTokens = 400
 )
 
-// Instructions are the instructions of mcpx itself, at most 2,000 characters. Their first
-// line names the servers and says how to find a tool. The rest depends on the client.
-// One that shows long descriptions gets the other names, in case it shows no descriptions
-// until the model searches. One that cuts descriptions gets the purposes of the servers, if
-// the descriptions have no room for them, and the names that are not in the descriptions.
+// Instructions are the instructions of mcpx itself, at most 2,000 characters. The first line
+// names servers and explains how to find a tool. Then a client that shows long descriptions
+// gets the other names, as it may show no descriptions before a search. A client that cuts
+// descriptions gets the names and purposes for which the descriptions have no room.
 //
-// A client reads instructions once, when the tools of a server may not be known yet, and
-// the descriptions at each change: so the descriptions do not rely on these.
+// The descriptions do not rely on the instructions, which a client reads only once, perhaps
+// before the tools of a server are known.
 func Instructions(snap *catalog.Snapshot, b Budget, f Features) string {
 	servers := enabled(snap)
 	if len(servers) == 0 && snap.Empty != "" {
 		return snap.Empty
 	}
 	text, named := firstLine(servers)
-	if !f.Brief { // inspect says it, and stands in the same request
+	if !f.Brief { // the brief description of inspect says it
 		text += "\n" + f.named("Before exec look the tool up: inspect {server_name, tool_name}.")
 	}
 	room := instructionChars - units(text) - len("\n")
@@ -60,7 +59,8 @@ func Instructions(snap *catalog.Snapshot, b Budget, f Features) string {
 	return text
 }
 
-// unknown reports whether s may yet say what it is for before the first tools/list.
+// unknown reports whether mcpx has not yet tried to connect to s, so that its purpose may
+// still become known before the client lists tools.
 func unknown(s *catalog.Server) bool { return !s.Known && !s.Tried }
 
 // firstLine names servers and says how to find a tool, within firstLineChars. named is the
@@ -77,7 +77,7 @@ func firstLine(servers []*catalog.Server) (text string, named int) {
 	return line(named), named
 }
 
-// others is a line with further names, as many as there is room for; empty without any.
+// others is a line with as many further names as there is room for, or empty.
 func others(servers []*catalog.Server, room int) string {
 	line := func(n int) string { return "\nAlso: " + nameRow(servers, n, " more") }
 	n := mostOf(len(servers), func(n int) bool { return units(line(n)) <= room })
@@ -87,8 +87,8 @@ func others(servers []*catalog.Server, room int) string {
 	return line(n)
 }
 
-// mostOf is the largest number up to n that fits, where a text with all needs no word
-// about the rest.
+// mostOf is the largest number up to n that fits. All n may fit though n-1 do not, as the
+// text then does not mention the others.
 func mostOf(n int, fits func(n int) bool) int {
 	if fits(n) {
 		return n
@@ -100,8 +100,8 @@ func mostOf(n int, fits func(n int) bool) int {
 	return most
 }
 
-// unnamed are the servers whose names have no place in the descriptions: none, if there
-// is room for each with its number of tools, however large that is.
+// unnamed are the servers whose names are not in the descriptions. There are none if each
+// name fits with the largest number of tools.
 func (c *canvas) unnamed(servers []*catalog.Server) []*catalog.Server {
 	p, cost := packer{left: slices.Clone(c.pages)}, 0
 	for _, s := range servers {
@@ -114,8 +114,8 @@ func (c *canvas) unnamed(servers []*catalog.Server) []*catalog.Server {
 	return nil
 }
 
-// purposes are lines with the purposes of the servers that have one, in as many words as
-// fit into room; in few words, those of the servers with the most tools.
+// purposes has a line with the purpose of each server, shortened until all fit into room. If
+// they do not, it has the shortest form for the servers with the most tools.
 func purposes(servers []*catalog.Server, room size) string {
 	for _, most := range []int{maxPurpose, 200, 120, fewWords} {
 		if text := purposeLines(servers, most); room.fits(measure(text)) {

@@ -39,7 +39,7 @@ const (
 	maxResult = 400
 )
 
-// named is a text of mcpx with the names of arguments that the tools take.
+// named is a text of mcpx with the configured names of the arguments.
 func (o Options) named(text string) string { return Features{ShortNames: o.ShortNames}.named(text) }
 
 func (o Options) withDefaults() Options {
@@ -65,7 +65,7 @@ func Servers(snap *catalog.Snapshot) string {
 	return text
 }
 
-// nothing says that there is no server.
+// nothing is the answer if there is no server.
 func nothing(snap *catalog.Snapshot) string { return cmp.Or(snap.Empty, "No servers are configured.") }
 
 func servers(snap *catalog.Snapshot, maxPurpose int) string {
@@ -138,11 +138,12 @@ func Server(s *catalog.Server, o Options) (text string, complete bool) {
 		return text + "; its tools are not known.", true
 	}
 	head := stateLine(s) + about(s)
-	if len(s.Tools) == 0 && s.Hidden != "" {
-		return head + sanitize.Line(s.Name, 0) + " has no tools here: " + s.Hidden + ".", true
-	}
 	if len(s.Tools) == 0 {
-		return head + sanitize.Line(s.Name, 0) + " has no tools.", true
+		text = head + sanitize.Line(s.Name, 0) + " has no tools"
+		if s.Hidden != "" {
+			text += " here: " + s.Hidden
+		}
+		return text + ".", true
 	}
 	if list, ok := all(s.Tools, o); ok {
 		return head + list, true
@@ -162,18 +163,17 @@ func Tools(s *catalog.Server, ts []*catalog.Tool, o Options) string {
 	return stateLine(s) + legend + strings.Join(texts, "\n\n")
 }
 
-// Input is the TypeScript of the input of t, as far as it leads to some places, in at
+// Input is the part of the TypeScript of the input of t that leads to some places, in at
 // most that many tokens; see [schemats.Along]. It is for errors about arguments.
 func Input(t *catalog.Tool, places [][]string, most int) string {
 	return schemats.Along(t.InputSchema, places, schemats.Options{
-		Descriptions: true, Constraints: true, MaxDescription: inputDescription,
+		MaxDescription: inputDescription,
 	}, most, tokens.Estimate)
 }
 
-// Declaration is the interface of t as a piece of valid TypeScript, as complete
-// as its schemas, for structuredContent.
+// Declaration is the interface of t as complete and valid TypeScript, for structuredContent.
 func Declaration(t *catalog.Tool) string {
-	return schemats.Declaration(t.InputSchema, t.OutputSchema, schemats.Options{Descriptions: true, Constraints: true})
+	return schemats.Declaration(t.InputSchema, t.OutputSchema, schemats.Options{})
 }
 
 // cutLegend explains the mark of a cut description.
@@ -188,7 +188,7 @@ func definitions(ts []*catalog.Tool, o Options) (texts []string, legend string) 
 		}
 		return texts, ""
 	}
-	so := schemats.Options{Descriptions: true, Constraints: true, MaxResult: maxResult}
+	so := schemats.Options{MaxResult: maxResult}
 	if len(ts) > 1 {
 		so.MaxDescription = o.MaxDescription
 	}

@@ -18,7 +18,7 @@ const (
 	bytesPerToken = 40
 )
 
-// all is all tools, complete, unless that is over the limit.
+// all has all tools complete. It is false if that is over the limit.
 func all(ts []catalog.Tool, o Options) (string, bool) {
 	list := make([]*catalog.Tool, len(ts))
 	bytes := 0
@@ -34,8 +34,8 @@ func all(ts []catalog.Tool, o Options) (string, bool) {
 	return text, tokens.Estimate(text) <= o.ListingTokens
 }
 
-// listing is all tools of s, with the most detail that fits into most tokens, and a hint
-// how to get more.
+// listing has all tools of s in as much detail as fits into most tokens, and a hint how to
+// get more.
 func listing(s *catalog.Server, o Options, most int) string {
 	more := o.named(` inspect with tool_name, several as "a,b"`)
 	lines := func(head string, line func(t *catalog.Tool) string) (string, bool) {
@@ -44,7 +44,7 @@ func listing(s *catalog.Server, o Options, most int) string {
 		left := most - tokens.Estimate(b.String())
 		for i := range s.Tools {
 			text := line(&s.Tools[i]) + "\n"
-			if !spend(&left, text) {
+			if left -= tokens.Estimate(text); left < 0 {
 				return "", false
 			}
 			b.WriteString(text)
@@ -70,16 +70,6 @@ func listing(s *catalog.Server, o Options, most int) string {
 		return flat
 	}
 	return grouped
-}
-
-// spend subtracts the tokens of text from left, if there are enough.
-func spend(left *int, text string) bool {
-	n := tokens.Estimate(text)
-	if n > *left {
-		return false
-	}
-	*left -= n
-	return true
 }
 
 // paramNames is a line with a tool and the names of its parameters.

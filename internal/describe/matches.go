@@ -24,8 +24,8 @@ type Match struct {
 	Also []string
 }
 
-// Matches is the answer to a query. ms are the tools that it found, best first: the first
-// few come complete, ready for exec, and then the others as signatures, both by server.
+// Matches is the answer to a query. ms are the tools that it found, best first. The first
+// few are complete, the others are signatures; both are grouped by server.
 func Matches(ms []Match, o Options) string {
 	if len(ms) == 0 {
 		return o.named("No tool matches. Try other words, or inspect with a server_name.")
@@ -75,7 +75,7 @@ func byServer(ms []Match) []Match {
 	return sorted
 }
 
-// notComplete says what a tool in a line has.
+// notComplete labels a tool on one line.
 func (o Options) notComplete() string {
 	if o.TypeScript {
 		return "types only"
@@ -83,8 +83,8 @@ func (o Options) notComplete() string {
 	return "not complete"
 }
 
-// completeTexts are complete tools for one text, but for those over matchTokens. legend
-// belongs above them.
+// completeTexts are complete tools for one text, except those over matchTokens, which are
+// signatures. legend is a line to put above them.
 func completeTexts(ms []Match, o Options) (texts []string, legend string) {
 	texts = make([]string, len(ms))
 	var whole []*catalog.Tool

@@ -14,9 +14,9 @@ import (
 // in bytes.
 const maxRead = 4000
 
-// purpose is the purpose of a server, in at most that many runes: what the config says,
-// else the sentences of its instructions that are not orders to the model, else its
-// title. It is empty if there is nothing but the name.
+// purpose is the purpose of a server, in at most that many runes: the description in the
+// config, else sentences of its instructions that are not orders to the model, else its
+// title. It is empty if that only repeats the name.
 func purpose(server *catalog.Server, max int) string {
 	p := sanitize.Line(strings.TrimLeft(server.Description, "# \r\n"), max)
 	if p == "" {
@@ -31,7 +31,7 @@ func purpose(server *catalog.Server, max int) string {
 	return p
 }
 
-// said is the sentences of instructions that say what the server is for.
+// said has the sentences of instructions that describe the purpose of the server.
 func said(instructions, name string, max int) string {
 	var list []string
 	heading, runes, begun := "", 0, false
@@ -60,8 +60,8 @@ func said(instructions, name string, max int) string {
 	return sanitize.Line(strings.Join(list, " "), max)
 }
 
-// sentences cuts a text after full stops, and where Markdown begins a line of its own. It
-// leaves out the items of lists, which are details, and what announces a list.
+// sentences cuts a text after full stops and around headings and empty lines. It leaves out
+// the items of lists, which are details, and the text that introduces a list.
 func sentences(text string) []string {
 	var list []string
 	var b strings.Builder
@@ -103,11 +103,10 @@ func sentences(text string) []string {
 }
 
 var (
-	// order is the start of a sentence that says what the model should do, or what the
-	// text itself is, and the words of one that says so later.
+	// order matches a sentence about what the model should do, or about the text itself.
 	order = pattern.New(`(?i)^(?:always|never|do not|don['’]t|you must|you should|you are|use|call|make sure|ensure|remember|note|important|critical|warning|caution|before|after|when|whenever|if|ask|please|avoid|prefer|follow|first,|then|audience|these instructions|tool descriptions)\b|\b(?:must|should|these instructions)\b`)
 
-	// noise is the start of a sentence that says only that a server or a tool is one.
+	// noise matches the start of a sentence such as "This is an MCP server that".
 	noise = pattern.New(`(?i)^(?:` +
 		`(?:this is )?(?:an? |the )?(?:(?:official|powerful|simple|minimal|basic|comprehensive|lightweight|[a-z]+-based) )?` +
 		`(?:mcp|model ?context ?protocol)(?: \(mcp\)| \(model context protocol\))? server (?:implementation )?` +
@@ -119,8 +118,7 @@ var (
 		`) `)
 )
 
-// withoutNoise is a sentence without the part that says only that it is about a server
-// or a tool.
+// withoutNoise is a sentence without the start that noise matches.
 func withoutNoise(s string) string {
 	at := noise.FindStringIndex(s)
 	if at == nil || at[1] >= len(s) {
@@ -133,14 +131,14 @@ func withoutNoise(s string) string {
 	return rest
 }
 
-// Words that say nothing in the title of a server, or in the description of a tool.
+// Words without information in the title of a server, or in the description of a tool.
 var (
 	serverWords = strings.Fields("this mcp server secure the a an for api notes instructions overview guide agents usage")
 	toolWords   = strings.Fields("a an the all of in on for to by from with and or new existing given specified specific single its this tool using")
 )
 
-// repeats reports whether a text has no word beyond those of a name and those that say
-// nothing, as "secure-filesystem-server" of filesystem.
+// repeats reports whether a text has only words of a name and words of nothing, such as
+// "secure-filesystem-server" for the name filesystem.
 func repeats(text, name string, nothing []string) bool {
 	other := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 	known := strings.FieldsFunc(strings.ToLower(name), other)

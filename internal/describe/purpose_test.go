@@ -7,8 +7,7 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// TestPurpose_Orders: what a server tells the model to do is no purpose, and neither is
-// what it says of its own text.
+// TestPurpose_Orders: a purpose has neither orders to the model nor remarks on the text itself.
 func TestPurpose_Orders(t *testing.T) {
 	for _, test := range []struct{ instructions, title, want string }{
 		{"Reads and sends mail.", "", "Reads and sends mail."},

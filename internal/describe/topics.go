@@ -9,25 +9,25 @@ import (
 )
 
 const (
-	// fewTools is the number of tools up to which names say more than topics.
+	// fewTools is the most tools of a server for which names are better than topics.
 	fewTools = 12
 	// maxTopics bounds the topics of a server.
 	maxTopics = 60
-	// pairShare is the share of the tools with a word whose names also have the next
-	// one, from which on the two are one topic: "pull request".
+	// pairShare: two words such as "pull request" are one topic if they are neighbours in
+	// this share of the names with either word.
 	pairShare = 0.75
-	// mostShare is the share of the tools from which on a word tells none from another.
+	// mostShare: a word in more than this share of the names does not distinguish tools.
 	mostShare = 0.8
 )
 
-// topic is something that tools of a server are about, by their names.
+// topic is a subject of tools, taken from their names.
 type topic struct {
 	text  string
 	tools []int
 }
 
-// about says what the tools of s are about, with the number of tools for each topic from
-// ten on, rounded down: one tool more or less mostly changes nothing.
+// about lists the topics of s. A topic of ten tools or more has their number, rounded down
+// so that one more tool mostly does not change it.
 func (s *source) about(most int) string {
 	if s.topics == nil {
 		s.topics = topicsOf(s.server.Name, s.toolNames())
@@ -42,9 +42,9 @@ func (s *source) about(most int) string {
 	return strings.Join(list, ", ")
 }
 
-// topicsOf are the topics of tools with these names, those of more tools first, without
-// those that add nothing to the ones before. In a big server a topic has several tools:
-// one more tool mostly adds none.
+// topicsOf are the topics of tools with these names, topics of more tools first. A topic is
+// left out if the earlier ones already have its tools. In a big server a topic has at least
+// two new tools, so that one more tool mostly adds no topic.
 func topicsOf(server string, names []string) []topic {
 	words := make([][]string, len(names))
 	common := wordsOf(server)
@@ -94,8 +94,8 @@ func topicsOf(server string, names []string) []topic {
 	return kept
 }
 
-// level puts numbers that are about the same on one level, for an order that one tool
-// more or less mostly does not change.
+// level is the same for similar numbers, so that one more tool mostly does not change the
+// order of topics.
 func level(n int) int {
 	if n >= 10 {
 		return floor(n)
@@ -130,8 +130,8 @@ func together(words [][]string) {
 	}
 }
 
-// wordsOf are the words of a name in lower case and in the singular, without those that
-// say what is done, and not to what.
+// wordsOf are the words of a name in lower case and in the singular, without verbs and other
+// words in acts.
 func wordsOf(name string) []string {
 	var list []string
 	var b strings.Builder
@@ -169,7 +169,7 @@ func singular(w string) string {
 	return w[:len(w)-1]
 }
 
-// acts are words of names that say what a tool does, or nothing.
+// acts are words of tool names that are not topics: verbs, and words without information.
 var acts = strings.Fields(`
 	get list create update delete add remove set search find read write edit patch post put fetch retrieve send run start stop
 	restart cancel enable disable move copy rename assign unassign merge close open reopen upload download import export validate

@@ -139,7 +139,7 @@ func TestBigResults(t *testing.T) {
 	}
 }
 
-// inBlocks are the lines of a text as blocks.
+// inBlocks puts each line of a text into a block.
 func inBlocks(text string) string {
 	var blocks []string
 	for line := range strings.SplitSeq(text, "\n") {

@@ -5,14 +5,14 @@ import (
 	"mcpx/internal/request"
 )
 
-// Confirms returns the key of the config by which a person must confirm a request, empty if nobody must: the key of the
-// strictest level. A method that mcpx does not know may do anything, and one that it knows changes nothing; nor do the
-// tools of the server inside of mcpx.
+// Confirms returns the config key that demands the user's confirmation of a request, empty if none does; of several, the one
+// with the strictest level. A method that mcpx does not know may do anything; the methods that it knows, and the built-in
+// server's tools, change nothing.
 func (e *Executor) Confirms(q *request.Request) (key string) {
 	if q.Serve != nil || q.Tool == nil && request.Known(q.Method) {
 		return ""
 	}
-	strictest, snap := policy.ConfirmNone, e.registry.Snapshot() // with the rules of one config
+	strictest, snap := policy.ConfirmNone, e.registry.Snapshot() // one snapshot: its rules are from one config
 	for _, by := range [...]struct {
 		level policy.Confirm
 		key   string

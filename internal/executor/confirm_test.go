@@ -19,7 +19,7 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// confirming starts servers, of which the calls of fake must be confirmed.
+// confirming starts servers; calls to fake must be confirmed.
 func confirming(t testing.TB, options Options, confirm policy.Confirm, servers ...registry.Server) *Executor {
 	t.Helper()
 	e := executing(t, options, nil, servers...)
@@ -32,8 +32,8 @@ func confirmed(confirm policy.Confirm) *policy.Rules {
 	return &policy.Rules{Servers: map[string]policy.ServerRules{"fake": {Confirm: confirm}}}
 }
 
-// A client of the modern era answers what a server wants to know by the same call again,
-// unless a person had to let the call pass: they are not asked for that twice.
+// A modern client answers a server's question by repeating the call,
+// unless the user had to confirm the call: they are not asked that twice.
 func TestConfirmed_Input(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for _, confirm := range []policy.Confirm{policy.ConfirmNone, policy.ConfirmAll} {

@@ -438,7 +438,7 @@ func TestArguments_Notes(t *testing.T) {
 	}
 }
 
-// A result of a call is nobody's but its caller's.
+// A call's result belongs to its caller alone.
 func TestConcurrentCalls(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e := executing(t, Options{TOON: true}, nil, piped(t, "one", mcptest.Spec{}), piped(t, "two", mcptest.Spec{Era: mcptest.EraModern}))

@@ -1,5 +1,4 @@
-// Package executor runs calls: it finds the tool, checks the arguments, calls the
-// upstream and shapes the result.
+// Package executor runs one tool call: it finds the tool, checks the arguments, makes the call and shapes the result.
 package executor
 
 import (
@@ -25,12 +24,12 @@ import (
 	"mcpx/internal/results"
 )
 
-// Executor runs calls. Safe for concurrent use.
+// Executor runs tool calls. Safe for concurrent use.
 type Executor struct {
 	registry   *registry.Registry
 	catalogues policy.Catalogues
-	apps       policy.Catalogues // with the tools that are for apps only
-	current    func() *Settings  // those in force
+	apps       policy.Catalogues // including the tools that are only for apps
+	current    func() *Settings  // returns the settings in force
 	log        *slog.Logger
 	schemas    arguments.Schemas
 	store      results.Store
@@ -38,11 +37,11 @@ type Executor struct {
 	account    account
 	journal    *request.Journal
 	tracing    *request.Tracing
-	tags       *caller.Tags   // of the ids of tasks
-	calls      sync.WaitGroup // those that their clients may stop waiting for
+	tags       *caller.Tags   // for the ids of tasks
+	calls      sync.WaitGroup // calls that may outlast their client's patience (executeFor)
 }
 
-// New makes an executor of calls to r's servers.
+// New makes an executor for the servers of r.
 func New(r *registry.Registry, options Options) *Executor {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
@@ -56,7 +55,7 @@ func New(r *registry.Registry, options Options) *Executor {
 		return &notFoundError{name: name, known: seen.ServerNames(), empty: seen.Empty}
 	}
 	e.builtin.Resources = func(q *request.Request) *resources.Servers {
-		return e.Beside(q.Client, func() *policy.Scope { return q.Scope })
+		return e.Resources(q.Client, func() *policy.Scope { return q.Scope })
 	}
 	e.builtin.Shown = func() (resources, prompts bool) { return !e.current().NoResources, !e.current().NoPrompts }
 	if options.Current != nil {
@@ -68,8 +67,7 @@ func New(r *registry.Registry, options Options) *Executor {
 	return e
 }
 
-// run is the executor during one call or one question about the catalogue. It keeps
-// the options of its beginning.
+// run is the executor during one call. It keeps the settings that were in force when the call began.
 type run struct {
 	*Executor
 	options *Settings
@@ -77,42 +75,38 @@ type run struct {
 
 func (e *Executor) begin() run { return run{e, e.current()} }
 
-// Request is one call as the client sent it.
+// Request is one call, as the client sent it.
 type Request struct {
-	// From is of the client's message. Kept results belong to the principal of its client, or to this process without a
-	// client. Who made its event ends it; without one Exec makes the event, and ends it before it returns.
+	// From is inherited from the client's message. Kept results belong to the client's principal. If Event is nil, Exec
+	// makes the event and ends it.
 	request.From
-	// Scope is the part of the catalogue that the caller may see; nil = all of it.
+	// Scope is the part of the catalogue that the client's view shows; nil = all of it.
 	Scope *policy.Scope
-	// Catalogue is the catalogue as the caller may see it, from [Executor.Catalogue].
-	// The whole request works on it. Nil = the catalogue when the call begins.
+	// Catalogue is what the caller may see, from [Executor.Catalogue]; nil = as of the beginning of the call.
 	Catalogue    *catalog.Snapshot
 	Server, Tool string
 	// Arguments is raw JSON: an object, a string that holds one, or absent.
 	Arguments json.RawMessage
-	// Select is a jq filter on the result's JSON, empty = none.
+	// Select is a jq filter for the result's JSON, empty = none.
 	Select string
-	// Grep is a regular expression for the texts of the result, or of the selection,
-	// empty = none.
+	// Grep is a regular expression for the texts of the result, or of the selection; empty = none.
 	Grep string
-	// Form is how the client takes the result.
+	// Format is how the client takes the result.
 	Format results.Format
-	// Apps says that the tool may be one that is for apps only.
+	// Apps permits tools that are only for apps.
 	Apps bool
 	// ReadOnly refuses tools that are not declared read-only.
 	ReadOnly bool
-	// Native says that the client knows the tool itself: no result is cut, and an
-	// [wire.RPCError] is an error. Untouched says that the result is not compressed
-	// either.
+	// Native means that the client sees the tool itself: its results are not cut, and a [wire.RPCError] is returned as
+	// an error. Untouched means that results are not compressed either.
 	Native, Untouched bool
-	// Consent is how a person confirms the call, where the config asks for that.
+	// Consent is how the user confirms the call, where the config demands it.
 	Consent request.Consent
 
 	began time.Time
 }
 
-// started returns a request with its catalogue, the time of its beginning and its event. own says that the event was
-// made here.
+// started fills in the catalogue, the time and the event of a request. own means that it made the event.
 func (e *Executor) started(r Request) (started Request, own bool) {
 	if r.Catalogue == nil {
 		r.Catalogue = e.seen(&r)
@@ -127,12 +121,11 @@ func (e *Executor) started(r Request) (started Request, own bool) {
 	return r, own
 }
 
-// Close waits for the calls that go on without their clients. They end with the registry,
-// which must be closed before.
+// Close waits for the calls that have outlasted their clients. They end with the registry, which must be closed first.
 func (e *Executor) Close() { e.calls.Wait() }
 
-// Exec runs one call. A failure is a result with IsError. The only errors are that of
-// ctx and, of a native request, an [wire.RPCError]: then there is no result.
+// Exec runs one call. A failure is a result with IsError. The only errors are ctx's and, for a native request, an
+// [wire.RPCError]; then there is no result.
 func (e *Executor) Exec(ctx context.Context, r Request) (*results.Result, error) {
 	if r.Format.Wait > 0 && r.Server != builtin.Name {
 		return e.executeFor(ctx, r)
@@ -145,8 +138,7 @@ func (e *Executor) Exec(ctx context.Context, r Request) (*results.Result, error)
 	return result, err
 }
 
-// Unknown says in the event of a call that its tool is none that the caller may see: of a server, where the name of that is
-// not empty.
+// Unknown records in a call's event that the caller sees no such tool. server is empty if it is not known.
 func (e *Executor) Unknown(event *request.Event, server, tool string) {
 	if event != nil {
 		e.journal.Attempt(event)
@@ -154,7 +146,7 @@ func (e *Executor) Unknown(event *request.Event, server, tool string) {
 	}
 }
 
-// execute is Exec of a call whose client waits for it.
+// execute runs a call and fills in its event.
 func (e *Executor) execute(ctx context.Context, r *Request) (result *results.Result, err error) {
 	event, run := r.Event, e.begin()
 	raw, t, err := run.call(ctx, r)
@@ -188,7 +180,7 @@ func (e *Executor) execute(ctx context.Context, r *Request) (result *results.Res
 	return result, nil
 }
 
-// Raw runs one call and returns the upstream's result unchanged, or a failure. No account has its tokens.
+// Raw runs one call and returns the upstream's result unchanged, or a failure. Its tokens are not counted.
 func (e *Executor) Raw(ctx context.Context, r Request) (json.RawMessage, *results.Result) {
 	r, own := e.started(r)
 	run := e.begin()
@@ -210,19 +202,18 @@ func (e *Executor) Raw(ctx context.Context, r Request) (json.RawMessage, *result
 	return raw, failure
 }
 
-// Catalogue is the catalogue as a client may see it now. A request takes it once, at
-// its beginning, and hands it down.
+// Catalogue returns the catalogue as a client may see it now. A request takes it once, when it begins.
 func (e *Executor) Catalogue(client *caller.Client) *catalog.Snapshot {
 	return e.granted(client, &e.catalogues)
 }
 
-// granted is what a client may see of the catalogues.
+// granted applies a client's rights to the given catalogues.
 func (e *Executor) granted(client *caller.Client, of *policy.Catalogues) *catalog.Snapshot {
 	snap := e.registry.SnapshotOf(client)
 	return grant(snap, client).Of(of.Of(snap))
 }
 
-// grant is what a client may see and do of a snapshot; nil = everything.
+// grant returns a client's permissions in a snapshot; nil = everything.
 func grant(snap *catalog.Snapshot, client *caller.Client) *policy.Permissions {
 	if client == nil {
 		return nil
@@ -230,12 +221,12 @@ func grant(snap *catalog.Snapshot, client *caller.Client) *policy.Permissions {
 	return policy.RightsOf(snap).Of(client.Principal, client.View)
 }
 
-// Apps is the catalogue as the apps may see it that a client shows.
+// Apps returns the catalogue as the apps that a client shows may see it.
 func (e *Executor) Apps(client *caller.Client) *catalog.Snapshot {
 	return e.granted(client, &e.apps)
 }
 
-// seen is the catalogue as the caller of a request may see it now.
+// seen returns the catalogue as the caller of a request may see it now.
 func (e *Executor) seen(r *Request) *catalog.Snapshot { return e.sees(r.Client, r.Scope, r.Apps) }
 
 func (e *Executor) sees(client *caller.Client, part *policy.Scope, apps bool) *catalog.Snapshot {
@@ -250,18 +241,17 @@ func (e *Executor) Sees(q *request.Request) *catalog.Snapshot {
 	return e.sees(q.Client, q.Scope, q.Apps)
 }
 
-// target is the tool that a request names, with its checked arguments.
+// target is the tool that a request names, with the checked arguments.
 type target struct {
 	server    *catalog.Server
 	tool      *catalog.Tool
 	arguments json.RawMessage
-	notes     arguments.Notes // on how they were read
+	notes     arguments.Notes // on how the arguments were read
 	settings  toolSettings
 }
 
-// call finds the tool, checks the arguments and the syntax of the filter, and calls, in this order (design 7). If a
-// reload has replaced the server meanwhile, it begins anew: the caller may have other
-// rights there.
+// call finds the tool, checks the arguments and the filter, and makes the call, in this order (design 7). If a reload replaces
+// the server meanwhile it begins anew, as the caller's rights may have changed.
 func (e run) call(ctx context.Context, r *Request) (json.RawMessage, target, error) {
 	for {
 		raw, t, err := e.attempt(ctx, r)
@@ -277,7 +267,7 @@ func (e run) call(ctx context.Context, r *Request) (json.RawMessage, target, err
 	}
 }
 
-// attempt is one attempt of call.
+// attempt tries a call once.
 func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, error) {
 	t, err := e.find(ctx, r)
 	if err != nil {
@@ -287,9 +277,9 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 	if t.arguments, t.notes, err = e.schemas.Read(r.Arguments, t.tool.InputSchema, !t.settings.unchecked); err != nil {
 		return nil, t, err
 	}
-	reads := t.server.Name == builtin.Name && builtin.Reads(t.tool.Name) // it has a use of its own for select and grep
+	reads := t.server.Name == builtin.Name && builtin.Reads(t.tool.Name) // handles select and grep itself
 	if r.Select != "" && !reads {
-		// A call with effects must not be made for a filter that no result can satisfy.
+		// Checked before the call: it may have effects, and no result could satisfy the filter.
 		if err := jq.Check(r.Select); err != nil {
 			return nil, t, err
 		}
@@ -316,18 +306,17 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 	} else {
 		raw, err = e.registry.Send(ctx, q)
 	}
-	r.Consent = q.Consent // what was confirmed is confirmed if the call begins anew
+	r.Consent = q.Consent // the user need not confirm again if the call begins anew
 	return raw, t, err
 }
 
-// waitLeft is how long a request may still wait for a server. The time that a person takes to confirm it is not in it.
+// waitLeft is how long a request may still wait for a server; the time the user took to confirm does not count.
 func (e run) waitLeft(r *Request) time.Duration {
 	return max(e.options.ExecWait+r.Event.Confirming-time.Since(r.began), time.Nanosecond) // 0 would mean no bound
 }
 
-// awaitServer waits for the server of a request, then replaces the catalogue of the
-// request by a newer one: the old one lacks the tools that it has waited for. No
-// other code replaces the catalogue of a request.
+// awaitServer waits for a request's server and then renews the request's catalogue, which lacks the tools that were waited for.
+// Nothing else replaces the catalogue of a request.
 func (e run) awaitServer(ctx context.Context, r *Request) {
 	bounded, cancel := context.WithTimeout(ctx, e.waitLeft(r))
 	defer cancel()
@@ -335,11 +324,11 @@ func (e run) awaitServer(ctx context.Context, r *Request) {
 	r.Catalogue = e.seen(r)
 }
 
-// FindServer finds the server of a request that is no call. Like a call it waits for a server whose tools are not known yet, and
-// returns the catalogue after that. If there is no such server, the failure names the servers that have the tool.
+// FindServer finds the server of a query that is not a call. Like a call it waits for a server whose tools are not known yet, and
+// returns the catalogue after that. The failure for an unknown server names the servers that have the tool.
 func (e *Executor) FindServer(ctx context.Context, r Request) (*catalog.Snapshot, *catalog.Server, *results.Failure) {
 	run := e.begin()
-	r.began, r.Event = time.Now(), &request.Event{} // which no observer gets
+	r.began, r.Event = time.Now(), &request.Event{} // observers do not get this event
 	s, err := run.findServer(ctx, &r)
 	if err != nil {
 		return r.Catalogue, nil, run.failure(&r, target{}, err)
@@ -347,8 +336,7 @@ func (e *Executor) FindServer(ctx context.Context, r Request) (*catalog.Snapshot
 	return r.Catalogue, s, nil
 }
 
-// ToolNotFound is the failure for a tool that s does not have. It names the servers
-// that have it.
+// ToolNotFound is the failure for a tool that s does not have. It names the servers that have it.
 func (e *Executor) ToolNotFound(seen *catalog.Snapshot, s *catalog.Server, name string) *results.Failure {
 	return e.toolNotFound(seen, s, name).failure()
 }
@@ -357,8 +345,7 @@ func (e *Executor) toolNotFound(seen *catalog.Snapshot, s *catalog.Server, name 
 	return &notFoundError{on: s, name: name, known: s.ToolNames(), owners: e.owners(seen, name, s.Name)}
 }
 
-// findServer finds the server of a request. It may wait, and replace the catalogue of
-// the request (awaitServer).
+// findServer finds the server of a request. It may wait, and renew the request's catalogue (awaitServer).
 func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error) {
 	if r.Server == builtin.Name {
 		r.Event.KnownServer = true
@@ -366,12 +353,11 @@ func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error
 	}
 	s, ok := r.Catalogue.Server(r.Server)
 	for waitedFor := uint64(0); ok && !s.Known && s.State == catalog.Connecting && s.Generation != waitedFor; {
-		waitedFor = s.Generation // another one comes with a reload
+		waitedFor = s.Generation // changes with a reload
 		e.awaitServer(ctx, r)
 		s, ok = r.Catalogue.Server(r.Server)
 	}
-	switch {
-	case !ok:
+	if !ok {
 		missing := &notFoundError{name: r.Server, known: r.Catalogue.ServerNames(), empty: r.Catalogue.Empty}
 		if missing.owners = e.owners(r.Catalogue, r.Tool, ""); missing.owners == nil {
 			missing.owners = e.dotted(r.Catalogue, r.Server)
@@ -400,10 +386,6 @@ func (e run) find(ctx context.Context, r *Request) (target, error) {
 	return target{server: s, tool: found}, nil
 }
 
-func (e run) textOptions(r *Request) compress.Options {
-	return compress.Options{TOON: e.options.TOON && !r.Format.JSON}
-}
-
 // answer says how the result of a call becomes the answer to a request.
 func (e run) answer(r *Request, t target) *results.Answer {
 	a := &results.Answer{
@@ -413,7 +395,7 @@ func (e run) answer(r *Request, t target) *results.Answer {
 	}
 	if r.Server == builtin.Name {
 		a.Verbatim = builtin.Verbatim(t.tool.Name)
-		if builtin.Reads(t.tool.Name) { // it has its form
+		if builtin.Reads(t.tool.Name) { // its results are in their final form
 			a.Untouched, a.Select, a.Grep = true, "", ""
 		}
 	}
@@ -423,7 +405,7 @@ func (e run) answer(r *Request, t target) *results.Answer {
 	return a
 }
 
-// taking is how the caller of a request takes results from the server mcpx.
+// taking says how the caller of a request receives results from the built-in server.
 func (e run) taking(r *Request) builtin.Caller {
 	return builtin.Caller{Pages: e.pages(r), Form: r.Format, Select: r.Select, Grep: r.Grep}
 }
@@ -431,7 +413,7 @@ func (e run) taking(r *Request) builtin.Caller {
 // Reader is [builtin.Server.Reader].
 func (e *Executor) Reader(snap *catalog.Snapshot) *catalog.Server { return e.builtin.Reader(snap) }
 
-// pages cuts the results of a request that are too long.
+// pages returns the limits for a request's results, and the store for those that are longer.
 func (e run) pages(r *Request) results.Pages {
 	limit := e.options.ResultTokens
 	if r.Native {
@@ -440,6 +422,6 @@ func (e run) pages(r *Request) results.Pages {
 	return results.Pages{
 		Store: &e.store, Principal: r.Client.On().Key(), Limit: limit, Preview: e.options.PreviewTokens,
 		Bytes: r.Format.Bytes, LineFirst: r.Format.LineFirst, ShortNames: r.Format.ShortNames,
-		Texts: e.textOptions(r), Filter: e.options.Filter,
+		Texts: compress.Options{TOON: e.options.TOON && !r.Format.JSON}, Filter: e.options.Filter,
 	}
 }

@@ -25,7 +25,7 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// Panicked logs a panic in a call, which becomes the failure of this call. event may be nil.
+// Panicked logs a panic in a call and returns the call's failure. event may be nil.
 func Panicked(log *slog.Logger, event *request.Event, tool string, what any) *results.Failure {
 	if event != nil {
 		event.Outcome = results.CodeExecution
@@ -34,7 +34,7 @@ func Panicked(log *slog.Logger, event *request.Event, tool string, what any) *re
 	return &results.Failure{Code: results.CodeExecution, Message: "internal error of mcpx; its log says more. The call may have been executed"}
 }
 
-// failure turns an error into a failure.
+// failure converts an error into a failure.
 func (e run) failure(r *Request, t target, err error) *results.Failure {
 	var (
 		missing     *notFoundError
@@ -136,8 +136,8 @@ func unavailableFailure(server string, u *request.UnavailableError) *results.Fai
 	return f.With("retry_after", retry)
 }
 
-// busyFailure is a server that is ready and has no room for the call: as too many wait
-// already, or as this one has waited for all of its time.
+// busyFailure says that a server is ready but has no room for the call: too many calls wait already, or this one has waited too
+// long.
 func busyFailure(server string, busy *semaphore.BusyError) *results.Failure {
 	if busy.Refused {
 		whose := "of " + strconv.Quote(server)
@@ -200,8 +200,7 @@ func statusFailure(status *request.HTTPError) *results.Failure {
 	return f
 }
 
-// upstreamFailure passes on a JSON-RPC error. It cleans and cuts the texts for the
-// model; the data has them as the upstream wrote them.
+// upstreamFailure passes a JSON-RPC error on. The text for the model is cleaned and cut; the data keeps what the upstream wrote.
 func (e run) upstreamFailure(r *Request, rpc *wire.RPCError) *results.Failure {
 	p := e.pages(r)
 	f := &results.Failure{Code: results.CodeUpstream, Message: p.CutText(sanitize.Lines(rpc.Message), math.MaxInt)}
@@ -219,7 +218,7 @@ func (e run) upstreamFailure(r *Request, rpc *wire.RPCError) *results.Failure {
 		f.With("upstream_code", code)
 		upstreamError = append(upstreamError, results.Field{Name: "code", Value: code})
 	} else if note != "" {
-		f.Message += " " + note // no other member has it
+		f.Message += " " + note // said in no other member
 	}
 	upstreamError = append(upstreamError, results.Field{Name: "message", Value: message})
 	if data := string(rpc.Data); rpc.Data != nil {
@@ -233,7 +232,7 @@ func (e run) upstreamFailure(r *Request, rpc *wire.RPCError) *results.Failure {
 	return f.With("upstream", results.Object(upstreamError))
 }
 
-// numericCode is the code of an error, or nil if that is absent or no number.
+// numericCode returns an error's code, or nil if it is absent or no number.
 func numericCode(rpc *wire.RPCError) any {
 	switch {
 	case rpc.NoCode:
@@ -248,5 +247,5 @@ func numericCode(rpc *wire.RPCError) any {
 	return rpc.OddCode
 }
 
-// dataTokens bounds the data of an error in the text.
+// dataTokens bounds the error's data within the text.
 const dataTokens = 300

@@ -16,7 +16,7 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// wrong are arguments that many schemas refuse, by what is wrong with them.
+// wrong lists arguments that many schemas refuse, and their fault.
 var wrong = []struct {
 	name string
 	make func(schema any) any
@@ -61,8 +61,7 @@ func instance(schema any, depth int, flat, strange bool) any {
 	return "neither a number nor true"
 }
 
-// tools are recorded tools: of OpenAPI documents, and with MCPX_CORPUS set those of the
-// corpus.
+// recordedTools returns tools recorded from OpenAPI documents and, if MCPX_CORPUS is set, those of that corpus.
 func recordedTools(t *testing.T) (tools []catalog.Tool) {
 	t.Helper()
 	files, err := filepath.Glob("../schemats/testdata/openapi/*.json")

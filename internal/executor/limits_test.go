@@ -83,7 +83,7 @@ func TestRateLimited(t *testing.T) {
 	})
 }
 
-// A server that is busy lets so many calls wait, and only so long, where it is said.
+// A server that is busy lets so many calls wait, and only so long, as configured.
 func TestRateLimited_Queue(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		slow := piped(t, "slow", mcptest.Spec{})

@@ -31,7 +31,7 @@ var noteLine = regexp.MustCompile(`(?:^|\n)\[(\d+) of (\d+) (items|lines|rows|pi
 // matchLine is the line that says how much a grep found, where nothing is left.
 var matchLine = regexp.MustCompile(`(?:^|\n)\[(?:\d+ shown, )?(\d+) of (\d+) (?:items|lines)(?: of \..*?)? match[^\n]*\]$`)
 
-// shapeLine stands before the first note of JSON.
+// shapeLine precedes the first note about JSON.
 var shapeLine = regexp.MustCompile(`(?:^|\n)\[shape: [^\n]*\]$`)
 
 // note is such a line, read.
@@ -128,8 +128,8 @@ func (r *reader) lines(t *testing.T, text string) string {
 	}
 }
 
-// document reads a long JSON value to its end, and compares it. text is the first look.
-// asLines means that the value stands for JSON Lines.
+// document reads a kept JSON value to its end and compares it. text is the first look; asLines means that the value
+// represents JSON Lines.
 func (r *reader) document(t *testing.T, text string, value *node, asLines bool) {
 	t.Helper()
 	_, n := takeNote(t, text)

@@ -15,34 +15,31 @@ import (
 )
 
 const (
-	// An error with a guess has at most maxGuess tokens and maxGuesses names, but the first
-	// guess and the servers that have a tool.
+	// An error with guesses has at most maxGuess tokens and maxGuesses names. The first guess and the servers that have the
+	// tool are always named.
 	maxGuess   = 40
 	maxGuesses = 3
-	// Without a guess an error names maxTools or maxServers, of maxListedBytes together:
-	// upstreams choose the names.
+	// Without a guess, an error lists up to maxTools or maxServers names, of maxListedBytes together, as upstreams choose the
+	// names.
 	maxTools, maxServers = 8, 20
 	maxListedBytes       = 500
 	// maxName bounds the name that was not found, in runes.
 	maxName = 40
-	// maxSearched is the number of tools of a server whose words are searched: that takes
-	// 0.1 ms a tool.
+	// maxSearched bounds the tools of a server that are searched by words, which takes 0.1 ms for each.
 	maxSearched = 1000
-	// An error names the servers that have a tool if those are at most maxOwners, and
-	// the name of the tool is at most maxOwned bytes.
+	// Servers that have the tool are named if they are at most maxOwners and the tool's name has at most maxOwned bytes.
 	maxOwners = 3
 	maxOwned  = 200
 )
 
-// notFoundError is an unknown tool of a server, or an unknown server: then on is nil.
+// notFoundError is an unknown tool of the server on or, if on is nil, an unknown server.
 type notFoundError struct {
 	on    *catalog.Server
 	name  string
 	known []string
-	// empty says why there is nothing at all; empty = nothing is said.
+	// empty says why the catalogue is empty; may be empty.
 	empty string
-	// owners are the servers that have the wanted tool, or one whose name differs
-	// only in case and separators.
+	// owners are the servers with the wanted tool, or one whose name differs only in case and separators.
 	owners []owner
 }
 
@@ -51,7 +48,7 @@ type owner struct{ server, tool string }
 
 func (m *notFoundError) Error() string { return m.said(maxName) }
 
-// said is the error with at most so many characters of the name.
+// said is the error's text, with the name cut to that many characters.
 func (m *notFoundError) said(most int) string {
 	name := sanitize.Line(m.name, most)
 	if m.on == nil {
@@ -60,9 +57,8 @@ func (m *notFoundError) said(most int) string {
 	return fmt.Sprintf("no tool %q on server %q", name, m.on.Name)
 }
 
-// owners are the servers in seen, except one, that have a tool of that name, else
-// the server that a dotted name begins with, else those whose tool differs only in case
-// and separators; none if they are many.
+// owners returns the servers in seen, except one, that have the tool; else the server that a dotted name begins with; else the
+// servers with a tool whose name differs only in case and separators. It returns none if they are too many.
 func (e *Executor) owners(seen *catalog.Snapshot, tool, but string) []owner {
 	wanted := sanitize.Bare(tool)
 	if wanted == "" || len(tool) > maxOwned {
@@ -99,8 +95,7 @@ func (e *Executor) owners(seen *catalog.Snapshot, tool, but string) []owner {
 	return exact
 }
 
-// dotted is the server and the tool of a name such as "time.get_current_time", nil if
-// there is no such tool.
+// dotted splits a name such as "time.get_current_time" into server and tool; nil if there is no such tool.
 func (e *Executor) dotted(seen *catalog.Snapshot, name string) []owner {
 	if len(name) > maxOwned {
 		return nil
@@ -122,8 +117,7 @@ func (e *Executor) dotted(seen *catalog.Snapshot, name string) []owner {
 	return nil
 }
 
-// MissingServer is the failure of a call with a tool and no server, or nil if no
-// server has the tool.
+// MissingServer is the failure of a call that names a tool but no server; nil if no server has the tool.
 func (e *Executor) MissingServer(seen *catalog.Snapshot, tool string) *results.Failure {
 	owners := e.owners(seen, tool, "")
 	if len(owners) == 0 {
@@ -133,8 +127,7 @@ func (e *Executor) MissingServer(seen *catalog.Snapshot, tool string) *results.F
 	return results.Invalid(violation).With("did_you_mean", serversOf(owners))
 }
 
-// MissingTool is the failure of a call with no tool and a server written as
-// "server.tool", or nil if the server is written otherwise.
+// MissingTool is the failure of a call without a tool whose server is written "server.tool"; nil if it is not.
 func (e *Executor) MissingTool(seen *catalog.Snapshot, server string) *results.Failure {
 	owners := e.dotted(seen, server)
 	if owners == nil {
@@ -144,7 +137,7 @@ func (e *Executor) MissingTool(seen *catalog.Snapshot, server string) *results.F
 	return results.Invalid(violation).With("did_you_mean", []string{owners[0].tool})
 }
 
-// haveIt names the servers that have a tool.
+// haveIt says which servers have a tool.
 func haveIt(owners []owner) string {
 	if len(owners) == 1 {
 		return "server " + owners[0].server + " has " + owners[0].tool
@@ -200,8 +193,8 @@ func (m *notFoundError) failure() *results.Failure {
 	return f
 }
 
-// guessed is the text with guesses, and with the servers that have the tool: with fewer
-// guesses, then with less of the wrong name, where it has more than maxGuess tokens.
+// guessed is the text with guesses and with the servers that have the tool. Over maxGuess tokens it drops guesses, then cuts the
+// wrong name.
 func (m *notFoundError) guessed(code string, near []string, owners []owner) string {
 	most := maxName
 	for {
@@ -224,8 +217,7 @@ func (m *notFoundError) guessed(code string, near []string, owners []owner) stri
 	}
 }
 
-// guesses are names that may be meant: written alike, or of tools that the words of the
-// name find.
+// guesses returns names that may be meant: similarly spelled ones, and tools found by the words of the name.
 func (m *notFoundError) guesses() []string {
 	if m.on == nil {
 		return sanitize.Nearest(m.name, m.known)
@@ -250,7 +242,7 @@ func (m *notFoundError) guesses() []string {
 	return found[:min(maxGuesses, len(found))]
 }
 
-// listed are the known names nearest to the wanted one, within the bounds.
+// listed returns the known names nearest to the wanted one, within the bounds.
 func (m *notFoundError) listed(most int) []string {
 	names := sanitize.Closest(m.name, m.known, most)
 	size := 0

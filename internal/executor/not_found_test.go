@@ -12,7 +12,7 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// A call without a server is told who has the tool, where few have.
+// The error of a call without a server names the servers with the tool, if they are few.
 func TestMissingServer(t *testing.T) {
 	mcptest.NoLeaks(t)
 	tools := func(names ...string) mcptest.Spec {

@@ -9,13 +9,13 @@ import (
 	"mcpx/internal/request"
 )
 
-// LogEvents is an observer that logs each message to a server, on one line: never arguments, results or credentials.
+// LogEvents is an observer that logs each message to a server on one line, without arguments, results or credentials.
 func LogEvents(log *slog.Logger, level slog.Level) func(*request.Event) {
 	return func(r *request.Event) {
 		if !r.Attempted || !log.Enabled(context.Background(), level) {
 			return
 		}
-		var room [15]slog.Attr // as many as there can be, on the stack
+		var room [15]slog.Attr // on the stack; no line has more attributes
 		attributes := room[:0]
 		if r.IsCall() {
 			attributes = append(attributes,
@@ -35,13 +35,13 @@ func LogEvents(log *slog.Logger, level slog.Level) func(*request.Event) {
 				attributes = append(attributes, slog.String(one.name, one.value))
 			}
 		}
-		line := slog.NewRecord(r.Began.Add(r.Duration), level, "call", 0) // Logger would look for the place in the code
+		line := slog.NewRecord(r.Began.Add(r.Duration), level, "call", 0) // Logger.Log would look up the caller's position
 		line.AddAttrs(attributes...)
 		_ = log.Handler().Handle(context.Background(), line)
 	}
 }
 
-// serverOf is the server of a message that is no call, empty for a call.
+// serverOf returns the server of a message that is no call; empty for a call, which has it already.
 func serverOf(r *request.Event) string {
 	if r.IsCall() {
 		return ""
@@ -49,15 +49,15 @@ func serverOf(r *request.Event) string {
 	return sanitize.Line(r.Server, maxLogged)
 }
 
-// maxLogged bounds the names that clients give, in characters.
+// maxLogged bounds names chosen by clients, in characters.
 const maxLogged = 80
 
-// Account sums up the tokens of results: estimates of o200k tokens.
+// Account sums the tokens of results: estimates of o200k tokens.
 type Account struct {
 	Calls int64 `json:"calls"`
-	// Received are the tokens of the upstreams' texts.
+	// Received counts the tokens of the upstreams' texts.
 	Received int64 `json:"tokens_received"`
-	// Sent are the tokens of the answers.
+	// Sent counts the tokens of the answers.
 	Sent int64 `json:"tokens_sent"`
 }
 
@@ -68,13 +68,13 @@ func (a *Account) Add(other Account) {
 	a.Sent += other.Sent
 }
 
-// account has one Account for each server. Safe for concurrent use.
+// account holds an Account for each server. Safe for concurrent use.
 type account struct {
 	mu       sync.Mutex
 	byServer map[string]*Account
 }
 
-// Count is an observer that adds the call of a tool that has a result to the accounts.
+// Count is an observer that adds each answered call to the accounts.
 func (e *Executor) Count(r *request.Event) {
 	if !r.Answered {
 		return
@@ -93,7 +93,7 @@ func (e *Executor) Count(r *request.Event) {
 	sum.Add(Account{1, int64(r.Received), int64(r.Sent)})
 }
 
-// Accounts is the account of each server since the start.
+// Accounts returns each server's account since the start.
 func (e *Executor) Accounts() map[string]Account {
 	e.account.mu.Lock()
 	defer e.account.mu.Unlock()

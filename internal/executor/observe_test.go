@@ -119,7 +119,7 @@ func TestObserve_event(t *testing.T) {
 	}
 }
 
-// With tracing the upstream gets the span of its request, below that of the call, below the
+// With tracing the upstream gets the span of its request, a child of the call's span, below the
 // client's; what is not sampled, or no trace, goes through as it is.
 func TestTracing(t *testing.T) {
 	mcptest.NoLeaks(t)
@@ -172,8 +172,8 @@ func TestTracing(t *testing.T) {
 	}
 }
 
-// Who made the event of a call ends it, after the answer for example. A call that may go on after the answer has an event of
-// its own, which ends with the call.
+// The maker of a call's event ends it, for example after the answer. A call that may outlast its answer has an event of its
+// own, which ends with the call.
 func TestObserve_afterwards(t *testing.T) {
 	var events []*request.Event
 	journal := observed(func(r *request.Event) { events = append(events, r) })
@@ -223,8 +223,8 @@ func (t *trail) add(to *[]request.Event, r *request.Event) {
 	*to = append(*to, *r)
 }
 
-// take returns what there is since the last take, as method, name and outcome. Each end must have the number of its
-// beginning, and more are not to be: a message that was refused has only an end.
+// take returns the events since the last take, as method, name and outcome. Each end must have the number of its beginning;
+// an event without a beginning must be a refusal.
 func (t *trail) take(test *testing.T) (all []string) {
 	test.Helper()
 	t.mu.Lock()

@@ -17,26 +17,23 @@ import (
 	"mcpx/internal/results"
 )
 
-// defaultVerbatim are globs of tools that read files. Their results stay unchanged,
-// since the model may edit the file (design 7).
+// defaultVerbatim are globs of tools that read files. Their results stay unchanged because the model may edit the file (design 7).
 var defaultVerbatim = []string{"read_*file*", "*file_content*", "*_show"}
 
 // ServerOptions are the settings of calls to one server.
 type ServerOptions struct {
 	// Unchecked turns off the validation of arguments (validate: off).
 	Unchecked bool
-	// Verbatim are globs of tools whose results stay unchanged; nil =
-	// defaultVerbatim.
+	// Verbatim are globs of tools whose results stay unchanged; nil = defaultVerbatim.
 	Verbatim []string
-	// CallTimeout bounds one call. For single tools the first match in ToolTimeouts
-	// overrides it. 0 = the upstream's.
+	// CallTimeout bounds one call; the first match in ToolTimeouts overrides it. 0 = the upstream's bound.
 	CallTimeout  time.Duration
 	ToolTimeouts []ToolTimeout
-	// IdleTimeout ends a call without progress; 0 = none.
+	// IdleTimeout ends a call that makes no progress; 0 = none.
 	IdleTimeout time.Duration
 }
 
-// ToolTimeout bounds the calls of the tools whose names match.
+// ToolTimeout bounds calls of the tools whose names match.
 type ToolTimeout = conf.ToolTimeout
 
 // Options are the settings of an executor. All may be zero.
@@ -45,39 +42,36 @@ type Options struct {
 	Servers map[string]ServerOptions
 	// ExecWait bounds the wait for a server that is connecting; 0 = 20 s.
 	ExecWait time.Duration
-	// TOON allows tables to become TOON; without it JSON is only minified.
+	// TOON allows texts to become TOON; otherwise JSON is only minified.
 	TOON bool
-	// ResultTokens bounds the text of a result; read_result reads the rest. 0 = no
-	// limit.
+	// ResultTokens bounds the text of a result; read_result reads the rest. 0 = no limit.
 	ResultTokens int
-	// PreviewTokens bounds the first look at a longer JSON; 0 = ResultTokens.
+	// PreviewTokens bounds what is shown of a longer result at first; 0 = ResultTokens.
 	PreviewTokens int
-	// Filter runs the filters of select.
+	// Filter runs jq filters.
 	Filter *jq.Runner
-	// NoResources and NoPrompts turn off what servers have beside tools.
+	// NoResources and NoPrompts hide the servers' resources and prompts.
 	NoResources, NoPrompts bool
-	// Separator stands between the name of a server and that of its prompt; empty = "__".
+	// Separator joins the names of server and prompt; empty = "__".
 	Separator string
-	// TypeScript shows a tool in VALIDATION_ERROR as TypeScript, not as JSON Schema.
+	// TypeScript shows types in a VALIDATION_ERROR as TypeScript instead of JSON Schema.
 	TypeScript bool
-	// Journal numbers the calls, and has their observers; nil = nobody observes them.
+	// Journal numbers calls and has the observers; nil = no observers.
 	Journal *request.Journal
-	// Tracing, where not nil, gives calls spans; without it a client's traceparent goes
-	// through as it is.
+	// Tracing gives calls spans; nil = a client's traceparent is passed on unchanged.
 	Tracing *request.Tracing
-	// Current, where not nil, returns the settings in force: they take the place of the options
-	// above, except Journal, Tracing, Results and Secret. Open calls keep the ones of their beginning.
+	// Current, if not nil, returns the settings in force, which replace all of these options except Journal, Tracing, Results
+	// and Secret. A call keeps the settings of its beginning.
 	Current func() *Settings
-	// Results keeps what is too long, for all clients; nil = in memory. Secret is what the tags of tasks are made with; nil = a
-	// random one.
+	// Results keeps results that are too long, for all clients; nil = in memory. Secret is the key for the tags on the ids of
+	// tasks; nil = a random one.
 	Results state.Results[results.Kept]
 	Secret  *state.Secret
 	// Logger may be nil (discard).
 	Logger *slog.Logger
 }
 
-// Settings are options as calls use them, with a cache of the settings of single tools. The
-// options never change.
+// Settings are options in use, with a cache of the settings of single tools. The options never change.
 type Settings struct {
 	Options
 
@@ -85,7 +79,7 @@ type Settings struct {
 	tools map[toolName]toolSettings // at most maxToolSettings
 }
 
-// NewSettings makes settings of options: before, which may be nil, where its options are the same.
+// NewSettings returns settings for options: before, if not nil and equal; so its cache is kept.
 func NewSettings(options Options, before *Settings) *Settings {
 	if options.ExecWait <= 0 {
 		options.ExecWait = 20 * time.Second
@@ -99,13 +93,13 @@ func NewSettings(options Options, before *Settings) *Settings {
 
 type toolName struct{ server, tool string }
 
-// toolSettings are the options of one tool.
+// toolSettings are the settings of one tool.
 type toolSettings struct {
 	verbatim, unchecked bool
-	timeout, idle       time.Duration // 0 = the upstream's, none
+	timeout, idle       time.Duration // 0 = the upstream's timeout, no idle timeout
 }
 
-// tool returns the settings of a tool, which must exist: it caches them.
+// tool returns the settings of a tool. It caches them, so the tool must exist.
 func (s *Settings) tool(server, tool string) toolSettings {
 	name := toolName{server, tool}
 	s.mu.RLock()
@@ -137,16 +131,16 @@ func (s *Settings) tool(server, tool string) toolSettings {
 	return found
 }
 
-// maxToolSettings bounds the cache: a server may change its tools all the time.
+// maxToolSettings bounds the cache: a server may rename its tools again and again.
 const maxToolSettings = 20_000
 
-// editedFiles are endings of the names of JSON and Python files, with the quote that
-// ends the string. A model may edit such a file, and must see it unchanged.
+// editedFiles are the endings of file names (with the closing quote of a JSON string) that are edited as text: the model must see
+// the file unchanged.
 var editedFiles = [][]byte{
 	[]byte(`.py"`), []byte(`.json"`), []byte(`.jsonc"`), []byte(`.ipynb"`), []byte(`.geojson"`), []byte(`.lock"`),
 }
 
-// namesEditedFile reports whether some string in the arguments names such a file.
+// namesEditedFile reports whether a string in the arguments names such a file.
 func namesEditedFile(arguments json.RawMessage) bool {
 	if bytes.IndexByte(arguments, '.') < 0 {
 		return false

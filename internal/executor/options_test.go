@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The first glob that matches counts, then the server's time.
+// The first glob that matches applies, then the server's time.
 func TestToolTimeout(t *testing.T) {
 	o := ServerOptions{CallTimeout: time.Minute, ToolTimeouts: []ToolTimeout{
 		{Glob: "export_all", Timeout: time.Hour}, {Glob: "export_*", Timeout: 10 * time.Minute}, {Glob: "*/b", Timeout: time.Second},

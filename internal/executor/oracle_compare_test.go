@@ -38,7 +38,7 @@ type oracle struct {
 
 type toonText struct{ toon, json, where string }
 
-// differences are all ways in which the answer does not say what direct says.
+// differences lists how the answer deviates from direct.
 func (o *oracle) differences(direct string, got answered, structured results.Structured) []string {
 	o.results++
 	root := readJSON(direct)
@@ -112,7 +112,7 @@ func textOf(block *node) *node {
 	return text
 }
 
-// sameText says why a text that was changed does not say the same.
+// sameText returns why a changed text does not have the same content.
 func (o *oracle) sameText(before, after string) string {
 	values := documentsIn(before)
 	if values == nil {
@@ -167,7 +167,7 @@ func spellings(values []*node) string {
 	return strings.Join(all, "\n")
 }
 
-// extra judges structuredContent, and the block that stands for it.
+// extra judges structuredContent, and the block in its place.
 func (o *oracle) extra(root *node, blocks []*node, got answered, wanted results.Structured) []string {
 	sent := root.last("structuredContent")
 	more := len(got.content) - len(blocks)
@@ -243,7 +243,7 @@ func structuredDifferences(sent, derived, got *node) []string {
 	return nil
 }
 
-// derivedFrom is the structuredContent that a single JSON text block stands for.
+// derivedFrom is the structuredContent that is derived from a single JSON text block.
 func derivedFrom(root *node, blocks []*node) *node {
 	if isError := root.last("isError"); len(blocks) != 1 || isError != nil && isError.raw == "true" {
 		return nil
@@ -266,7 +266,7 @@ func derivedFrom(root *node, blocks []*node) *node {
 var tooDeep = strings.Repeat("[", 10_001)
 
 // saysSame reports whether the texts say what structuredContent says: one of them the
-// same JSON value or string, or that of its only member, or all of them the items of that.
+// same JSON value or string, or its only member's, or together the elements of that member.
 func saysSame(blocks []*node, structured *node) bool {
 	only := structured
 	if structured.kind == '{' && len(structured.kids) == 1 {

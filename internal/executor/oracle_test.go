@@ -126,7 +126,7 @@ func headerPolicy(g *generator) results.Structured {
 	return []results.Structured{results.StructuredNone, results.StructuredOwn, results.StructuredAlways}[g.IntN(3)]
 }
 
-// clientPolicies are those of clients by their names.
+// clientPolicies are the policies for clients by name.
 var clientPolicies = map[string]results.Structured{
 	"claude-code": results.StructuredNone, "google-adk": results.StructuredOnce, "test": results.StructuredOwn, "program": results.StructuredAlways,
 }

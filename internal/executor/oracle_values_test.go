@@ -201,7 +201,7 @@ func (r *jsonReader) unit(at int) rune {
 	return rune(n)
 }
 
-// last is the member that counts where a key is there more than once.
+// last is the member in force where a key is repeated.
 func (n *node) last(key string) *node {
 	var found *node
 	if n != nil && n.kind == '{' {

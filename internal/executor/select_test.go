@@ -86,7 +86,7 @@ func TestSelect_BeforeTheCall(t *testing.T) {
 	}
 }
 
-// What is selected from, what is said where there is nothing, and what else of the
+// What is selected from, the text where there is nothing, and what else of the
 // result is in the answer. The call was made: nothing may have it made again.
 func TestSelect(t *testing.T) {
 	filters := jq.New(jq.Limits{Time: time.Minute}, nil)

@@ -16,28 +16,26 @@ type task struct {
 	ID      string `json:"taskId"`
 	Status  string `json:"status"`
 	Message string `json:"statusMessage"`
-	// Both in milliseconds; nil = the server does not say.
+	// In milliseconds; nil = not given by the server.
 	TTL          *int64 `json:"ttl"`
 	PollInterval *int64 `json:"pollInterval"`
 }
 
 const (
-	// firstPoll is the interval of polls of a server that does not say, leastPoll and
-	// mostPoll bound what it says.
+	// firstPoll is the interval of polls if the server gives none; leastPoll and mostPoll bound what it gives.
 	firstPoll = time.Second
 	leastPoll = 100 * time.Millisecond
 	mostPoll  = 30 * time.Second
-	// longestTask bounds what a server says.
+	// longestTask bounds the ttl of a server.
 	longestTask = 24 * time.Hour
-	// cancelTime bounds the wait for a server that is told to end a task.
+	// cancelTime bounds the wait for a server that is asked to cancel a task.
 	cancelTime = 2 * time.Second
 )
 
-// runTask calls a tool that its server runs as a task only. The server answers with a
-// handle, which mcpx polls; the caller gets each new status as progress, and the result in
-// the end. Questions of the server come with tasks/result, which waits for their answers.
-// A task may take as long as its server keeps it (ttl), if that is longer than the timeout
-// of the call; then, and with the end of ctx, the server is told to cancel it.
+// runTask calls a tool that its server only runs as a task. The server answers with a task id, which mcpx polls; the caller gets
+// each new status as progress, and the result in the end. Questions of the server arrive with tasks/result, which waits for
+// their answers. A task may run for its ttl or the call's timeout, whichever is longer; after that, or when ctx ends, it is
+// cancelled.
 func (e run) runTask(ctx context.Context, r *request.Request) (json.RawMessage, error) {
 	r.Params = append(r.Params[:len(r.Params)-1:len(r.Params)-1], `,"task":{}}`...)
 	r.Repeatable = false
@@ -47,22 +45,22 @@ func (e run) runTask(ctx context.Context, r *request.Request) (json.RawMessage, 
 	}
 	var created struct{ Task task }
 	if json.Unmarshal(raw, &created) != nil || created.Task.ID == "" {
-		return raw, nil // the server has run the tool at once
+		return raw, nil // the server ran the tool without a task
 	}
 	limit := r.Timeout
 	if ttl := created.Task.TTL; ttl != nil {
 		limit = max(limit, min(time.Duration(*ttl)*time.Millisecond, longestTask))
 	}
 	raw, err = e.followTask(ctx, r, created.Task, limit)
-	r.Event.Upstream = time.Since(r.Event.Asked) // the pauses between polls too
+	r.Event.Upstream = time.Since(r.Event.Asked) // includes the pauses between polls
 	if replaced := (*request.ReplacedError)(nil); errors.As(err, &replaced) {
-		// Not to be called again: the task may have done its work.
+		// The call must not begin anew: the task may have done its work.
 		err = &request.LostError{Reason: "the config changed while the task ran", MayHaveRun: true}
 	}
 	return raw, err
 }
 
-// followTask polls a task until it has ended, for at most limit, and returns its result.
+// followTask polls a task until it ends, for at most limit, and returns its result.
 func (e run) followTask(ctx context.Context, r *request.Request, t task, limit time.Duration) (json.RawMessage, error) {
 	of := request.Request{
 		From: request.From{Client: r.Client, Sink: r.Sink, Event: r.Event}, To: r.To, Scope: r.Scope, Apps: r.Apps,
@@ -108,7 +106,7 @@ func (e run) followTask(ctx context.Context, r *request.Request, t task, limit t
 	return raw, err
 }
 
-// interval is the time until the next poll.
+// interval returns the time until the next poll.
 func (t *task) interval() time.Duration {
 	if t.PollInterval == nil {
 		return firstPoll
@@ -116,8 +114,7 @@ func (t *task) interval() time.Duration {
 	return min(max(time.Duration(*t.PollInterval)*time.Millisecond, leastPoll), mostPoll)
 }
 
-// cancelTask tells the server to end a task whose caller does not wait any more. The call
-// has its error already, so that what comes of this does not matter.
+// cancelTask asks the server to cancel a task. The caller already has its error, so the outcome is ignored.
 func (e run) cancelTask(ctx context.Context, of request.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 	defer cancel()

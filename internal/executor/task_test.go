@@ -43,8 +43,8 @@ func TestTask(t *testing.T) {
 	})
 }
 
-// A task has as long as its server keeps it. Then, as when nobody waits for it any more,
-// the server is told to cancel it.
+// A task has as long as its server keeps it. Then, and when its caller has gone,
+// the server gets a cancellation.
 func TestTask_Ends(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec := tasking(t, "600000", "working")

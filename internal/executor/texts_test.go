@@ -80,7 +80,7 @@ func said(t *testing.T, r *results.Result) string {
 	return textOf(t, r.Content[0])
 }
 
-// What a server says in the place of an answer, and what is told of it.
+// What a server sends in place of an answer, and the error for it.
 func TestOddAnswers(t *testing.T) {
 	const may = ". The call may have been executed; check before you repeat it"
 	const line = ". Meanwhile the server wrote lines that are no messages (a message is one line of JSON), the first: "
@@ -188,7 +188,7 @@ func TestHTTPStatuses(t *testing.T) {
 	}
 }
 
-// The time in the queue is told apart from that of the server.
+// The error reports the time in the queue apart from the server's.
 func TestTimeoutInQueue(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		server := piped(t, "s", mcptest.Spec{})
@@ -209,7 +209,7 @@ func TestTimeoutInQueue(t *testing.T) {
 	})
 }
 
-// A loss in a crash loop is told as one.
+// The error of a loss in a crash loop says so.
 func TestLossInCrashLoop(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := executing(t, Options{}, nil, byHand("hand", func(c talk) (bool, error) {

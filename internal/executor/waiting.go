@@ -10,10 +10,9 @@ import (
 	"mcpx/internal/results"
 )
 
-// executeFor runs a call, and answers with a handle if it takes longer than the client
-// waits.
+// executeFor runs a call whose client waits only for Format.Wait. If the call takes longer, the client gets a handle for it.
 func (e *Executor) executeFor(ctx context.Context, r Request) (*results.Result, error) {
-	r.Event = nil // the call may end after the answer to its request, and is an event of its own
+	r.Event = nil // the call may outlast the answer to its request, so it is an event of its own
 	r, _ = e.started(r)
 	call := builtin.NewPending(r.began)
 	sink := r.Sink
@@ -22,7 +21,7 @@ func (e *Executor) executeFor(ctx context.Context, r Request) (*results.Result, 
 	timer := time.NewTimer(r.Format.Wait)
 	defer timer.Stop()
 	if r.Client.Modern() && r.Client.Request != nil {
-		// A question is the answer to a request of such a client, which does not wait then.
+		// Such a client is asked by an answer to its request, so while a question is open it is not waiting.
 		ask := r.Client.Request
 		r.Client = r.Client.Asked(func(
 			ctx context.Context, method string, params json.RawMessage, progress func(json.RawMessage),
@@ -62,7 +61,7 @@ func (e *Executor) executeFor(ctx context.Context, r Request) (*results.Result, 
 			caller := e.begin().taking(&r)
 			return caller.StillRunning(call)
 		}
-		<-call.Done // soon, as ctx has ended
+		<-call.Done // soon, because ctx has ended
 	}
 	result, err := call.Result()
 	if err != nil && ctx.Err() != nil {

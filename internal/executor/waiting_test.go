@@ -21,7 +21,7 @@ import (
 
 var runningHandle = regexp.MustCompile(`^\[still running after (\d+) s; do not repeat the call, wait for its result: exec \{"server_name":"mcpx","tool_name":"wait_result","arguments":\{"handle":"(r\w+)"\}\}\]$`)
 
-// parked is the handle in the answer to a call that goes on after so many seconds.
+// parked returns the handle from the answer to a call that is still running after that many seconds.
 func parked(t *testing.T, r *results.Result, seconds string) string {
 	t.Helper()
 	found := runningHandle.FindStringSubmatch(said(t, r))
@@ -75,8 +75,8 @@ func TestWaiting(t *testing.T) {
 	})
 }
 
-// A client of the modern era does not wait while its user is asked: it has the question as
-// its answer, and what the user says comes with a request that begins to wait anew.
+// A modern client does not wait while its user is asked: it gets the question as its answer, and its next request, with the
+// user's answer, starts a new wait.
 func TestWaiting_Asked(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := executing(t, Options{}, nil, piped(t, "s", mcptest.Spec{}))

@@ -118,7 +118,7 @@ func (s *spy) settled(t *testing.T, way string, want ...string) {
 	s.attached = nil
 }
 
-// TestAttach: whoever comes is attached to the view, and is detached once when it is gone, whatever its way.
+// TestAttach: every client is attached to the view, and detached exactly once when it leaves, on every transport.
 func TestAttach(t *testing.T) {
 	mcptest.NoLeaks(t)
 	f := connect(t, view.Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))

@@ -18,8 +18,8 @@ import (
 )
 
 // BenchmarkCall is the way of one small call through all of mcpx: from the bytes of
-// a client to the pipe of a child process and back. Its time has that of the child
-// in it, its allocations are mcpx's alone; over HTTP those of net/http are not.
+// a client to the pipe of a child process and back. Its time includes the
+// child's. Its allocations are mcpx's alone, except over HTTP, where net/http allocates too.
 func BenchmarkCall(b *testing.B) {
 	command, args, env := mcptest.Spec{}.Stdio(b)
 	spec := upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.Stdio, Launch: transport.Launch{Command: command, Args: args}}}
@@ -72,7 +72,7 @@ func benchmarkStdio(b *testing.B, f *Front, call string) {
 	}
 }
 
-// discarded is a response of which only the status is read.
+// discarded is a response that keeps only the status.
 type discarded struct {
 	header http.Header
 	status int
@@ -93,10 +93,12 @@ func benchmarkHTTP(b *testing.B, f *Front, era, call string) {
 		"Mcp-Protocol-Version": {era}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"exec"},
 	}
 	if era == legacyEra {
-		s, err := f.open(b.Context(), &Session{}, nil, nil)
+		record := &Session{}
+		id, err := f.options.Sessions.Open(b.Context(), record, time.Time{})
 		if err != nil {
 			b.Fatal(err)
 		}
+		s := f.live(id, record, nil, nil)
 		header.Set("Mcp-Session-Id", s.id)
 		defer f.release(s)
 	}

@@ -12,15 +12,14 @@ import (
 	"mcpx/internal/caller"
 )
 
-// firstBody is the most that is set aside for a body before any of it has come: a claim
-// costs its sender nothing.
+// firstBody bounds the memory that is allocated for a body before any of it has arrived: a Content-Length is only a claim.
 const firstBody = 16 << 10
 
-// errBodies refuses a body that would take too much memory beside others.
+// errBodies refuses a body because the bodies being read already take too much memory.
 var errBodies = errors.New("too many large bodies at once")
 
-// readBody reads the body of a request. It answers an unreadable body with plain
-// text: a JSON-RPC error needs the id of the request, which is unknown.
+// readBody reads the body of a request. It refuses an unreadable body in plain text: a JSON-RPC error would need the
+// request's id, which is not known yet.
 func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (data []byte, ok bool) {
 	most := f.options.MaxMessage
 	var err error
@@ -33,9 +32,8 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (data []byte, o
 		err = &http.MaxBytesError{Limit: most}
 	default:
 		data, err = f.grow(w, r)
-		// At the end of a body net/http starts a goroutine that notices when the client
-		// goes. It begins to wait now, on this thread; else a second thread wakes up for it
-		// and takes a core that the server or the client is about to need.
+		// At the end of a body net/http starts a goroutine that watches for the client's disconnect. Gosched lets it
+		// start on this thread; otherwise a second thread wakes up and takes a core that the call needs.
 		runtime.Gosched()
 	}
 	switch tooLarge, _ := errors.AsType[*http.MaxBytesError](err); {
@@ -52,7 +50,7 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (data []byte, o
 	return data, err == nil
 }
 
-// pause waits so long, or until ctx ends.
+// pause waits for the given time, or until ctx ends.
 func pause(ctx context.Context, wait time.Duration) error {
 	if wait <= 0 {
 		return nil
@@ -67,11 +65,11 @@ func pause(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// grow reads a body into a buffer that grows as the bytes come. What is beyond firstBody
-// counts for the principal until it is read.
+// grow reads a body into a buffer that grows as the bytes arrive. Buffers over firstBody count against the principal's limit
+// until the body is read.
 func (f *Front) grow(w http.ResponseWriter, r *http.Request) (data []byte, err error) {
 	body, size := r.Body, int(min(r.ContentLength, firstBody))
-	if r.ContentLength < 0 { // else net/http ends it there
+	if r.ContentLength < 0 { // otherwise net/http stops at the declared length
 		body, size = http.MaxBytesReader(w, r.Body, f.options.MaxMessage), firstBody
 	}
 	var who *caller.Principal

@@ -18,7 +18,7 @@ import (
 	"mcpx/internal/view"
 )
 
-// posted is what ServeHTTP answers to a body of that length, -1 where none is said.
+// posted returns ServeHTTP's answer to a body with that Content-Length, -1 = none.
 func posted(f *Front, p *caller.Principal, body io.Reader, length int64, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest("POST", "/mcp", body)
 	r.ContentLength = length

@@ -14,12 +14,12 @@ import (
 	"mcpx/internal/view"
 )
 
-// TestCaller: over each transport and in both eras the view gets the client whole: on whose behalf it calls, with the headers
-// of its request, what the view is, and what the client says of itself.
+// TestCaller: over each transport and in both eras, the view gets the complete client: principal, headers, traits of the
+// view, and what the client says about itself.
 func TestCaller(t *testing.T) {
 	mcptest.NoLeaks(t)
 	seen, front := spied(t, connect(t, view.Options{}), Options{})
-	seen.traits = func() view.Traits { return view.Traits{Name: "the view", Alone: true, Apps: true} }
+	seen.traits = func() view.Traits { return view.Traits{Name: "the view", Transparent: true, Apps: true} }
 	web := asPrincipals(t, front)
 	const inspect = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"inspect","arguments":{}}}`
 	modern := strings.Replace(inspect, `"params":{`, `"params":{`+modernMeta+`,`, 1)
@@ -90,8 +90,8 @@ func TestCaller(t *testing.T) {
 		if got := c.Headers.Get("X-Key"); got != test.key {
 			t.Errorf("%s: the headers %v", test.way, c.Headers)
 		}
-		if c.View != "the view" || !c.Alone || !c.Apps {
-			t.Errorf("%s: the view %q, alone %t, apps %t", test.way, c.View, c.Alone, c.Apps)
+		if c.View != "the view" || !c.Transparent || !c.Apps {
+			t.Errorf("%s: the view %q, alone %t, apps %t", test.way, c.View, c.Transparent, c.Apps)
 		}
 		if c.Name != test.name || c.Version != test.version || string(c.Capabilities) != "{}" {
 			t.Errorf("%s: it says %q, %q, %s", test.way, c.Name, c.Version, c.Capabilities)

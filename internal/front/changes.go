@@ -13,16 +13,16 @@ import (
 // note is a notification that belongs to no request.
 type note struct {
 	method string
-	of     string // the resource that it is about, empty if about none
+	uri    string // of the resource that it is about; empty for other notifications
 	params json.RawMessage
-	// unknown says that mcpx does not know what it means.
+	// unknown means that mcpx does not know the method. Such notes are kept apart; others replace an earlier note.
 	unknown bool
 }
 
-// pending are the notes that a client has yet to get. However often a thing has changed,
-// there is one note about it: so they need no bound.
+// pending are the notifications that a client has yet to receive. There is at most one about each list and resource, however
+// often it has changed, so that only the unknown ones need a bound.
 type pending struct {
-	due chan struct{} // holds one: there are notes
+	due chan struct{} // has a buffer of one: signals that there are notes
 
 	mu    sync.Mutex
 	notes []note
@@ -30,16 +30,15 @@ type pending struct {
 
 func newPending() *pending { return &pending{due: make(chan struct{}, 1)} }
 
-// mostUnknown bounds the notes that mcpx does not know, of which none takes the place of
-// another.
+// mostUnknown bounds the unknown notifications, which do not replace each other.
 const mostUnknown = 1000
 
-// add adds a note in place of an earlier one about the same thing. It does not block.
+// add adds a note, replacing an earlier one about the same thing. It does not block.
 func (n *pending) add(one note) {
 	n.mu.Lock()
 	at := -1
 	if !one.unknown {
-		at = slices.IndexFunc(n.notes, func(o note) bool { return o.method == one.method && o.of == one.of })
+		at = slices.IndexFunc(n.notes, func(o note) bool { return o.method == one.method && o.uri == one.uri })
 	}
 	switch {
 	case one.unknown && len(n.notes) >= mostUnknown:
@@ -55,7 +54,7 @@ func (n *pending) add(one note) {
 	}
 }
 
-// take returns the notes, and forgets them.
+// take removes and returns the notes.
 func (n *pending) take() []note {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -64,32 +63,49 @@ func (n *pending) take() []note {
 	return notes
 }
 
-// changes tells its subscribers which lists have changed. Legacy sessions and
-// subscriptions of the modern era subscribe alike. The zero value is ready.
+// changes passes the changes of the whole catalogue on to its subscribers: the clients without a principal, which all see the
+// same. Legacy sessions and modern subscriptions subscribe alike. The zero value is ready.
 type changes struct {
 	mu          sync.Mutex
 	subscribers map[*pending]struct{}
 }
 
-// subscribe returns news that the changes of lists are added to. The caller must
-// unsubscribe.
-func (c *changes) subscribe() *pending {
-	n := newPending()
+// subscribe returns notifications that are added to until the caller calls stop.
+func (c *changes) subscribe() (n *pending, stop func()) {
+	n = newPending()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.subscribers == nil {
 		c.subscribers = make(map[*pending]struct{})
 	}
 	c.subscribers[n] = struct{}{}
-	return n
+	return n, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.subscribers, n)
+	}
 }
 
-// pendingFor returns the pending notifications of a client, until the caller calls stop. A principal hears of what it
-// may see alone; a client that sees everything hears what all others do.
+// each calls f for every subscriber.
+func (c *changes) each(f func(*pending)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for n := range c.subscribers {
+		f(n)
+	}
+}
+
+func (c *changes) announce(kind catalog.Kind) { c.each(func(n *pending) { n.changed(kind) }) }
+
+func (c *changes) pass(method string, params json.RawMessage) {
+	c.each(func(n *pending) { n.pass(method, params) })
+}
+
+// pendingFor returns the pending notifications of a client, until the caller calls stop. A principal is notified only of
+// changes that it can see.
 func (f *Front) pendingFor(client *caller.Client) (n *pending, stop func()) {
 	if client.Principal == nil {
-		n = f.changes.subscribe()
-		return n, func() { f.changes.unsubscribe(n) }
+		return f.changes.subscribe()
 	}
 	n = newPending()
 	return n, f.view.Attach(client, view.Attachment{Changed: n.changed, Unknown: n.pass})
@@ -99,27 +115,4 @@ func (n *pending) changed(kind catalog.Kind) { n.add(note{method: kind.Changed()
 
 func (n *pending) pass(method string, params json.RawMessage) {
 	n.add(note{method: method, params: params, unknown: true})
-}
-
-func (c *changes) unsubscribe(n *pending) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.subscribers, n)
-}
-
-func (c *changes) announce(kind catalog.Kind) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for n := range c.subscribers {
-		n.changed(kind)
-	}
-}
-
-// pass tells all subscribers of a notification that mcpx does not know.
-func (c *changes) pass(method string, params json.RawMessage) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for n := range c.subscribers {
-		n.pass(method, params)
-	}
 }

@@ -15,11 +15,11 @@ import (
 	"mcpx/internal/resources"
 )
 
-// maxFollowed bounds the resources that one client follows.
+// maxFollowed bounds the resources that one client subscribes to.
 const maxFollowed = 1000
 
-// followed are the resources that a client follows, by URI. What it hears of them goes to
-// its news. The zero value follows nothing.
+// followed are the resources that a client subscribes to, by URI. Updates go to the client's pending notifications. The zero
+// value is ready.
 type followed struct {
 	mu    sync.Mutex
 	ended bool
@@ -27,9 +27,9 @@ type followed struct {
 	all   sync.WaitGroup
 }
 
-// begin follows a resource, in a goroutine that ends with [followed.stop], with
-// [followed.close], or with the error of the server. The channel holds the first outcome:
-// nil once the server has agreed. It is nil if the resource is followed already.
+// begin subscribes to a resource, in a goroutine that ends with [followed.stop], with [followed.close], or with an error of
+// the server. The channel gets the first outcome: nil when the server has agreed. begin returns nil if the client already
+// subscribes to the resource.
 func (o *followed) begin(uri string, topic *resources.Topic, news *pending) (agreed chan error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -44,34 +44,34 @@ func (o *followed) begin(uri string, topic *resources.Topic, news *pending) (agr
 	agreed = make(chan error, 1)
 	o.all.Go(func() {
 		err := topic.Follow(ctx, func() { agreed <- nil }, func(params json.RawMessage) {
-			news.add(note{method: mcp.MethodNotificationResourceUpdated, of: wire.MemberText(params, "uri"), params: params})
+			news.add(note{method: mcp.MethodNotificationResourceUpdated, uri: wire.MemberText(params, "uri"), params: params})
 		})
 		if ctx.Err() == nil {
 			o.stop(uri)
 		}
 		select {
 		case agreed <- err:
-		default: // the first outcome is in it still
+		default: // the first outcome has not been read yet
 		}
 	})
 	return agreed
 }
 
-// full reports whether the client follows as much as it may.
+// full reports whether the client has maxFollowed subscriptions.
 func (o *followed) full() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.end) >= maxFollowed
 }
 
-// has reports whether the client follows a resource.
+// has reports whether the client subscribes to a resource.
 func (o *followed) has(uri string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.end[uri] != nil
 }
 
-// stop ends the following of a resource.
+// stop ends the subscription to a resource.
 func (o *followed) stop(uri string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -81,7 +81,7 @@ func (o *followed) stop(uri string) {
 	}
 }
 
-// close ends all, and waits for that.
+// close ends all subscriptions and waits for their goroutines.
 func (o *followed) close() {
 	o.mu.Lock()
 	o.ended = true
@@ -93,7 +93,7 @@ func (o *followed) close() {
 	o.all.Wait()
 }
 
-// subscribe answers resources/subscribe, when the server of the resource has agreed.
+// subscribe answers resources/subscribe once the resource's server has agreed.
 func (f *Front) subscribe(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	uri, _ := wire.Text(r.uri)
 	topic, err := f.view.Topic(ctx, r.from(), uri, false)
@@ -101,7 +101,7 @@ func (f *Front) subscribe(ctx context.Context, r *incoming, out []byte) ([]byte,
 		err = &resources.ParamsError{Message: "too many subscriptions; unsubscribe from others first"}
 	}
 	if err != nil {
-		return nil, f.besideError(r, err)
+		return nil, f.resourceError(r, err)
 	}
 	if agreed := r.session.followed.begin(uri, topic, r.session.pending); agreed != nil {
 		select {
@@ -111,12 +111,12 @@ func (f *Front) subscribe(ctx context.Context, r *incoming, out []byte) ([]byte,
 			}
 		case <-ctx.Done():
 			r.session.followed.stop(uri)
-			<-agreed // it ends now, and has no more to say in the event of the request
-			return nil, &rpcError{code: mcp.REQUEST_INTERRUPTED, message: "cancelled: " + context.Cause(ctx).Error()}
+			<-agreed // the goroutine must not write to the request's event any more
+			return nil, cancelled(ctx)
 		}
 	}
 	if err != nil {
-		return nil, f.besideError(r, err)
+		return nil, f.resourceError(r, err)
 	}
 	return append(out, "{}"...), nil
 }
@@ -127,15 +127,14 @@ func (f *Front) unsubscribe(ctx context.Context, r *incoming, out []byte) ([]byt
 	if r.session.followed.has(uri) {
 		_, err := f.view.Send(ctx, &request.Request{From: r.from(), Method: r.Method, Params: r.Params})
 		if _, gone := errors.AsType[*catalog.URIError](err); err != nil && !gone {
-			return nil, f.besideError(r, err)
+			return nil, f.resourceError(r, err)
 		}
 		r.session.followed.stop(uri)
 	}
 	return append(out, "{}"...), nil
 }
 
-// followAll follows the resources of a subscription, as far as they can be followed, and
-// returns their URIs.
+// followAll subscribes to as many of the URIs as possible, and returns those that it has subscribed to.
 func (f *Front) followAll(ctx context.Context, client *caller.Client, uris []string, o *followed, news *pending) (granted []string) {
 	for _, uri := range uris {
 		if o.full() {

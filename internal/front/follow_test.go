@@ -12,7 +12,7 @@ import (
 )
 
 // TestUnsubscribe_early: a client that unsubscribes before its server has agreed gets both answers, and the server is
-// told that nobody follows the resource.
+// told that the resource is not followed any more.
 func TestUnsubscribe_early(t *testing.T) {
 	mcptest.NoLeaks(t)
 	spec := offering("fake", mcptest.EraLegacy)

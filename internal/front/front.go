@@ -1,6 +1,5 @@
-// Package front is the MCP server that clients see. It has both protocol eras over
-// stdio and HTTP, their sessions, and one table of methods. Its view decides which
-// tools the clients see and may call.
+// Package front is the MCP server that clients connect to. It speaks both protocol eras over stdio and HTTP, keeps the
+// clients' sessions, and has one table of methods. Its view decides which tools a client sees and may call.
 package front
 
 import (
@@ -22,28 +21,27 @@ import (
 	"mcpx/internal/view"
 )
 
-// Options are the settings of a front. The zero value is fine.
+// Options are the settings of a front. All may be zero.
 type Options struct {
-	// Version is the version of mcpx in the answers.
+	// Version is the version of mcpx, for the handshake.
 	Version string
 	// SessionIdle is how long a legacy session over HTTP may go unused before it
 	// ends; 0 = 30 min.
 	SessionIdle time.Duration
 	// MaxMessage bounds the body of a request over HTTP, in bytes; 0 = 64 MiB.
 	MaxMessage int64
-	// Known reports whether a principal may still come over HTTP; nil = everybody may.
+	// Known reports whether a principal may still connect over HTTP; nil = every principal may.
 	Known func(*caller.Principal) bool
-	// Admission bounds what clients open and send; nil = nothing does.
+	// Admission bounds the clients' sessions and bodies; nil = no bounds.
 	Admission Admission
-	// Trace, where not nil, gets every message from and to a client; peer names the
-	// connection. It must not block.
+	// Trace, if not nil, gets every message from and to a client; peer names the connection. It must not block.
 	Trace func(peer string, received bool, message []byte)
-	// Sessions are of the legacy clients of all fronts, Once has the states of calls that were answered, and Secret is what the
-	// states of upstreams are tagged with. nil = of this front alone, in memory.
+	// Sessions keeps the records of legacy sessions, for all fronts. Once makes the state of a suspended call usable only
+	// once. Secret is the key for the tags on upstreams' states. Nil = in the memory of this front.
 	Sessions state.Sessions[Session]
 	Once     state.Once
 	Secret   *state.Secret
-	// Journal has the observers of the clients' requests. May be nil.
+	// Journal passes the events of requests to the observers. May be nil.
 	Journal *request.Journal
 	// SessionEnded is called when a session over HTTP has ended in this process (see [Front.Sessions]). May be nil.
 	SessionEnded func(client *caller.Client, lasted time.Duration)
@@ -55,18 +53,18 @@ type Options struct {
 	writeWithin time.Duration
 }
 
-// Admission bounds what the clients of a principal, nil for anybody, open and send. Safe for concurrent use.
+// Admission bounds what the clients of one principal (nil = unauthenticated clients) open and send. Safe for concurrent use.
 type Admission interface {
-	// OpenSession counts a session, or refuses it. What was counted is taken back by CloseSession.
+	// OpenSession counts a session, or refuses it. CloseSession takes it back.
 	OpenSession(p *caller.Principal) *request.LimitError
 	CloseSession(p *caller.Principal)
-	// ReadBody counts bytes of a body that the client is about to send. ok is false if there is no room for them; wait is how
-	// long the reader should wait. When the body is no longer read, BodyRead takes back the sum.
+	// ReadBody counts bytes of a body before they are read. ok is false if there is no room for them; wait is how long the
+	// reader should pause. BodyRead takes the sum back once the body is read.
 	ReadBody(p *caller.Principal, bytes int) (wait time.Duration, ok bool)
 	BodyRead(p *caller.Principal, bytes int)
 }
 
-// unbounded is the admission of a front without one.
+// unbounded is the default Admission.
 type unbounded struct{}
 
 func (unbounded) OpenSession(*caller.Principal) *request.LimitError             { return nil }
@@ -74,7 +72,7 @@ func (unbounded) CloseSession(*caller.Principal)                                
 func (unbounded) ReadBody(*caller.Principal, int) (wait time.Duration, ok bool) { return 0, true }
 func (unbounded) BodyRead(*caller.Principal, int)                               {}
 
-// Front answers the clients of one view. Close ends its goroutine.
+// Front serves the clients of one view. Close ends its goroutine.
 type Front struct {
 	view      view.View
 	name      string // of the view
@@ -83,13 +81,13 @@ type Front struct {
 	log       *slog.Logger
 	changes   changes
 	streams   sseStreams
-	sessions  sessions       // legacy, over HTTP: what lives of them in this process
-	stateless inflight       // requests of the modern era over HTTP
-	tags      *caller.Tags   // of the states of upstreams
-	suspended suspendedCalls // calls of the modern era that wait for answers of their clients
-	requests  atomic.Int64   // modern ones over HTTP so far
+	sessions  sessions       // legacy, over HTTP: those with a live part in this process
+	stateless inflight       // modern requests over HTTP
+	tags      *caller.Tags   // for the states of upstreams
+	suspended suspendedCalls // modern calls that wait for their client's answers
+	requests  atomic.Int64   // number of modern requests over HTTP so far
 
-	detach   func() // from the view, which announces its changes to those that see everything
+	detach   func() // ends the view's announcements to changes
 	stop     chan struct{}
 	stopOnce sync.Once
 	loops    sync.WaitGroup
@@ -128,23 +126,22 @@ func New(v view.View, options Options) *Front {
 // Protocols are the revisions that clients may speak, newest first.
 func Protocols() []string { return mcp.ValidProtocolVersions }
 
-// The reasons why a request ends before its answer.
+// The reasons for which mcpx ends a request before its answer.
 var (
 	errStopping     = errors.New("mcpx is shutting down; the call may have been executed")
-	errClosed       = errors.New("the config of mcpx does not have this view any more; the call may have been executed")
+	errClosed       = errors.New("this view was removed from the config of mcpx; the call may have been executed")
 	errInputEnded   = errors.New("the client closed its side; the call may have been executed")
 	errSessionEnded = errors.New("the session was ended; the call may have been executed")
 	errExpired      = errors.New("the token that opened the stream has expired; the call may have been executed")
-	errUnknown      = errors.New("who opened the stream may not connect any more; the call may have been executed")
+	errUnknown      = errors.New("the principal that opened the stream may not connect any more; the call may have been executed")
 )
 
-// EndStreams ends the requests over HTTP that wait for events rather than a result,
-// and refuses new ones. A server that shuts down does not wait for them.
+// EndStreams ends the long-lived streams over HTTP and refuses new ones. A shutdown calls it at once, so as not to wait for
+// them.
 func (f *Front) EndStreams() { f.end(true, errStopping) }
 
-// EndCalls ends all open requests over HTTP, each with an error, and refuses new
-// ones. A server that shuts down calls it after its grace: closing the connections
-// instead would leave the clients without an answer.
+// EndCalls ends all open requests over HTTP, each with an error, and refuses new ones. A shutdown calls it after its grace
+// period: closing the connections instead would leave clients without an answer.
 func (f *Front) EndCalls() { f.end(false, errStopping) }
 
 func (f *Front) end(lastingOnly bool, why error) {
@@ -155,11 +152,11 @@ func (f *Front) end(lastingOnly bool, why error) {
 	}
 }
 
-// Close ends the open requests over HTTP, where EndCalls has not ended them, lets go of the sessions, and ends the goroutine that New
-// started.
+// Close ends the open requests over HTTP, releases the sessions (other processes may go on with them), and ends the goroutine
+// of New.
 func (f *Front) Close() { f.close(state.Released) }
 
-// Remove is Close for a view that a reload took away: its sessions end.
+// Remove is Close for a view that a reload removed: its sessions end everywhere.
 func (f *Front) Remove() { f.close(state.Closed) }
 
 func (f *Front) close(why state.Ending) {
@@ -173,9 +170,8 @@ func (f *Front) close(why state.Ending) {
 	f.suspended.all.Wait()
 }
 
-// EndUnknown ends the streams and the sessions over HTTP of principals that Options.Known
-// does not know any more: nobody can come back to them. Whoever changes that calls it; a
-// request that came before and begins later ends with the next sweep.
+// EndUnknown ends the streams and sessions over HTTP of principals that Options.Known rejects. It must be called after each
+// change of the principals; a request that was let in just before is ended by the next sweep.
 func (f *Front) EndUnknown() {
 	known := f.options.Known
 	if known == nil {
@@ -189,7 +185,7 @@ func (f *Front) EndUnknown() {
 	})
 }
 
-// sweep ends idle sessions, and unknown ones, until Close.
+// sweep ends idle sessions and those of unknown principals, until Close.
 func (f *Front) sweep() {
 	ticker := time.NewTicker(max(f.options.SessionIdle/30, time.Second))
 	defer ticker.Stop()
@@ -204,7 +200,7 @@ func (f *Front) sweep() {
 	}
 }
 
-// endIdle ends the sessions whose last use was before the given time.
+// endIdle ends the sessions that were last used before the given time.
 func (f *Front) endIdle(before time.Time) {
 	f.sessions.each(func(s *session) {
 		if s.inflight.endIdle(before, errSessionEnded) {
@@ -213,7 +209,7 @@ func (f *Front) endIdle(before time.Time) {
 	})
 }
 
-// leave ends a session in this process, whether or not it can be ended for others.
+// leave ends a session here, even if that cannot be stored for other processes.
 func (f *Front) leave(s *session, why state.Ending) {
 	if err := f.endSession(context.Background(), s, why); err != nil {
 		f.log.Warn("a session could not be ended for other processes", "error", err)

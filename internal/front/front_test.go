@@ -194,7 +194,7 @@ func TestFront_StartupWait(t *testing.T) {
 		if !strings.Contains(listed, "Server: hung") || !strings.Contains(listed, "echo(text)") {
 			t.Errorf("got %s", listed)
 		}
-		// The time is over for good: nobody waits again.
+		// The time is over for good: no later request waits.
 		again := time.Now()
 		p.request(t, "2", "tools/list")
 		if took := time.Since(again); took >= wait {
@@ -203,7 +203,7 @@ func TestFront_StartupWait(t *testing.T) {
 	})
 }
 
-// TestFront_ListChanged: clients hear of a change of the texts, and of nothing
+// TestFront_ListChanged: clients are notified of a change of the texts, and of nothing
 // else.
 func TestFront_ListChanged(t *testing.T) {
 	mcptest.NoLeaks(t)

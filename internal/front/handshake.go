@@ -5,73 +5,93 @@ import (
 	"encoding/json"
 
 	"github.com/mark3labs/mcp-go/mcp"
-	"github.com/mark3labs/mcp-go/server"
 
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 )
 
-// greet lets mcp-go answer the handshake of either era: the revisions, the
-// capabilities of the server and its instructions. It answers ping too.
-func (f *Front) greet(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
-	// mcp-go reads ids as float64 and would change a large one: it gets id 1.
-	message := append([]byte(`{"jsonrpc":"2.0","id":1,"method":`), wire.Encode(r.Method)...)
-	if r.Params != nil {
-		message = append(append(message, `,"params":`...), r.Params...)
-	}
-	greeting := f.view.Greeting(r.client)
-	options := []server.ServerOption{
-		server.WithToolCapabilities(true), server.WithLogging(), server.WithInstructions(greeting.Instructions),
-	}
-	offers := greeting.Offers
+// declared are the capabilities of mcpx as a server. Their order, like that of the other members here, is fixed: the answers
+// keep their bytes from version to version.
+type declared struct {
+	Extensions  map[string]struct{} `json:"extensions,omitempty"`
+	Logging     struct{}            `json:"logging"`
+	Prompts     *listCapability     `json:"prompts,omitempty"`
+	Resources   *listCapability     `json:"resources,omitempty"`
+	Tools       listCapability      `json:"tools"`
+	Completions *struct{}           `json:"completions,omitempty"`
+}
+
+type listCapability struct {
+	Subscribe   bool `json:"subscribe,omitempty"`
+	ListChanged bool `json:"listChanged"`
+}
+
+// capabilities returns what mcpx declares to the client of r. A transparent view adds the capabilities of its server that
+// mcpx does not know.
+func (f *Front) capabilities(r *incoming, offers catalog.Offers) json.RawMessage {
+	c := declared{Tools: listCapability{ListChanged: true}}
 	if offers.Resources {
-		options = append(options, server.WithResourceCapabilities(offers.Subscribe, true))
+		c.Resources = &listCapability{Subscribe: offers.Subscribe, ListChanged: true}
 	}
 	if offers.Prompts {
-		options = append(options, server.WithPromptCapabilities(true))
+		c.Prompts = &listCapability{ListChanged: true}
 	}
 	if offers.Completions {
-		options = append(options, server.WithCompletions())
+		c.Completions = &struct{}{}
 	}
 	if offers.Tasks && r.modern() {
-		options = append(options, server.WithExtensions(map[string]any{caller.TasksExtension: struct{}{}}))
+		c.Extensions = map[string]struct{}{caller.TasksExtension: {}}
 	}
-	s := server.NewMCPServer("mcpx", f.options.Version, options...)
-	switch answer := s.HandleMessage(ctx, append(message, '}')).(type) {
-	case mcp.JSONRPCResponse:
-		result := wire.Encode(answer.Result)
-		if others := json.RawMessage(offers.Others); f.view.Traits().Alone && len(others) > 0 {
-			result = wire.Edit(result, "capabilities", func(own json.RawMessage) json.RawMessage { return wire.Merge(others, own) })
-		}
-		return append(out, result...), nil
-	case mcp.JSONRPCError:
-		return nil, &rpcError{answer.Error.Code, answer.Error.Message, answer.Error.Data}
+	own := wire.Encode(c)
+	if others := json.RawMessage(offers.Others); f.view.Traits().Transparent && len(others) > 0 {
+		return wire.Merge(others, own)
 	}
-	return nil, &rpcError{code: mcp.INTERNAL_ERROR, message: r.Method + " has no answer"}
+	return own
+}
+
+// ping answers with an empty result.
+func ping(_ *Front, _ context.Context, _ *incoming, out []byte) ([]byte, *rpcError) {
+	return append(out, "{}"...), nil
+}
+
+// discover answers server/discover, the handshake of the modern era.
+func (f *Front) discover(_ context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
+	greeting := f.view.Greeting(r.client)
+	return append(out, wire.Encode(struct {
+		Meta              json.RawMessage `json:"_meta"`
+		ResultType        string          `json:"resultType"`
+		TTL               int             `json:"ttlMs"`
+		CacheScope        string          `json:"cacheScope"`
+		SupportedVersions []string        `json:"supportedVersions"`
+		Capabilities      json.RawMessage `json:"capabilities"`
+		Instructions      string          `json:"instructions,omitempty"`
+	}{f.identity, "complete", 0, "private", Protocols(), f.capabilities(r, greeting.Offers), greeting.Instructions})...), nil
 }
 
 // initialize answers initialize and stores the client in its session.
-func (f *Front) initialize(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
+func (f *Front) initialize(_ context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	var p struct {
 		ProtocolVersion string
 		ClientInfo      json.RawMessage
 		Capabilities    json.RawMessage
 	}
 	if err := json.Unmarshal(orEmpty(r.Params), &p); err != nil {
-		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "the params of initialize were not understood: " + err.Error()}
+		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "invalid params of initialize: " + err.Error()}
 	}
 	said := caller.Said{
 		Name: nameIn(p.ClientInfo), Version: mcp.NegotiateLegacyVersion(p.ProtocolVersion), Capabilities: p.Capabilities,
 	}
 	client := r.client.Saying(said)
-	named := *r
-	named.client = &client // the instructions depend on its name
-	out, err := f.greet(ctx, &named, out)
-	if err == nil {
-		record := *r.session.record.Load()
-		record.Said = said
-		r.session.record.Store(&record)
-		r.session.client.Store(&client)
-	}
-	return out, err
+	greeting := f.view.Greeting(&client) // the instructions depend on the client's name
+	record := *r.session.record.Load()
+	record.Said = said
+	r.session.record.Store(&record)
+	r.session.client.Store(&client)
+	return append(out, wire.Encode(struct {
+		ProtocolVersion string             `json:"protocolVersion"`
+		Capabilities    json.RawMessage    `json:"capabilities"`
+		ServerInfo      mcp.Implementation `json:"serverInfo"`
+		Instructions    string             `json:"instructions,omitempty"`
+	}{said.Version, f.capabilities(r, greeting.Offers), mcp.Implementation{Name: "mcpx", Version: f.options.Version}, greeting.Instructions})...), nil
 }

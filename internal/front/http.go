@@ -18,17 +18,16 @@ import (
 	"mcpx/internal/view"
 )
 
-// structuredHeader lets an HTTP client choose whether it gets structuredContent.
+// structuredHeader lets an HTTP client choose whether it receives structuredContent.
 const structuredHeader = "Mcpx-Structured-Content"
 
-// The protocol's headers as net/http writes their names in its maps.
+// The protocol's headers, in the canonical form of http.Header's keys.
 var (
 	versionHeader = http.CanonicalHeaderKey(mcp.HeaderProtocolVersion)
 	sessionHeader = http.CanonicalHeaderKey(mcp.HeaderSessionID)
 )
 
-// headerOf is a header of a request by its canonical name; [http.Header.Get] would bring
-// the name of each into that form, for each request.
+// headerOf returns a header by its canonical name. Unlike Header.Get it does not canonicalize, which shows in profiles.
 func headerOf(r *http.Request, name string) string {
 	if values := r.Header[name]; len(values) > 0 {
 		return values[0]
@@ -36,12 +35,11 @@ func headerOf(r *http.Request, name string) string {
 	return ""
 }
 
-// ServeHTTP is [Front.Serve] for callers for which nothing happens after the answer.
+// ServeHTTP is [Front.Serve] for a caller that does nothing after the answer.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.ended(f.Serve(w, r)...) }
 
-// Serve is the streamable HTTP endpoint of both eras. The caller decides who may connect and how long a client may take
-// (package httpd). It returns the events of the requests that it has answered; its caller ends them ([request.Journal.End]) when
-// the client has the answer.
+// Serve is the streamable HTTP endpoint for both eras. The caller decides who may connect and how long a client may take
+// (package httpd). It must end the returned events ([request.Journal.End]) when the client has the answer.
 func (f *Front) Serve(w http.ResponseWriter, r *http.Request) []*request.Event {
 	e := f.newExchange(w, r)
 	switch {
@@ -93,8 +91,7 @@ func (f *Front) post(e *exchange) {
 	case isModern && m.isRequest():
 		f.modernRequest(e, m)
 	case isModern && m.Method != "":
-		// A notification, and none has an effect here: a modern client cancels a
-		// request by closing its connection.
+		// Modern notifications have no effect: a modern client cancels a request by closing its connection.
 		w.WriteHeader(http.StatusAccepted)
 	case isModern:
 		http.Error(w, "no request was sent to this client", http.StatusBadRequest)
@@ -107,9 +104,8 @@ func (f *Front) post(e *exchange) {
 	}
 }
 
-// modernRequest answers a request of the modern era, which has no sessions. Clients
-// cannot be told apart there, so each request counts as a client of its own and no
-// client gets anything that belongs to another.
+// modernRequest answers a modern request. That era has no sessions and clients cannot be told apart, so each request is
+// treated as a client of its own.
 func (f *Front) modernRequest(e *exchange, m *message) {
 	err := e.refuseHeaders(m)
 	if err == nil {
@@ -133,13 +129,13 @@ func (f *Front) modernRequest(e *exchange, m *message) {
 	f.serve(e, &f.stateless, client.ID, r)
 }
 
-// openSession answers initialize. The session exists if it succeeds.
+// openSession answers initialize. On success it stores the session.
 func (f *Front) openSession(e *exchange, m *message) {
 	if over := f.options.Admission.OpenSession(e.who); over != nil {
 		e.answer(refuse(m.ID, tooMany(over)).body)
 		return
 	}
-	// Until the client has said who it is it has no session, and no name.
+	// The session has no id and no client name before initialize is answered.
 	before := f.newSession("", &Session{View: f.name, Principal: e.who.Key(), Began: time.Now()}, e.who, nil, e.r.Header)
 	r := &incoming{message: m, client: before.client.Load(), session: before}
 	answer := f.answer(e.r.Context(), r)
@@ -149,7 +145,7 @@ func (f *Front) openSession(e *exchange, m *message) {
 		e.answer(answer.body)
 		return
 	}
-	s, err := f.open(e.r.Context(), before.record.Load(), e.who, e.r.Header)
+	id, err := f.options.Sessions.Open(e.r.Context(), before.record.Load(), time.Time{})
 	if err != nil {
 		f.options.Admission.CloseSession(e.who)
 		status, why := refused(err)
@@ -157,11 +153,12 @@ func (f *Front) openSession(e *exchange, m *message) {
 		e.refuse(status, m.ID, why)
 		return
 	}
+	s := f.live(id, before.record.Load(), e.who, e.r.Header)
 	e.w.Header().Set(mcp.HeaderSessionID, s.id)
 	e.answer(answer.body)
 }
 
-// legacyMessage answers a request of a session, or acts on its notification.
+// legacyMessage answers a session's request, or acts on its notification.
 func (f *Front) legacyMessage(e *exchange, s *session, m *message) {
 	r := &ownRequest{incoming{message: m, session: s}, s.client.Load().Sending(e.who, e.r.Header)}
 	r.client = &r.own
@@ -177,7 +174,7 @@ func (f *Front) legacyMessage(e *exchange, s *session, m *message) {
 	e.accepted()
 }
 
-// notice acts on a notification, or on the answer to a question; an unknown one is for a server that the view shows alone.
+// notice acts on a notification, or on the answer to a question. It passes a notification that mcpx does not know on.
 func (f *Front) notice(s *session, from *caller.Client, m *message) {
 	if m.IsResponse() {
 		s.questions.answered(m)
@@ -189,14 +186,14 @@ func (f *Front) notice(s *session, from *caller.Client, m *message) {
 	}
 }
 
-// pass sends a notification on to the servers that it is for.
+// pass sends a notification on to the servers that it is for. Their errors are logged by the view.
 func (f *Front) pass(from *caller.Client, m *message) {
 	q := &request.Request{From: request.From{Client: from}, Method: m.Method, Params: m.Params, Notification: true}
-	_, _ = f.view.Send(context.Background(), q) // nobody waits for an answer
+	_, _ = f.view.Send(context.Background(), q)
 }
 
-// batch answers messages one after another, each answer as an event. Only revision
-// 2025-03-26 has batches, and requires servers to read them.
+// batch answers the messages of a batch in turn, each answer as an event. Only revision 2025-03-26 has batches; it requires
+// servers to accept them.
 func (f *Front) batch(e *exchange, messages []json.RawMessage) {
 	s, ok := e.session(nil)
 	if !ok {
@@ -218,7 +215,7 @@ func (f *Front) batch(e *exchange, messages []json.RawMessage) {
 	e.accepted()
 }
 
-// serve answers a request, which can be cancelled by its key in requests meanwhile.
+// serve answers a request. Until then it can be cancelled by its key in requests.
 func (f *Front) serve(e *exchange, requests *inflight, key string, r *incoming) {
 	row := r.row
 	ctx, open := requests.begin(e.r.Context(), key, row.lasts)
@@ -242,7 +239,7 @@ func (f *Front) serve(e *exchange, requests *inflight, key string, r *incoming) 
 	e.answer(answer.body)
 }
 
-// statusOf is the HTTP status of an error in the modern era.
+// statusOf returns the HTTP status for an error code in the modern era.
 func statusOf(code int) int {
 	switch code {
 	case mcp.METHOD_NOT_FOUND:
@@ -254,11 +251,10 @@ func statusOf(code int) int {
 	return http.StatusOK
 }
 
-// events serves the GET stream of a session, which has what belongs to no request, such
-// as changes of the tools. Of several streams of a session the newest has it.
+// events serves the GET stream of a session: the notifications that belong to no request. If a session has several such
+// streams, only the newest gets them.
 func (f *Front) events(e *exchange, s *session) {
-	// No id of a request equals this key. An open stream keeps its session from
-	// being idle, and ends with it.
+	// The key equals no request's id. An open stream keeps its session from being idle, and ends with it.
 	ctx, open := s.inflight.begin(e.r.Context(), "the stream", true)
 	defer s.inflight.done(open)
 	e.start()
@@ -269,8 +265,8 @@ func (f *Front) events(e *exchange, s *session) {
 	follow(ctx, s.pending, func(n note) { e.notify(n.method, n.params) }, e.alive)
 }
 
-// session finds the legacy session that the request names in its header. ok is false
-// if there is none, or it cannot be used now: then session has refused the request, under id if it has one.
+// session finds the legacy session named in the request's header. If it cannot be used, session answers with an error, under
+// id if that is not nil, and ok is false.
 func (e *exchange) session(id json.RawMessage) (s *session, ok bool) {
 	name := headerOf(e.r, sessionHeader)
 	if e.version != "" && !mcp.IsValidProtocolVersion(e.version) {
@@ -285,15 +281,14 @@ func (e *exchange) session(id json.RawMessage) (s *session, ok bool) {
 	if err != nil {
 		status, why := refused(err)
 		if status == http.StatusTooManyRequests && id != nil {
-			status = http.StatusOK // as for a new session
+			status = http.StatusOK // as when a session is opened
 		}
 		e.refuse(status, id, why)
 	}
 	return s, err == nil
 }
 
-// refuseHeaders is the error of a modern request whose headers contradict its body,
-// or nil (SEP-2243, SEP-2575).
+// refuseHeaders returns the error of a modern request whose headers contradict its body (SEP-2243, SEP-2575), or nil.
 func (e *exchange) refuseHeaders(m *message) *rpcError {
 	mismatch := func(message string) *rpcError { return &rpcError{code: mcp.HEADER_MISMATCH, message: message} }
 	switch {
@@ -306,7 +301,7 @@ func (e *exchange) refuseHeaders(m *message) *rpcError {
 	case e.version != m.version:
 		return mismatch("the header " + mcp.HeaderProtocolVersion + " " + e.version + " does not match " + mcp.MetaKeyProtocolVersion + " " + m.version)
 	}
-	// Of the params only a name or a URI is compared with a header.
+	// Of the params, only a name or a URI is compared with a header.
 	var named []byte
 	if m.name != nil {
 		named = wire.WithMember(named, "name", m.name)
@@ -321,13 +316,12 @@ func (e *exchange) refuseHeaders(m *message) *rpcError {
 	return nil
 }
 
-// structured is the wish for structuredContent in the header of the request.
+// structured returns the client's choice in structuredHeader.
 func (e *exchange) structured() view.StructuredPolicy {
 	return view.StructuredPolicy(strings.ToLower(headerOf(e.r, structuredHeader)))
 }
 
-// peer names the program at the other end of the connection. It is empty behind a
-// proxy, which may speak for several programs.
+// peer identifies the client's connection. It is empty behind a proxy, which may use one connection for several clients.
 func (e *exchange) peer() string {
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {
 		if headerOf(e.r, name) != "" {

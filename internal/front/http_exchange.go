@@ -12,35 +12,33 @@ import (
 	"mcpx/internal/request"
 )
 
-// exchange is one HTTP request and its response. The response is the answer alone as
-// JSON or, with notifications before the answer, an event stream.
+// exchange is one HTTP request and its response: a single JSON answer or, if notifications come first, an event stream.
 type exchange struct {
 	front   *Front
 	w       http.ResponseWriter
 	r       *http.Request
 	who     *caller.Principal
-	version string // in the header
-	events  bool   // the client reads event streams
-	json    bool   // the client reads JSON
-	batch   bool   // answers of a batch are written, as events
-	status  int    // of an answer as JSON; 0 = 200
+	version string // in the request's header
+	events  bool   // the client accepts event streams
+	json    bool   // the client accepts JSON
+	batch   bool   // a batch is being answered, with events
+	status  int    // of a JSON answer; 0 = 200
 
-	ended    []*request.Event  // of the requests that were answered
-	room     [1]*request.Event // the first memory of ended: only a batch has more than one
-	writable time.Time         // the write deadline of the connection; zero = not set yet
+	ended    []*request.Event  // of the requests answered so far
+	room     [1]*request.Event // initial memory of ended: only a batch needs more
+	writable time.Time         // the connection's write deadline; zero = not set yet
 
 	mu        sync.Mutex
-	queued    chan []byte   // nil before the first; nil in it = alive
-	written   chan struct{} // closed when the writer of queued has ended; nil like queued
+	queued    chan []byte   // nil before the first message; a nil message is a keep-alive
+	written   chan struct{} // closed when the writer of queued has ended; made with queued
 	closed    bool
-	streaming bool // an event stream has begun; owned by the writer until it has ended
+	streaming bool // the event stream has begun; belongs to the writer while it runs
 }
 
-// maxQueued bounds the notifications of one response that the client has yet to read.
+// maxQueued bounds the notifications of one response that wait for the client to read.
 const maxQueued = 256
 
-// newExchange reads from the headers which types the client accepts; without an Accept
-// header that is JSON.
+// newExchange reads the accepted types from the headers; without an Accept header the client accepts JSON.
 func (f *Front) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	e := &exchange{front: f, w: w, r: r, who: caller.From(r.Context()), version: headerOf(r, versionHeader)}
 	e.ended = e.room[:0]
@@ -73,8 +71,7 @@ func (e *exchange) send(request []byte) bool { return e.queue(request) }
 // alive implements sender.
 func (e *exchange) alive() { e.queue(nil) }
 
-// queue queues an event, nil for alive. It reports false if the queue is full or the
-// answer has begun.
+// queue queues an event; nil is a keep-alive. It returns false if the queue is full or the answer has begun.
 func (e *exchange) queue(message []byte) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -100,7 +97,7 @@ func (e *exchange) writeQueued() {
 	}
 }
 
-// close refuses further events and waits until the queue is written. Idempotent.
+// close refuses further events and waits until the queued ones are written. Idempotent.
 func (e *exchange) close() {
 	e.mu.Lock()
 	first := !e.closed && e.queued != nil
@@ -114,7 +111,7 @@ func (e *exchange) close() {
 	}
 }
 
-// reopen takes events again after close: those of the next request of a batch.
+// reopen accepts events again after close, for the next request of a batch.
 func (e *exchange) reopen() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -131,8 +128,7 @@ func (e *exchange) start() {
 	e.w.WriteHeader(http.StatusOK)
 }
 
-// event writes a message as an event; nil writes a comment that keeps the stream
-// alive.
+// event writes a message as an event; nil writes a comment that keeps the connection alive.
 func (e *exchange) event(message []byte) {
 	if !e.streaming {
 		e.start()
@@ -147,15 +143,14 @@ func (e *exchange) event(message []byte) {
 	e.flush()
 }
 
-// write writes to the client, which must read within a deadline: else a client that
-// does not read would hold the answer for ever. It ignores errors: the client is
-// gone, and nobody else wants the data.
+// write writes to the client within a deadline, so that a client that does not read cannot hold the answer for ever. It
+// ignores errors: there is no one left to tell.
 func (e *exchange) write(data []byte) {
 	e.extend()
 	_, _ = e.w.Write(data)
 }
 
-// extend moves the write deadline, unless more than half of writeWithin is left.
+// extend moves the write deadline unless more than half of writeWithin is left.
 func (e *exchange) extend() {
 	if now := time.Now(); e.writable.Sub(now) < e.front.options.writeWithin/2 {
 		e.writable = now.Add(e.front.options.writeWithin)
@@ -165,10 +160,10 @@ func (e *exchange) extend() {
 
 func (e *exchange) flush() { _ = http.NewResponseController(e.w).Flush() }
 
-// The values of headers that many answers have in common.
+// Shared header values.
 var jsonMedia, noBytes = []string{"application/json"}, []string{"0"}
 
-// answer writes the response to a request, after close.
+// answer writes the answer, after close.
 func (e *exchange) answer(message []byte) {
 	if e.streaming || !e.json || e.batch {
 		e.event(oneLine(message))
@@ -184,8 +179,7 @@ func (e *exchange) answer(message []byte) {
 	e.write(message)
 }
 
-// accepted ends the response without an answer: to a notification, or to a request
-// that the client cancelled.
+// accepted ends the response without an answer: to a notification, or to a request that the client has cancelled.
 func (e *exchange) accepted() {
 	if !e.streaming && !e.batch {
 		e.extend()
@@ -194,8 +188,8 @@ func (e *exchange) accepted() {
 	}
 }
 
-// refuse answers with a status and a JSON-RPC error. Without an id it sends plain
-// text instead: some clients wait for ever after an error whose id is null.
+// refuse answers with a status and a JSON-RPC error. Without an id it answers in plain text: some clients hang on an error
+// whose id is null.
 func (e *exchange) refuse(status int, id json.RawMessage, err *rpcError) {
 	if id == nil {
 		http.Error(e.w, err.message, status)

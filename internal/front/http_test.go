@@ -40,7 +40,7 @@ func post(t *testing.T, web *httptest.Server, body string, header map[string]str
 }
 
 // TestHTTP_Body: a body may be as long as the limit says, whether or not its length is
-// known before. What is wrong with it is said as text.
+// known before. The error is plain text.
 func TestHTTP_Body(t *testing.T) {
 	mcptest.NoLeaks(t)
 	const limit = 1<<20 + 5000 // beyond what is believed without having come
@@ -135,7 +135,7 @@ func TestHTTP_Calls(t *testing.T) {
 	}
 }
 
-// TestHTTP_Methods: what the endpoint does not have is said so.
+// TestHTTP_Methods: methods that the endpoint does not have are refused.
 func TestHTTP_Methods(t *testing.T) {
 	_, web := site(t)
 	for _, verb := range []string{"PUT", "PATCH", "OPTIONS", "HEAD"} {
@@ -154,7 +154,7 @@ func TestHTTP_Methods(t *testing.T) {
 	}
 }
 
-// TestHTTP_Idle: a session that nobody uses ends; a call and a stream use it, and
+// TestHTTP_Idle: an idle session ends; a call and a stream use it, and
 // so does a request that has just ended.
 func TestHTTP_Idle(t *testing.T) {
 	mcptest.NoLeaks(t)
@@ -222,9 +222,8 @@ func TestHTTP_IDs(t *testing.T) {
 	}
 }
 
-// TestHTTP_Odd: what cannot be understood, or in two ways, is refused: with the
-// request's id where that is known, else as text, as some clients wait for ever
-// after an error without an id.
+// TestHTTP_Odd: invalid or ambiguous messages are refused: with the request's id if it is known, otherwise in plain text, as
+// some clients wait for ever after an error without an id.
 func TestHTTP_Odd(t *testing.T) {
 	mcptest.NoLeaks(t)
 	_, web := site(t)
@@ -268,8 +267,8 @@ func TestHTTP_Odd(t *testing.T) {
 	}
 }
 
-// TestHTTP_Absent: what clients send for what is absent is absent, and odd params of a
-// notification are nobody's error.
+// TestHTTP_Absent: values that clients send to mean "absent" are treated as absent, and odd params of a
+// notification are not errors.
 func TestHTTP_Absent(t *testing.T) {
 	mcptest.NoLeaks(t)
 	_, web := site(t)

@@ -10,8 +10,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestIdleAfterDisconnect: when clients have left in the middle of streams and
-// calls, nothing spins.
+// TestIdleAfterDisconnect: after clients have disconnected during streams and calls, no goroutine spins.
 func TestIdleAfterDisconnect(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)

@@ -12,29 +12,28 @@ import (
 	"mcpx/internal/caller"
 )
 
-// inflight has the open requests of one client. Several may have the same key: a
-// cancellation cancels all of them. The zero value is ready.
+// inflight are the open requests of one client. Several may have the same key; a cancellation cancels all of them. The zero
+// value is ready.
 type inflight struct {
 	mu     sync.Mutex
 	open   map[*openRequest]struct{}
-	idle   time.Time // when the last of the open requests ended; zero before that
-	ended  error     // cancels every new request; nil = requests may begin
-	ending error     // the same for requests that last
+	idle   time.Time // when the last open request ended; zero before that
+	ended  error     // the reason to cancel every new request; nil = none
+	ending error     // the reason to cancel new long-lived requests
 }
 
-// openRequest is a request from begin to done.
+// openRequest is a request between begin and done.
 type openRequest struct {
 	lazyctx.Context
 	key       string
-	lasts     bool
-	who       *caller.Principal  // only of one that lasts
-	expired   context.CancelFunc // likewise, and only where its credential expires
-	cancelled bool               // by the client; under the lock
+	lasts     bool               // see method.lasts
+	who       *caller.Principal  // only if lasts
+	expired   context.CancelFunc // only if lasts and the credential expires
+	cancelled bool               // by the client; guarded by inflight.mu
 }
 
-// begin adds a request and returns its context, derived from ctx. The caller must
-// call done. After end the context is cancelled from the first. That of a request that
-// lasts ends when the credential expires that it came with.
+// begin adds a request and returns its context, derived from ctx. The caller must call done. After end, the context is
+// cancelled from the start. A request that lasts ends when its credential expires.
 func (o *inflight) begin(ctx context.Context, key string, lasts bool) (context.Context, *openRequest) {
 	r := &openRequest{key: key, lasts: lasts}
 	r.Begin(ctx)
@@ -73,7 +72,7 @@ func (o *inflight) done(r *openRequest) {
 	}
 }
 
-// wanted reports whether the client has not cancelled the request.
+// wanted reports whether the client still wants the answer: it has not cancelled the request.
 func (o *inflight) wanted(r *openRequest) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -93,8 +92,7 @@ func (o *inflight) cancelled(m *message) {
 	}
 }
 
-// end cancels the open requests and all later ones; with lastingOnly, only those
-// that last.
+// end cancels the open requests and all later ones; with lastingOnly, only those that last.
 func (o *inflight) end(lastingOnly bool, why error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -109,7 +107,7 @@ func (o *inflight) end(lastingOnly bool, why error) {
 	}
 }
 
-// endOf cancels the open requests that last, of the principals that are not known.
+// endOf cancels the lasting requests of principals that are not known.
 func (o *inflight) endOf(known func(*caller.Principal) bool, why error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -120,7 +118,7 @@ func (o *inflight) endOf(known func(*caller.Principal) bool, why error) {
 	}
 }
 
-// endIdle is end if no request has been open since then, and reports whether that was so.
+// endIdle does what end does if no request has been open since then. It returns whether that was so.
 func (o *inflight) endIdle(then time.Time, why error) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -131,7 +129,7 @@ func (o *inflight) endIdle(then time.Time, why error) bool {
 	return true
 }
 
-// keyOf is an id as a key. Strings that differ only in their escapes have one key.
+// keyOf turns an id into a key. Strings that differ only in their escapes have the same key.
 func keyOf(id json.RawMessage) string {
 	written := string(id)
 	if !strings.Contains(written, `\`) {

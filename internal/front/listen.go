@@ -10,13 +10,11 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// keepAlive is the longest silence on a stream that waits for events: proxies close
-// connections that are silent for longer.
+// keepAlive is the longest silence on a stream: proxies close connections that are silent for longer.
 const keepAlive = 25 * time.Second
 
-// listen answers subscriptions/listen (SEP-2575). It acknowledges the subscription,
-// announces changes under the subscription's id, and returns the result when ctx
-// ends.
+// listen answers subscriptions/listen (SEP-2575): it acknowledges the subscription, sends changes under its id, and returns
+// the result when ctx ends.
 func (f *Front) listen(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	var p struct{ Notifications mcp.SubscriptionFilter }
 	if err := json.Unmarshal(orEmpty(r.Params), &p); err != nil {
@@ -58,7 +56,7 @@ func (f *Front) listen(ctx context.Context, r *incoming, out []byte) ([]byte, *r
 	return append(append(out, f.identified(tag)...), '}'), nil
 }
 
-// follow calls tell for the news until ctx ends, and alive at intervals.
+// follow calls tell for each pending notification until ctx ends, and alive at intervals.
 func follow(ctx context.Context, news *pending, tell func(note), alive func()) {
 	quiet := time.NewTicker(keepAlive)
 	defer quiet.Stop()

@@ -20,8 +20,8 @@ func listenLine(id, filter string) string {
 
 func tagged(id string) string { return `"_meta":{"io.modelcontextprotocol/subscriptionId":` + id }
 
-// TestListen_Stdio: a subscription is known by the client's own id, from the
-// acknowledgement, which is first, to the result; who has none gets nothing.
+// TestListen_Stdio: all messages of a subscription carry the client's own id, from the acknowledgement, which comes first,
+// to the result. Without a subscription there are no notifications.
 func TestListen_Stdio(t *testing.T) {
 	mcptest.NoLeaks(t)
 	f := connect(t, view.Options{})
@@ -40,7 +40,7 @@ func TestListen_Stdio(t *testing.T) {
 	mcptest.WaitFor(t, "the end of the first", patience, func() bool {
 		f.changes.mu.Lock()
 		defer f.changes.mu.Unlock()
-		return len(f.changes.subscribers) == 2 // with that of the session
+		return len(f.changes.subscribers) == 2 // including the session's
 	})
 	f.changes.announce(catalog.Tools)
 	mcptest.WaitFor(t, "the other to be told", patience, func() bool { return changed("2") == 2 })
@@ -53,7 +53,7 @@ func TestListen_Stdio(t *testing.T) {
 	})
 }
 
-// TestListen_Unasked: a client of the modern era hears nothing that it did not
+// TestListen_Unasked: a modern client gets no notification that it did not
 // subscribe to, whatever else it asked.
 func TestListen_Unasked(t *testing.T) {
 	mcptest.NoLeaks(t)
@@ -111,7 +111,7 @@ func TestListen_HTTP(t *testing.T) {
 	}
 }
 
-// TestSessions: a session that is unknown, or none, is said so; the end of one
+// TestSessions: a missing or unknown session is an error; the end of one
 // ends its stream and its calls, each with an answer.
 func TestSessions(t *testing.T) {
 	mcptest.NoLeaks(t)
@@ -161,8 +161,8 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// TestListen_Legacy: the stream of a session announces changes, that of before it
-// was opened too, and those of another session are its own.
+// TestListen_Legacy: the stream of a session announces changes, also from before it
+// was opened, and none of another session.
 func TestListen_Legacy(t *testing.T) {
 	mcptest.NoLeaks(t)
 	f, web := site(t)

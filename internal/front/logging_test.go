@@ -41,8 +41,8 @@ func TestLogLevel(t *testing.T) {
 	}
 }
 
-// TestLogs_Strangers: what a server logs on the stream of all belongs to the call that is
-// open, as long as no other client has one open. Nobody is silenced by those before.
+// TestLogs_Strangers: a log message on the shared stream belongs to the open call as long as only one client has a call
+// open. Earlier clients' log levels do not suppress it.
 func TestLogs_Strangers(t *testing.T) {
 	mcptest.NoLeaks(t)
 	_, web := site(t, stdio(t, "fake", mcptest.Spec{}))

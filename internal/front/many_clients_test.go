@@ -144,7 +144,7 @@ func (c *webClient) call(id, tool, arguments, token string) string {
 		tool + `","arguments":` + arguments + `}}}`
 }
 
-// webMessage is what came for a request.
+// webMessage is one message in the answer to a request.
 type webMessage struct {
 	ID     json.RawMessage
 	Method string
@@ -271,7 +271,7 @@ func TestManyClients(t *testing.T) {
 	}
 }
 
-// checkSteps checks that progress is that of one call, in order, before the answer.
+// checkSteps checks that progress belongs to one call, in order, before the answer.
 func checkSteps(t *testing.T, what string, got []webMessage, id string, steps int) {
 	t.Helper()
 	m, err := answerOf(got, id)
@@ -380,7 +380,7 @@ func TestSlowClient(t *testing.T) {
 		}
 		ignore(t, web, c, message)
 	}
-	// A megabyte of progress has left the child, though nobody reads it.
+	// A megabyte of progress has left the child, though the client does not read it.
 	mcptest.WaitFor(t, "the answers to their calls", patience, func() bool {
 		answered := 0
 		for _, entry := range fake.Log(t).Event(mcptest.EventAnswer) {
@@ -467,7 +467,7 @@ func TestForeignSession(t *testing.T) {
 	}
 }
 
-// TestBrokenStreams: a client whose streams break, that of a call and that of its
+// TestBrokenStreams: a client whose streams break, both the call's and its
 // session, keeps the session and its other calls.
 func TestBrokenStreams(t *testing.T) {
 	mcptest.Parallel(t)

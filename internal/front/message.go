@@ -11,43 +11,42 @@ import (
 	"mcpx/internal/request"
 )
 
-// message is a JSON-RPC message of a client. The transport reads it once and hands it
-// down. Its slices alias the bytes that were read.
+// message is a JSON-RPC message of a client, parsed once. Its slices alias the bytes read.
 type message struct {
 	wire.Message
 	requestMeta
-	row *method // of the method
+	row *method // in the table of methods
 	// name, uri and arguments are members of params.
 	name, uri, arguments json.RawMessage
-	input                request.Input // modern era: the answers to an input_required result
+	input                request.Input // modern: the answers to an input_required result
 	// refusal is the error of a message that is not valid JSON-RPC, or nil.
 	refusal *rpcError
 }
 
-// unknownMethod is the row of every method that methods does not have.
+// unknownMethod is the row of methods that the table does not have.
 var unknownMethod method
 
-// requestMeta has the members of _meta that concern mcpx.
+// requestMeta has the members of _meta that mcpx uses.
 type requestMeta struct {
 	version      string           // protocol revision; empty in the legacy era
-	clientName   string           // modern era only
-	capabilities json.RawMessage  // of the client, an object; modern era only
-	token        json.RawMessage  // progressToken, nil if absent
-	level        mcp.LoggingLevel // modern era: least severe log message wanted, empty = none
-	code         bool             // a program that the model wrote makes the call
-	others       []request.Meta   // traceparent, and what the client has of its own: for the upstream
+	clientName   string           // modern only
+	capabilities json.RawMessage  // of the client, an object; modern only
+	token        json.RawMessage  // progressToken; nil if absent
+	level        mcp.LoggingLevel // modern: the lowest log level wanted; empty = none
+	code         bool             // the call is made by a program that the model wrote
+	others       []request.Meta   // traceparent and the client's own members, passed on to the upstream
 }
 
-// known reports whether the method is one of the protocol's.
+// known reports whether the table of methods has the method.
 func (m *message) known() bool { return m.row != &unknownMethod }
 
-// modern reports whether the body names a revision of the modern era.
+// modern reports whether _meta names a revision of the modern era.
 func (m *requestMeta) modern() bool { return mcp.IsModernProtocol(m.version) }
 
-// isRequest reports whether the message wants an answer.
+// isRequest reports whether the message needs an answer.
 func (m *message) isRequest() bool { return m.Method != "" && m.ID != nil }
 
-// readMessage reads one message.
+// readMessage parses one message.
 func readMessage(data []byte) *message {
 	m := &message{row: &unknownMethod}
 	var err error
@@ -55,15 +54,15 @@ func readMessage(data []byte) *message {
 	if row := methods[m.Method]; row != nil {
 		m.row = row
 	}
-	// Two parsers can understand invalid input differently. And a strict upstream
-	// would end its session over it, with the calls of all clients.
+	// Invalid input is refused here: two parsers may understand it differently, and a strict upstream would end its session
+	// over it, with the calls of all clients.
 	switch {
 	case err != nil || !m.Valid:
 		m.refusal = &rpcError{code: mcp.PARSE_ERROR, message: "invalid JSON"}
 	case !m.UTF8:
 		m.refusal = &rpcError{code: mcp.PARSE_ERROR, message: "invalid UTF-8"}
 	case m.Ambiguous:
-		m.refusal = &rpcError{code: mcp.INVALID_REQUEST, message: "a member of the message is there twice, or in other letters"}
+		m.refusal = &rpcError{code: mcp.INVALID_REQUEST, message: "a member of the message is repeated or differs only in case"}
 	case m.ID != nil && !isID(m.ID):
 		m.refusal = &rpcError{code: mcp.INVALID_REQUEST, message: "the id must be a string or a number"}
 	case m.Method == "" && !m.IsResponse():
@@ -71,7 +70,7 @@ func readMessage(data []byte) *message {
 	default:
 		m.refusal = m.readParams()
 		if m.refusal != nil && m.ID == nil {
-			// Nothing answers a notification, so that one with odd params has none.
+			// A notification gets no answer, so bad params are only dropped.
 			m.refusal, m.Params = nil, nil
 		}
 	}
@@ -86,7 +85,7 @@ func isID(id json.RawMessage) bool {
 	return len(id) > 0 && (id[0] == '"' || id[0] == '-' || (id[0] >= '0' && id[0] <= '9'))
 }
 
-// readParams reads _meta, which all methods have, and the members that name something.
+// readParams reads _meta and the params that identify what a request is for.
 func (m *message) readParams() *rpcError {
 	if len(m.Params) == 0 || string(m.Params) == "null" {
 		m.Params = nil
@@ -130,7 +129,7 @@ func (m *message) readParams() *rpcError {
 	return nil
 }
 
-// reservedMeta begins the names of _meta that are the protocol's: they concern one hop.
+// reservedMeta is the prefix of the protocol's own names in _meta; they are for one hop only.
 const reservedMeta = "io.modelcontextprotocol/"
 
 func (m *requestMeta) readMeta(key string, value json.RawMessage) {
@@ -150,7 +149,7 @@ func (m *requestMeta) readMeta(key string, value json.RawMessage) {
 	case "progressToken":
 		m.token = value
 	case "callId":
-		// Codex names the calls of its code mode so, and those of a model call_….
+		// Codex' code mode gives its calls such ids; those of a model begin with call_.
 		id, _ := wire.Text(value)
 		m.code = strings.HasPrefix(id, "exec-")
 		fallthrough
@@ -162,10 +161,10 @@ func (m *requestMeta) readMeta(key string, value json.RawMessage) {
 	}
 }
 
-// nameIn is the name in a clientInfo.
+// nameIn returns the name in a clientInfo.
 func nameIn(info json.RawMessage) string { return wire.MemberText(info, "name") }
 
-// refuseModern is the error of a modern request with a bad _meta, or nil (SEP-2575).
+// refuseModern returns the error of a modern request with a bad _meta (SEP-2575), or nil.
 func (m *requestMeta) refuseModern() *rpcError {
 	switch {
 	case m.capabilities == nil:
@@ -176,7 +175,7 @@ func (m *requestMeta) refuseModern() *rpcError {
 	return nil
 }
 
-// said is what a modern message says of its client.
+// said returns what a modern message says about its client.
 func (m *message) said() caller.Said {
 	return caller.Said{Name: m.clientName, Version: m.version, Capabilities: m.capabilities}
 }

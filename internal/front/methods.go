@@ -16,24 +16,21 @@ import (
 	"mcpx/internal/view"
 )
 
-// method is a row of the table of methods: of requests with answer, of notifications
-// with notice.
+// method is a row in the table of methods. Requests have answer, notifications have notice.
 type method struct {
 	eras era
-	// of are the kinds that the method is about; one of them must not be turned off. Empty =
-	// it cannot be.
-	of []catalog.Kind
+	// kinds, unless empty: the method exists only if one of these kinds is not turned off by the config.
+	kinds []catalog.Kind
+	// answer appends the result to out.
 	// answer appends the result to out.
 	answer func(f *Front, ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError)
-	// notice acts on the notification m of from, in its session.
+	// notice acts on the notification m of client from.
 	notice func(f *Front, s *session, from *caller.Client, m *message)
-	// opens marks the request that opens a legacy session. Over stdio all later
-	// messages wait for its answer.
+	// opens marks initialize. Over stdio, all later messages wait for its answer.
 	opens bool
-	// lasts marks a request that sends notifications until the client or the server
-	// ends it. A shutdown does not wait for its answer.
+	// lasts marks a request that sends notifications until client or server end it. A shutdown does not wait for it.
 	lasts bool
-	// asks marks a request during which the client may be asked something.
+	// asks marks a request during which a server may ask the client something.
 	asks bool
 }
 
@@ -44,63 +41,61 @@ const (
 	modern
 )
 
-// methods has every method that clients may call.
+// methods is the table of methods that clients may call.
 var methods = map[string]*method{
-	"initialize":                           {eras: legacy, answer: (*Front).initialize, opens: true},
-	"notifications/initialized":            {eras: legacy, notice: func(_ *Front, s *session, _ *caller.Client, _ *message) { s.begin() }},
-	"ping":                                 {eras: legacy, answer: (*Front).greet},
-	"server/discover":                      {eras: modern, answer: (*Front).greet},
-	"logging/setLevel":                     {eras: legacy, answer: (*Front).setLevel},
-	"tools/list":                           {eras: legacy | modern, answer: (*Front).listTools},
-	"tools/call":                           {eras: legacy | modern, answer: (*Front).callTool, asks: true},
-	"resources/list":                       {eras: legacy | modern, answer: listOf(catalog.Resources), of: []catalog.Kind{catalog.Resources}},
-	"resources/templates/list":             {eras: legacy | modern, answer: listOf(catalog.ResourceTemplates), of: []catalog.Kind{catalog.Resources}},
-	"resources/read":                       {eras: legacy | modern, answer: (*Front).relay, of: []catalog.Kind{catalog.Resources}, asks: true},
-	"resources/subscribe":                  {eras: legacy, answer: (*Front).subscribe, of: []catalog.Kind{catalog.Resources}},
-	"resources/unsubscribe":                {eras: legacy, answer: (*Front).unsubscribe, of: []catalog.Kind{catalog.Resources}},
-	"prompts/list":                         {eras: legacy | modern, answer: listOf(catalog.Prompts), of: []catalog.Kind{catalog.Prompts}},
-	"prompts/get":                          {eras: legacy | modern, answer: (*Front).relay, of: []catalog.Kind{catalog.Prompts}, asks: true},
-	"completion/complete":                  {eras: legacy | modern, answer: (*Front).relay, of: []catalog.Kind{catalog.Resources, catalog.Prompts}},
-	"tasks/get":                            {eras: modern, answer: (*Front).relayTask},
-	"tasks/update":                         {eras: modern, answer: (*Front).relayTask},
-	"tasks/cancel":                         {eras: modern, answer: (*Front).relayTask},
-	"subscriptions/listen":                 {eras: modern, answer: (*Front).listen, lasts: true},
-	"notifications/progress":               {eras: legacy, notice: progressed},
-	"notifications/cancelled":              {eras: legacy | modern, notice: cancelled},
-	mcp.MethodNotificationRootsListChanged: {eras: legacy, notice: passed},
+	"initialize":                {eras: legacy, answer: (*Front).initialize, opens: true},
+	"notifications/initialized": {eras: legacy, notice: func(_ *Front, s *session, _ *caller.Client, _ *message) { s.begin() }},
+	"ping":                      {eras: legacy, answer: ping},
+	"server/discover":           {eras: modern, answer: (*Front).discover},
+	"logging/setLevel":          {eras: legacy, answer: (*Front).setLevel},
+	"tools/list":                {eras: legacy | modern, answer: (*Front).listTools},
+	"tools/call":                {eras: legacy | modern, answer: (*Front).callTool, asks: true},
+	"resources/list":            {eras: legacy | modern, answer: listOf(catalog.Resources), kinds: []catalog.Kind{catalog.Resources}},
+	"resources/templates/list":  {eras: legacy | modern, answer: listOf(catalog.ResourceTemplates), kinds: []catalog.Kind{catalog.Resources}},
+	"resources/read":            {eras: legacy | modern, answer: (*Front).relay, kinds: []catalog.Kind{catalog.Resources}, asks: true},
+	"resources/subscribe":       {eras: legacy, answer: (*Front).subscribe, kinds: []catalog.Kind{catalog.Resources}},
+	"resources/unsubscribe":     {eras: legacy, answer: (*Front).unsubscribe, kinds: []catalog.Kind{catalog.Resources}},
+	"prompts/list":              {eras: legacy | modern, answer: listOf(catalog.Prompts), kinds: []catalog.Kind{catalog.Prompts}},
+	"prompts/get":               {eras: legacy | modern, answer: (*Front).relay, kinds: []catalog.Kind{catalog.Prompts}, asks: true},
+	"completion/complete":       {eras: legacy | modern, answer: (*Front).relay, kinds: []catalog.Kind{catalog.Resources, catalog.Prompts}},
+	"tasks/get":                 {eras: modern, answer: (*Front).relayTask},
+	"tasks/update":              {eras: modern, answer: (*Front).relayTask},
+	"tasks/cancel":              {eras: modern, answer: (*Front).relayTask},
+	"subscriptions/listen":      {eras: modern, answer: (*Front).listen, lasts: true},
+	"notifications/progress":    {eras: legacy, notice: func(_ *Front, s *session, _ *caller.Client, m *message) { s.questions.progressed(m) }},
+	"notifications/cancelled": {
+		eras: legacy | modern, notice: func(_ *Front, s *session, _ *caller.Client, m *message) { s.inflight.cancelled(m) },
+	},
+	mcp.MethodNotificationRootsListChanged: {
+		eras: legacy, notice: func(f *Front, _ *session, from *caller.Client, m *message) { f.pass(from, m) },
+	},
 }
 
-func progressed(_ *Front, s *session, _ *caller.Client, m *message) { s.questions.progressed(m) }
-func cancelled(_ *Front, s *session, _ *caller.Client, m *message)  { s.inflight.cancelled(m) }
-func passed(f *Front, _ *session, from *caller.Client, m *message)  { f.pass(from, m) }
-
-// incoming is a message that wants an answer, with what its transport adds.
+// incoming is a request, with what its transport adds.
 type incoming struct {
 	*message
 	client  *caller.Client
 	session *session // nil in the modern era over HTTP
-	// structured is the wish for structuredContent in the HTTP header.
+	// structured is the client's choice in structuredHeader.
 	structured view.StructuredPolicy
 	// out sends notifications before the answer; nil if the client accepts none.
 	out   sender
-	event *request.Event // from answer
-	// release is called when nothing of the request is left; nil = nothing to do. A call
-	// that is parked takes it over.
+	event *request.Event // made by answer
+	// release is called when nothing of the request is left; may be nil. A suspended call takes it over.
 	release func()
 }
 
-// ownRequest is a request with a client of its own, in one allocation.
+// ownRequest is a request together with its own client, to allocate both at once.
 type ownRequest struct {
 	incoming
 	own caller.Client
 }
 
-// sender sends notifications that belong to a request, before its answer.
+// sender sends messages to the client before the answer to its request.
 type sender interface {
-	// notify sends a notification. It does not block: if the client does not read,
-	// the notification is dropped.
+	// notify sends a notification. It does not block: if the client does not read, the notification is dropped.
 	notify(method string, params json.RawMessage)
-	// send sends a request to the client. It reports false if the client does not read.
+	// send sends a request to the client. It returns false if the client does not read.
 	send(request []byte) bool
 	// alive shows proxies that the connection is in use.
 	alive()
@@ -117,9 +112,9 @@ func (f *Front) dispatch(ctx context.Context, r *incoming) (answer response) {
 	defer f.recovered(r, func(err *rpcError) { answer = refuse(r.ID, err) })
 	row := r.row
 	switch {
-	case row.answer == nil && r.Method != "" && row.notice == nil && f.view.Traits().Alone:
+	case row.answer == nil && r.Method != "" && row.notice == nil && f.view.Traits().Transparent:
 		row = &method{eras: legacy | modern, answer: (*Front).relay, asks: true}
-	case row.answer == nil, len(row.of) > 0 && !slices.ContainsFunc(row.of, f.view.Traits().Shows):
+	case row.answer == nil, len(row.kinds) > 0 && !slices.ContainsFunc(row.kinds, f.view.Traits().Shows):
 		return refuse(r.ID, &rpcError{code: mcp.METHOD_NOT_FOUND, message: "method " + r.Method + " not found"})
 	case row.eras&r.era() == 0 && r.modern():
 		return refuse(r.ID, &rpcError{code: mcp.METHOD_NOT_FOUND, message: r.Method + " was removed in protocol version " + mcp.ProtocolVersion20260728})
@@ -160,8 +155,7 @@ type rpcError struct {
 	data    any
 }
 
-// relayed is an upstream's error as the client gets it. A code that is no number stays
-// readable in the message.
+// relayed converts an upstream's error for the client. A code that is not a number stays readable in the message.
 func relayed(rpc *wire.RPCError) *rpcError {
 	e := &rpcError{code: int(rpc.Code), message: rpc.Message}
 	if rpc.NoCode || rpc.OddCode != nil {
@@ -173,18 +167,22 @@ func relayed(rpc *wire.RPCError) *rpcError {
 	return e
 }
 
-// codeRefused is the code for requests that come too late, too early, or are too
-// many. SDKs call it "connection closed".
+// codeRefused is the code for requests that come too early, too late or too often. SDKs call it "connection closed".
 const codeRefused = -32000
 
-// tooMany is the error of a request that would open one session too many. It is an answer
-// and no HTTP status: clients show its message, and of a status only the number.
+// cancelled is the error of a request whose context has ended.
+func cancelled(ctx context.Context) *rpcError {
+	return &rpcError{code: mcp.REQUEST_INTERRUPTED, message: "cancelled: " + context.Cause(ctx).Error()}
+}
+
+// tooMany is the error of a request that would exceed the limit of sessions. It is a JSON-RPC answer and not an HTTP status
+// because clients show the message of the former, and only the number of the latter.
 func tooMany(over *request.LimitError) *rpcError {
 	data := map[string]any{"code": results.CodeRateLimited, "retry_after": over.Seconds()}
 	return &rpcError{code: codeRefused, message: over.Error(), data: data}
 }
 
-// refuse is a response with an error. Without an id it says null.
+// refuse makes an error response. Without an id it has id null.
 func refuse(id json.RawMessage, err *rpcError) response {
 	out := append(responseHead(id, "error"), wire.Encode(struct {
 		Code    int    `json:"code"`
@@ -194,7 +192,7 @@ func refuse(id json.RawMessage, err *rpcError) response {
 	return response{append(out, '}'), err.code}
 }
 
-// responseHead is a response up to the value of result or error.
+// responseHead begins a response, up to the value of result or error.
 func responseHead(id json.RawMessage, member string) []byte {
 	if id == nil {
 		id = json.RawMessage("null")
@@ -204,7 +202,7 @@ func responseHead(id json.RawMessage, member string) []byte {
 	return append(append(out, member...), `":`...)
 }
 
-// notification is a JSON-RPC notification. params may be nil.
+// notification encodes a JSON-RPC notification. params may be nil.
 func notification(method string, params json.RawMessage) []byte {
 	out := append([]byte(`{"jsonrpc":"2.0","method":`), wire.Encode(method)...)
 	if params != nil {
@@ -265,7 +263,7 @@ func (f *Front) callTool(ctx context.Context, r *incoming, out []byte) ([]byte, 
 		return nil, relayed(rpc)
 	}
 	if err != nil {
-		return nil, &rpcError{code: mcp.REQUEST_INTERRUPTED, message: "cancelled: " + context.Cause(ctx).Error()}
+		return nil, cancelled(ctx)
 	}
 	if result.IsError && r.event.Outcome == "" {
 		r.event.Outcome = request.OutcomeToolError
@@ -273,7 +271,7 @@ func (f *Front) callTool(ctx context.Context, r *incoming, out []byte) ([]byte, 
 	return f.appendResult(out, result, r), nil
 }
 
-// sink is where the notifications go that belong to the request.
+// sink returns where notifications of servers that belong to the request go.
 func (r *incoming) sink() (s request.Sink) {
 	if r.out != nil && r.token != nil {
 		s.Progress = func(params json.RawMessage) { r.out.notify("notifications/progress", withToken(params, r.token)) }
@@ -289,8 +287,7 @@ func (r *incoming) sink() (s request.Sink) {
 	return s
 }
 
-// least is the least severe level of log messages that the client wants with this
-// request; empty = none.
+// least returns the lowest log level that the client wants for this request; empty = no log messages.
 func (r *incoming) least() mcp.LoggingLevel {
 	if r.modern() || r.session == nil {
 		return r.level

@@ -11,7 +11,7 @@ import (
 	"mcpx/internal/request"
 )
 
-// answer answers a request. What becomes of it is in r.event, which the transport ends when the answer is written.
+// answer answers a request and records it in r.event, which the transport ends once the answer is written.
 func (f *Front) answer(ctx context.Context, r *incoming) response {
 	r.event = f.options.Journal.Begin(r.Method, r.client)
 	r.event.Request, r.event.KnownMethod = true, r.known()
@@ -21,7 +21,7 @@ func (f *Front) answer(ctx context.Context, r *incoming) response {
 	return answer
 }
 
-// recovered makes a panic the error of its request: the others, and the process, go on. It is deferred.
+// recovered turns a panic into the error of its request, so that the process goes on. It must be deferred.
 func (f *Front) recovered(r *incoming, failed func(*rpcError)) {
 	if what := recover(); what != nil {
 		f.log.Error("panic in a request", "method", sanitize.Line(r.Method, maxLogged), "panic", what, "stack", string(debug.Stack()))
@@ -32,8 +32,8 @@ func (f *Front) recovered(r *incoming, failed func(*rpcError)) {
 // maxLogged bounds a method in the log, in characters.
 const maxLogged = 80
 
-// answeredWith says in an event how it was answered: with a result, code 0, or an error of JSON-RPC. Of the call of a tool the
-// executor has said it already.
+// answeredWith records the answer in an event: a JSON-RPC error code, or 0 for a result. For a tools/call the executor may have
+// recorded the outcome already.
 func answeredWith(e *request.Event, code, bytes int) {
 	if e.Code = code; code != 0 && e.Outcome == "" {
 		e.Outcome = fmt.Sprintf("ERROR %d", code)
@@ -57,7 +57,7 @@ func (f *Front) traced(peer string, received bool, message []byte) {
 	}
 }
 
-// from is what messages to servers take over from the request.
+// from returns what messages to servers inherit from the request.
 func (r *incoming) from() request.From {
 	from := request.From{Client: r.client, Meta: r.others, Sink: r.sink(), Event: r.event}
 	if r.modern() {
@@ -66,7 +66,7 @@ func (r *incoming) from() request.From {
 	return from
 }
 
-// Sessions is the number of sessions that live in this process, which clients of the legacy era have over HTTP.
+// Sessions returns the number of legacy sessions over HTTP that live in this process.
 func (f *Front) Sessions() int {
 	f.sessions.mu.RLock()
 	defer f.sessions.mu.RUnlock()

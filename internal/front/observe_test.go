@@ -67,7 +67,7 @@ type answered struct {
 	events []*request.Event
 }
 
-// TestEvents_AfterAnswer: nobody who waits for an answer waits for the log too.
+// TestEvents_AfterAnswer: an answer does not wait for the log.
 func TestEvents_AfterAnswer(t *testing.T) {
 	const call = `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"none","tool_name":"x","arguments":{}}}}`
 	var h hearing

@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/view"
 )
 
-// TestHTTP_Principal: the session of another principal is unknown, whatever is sent in it,
-// and is the same as before to its own.
+// TestHTTP_Principal: another principal's session is unknown, whatever is sent in it, and stays usable for its own
+// principal.
 func TestHTTP_Principal(t *testing.T) {
 	mcptest.NoLeaks(t)
 	f := connectWith(t, Options{}, view.Options{})

@@ -16,8 +16,7 @@ import (
 // maxQuestions bounds the open questions of one client.
 const maxQuestions = 100
 
-// questions are the requests of mcpx to a legacy client that wait for their answers. The
-// zero value is ready.
+// questions are requests of mcpx to a legacy client that wait for their answers. The zero value is ready.
 type questions struct {
 	mu   sync.Mutex
 	last int64
@@ -29,8 +28,8 @@ type openQuestion struct {
 	progress func(params json.RawMessage)
 }
 
-// ask sends a request to the client, by the first of the senders that can, and waits for
-// its result until ctx ends. Then it cancels the request at the client.
+// ask sends a request to the client through the first sender that accepts it, and waits for the result until ctx ends; then it
+// sends the client a cancellation.
 func (q *questions) ask(
 	ctx context.Context, senders []sender, method string, params json.RawMessage, progress func(json.RawMessage),
 ) (json.RawMessage, error) {
@@ -52,7 +51,7 @@ func (q *questions) ask(
 		delete(q.open, id)
 		q.mu.Unlock()
 	}()
-	if progress != nil { // several servers may have given the same token
+	if progress != nil { // the server's own token may not be unique at this client
 		params = wire.Edit(params, "_meta", func(meta json.RawMessage) json.RawMessage { return withToken(meta, json.RawMessage(id)) })
 	}
 	asked := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,%s`, id, notification(method, params)[len(`{"jsonrpc":"2.0",`):])
@@ -78,8 +77,7 @@ func (q *questions) ask(
 	}
 }
 
-// answered hands a response of the client to the question with its id. It drops an
-// answer that is late.
+// answered passes a response of the client to its question. A late response is dropped.
 func (q *questions) answered(m *message) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -89,7 +87,7 @@ func (q *questions) answered(m *message) {
 	}
 }
 
-// progressed hands a progress notification of the client to the question that it is about.
+// progressed passes a progress notification of the client to its question.
 func (q *questions) progressed(m *message) {
 	token := wire.Member(m.Params, "progressToken")
 	q.mu.Lock()
@@ -100,7 +98,7 @@ func (q *questions) progressed(m *message) {
 	}
 }
 
-// answer is the result of a response, or its error.
+// answer returns the result or the error in a response.
 func (m *message) answer() (json.RawMessage, error) {
 	if m.Error == nil {
 		return m.Result, nil

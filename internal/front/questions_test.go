@@ -178,9 +178,8 @@ func TestAsk_HTTP(t *testing.T) {
 	}
 }
 
-// TestAsk_Whose: where two clients have calls open on one session of a process, nothing
-// says whose call asks, and nobody is asked. Over HTTP the question comes with its call.
-// A session of one's own knows.
+// TestAsk_Whose: if two clients have calls open on one shared session of a process, it is unknown whose call asks, and no
+// client is asked. Over HTTP the question comes on the call's stream; a session of one client is unambiguous.
 func TestAsk_Whose(t *testing.T) {
 	mcptest.NoLeaks(t)
 	shared := stdio(t, "fake", mcptest.Spec{})
@@ -223,8 +222,8 @@ func TestAsk_Whose(t *testing.T) {
 	}
 }
 
-// TestHandedOn: the members of a client's own _meta reach the upstream, and those of the
-// protocol do not; so do its changes of roots, from the client that a session belongs to.
+// TestHandedOn: the client's own members of _meta reach the upstream, the protocol's do not. So do changes of its roots, if
+// the session belongs to it.
 func TestHandedOn(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)

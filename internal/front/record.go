@@ -15,33 +15,32 @@ import (
 	"mcpx/internal/request"
 )
 
-// Session is the record of a legacy session over HTTP. It is data, and any process can go on with the session from it. It is never
-// written to.
+// Session is the record of a legacy session over HTTP: immutable data from which any process can continue the session.
 //
-// The rest of a session is its live part ([session]). A process that has none makes a new one: the client opens its GET stream again and
-// has to subscribe again, and open questions to it have no answer.
+// The rest of a session is its live part ([session]). If a process has none it makes a new one; then the client opens its GET
+// stream and subscribes again, and questions that were open get no answer.
 type Session struct {
-	// View is the name of the view that the client has connected to: it is unknown at others.
+	// View is the name of the session's view; other views do not know the session.
 	View string `json:"view,omitempty"`
-	// Said is what the client has said of itself in initialize.
+	// Said is what the client said about itself in initialize.
 	Said caller.Said `json:"said"`
-	// Principal is the ID of who has opened the session, and alone may use it; empty = anybody. What a principal may do, the
-	// credential of each request says.
+	// Principal is the ID of the principal that opened the session and alone may use it; empty = unauthenticated. Rights come
+	// from each request's own credential.
 	Principal string `json:"principal,omitempty"`
-	// Level is the least severe level of the log messages that the client wants; empty = none.
+	// Level is the lowest log level that the client wants; empty = no log messages.
 	Level mcp.LoggingLevel `json:"level,omitempty"`
 	// Began is when it was opened.
 	Began time.Time `json:"began"`
 }
 
-// NewSessions are the sessions of one process. [Admission] bounds them.
+// NewSessions keeps session records in memory, without a bound of its own: [Admission] bounds them.
 func NewSessions() state.Sessions[Session] { return state.NewSessions[Session](0) }
 
 func newSessionID() string { return "mcpx-" + rand.Text() }
 
-// sessions are the live parts of the legacy sessions over HTTP. The zero value is ready.
+// sessions are the live parts of legacy sessions over HTTP. The zero value is ready.
 type sessions struct {
-	making sync.Mutex // held to make a live part for a record
+	making sync.Mutex // held while a live part is made for a stored record
 	mu     sync.RWMutex
 	byID   map[string]*session
 }
@@ -61,7 +60,7 @@ func (s *sessions) add(one *session) {
 	s.byID[one.id] = one
 }
 
-// remove reports whether the session was there: one caller ends it.
+// remove reports whether the session was still there: of several callers one ends it.
 func (s *sessions) remove(one *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +71,7 @@ func (s *sessions) remove(one *session) bool {
 	return true
 }
 
-// each calls f for every session. It does not hold the lock meanwhile.
+// each calls f for every session, without holding the lock.
 func (s *sessions) each(f func(*session)) {
 	s.mu.RLock()
 	all := make([]*session, 0, len(s.byID))
@@ -85,16 +84,7 @@ func (s *sessions) each(f func(*session)) {
 	}
 }
 
-// open keeps the record of a session that was initialized, and makes its live part, which Admission has counted already.
-func (f *Front) open(ctx context.Context, record *Session, who *caller.Principal, headers http.Header) (*session, error) {
-	id, err := f.options.Sessions.Open(ctx, record, time.Time{})
-	if err != nil {
-		return nil, err
-	}
-	return f.live(id, record, who, headers), nil
-}
-
-// live makes the live part of a session, until release.
+// live makes the live part of a session that Admission has counted. It lasts until release.
 func (f *Front) live(id string, record *Session, who *caller.Principal, headers http.Header) *session {
 	s := f.newSession(id, record, who, nil, headers)
 	s.id = id
@@ -103,8 +93,8 @@ func (f *Front) live(id string, record *Session, who *caller.Principal, headers 
 	return s
 }
 
-// find returns the session of a principal. If this process has no live part of it, find makes one for the request with these headers.
-// The error is state.ErrUnknown, state.ErrAway or a *request.LimitError.
+// find returns a principal's session, and makes its live part if this process has none. The error is state.ErrUnknown,
+// state.ErrAway or a *request.LimitError.
 func (f *Front) find(ctx context.Context, id string, who *caller.Principal, headers http.Header) (*session, error) {
 	s := f.sessions.get(id)
 	var known *Session
@@ -114,12 +104,12 @@ func (f *Front) find(ctx context.Context, id string, who *caller.Principal, head
 	record, err := f.options.Sessions.Get(ctx, id)
 	switch {
 	case err == nil && (record.View != f.name || record.Principal != who.Key()):
-		return nil, state.ErrUnknown // another principal's session is as unknown as none
+		return nil, state.ErrUnknown // does not reveal that another principal has such a session
 	case err == nil && s == nil:
 		return f.takeUp(ctx, id, record, who, headers)
 	case err == nil:
 		if record != known {
-			s.record.CompareAndSwap(known, record) // else a newer one was stored meanwhile
+			s.record.CompareAndSwap(known, record) // fails if a newer record was stored meanwhile
 		}
 		return s, nil
 	case s != nil && errors.Is(err, state.ErrUnknown): // another process has ended it
@@ -128,11 +118,11 @@ func (f *Front) find(ctx context.Context, id string, who *caller.Principal, head
 	return nil, err
 }
 
-// takeUp makes the live part of a session of which this process has only the record.
+// takeUp makes the live part of a session that this process only has the record of.
 func (f *Front) takeUp(ctx context.Context, id string, record *Session, who *caller.Principal, headers http.Header) (*session, error) {
 	f.sessions.making.Lock()
 	defer f.sessions.making.Unlock()
-	if s := f.sessions.get(id); s != nil { // of another request
+	if s := f.sessions.get(id); s != nil { // made by another request meanwhile
 		return s, nil
 	}
 	if over := f.options.Admission.OpenSession(who); over != nil {
@@ -140,14 +130,14 @@ func (f *Front) takeUp(ctx context.Context, id string, record *Session, who *cal
 	}
 	s := f.live(id, record, who, headers)
 	s.begin()                                                  // the client has initialized it long ago
-	if _, err := f.options.Sessions.Get(ctx, id); err != nil { // it has ended meanwhile, and nothing else would end s
+	if _, err := f.options.Sessions.Get(ctx, id); err != nil { // it has ended meanwhile; nothing else would release s
 		f.release(s)
 		return nil, err
 	}
 	return s, nil
 }
 
-// change changes the record of a session. The error is state.ErrUnknown or state.ErrAway.
+// change changes the stored record of a session. The error is state.ErrUnknown or state.ErrAway.
 func (f *Front) change(ctx context.Context, s *session, change func(*Session)) error {
 	if s.id == "" {
 		next := *s.record.Load()
@@ -162,7 +152,7 @@ func (f *Front) change(ctx context.Context, s *session, change func(*Session)) e
 	return err
 }
 
-// endSession ends a session and its open requests. With an error, state.ErrAway, the session goes on.
+// endSession ends a session with its open requests. If it returns an error, state.ErrAway, the session goes on.
 func (f *Front) endSession(ctx context.Context, s *session, why state.Ending) error {
 	if err := f.options.Sessions.End(ctx, s.id, why); err != nil {
 		return err
@@ -171,7 +161,7 @@ func (f *Front) endSession(ctx context.Context, s *session, why state.Ending) er
 	return nil
 }
 
-// release ends the live part of a session, with its open requests.
+// release ends the live part of a session and its open requests.
 func (f *Front) release(s *session) {
 	if !f.sessions.remove(s) {
 		return
@@ -187,7 +177,7 @@ func (f *Front) release(s *session) {
 	}
 }
 
-// refused is the error of a request whose session cannot be used, and its HTTP status.
+// refused returns the error and the HTTP status of a request whose session cannot be used.
 func refused(err error) (status int, _ *rpcError) {
 	if over, ok := errors.AsType[*request.LimitError](err); ok {
 		return http.StatusTooManyRequests, tooMany(over)

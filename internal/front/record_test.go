@@ -45,7 +45,7 @@ func (e encoded) Change(ctx context.Context, id string, change func(*Session)) (
 	return copied(e.Sessions.Change(ctx, id, change))
 }
 
-// TestSession_Data: a session is the same when it was encoded.
+// TestSession_Data: encoding and decoding a session record loses nothing.
 func TestSession_Data(t *testing.T) {
 	for _, record := range []*Session{
 		{Began: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)},
@@ -61,8 +61,8 @@ func TestSession_Data(t *testing.T) {
 	}
 }
 
-// processes are fronts that share the sessions of their clients, as processes behind a load balancer: a request says in the header At
-// which one gets it, and in Who whose it is.
+// processes are fronts that share their clients' sessions, like processes behind a load balancer. The header At names the
+// process that gets a request, and Who the principal.
 type processes struct {
 	*httptest.Server
 	fronts map[string]shown
@@ -111,7 +111,7 @@ func (p *processes) at(t *testing.T, name string, c *webClient) *webClient {
 	return at
 }
 
-// to sends requests to a process, for somebody.
+// to sends requests to a process, for a principal.
 type to struct {
 	at, who string
 	http.RoundTripper
@@ -139,7 +139,7 @@ func (c *webClient) status(t *testing.T, verb, method, params string) (status in
 }
 
 // TestSession_Elsewhere: another process goes on with a session: it knows the client, what it can be asked, its level and its
-// principal. What lives of the session is counted in each process. An end at one is an end at all.
+// principal. Each process counts its live parts. A session that ends in one process ends in all.
 func TestSession_Elsewhere(t *testing.T) {
 	mcptest.NoLeaks(t)
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
@@ -299,7 +299,7 @@ func TestSession_OneLivePart(t *testing.T) {
 	}
 }
 
-// endings are sessions of which a test hears how they end, and that can end after so many looks.
+// endings are sessions that record how they end, and that can end after a number of reads.
 type endings struct {
 	state.Sessions[Session]
 	seen  atomic.Int32
@@ -323,7 +323,7 @@ func (e *endings) End(ctx context.Context, id string, why state.Ending) error {
 	return e.Sessions.End(ctx, id, why)
 }
 
-// TestSession_EndedMeanwhile: nothing lives of a session that ends while it is made live.
+// TestSession_EndedMeanwhile: a session that ends while its live part is being made leaves no live part.
 func TestSession_EndedMeanwhile(t *testing.T) {
 	mcptest.NoLeaks(t)
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
@@ -368,7 +368,7 @@ func TestSession_Endings(t *testing.T) {
 	}
 }
 
-// away are sessions that nobody can tell anything about, from a moment on.
+// away are sessions whose storage becomes unreachable at some point.
 type away struct {
 	state.Sessions[Session]
 	now atomic.Bool
@@ -403,7 +403,7 @@ func (a *away) End(ctx context.Context, id string, why state.Ending) error {
 }
 
 // TestSession_Away: while the records cannot be written, sessions go on, none begins or changes, and none is said to have ended that
-// may go on. Nothing is counted that does not live.
+// may go on. Only live sessions are counted.
 func TestSession_Away(t *testing.T) {
 	mcptest.NoLeaks(t)
 	sessions := &away{Sessions: NewSessions()}

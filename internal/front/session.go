@@ -4,45 +4,48 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
+	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 )
 
-// session is the live part of a legacy session in this process: its open requests, questions and streams, the resources that it
-// follows, and the notifications that it has yet to get. Its [Session] is the record. Over stdio the session exists from the start, as
-// the process has one client, and the record is not kept behind a door.
+// session is the live part of a legacy session in this process: its open requests, questions, streams, subscriptions and
+// pending notifications. The record ([Session]) is stored apart. Over stdio the session exists from the start, as the process
+// has one client, and its record is not stored.
 type session struct {
 	id         string                        // in Options.Sessions; empty over stdio
 	record     atomic.Pointer[Session]       // the newest that this process knows
 	client     atomic.Pointer[caller.Client] // over stdio it has only an ID before initialize
 	inflight   inflight
-	pending    *pending // from pendingFor, after initialize, until endPending
+	pending    *pending // from attach until endPending
 	endPending func()
 	detach     func() // from the view
 	followed   followed
 
 	questions questions
 	begin     func()        // closes begun, once
-	begun     chan struct{} // closed: the client may be asked something
+	begun     chan struct{} // closed when the client may be asked questions
 
 	mu     sync.Mutex
-	stream sender // what sends what belongs to no request; nil if nothing does
+	stream sender // for what belongs to no request; nil if the client has no such stream open
 }
 
-// place is a place at the view of the front.
+// place adds the traits of the view to a place.
 func (f *Front) place(at caller.Place) caller.Place {
 	traits := f.view.Traits()
-	at.View, at.Alone, at.Apps = traits.Name, traits.Alone, traits.Apps
+	at.View, at.Transparent, at.Apps = traits.Name, traits.Transparent, traits.Apps
 	return at
 }
 
-// newSession makes the live part of a session. stream is nil over HTTP, and headers are nil over stdio. The caller attaches it.
+// newSession makes the live part of a session. stream is nil over HTTP, headers are nil over stdio. The caller must attach it.
 func (f *Front) newSession(id string, record *Session, who *caller.Principal, stream sender, headers http.Header) *session {
 	s := &session{begun: make(chan struct{}), stream: stream}
 	s.begin = sync.OnceFunc(func() { close(s.begun) })
@@ -55,14 +58,13 @@ func (f *Front) newSession(id string, record *Session, who *caller.Principal, st
 	return s
 }
 
-// attach makes the client of the session one of the view, until the session ends.
+// attach connects the session's client to the view, until the session ends.
 func (f *Front) attach(s *session) {
 	s.pending, s.endPending = f.pendingFor(s.client.Load())
 	s.detach = f.view.Attach(s.client.Load(), view.Attachment{})
 }
 
-// listens notes that the client has opened, or closed, a stream for what belongs to no
-// request.
+// listens records that the client has opened, or closed, a stream for what belongs to no request.
 func (s *session) listens(on sender, open bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,15 +75,15 @@ func (s *session) listens(on sender, open bool) {
 	}
 }
 
-// outside is what sends what belongs to no request, nil if nothing does.
+// outside returns the sender for what belongs to no request, or nil.
 func (s *session) outside() sender {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stream
 }
 
-// notify sends a notification that belongs to no request, if the client listens
-// somewhere. Of log messages it sends those that the client wants.
+// notify sends a notification that belongs to no request if the client has a stream for it. Log messages below the client's
+// level are dropped.
 func (s *session) notify(method string, params json.RawMessage) {
 	out := s.outside()
 	if level := s.least(); method == "notifications/message" && (level == "" || !atLeast(params, level)) {
@@ -92,12 +94,20 @@ func (s *session) notify(method string, params json.RawMessage) {
 	}
 }
 
-// least is the least severe level of the log messages that the client wants; empty =
-// none.
+// least returns the lowest log level that the client wants; empty = no log messages.
 func (s *session) least() mcp.LoggingLevel { return s.record.Load().Level }
 
-// ask asks the client (upstream.Client.Request), on the stream of a request or, if out
-// is nil or has ended, where it listens. A client that has just initialized may not be asked yet.
+// atLeast reports whether a log message with these params is as severe as least. An unknown level passes.
+func atLeast(params json.RawMessage, least mcp.LoggingLevel) bool {
+	at := slices.Index(upstream.LogLevels, mcp.LoggingLevel(wire.MemberText(params, "level")))
+	return at < 0 || at >= slices.Index(upstream.LogLevels, least)
+}
+
+// isLevel reports whether the protocol has this log level.
+func isLevel(level mcp.LoggingLevel) bool { return slices.Contains(upstream.LogLevels, level) }
+
+// ask returns a func that asks the client (caller.Client.Request) on the stream of a request or, if out is nil or has ended, on
+// the session's own stream. It waits until the client has sent notifications/initialized or a request.
 func (s *session) ask(out sender) caller.Ask {
 	return func(ctx context.Context, method string, params json.RawMessage, progress func(json.RawMessage)) (json.RawMessage, error) {
 		select {

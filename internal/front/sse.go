@@ -13,19 +13,14 @@ import (
 	"mcpx/internal/caller"
 )
 
-// The transport of revision 2024-11-05: a GET opens an event stream, whose first event
-// says where the client posts its messages; all answers are events. Such a stream is one
-// client on a pair of pipes, as over stdio.
+// The HTTP+SSE transport of revision 2024-11-05: a GET opens an event stream whose first event says where the client posts its
+// messages; all answers are events. Each stream is served like one stdio client.
 
-// sseStreams have the open streams. A stream is its connection and has no record: it cannot be taken up, and its messages are for the
-// process that it is open at. The zero value is ready.
-type sseStreams struct {
-	mu    sync.Mutex
-	byKey map[string]*io.PipeWriter
-}
+// sseStreams are the open streams, by streamKey. A stream belongs to the process that it is open at: it has no stored record.
+type sseStreams struct{ sync.Map } // of *io.PipeWriter
 
-// ServeSSE opens a stream, which ends with its connection or EndStreams. messages is the
-// path where the client posts (PostSSE).
+// ServeSSE opens a stream, which ends with its connection or with EndStreams. messages is the path that the client posts to
+// (PostSSE).
 func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string) {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", "GET")
@@ -42,11 +37,10 @@ func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string
 	id := newSessionID()
 	in, client := io.Pipe()
 	key := streamKey(id, r)
-	f.streams.put(key, client)
-	defer f.streams.put(key, nil)
-	defer in.Close() // ends a POST that nobody reads any more
-	// The end of the connection ends the input, which cancels the calls; a shutdown lets
-	// them finish.
+	f.streams.Store(key, client)
+	defer f.streams.Delete(key)
+	defer in.Close() // ends a POST that is waiting
+	// The end of the connection ends the input, which cancels the calls; a shutdown lets them finish.
 	defer context.AfterFunc(r.Context(), func() { client.Close() })()
 	ctx, open := f.stateless.begin(context.WithoutCancel(r.Context()), id, true)
 	defer f.stateless.done(open)
@@ -64,7 +58,7 @@ func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string
 		for {
 			select {
 			case <-alive.C:
-				_ = out.send(": alive\n\n") // a client that is gone ends the input
+				_ = out.send(": alive\n\n") // if the client is gone, the input ends too
 			case <-ended:
 				return
 			}
@@ -80,18 +74,19 @@ func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string
 	}
 }
 
-// PostSSE takes a message for a stream.
+// PostSSE accepts a message for a stream.
 func (f *Front) PostSSE(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", "POST")
 		http.Error(w, "this endpoint has POST", http.StatusMethodNotAllowed)
 		return
 	}
-	client := f.streams.get(streamKey(r.URL.Query().Get("sessionId"), r))
-	if client == nil {
+	found, ok := f.streams.Load(streamKey(r.URL.Query().Get("sessionId"), r))
+	if !ok {
 		http.Error(w, "no such session; open the stream first", http.StatusNotFound)
 		return
 	}
+	client := found.(*io.PipeWriter)
 	data, ok := f.readBody(w, r)
 	if !ok {
 		return
@@ -107,36 +102,16 @@ func (f *Front) PostSSE(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// streamKey is the id of a stream with its principal, so that nobody else can post to it.
+// streamKey contains the principal, so that no other principal can post to the stream.
 func streamKey(id string, r *http.Request) string {
 	return id + " " + caller.From(r.Context()).Key()
 }
 
-// put adds a stream, or removes it if client is nil.
-func (s *sseStreams) put(key string, client *io.PipeWriter) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if client == nil {
-		delete(s.byKey, key)
-		return
-	}
-	if s.byKey == nil {
-		s.byKey = make(map[string]*io.PipeWriter)
-	}
-	s.byKey[key] = client
-}
-
-func (s *sseStreams) get(key string) *io.PipeWriter {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.byKey[key]
-}
-
-// eventWriter writes the lines that it gets as events.
+// eventWriter writes each line it gets as an event.
 type eventWriter struct {
 	*exchange
-	sending sync.Mutex // held to write an event
-	line    []byte     // the begin of a line whose end has yet to come
+	sending sync.Mutex // held while an event is written
+	line    []byte     // an incomplete line
 }
 
 // Write implements io.Writer.
@@ -160,7 +135,7 @@ func (e *eventWriter) Write(p []byte) (int, error) {
 	}
 }
 
-// send writes an event whole.
+// send writes a whole event.
 func (e *eventWriter) send(event string) error {
 	e.sending.Lock()
 	defer e.sending.Unlock()

@@ -26,7 +26,7 @@ type stream struct {
 	lines []string // the data of the events
 }
 
-// asPrincipals serves a front, with its older transport, to the principal that the header Who names; none = anybody.
+// asPrincipals serves a front, with its older transport, to the principal that the header Who names; none = unauthenticated.
 func asPrincipals(t *testing.T, f *Front) *httptest.Server {
 	t.Helper()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -137,8 +137,8 @@ func modernExec(id, server, tool, arguments string) string {
 	return strings.Replace(strings.TrimSpace(execLine(id, server, tool, arguments)), `"params":{`, `"params":{`+modernMeta+`,`, 1)
 }
 
-// TestSSE_Listen: a subscription that a principal ends, over a stream that goes on, takes no session with a server from
-// the client.
+// TestSSE_Listen: when a principal ends a subscription on a stream that stays open, the client keeps its session with the
+// server.
 func TestSSE_Listen(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)

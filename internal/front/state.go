@@ -13,25 +13,24 @@ import (
 	"mcpx/internal/caller"
 )
 
-// The requestState of an upstream goes to the client and comes back in the same request,
-// with the answers of the user. An upstream takes all that mcpx sends for one caller's, so
-// that mcpx itself binds the state of a principal: to it, to the request and to a time. To
-// nobody in particular it goes as the upstream wrote it.
+// An upstream's requestState goes to the client and comes back with the answers. To an upstream all of mcpx's requests come
+// from one caller, so mcpx itself binds a principal's state: to the principal, the request and a time. Without a principal the
+// state is passed unchanged.
 
 const (
-	// boundState begins a requestState that is bound. When it ends, in seconds since 1970, the
-	// tag and the upstream's own follow, parted by dots.
+	// boundState begins a bound requestState. Its expiry (Unix seconds), the tag, and the upstream's own state follow, separated
+	// by dots.
 	boundState = "mcpx.bound."
-	// boundTime is how long it counts. Upstreams have bounds of their own.
+	// boundTime is how long a bound state is valid. Upstreams may have shorter limits.
 	boundTime = 24 * time.Hour
 )
 
-// tagsOf makes the tags of the states that a view gives out: another view does not know them.
+// tagsOf makes the tags for the states of one view: other views do not accept them.
 func tagsOf(secret *state.Secret, view string) *caller.Tags {
 	return caller.NewTags(secret, "mcpx requestState 1 "+view)
 }
 
-// bound is the state of an upstream as the client of a request gets it.
+// bound returns an upstream's state as the client of r gets it.
 func (f *Front) bound(r *incoming, written json.RawMessage) json.RawMessage {
 	own, ok := wire.Text(written)
 	if p := r.client.Principal; p != nil && ok {
@@ -41,7 +40,7 @@ func (f *Front) bound(r *incoming, written json.RawMessage) json.RawMessage {
 	return written
 }
 
-// unbind gives a request of a principal the state of the upstream back.
+// unbind restores the upstream's state in a principal's request.
 func (f *Front) unbind(r *incoming) *rpcError {
 	p := r.client.Principal
 	written, _ := wire.Text(r.input.State)
@@ -53,13 +52,13 @@ func (f *Front) unbind(r *incoming) *rpcError {
 	tag, own, _ := strings.Cut(rest, ".")
 	ends, err := strconv.ParseInt(until, 10, 64)
 	if !ours || err != nil || !f.tags.Is(tag, p, stateValues(r.message, until, own)...) || time.Now().Unix() > ends {
-		return &rpcError{code: mcp.INVALID_PARAMS, message: "requestState: is not one of this request: it belongs to other params, is too old, or was made before a restart or at another endpoint of mcpx. Send the request again without requestState and inputResponses"}
+		return &rpcError{code: mcp.INVALID_PARAMS, message: "requestState: is not valid for this request: it belongs to other params, is too old, or was made before a restart or at another endpoint of mcpx. Send the request again without requestState and inputResponses"}
 	}
 	r.input.State = wire.AppendQuoted(nil, own)
 	return nil
 }
 
-// stateValues are what a state is bound to, beside the principal.
+// stateValues returns what a state is bound to besides the principal.
 func stateValues(m *message, until, own string) []string {
 	params := paramsOf(m)
 	return []string{until, own, string(params[:])}

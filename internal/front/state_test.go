@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/caller"
 )
 
-// TestBound: a state that is late does not count, though it is that of the request; one
-// of nobody in particular stays as it is.
+// TestBound: an expired state is refused even if it belongs to the request; a state
+// without a principal is unchanged.
 func TestBound(t *testing.T) {
 	f := &Front{tags: tagsOf(nil, "a view")}
 	ask := func(who *caller.Principal, written json.RawMessage) *incoming {

@@ -24,23 +24,22 @@ import (
 type StdioOptions struct {
 	// MaxMessage is in bytes; 0 = 64 MiB.
 	MaxMessage int64
-	// Drain bounds the wait for open requests after the end of the input; then
-	// they are cancelled. 0 = 900 ms, as clients kill a server after 2 s.
+	// Drain bounds the wait for open requests after the end of the input; then they are cancelled. 0 = 900 ms, as clients
+	// kill a server after 2 s.
 	Drain time.Duration
 	// Grace is the same bound after the end of the context (a signal); 0 = 4 s.
 	Grace time.Duration
-	// MaxOpen bounds the open requests. Further ones are refused rather than
-	// delayed, so that the reader always gets to cancellations. 0 = 10,000.
+	// MaxOpen bounds the open requests. More are refused instead of delayed, so that cancellations are always read. 0 =
+	// 10,000.
 	MaxOpen int
-	// Session names a client that is one of several; empty = it is the only one of this
-	// process.
+	// Session names the client if it is one of several; empty = it is the process's only client.
 	Session string
-	// Headers are those of the request that opened the stream of that client, Principal who sent it.
+	// Headers and Principal come from the HTTP request that opened the client's stream.
 	Headers   http.Header
 	Principal *caller.Principal
 }
 
-// peer names the connection in a trace.
+// peer names the connection for traces.
 func (o StdioOptions) peer() string {
 	if o.Session != "" {
 		return "sse"
@@ -56,14 +55,14 @@ func (o StdioOptions) withDefaults() StdioOptions {
 	return o
 }
 
-// stdioServer is one client on a pair of pipes.
+// stdioServer serves one client over a pair of pipes.
 type stdioServer struct {
 	front     *Front
 	options   StdioOptions
 	out       *output
 	session   *session
-	announces atomic.Bool // initialize has been answered
-	modern    atomic.Bool // a client without initialize is known
+	announces atomic.Bool // initialize has been answered: the client gets notifications of changes
+	modern    atomic.Bool // a modern request was received from a client that has not sent initialize
 
 	places chan struct{} // one for each open request that does not last
 	jobs   chan *job     // from the reader to an idle worker
@@ -71,15 +70,14 @@ type stdioServer struct {
 	stop   chan struct{} // closed by drain; ends the reader, the idle workers and the pump
 
 	mu         sync.Mutex
-	closing    bool           // under mu: requests are refused
-	unanswered sync.WaitGroup // answers, and what happens after them: drain waits for both
+	closing    bool           // guarded by mu: requests are refused
+	unanswered sync.WaitGroup // answers, and the work after them: drain waits for both
 	all        sync.WaitGroup // the workers and the pump
 }
 
-// ServeStdio answers one client until in ends or ctx is done. Before it returns it
-// answers the open requests and refuses new ones. It writes only whole messages. A
-// read of in, and a write to a client that does not read, may outlive it: they end
-// with the process.
+// ServeStdio serves one client until in ends or ctx is done. Before it returns it answers the open requests and refuses new
+// ones. It writes only whole messages. A blocked read of in, or a blocked write to a client that does not read, may outlive it
+// and ends with the process.
 func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, options StdioOptions) error {
 	options = options.withDefaults()
 	s := &stdioServer{
@@ -98,7 +96,7 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 	defer s.session.endPending()
 	defer func() {
 		s.session.followed.close()
-		s.session.detach() // of the client under any name: its ID stays
+		s.session.detach() // the ID is the same before and after initialize
 	}()
 	s.all.Go(s.pump) // ends with stop
 	ended := make(chan error, 1)
@@ -112,7 +110,7 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 		s.drain(0, ended, errInputEnded)
 	case <-ctx.Done():
 		why := errStopping
-		if options.Session != "" { // a stream over HTTP ends for reasons of its own too
+		if options.Session != "" { // a stream over HTTP may end for other reasons
 			why = context.Cause(ctx)
 		}
 		s.drain(options.Grace, ended, why)
@@ -123,15 +121,14 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 // lastAnswers bounds the time to write the errors of cancelled calls.
 const lastAnswers = 300 * time.Millisecond
 
-// drain refuses new requests and waits for the open ones, for at most bound. Then it
-// cancels the rest and waits until their errors are written. If the input ends
-// meanwhile, the open requests have at most options.Drain from then on.
+// drain refuses new requests and waits for the open ones, for at most bound. Then it cancels the rest and waits until their
+// errors are written. If the input ends meanwhile, the wait is limited to options.Drain from then on.
 func (s *stdioServer) drain(bound time.Duration, ended <-chan error, why error) {
 	s.mu.Lock()
 	s.closing = true
 	s.mu.Unlock()
 	answered, over := make(chan struct{}), make(chan struct{})
-	go func() { // ends with the last answer, which end below hastens, as does the other
+	go func() { // ends with the last answer, which inflight.end below brings about
 		s.unanswered.Wait()
 		close(answered)
 	}()
@@ -162,8 +159,7 @@ func (s *stdioServer) drain(bound time.Duration, ended <-chan error, why error) 
 	}
 }
 
-// readAll reads messages until the input ends. After drain it returns with the next
-// message.
+// readAll reads messages until the input ends. After drain it returns with the next message.
 func (s *stdioServer) readAll(ctx context.Context, in io.Reader) error {
 	reader := wire.NewReader(in, s.options.MaxMessage, func([]byte) {
 		s.refuse(nil, &rpcError{code: mcp.PARSE_ERROR, message: "not a JSON-RPC message"})
@@ -191,8 +187,7 @@ func (s *stdioServer) readAll(ctx context.Context, in io.Reader) error {
 	}
 }
 
-// tooLarge refuses a message beyond the limit. The reader kept its edges, which may
-// have the id.
+// tooLarge refuses a message over the limit. The reader has kept its beginning and end, which may contain the id.
 func (s *stdioServer) tooLarge(large *wire.TooLargeError) {
 	id, _ := large.ID()
 	if !isID(id) || !wire.Valid(id) {
@@ -201,7 +196,7 @@ func (s *stdioServer) tooLarge(large *wire.TooLargeError) {
 	s.refuse(id, &rpcError{code: mcp.INVALID_REQUEST, message: large.Error()})
 }
 
-// accept handles one message, or the messages of a batch, each with its own answer.
+// accept handles one message, or each message of a batch.
 func (s *stdioServer) accept(ctx context.Context, data []byte) {
 	if batch, ok := wire.Batch(data); ok {
 		if len(batch) == 0 {
@@ -223,8 +218,7 @@ func (s *stdioServer) accept(ctx context.Context, data []byte) {
 	}
 }
 
-// refuse queues an error. It does not block the reader, which must get to the
-// cancellations and the end of the input.
+// refuse queues an error. It does not block the reader, which must get to cancellations and to the end of the input.
 func (s *stdioServer) refuse(id json.RawMessage, err *rpcError) {
 	if s.out.unread() >= maxUnread {
 		s.front.log.Debug("answer dropped, the client does not read")
@@ -240,27 +234,25 @@ func (s *stdioServer) refuse(id json.RawMessage, err *rpcError) {
 	s.out.later(refuse(id, err).body, written)
 }
 
-// maxUnread bounds the answers that the client has yet to read. Beyond it requests
-// and refusals are dropped.
+// maxUnread bounds the answers that the client has yet to read. Over it, requests and refusals are dropped.
 const maxUnread = 10_000
 
-// job is a request under way.
+// job is an open request.
 type job struct {
 	*incoming
 	ctx     context.Context
 	open    *openRequest
-	awaited bool // drain waits for the answer
+	awaited bool // drain waits for its answer
 }
 
-// begin gives a request to a worker. It answers initialize itself, so that later
-// messages find the session ready.
+// begin passes a request to a worker. It answers initialize itself, so that later messages find the session ready.
 func (s *stdioServer) begin(ctx context.Context, m *message) {
 	row := m.row
 	if s.out.unread() >= maxUnread {
 		s.front.log.Debug("request dropped, the client does not read", "method", m.Method)
 		return
 	}
-	j := &job{incoming: s.request(m), awaited: !row.lasts} // a lasting request takes no place
+	j := &job{incoming: s.request(m), awaited: !row.lasts} // a request that lasts takes no place
 	if j.awaited {
 		select {
 		case s.places <- struct{}{}:
@@ -297,14 +289,14 @@ func (s *stdioServer) begin(ctx context.Context, m *message) {
 	}
 }
 
-// own makes the client the only one of this process, unless it is one of several.
+// own tells the view that the client is the process's only one, unless it is one of several.
 func (s *stdioServer) own(client *caller.Client) {
 	if s.options.Session == "" {
 		s.front.view.Attach(client, view.Attachment{Sole: true}) // ServeStdio detaches it
 	}
 }
 
-// request adds to a message the session and the client of this transport.
+// request makes a request of a message, with this transport's session and client.
 func (s *stdioServer) request(m *message) *incoming {
 	r := &incoming{message: m, session: s.session, out: s, client: s.session.client.Load()}
 	if m.modern() {
@@ -318,11 +310,11 @@ func (s *stdioServer) request(m *message) *incoming {
 	return r
 }
 
-// maxIdle bounds the workers that wait for a request. A fresh goroutine grows its stack
-// in steps, which takes a fifth of the time of a small call.
+// maxIdle bounds the idle workers. Workers are reused because a fresh goroutine grows its stack in steps, which takes a fifth
+// of the time of a small call.
 const maxIdle = 64
 
-// work answers a request, and then others, as long as few workers are idle.
+// work answers a request and then others, unless enough workers are idle.
 func (s *stdioServer) work(j *job) {
 	for {
 		s.run(j, s.out.now)
@@ -340,7 +332,7 @@ func (s *stdioServer) work(j *job) {
 	}
 }
 
-// run answers a request. It drops the answer if the client has cancelled it.
+// run answers a request. If the client has cancelled it, the answer is dropped.
 func (s *stdioServer) run(j *job, write func(message []byte, written func())) {
 	var answer []byte
 	if err := j.refuseModern(); j.modern() && err != nil {
@@ -350,9 +342,9 @@ func (s *stdioServer) run(j *job, write func(message []byte, written func())) {
 	}
 	written := func() {}
 	if j.awaited {
-		<-s.places // before the write: the client may send the next request after it
+		<-s.places // before the write, after which the client may send its next request
 		written = s.unanswered.Done
-		s.unanswered.Add(1) // with what happens after it
+		s.unanswered.Add(1) // for the work after the write
 		defer s.unanswered.Done()
 	}
 	if s.session.inflight.wanted(j.open) {
@@ -385,8 +377,8 @@ func (s *stdioServer) send(request []byte) bool {
 // alive implements sender: pipes need nothing.
 func (*stdioServer) alive() {}
 
-// pump writes the queue of the output. It announces changes to a client that has sent
-// initialize; a modern client subscribes instead (listen).
+// pump writes queued output, and announces changes to a client that has sent initialize. A modern client subscribes instead
+// (listen).
 func (s *stdioServer) pump() {
 	for {
 		select {
@@ -404,7 +396,7 @@ func (s *stdioServer) pump() {
 	}
 }
 
-// oneLine is a message without line ends, which would end it over stdio and in events.
+// oneLine returns a message without line breaks, which would end it over stdio and in events.
 func oneLine(message []byte) []byte {
 	if bytes.IndexByte(message, '\n') >= 0 || bytes.IndexByte(message, '\r') >= 0 {
 		if line, ok := wire.Compact(string(message)); ok {

@@ -8,23 +8,22 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// output writes messages to one client in the order in which they were queued: the
-// notifications of a request never come after its answer. Messages that are queued
-// during a write go out together in the next one.
+// output writes messages to one client in the order in which they were queued, so that the notifications of a request never
+// follow its answer. Messages that are queued during a write are written together by the next one.
 type output struct {
 	w      *wire.Writer
-	busy   func() bool   // further answers are about to come
+	busy   func() bool   // reports that more answers are about to come
 	failed chan struct{} // closed after a write has failed and err is set
 	err    error
 	trace  func(message []byte) // gets each message that is written; may be nil
-	queued chan struct{}        // holds one signal: the pump must flush
+	queued chan struct{}        // has a buffer of one: tells the pump to flush
 
 	mu      sync.Mutex
 	queue   []outgoing
-	spare   []outgoing // the array of the queue before, for reuse
+	spare   []outgoing // the array of the previous queue, for reuse
 	pending int        // bytes of notifications in the queue
 	answers int        // in the queue or being written
-	writing bool       // a flush is under way
+	writing bool       // a flush is running
 }
 
 // outgoing is a queued message. written is nil for a notification.
@@ -42,21 +41,21 @@ func newOutput(w io.Writer, busy func() bool) *output {
 
 func (o *output) setFraming(framing wire.Framing) { o.w.SetFraming(framing) }
 
-// unread is the number of answers that wait for the client to read.
+// unread returns the number of answers that the client has yet to read.
 func (o *output) unread() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.answers
 }
 
-// now queues an answer and writes the queue, unless another goroutine does already.
-// It calls written when the answer is written, or when the output has failed.
+// now queues an answer and writes the queue, unless another goroutine is writing it. written is called when the answer is
+// written or the output has failed.
 func (o *output) now(message []byte, written func()) {
 	o.add(outgoing{message, written})
 	o.flush()
 }
 
-// later is now without the write: the pump writes. It does not block.
+// later queues an answer for the pump to write. It does not block.
 func (o *output) later(message []byte, written func()) {
 	o.add(outgoing{message, written})
 	o.wake()
@@ -69,8 +68,7 @@ func (o *output) add(one outgoing) {
 	o.queue = append(o.queue, one)
 }
 
-// notify queues a notification. It does not block; it reports false if the queue is
-// full.
+// notify queues a notification. It does not block; it returns false if the queue is full.
 func (o *output) notify(message []byte) bool {
 	o.mu.Lock()
 	room := o.pending+len(message) <= maxPending
@@ -90,9 +88,8 @@ func (o *output) wake() {
 	}
 }
 
-// flush writes the queue, unless another flush is under way. Where further answers are
-// about to come it lets them in first: one write then carries them, which is a third
-// fewer writes with 64 callers.
+// flush writes the queue, unless another flush is running. If more answers are about to come it lets them in first, so that
+// one write carries them all: a third fewer writes with 64 callers.
 func (o *output) flush() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -122,7 +119,7 @@ func (o *output) flush() {
 	o.writing = false
 }
 
-// write writes messages in one piece. After a failed write it writes no more.
+// write writes messages with one write. After a failed write it writes nothing.
 func (o *output) write(batch []outgoing) {
 	if o.err == nil {
 		messages := make([][]byte, len(batch))

@@ -21,7 +21,7 @@ func (g *gatedOutput) Write(p []byte) (int, error) {
 }
 
 // TestOutput: what is queued while a message is written goes out together, in its
-// order, and nobody but the one that writes waits.
+// order, and only the writing goroutine waits.
 func TestOutput(t *testing.T) {
 	out := &gatedOutput{began: make(chan struct{}, 9), let: make(chan struct{}, 9)}
 	o := newOutput(out, func() bool { return false })

@@ -14,7 +14,7 @@ import (
 	"mcpx/internal/view"
 )
 
-// answers are the answers that came for an id, as written.
+// answers returns the answers received for an id, as written.
 func (p *pipe) answers(id string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -33,7 +33,7 @@ func execLine(id, server, tool, arguments string) string {
 }
 
 // TestStdio_Odd: what is no request, or no proper one, gets one answer that is
-// JSON, at once, and hurts nobody.
+// JSON, at once, and harms no other client.
 func TestStdio_Odd(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)

@@ -20,19 +20,16 @@ import (
 	"mcpx/internal/request"
 )
 
-// A client of the modern era cannot be asked anything in the middle of a request. Where
-// an upstream of the legacy era asks, or mcpx itself, the call is parked: it goes on in
-// its goroutine while the client gets an input_required result, and the client's next
-// request, with the answers, takes its place (SEP-2322).
+// A modern client cannot be asked anything during a request. If a legacy upstream, or mcpx itself, has a question, the call is
+// suspended: it goes on in its own goroutine while the client gets an input_required result. The client's next request, with
+// the answers, resumes the call (SEP-2322).
 
 const (
-	// suspendedTime is how long a parked call waits for the next request of its client.
+	// suspendedTime is how long a suspended call waits for its client's next request.
 	suspendedTime = 30 * time.Minute
-	// maxSuspended bounds the calls that wait for their clients; a tenth of it those of one
-	// principal.
+	// maxSuspended bounds the suspended calls; each principal may have a tenth of them.
 	maxSuspended = 1000
-	// suspendedState begins the requestState of a parked call. The process and a secret that
-	// finds the call follow.
+	// suspendedState begins the requestState of a suspended call. The process and a secret that identifies the call follow.
 	suspendedState = "mcpx.parked."
 )
 
@@ -41,38 +38,38 @@ var (
 	errCrowded  = errors.New("too many calls wait for answers of their clients")
 )
 
-// suspendedCalls has the calls that wait for the next request of their clients. They live in this process; a state is for one request,
-// which once knows. Close ends them.
+// suspendedCalls are the calls that wait for their client's next request. They live in this process. Each state can be used
+// once. Close ends them.
 type suspendedCalls struct {
-	process  string // tells the states of this front from those of other processes and fronts
+	process  string // distinguishes this front's states from those of other processes and fronts
 	once     state.Once
 	identity json.RawMessage
 	journal  *request.Journal
 
 	mu    sync.Mutex
 	ended error
-	calls map[string]*suspendedCall // by secret; those that wait
-	open  map[*suspendedCall]struct{}
+	calls map[string]*suspendedCall   // the suspended ones, by secret
+	open  map[*suspendedCall]struct{} // all that have not ended
 	all   sync.WaitGroup
 }
 
-// NewOnce knows which states were used, for one process. It need not know many, nor say that it has forgotten some, as the calls are
-// gone with the first use.
+// NewOnce remembers the used states of one process. It may forget some without a warning: a call can only be resumed once
+// anyway.
 func NewOnce() state.Once { return state.NewOnce(maxSuspended, slog.New(slog.DiscardHandler)) }
 
-// suspendedCall is a request of a client that can be asked, over as many requests as it takes.
+// suspendedCall is one call whose client can be asked, over as many requests as it takes.
 type suspendedCall struct {
 	principal string
 	params    [sha256.Size]byte
 	cancel    context.CancelCauseFunc
-	event     *request.Event // of the call, which may end after the answer to its request; ended before done is closed
-	done      chan struct{}  // closed: result and err are set
+	event     *request.Event // of the call, which may outlast a request; ended before done is closed
+	done      chan struct{}  // closed when result and err are set
 	result    []byte
 	err       *rpcError
 
 	mu        sync.Mutex
-	now       *incoming            // the one that waits; nil while the call is parked
-	asked     chan struct{}        // holds one: there are open questions
+	now       *incoming            // the request that waits; nil while the call is suspended
+	asked     chan struct{}        // has a buffer of one: there are open questions
 	questions map[string]*question // by key
 	last      int
 	expiry    *time.Timer
@@ -84,8 +81,7 @@ type question struct {
 	answer chan json.RawMessage // has room for one
 }
 
-// answer runs the method of a request whose client can be asked, or goes on with the
-// call that it answers.
+// answer runs the method of a request whose client can be asked, or resumes the call that the request answers.
 func (k *suspendedCalls) answer(ctx context.Context, r *incoming, run func(context.Context, *incoming) ([]byte, *rpcError)) ([]byte, *rpcError) {
 	state, _ := wire.Text(r.input.State)
 	var p *suspendedCall
@@ -114,14 +110,14 @@ func (k *suspendedCalls) answer(ctx context.Context, r *incoming, run func(conte
 	}
 }
 
-// over is the answer to the request that gets the result.
+// over returns the call's result for the request r.
 func (p *suspendedCall) over(r *incoming) ([]byte, *rpcError) {
 	r.event.Outcome = p.event.Outcome
 	return p.result, p.err
 }
 
-// begin runs a request in a goroutine of its own, which ends with the answer, and which
-// end hastens. It gives the client back when the call is over.
+// begin runs a request in a goroutine that ends with the answer; end cancels it. The request's release is called when the call
+// is over.
 func (k *suspendedCalls) begin(ctx context.Context, r *incoming, run func(context.Context, *incoming) ([]byte, *rpcError)) *suspendedCall {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	p := &suspendedCall{
@@ -166,8 +162,7 @@ func (k *suspendedCalls) begin(ctx context.Context, r *incoming, run func(contex
 	return p
 }
 
-// park lets the call wait for the next request of its client, and returns the result
-// with the questions.
+// park suspends the call until its client's next request, and returns the result with the questions.
 func (k *suspendedCalls) park(p *suspendedCall, requests []byte) ([]byte, *rpcError) {
 	secret := rand.Text()
 	p.mu.Lock()
@@ -190,7 +185,7 @@ func (k *suspendedCalls) park(p *suspendedCall, requests []byte) ([]byte, *rpcEr
 	return fmt.Appendf(out, `,"requestState":"%s%s.%s","_meta":%s}`, suspendedState, k.process, secret, k.identity), nil
 }
 
-// of counts the calls of a principal that wait. The caller holds the lock.
+// of counts the suspended calls of a principal. The caller holds the lock.
 func (k *suspendedCalls) of(principal string) (n int) {
 	for _, p := range k.calls {
 		if p.principal == principal {
@@ -200,14 +195,14 @@ func (k *suspendedCalls) of(principal string) (n int) {
 	return n
 }
 
-// resume finds the call that a request answers, for one request.
+// resume finds the call that a request answers, and makes the request the one that waits.
 func (k *suspendedCalls) resume(ctx context.Context, r *incoming, written string) (*suspendedCall, *rpcError) {
 	refuse := func(why string) (*suspendedCall, *rpcError) {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "requestState: " + why}
 	}
 	process, secret, _ := strings.Cut(written, ".")
 	if process != k.process {
-		return refuse("the call was made through another process or endpoint of mcpx, or before a restart; only that one could go on with it. Send the call again without requestState and inputResponses")
+		return refuse("the call was made through another process or endpoint of mcpx, or before a restart, and can only be resumed there. Send the call again without requestState and inputResponses")
 	}
 	const noCall = "no call waits for this answer: it was answered already, or has waited for more than 30 minutes. Send the call again without requestState and inputResponses"
 	k.mu.Lock()
@@ -259,8 +254,7 @@ func paramsOf(m *message) [sha256.Size]byte {
 	return sha256.Sum256(wire.AppendCanonical([]byte(m.Method+" "), asked))
 }
 
-// ask is [upstream.Client.Request] of the call. In the modern era a client reports no
-// progress.
+// ask is [caller.Client.Request] for the call. Modern clients report no progress.
 func (p *suspendedCall) ask(ctx context.Context, method string, params json.RawMessage, _ func(json.RawMessage)) (json.RawMessage, error) {
 	q := &question{method: method, params: params, answer: make(chan json.RawMessage, 1)}
 	p.mu.Lock()
@@ -272,7 +266,7 @@ func (p *suspendedCall) ask(ctx context.Context, method string, params json.RawM
 	select {
 	case answer := <-q.answer:
 		return answer, nil
-	case <-p.done: // it was another call of the client that asked
+	case <-p.done: // another call with the same client asks
 		return nil, errors.New("the call that was to ask is over")
 	case <-ctx.Done():
 		p.mu.Lock()
@@ -289,7 +283,7 @@ func (p *suspendedCall) signal() {
 	}
 }
 
-// requests are the open questions as inputRequests; nil if there are none.
+// requests encodes the open questions as inputRequests; nil if there are none.
 func (p *suspendedCall) requests() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -311,8 +305,7 @@ func (p *suspendedCall) requests() []byte {
 	return append(out, '}')
 }
 
-// take hands the answers of the client to the questions. Those that it leaves out are
-// asked again.
+// take passes the client's answers to their questions. Unanswered questions are asked again.
 func (p *suspendedCall) take(responses json.RawMessage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -328,15 +321,15 @@ func (p *suspendedCall) take(responses json.RawMessage) {
 	}
 }
 
-// current is the request of the client that waits now, nil while the call is parked.
+// current returns the client's request that waits; nil while the call is suspended.
 func (p *suspendedCall) current() *incoming {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.now
 }
 
-// notify implements sender: what the call says goes to the request that waits, under its
-// token. While none does it is lost.
+// notify implements sender: notifications go to the request that waits, with its progress token. While none waits they are
+// dropped.
 func (p *suspendedCall) notify(method string, params json.RawMessage) {
 	r := p.current()
 	switch {
@@ -348,7 +341,7 @@ func (p *suspendedCall) notify(method string, params json.RawMessage) {
 	}
 }
 
-// send implements sender. Clients of the modern era read no requests.
+// send implements sender. Modern clients read no requests.
 func (*suspendedCall) send([]byte) bool { return false }
 
 // alive implements sender.

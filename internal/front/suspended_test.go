@@ -27,7 +27,7 @@ func modernCall(id, tool, arguments, more string) string {
 		`"name":"exec","arguments":{"server_name":"fake","tool_name":"` + tool + `","arguments":` + arguments + `}` + more + `}}`
 }
 
-// inputResult is an answer that wants input, or the result after it.
+// inputResult is an input_required answer, or the result after it.
 type inputResult struct {
 	Result struct {
 		ResultType    string
@@ -96,7 +96,7 @@ func eachUpstream(t *testing.T, test func(t *testing.T, server registry.Server))
 	}
 }
 
-// TestInput_HTTP: a client of the modern era gets input_required, whatever era asks, and
+// TestInput_HTTP: a modern client gets input_required, whichever era the asking server speaks, and
 // its next request has the answer; a state is worth nothing a second time where the call
 // was parked.
 func TestInput_HTTP(t *testing.T) {
@@ -111,7 +111,7 @@ func TestInput_HTTP(t *testing.T) {
 			t.Errorf("got %+v", last)
 		}
 		if !strings.HasPrefix(*first.Result.RequestState, suspendedState) {
-			return // the server keeps nothing, so that anybody can go on
+			return // the server keeps nothing, so that any process can go on
 		}
 		if again := c.ask(t, modernCall("3", "ask", `{}`, reply)); again.Error == nil || !strings.Contains(again.Error.Message, "answered already") {
 			t.Errorf("again: %+v", again)
@@ -169,8 +169,8 @@ func TestInput_Stdio(t *testing.T) {
 	})
 }
 
-// TestInput_Legacy: a client of the legacy era is asked on its session what a server of
-// the modern era wants to know, and mcpx sends the call again.
+// TestInput_Legacy: a client of the legacy era is asked on its session what a modern
+// server asks, and mcpx sends the call again.
 func TestInput_Legacy(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{Era: mcptest.EraModern}.HTTP(t)
@@ -238,8 +238,7 @@ func TestParking(t *testing.T) {
 	}
 }
 
-// TestRequests_odd: a server that a client sees alone may ask by any method; its name is
-// quoted.
+// TestRequests_odd: the server of a transparent view may send any request; the method's name is quoted.
 func TestRequests_odd(t *testing.T) {
 	p := &suspendedCall{last: 1, questions: map[string]*question{"q1": {method: `x","params":{"a":"\n`}}}
 	var requests map[string]struct{ Method string }
@@ -272,7 +271,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestInput_Prompts: prompts and resources may want input too.
+// TestInput_Prompts: prompts and resources may need input too.
 func TestInput_Prompts(t *testing.T) {
 	mcptest.NoLeaks(t)
 	const wants = `{"resultType":"input_required","inputRequests":{"word":{"method":"elicitation/create","params":{"message":"Which word?"}}},"requestState":"s"}`
@@ -345,7 +344,7 @@ func TestRequests_TwoFronts(t *testing.T) {
 	<-ended
 }
 
-// usedUp says of each state what a test wants.
+// usedUp answers for each state what the test needs.
 type usedUp struct {
 	state.Once
 	fresh atomic.Bool
@@ -362,7 +361,7 @@ func (u *usedUp) Redeem(ctx context.Context, name string, number int, until time
 	return u.Once.Redeem(ctx, name, number, until)
 }
 
-// TestInput_Once: a state that was used elsewhere, or of which nobody can tell that, lets no request go on with the call. The call
+// TestInput_Once: a state that was used elsewhere, or may have been, lets no request go on with the call. The call
 // waits on.
 func TestInput_Once(t *testing.T) {
 	mcptest.NoLeaks(t)

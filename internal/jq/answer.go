@@ -11,13 +11,13 @@ import (
 // is a kind and a body.
 
 const (
-	// sizeBytes is how many bytes say the size of what follows.
+	// sizeBytes is the length of the size before a part of a message.
 	sizeBytes = 8
-	// maxFilter is the size of a filter in bytes. What is longer is an attempt on the parser.
+	// maxFilter bounds a filter, in bytes. Real ones are far shorter.
 	maxFilter = 64 << 10
-	// maxMessage is the size in bytes of an error's text: gojq's are short, but error("…") is the filter's.
+	// maxMessage bounds the text of an error, in bytes, as a filter may call error("…").
 	maxMessage = 400
-	// notOutput is the size in bytes of what an answer may have beside outputs, or instead.
+	// notOutput bounds the other bytes of an answer: the kind, or the kind and a message.
 	notOutput = 1 + maxMessage
 )
 
@@ -25,14 +25,14 @@ const (
 const (
 	kindOutputs = 'o' // the outputs, each after its size
 	kindFilter  = 'f' // text of a FilterError
-	kindInput   = 'i' // text: the input is no JSON
-	kindOutput  = 'l' // nothing: more output than allowed
+	kindInput   = 'i' // text: the input is not JSON
+	kindOutput  = 'l' // empty: more output than allowed
 )
 
-// answer is what a helper says to a job: a kind and its body.
+// answer is the result of a job: a kind and its body.
 type answer []byte
 
-// parse turns an answer into what Run returns.
+// parse turns an answer into the results of Run.
 func (a answer) parse(l Limits) ([]json.RawMessage, error) {
 	if len(a) == 0 {
 		return nil, errors.New("reading the answer of the jq helper: it is empty")
@@ -52,17 +52,13 @@ func (a answer) parse(l Limits) ([]json.RawMessage, error) {
 }
 
 func splitOutputs(body []byte) ([]json.RawMessage, error) {
-	n := 0
-	for rest := body; len(rest) > 0; n++ {
-		if len(rest) < sizeBytes || binary.BigEndian.Uint64(rest) > uint64(len(rest)-sizeBytes) {
+	outputs := []json.RawMessage{}
+	for len(body) > 0 {
+		if len(body) < sizeBytes || binary.BigEndian.Uint64(body) > uint64(len(body)-sizeBytes) {
 			return nil, errors.New("reading the answer of the jq helper: an output is cut")
 		}
-		rest = rest[sizeBytes+binary.BigEndian.Uint64(rest):]
-	}
-	outputs := make([]json.RawMessage, 0, n)
-	for len(body) > 0 {
 		end := sizeBytes + binary.BigEndian.Uint64(body)
-		// The capacity ends with the output, so that an append by the caller spares the next.
+		// The capacity ends with the output: an append by the caller must not write into the next.
 		outputs = append(outputs, json.RawMessage(body[sizeBytes:end:end]))
 		body = body[end:]
 	}

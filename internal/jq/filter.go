@@ -17,7 +17,7 @@ import (
 	"mcpx/internal/base/helper"
 )
 
-// maxCompiled is how many compiled filters a helper keeps.
+// maxCompiled is the most compiled filters that a helper keeps.
 const maxCompiled = 64
 
 // Role is the name of the role in which this executable runs filters, for helper.Roles.
@@ -31,7 +31,7 @@ func Main() {
 // evaluator runs filters, in a helper. One goroutine uses it.
 type evaluator struct {
 	maxOutput int64
-	compiled  []compiled // the last was used last
+	compiled  []compiled // least recently used first
 }
 
 type compiled struct {
@@ -39,7 +39,7 @@ type compiled struct {
 	code   *gojq.Code
 }
 
-// Forget drops the compiled filters. They keep their regular expressions.
+// Forget drops the compiled filters, which also hold compiled regular expressions.
 func (e *evaluator) Forget() { e.compiled = nil }
 
 // Do runs the filter of a job on its input.
@@ -48,10 +48,10 @@ func (e *evaluator) Do(job *helper.Job) []byte {
 	return e.answer(string(body[:size]), body[size:])
 }
 
-// answer runs a filter on a JSON value. Only what ends the whole process is not in the answer.
+// answer runs a filter on a JSON value. All errors are in the answer, and panics too.
 func (e *evaluator) answer(filter string, input []byte) (a answer) {
 	defer func() {
-		// A fault of gojq that a strange filter has found; its state is not used again.
+		// A bug of gojq: its state may be broken, so it is not used again.
 		if fault := recover(); fault != nil {
 			e.Forget()
 			a = message(kindFilter, fmt.Sprintf("the filter broke the interpreter: %v", fault))
@@ -82,7 +82,7 @@ func (e *evaluator) answer(filter string, input []byte) (a answer) {
 	}
 }
 
-// compile returns the code of a filter, the known one if it was lately used.
+// compile returns the code of a filter, from the cache if possible.
 func (e *evaluator) compile(filter string) (*gojq.Code, error) {
 	i := slices.IndexFunc(e.compiled, func(c compiled) bool { return c.filter == filter })
 	if i >= 0 {
@@ -123,7 +123,7 @@ func decode(input []byte) (any, error) {
 	return v, nil
 }
 
-// describe says what is wrong with a filter.
+// describe is the text for an error of a filter.
 func describe(filter string, err error) string {
 	if parse, ok := errors.AsType[*gojq.ParseError](err); ok {
 		return describeParse(filter, parse)
@@ -134,11 +134,11 @@ func describe(filter string, err error) string {
 	return strings.ToValidUTF8(err.Error(), "\uFFFD")
 }
 
-// describeParse counts the characters before the wrong token, and quotes the last of
-// them: a model finds the place by its text rather than by counting.
+// describeParse adds the position of the wrong token, and quotes the text before it, as models
+// find a place by its text rather than by its number.
 func describeParse(filter string, err *gojq.ParseError) string {
 	const most = 24
-	end := min(max(err.Offset, 0), len(filter)) // behind the token
+	end := min(max(err.Offset, 0), len(filter)) // after the token
 	before := []rune(strings.TrimSuffix(filter[:end], err.Token))
 	text := fmt.Sprintf("%v at character %d of the filter", err, len(before)+1)
 	if len(before) == 0 {
@@ -147,7 +147,7 @@ func describeParse(filter string, err *gojq.ParseError) string {
 	return fmt.Sprintf("%s, after `%s`", text, string(before[max(0, len(before)-most):]))
 }
 
-// message is an answer in words.
+// message is an answer with the text of an error.
 func message(kind byte, text string) answer {
 	return append(answer{kind}, oneLine(text)...)
 }
@@ -161,14 +161,14 @@ func oneLine(text string) string {
 	return text
 }
 
-// errOutput says that there is more output than allowed.
+// errOutput means that there is more output than allowed.
 var errOutput = errors.New("too much output")
 
-// maxDepth is how deep an output may be nested: what encoding/json reads back.
+// maxDepth bounds the nesting of an output, at the limit of encoding/json for reading it.
 const maxDepth = 10000
 
-// encoder collects outputs, each after its size, and stops at a limit. gojq.Marshal would go
-// on: `reduce range(40) as $i (1; [.,.])` is a small value and a terabyte of JSON.
+// encoder collects outputs, each after its size, and stops at a limit. gojq.Marshal has no
+// limit, and `reduce range(40) as $i (1; [.,.])` is a small value with a terabyte of JSON.
 type encoder struct {
 	buf []byte
 	max int64
@@ -184,7 +184,7 @@ func (e *encoder) output(v any) error {
 	return e.check(0)
 }
 
-// check reports whether n bytes more are allowed. The kind of the answer does not count.
+// check returns errOutput if n more bytes are not allowed. The kind of the answer is not counted.
 func (e *encoder) check(n int) error {
 	if int64(len(e.buf)-1+n) > e.max {
 		return errOutput
@@ -249,7 +249,7 @@ func (e *encoder) object(v map[string]any, depth int) error {
 	return e.check(0)
 }
 
-// text writes a string. Nearly all need no escape.
+// text writes a string, most of which need no escape.
 func (e *encoder) text(s string) error {
 	if err := e.check(len(s) + 2); err != nil {
 		return err
@@ -266,7 +266,7 @@ func (e *encoder) text(s string) error {
 	return e.check(0)
 }
 
-// plain reports whether a string stands for itself in JSON.
+// plain reports whether a string needs no escape in JSON.
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c == 0x7f {

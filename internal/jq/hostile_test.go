@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// hostile are filters that want more than any machine has, or than a model should
-// read. what is the limit that must end it, where the machine's speed cannot decide.
+// hostile are filters that need more than any machine has, or put out more than a model should
+// read. what is the limit that must end a filter, empty if that depends on the machine's speed.
 var hostile = []struct{ name, filter, input, what string }{
 	{"repetition", `"a"*2e9`, `0`, "memory"},
 	{"repetitions", `reduce range(60) as $i ("aaaaaaaaaaaaaaaa"; . + .)`, `0`, "memory"},

@@ -1,22 +1,22 @@
 // Package jq runs jq filters on JSON in a bounded helper process.
 //
-// A filter comes from a model, so it may be wrong, endless or hostile, and gojq
-// bounds neither time nor memory: `range(1e12)` never ends and `[range(1e9)]` needs
-// tens of gigabytes. Filters therefore run in helpers (see package helper), whose role has
-// Main as its main function. Only the syntax of a filter may be checked in this process, by
-// Check. Output is counted while it is written; input, modules, debug, stderr and halt are
-// not there.
+// A filter comes from a model, so it may be wrong, endless or hostile, and gojq bounds neither
+// time nor memory: `range(1e12)` hardly ends and `[range(1e9)]` needs tens of gigabytes. So
+// filters run in helper processes (see package helper) with Main as the main function. This
+// process only checks the syntax of a filter, by Check. The size of the output is checked while
+// it is written. The functions input, debug, stderr and halt, and modules, are not available.
 //
 // # What a filter does to JSON
 //
-// The keys of an object come out sorted, as always with gojq; of equal keys the last
-// counts. A number that the filter only passes on keeps its literal (1.10, 1e2, 2^53+1).
-// Arithmetic is exact for integers of any size and float64 for the rest, so that
-// 1.10 * 1 is 1.1. NaN becomes null and the infinities the largest float64.
-// In strings, <, > and & are not escaped, and invalid UTF-8 becomes U+FFFD.
+// gojq sorts the keys of an object; if a key occurs twice, the last value is used. A number
+// without arithmetic keeps its literal (1.10, 1e2, 2^53+1). Arithmetic is exact for integers
+// of any size and float64 for other numbers, so that 1.10 * 1 is 1.1. NaN becomes null, and
+// an infinity the largest float64. In strings, <, > and & are not escaped, and invalid UTF-8
+// becomes U+FFFD.
 package jq
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -30,40 +30,33 @@ import (
 	"mcpx/internal/base/proc"
 )
 
-// Limits bound a filter and the helpers. A field that is zero or less has the default that
-// its comment names.
+// Limits bound a filter and the helpers. 0 is the default.
 type Limits struct {
-	// Time is the wall clock time of one filter, its compilation and the transport of
-	// the JSON included, the start of a helper not. 1 s.
+	// Time is the wall clock time of one filter, with its compilation and the transport of
+	// the JSON, but without the start of a helper. Default 1 s.
 	Time time.Duration
-	// Memory is the size in bytes that a helper may reach, input and output included. 256 MB.
+	// Memory bounds a helper with its input and output, in bytes. Default 256 MB.
 	Memory int64
-	// Output is the size in bytes of all outputs of a filter; each counts 8 bytes
-	// beyond its own, so that a million of nothing is something. 8 MB.
+	// Output bounds all outputs of a filter together, in bytes. 8 bytes are added to each, so
+	// that the number of outputs is bounded too. Default 8 MB.
 	Output int64
-	// Helpers is the number of helpers at most; a Run beyond waits. 2.
+	// Helpers is the most helpers at a time; further calls of Run wait. Default 2.
 	Helpers int
-	// Idle is how long a helper stays without work. 60 s.
+	// Idle is the time after which an unused helper ends. Default 60 s.
 	Idle time.Duration
 }
 
 func (l Limits) withDefaults() Limits {
-	setDefault(&l.Time, time.Second)
-	setDefault(&l.Memory, 256<<20)
-	setDefault(&l.Output, 8<<20)
-	setDefault(&l.Helpers, 2)
-	setDefault(&l.Idle, time.Minute)
+	l.Time = cmp.Or(l.Time, time.Second)
+	l.Memory = cmp.Or(l.Memory, 256<<20)
+	l.Output = cmp.Or(l.Output, 8<<20)
+	l.Helpers = cmp.Or(l.Helpers, 2)
+	l.Idle = cmp.Or(l.Idle, time.Minute)
 	return l
 }
 
-func setDefault[T ~int | ~int64](v *T, def T) {
-	if *v <= 0 {
-		*v = def
-	}
-}
-
-// FilterError says that a filter is wrong or failed on its input: the fault is the
-// caller's, and Message is for it to read.
+// FilterError means that a filter is wrong or failed on its input. Message is for the caller,
+// who can correct it.
 type FilterError struct {
 	// Message is one short line, with the position if the filter could not be parsed.
 	Message string
@@ -71,12 +64,11 @@ type FilterError struct {
 
 func (e *FilterError) Error() string { return "jq: " + e.Message }
 
-// Check parses a filter without running it. It returns a *FilterError if the filter is
-// too long or is not the syntax of jq. Other faults, such as a function that does not
-// exist, show when it runs.
+// Check parses a filter without running it. It returns a *FilterError if the filter is too
+// long or has a syntax error. Other errors, such as an undefined function, appear only in Run.
 //
-// It needs no helper: the parser is not recursive, and its time and memory grow only
-// with the filter, which has at most 64 KB.
+// It needs no helper, as the parser is not recursive, and takes time and memory in proportion
+// to the filter, which has at most 64 KB.
 func Check(filter string) error {
 	if err := checkLength(filter); err != nil {
 		return err
@@ -94,12 +86,11 @@ func checkLength(filter string) error {
 	return nil
 }
 
-// LimitError says that a filter needs more than it may have. The helper is gone unless it
-// was the output.
+// LimitError means that a filter exceeded a limit. Except for the output, the helper was killed.
 type LimitError struct {
 	// What is "time", "memory" or "output".
 	What string
-	// Limit is the limit in a form to read, such as "1s" or "8 MB".
+	// Limit is the limit as text, such as "1s" or "8 MB".
 	Limit string
 }
 
@@ -107,7 +98,7 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("jq: the filter needs more than %s of %s", e.Limit, e.What)
 }
 
-// ErrClosed is what Run returns after Close, and when Close interrupts it.
+// ErrClosed is the error of Run after Close, and of a Run that Close interrupts.
 var ErrClosed = errors.New("jq runner is closed")
 
 // Runner runs filters in helpers. It is safe for concurrent use.
@@ -116,8 +107,8 @@ type Runner struct {
 	helpers *helper.Pool
 }
 
-// New returns a runner. It starts nothing until the first Run. Helpers are registered
-// with the reaper, which may be nil and has to outlive the runner.
+// New returns a runner, which starts its first helper at the first Run. Helpers are registered
+// with the reaper, which may be nil and must outlive the runner.
 func New(l Limits, reaper *proc.Reaper) *Runner {
 	return newRunner(l, func(s proc.Spec) (*proc.Process, error) { return proc.Start(s, reaper) })
 }
@@ -133,12 +124,10 @@ func newRunner(l Limits, start helper.Starter) *Runner {
 	}, start)}
 }
 
-// Run applies filter to input, which is one JSON value, and returns what the filter
-// puts out: any number of values, none included. They share one buffer that is the
-// caller's. With an error there are none, also if it came after some. The error is a
-// *FilterError, a *LimitError, ErrClosed, ctx.Err(), or says that the input is no JSON
-// or that a helper could not be started. The end of ctx kills the helper, which costs
-// the next Run a start.
+// Run applies filter to input, which is one JSON value, and returns its outputs, if any. They
+// share one buffer, which the caller owns. After an error there are no outputs. The error is a
+// *FilterError, a *LimitError, ErrClosed or ctx.Err(), or another one if the input is not JSON
+// or no helper could be started. The end of ctx kills the helper.
 func (r *Runner) Run(ctx context.Context, filter string, input []byte) ([]json.RawMessage, error) {
 	if err := checkLength(filter); err != nil {
 		return nil, err
@@ -159,8 +148,8 @@ func (r *Runner) Run(ctx context.Context, filter string, input []byte) ([]json.R
 	return nil, fmt.Errorf("running the filter: %w", err)
 }
 
-// Close kills all helpers and returns when they are reaped. A Run under way returns
-// ErrClosed. Calls after the first wait for the same end.
+// Close kills all helpers and returns when they have ended, also if it is called again. A
+// current Run returns ErrClosed.
 func (r *Runner) Close() { r.helpers.Close() }
 
 func limitError(what string, l Limits) *LimitError {
@@ -176,7 +165,7 @@ func limitError(what string, l Limits) *LimitError {
 	return e
 }
 
-// size writes a number of bytes as people do.
+// size writes a number of bytes in a short form.
 func size(n int64) string {
 	switch {
 	case n%(1<<20) == 0:

@@ -325,7 +325,7 @@ func BenchmarkRunner_Cold(b *testing.B) {
 	}
 }
 
-// records is JSON like that of an issue tracker, of about n bytes.
+// records is JSON as an issue tracker sends it, of about n bytes.
 func records(n int) []byte {
 	var s strings.Builder
 	s.WriteString(`{"items":[`)

@@ -9,8 +9,7 @@ import (
 	"sync"
 )
 
-// eventWriter writes a text/event-stream response. It may be used by several
-// goroutines, and after close by none.
+// eventWriter writes a text/event-stream response. Several goroutines may use it, but none after close.
 type eventWriter struct {
 	spec Spec
 	w    http.ResponseWriter
@@ -59,14 +58,14 @@ var noiseEvents = []string{
 	":\n",
 }
 
-// event writes one message. A message that is cut is left without its end.
+// event writes one message. A message with cut set lacks its line end.
 func (e *eventWriter) event(m message) error { return e.write("message", m) }
 
-// prime writes an event that has an id, to go on behind it, and no message.
+// prime writes an event without a message, whose id a GET can resume from.
 func (e *eventWriter) prime(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	io.WriteString(e.w, "id: "+id+"\nretry: 10\ndata:\n\n") // a client that is gone does not matter
+	io.WriteString(e.w, "id: "+id+"\nretry: 10\ndata:\n\n") // an error means that the client is gone
 	flush(e.w)
 }
 
@@ -99,7 +98,7 @@ func (e *eventWriter) write(kind string, m message) error {
 	return flush(e.w)
 }
 
-// close makes later writes fail. It waits for the one that is under way.
+// close makes later writes fail. It waits for a write that is in progress.
 func (e *eventWriter) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -116,7 +115,7 @@ func (e *eventWriter) reset() {
 
 func flush(w http.ResponseWriter) error { return http.NewResponseController(w).Flush() }
 
-// flushed sends every write on its way at once.
+// flushed sends every write at once.
 type flushed struct{ w http.ResponseWriter }
 
 func (f flushed) Write(p []byte) (int, error) {

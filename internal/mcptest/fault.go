@@ -15,8 +15,7 @@ type FaultKind string
 
 // Faults before the request is handled: nothing is executed.
 const (
-	// FaultStatus answers Status, Header and Body, in which $ID stands for the id
-	// of the request.
+	// FaultStatus answers with Status, Header and Body. In Body, $ID is replaced by the id of the request.
 	FaultStatus FaultKind = "status"
 	// FaultDrop resets the connection without a byte of an answer.
 	FaultDrop FaultKind = "drop"
@@ -41,13 +40,13 @@ const (
 	FaultEnd FaultKind = "end"
 	// FaultHalfJSON sends half of the answer as a complete JSON body.
 	FaultHalfJSON FaultKind = "half json"
-	// FaultWrongID answers another request than the one that was made.
+	// FaultWrongID answers with the id of another request.
 	FaultWrongID FaultKind = "wrong id"
-	// FaultStatusAfter answers Status, Header and Body instead. It is for
-	// notifications as well, as are FaultDropAfter, FaultStallAfter and FaultEnd.
+	// FaultStatusAfter answers with Status, Header and Body after the request was executed. Like FaultDropAfter,
+	// FaultStallAfter and FaultEnd it also works for notifications.
 	FaultStatusAfter FaultKind = "status after"
-	// FaultPoll sends an event with an id and ends the event stream. A GET with that
-	// id gets the answer, but the first Polls of them end in the same way.
+	// FaultPoll sends an event with an id and ends the event stream. A GET with that id gets the answer, after Polls GETs
+	// whose streams end in the same way.
 	FaultPoll FaultKind = "poll"
 	// FaultBreak is FaultPoll with a reset of the connection.
 	FaultBreak FaultKind = "break"
@@ -59,17 +58,17 @@ type Fault struct {
 	// Method is the JSON-RPC method of the requests that fail, or GET or DELETE
 	// for those HTTP methods; empty for all.
 	Method string
-	// Skip lets so many of those pass first.
+	// Skip is how many of those requests succeed first.
 	Skip int
-	// Times is how many then fail: 0 is one, below 0 all.
+	// Times is how many requests then fail: 0 means one, below 0 all.
 	Times int
-	// Status, Header and Body are those of FaultStatus and FaultStatusAfter.
+	// Status, Header and Body are for FaultStatus and FaultStatusAfter.
 	Status int
 	Header map[string]string
 	Body   string
-	// Delay is that of FaultDelay.
+	// Delay is for FaultDelay.
 	Delay time.Duration
-	// Polls is that of FaultPoll and FaultBreak.
+	// Polls is for FaultPoll and FaultBreak.
 	Polls int
 }
 
@@ -112,13 +111,13 @@ func TooMany(retryAfter time.Duration) Fault {
 		"Content-Type": "text/plain", "Retry-After": strconv.Itoa(int(retryAfter / time.Second))}}
 }
 
-// BadGateway answers 502 with a page for people.
+// BadGateway answers 502 with an HTML page.
 func BadGateway() Fault {
 	return Fault{Kind: FaultStatus, Status: 502, Header: map[string]string{"Content-Type": "text/html; charset=utf-8"},
 		Body: "<!DOCTYPE html>\n<html><head><title>502 Bad Gateway</title></head>\n<body><h1>502 Bad Gateway</h1><hr>nginx</body></html>\n"}
 }
 
-// HTML answers 200 with a page for people, as portals in front of a server do.
+// HTML answers 200 with an HTML page, as captive portals do.
 func HTML() Fault {
 	f := BadGateway()
 	f.Status, f.Body = 200, "<!DOCTYPE html>\n<html><body><h1>Sign in</h1></body></html>\n"
@@ -169,7 +168,7 @@ func (h *HTTPServer) fault(method string) *Fault {
 	return nil
 }
 
-// write answers a FaultStatus. id is that of the request, raw.
+// write answers with the status of the fault. id is the request's, as raw JSON.
 func (f Fault) write(w http.ResponseWriter, id string) {
 	for k, v := range f.Header {
 		w.Header().Set(k, v)
@@ -178,8 +177,8 @@ func (f Fault) write(w http.ResponseWriter, id string) {
 	io.WriteString(w, strings.ReplaceAll(f.Body, "$ID", id))
 }
 
-// before applies the faults that come before handling; it reports whether the
-// request, whose raw id is id, is over. For what is no POST it applies them all.
+// before applies the faults that come before handling, and all of them if the request is not a POST. It reports whether
+// the request is over. id is the request's, as raw JSON.
 func (f *Fault) before(h *HTTPServer, w http.ResponseWriter, r *http.Request, post bool, id string) bool {
 	switch f.Kind {
 	case FaultStatus:
@@ -210,19 +209,17 @@ func (f *Fault) before(h *HTTPServer, w http.ResponseWriter, r *http.Request, po
 	return true
 }
 
-// lazily returns the event stream of a response, which is opened with the first
-// call.
+// lazily returns a func for the event stream of a response; its first call opens the stream.
 func (h *HTTPServer) lazily(w http.ResponseWriter) func() *eventWriter {
 	stream := newEventWriter(w, h.srv.spec)
 	return func() *eventWriter { stream.open(); return stream }
 }
 
-// errTaken is what a writer of answers returns when a fault took the answer.
+// errTaken is returned by a writer of answers if a fault replaced the answer.
 var errTaken = errors.New("a fault took the answer")
 
-// after applies the faults that come instead of the answer ms. It returns what
-// is to be sent after all, or nil when the fault has taken it. stream returns
-// the event stream that the answer would go to.
+// after applies the faults that replace the answer ms. It returns what is still to be sent, nil if nothing. stream
+// returns the event stream for the answer.
 func (f *Fault) after(h *HTTPServer, w http.ResponseWriter, r *http.Request, id string, stream func() *eventWriter, ms []message) []message {
 	switch f.Kind {
 	case FaultDropAfter:
@@ -251,7 +248,7 @@ func (f *Fault) after(h *HTTPServer, w http.ResponseWriter, r *http.Request, id 
 	return nil
 }
 
-// half is the first half of a message; with cut nothing follows it.
+// half is the first half of a message; with cut it also lacks its line end.
 func half(m message, cut bool) message {
 	return message{head: m.head[:len(m.head)/2], cut: cut}
 }
@@ -272,7 +269,7 @@ func (h *HTTPServer) hold(r *http.Request) {
 func reset(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		panic(http.ErrAbortHandler) // the next best end
+		panic(http.ErrAbortHandler) // closes the connection at least
 	}
 	resetConn(conn)
 }

@@ -7,12 +7,11 @@ import (
 	"sync/atomic"
 )
 
-// Log returns what happened so far; of a long run only the last 10,000 to
-// 20,000 entries.
+// Log returns what has happened so far; in a long run only the last 10,000 to 20,000 entries.
 func (h *HTTPServer) Log() Log { return h.srv.rec.log() }
 
-// Count returns how many messages with that method arrived, of all methods when
-// it is empty. Other than Log it forgets nothing.
+// Count returns how many messages with that method arrived, or of all methods if it is empty. Unlike Log it forgets
+// nothing.
 func (h *HTTPServer) Count(method string) int { return h.srv.rec.count(method) }
 
 // Sessions returns how many legacy sessions are open.
@@ -22,8 +21,7 @@ func (h *HTTPServer) Sessions() int {
 	return len(h.sessions)
 }
 
-// AnswerSSE says whether every request is answered by an event stream from now
-// on, or by plain JSON where that is possible.
+// AnswerSSE sets whether every request is answered by an event stream from now on, or by plain JSON where possible.
 func (h *HTTPServer) AnswerSSE(always bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -42,8 +40,8 @@ func (h *HTTPServer) SetTools(tools json.RawMessage) {
 // object.
 func (h *HTTPServer) Notify(method, params string) { h.srv.notify(method, params) }
 
-// KillSession forgets a legacy session: what is open in it ends without an
-// answer, and later requests get 404. It reports whether there was one.
+// KillSession forgets a legacy session: its open requests end without an answer, and later ones get 404. It reports
+// whether the session existed.
 func (h *HTTPServer) KillSession(id string) bool {
 	h.mu.Lock()
 	ses := h.sessions[id]
@@ -56,14 +54,14 @@ func (h *HTTPServer) KillSession(id string) bool {
 	return true
 }
 
-// KillSessions does that to all sessions.
+// KillSessions forgets all sessions.
 func (h *HTTPServer) KillSessions() {
 	for _, ses := range h.takeSessions() {
 		h.end(ses)
 	}
 }
 
-// takeSessions empties the table of sessions, so that each is ended only once.
+// takeSessions empties the table of sessions, so that each session ends only once.
 func (h *HTTPServer) takeSessions() map[string]*httpSession {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -77,12 +75,11 @@ func (h *HTTPServer) end(ses *httpSession) {
 	close(ses.gone)
 }
 
-// Restart is a crash with a new start behind it: every connection is reset and
-// every session forgotten.
+// Restart simulates a crash and a new start: every connection is reset and every session forgotten.
 func (h *HTTPServer) Restart() {
 	h.life.Add(1)
-	// The sessions are unknown before a client can notice anything, and end only
-	// after the reset, or their streams would end properly.
+	// The sessions are forgotten before the reset, so that no client can still use them, but they end after it, as
+	// otherwise their streams would end properly.
 	sessions := h.takeSessions()
 	h.gate.closeAll()
 	for _, ses := range sessions {
@@ -90,8 +87,8 @@ func (h *HTTPServer) Restart() {
 	}
 }
 
-// Down resets every connection, the open ones and each new one, until Up. (The
-// port stays bound, so that nobody else gets it.) Sessions are forgotten.
+// Down resets all connections and refuses new ones until Up. The port stays bound, so that no other process gets it.
+// Sessions are forgotten.
 func (h *HTTPServer) Down() {
 	h.gate.down.Store(true)
 	h.Restart()

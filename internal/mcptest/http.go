@@ -15,9 +15,8 @@ import (
 	"testing"
 )
 
-// HTTPServer is a fake that is served over HTTP inside of the test process, and
-// the handle to let it fail. Its methods may be called at any time from any
-// goroutine.
+// HTTPServer is a fake served over HTTP in the test process. Its methods control the faults, and may be called at any
+// time from any goroutine.
 type HTTPServer struct {
 	// URL is the endpoint, with its path.
 	URL string
@@ -25,19 +24,19 @@ type HTTPServer struct {
 	srv  *server
 	web  *httptest.Server
 	gate *gate
-	// life counts restarts: what a restart cuts off was not cancelled.
+	// life counts restarts, to tell requests that a restart ended from cancelled ones.
 	life atomic.Int64
 
 	mu       sync.Mutex
 	sessions map[string]*httpSession
 	faults   []*Fault
 	asSSE    bool
-	parked   map[string]parked // by the id of the event to go on behind
-	polls    int               // ids of such events that were given out
+	parked   map[string]parked // by the id of the event to resume from
+	polls    int               // how many event ids were given out
 }
 
-// httpSession is a legacy session with the stream that pushes go to: the GET
-// stream, or the one stream of the SSE transport.
+// httpSession is a legacy session with the stream for what the server sends on its own: the GET stream, or the only
+// stream of the SSE transport.
 type httpSession struct {
 	*session
 	gone   chan struct{} // closed when the session is forgotten
@@ -99,8 +98,7 @@ func (s Spec) serveHTTP(t testing.TB, sse bool) *HTTPServer {
 	return h
 }
 
-// handled counts a handler among what the server waits for, records the
-// request, and refuses it without the token.
+// handled wraps a handler: it records the request, refuses it without the token, and lets the server wait for its end.
 func (h *HTTPServer) handled(f http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !h.srv.enter() {
@@ -169,7 +167,7 @@ func (h *HTTPServer) servePost(w http.ResponseWriter, r *http.Request) {
 	h.serveRequest(w, r, ses, env, fault)
 }
 
-// serveRequest runs one request and writes what it says to the response.
+// serveRequest runs one request and writes its answer to the response.
 func (h *HTTPServer) serveRequest(w http.ResponseWriter, r *http.Request, ses *httpSession, env envelope, fault *Fault) {
 	c := h.srv.begin(ses.session, env)
 	out := &postWriter{h: h, w: w, r: r, id: c.id, fault: fault, modern: c.modern}
@@ -232,7 +230,7 @@ func (h *HTTPServer) newSession(id string) *httpSession {
 	return hs
 }
 
-// serveGet is the stream of a legacy session for what belongs to no request.
+// serveGet serves the stream of a legacy session for messages that belong to no request.
 func (h *HTTPServer) serveGet(w http.ResponseWriter, r *http.Request) {
 	if f := h.fault("GET"); f != nil && f.before(h, w, r, false, "null") {
 		return
@@ -252,7 +250,7 @@ func (h *HTTPServer) serveGet(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	stream := newEventWriter(w, h.srv.spec)
-	ses.attach(stream) // before the client can know that the stream is there
+	ses.attach(stream) // before the client knows that the stream is open
 	stream.open()
 	select {
 	case <-r.Context().Done():
@@ -277,7 +275,7 @@ func (h *HTTPServer) serveDelete(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// checkHeaders refuses a modern message whose headers do not say what its body says.
+// checkHeaders refuses a modern message whose headers do not match its body.
 func checkHeaders(w http.ResponseWriter, r *http.Request, env envelope, p params) bool {
 	want := map[string]string{"Mcp-Protocol-Version": p.Meta.Version, "Mcp-Method": env.Method}
 	if env.Method == "tools/call" {

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// install does what an installer does before the server that it brings runs. It ends
-// early with ctx.
+// install simulates an installer that runs before the server. It ends early with ctx.
 func (s Spec) install(ctx context.Context, out io.Writer) {
 	if s.InstallFor == 0 {
 		return

@@ -35,7 +35,7 @@ func dialEvents(t *testing.T, s Spec) transport.Interface {
 	return tr
 }
 
-// Each fake must satisfy a client that somebody else wrote.
+// Each fake must satisfy an independent client.
 func TestInterop(t *testing.T) {
 	for _, tc := range []struct {
 		name    string

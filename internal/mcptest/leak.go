@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// leakWait is how long leftovers may take to go away by themselves. It is long
-// because it passes only where a test fails anyway.
+// leakWait is how long leftovers may take to go away. It can be long, as only a failing test waits that long.
 const leakWait = time.Minute
 
 // NoLeaks fails the test when it leaves anything behind: goroutines, processes
@@ -40,15 +39,14 @@ func Parallel(t *testing.T) {
 	noLeaks(t, leakWait)
 }
 
-// AtOnce sets how many parallel tests run at the same time, for packages whose
-// tests wait for processes and timers more than they compute: the default is the
-// number of processors. -parallel overrules it. Call it in TestMain.
+// AtOnce sets how many parallel tests run at the same time, for packages whose tests mostly wait for processes and
+// timers. The default is the number of processors, and -parallel overrides AtOnce. Call it in TestMain.
 func AtOnce(tests int) {
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {
-		// Fails only for a flag that does not exist, or a value that is no number.
+		// Fails only if the flag does not exist or the value is not a number.
 		_ = flag.Set("test.parallel", strconv.Itoa(max(tests, runtime.GOMAXPROCS(0))))
 	}
 }
@@ -63,16 +61,15 @@ func noLeaks(t testing.TB, limit time.Duration) {
 	})
 }
 
-// running is one for the process, as are the things that it counts.
+// running is the only group, as goroutines, processes and files belong to the whole process.
 var running group
 
-// group is the tests that run at the same time. A goroutine does not tell which of
-// them started it.
+// group is the tests that run at the same time. A leaked goroutine does not show which of them started it.
 type group struct {
 	mu       sync.Mutex
-	tests    int    // that have not ended
-	settling int    // that have ended and wait for leftovers to go away
-	before   census // from when both were 0
+	tests    int    // how many have not ended
+	settling int    // how many have ended and wait for leftovers to go away
+	before   census // taken when both were 0
 }
 
 func (g *group) enter() {
@@ -84,9 +81,8 @@ func (g *group) enter() {
 	g.tests++
 }
 
-// leave ends one test. If it was the last that ran, leave waits until nothing exists
-// that did not before the first, and returns what still does at the deadline. Should
-// another test begin meanwhile, the check is left to that one.
+// leave ends one test. If it was the last one running, leave waits until everything new since the start is gone, and
+// returns what still exists at the deadline. If another test begins meanwhile, that test does the check.
 func (g *group) leave(limit time.Duration) []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -122,8 +118,7 @@ func (g *group) leave(limit time.Duration) []string {
 	return nil
 }
 
-// census is what exists at one moment. Each map goes from an identity to a
-// description for the failing test.
+// census is what exists at one moment. Each map goes from an identity to a description for the failing test.
 type census struct {
 	goroutines, processes, files map[string]string
 }
@@ -132,7 +127,7 @@ func takeCensus() census {
 	return census{goroutines: goroutines(), processes: processes(), files: openFiles()}
 }
 
-// surplus describes what is in now and not in before.
+// surplus describes what exists in now but not in before.
 func surplus(kind string, before, now map[string]string) []string {
 	var out []string
 	for id, what := range now {

@@ -31,7 +31,7 @@ func readStat(pid int) (stat, bool) {
 	return stat{state: f[0], parent: parent, started: f[19]}, err == nil
 }
 
-// Alive reports whether the process exists and is no zombie.
+// Alive reports whether the process exists and is not a zombie.
 func Alive(pid int) bool {
 	st, ok := readStat(pid)
 	return ok && st.state != "Z" && st.state != "X"
@@ -109,7 +109,7 @@ func killAll(before, now map[string]string) {
 	}
 }
 
-// openFiles returns the open descriptors but those that the runtime keeps.
+// openFiles returns the open descriptors, except those of the runtime.
 func openFiles() map[string]string {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

@@ -18,7 +18,7 @@ func Alive(pid int) bool {
 	return runtime.GOOS == "windows" || p.Signal(syscall.Signal(0)) == nil
 }
 
-// Processes and descriptors are looked at on Linux only.
+// Processes and descriptors are checked on Linux only.
 func processes() map[string]string          { return nil }
 func openFiles() map[string]string          { return nil }
 func killAll(before, now map[string]string) {}

@@ -137,8 +137,8 @@ func TestNoLeaks_FailsTheTest(t *testing.T) {
 	}
 }
 
-// TestGroup: of tests that overlap the last one is told of what any of them left,
-// also when it began while an earlier one waited for that to go away.
+// TestGroup: of overlapping tests the last one reports what any of them left behind, even if it began while an earlier
+// one waited for that to go away.
 func TestGroup(t *testing.T) {
 	const limit = 30 * time.Millisecond
 	quit, done := make(chan struct{}), make(chan struct{})

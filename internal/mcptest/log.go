@@ -20,24 +20,21 @@ const (
 	EventStart = "start"
 	// EventMessage: a JSON-RPC message arrived.
 	EventMessage = "message"
-	// EventGarbage: something arrived that is no message; Text has its start.
+	// EventGarbage: something arrived that is not a message; Text is its beginning.
 	EventGarbage = "garbage"
-	// EventCall: a tool is executed. Not recorded where a fault comes first, so
-	// these are what an at-most-once test counts.
+	// EventCall: a tool was executed. If a fault comes first there is no such entry, so an at-most-once test counts
+	// these.
 	EventCall = "call"
-	// EventAnswer: the answer to a request is about to be written. A fault of
-	// the transport may still take it.
+	// EventAnswer: the answer to a request is about to be written. A fault of the transport may still drop it.
 	EventAnswer = "answer"
 	// EventCancel: an open request was cancelled. Text is "notification", or
 	// "disconnect" for a modern HTTP client that closed its stream.
 	EventCancel = "cancel"
-	// EventDisconnect: a legacy HTTP client left before its answer (which is no
-	// cancellation).
+	// EventDisconnect: a legacy HTTP client left before its answer, which does not cancel the request.
 	EventDisconnect = "disconnect"
 	// EventHTTP: an HTTP request arrived; Text is its method and path, Header its header.
 	EventHTTP = "http"
-	// EventEOF: stdin was closed. EventTERM: SIGTERM or SIGINT came. EventExit:
-	// the fake ends; Text is its status.
+	// EventEOF: stdin was closed. EventTERM: SIGTERM or SIGINT came. EventExit: the fake ends; Text is its exit status.
 	EventEOF  = "eof"
 	EventTERM = "term"
 	EventExit = "exit"
@@ -54,8 +51,7 @@ type Entry struct {
 	ID     json.RawMessage `json:"id,omitempty"`
 	Method string          `json:"method,omitempty"`
 	Tool   string          `json:"tool,omitempty"`
-	// Size is the length of the message in bytes; Message is absent where that
-	// is more than 16 KiB.
+	// Size is the length of the message in bytes. Message is empty if that is over 16 KiB.
 	Size    int             `json:"size,omitempty"`
 	Message json.RawMessage `json:"message,omitempty"`
 	Header  http.Header     `json:"header,omitempty"`
@@ -90,8 +86,8 @@ func (l Log) where(keep func(Entry) bool) Log {
 	return out
 }
 
-// maxKept is how many entries an in-process fake keeps; the oldest go first,
-// so that a long test does not measure its own log.
+// maxKept is how many entries an in-process fake keeps. It drops the oldest, so that a long test does not measure its own
+// log.
 const maxKept = 20000
 
 // maxMessage is the size up to which a message is recorded whole.
@@ -106,8 +102,7 @@ type recorder struct {
 	counts map[string]int // messages by method
 }
 
-// newRecorder opens the log file, where there is one, for appending. With keep
-// the entries are held in memory too.
+// newRecorder opens the log file, if path is not empty, for appending. With keep it also keeps the entries in memory.
 func newRecorder(path string, keep bool) (*recorder, error) {
 	r := &recorder{keep: keep, counts: map[string]int{}}
 	if path == "" {
@@ -175,8 +170,7 @@ func (r *recorder) close() {
 	}
 }
 
-// Log reads LogFile: what happened so far in all processes of this fake. A
-// file that does not exist yet is an empty log.
+// Log reads LogFile: what has happened so far in all processes of this fake. A missing file is an empty log.
 func (s Spec) Log(t testing.TB) Log {
 	t.Helper()
 	log, err := readLog(s.LogFile)

@@ -7,21 +7,20 @@ import (
 	"strconv"
 )
 
-// message is JSON text to be sent: head, then fill times the letter x, then
-// tail. The filling is made while writing, so a test can ask for an answer of
-// hundreds of megabytes without anybody holding it. A fill below 0 never ends.
+// message is JSON text to be sent: head, then the letter x fill times, then tail. The x are made while writing, so that
+// an answer of hundreds of megabytes takes no memory. With a fill below 0 the message never ends.
 type message struct {
 	head []byte
 	fill int64
 	tail []byte
-	// cut leaves out the line end: what comes last before a crash.
+	// cut leaves out the line end, as in the last output before a crash.
 	cut bool
 }
 
 // text returns a message of exactly these bytes.
 func text(s string) message { return message{head: []byte(s)} }
 
-// size is the number of bytes, or -1 when there is no end.
+// size is the number of bytes, -1 for an endless message.
 func (m message) size() int64 {
 	if m.fill < 0 {
 		return -1
@@ -64,8 +63,7 @@ func (m message) WriteTo(w io.Writer) (int64, error) {
 	return total + int64(n), err
 }
 
-// envelope is what is read of an incoming message. The raw parts keep the
-// client's bytes.
+// envelope is the parsed part of an incoming message. Raw members keep the client's bytes.
 type envelope struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -76,7 +74,7 @@ type envelope struct {
 
 func (e envelope) isRequest() bool { return e.Method != "" && len(e.ID) > 0 }
 
-// params is what the fakes read of a request's parameters.
+// params are the parameters that the fakes read.
 type params struct {
 	Name           string                     `json:"name"`
 	URI            string                     `json:"uri"`
@@ -111,8 +109,7 @@ func (e *rpcError) json() string {
 	return s + `}`
 }
 
-// answer is what a request comes to: a result or an error. Silent means that
-// nothing is sent.
+// answer is the outcome of a request: a result or an error. Silent means that nothing is sent.
 type answer struct {
 	result message
 	err    *rpcError
@@ -155,8 +152,7 @@ func quote(s string) string {
 	return string(bytes.TrimRight(b.Bytes(), "\n"))
 }
 
-// parseEnvelope reads a message; it reports false for what is no JSON-RPC
-// message. A byte order mark in front is forgiven.
+// parseEnvelope parses a message, with or without a byte order mark. It reports false if it is not a JSON-RPC message.
 func parseEnvelope(raw []byte) (envelope, bool) {
 	var env envelope
 	if json.Unmarshal(bytes.TrimPrefix(raw, []byte(bom)), &env) != nil {

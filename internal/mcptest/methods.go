@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// answer does what a request asks for.
+// answer executes a request.
 func (s *server) answer(c *call) answer {
 	if slices.Contains(s.spec.FailMethods, c.method) {
 		return fails(-32603, "told to fail")
@@ -32,7 +32,7 @@ func (s *server) answer(c *call) answer {
 	case c.method == "ping" && !c.modern:
 		a = result(`{}`)
 	case c.method == "logging/setLevel" && !c.modern && !s.spec.NoLogging:
-		a = result(`{}`) // levels are not kept: the tool notify sends at any level
+		a = result(`{}`) // ignored: the tool notify sends at any level
 	case c.method == "server/discover" && c.modern:
 		a = s.discover(c)
 	case c.method == "subscriptions/listen" && c.modern:
@@ -53,7 +53,7 @@ func (s *server) answer(c *call) answer {
 	return a
 }
 
-// unknown answers a method that this fake does not have.
+// unknown answers a method that the fake does not have.
 func (s *server) unknown(c *call) answer {
 	if c.method == "server/discover" && s.spec.ExitOnDiscover {
 		s.leave(s.spec.ExitCode)
@@ -66,7 +66,7 @@ func (s *server) unknown(c *call) answer {
 	return fails(-32601, "Method not found: "+c.method)
 }
 
-// checkModern refuses what a request of the modern era must not leave out.
+// checkModern refuses a modern request that lacks a required member.
 func (s *server) checkModern(c *call) (answer, bool) {
 	meta := c.params.Meta
 	switch {
@@ -97,8 +97,7 @@ func (s *server) checkLegacy(c *call) (answer, bool) {
 	return answer{}, false
 }
 
-// complete adds what the modern era wants in each result that has not said its
-// kind already.
+// complete adds the resultType that modern results require, unless it is there.
 func complete(m message) message {
 	if len(m.head) == 0 || m.head[0] != '{' || strings.HasPrefix(string(m.head), `{"resultType"`) {
 		return m
@@ -228,7 +227,7 @@ func (s *server) definitions() (*offer, error) {
 	return o, nil
 }
 
-// list answers tools/list, a page at a time where the spec says so.
+// list answers tools/list, in pages if the spec says so.
 func (s *server) list(c *call) answer {
 	if !c.pause(s.spec.ListDelay) {
 		return answer{silent: true}
@@ -310,8 +309,7 @@ func (s *server) progressStorm(c *call) (stop func()) {
 	return func() { close(quit); <-done }
 }
 
-// paced calls f so many times a second, in bursts where the clock is too
-// coarse, until quit is closed or f fails.
+// paced calls f so many times a second, in bursts if the clock is too coarse, until quit is closed or f fails.
 func paced(perSecond int, quit <-chan struct{}, f func(n int) error) {
 	ticker := time.NewTicker(max(time.Second/time.Duration(perSecond), time.Millisecond))
 	defer ticker.Stop()

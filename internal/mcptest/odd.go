@@ -2,9 +2,8 @@ package mcptest
 
 import "encoding/json"
 
-// ContentResult is what the tool content answers: every kind of content block,
-// with what typed clients lose or refuse (an unknown kind, unknown fields,
-// integers beyond 2^53, 1.10, escapes), as one JSON object on one line.
+// ContentResult is the result of the tool content: every kind of content block, with things that typed clients lose or
+// refuse (an unknown kind, unknown fields, integers beyond 2^53, 1.10, escapes), as one line of JSON.
 const ContentResult = `{"content":[` + knownBlocks +
 	`,{"type":"future","payload":{"n":9007199254740993,"list":[1,2.50,null]},"annotations":{"audience":["user"]},"x":true}` +
 	`,{"type":"text","text":"with more","extra":{"kept":1.10}}` +
@@ -27,10 +26,10 @@ const knownBlocks = `{"type":"text","text":"plain \u00e9 \/ <b>&amp;</b> \ud83d\
 type OddTool struct {
 	// Raw is the definition as it is sent.
 	Raw json.RawMessage
-	// Name is the tool's name, empty where it has none that can be used.
+	// Name is the tool's name, empty if it has no usable one.
 	Name string
-	// Usable says that the tool can be offered and called (in a fake it answers
-	// its arguments); otherwise only this definition is lost.
+	// Usable means that the tool can be offered and called (a fake answers with its arguments). Otherwise only this
+	// definition is dropped.
 	Usable bool
 	// Why says what is odd.
 	Why string

@@ -81,7 +81,7 @@ func (s *server) read(c *call) answer {
 		`,"x-big":9007199254740993}]` + cacheable(c) + `}`)
 }
 
-// cacheable is what the modern era wants in lists and reads.
+// cacheable returns the members that modern lists and reads require.
 func cacheable(c *call) string {
 	if c.modern {
 		return `,"ttlMs":60000,"cacheScope":"public"`
@@ -89,8 +89,8 @@ func cacheable(c *call) string {
 	return ""
 }
 
-// listensTo reports whether a notification goes to a legacy session: an updated
-// resource only to those that subscribed to it, or to what it is a part of.
+// listensTo reports whether a legacy session gets a notification. An updated resource is sent only to sessions that
+// subscribed to it or to a URI that it begins with.
 func (ses *session) listensTo(method, params string) bool {
 	if method != updated {
 		return true

@@ -9,8 +9,7 @@ import (
 	"sync"
 )
 
-// postWriter answers one POST: as JSON while only the answer is to say, else as
-// an event stream.
+// postWriter answers one POST: as JSON if the answer is all there is to send, else as an event stream.
 type postWriter struct {
 	h      *HTTPServer
 	w      http.ResponseWriter
@@ -21,10 +20,10 @@ type postWriter struct {
 
 	mu     sync.Mutex
 	stream *eventWriter
-	over   bool // nothing may be written any more
+	over   bool // nothing more may be written
 }
 
-// note writes to the event stream, which it opens.
+// note writes to the event stream, and opens it if necessary.
 func (p *postWriter) note(m message) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -45,7 +44,7 @@ func (p *postWriter) events(ms ...message) error {
 	return nil
 }
 
-// opened returns the stream, which it opens at first. It needs mu.
+// opened returns the stream, and opens it if necessary. It needs mu.
 func (p *postWriter) opened() *eventWriter {
 	if p.stream == nil {
 		p.stream = newEventWriter(p.w, p.h.srv.spec)
@@ -73,8 +72,7 @@ func (p *postWriter) reply(ms ...message) error {
 	return p.events(ms...)
 }
 
-// json writes the answer as the body, with the status that the modern era
-// gives to errors.
+// json writes the answer as the body, with the HTTP status that modern errors have.
 func (p *postWriter) json(m message) error {
 	p.w.Header().Set("Content-Type", "application/json")
 	if p.modern {
@@ -93,8 +91,7 @@ func (p *postWriter) json(m message) error {
 	return err
 }
 
-// finish ends the response; nobody writes to it afterwards. A request that was
-// never answered gets an empty stream.
+// finish ends the response. A request without an answer gets an empty stream.
 func (p *postWriter) finish() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

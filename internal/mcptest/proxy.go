@@ -15,21 +15,18 @@ type ProxyMode string
 const (
 	// ProxyPass forwards everything.
 	ProxyPass ProxyMode = "pass"
-	// ProxyRefuse resets new connections at once; open ones go on.
+	// ProxyRefuse resets new connections at once; open ones are not affected.
 	ProxyRefuse ProxyMode = "refuse"
-	// ProxyStall forwards nothing and reads nothing: what was sent waits, and
-	// goes on its way when the mode changes.
+	// ProxyStall neither reads nor forwards: data waits until the mode changes.
 	ProxyStall ProxyMode = "stall"
-	// ProxyHalfOpen reads and throws away what either side sends, as if the
-	// other had vanished without a word. Connections stay open.
+	// ProxyHalfOpen reads and discards data of both sides, as if the other side had vanished. Connections stay open.
 	ProxyHalfOpen ProxyMode = "half open"
 	// ProxyOneByte forwards one byte per segment.
 	ProxyOneByte ProxyMode = "one byte"
 )
 
-// Proxy forwards TCP connections to a server and breaks them on demand. It knows
-// nothing of HTTP. Modes apply at once, to open connections too. Its methods may
-// be called from any goroutine.
+// Proxy forwards TCP connections to a server and breaks them on demand. It does not parse HTTP. Modes apply at once, to
+// open connections too. Its methods may be called from any goroutine.
 type Proxy struct {
 	target   string
 	listener net.Listener
@@ -39,7 +36,7 @@ type Proxy struct {
 	mu      sync.Mutex
 	mode    ProxyMode
 	changed chan struct{} // closed when mode changes
-	answers int64         // bytes of answers until it stalls; below 0 no limit
+	answers int64         // bytes of answers before it stalls; below 0 = no limit
 	pairs   map[*pair]struct{}
 	closed  bool
 }
@@ -83,7 +80,7 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// URL returns the URL of the server with the proxy's address in it.
+// URL returns the server's URL with the proxy's address in it.
 func (p *Proxy) URL(server string) string {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -99,7 +96,7 @@ func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 // Accepted returns how many connections came so far, refused ones included.
 func (p *Proxy) Accepted() int { return int(p.accepted.Load()) }
 
-// Set changes the mode and forgets a limit.
+// Set changes the mode and cancels StallAfter.
 func (p *Proxy) Set(mode ProxyMode) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,8 +105,7 @@ func (p *Proxy) Set(mode ProxyMode) {
 	p.changed = make(chan struct{})
 }
 
-// StallAfter lets that many more bytes of answers pass, over all connections
-// together, and then stalls.
+// StallAfter stalls after that many more bytes of answers, over all connections together.
 func (p *Proxy) StallAfter(bytes int64) {
 	p.Set(ProxyPass)
 	p.mu.Lock()
@@ -200,8 +196,7 @@ func (p *Proxy) current() ProxyMode {
 	return p.mode
 }
 
-// forward passes bytes on as the mode says; it reports false when the
-// connection is over.
+// forward passes bytes on as the mode requires. It reports false when the connection is over.
 func (p *Proxy) forward(pr *pair, dst net.Conn, data []byte, answers bool) bool {
 	for len(data) > 0 {
 		p.mu.Lock()

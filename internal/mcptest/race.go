@@ -2,8 +2,8 @@ package mcptest
 
 import "testing"
 
-// OneGoroutine skips a test with the race detector: one that is about much that a goroutine
-// computes alone has no races to find, and takes five to ten times as long.
+// OneGoroutine skips a test under the race detector. It is for long computations in a single goroutine, which cannot have
+// races and would take five to ten times as long.
 func OneGoroutine(t testing.TB) {
 	t.Helper()
 	if Race {

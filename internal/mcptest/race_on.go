@@ -2,5 +2,5 @@
 
 package mcptest
 
-// Race says that the test was built with the race detector.
+// Race reports whether the test was built with the race detector.
 const Race = true

@@ -8,11 +8,11 @@ import (
 // parked is an answer that waits for a GET with the id of the event before it.
 type parked struct {
 	answer []message
-	polls  int  // so many GETs before get a new id only
+	polls  int  // how many GETs get only a new id first
 	reset  bool // instead of a proper end
 }
 
-// park ends the stream of an answer behind an event with an id.
+// park ends the stream of an answer after an event with an id.
 func (h *HTTPServer) park(stream *eventWriter, p parked) {
 	h.mu.Lock()
 	h.polls++
@@ -27,8 +27,7 @@ func (h *HTTPServer) park(stream *eventWriter, p parked) {
 	stream.close()
 }
 
-// unpark serves a GET that goes on behind an event, if there is what to go on
-// with.
+// unpark serves a GET that resumes from an event. It reports false if nothing is parked there.
 func (h *HTTPServer) unpark(w http.ResponseWriter, lastID string) bool {
 	h.mu.Lock()
 	p, ok := h.parked[lastID]
@@ -44,7 +43,7 @@ func (h *HTTPServer) unpark(w http.ResponseWriter, lastID string) bool {
 		return true
 	}
 	for _, m := range p.answer {
-		stream.event(m) // a client that is gone does not matter
+		stream.event(m) // an error means that the client is gone
 	}
 	stream.close()
 	return true

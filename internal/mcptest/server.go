@@ -12,23 +12,23 @@ import (
 	"time"
 )
 
-// server is what all transports share: it turns one incoming message into what
-// is to be sent for it. The transports own the connections and the bytes.
+// server is what all transports share: it computes what to send for each incoming message. The transports own the
+// connections and the bytes.
 type server struct {
 	spec Spec
 	rec  *recorder
-	// ctx ends everything that is open; wg has every goroutine that was started.
+	// ctx ends everything that is open; wg has every goroutine.
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	// exit ends the fake as its transport can: the process, or all connections.
-	// retire does so without taking the last answer back.
+	// exit ends the fake as its transport can: the process, or all connections. retire does the same after the last
+	// answer was sent.
 	exit   func(code int)
 	retire func(code int)
 
 	mu       sync.Mutex
 	tools    json.RawMessage       // replaces spec.Tools, set by HTTPServer.SetTools
-	offered  *offer                // what definitions made of it, nil when that changed
+	offered  *offer                // the cache of definitions; nil after a change
 	answered int                   // tool calls answered
 	sessions map[*session]struct{} // legacy sessions that are initialized
 	listens  map[*call]struct{}    // open subscriptions/listen
@@ -36,7 +36,7 @@ type server struct {
 	asks     int // server requests made
 }
 
-// newServer starts nothing; stop must be called all the same.
+// newServer makes a server without starting anything; stop must still be called.
 func newServer(spec Spec, keepLog bool) (*server, error) {
 	rec, err := newRecorder(spec.LogFile, keepLog)
 	if err != nil {
@@ -51,8 +51,7 @@ func newServer(spec Spec, keepLog bool) (*server, error) {
 	return s, nil
 }
 
-// enter counts the caller among what stop waits for, until it calls wg.Done. It
-// reports false when the server has ended.
+// enter makes stop wait for the caller until it calls wg.Done. It reports false if the server has ended.
 func (s *server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,15 +71,14 @@ func (s *server) stop() {
 	s.rec.close()
 }
 
-// session is one client: the one of a stdio fake, one Mcp-Session-Id over
-// HTTP, or (modern HTTP) a single request.
+// session is one client: the client of a stdio fake, one Mcp-Session-Id over HTTP, or (modern HTTP) a single request.
 type session struct {
 	id string
 	// push sends what belongs to no request of the client.
 	push func(message) error
 
 	mu      sync.Mutex
-	subs    map[string]bool // resources that it subscribed to
+	subs    map[string]bool // the URIs that the client subscribed to
 	ready   bool            // notifications/initialized came
 	elicits bool            // the client declared elicitation
 	open    map[string]*call
@@ -100,8 +98,7 @@ type call struct {
 	modern bool
 	ctx    context.Context
 	cancel context.CancelFunc
-	// note sends what belongs to this request before its answer; reply sends
-	// the answer, together with whatever faults put around it.
+	// note sends what belongs to this request before its answer; reply sends the answer, with what faults add to it.
 	note  func(message) error
 	reply func(...message) error
 
@@ -109,7 +106,7 @@ type call struct {
 	over bool // cancelled, or its answer is being written
 }
 
-// settle marks the call as over, and reports whether it was not before.
+// settle marks the call as over. It reports false if it already was.
 func (c *call) settle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,11 +121,10 @@ func (c *call) isOpen() bool {
 	return !c.over
 }
 
-// begin registers a request before anything else is read, so that a
-// cancellation right behind it finds it.
+// begin registers a request before the next message is read, so that a cancellation right after it finds it.
 func (s *server) begin(ses *session, env envelope) *call {
 	c := &call{ses: ses, id: string(env.ID), method: env.Method}
-	json.Unmarshal(env.Params, &c.params) // what does not fit stays empty and is refused later
+	json.Unmarshal(env.Params, &c.params) // invalid members stay empty and are refused later
 	c.modern = s.isModern(env.Method, c.params)
 	c.ctx, c.cancel = context.WithCancel(s.ctx)
 	ses.mu.Lock()
@@ -151,8 +147,7 @@ func (s *server) end(c *call) {
 	c.ses.mu.Unlock()
 }
 
-// abort cancels a call that is still open and records why. A client may well
-// close its stream as soon as it has the answer; that is no cancellation.
+// abort cancels an open call and records why. A client that closes its stream after the answer cancels nothing.
 func (s *server) abort(c *call, why string) {
 	if !c.settle() {
 		return
@@ -186,7 +181,7 @@ func (s *server) garbage(ses *session, raw []byte) {
 	s.rec.add(Entry{Event: EventGarbage, Session: ses.id, Size: len(raw), Text: string(raw[:min(len(raw), 200)])})
 }
 
-// take handles what is no request: notifications, and answers to our requests.
+// take handles messages that are not requests: notifications, and answers to the fake's own requests.
 func (s *server) take(ses *session, env envelope) {
 	switch {
 	case env.Method == "notifications/initialized":
@@ -219,7 +214,7 @@ func (s *server) take(ses *session, env envelope) {
 	}
 }
 
-// forget ends a session and whatever is open in it.
+// forget ends a session and its open requests.
 func (s *server) forget(ses *session) {
 	s.mu.Lock()
 	delete(s.sessions, ses)
@@ -250,7 +245,7 @@ func (s *server) serve(c *call) {
 	s.send(c, a)
 }
 
-// wedged reports whether the fake answers nothing for now.
+// wedged reports whether the fake currently answers nothing.
 func (s *server) wedged() bool {
 	if s.spec.WedgeFile == "" {
 		return false
@@ -259,7 +254,7 @@ func (s *server) wedged() bool {
 	return err == nil
 }
 
-// send writes an answer, with the faults that concern answers.
+// send writes an answer, with the faults of the spec that concern answers.
 func (s *server) send(c *call, a answer) {
 	isCall := c.method == "tools/call"
 	id := c.id
@@ -295,18 +290,17 @@ func (s *server) send(c *call, a answer) {
 			}
 		}
 	}
-	// Both come first, so that whoever has the answer finds them done.
+	// Both come first: a test that has the answer can rely on them.
 	s.rec.add(Entry{Event: EventAnswer, Session: c.ses.id, ID: json.RawMessage(c.id), Method: c.method, Tool: c.tool()})
 	over := isCall && s.countCall()
-	c.reply(out...) // a client that is gone does not matter
+	c.reply(out...) // an error means that the client is gone
 	if over {
 		s.rec.add(Entry{Event: EventExit, Text: strconv.Itoa(s.spec.ExitCode)})
 		s.retire(s.spec.ExitCode)
 	}
 }
 
-// countCall counts a tool call before its answer is written, and reports
-// whether it is the last one.
+// countCall counts a tool call before its answer is written, and reports whether the fake must end after it.
 func (s *server) countCall() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -314,13 +308,13 @@ func (s *server) countCall() bool {
 	return s.spec.ExitAfterCalls > 0 && s.answered == s.spec.ExitAfterCalls
 }
 
-// leave ends the fake, as a crash does.
+// leave ends the fake as a crash would.
 func (s *server) leave(code int) {
 	s.rec.add(Entry{Event: EventExit, Text: strconv.Itoa(code)})
 	s.exit(code)
 }
 
-// pause waits and reports whether the call is still wanted.
+// pause waits. It reports false if the call has ended meanwhile.
 func (c *call) pause(d time.Duration) bool {
 	if d <= 0 {
 		return c.ctx.Err() == nil
@@ -335,8 +329,7 @@ func (c *call) pause(d time.Duration) bool {
 	}
 }
 
-// notify sends a notification to every legacy session, and to every modern
-// subscription that asked for its kind.
+// notify sends a notification to every legacy session, and to every modern subscription that covers it.
 func (s *server) notify(method, params string) {
 	s.mu.Lock()
 	var push []func(message) error
@@ -353,7 +346,7 @@ func (s *server) notify(method, params string) {
 	}
 	s.mu.Unlock()
 	for _, p := range push {
-		p(notification(method, params)) // a client that is gone misses it
+		p(notification(method, params)) // fails if the client is gone
 	}
 	for _, c := range listens {
 		c.note(notification(method, withMeta(params, `"io.modelcontextprotocol/subscriptionId":`+c.id)))

@@ -1,10 +1,8 @@
-// Package mcptest has what tests need around MCP: fake upstream servers that
-// can be told to misbehave in every way that real ones were seen to, a proxy
-// that breaks connections, and a check that nothing was left running.
+// Package mcptest has what tests of MCP need: fake upstream servers with the faults of real ones, a proxy that breaks
+// connections, and a check that nothing was left running.
 //
-// It is for tests only. The fakes write their JSON-RPC bytes themselves, so a
-// test decides over every byte that the code under test gets to see. Nothing
-// of mcpx is imported here.
+// It is for tests only. The fakes write their JSON-RPC bytes themselves, so that a test controls every byte that the code
+// under test gets. mcptest imports nothing of mcpx.
 package mcptest
 
 import (
@@ -17,8 +15,7 @@ import (
 
 // The protocol revisions that the fakes speak.
 const (
-	// ModernVersion is the revision without a handshake: every request carries
-	// its version and capabilities in _meta.
+	// ModernVersion is the revision without a handshake: every request carries its version and capabilities in _meta.
 	ModernVersion = "2026-07-28"
 	// LegacyVersion is what a legacy fake answers to initialize, unless
 	// Spec.Version says otherwise.
@@ -32,15 +29,12 @@ const (
 	EraBoth   = "both"
 )
 
-// Spec says what a fake upstream is and which faults it has. Its zero value is
-// a well-behaved legacy server with the default tools (see DefaultTools). A
-// Spec is a plain value: it is copied when a fake is started, and later
-// changes to it have no effect on that fake. It is kept as JSON on its way to
-// a child process, so it holds data only.
+// Spec describes a fake upstream and its faults. The zero value is a well-behaved legacy server with the default tools
+// (see DefaultTools). A fake uses a copy of its Spec, so that later changes have no effect. A Spec holds only data, as it
+// is passed to a child process as JSON.
 //
-// Faults can be combined. Those that concern bytes (Noise, BOM, OneByteWrites
-// and so on) hold for every transport where that makes sense; those that
-// concern processes (ExitAtOnce, IgnoreTERM, …) only for stdio.
+// Faults can be combined. Faults of bytes (Noise, BOM, OneByteWrites and so on) apply to every transport where they make
+// sense, faults of processes (ExitAtOnce, IgnoreTERM, …) only to stdio.
 type Spec struct {
 	// Name is serverInfo.name; empty means "fake".
 	Name string
@@ -53,25 +47,22 @@ type Spec struct {
 	// asked for; empty means LegacyVersion.
 	Version string
 
-	// Tools is the raw JSON array of tool definitions, nil for the default
-	// tools. A tool with the name of a default tool acts like it, any other
-	// answers its arguments as one text block.
+	// Tools is the raw JSON array of tool definitions, nil for the default tools. A tool with the name of a default tool
+	// acts like it; any other answers with its arguments as one text block.
 	Tools json.RawMessage `json:",omitempty"`
-	// ToolsFile, where set, is read at every tools/list and replaces Tools
-	// while it exists: for tools that come and go.
+	// ToolsFile, if set, is read at every tools/list and replaces Tools while it exists, for tools that change.
 	ToolsFile string
 	// ExtraTools adds that many simple tools: extra_0000, extra_0001, …
 	ExtraTools int
 	// OddTools adds the definitions of OddTools.
 	OddTools bool
-	// Resources, Templates and Prompts are raw JSON arrays of definitions. Where one of
-	// the first two is there, the fake has the capability for resources, with the third
-	// that for prompts, with any of them that for completions. Its answers name the fake:
-	// see offers.go.
+	// Resources, Templates and Prompts are raw JSON arrays of definitions. Resources or Templates give the fake the
+	// capability for resources, Prompts the one for prompts, and any of them the one for completions. Answers contain the
+	// fake's name: see offers.go.
 	Resources, Templates, Prompts json.RawMessage `json:",omitempty"`
 	// Results are raw tools/call results by tool name, sent as they are.
 	Results map[string]json.RawMessage
-	// MethodResults are likewise the raw results of requests, by their method.
+	// MethodResults are raw results of other requests, by method.
 	MethodResults map[string]json.RawMessage
 	// NoLogging leaves out the logging capability, and logging/setLevel with it.
 	NoLogging bool
@@ -87,9 +78,8 @@ type Spec struct {
 	InitDelay, ListDelay time.Duration
 	// NeverInit and NeverList leave the handshake, or tools/list, unanswered.
 	NeverInit, NeverList bool
-	// InstallFor is how long the fake does what an installer does, before it reads
-	// anything; below 0 it never ends. Meanwhile it writes a line every InstallEvery to
-	// stdout, none where that is 0, and none after InstallStalls, where that is not 0.
+	// InstallFor is how long the fake simulates an installer before it reads anything; below 0 that never ends. Meanwhile
+	// it writes a line to stdout every InstallEvery (0 = none), until InstallStalls (0 = no limit).
 	InstallFor, InstallEvery, InstallStalls time.Duration
 	// HangMethods are methods that are never answered.
 	HangMethods []string
@@ -99,8 +89,8 @@ type Spec struct {
 	WedgeFile string
 	// FailMethods are methods answered with the JSON-RPC error -32603.
 	FailMethods []string
-	// SilentUnknown leaves unknown methods unanswered (instead of -32601), as
-	// some servers do; a legacy fake then does not answer server/discover.
+	// SilentUnknown leaves unknown methods unanswered, as some servers do, instead of answering -32601. A legacy fake
+	// then does not answer server/discover.
 	SilentUnknown bool
 	// ExitOnDiscover ends a fake that is not modern at server/discover.
 	ExitOnDiscover bool
@@ -112,8 +102,7 @@ type Spec struct {
 	BOM bool
 	// CRLF ends lines with CR LF.
 	CRLF bool
-	// ContentLength frames messages with Content-Length headers and ignores
-	// whatever arrives otherwise.
+	// ContentLength frames messages with Content-Length headers and ignores input without them.
 	ContentLength bool
 	// AnyFraming lets a ContentLength fake read plain lines too.
 	AnyFraming bool
@@ -121,24 +110,23 @@ type Spec struct {
 	OneByteWrites bool
 	// InvalidUTF8 puts the bytes ff fe into the text of tool results.
 	InvalidUTF8 bool
-	// TruncateAnswers cuts the answers to tools/call in the middle (the line
-	// end still comes).
+	// TruncateAnswers cuts answers to tools/call in the middle, but keeps the line end.
 	TruncateAnswers bool
-	// HugeLine is how many bytes the tool big answers when its call does not
-	// say; below 0 the answer never ends. 0 means 1 MiB.
+	// HugeLine is how many bytes the tool big answers with if its call does not say; below 0 the answer never ends. 0
+	// means 1 MiB.
 	HugeLine int64
 
 	// DuplicateAnswers sends every answer twice; the second one of a tool call
 	// says "second answer".
 	DuplicateAnswers bool
-	// UnknownIDs sends, before each answer, answers to requests that nobody made.
+	// UnknownIDs sends answers with unknown ids before each answer.
 	UnknownIDs bool
 	// StringIDs answers tool calls with the request's number as a string.
 	StringIDs bool
-	// AnswerBeforeRequest sends, after each tools/list, answers to the next
-	// three requests before these are made. They say "answered too early".
+	// AnswerBeforeRequest sends, after each tools/list, answers to the next three requests before they were made. Their
+	// text is "answered too early".
 	AnswerBeforeRequest bool
-	// AnswerAfterCancel answers cancelled calls all the same.
+	// AnswerAfterCancel also answers cancelled calls.
 	AnswerAfterCancel bool
 	// LateProgress sends one more progress notification after each answer.
 	LateProgress bool
@@ -156,63 +144,57 @@ type Spec struct {
 	ExitAfterCalls int
 	// ExitCode is the status of ExitAtOnce, ExitAfterCalls and crash.
 	ExitCode int
-	// FailStarts makes the first so many starts end at once; they are counted
-	// in LogFile, which must be set.
+	// FailStarts is how many starts end at once; they are counted in LogFile, which must be set.
 	FailStarts int
 	// CrashFile: a call of read_echo that finds this file removes it and ends
 	// the fake without an answer, so the next attempt succeeds.
 	CrashFile string
 	// StderrLines are written to stderr at the start.
 	StderrLines []string
-	// StderrFlood is how many bytes are written to stderr before the first
-	// message is read; below 0 it goes on for ever, beside everything else.
+	// StderrFlood is how many bytes are written to stderr before the first message is read; below 0 the flood never ends,
+	// and does not delay the rest.
 	StderrFlood int64
 	// IgnoreTERM ignores SIGTERM and SIGINT; IgnoreEOF stays when stdin closes.
 	IgnoreTERM, IgnoreEOF bool
-	// ForkGrandchild starts a process in the same group that does nothing and
-	// lives on.
+	// ForkGrandchild starts a process in the same group that does nothing and keeps running.
 	ForkGrandchild bool
-	// GrandchildHoldsPipes lets that process inherit stdout and stderr, so that
-	// reading them does not end with the fake.
+	// GrandchildHoldsPipes lets that process inherit stdout and stderr, so that they stay open after the fake has ended.
 	GrandchildHoldsPipes bool
 	// NeverReadStdin stops reading stdin after the first tools/list.
 	NeverReadStdin bool
-	// MaxLife bounds the life of the process; 0 means 10 minutes. (A fake also
-	// ends by itself when the test process is gone.)
+	// MaxLife bounds the life of the process; 0 means 10 minutes. (A fake also ends when the test process is gone.)
 	MaxLife time.Duration
 
-	// AnswerSSE answers every HTTP request with an event stream; else a plain
-	// JSON body is sent where nothing but the answer is to say.
+	// AnswerSSE answers every HTTP request with an event stream. Without it, a plain JSON body is sent if the answer is
+	// all there is to send.
 	AnswerSSE bool
 	// NoGET refuses the GET stream of legacy HTTP with 405.
 	NoGET bool
 	// NoSession serves legacy HTTP without session ids: each request on its own,
 	// no GET stream, no handshake needed.
 	NoSession bool
-	// Forgotten is how HTTP answers to a session id that the fake does not know;
-	// the zero value is 404 with a JSON-RPC error.
+	// Forgotten is the HTTP answer to an unknown session id; the zero value is 404 with a JSON-RPC error.
 	Forgotten Refusal
-	// Token, where set, is the bearer token that every HTTP request needs.
+	// Token, if set, is the bearer token that every HTTP request needs.
 	Token string
-	// Endpoint is the URL that a legacy SSE fake announces, where not its own.
+	// Endpoint, if set, replaces the URL that a legacy SSE fake announces.
 	Endpoint string
 
 	// PidFile gets one line for each process that is started: its process id
 	// and its role, "server" or "grandchild". See Pids.
 	PidFile string
-	// LogFile gets one JSON line for everything that happened: see Entry. Over
-	// HTTP the same is to be had from HTTPServer.Log without a file.
+	// LogFile gets one JSON line for everything that happens: see Entry. Over HTTP, HTTPServer.Log returns the same
+	// without a file.
 	LogFile string
 }
 
-// Refusal is an answer of HTTP. In Body, $ID stands for the id of the request.
+// Refusal is an HTTP answer. In Body, $ID is replaced by the id of the request.
 type Refusal struct {
 	Status     int
 	Type, Body string
 }
 
-// WithFiles returns the spec with PidFile and LogFile in a fresh temporary
-// folder, which the test removes.
+// WithFiles returns the spec with PidFile and LogFile in a new temporary folder, which the test removes.
 func (s Spec) WithFiles(t testing.TB) Spec {
 	t.Helper()
 	dir := t.TempDir()
@@ -238,7 +220,7 @@ func (s Spec) version() string {
 func (s Spec) legacy() bool { return s.Era != EraModern }
 func (s Spec) modern() bool { return s.Era == EraModern || s.Era == EraBoth }
 
-// hangs reports whether the method is one that this fake never answers.
+// hangs reports whether the fake never answers the method.
 func (s Spec) hangs(method string) bool {
 	switch method {
 	case "initialize", "server/discover":

@@ -12,8 +12,8 @@ import (
 // and announces where to POST; answers come on that stream. URL is that of the
 // stream; a POST to it gets 405, as from real ones. The era is always legacy.
 //
-// Faults are those of HTTPServer. On "GET" they concern the stream, on a
-// JSON-RPC method the POST (before handling) or the answer on the stream (after).
+// Faults are those of HTTPServer. On "GET" they affect the stream, on a JSON-RPC method the POST (before handling) or the
+// answer on the stream (after).
 func (s Spec) SSE(t testing.TB) *HTTPServer {
 	t.Helper()
 	s.Era = EraLegacy
@@ -22,7 +22,7 @@ func (s Spec) SSE(t testing.TB) *HTTPServer {
 	return h
 }
 
-// serveEvents is the stream of a session, which lives as long as it.
+// serveEvents serves the stream of a session, which ends with the stream.
 func (h *HTTPServer) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
@@ -42,7 +42,7 @@ func (h *HTTPServer) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if h.srv.spec.Endpoint != "" {
 		endpoint = h.srv.spec.Endpoint
 	}
-	stream.write("endpoint", text(endpoint)) // a client that is gone shows below
+	stream.write("endpoint", text(endpoint)) // an error shows below
 	select {
 	case <-r.Context().Done():
 		h.KillSession(ses.id)
@@ -52,7 +52,7 @@ func (h *HTTPServer) serveEvents(w http.ResponseWriter, r *http.Request) {
 	stream.close()
 }
 
-// serveMessages takes one message of a client and answers on its stream.
+// serveMessages handles one message of a client and answers on its stream.
 func (h *HTTPServer) serveMessages(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -94,7 +94,7 @@ func accepted(w http.ResponseWriter) {
 	flush(w)
 }
 
-// serveMessage runs a request beside its POST, which is over at once.
+// serveMessage runs a request after its POST has been answered.
 func (h *HTTPServer) serveMessage(w http.ResponseWriter, ses *httpSession, env envelope, fault *Fault) {
 	c := h.srv.begin(ses.session, env)
 	stream := ses.current()
@@ -121,8 +121,7 @@ func (h *HTTPServer) serveMessage(w http.ResponseWriter, ses *httpSession, env e
 	accepted(w)
 }
 
-// afterOnStream is Fault.after where the answer goes to the stream of a
-// session. A stream that is broken takes its session with it.
+// afterOnStream is Fault.after for answers on a session's stream. If the stream breaks, the session ends.
 func (f *Fault) afterOnStream(h *HTTPServer, ses *httpSession, ms []message) []message {
 	stream := ses.current()
 	switch f.Kind {

@@ -18,14 +18,14 @@ import (
 	"time"
 )
 
-// The environment that makes a test binary a fake.
+// Environment variables that turn a test binary into a fake.
 const (
 	// envSpec names the file with the Spec.
 	envSpec = "MCPX_MCPTEST_SPEC"
 	// envRole is "grandchild" in the process of ForkGrandchild.
 	envRole = "MCPX_MCPTEST_ROLE"
-	// envOwner is the process id of the test. Every descendant inherits it, so
-	// NoLeaks finds those whose parent is gone.
+	// envOwner is the process id of the test. Every descendant inherits it, so that NoLeaks finds those whose parent is
+	// gone.
 	envOwner = "MCPX_MCPTEST_OWNER"
 )
 
@@ -89,13 +89,12 @@ func (s Spec) Stdio(t testing.TB) (command string, args []string, env map[string
 	if testing.CoverMode() != "" {
 		env["GOCOVERDIR"] = t.TempDir() // or the binary complains on stderr
 	}
-	// The argument that is no test flag shows in a process list what this is.
+	// This argument, which is not a test flag, identifies the process in process lists.
 	return exe, []string{"-test.run=^$", "mcptest-fake-" + s.name()}, env
 }
 
-// Mark is an environment variable by which NoLeaks knows the descendants of this
-// test, wherever they were reparented to. Fakes have it; a test that starts
-// other programs can add it to their environment.
+// Mark is an environment variable by which NoLeaks recognizes the descendants of this test, even after their parent has
+// ended. Fakes have it; a test that starts other programs can set it for them.
 func Mark() (name, value string) { return envOwner, strconv.Itoa(os.Getpid()) }
 
 // Command is Stdio as an exec.Cmd without pipes, for tests that start the fake
@@ -111,7 +110,7 @@ func (s Spec) Command(t testing.TB) *exec.Cmd {
 	return cmd
 }
 
-// process is a fake as a process of its own.
+// process is a fake that runs as its own process.
 type process struct {
 	spec Spec
 	srv  *server
@@ -158,7 +157,7 @@ func (p *process) run() int {
 	return 0
 }
 
-// starts is how often this fake was started before, by its log.
+// starts is how often this fake was started before, according to its log.
 func (p *process) starts() int {
 	if p.spec.FailStarts == 0 {
 		return 0
@@ -170,7 +169,7 @@ func (p *process) starts() int {
 	return len(log.Event(EventStart))
 }
 
-// handleSignals records TERM and INT, and obeys unless told otherwise.
+// handleSignals records TERM and INT, and ends the process unless IgnoreTERM is set.
 func (p *process) handleSignals() {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
@@ -231,12 +230,12 @@ func (p *process) fork() error {
 	return writePid(p.spec.PidFile, os.Getpid(), "server")
 }
 
-// flood writes to stderr as the spec says. A flood with an end is written
-// before anything is read: a client that does not drain stderr gets no answer.
+// flood writes StderrFlood bytes to stderr. A finite flood is written before anything is read, so that a client that does
+// not drain stderr gets no answer.
 func (p *process) flood() {
 	line := strings.Repeat("stderr flood ", 78) + "\n"
 	if p.spec.StderrFlood < 0 {
-		go func() { // ends with the process, or when nobody reads any more
+		go func() { // ends with the process, or when stderr is closed
 			for {
 				if _, err := io.WriteString(os.Stderr, line); err != nil {
 					return

@@ -28,9 +28,8 @@ func newStream(srv *server, in io.Reader, out io.Writer) *stream {
 	return st
 }
 
-// run reads until the end of the input, with NeverReadStdin until a tools/list;
-// it returns whether the input has ended. Requests are served in
-// goroutines of the server.
+// run reads until the end of the input, or with NeverReadStdin until a tools/list. It reports whether the input has
+// ended. Goroutines of the server serve the requests.
 func (st *stream) run() (eof bool) {
 	for {
 		raw, err := st.next()
@@ -71,8 +70,7 @@ func (st *stream) dispatch(raw []byte) string {
 	return env.Method
 }
 
-// next reads one message, in the framing of the spec. It returns what there is
-// together with the error that ended it.
+// next reads one message, in the framing of the spec. After an error it also returns what was read.
 func (st *stream) next() ([]byte, error) {
 	spec := st.srv.spec
 	for {
@@ -95,7 +93,7 @@ func (st *stream) next() ([]byte, error) {
 	}
 }
 
-// body reads the rest of a header and the message behind it.
+// body reads the rest of a header and the message after it.
 func (st *stream) body(length int) ([]byte, error) {
 	for {
 		line, err := st.in.ReadBytes('\n')
@@ -122,8 +120,7 @@ func contentLength(line []byte) (int, bool) {
 	return n, err == nil && n >= 0
 }
 
-// frameWriter writes whole messages, one at a time, with the faults of the spec
-// that concern bytes.
+// frameWriter writes whole messages, one at a time, with the faults of the spec that concern bytes.
 type frameWriter struct {
 	spec Spec
 	mu   sync.Mutex
@@ -131,7 +128,7 @@ type frameWriter struct {
 	n    int // messages written
 }
 
-// noise is what is written between messages, in turn.
+// noise is written between messages, in turn.
 var noise = []string{
 	"Server starting up... [ok]\n",
 	"\n",
@@ -194,8 +191,8 @@ func (o oneByte) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Serve returns a func that serves the fake inside of this process over in and out, anew with
-// each call, until in ends or the context. began, which may be nil, gets the log of each.
+// Serve returns a func that serves the fake in this process over in and out until in or the context ends; each call
+// starts a new fake. began, which may be nil, gets the log of each.
 func (s Spec) Serve(t testing.TB, began func(log func() Log)) func(ctx context.Context, in io.Reader, out io.Writer) error {
 	return func(ctx context.Context, in io.Reader, out io.Writer) error {
 		stdin, stdout, log := s.Pipe(t)
@@ -212,11 +209,9 @@ func (s Spec) Serve(t testing.TB, began func(log func() Log)) func(ctx context.C
 	}
 }
 
-// Pipe serves the fake inside of this process over two pipes: what is written
-// to stdin is read by the fake, and its messages are read from stdout. It works
-// in a synctest bubble. Faults that concern the process do nothing here, except
-// that the fake closes both pipes where it would exit. The returned log says
-// what happened so far. The fake ends with the test at the latest.
+// Pipe serves the fake in this process over two pipes: it reads stdin and writes to stdout. It works in a synctest
+// bubble. Faults of processes have no effect, except that the fake closes both pipes where a process would exit. log
+// returns what has happened so far. The fake ends with the test at the latest.
 func (s Spec) Pipe(t testing.TB) (stdin io.WriteCloser, stdout io.ReadCloser, log func() Log) {
 	t.Helper()
 	inR, inW := io.Pipe()

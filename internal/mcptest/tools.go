@@ -185,7 +185,7 @@ func echo(a args) answer {
 	return textResult(*a.Text)
 }
 
-// sum adds exactly where both are integers.
+// sum is exact if both are integers.
 func sum(a, b json.Number) string {
 	x, okX := new(big.Int).SetString(a.String(), 10)
 	y, okY := new(big.Int).SetString(b.String(), 10)
@@ -252,8 +252,8 @@ func (s *server) notifyTool(c *call, a args) answer {
 
 const elicitation = `{"message":"Which word?","requestedSchema":{"type":"object","properties":{"word":{"type":"string"}},"required":["word"]}}`
 
-// ask wants a word from the user: by a request of its own in the legacy era, by
-// an input_required result in the modern one.
+// ask asks the user for a word: with a request of its own in the legacy era, with an input_required result in the modern
+// one.
 func (s *server) ask(c *call) answer {
 	if c.modern {
 		return s.askModern(c)
@@ -304,8 +304,7 @@ func (s *server) askModern(c *call) answer {
 	return textResult("answered: " + string(c.params.InputResponses))
 }
 
-// TableText is what the tool table answers: a pretty-printed JSON array of
-// uniform objects.
+// TableText is the result of the tool table: a pretty-printed JSON array of uniform objects.
 func TableText(rows int) string {
 	var b strings.Builder
 	b.WriteString("[")
@@ -323,8 +322,8 @@ func TableText(rows int) string {
 	return b.String()
 }
 
-// oneLine returns JSON without line ends outside of strings, so that it fits
-// into a line of the stdio transport. What is not JSON stays as it is.
+// oneLine returns JSON without line breaks, so that it fits into a line of the stdio transport. Text that is not JSON
+// stays as it is.
 func oneLine(raw json.RawMessage) json.RawMessage {
 	if !bytes.ContainsAny(raw, "\r\n") {
 		return raw

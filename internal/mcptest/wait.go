@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// WaitFor polls cond until it is true, for states that come by themselves. It
-// fails the test, naming what was waited for, when the limit passes first.
+// WaitFor polls cond until it is true. If that takes longer than limit, it fails the test and names what it waited for.
 func WaitFor(t testing.TB, what string, limit time.Duration, cond func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(limit)

@@ -10,26 +10,23 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// Catalogues makes the catalogue that callers may see of the registry's snapshots.
-// The zero value is ready for use. Safe for concurrent use.
+// Catalogues derives from the registry's snapshots what callers may see. The zero value is ready for use. Safe for concurrent
+// use.
 //
-// The same snapshot gives the same catalogue, and a server whose tools and rules
-// are unchanged keeps its list of tools: identity is equality here too, so that
-// texts that were made of one are known to be good for the next.
+// The same snapshot always gives the same catalogue, and a server whose tools and rules are unchanged keeps its list of tools,
+// so that texts cached for one list are recognized as valid for the next by pointer.
 type Catalogues struct {
-	// Apps keeps the tools that are for the apps of their servers only.
+	// Apps keeps the tools that are only for the apps of their servers.
 	Apps bool
 
 	mu   sync.Mutex
-	from *catalog.Snapshot // that made was made from, last
+	from *catalog.Snapshot // the snapshot that made was derived from
 	made *catalog.Snapshot
 }
 
-// Of is what a caller may see of a snapshot: all of it, but for the tools that its
-// rules hide.
+// Of returns what a caller may see of a snapshot: all but the tools that its rules hide.
 func (c *Catalogues) Of(snap *catalog.Snapshot) *catalog.Snapshot { return c.of(snap, c.Apps) }
 
-// of is Of, for apps too or not.
 func (c *Catalogues) of(snap *catalog.Snapshot, apps bool) *catalog.Snapshot {
 	return snap.Derived(c, func() *catalog.Snapshot { return c.make(snap, apps) })
 }
@@ -53,7 +50,7 @@ func (c *Catalogues) make(snap *catalog.Snapshot, apps bool) *catalog.Snapshot {
 	return c.made
 }
 
-// sameFilters reports whether two sets of rules hide the same tools of everybody.
+// sameFilters reports whether two sets of rules hide the same tools, apart from the rights of principals.
 func sameFilters(a, b catalog.Rules) bool {
 	one, ok1 := a.(*Rules)
 	other, ok2 := b.(*Rules)
@@ -65,8 +62,8 @@ func sameFilters(a, b catalog.Rules) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// server is what is left of a server. With the same rules as in the last call it
-// takes the list made then, if the tools are the same too.
+// server returns the visible part of a server. If the rules (same) and the tools are those of the last call, it reuses the list
+// made then.
 func (c *Catalogues) server(s *catalog.Server, rules catalog.Rules, apps, same bool) catalog.Server {
 	if same {
 		was, known := c.from.Server(s.Name)
@@ -98,7 +95,7 @@ func (c *Catalogues) server(s *catalog.Server, rules catalog.Rules, apps, same b
 	return visible
 }
 
-// see is [catalog.Rules.See], for apps too where they may see the tool.
+// see is [catalog.Rules.See], except that apps also see tools that are only for apps.
 func see(s *catalog.Server, t *catalog.Tool, rules catalog.Rules, apps bool) (seen *catalog.Tool, hiddenBy string) {
 	if !apps || !t.AppOnly {
 		return rules.See(s, t)
@@ -115,8 +112,7 @@ func see(s *catalog.Server, t *catalog.Tool, rules catalog.Rules, apps bool) (se
 	return seen, ""
 }
 
-// hidden says that no tool is left. Of a caller's rights it says nothing: what they do not
-// give does not exist.
+// hidden explains that no tool is left. It is empty if the caller's rights hide tools: the caller must not learn of them.
 func hidden(tools int, by []string) string {
 	if slices.Contains(by, byRights) {
 		return ""

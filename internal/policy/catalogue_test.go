@@ -36,8 +36,7 @@ func oneList(a, b *catalog.Server) bool {
 	return len(a.Tools) == len(b.Tools) && len(a.Tools) > 0 && &a.Tools[0] == &b.Tools[0]
 }
 
-// A catalogue is made once of a snapshot, and what has not changed in the next one
-// is the same list of tools.
+// A catalogue is made once for each snapshot, and unchanged lists of tools are shared with the next one.
 func TestCatalogues_Identity(t *testing.T) {
 	some, other, free := server("some", "get_a", "put_a"), server("other", "get_b", "put_b"), server("free", "x")
 	denies := func() *Rules {

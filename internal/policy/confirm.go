@@ -15,7 +15,7 @@ const (
 	ConfirmAll         = conf.ConfirmAll
 )
 
-// ConfirmOf is the Confirm of a server by the rules that came with a snapshot.
+// ConfirmOf returns the Confirm of a server in a snapshot's rules.
 func ConfirmOf(snap *catalog.Snapshot, server string) Confirm {
 	if rules, ok := snap.Rules.(*Rules); ok {
 		return rules.Servers[server].Confirm
@@ -23,8 +23,8 @@ func ConfirmOf(snap *catalog.Snapshot, server string) Confirm {
 	return ConfirmNone
 }
 
-// Asks reports whether a user must confirm a call of the tool; nil is a
-// method that mcpx does not know, which may do anything.
+// Asks reports whether the user must confirm a call of the tool. A nil tool means a method that mcpx does not know, which may do
+// anything.
 func Asks(c Confirm, t *catalog.Tool) bool {
 	return c == ConfirmAll || c == ConfirmDestructive && (t == nil || !t.Hints.IsReadOnly())
 }

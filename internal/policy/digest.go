@@ -10,9 +10,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Digest identifies what a server declares of a tool: name, description, schemas and
-// annotations, whatever the order of members and the white space. It is "sha256:" and
-// hexadecimal digits.
+// Digest identifies a tool's definition: name, description, schemas and annotations, regardless of white space and the order
+// of members. It is "sha256:" and hexadecimal digits.
 func Digest(t *catalog.Tool) string {
 	sum := sha256.Sum256(wire.Encode([]any{
 		t.Name, t.Description, canonical(t.InputSchema), canonical(t.OutputSchema), canonical(t.Annotations),
@@ -20,8 +19,7 @@ func Digest(t *catalog.Tool) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// canonical is a value whose encoding has sorted members, and numbers as they were
-// written.
+// canonical decodes a value so that encoding it sorts its members and keeps its numbers as written.
 func canonical(raw json.RawMessage) (value any) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
@@ -31,7 +29,7 @@ func canonical(raw json.RawMessage) (value any) {
 	return value
 }
 
-// Differences are the members that differ between two definitions of a tool.
+// Differences lists the members in which two definitions of a tool differ.
 func Differences(a, b *catalog.Tool) (members []string) {
 	for _, part := range []struct {
 		name string

@@ -9,12 +9,12 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Override repairs what a server declares of the tools whose names match. Of several
-// that match, the first that has a member decides it.
+// Override corrects the definitions of the tools whose names match. If several match, the first that has a member decides that
+// member.
 type Override = conf.Override
 
-// overridden is a tool as the overrides repair it: the tool itself if none concerns it.
-// taken are the names that the server has already, which no tool can be given.
+// overridden returns a tool as corrected by the overrides: the tool itself if none concerns it. An override cannot give it a
+// name that is taken.
 func overridden(overrides []Override, t *catalog.Tool, taken func(name string) bool) *catalog.Tool {
 	var all Override
 	for _, o := range overrides {
@@ -51,13 +51,13 @@ func overridden(overrides []Override, t *catalog.Tool, taken func(name string) b
 	}
 	repaired, err := catalog.DecodeTool(raw)
 	if err != nil {
-		return t // Raw was valid, so this does not happen
+		return t // cannot happen: Raw was valid
 	}
 	repaired.Own, repaired.Fixed = t.Name, all.Arguments
 	return &repaired
 }
 
-// with is a JSON object with this value for a member, in its place if it has the member.
+// with sets a member of a JSON object, in its place if the object has it already.
 func with(object json.RawMessage, key string, value []byte) json.RawMessage {
 	there := false
 	edited := wire.Edit(object, key, func(json.RawMessage) json.RawMessage {
@@ -70,7 +70,7 @@ func with(object json.RawMessage, key string, value []byte) json.RawMessage {
 	return wire.WithMember(object, key, value)
 }
 
-// without is a schema of an object that does not know these properties.
+// without removes properties from an object schema.
 func without(schema json.RawMessage, hidden []string) json.RawMessage {
 	out := []byte{'{'}
 	_ = wire.Members(schema, func(name string, written, value []byte) bool {
@@ -111,8 +111,7 @@ func keys(object json.RawMessage) (all []string) {
 	return all
 }
 
-// Arguments are the arguments of a call of a tool: those of the caller, and those that
-// an override fixes.
+// Arguments adds the arguments that an override fixes to those of a call.
 func Arguments(t *catalog.Tool, arguments json.RawMessage) json.RawMessage {
 	return wire.Merge(t.Fixed, arguments)
 }

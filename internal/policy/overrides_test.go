@@ -82,7 +82,7 @@ func TestOverrides_Filters(t *testing.T) {
 	}
 }
 
-// TestArguments: fixed arguments win over those of the caller.
+// TestArguments: fixed arguments override the caller's.
 func TestArguments(t *testing.T) {
 	for _, test := range []struct{ fixed, sent, want string }{
 		{"", `{"a":1.10}`, `{"a":1.10}`},
@@ -103,8 +103,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestDigest: a digest is that of the content, not of its order; each part of a
-// definition counts.
+// TestDigest: a digest depends on the content, not on its order, and on each part of a
+// definition.
 func TestDigest(t *testing.T) {
 	const raw = `{"name":"x","description":"d","inputSchema":{"type":"object","properties":{"a":{"maximum":1.10}}},"outputSchema":{},"annotations":{"readOnlyHint":true}}`
 	digest := Digest(tool(t, raw))

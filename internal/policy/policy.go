@@ -1,5 +1,5 @@
-// Package policy makes the catalogue as a caller may see it. A tool that it hides
-// does not exist for the caller: not in texts, not in inspect, not in exec.
+// Package policy decides what a caller may see of the catalogue. A hidden tool does not exist for the caller: not in
+// texts, not in inspect, not in exec.
 package policy
 
 import (
@@ -11,38 +11,36 @@ import (
 	"mcpx/internal/base/conf"
 )
 
-// Rules are the filters of a configuration. The zero value allows everything.
-// Its patterns are globs as of [path.Match], checked by the configuration.
+// Rules are the filters in the config. The zero value allows everything. Patterns are globs of [path.Match], which the config
+// has checked.
 type Rules struct {
 	// Servers has the rules of single servers, by name.
 	Servers map[string]ServerRules
-	// Allow, if not empty, has patterns of the only "server.tool" that exist; Disabled
-	// wins over it.
+	// Allow, if not empty, has patterns of the only visible "server.tool"; Disabled overrides it.
 	Allow, Disabled []string
-	// ReadOnly hides each tool that does not declare itself read-only.
+	// ReadOnly hides tools that do not declare themselves read-only.
 	ReadOnly bool
-	// Rights are what single principals may see of what the rules leave.
+	// Rights further restrict what single principals may see.
 	Rights *Rights
 }
 
 // ServerRules are the filters of one server.
 type ServerRules struct {
-	// Allow, if not empty, names the only tools that exist; Deny wins over it.
+	// Allow, if not empty, names the only visible tools; Deny overrides it.
 	Allow, Deny []string
-	// ReadOnly hides each tool that does not declare itself read-only.
+	// ReadOnly hides tools that do not declare themselves read-only.
 	ReadOnly bool
-	// Overrides repair what the server declares, before the filters look at it.
+	// Overrides correct the server's definitions before they are filtered.
 	Overrides []Override
-	// Approved has the digests of the definitions that a user has approved, by the
-	// server's own names of the tools; nil = nobody has approved any. Pin says what
-	// follows for the others.
+	// Approved has the digests of the definitions that the user approved, by the server's own tool names; nil = none. Pin
+	// says what happens to the others.
 	Approved map[string]string
 	Pin      Pin
-	// Confirm says which calls a person must confirm.
+	// Confirm says which calls the user must confirm.
 	Confirm Confirm
 }
 
-// Pin says what happens to tools whose definition was not approved.
+// Pin says what happens to a tool whose definition was not approved.
 type Pin = conf.Pin
 
 // The values of [Pin].
@@ -52,8 +50,7 @@ const (
 	PinBlock = conf.PinBlock
 )
 
-// The keys of the configuration that hide tools, and the one of a tool's own
-// definition: what [Rules.See] returns.
+// The reasons for hiding a tool that [Rules.See] returns: keys of the config, or of the tool's own definition.
 const (
 	ByVisibility = "_meta.ui.visibility"
 	ByAllow      = "tools.allow"
@@ -63,9 +60,8 @@ const (
 	ByPin        = "pin"
 )
 
-// See implements [catalog.Rules]: the tool as the overrides repair it, or the key that
-// hides it from callers. A tool that its server means for its own user interface only is
-// hidden by itself. The filters match the name that callers see, and the server's own.
+// See implements [catalog.Rules]: it returns the tool as corrected by the overrides, or the key that hides it. A tool that its
+// server declares for its own user interface only is hidden. The filters match the name that callers see and the server's own.
 func (r *Rules) See(server *catalog.Server, tool *catalog.Tool) (seen *catalog.Tool, hiddenBy string) {
 	rules := r.Servers[server.Name]
 	if rules.Pin == PinBlock && rules.Approved[tool.OwnName()] != Digest(tool) {
@@ -93,8 +89,8 @@ func (r *Rules) See(server *catalog.Server, tool *catalog.Tool) (seen *catalog.T
 	return tool, ""
 }
 
-// limits reports whether the rules hide tools of a server, or could hide one: then callers may not do all that the server
-// can.
+// limits reports whether the rules hide tools of a server, or could hide future ones. Then callers may not send the server
+// methods that mcpx does not know.
 func (r *Rules) limits(server string) bool {
 	if r == nil {
 		return false
@@ -106,7 +102,7 @@ func (r *Rules) limits(server string) bool {
 	return own.ReadOnly || len(own.Allow)+len(own.Deny) > 0 || r.ReadOnly || len(r.Allow) > 0 || some(r.Disabled)
 }
 
-// Repaired is a tool as the overrides repair it.
+// Repaired returns a tool as corrected by the overrides.
 func (r *Rules) Repaired(server *catalog.Server, tool *catalog.Tool) *catalog.Tool {
 	return overridden(r.Servers[server.Name].Overrides, tool, func(name string) bool {
 		_, taken := server.Tool(name)
@@ -114,8 +110,7 @@ func (r *Rules) Repaired(server *catalog.Server, tool *catalog.Tool) *catalog.To
 	})
 }
 
-// Match reports whether one of the globs matches name. A slash in the name is
-// an ordinary character.
+// Match reports whether one of the globs matches name. A slash is an ordinary character.
 func Match(globs []string, name string) bool {
 	if len(globs) == 0 {
 		return false

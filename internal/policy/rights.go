@@ -11,13 +11,13 @@ import (
 	"mcpx/internal/caller"
 )
 
-// Right is a rule of the configuration: what some principals may see and do. right is one in use.
+// Right is a rule of auth.rights: what some principals may see and do. right adds the methods.
 type (
 	Right = conf.Right
 	right conf.Right
 )
 
-// of reports whether the rule is for a principal.
+// of reports whether the rule applies to a principal.
 func (r *right) of(p *caller.Principal) bool {
 	has := func(wanted, own []string) bool {
 		return len(wanted) == 0 || slices.ContainsFunc(wanted, func(name string) bool { return slices.Contains(own, name) })
@@ -27,9 +27,8 @@ func (r *right) of(p *caller.Principal) bool {
 		(len(r.Principals) == 0 || slices.ContainsFunc(r.Principals, is))
 }
 
-// fits reports whether a glob matches the name of a principal. Of a user of an issuer,
-// whose name is SUB@ISSUER, both parts are matched by themselves, and by no glob without
-// an @ but "*": who chooses their SUB may choose one that begins like the name of a token.
+// fits reports whether a glob matches a principal's name. In the name of an issuer's user, SUB@ISSUER, both parts are matched
+// separately, and without an @ only the glob "*" matches: otherwise users who choose their SUB could imitate a token's name.
 func fits(glob, name string) bool {
 	if glob == "*" {
 		return true
@@ -41,17 +40,16 @@ func fits(glob, name string) bool {
 	return Match([]string{glob[:in]}, name[:at]) && Match([]string{glob[in+1:]}, name[at+1:])
 }
 
-// whole reports whether the rule gives what servers have beside tools.
+// whole reports whether the rule also permits the resources and prompts of its servers.
 func (r *right) whole() bool { return len(r.Allow)+len(r.Deny) == 0 }
 
-// reaches reports whether the rule may give something of a server: a tool that Allow
-// names may have yet to be listed.
+// reaches reports whether the rule may permit something of a server, even a tool that the server has yet to list.
 func (r *right) reaches(server string) bool {
 	return (r.Servers == nil || Match(r.Servers, server)) &&
 		(len(r.Allow) == 0 || slices.ContainsFunc(r.Allow, func(glob string) bool { return Begins(glob, server+".") }))
 }
 
-// sees reports whether the rule gives a tool of a server.
+// sees reports whether the rule permits a tool.
 func (r *right) sees(s *catalog.Server, t *catalog.Tool) bool {
 	is := func(globs []string) bool {
 		return Match(globs, s.Name+"."+t.Name) || t.Own != "" && Match(globs, s.Name+"."+t.Own)
@@ -60,7 +58,7 @@ func (r *right) sees(s *catalog.Server, t *catalog.Tool) bool {
 		(!r.ReadOnly || t.Hints.IsReadOnly())
 }
 
-// Begins reports whether a glob matches some longer name that begins like that.
+// Begins reports whether the glob can match a name that has this prefix and is longer.
 func Begins(glob, prefix string) bool {
 	for i := 0; i < len(glob); i++ {
 		switch glob[i] {
@@ -82,24 +80,22 @@ func Begins(glob, prefix string) bool {
 	return false
 }
 
-// The bounds of what is remembered ([lru.Map]): of sets of rules, and of principals in views.
-// Who has which groups is up to issuers; rules are few, and so are their sets. A principal is
-// one value as long as its token is.
+// The bounds of the caches ([lru.Map]) for combinations of rules and for principals in views. There are few combinations, but
+// any number of principals. A principal is one pointer as long as its token is in use.
 const (
 	maxGrants = 500
 	maxKnown  = 5_000
 )
 
-// Rights are what each principal may see and do. A principal that no rule is for has
-// nothing. Nil Rights are those of an endpoint that asks nobody who they are: everybody
-// may do everything. Safe for concurrent use.
+// Rights decide what each principal may see and do. A principal without a rule has no rights. Nil Rights are for an endpoint
+// without authentication: everything is allowed. Safe for concurrent use.
 type Rights struct {
 	rules []right
-	all   bool // without rules everybody who is known has everything, but is no admin
+	all   bool // no rules are configured: authenticated principals may do everything but administer
 
 	mu     sync.Mutex
-	grants *lru.Map[string, Permissions]   // by the numbers of the rules
-	known  *lru.Map[visitor, *Permissions] // of grants
+	grants *lru.Map[string, Permissions]   // by the indexes of the rules
+	known  *lru.Map[visitor, *Permissions] // entries of grants
 }
 
 // visitor is a principal in a view.
@@ -108,8 +104,7 @@ type visitor struct {
 	view string
 }
 
-// NewRights makes the rights of an endpoint that asks principals who they are; of nil
-// rules those of one where that is enough.
+// NewRights makes the rights of an endpoint with authentication. Nil rules permit everything to every authenticated principal.
 func NewRights(rules []Right) *Rights {
 	r := &Rights{
 		all:    rules == nil,
@@ -121,15 +116,14 @@ func NewRights(rules []Right) *Rights {
 	return r
 }
 
-// Admin reports whether a principal may see the state of mcpx and change its servers.
-// Where principals are asked who they are, nobody in particular is none.
+// Admin reports whether a principal may see the state of mcpx and change its servers. A nil principal only may if there is no
+// authentication at all.
 func (r *Rights) Admin(p *caller.Principal) bool {
 	return r == nil || p != nil && slices.ContainsFunc(r.rules, func(one right) bool { return one.Admin && one.of(p) })
 }
 
-// Opens reports whether a principal may connect to a view: another one does not exist for
-// it. part is what the view shows. A view of everything is there for a principal
-// without any right too, which finds nothing in it.
+// Opens reports whether a principal may connect to a view; to others the view does not exist. part is what the view shows. The
+// view of the whole catalogue also opens to principals without any right, who see nothing in it.
 func (r *Rights) Opens(p *caller.Principal, view string, part *Scope) bool {
 	switch {
 	case r == nil:
@@ -146,14 +140,13 @@ func (r *Rights) Opens(p *caller.Principal, view string, part *Scope) bool {
 	return part == nil || part.Servers == nil || slices.ContainsFunc(part.Servers, g.reaches)
 }
 
-// Names reports whether some rule is for a principal.
+// Names reports whether some rule applies to a principal.
 func (r *Rights) Names(p *caller.Principal) bool {
 	return slices.ContainsFunc(r.rules, func(one right) bool { return one.of(p) })
 }
 
-// Of is what a principal may see and do in a view; nil = everything. The principals that
-// the same rules are for share one. A nil principal is mcpx itself, or its client over
-// stdio.
+// Of returns what a principal may see and do in a view; nil = everything. Principals with the same rules share the result. A
+// nil principal is mcpx itself or the client over stdio.
 func (r *Rights) Of(p *caller.Principal, view string) *Permissions {
 	if r == nil || p == nil || r.all {
 		return nil
@@ -167,10 +160,9 @@ func (r *Rights) Of(p *caller.Principal, view string) *Permissions {
 	return *g
 }
 
-// grant is the Grant of the rules that are for a principal in a view. The caller holds the
-// lock.
+// permissions finds or makes the Permissions of the rules that apply. The caller holds the lock.
 func (r *Rights) permissions(p *caller.Principal, view string) *Permissions {
-	which := make([]byte, 0, 16) // on the stack; two bytes a rule
+	which := make([]byte, 0, 16) // on the stack; two bytes for each rule
 	for i := range r.rules {
 		if one := &r.rules[i]; (one.Views == nil || Match(one.Views, view)) && one.of(p) {
 			which = append(which, byte(i>>8), byte(i))
@@ -187,7 +179,7 @@ func (r *Rights) permissions(p *caller.Principal, view string) *Permissions {
 	return g
 }
 
-// RightsOf are those that came with a snapshot.
+// RightsOf returns the rights in a snapshot's rules.
 func RightsOf(snap *catalog.Snapshot) *Rights {
 	if rules, ok := snap.Rules.(*Rules); ok {
 		return rules.Rights
@@ -195,14 +187,13 @@ func RightsOf(snap *catalog.Snapshot) *Rights {
 	return nil
 }
 
-// Permissions are what some rules give together: what one of them gives is there. Nil gives
-// everything. Safe for concurrent use.
+// Permissions are several rules together: what one of them permits is permitted. Nil permits everything. Safe for concurrent use.
 type Permissions struct {
 	rules   []*right
 	visible Catalogues
 }
 
-// byRights is what [Permissions.See] says of a tool that no rule gives. No client reads it.
+// byRights is the reason that [Permissions.See] gives. Clients do not see it.
 const byRights = "auth.rights"
 
 // See implements [catalog.Rules].
@@ -217,8 +208,7 @@ func (g *Permissions) reaches(server string) bool {
 	return slices.ContainsFunc(g.rules, func(r *right) bool { return r.reaches(server) })
 }
 
-// Confirms says which calls of a tool a user must confirm: the strictest of the rules
-// that give it decides.
+// Confirms says which calls of a tool the user must confirm: the strictest of the rules that permit the tool decides.
 func (g *Permissions) Confirms(s *catalog.Server, t *catalog.Tool) Confirm {
 	strictest := ConfirmNone
 	if g != nil {
@@ -231,8 +221,7 @@ func (g *Permissions) Confirms(s *catalog.Server, t *catalog.Tool) Confirm {
 	return strictest
 }
 
-// Of is what is left of a catalogue, made once of each. A server of which nothing is left
-// is not there.
+// Of returns what is left of a catalogue, computed once for each. A server of which nothing is left is missing.
 func (g *Permissions) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 	if g == nil {
 		return snap
@@ -248,7 +237,7 @@ func (g *Permissions) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 		if reached.Rules = g; len(servers) == 0 {
 			reached.Empty = nothing
 		}
-		seen := g.visible.of(reached, true) // what apps alone may see is hidden before, or not
+		seen := g.visible.of(reached, true) // whether apps may see more was decided before
 		empty := func(s catalog.Server) bool { return s.Known && len(s.Tools) == 0 && !g.whole(s.Name) }
 		if !slices.ContainsFunc(seen.Servers, empty) {
 			return seen
@@ -261,16 +250,15 @@ func (g *Permissions) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 	})
 }
 
-// nothing is what a principal sees that no rule gives anything.
+// nothing is the text for a principal whose rules permit nothing.
 const nothing = "Nothing is allowed here for who is logged in. The operator of mcpx can allow it (auth.rights)."
 
-// whole reports whether some rule gives what a server has beside tools.
+// whole reports whether some rule permits the resources and prompts of a server.
 func (g *Permissions) whole(server string) bool {
 	return slices.ContainsFunc(g.rules, func(r *right) bool { return r.whole() && r.reaches(server) })
 }
 
-// server is a server without what no rule gives of it beside tools. some is false if
-// no rule gives anything.
+// server removes the resources and prompts that no rule permits. some is false if no rule permits anything of the server.
 func (g *Permissions) server(s catalog.Server) (left catalog.Server, some bool) {
 	s.Limited = true
 	for _, r := range g.rules {

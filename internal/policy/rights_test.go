@@ -10,7 +10,7 @@ import (
 	"mcpx/internal/caller"
 )
 
-// forge is a catalogue of three servers, one of which nobody has asked yet.
+// forge is a catalogue of three servers, one of which has not been listed yet.
 func forge() *catalog.Snapshot {
 	yes := true
 	git, mail := server("git", "get_file", "put_file"), server("mail", "read", "send")
@@ -75,7 +75,7 @@ func TestRights_Of(t *testing.T) {
 	}
 }
 
-// What servers have beside tools is there where the whole server is, and requests that
+// Resources and prompts are visible where the whole server is, and requests that
 // mcpx does not know are for who may do everything.
 func TestRights_Resources(t *testing.T) {
 	for _, test := range []struct {

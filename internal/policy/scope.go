@@ -6,25 +6,25 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// Scope is a part of the catalogue: some servers, and the tools that further rules leave
-// of them. Nil is the whole catalogue. Safe for concurrent use.
+// Scope is a part of the catalogue: some servers, further restricted by rules. Nil is the whole catalogue. Safe for concurrent
+// use.
 type Scope struct {
 	// Servers are the names of the servers; nil = all.
 	Servers []string
-	// Rules apply beside those of the configuration; nil = none.
+	// Rules apply in addition to the config's; nil = none.
 	Rules *Rules
-	// Confirm applies beside that of the configuration.
+	// Confirm applies in addition to the config's.
 	Confirm Confirm
 
 	visible Catalogues
 }
 
-// Has reports whether a server is in the part.
+// Has reports whether the scope includes a server.
 func (p *Scope) Has(server string) bool {
 	return p == nil || p.Servers == nil || slices.Contains(p.Servers, server)
 }
 
-// Confirms is the Confirm of the part.
+// Confirms returns the Confirm of the scope.
 func (p *Scope) Confirms() Confirm {
 	if p == nil {
 		return ConfirmNone
@@ -32,7 +32,7 @@ func (p *Scope) Confirms() Confirm {
 	return p.Confirm
 }
 
-// Of is the part of a catalogue. The same catalogue has the same part.
+// Of returns the scope's part of a catalogue; the same part for the same catalogue.
 func (p *Scope) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 	if p == nil {
 		return snap
@@ -44,5 +44,5 @@ func (p *Scope) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 		}
 		return servers
 	})
-	return p.visible.of(parted, true) // what apps alone may see is hidden before, or not
+	return p.visible.of(parted, true) // whether apps may see more was decided before
 }

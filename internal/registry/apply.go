@@ -9,27 +9,25 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// Changes are the names of the servers that [Registry.Apply] started and
-// stopped, sorted. One that changed is in both.
+// Changes are the sorted names of the servers that [Registry.Apply] started and stopped. A server that changed is in
+// both.
 type Changes struct{ Started, Stopped []string }
 
-// Apply replaces the servers of the registry. A server whose definition is unchanged
-// goes on undisturbed, with its open calls; Apply stops and starts the others. Of the
-// options, Rules, MaxConcurrency, Queue and Grace take effect.
+// Apply replaces the servers of the registry. It stops and starts servers whose definition changed; the others go on
+// undisturbed, with their open calls. Of the options, only Rules, MaxConcurrency, Queue and Grace take effect.
 //
-// Apply calls swap, unless that is nil, when the snapshot has the new servers and rules: the
-// caller puts the rest of its configuration in force there. A call that finds the rest finds
-// the servers and rules too. swap must only store a value, as all calls wait for it.
+// Apply calls swap, unless nil, when the snapshot has the new servers and rules. The caller puts the rest of its
+// configuration in force there, so that no call sees only a part of it. swap must only store a value, as all calls wait
+// for it.
 //
-// A new call from an older snapshot gets a [ReplacedError] if its server was replaced.
-// An open call on the old server may go on for Grace, then it ends with an error. A new
-// process starts after the old one has ended, which may hold a lock or a port; calls
-// wait for it as for any server that is connecting.
+// A new call from an older snapshot gets a [ReplacedError] if its server was replaced. Open calls on the old server may
+// go on for Grace, then they fail. As the old process may hold a lock or a port, the new one starts after it has ended;
+// calls wait for that as for any server that is connecting.
 //
 // Apply does not wait for servers. After Close it does nothing, and does not call swap.
 func (r *Registry) Apply(servers []Server, options Options, swap func()) Changes {
-	// Only Apply replaces the entries, and only one Apply at a time. It waits for the
-	// saver, which writes catalogues of the old entries.
+	// Only one Apply runs at a time, and only Apply replaces the entries. The lock also keeps out the saver, which writes
+	// the catalogues of the old entries.
 	r.saving.Lock()
 	defer r.saving.Unlock()
 	r.mu.Lock()
@@ -59,8 +57,7 @@ func (r *Registry) Apply(servers []Server, options Options, swap func()) Changes
 		}
 		changes.Stopped = r.replaceBy(next, options.Grace)
 		r.rules = options.Rules
-		r.allCalls.SetLimit(options.MaxConcurrency)
-		r.allCalls.SetQueue(options.Queue)
+		r.allCalls.Set(options.MaxConcurrency, options.Queue)
 		for _, e := range fresh {
 			r.startAfter(e)
 		}
@@ -77,9 +74,8 @@ func (r *Registry) Apply(servers []Server, options Options, swap func()) Changes
 	return changes
 }
 
-// replaceBy replaces the entries by next. It retires the upstreams that are not in
-// next, with the sessions of clients on them, and returns the names of their servers.
-// The caller holds the lock.
+// replaceBy replaces the entries by next. It retires the upstreams that are not in next, with their sessions of single
+// clients, and returns the names of their servers. The caller holds the lock.
 func (r *Registry) replaceBy(next map[string]*entry, grace time.Duration) (names []string) {
 	if grace <= 0 {
 		grace = defaultGrace
@@ -104,13 +100,12 @@ func (r *Registry) replaceBy(next map[string]*entry, grace time.Duration) (names
 	return names
 }
 
-// startAfter starts e once the processes that it replaces have ended: those with the
-// same name or, if it was renamed, the same definition. Servers of other transports
-// start at once. Nothing waits for the processes of single clients (PerClient): several
-// of them run side by side anyway. The caller holds the lock.
+// startAfter starts e, after the processes that it replaces have ended: those of the same name or, if it was renamed, of
+// the same definition. Servers of other transports start at once, and those with PerClient too, as several of their
+// processes run side by side anyway. The caller holds the lock.
 func (r *Registry) startAfter(e *entry) {
 	if !r.started {
-		return // Start does it
+		return // Start will start it
 	}
 	name := e.server.Spec.Name
 	var before []<-chan struct{}
@@ -123,7 +118,7 @@ func (r *Registry) startAfter(e *entry) {
 		e.start()
 		return
 	}
-	r.retiring.Go(func() { // ends with those processes, soon after their grace
+	r.retiring.Go(func() { // ends soon after the grace of those processes
 		for _, ended := range before {
 			<-ended
 		}
@@ -135,41 +130,36 @@ func (r *Registry) startAfter(e *entry) {
 	})
 }
 
-// with is the entry with the new settings of a server whose definition is unchanged. It
-// keeps the upstream.
+// with returns the entry with new settings for a server whose definition is unchanged. It keeps the upstream.
 func (e *entry) with(server Server) *entry {
 	calls, before := &server.Spec.Concurrency, e.server.Spec.Concurrency
 	calls.Gate, calls.All = before.Gate, before.All
-	calls.Gate.SetLimit(calls.Max)
-	calls.Gate.SetQueue(calls.Queue)
+	calls.Gate.Set(calls.Max, calls.Queue)
 	kept := *e
 	kept.server = server
 	return &kept
 }
 
 const (
-	// defaultGrace is the Grace of options without one.
+	// defaultGrace is the default of [Options.Grace].
 	defaultGrace = 5 * time.Second
-	// retireWithin bounds the end of a stopped server after its grace. The end of mcpx
-	// waits for it too.
+	// retireWithin bounds the end of a stopped server after its grace. Close waits for it too.
 	retireWithin = time.Second
 )
 
-// retired is an upstream that is ending. Name and definition of its server are empty if
-// no new server has to wait for the end.
+// retired is an upstream that is ending. name and definition are empty if no new server has to wait for that.
 type retired struct {
 	name, definition string
 	ended            <-chan struct{}
 }
 
-// precedes reports whether a server with this name or definition replaces it.
+// precedes reports whether a server with this name or definition must wait for the end of o.
 func (o retired) precedes(name, definition string) bool {
 	return o.name != "" && (o.name == name || definition != "" && o.definition == definition)
 }
 
-// retire ends an upstream: at once for new calls, after grace for open ones. The caller
-// holds the lock and has checked that Close has not begun. Close does not wait for the
-// grace, but for the end of the upstream.
+// retire ends an upstream: it refuses new calls at once, and open ones after grace. Close does not wait for the grace,
+// but for the end of the upstream. The caller holds the lock and has checked that Close has not begun.
 func (r *Registry) retire(u *upstream.Upstream, end retired, grace time.Duration) {
 	ended := make(chan struct{})
 	end.ended = ended

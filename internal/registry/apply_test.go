@@ -29,7 +29,7 @@ func counted(server Server, open *atomic.Int32) Server {
 	return server
 }
 
-// A server whose definition stays takes on what else is said of it.
+// A server whose definition is unchanged takes over its other new settings.
 func TestApply_Kept(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestApply_OpenCalls(t *testing.T) {
 			}
 		}
 		synctest.Wait() // the new session that belongs to no client starts beside these calls
-		// The old session without calls is gone; the new one of nobody reads the catalogue.
+		// The old session without calls is gone; the new shared one reads the catalogue.
 		if before.Load() != 2 || after.Load() != 3 {
 			t.Errorf("%d old sessions and %d new ones, want 2 and 3", before.Load(), after.Load())
 		}
@@ -156,8 +156,8 @@ func TestApply_Waiting(t *testing.T) {
 	})
 }
 
-// What the caller swaps is in force with the servers and the rules: who sees it sees these.
-// After Close nothing is swapped.
+// swap's value takes effect together with the servers and rules: a call that sees one sees all. After Close swap is not
+// called.
 func TestApply_Swap(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -15,21 +15,21 @@ import (
 const (
 	// cacheFormat changes when mcpx can no longer read older files.
 	cacheFormat = 1
-	// triedFormat marks a file without a catalogue: mcpx has tried the server and got
-	// none. To an mcpx that knows only cacheFormat the file is absent.
+	// triedFormat marks a file without a catalogue: mcpx has tried the server and got none. Older versions of mcpx ignore
+	// such files.
 	triedFormat = 2
 )
 
-// cache keeps the last good catalogue of each server in a folder, one file a
-// server. A file that cannot be read counts as absent.
+// cache keeps the last good catalogue of each server in a folder, one file per server. A file that cannot be read is
+// treated as absent.
 type cache struct{ dir string }
 
-// record is the content of the file of a server.
+// record is the content of a server's file.
 type record struct {
 	Format       int               `json:"format"`
 	Protocol     string            `json:"protocol"`
 	Modern       bool              `json:"modern"`
-	Unprobed     bool              `json:"unprobed,omitempty"` // see [upstream.Status]
+	Unprobed     bool              `json:"unprobed,omitempty"` // see [upstream.Agreement]
 	Title        string            `json:"title,omitempty"`
 	Version      string            `json:"version,omitempty"`
 	Instructions string            `json:"instructions,omitempty"`
@@ -46,11 +46,11 @@ type record struct {
 	tried bool // mcpx has tried the server and got no catalogue
 }
 
-// legacy reports whether the server was seen to speak a legacy revision only.
+// legacy reports whether the server speaks only legacy revisions.
 func (r *record) legacy() bool { return r.Protocol != "" && !r.Modern && !r.Unprobed }
 
-// equal reports whether two records of one server are the same. Catalogues that
-// are equal are one slice (see [upstream.Status]).
+// equal reports whether two records of one server are equal. It compares the slices of tools, as equal catalogues share
+// one (see [upstream.Status]).
 func (r *record) equal(other *record) bool {
 	return r.tried == other.tried && r.Protocol == other.Protocol && r.Modern == other.Modern && r.Unprobed == other.Unprobed &&
 		r.Title == other.Title && r.Version == other.Version && r.Instructions == other.Instructions &&
@@ -58,7 +58,7 @@ func (r *record) equal(other *record) bool {
 		(r.Offers == nil) == (other.Offers == nil) && (r.Offers == nil || *r.Offers == *other.Offers)
 }
 
-// Key is a digest of the settings of a server. It does not reveal them.
+// Key returns a digest of a server's settings, which does not reveal them.
 func Key(parts ...string) string {
 	digest := sha256.New()
 	for _, part := range parts {
@@ -99,7 +99,7 @@ func (c *cache) load(key string) *record {
 	return &rec
 }
 
-// save writes a record so that a reader sees the old file or the new one whole.
+// save writes a record. Readers see either the whole old file or the whole new one.
 func (c *cache) save(key string, rec *record) error {
 	if c.dir == "" || key == "" {
 		return nil

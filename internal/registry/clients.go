@@ -11,28 +11,26 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// clientSession is a session that belongs to one client. Guarded by the
-// registry's lock.
+// clientSession is a session that belongs to one client. The registry's lock guards it.
 type clientSession struct {
 	upstream *upstream.Upstream
-	subject  atomic.Pointer[string] // the client's JWT as it came last, where it is exchanged
-	open     int                    // calls under way
+	subject  atomic.Pointer[string] // the client's latest JWT, if the server exchanges it
+	open     int                    // how many calls are open
 	used     time.Time
 }
 
-// Own makes a client, the only one that this process serves, the owner of the shared
-// sessions. Those that open from now on declare its capabilities.
+// Own makes client, the only one that this process serves, the owner of the shared sessions. Sessions that open from now
+// on declare its capabilities.
 func (r *Registry) Own(client *caller.Client) {
 	r.owner.Store(client)
 	r.ownOnce()
 }
 
-// Owned returns a channel that is closed with the first Own.
+// Owned returns a channel that the first Own closes.
 func (r *Registry) Owned() <-chan struct{} { return r.owned }
 
-// clientUpstream returns the client's own session with a server. The first call opens
-// it. The caller must call release after use. u is nil after Close, and if e was
-// replaced. The session is for these credentials alone.
+// clientUpstream returns the client's own session with a server, for these credentials only. The first call opens the
+// session. The caller must call release after use. u is nil after Close, and if e was replaced.
 func (r *Registry) clientUpstream(
 	e *entry, client *caller.Client, own *request.Credentials,
 ) (u *upstream.Upstream, release func(), err error) {
@@ -45,7 +43,7 @@ func (r *Registry) clientUpstream(
 		return nil, nil, nil
 	}
 	if c != nil && own != nil && *c.subject.Swap(&own.Subject) != own.Subject && c.upstream.Status().State == catalog.Unavailable {
-		// The next attempt may be far, and another token may be all that it lacked.
+		// Connecting may have failed because of the old token: try the new one now, not after the pause.
 		r.endSessions(client.ID, retired{}, 0, func(_ sessionKey, other *clientSession) bool { return other == c })
 		c = nil
 	}
@@ -72,8 +70,7 @@ func (r *Registry) clientUpstream(
 	}, nil
 }
 
-// clientSpec is that of a session of a single client. It gives the session c its subject.
-// The caller holds the lock.
+// clientSpec returns the spec for a session of a single client, and sets the subject of c. The caller holds the lock.
 func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Credentials, c *clientSession) upstream.Spec {
 	spec := e.server.Spec
 	if len(spec.Remote.URLs) > 0 {
@@ -95,14 +92,15 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 		authorize, fresh := e.server.Exchange(func() string { return *c.subject.Load() })
 		spec.Remote.Authorize, spec.Secrets = authorize, spec.Secrets.And(nil, fresh)
 	}
-	if client.Notify == nil || own != nil { // a session that lists nothing: it is for one request, or what it lists is of one caller
-		spec.Catalogue.Elsewhere, spec.Catalogue.Shared = true, tools
+	// Do not list over a session that serves a single request, or whose lists are specific to one caller.
+	if client.Notify == nil || own != nil {
+		spec.Catalogue.Shared = tools
 	} else {
 		spec.Catalogue.Tools = tools()
 		spec.OnChange = func() { r.listed(client, e, c.upstream) }
 	}
 	spec.OnUnknown = func(method string, params json.RawMessage) {
-		if client.Alone && client.Notify != nil {
+		if client.Transparent && client.Notify != nil {
 			client.Notify(method, params)
 		}
 	}
@@ -118,8 +116,7 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 	return spec
 }
 
-// sessionsOf is the number of sessions that a server has with single clients. The caller
-// holds the lock.
+// sessionsOf counts the sessions that a server has with single clients. The caller holds the lock.
 func (r *Registry) sessionsOf(server string) (n int) {
 	for _, sessions := range r.clients {
 		for key := range sessions {
@@ -131,12 +128,11 @@ func (r *Registry) sessionsOf(server string) (n int) {
 	return n
 }
 
-// longestCall is more than any call takes.
+// longestCall is longer than any call takes.
 const longestCall = 24 * time.Hour
 
-// ForgetClient ends the sessions of a client that is gone, each with the last call that
-// goes on without the client: another session of its principal may ask for the result.
-// It does not wait; Close does.
+// ForgetClient ends the sessions of a client that is gone. Each lasts until its last call has ended, as another session
+// of the same principal may still fetch the result. ForgetClient does not wait; Close does.
 func (r *Registry) ForgetClient(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,8 +146,8 @@ func (r *Registry) ForgetClient(id string) {
 	r.differing.Store(int32(len(r.own)))
 }
 
-// endSessions retires those sessions of a client for which the func which is true, with
-// grace for their open calls. The caller holds the lock.
+// endSessions retires the sessions of a client that which selects, with grace for their open calls. The caller holds the
+// lock.
 func (r *Registry) endSessions(client string, end retired, grace time.Duration, which func(key sessionKey, c *clientSession) bool) {
 	if r.ended {
 		return // Close ends them
@@ -168,11 +164,10 @@ func (r *Registry) endSessions(client string, end retired, grace time.Duration, 
 	}
 }
 
-// defaultIdle is the SessionIdle of servers that have none.
+// defaultIdle is the default of [Server.SessionIdle].
 const defaultIdle = 5 * time.Minute
 
-// idle reports whether a session was unused for the SessionIdle of its server.
-// The caller holds the lock.
+// idle reports whether a session was not used for the SessionIdle of its server. The caller holds the lock.
 func (r *Registry) idle(key sessionKey, c *clientSession) bool {
 	most := defaultIdle
 	if e := r.entries[key.server]; e != nil && e.server.SessionIdle > 0 {
@@ -183,7 +178,6 @@ func (r *Registry) idle(key sessionKey, c *clientSession) bool {
 
 // sweepClients ends idle sessions until Close.
 func (r *Registry) sweepClients() {
-	defer r.loops.Done()
 	ticker := time.NewTicker(5 * time.Second)
 	defer ticker.Stop()
 	for {

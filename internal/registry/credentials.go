@@ -16,21 +16,20 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// Credential is where a header of the requests of a caller comes from: one of these.
+// Credential says where a header of requests comes from. Exactly one field is set.
 type Credential struct {
 	Header string // of the caller's request to mcpx
 	Claim  string // of the caller's verified JWT
 }
 
-// sessionKey is which session of a client it is. A client whose credentials change gets
-// another one.
+// sessionKey identifies one of a client's sessions. A client whose credentials change gets another session.
 type sessionKey struct {
 	server      string
-	credentials [sha256.Size]byte // a digest; zero for a server that takes none
+	credentials [sha256.Size]byte // a digest; zero for a server without credentials of callers
 }
 
-// Credentials is the middleware that looks in the caller's message for what the config of the server says. A request without it
-// never gets a session, least of all another client's.
+// Credentials is the middleware that takes the credentials for a server from the caller's message, as configured. A
+// request that lacks them never gets a session, least of all another client's.
 func (r *Registry) Credentials(next request.Handler) request.Handler {
 	return func(ctx context.Context, q *request.Request) (json.RawMessage, error) {
 		r.mu.Lock()
@@ -48,12 +47,11 @@ func (r *Registry) Credentials(next request.Handler) request.Handler {
 
 func (s *Server) takesCredentials() bool { return len(s.Credentials) > 0 || s.Exchange != nil }
 
-// credentialsOf takes the credentials for a server that takes some from a message of the client. Its error says what
-// is missing.
+// credentialsOf takes the credentials for the server from the client's message. Its error says what is missing.
 func (s *Server) credentialsOf(client *caller.Client) (*request.Credentials, error) {
 	var headers http.Header
 	var principal *caller.Principal
-	if client.Ident() != "" { // else it has no session of its own, and brings nothing
+	if client.Ident() != "" { // a client without an ID has no session of its own
 		headers, principal = client.Headers, client.Principal
 	}
 	own := &request.Credentials{Headers: make(map[string]string, len(s.Credentials))}
@@ -80,7 +78,7 @@ func (s *Server) credentialsOf(client *caller.Client) (*request.Credentials, err
 	return own, nil
 }
 
-// lacking is the error of a request without something.
+// lacking is the error for a request without a credential.
 func lacking(what string) error {
 	return &request.UnavailableError{State: catalog.Unavailable, Reason: "each request to mcpx that reaches it must have " + what}
 }
@@ -92,8 +90,8 @@ func one(values []string) string {
 	return values[0]
 }
 
-// claim is a claim of the caller's JWT as a header has it, numbers as they were written.
-// Empty: there is none that a header can have.
+// claim returns a claim of the caller's JWT as the value of a header, numbers as they were written; empty if it is
+// missing or cannot be in a header.
 func claim(p *caller.Principal, name string) string {
 	if p == nil {
 		return ""
@@ -116,8 +114,8 @@ func claim(p *caller.Principal, name string) string {
 	return text
 }
 
-// bearer is the token of the caller's request, if it is a JWT that was verified. One of
-// auth.front has claims too and is none: it opens mcpx alone, and goes to nobody.
+// bearer returns the token of the caller's request, if it is a verified JWT. A token of auth.front is not one, and never
+// leaves mcpx.
 func bearer(p *caller.Principal, headers http.Header) string {
 	if p == nil || p.Claims == nil {
 		return ""
@@ -129,7 +127,7 @@ func bearer(p *caller.Principal, headers http.Header) string {
 	return token
 }
 
-// keyOf names the session of a client with a server. c is nil for a server that takes no credentials.
+// keyOf returns the key of a client's session with a server. c is nil for a server without credentials of callers.
 func keyOf(server string, c *request.Credentials) sessionKey {
 	if c == nil {
 		return sessionKey{server: server}
@@ -142,8 +140,8 @@ func keyOf(server string, c *request.Credentials) sessionKey {
 	return sessionKey{server, sha256.Sum256([]byte(text.String()))}
 }
 
-// putOn makes a spec one of a session with these credentials: they replace headers of the same name, and a login, which
-// belongs to somebody else.
+// putOn adds credentials to the spec of a session. They replace headers of the same name, and the configured login, which
+// is another user's.
 func putOn(spec *upstream.Spec, c *request.Credentials) {
 	headers := make(map[string]string, len(spec.Remote.Headers)+len(c.Headers))
 	for name, value := range spec.Remote.Headers {

@@ -22,8 +22,8 @@ func withKey(client string, keys ...string) *caller.Client {
 	return &caller.Client{ID: client, Headers: http.Header{"X-User-Key": keys}, Notify: func(string, json.RawMessage) {}}
 }
 
-// TestCredentials: many callers at once, whose keys change, and each call goes over a
-// session that has only ever had the caller's present key. Nobody without one gets through.
+// TestCredentials: each of many concurrent calls, whose keys change, goes over a session that has only ever had the
+// caller's present key. Without a key no call gets through.
 func TestCredentials(t *testing.T) {
 	mcptest.NoLeaks(t)
 	web := mcptest.Spec{}.HTTP(t)
@@ -101,8 +101,8 @@ func TestCredentials(t *testing.T) {
 	mcptest.WaitFor(t, "the end of their sessions", patience, func() bool { return web.Sessions() == 3 })
 }
 
-// TestCredentials_Refused: a server that refuses one caller's key refuses that caller alone;
-// a login of the server stays with its catalogue.
+// TestCredentials_Refused: if a server refuses one caller's key, only that caller is refused; the configured login is
+// used only for the catalogue.
 func TestCredentials_Refused(t *testing.T) {
 	mcptest.NoLeaks(t)
 	web := mcptest.Spec{Token: "good"}.HTTP(t)

@@ -19,20 +19,20 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// instances are those of a server with several addresses, on whose shared sessions the
-// calls are spread. The catalogue is that of one of them.
+// instances are the upstreams of a server with several addresses. Calls are spread over their shared sessions. The
+// catalogue comes from one of them.
 type instances struct {
 	all  []*upstream.Upstream
-	host []string // where each is
+	host []string // of each, for texts
 	turn atomic.Uint32
 
 	mu     sync.Mutex
-	home   map[string]*upstream.Upstream // by client: the instance that may keep something for it
-	source int                           // of the catalogue
-	other  []bool                        // lists other tools than the catalogue has
+	home   map[string]*upstream.Upstream // by client ID: the instance that may keep state for that client
+	source int                           // which instance the catalogue comes from
+	other  []bool                        // which instances list other tools than the catalogue
 }
 
-// newInstances makes the instances of an entry whose spec this is; nil if there is one only.
+// newInstances returns the instances of an entry with this spec; nil if there is only one.
 func (r *Registry) newInstances(e *entry, spec upstream.Spec) *instances {
 	if len(spec.Remote.URLs) < 2 || e.server.PerClient {
 		return nil
@@ -51,7 +51,7 @@ func (r *Registry) newInstances(e *entry, spec upstream.Spec) *instances {
 	return in
 }
 
-// upstreams are all upstreams of an entry; none if it is disabled or at fault.
+// upstreams returns all upstreams of an entry; none if it is disabled or misconfigured.
 func (e *entry) upstreams() []*upstream.Upstream {
 	switch {
 	case e.upstream == nil:
@@ -68,7 +68,7 @@ func (e *entry) start() {
 	}
 }
 
-// await returns when an instance is up, or the first attempt of each has ended, or with ctx.
+// await returns when one instance is up, or the first attempt of each has ended, or with ctx.
 func (e *entry) await(ctx context.Context) {
 	if e.instances == nil {
 		e.upstream.Await(ctx)
@@ -87,11 +87,11 @@ func (e *entry) await(ctx context.Context) {
 	all.Wait()
 }
 
-// up reports whether calls can be made on an upstream in this state.
+// up reports whether an upstream in this state takes calls.
 func up(state catalog.State) bool { return state == catalog.Ready || state == catalog.Degraded }
 
-// lists is the upstream whose lists are the catalogue: the one that it was, while that is
-// up, else the first that is up.
+// lists returns the upstream whose lists are the catalogue: the same one as before while it is up, else the first one
+// that is up.
 func (e *entry) lists() *upstream.Upstream {
 	in := e.instances
 	if in == nil {
@@ -110,8 +110,7 @@ func (e *entry) lists() *upstream.Upstream {
 	return in.all[in.source]
 }
 
-// instanceChanged says once of each instance that it lists other tools than the catalogue
-// has. The supervising goroutines call it.
+// instanceChanged logs, once, which instance lists other tools than the catalogue. The supervising goroutines call it.
 func (r *Registry) instanceChanged(e *entry) {
 	r.changed()
 	in, shared := e.instances, e.lists().Status()
@@ -131,7 +130,7 @@ func (r *Registry) instanceChanged(e *entry) {
 	}
 }
 
-// status is what is known about the server of an entry, over all its instances.
+// status returns the status of an entry's server, over all its instances.
 func (e *entry) status() upstream.Status {
 	status := e.lists().Status()
 	if e.instances == nil {
@@ -143,7 +142,7 @@ func (e *entry) status() upstream.Status {
 		if up(one.State) {
 			ready++
 		}
-		if one.Reason != "" { // else it is ready, idle, or at its first attempt
+		if one.Reason != "" { // it is in trouble
 			trouble = cmp.Or(trouble, e.instances.host[i]+": "+one.Reason)
 		}
 	}
@@ -159,7 +158,7 @@ func (e *entry) status() upstream.Status {
 	return status
 }
 
-// others says which instances list other tools than the catalogue has; empty if none does.
+// others returns a text with the instances that list other tools than the catalogue; empty if there are none.
 func (in *instances) others() string {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -175,20 +174,20 @@ func (in *instances) others() string {
 	return "other tools than the catalogue has are listed by " + strings.Join(hosts, ", ")
 }
 
-// ranks say to instances in which states calls go first: 0. An idle one is woken by a call,
-// or it would get none while others are up.
+// ranks are the order in which instances get calls, by state. Idle comes first too: a call wakes such an instance, which
+// would otherwise get none while others are up.
 var ranks = map[catalog.State]int{catalog.Ready: 0, catalog.Idle: 0, catalog.Degraded: 1, catalog.Connecting: 2, catalog.Unavailable: 3}
 
-// pick is the instance for a request of a client, nil if all were tried. more: another one
-// is up. It is the one with the fewest open calls of those in the best state; the requests
-// of one client stay together where a server may keep something for it.
+// pick returns the instance for a request of a client, nil if all were tried, and whether another one is up. It is the
+// one with the fewest open calls in the best state. But if the server may keep state between requests, all requests of a
+// client go to the same instance.
 func (in *instances) pick(client *caller.Client, tried []*upstream.Upstream) (u *upstream.Upstream, more bool) {
 	var best upstream.Status
 	var rank, open int
 	var ready []*upstream.Upstream
 	offset := int(in.turn.Add(1))
 	for i := range in.all {
-		one := in.all[(i+offset)%len(in.all)] // of equals the one after the last
+		one := in.all[(i+offset)%len(in.all)] // equal instances take turns
 		if slices.Contains(tried, one) {
 			continue
 		}
@@ -207,8 +206,8 @@ func (in *instances) pick(client *caller.Client, tried []*upstream.Upstream) (u 
 	return u, slices.ContainsFunc(ready, func(other *upstream.Upstream) bool { return other != u })
 }
 
-// homeOf is which of the ready instances keeps something for a client: the one that it had,
-// else best. A request without a session has that of its connection.
+// homeOf returns the ready instance that keeps state for a client: the one that the client has used, else best. A request
+// without a session always gets the same one for its connection.
 func (in *instances) homeOf(client *caller.Client, best *upstream.Upstream, ready []*upstream.Upstream) *upstream.Upstream {
 	if client != nil && client.Peer != "" {
 		hash := fnv.New32a()
@@ -216,27 +215,27 @@ func (in *instances) homeOf(client *caller.Client, best *upstream.Upstream, read
 		slices.SortFunc(ready, func(a, b *upstream.Upstream) int { return slices.Index(in.all, a) - slices.Index(in.all, b) })
 		return ready[int(hash.Sum32()%uint32(len(ready)))]
 	}
-	id := client.Ident() // a command has none
+	id := client.Ident() // empty for a command of mcpx
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	switch home := in.home[id]; {
 	case home != nil && slices.Contains(ready, home):
 		return home
-	case home == nil || !up(home.Status().State): // else it has failed this one request
+	case home == nil || !up(home.Status().State): // if it is up, only this request has failed there
 		in.home[id] = best
 	}
 	return best
 }
 
-// forget drops what is kept of a client that is gone.
+// forget removes what is kept for a client that is gone.
 func (in *instances) forget(client string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	delete(in.home, client)
 }
 
-// elsewhere reports whether a request that ended with err may be sent to another instance,
-// and whether it may have been executed.
+// elsewhere reports whether a request that failed with err may be sent to another instance, and whether it may have been
+// executed.
 func elsewhere(err error, repeatable bool) (next, executed bool) {
 	if unavailable, ok := errors.AsType[*request.UnavailableError](err); ok {
 		return !unavailable.Stopped, false
@@ -244,6 +243,6 @@ func elsewhere(err error, repeatable bool) (next, executed bool) {
 	if lost, ok := errors.AsType[*request.LostError](err); ok {
 		return repeatable || !lost.MayHaveRun, lost.MayHaveRun
 	}
-	status, ok := errors.AsType[*request.HTTPError](err) // of what stands before an instance that is gone
+	status, ok := errors.AsType[*request.HTTPError](err) // from a gateway before an instance that is gone
 	return ok && repeatable && status.Status >= 500, true
 }

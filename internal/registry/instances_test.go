@@ -46,8 +46,8 @@ func state(t *testing.T, r *Registry, want catalog.State, reason string) {
 	})
 }
 
-// TestInstances_Spread: a call goes to the instance with the fewest open ones; max_concurrency
-// counts those of all.
+// TestInstances_Spread: a call goes to the instance with the fewest open calls; max_concurrency is for all instances
+// together.
 func TestInstances_Spread(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{Era: mcptest.EraModern, HangTools: []string{"slow"}}
@@ -150,8 +150,8 @@ func TestInstances_Dies(t *testing.T) {
 	}
 }
 
-// TestInstances_Hangs: one of two instances vanishes without a word. What may be repeated is
-// answered by the other, and the state says which one is gone.
+// TestInstances_Hangs: one of two instances vanishes silently. The other answers repeatable calls, and the status names
+// the one that is gone.
 func TestInstances_Hangs(t *testing.T) {
 	mcptest.NoLeaks(t)
 	webs, server := several(t, mcptest.Spec{NoSession: true}, mcptest.Spec{NoSession: true})
@@ -180,8 +180,8 @@ func TestInstances_Hangs(t *testing.T) {
 	state(t, r, catalog.Ready, "")
 }
 
-// TestInstances_Home: where a server may keep something for a client, its calls stay with
-// one instance, until that is gone.
+// TestInstances_Home: if a server may keep state for a client, that client's calls stay with one instance until it is
+// gone.
 func TestInstances_Home(t *testing.T) {
 	mcptest.NoLeaks(t)
 	webs, server := several(t, mcptest.Spec{}, mcptest.Spec{})
@@ -214,7 +214,7 @@ func TestInstances_Home(t *testing.T) {
 	if len(homes) != 2 {
 		t.Errorf("homes: %v", homes)
 	}
-	// Requests without a session: those of one connection.
+	// Requests without a session stay with one instance for each connection.
 	for _, peer := range []string{"p", "q"} {
 		at := -1
 		for i := range 3 {
@@ -256,8 +256,8 @@ func (w *warned) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// TestInstances_Differ: the tools of the instance that answered first count, and those of
-// another come when that is gone.
+// TestInstances_Differ: the catalogue comes from the instance that answered first, and from another one when that is
+// gone.
 func TestInstances_Differ(t *testing.T) {
 	mcptest.NoLeaks(t)
 	tool := func(name string) json.RawMessage {
@@ -339,7 +339,7 @@ func TestInstances_Apply(t *testing.T) {
 	}
 }
 
-// TestInstances_Lazy: instances that nobody has used yet are woken by calls.
+// TestInstances_Lazy: calls wake instances that were never used.
 func TestInstances_Lazy(t *testing.T) {
 	mcptest.NoLeaks(t)
 	webs, server := several(t, mcptest.Spec{Era: mcptest.EraModern}, mcptest.Spec{Era: mcptest.EraModern})

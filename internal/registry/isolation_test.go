@@ -21,15 +21,15 @@ import (
 // impatience is the deadline of calls to a server that does not answer.
 const impatience = 400 * time.Millisecond
 
-// ends is how calls to the bad server may end: within limit, and so that judge
-// accepts it. answer is the text that came, want that of a server without fault.
+// ends is how calls to the bad server may end: within limit, and so that judge accepts it. answer is the text that came,
+// want the text that a good server returns.
 type ends struct {
 	limit time.Duration
 	judge func(answer, want string, err error) bool
 }
 
-// answers is the end of every call to a server that misbehaves but works; fails
-// that of a call that gets no answer, with an error that says why.
+// answers is how calls end at a server that misbehaves but works; fails is how calls end that get no answer, with an
+// error that says why.
 var (
 	answers       = ends{patience, answered}
 	fails         = ends{impatience, failed}
@@ -67,7 +67,7 @@ func echo(text string) (string, string, string) { return "echo", `{"text":"` + t
 
 func slow(string) (string, string, string) { return "slow", `{"ms":200}`, "slept 200 ms" }
 
-// longEcho does not fit into a pipe that nobody reads.
+// longEcho does not fit into a pipe that is not read.
 func longEcho(text string) (string, string, string) {
 	text = strings.Repeat("x", 200<<10) + text
 	return "echo", `{"text":"` + text + `"}`, text
@@ -132,9 +132,8 @@ var villains = []villain{
 // neighbours are the servers that have no fault.
 var neighbours = []string{"child", "web", "pipe"}
 
-// One bad server is nobody else's problem: the calls of its neighbours succeed,
-// and none of them waits for one of its own; every call of its own ends in time, in one answer; nothing
-// of it is left.
+// A bad server does not affect others: calls of its neighbours succeed without waiting for it; each of its own calls ends
+// in time, once; nothing of it is left running.
 func TestOneBadServer(t *testing.T) {
 	for _, v := range villains {
 		t.Run(v.name, func(t *testing.T) {
@@ -160,9 +159,8 @@ func TestOneBadServer(t *testing.T) {
 	}
 }
 
-// trouble adds the bad server and calls it beside the neighbours. One of its calls ends
-// after theirs at the earliest, unless the server answers it: a neighbour that waited for
-// it would wait for ever.
+// trouble adds the bad server and calls it and its neighbours at the same time. Unless the bad server answers, one of its
+// calls ends only after all those of the neighbours: a neighbour that waited for it would never end.
 func (v villain) trouble(t *testing.T, r *Registry, good []Server) {
 	t.Helper()
 	bad, strike := v.start(t)

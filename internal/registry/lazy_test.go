@@ -87,8 +87,7 @@ func TestStopIdle_PerClient(t *testing.T) {
 	})
 }
 
-// The server that somebody waits for is the first of those that install, also where
-// that is known before the start.
+// Of the servers that install, the one that a caller waits for comes first, also if that is known before the start.
 func TestPrefer(t *testing.T) {
 	for name, before := range map[string]bool{"before the start": true, "after it": false} {
 		t.Run(name, func(t *testing.T) {

@@ -5,35 +5,26 @@ import (
 	"slices"
 )
 
-// OnChange registers f to be called after each new snapshot, from the publishing
-// goroutine, until the caller calls stop. f must not block.
-func (r *Registry) OnChange(f func()) (stop func()) {
+// unknownFunc gets a server's notification that mcpx does not know.
+type unknownFunc func(server, method string, params json.RawMessage)
+
+// OnChange registers f to be called after each new snapshot, by the publisher, until the caller calls stop. f must not
+// block.
+func (r *Registry) OnChange(f func()) (stop func()) { return listen(r, &r.onChange, &f) }
+
+// OnUnknown registers f for the notifications of all shared sessions that mcpx does not know, until the caller calls stop.
+// Clients that see a server alone get them. f must not block.
+func (r *Registry) OnUnknown(f unknownFunc) (stop func()) { return listen(r, &r.onUnknown, &f) }
+
+// listen adds f to all. It never changes the old slice, which is read without the lock.
+func listen[F any](r *Registry, all *[]*F, f *F) (stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.onChange = append(slices.Clone(r.onChange), &f) // publish reads the old list
+	*all = append(slices.Clone(*all), f)
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.onChange = slices.DeleteFunc(slices.Clone(r.onChange), func(other *func()) bool { return other == &f })
-	}
-}
-
-// A notification that mcpx does not know goes through it, where a client sees one server
-// alone.
-
-// OnUnknown registers f to get the notifications that mcpx does not know, of all shared
-// sessions, until the caller calls stop. f must not block.
-func (r *Registry) OnUnknown(f func(server, method string, params json.RawMessage)) (stop func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.onUnknown = append(slices.Clone(r.onUnknown), &f)
-	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		others := slices.Clone(r.onUnknown)
-		r.onUnknown = slices.DeleteFunc(others, func(other *func(server, method string, params json.RawMessage)) bool {
-			return other == &f
-		})
+		*all = slices.DeleteFunc(slices.Clone(*all), func(other *F) bool { return other == f })
 	}
 }
 

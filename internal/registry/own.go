@@ -8,24 +8,23 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// ownCatalogue has the servers that list something else to one client, over its own
-// sessions, than over the shared ones. It stays until the client is gone. Guarded by the
-// registry's lock.
+// ownCatalogue has the servers whose lists, over the client's own sessions, differ from those over the shared ones. It
+// lasts until the client is gone. The registry's lock guards it.
 type ownCatalogue struct {
 	servers map[string]ownLists
-	from    *catalog.Snapshot // of all clients, that made was made from
+	from    *catalog.Snapshot // the shared snapshot that made derives from
 	made    *catalog.Snapshot
 }
 
-// ownLists are what a server lists.
+// ownLists are what a server lists in one session.
 type ownLists struct {
-	generation uint64 // of the server
+	generation uint64 // of the server's entry
 	tools      []catalog.Tool
 	offers     catalog.Offers
 	items      *catalog.Items
 }
 
-// changed are the kinds of which the lists are others than before.
+// changed returns the kinds whose lists differ.
 func (l ownLists) changed(before ownLists) (kinds []catalog.Kind) {
 	if !catalog.EqualTools(l.tools, before.tools) {
 		kinds = append(kinds, catalog.Tools)
@@ -38,8 +37,8 @@ func (l ownLists) changed(before ownLists) (kinds []catalog.Kind) {
 	return kinds
 }
 
-// SnapshotOf is the newest snapshot as a client sees it: with the lists of its own sessions.
-// Before the first call of the client these are the shared ones.
+// SnapshotOf returns the newest snapshot as a client sees it, with the lists of its own sessions. Before the client's
+// first call these are the shared ones.
 func (r *Registry) SnapshotOf(client *caller.Client) *catalog.Snapshot {
 	snap := r.Snapshot()
 	if client == nil || r.differing.Load() == 0 {
@@ -57,7 +56,7 @@ func (r *Registry) SnapshotOf(client *caller.Client) *catalog.Snapshot {
 	return own.made
 }
 
-// apply is a snapshot with the client's own lists.
+// apply returns snap with the client's own lists.
 func (o *ownCatalogue) apply(snap *catalog.Snapshot) *catalog.Snapshot {
 	servers := slices.Clone(snap.Servers)
 	for i := range servers {
@@ -71,8 +70,8 @@ func (o *ownCatalogue) apply(snap *catalog.Snapshot) *catalog.Snapshot {
 	return made
 }
 
-// listed takes over what the own session of a client lists, and tells the client if it is
-// something else than before. The supervising goroutine of the session calls it.
+// listed stores what a client's own session has listed, and notifies the client if that has changed. The session's
+// supervising goroutine calls it.
 func (r *Registry) listed(client *caller.Client, e *entry, u *upstream.Upstream) {
 	status := u.Status()
 	name := e.server.Spec.Name
@@ -82,7 +81,7 @@ func (r *Registry) listed(client *caller.Client, e *entry, u *upstream.Upstream)
 	}
 	all := ownLists{e.generation, shared.Tools, shared.Offers, shared.Items}
 	own := ownLists{e.generation, status.Tools, status.Offers, status.Items}
-	if !status.Listed { // which it does after its tools
+	if !status.Listed { // the session has read only the tools so far
 		own.offers, own.items = all.offers, all.items
 	}
 	kinds := r.keep(client.ID, name, own, all)
@@ -98,8 +97,8 @@ func (r *Registry) listed(client *caller.Client, e *entry, u *upstream.Upstream)
 	}
 }
 
-// keep stores what a server lists to a client, where that differs from what it lists to
-// all, and returns the kinds that are others than before.
+// keep stores what a server lists to a client if it differs from the shared lists, and returns the kinds that have
+// changed.
 func (r *Registry) keep(client, server string, listed, shared ownLists) (kinds []catalog.Kind) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

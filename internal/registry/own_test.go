@@ -65,8 +65,8 @@ func choosy(_ context.Context, in io.Reader, out io.Writer) error {
 	}
 }
 
-// TestOwnCatalogue: a client with a session of its own sees what that lists, and hears of
-// changes in it; the others see and hear nothing of them.
+// TestOwnCatalogue: a client with its own session sees what that lists, and is notified of changes in it; other clients
+// are not.
 func TestOwnCatalogue(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := Server{Definition: "x", PerClient: true, Spec: upstream.Spec{Options: transport.Options{Name: "x", Type: transport.InProcess, Serve: choosy}}}

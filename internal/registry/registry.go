@@ -22,52 +22,48 @@ import (
 // Server is one configured server.
 type Server struct {
 	Spec upstream.Spec
-	// Definition identifies the settings that a running server cannot change.
-	// [Registry.Apply] restarts a server whose definition has changed.
+	// Definition identifies the settings that cannot change while the server runs. If it changes, [Registry.Apply]
+	// restarts the server.
 	Definition string
-	// Key names the server's file in the cache, by the settings that decide which
-	// tools the server has. Empty = not kept on disk.
+	// Key names the server's file in the cache. It depends on the settings that decide which tools the server has. Empty
+	// = the catalogue is not kept on disk.
 	Key string
 	// Description replaces the server's instructions in texts for the model.
 	Description string
-	// Disabled servers are in the snapshot, and never connected.
+	// Disabled servers are in the snapshot, but never connected.
 	Disabled bool
-	// Fault is an error in the configuration: the server is unavailable for that
-	// reason.
+	// Fault is an error in the configuration, which makes the server unavailable.
 	Fault string
-	// PerClient gives each client a session of its own, which ends after SessionIdle
-	// without a call (0 = 5 min).
+	// PerClient gives each client a session of its own, which ends after SessionIdle without a call (0 = 5 min).
 	PerClient   bool
 	SessionIdle time.Duration
-	// Credentials are headers of requests to the server that come from the caller. Only a
-	// session of one client has them (PerClient); the catalogue comes from one that has none.
+	// Credentials are headers of requests to the server whose values come from the caller. They need PerClient; the
+	// catalogue is read without them.
 	Credentials map[string]Credential
-	// Exchange, where not nil, makes what puts a token on the requests of one caller that is
-	// got for the caller's own, a JWT, and the secrets to be struck out of texts. subject
-	// yields the caller's token as it came last. It goes with PerClient too.
+	// Exchange, if not nil, exchanges the caller's JWT for a token of the server. subject returns the caller's latest
+	// JWT. authorize adds the token to requests, secrets returns what must not appear in texts. It needs PerClient too.
 	Exchange func(subject func() string) (authorize func(http.RoundTripper) http.RoundTripper, secrets func() []string)
 }
 
 // Options are the settings of a registry. All may be zero.
 type Options struct {
-	// CacheDir is the folder of kept catalogues; empty = catalogues are not kept.
+	// CacheDir is the folder for catalogues; empty = they are not kept.
 	CacheDir string
-	// Rules go into each snapshot, together with the servers of the same config. The
-	// registry itself hides nothing. Nil = no rules.
+	// Rules are part of each snapshot, so that they always fit its servers. The registry itself hides nothing. Nil = no
+	// rules.
 	Rules catalog.Rules
 	// MaxConcurrency bounds the open calls of all servers together; 0 = no limit.
 	MaxConcurrency int
 	// Queue bounds the calls that wait for that.
 	Queue semaphore.Queue
-	// SessionLimit refuses one more session of a server with a single client, where open of them are as many as
-	// there may be; nil = nothing does.
+	// SessionLimit returns an error if a server that has this many sessions with single clients may not have one more;
+	// nil = no limit.
 	SessionLimit func(open int) error
-	// Grace is how long open calls may go on when [Registry.Apply] stops their server;
-	// 0 = 5 s.
+	// Grace is how long open calls may go on when [Registry.Apply] stops their server; 0 = 5 s.
 	Grace time.Duration
-	// Patience is how long a first attempt must have been under way for a server to count
-	// as tried when mcpx ends. SDK clients start a server once to learn its era, and
-	// again to work with it: the short first run says nothing of its upstreams.
+	// Patience is how long a first attempt must have lasted at the end of mcpx for the server to be recorded as tried.
+	// SDK clients start mcpx briefly to learn its era before they work with it: that first run shows nothing about the
+	// servers.
 	Patience time.Duration
 	// Logger may be nil (discard).
 	Logger *slog.Logger
@@ -79,7 +75,7 @@ type Registry struct {
 	log     *slog.Logger
 	cache   *cache
 
-	handler    request.Handler // the chain, which ends with send
+	handler    request.Handler // the middleware chain, which ends with send
 	snapshot   atomic.Pointer[catalog.Snapshot]
 	generation atomic.Uint64 // of the newest entry
 	soleClient
@@ -87,14 +83,13 @@ type Registry struct {
 
 	mu        sync.Mutex
 	entries   map[string]*entry
-	preferred string // from Prefer; Start starts this server first
+	preferred string // set by Prefer; Start starts this server first
 	ofClients
 	rules catalog.Rules
 	listeners
-	retired map[*upstream.Upstream]retired // stopped, not ended yet
+	retired map[*upstream.Upstream]retired // stopped, but not ended yet
 
-	// Lock both before mu. Calls and snapshots never wait for saving, as the disk may
-	// be slow.
+	// Both are locked before mu. Calls and snapshots never wait for saving, as the disk may be slow.
 	saving     sync.Mutex // held to write a file, and by Apply
 	publishing sync.Mutex // held to make a snapshot
 
@@ -102,71 +97,71 @@ type Registry struct {
 	work
 }
 
-// soleClient is the only client of this process, from Own; there is none where many share it.
+// soleClient is the only client of this process, set by Own; none if several clients share the process.
 type soleClient struct {
 	owner   atomic.Pointer[caller.Client]
 	owned   chan struct{} // closed by the first Own
 	ownOnce func()        // closes owned
 }
 
-// bounds are for all servers together.
+// bounds are limits over all servers together.
 type bounds struct {
 	allCalls *semaphore.Semaphore // the open calls
 	installs *semaphore.Semaphore // the commands that install at the same time
 }
 
-// ofClients are the sessions and catalogues of single clients, by client, under mu. They live in this process: they are no
-// part of the state that replicas share.
+// ofClients are the sessions and catalogues of single clients, by client ID. mu guards the maps. Other replicas do not
+// see them.
 type ofClients struct {
 	clients map[string]map[sessionKey]*clientSession
 	own     map[string]*ownCatalogue
 	// differing is the number of clients with a catalogue of their own.
 	differing atomic.Int32
-	turn      atomic.Uint32 // of the instances at which sessions of clients begin
+	turn      atomic.Uint32 // spreads the sessions of clients over the instances
 }
 
-// listeners are told of changes, and of notifications that mcpx does not know. Under mu.
+// listeners are callbacks for new snapshots and for unknown notifications. mu guards them.
 type listeners struct {
 	onChange  []*func()
-	onUnknown []*func(server, method string, params json.RawMessage)
+	onUnknown []*unknownFunc
 }
 
-// signals wake the goroutines.
+// signals wake the goroutines of the registry.
 type signals struct {
 	needed  chan struct{} // closed by need
 	need    func()        // closes needed, once
-	dirty   chan struct{} // holds one signal: publish
-	unsaved chan struct{} // holds one signal: save
+	dirty   chan struct{} // has a buffer of one: publish
+	unsaved chan struct{} // has a buffer of one: save
 	stop    chan struct{}
 	closed  sync.Once
 }
 
-// work is what goes on until Close.
+// work tracks what runs until Close.
 type work struct {
 	started  bool           // under mu
-	ended    bool           // under mu: Close has begun, and no upstream starts
-	retiring sync.WaitGroup // its goroutines start under mu, unless ended
+	ended    bool           // under mu: Close has begun; no upstream starts any more
+	retiring sync.WaitGroup // goroutines that end or replace upstreams; they start under mu, unless ended
 	loops    sync.WaitGroup // goroutines that never wait for the disk
 	disk     sync.WaitGroup // goroutines that use the disk
 }
 
-// entry is one server with its upstream. The fields generation, onDisk, server,
-// upstream and instances never change; saving guards saved, and the registry's lock the others.
+// entry is one server with its upstream. The fields generation, onDisk, server, upstream and instances never change;
+// Registry.saving guards saved, and Registry.mu the others.
 type entry struct {
 	generation uint64
 	began      time.Time
 	onDisk     bool // the cache had a file when the entry was made
-	legacy     bool // that file says that the server is legacy
+	legacy     bool // according to that file, the server is legacy
 	server     Server
-	upstream   *upstream.Upstream // nil if disabled or at fault
-	instances  *instances         // nil if there is one only; upstream is the first
-	cached     *record            // from disk, until the server has listed all that it has
-	last       catalog.Server     // in the last snapshot; its tools are reused while unchanged
+	upstream   *upstream.Upstream // nil if disabled or misconfigured
+	instances  *instances         // nil if there is only one; upstream is the first
+	cached     *record            // from disk, until the server has answered all its lists
+	last       catalog.Server     // as in the last snapshot; its tools are reused while unchanged
 	saved      *record            // the content of the cache file
 }
 
-// New makes a registry of these servers. The first snapshot has the catalogues from
-// disk. [Registry.Start] connects the servers.
+// New returns a registry of these servers. Its first snapshot has the catalogues from disk. [Registry.Start] connects the
+// servers.
 func New(servers []Server, options Options) *Registry {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
@@ -177,17 +172,16 @@ func New(servers []Server, options Options) *Registry {
 		entries:    make(map[string]*entry),
 		retired:    make(map[*upstream.Upstream]retired),
 		soleClient: soleClient{owned: make(chan struct{})},
-		bounds:     bounds{semaphore.New(options.MaxConcurrency), semaphore.New(upstream.MostInstalls)},
+		bounds:     bounds{semaphore.New(options.MaxConcurrency, options.Queue), semaphore.New(upstream.MostInstalls, semaphore.Queue{})},
 		signals: signals{
 			needed: make(chan struct{}), dirty: make(chan struct{}, 1), unsaved: make(chan struct{}, 1), stop: make(chan struct{}),
 		},
 	}
 	r.clients, r.own = make(map[string]map[sessionKey]*clientSession), make(map[string]*ownCatalogue)
 	r.handler = r.send
-	r.allCalls.SetQueue(options.Queue)
 	r.ownOnce = sync.OnceFunc(func() { close(r.owned) })
 	r.need = sync.OnceFunc(func() { close(r.needed) })
-	// In parallel, as the first answers wait for this.
+	// The files are read in parallel, as the first answers wait for them.
 	entries := make([]*entry, len(servers))
 	var loading sync.WaitGroup
 	for i, server := range servers {
@@ -197,21 +191,20 @@ func New(servers []Server, options Options) *Registry {
 	for _, e := range entries {
 		r.entries[e.server.Spec.Name] = e
 	}
-	r.publish()
+	r.Refresh()
 	return r
 }
 
 func (r *Registry) newEntry(server Server) *entry {
 	calls := &server.Spec.Concurrency
-	calls.Gate, calls.All, calls.Installs = semaphore.New(calls.Max), r.allCalls, r.installs
-	calls.Gate.SetQueue(calls.Queue)
+	calls.Gate, calls.All, calls.Installs = semaphore.New(calls.Max, calls.Queue), r.allCalls, r.installs
 	e := &entry{server: server, generation: r.generation.Add(1), began: time.Now()}
 	if server.Disabled || server.Fault != "" {
 		return e
 	}
 	spec := server.Spec
 	spec.Introduction.Capabilities = caller.AllCapabilities
-	if !server.PerClient { // whose shared session is there for the catalogue
+	if !server.PerClient { // with PerClient the shared session only reads the catalogue
 		spec.Introduction.Capabilities, spec.Introduction.Owner = caller.SharedCapabilities, r.owner.Load
 	}
 	if e.cached = r.cache.load(server.Key); e.cached != nil {
@@ -230,8 +223,7 @@ func (r *Registry) newEntry(server Server) *entry {
 	return e
 }
 
-// Start connects all servers at once, in the background. After Close it does
-// nothing.
+// Start connects all servers, in the background. After Close it does nothing.
 func (r *Registry) Start() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -251,20 +243,18 @@ func (r *Registry) Start() {
 			e.start()
 		}
 	}
-	r.loops.Add(2)
-	go r.publisher()
-	go r.sweepClients()
+	r.loops.Go(r.publisher)
+	r.loops.Go(r.sweepClients)
 	r.disk.Go(r.saver)
 	r.disk.Go(func() { // ends after all files, or with Close
 		if n := r.cache.sweep(used, r.stop); n > 0 {
-			r.log.Debug("deleted catalogues that nobody uses", "count", n)
+			r.log.Debug("deleted unused catalogues", "count", n)
 		}
 	})
 }
 
-// Close ends all sessions at once and waits for them; if within is not 0, no longer
-// than that. Meanwhile the saver writes the last changes to the cache, within the same
-// bound, so that mcpx can end although the disk hangs.
+// Close ends all sessions at once and waits for them, at most for within if that is not 0. Meanwhile the saver writes the
+// last changes to the cache, within the same time, so that a disk that hangs does not keep mcpx from ending.
 func (r *Registry) Close(within time.Duration) {
 	r.closed.Do(func() {
 		r.mu.Lock()
@@ -284,7 +274,7 @@ func (r *Registry) Close(within time.Duration) {
 		r.mu.Unlock()
 		close(r.stop)
 		saved := make(chan struct{})
-		go func() { // ends with the last write; if the disk hangs, with the process
+		go func() { // ends with the last write, or with the process if the disk hangs
 			r.disk.Wait()
 			close(saved)
 		}()
@@ -292,7 +282,11 @@ func (r *Registry) Close(within time.Duration) {
 		if within > 0 {
 			late = time.After(within)
 		}
-		closeAll(all, within)
+		var closing sync.WaitGroup
+		for _, u := range all {
+			closing.Go(func() { u.Close(within) })
+		}
+		closing.Wait()
 		r.retiring.Wait()
 		r.loops.Wait()
 		select {
@@ -302,22 +296,13 @@ func (r *Registry) Close(within time.Duration) {
 	})
 }
 
-func closeAll(all []*upstream.Upstream, within time.Duration) {
-	var wait sync.WaitGroup
-	for _, u := range all {
-		wait.Go(func() { u.Close(within) })
-	}
-	wait.Wait()
-}
-
-// Snapshot is the newest snapshot.
+// Snapshot returns the newest snapshot.
 func (r *Registry) Snapshot() *catalog.Snapshot { return r.snapshot.Load() }
 
-// changed asks for a new snapshot.
+// changed makes the publisher publish a new snapshot.
 func (r *Registry) changed() { signal(r.dirty) }
 
-// signal sends to a channel that holds one signal. It does nothing if the channel is
-// full: the reader has yet to see an earlier signal.
+// signal sends to c, which has a buffer of one, unless a signal is already waiting there.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -325,14 +310,12 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// publisher makes the snapshots until Close. Changes during one snapshot go into the
-// next one together.
+// publisher publishes snapshots until Close. Changes meanwhile share the next one.
 func (r *Registry) publisher() {
-	defer r.loops.Done()
 	for {
 		select {
 		case <-r.dirty:
-			r.publish()
+			r.Refresh()
 			signal(r.unsaved)
 		case <-r.stop:
 			return
@@ -340,11 +323,8 @@ func (r *Registry) publisher() {
 	}
 }
 
-// Refresh makes a snapshot of the present state: the publisher may lag behind.
-func (r *Registry) Refresh() { r.publish() }
-
-// publish makes a snapshot of the present state, and calls the listeners.
-func (r *Registry) publish() {
+// Refresh publishes a snapshot of the present state, without waiting for the publisher, and calls the listeners.
+func (r *Registry) Refresh() {
 	r.publishing.Lock()
 	defer r.publishing.Unlock()
 	r.mu.Lock()
@@ -354,7 +334,7 @@ func (r *Registry) publish() {
 	notify(listeners)
 }
 
-// renew makes a snapshot of the present state. The caller holds publishing and mu.
+// renew stores a snapshot of the present state. The caller holds publishing and mu.
 func (r *Registry) renew() {
 	servers := make([]catalog.Server, 0, len(r.entries))
 	for name, e := range r.entries {
@@ -371,8 +351,7 @@ func notify(listeners []*func()) {
 	}
 }
 
-// describe is one server for the snapshot. Before the server has listed its tools, the
-// catalogue comes from the disk.
+// describe returns a server as the snapshot shows it. Until the server has listed its tools, they come from the disk.
 func (r *Registry) describe(name string, e *entry) catalog.Server {
 	s := catalog.Server{Name: name, Description: e.server.Description, Transport: e.server.Spec.Type, Generation: e.generation}
 	switch {
@@ -409,8 +388,8 @@ func (r *Registry) describe(name string, e *entry) catalog.Server {
 	return e.last
 }
 
-// items is what a server has beside tools. Before it has listed that, it comes from the
-// disk. The caller holds the lock.
+// items returns what a server has beside tools. Until the server has listed it, it comes from the disk. The caller holds
+// the lock.
 func (e *entry) items(status *upstream.Status) (offers catalog.Offers, items *catalog.Items, listed bool) {
 	if !status.Listed && e.cached != nil && e.cached.Offers != nil {
 		return *e.cached.Offers, e.cached.items, true
@@ -418,8 +397,7 @@ func (e *entry) items(status *upstream.Status) (offers catalog.Offers, items *ca
 	return status.Offers, status.Items, status.Listed
 }
 
-// Status is the status of a server's upstream. ok is false for a server that is unknown,
-// disabled or at fault.
+// Status returns the status of a server's upstream. ok is false if the server is unknown, disabled or misconfigured.
 func (r *Registry) Status(name string) (status upstream.Status, ok bool) {
 	if e := r.running(name); e != nil {
 		return e.status(), true
@@ -427,8 +405,7 @@ func (r *Registry) Status(name string) (status upstream.Status, ok bool) {
 	return upstream.Status{}, false
 }
 
-// running is the entry of a server with an upstream, nil for one that is unknown, disabled
-// or at fault.
+// running returns the entry of a server with an upstream; nil if it is unknown, disabled or misconfigured.
 func (r *Registry) running(name string) *entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()

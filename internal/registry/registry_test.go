@@ -114,8 +114,7 @@ func call(r *Registry, server string, client *caller.Client, tool, arguments str
 	return result.Content[0].Text, nil
 }
 
-// picture is what a snapshot says that is not of the moment: all from which
-// texts for the model are made.
+// picture is the lasting part of a snapshot: everything that texts for the model are made of.
 func picture(snap *catalog.Snapshot) string {
 	var out strings.Builder
 	for i := range snap.Servers {
@@ -168,7 +167,7 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// A run of mcpx that ends before a server had its time says nothing of that server.
+// A run of mcpx that ends too early for a server records nothing about it.
 func TestCacheOfAShortRun(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for patience, want := range map[time.Duration]int{0: 1, time.Hour: 0} {
@@ -199,8 +198,8 @@ func TestCacheRemembersTheEra(t *testing.T) {
 	}
 }
 
-// The era of a legacy client's session says nothing of the server: a modern client that comes
-// later is not kept in it, and what a probe has found out is not forgotten.
+// The era of a legacy client's session is not recorded as the server's: a later modern client is not kept in it, and the
+// result of an earlier probe is not forgotten.
 func TestCacheRemembersTheEra_Clients(t *testing.T) {
 	const modernVersion = mcptest.ModernVersion
 	for _, tt := range []struct {
@@ -232,8 +231,7 @@ func TestCacheRemembersTheEra_Clients(t *testing.T) {
 	}
 }
 
-// A file that is broken, foreign or of another format counts as absent, and is
-// replaced by a good one.
+// A file that is broken, foreign or of another format is ignored and replaced.
 func TestCacheIgnoresBrokenFiles(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for _, content := range []string{``, `nonsense`, `[]`, `null`, `{}`, `{"format":99,"tools":[{"name":"a"}]}`, `{"format":1,"tools":[{"name":7}]}`,
@@ -556,8 +554,8 @@ func TestPerClientIdle(t *testing.T) {
 	})
 }
 
-// A call that goes on without its client, as its result may be asked for later, ends before
-// the session of the client does.
+// A call that goes on without its client, as its result may be fetched later, is not cut off by the end of the client's
+// session.
 func TestPerClientForgotten(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -36,8 +36,7 @@ trap 'exit 1' TERM
 	return server
 }
 
-// A process is started when the one in whose place it comes has ended, and that
-// has its grace; nobody else waits.
+// A process is started when the one that it replaces has ended, within its grace; no other server waits.
 func TestApply_EndsFirst(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -114,7 +113,7 @@ func TestApply_EndsFirst_Close(t *testing.T) {
 	}
 }
 
-// Who waits for a server that is replaced waits for the new one.
+// A call that waits for a server which is replaced waits for the new one.
 func TestApply_WaitServer(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -137,7 +136,7 @@ func TestApply_WaitServer(t *testing.T) {
 	})
 }
 
-// Who calls no more gets no session of its own.
+// A client whose request has ended gets no session of its own.
 func TestPerClient_Gone(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -196,7 +195,7 @@ func TestPerClient_CloseWaits(t *testing.T) {
 	})
 }
 
-// A session follows what the configuration says now of the idle time.
+// A change of the idle time in the configuration applies to open sessions.
 func TestPerClient_OtherIdle(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -297,7 +296,7 @@ func TestSlowDisk(t *testing.T) {
 	}
 }
 
-// Those who wait for catalogues survive a config with fewer servers.
+// Waits for catalogues end properly when a new config has fewer servers.
 func TestWaitKnown_FewerServers(t *testing.T) {
 	mcptest.NoLeaks(t)
 	many := make([]Server, 300)

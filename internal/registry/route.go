@@ -11,19 +11,19 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// route is the upstreams that one request may go to: one or, of a server with instances, one after another. Its
-// maker calls release after use.
+// route is the upstreams that one request may go to: one, or the instances of a server one after another. The caller of
+// routeOf must call release.
 type route struct {
 	entry   *entry
 	request *request.Request
 	only    *upstream.Upstream // nil for a server with instances
 	release func()
-	wait    time.Duration // that the request came with
+	wait    time.Duration // the request's original Wait
 	tried   []*upstream.Upstream
-	ran     error // of an instance that may have executed the request
+	ran     error // the error of an instance that may have executed the request
 }
 
-// routeOf finds the way of a request: over a session of the client's own, where the server has such, else over the shared
+// routeOf returns the route of a request: over the client's own session with a PerClient server, else over the shared
 // one. Errors are a [request.ReplacedError], a [request.UnavailableError], a [request.LimitError], or ctx's own.
 func (r *Registry) routeOf(ctx context.Context, q *request.Request) (*route, error) {
 	r.mu.Lock()
@@ -47,7 +47,8 @@ func (r *Registry) routeOf(ctx context.Context, q *request.Request) (*route, err
 			return nil, err
 		}
 		if t.only == nil {
-			return nil, r.stopped(t, stoppedError())
+			err = &request.UnavailableError{State: catalog.Unavailable, Reason: "mcpx stopped the server", Stopped: true}
+			return nil, r.stopped(t, err)
 		}
 	case e.server.takesCredentials():
 		return nil, errors.New("no middleware has looked for the caller's credentials")
@@ -57,19 +58,9 @@ func (r *Registry) routeOf(ctx context.Context, q *request.Request) (*route, err
 	return t, nil
 }
 
-// stoppedError is of a session that a reload, or the end of mcpx, has ended.
-func stoppedError() error {
-	return &request.UnavailableError{State: catalog.Unavailable, Reason: "mcpx stopped the server", Stopped: true}
-}
-
-func isStopped(err error) bool {
-	unavailable, ok := errors.AsType[*request.UnavailableError](err)
-	return ok && unavailable.Stopped
-}
-
-// next returns the upstream to try after failed, nil for the first: the next instance after a failure that can do no harm, of a
-// request that surely was not executed, or that may be executed twice. Where there is none it returns the error of
-// the request.
+// next returns the upstream to try after the error failed; nil for the first attempt. After a failure that is the next
+// instance, if the request surely was not executed or is repeatable. If there is none, next returns the error for the
+// request.
 func (t *route) next(ctx context.Context, failed error) (*upstream.Upstream, error) {
 	if t.only != nil {
 		return t.only, failed
@@ -89,20 +80,16 @@ func (t *route) next(ctx context.Context, failed error) (*upstream.Upstream, err
 		return nil, t.ran
 	case u == nil:
 		status := t.entry.status()
-		none := &request.UnavailableError{State: status.State, Reason: status.Reason}
-		if !status.RetryAfter.IsZero() {
-			none.RetryAfter = max(0, time.Until(status.RetryAfter))
-		}
-		return nil, none
+		return nil, status.Unavailable()
 	}
 	t.tried = append(t.tried, u)
-	if t.request.Wait = t.wait; more { // another one is up: this one is not waited for
+	if t.request.Wait = t.wait; more { // another instance is up: do not wait for this one
 		t.request.Wait = time.Nanosecond
 	}
 	return u, nil
 }
 
-// sessionsWith are the upstreams over which a notification goes. The caller holds the lock.
+// sessionsWith returns the upstreams that get a client's notification. The caller holds the lock.
 func (r *Registry) sessionsWith(e *entry, q *request.Request) (all []*upstream.Upstream) {
 	if e.server.PerClient {
 		own := r.clients[q.Client.ID]
@@ -121,7 +108,7 @@ func (r *Registry) sessionsWith(e *entry, q *request.Request) (all []*upstream.U
 	}
 	switch owner := r.owner.Load(); {
 	case request.Known(q.Method) && (owner == nil || owner.ID != q.Client.ID):
-		return nil // other clients share the session
+		return nil // the session is not this client's own
 	case request.Known(q.Method):
 		return e.upstreams()
 	case e.instances == nil:
@@ -133,7 +120,7 @@ func (r *Registry) sessionsWith(e *entry, q *request.Request) (all []*upstream.U
 	return all
 }
 
-// Belonging returns the servers of a catalogue with a session that belongs to the client alone.
+// Belonging returns the servers of snap with a session that belongs to this client alone.
 func (r *Registry) Belonging(snap *catalog.Snapshot, client *caller.Client) (all []*catalog.Server) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

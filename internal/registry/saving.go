@@ -19,7 +19,7 @@ func (r *Registry) saver() {
 	}
 }
 
-// save writes the changed catalogues to disk; last means that mcpx is ending.
+// save writes the changed catalogues to disk. last means that mcpx is ending.
 func (r *Registry) save(last bool) {
 	r.saving.Lock()
 	defer r.saving.Unlock()
@@ -36,8 +36,8 @@ func (r *Registry) save(last bool) {
 	}
 }
 
-// saveOne writes the catalogue of a server. If there is none, it writes that mcpx has
-// tried the server: later starts do not wait for its first list.
+// saveOne writes the catalogue of a server. If there is none, it records that mcpx has tried the server, so that later
+// starts do not wait for its first list.
 func (r *Registry) saveOne(e *entry, last bool) {
 	status := e.status()
 	rec := &record{

@@ -3,18 +3,18 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"mcpx/internal/request"
 )
 
-// Use puts middleware before the servers: every message to one passes it, in this order. It must not be called once
-// there are messages.
+// Use sets the middleware that every message to a server passes, in this order. It must be called before the first
+// message.
 func (r *Registry) Use(all ...request.Middleware) { r.handler = request.Chain(r.send, all...) }
 
-// Send sends a message to its server, through the chain, over the server's shared session or over one of the client's
-// own. Errors are those of [request.Handler]; a [request.ReplacedError] says that the server is another one since the
-// caller's catalogue.
+// Send sends a message through the middleware to its server, over the shared session or the client's own. Errors are
+// those of [request.Handler]; a [request.ReplacedError] means that the server was replaced since the caller's snapshot.
 func (r *Registry) Send(ctx context.Context, q *request.Request) (json.RawMessage, error) {
 	return r.handler(ctx, q)
 }
@@ -27,7 +27,7 @@ func (r *Registry) send(ctx context.Context, q *request.Request) (json.RawMessag
 	case q.Notification:
 		return nil, r.tell(q)
 	case q.Method == "resources/unsubscribe":
-		// The session tells its server itself, once no client follows the resource.
+		// The session unsubscribes itself when the last client has stopped following.
 		return json.RawMessage("{}"), nil
 	}
 	t, err := r.routeOf(ctx, q)
@@ -52,8 +52,8 @@ func (r *Registry) send(ctx context.Context, q *request.Request) (json.RawMessag
 	return nil, r.stopped(t, err)
 }
 
-// follow begins a subscription. It returns when the server has agreed; what ends the subscription later goes to its
-// Ended.
+// follow begins a subscription and returns when the server has accepted it. The error that ends the subscription later is
+// sent to Subscription.Ended.
 func (r *Registry) follow(ctx context.Context, t *route) (json.RawMessage, error) {
 	agreed, ended := make(chan struct{}), make(chan error, 1)
 	go func() { // ends with ctx, with the session, or with the server's refusal
@@ -64,7 +64,7 @@ func (r *Registry) follow(ctx context.Context, t *route) (json.RawMessage, error
 				begun = true
 				close(agreed)
 			})
-			if err = failed; !begun { // else its end is the end: who follows subscribes anew, perhaps at another instance
+			if err = failed; !begun { // after it has begun, the follower itself must subscribe again
 				u, err = t.next(ctx, failed)
 			}
 		}
@@ -79,9 +79,10 @@ func (r *Registry) follow(ctx context.Context, t *route) (json.RawMessage, error
 	return json.RawMessage("{}"), nil
 }
 
-// stopped is err, or a [request.ReplacedError] where the upstream was stopped to be replaced.
+// stopped returns err, or a [request.ReplacedError] if the upstream was stopped to be replaced.
 func (r *Registry) stopped(t *route, err error) error {
-	if isStopped(err) && r.replaced(t.entry.server.Spec.Name, t.entry) {
+	unavailable, ok := errors.AsType[*request.UnavailableError](err)
+	if ok && unavailable.Stopped && r.replaced(t.entry.server.Spec.Name, t.entry) {
 		return &request.ReplacedError{Server: t.entry.server.Spec.Name}
 	}
 	return err
@@ -95,8 +96,8 @@ func (r *Registry) replaced(server string, e *entry) bool {
 	return !r.ended && (now == nil || now.upstream != e.upstream)
 }
 
-// tell sends a notification over the session that the requests of the client use, if one is open. One that mcpx knows goes
-// over sessions that belong to the client alone.
+// tell sends a client's notification over the session that its requests use, if one is open. Notifications that mcpx
+// knows go only over sessions that belong to the client alone.
 func (r *Registry) tell(q *request.Request) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,19 +12,18 @@ import (
 )
 
 const (
-	// unusedAfter is how long sweep keeps a catalogue after its last use.
+	// unusedAfter is how long an unused catalogue is kept.
 	unusedAfter = 30 * 24 * time.Hour
-	// touchAfter is the precision of the last use, which is the time of the file.
+	// touchAfter is the precision of the time of last use, which is the file's modification time.
 	touchAfter = 24 * time.Hour
-	// mostSwept bounds the files that one start looks at.
+	// mostSwept bounds how many files one start checks.
 	mostSwept = 10_000
 )
 
-// cacheFile matches the names of catalogues, and of unfinished ones that a killed mcpx
-// has left.
+// cacheFile matches the files of the cache, and unfinished ones that a killed mcpx has left.
 var cacheFile = pattern.New(`^[0-9a-f]{32}\.(?:json|[0-9]+\.tmp)$`)
 
-// touch updates the time of the file of a catalogue.
+// touch sets the modification time of a catalogue's file.
 func (c *cache) touch(key string) {
 	now := time.Now()
 	if info, err := os.Stat(c.path(key)); err == nil && now.Sub(info.ModTime()) > touchAfter {
@@ -32,9 +31,8 @@ func (c *cache) touch(key string) {
 	}
 }
 
-// sweep deletes the catalogues that were not used for long, except those in use, and
-// returns their number. It leaves alone files that the cache did not write. It ends
-// early with stop.
+// sweep deletes catalogues that are not in used and were not used for unusedAfter, and returns how many. It deletes only
+// files that the cache wrote. It ends early when stop is closed.
 func (c *cache) sweep(used map[string]bool, stop <-chan struct{}) (deleted int) {
 	if c.dir == "" {
 		return 0
@@ -44,7 +42,7 @@ func (c *cache) sweep(used map[string]bool, stop <-chan struct{}) (deleted int) 
 		return 0
 	}
 	defer folder.Close()
-	files, _ := folder.ReadDir(mostSwept) // as many as the system returns
+	files, _ := folder.ReadDir(mostSwept) // after an error, those read so far
 	for _, file := range files {
 		select {
 		case <-stop:
@@ -59,7 +57,7 @@ func (c *cache) sweep(used map[string]bool, stop <-chan struct{}) (deleted int) 
 	return deleted
 }
 
-// unused reports whether a file belongs to the cache and was not used for long.
+// unused reports whether a file belongs to the cache and was not used for unusedAfter.
 func (c *cache) unused(file os.DirEntry) bool {
 	if !cacheFile.MatchString(file.Name()) || !file.Type().IsRegular() {
 		return false
@@ -78,5 +76,5 @@ func (c *cache) unused(file os.DirEntry) bool {
 	return (err == nil || err == io.EOF || err == io.ErrUnexpectedEOF) && bytes.HasPrefix([]byte(recordHead), head[:n])
 }
 
-// recordHead is the beginning of a file of the cache; an unfinished file may have less.
+// recordHead is how each file of the cache begins; an unfinished file may be shorter.
 const recordHead = `{"format":`

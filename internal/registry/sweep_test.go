@@ -10,8 +10,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// Catalogues that nobody used for a month go; what is used stays, and so does
-// what others have put there.
+// Catalogues that were not used for a month are deleted; others stay, and so do foreign files.
 func TestCacheSweep(t *testing.T) {
 	mcptest.NoLeaks(t)
 	dir := t.TempDir()

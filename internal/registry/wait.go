@@ -6,11 +6,10 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// The waits for servers. Each ends with its ctx at the latest.
+// The functions below wait for servers. Each ends with its ctx at the latest.
 
-// WaitListed waits until every server for which the func is true, nil for all, has listed
-// what it has beside tools, or cannot list it now, or until ctx ends. It does not wait for
-// those that an earlier start has tried.
+// WaitListed waits until every server that which selects (nil = all) has listed what it has beside tools, or cannot now.
+// It does not wait for servers that an earlier start has tried.
 func (r *Registry) WaitListed(ctx context.Context, which func(server string) bool) {
 	waited := false
 	for _, s := range r.Snapshot().Servers {
@@ -20,40 +19,35 @@ func (r *Registry) WaitListed(ctx context.Context, which func(server string) boo
 		}
 	}
 	if waited {
-		r.publish()
+		r.Refresh()
 	}
 }
 
-// WaitListedOne is [Registry.WaitListed] for one server, also if an earlier start has tried
-// it: the server has just answered something else.
+// WaitListedOne is [Registry.WaitListed] for one server, even if an earlier start has tried it.
 func (r *Registry) WaitListedOne(ctx context.Context, server string) {
-	r.mu.Lock()
-	e := r.entries[server]
-	r.mu.Unlock()
-	if e != nil && e.upstream != nil {
+	if e := r.running(server); e != nil {
 		e.lists().AwaitLists(ctx)
-		r.publish()
+		r.Refresh()
 	}
 }
 
-// WaitKnown waits until every server for which the func is true, nil for all, has a
-// catalogue or has been tried once, now or at an earlier start, or until ctx ends.
+// WaitKnown waits until every server that which selects (nil = all) has a catalogue or was tried once, now or at an
+// earlier start.
 func (r *Registry) WaitKnown(ctx context.Context, which func(server string) bool) {
 	r.waitFor(ctx, func(s *catalog.Server) bool {
 		return !s.Known && !s.Tried && s.State == catalog.Connecting && (which == nil || which(s.Name))
 	})
 }
 
-// WaitServer waits until a server's catalogue is known or its first attempt has ended,
-// or until ctx ends. The snapshot is up to date then. If [Registry.Apply] replaces the
-// server meanwhile, WaitServer waits for the new one.
+// WaitServer waits until a server's catalogue is known or its first attempt has ended; the snapshot is then up to date.
+// If [Registry.Apply] replaces the server meanwhile, WaitServer waits for the new one.
 func (r *Registry) WaitServer(ctx context.Context, name string) {
 	r.Prefer(name)
 	r.await(ctx, name)
-	r.publish()
+	r.Refresh()
 }
 
-// WaitTried waits until the first attempt of every server has ended, or until ctx ends.
+// WaitTried waits until the first attempt of every server, and of all its instances, has ended.
 func (r *Registry) WaitTried(ctx context.Context) {
 	for _, s := range r.Snapshot().Servers {
 		r.await(ctx, s.Name)
@@ -63,11 +57,10 @@ func (r *Registry) WaitTried(ctx context.Context) {
 			}
 		}
 	}
-	r.publish()
+	r.Refresh()
 }
 
-// waitFor waits for the first attempts of some servers. It makes a new snapshot, as the
-// publisher may lag behind.
+// waitFor waits for the first attempts of the servers that which selects, and then refreshes the snapshot.
 func (r *Registry) waitFor(ctx context.Context, which func(*catalog.Server) bool) {
 	waited := false
 	snap := r.Snapshot()
@@ -78,7 +71,7 @@ func (r *Registry) waitFor(ctx context.Context, which func(*catalog.Server) bool
 		}
 	}
 	if waited {
-		r.publish()
+		r.Refresh()
 	}
 }
 
@@ -96,11 +89,45 @@ func (r *Registry) await(ctx context.Context, name string) {
 	}
 }
 
-// WaitInstalled waits until no server is installing its program at its first start, or
-// until ctx ends.
+// WaitInstalled waits until no server is installing its program at its first start.
 func (r *Registry) WaitInstalled(ctx context.Context) {
 	r.waitFor(ctx, func(s *catalog.Server) bool {
 		status, ok := r.Status(s.Name)
 		return ok && status.Installing
 	})
+}
+
+// Need notes that a request needs an upstream, or that the first list of tools was answered.
+func (r *Registry) Need() { r.need() }
+
+// Needed returns a channel that the first Need closes. Starting many processes before that would delay the first answers.
+func (r *Registry) Needed() <-chan struct{} { return r.needed }
+
+// Prefer lets a server start before the others, as a caller is about to wait for it. It does not start an idle server.
+func (r *Registry) Prefer(name string) {
+	r.mu.Lock()
+	r.preferred = name
+	r.mu.Unlock()
+	if e := r.running(name); e != nil {
+		e.upstream.Prefer()
+	}
+}
+
+// Ask starts a server if it is idle.
+func (r *Registry) Ask(name string) {
+	if e := r.running(name); e != nil {
+		for _, u := range e.upstreams() {
+			u.Ask()
+		}
+		r.Refresh()
+	}
+}
+
+// Retry ends the pause of an unavailable server before its next attempt.
+func (r *Registry) Retry(name string) {
+	if e := r.running(name); e != nil {
+		for _, u := range e.upstreams() {
+			u.Retry()
+		}
+	}
 }

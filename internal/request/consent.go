@@ -15,24 +15,23 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Consent is how a person confirms a request.
+// Consent is how the user confirms a request.
 type Consent struct {
-	// Given is the approval that a person gave before, with the first of several requests for example.
+	// Given is an earlier approval by the user, with the first of several requests for example.
 	Given Approval
-	// Ask gets the question and returns the answer, for a client that cannot be asked. Nil = the client is asked.
+	// Ask shows the question and returns the answer, for a client that cannot be asked. Nil = the client is asked.
 	Ask func(question string) bool
 
-	asked bool // a person was asked during this request
+	asked bool // the user was asked during this request
 }
 
-// Approval is a person's consent to the requests that one question showed, and to no other. The zero value approves
-// nothing.
+// Approval is the user's consent to exactly the requests that one question showed. The zero value approves nothing.
 type Approval struct{ digests [][sha256.Size]byte }
 
 // Covers reports whether the question showed this request.
 func (a Approval) Covers(r *Request) bool { return slices.Contains(a.digests, r.digest()) }
 
-// digest identifies what is sent, to whom, for whom, and for a call what its tool says of itself.
+// digest identifies a request by its sender, server, method, params and, for a call, the tool's definition.
 func (r *Request) digest() [sha256.Size]byte {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%q %q %q %d\n", r.Client.On().Key(), r.To.Name, r.Method, len(r.Params))
@@ -43,16 +42,16 @@ func (r *Request) digest() [sha256.Size]byte {
 	return [sha256.Size]byte(hash.Sum(nil))
 }
 
-// RefusedError says that a request was not sent, as it needs a consent that it does not have. Its text is for the model.
+// RefusedError says that a request was not sent because it lacks the consent that it needs. Its text is for the model.
 type RefusedError struct{ Text string }
 
 func (e *RefusedError) Error() string { return e.Text }
 
-// answerWithin bounds the time that a person has to confirm a request.
+// answerWithin bounds the time that the user has to confirm a request.
 const answerWithin = 15 * time.Minute
 
-// Confirmed has a person confirm what the config says. needs returns the key of the config by which that is so; empty
-// = nobody has to. The time that a person takes is no time of the call.
+// Confirmed asks the user before a request that needs confirmation by the config. needs returns the config key that
+// demands it; empty = no confirmation. The user's time is not counted as the call's.
 func Confirmed(needs func(r *Request) (key string)) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, r *Request) (json.RawMessage, error) {
@@ -63,7 +62,7 @@ func Confirmed(needs func(r *Request) (key string)) Middleware {
 			if r.Notification {
 				return nil, &RefusedError{r.named() + " needs the user's confirmation, and a notification has no answer. It was not sent"}
 			}
-			// A call that begins anew would have to be confirmed anew: what the server asks now is asked within this one.
+			// What the server asks now is asked within this call: a call that begins anew would have to be confirmed again.
 			r.Relay = false
 			if !r.Consent.Given.Covers(r) {
 				asked := time.Now()
@@ -79,7 +78,7 @@ func Confirmed(needs func(r *Request) (key string)) Middleware {
 	}
 }
 
-// named is the request in a text.
+// named returns the request's name for a text.
 func (r *Request) named() string {
 	if r.Tool != nil {
 		return r.To.Name + "." + r.Tool.Name
@@ -87,7 +86,7 @@ func (r *Request) named() string {
 	return r.To.Name + " " + sanitize.Line(r.Method, 80)
 }
 
-// ask asks the person. A nil error is consent.
+// ask asks the user. A nil error is consent.
 func (r *Request) ask(ctx context.Context, key string) error {
 	name := r.named()
 	bounded, cancel := context.WithTimeout(ctx, answerWithin)
@@ -111,14 +110,14 @@ func (r *Request) ask(ctx context.Context, key string) error {
 	case bounded.Err() != nil:
 		return &RefusedError{fmt.Sprintf("the user did not confirm the call of %s within %s; it was not made", name, answerWithin)}
 	case refused:
-		const text = "%s needs the user's confirmation, and nobody could be asked: %s. The call was not made; the user can make it, " +
+		const text = "%s needs the user's confirmation, and the user could not be asked: %s. The call was not made; the user can make it, " +
 			"use a client with elicitation, or change %s"
 		return &RefusedError{fmt.Sprintf(text, name, sanitize.Line(rpc.Message, 300), key)}
 	}
 	return &RefusedError{fmt.Sprintf("%s needs the user's confirmation, and asking failed: %s. The call was not made", name, sanitize.Line(err.Error(), 300))}
 }
 
-// ask is [caller.Client.Ask] by the func.
+// ask answers like [caller.Client.Ask], with the func.
 func (c *Consent) ask(_ context.Context, _ string, params json.RawMessage) (json.RawMessage, error) {
 	if c.Ask(wire.MemberText(params, "message")) {
 		return json.RawMessage(`{"action":"accept"}`), nil
@@ -126,10 +125,10 @@ func (c *Consent) ask(_ context.Context, _ string, params json.RawMessage) (json
 	return json.RawMessage(`{"action":"decline"}`), nil
 }
 
-// shownArguments bounds the arguments in a question, in characters: a person must be able to read what they confirm.
+// shownArguments bounds the arguments in a question, in characters: the user must be able to read what they confirm.
 const shownArguments = 4000
 
-// question is the question whether the request may be sent. It names what will be called, not what somebody says of it.
+// question returns the params of the elicitation. It names what will be called, not what the server says about it.
 func (r *Request) question() json.RawMessage {
 	what, shown, changes := r.Method, r.Params, true
 	if r.Tool != nil {

@@ -107,7 +107,7 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-// Without a person's consent nothing is sent.
+// Without the user's consent nothing is sent.
 func TestConfirmed(t *testing.T) {
 	deaf := (&person{}).client("ann")
 	deaf.Capabilities = nil
@@ -123,10 +123,10 @@ func TestConfirmed(t *testing.T) {
 			q.Consent.Ask = func(string) bool { return false }
 		}},
 		{"cancelled", "confirm in the config says which calls", (&person{action: "cancel"}).client("ann"), nil},
-		{"refused", "nobody could be asked: no user", (&person{action: "error"}).client("ann"), nil},
+		{"refused", "the user could not be asked: no user", (&person{action: "error"}).client("ann"), nil},
 		{"no answer", "the user did not confirm the call of db.drop within 15m0s", (&person{}).client("ann"), nil},
-		{"no elicitation", "nobody could be asked: elicitation/create cannot be answered", deaf, nil},
-		{"nobody", "nobody could be asked: elicitation/create needs an MCP client", nil, nil},
+		{"no elicitation", "the user could not be asked: elicitation/create cannot be answered", deaf, nil},
+		{"nobody", "the user could not be asked: elicitation/create needs an MCP client", nil, nil},
 		{"a notification", "db own/note needs the user's confirmation, and a notification has no answer", (&person{action: "accept"}).client("ann"),
 			func(q *Request) { q.Tool, q.Method, q.Notification = nil, "own/note", true }},
 	} {
@@ -148,7 +148,7 @@ func TestConfirmed(t *testing.T) {
 	}
 }
 
-// What need not be confirmed is sent as it is; the time of a person who confirms is in the event.
+// What need not be confirmed is sent as it is; the time the user takes to confirm is in the event.
 func TestConfirmed_Time(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &person{action: "accept", takes: time.Minute}
@@ -172,7 +172,7 @@ func TestConfirmed_Time(t *testing.T) {
 	})
 }
 
-// The question names what will be called, as a person can read it.
+// The question names what will be called, as the user can read it.
 func TestConfirmed_Question(t *testing.T) {
 	p := &person{action: "accept"}
 	long := strings.Repeat("x", 5000)

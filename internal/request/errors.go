@@ -8,26 +8,24 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// HTTPError is an answer to a call with an HTTP error status that says nothing of
-// whether the call was executed. The session goes on.
+// HTTPError is an HTTP error status in answer to a call. The call may or may not have been executed. The session goes on.
 type HTTPError struct {
 	Status int
-	// Reason has the status, and what the server says to it.
+	// Reason is the status, with the server's explanation.
 	Reason string
-	// RetryAfter is what the server asked for, 0 if nothing.
+	// RetryAfter is the server's Retry-After, 0 if it sent none.
 	RetryAfter time.Duration
 }
 
 func (e *HTTPError) Error() string { return e.Reason }
 
-// UnavailableError says that there is no session to call on.
+// UnavailableError says that there is no session to send the request on.
 type UnavailableError struct {
 	State  catalog.State
 	Reason string
 	// RetryAfter is the time until the next attempt, 0 if unknown.
 	RetryAfter time.Duration
-	// Stopped says that the upstream was stopped, and will not come back. The
-	// call was not executed.
+	// Stopped means that the upstream was stopped and will not come back. The call was not executed.
 	Stopped bool
 }
 
@@ -43,23 +41,20 @@ type LostError struct {
 	Reason string
 	// MayHaveRun is false if the request surely never reached the upstream.
 	MayHaveRun bool
-	// CrashLoop says that the upstream is lost again and again.
+	// CrashLoop means that the session has been lost again and again.
 	CrashLoop bool
 }
 
 func (e *LostError) Error() string { return "connection lost: " + e.Reason }
 
-// TimeoutError says that the deadline of a call passed. The upstream was told
-// to cancel.
+// TimeoutError says that the deadline of a call passed. The upstream was sent a cancellation.
 type TimeoutError struct {
 	After time.Duration
-	// Idle is set where progress stopped, rather than the whole time passed.
+	// Idle means that no progress came in time, although the total time had not passed.
 	Idle bool
-	// Queued is how much of the time the call waited for a place among the
-	// concurrent ones.
+	// Queued is how much of the time the call waited for a concurrency slot.
 	Queued time.Duration
-	// Noise is the first line that the upstream wrote meanwhile and that is no
-	// message, empty if there was none.
+	// Noise is the first line that the upstream wrote during the call and that is no JSON-RPC message; may be empty.
 	Noise string
 }
 
@@ -73,7 +68,7 @@ func (e *TimeoutError) Error() string {
 // TooLargeError says that a message was over the limit. The session goes on.
 type TooLargeError struct {
 	Limit int64
-	// Request is set if it was our own message, which was not sent.
+	// Request means that the message was mcpx's own request, which was not sent.
 	Request bool
 }
 
@@ -84,30 +79,29 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("the answer is over the limit of %d bytes", e.Limit)
 }
 
-// AnswerError says that the upstream answered with something that is no answer
-// of MCP. The call may have been executed.
+// AnswerError says that the upstream's answer is not valid MCP. The call may have been executed.
 type AnswerError struct{ Reason string }
 
 func (e *AnswerError) Error() string { return e.Reason }
 
-// ReplacedError is the error of a request that was not sent, because a reload has replaced or removed its server since the
-// caller's catalogue, or the tool is another one now. The caller must find its rights in a new catalogue.
+// ReplacedError says that a request was not sent because its server was replaced or removed by a reload, or its tool has
+// changed, since the caller looked at the catalogue. The caller must look its rights up in a new catalogue.
 type ReplacedError struct{ Server string }
 
 func (e *ReplacedError) Error() string {
 	return fmt.Sprintf("server %q was replaced by another; the call was not sent", e.Server)
 }
 
-// InputError says why a request for input ended without an answer.
+// InputError says why the server's request for input (SEP-2322) ended without an answer.
 type InputError struct{ Reason string }
 
 func (e *InputError) Error() string { return "the server asks for input: " + e.Reason }
 
-// LimitError is the refusal of a request or a session, which was not begun, as its caller is over a limit.
+// LimitError refuses a request or a session because its caller is over a limit. Nothing was begun.
 type LimitError struct {
-	// Limit is the limit that is reached, such as "60 calls a minute", and whose it is.
+	// Limit names the limit, such as "60 calls a minute", and whose it is.
 	Limit string
-	// RetryAfter is when there is room again, as far as it can be known.
+	// RetryAfter is an estimate of when there is room again.
 	RetryAfter time.Duration
 }
 

@@ -1,5 +1,5 @@
-// Package request is one message to one server: what it says, who sends it, how its answer comes back, the event that
-// observers get of it, and the chain of middleware that every such message passes.
+// Package request is one message to one server: its content, its sender, the way of its answer, the event that records it
+// for observers, and the chain of middleware that every such message passes.
 package request
 
 import (
@@ -12,28 +12,28 @@ import (
 	"mcpx/internal/policy"
 )
 
-// From is what a message to a server takes over from the message of a client that caused it. Each floor hands it on
-// as it is.
+// From is what a message to a server inherits from the client's message that caused it. Every package passes it on
+// unchanged.
 type From struct {
-	// Client sends the message; nil for mcpx itself, as for a command.
+	// Client is the sender; nil for mcpx itself, as for a command.
 	Client *caller.Client
 	// Meta are members of _meta.
 	Meta []Meta
-	// Input answers what an earlier request of the same kind was asked.
+	// Input answers the questions of an earlier input_required result.
 	Input Input
-	// Sink is where notifications go that belong to the message.
+	// Sink receives the notifications that belong to the message.
 	Sink Sink
-	// Event is filled in while the message is worked on. Who made it ends it ([Journal.End]). Nil = the first that
-	// needs one makes it.
+	// Event is filled in while the message is handled; its maker ends it ([Journal.End]). If it is nil, the first
+	// package that needs an event makes one.
 	Event *Event
 }
 
-// Sink takes the notifications that a server sends while it works on a request. The funcs get their params; they must not
-// block. Nil = the client does not want them.
+// Sink receives the notifications that a server sends during a request. The funcs get the notification's params and must not
+// block. A nil func means that the client has not asked for such notifications.
 type Sink struct {
 	Progress, Log func(params json.RawMessage)
-	// Level is the least severe level of log messages that the client wants, where Log is not nil: mcpx asks the server
-	// for it, and less severe ones may come all the same. Empty or unknown: debug.
+	// Level is the lowest level that the client wants where Log is set. mcpx passes it to the server, which may send less
+	// severe messages all the same. Empty or unknown: debug.
 	Level string
 }
 
@@ -42,63 +42,63 @@ type Request struct {
 	From
 	// To is the server, from a catalogue that the caller may see.
 	To *catalog.Server
-	// Tool is what a tools/call calls, from the same catalogue; nil for other methods.
+	// Tool is the tool of a tools/call, from the same catalogue; nil for other methods.
 	Tool   *catalog.Tool
 	Method string
-	// Params is a JSON object without _meta, sent as it is; nil = {}.
+	// Params is a JSON object without _meta, sent unchanged; nil = {}.
 	Params json.RawMessage
-	// Notification says that there is no answer.
+	// Notification means that there is no answer.
 	Notification bool
-	// Subscription is what resources/subscribe begins; nil for other methods.
+	// Subscription is set for resources/subscribe.
 	Subscription *Subscription
-	// Relay says that the client answers an input_required result itself, by another request, so that the result is
-	// returned; else the client is asked.
+	// Relay returns an input_required result to the client, which answers it with another request. Otherwise mcpx asks
+	// the client during the request.
 	Relay bool
-	// Repeatable says that the request may be executed twice, as one of a tool that is declared idempotent or
-	// read-only: after a loss it is sent once more.
+	// Repeatable allows sending the request again after the session was lost: the tool is declared idempotent or
+	// read-only.
 	Repeatable bool
 	Times
-	// Scope is the part of the catalogue that the client's view shows; nil = all of it. Apps adds the tools that are for
-	// apps only.
+	// Scope is the part of the catalogue that the client's view shows; nil = all of it. Apps also permits tools that are
+	// only for apps.
 	Scope *policy.Scope
 	Apps  bool
 	// ReadOnly refuses a tool that is not declared read-only.
 	ReadOnly bool
-	// Consent is the confirmation of a person, where the config asks for one.
+	// Consent is the user's confirmation, where the config demands one.
 	Consent Consent
-	// Credentials are what the caller's message brings for the server, from the middleware that looks for it.
+	// Credentials for the server, taken from the caller's message by a middleware.
 	Credentials *Credentials
-	// Serve answers the request in place of a session, for a server inside of mcpx; nil for others.
+	// Serve answers the request in place of a session: set for the built-in server.
 	Serve Handler
-	// Check is called before the request is sent, with whether a session was opened since the call began: what the
-	// server lists may have changed. Its error ends the request. Nil = nothing to do.
+	// Check is called before the request is sent; opened means that a session was opened since the call began, so that
+	// the server's tools may have changed. An error ends the request. May be nil.
 	Check func(opened bool) error
 }
 
-// Times bound a request. 0 = the bound of the server's settings; for Wait, no bound of its own.
+// Times bound a request. 0 = the bound in the server's settings; for Wait, no bound.
 type Times struct {
 	Wait    time.Duration // for a session
 	Timeout time.Duration // for the answer
 	Idle    time.Duration // without progress
 }
 
-// Subscription follows the changes of one resource, from the answer to resources/subscribe until the context of the
-// request ends, or the session with the server.
+// Subscription follows the changes of one resource, from the answer to resources/subscribe until the request's context or
+// the session with the server ends.
 type Subscription struct {
-	// Renewal means that the server had agreed before, and its session was lost: the client has paid for the subscription.
+	// Renewal means that an earlier session was lost: the subscription was already counted against the caller's limits.
 	Renewal bool
 	// Updated gets the params of each notification. It must not block.
 	Updated func(params json.RawMessage)
-	// Ended gets the reason of the end, once, if the server had agreed. It has room for one.
+	// Ended receives the reason of the end, once, if the server had agreed. It must have a buffer of one.
 	Ended chan error
 }
 
-// Credentials are headers and the like for a server that come from the caller's message, not from the config.
+// Credentials authenticate the caller to the server. They come from the caller's message, not from the config.
 type Credentials struct {
 	Headers map[string]string
-	Secrets []string // values of Headers that no text may show
-	// Subject is the caller's JWT, where it is exchanged for another token, and Principal whose it is: another token of
-	// the same principal is used on the session that is open.
+	Secrets []string // the secret values in Headers, which must not appear in any text
+	// Subject is the caller's JWT if it is to be exchanged for another token, and Principal is the ID of the caller: another
+	// token of the same principal reuses the open session.
 	Subject, Principal string
 }
 
@@ -108,7 +108,7 @@ type Meta struct {
 	Value any
 }
 
-// ToolParams are the params of a tools/call; arguments is a JSON object, nil = {}.
+// ToolParams returns the params of a tools/call; arguments is a JSON object, nil = {}.
 func ToolParams(tool string, arguments json.RawMessage) json.RawMessage {
 	if len(arguments) == 0 {
 		arguments = json.RawMessage("{}")
@@ -118,14 +118,14 @@ func ToolParams(tool string, arguments json.RawMessage) json.RawMessage {
 	return append(append(append(params, `,"arguments":`...), arguments...), '}')
 }
 
-// Input is what a request of the modern era has in answer to an input_required result (SEP-2322), as raw JSON. The zero
-// value is a first request.
+// Input is the part of a modern request that answers an input_required result (SEP-2322), as raw JSON. It is zero for a
+// first request.
 type Input struct {
 	Responses json.RawMessage // an object, by the keys of the requests
-	State     json.RawMessage // a string, as the server wrote it
+	State     json.RawMessage // the requestState, a string, as the server wrote it
 }
 
-// With returns params with the input as further members.
+// With returns params with the input added.
 func (i Input) With(params json.RawMessage) json.RawMessage {
 	if i.Responses != nil {
 		params = wire.WithMember(params, "inputResponses", i.Responses)

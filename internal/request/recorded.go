@@ -11,28 +11,27 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Recorded says in the event of a request what the request is for. It makes the event where there is none, and then ends
-// it too.
+// Recorded describes the request in its event. If the request has no event, it makes one and ends it.
 func Recorded(journal *Journal) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, r *Request) (json.RawMessage, error) {
-			if r.Event != nil {
-				journal.Attempt(r.Event)
-				r.Event.reads(r)
-				return next(ctx, r)
+			own := r.Event == nil
+			if own {
+				r.Event = journal.Begin(r.Method, r.Client)
 			}
-			r.Event = journal.Begin(r.Method, r.Client)
 			journal.Attempt(r.Event)
-			r.Event.reads(r)
+			r.Event.describe(r)
 			result, err := next(ctx, r)
-			r.Event.Ended(ctx, err)
-			journal.End(r.Event)
+			if own {
+				r.Event.Ended(ctx, err)
+				journal.End(r.Event)
+			}
 			return result, err
 		}
 	}
 }
 
-// Ended says in the event of a message that is no call how it has ended, with the error of [Handler].
+// Ended sets the outcome of an event that is no tools/call, by the error of its [Handler].
 func (e *Event) Ended(ctx context.Context, err error) {
 	rpc, answered := errors.AsType[*wire.RPCError](err)
 	_, over := errors.AsType[*LimitError](err)
@@ -52,8 +51,8 @@ func (e *Event) Ended(ctx context.Context, err error) {
 	}
 }
 
-// reads takes over what a request that is no call of a tool is for. Of a call the event has what the client wrote.
-func (e *Event) reads(r *Request) {
+// describe copies the target of a request into the event. For a tools/call the executor has done so, with the client's words.
+func (e *Event) describe(r *Request) {
 	if e.IsCall() {
 		return
 	}
@@ -64,7 +63,7 @@ func (e *Event) reads(r *Request) {
 // maxItem bounds the item of an event, in bytes: clients choose it.
 const maxItem = 300
 
-// itemOf is what the params of a request name.
+// itemOf returns the URI, name or id in the params of a request.
 func itemOf(r *Request) string {
 	var item string
 	switch {
@@ -83,27 +82,27 @@ func itemOf(r *Request) string {
 	return strings.ToValidUTF8(item[:min(len(item), maxItem)], "")
 }
 
-// known are the methods of messages to servers that mcpx knows, beside tools/call. None of them changes what a
-// person would have to confirm: they read, or belong to a call that was confirmed.
+// known lists the methods besides tools/call that mcpx sends to servers and knows. None of them needs the user's
+// confirmation: they only read, or belong to a call that was confirmed.
 var known = map[string]bool{
 	"resources/read": true, "resources/subscribe": true, "resources/unsubscribe": true, "prompts/get": true,
 	"completion/complete": true, "tasks/get": true, "tasks/update": true, "tasks/cancel": true, "tasks/result": true,
 	"notifications/roots/list_changed": true,
 }
 
-// Known reports whether mcpx knows what a message to a server with that method means.
+// Known reports whether mcpx knows a method that is sent to servers.
 func Known(method string) bool { return method == "tools/call" || known[method] }
 
-// Belongs reports whether no limit of calls is for the request: it belongs to one that was admitted before, as one about a task does,
-// the end of a subscription, and its renewal after a loss; its own requests are counted (of the server inside of mcpx); or it
-// says only that the client's roots have changed.
+// Belongs reports whether the limits of calls do not apply to a request: it belongs to one that was counted before (a message
+// about a task, the end or the renewal of a subscription), makes requests that are counted themselves (the built-in server),
+// or only announces that the client's roots have changed.
 func (r *Request) Belongs() bool {
 	return strings.HasPrefix(r.Method, "tasks/") || r.Serve != nil || r.Notification && known[r.Method] ||
 		r.Method == "resources/unsubscribe" || r.Subscription != nil && r.Subscription.Renewal
 }
 
-// Timed says in the event how long the server takes, and how much it sends. What the server inside of mcpx asks others is in
-// events of its own.
+// Timed records in the event how long the server takes and how much it sends. The built-in server's own requests have events
+// of their own.
 func Timed(next Handler) Handler {
 	return func(ctx context.Context, r *Request) (json.RawMessage, error) {
 		if r.Serve != nil {

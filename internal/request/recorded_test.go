@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/caller"
 )
 
-// A message that belongs to no request of a client has an event of its own, which says what it is for and how it ended.
+// A message outside of any client request has an event of its own, with its target and outcome.
 func TestRecorded(t *testing.T) {
 	client := &caller.Client{Name: "agent", Principal: &caller.Principal{ID: "token:ann"}}
 	for _, tt := range []struct {
@@ -70,7 +70,7 @@ func TestRecorded_cancelled(t *testing.T) {
 	}
 }
 
-// Who made the event ends it, and what the messages of one call are for is said once.
+// Who made the event ends it, and the target of a call is recorded once.
 func TestRecorded_given(t *testing.T) {
 	var journal Journal
 	ended := 0
@@ -139,7 +139,7 @@ func TestTimed(t *testing.T) {
 	})
 }
 
-// A person's time is in no duration.
+// The user's time is in no duration.
 func TestEvent_Stop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var journal *Journal

@@ -10,11 +10,11 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Sees returns the catalogue that the caller of a request may see at this moment.
+// Sees returns the catalogue that the sender of a request may see now.
 type Sees func(r *Request) *catalog.Snapshot
 
-// Rights refuses what the caller may not send. The caller has found the server and the tool in a catalogue that it
-// may see; this is the one place that every message passes, and it looks at the catalogue of this moment.
+// Rights refuses what the sender may not do. The executor has already found the server and the tool in a catalogue that the
+// sender may see; this check covers every message, and uses the catalogue of this moment.
 func Rights(sees Sees) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, r *Request) (json.RawMessage, error) {
@@ -26,8 +26,8 @@ func Rights(sees Sees) Middleware {
 	}
 }
 
-// permitted is the error of a request that a caller that sees the catalogue may not send. The server inside of mcpx is in no
-// catalogue: every caller may call its tools.
+// permitted returns the error of a request that the sender may not make, given the catalogue that it sees. The built-in
+// server is in no catalogue: every caller may use its tools.
 func (r *Request) permitted(seen *catalog.Snapshot) error {
 	if r.Serve != nil {
 		return nil
@@ -43,16 +43,15 @@ func (r *Request) permitted(seen *catalog.Snapshot) error {
 			return &ReplacedError{Server: r.To.Name}
 		}
 	case Known(r.Method):
-	case server.Limited, r.Client.On() != nil && strings.HasPrefix(r.Method, "tasks/"): // which would list those of others
+	case server.Limited, r.Client.On() != nil && strings.HasPrefix(r.Method, "tasks/"): // tasks/list would show other principals' tasks
 		return &wire.RPCError{Code: wire.MethodNotFound, Message: "method " + r.Method + " not found"}
 	}
 	return nil
 }
 
-// Pinned holds a call to the definition of its tool that the caller was shown, and that pins were compared with. A session that
-// opens during the call, or a person who takes time to confirm it, may bring another one: the catalogue was then that of
-// an earlier session, or from the disk. Such a call begins anew ([ReplacedError]). refresh makes the catalogue show what
-// the server has just listed.
+// Pinned ensures that a call reaches the definition of the tool that the caller was shown and that lock pins were compared
+// with. A session that opens during the call, or the time the user takes to confirm, may bring another definition; then the
+// call begins anew ([ReplacedError]). refresh updates the catalogue to what the server has just listed.
 func Pinned(sees Sees, refresh func()) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, r *Request) (json.RawMessage, error) {

@@ -64,7 +64,7 @@ func TestRights(t *testing.T) {
 }
 
 // A call is compared with what its server lists now where that may be another tool: after the opening of a session, of a server
-// that had none, and after a person took their time.
+// that had none, and after the user took time to confirm.
 func TestPinned(t *testing.T) {
 	write := tool(t, writes)
 	for _, tt := range []struct {

@@ -11,21 +11,20 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// A trace goes through _meta (SEP-414): where nobody wants spans of mcpx, the client's
-// traceparent reaches the upstream as it is; else the upstream gets the span of the request
-// to it, whose parent is the span of the call, whose parent is the client's.
+// A trace travels in _meta (SEP-414). Without spans of mcpx, the client's traceparent reaches the upstream unchanged. With
+// spans, the upstream gets the span of mcpx's request to it, a child of the call's span, which is a child of the client's.
 
-// Tracing says which calls get spans.
+// Tracing decides which calls get spans.
 type Tracing struct {
-	// Share is how many of the traces that begin here are sampled, 0 to 1. A trace that the
-	// client has begun is sampled if the client says so.
+	// Share is the share of traces beginning here that are sampled, 0 to 1. A trace that the client began is sampled if the
+	// client says so.
 	Share float64
 }
 
 const traceparentName = "traceparent"
 
-// Begin finds the trace of a message in its _meta, and begins the spans of the call, if they are wanted: then the server gets
-// the span of the request to it. A nil *Tracing begins none.
+// Begin reads the trace from a message's _meta. If it is sampled, Begin makes the spans and puts the span of the request to
+// the server into Meta. A nil *Tracing makes no spans.
 func (t *Tracing) Begin(r *From) {
 	at := slices.IndexFunc(r.Meta, func(m Meta) bool { return m.Name == traceparentName })
 	parent, sampled := "", false
@@ -53,16 +52,15 @@ func (t *Tracing) Begin(r *From) {
 	r.Meta = append(slices.Clip(r.Meta), member)
 }
 
-// newID is so many random bytes in hex.
+// newID returns random bytes in hex.
 func newID(bytes int) string {
 	id := make([]byte, bytes)
 	_, _ = rand.Read(id) // never fails
 	return hex.EncodeToString(id)
 }
 
-// parseTraceparent reads a traceparent (W3C Trace Context), a JSON string: the ids of the
-// trace and of the parent in hex, and whether the trace is sampled. The ids are empty if it
-// is none.
+// parseTraceparent reads a traceparent (W3C Trace Context), a JSON string: the ids of trace and parent in hex, and whether
+// the trace is sampled. The ids are empty if it is invalid.
 func parseTraceparent(raw json.RawMessage) (trace, parent string, sampled bool) {
 	text, _ := wire.Text(raw)
 	parts := strings.SplitN(text, "-", 5) // a later version may have more parts

@@ -12,7 +12,7 @@ import (
 	"mcpx/internal/request"
 )
 
-// find finds the server of a resource, and its own name for it.
+// find returns the server of a resource, and the server's own URI for it.
 func (s *Servers) find(ctx context.Context, uri string) (snap *catalog.Snapshot, server *catalog.Server, own string, err error) {
 	snap = s.Catalogue()
 	server, own, err = snap.Resource(uri)
@@ -29,17 +29,17 @@ const (
 	lastRetry  = time.Minute
 )
 
-// Topic is a resource whose changes a client follows, by resources/subscribe.
+// Topic is a resource that a client follows with resources/subscribe.
 type Topic struct {
 	servers *Servers
-	// From is of the client's request; its event is that of the first subscription.
+	// from is the client's request. Its event belongs to the first subscription only.
 	from request.From
 	uri  string
-	// patient means that a server that cannot be reached is no end: the client has other resources to follow.
+	// patient means that Follow goes on if the server cannot be reached, as the client follows other resources too.
 	patient bool
 }
 
-// Topic is the resource that a URI of a client names. The error is one of [Servers.Send], or a [ParamsError] if its server
+// Topic returns the resource of a client's URI. Errors are those of [Servers.Send], and a [ParamsError] if the server
 // does not report changes.
 func (s *Servers) Topic(ctx context.Context, from request.From, uri string, patient bool) (*Topic, error) {
 	t := &Topic{servers: s, from: from, uri: uri, patient: patient}
@@ -48,17 +48,17 @@ func (s *Servers) Topic(ctx context.Context, from request.From, uri string, pati
 	}
 	_, server, _, err := s.find(ctx, uri)
 	if err == nil && server.Listed && !server.Offers.Subscribe {
-		err = &ParamsError{"the server " + server.Name + " does not tell of changes of its resources"}
+		err = &ParamsError{"the server " + server.Name + " does not report changes of its resources"}
 	}
 	return t, err
 }
 
-// Follow calls updated, with the params of the notification for the client, whenever the resource has changed, or may
-// have: after a loss of the session too. It subscribes again after losses and reloads, until ctx ends. It returns the
-// server's error if that has not agreed once, but for a patient topic. agreed is called when it has. Neither func may
-// block.
+// Follow calls updated, with the params of the client's notification, each time the resource has changed or may have
+// changed, as after a lost session. It subscribes again after losses and reloads, until ctx ends. If the first
+// subscription fails, it returns that error, unless the topic is patient. It calls agreed when the server has accepted
+// the first subscription. The callbacks must not block.
 func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params json.RawMessage)) error {
-	began := false // the server has agreed once
+	began := false // the server has accepted a subscription
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
 		snap, server, own, err := t.servers.find(ctx, t.uri)
 		if err == nil {
@@ -76,7 +76,7 @@ func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params j
 				case t.shown(server.Name):
 					updated(wire.Encode(map[string]string{"uri": t.uri}))
 				}
-				err = <-subscription.Ended // with ctx at the latest
+				err = <-subscription.Ended // ends with ctx at the latest
 			}
 		}
 		if ctx.Err() != nil {
@@ -91,7 +91,7 @@ func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params j
 			return t.servers.failed("resources/subscribe", server, err)
 		}
 		if over, ok := errors.AsType[*request.LimitError](err); ok {
-			pause = max(pause, over.RetryAfter) // before that, asking again would only be one more refusal in the audit trail
+			pause = max(pause, over.RetryAfter) // earlier attempts would only fill the audit trail
 		}
 		if !t.await(ctx, pause) {
 			return ctx.Err()
@@ -99,8 +99,8 @@ func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params j
 	}
 }
 
-// await returns after a pause, when the server of the resource can be asked, or is gone: asking one that is down would only
-// be one more failure in the audit trail. It reports false if ctx has ended.
+// await waits for the pause, and then until the server can be asked or is gone: requests to a server that is down would
+// only fill the audit trail. It reports false if ctx has ended.
 func (t *Topic) await(ctx context.Context, pause time.Duration) bool {
 	changed := make(chan struct{}, 1)
 	defer t.servers.Registry.OnChange(func() {
@@ -125,7 +125,7 @@ func (t *Topic) await(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// subscribe sends resources/subscribe. The event of the client's request is that of the first one alone.
+// subscribe sends resources/subscribe. Only the first one carries the event of the client's request.
 func (t *Topic) subscribe(ctx context.Context, server *catalog.Server, own string, subscription *request.Subscription) error {
 	from := t.from
 	t.from.Event = nil
@@ -136,15 +136,14 @@ func (t *Topic) subscribe(ctx context.Context, server *catalog.Server, own strin
 	return err
 }
 
-// shown reports whether the client may still see resources of the server: a reload may
-// have taken that away.
+// shown reports whether the client may still see resources of the server, as a reload may have changed that.
 func (t *Topic) shown(server string) bool {
 	now, ok := t.servers.Catalogue().Server(server)
 	return ok && (now.Offers.Resources || !now.Listed)
 }
 
-// renamed are the params of a notification of a server in the words of the client. It may
-// be about a part of the resource.
+// renamed returns the params of a server's notification as the client gets them. The notification may be for a part of
+// the resource.
 func (t *Topic) renamed(snap *catalog.Snapshot, server *catalog.Server, own string, params json.RawMessage) json.RawMessage {
 	params = wire.Edit(params, "uri", wire.EditText(func(uri string) string {
 		if part, ok := strings.CutPrefix(uri, own); ok {
@@ -152,5 +151,5 @@ func (t *Topic) renamed(snap *catalog.Snapshot, server *catalog.Server, own stri
 		}
 		return snap.Link(server, uri)
 	}))
-	return without(params, "_meta") // which names the subscription between mcpx and the server
+	return without(params, "_meta") // it identifies mcpx's own subscription
 }

@@ -7,8 +7,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Block is a content block of a result of server, as clients of snap get it: what it
-// links or embeds has a URI by which they can read it. Nothing else changes.
+// Block returns a content block of a server's result as clients of snap get it: the URI of what it links or embeds
+// becomes one that clients can read. Nothing else changes.
 func Block(snap *catalog.Snapshot, server *catalog.Server, block json.RawMessage) json.RawMessage {
 	rename := renamed(snap, server)
 	switch wire.MemberText(block, "type") {
@@ -20,8 +20,8 @@ func Block(snap *catalog.Snapshot, server *catalog.Server, block json.RawMessage
 	return block
 }
 
-// Task is a result of server in which the id of a task is as a client gets it: behind the
-// name of the server and a slash, which no name has, and with its tag; nil = none.
+// Task returns a server's result with the task id as clients get it: the server's name, a slash, which no name contains,
+// the server's id, and the tag of all that; a nil tag adds none.
 func Task(server *catalog.Server, tag func(id string) string, result json.RawMessage) json.RawMessage {
 	return wire.Edit(result, "taskId", wire.EditText(func(own string) string {
 		id := server.Name + "/" + own
@@ -32,13 +32,13 @@ func Task(server *catalog.Server, tag func(id string) string, result json.RawMes
 	}))
 }
 
-// renamed replaces the member uri of an object by the name that clients know.
+// renamed returns a func that replaces the member uri of an object by the URI that clients know.
 func renamed(snap *catalog.Snapshot, server *catalog.Server) func(json.RawMessage) json.RawMessage {
 	uri := wire.EditText(func(own string) string { return snap.Link(server, own) })
 	return func(object json.RawMessage) json.RawMessage { return wire.Edit(object, "uri", uri) }
 }
 
-// result is the result of a method, with the URIs that clients know.
+// result returns the result of a method, with the URIs that clients know.
 func (s *Servers) result(snap *catalog.Snapshot, server *catalog.Server, method string, raw json.RawMessage) json.RawMessage {
 	switch method {
 	case "resources/read":

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"sort"
 
 	"mcpx/internal/base/catalog"
@@ -13,19 +14,18 @@ import (
 // Page is one page of a list.
 type Page struct {
 	Items []json.RawMessage
-	// Next is the cursor of the next page, empty at the end.
+	// Next is the cursor of the next page, empty after the last page.
 	Next string
 }
 
-// pageItems is the length of a page. Many clients read only the first one.
+// pageItems is the length of a page. It is large because many clients read only the first page.
 const pageItems = 1000
 
-// OriginKey is the member of an item's _meta that says which server has it, and under
-// which name.
+// OriginKey is the member of an item's _meta that names its server, and the server's own name for it.
 const OriginKey = "mcpx/origin"
 
-// List is one page of what the servers list of a kind, those of a server together, in
-// its order. Servers that are down are left out. ok is false for a cursor that is none.
+// List returns one page of what the servers list of a kind, grouped by server in each server's order. It leaves out
+// servers that are down. ok is false if the cursor is invalid.
 func (s *Servers) List(ctx context.Context, kind catalog.Kind, cursor string) (page Page, ok bool) {
 	at, ok := readCursor(kind, cursor)
 	if !ok {
@@ -57,10 +57,9 @@ func (s *Servers) List(ctx context.Context, kind catalog.Kind, cursor string) (p
 	return page, true
 }
 
-// item is an item as clients see it: as its server sent it, but for its name where
-// another server has the same, and its origin.
+// item returns an item as clients see it: as its server sent it, with its origin added and its name made unique.
 func (s *Servers) item(snap *catalog.Snapshot, server *catalog.Server, kind catalog.Kind, item catalog.Item) json.RawMessage {
-	if s.Alone {
+	if s.Transparent {
 		return item.Raw
 	}
 	name, own := s.named(snap, server, kind, item.Name), "uri"
@@ -84,7 +83,7 @@ func (s *Servers) item(snap *catalog.Snapshot, server *catalog.Server, kind cata
 	return wire.WithMember(raw, "_meta", wire.WithMember(nil, OriginKey, origin))
 }
 
-// named is the name by which clients know an item.
+// named returns the name by which clients know an item.
 func (s *Servers) named(snap *catalog.Snapshot, server *catalog.Server, kind catalog.Kind, own string) string {
 	if kind == catalog.Prompts {
 		if s.bare(snap, own) == server {
@@ -95,20 +94,20 @@ func (s *Servers) named(snap *catalog.Snapshot, server *catalog.Server, kind cat
 	return snap.URI(kind, server, own)
 }
 
-// position is where a page begins. It is all that a cursor says, so that a page can be
-// asked for after a restart, and of another process.
+// position is where a page begins. A cursor holds nothing else, so that it stays valid after a restart and in other
+// processes.
 type position struct {
 	Kind   catalog.Kind
 	Server string
 	Index  int
-	Item   string // at Index when the cursor was made
+	Item   string // the item at Index when the cursor was made
 }
 
 func (p position) cursor() string {
 	return base64.RawURLEncoding.EncodeToString(wire.Encode(p))
 }
 
-// readCursor reads a cursor of a kind. The empty one is the first page.
+// readCursor reads a cursor. The empty one is the first page.
 func readCursor(kind catalog.Kind, cursor string) (p position, ok bool) {
 	if cursor == "" {
 		return p, true
@@ -120,16 +119,14 @@ func readCursor(kind catalog.Kind, cursor string) (p position, ok bool) {
 	return p, p.Kind == kind && p.Server != "" && p.Index >= 0
 }
 
-// after is the index of the first item of the page. The list may have changed since: the
-// page begins with the same item as long as there is one.
+// after returns the index of the first item of the page. If the list has changed since, the page still begins with the same
+// item, if it exists.
 func (p position) after(items []catalog.Item) int {
 	if p.Index < len(items) && items[p.Index].Name == p.Item {
 		return p.Index
 	}
-	for i := range items {
-		if items[i].Name == p.Item {
-			return i
-		}
+	if i := slices.IndexFunc(items, func(item catalog.Item) bool { return item.Name == p.Item }); i >= 0 {
+		return i
 	}
 	return min(p.Index, len(items))
 }

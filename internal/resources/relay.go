@@ -14,17 +14,17 @@ import (
 	"mcpx/internal/request"
 )
 
-// ParamsError is the error of params that name nothing.
+// ParamsError means that the params of a request are invalid.
 type ParamsError struct{ Message string }
 
 func (e *ParamsError) Error() string { return e.Message }
 
-// PromptError is the error of a prompt that does not exist.
+// PromptError means that a prompt does not exist.
 type PromptError struct{ Name string }
 
 func (e *PromptError) Error() string { return fmt.Sprintf("there is no prompt %q", e.Name) }
 
-// ServerError is the error of a request that a server has not answered: one of those of
+// ServerError is the error of a request that the server has not answered. Err is one of those of
 // [upstream.Upstream.Call].
 type ServerError struct {
 	Server string
@@ -34,7 +34,7 @@ type ServerError struct {
 func (e *ServerError) Error() string { return e.Server + ": " + e.Err.Error() }
 func (e *ServerError) Unwrap() error { return e.Err }
 
-// failed is the error of a message to a server. What the server itself says stays as it is.
+// failed returns the error for a failed message to a server. A JSON-RPC error of the server stays as it is.
 func (s *Servers) failed(method string, server *catalog.Server, err error) error {
 	if _, answered := errors.AsType[*wire.RPCError](err); answered {
 		return err
@@ -46,15 +46,15 @@ func (s *Servers) failed(method string, server *catalog.Server, err error) error
 	return failed
 }
 
-// Send passes a message of a client on to the server that has what it names, and returns the raw result, in which URIs
-// are the ones that clients know. q has the client's method and params. Errors are a [catalog.URIError],
-// [PromptError] or [ParamsError] of a message that names nothing, a [wire.RPCError] of the server, or a [ServerError].
+// Send passes a client's message on to the server that has what it names. It returns the raw result with the URIs that
+// clients know. q has the client's method and params. Errors are a [catalog.URIError], [PromptError] or [ParamsError] for
+// a message that names nothing known, a [wire.RPCError] of the server, or a [ServerError].
 func (s *Servers) Send(ctx context.Context, q *request.Request) (json.RawMessage, error) {
 	for waited := false; ; {
 		snap := s.Catalogue()
 		server, params, err := s.target(snap, q)
 		if err != nil {
-			// A server that was never seen lists what it has in a moment.
+			// It may belong to a server that has not yet listed what it has.
 			if waited || !anyUnlisted(snap) {
 				return nil, err
 			}
@@ -66,7 +66,7 @@ func (s *Servers) Send(ctx context.Context, q *request.Request) (json.RawMessage
 		one.To, one.Params, one.Scope, one.Repeatable = server, params, s.Scope(), relayed[q.Method]
 		one.Relay, one.Wait = q.Client.Modern(), s.Wait
 		raw, err := s.Registry.Send(ctx, &one)
-		q.Consent = one.Consent // what was confirmed is confirmed if the request begins anew
+		q.Consent = one.Consent // a confirmation stays valid if the request is sent again
 		if err == nil {
 			return s.result(snap, server, q.Method, raw), nil
 		}
@@ -79,8 +79,7 @@ func (s *Servers) Send(ctx context.Context, q *request.Request) (json.RawMessage
 	}
 }
 
-// absent is the answer for a server that does not know the method: it has no such
-// thing, and completes nothing.
+// absent returns the answer if err says that the server does not know the method: what is requested does not exist.
 func (s *Servers) absent(method string, server *catalog.Server, params json.RawMessage, err error) (json.RawMessage, error) {
 	rpc, ok := errors.AsType[*wire.RPCError](err)
 	if !ok || rpc.NoCode || rpc.Code != wire.MethodNotFound {
@@ -98,18 +97,18 @@ func (s *Servers) absent(method string, server *catalog.Server, params json.RawM
 	}
 }
 
-// relayed are the methods whose params name something of a server, and whether they may
-// be executed twice. Others go to the server of a view that shows one alone.
+// relayed are the methods whose params name something of a server, and whether they may be executed twice. Any other
+// method is sent only if the view shows a single server.
 var relayed = map[string]bool{
 	"resources/read": true, "resources/unsubscribe": true, "prompts/get": true, "completion/complete": true,
 	"tasks/get": true, "tasks/update": false, "tasks/cancel": false,
 }
 
-// target is the server that a request is for, and the params that it understands.
+// target returns the server for a request, and the params as that server knows them.
 func (s *Servers) target(snap *catalog.Snapshot, r *request.Request) (server *catalog.Server, params json.RawMessage, err error) {
 	params = without(r.Params, "_meta", "inputResponses", "requestState")
 	if _, named := relayed[r.Method]; !named {
-		if !s.Alone || len(snap.Servers) != 1 {
+		if !s.Transparent || len(snap.Servers) != 1 {
 			return nil, nil, &ParamsError{"no server is meant"}
 		}
 		return &snap.Servers[0], params, nil
@@ -140,7 +139,7 @@ func (s *Servers) target(snap *catalog.Snapshot, r *request.Request) (server *ca
 	return server, wire.Edit(params, "ref", func(json.RawMessage) json.RawMessage { return ref }), err
 }
 
-// resource replaces the URI in an object by that of the server that has the resource.
+// resource finds the server of the URI in an object, and replaces it by the server's own URI.
 func resource(object json.RawMessage, find func(uri string) (*catalog.Server, string, error)) (*catalog.Server, json.RawMessage, error) {
 	uri := wire.MemberText(object, "uri")
 	if uri == "" {
@@ -153,7 +152,7 @@ func resource(object json.RawMessage, find func(uri string) (*catalog.Server, st
 	return server, wire.Edit(object, "uri", wire.EditText(func(string) string { return own })), nil
 }
 
-// task replaces the id of a task by that of its server.
+// task finds the server of the task id in params, and replaces it by the server's own id.
 func (s *Servers) task(snap *catalog.Snapshot, params json.RawMessage) (*catalog.Server, json.RawMessage, error) {
 	id := wire.MemberText(params, "taskId")
 	untagged := id[:max(0, len(id)-len(s.tag("")))]
@@ -165,7 +164,7 @@ func (s *Servers) task(snap *catalog.Snapshot, params json.RawMessage) (*catalog
 	return server, wire.Edit(params, "taskId", wire.EditText(func(string) string { return own })), nil
 }
 
-// prompt replaces the name in an object by that of the server that has the prompt.
+// prompt finds the server of the prompt name in an object, and replaces it by the server's own name.
 func (s *Servers) prompt(snap *catalog.Snapshot, object json.RawMessage) (*catalog.Server, json.RawMessage, error) {
 	name := wire.MemberText(object, "name")
 	if name == "" {
@@ -181,7 +180,7 @@ func (s *Servers) prompt(snap *catalog.Snapshot, object json.RawMessage) (*catal
 	return server, wire.Edit(object, "name", wire.EditText(func(string) string { return own })), nil
 }
 
-// without is a JSON object without some members; {} if it is nil.
+// without returns a JSON object without some members; {} if it is nil.
 func without(object json.RawMessage, keys ...string) json.RawMessage {
 	return wire.Filter(object, func(name string, _ []byte) bool { return !slices.Contains(keys, name) })
 }

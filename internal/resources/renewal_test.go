@@ -15,8 +15,8 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// TestFollow_Renewal: while a server is down, its subscriptions are not asked for again and again: once it is up, each is renewed,
-// which counts for no limit.
+// TestFollow_Renewal: while a server is down, its subscriptions are not requested again and again. Once it is up, each is
+// renewed, which no limit counts.
 func TestFollow_Renewal(t *testing.T) {
 	fake := offering("one", 2).HTTP(t)
 	server := remote("one", fake)

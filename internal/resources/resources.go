@@ -1,6 +1,5 @@
-// Package resources makes the resources, prompts and completions of many servers those of
-// one: it lists them under names that no two share, and passes requests on to the server
-// that is meant. It keeps nothing between two requests.
+// Package resources presents the resources, prompts and completions of many servers as those of one: it lists them under
+// unique names, and passes requests on to the right server. It keeps no state between requests.
 package resources
 
 import (
@@ -16,29 +15,27 @@ import (
 // Servers are the servers that one view shows.
 type Servers struct {
 	Registry *registry.Registry
-	// Catalogue is the newest catalogue that the caller may see.
+	// Catalogue returns the newest catalogue that the caller may see.
 	Catalogue func() *catalog.Snapshot
-	// Scope is the part of the catalogue that the view shows now; nil = all of it.
+	// Scope returns the part of the catalogue that the view shows now; nil = all of it.
 	Scope func() *policy.Scope
 	// Has reports whether the view shows a server; nil = all.
 	Has func(server string) bool
-	// Explain makes an error for the client of the error of a message to a server; nil = the client gets that.
+	// Explain turns the error of a message to a server into the one for the client; nil = it stays the same.
 	Explain func(method string, err *ServerError) error
-	// Separator stands between the name of a server and that of its prompt.
+	// Separator is put between the name of a server and that of its prompt.
 	Separator string
-	// Prefix says which prompts have the name of their server before theirs; empty = all.
-	// Two prompts never have one name: of those with the same, PrefixNever gives all but
-	// the first a prefix.
+	// Prefix says which prompts get the name of their server as a prefix; empty = all. With PrefixNever, a prompt still
+	// gets one if another server before it has a prompt of the same name.
 	Prefix string
-	// Tag ends the ids of tasks, so that they count for one principal alone; nil = none.
+	// Tag returns the end of a task's id, which ties it to one principal; nil = none.
 	Tag func(id string) string
-	// NoResources and NoPrompts turn them off.
+	// NoResources and NoPrompts hide them.
 	NoResources, NoPrompts bool
-	// Alone means that the view shows one server as if nothing stood before it: names and
-	// definitions are as it sent them.
-	Alone bool
-	// Wait bounds the wait for a server that is starting, and ListWait that of a list for
-	// servers that were never seen.
+	// Transparent means that the view passes one server through as if mcpx were not there: names and definitions are as it
+	// sent them.
+	Transparent bool
+	// Wait bounds the wait for a server that is starting, ListWait the wait of a list for servers that were never seen.
 	Wait, ListWait time.Duration
 }
 
@@ -48,7 +45,7 @@ const (
 	PrefixNever    = "never"
 )
 
-// Shows reports whether clients are shown items of a kind.
+// Shows reports whether clients see items of a kind.
 func (s *Servers) Shows(kind catalog.Kind) bool {
 	if kind == catalog.Prompts {
 		return !s.NoPrompts
@@ -56,8 +53,8 @@ func (s *Servers) Shows(kind catalog.Kind) bool {
 	return !s.NoResources
 }
 
-// Offers is what the servers have beside tools. A server that was never seen may have
-// all of it: the handshake does not wait for it.
+// Offers returns what the servers have beside tools. A server that was never seen is assumed to have everything, as the
+// handshake does not wait for it.
 func (s *Servers) Offers() (offers catalog.Offers) {
 	snap := s.Catalogue()
 	for i := range snap.Servers {
@@ -66,7 +63,7 @@ func (s *Servers) Offers() (offers catalog.Offers) {
 		if !server.Listed && !server.Tried && up(server) {
 			one = catalog.Offers{Resources: true, Subscribe: true, Prompts: true, Completions: true}
 		}
-		offers.Others = one.Others // of a server that is alone
+		offers.Others = one.Others // used only if there is a single server
 		offers.Resources = offers.Resources || one.Resources && !s.NoResources
 		offers.Subscribe = offers.Subscribe || one.Subscribe && !s.NoResources
 		offers.Prompts = offers.Prompts || one.Prompts && !s.NoPrompts
@@ -76,8 +73,7 @@ func (s *Servers) Offers() (offers catalog.Offers) {
 	return offers
 }
 
-// Listed are the servers whose items of a kind are listed now: not those that are down,
-// or have none.
+// Listed returns the servers with items of a kind that are up.
 func (s *Servers) Listed(kind catalog.Kind) []*catalog.Server {
 	var all []*catalog.Server
 	snap := s.Catalogue()
@@ -89,7 +85,7 @@ func (s *Servers) Listed(kind catalog.Kind) []*catalog.Server {
 	return all
 }
 
-// Starting reports whether some server has yet to list what it has.
+// Starting reports whether any server has yet to list what it has.
 func (s *Servers) Starting() bool { return anyUnlisted(s.Catalogue()) }
 
 func anyUnlisted(snap *catalog.Snapshot) bool {
@@ -103,16 +99,15 @@ func (s *Servers) tag(id string) string {
 	return s.Tag(id)
 }
 
-// separator is empty where prompts keep their names.
+// separator is empty if prompts keep their names.
 func (s *Servers) separator() string {
-	if s.Alone {
+	if s.Transparent {
 		return ""
 	}
 	return s.Separator
 }
 
-// bare is the server whose prompt clients know by the server's own name for it; nil if
-// there is none.
+// bare returns the server whose prompt clients know by this name without a prefix; nil if there is none.
 func (s *Servers) bare(snap *catalog.Snapshot, own string) *catalog.Server {
 	if s.Prefix == "" {
 		return nil
@@ -143,7 +138,7 @@ func (s *Servers) awaitLists(ctx context.Context, most time.Duration) {
 	s.Registry.WaitListed(ctx, s.Has)
 }
 
-// up reports whether a server can be asked: it may be starting, or start when asked.
+// up reports whether a server can be asked. It may be starting, or start when it is asked.
 func up(s *catalog.Server) bool {
 	return s.State != catalog.Unavailable && s.State != catalog.Disabled
 }

@@ -8,9 +8,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Annotate adds to a result how mcpx has read the arguments. Changed arguments go into
-// _meta. Arguments that the tool does not declare go into a text block, as models do not
-// see _meta: the tool may have ignored them.
+// Annotate tells the client how mcpx has read the arguments. Converted and omitted arguments go into _meta. Arguments that the
+// tool does not declare go into a text block, which models see: the tool may have ignored them.
 func (r *Result) Annotate(tool string, notes arguments.Notes) {
 	if len(notes.Converted)+len(notes.LeftOut) > 0 {
 		r.Meta = wire.WithMember(r.Meta, "mcpx/arguments", wire.Encode(struct {

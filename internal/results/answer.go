@@ -7,18 +7,17 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Answer says how the result of one call becomes the answer to its client.
+// Answer says how an upstream's result becomes the answer to a client.
 type Answer struct {
 	Pages
 	Format Format
-	// Select is a jq filter on the result's JSON, Grep a regular expression for the lines of its texts, or of the
-	// selection; empty = none.
+	// Select is a jq filter for the result's JSON. Grep is a regular expression for the lines of its texts, or of the selection.
+	// Empty = none.
 	Select, Grep string
-	// Untouched leaves the content as it was received. Verbatim leaves the texts so, but cuts the ones that are too long.
+	// Untouched leaves the content unchanged. Verbatim does not compress texts, but cuts those that are too long.
 	Untouched, Verbatim bool
-	// Links gives the resources that blocks link or embed the URIs by which the client can read them; nil = they keep
-	// theirs.
+	// Links replaces the URIs of resources in the blocks by those under which the client can read them; may be nil.
 	Links func(ctx context.Context, blocks []wire.Block)
-	// Task makes the result that is a task fit for the client; nil = the client takes no tasks.
+	// Task converts a result that is a task; nil = the client does not accept tasks.
 	Task func(raw json.RawMessage) json.RawMessage
 }

@@ -8,28 +8,26 @@ import (
 	"mcpx/internal/jq"
 )
 
-// Pages cuts the results of one call to its limit, and keeps them for its principal.
+// Pages cuts the results of one call to the client's limits, and keeps whole what it cuts.
 type Pages struct {
 	Store *Store
-	// Principal owns the kept results; no other can read them.
+	// Principal owns the kept results; only it can read them.
 	Principal string
 	// Limit bounds the texts of one answer together, in tokens; 0 = no limit.
 	Limit int
-	// Bytes bounds them in bytes too; 0 = no limit. It must leave room for two lines
-	// about the rest. Of the clients that cut a result some count bytes, some characters:
-	// a text has no more characters than bytes.
+	// Bytes bounds them in bytes; 0 = no limit. It must leave room for two lines about the rest. Clients that count characters
+	// are served too: a text has no more characters than bytes.
 	Bytes int
-	// Preview bounds the first look at a result with items, in tokens, beside its shape and
-	// the line about the rest; 0 = Limit.
+	// Preview bounds what is first shown of a long result with items, in tokens, not counting its shape and the line about the
+	// rest; 0 = Limit.
 	Preview int
-	// LineFirst puts the line about the rest before the text, for clients that keep only
-	// the beginning of a result.
+	// LineFirst puts the line about the rest before the text, for clients that only keep the beginning of a result.
 	LineFirst bool
-	// ShortNames are the names of exec's arguments in that line: server, tool, args.
+	// ShortNames means that exec's arguments are named server, tool, args in that line.
 	ShortNames bool
-	// Texts are the options for writing texts.
+	// Texts are the options for compressing texts.
 	Texts compress.Options
-	// Filter runs the filters of select; nil refuses them.
+	// Filter runs jq filters; nil refuses them.
 	Filter *jq.Runner
 }
 
@@ -44,14 +42,10 @@ func (p Pages) limit() int {
 	return 1 << 30
 }
 
-// weigh is the weight of texts together: their tokens or, if that is more, their part of
-// Bytes as the same part of the limit.
+// weigh measures texts against the limit: by their tokens or, if Bytes is the tighter bound, by their share of Bytes scaled to
+// the limit.
 func (p Pages) weigh(texts ...string) int {
-	size := 0
-	for _, text := range texts {
-		size += len(text)
-	}
-	return max(tokensOf(texts...), p.weighBytes(size))
+	return max(tokensOf(texts...), p.weighBytes(bytesOf(texts)))
 }
 
 func tokensOf(texts ...string) int {
@@ -62,7 +56,14 @@ func tokensOf(texts ...string) int {
 	return n
 }
 
-// weighBytes is the weight that so many bytes have at the least.
+func bytesOf(texts []string) (n int) {
+	for _, text := range texts {
+		n += len(text)
+	}
+	return n
+}
+
+// weighBytes returns the least weight of a text of that many bytes.
 func (p Pages) weighBytes(size int) int {
 	if p.Bytes <= 0 {
 		return 0
@@ -70,34 +71,30 @@ func (p Pages) weighBytes(size int) int {
 	return (size*p.limit() + p.Bytes - 1) / p.Bytes
 }
 
-// rest is the most that the line about the rest weighs, without a grep.
+// rest bounds the weight of the line about the rest, without a grep.
 func (p Pages) rest() int { return max(restTokens, p.weighBytes(restBytes)) }
 
-// minRoom is the least room that is worth a cut text with its line.
+// minRoom is the least room in which it is worth showing a cut text with its line.
 func (p Pages) minRoom() int { return 2 * p.rest() }
 
-// Fits reports whether texts are within the limits together. Most results need no
-// estimate, as no text has more tokens than bytes.
+// Fits reports whether the texts together are within the limits. Most results need no count of tokens: no text has more tokens
+// than bytes.
 func (p Pages) Fits(texts ...string) bool {
-	size := 0
-	for _, text := range texts {
-		size += len(text)
-	}
+	size := bytesOf(texts)
 	if size <= p.limit() && p.weighBytes(size) <= p.limit() {
 		return true
 	}
 	return p.weigh(texts...) <= p.limit()
 }
 
-// cutShown is as much of a text as fits into room tokens, with a line that says how to
-// read the rest. text is kept, and shown is text as the model gets it.
+// cutShown cuts a text to room tokens, with a line that says how to read the rest. text is kept whole; shown is the text as the
+// model gets it.
 func (p Pages) cutShown(text, shown string, verbatim bool, room int) string {
 	return p.look(p.divide(text, shown, verbatim), room)
 }
 
-// look is the first look at a result that does not fit into room tokens: its beginning,
-// and the shape of its JSON. A result with items shows only a preview, as the shape says
-// what to ask for.
+// look cuts a result that does not fit into room tokens to its beginning, and adds the shape of its JSON. A result with items
+// shows only a preview, because its shape tells what to ask for.
 func (p Pages) look(h *result, room int) string {
 	about := ""
 	if h.value != nil {
@@ -110,7 +107,7 @@ func (p Pages) look(h *result, room int) string {
 	return p.cut(h, h.all(), room, ReadArguments{}, about)
 }
 
-// CutText is cutShown of a text that is not compressed; room is at most the limit.
+// CutText is cutShown for a text that is not compressed; room is at most the limit.
 func (p Pages) CutText(text string, room int) string {
 	if room = min(room, p.limit()); max(len(text), p.weighBytes(len(text))) <= room {
 		return text // no text has more tokens than bytes
@@ -118,31 +115,29 @@ func (p Pages) CutText(text string, room int) string {
 	return p.cutShown(text, text, true, room)
 }
 
-// Keep keeps a text and returns its handle; empty if it is too long.
+// Keep keeps a text and returns its handle; empty if the text is too long.
 func (p Pages) Keep(text string, verbatim bool) (handle string) {
 	return p.Store.add(p.divide(text, text, verbatim))
 }
 
-// KeepBlocks keeps several blocks, each as an item.
+// KeepBlocks keeps several blocks as the items of one result.
 func (p Pages) KeepBlocks(blocks []json.RawMessage) (handle string) {
 	return p.Store.add(p.divideBlocks(blocks, true))
 }
 
-// Shown is a result on its way to the model.
+// Shown is a result while it is being prepared for the model.
 type Shown struct {
 	// Received are the blocks as the upstream sent them.
 	Received []wire.Block
-	// Content are the same blocks as the model gets them, Texts their texts, empty for
-	// a block without text.
+	// Content are the blocks as the model gets them; Texts are their texts, empty for a block without text.
 	Content []json.RawMessage
 	Texts   []string
 	// Verbatim means that parts are not compressed.
 	Verbatim bool
 }
 
-// Append appends a text to the blocks of a result. If they do not fit together, it
-// cuts the blocks first, so that the new text has room for its beginning, and keeps
-// whole instead of the text. tokens are the tokens of a result that was cut, else 0.
+// Append appends a text to the blocks of a result. If they do not fit together, it first cuts the blocks to leave room for the
+// beginning of the text, and keeps whole in place of the text. tokens are the tokens of the result if it was cut, else 0.
 func (p Pages) Append(s Shown, whole, text string) (content []json.RawMessage, tokens int) {
 	content = s.Content
 	if !p.Fits(append(s.Texts, text)...) {
@@ -159,20 +154,18 @@ func (p Pages) Append(s Shown, whole, text string) (content []json.RawMessage, t
 	return wire.AppendText(content[:len(content):len(content)], text), tokens
 }
 
-// CutBlocks cuts the texts of a result to the limit, and returns their tokens.
+// CutBlocks cuts the texts of a result to the limit and returns their tokens.
 func (p Pages) CutBlocks(s Shown) (content []json.RawMessage, tokens int) {
 	return p.cutBlocks(s, p.limit())
 }
 
-// cutBlocks cuts the texts of a result to limit tokens. Blocks that are the items of a list
-// become one. It keeps the texts that fit,
-// and cuts the first that does not, with a line that says how to read the rest. There
-// is hardly room after that: one more line stands for all other texts, which are kept
-// as the items of one array.
+// cutBlocks cuts the texts of a result to limit tokens. Blocks that are the items of one list are merged first. It keeps the
+// texts that fit and cuts the first that does not. After that there is hardly any room: the remaining texts are kept as the items
+// of one array, and a single line says how to read them.
 func (p Pages) cutBlocks(s Shown, limit int) (content []json.RawMessage, tokens int) {
 	s, _ = p.Merged(s)
 	out := make([]json.RawMessage, 0, len(s.Content))
-	left, room := 0, limit // left is the number of texts from here on
+	left, room := 0, limit // left counts the texts from here on
 	for _, b := range s.Received {
 		if b.HasText {
 			left++
@@ -206,9 +199,9 @@ func (p Pages) cutBlocks(s Shown, limit int) (content []json.RawMessage, tokens 
 	return out, tokens
 }
 
-// collapse appends to out one line for all texts that are left.
+// collapse appends one line for all of the remaining texts.
 func (p Pages) collapse(out []json.RawMessage, left []wire.Block, verbatim bool) []json.RawMessage {
-	texts := rawBlocks(left, func(b wire.Block) bool { return b.HasText })
+	texts := rawBlocks(left, hasText)
 	handle := p.Store.add(p.divideBlocks(texts, verbatim))
 	out = wire.AppendText(out, p.restLine(rest{left: len(texts), total: len(texts), what: "text blocks left", next: ReadArguments{Handle: handle}}))
 	return append(out, rawBlocks(left, func(b wire.Block) bool { return !b.HasText })...)
@@ -219,13 +212,16 @@ func (p Pages) divideBlocks(blocks []json.RawMessage, verbatim bool) *result {
 	h := &result{principal: p.Principal, value: json.RawMessage(joined("[", blocks, ",", "]")), verbatim: verbatim}
 	if o, ok := outlineOf(h.value); ok {
 		h.fill(h.value, place{0, len(h.value)}, o)
-	} else { // over maxItems
+	} else { // more than maxItems
 		h.units, h.kind = p.unitsOf(string(h.value))
 	}
 	return h
 }
 
-// rawBlocks are some of the blocks, as the upstream sent them.
+func hasText(b wire.Block) bool { return b.HasText }
+func isText(b wire.Block) bool  { return b.IsText }
+
+// rawBlocks selects blocks, as the upstream sent them.
 func rawBlocks(blocks []wire.Block, which func(wire.Block) bool) []json.RawMessage {
 	var out []json.RawMessage
 	for _, b := range blocks {
@@ -236,10 +232,9 @@ func rawBlocks(blocks []wire.Block, which func(wire.Block) bool) []json.RawMessa
 	return out
 }
 
-// cut is as much of the wanted items or lines as fits into limit tokens, with about and
-// a line about the rest. That line has the arguments again, for the next part; without a
-// handle in them cut keeps h under a new one. If limit is the whole limit, the text has
-// at least a part of one item or line, so that a reader always gets to the end.
+// cut renders as many of the wanted items or lines as fit into limit tokens, then about, then a line about the rest. That line
+// repeats the arguments, for the next part; if they have no handle, cut keeps h under a new one. If limit is the whole limit, at
+// least a part of one item or line is shown, so that a reader always gets to the end.
 func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments, about string) string {
 	if h.within(wanted, likelyBytes*limit) {
 		if text := p.withMatched(p.render(h, wanted), h, wanted, again); p.weigh(text) <= limit {
@@ -260,7 +255,7 @@ func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments, about
 		text, _ = p.beginItem(h, wanted.first(1), room-p.rest(), itemLevels)
 		shown = 1
 	case 0 < shown && shown < wanted.len() && h.open == "{" && wanted.list == nil && 3*p.weigh(text) < room:
-		// The next member is long: it begins here, beside the short ones.
+		// The next member is long: it begins here, after the short ones.
 		if begun, ok := p.beginItem(h, wanted.first(shown+1), room-p.rest(), itemLevels); ok {
 			text = begun
 			shown++
@@ -283,14 +278,12 @@ func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments, about
 	return p.withLines(text, about, p.restLine(line))
 }
 
-// likelyBytes bounds the bytes of a token. cut does not try a text as a whole that has
-// more bytes for its limit.
+// likelyBytes bounds the bytes of one token, as an estimate: longer texts are not tried as a whole.
 const likelyBytes = 16
 
-// beginItem is the beginning of an item that is too long for the limit, with the short ones
-// before it, in an array or object of its own, or with all that is around it. It keeps them
-// under a handle of their own. ok is false if the text would not get into the item. levels
-// is the number of items within items that may begin too.
+// beginItem shows the beginning of an item that is too long for the limit, after the short items before it, and keeps them under
+// a handle of their own. ok is false if the text would end before the long item. levels bounds the nesting: an item within the
+// item may be begun in the same way.
 func (p Pages) beginItem(h *result, some span, room, levels int) (text string, ok bool) {
 	if h.items == nil {
 		return h.part(some), true
@@ -327,14 +320,13 @@ func (p Pages) beginItem(h *result, some span, room, levels int) (text string, o
 	return p.withLines(text, "", p.restLine(line)), true
 }
 
-// itemLevels bounds the items within items of which one part shows the beginning. Each is
-// kept as a result of its own.
+// itemLevels bounds the nesting of items that are begun. Each of them is kept as a result of its own.
 const (
 	itemLevels = 3
-	maxBegun   = keptBytes / 16 // bytes of an item with such items: one reader must not push out the results of others
+	maxBegun   = keptBytes / 16 // bytes of an item with such items: one reader must not displace the results of others
 )
 
-// render is the text of some items or lines.
+// render returns the text of some items or lines.
 func (p Pages) render(h *result, which span) string {
 	part := h.part(which)
 	if h.items == nil && !(h.quoted && which.whole) || h.verbatim {
@@ -343,12 +335,11 @@ func (p Pages) render(h *result, which span) string {
 	return compress.Text(part, p.Texts).Text
 }
 
-// fill is the text of the first wanted items or lines, as many as fit into limit
-// tokens, nearly; shown is their number. All together do not fit. shown is 0 if the
-// first alone does not fit.
+// fill renders as many of the first wanted items or lines as fit into limit tokens, and returns their number; 0 if the first one
+// does not fit. It stops searching when the text is nearly full. The caller knows that not all of them fit.
 func (p Pages) fill(h *result, wanted span, limit int) (text string, shown int) {
 	few, many := 0, wanted.len()+1 // few fit, many do not
-	// The first guess is three bytes a token, the later ones go by the last try.
+	// The first guess assumes three bytes a token; later ones extrapolate from the last try.
 	size, likely := 0, 3*limit
 	if p.Bytes > 0 {
 		likely = min(likely, limit*p.Bytes/p.limit())

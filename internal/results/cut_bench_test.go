@@ -6,7 +6,7 @@ import (
 )
 
 // BenchmarkCut_Many is the first page of a long result with very many parts:
-// the bytes it takes beside its text are what counts.
+// the memory in addition to its text is what matters.
 func BenchmarkCut_Many(b *testing.B) {
 	const size = 20 << 20
 	for name, text := range map[string]string{

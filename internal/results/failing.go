@@ -19,11 +19,10 @@ const (
 	CodeExecution         = "EXECUTION_ERROR"
 )
 
-// Failure is a failed call as the model gets it: a short text with what to change,
-// and the same as data.
+// Failure is a failed call for the model: a short text that says what to change, and the same as data.
 type Failure struct {
 	Code, Message string
-	// Text is the text for the model; empty = Code: Message.
+	// Text is for the model; empty = Code: Message.
 	Text   string
 	fields []Field
 }
@@ -34,7 +33,7 @@ type Field struct {
 	Value any
 }
 
-// Invalid is the failure of a call with one violation of the form "/path: reason".
+// Invalid is the failure of a call with one violation, of the form "/path: reason".
 func Invalid(violation string) *Failure {
 	return (&Failure{Code: CodeValidation, Message: violation}).With("violations", []string{violation})
 }
@@ -45,7 +44,7 @@ func (f *Failure) With(name string, value any) *Failure {
 	return f
 }
 
-// Said is the text for the model.
+// Said returns the text for the model.
 func (f *Failure) Said() string {
 	if f.Text != "" {
 		return f.Text
@@ -53,7 +52,7 @@ func (f *Failure) Said() string {
 	return f.Code + ": " + f.Message
 }
 
-// Result is the failure as a tool result.
+// Result returns the failure as a tool result.
 func (f *Failure) Result(structured bool) *Result {
 	text := f.Said()
 	result := &Result{IsError: true, Code: f.Code, Content: []json.RawMessage{wire.TextBlock(text)}, Sent: Roughly(text)}
@@ -67,7 +66,7 @@ func (f *Failure) members() Object {
 	return append(Object{{"code", f.Code}, {"message", f.Message}}, f.fields...)
 }
 
-// Data is the failure as a JSON object: its code, message, and what else it carries.
+// Data returns the failure as a JSON object: its code, message, and added members.
 func (f *Failure) Data() json.RawMessage {
 	data, _ := f.members().MarshalJSON()
 	return data

@@ -10,20 +10,19 @@ import (
 	"mcpx/internal/compress"
 )
 
-// Format is how a client takes results (design 7). The zero value takes texts alone.
+// Format is how a client receives results (design 7). The zero value is for texts only.
 type Format struct {
 	Structured Structured
-	// JSON means that a program reads the texts: none becomes TOON.
+	// JSON means that a program reads the texts: none of them becomes TOON.
 	JSON bool
-	// Bytes bounds the texts of a result, beside the limit of tokens; 0 = no bound. It is
-	// at least 1000.
+	// Bytes bounds the texts of a result, in addition to the limit of tokens; at least 1000, 0 = no bound.
 	Bytes int
 	// LineFirst puts the line about the rest of a cut text before the text.
 	LineFirst bool
-	// ShortNames are the names of exec's arguments in that line: server, tool, args.
+	// ShortNames means that exec's arguments are named server, tool, args in that line.
 	ShortNames bool
-	// Wait is how long the client waits for an answer; 0 = as long as it takes. A call
-	// that takes longer goes on, and the client gets a handle.
+	// Wait is how long the client waits for an answer; 0 = without a bound. A call that takes longer goes on, and the client
+	// gets a handle.
 	Wait time.Duration
 }
 
@@ -31,31 +30,28 @@ type Format struct {
 type Structured uint8
 
 const (
-	// StructuredNone: none. What only structuredContent says becomes a text block.
+	// StructuredNone: none. What only structuredContent contains becomes a text block.
 	StructuredNone Structured = iota
-	// StructuredOnce: that of the upstream, but none where a text says the same, or where
-	// TOON makes a shorter text of it.
+	// StructuredOnce: the upstream's, unless a text contains the same, or TOON makes a shorter text of it.
 	StructuredOnce
-	// StructuredOwn: that of the upstream.
+	// StructuredOwn: the upstream's.
 	StructuredOwn
-	// StructuredAlways: also that which mcpx makes of JSON in the only text block, of
-	// selections and of failures.
+	// StructuredAlways: the upstream's, or else made by mcpx from a single JSON text block, a selection or a failure.
 	StructuredAlways
 )
 
 // Always reports whether the client also gets structuredContent that mcpx makes.
 func (f Format) Always() bool { return f.Structured == StructuredAlways }
 
-// Native is the form for a client that knows the tool itself: structuredContent is the
-// upstream's own or none, nothing is cut, and every call is waited for, as such a client
-// has no exec to read on or wait with.
+// Native returns the format for a client that sees the tool itself: structuredContent is the upstream's or none, nothing is cut,
+// and every call is waited for, as such a client has no exec to read on or to wait with.
 func (f Format) Native() Format {
 	f.Structured, f.Bytes, f.LineFirst, f.Wait = min(f.Structured, StructuredOwn), 0, false, 0
 	return f
 }
 
-// complete adds structuredContent to the answer, or a text block instead of it, and
-// cuts the texts to the limit. compact is the compact JSON of the only text.
+// complete adds structuredContent, or a text block in its place, and cuts the texts to the limit. compact is the compact JSON of
+// the only text.
 func (a *Answer) complete(out *Result, got upstreamResult, shown Shown, compact string) {
 	p := a.Pages
 	fits := p.Fits(shown.Texts...)
@@ -72,7 +68,7 @@ func (a *Answer) complete(out *Result, got upstreamResult, shown Shown, compact 
 		}
 		return
 	}
-	// No text block says the same as structuredContent: append it as a text block.
+	// No text block contains what structuredContent contains: append it as a text block.
 	written := compress.Text(string(got.structured), a.Texts)
 	text := written.Text
 	if a.Format.Structured == StructuredOnce && text == written.JSON && p.Fits(append(shown.Texts, text)...) {
@@ -87,8 +83,7 @@ func (a *Answer) complete(out *Result, got upstreamResult, shown Shown, compact 
 	}
 }
 
-// derived is the structuredContent for a result without it: the JSON of a single
-// text block. An array becomes {"result": …}.
+// derived makes structuredContent for a result without it from the JSON of a single text block. An array becomes {"result": …}.
 func derived(blocks []wire.Block, value string) json.RawMessage {
 	if len(blocks) != 1 || !blocks[0].IsText {
 		return nil
@@ -106,10 +101,9 @@ func derived(blocks []wire.Block, value string) json.RawMessage {
 	return json.RawMessage(`{"result":` + value + "}")
 }
 
-// saidIn reports whether the texts say what structured says. One of them is the same
-// JSON, or the same as the only member of structured, as SDKs wrap what is no object. Or
-// the texts are the items of that member: the Python SDK writes each item of a list as a
-// block of its own.
+// saidIn reports whether the texts contain what structured contains: a text is the same JSON, or the same as the only member of
+// structured (SDKs wrap what is not an object), or the texts are the elements of that member (the Python SDK writes each element
+// of a list as a block).
 func saidIn(blocks []wire.Block, structured json.RawMessage) bool {
 	inner := onlyMember(structured)
 	said := func(b wire.Block) bool {
@@ -118,7 +112,7 @@ func saidIn(blocks []wire.Block, structured json.RawMessage) bool {
 	return slices.ContainsFunc(blocks, said) || itemsIn(blocks, inner)
 }
 
-// says reports whether a text is a value: the same JSON, or the string.
+// says reports whether a text is equal to a value, as JSON or as the string.
 func says(text string, value json.RawMessage) bool {
 	if only, ok := wire.WholeText(value); ok && only == text {
 		return true
@@ -127,7 +121,7 @@ func says(text string, value json.RawMessage) bool {
 	return len(trimmed) > 0 && trimmed[0] == value[0] && compress.Equal(trimmed, value)
 }
 
-// onlyMember is the value of the only member of an object, or nil.
+// onlyMember returns the value of an object's only member, or nil.
 func onlyMember(value json.RawMessage) (only json.RawMessage) {
 	members := 0
 	if value[0] == '{' {
@@ -143,14 +137,14 @@ func onlyMember(value json.RawMessage) (only json.RawMessage) {
 	return only
 }
 
-// itemsIn reports whether the blocks are texts, each of them an item of a list of two or
-// more. One item alone would not show that it is one of a list.
+// itemsIn reports whether the blocks are texts equal to the elements of a list. There must be at least two, as a single one would
+// not show that it is from a list.
 func itemsIn(blocks []wire.Block, list json.RawMessage) bool {
 	if len(list) == 0 || list[0] != '[' || len(blocks) < 2 {
 		return false
 	}
 	said := 0
-	_ = wire.Elements(list, func(item []byte) bool { // it was read before
+	_ = wire.Elements(list, func(item []byte) bool { // valid: it was read before
 		if said == len(blocks) || !blocks[said].IsText || !says(blocks[said].Text, item) {
 			said = -1
 			return false
@@ -161,8 +155,7 @@ func itemsIn(blocks []wire.Block, list json.RawMessage) bool {
 	return said == len(blocks)
 }
 
-// onlyString returns the string of a value that is a string, or an object whose only
-// member is one.
+// onlyString returns a string value, or the string that is an object's only member.
 func onlyString(value json.RawMessage) (string, bool) {
 	inner := value
 	if value[0] == '{' {

@@ -17,19 +17,18 @@ import (
 const (
 	// grepTime bounds one grep.
 	grepTime = 2 * time.Second
-	// The work of a match is at most the states of the expression times the bytes
-	// of the text, about 10 ns each. After grepStep of work the matcher looks at the
-	// clock. A text of more work than grepWhole goes character by character into the
-	// match, with looks at the clock on the way.
+	// grepStep and grepWhole bound the work of a match: at most the states of the expression times the bytes of the text,
+	// about 10 ns each. After grepStep of work the matcher checks the time. A text that takes more than grepWhole is matched
+	// character by character, so that the time can be checked meanwhile.
 	grepStep  = 10_000_000
 	grepWhole = 100_000_000
-	// grepRunes is the number of characters between two looks at the clock.
+	// grepRunes is the number of characters between two such checks.
 	grepRunes = 1000
 )
 
 var errGrepTime = errors.New("the grep took too long")
 
-// CheckGrep refuses what [Pages.Grep] would refuse of any result, with a [RefusedError].
+// CheckGrep returns a [RefusedError] for an expression that [Pages.Grep] would refuse for any result.
 func CheckGrep(pattern string) error {
 	_, err := compileGrep(pattern)
 	return refusedGrep(err)
@@ -43,13 +42,13 @@ func compileGrep(pattern string) (*regexp.Regexp, error) {
 	return regexp.Compile(ofLines + pattern)
 }
 
-// ofLines makes ^ and $ those of a line.
+// ofLines makes ^ and $ match at lines.
 const ofLines = "(?m)"
 
 // maxGrep bounds an expression, in bytes.
 const maxGrep = 1000
 
-// newGrep is a matcher for the expression of a grep.
+// newGrep makes the matcher of a grep.
 func newGrep(ctx context.Context, pattern string) (*matcher, error) {
 	re, err := compileGrep(pattern)
 	if err != nil {
@@ -58,7 +57,7 @@ func newGrep(ctx context.Context, pattern string) (*matcher, error) {
 	return newMatcher(ctx, re, time.Now().Add(grepTime)), nil
 }
 
-// refusedGrep is an error of a grep as a [RefusedError], but for that of ctx.
+// refusedGrep converts an error of a grep into a [RefusedError], except ctx's.
 func refusedGrep(err error) error {
 	var wrong *syntax.Error
 	switch {
@@ -72,10 +71,9 @@ func refusedGrep(err error) error {
 	return &RefusedError{"/grep: " + err.Error()}
 }
 
-// Grep finds the matching items or lines of the texts of a result: a page for each block,
-// nil for one that stays as it is, since it has no text or all of it matches. If there are
-// several texts, the page of one without a match is empty. Errors are ctx's, and a
-// [RefusedError].
+// Grep finds the matching items or lines in the texts of a result. It returns a page for each block; nil for a block that is
+// unchanged because it has no text or all of it matches. If there are several texts, a text without a match gets an empty page.
+// Errors are ctx's, and a [RefusedError].
 func (p Pages) Grep(ctx context.Context, pattern string, s Shown) (found []*Page, err error) {
 	m, err := newGrep(ctx, pattern)
 	if err != nil {
@@ -110,8 +108,8 @@ func (p Pages) Grep(ctx context.Context, pattern string, s Shown) (found []*Page
 type matcher struct {
 	re     *regexp.Regexp
 	states int64
-	over   func() error // the reason to stop; nil = go on
-	work   int64        // since the last look at the clock
+	over   func() error // returns the reason to stop; nil = go on
+	work   int64        // since the time was last checked
 }
 
 func newMatcher(ctx context.Context, re *regexp.Regexp, deadline time.Time) *matcher {
@@ -133,7 +131,7 @@ func newMatcher(ctx context.Context, re *regexp.Regexp, deadline time.Time) *mat
 	return m
 }
 
-// spend counts the work of a text of that size before the match.
+// spend counts the work of matching a text of that size, before the match.
 func (m *matcher) spend(size int) error {
 	if m.work += m.states * int64(size+1); m.work < grepStep {
 		return nil
@@ -154,7 +152,7 @@ func (m *matcher) match(text []byte) (bool, error) {
 	return matched, r.err
 }
 
-// boundedRunes reads a text until the time is over.
+// boundedRunes reads a text until the matcher's time is over.
 type boundedRunes struct {
 	text []byte
 	m    *matcher
@@ -175,7 +173,7 @@ func (r *boundedRunes) ReadRune() (rune, int, error) {
 	return c, size, nil
 }
 
-// rows are the items as rows of the table that the model sees, nil if they are none.
+// rows returns the items as rows of the TOON table that the model sees; nil if they are not shown as one.
 func (p Pages) rows(h *result) []string {
 	if h.items == nil || h.verbatim {
 		return nil
@@ -191,8 +189,7 @@ func (p Pages) rows(h *result) []string {
 	return rows
 }
 
-// grep finds the items or lines that match. Items may be rows too. Its error is ctx's, or
-// errGrepTime.
+// grep finds the items or lines that match. An item also matches by its row. Errors are ctx's, and errGrepTime.
 func (h *result) grep(m *matcher, rows []string) (span, error) {
 	matching := []int{}
 	for i := range h.count() {
@@ -218,14 +215,14 @@ func (h *result) grep(m *matcher, rows []string) (span, error) {
 	return found, nil
 }
 
-// matches reports whether a line or item matches. An item matches as the upstream sent
-// it, or as the model sees it: without white space and needless escapes.
+// matches reports whether a line or item matches. An item may match as the upstream sent it or as the model sees it, without white
+// space and needless escapes.
 func (h *result) matches(m *matcher, i int) (bool, error) {
 	if h.items == nil {
 		if err := m.spend(len(h.units[i])); err != nil {
 			return false, err
 		}
-		// Without the line end, so that $ is the end of the line.
+		// Without the line break, so that $ matches at the end of the line.
 		return m.re.MatchString(strings.TrimSuffix(strings.TrimSuffix(h.units[i], "\n"), "\r")), nil
 	}
 	matches, err := m.match(h.items[i])
@@ -233,7 +230,7 @@ func (h *result) matches(m *matcher, i int) (bool, error) {
 		return matches, err
 	}
 	if !bytes.ContainsAny(h.items[i], " \t\r\n\\") {
-		return false, nil // shown as it was received
+		return false, nil // the model sees what the upstream sent
 	}
 	shown := compress.Text(h.json(h.items[i:i+1], false), compress.Options{}).Text
 	return m.match([]byte(shown[1 : len(shown)-1]))

@@ -65,7 +65,7 @@ func TestResult_GrepEndsWithinAnItem(t *testing.T) {
 }
 
 // What grep matches is what the model sees, or what was received; in pieces of
-// several lines ^ and $ are those of a line.
+// several lines ^ and $ match at each line.
 func TestResult_Grep(t *testing.T) {
 	items := &result{list: list{items: []json.RawMessage{[]byte(`{"a": 1}`), []byte(`{"a":1}`), []byte(`"a\/b"`), []byte(`"é"`)}, open: "[", close: "]"}}
 	pieces := &result{units: []string{"a\nb\n", "ab\n", "b\n"}, kind: pieces}

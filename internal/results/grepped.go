@@ -2,7 +2,6 @@ package results
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -10,8 +9,8 @@ import (
 	"mcpx/internal/compress"
 )
 
-// grepped is a result with the matching parts of its texts only; out is the whole. What
-// only structuredContent says counts as a text. The result is nil if all of it matches.
+// grepped returns the matching parts of a result's texts, or nil if all of it matches; out is the whole result. Content that is
+// only in structuredContent is searched as a text.
 func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, shown Shown) (*Result, error) {
 	p := a.Pages
 	if got.structured != nil && !saidIn(shown.Received, got.structured) {
@@ -26,7 +25,7 @@ func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, s
 	var refused *RefusedError
 	switch {
 	case errors.As(err, &refused):
-		failed := a.grepFailure(refused, p.KeepBlocks(withText(shown.Received))).Result(a.Format.Always())
+		failed := a.grepFailure(refused, p.KeepBlocks(rawBlocks(shown.Received, hasText))).Result(a.Format.Always())
 		failed.Received = out.Received
 		return failed, nil
 	case err != nil:
@@ -65,26 +64,16 @@ func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, s
 	return matches, nil
 }
 
-// withoutMatch is the line about the text blocks that a grep leaves out.
+// withoutMatch is the line about text blocks without a match.
 func withoutMatch(p Pages, blocks []wire.Block, texts, without int) string {
 	line := fmt.Sprintf("%d of %d text blocks match", texts-without, texts)
-	if handle := p.KeepBlocks(withText(blocks)); handle != "" {
+	if handle := p.KeepBlocks(rawBlocks(blocks, hasText)); handle != "" {
 		line += "; all: " + p.Call(ReadArguments{Handle: handle})
 	}
 	return "[" + line + "]"
 }
 
-// withText are the blocks that have a text, as they were received.
-func withText(blocks []wire.Block) (texts []json.RawMessage) {
-	for _, b := range blocks {
-		if b.HasText {
-			texts = append(texts, b.Raw)
-		}
-	}
-	return texts
-}
-
-// bound cuts the texts of a result of mcpx to the limit, and counts their tokens.
+// bound cuts the texts of a result made by mcpx to the limit, and counts their tokens.
 func (a *Answer) bound(out *Result) {
 	blocks := make([]wire.Block, len(out.Content))
 	for i, raw := range out.Content {
@@ -98,7 +87,7 @@ func (a *Answer) bound(out *Result) {
 	}
 }
 
-// grepFailure is a grep that took too long. The call was made, and its result is kept.
+// grepFailure is a grep that failed after the call was made. The call's result is kept.
 func (a *Answer) grepFailure(refused *RefusedError, handle string) *Failure {
 	f := Invalid(refused.Violation)
 	f.Text = f.Said() + f.kept(a.Pages, ReadArguments{Handle: handle})

@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 )
 
-// Kept is what a handle is for: a result, which is data, or a call that goes on in this process.
+// Kept is what a handle refers to: a result, which is data, or a call running in this process.
 type Kept struct {
 	result *result // nil = a call
-	held   any     // the call; nil in every other process
+	held   any     // the call; nil in other processes
 }
 
-// encoded is a result as other processes get it. All members are texts, as a part of JSON need not be JSON.
+// encoded is a result for other processes. Its members are strings because a part of JSON may not be valid JSON.
 type encoded struct {
 	Principal string   `json:"principal,omitempty"`
 	Value     string   `json:"value,omitempty"`
@@ -28,7 +28,7 @@ type encoded struct {
 	AsLines   bool     `json:"as_lines,omitempty"`
 }
 
-// MarshalJSON implements [json.Marshaler]. A call is null.
+// MarshalJSON implements [json.Marshaler]. A call is encoded as null.
 func (k *Kept) MarshalJSON() ([]byte, error) {
 	h := k.result
 	if h == nil {

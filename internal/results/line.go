@@ -13,16 +13,16 @@ const (
 	restBytes  = 320
 )
 
-// rest is what the line about the rest says.
+// rest is the content of the line about the rest.
 type rest struct {
 	left, total int
-	what        string // that is left
+	what        string // what is left, such as "items"
 	next        ReadArguments
-	// first means that it stands in the first part: it names the arguments for a search.
+	// first means that this is the line of the first part, which also explains how to search.
 	first bool
 }
 
-// restLine is the line about the rest. Without a handle the rest is lost.
+// restLine returns the line about the rest. Without a handle the rest is lost.
 func (p Pages) restLine(r rest) string {
 	more := ""
 	switch {
@@ -34,10 +34,10 @@ func (p Pages) restLine(r rest) string {
 	return fmt.Sprintf("[%d of %d %s: %s%s]", r.left, r.total, r.what, p.Call(r.next), more)
 }
 
-// Call is a call of read_result that a model can copy.
+// Call returns a call of read_result that a model can copy.
 func (p Pages) Call(args ReadArguments) string { return p.CallOf(Tool, args) }
 
-// CallOf is a call of another tool of the server mcpx that takes a handle.
+// CallOf returns a call of another of the built-in server's tools that takes a handle.
 func (p Pages) CallOf(tool string, args ReadArguments) string {
 	if p.ShortNames {
 		return "exec " + string(wire.Encode(struct {
@@ -53,9 +53,8 @@ func (p Pages) CallOf(tool string, args ReadArguments) string {
 	}{Server, tool, args}))
 }
 
-// withMatched adds to the text of all wanted parts the count of the grep, if there was
-// one. If h is not kept yet and has much more than the matches, it is kept, and the line
-// says how to read around them.
+// withMatched adds the count of matches to a text that shows all matching parts. If h is much longer than the matches and not kept
+// yet, it is kept, and the line says how to read around them.
 func (p Pages) withMatched(text string, h *result, wanted span, again ReadArguments) string {
 	if wanted.list == nil {
 		return text
@@ -74,11 +73,11 @@ func (p Pages) withMatched(text string, h *result, wanted span, again ReadArgume
 	return withLine(text, "["+line+"]")
 }
 
-// aroundBytes is what a grep must leave out at the least for a call that reads it.
+// aroundBytes is how much a grep must leave out before it is worth offering the rest.
 const aroundBytes = 1000
 
-// withLines is text with a line about the whole, which may be empty, and the line about
-// the rest. Where a client keeps only the beginning, the latter is the first of all.
+// withLines adds a line about the whole, which may be empty, and the line about the rest. The latter comes first for clients that
+// only keep the beginning.
 func (p Pages) withLines(text, about, rest string) string {
 	switch {
 	case about == "" && p.LineFirst:
@@ -91,7 +90,7 @@ func (p Pages) withLines(text, about, rest string) string {
 	return withLine(text, rest)
 }
 
-// withLine is text with one more line.
+// withLine adds a line to a text.
 func withLine(text, line string) string {
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"

@@ -11,46 +11,41 @@ import (
 	"mcpx/internal/compress"
 )
 
-// list is the part of a JSON value that a reader pages through: the elements of an array,
-// the members of an object, the objects of JSON Lines, or the lines of a string. In a value
-// such as {"total":900,"data":{"rows":[…]}} it is the inner array, which is nearly all of
-// it.
+// list is the part of a JSON value that a reader pages through: the elements of an array, the members of an object, the objects of
+// JSON Lines, or the lines of a string. In a value such as {"total":900,"data":{"rows":[…]}} it is the inner array, which makes up
+// nearly all of it.
 type list struct {
-	// items are parts of the value, a member with its key; nil if there is no list, or
-	// it is a string.
+	// items are slices of the value; a member includes its key. Nil if there is no list, or the list is a string.
 	items []json.RawMessage
-	// path leads from the value to the list, as jq writes it; empty if the value is the
-	// list, or the path is long.
+	// path is the jq path to the list; empty if the list is the whole value, or if the path is too long.
 	path  string
 	inner int // the number of containers around the list
-	// head and tail are the value before the first and after the last item, or around the
-	// string.
+	// head and tail are the value before the first and after the last item, or around the string.
 	head, tail string
 	quoted     bool // the list is a string
-	// asLines means that the items are shown as lines; otherwise open and close make JSON
-	// of them.
+	// asLines means that the items are shown as lines; otherwise they are enclosed in open and close.
 	asLines     bool
 	open, close string
 }
 
 const (
-	// maxListDepth bounds the containers around a list, as each of them is read.
+	// maxListDepth bounds the containers around a list, as each of them has to be read.
 	maxListDepth = 8
 	maxPath      = 60 // bytes
 )
 
-// place is a part of a value, in bytes.
+// place is a range of bytes in a value.
 type place struct{ start, end int }
 
-// listIn finds the list in the value of h: it goes inwards while one part is nearly all
-// of the value, and the rest would be a small part of the first look.
+// listIn finds the list in h.value: it descends while one part is nearly all of the value and the rest takes little of the first
+// look.
 func (p Pages) listIn(h *result) bool {
 	value, room := h.value, p.limit()/3
 	if p.Preview > 0 {
 		room = min(room, p.Preview/3)
 	}
 	at, path := place{0, len(value)}, ""
-	var best place // of the outline found, or of a string
+	var best place // the outline's, or a string's
 	var found outline
 	for depth := range maxListDepth {
 		o, ok := outlineOf(value[at.start:at.end])
@@ -69,7 +64,7 @@ func (p Pages) listIn(h *result) bool {
 		}
 		at, path = inner, path+o.step
 		if text := value[at.start:at.end]; text[0] == '"' {
-			// A string among others has to be much of the value, and several lines.
+			// A string next to others must be a large part of the value, and have several lines.
 			if found.parts == nil || 3*len(text) > len(value) && bytes.Contains(text, []byte(`\n`)) {
 				best, h.path, h.inner = at, path, depth+1
 			}
@@ -89,7 +84,7 @@ func (p Pages) listIn(h *result) bool {
 	return true
 }
 
-// linesIn makes the lines of a string in the value the parts of h.
+// linesIn makes the lines of a string in the value the units of h.
 func (p Pages) linesIn(h *result, at place) bool {
 	text, ok := wire.WholeText(h.value[at.start:at.end])
 	if ok {
@@ -99,7 +94,7 @@ func (p Pages) linesIn(h *result, at place) bool {
 	return ok
 }
 
-// sheds reports whether all of a value but one part weighs at most room.
+// sheds reports whether a value without one of its parts weighs at most room.
 func (p Pages) sheds(value json.RawMessage, inner place, room int) bool {
 	if len(value)-(inner.end-inner.start) > likelyBytes*room {
 		return false
@@ -108,13 +103,13 @@ func (p Pages) sheds(value json.RawMessage, inner place, room int) bool {
 	return p.weigh(compress.Text(around, p.Texts).Text) <= room
 }
 
-// outline has the parts of a container.
+// outline describes the parts of a container.
 type outline struct {
 	parts    []json.RawMessage // elements, or members with their keys
 	from, to int               // the beginning of the first, and the end of the last
 	largest  place             // an element, or the value of a member
-	// step leads to the largest, as jq writes it. It is empty if the largest is a number or
-	// a word, or an element among others: those are all alike.
+	// step is the jq step to the largest part. It is empty if that is a number or a literal, or one of several elements, which
+	// are all alike.
 	step string
 }
 
@@ -133,7 +128,7 @@ func outlineOf(container json.RawMessage) (o outline, ok bool) {
 			o.from = start
 		}
 		if n := len(o.parts); n == cap(o.parts) && n >= 256 {
-			// As many as there are likely to be: growing would take several times the memory.
+			// Grow to the expected number at once: repeated growth would take several times the memory.
 			o.parts = slices.Grow(o.parts, min(n*(len(container)-start)/start+n/8, maxItems))
 		}
 		o.parts, o.to = append(o.parts, container[start:end:end]), end
@@ -159,7 +154,7 @@ func outlineOf(container json.RawMessage) (o outline, ok bool) {
 	return o, true
 }
 
-// fill makes the parts of the container at a place of the value the items.
+// fill makes the parts of the container at the given place the items.
 func (l *list) fill(value json.RawMessage, at place, o outline) {
 	if l.items = o.parts; cap(l.items) > len(l.items)+len(l.items)/4 {
 		l.items = slices.Clone(l.items)
@@ -171,8 +166,7 @@ func (l *list) fill(value json.RawMessage, at place, o outline) {
 	l.head, l.tail = string(value[:at.start+o.from]), string(value[at.start+o.to:])
 }
 
-// around is the value without its items, as the model sees it; empty if nothing is around
-// them.
+// around returns the value without its items, as the model sees it; empty if there is nothing around them.
 func (l *list) around() string {
 	switch {
 	case l.quoted:
@@ -183,7 +177,7 @@ func (l *list) around() string {
 	return compress.Text(l.head+l.tail, compress.Options{}).Text
 }
 
-// text is the text of some items, if whole with all that is around the list.
+// text renders some items; whole includes everything around the list.
 func (l *list) text(items []json.RawMessage, whole bool) string {
 	if l.asLines {
 		return joined("", items, "\n", "")
@@ -191,7 +185,7 @@ func (l *list) text(items []json.RawMessage, whole bool) string {
 	return l.json(items, whole)
 }
 
-// json is the JSON of some items, if whole with all that is around the list.
+// json renders some items as JSON; whole includes everything around the list.
 func (l *list) json(items []json.RawMessage, whole bool) string {
 	if whole {
 		return joined(l.head, items, ",", l.tail)
@@ -217,13 +211,13 @@ func joined(open string, items []json.RawMessage, between, close string) string 
 	return out.String()
 }
 
-// A shape is that of the first items, and of others over the whole list.
+// A shape is derived from the first items and from others spread over the list.
 const (
 	shapeFirst  = 100
 	shapeOthers = 200
 )
 
-// shape is the shape of the value, in tokens.
+// shape describes the shape of the value in at most that many tokens.
 func (h *result) shape(most int) string {
 	switch {
 	case h.quoted:

@@ -8,11 +8,10 @@ import (
 	"mcpx/internal/compress"
 )
 
-// minMerged is the least number of blocks that are taken for a list.
+// minMerged is the least number of blocks that are treated as a list.
 const minMerged = 3
 
-// Lines are blocks as JSON Lines, if each is an object of a list: the Python SDK writes
-// the items of a list as text blocks of their own.
+// Lines converts blocks into JSON Lines if each is an object: the Python SDK writes the elements of a list as separate text blocks.
 func Lines(blocks []wire.Block) (text string, ok bool) {
 	if len(blocks) < minMerged {
 		return "", false
@@ -31,7 +30,7 @@ func Lines(blocks []wire.Block) (text string, ok bool) {
 	return out.String(), true
 }
 
-// bare reports whether a block is a text and nothing else.
+// bare reports whether a block has a text and no other member.
 func bare(b wire.Block) bool {
 	if !b.IsText {
 		return false
@@ -44,7 +43,7 @@ func bare(b wire.Block) bool {
 	return only
 }
 
-// Merged is a result whose blocks are the items of a list as one with the list in a block.
+// Merged puts a list whose elements are separate blocks into one block. ok is false if there is no such list.
 func (p Pages) Merged(s Shown) (list Shown, ok bool) {
 	if s.Verbatim {
 		return s, false

@@ -36,8 +36,7 @@ type ReadArguments struct {
 	Grep   string `json:"grep,omitempty"`
 }
 
-// ParseArguments reads the arguments of read_result. The schema allows whole numbers
-// such as 1.0 and 1e2.
+// ParseArguments reads the arguments of read_result. The schema permits whole numbers written as 1.0 or 1e2.
 func ParseArguments(raw json.RawMessage) (args ReadArguments, violation string) {
 	var written struct {
 		Handle, Select, Grep string
@@ -57,7 +56,7 @@ func ParseArguments(raw json.RawMessage) (args ReadArguments, violation string) 
 	return args, ""
 }
 
-// maxNumber replaces every larger offset or limit: no result has so many parts.
+// maxNumber caps offset and limit: no result has so many parts.
 const maxNumber = 1e9
 
 // wholeNumber reads a JSON number, 0 if absent.
@@ -75,17 +74,16 @@ func wholeNumber(raw json.RawMessage) (n int, ok bool) {
 // Page is a part of a result.
 type Page struct {
 	Text string
-	// Structured is the same as {"result": …}; nil if the text is not all of a value.
+	// Structured is {"result": …} with the same content; nil if the text does not show a whole value.
 	Structured json.RawMessage
 }
 
-// RefusedError is a violation in the arguments of read_result: "/path: reason".
+// RefusedError is a violation in the arguments of read_result, of the form "/path: reason".
 type RefusedError struct{ Violation string }
 
 func (e *RefusedError) Error() string { return e.Violation }
 
-// Read answers read_result. Its errors are ctx's, a [RefusedError], a
-// [FilterError] and [state.ErrAway].
+// Read answers read_result. Errors are ctx's, a [RefusedError], a [FilterError] and [state.ErrAway].
 func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
 	h, err := p.Store.get(ctx, args.Handle, p.Principal)
 	switch {
@@ -108,7 +106,7 @@ func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
 		if selected.empty() || args.Grep == "" && args.Offset == 0 && args.Limit == 0 {
 			return p.selected(selected, args.Select, h.value), nil
 		}
-		// cut keeps the selection under a handle of its own.
+		// cut keeps the selection under a new handle.
 		h, args.Handle, args.Select = p.divideSelection(selected), "", ""
 	}
 	wanted, err := p.wanted(ctx, h, args)
@@ -118,7 +116,7 @@ func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
 	return p.page(h, wanted, args), nil
 }
 
-// page is a page of some of the items or lines, as the arguments asked for.
+// page renders some items or lines, for the given arguments.
 func (p Pages) page(h *result, wanted span, args ReadArguments) *Page {
 	switch {
 	case wanted.len() > 0 || wanted.whole:
@@ -136,8 +134,7 @@ func (p Pages) page(h *result, wanted span, args ReadArguments) *Page {
 	return page
 }
 
-// wanted are the items or lines that the arguments select. Errors are ctx's, and a
-// [RefusedError].
+// wanted returns the items or lines that the arguments select. Errors are ctx's, and a [RefusedError].
 func (p Pages) wanted(ctx context.Context, h *result, args ReadArguments) (which span, err error) {
 	which = h.all()
 	if args.Grep != "" {

@@ -17,8 +17,7 @@ type upstreamResult struct {
 	meta       json.RawMessage
 	isError    bool
 	resultType string
-	// others are the members that a tool result does not have, as the upstream wrote
-	// them: "key":value,"key":value.
+	// others are unknown or malformed members, as the upstream wrote them: "key":value,"key":value.
 	others []byte
 }
 
@@ -30,7 +29,7 @@ func (r *upstreamResult) addOther(written, value []byte) {
 	r.others = append(append(append(r.others, written...), ':'), value...)
 }
 
-// readUpstream splits a raw result. A member of the wrong type goes to others.
+// readUpstream splits a raw result. Members of the wrong type go to others.
 func readUpstream(raw json.RawMessage) (upstreamResult, error) {
 	var r upstreamResult
 	var content []byte
@@ -61,7 +60,7 @@ func readUpstream(raw json.RawMessage) (upstreamResult, error) {
 	switch {
 	case !ok || content == nil:
 	case content[0] == '"':
-		// Some servers send a single text or block instead of the list.
+		// Some servers send a single text or block in place of the list.
 		block := append(append([]byte(`{"type":"text","text":`), content...), '}')
 		r.blocks = []wire.Block{wire.ReadBlock(block)}
 	case content[0] == '{':
@@ -81,18 +80,17 @@ func isBlock(value []byte) bool {
 	return len(kind) > 0 && kind[0] == '"'
 }
 
-// glimpse is the beginning of an unusable answer, on one line.
+// glimpse returns the beginning of an unusable answer, on one line.
 func glimpse(raw []byte) string {
 	return sanitize.Line(string(raw[:min(len(raw), 8*glimpseRunes)]), glimpseRunes)
 }
 
 const glimpseRunes = 100
 
-// knownResultTypes are handled here; a client gets other types in _meta.
+// knownResultTypes are handled by Answer.Of; other types are passed to the client in _meta.
 var knownResultTypes = map[string]bool{"complete": true, "input_required": true, "task": true}
 
-// resultMeta is the _meta of the answer: that of the upstream's result, with the
-// other members under mcpx/result.
+// resultMeta returns the answer's _meta: the upstream's, with the other members under mcpx/result.
 func (r *upstreamResult) resultMeta() json.RawMessage {
 	if len(r.others) == 0 {
 		return r.meta
@@ -100,14 +98,14 @@ func (r *upstreamResult) resultMeta() json.RawMessage {
 	return wire.WithMember(r.meta, "mcpx/result", append(append([]byte{'{'}, r.others...), '}'))
 }
 
-// Of turns the server's result into the answer (design 7).
+// Of converts the server's result into the answer (design 7).
 func (a *Answer) Of(ctx context.Context, raw json.RawMessage) (*Result, error) {
 	got, err := readUpstream(raw)
 	if err != nil {
 		return nil, err
 	}
 	switch got.resultType {
-	case "input_required": // only a client of the modern era gets one, and answers it (Request.Input)
+	case "input_required": // only modern clients get one; they answer with another request
 		return &Result{Whole: raw}, nil
 	case "task":
 		if a.Task == nil {
@@ -148,7 +146,7 @@ func (a *Answer) Of(ctx context.Context, raw json.RawMessage) (*Result, error) {
 	return out, nil
 }
 
-// textsOf are the texts of blocks, empty for a block without text.
+// textsOf returns the texts of blocks, empty for a block without text.
 func textsOf(blocks []wire.Block) []string {
 	texts := make([]string, len(blocks))
 	for i := range blocks {
@@ -159,8 +157,7 @@ func textsOf(blocks []wire.Block) []string {
 	return texts
 }
 
-// compressBlocks compresses the text blocks. It returns the compact JSON of the last
-// one, empty if that is no JSON array or object.
+// compressBlocks compresses the text blocks. It returns the compact JSON of the last one, empty if that is no JSON array or object.
 func (a *Answer) compressBlocks(out *Result, shown *Shown) (compact string) {
 	for i, b := range shown.Received {
 		if !b.IsText {

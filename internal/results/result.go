@@ -10,9 +10,8 @@ import (
 	"mcpx/internal/compress"
 )
 
-// divide makes a result of a text. The parts of JSON are the items of its list. The parts
-// of any other text, and of a very long list, are the lines of the text as the model gets
-// it.
+// divide makes a result of a text. JSON is divided into the items of its list; other texts, and very long lists, into the lines of
+// the text as the model gets it.
 func (p Pages) divide(text, shown string, verbatim bool) *result {
 	h := &result{principal: p.Principal, verbatim: verbatim}
 	if value, lines, ok := compress.Value(text); ok && (value[0] == '[' || value[0] == '{') {
@@ -26,8 +25,7 @@ func (p Pages) divide(text, shown string, verbatim bool) *result {
 	return h
 }
 
-// unitsOf splits a text. No text has more tokens than bytes: a piece of a line always
-// fits.
+// unitsOf splits a text into units that fit the limit: no text has more tokens than bytes.
 func (p Pages) unitsOf(text string) (units []string, kind unitKind) {
 	longest := p.limit() - p.minRoom()
 	if p.Bytes > 0 {
@@ -36,21 +34,20 @@ func (p Pages) unitsOf(text string) (units []string, kind unitKind) {
 	return unitsOf(text, min(max(longest, 64), pieceBytes), maxLines)
 }
 
-// unitKind is the kind of the units of a text.
+// unitKind is the kind of a text's units.
 type unitKind uint8
 
 const (
 	// lines include their line ends.
 	lines unitKind = iota
-	// rows are lines, or rows of a list on one long line.
+	// rows are lines, or the rows of a list on one long line.
 	rows
 	// pieces are parts of lines, or several lines.
 	pieces
 )
 
-// unitsOf splits a text into lines. It splits lines over longest bytes into rows, and
-// longer rows between two words. If there are over most lines, it merges lines up to
-// longest bytes. The units together are the text.
+// unitsOf splits a text into lines, and lines over longest bytes into rows or, where those are longer too, at a space. If there are
+// more than most lines, it merges lines up to longest bytes. Concatenated, the units are the text.
 func unitsOf(text string, longest, most int) (units []string, kind unitKind) {
 	count := strings.Count(text, "\n") + 1
 	if count > most {
@@ -97,10 +94,8 @@ func mergedLines(text string, longest int) (units []string) {
 	return units
 }
 
-// rowEnds finds the ends of the rows of a list on one line, in JSON or a similar
-// language. A row is a container that a comma and another container of its kind follow.
-// If lists are nested, only the rows of the outermost count. A list of more than most
-// rows has none.
+// rowEnds finds the ends of the rows of a list on one line, in JSON or a similar language. A row is a container followed by a comma
+// and another container of its kind. Of nested lists, the outermost is used. A list of more than most rows has none.
 func rowEnds(line string, most int) (ends []int) {
 	start := max(0, strings.IndexAny(line, "[{("))
 	level, outermost := 0, len(line)
@@ -136,11 +131,10 @@ func rowEnds(line string, most int) (ends []int) {
 	return ends
 }
 
-// closing has the closing bracket of each opening one.
+// closing maps opening brackets to closing ones.
 var closing = [256]byte{'[': ']', '{': '}', '(': ')'}
 
-// wordEnd is the last end of a word at or before limit, or the last end of a character
-// if there is none.
+// wordEnd returns the last end of a word at or before limit, or the last end of a character if there is none.
 func wordEnd(line string, limit int) int {
 	if at := strings.LastIndexAny(line[limit/2:limit], " \t"); at >= 0 {
 		return limit/2 + at + 1
@@ -154,7 +148,7 @@ func wordEnd(line string, limit int) int {
 	return limit
 }
 
-// count is the number of items, or of lines.
+// count returns the number of items or units.
 func (h *result) count() int {
 	if h.items != nil {
 		return len(h.items)
@@ -174,7 +168,7 @@ func (h *result) noun() string {
 	return noun
 }
 
-// length is the size of one item or line, in bytes.
+// length returns the size of one item or line, in bytes.
 func (h *result) length(i int) int {
 	if h.items != nil {
 		return len(h.items[i]) + 1
@@ -182,8 +176,8 @@ func (h *result) length(i int) int {
 	return len(h.units[i])
 }
 
-// matched says how many parts match a grep, and how many of them are shown. Lines have
-// their numbers, items are named by their offsets.
+// matched says how many parts match a grep and how many of them are shown. Lines show their numbers; for items the offsets are
+// listed.
 func (h *result) matched(which span, shown int) string {
 	line := fmt.Sprintf("%d of %d %s match", len(which.list), h.count(), h.noun())
 	if shown < len(which.list) {
@@ -198,7 +192,7 @@ func (h *result) matched(which span, shown int) string {
 // maxOffsets bounds the ranges in a list of offsets.
 const maxOffsets = 30
 
-// offsets are the numbers in a span: 3-5, 9.
+// offsets lists the numbers in a span: 3-5, 9.
 func offsets(which span) string {
 	var out strings.Builder
 	ranges := 0
@@ -222,23 +216,21 @@ func offsets(which span) string {
 	return out.String()
 }
 
-// span selects items or lines in their order: a range of all, or of the matches of a
-// grep.
+// span selects items or lines in their order: a range of all of them, or of the matches of a grep.
 type span struct {
 	from, to int
-	// list has the numbers of the matches, and from and to are indexes in it; nil means
-	// that from and to are numbers themselves.
+	// list has the numbers of the matches; from and to are indexes into it. Nil: from and to are item numbers.
 	list []int
-	// whole means that items are shown within all that is around their list.
+	// whole means that items are shown together with everything around their list.
 	whole bool
 }
 
-// all are all items or lines.
+// all selects all items or lines.
 func (h *result) all() span { return span{to: h.count(), whole: true} }
 
 func (s span) len() int { return s.to - s.from }
 
-// at is the number of the nth item or line of the span.
+// at returns the number of the span's nth item or line.
 func (s span) at(n int) int {
 	if s.list != nil {
 		return s.list[s.from+n]
@@ -246,13 +238,13 @@ func (s span) at(n int) int {
 	return s.from + n
 }
 
-// first is the span up to its nth.
+// first returns the first n of a span.
 func (s span) first(n int) span {
 	s.to = s.from + min(n, s.len())
 	return s
 }
 
-// skip is the span without its first n.
+// skip returns a span without its first n.
 func (s span) skip(n int) span {
 	s.from += min(n, s.len())
 	s.whole = s.whole && n == 0
@@ -269,7 +261,7 @@ func (h *result) within(which span, size int) bool {
 	return true
 }
 
-// chosen are some of the items.
+// chosen returns the selected items.
 func (h *result) chosen(which span) []json.RawMessage {
 	if which.list == nil {
 		return h.items[which.from:which.to]
@@ -281,7 +273,7 @@ func (h *result) chosen(which span) []json.RawMessage {
 	return items
 }
 
-// part is the text of some of the items or lines.
+// part renders the selected items or lines.
 func (h *result) part(which span) string {
 	if h.items != nil {
 		return h.text(h.chosen(which), which.whole)
@@ -293,7 +285,7 @@ func (h *result) part(which span) string {
 			out.WriteString(unit)
 			continue
 		}
-		// A match has a line of its own with its number, which is offset+1.
+		// A match is on a line of its own, with its line number (offset+1).
 		out.WriteString(strconv.Itoa(which.at(n)+1) + ":" + unit)
 		if n+1 < which.len() && !strings.HasSuffix(unit, "\n") {
 			out.WriteByte('\n')

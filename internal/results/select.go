@@ -16,7 +16,7 @@ import (
 	"mcpx/internal/jq"
 )
 
-// FilterError is a filter that failed on a value. The value is kept.
+// FilterError is a filter that failed on a value, which is kept.
 type FilterError struct {
 	Value json.RawMessage
 	// Handle is the handle of the value; empty if it was too long to be kept.
@@ -29,9 +29,8 @@ func (e *FilterError) Error() string { return e.Err.Error() }
 // Unwrap returns the error of the filter's runner.
 func (e *FilterError) Unwrap() error { return e.Err }
 
-// Select applies a filter to a value, and a grep, unless it is empty, to the output. If
-// the filter does not fit the value it is tried on inner, which the value wraps; nil =
-// nothing. Its errors are ctx's, a [FilterError] and a [RefusedError].
+// Select applies a filter to a value, and a grep, unless empty, to its output. If the filter does not fit the value, inner is tried,
+// which the value wraps; may be nil. Errors are ctx's, a [FilterError] and a [RefusedError].
 func (p Pages) Select(ctx context.Context, filter, grep string, value, inner json.RawMessage) (*Page, error) {
 	s, err := p.filter(ctx, filter, value)
 	if _, unfit := errors.AsType[*jq.FilterError](err); unfit && inner != nil {
@@ -59,8 +58,8 @@ func (p Pages) Select(ctx context.Context, filter, grep string, value, inner jso
 	return p.page(h, which, ReadArguments{Grep: grep}), nil
 }
 
-// selected is the page of a selection from value, whole or cut. If it has only nulls, the
-// page has the shape of value too: most likely the filter asked for a key that is absent.
+// selected returns the page of a selection, whole or cut. If it consists of nulls, the page includes the shape of value: most likely
+// the filter asked for a missing key.
 func (p Pages) selected(s *selection, filter string, value json.RawMessage) *Page {
 	page := &Page{Text: compress.Text(s.text, p.Texts).Text}
 	if s.nulls >= 0 && string(value) != "null" {
@@ -77,18 +76,17 @@ func (p Pages) selected(s *selection, filter string, value json.RawMessage) *Pag
 	return page
 }
 
-// fewNulls are as many as are written out.
+// fewNulls is how many nulls are written out.
 const fewNulls = 3
 
-// missing names the keys in a filter that the value does not have, and the keys that could
-// be meant.
+// missing names the keys in a filter that the value does not have, and the keys that may be meant.
 func missing(filter string, value json.RawMessage) string {
 	keys := compress.Keys(value)
 	filter = quotedText.ReplaceAllString(filter, `""`)
 	var out strings.Builder
 	for _, m := range namedKey.FindAllStringSubmatch(filter, -1) {
 		key := m[1]
-		made := strings.Contains(filter, key+":") // by the filter itself
+		made := strings.Contains(filter, key+":") // the filter itself makes the key
 		if made || slices.Contains(keys, key) || strings.Contains(out.String(), `"`+key+`"`) {
 			continue
 		}
@@ -106,7 +104,7 @@ var (
 	namedKey   = pattern.New(`\.([A-Za-z_][A-Za-z0-9_]*)`)
 )
 
-// Shape is the shape of a value, for the author of a filter that did not fit it.
+// Shape describes the shape of a value, to help correct a filter.
 func (p Pages) Shape(value json.RawMessage) string {
 	h := &result{value: value}
 	if len(value) > 0 && (value[0] == '[' || value[0] == '{') {
@@ -120,15 +118,14 @@ const shapeTokens = 300
 // selection is the output of a filter.
 type selection struct {
 	text string // one value, or JSON Lines
-	// value is the only output, else an array of the outputs.
+	// value is the only output, or an array of all outputs.
 	value   json.RawMessage
 	several bool
-	// nulls is the number of nulls in outputs that have nothing else, 0 without output;
-	// -1 if there is something else.
+	// nulls counts the nulls if the outputs consist of nulls, 0 without output; otherwise -1.
 	nulls int
 }
 
-// filter runs a jq filter. Its error is that of ctx, or of the runner.
+// filter runs a jq filter. Errors are ctx's, or the runner's.
 func (p Pages) filter(ctx context.Context, filter string, value json.RawMessage) (*selection, error) {
 	if p.Filter == nil {
 		return nil, errNoFilter
@@ -162,8 +159,7 @@ func (p Pages) filter(ctx context.Context, filter string, value json.RawMessage)
 	return s, nil
 }
 
-// nullsIn is the number of nulls in a value that has no other scalars, else 0. It reads no
-// long value, which has hardly nulls alone.
+// nullsIn counts the nulls in a value without other scalars, else 0. It skips long values, which hardly consist of nulls.
 func nullsIn(value json.RawMessage) (n int) {
 	if len(value) > maxNulls {
 		return 0
@@ -183,7 +179,7 @@ func nullsIn(value json.RawMessage) (n int) {
 	return n
 }
 
-// maxNulls bounds the value that nullsIn reads, in bytes.
+// maxNulls bounds the values that nullsIn reads, in bytes.
 const maxNulls = 256 << 10
 
 // nothing is the text of a filter without output.
@@ -194,8 +190,7 @@ func (s *selection) empty() bool { return s.several && len(s.value) == len("[]")
 
 var errNoFilter = errors.New("filters are not available here")
 
-// plainText is a value as text: a string without quotes, unless it would look like
-// another JSON value.
+// plainText returns a value as text: a string without its quotes, unless that would look like another JSON value.
 func plainText(value json.RawMessage) string {
 	var text string
 	if len(value) == 0 || value[0] != '"' || json.Unmarshal(value, &text) != nil {
@@ -207,8 +202,7 @@ func plainText(value json.RawMessage) string {
 	return text
 }
 
-// divideSelection makes a result of a selection: of several outputs each is an
-// item.
+// divideSelection makes a result of a selection; several outputs become its items.
 func (p Pages) divideSelection(s *selection) *result {
 	if s.several {
 		return p.divide(string(s.value), s.text, false)

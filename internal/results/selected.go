@@ -12,8 +12,7 @@ import (
 	"mcpx/internal/jq"
 )
 
-// filterFailure is a filter that failed on the result. It shows the shape of the
-// result, and its handle for another filter.
+// FilterFailure is a filter that failed on the result. It shows the result's shape, and its handle for another filter.
 func FilterFailure(failed *FilterError, p Pages) *Failure {
 	var limit *jq.LimitError
 	var broken *jq.FilterError
@@ -30,8 +29,8 @@ func FilterFailure(failed *FilterError, p Pages) *Failure {
 	return f.With("shape", shape)
 }
 
-// kept is a line for a model whose filter failed: the call was made and must not be
-// repeated, and next reads its result. Without a handle the result is lost.
+// kept tells a model whose filter failed that the call was made and must not be repeated; next reads its result. Without a handle the
+// result is lost.
 func (f *Failure) kept(p Pages, next ReadArguments) string {
 	if next.Handle == "" {
 		return "\nThe call was made; its result is too long to be kept"
@@ -40,12 +39,11 @@ func (f *Failure) kept(p Pages, next ReadArguments) string {
 	return "\nThe call was made; its result is kept: " + p.Call(next)
 }
 
-// noJSONFailure is a filter on a result without JSON. It keeps the texts, several as
-// items, and shows how to read them with grep.
+// noJSONFailure is a filter on a result without JSON. It keeps the texts, several as items, and says how to read them with grep.
 func (a *Answer) noJSONFailure(blocks []wire.Block) *Failure {
 	f := Invalid("/select: the result has no JSON")
 	f.Text = f.Said()
-	texts := textBlocks(blocks)
+	texts := rawBlocks(blocks, isText)
 	if len(texts) == 0 {
 		f.Text += "\nThe call was made"
 		return f
@@ -63,17 +61,14 @@ func (a *Answer) noJSONFailure(blocks []wire.Block) *Failure {
 	return f
 }
 
-// selectable is the JSON for a filter, the same that the model sees; nil if there is
-// none.
+// selectable returns the JSON for a filter, which is what the model sees; nil if there is none.
 //
-// It is structuredContent, unless that only wraps a string with an array or object:
-// then it is that array or object. So {"content":"[1]"} with the text block [1] is
-// filtered as [1]. A wrapper around prose stays, and .content selects the text.
+// It is structuredContent, unless that merely wraps a string that holds an array or object, which is used then. So {"content":"[1]"}
+// with the text block [1] is filtered as [1]. A wrapper around prose stays: .content selects the text.
 //
-// Without structuredContent it is the JSON of a single text block. Instead of JSON a
-// string or text block may have a literal as Python prints it.
+// Without structuredContent it is the JSON of a single text block. In place of JSON a string or text block may hold a Python literal.
 func selectable(structured json.RawMessage, blocks []wire.Block) json.RawMessage {
-	if structured == nil || string(structured) == "null" && len(textBlocks(blocks)) > 0 {
+	if structured == nil || string(structured) == "null" && len(rawBlocks(blocks, isText)) > 0 {
 		return onlyJSON(blocks)
 	}
 	only, single := onlyString(structured)
@@ -85,8 +80,8 @@ func selectable(structured json.RawMessage, blocks []wire.Block) json.RawMessage
 	return structured
 }
 
-// wrapped is the array or object that is the only member of a value, if the texts say it:
-// a model that saw the texts alone writes its filter for that.
+// wrapped returns the array or object that is the only member of a value if the texts contain it too: a model that has only seen the
+// texts writes its filter for that.
 func wrapped(value json.RawMessage, blocks []wire.Block) json.RawMessage {
 	inner := onlyMember(value)
 	if inner == nil || inner[0] != '[' && inner[0] != '{' {
@@ -98,8 +93,7 @@ func wrapped(value json.RawMessage, blocks []wire.Block) json.RawMessage {
 	return nil
 }
 
-// unfiltered are the blocks that the answer to a filter has beside the selection. It
-// leaves out texts that are JSON or strings in structuredContent.
+// unfiltered returns the blocks that are added to a selection: all but texts that are JSON or are strings in structuredContent.
 func unfiltered(structured json.RawMessage, blocks []wire.Block) (others []json.RawMessage) {
 	var said map[string]bool // made at the first text that is not JSON
 	for _, b := range blocks {
@@ -120,7 +114,7 @@ func unfiltered(structured json.RawMessage, blocks []wire.Block) (others []json.
 	return others
 }
 
-// stringsIn are the strings in a value, trimmed.
+// stringsIn returns the strings in a value, trimmed.
 func stringsIn(value json.RawMessage) map[string]bool {
 	found := map[string]bool{}
 	if doc, ok := wire.Read(string(value)); ok {
@@ -133,16 +127,12 @@ func stringsIn(value json.RawMessage) map[string]bool {
 	return found
 }
 
-// selected is the upstream's result after the filter of the request.
+// selected applies the request's filter to the upstream's result.
 func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire.Block) (*Result, error) {
 	value := selectable(got.structured, blocks)
 	if value == nil {
 		out := a.noJSONFailure(blocks).Result(a.Format.Always())
-		for _, b := range blocks {
-			if !b.IsText {
-				out.Content = append(out.Content, b.Raw)
-			}
-		}
+		out.Content = append(out.Content, rawBlocks(blocks, func(b wire.Block) bool { return !b.IsText })...)
 		out.Received = Roughly(textsOf(blocks)...)
 		return out, nil
 	}
@@ -162,11 +152,14 @@ func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire
 		out.Meta = got.resultMeta()
 	}
 	out.Received = Roughly(textsOf(blocks)...)
-	a.appendBlocks(out, unfiltered(got.structured, blocks))
+	if others := unfiltered(got.structured, blocks); len(others) > 0 {
+		out.Content = append(out.Content, others...)
+		a.bound(out)
+	}
 	return out, nil
 }
 
-// onPage is a page as a result.
+// OnPage returns a page as a tool result.
 func OnPage(page *Page, structured bool) *Result {
 	out := &Result{Content: []json.RawMessage{wire.TextBlock(page.Text)}, Sent: Roughly(page.Text)}
 	if structured {
@@ -175,28 +168,7 @@ func OnPage(page *Page, structured bool) *Result {
 	return out
 }
 
-// textBlocks are the text blocks as they were received.
-func textBlocks(blocks []wire.Block) (texts []json.RawMessage) {
-	for _, b := range blocks {
-		if b.IsText {
-			texts = append(texts, b.Raw)
-		}
-	}
-	return texts
-}
-
-// appendBlocks appends blocks to the selection, or to the failure of the filter, and
-// cuts the texts to the limit together.
-func (a *Answer) appendBlocks(out *Result, others []json.RawMessage) {
-	if len(others) == 0 {
-		return
-	}
-	out.Content = append(out.Content, others...)
-	a.bound(out)
-}
-
-// onlyJSON is the JSON of the only text block, or of blocks that are the items of a list,
-// or nil.
+// onlyJSON returns the JSON of the only text block, or of blocks that are the elements of a list; nil if there is none.
 func onlyJSON(blocks []wire.Block) json.RawMessage {
 	var text string
 	texts := 0

@@ -19,7 +19,7 @@ func newStore() *Store {
 	return &s
 }
 
-// What is kept takes the memory of its parts too, and what is longer than the bound is not kept.
+// The size of a kept result includes its parts; a result over the bound is not kept.
 func TestStore_Bytes(t *testing.T) {
 	const mib = 1 << 20
 	s := newStore()

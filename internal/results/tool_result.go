@@ -14,19 +14,18 @@ type Result struct {
 	Content []json.RawMessage
 	// Structured is nil if there is no structuredContent.
 	Structured json.RawMessage
-	// Whole is a result of another type, in place of all the rest: input_required, which
-	// the client answers by the same call again, with Request.Input, or a task, whose id
-	// begins with the name of the server and a slash.
+	// Whole replaces everything else if the result is not a tool result: it is input_required, which the client answers by
+	// repeating the call with its answers, or a task.
 	Whole json.RawMessage
 	// Meta is the _meta object, nil if absent.
 	Meta    json.RawMessage
 	IsError bool
 
-	Code           string // of a failure; empty for the result of a tool
-	Received, Sent int    // tokens of the upstream's texts, and of the texts here
+	Code           string // of a failure; empty for a tool's result
+	Received, Sent int    // tokens of the upstream's texts, and of the texts in Content
 }
 
-// Raw is the result as a server would send it.
+// Raw encodes the result as a server would send it.
 func (r *Result) Raw() json.RawMessage {
 	out := append([]byte(`{"content":`), wire.Encode(r.Content)...)
 	if r.Structured != nil {
@@ -41,7 +40,7 @@ func (r *Result) Raw() json.RawMessage {
 	return append(out, '}')
 }
 
-// Size is the size of the parts, in bytes.
+// Size returns the size of the parts, in bytes.
 func (r *Result) Size() int {
 	n := len(r.Structured) + len(r.Whole) + len(r.Meta)
 	for _, block := range r.Content {
@@ -50,8 +49,7 @@ func (r *Result) Size() int {
 	return n
 }
 
-// Roughly estimates tokens for the account. It weighs long texts by a few samples:
-// no decision depends on it.
+// Roughly estimates tokens for the accounts. It only samples long texts, as no decision depends on it.
 func Roughly(texts ...string) int {
 	n := 0
 	for _, text := range texts {
@@ -60,7 +58,7 @@ func Roughly(texts ...string) int {
 	return n
 }
 
-// Results of an upstream that are not the result of a tool.
+// Errors for an upstream's result that is not a tool result.
 var (
 	ErrNoResult = errors.New("the upstream's answer is no tool result")
 	ErrTask     = errors.New("the upstream answered with a task, which was not asked for")

@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// inPart says that a type is not all there is.
+// inPart marks an incomplete type.
 const inPart = " // in part"
 
-// Along is what [Declaration] writes of an input, but only what leads to some places
-// and stands there, in at most that many tokens as estimate counts them: without the
-// descriptions if they are too many, then without the deeper levels; "" where nothing
-// fits. A place is the path of a value: names and indices. Of an object without such a
-// name all names are written.
+// Along is the [Declaration] of the parts of an input that lead to some places, in at most
+// that many tokens by estimate. If it is too long, it loses first the descriptions, then
+// the deeper levels; it is empty if nothing fits. A place is a path of names and indices.
+// If an object has no property of the name, all its properties are written.
 func Along(input json.RawMessage, places [][]string, o Options, most int, estimate func(string) int) string {
 	s := load(input, "Args")
 	if s == nil || len(places) == 0 {
@@ -22,11 +21,9 @@ func Along(input json.RawMessage, places [][]string, o Options, most int, estima
 	}
 	w := way{left: maxSteps}
 	s.root = &def{hint: "Args", body: w.along(s.root.body, places), done: true}
-	names := newSharing()
-	names.add(s, true)
-	names.name()
-	for _, o.Descriptions = range [...]bool{o.Descriptions, false} {
-		p := &printer{o: o, limit: 16 * most}
+	nameShared(s, nil)
+	for _, noDescriptions := range [...]bool{false, true} {
+		p := &printer{o: o, noDescriptions: noDescriptions, limit: 16 * most}
 		p.statements(s, map[*def]bool{})
 		p.statement("Args", s.root.body)
 		text := strings.TrimSuffix(string(p.b), "\n")
@@ -45,19 +42,19 @@ func Along(input json.RawMessage, places [][]string, o Options, most int, estima
 	return "type Args = " + text
 }
 
-// way makes a type of the parts of a type that lead to some places.
+// way reduces a type to the parts that lead to some places.
 type way struct {
-	cut  bool // something was left out
+	cut  bool // a part was left out
 	left int  // steps
 }
 
-// along is t without what does not lead to the places.
+// along is t without the parts that do not lead to the places.
 func (w *way) along(t *typ, places [][]string) *typ {
 	w.left--
 	by := make(map[string][][]string, len(places))
 	for _, place := range places {
 		if len(place) == 0 || w.left < 0 {
-			return t // it stands here
+			return t // the end of the path, or of the budget
 		}
 		by[place[0]] = append(by[place[0]], place[1:])
 	}
@@ -79,9 +76,9 @@ func (w *way) along(t *typ, places [][]string) *typ {
 	return &part
 }
 
-// object leaves the properties of t that places begin with, and constants, which tell
-// alternatives apart. What is no property is looked for in the type of further keys; if
-// there is none, all properties stay.
+// object keeps the properties of t that places begin with, and constants, which distinguish
+// alternatives. Other names belong to the type of further keys; without such a type all
+// properties are kept.
 func (w *way) object(t *typ, by map[string][][]string) {
 	strange := maps.Clone(by)
 	for _, q := range t.props {
@@ -107,7 +104,7 @@ func (w *way) object(t *typ, by map[string][][]string) {
 	t.props = props
 }
 
-// inside are places by their first step, without it.
+// inside are the places of all first steps in by, without that step.
 func inside(by map[string][][]string) (places [][]string) {
 	for _, step := range slices.Sorted(maps.Keys(by)) {
 		places = append(places, by[step]...)
@@ -115,7 +112,7 @@ func inside(by map[string][][]string) (places [][]string) {
 	return places
 }
 
-// members leaves the members of a union or intersection that may hold some place.
+// members keeps the members of a union or intersection that may have one of the places.
 func (w *way) members(t *typ, places [][]string) {
 	var members []*typ
 	for _, m := range t.members {
@@ -130,7 +127,7 @@ func (w *way) members(t *typ, places [][]string) {
 	}
 }
 
-// holds reports whether values of t may have a member of that name, or an item.
+// holds reports whether values of t may have a member of that name, or an item at that index.
 func (w *way) holds(t *typ, name string) bool {
 	if w.left--; w.left < 0 {
 		return false
@@ -143,17 +140,7 @@ func (w *way) holds(t *typ, name string) bool {
 	case tArray, tTuple:
 		return name != "" && strings.Trim(name, "0123456789") == ""
 	case tObject:
-		for _, q := range t.props {
-			if q.key == name {
-				return true
-			}
-		}
-		return t.rest != nil || len(t.props) == 0
+		return t.rest != nil || len(t.props) == 0 || slices.ContainsFunc(t.props, func(q prop) bool { return q.key == name })
 	}
-	for _, m := range t.members {
-		if w.holds(m, name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.members, func(m *typ) bool { return w.holds(m, name) })
 }

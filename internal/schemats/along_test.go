@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Of an input only what leads to the places is written, and what stands there.
+// Along writes only the parts of an input that lead to the places.
 func TestAlong(t *testing.T) {
 	const schema = `{"type":"object","description":"Whole.","required":["who"],"properties":{
 		"who":{"type":"string","description":"A name."},

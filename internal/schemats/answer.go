@@ -5,22 +5,21 @@ import (
 	"strings"
 )
 
-// answer is one text of several tools. What it has said already it does not
-// repeat.
+// answer is one text with several tools. Later tools do not repeat parts of earlier ones.
 type answer struct {
 	o        Options
 	estimate func(string) int
 	said     said
-	cut      bool
+	cut      bool // some description
 }
 
-// said is what the text so far has.
+// said records the contents of the text so far.
 type said struct {
 	types map[*def]bool
-	// docs are those of the last property of each name; key is the last property
-	// with such docs.
+	// docs has the docs of the last property of each name, and key the name of the last
+	// property with given docs.
 	docs, key map[string]string
-	// links are the sentences that point to a page.
+	// links has the sentences with a web address.
 	links map[string]bool
 }
 
@@ -28,8 +27,8 @@ func (s said) clone() said {
 	return said{maps.Clone(s.types), maps.Clone(s.docs), maps.Clone(s.key), maps.Clone(s.links)}
 }
 
-// linked is text without the sentences that point to a page, as "For more
-// information, see https://…", and stand above.
+// linked is text without sentences such as "For more information, see https://…" that the
+// text so far already has.
 func (s *said) linked(text string) string {
 	if s == nil || !strings.Contains(text, "://") {
 		return text
@@ -44,24 +43,23 @@ func (s *said) linked(text string) string {
 	})
 }
 
-// read is a tool with its schemas converted.
-type read struct {
+// converted is a tool with its schemas converted.
+type converted struct {
 	Tool
 	in, out *schema
-	// brief is the type of a result that is too long for out.
+	// brief is the type of the result if out would be too long; out is nil then.
 	brief string
 	marks marks
 }
 
-// All is the whole of each tool for a model: named types that it needs, the full
-// description, and a signature that is a valid member of an interface. It is one line
-// where that fits, else one parameter a line. estimate counts the tokens of a text;
-// where the TypeScript does not come out smaller than the minified {name, description,
-// inputSchema, outputSchema}, or cannot express the schema, the schema itself is given.
+// All writes each tool completely: the named types that it needs, its description, and its
+// signature as a member of a TypeScript interface, on one line or with one parameter per
+// line. The caller shows the texts together, in this order: later ones do not repeat types
+// and descriptions of earlier ones.
 //
-// The tools stand in one text, in that order: types and descriptions that stand above
-// are not repeated. cut says that a description is cut; the place has "[+N]" for N
-// characters that are missing.
+// estimate counts tokens. If the TypeScript is hardly shorter than the minified definition,
+// or cannot express the schema, the text has the JSON Schema itself. cut reports whether a
+// description is cut; it then ends with "[+N]" for N missing characters.
 func All(tools []Tool, o Options, estimate func(string) int) (texts []string, cut bool) {
 	a, list := newAnswer(tools, o, estimate)
 	for i := range list {
@@ -70,13 +68,14 @@ func All(tools []Tool, o Options, estimate func(string) int) (texts []string, cu
 	return texts, a.cut
 }
 
-// newAnswer converts the tools, and names what stands several times in them.
-func newAnswer(tools []Tool, o Options, estimate func(string) int) (*answer, []read) {
-	a := &answer{o: o, estimate: estimate, said: said{map[*def]bool{}, map[string]string{}, map[string]string{}, map[string]bool{}}}
+// newAnswer converts the tools, and names the types that occur several times in them.
+func newAnswer(tools []Tool, o Options, estimate func(string) int) (*answer, []converted) {
+	a := &answer{o: o, estimate: estimate}
+	a.said = said{map[*def]bool{}, map[string]string{}, map[string]string{}, map[string]bool{}}
 	names := newSharing()
-	list := make([]read, len(tools))
+	list := make([]converted, len(tools))
 	for i, t := range tools {
-		r := read{Tool: t, in: load(t.Input, "Args")}
+		r := converted{Tool: t, in: load(t.Input, "Args")}
 		r.out, r.brief = a.result(t)
 		r.marks = mark(r.in, r.out)
 		names.scope = r.marks
@@ -88,27 +87,24 @@ func newAnswer(tools []Tool, o Options, estimate func(string) int) (*answer, []r
 	return a, list
 }
 
-// result converts the output schema of t. Of one that prints too long it gives
-// the top levels.
+// result converts the output schema of t. If the type is too long, brief has its top levels.
 func (a *answer) result(t Tool) (s *schema, brief string) {
 	s = load(t.Output, "Result").orJSON()
 	if s == nil || a.o.MaxResult <= 0 {
 		return s, ""
 	}
-	names := newSharing()
-	names.add(s, false)
-	names.name()
+	nameShared(nil, s)
 	p := &printer{o: a.o, limit: maxOutput, tight: true}
 	p.statements(s, map[*def]bool{})
 	p.result(s)
 	if a.estimate(string(p.b)) > a.o.MaxResult {
 		return nil, ": " + s.brief(a.o.MaxResult, shortened, a.estimate)
 	}
-	return load(t.Output, "Result").orJSON(), ""
+	return load(t.Output, "Result").orJSON(), "" // again, without the names of this trial
 }
 
 // tool is the text of one tool.
-func (a *answer) tool(t *read) string {
+func (a *answer) tool(t *converted) string {
 	before := a.said.clone()
 	head, types, sig, lossy := a.parts(t)
 	text := types + sig
@@ -134,16 +130,16 @@ func (a *answer) tool(t *read) string {
 	return text
 }
 
-// parts are the header, the type statements and the signature of a tool. lossy:
-// the schema itself says more.
-func (a *answer) parts(t *read) (head, types, sig string, lossy bool) {
+// parts are the header, the type statements and the signature of a tool. lossy reports
+// whether they lack a part of the schema.
+func (a *answer) parts(t *converted) (head, types, sig string, lossy bool) {
 	p := &printer{o: a.o, limit: maxOutput, tight: true, said: &a.said}
 	if t.in != nil {
 		p.statements(t.in, a.said.types)
 		lossy = t.in.lossy
 	}
 	types, p.b = string(p.b), nil
-	head = a.said.linked(t.header(a.o, t.marks))
+	head = a.said.linked(t.header(t.marks))
 	p.write(propertyKey(t.Name))
 	if t.in == nil {
 		p.write("(args?: object)")
@@ -159,7 +155,7 @@ func (a *answer) parts(t *read) (head, types, sig string, lossy bool) {
 		p.params(t.in.root, list, form)
 	}
 	lossy = lossy || p.over
-	// A result that is too long must not cut the parameters.
+	// The result has its own printer, so that the parameters do not use up its limit.
 	q := &printer{o: a.o, limit: maxOutput, tight: true, said: &a.said}
 	if t.out != nil {
 		q.statements(t.out, a.said.types)
@@ -170,14 +166,4 @@ func (a *answer) parts(t *read) (head, types, sig string, lossy bool) {
 	}
 	a.cut = a.cut || p.cut || q.cut
 	return head, types, string(p.b) + string(q.b) + t.brief, lossy
-}
-
-// statements writes the types that s needs by name and printed does not have.
-func (p *printer) statements(s *schema, printed map[*def]bool) {
-	for _, d := range namedIn(s.root.body, map[*typ]bool{}, nil) {
-		if !printed[d] {
-			printed[d] = true
-			p.statement(d.name, d.body)
-		}
-	}
 }

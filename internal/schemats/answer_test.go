@@ -22,7 +22,7 @@ func tool(name, description, input string) Tool {
 
 func props(list string) string { return `{"type":"object","properties":{` + list + `}}` }
 
-// What holds for all of a tool is said once, in its header.
+// Marks of a whole tool are written once, in its header.
 func TestComplete_Marks(t *testing.T) {
 	open := func(list string) string {
 		return `{"type":"object","properties":{` + list + `},"additionalProperties":{}}`
@@ -56,7 +56,7 @@ func TestComplete_Marks(t *testing.T) {
 	}
 }
 
-// What stands above in a text is not repeated; everything else is there.
+// A text repeats no earlier part of itself, and has all other parts.
 func TestAll_SaidOnce(t *testing.T) {
 	address := `{"type":"object","properties":{"street":{"type":"string"},"number":{"type":"integer"},"city":{"type":"string"},"country":{"type":"string"}}}`
 	top := `"top":{"type":"integer","description":"How many of the results to return."}`

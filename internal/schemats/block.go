@@ -1,19 +1,17 @@
 package schemats
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// try writes t inline if that fits on the line and loses no description. room is
-// what is left of the line.
+// try writes t inline if it has no description and fits into the rest of the line, which
+// is room bytes.
 func (p *printer) try(t *typ, room int) bool {
-	if room < 20 {
-		room = 20
-	}
 	at := len(p.b)
 	q := *p
-	q.limit, q.trial, q.over = at+room, true, false
+	q.limit, q.trial, q.over = at+max(room, 20), true, false
 	q.inline(t, loose)
 	if q.over {
 		p.b = q.b[:at]
@@ -23,8 +21,8 @@ func (p *printer) try(t *typ, room int) bool {
 	return true
 }
 
-// value writes t without its own docs, on several lines where it must. lead is
-// written behind the first brace. depth is the indentation of the lines inside.
+// value writes t without its own docs, on several lines if necessary. lead is a comment
+// after the first brace; depth is the nesting of the lines inside.
 func (p *printer) value(t *typ, place, depth int, lead string) {
 	if p.over {
 		p.write("unknown /* cut */")
@@ -33,21 +31,11 @@ func (p *printer) value(t *typ, place, depth int, lead string) {
 	t = p.resolve(t)
 	switch t.kind {
 	case tObject:
-		at := len(p.b)
-		if lead == "" && p.try(t, lineWidth-depth) {
-			return
+		if lead != "" || !p.try(t, lineWidth-depth) {
+			p.block(t, depth, lead)
 		}
-		p.b = p.b[:at]
-		p.block(t, depth, lead)
-	case tArray:
-		p.value(t.elem, inSuffix, depth, lead)
-		p.write("[]")
-	case tTuple:
-		p.tuple(t, func(m *typ, place int) { p.value(m, place, depth, ""); p.comment(m) })
-	case tUnion:
-		p.union(t, place, func(m *typ) { p.value(m, inUnion, depth, ""); p.comment(m) })
-	case tInter:
-		p.joined(t.members, " & ", place >= inInter, func(m *typ) { p.value(m, inInter, depth, ""); p.comment(m) })
+	case tArray, tTuple, tUnion, tInter:
+		p.composite(t, place, func(m *typ, place int) { p.value(m, place, depth, lead) })
 	default:
 		p.inline(t, place)
 	}
@@ -63,19 +51,18 @@ func (p *printer) block(t *typ, depth int, lead string) {
 		p.write(" ", comment(lead))
 	}
 	p.write("\n")
-	// The braces show how deep a line is: more spaces would only cost.
-	inner := indent
+	// Lines at any depth have one space: the braces show the depth, and spaces cost tokens.
 	for i := range t.props {
 		if p.over {
-			p.write(inner, "// cut: ", strconv.Itoa(len(t.props)-i), " more\n")
+			p.write(indent, "// cut: ", strconv.Itoa(len(t.props)-i), " more\n")
 			break
 		}
 		q := &t.props[i]
-		p.line(inner, propertyKey(q.key)+p.mark(q.optional), q.t, depth+1, "")
+		p.line(propertyKey(q.key)+p.mark(q.optional), q.t, depth+1, "")
 		p.write("\n")
 	}
 	if t.rest != nil {
-		p.write(inner, "[k: string]: ")
+		p.write(indent, "[k: string]: ")
 		p.value(t.rest, loose, depth+1, "")
 		p.comment(t.rest)
 		p.write("\n")
@@ -83,16 +70,16 @@ func (p *printer) block(t *typ, depth int, lead string) {
 	p.write(strings.Repeat(indent, min(depth, 1)), "}")
 }
 
-// line writes `key: type<end> // docs`. Where the type takes several lines, the
-// docs stand behind its first brace, or on a line before.
-func (p *printer) line(inner, key string, t *typ, depth int, end string) {
+// line writes `key: type<end> // docs`. If the type has several lines, the docs follow
+// its first brace, or are on a line before.
+func (p *printer) line(key string, t *typ, depth int, end string) {
 	text := p.above(key, sentence(p.docs(t)))
 	at := len(p.b)
-	p.write(inner, key)
+	p.write(indent, key)
 	room := lineWidth - (len(p.b) - at) - len(end)
 	if !p.multiline(t, room) {
 		p.inline(t, loose)
-		p.write(end) // ",//" is one token too
+		p.write(end) // "," and ",//" are one token each
 		if text != "" {
 			if end == "" || !p.tight {
 				p.write(" ")
@@ -108,14 +95,14 @@ func (p *printer) line(inner, key string, t *typ, depth int, end string) {
 	}
 	if text != "" {
 		p.b = p.b[:at]
-		p.write(inner, comment(text), "\n", inner, key)
+		p.write(indent, comment(text), "\n", indent, key)
 	}
 	p.value(t, loose, depth, "")
 	p.write(end)
 }
 
-// above is text, or where the same docs stand above: at the property of the same
-// name that came last, or at another.
+// above is text, or a pointer to an earlier property with the same docs: "as above" if
+// that is the last one of the same name, else "as other_name".
 func (p *printer) above(key, text string) string {
 	if p.said == nil || text == "" {
 		return text
@@ -133,9 +120,9 @@ func (p *printer) above(key, text string) string {
 	return p.said.linked(text)
 }
 
-// multiline reports whether t has an object that must be written as a block.
+// multiline reports whether t has an object and does not fit into room bytes of a line.
 func (p *printer) multiline(t *typ, room int) bool {
-	if p.over || !p.hasObject(t, 0) {
+	if p.over || !p.hasObject(t) {
 		return false
 	}
 	q := *p
@@ -145,33 +132,24 @@ func (p *printer) multiline(t *typ, room int) bool {
 	return !fits
 }
 
-func (p *printer) hasObject(t *typ, depth int) bool {
-	t = p.resolve(t)
-	switch t.kind {
+func (p *printer) hasObject(t *typ) bool {
+	switch t = p.resolve(t); t.kind {
 	case tObject:
 		return true
-	case tArray:
-		return p.hasObject(t.elem, depth)
-	case tUnion, tInter, tTuple:
-		for _, m := range t.members {
-			if p.hasObject(m, depth+1) {
-				return true
-			}
-		}
-		return t.elem != nil && p.hasObject(t.elem, depth)
+	case tArray, tUnion, tInter, tTuple:
+		return slices.ContainsFunc(t.members, p.hasObject) || t.elem != nil && p.hasObject(t.elem)
 	}
 	return false
 }
 
-// braced reports whether the text of t begins with the brace of an object whose
-// properties have lines of their own.
+// braced reports whether the text of t begins with the brace of an object with properties.
 func (p *printer) braced(t *typ) bool {
 	for t = p.resolve(t); t.kind == tArray; t = p.resolve(t.elem) {
 	}
 	return t.kind == tObject && len(t.props) > 0
 }
 
-// whole writes t with its docs, for a place that has no line of its own.
+// whole writes t with its docs at a place inside a line.
 func (p *printer) whole(t *typ, room int) {
 	if !p.multiline(t, room) {
 		p.inline(t, loose)

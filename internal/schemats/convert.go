@@ -1,60 +1,35 @@
 package schemats
 
 import (
-	"encoding/json"
 	"strings"
 
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/wire"
 )
 
-// Limits of one conversion. A real schema stays far below: the largest of 1,678
-// real tools nests 9 levels and has about 2,000 parts.
+// Limits of one conversion. The largest of 1,678 real tools nests 9 levels and has about
+// 2,000 parts.
 const (
 	maxDepth = 80
 	maxSteps = 60_000
 	// maxMembers bounds anyOf, oneOf and allOf lists, and enum values.
 	maxMembers = 4_000
-	// maxSaid bounds the JSON of a keyword that is quoted in a comment.
-	maxSaid = 240
+	// maxQuoted bounds the JSON of a keyword that is quoted in a comment, in bytes.
+	maxQuoted = 240
 )
 
-// converter turns the JSON of one schema document into types. Every part is
-// converted once: what several $ref share is a def.
+// converter turns the JSON of one schema document into types. The target of a $ref is
+// converted once, to a def that all its references share.
 type converter struct {
 	root  *value
 	defs  map[*value]*def
 	order []*def
 	depth int
 	steps int
-	// lossy: a keyword that no type expresses was too long to be quoted whole.
-	lossy bool
+	lossy bool // see schema
 }
 
-// convertSchema reads and converts a document. rootName is what "#" refers to.
-// The def is the root itself; its body is never nil.
-func convertSchema(raw json.RawMessage, rootName string) (*converter, *def) {
-	c := &converter{defs: map[*value]*def{}}
-	root := &def{hint: rootName}
-	v, err := readJSON(raw)
-	if err != nil {
-		c.lossy = true
-		root.done = true
-		root.body = unknownType.withDocs("", []note{{err.Error(), true}})
-		return c, root
-	}
-	c.root = v
-	c.defs[v] = root
-	c.order = append(c.order, root)
-	root.body = c.convert(v, allTypes)
-	root.done = true
-	breakCycles(c.order)
-	for _, d := range c.order {
-		d.named = d.recursive
-	}
-	return c, root
-}
-
-// spend counts work; false when the schema is used up.
+// spend counts n+1 steps of work, and reports whether the budget allows them.
 func (c *converter) spend(n int) bool {
 	c.steps += n + 1
 	return c.steps < maxSteps
@@ -62,12 +37,12 @@ func (c *converter) spend(n int) bool {
 
 func (c *converter) tooLarge() *typ {
 	c.lossy = true
-	return unknownType.withDocs("", []note{{"cut: schema too large", true}})
+	return unreadable("cut: schema too large")
 }
 
 func (c *converter) tooDeep() *typ {
 	c.lossy = true
-	return unknownType.withDocs("", []note{{"cut: nested too deeply", true}})
+	return unreadable("cut: nested too deeply")
 }
 
 // types is a set of JSON types.
@@ -88,22 +63,22 @@ var typeNames = map[string]types{
 	"null": isNull, "object": isObject, "array": isArray,
 }
 
-// ownTypes reads the type keyword: the types in their order, and whether there is one.
+// ownTypes reads the type keyword, and reports whether there is one.
 func ownTypes(v *value) ([]string, bool) {
 	t := v.get("type")
 	if t == nil {
 		return nil, false
 	}
-	if t.kind == jString {
+	if t.kind == wire.String {
 		return []string{t.text}, true
 	}
 	var names []string
 	for _, item := range t.items {
-		if item.kind == jString {
+		if item.kind == wire.String {
 			names = append(names, item.text)
 		}
 	}
-	return names, t.kind == jArray
+	return names, t.kind == wire.Array
 }
 
 var keywordTypes = map[string]types{
@@ -115,7 +90,7 @@ var keywordTypes = map[string]types{
 	"minimum": isNumber, "maximum": isNumber, "exclusiveMinimum": isNumber, "exclusiveMaximum": isNumber, "multipleOf": isNumber,
 }
 
-// impliedTypes are the types that a schema's keywords speak of.
+// impliedTypes are the types that the keywords of a schema constrain.
 func impliedTypes(v *value) types {
 	var m types
 	for i := range v.members {
@@ -124,17 +99,16 @@ func impliedTypes(v *value) types {
 	return m
 }
 
-// convert makes the type of one schema. mask is the set of types that the
-// schemas around it leave: a member of anyOf beside `type: object` that only says
-// `required` is about objects.
+// convert makes the type of one schema. mask has the types that the enclosing schemas
+// allow: beside `type: object`, a member of anyOf with nothing but `required` is an object.
 func (c *converter) convert(v *value, mask types) *typ {
 	switch {
 	case v == nil || v.isTrue():
 		return unknownType
 	case v.isFalse():
 		return neverType
-	case v.kind != jObject:
-		return unknownType.withDocs("", []note{{"invalid schema", true}})
+	case !v.isObject():
+		return unreadable("invalid schema")
 	case len(v.members) == 0:
 		return unknownType
 	}
@@ -156,11 +130,11 @@ func (c *converter) convert(v *value, mask types) *typ {
 	if v.get("nullable").isTrue() && t.kind != tUnknown && t.kind != tNever {
 		t = union([]*typ{t, prim("null")})
 	}
-	return t.withDocs(description(v), c.said(v, t))
+	return t.withDocs(description(v), c.otherNotes(v, t))
 }
 
-// base is what the type keyword and the keywords of that type say, and the mask
-// for the schemas inside.
+// base is the type that the type keyword and the keywords of that type describe, and the
+// mask for the schemas inside.
 func (c *converter) base(v *value, mask types) (*typ, types) {
 	names, own := ownTypes(v)
 	implied := impliedTypes(v)
@@ -170,13 +144,17 @@ func (c *converter) base(v *value, mask types) (*typ, types) {
 			if implied&mask == 0 {
 				return unknownType, mask
 			}
-			names = namesOf(mask)
+			for _, name := range [...]string{"string", "number", "boolean", "null", "object", "array"} {
+				if typeNames[name]&mask != 0 {
+					names = append(names, name)
+				}
+			}
 		case implied&isObject != 0:
 			names = []string{"object"}
 		case implied&isArray != 0:
 			names = []string{"array"}
 		default:
-			return unknownType.withDocs("", c.looseNotes(v)), mask
+			return unknownType.withDocs("", addNotes(stringNotes(v), numberNotes(v, false))), mask
 		}
 	}
 	var out []*typ
@@ -184,8 +162,8 @@ func (c *converter) base(v *value, mask types) (*typ, types) {
 	for _, name := range names {
 		bit, known := typeNames[name]
 		if !known {
-			// "any" and "file" occur; JSON Schema gives them no meaning.
-			out = append(out, unknownType.withDocs("", []note{{"type: " + sanitize.Line(name, 0), true}}))
+			// Real schemas have "any" and "file" here, which JSON Schema does not define.
+			out = append(out, unreadable("type: "+sanitize.Line(name, 0)))
 			set = allTypes
 			continue
 		}
@@ -199,16 +177,6 @@ func (c *converter) base(v *value, mask types) (*typ, types) {
 		return unknownType, mask
 	}
 	return union(out), set & mask
-}
-
-func namesOf(mask types) []string {
-	var names []string
-	for _, name := range [...]string{"string", "number", "boolean", "null", "object", "array"} {
-		if typeNames[name]&mask != 0 {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 func (c *converter) ofType(v *value, name string) *typ {
@@ -231,13 +199,13 @@ func (c *converter) reference(v *value) *typ {
 	if r == nil {
 		return unknownType
 	}
-	if r.kind == jString {
+	if r.kind == wire.String {
 		if target, hint := c.resolve(r.text); target != nil {
 			return c.refTo(target, hint)
 		}
+		// A reference by $anchor or $id may have a target, which the quotation lacks.
+		c.lossy = c.lossy || !strings.HasPrefix(r.text, "#/")
 	}
-	// The quotation does not have the part that an $anchor or $id may name.
-	c.lossy = c.lossy || r.kind == jString && !strings.HasPrefix(r.text, "#/")
 	return unknownType.withDocs("", []note{c.quote("$ref", r)})
 }
 
@@ -266,12 +234,7 @@ func (c *converter) refTo(target *value, hint string) *typ {
 func (c *converter) values(v *value) *typ {
 	t := unknownType
 	if e := v.get("enum"); e.isArray() {
-		items := e.items
-		var notes []note
-		if len(items) > maxMembers {
-			c.lossy = true
-			items, notes = items[:maxMembers], []note{{"cut: more values", true}}
-		}
+		items, notes := c.bounded(e, "values")
 		out := make([]*typ, 0, len(items))
 		for _, item := range items {
 			out = append(out, c.literal(item, 0))
@@ -284,23 +247,32 @@ func (c *converter) values(v *value) *typ {
 	return t
 }
 
+// bounded is the start of a list of at most maxMembers, with a note if items are left out.
+func (c *converter) bounded(list *value, what string) (items []*value, notes []note) {
+	if len(list.items) <= maxMembers {
+		return list.items, nil
+	}
+	c.lossy = true
+	return list.items[:maxMembers], []note{{"cut: more " + what, true}}
+}
+
 // literal is the type that has exactly one value.
 func (c *converter) literal(v *value, depth int) *typ {
 	if depth > 8 || !c.spend(1) {
 		return c.tooDeep()
 	}
 	switch v.kind {
-	case jNull:
+	case wire.Null:
 		return prim("null")
-	case jString:
+	case wire.String:
 		return &typ{kind: tLit, text: quoted(v.text)}
-	case jArray:
+	case wire.Array:
 		t := &typ{kind: tTuple, required: len(v.items)}
 		for _, item := range v.items {
 			t.members = append(t.members, c.literal(item, depth+1))
 		}
 		return t
-	case jObject:
+	case wire.Object:
 		t := &typ{kind: tObject, closed: true}
 		for _, m := range v.members {
 			t.props = append(t.props, prop{key: m.key, t: c.literal(m.val, depth+1)})
@@ -316,12 +288,7 @@ func (c *converter) combine(v *value, keyword string, mask types) *typ {
 	if !list.isArray() || len(list.items) == 0 {
 		return unknownType
 	}
-	items := list.items
-	var notes []note
-	if len(items) > maxMembers {
-		c.lossy = true
-		items, notes = items[:maxMembers], []note{{"cut: more variants", true}}
-	}
+	items, notes := c.bounded(list, "variants")
 	out := make([]*typ, 0, len(items))
 	onlyRequired := true
 	for _, item := range items {
@@ -338,46 +305,36 @@ func (c *converter) intersectAll(t *typ, list *value, mask types) *typ {
 	if !list.isArray() {
 		return t
 	}
-	for i, item := range list.items {
-		if i >= maxMembers {
-			c.lossy = true
-			return t.withDocs("", []note{{"cut: more parts of allOf", true}})
-		}
+	items, notes := c.bounded(list, "parts of allOf")
+	for _, item := range items {
 		t = c.intersect(t, c.convert(item, mask))
 	}
-	return t
+	return t.withDocs("", notes)
 }
 
-// breakCycles removes references that come back to their own definition without
-// an object or array between: `type A = A | string` is no TypeScript, and the
-// schema says nothing there either.
-func breakCycles(order []*def) {
-	for _, d := range order {
-		visitDef(d)
-	}
-}
-
-func visitDef(d *def) {
-	if d.state != 0 {
+// breakCycle removes references from d to itself without an object or array between:
+// `type A = A | string` is an error in TypeScript, and means nothing in JSON Schema.
+func breakCycle(d *def) {
+	if d.visit != unvisited {
 		return
 	}
-	d.state = 1
+	d.visit = visiting
 	d.body = unguarded(d.body)
 	if d.body == nil {
-		d.body = unknownType.withDocs("", []note{{"circular $ref", true}})
+		d.body = unreadable("circular $ref")
 	}
-	d.state = 2
+	d.visit = visited
 }
 
-// unguarded gives t without references to definitions that are being visited;
-// nil when nothing is left.
+// unguarded is t without references to definitions that are being visited, nil if
+// nothing is left.
 func unguarded(t *typ) *typ {
 	switch t.kind {
 	case tRef:
-		if t.def.state == 1 {
+		if t.def.visit == visiting {
 			return nil
 		}
-		visitDef(t.def)
+		breakCycle(t.def)
 	case tUnion, tInter:
 		var members []*typ
 		for _, m := range t.members {

@@ -61,7 +61,7 @@ func o200k(t testing.TB) func(string) int {
 	}
 }
 
-var full = Options{Descriptions: true, Constraints: true}
+var full Options
 
 // rawJSON is {name, description, inputSchema[, outputSchema]} as a client gets it.
 func rawJSON(t testing.TB, x Tool) string {
@@ -81,8 +81,8 @@ func rawJSON(t testing.TB, x Tool) string {
 	return string(bytes.TrimSpace(buf.Bytes()))
 }
 
-// No text costs more than what it stands for. How much less all of them cost is
-// measured where they are printed, in describe.
+// No text has more tokens than the JSON of the tool. The tests of describe measure how many
+// fewer all of them have.
 func TestTokens_NeverMoreThanJSON(t *testing.T) {
 	mcptest.OneGoroutine(t)
 	count := o200k(t)

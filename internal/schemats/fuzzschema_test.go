@@ -73,7 +73,7 @@ func (f *schemaFuzzer) schema(depth int) string {
 	if depth <= 0 {
 		return f.scalar()
 	}
-	// References stand where TypeScript allows recursion: under an object or array.
+	// References are inside an object or array, where TypeScript allows recursion.
 	switch n := f.r.IntN(20); {
 	case n < 5:
 		return f.scalar()

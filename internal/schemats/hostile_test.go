@@ -75,7 +75,7 @@ func TestHostileSchemas(t *testing.T) {
 			texts := map[string]string{
 				"declaration": Declaration(raw, raw, full),
 				"complete":    complete(x, full, length),
-				"shortened":   complete(x, Options{Descriptions: true, Constraints: true, MaxResult: 300}, length),
+				"shortened":   complete(x, Options{MaxResult: 300}, length),
 				"listing":     Listing(x),
 				"along":       Along(raw, [][]string{{"p0"}, {"x", "a", "0"}, {"zzz"}}, full, 400, func(s string) int { return len(s) / 3 }),
 				"along all":   Along(raw, [][]string{{}}, full, 400, func(s string) int { return len(s) / 3 }),
@@ -101,8 +101,8 @@ func TestHostileSchemas(t *testing.T) {
 	}
 }
 
-// A part that is no schema costs that part: the parameter beside it is named with
-// its type, in every text.
+// A part that is not a schema does not affect the other parameters: every text has them with
+// their types.
 func TestMalformedSchemas(t *testing.T) {
 	for _, bad := range []string{
 		`"required":["coin"]`, `"p":null`, `"p":7`, `"p":"string"`, `"p":{"type":{"kind":"string"}}`, `"p":{"type":[]}`, `"p":{"type":7}`,
@@ -199,7 +199,7 @@ func FuzzTexts(f *testing.F) {
 			"declaration": Declaration(raw, raw, full),
 			"bare":        Declaration(raw, nil, Options{MaxDescription: 10}),
 			"complete":    complete(x, full, length),
-			"shortened":   complete(x, Options{Descriptions: true, Constraints: true, MaxResult: 300}, length),
+			"shortened":   complete(x, Options{MaxResult: 300}, length),
 			"listing":     Listing(x),
 		} {
 			if err := wellFormed(text); err != nil {

@@ -8,31 +8,20 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Limits of what is read. Real schemas nest fewer than 20 levels of JSON.
+// Limits of a schema document. Real schemas nest fewer than 20 levels of JSON.
 const (
 	maxJSONDepth = 300
 	maxJSONBytes = 16 << 20
 )
 
-type jsonKind uint8
-
-const (
-	jNull jsonKind = iota
-	jBool
-	jNumber
-	jString
-	jArray
-	jObject
-)
-
-// value is one JSON value, with keys in their order and numbers as written.
+// value is one JSON value. Keys keep their order and numbers their digits.
 type value struct {
-	kind jsonKind
+	kind wire.Kind
 	// text is the decoded string, or the literal of a number, boolean or null.
 	text    string
 	items   []*value
 	members []member
-	// index finds members of large objects by key; nil for small ones.
+	// index finds members by key; it is nil in small objects.
 	index map[string]int
 }
 
@@ -43,7 +32,7 @@ type member struct {
 
 // get finds a member; nil for a missing key or a value that is no object.
 func (v *value) get(key string) *value {
-	if v == nil || v.kind != jObject {
+	if !v.isObject() {
 		return nil
 	}
 	if i := v.find(key); i >= 0 {
@@ -52,7 +41,7 @@ func (v *value) get(key string) *value {
 	return nil
 }
 
-// find is the position of a key among the members, -1 where it is missing.
+// find is the position of a key among the members, -1 if it is missing.
 func (v *value) find(key string) int {
 	if v.index != nil {
 		if i, ok := v.index[key]; ok {
@@ -68,27 +57,28 @@ func (v *value) find(key string) int {
 	return -1
 }
 
-func (v *value) str(key string) string {
-	if m := v.get(key); m != nil && m.kind == jString {
+// str is the text of a string member, empty if it is missing or anything else.
+func (v *value) str(key string) string { return v.literal(key, wire.String) }
+
+// number is the literal of a number member, empty if it is missing or anything else.
+func (v *value) number(key string) string { return v.literal(key, wire.Number) }
+
+func (v *value) literal(key string, kind wire.Kind) string {
+	if m := v.get(key); m.is(kind) {
 		return m.text
 	}
 	return ""
 }
 
-func (v *value) isTrue() bool  { return v != nil && v.kind == jBool && v.text == "true" }
-func (v *value) isFalse() bool { return v != nil && v.kind == jBool && v.text == "false" }
-func (v *value) isObject() bool {
-	return v != nil && v.kind == jObject
-}
-func (v *value) isArray() bool { return v != nil && v.kind == jArray }
+func (v *value) is(kind wire.Kind) bool { return v != nil && v.kind == kind }
+func (v *value) isTrue() bool           { return v.is(wire.True) }
+func (v *value) isFalse() bool          { return v.is(wire.False) }
+func (v *value) isObject() bool         { return v.is(wire.Object) }
+func (v *value) isArray() bool          { return v.is(wire.Array) }
 
 // count reads a small non-negative integer such as minItems, -1 if the member is missing or anything else.
 func (v *value) count(key string) int {
-	m := v.get(key)
-	if m == nil || m.kind != jNumber {
-		return -1
-	}
-	f, err := strconv.ParseFloat(m.text, 64)
+	f, err := strconv.ParseFloat(v.number(key), 64)
 	if err != nil || f < 0 || f > 1<<40 || f != float64(int64(f)) {
 		return -1
 	}
@@ -119,36 +109,30 @@ type tree struct {
 
 func (t *tree) value(i int32) *value {
 	n, v := &t.d.Nodes[i], &t.values[i]
+	v.kind = n.Kind
 	switch n.Kind {
 	case wire.Null:
 		v.text = "null"
-	case wire.True, wire.False:
-		v.kind, v.text = jBool, strconv.FormatBool(n.Kind == wire.True)
-	case wire.Number:
-		v.kind, v.text = jNumber, t.d.Str(n.Text)
-	case wire.String:
-		v.kind, v.text = jString, t.str(n.Text)
-	case wire.Array, wire.Object:
-		t.children(v, i)
-	}
-	return v
-}
-
-func (t *tree) children(v *value, i int32) {
-	n := &t.d.Nodes[i]
-	if v.kind = jArray; n.Kind == wire.Object {
-		v.kind, v.members = jObject, make([]member, 0, n.Count)
-	} else {
+	case wire.True:
+		v.text = "true"
+	case wire.False:
+		v.text = "false"
+	case wire.Array:
 		v.items = make([]*value, 0, n.Count)
+	case wire.Object:
+		v.members = make([]member, 0, n.Count)
+	default:
+		v.text = t.str(n.Text)
 	}
 	for c := i + 1; c < n.Next; c = t.d.Nodes[c].Next {
 		child := t.value(c)
-		if v.kind == jObject {
+		if n.Kind == wire.Object {
 			v.put(t.str(t.d.Nodes[c].Key), child)
 		} else {
 			v.items = append(v.items, child)
 		}
 	}
+	return v
 }
 
 // str is the text at s as valid UTF-8.
@@ -160,8 +144,7 @@ func (t *tree) str(s wire.Span) string {
 	return strings.ToValidUTF8(text, "\ufffd")
 }
 
-// put adds a member. Of two with one key the last value counts, as in the JSON
-// parsers of the upstream's own clients.
+// put adds a member. If a key occurs twice, the last value is used, as common JSON parsers do.
 func (v *value) put(key string, val *value) {
 	if i := v.find(key); i >= 0 {
 		v.members[i].val = val
@@ -178,16 +161,16 @@ func (v *value) put(key string, val *value) {
 	}
 }
 
-// appendJSON writes v minified, for a comment: non-printing characters escaped,
-// and not much more than max bytes of it.
+// appendJSON writes v minified, for a comment: invisible characters are escaped, and
+// the text stops soon after max bytes.
 func appendJSON(b []byte, v *value, max int) []byte {
 	if len(b) > max {
 		return b
 	}
 	switch v.kind {
-	case jString:
+	case wire.String:
 		return appendQuoted(b, v.text)
-	case jArray:
+	case wire.Array:
 		b = append(b, '[')
 		for i, item := range v.items {
 			if i > 0 {
@@ -196,7 +179,7 @@ func appendJSON(b []byte, v *value, max int) []byte {
 			b = appendJSON(b, item, max)
 		}
 		return append(b, ']')
-	case jObject:
+	case wire.Object:
 		b = append(b, '{')
 		for i, m := range v.members {
 			if i > 0 {

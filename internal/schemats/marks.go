@@ -1,17 +1,15 @@
 package schemats
 
-// marks are what holds for a whole tool and is said once, in its header.
+import "slices"
+
+// marks are properties of all objects of a tool. The header of the tool has them once.
 type marks uint8
 
 const (
-	// openInside: every object inside the arguments and the result is open.
-	openInside marks = 1 << iota
-	// openAll: so are the arguments themselves.
-	openAll
-	// nullInside: every optional property of the objects inside may be null.
-	nullInside
-	// nullAll: so may every optional argument.
-	nullAll
+	openInside marks = 1 << iota // all objects in the arguments and the result take other keys
+	openAll                      // the arguments too
+	nullInside                   // all optional properties of those objects may be null
+	nullAll                      // all optional arguments too
 )
 
 func (m marks) notes() []string {
@@ -31,7 +29,7 @@ func (m marks) notes() []string {
 	return out
 }
 
-// mark finds what holds for all of a tool, and takes it out of the types.
+// mark finds the marks of a tool, and removes from its types what the marks express.
 func mark(in, out *schema) marks {
 	var all []*typ
 	seen := map[*typ]bool{}
@@ -64,7 +62,7 @@ func mark(in, out *schema) marks {
 			t.rest = nil
 		}
 	}
-	for _, t := range all { // after all of the first: this makes copies
+	for _, t := range all { // a loop of its own, as it replaces types by copies
 		for i := range t.props {
 			if q := &t.props[i]; q.optional && (m&nullAll != 0 || m&nullInside != 0 && t != root) {
 				q.t = q.t.withoutNull()
@@ -121,15 +119,9 @@ func nullMark(all []*typ, root *typ) marks {
 
 // withoutNull is t without the variant null.
 func (t *typ) withoutNull() *typ {
-	t = t.settled()
-	var members []*typ
-	for _, m := range membersOf(t) {
-		if m.kind != tPrim || m.text != "null" {
-			members = append(members, m)
-		}
-	}
-	if t.kind != tUnion || len(members) == 0 {
+	if t = t.settled(); t.kind != tUnion {
 		return t
 	}
+	members := slices.DeleteFunc(slices.Clone(t.members), (*typ).isNull)
 	return union(members).withDocs(t.desc, t.notes)
 }

@@ -1,10 +1,11 @@
 package schemats
 
+import "slices"
+
 // maxDistribute bounds how many combinations of two unions are written out.
 const maxDistribute = 16
 
-// intersect is the type of what satisfies both. Plain objects are merged and
-// unions of literals filtered; anything else stays `a & b`, which says the same.
+// intersect is `a & b`, with objects merged and unions of literals filtered if possible.
 func (c *converter) intersect(a, b *typ) *typ {
 	if a == b {
 		return a
@@ -43,8 +44,8 @@ func (c *converter) intersect(a, b *typ) *typ {
 	return both(a, b)
 }
 
-// withUnionDocs is t with the docs of u, if u is a union: those of any other
-// type stand at the type itself.
+// withUnionDocs is t with the docs of u if u is a union. Other types keep their docs in
+// their only member.
 func (t *typ) withUnionDocs(u *typ) *typ {
 	if u.kind != tUnion {
 		return t
@@ -77,23 +78,15 @@ func membersOf(t *typ) []*typ {
 }
 
 func allSimple(ts []*typ) bool {
-	for _, t := range ts {
-		if !t.simple() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(ts, func(t *typ) bool { return !t.simple() })
 }
 
-// anyClosed reports whether a member is a closed object: TypeScript would take
-// the keys of the other side of an & for keys of this one.
+// anyClosed reports whether some member is a closed object, to which `&` would add keys.
 func anyClosed(ts []*typ) bool {
-	for _, t := range ts {
-		if t = t.settled(); t.kind == tObject && t.closed {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ts, func(t *typ) bool {
+		t = t.settled()
+		return t.kind == tObject && t.closed
+	})
 }
 
 // filterSimple intersects two unions of keyword types and literals in one pass.
@@ -113,7 +106,7 @@ func filterSimple(a, b []*typ) *typ {
 			case same && both:
 				out = append(out, x.withDocs(y.desc, y.notes))
 			case !same && x.kind == tLit && other[literalOf(x.text)] != nil:
-				// A value satisfies the notes of its type, or the schema is at fault.
+				// The literal satisfies the notes of its type, unless the schema is wrong.
 				out = append(out, x.withDocs(other[literalOf(x.text)].desc, nil))
 			}
 		}
@@ -123,7 +116,7 @@ func filterSimple(a, b []*typ) *typ {
 	return union(out)
 }
 
-// mergeable reports whether t is an object that names its keys one by one.
+// mergeable reports whether t is an object without types for unlisted keys.
 func (t *typ) mergeable() bool {
 	return t.kind == tObject && t.keys == nil && (t.rest == nil || t.rest.kind == tUnknown)
 }

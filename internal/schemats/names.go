@@ -3,10 +3,11 @@ package schemats
 import (
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
-// reservedTypes cannot be the name of a definition: keyword types, names that
-// the text itself uses, and words that a type statement may not define.
+// reservedTypes are not allowed as names of types: keyword types, names that the output
+// itself uses, and reserved words.
 var reservedTypes = wordSet(`string number boolean null undefined unknown never any object symbol bigint void
 	Record Partial Args Result Tools Array String Number Boolean Object Function Symbol Date Promise
 	break case catch class const continue debugger default delete do else enum export extends false finally for
@@ -14,8 +15,8 @@ var reservedTypes = wordSet(`string number boolean null undefined unknown never 
 	implements interface let package private protected public static yield await async infer keyof readonly unique
 	asserts is module namespace require type abstract declare global out accessor satisfies as of intrinsic arguments eval`)
 
-// reservedParams are identifiers that no parameter can have in strict code, or
-// that would read as a modifier.
+// reservedParams are not allowed as names of parameters in strict mode, or look like a
+// modifier.
 var reservedParams = wordSet(`break case catch class const continue debugger default delete do else enum export extends
 	false finally for function if import in instanceof new null return super switch this throw true try typeof var
 	void while with implements interface let package private protected public static yield await arguments eval
@@ -23,18 +24,39 @@ var reservedParams = wordSet(`break case catch class const continue debugger def
 
 func wordSet(words string) map[string]bool {
 	set := map[string]bool{}
-	for _, w := range strings.Fields(words) {
+	for w := range strings.FieldsSeq(words) {
 		set[w] = true
 	}
 	return set
 }
 
-// maxInPlace is the length of a type that is written in place although it stands
-// there several times.
-const maxInPlace = 40
+// nameFrom makes an identifier of a hint. An underscore replaces other characters inside it.
+func nameFrom(hint string) string {
+	var b strings.Builder
+	gap := false
+	for _, c := range hint {
+		if c >= utf8.RuneSelf || c != '$' && !asciiWord(byte(c)) {
+			gap = true
+			continue
+		}
+		if gap && b.Len() > 0 {
+			b.WriteByte('_')
+		}
+		gap = false
+		b.WriteRune(c)
+		if b.Len() >= 60 {
+			break
+		}
+	}
+	s := b.String()
+	if s == "" || s[0] >= '0' && s[0] <= '9' {
+		return "T" + s
+	}
+	return s
+}
 
-// freeName makes a name that is not used yet. The number of a used name is the last one
-// that was tried behind it: tens of thousands of types may want the same name.
+// freeName makes a name that is not used yet: name, name_, name_3 and so on. used has the
+// last number that was tried after each name, as thousands of types may have one hint.
 func freeName(name string, used map[string]int) string {
 	base := name
 	for i := max(2, used[base]); reservedTypes[name] || used[name] > 0; i++ {

@@ -2,13 +2,13 @@ package schemats
 
 import (
 	"strings"
-	"unicode"
+	"unicode/utf8"
 
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/wire"
 )
 
-// description is the text that a schema gives of itself: its description, else a
-// title that says more than a name does. Uncut.
+// description is the description of a schema, or its title if that is more than a name.
 func description(v *value) string {
 	if d := prose(v.str("description")); d != "" {
 		return d
@@ -19,37 +19,24 @@ func description(v *value) string {
 	return ""
 }
 
-// noteText joins notes for a comment; without constraints only what must be said.
-func noteText(notes []note, constraints bool) string {
-	var b strings.Builder
-	for _, n := range notes {
-		if !constraints && !n.must {
-			continue
-		}
-		if b.Len() > 0 {
-			b.WriteString("; ")
-		}
-		b.WriteString(n.text)
+// noteText joins notes for a comment.
+func noteText(notes []note) string {
+	texts := make([]string, len(notes))
+	for i, n := range notes {
+		texts[i] = n.text
 	}
-	return b.String()
+	return strings.Join(texts, "; ")
 }
 
-// sentinel reports the bounds that zod writes for "any safe integer", and those
-// of int64 and float64.
-func sentinel(text string) bool {
+// bound is a bound of a number, empty if it only repeats the range of the safe integers
+// (as zod writes), of int64 or of float64.
+func bound(text string) string {
 	switch strings.TrimPrefix(text, "-") {
 	case "9007199254740991", "9007199254740992", "9223372036854775807", "9223372036854775808",
 		"1.7976931348623157e+308", "1.7976931348623157e308":
-		return true
+		return ""
 	}
-	return false
-}
-
-func number(v *value, key string) string {
-	if m := v.get(key); m != nil && m.kind == jNumber {
-		return m.text
-	}
-	return ""
+	return text
 }
 
 // span writes a range: "1..5", ">=1", "<=5", or "5" where both are the same.
@@ -72,20 +59,14 @@ func numberNotes(v *value, integer bool) []note {
 	if integer {
 		out = append(out, note{text: "int"})
 	}
-	least, most := number(v, "minimum"), number(v, "maximum")
-	above, below := number(v, "exclusiveMinimum"), number(v, "exclusiveMaximum")
-	// Draft 4: a boolean that makes minimum exclusive.
+	least, most := bound(v.number("minimum")), bound(v.number("maximum"))
+	above, below := bound(v.number("exclusiveMinimum")), bound(v.number("exclusiveMaximum"))
+	// In draft 4 the keyword is a boolean that makes minimum exclusive.
 	if v.get("exclusiveMinimum").isTrue() {
 		least, above = "", least
 	}
 	if v.get("exclusiveMaximum").isTrue() {
 		most, below = "", most
-	}
-	if sentinel(least) {
-		least = ""
-	}
-	if sentinel(most) {
-		most = ""
 	}
 	if s := span(least, most); s != "" {
 		if least == most {
@@ -97,21 +78,21 @@ func numberNotes(v *value, integer bool) []note {
 			out = append(out, note{text: s})
 		}
 	}
-	if above != "" && !sentinel(above) {
-		if integer && len(out) == 1 && out[0].text == "int" {
-			out[0].text = "int >" + above
-		} else {
-			out = append(out, note{text: ">" + above})
-		}
+	switch {
+	case above == "":
+	case integer && out[0].text == "int":
+		out[0].text = "int >" + above
+	default:
+		out = append(out, note{text: ">" + above})
 	}
-	if below != "" && !sentinel(below) {
+	if below != "" {
 		out = append(out, note{text: "<" + below})
 	}
-	if m := number(v, "multipleOf"); m != "" && !(integer && m == "1") {
+	if m := v.number("multipleOf"); m != "" && !(integer && m == "1") {
 		out = append(out, note{text: "multiple of " + m})
 	}
-	if f := v.str("format"); f != "" && f != "double" && f != "float" && f != "int64" {
-		out = append(out, note{text: sanitize.Line(f, 0)})
+	if f := sanitize.Line(v.str("format"), 0); f != "" && f != "double" && f != "float" && f != "int64" {
+		out = append(out, note{text: f})
 	}
 	return out
 }
@@ -121,29 +102,33 @@ func stringNotes(v *value) []note {
 	if f := sanitize.Line(v.str("format"), 0); f != "" {
 		out = append(out, note{text: f})
 	}
-	least, most := number(v, "minLength"), number(v, "maxLength")
-	if least == "0" {
-		least = ""
-	}
+	least, most := minimum(v, "minLength"), v.number("maxLength")
 	switch {
 	case least == "1" && most == "":
 		out = append(out, note{text: "non-empty"})
 	case least != "" || most != "":
 		out = append(out, note{text: "length " + span(least, most)})
 	}
-	if p := v.get("pattern"); p != nil && p.kind == jString && !redundantPattern(v.str("format")) {
+	if p := v.get("pattern"); p.is(wire.String) && !redundantPattern(v.str("format")) {
 		out = append(out, note{text: "/" + sanitize.Line(p.text, 400) + "/"})
 	}
-	if m := sanitize.Line(v.str("contentMediaType"), 0); m != "" {
-		out = append(out, note{text: m})
-	}
-	if e := sanitize.Line(v.str("contentEncoding"), 0); e != "" {
-		out = append(out, note{text: e})
+	for _, key := range [...]string{"contentMediaType", "contentEncoding"} {
+		if text := sanitize.Line(v.str(key), 0); text != "" {
+			out = append(out, note{text: text})
+		}
 	}
 	return out
 }
 
-// redundantPattern: zod writes the long pattern of a format beside its name.
+// minimum is the least length or count, empty if it is 0.
+func minimum(v *value, key string) string {
+	if n := v.number(key); n != "0" {
+		return n
+	}
+	return ""
+}
+
+// redundantPattern reports whether zod writes a pattern beside the format of this name.
 func redundantPattern(format string) bool {
 	switch format {
 	case "email", "uuid", "date", "date-time", "time", "ipv4", "ipv6", "duration":
@@ -152,27 +137,18 @@ func redundantPattern(format string) bool {
 	return false
 }
 
-// looseNotes are the constraints of a schema that names no type.
-func (c *converter) looseNotes(v *value) []note {
-	return addNotes(stringNotes(v), numberNotes(v, false))
-}
-
 func objectNotes(v *value) []note {
-	least := number(v, "minProperties")
-	if least == "0" {
-		least = ""
-	}
-	if s := span(least, number(v, "maxProperties")); s != "" {
+	if s := span(minimum(v, "minProperties"), v.number("maxProperties")); s != "" {
 		return []note{{text: s + " keys"}}
 	}
 	return nil
 }
 
-// arrayNotes are the counts of an array; of a tuple only those that its fixed
-// elements leave open.
+// arrayNotes are the constraints on the number of items. The fixed elements of a tuple
+// already imply some of them.
 func arrayNotes(v *value, fixed int) []note {
 	var out []note
-	least, most := number(v, "minItems"), number(v, "maxItems")
+	least, most := v.number("minItems"), v.number("maxItems")
 	if n := v.count("minItems"); n >= 0 && n <= fixed {
 		least = ""
 	}
@@ -193,27 +169,26 @@ func arrayNotes(v *value, fixed int) []note {
 	return out
 }
 
-// quote is a note with a keyword and its JSON. If that is long, the note has its
-// beginning, and the schema counts as lossy.
+// quote is a note with a keyword and its JSON. Long JSON is cut, and the schema is lossy then.
 func (c *converter) quote(label string, v *value) note {
-	text := string(appendJSON(nil, v, maxSaid))
-	long := len(text) > maxSaid
-	c.lossy = c.lossy || long || strings.Contains(text, `"$ref":`) // what it refers to stands elsewhere
-	return note{label + ": " + sanitize.Cut(sanitize.Line(text, 0), maxSaid, long), true}
+	text := string(appendJSON(nil, v, maxQuoted))
+	long := len(text) > maxQuoted
+	c.lossy = c.lossy || long || strings.Contains(text, `"$ref":`) // the quotation lacks the target
+	return note{label + ": " + sanitize.Cut(sanitize.Line(text, 0), maxQuoted, long), true}
 }
 
-// unsaid are the keywords that have no TypeScript, or none that says it shorter.
-var unsaid = [...]string{
+// quotedKeywords have no TypeScript, or none that is shorter.
+var quotedKeywords = [...]string{
 	"$dynamicRef", "$recursiveRef", "patternProperties",
 	"not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies",
 	"contains", "minContains", "maxContains", "unevaluatedItems", "unevaluatedProperties", "contentSchema",
 }
 
-// said collects the notes of a schema that belong to no single type: quoted
-// keywords, then default, examples and marks.
-func (c *converter) said(v *value, t *typ) []note {
+// otherNotes are the notes of a schema that hold for all types: quoted keywords, then
+// the default, an example and flags.
+func (c *converter) otherNotes(v *value, t *typ) []note {
 	var out []note
-	for _, k := range unsaid {
+	for _, k := range quotedKeywords {
 		m := v.get(k)
 		if m == nil {
 			continue
@@ -221,16 +196,16 @@ func (c *converter) said(v *value, t *typ) []note {
 		out = append(out, c.quote(k, m))
 		switch k {
 		case "$dynamicRef", "$recursiveRef":
-			c.lossy = true // where it points to is not in the quotation
+			c.lossy = true // the quotation lacks the target
 		case "patternProperties":
 			if add := v.get("additionalProperties"); add != nil && !add.isTrue() {
 				out = append(out, c.quote("additionalProperties", add))
 			}
 		}
 	}
-	// A default of null where null is allowed is the same as leaving it out.
-	if d := v.get("default"); d != nil && !(d.kind == jNull && t.nullable()) {
-		out = append(out, note{text: "default " + sanitize.Line(string(appendJSON(nil, d, maxSaid)), maxSaid)})
+	// If null is allowed, a default of null is as good as none.
+	if d := v.get("default"); d != nil && !(d.kind == wire.Null && t.nullable()) {
+		out = append(out, note{text: "default " + sanitize.Line(string(appendJSON(nil, d, maxQuoted)), maxQuoted)})
 	}
 	if e := v.get("examples"); e.isArray() && len(e.items) > 0 {
 		out = append(out, note{text: "e.g. " + sanitize.Line(string(appendJSON(nil, e.items[0], 120)), 120)})
@@ -243,37 +218,8 @@ func (c *converter) said(v *value, t *typ) []note {
 	return out
 }
 
-// nameFrom makes an identifier of a hint: what is no letter or digit is dropped,
-// or joined by an underscore.
-func nameFrom(hint string) string {
-	var b strings.Builder
-	gap := false
-	for _, c := range hint {
-		if c < unicode.MaxASCII && (c == '_' || c == '$' || unicode.IsLetter(c) || unicode.IsDigit(c)) {
-			if gap && b.Len() > 0 {
-				b.WriteByte('_')
-			}
-			gap = false
-			b.WriteRune(c)
-		} else {
-			gap = true
-		}
-		if b.Len() >= 60 {
-			break
-		}
-	}
-	s := b.String()
-	if s == "" {
-		return "T"
-	}
-	if s[0] >= '0' && s[0] <= '9' {
-		return "T" + s
-	}
-	return s
-}
-
-// notRepeated drops the constraints that the description has already, such as a
-// default or a bound: a repetition only costs tokens.
+// notRepeated drops the constraints that the description repeats, such as a default or a
+// bound, to save tokens.
 func notRepeated(notes []note, desc string) []note {
 	if desc == "" || len(notes) == 0 {
 		return notes
@@ -294,8 +240,8 @@ func notRepeated(notes []note, desc string) []note {
 	return out
 }
 
-// repeats reports whether desc (in lower case) says what note says. A range must
-// be given by its numbers and a word such as "max".
+// repeats reports whether desc, in lower case, has the constraint of a note: a range by
+// both numbers, or a bound after a word such as "max".
 func repeats(note, desc string) bool {
 	if v, ok := strings.CutPrefix(note, "default "); ok {
 		v = strings.ToLower(strings.Trim(v, `"`))
@@ -305,10 +251,10 @@ func repeats(note, desc string) bool {
 	if least, most, ok := strings.Cut(note, ".."); ok {
 		least = strings.TrimPrefix(least, "length ")
 		most = strings.TrimSuffix(most, " items")
-		switch {
-		case hasWord(desc, least+"-"+most), hasWord(desc, least+" to "+most),
-			hasWord(desc, least+" and "+most), hasWord(desc, least+"–"+most):
-			return true
+		for _, to := range [...]string{"-", "–", " to ", " and "} {
+			if hasWord(desc, least+to+most) {
+				return true
+			}
 		}
 		return (least == "0" || least == "1" || near(desc, "min", least)) && near(desc, "max", most)
 	}
@@ -321,28 +267,26 @@ func repeats(note, desc string) bool {
 	return false
 }
 
-// near reports whether number follows word closely, as in "max 100", "maximum: 100".
+// near reports whether number soon follows word, as in "max 100" or "maximum: 100".
 func near(desc, word, number string) bool {
 	_, after, found := strings.Cut(desc, word)
 	return found && hasWord(after[:min(len(after), 24)], number)
 }
 
-// hasWord reports whether w stands in s without a letter or digit around it.
+// hasWord reports whether s has w without a letter or digit before or after it.
 func hasWord(s, w string) bool {
-	for from := 0; ; {
-		i := strings.Index(s[from:], w)
-		if i < 0 {
-			return false
-		}
-		i += from
-		end := i + len(w)
-		if (i == 0 || !wordByte(s[i-1])) && (end == len(s) || !wordByte(s[end])) {
+	for i := range s {
+		before, after := i-1, i+len(w)
+		if strings.HasPrefix(s[i:], w) && (i == 0 || !wordByte(s[before])) && (after == len(s) || !wordByte(s[after])) {
 			return true
 		}
-		from = i + 1
 	}
+	return false
 }
 
-func wordByte(c byte) bool {
-	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
+func wordByte(c byte) bool { return asciiWord(c) || c >= utf8.RuneSelf }
+
+// asciiWord reports whether c is an ASCII letter, a digit or an underscore.
+func asciiWord(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }

@@ -20,7 +20,7 @@ type oracleCase struct {
 	Declaration string          `json:"declaration,omitempty"`
 	Types       string          `json:"types,omitempty"`
 	Member      string          `json:"member,omitempty"`
-	// Args and Result are what Types and Member stand for, under the marks.
+	// Args and Result are the schemas of Types and Member, under the marks.
 	Args   json.RawMessage `json:"args,omitempty"`
 	Result json.RawMessage `json:"result,omitempty"`
 	Open   string          `json:"open,omitempty"`
@@ -141,7 +141,7 @@ func toolCases(id string, x Tool) []oracleCase {
 	return append(out,
 		oracleCase{ID: id + " listing", Member: Listing(x)},
 		oracleCase{ID: id + " both", Declaration: Declaration(x.Input, x.Output, full)},
-		oracleCase{ID: id + " bare", Declaration: Declaration(x.Input, x.Output, Options{MaxDescription: 40, Descriptions: true})},
+		oracleCase{ID: id + " bare", Declaration: Declaration(x.Input, x.Output, Options{MaxDescription: 40})},
 	)
 }
 

@@ -40,7 +40,7 @@ func TestPlainParams_AsConverted(t *testing.T) {
 				continue
 			}
 			plain++
-			_, converted := convertSchema(tool.InputSchema, "Args")
+			converted := load(tool.InputSchema, "Args").root
 			want := params(converted.body, 0)
 			if len(got) != len(want) || (len(want) > 0 && !reflect.DeepEqual(got, want)) {
 				t.Errorf("%s %s: got %v, want %v", filepath.Base(file), tool.Name, got, want)

@@ -1,6 +1,7 @@
 package schemats
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -8,7 +9,7 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// How tightly the place binds that a type is written in.
+// The place that a type is written in decides whether it needs parentheses.
 const (
 	loose = iota
 	inUnion
@@ -17,36 +18,36 @@ const (
 )
 
 const (
-	// lineWidth is about how long a line of types may get, in bytes.
+	// lineWidth is the preferred length of a line, in bytes.
 	lineWidth = 100
-	// maxOutput bounds the text of one schema: what comes after is cut with a comment.
+	// maxOutput bounds the text of one schema, in bytes. A comment marks the cut.
 	maxOutput = 256 << 10
-	// maxText bounds one description where the caller sets no limit, in runes.
+	// maxText bounds a description if the caller sets no limit, in runes.
 	maxText = 20_000
 	indent  = " "
 )
 
-// printer writes types. One is used for one text.
+// printer writes the types of one text.
 type printer struct {
 	b []byte
 	o Options
-	// limit bounds b; at the limit the rest is cut (or, in a trial, given up).
+	// noDescriptions leaves descriptions out, but not constraints.
+	noDescriptions bool
+	// limit bounds b; over is set at the limit. The rest is then cut.
 	limit int
-	// trial: the text is wanted only if it fits and has no description.
-	trial bool
 	over  bool
-	// plain: types only, nothing named, objects below levels written as "object",
-	// long enums as their type (listings).
-	plain  bool
-	levels int
-	// said is what stands above in the same text; nil: nothing is left out for it.
+	// trial is for a text on one line. A description sets over then.
+	trial bool
+	// plain is for listings: no comments, no named types, objects below levels become
+	// "object", and enums of more than listed values become their type.
+	plain          bool
+	levels, listed int
+	// said has the earlier parts of the same text, which are not repeated; nil without.
 	said *said
-	// cut: a description was cut.
+	// cut is set when a description is cut.
 	cut bool
-	// tight leaves out spaces that cost tokens; for texts of several lines.
+	// tight leaves out spaces that cost tokens, in texts of several lines.
 	tight bool
-	// listed is the number of enum values that a listing spells out.
-	listed int
 }
 
 func (p *printer) write(parts ...string) {
@@ -72,16 +73,16 @@ func (p *printer) resolve(t *typ) *typ {
 	return t
 }
 
-// docs is what a comment says about t: description and notes, those of array
-// elements included, since an element has no line of its own.
+// docs are the description and the notes of t, with those of array elements, which have
+// no line of their own.
 func (p *printer) docs(t *typ) (desc, notes string) {
 	t = p.resolve(t)
-	if p.o.Descriptions {
+	if !p.noDescriptions {
 		desc = p.cutText(t.desc)
 	}
-	notes = noteText(notRepeated(t.notes, desc), p.o.Constraints)
-	if t.kind == tTuple && t.lax && len(t.members) > 0 && p.o.Constraints {
-		notes = sentence(notes, "usually "+p.outline(t))
+	notes = noteText(notRepeated(t.notes, desc))
+	if t.kind == tTuple && t.lax && len(t.members) > 0 {
+		notes = sentence(notes, "usually "+outline(t))
 	}
 	if t.kind == tArray {
 		d, n := p.docs(t.elem)
@@ -98,7 +99,7 @@ func (p *printer) docs(t *typ) (desc, notes string) {
 	return desc, notes
 }
 
-// cutText is desc, or its beginning and how much is missing.
+// cutText is desc, or its start and the number of missing characters.
 func (p *printer) cutText(desc string) string {
 	most := maxText
 	if m := p.o.MaxDescription; m > 0 && m < most {
@@ -118,7 +119,7 @@ func sentence(desc, notes string) string {
 		return desc + notes
 	}
 	if strings.Contains(desc, "\n") {
-		return desc + "\n" + notes // not part of the last item of a list
+		return desc + "\n" + notes // apart from the last item of a list
 	}
 	switch desc[len(desc)-1] {
 	case '.', '!', '?', ':':
@@ -127,7 +128,7 @@ func sentence(desc, notes string) string {
 	return desc + "; " + notes
 }
 
-// comment is text as a comment that ends its line.
+// comment is text as a comment at the end of a line.
 func comment(text string) string {
 	if strings.Contains(text, "\n") {
 		return "/* " + blockText(text) + " */"
@@ -135,7 +136,7 @@ func comment(text string) string {
 	return "// " + text
 }
 
-// comment writes the docs of t behind it, as a block comment.
+// comment writes the docs of t as a block comment.
 func (p *printer) comment(t *typ) {
 	if p.plain {
 		return
@@ -167,21 +168,33 @@ func (p *printer) inline(t *typ, place int) {
 		p.write(t.text)
 	case tRef:
 		p.write(t.def.name)
-	case tArray:
-		p.inline(t.elem, inSuffix)
-		p.write("[]")
-	case tTuple:
-		p.tuple(t, func(m *typ, place int) { p.inline(m, place); p.comment(m) })
-	case tUnion:
-		p.union(t, place, func(m *typ) { p.inline(m, inUnion); p.comment(m) })
-	case tInter:
-		p.joined(t.members, " & ", place >= inInter, func(m *typ) { p.inline(m, inInter); p.comment(m) })
 	case tObject:
 		p.object(t)
+	default:
+		p.composite(t, place, p.inline)
 	}
 }
 
-func (p *printer) joined(members []*typ, sep string, parens bool, each func(*typ)) {
+// composite writes an array, tuple, union or intersection. part writes a type inside it
+// without docs.
+func (p *printer) composite(t *typ, place int, part func(t *typ, place int)) {
+	documented := func(m *typ, place int) { part(m, place); p.comment(m) }
+	switch {
+	case t.kind == tArray:
+		part(t.elem, inSuffix)
+		p.write("[]")
+	case t.kind == tTuple:
+		p.tuple(t, documented)
+	case t.kind == tInter:
+		p.joined(t.members, " & ", inInter, place >= inInter, documented)
+	case p.plain && len(t.members) > p.listed && allSimple(t.members):
+		p.write(literalOf(t.members[0].text), " /* ", strconv.Itoa(len(t.members)), " values */")
+	default:
+		p.joined(t.members, " | ", inUnion, place > inUnion, documented)
+	}
+}
+
+func (p *printer) joined(members []*typ, sep string, place int, parens bool, each func(*typ, int)) {
 	if parens {
 		p.write("(")
 	}
@@ -193,15 +206,15 @@ func (p *printer) joined(members []*typ, sep string, parens bool, each func(*typ
 			p.write("unknown /* cut: ", strconv.Itoa(len(members)-i), " more */")
 			break
 		}
-		each(m)
+		each(m, place)
 	}
 	if parens {
 		p.write(")")
 	}
 }
 
-// separator is sep, without spaces between two plain literals: `"a"|"b"` is a
-// token less than `"a" | "b"`, and enums are long.
+// separator is sep, without spaces between two literals: `"a"|"b"` is a token less than
+// `"a" | "b"`, and enums are long.
 func separator(sep string, a, b *typ) string {
 	if a.kind == tLit && b.kind == tLit && a.desc == "" && len(a.notes) == 0 {
 		return strings.TrimSpace(sep)
@@ -209,17 +222,8 @@ func separator(sep string, a, b *typ) string {
 	return sep
 }
 
-// maxListed is the number of enum values that a listing spells out at most; one
-// that is long for other reasons spells out fewer.
+// maxListed is the most enum values in a listing. A listing that is too long has fewer.
 const maxListed = 40
-
-func (p *printer) union(t *typ, place int, each func(*typ)) {
-	if p.plain && len(t.members) > p.listed && allSimple(t.members) {
-		p.write(literalOf(t.members[0].text), " /* ", strconv.Itoa(len(t.members)), " values */")
-		return
-	}
-	p.joined(t.members, " | ", place > inUnion, each)
-}
 
 func (p *printer) tuple(t *typ, each func(*typ, int)) {
 	p.write("[")
@@ -249,8 +253,8 @@ func (p *printer) tuple(t *typ, each func(*typ, int)) {
 	p.write("]")
 }
 
-// record writes an object without listed properties, the type of its values
-// with each; false where it has some.
+// record writes an object without listed properties, and returns false for others. each
+// writes the type of the values.
 func (p *printer) record(t *typ, each func(*typ)) bool {
 	switch {
 	case len(t.props) > 0:
@@ -272,8 +276,8 @@ func (p *printer) record(t *typ, each func(*typ)) bool {
 	case t.rest == nil:
 		p.write("Record<string, unknown>")
 	case named(p.resolve(t.rest)):
-		// A type argument is resolved at once, where a recursive name is not
-		// known yet: an index signature is not.
+		// TypeScript refuses a recursive name as a type argument, but not in an index
+		// signature.
 		return false
 	default:
 		p.write("Record<string, ")
@@ -289,27 +293,18 @@ func named(t *typ) bool {
 	case tRef:
 		return t.def.named || named(t.def.body)
 	case tUnion, tInter, tTuple:
-		for _, m := range t.members {
-			if named(m) {
-				return true
-			}
-		}
+		return slices.ContainsFunc(t.members, named)
 	case tArray:
 		return named(t.elem)
 	}
 	return false
 }
 
-// outline is a short form of t for use inside a comment.
-func (p *printer) outline(t *typ) string {
-	q := &printer{plain: true, levels: 3, listed: maxListed, limit: 400}
-	q.inline(t, loose)
-	return stripComments(string(q.b))
-}
-
-// stripComments keeps a comment inside a comment from ending it.
-func stripComments(s string) string {
-	return strings.NewReplacer("/* ", "(", " */", ")").Replace(s)
+// outline is a short form of t for use inside a comment, without comments of its own.
+func outline(t *typ) string {
+	p := &printer{plain: true, levels: 3, listed: maxListed, limit: 400}
+	p.inline(t, loose)
+	return strings.NewReplacer("/* ", "(", " */", ")").Replace(string(p.b))
 }
 
 func (p *printer) object(t *typ) {
@@ -346,8 +341,8 @@ func (p *printer) object(t *typ) {
 	p.levels++
 }
 
-// mark is what stands between a key and its type. ":string" is one token where
-// ": string" is two; "?: string" gains nothing.
+// mark is the text between a key and its type. ":string" is a token less than ": string",
+// but "?:string" saves nothing.
 func (p *printer) mark(optional bool) string {
 	switch {
 	case optional:

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// resolve finds what a $ref points to inside the document, and an identifier
-// that suits it; nil where it is no JSON pointer to something there. Nothing is
-// fetched.
+// resolve finds the target of a $ref and an identifier for it. The target is nil unless ref
+// is a JSON pointer within the document; nothing is fetched.
 func (c *converter) resolve(ref string) (*value, string) {
 	ptr, local := strings.CutPrefix(ref, "#")
 	if un, err := url.PathUnescape(ptr); err == nil {
@@ -23,7 +22,7 @@ func (c *converter) resolve(ref string) (*value, string) {
 	return pointer(c.root, ptr)
 }
 
-// pointer follows a JSON pointer (RFC 6901) that is already %-decoded.
+// pointer follows a JSON pointer (RFC 6901) without percent-encoding.
 func pointer(v *value, ptr string) (*value, string) {
 	hint := ""
 	for _, seg := range strings.Split(ptr[1:], "/") {
@@ -50,6 +49,7 @@ func pointer(v *value, ptr string) (*value, string) {
 	return v, hint
 }
 
+// structural reports whether a step of a pointer is a keyword or an index, not a name.
 func structural(seg string) bool {
 	switch seg {
 	case "items", "additionalProperties", "anyOf", "oneOf", "allOf", "properties", "$defs", "definitions", "prefixItems",

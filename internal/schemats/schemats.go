@@ -1,40 +1,31 @@
-// Package schemats writes JSON Schema as TypeScript, for language models: types
-// say the same as the schema in a fraction of the tokens, and what no type says
-// stands in short comments. It is pure, keeps the order of keys and the literals
-// of numbers, fetches nothing, and bounds its work and its text whatever the
-// schema is. Drafts 4 to 2020-12 are read alike.
+// Package schemats writes JSON Schema as TypeScript for language models, which costs a
+// fraction of the tokens. Short comments have the constraints that types cannot express.
+// The package is pure: it fetches nothing, keeps the order of keys and the literals of
+// numbers, and bounds its work and output for any schema of the drafts 4 to 2020-12.
 //
-// A part that cannot be read costs only that part: it becomes
-// `unknown /* why */`.
+// A part of a schema that cannot be read becomes `unknown /* why */`; the rest is kept.
 package schemats
 
 import (
 	"encoding/json"
 	"strings"
+
+	"mcpx/internal/base/wire"
 )
 
-// Options controls how much of a schema is written.
+// Options limits what is written of a schema.
 type Options struct {
-	// Descriptions writes descriptions as comments.
-	Descriptions bool
-	// Constraints writes defaults, formats, ranges, patterns, int-ness and item
-	// counts as short comments. What no type can express is written without it too.
-	Constraints bool
-	// MaxDescription cuts each description of a property to this many runes, on a
-	// word with "..."; 0 = no cut.
+	// MaxDescription is the most runes of a property's description; 0 = no limit. A longer
+	// one is cut at a word and ends with "...".
 	MaxDescription int
-	// MaxResult bounds what [All] writes of the result, in tokens as it is
-	// given an estimate of; of a longer one only the top levels are written, types
-	// alone. The result itself shows the rest. 0 = no bound.
+	// MaxResult is the most tokens for the result type in [All]; 0 = no limit. A longer type
+	// is cut to its top levels, without comments.
 	MaxResult int
 }
 
-// Tool is what a signature is made of.
+// Tool is the definition of an MCP tool. Its texts are untrusted and cleaned here.
 type Tool struct {
-	// Name is the tool's name; one that is no identifier is quoted.
-	Name string
-	// Description is foreign text; it is cleaned here.
-	Description string
+	Name, Description string
 	// Input and Output are JSON Schemas; nil = none.
 	Input, Output json.RawMessage
 	// Notes are printed before the description, such as "read-only".
@@ -43,33 +34,45 @@ type Tool struct {
 
 // schema is one converted document.
 type schema struct {
-	*converter
 	root *def
+	// lossy means that the types and comments do not have all of the schema.
+	lossy bool
 }
 
-// load converts a schema; nil gives nil.
+// load converts a schema; nil gives nil. name is the name of the root type, to which "#" refers.
 func load(raw json.RawMessage, name string) *schema {
 	if raw == nil {
 		return nil
 	}
-	c, root := convertSchema(raw, name)
-	return &schema{c, root}
+	root := &def{hint: name}
+	v, err := readJSON(raw)
+	if err != nil {
+		root.done = true
+		root.body = unreadable(err.Error())
+		return &schema{root, true}
+	}
+	c := &converter{root: v, defs: map[*value]*def{v: root}, order: []*def{root}}
+	root.body = c.convert(v, allTypes)
+	root.done = true
+	for _, d := range c.order {
+		breakCycle(d)
+	}
+	for _, d := range c.order {
+		d.named = d.recursive
+	}
+	return &schema{root, c.lossy}
 }
 
-// Declaration is a piece of valid TypeScript: the named types that are needed
-// (recursive ones and those used several times; unreachable ones are left out),
-// then `type Args = …;` for the input and, where output is not nil,
-// `type Result = …;`.
+// Declaration is valid TypeScript for the schemas of a tool: the named types (recursive ones
+// and those used several times), then `type Args = …;` for the input and `type Result = …;`
+// for the output, unless that is nil.
 func Declaration(input, output json.RawMessage, o Options) string {
 	in, out := load(input, "Args"), load(output, "Result")
 	if in == nil {
 		in = &schema{root: &def{hint: "Args", body: unknownType}}
 	}
-	names := newSharing()
-	names.add(in, true)
-	names.add(out, false)
-	names.name()
-	p := &printer{o: o, limit: maxOutput}
+	nameShared(in, out)
+	p := &printer{o: o}
 	printed := map[*def]bool{}
 	for _, s := range [...]*schema{in, out} {
 		if s == nil {
@@ -84,7 +87,17 @@ func Declaration(input, output json.RawMessage, o Options) string {
 	return strings.TrimSuffix(string(p.b), "\n")
 }
 
-// statement writes `type name = …;` with the docs of t before it.
+// statements writes the named types that s needs, except those in printed.
+func (p *printer) statements(s *schema, printed map[*def]bool) {
+	for _, d := range namedIn(s.root.body, map[*typ]bool{}, nil) {
+		if !printed[d] {
+			printed[d] = true
+			p.statement(d.name, d.body)
+		}
+	}
+}
+
+// statement writes `type name = …;`, with the docs of t before it.
 func (p *printer) statement(name string, t *typ) {
 	if text := sentence(p.docs(t)); text != "" {
 		p.write(comment(text), "\n")
@@ -94,16 +107,15 @@ func (p *printer) statement(name string, t *typ) {
 	p.write(";\n")
 }
 
-// Param is one parameter of a tool, for a catalogue line. Inside are the properties of an
-// object that is the only parameter, as it says nothing by itself; otherwise nil.
+// Param is one parameter of a tool, for a catalogue line.
 type Param struct {
-	Name     string
+	Name     string // untrusted, not cleaned
 	Optional bool
-	Inside   []Param
+	// Inside has the properties of an object that is the only parameter of the tool.
+	Inside []Param
 }
 
-// Params lists the parameters of a tool in schema order, those of allOf, anyOf
-// and $ref included. A name is foreign text.
+// Params lists the parameters of a tool in schema order, those of allOf, anyOf and $ref included.
 func Params(input json.RawMessage) []Param {
 	if input == nil {
 		return nil
@@ -113,10 +125,9 @@ func Params(input json.RawMessage) []Param {
 			return list
 		}
 	}
-	_, root := convertSchema(input, "Args")
-	list := params(root.body, 0)
-	t := root.body
-	for i := 0; i < 20 && t.kind == tRef; i++ {
+	t := load(input, "Args").root.body
+	list := params(t, 0)
+	for i := 0; i < maxRefs && t.kind == tRef; i++ {
 		t = t.def.body
 	}
 	if len(list) == 1 && t.kind == tObject && len(t.props) == 1 {
@@ -125,15 +136,17 @@ func Params(input json.RawMessage) []Param {
 	return list
 }
 
-// isScalar reports whether a schema says that it is no object.
+// maxRefs is how many references to references are followed for a list of parameters.
+const maxRefs = 20
+
+// isScalar reports whether the type of a schema excludes objects.
 func (v *value) isScalar() bool {
 	is := v.str("type")
 	return is != "" && is != "object"
 }
 
-// plainParams reads the parameters of a schema that is an object with
-// properties and nothing that adds to them, as nearly all are: the catalogue of
-// thousands of tools is made of such.
+// plainParams reads the parameters of a schema without converting it, which is about three times faster.
+// ok is false for schemas with keywords that may add or exclude properties, which are few.
 func plainParams(root *value) (list []Param, ok bool) {
 	props := root.get("properties")
 	if !props.isObject() || root.str("type") != "object" {
@@ -147,7 +160,7 @@ func plainParams(root *value) (list []Param, ok bool) {
 	required := make(map[string]bool)
 	if names := root.get("required"); names != nil {
 		for _, name := range names.items {
-			if name.kind != jString || props.get(name.text) == nil {
+			if name.kind != wire.String || props.get(name.text) == nil {
 				return nil, false
 			}
 			required[name.text] = true
@@ -162,52 +175,46 @@ func plainParams(root *value) (list []Param, ok bool) {
 	return list, true
 }
 
+// params are the properties of t. In a union one is required only if it is in every object.
 func params(t *typ, depth int) []Param {
-	for depth < 20 && t.kind == tRef {
+	for depth < maxRefs && t.kind == tRef {
 		t = t.def.body
 		depth++
 	}
-	if depth >= 20 {
+	if depth >= maxRefs {
 		return nil
 	}
 	var out []Param
-	at := map[string]int{}
-	count := map[string]int{}
-	add := func(q Param, alternative bool) {
-		count[q.Name]++
-		i, ok := at[q.Name]
-		switch {
-		case !ok:
-			at[q.Name] = len(out)
-			out = append(out, q)
-		case alternative:
-			out[i].Optional = out[i].Optional || q.Optional
-		default:
-			out[i].Optional = out[i].Optional && q.Optional
+	if t.kind == tObject {
+		for _, q := range t.props {
+			out = append(out, Param{Name: q.key, Optional: q.optional})
 		}
 	}
-	switch t.kind {
-	case tObject:
-		for _, q := range t.props {
-			add(Param{Name: q.key, Optional: q.optional}, false)
+	if t.kind != tInter && t.kind != tUnion {
+		return out
+	}
+	objects := 0
+	at, count := map[string]int{}, map[string]int{}
+	for _, m := range t.members {
+		if !m.simple() {
+			objects++
 		}
-	case tInter, tUnion:
-		for _, m := range t.members {
-			for _, q := range params(m, depth+1) {
-				add(q, t.kind == tUnion)
+		for _, q := range params(m, depth+1) {
+			count[q.Name]++
+			i, ok := at[q.Name]
+			switch {
+			case !ok:
+				at[q.Name] = len(out)
+				out = append(out, q)
+			case t.kind == tUnion:
+				out[i].Optional = out[i].Optional || q.Optional
+			default:
+				out[i].Optional = out[i].Optional && q.Optional
 			}
 		}
-		if t.kind == tUnion {
-			objects := 0
-			for _, m := range t.members {
-				if !m.simple() {
-					objects++
-				}
-			}
-			for i := range out {
-				out[i].Optional = out[i].Optional || count[out[i].Name] < objects
-			}
-		}
+	}
+	for i := range out {
+		out[i].Optional = out[i].Optional || t.kind == tUnion && count[out[i].Name] < objects
 	}
 	return out
 }

@@ -155,14 +155,8 @@ func TestDeclaration_Comments(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})
-	t.Run("what must be said", func(t *testing.T) {
-		got := typeOf(`{"properties":{"a":{"type":"integer","not":{"const":3},"description":"x","default":1}}}`, Options{})
-		if want := `{a?: number /* not: {"const":3} */}`; got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
-	})
 	t.Run("cut", func(t *testing.T) {
-		got := Declaration(json.RawMessage(`{"properties":{"a":{"description":"one two three four five"}}}`), nil, Options{Descriptions: true, MaxDescription: 16})
+		got := Declaration(json.RawMessage(`{"properties":{"a":{"description":"one two three four five"}}}`), nil, Options{MaxDescription: 16})
 		if want := "type Args = {\n a?: unknown // one two three... [+10]\n};"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -235,8 +229,8 @@ func TestListing(t *testing.T) {
 	}
 }
 
-// What has no TypeScript is quoted wherever it stands, and where the quotation would
-// not say all of it, the tool is shown with its JSON Schema.
+// Keywords without TypeScript are quoted at any place. If the quotation would not be complete,
+// the tool is shown with its JSON Schema.
 func TestComplete_Unsaid(t *testing.T) {
 	places := []string{
 		`{"type":"object","properties":{"p":{"type":"string"}},KEYWORD}`,

@@ -1,13 +1,16 @@
 package schemats
 
-import "mcpx/internal/base/sanitize"
+import (
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/wire"
+)
 
-// object is the type of a schema as far as it speaks of objects.
+// object is the type of the keywords for objects.
 func (c *converter) object(v *value) *typ {
 	t := &typ{kind: tObject}
 	add := v.get("additionalProperties")
 	if v.get("patternProperties") != nil {
-		add = nil // it speaks of keys that no pattern matches: both are quoted
+		add = nil // it is for keys that no pattern matches; otherNotes quotes both keywords
 	}
 	t.closed = add.isFalse()
 	var rest *typ
@@ -46,8 +49,8 @@ func (c *converter) object(v *value) *typ {
 	return t
 }
 
-// plainItems drops the description of array items if it only repeats the name of
-// the array ("tags parameter"), as generators write it, or its description.
+// plainItems drops the description of array items if it only repeats the description of
+// the array, or its name, as generators do ("tags parameter").
 func plainItems(t *typ, key string) *typ {
 	if t.kind != tArray || t.elem.desc == "" {
 		return t
@@ -62,7 +65,7 @@ func plainItems(t *typ, key string) *typ {
 	return &n
 }
 
-// requiredNames reads required as a set and in its order.
+// requiredNames are the required properties, as a set and in their order.
 func requiredNames(v *value) (map[string]bool, []string) {
 	r := v.get("required")
 	if !r.isArray() {
@@ -71,7 +74,7 @@ func requiredNames(v *value) (map[string]bool, []string) {
 	set := make(map[string]bool, len(r.items))
 	var names []string
 	for _, item := range r.items {
-		if item.kind == jString && !set[item.text] {
+		if item.kind == wire.String && !set[item.text] {
 			set[item.text] = true
 			names = append(names, item.text)
 		}
@@ -90,29 +93,32 @@ func unlisted(closed bool, rest *typ) *typ {
 	return unknownType
 }
 
-// propertyNames reads the keyword of that name: an enum gives the keys, a pattern
-// becomes a comment, a plain string adds nothing, and anything else is quoted.
+// propertyNames reads the keyword of that name: an enum gives the keys, a pattern becomes
+// a note, and anything else but `type: string`, which adds nothing, is quoted.
 func (c *converter) propertyNames(v *value, t *typ) {
 	names := v.get("propertyNames")
-	if names == nil || names.isTrue() || names.isObject() && len(names.members) == 0 {
+	if names == nil || names.isTrue() {
 		return
 	}
-	if names.isObject() && len(names.members) == 1 && names.str("type") == "string" {
-		return
+	others := len(names.members) // keywords but type: string
+	if names.str("type") == "string" {
+		others--
 	}
-	if p := names.str("pattern"); p != "" && (len(names.members) == 1 || len(names.members) == 2 && names.str("type") == "string") {
-		t.notes = append(t.notes, note{"keys match " + sanitize.Line(p, 0), true})
-		return
-	}
-	if keys := c.values(names); len(t.props) == 0 && keys.kind != tUnknown && allSimple(membersOf(keys)) {
+	pattern := names.str("pattern")
+	keys := c.values(names)
+	switch {
+	case names.isObject() && others == 0:
+	case pattern != "" && others == 1:
+		t.notes = append(t.notes, note{"keys match " + sanitize.Line(pattern, 0), true})
+	case len(t.props) == 0 && keys.kind != tUnknown && allSimple(membersOf(keys)):
 		t.keys = keys
-		return
+	default:
+		t.notes = append(t.notes, c.quote("keys", names))
 	}
-	t.notes = append(t.notes, c.quote("keys", names))
 }
 
-// array is an array, or a tuple where single elements have schemas of their own
-// (prefixItems, or a list in items before 2020-12).
+// array is an array, or a tuple if elements have schemas of their own (prefixItems, or a
+// list in items before 2020-12).
 func (c *converter) array(v *value) *typ {
 	prefix, rest := v.get("prefixItems"), v.get("items")
 	if rest.isArray() {
@@ -143,8 +149,7 @@ func (c *converter) tuple(v *value, items []*value, rest *value) *typ {
 	}
 	t.required = min(max(least, 0), len(items))
 	for i, m := range t.members {
-		if m.kind == tNever {
-			// An element that cannot be: the tuple ends before it.
+		if m.kind == tNever { // no value fits, so the tuple ends before it
 			if i < t.required {
 				return neverType
 			}

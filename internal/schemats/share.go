@@ -6,28 +6,38 @@ import (
 	"strings"
 )
 
-// sharing finds the objects and long unions that stand several times in the
-// schemas of one text, and makes a named type of each.
+// sharing finds the objects and long unions that occur several times in the schemas of one
+// text, and makes a named type of each.
 type sharing struct {
-	// scope keeps types apart that print alike but are read under other marks.
+	// scope has the marks of the current tool. The same text means different types under
+	// different marks.
 	scope marks
-	// ids are the numbers of what prints alike, by its form.
+	// ids numbers the distinct forms of types and docs. Types that print alike have the
+	// same form, so shapes has the same number for them.
 	ids    map[string]uint32
 	shapes map[*typ]uint32
-	loops  map[*def]uint32
+	loops  map[*def]uint32 // numbers of recursive definitions
 	groups map[uint32]*group
 	order  []*group
 	walked map[*typ]bool
 	used   map[string]int // see freeName
 }
 
-// group is one type and the places that it stands at.
+// group is one type and its occurrences.
 type group struct {
 	places []*typ
 	count  int
 	hint   string
-	// def is set where the type is a recursive definition, which needs its name.
+	// def is the named type. A recursive definition has it from the start.
 	def *def
+}
+
+// nameShared makes the named types of one input and one output; either may be nil.
+func nameShared(in, out *schema) {
+	s := newSharing()
+	s.add(in, true)
+	s.add(out, false)
+	s.name()
 }
 
 func newSharing() *sharing {
@@ -37,7 +47,7 @@ func newSharing() *sharing {
 	}
 }
 
-// parts calls f with the types directly inside t, and the key of each property.
+// parts calls f with the types directly inside t; key is empty unless it is a property.
 func (t *typ) parts(f func(part *typ, key string)) {
 	for i := range t.props {
 		f(t.props[i].t, t.props[i].key)
@@ -52,7 +62,7 @@ func (t *typ) parts(f func(part *typ, key string)) {
 	}
 }
 
-// body is what t prints as in place: t, or what its references lead to.
+// body is t, or the target of its references up to a recursive one.
 func (t *typ) body() *typ {
 	for t.kind == tRef && !t.def.recursive {
 		t = t.def.body
@@ -60,8 +70,7 @@ func (t *typ) body() *typ {
 	return t
 }
 
-// shape is a number that two types have in common only if they print alike, but
-// for the docs of t itself.
+// shape is a number for the printed form of t, without the docs of t itself.
 func (s *sharing) shape(t *typ) uint32 {
 	t = t.body()
 	if t.kind == tRef {
@@ -90,7 +99,7 @@ func (s *sharing) shape(t *typ) uint32 {
 	return n
 }
 
-// docs is a number for the docs of t, those of what it refers to included.
+// docs is a number for the docs of t and of the targets of its references.
 func (s *sharing) docs(t *typ) uint32 {
 	b := []byte("docs ")
 	for ; ; t = t.def.body {
@@ -120,8 +129,8 @@ func bit(b bool) byte {
 	return 0
 }
 
-// add counts the types of a schema, which may be nil. An input's own object is no type for a
-// name: its properties are the parameters.
+// add counts the types of a schema, which may be nil. The root of an input has no name: its
+// properties are the parameters.
 func (s *sharing) add(doc *schema, input bool) {
 	if doc == nil {
 		return
@@ -140,8 +149,8 @@ func (s *sharing) add(doc *schema, input bool) {
 	}
 }
 
-// walk counts t and what is inside. What stands in a type that occurred before
-// is a place of its type, but no reason for a name.
+// walk counts t and the types inside it. The types inside a repeated type are recorded, but
+// not counted again: a name for the repeated type is enough.
 func (s *sharing) walk(t *typ, counted bool, hint string) {
 	body := t.body()
 	if body.kind == tRef {
@@ -186,7 +195,7 @@ func (s *sharing) parts(t *typ, counted bool, hint string) {
 	})
 }
 
-// loop notes a recursive definition, and counts what is inside it once.
+// loop records a recursive definition, and counts the types inside it once.
 func (s *sharing) loop(d *def) {
 	if s.walked[d.body] {
 		return
@@ -199,7 +208,7 @@ func (s *sharing) loop(d *def) {
 // name makes the named types, and puts references to them in their places.
 func (s *sharing) name() {
 	var named []*group
-	for _, g := range slices.Backward(s.order) { // what is inside first: it makes what is around it shorter
+	for _, g := range slices.Backward(s.order) { // inner types first, which shortens the outer ones
 		if g.def == nil && !g.worth() {
 			continue
 		}
@@ -213,33 +222,29 @@ func (s *sharing) name() {
 	}
 }
 
-// worth reports whether a name makes the text shorter, and not only more opaque:
-// a short type reads better in place, but for an enum that is everywhere.
+// maxInPlace is the length of a type that is not named though it occurs several times.
+const maxInPlace = 40
+
+// worth reports whether a name for g helps. A short type reads better in place, except an
+// enum that occurs very often.
 func (g *group) worth() bool {
 	const statement = len("type  = ;\n")
 	if g.count < 2 {
 		return false
 	}
-	p := &printer{limit: maxInPlace, trial: true, o: Options{Descriptions: true, Constraints: true}}
-	p.inline(g.places[0].body(), loose)
+	p := &printer{limit: maxInPlace, trial: true}
+	body := g.places[0].body()
+	p.inline(body, loose)
 	if p.over {
 		return true
 	}
 	saved := (g.count-1)*len(p.b) - g.count*len(g.hint) - statement
-	return allLiterals(g.places[0].body()) && saved > 2*maxInPlace
+	noLiteral := func(t *typ) bool { return t.kind != tLit }
+	return saved > 2*maxInPlace && !slices.ContainsFunc(membersOf(body), noLiteral)
 }
 
-func allLiterals(t *typ) bool {
-	for _, m := range membersOf(t) {
-		if m.kind != tLit {
-			return false
-		}
-	}
-	return true
-}
-
-// define replaces the places of g by references. Docs that are the same in all
-// places stand at the definition.
+// define replaces the places of g by references. The definition gets the docs if they are
+// the same in all places.
 func (s *sharing) define(g *group) {
 	same := true
 	for _, t := range g.places {

@@ -15,36 +15,28 @@ const (
 	maxDescription = 50_000
 	// maxSentence bounds the first sentence in a listing, in runes.
 	maxSentence = 100
-	// maxListing is how long the types of a listing get before nested objects are
-	// written as "object", in bytes.
+	// maxListing is the length of a listing, in bytes, from which on nested objects are
+	// written as "object".
 	maxListing = 320
 )
 
-// rawTool is what a client would have got without mcpx.
+// rawTool is the tool as JSON, as a client gets it without mcpx.
 func rawTool(t Tool) string {
-	var b []byte
-	b = append(b, `{"name":`...)
-	b = appendQuoted(b, t.Name)
+	text := `{"name":` + quoted(t.Name)
 	if t.Description != "" {
-		b = append(b, `,"description":`...)
-		b = appendQuoted(b, t.Description)
+		text += `,"description":` + quoted(t.Description)
 	}
-	for _, s := range [...]struct {
-		key string
-		raw json.RawMessage
-	}{{"inputSchema", t.Input}, {"outputSchema", t.Output}} {
-		if s.raw != nil {
-			b = append(b, `,"`...)
-			b = append(b, s.key...)
-			b = append(b, `":`...)
-			b = append(b, minified(s.raw)...)
-		}
+	if t.Input != nil {
+		text += `,"inputSchema":` + minified(t.Input)
 	}
-	return string(append(b, '}'))
+	if t.Output != nil {
+		text += `,"outputSchema":` + minified(t.Output)
+	}
+	return text + "}"
 }
 
-// minified is raw without white space, safe behind //: characters that end a
-// line in TypeScript or cannot be seen are escaped. "" for invalid JSON.
+// minified is raw without white space, empty if it is not JSON. It escapes invisible
+// characters and those that end a line, so that it may follow //.
 func minified(raw json.RawMessage) string {
 	compact, ok := wire.Compact(string(raw))
 	if !ok || strings.IndexFunc(compact, func(c rune) bool { return c >= 0x7f }) < 0 {
@@ -61,9 +53,8 @@ func minified(raw json.RawMessage) string {
 	return string(b)
 }
 
-// fallback is name and description with the schema as it is, written so that it
-// is still a valid member; "" where the schema cannot be given. Of a long result
-// it has the types.
+// fallback is a member of an interface with the JSON Schema in a comment, empty if a schema
+// is not JSON. A long schema of a result is replaced by its type.
 func (t Tool) fallback(o Options, estimate func(string) int) string {
 	in, out := "", ""
 	if t.Input != nil {
@@ -85,18 +76,15 @@ func (t Tool) fallback(o Options, estimate func(string) int) string {
 	if out != "" {
 		text += "\n// result: " + out
 	}
-	if head := t.header(o, 0); head != "" {
+	if head := t.header(0); head != "" {
 		text = comment(head) + "\n" + text
 	}
 	return text
 }
 
-// header is the description behind the notes, as "read-only: Lists files".
-func (t Tool) header(o Options, m marks) string {
-	text := ""
-	if o.Descriptions {
-		text = sanitize.Cut(prose(t.Description), maxDescription, false)
-	}
+// header has the notes and the description, as in "read-only: Lists files".
+func (t Tool) header(m marks) string {
+	text := sanitize.Cut(prose(t.Description), maxDescription, false)
 	notes := append(m.notes(), t.Notes...)
 	if len(notes) == 0 {
 		return text
@@ -108,8 +96,8 @@ func (t Tool) header(o Options, m marks) string {
 	return label + ": " + text
 }
 
-// wraps says that the result is an object around one string. The text of the result is
-// that string, which may be JSON: that is what the model sees, and select filters.
+// wraps reports whether the result is an object around one string. Models and select get
+// the string without the object, and it may be JSON.
 func (s *schema) wraps() bool {
 	if s == nil || s.root.named {
 		return false
@@ -122,24 +110,24 @@ func (s *schema) wraps() bool {
 	return inner.kind == tPrim && inner.text == "string"
 }
 
-// orJSON is s, or, of one that wraps a string, s and JSON as its alternative. s may be nil.
+// orJSON is s, with JSON as an alternative if it wraps a string. s may be nil.
 func (s *schema) orJSON() *schema {
 	if !s.wraps() {
 		return s
 	}
 	root := *s.root
 	root.body = &typ{kind: tUnion, members: []*typ{root.body, {kind: tPrim, text: "JSON"}}}
-	return &schema{s.converter, &root}
+	return &schema{&root, s.lossy}
 }
 
-// shortened says that a type is not all there is.
+// shortened marks an incomplete type.
 const shortened = " /* shortened; see the result */"
 
-// brief is the type of s on one line, without names and notes: as many levels
-// of it as have at most that many tokens, else as many properties. It ends with mark.
+// brief is the type of s on one line without comments, then mark: as many levels as fit
+// into most tokens, or of one level as many properties as fit.
 func (s *schema) brief(most int, mark string, estimate func(string) int) string {
 	root := s.root.body
-	for i := 0; i < 100 && root.kind == tRef; i++ { // also where it refers to itself
+	for i := 0; i < 100 && root.kind == tRef; i++ { // bounded, as it may refer to itself
 		root = root.def.body
 	}
 	for _, step := range [...]struct{ levels, part int }{
@@ -161,8 +149,8 @@ func joinHead(a, b string) string {
 	return a + " (" + b + ")"
 }
 
-// paramList gives the properties as parameters, required ones first; false where
-// the arguments must be one object.
+// paramList has the properties as parameters, required ones first. It is false if the
+// arguments must be written as one object.
 func (p *printer) paramList(root *def) ([]prop, bool) {
 	t := p.resolve(root.body)
 	if root.named || t.kind != tObject || t.keys != nil {
@@ -185,16 +173,20 @@ func (p *printer) paramList(root *def) ([]prop, bool) {
 	return list, true
 }
 
+// ref is a reference to a named definition, else the body.
+func (d *def) ref() *typ {
+	if d.named {
+		return &typ{kind: tRef, def: d}
+	}
+	return d.body
+}
+
 // params writes the parameters in parentheses.
 func (p *printer) params(root *def, list []prop, form bool) {
 	at := len(p.b)
 	if !form {
-		t := root.body
-		if root.named {
-			t = &typ{kind: tRef, def: root}
-		}
 		p.write("(args: ")
-		p.whole(t, lineWidth-(len(p.b)-at))
+		p.whole(root.ref(), lineWidth-(len(p.b)-at))
 		p.write(")")
 		return
 	}
@@ -216,7 +208,7 @@ func (p *printer) params(root *def, list []prop, form bool) {
 		if i == len(list)-1 {
 			end = ""
 		}
-		p.line(indent, list[i].key+p.mark(list[i].optional), list[i].t, 1, end)
+		p.line(list[i].key+p.mark(list[i].optional), list[i].t, 1, end)
 		p.write("\n")
 	}
 	p.write(")")
@@ -242,16 +234,10 @@ func (p *printer) inlineParams(list []prop) {
 	p.write(")")
 }
 
-// result writes the return type, if there is an output schema that says anything.
+// result writes the return type, unless nothing is known of it.
 func (p *printer) result(out *schema) {
-	if out == nil {
-		return
-	}
-	t := out.root.body
-	if out.root.named {
-		t = &typ{kind: tRef, def: out.root}
-	}
-	if p.resolve(t).kind == tUnknown && noteText(t.notes, true) == "" {
+	t := out.root.ref()
+	if p.resolve(t).kind == tUnknown && len(t.notes) == 0 {
 		return
 	}
 	p.tight = p.tight || p.multiline(t, lineWidth)
@@ -259,9 +245,9 @@ func (p *printer) result(out *schema) {
 	p.whole(t, lineWidth)
 }
 
-// Listing is one line for a list of many tools: types only, no constraints, and
-// the first sentence of the description. Nothing is named; where nesting makes
-// it long, inner objects are written as "object".
+// Listing is one line for a list of many tools: the signature without constraints and named
+// types, and the first sentence of the description. If it is long, inner objects become
+// "object".
 func Listing(t Tool) string {
 	in, out := load(t.Input, "Args"), load(t.Output, "Result").orJSON()
 	text := ""
@@ -304,8 +290,7 @@ func (p *printer) listResult(out *schema) {
 	p.write(": ")
 	p.inline(out.root.body, loose)
 	switch string(p.b[at:]) {
-	case ": object", ": unknown":
-		// Every structured result is an object: that says nothing.
+	case ": object", ": unknown": // no news, as every structured result is an object
 		p.b = p.b[:at]
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// firstSentence is the first sentence of a raw description, cleaned. A line
-// break that is followed by an empty line, a list or a heading ends it too.
+// firstSentence is the first sentence of a raw description, cleaned. It also ends before an
+// empty line, a list or a heading.
 func firstSentence(s string, max int) string {
 	s = strings.TrimSpace(s)
 	for i := 0; i < len(s); i++ {
@@ -43,11 +43,11 @@ func sentenceEnd(s string, i int) bool {
 	return true
 }
 
-// minRepeat is the length of a sentence that a description says only once.
+// minRepeat is the least length of a sentence that is dropped if it is repeated.
 const minRepeat = 40
 
-// prose is a description, cleaned: one line, or its own lines where some of them
-// are a list, a table or code. What it says twice word by word it says once.
+// prose is a description, cleaned, without repeated sentences. It is one line, unless it has
+// a list, a table or code; it then keeps its lines.
 func prose(s string) string {
 	s = s[:min(len(s), 8*maxDescription)]
 	list := false
@@ -79,7 +79,8 @@ func prose(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// listItem reports whether a line only reads as a line of its own.
+// listItem reports whether a line is a list item, a heading, or part of a table or of code,
+// and so must not be joined with others.
 func listItem(line string) bool {
 	line = strings.TrimLeft(line, " \t")
 	mark := strings.TrimLeft(line, "0123456789")
@@ -94,7 +95,7 @@ func listItem(line string) bool {
 	return false
 }
 
-// once drops the sentences of a line that stand in it before.
+// once drops the repeated sentences of a line.
 func once(s string) string {
 	if len(s) < 2*minRepeat {
 		return s
@@ -107,7 +108,7 @@ func once(s string) string {
 	})
 }
 
-// without is s without the sentences of some length that drop reports.
+// without is s without the sentences of minRepeat bytes or more for which drop is true.
 func without(s string, drop func(sentence string) bool) string {
 	var b strings.Builder
 	for from := 0; from < len(s); {
@@ -128,8 +129,8 @@ func without(s string, drop func(sentence string) bool) string {
 
 const hexDigits = "0123456789abcdef"
 
-// appendQuoted writes a string literal that is valid JSON and valid TypeScript
-// and means s: invisible characters are escaped, not removed.
+// appendQuoted writes s as a string literal of both JSON and TypeScript. It escapes
+// invisible characters.
 func appendQuoted(b []byte, s string) []byte {
 	b = append(b, '"')
 	for _, c := range s {
@@ -162,23 +163,19 @@ func appendEscape(b []byte, c rune) []byte {
 
 func quoted(s string) string { return string(appendQuoted(nil, s)) }
 
-// identifier reports whether s can stand unquoted as a property name. Only
-// ASCII: other letters are legal too, but look alike.
+// identifier reports whether s needs no quotes as a property name. Letters beyond ASCII
+// would be legal, but some look like others.
 func identifier(s string) bool {
-	if s == "" || s[0] >= '0' && s[0] <= '9' {
-		return false
-	}
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if !(c == '_' || c == '$' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z') {
+	for i := range len(s) {
+		if s[i] != '$' && !asciiWord(s[i]) {
 			return false
 		}
 	}
-	return true
+	return s != "" && (s[0] < '0' || s[0] > '9')
 }
 
-// propertyKey writes a property name. "__proto__" is quoted: copied into an
-// object literal without quotes, it would set the prototype.
+// propertyKey writes a property name. It quotes "__proto__", which sets the prototype if a
+// model copies it into an object literal without quotes.
 func propertyKey(s string) string {
 	if identifier(s) && s != "__proto__" {
 		return s
@@ -186,6 +183,6 @@ func propertyKey(s string) string {
 	return quoted(s)
 }
 
-// blockText makes cleaned text safe between /* and */. "*\/" means the same in
-// a JSON string and in a regular expression.
+// blockText makes cleaned text safe between /* and */. In JSON strings and regular
+// expressions "*\/" means "*/".
 func blockText(s string) string { return strings.ReplaceAll(s, "*/", `*\/`) }

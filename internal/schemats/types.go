@@ -20,14 +20,13 @@ const (
 	tRef
 )
 
-// typ is a TypeScript type. Once made it is shared: copy it to change it.
+// typ is a TypeScript type. Types are shared, so they are copied before a change.
 type typ struct {
 	kind kind
 	text string
-	// props, rest and closed belong to tObject. rest is the type of the keys that
-	// are not listed, nil where the schema does not mention them, and unknown
-	// beside props: TypeScript demands that every listed property fits it. closed:
-	// there are no other keys.
+	// props, rest and closed belong to tObject. rest is the type of the keys that are not
+	// listed, nil if the schema does not mention them. With props it is unknown, as
+	// TypeScript requires every listed property to fit it. closed means no other keys.
 	props  []prop
 	rest   *typ
 	closed bool
@@ -37,10 +36,10 @@ type typ struct {
 	elem *typ
 	// required is the number of members that a tuple must have.
 	required int
-	// lax marks a tuple whose schema gives no length: strictly every element is
-	// optional and more may follow, but most authors mean exactly these.
+	// lax marks a tuple whose schema has no length. By the standard every element is
+	// optional and more may follow, but most authors mean exactly these elements.
 	lax bool
-	// members are those of a tuple, union or intersection.
+	// members are the members of a tuple, union or intersection.
 	members []*typ
 	def     *def
 
@@ -48,18 +47,18 @@ type typ struct {
 	notes []note
 }
 
-// prop is one property; its description is its type's.
+// prop is one property. The description of the property is in its type.
 type prop struct {
 	key      string
 	t        *typ
 	optional bool
 }
 
-// note is a constraint that the type does not express.
+// note is a constraint for a comment.
 type note struct {
 	text string
-	// must marks a note that is printed with any options: a part of the schema that
-	// the type does not express.
+	// must marks a keyword that the type does not express. It is written even if the
+	// description repeats it.
 	must bool
 }
 
@@ -69,20 +68,31 @@ type def struct {
 	hint string
 	name string
 	body *typ
-	// done is false while the body is being converted: a reference that meets
-	// that is a recursion.
+	// done is false while the body is being converted: a reference to d then is a recursion.
 	done      bool
 	recursive bool
-	state     uint8
-	// named: printed as a type statement of its own, as recursive ones must be.
-	// Else in place.
+	visit     visit
+	// named means that d has a type statement of its own, as recursive types must. Others
+	// are written in place.
 	named bool
 }
+
+// visit is the progress of breakCycle.
+type visit uint8
+
+const (
+	unvisited visit = iota
+	visiting
+	visited
+)
 
 var (
 	unknownType = &typ{kind: tUnknown}
 	neverType   = &typ{kind: tNever}
 )
+
+// unreadable is the type of a part of a schema that cannot be converted.
+func unreadable(why string) *typ { return unknownType.withDocs("", []note{{why, true}}) }
 
 func prim(text string, notes ...note) *typ {
 	return &typ{kind: tPrim, text: text, notes: notes}
@@ -144,18 +154,12 @@ func literalOf(text string) string {
 
 func (t *typ) simple() bool { return t.kind == tPrim || t.kind == tLit }
 
-// nullable reports whether null is one of the variants.
-func (t *typ) nullable() bool {
-	for _, m := range membersOf(t) {
-		if m.kind == tPrim && m.text == "null" {
-			return true
-		}
-	}
-	return false
-}
+func (t *typ) isNull() bool { return t.kind == tPrim && t.text == "null" }
 
-// settled is the body of a reference where it may be looked into: converted and
-// not part of a recursion.
+// nullable reports whether null is one of the variants.
+func (t *typ) nullable() bool { return slices.ContainsFunc(membersOf(t), (*typ).isNull) }
+
+// settled is the target of a reference that is converted and not recursive, else t.
 func (t *typ) settled() *typ {
 	for i := 0; i < 32 && t.kind == tRef && t.def.done && !t.def.recursive; i++ {
 		t = t.def.body.withDocs(t.desc, t.notes)
@@ -163,7 +167,7 @@ func (t *typ) settled() *typ {
 	return t
 }
 
-// key is equal for types that are surely the same; "" where that is not cheap to say.
+// key identifies simple types: equal keys are equal types. It is empty for other types.
 func (t *typ) key() string {
 	switch t.kind {
 	case tUnknown:
@@ -178,8 +182,8 @@ func (t *typ) key() string {
 	return ""
 }
 
-// union joins types: nested unions flattened, equal members once, never dropped. A
-// value beside its own type stays: the schema has a reason to name it.
+// union joins types. It flattens nested unions, and drops never and repeated members. A
+// literal beside its own type is kept: the schema has a reason to name it.
 func union(members []*typ) *typ {
 	var flat []*typ
 	seen := make(map[string]int, len(members))
@@ -191,17 +195,11 @@ func union(members []*typ) *typ {
 			}
 			return
 		}
-		if m.kind == tNever {
+		sameRef := func(x *typ) bool { return x.kind == tRef && x.def == m.def }
+		if m.kind == tNever || m.kind == tRef && slices.ContainsFunc(flat, sameRef) {
 			return
 		}
-		k := m.key()
-		if m.kind == tRef {
-			for _, x := range flat {
-				if x.kind == tRef && x.def == m.def {
-					return
-				}
-			}
-		} else if k != "" {
+		if k := m.key(); k != "" {
 			if i, ok := seen[k]; ok {
 				flat[i] = either(flat[i], m)
 				return
@@ -225,18 +223,16 @@ func union(members []*typ) *typ {
 	return hoist(&typ{kind: tUnion, members: flat})
 }
 
-// hoist moves the notes of a member to the union if no other member has any:
+// hoist moves the docs of a member to the union if all others are a plain null:
 // `(string /* uuid */) | null` reads better as `string | null /* uuid */`.
 func hoist(u *typ) *typ {
 	at := -1
 	for i, m := range u.members {
-		if m.desc == "" && len(m.notes) == 0 {
-			if m.kind == tPrim && m.text == "null" {
-				continue
-			}
-			return u
-		}
-		if at >= 0 {
+		documented := m.desc != "" || len(m.notes) > 0
+		switch {
+		case !documented && m.isNull():
+			continue
+		case !documented || at >= 0:
 			return u
 		}
 		at = i
@@ -248,15 +244,17 @@ func hoist(u *typ) *typ {
 	return u
 }
 
-// either is the union of two types that print alike: a constraint that only one
-// has does not bind.
+// either is the union of two types that print alike. A constraint that only one of them
+// has is dropped.
 func either(a, b *typ) *typ {
 	n := *a
 	n.desc = joinText(a.desc, b.desc)
 	if !slices.Equal(a.notes, b.notes) {
 		n.notes = nil
-		if ta, tb := noteText(a.notes, true), noteText(b.notes, true); ta != "" && tb != "" {
-			n.notes = []note{{ta + " or " + tb, noteText(a.notes, false)+noteText(b.notes, false) != ""}}
+		if len(a.notes) > 0 && len(b.notes) > 0 {
+			must := func(n note) bool { return n.must }
+			n.notes = []note{{noteText(a.notes) + " or " + noteText(b.notes),
+				slices.ContainsFunc(a.notes, must) || slices.ContainsFunc(b.notes, must)}}
 		}
 	}
 	return &n

@@ -71,9 +71,9 @@ func (b *builder) addTool(t *catalog.Tool, server uint32) {
 	b.last[key] = at
 	b.x.tools = append(b.x.tools, toolRef{name: t.Name, server: server, same: same, next: at, deprecated: isDeprecated(t, lead)})
 	b.add(&b.tool, inName, t.Name)
-	if said := t.Hints.ReadOnly; said != nil && *said {
+	if readOnly := t.Hints.ReadOnly; readOnly != nil && *readOnly {
 		b.x.tools[at].act = asks
-	} else if said != nil {
+	} else if readOnly != nil {
 		b.x.tools[at].act = max(b.x.tools[at].act, changes)
 	}
 	b.add(&b.tool, inTitle, t.Title)
@@ -113,7 +113,7 @@ func (p *placer) word(w word) {
 		p.piece(w.text, w.script)
 		return
 	}
-	// An identifier counts as its parts, one after the other, and as a whole.
+	// An identifier is indexed by its parts, one after the other, and as a whole.
 	for _, t := range w.parts {
 		p.piece(t, w.script)
 	}
@@ -140,13 +140,13 @@ func (p *placer) piece(text string, c script) {
 	}
 	p.addTerm(e.own)
 	p.b.terms.texts[e.own] = text
-	if names[p.field] && p.last != "" && c == latin { // cash_flow also counts as cashflow
+	if names[p.field] && p.last != "" && c == latin { // cash_flow is cashflow too
 		p.addTerm(p.b.terms.of(p.last+text, c).own)
 	}
 	p.last = text
 }
 
-// names are the fields in which two neighbouring words also count as one word.
+// names are the fields in which two neighbouring words are indexed as one word too.
 var names = [fields]bool{inName: true, inTitle: true, inServerName: true}
 
 func (p *placer) addTerm(term uint32) {

@@ -1,13 +1,14 @@
 package search
 
 import (
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"mcpx/internal/base/pattern"
 )
 
-// minClause is the least number of words of a clause. A shorter one is joined to its
-// neighbour.
+// minClause is the least number of words of a clause. Shorter ones are joined.
 const minClause = 2
 
 // sentenceEnd matches the end of a sentence. A full stop needs white space after it, so
@@ -59,22 +60,14 @@ func isVerb(w string) bool {
 	if w == "" {
 		return false
 	}
-	r, _ := decode(w)
+	r, _ := utf8.DecodeRuneInString(w)
 	c := scriptOf(r)
 	st := stem(w, c)
-	if verbs()[st] {
-		return true
-	}
-	for _, e := range translate(st, c) {
-		if verbs()[e] {
-			return true
-		}
-	}
-	return false
+	return verbs()[st] || slices.ContainsFunc(translate(st, c), func(e string) bool { return verbs()[e] })
 }
 
 var (
-	// sequels begin a clause wherever they stand.
+	// sequels begin a clause before any word.
 	sequels = wordSet("then afterwards finally lastly next subsequently затем потом после наконец ثم بعد")
 	// joiners begin a clause before a verb.
 	joiners = wordSet("and also plus и а و")

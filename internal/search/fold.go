@@ -3,6 +3,7 @@ package search
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/kljensen/snowball/english"
 	"github.com/kljensen/snowball/russian"
@@ -71,7 +72,7 @@ func stem(text string, c script) string {
 			return text
 		}
 		if n := len(text) - 1; text[n] == 's' && text[n-1] != 's' && !strings.ContainsAny(text, "aeiouy") {
-			return text[:n] // PRs, DBs: the stemmer wants a vowel
+			return text[:n] // PRs, DBs: the stemmer needs a vowel
 		}
 		return english.Stem(text, true)
 	case cyrillic:
@@ -85,10 +86,5 @@ func stem(text string, c script) string {
 }
 
 func isASCII(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if s[i] >= 0x80 {
-			return false
-		}
-	}
-	return true
+	return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 }

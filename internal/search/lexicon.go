@@ -1,14 +1,39 @@
 package search
 
 import (
+	_ "embed"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
 )
 
-// thesaurus has the synonyms of each stem. It is made at the first use: a process that
-// never searches does not pay for it.
+// The word tables. Each explains its form at its top.
+var (
+	//go:embed acts.txt
+	acts string
+	//go:embed things.txt
+	things string
+	//go:embed related.txt
+	related string
+	//go:embed translations.txt
+	translations string
+)
+
+// entries are the lines of a table without comments.
+func entries(table string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for line := range strings.Lines(table) {
+			if line = strings.TrimSpace(line); line != "" && line[0] != '#' && !yield(line) {
+				return
+			}
+		}
+	}
+}
+
+// thesaurus has the synonyms of each stem. It is made at the first use, as some processes
+// never search.
 var thesaurus = sync.OnceValue(func() map[string][]string {
 	m := map[string][]string{}
 	link := func(from, to []string) {
@@ -20,11 +45,13 @@ var thesaurus = sync.OnceValue(func() map[string][]string {
 			}
 		}
 	}
-	for _, line := range slices.Concat(acts, things) {
-		group := stems(line)
-		link(group, group)
+	for _, table := range [...]string{acts, things} {
+		for line := range entries(table) {
+			group := stems(line)
+			link(group, group)
+		}
 	}
-	for _, line := range related {
+	for line := range entries(related) {
 		core, words, _ := strings.Cut(line, "|")
 		link(stems(words), stems(core))
 	}
@@ -40,10 +67,9 @@ func stems(line string) []string {
 	return ws
 }
 
-// dictionary is the table translations by its words.
+// dictionary is the table of translations by foreign words.
 type dictionary struct {
-	// english has the English stems of a word. The key is folded, and in Cyrillic and
-	// Arabic a stem.
+	// english has the English stems of a folded word, or in Cyrillic and Arabic of its stem.
 	english map[string][]string
 	// longest is the length in bytes of the longest word without spaces.
 	longest int
@@ -52,9 +78,10 @@ type dictionary struct {
 // lexicon is made at the first use.
 var lexicon = sync.OnceValue(func() *dictionary {
 	d := &dictionary{english: make(map[string][]string, 3000)}
-	for _, f := range translations {
-		english := stems(strings.ReplaceAll(f.english, ",", " "))
-		for w := range strings.FieldsSeq(f.words) {
+	for line := range entries(translations) {
+		left, words, _ := strings.Cut(line, " = ")
+		english := stems(strings.ReplaceAll(left, ",", " "))
+		for w := range strings.FieldsSeq(words) {
 			scan(w, func(w word) {
 				key := w.text
 				switch w.script {
@@ -74,7 +101,7 @@ var lexicon = sync.OnceValue(func() *dictionary {
 	return d
 })
 
-// translate gives the English stems for the stem of a Russian or Arabic word.
+// translate has the English stems for the stem of a Russian or Arabic word.
 func translate(st string, c script) []string {
 	if c != cyrillic && c != arabic {
 		return nil
@@ -94,7 +121,7 @@ func translateRun(run string) []found {
 	d := lexicon()
 	var out []found
 	for i := 0; i < len(run); {
-		_, step := decode(run[i:])
+		_, step := utf8.DecodeRuneInString(run[i:])
 		for n := min(d.longest, len(run)-i); n > 0; n-- {
 			if i+n < len(run) && !utf8.RuneStart(run[i+n]) {
 				continue

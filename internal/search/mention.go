@@ -7,7 +7,7 @@ import "strings"
 type mention struct {
 	// words are English words for the kind of thing.
 	words string
-	// text has the words in it that may name a thing, such as those of the host.
+	// text has the words in it that may name a thing, such as the words of a host name.
 	text string
 	// path is set for files and folders.
 	path bool

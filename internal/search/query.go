@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// The bounds of a query, so that a hostile one costs no more than a long one.
+// The bounds of a query, which limit the cost of a hostile one.
 const (
 	maxQuery  = 4 << 10 // bytes
 	maxNeeds  = 16      // parts that are ranked by themselves
@@ -30,8 +30,8 @@ const (
 	charWeight      = 0.15
 )
 
-// group is one word of a query with its synonyms and translations. Only the best of
-// these terms counts for a document.
+// group is one word of a query with its synonyms and translations. The score of a document
+// uses only the best of these terms.
 type group struct {
 	alts   []alt
 	weight float32
@@ -89,7 +89,7 @@ func (a act) then(b act) act {
 	return a
 }
 
-// add adds a group. Of two groups with the same key only the heavier weight counts.
+// add adds a group. If the key is known, the group keeps the greater weight of the two.
 func (n *need) add(key string, g group) {
 	if len(g.alts) == 0 {
 		return
@@ -107,12 +107,7 @@ func (n *need) add(key string, g group) {
 // analyse reads a query: all of it as one need, and as parts its clauses and the files
 // that it names.
 func (x *Index) analyse(query string) (whole need, parts []need) {
-	if len(query) > maxQuery {
-		query = query[:maxQuery]
-		for len(query) > 0 && !utf8.RuneStart(query[len(query)-1]) {
-			query = query[:len(query)-1]
-		}
-	}
+	query = cut(query, maxQuery)
 	for _, c := range splitClauses(query) {
 		r := reader{x: x}
 		r.clause(c)
@@ -153,7 +148,7 @@ type reader struct {
 // quoted matches a quoted value, which seldom names a tool.
 var quoted = pattern.New("\"[^\"]+\"|“[^”]+”|«[^»]+»|`[^`]+`|\\B'[^']+'\\B")
 
-// clause reads one clause.
+// clause adds the words of one clause, with less weight for quoted values.
 func (r *reader) clause(c string) {
 	from := 0
 	for _, q := range quoted.FindAllStringIndex(c, -1) {
@@ -181,7 +176,7 @@ func (r *reader) read(c string) {
 }
 
 // splitDense splits a field between a script without spaces and ASCII, so that a path or
-// an address in a Chinese sentence stands alone.
+// an address in a Chinese sentence is a field of its own.
 func splitDense(field string) []string {
 	var out []string
 	from, was := 0, false
@@ -289,7 +284,7 @@ func (r *reader) plain(text, st string) {
 }
 
 // dense adds the known words in a run without spaces, its characters, and its pairs of
-// characters. A pair inside a known word weighs less, as the word counts too.
+// characters. A pair inside a known word has less weight, as the word itself is added.
 func (r *reader) dense(w word) {
 	known := translateRun(w.text)
 	for _, f := range known {
@@ -300,7 +295,7 @@ func (r *reader) dense(w word) {
 			known = known[1:]
 		}
 		weight := float32(gramWeight)
-		if _, n := decode(gram); n == len(gram) {
+		if utf8.RuneCountInString(gram) == 1 {
 			weight = charWeight
 		} else if len(known) > 0 && known[0].from <= at && at+len(gram) <= known[0].to {
 			weight = knownGramWeight

@@ -26,7 +26,7 @@ type word struct {
 	parts []string
 }
 
-// maxWord bounds a word, in bytes: longer ones are encoded data, not language.
+// maxWord bounds a word, in bytes. Longer ones are mostly encoded data.
 const maxWord = 48
 
 // scan calls emit for every word of s. Identifiers in snake_case and kebab-case
@@ -34,11 +34,11 @@ const maxWord = 48
 func scan(s string, emit func(w word)) {
 	for i := 0; i < len(s); {
 		if end := asciiWord(s, i); end > i {
-			emit(word{text: cut(s[i:end])})
+			emit(word{text: cut(s[i:end], maxWord)})
 			i = end
 			continue
 		}
-		r, n := decode(s[i:])
+		r, n := utf8.DecodeRuneInString(s[i:])
 		if !isWordRune(r) {
 			i += n
 			continue
@@ -46,7 +46,7 @@ func scan(s string, emit func(w word)) {
 		start := i
 		c := scriptOf(r)
 		for i += n; i < len(s); i += n {
-			r, n = decode(s[i:])
+			r, n = utf8.DecodeRuneInString(s[i:])
 			if !isWordRune(r) {
 				break
 			}
@@ -78,21 +78,14 @@ func asciiWord(s string, i int) int {
 
 // emitRun emits one run of letters and digits of one script.
 func emitRun(run string, c script, emit func(w word)) {
-	switch c {
-	case dense:
-		if text := fold(run); text != "" {
-			emit(word{text: text, script: c})
-		}
-		return
-	case number:
-		emit(word{text: cut(fold(run)), script: c})
-		return
+	w := word{text: fold(run), script: c}
+	if c != dense {
+		w.text = cut(w.text, maxWord)
 	}
-	w := word{text: cut(fold(run)), script: c}
 	if w.text == "" {
 		return
 	}
-	if len(run) <= maxWord && mayHaveParts(run) {
+	if c != dense && c != number && len(run) <= maxWord && mayHaveParts(run) {
 		for _, p := range splitCase(run) {
 			if f := fold(p); f != "" {
 				w.parts = append(w.parts, f)
@@ -105,8 +98,7 @@ func emitRun(run string, c script, emit func(w word)) {
 	emit(w)
 }
 
-// mayHaveParts reports whether run has a capital after its first letter, or a
-// digit: most words have neither.
+// mayHaveParts rules out words in small ASCII letters, which are most, before splitCase.
 func mayHaveParts(run string) bool {
 	for i := 0; i < len(run); i++ {
 		c := run[i]
@@ -117,24 +109,15 @@ func mayHaveParts(run string) bool {
 	return false
 }
 
-// cut shortens s to at most maxWord bytes, in whole characters.
-func cut(s string) string {
-	if len(s) <= maxWord {
+// cut shortens s to at most that many bytes, in whole characters.
+func cut(s string, most int) string {
+	if len(s) <= most {
 		return s
 	}
-	n := maxWord
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
 	}
-	return s[:n]
-}
-
-// decode is utf8.DecodeRuneInString, faster for ASCII.
-func decode(s string) (rune, int) {
-	if s[0] < utf8.RuneSelf {
-		return rune(s[0]), 1
-	}
-	return utf8.DecodeRuneInString(s)
+	return s[:most]
 }
 
 func isWordRune(r rune) bool {
@@ -208,14 +191,7 @@ func isPluralAcronym(rs []rune, i int) bool {
 
 // fold is s in lower case without accents. Full-width forms become plain ones.
 func fold(s string) string {
-	plain := true
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' {
-			plain = false
-			break
-		}
-	}
-	if plain {
+	if strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf || 'A' <= r && r <= 'Z' }) < 0 {
 		return s
 	}
 	var b strings.Builder

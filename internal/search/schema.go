@@ -2,14 +2,15 @@ package search
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 )
 
 // maxSchemaDepth bounds the nesting of the parameters that search reads.
 const maxSchemaDepth = 4
 
-// schemaNode has the parts of a JSON Schema that search reads. If a key has another type
-// than here (a schema that is true, a tuple), encoding/json skips it.
+// schemaNode has the parts of a JSON Schema that search reads. encoding/json skips a part of
+// another type, such as a schema that is true or a tuple.
 type schemaNode struct {
 	Description string                 `json:"description"`
 	Properties  map[string]*schemaNode `json:"properties"`
@@ -18,13 +19,9 @@ type schemaNode struct {
 	Enum        []string               `json:"enum"`
 }
 
-// readSchema calls param for every parameter name and text for every
-// description and value in schema, sorted by name. It skips parts that do not parse: a
-// query can still find a tool with a broken schema by its name.
+// readSchema calls param for every parameter name and text for every description and enum
+// value in schema, sorted by name. It skips parts that do not parse.
 func readSchema(schema json.RawMessage, param, text func(string)) {
-	if len(schema) == 0 {
-		return
-	}
 	var n schemaNode
 	// An error means only that n lacks some part.
 	_ = json.Unmarshal(schema, &n)
@@ -41,10 +38,7 @@ func (n *schemaNode) read(depth int, param, text func(string)) {
 	for _, e := range n.Enum {
 		text(e)
 	}
-	names := make([]string, 0, len(n.Properties))
-	for name := range n.Properties {
-		names = append(names, name)
-	}
+	names := slices.AppendSeq(make([]string, 0, len(n.Properties)), maps.Keys(n.Properties))
 	slices.Sort(names)
 	for _, name := range names {
 		param(name)

@@ -3,7 +3,11 @@
 // several needs. Search uses no network and runs no model.
 package search
 
-import "mcpx/internal/base/catalog"
+import (
+	"slices"
+
+	"mcpx/internal/base/catalog"
+)
 
 // Hit is one tool that a query found.
 type Hit struct {
@@ -38,7 +42,7 @@ type Index struct {
 	tool, srv postings
 	// vocab has the number of each term, a stem.
 	vocab map[string]uint32
-	// vectors are the directions of the tools, seen from their centre.
+	// vectors are the directions of the tools from their common centre.
 	vectors []vector
 	centre  vector
 }
@@ -51,8 +55,8 @@ type toolRef struct {
 	act act
 	// deprecated means that the definition of the tool says so.
 	deprecated bool
-	// same is the number of the first tool with the same definition, and next the
-	// number of the next one, or its own if there is none.
+	// Tools with the same definition form a list: same is the number of the first, and
+	// next the number of the next, or in the last tool its own.
 	same, next uint32
 }
 
@@ -81,13 +85,11 @@ func (x *Index) Search(query string, o Options) []Hit {
 	}
 	from, to := uint32(0), uint32(len(x.tools))
 	if o.Server != "" {
-		from, to = 0, 0
-		for i := range x.servers {
-			if x.servers[i].name == o.Server {
-				from, to = x.servers[i].from, x.servers[i].to
-				break
-			}
+		at := slices.IndexFunc(x.servers, func(s serverRef) bool { return s.name == o.Server })
+		if at < 0 {
+			return nil
 		}
+		from, to = x.servers[at].from, x.servers[at].to
 	}
 	if from == to {
 		return nil

@@ -193,7 +193,7 @@ func TestSearch_NeedsThatAsk(t *testing.T) {
 		{"show new cards of the board", board(nil, nil), "card_index"},
 		{"create a card and show the board", board(nil, nil), "create_card"},
 		{"new card", board(nil, nil), "create_card"},
-		// an annotation counts more than a name
+		// an annotation overrides a name
 		{"show new cards of the board", board(&no, &yes), "create_card"},
 	}
 	for _, tt := range tests {
@@ -297,7 +297,7 @@ func TestSearch_Deterministic(t *testing.T) {
 	wg.Wait()
 }
 
-// TestSearch_Hostile gives queries and catalogues that nobody should send. The
+// TestSearch_Hostile uses queries and catalogues of extreme sizes and contents. The
 // bound is far above what they take, so that a slow machine passes and a
 // quadratic search does not.
 func TestSearch_Hostile(t *testing.T) {

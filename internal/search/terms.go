@@ -20,7 +20,7 @@ type entry struct {
 	own uint32
 	// more are the terms of the characters of a run without spaces.
 	more []uint32
-	// foreign are the English terms of a word of another language.
+	// english are the English terms of a word of another language.
 	english []uint32
 	// act is the act that the word names.
 	act act

@@ -10,7 +10,7 @@ import (
 
 // The table of word vectors that tools/embed makes, for every piece of the vocabulary in
 // order. First come the steps, two bytes for each piece. Then come 128 numbers of four
-// bits for each piece; a number n stands for n-8 steps.
+// bits for each piece; a number n means n-8 steps.
 var (
 	//go:embed vectors.bin
 	vectorTable string
@@ -121,7 +121,7 @@ func (p *postings) vectors(texts []string) []vector {
 	return out
 }
 
-// addVectors makes the vectors of the tools, from their words and those of their servers.
+// addVectors makes the vectors of the tools, from their words and the words of their servers.
 func (x *Index) addVectors(texts []string) {
 	x.vectors = x.tool.vectors(texts)
 	for i, s := range x.srv.vectors(texts) {

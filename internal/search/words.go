@@ -1,28 +1,25 @@
 package search
 
 import (
+	"slices"
 	"strings"
 	"sync"
 )
 
-// wordSet is the set of the words of s.
-func wordSet(s string) map[string]bool {
-	m := map[string]bool{}
-	for w := range strings.FieldsSeq(s) {
+func setOf(words []string) map[string]bool {
+	m := make(map[string]bool, len(words))
+	for _, w := range words {
 		m[w] = true
 	}
 	return m
 }
 
+// wordSet is the set of the words of s.
+func wordSet(s string) map[string]bool { return setOf(strings.Fields(s)) }
+
 // stemSet is the set of the stems of English words, made at the first use.
 func stemSet(s string) func() map[string]bool {
-	return sync.OnceValue(func() map[string]bool {
-		m := map[string]bool{}
-		for _, st := range stems(s) {
-			m[st] = true
-		}
-		return m
-	})
+	return sync.OnceValue(func() map[string]bool { return setOf(stems(s)) })
 }
 
 // stopWords are words of a query that do not help to find a tool.
@@ -46,13 +43,7 @@ copy merge fork assign close approve reject enable start stop restart install de
 // writing are acts that write the file that follows them.
 var writing = stemSet("save write export output store create generate draft make produce put record dump convert render report download plot draw build compose add append")
 
-// verbs are the stems of all acts that the tables know.
+// verbs are the stems of all words in the table of acts.
 var verbs = sync.OnceValue(func() map[string]bool {
-	m := map[string]bool{}
-	for _, line := range acts {
-		for _, st := range stems(line) {
-			m[st] = true
-		}
-	}
-	return m
+	return setOf(stems(strings.Join(slices.Collect(entries(acts)), " ")))
 })

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// packed are the tokens of o200k_base in the order of their ranks, compressed: the length of
-// each in a byte, then all texts. TestTable makes the file.
+// packed has the tokens of o200k_base in the order of their ranks, compressed: first the
+// length of each in a byte, then all texts. TestTable makes the file.
 //
 //go:embed o200k.gz
 var packed string
@@ -18,7 +18,7 @@ var packed string
 // ranks is the number of tokens.
 const ranks = 199_998
 
-// vocabulary has the tokens themselves, which [table] does not have.
+// vocabulary has the texts of the tokens, which [table] lacks.
 type vocabulary struct {
 	texts  []byte
 	starts []uint32 // of the token of a rank in texts, and the end of the last
@@ -41,7 +41,7 @@ var o200k = sync.OnceValue(func() *vocabulary {
 	return v
 })
 
-// rank is the merge rank of the token s, noRank where s is no token.
+// rank is the merge rank of the token s, noRank if s is not a token.
 func (v *vocabulary) rank(s string) uint32 {
 	e, end, fingerprint := bucket(hash(s))
 	for ; e < end; e += 4 {
@@ -54,9 +54,8 @@ func (v *vocabulary) rank(s string) uint32 {
 	return noRank
 }
 
-// Count is the number of o200k_base tokens of s: that of the reference tokenizers, for valid
-// UTF-8. The first call keeps 2.4 MB of memory, so it is for tools and tests; the serving
-// path uses [Estimate].
+// Count is the exact number of o200k_base tokens of s, which must be valid UTF-8. The first
+// call takes 2.4 MB of memory for good, so the serving path uses [Estimate] instead.
 func Count(s string) int {
 	v, n := o200k(), 0
 	for i := 0; i < len(s); {
@@ -71,8 +70,7 @@ func Count(s string) int {
 	return n
 }
 
-// merge counts the tokens of one piece by byte-pair encoding, as [merge], in n log n for
-// pieces of any length.
+// merge is [merge] for pieces of any length, in n log n.
 func (v *vocabulary) merge(p string) int {
 	// A part begins at a byte. last and next are the beginnings of its neighbours.
 	last, next := make([]int, len(p)+1), make([]int, len(p)+1)
@@ -96,7 +94,7 @@ func (v *vocabulary) merge(p string) int {
 		joined := heap.Pop(&pairs).(pair)
 		middle := next[joined.start]
 		if middle < 0 || middle >= len(p) || next[middle] != joined.end {
-			continue // one of the two is part of another by now
+			continue // one of the two is part of another token by now
 		}
 		n--
 		next[middle] = -1
@@ -113,7 +111,7 @@ type pair struct {
 	start, end int
 }
 
-// pairs is a heap: the lowest rank first, of the same ones the first in the text.
+// pairs is a heap in the order of ranks, and of starts for equal ranks.
 type pairs []pair
 
 func (h pairs) Len() int      { return len(h) }

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// class is what the split rule of o200k_base needs to know about a character.
-// The bits are sets, since some letters count as upper and as lower case.
+// class is the class of a character in the split rule of o200k_base. It is a set, as some
+// letters are in both the upper and the lower class.
 type class uint8
 
 const (
@@ -15,7 +15,7 @@ const (
 	number                   // N
 	space                    // white space
 	eol                      // \r and \n (with space)
-	mark                     // M (with upper and lower): may also stand before a word
+	mark                     // M (with upper and lower): may also precede a word
 	wide                     // of a byte: part of a character that is not ASCII
 	letter = upper | lower
 )
@@ -41,7 +41,7 @@ var byteClass = func() (t [256]class) {
 	return t
 }()
 
-// classAt gives the class and the length in bytes of the character at s[i].
+// classAt is the class and the length in bytes of the character at s[i].
 func classAt(s string, i int) (class, int) {
 	if c := byteClass[s[i]]; c != wide {
 		return c, 1
@@ -70,7 +70,7 @@ func runeClass(r rune) class {
 	return 0
 }
 
-// nextPiece gives the end of the piece that starts at s[i], as the split rule of o200k_base has it:
+// nextPiece is the end of the piece that starts at s[i], by the split rule of o200k_base:
 //
 //	[^\r\n\p{L}\p{N}]?U*L+('s|'t|'re|'ve|'m|'ll|'d)? | [^\r\n\p{L}\p{N}]?U+L*('s|…)? |
 //	\p{N}{1,3} | ?[^\s\p{L}\p{N}]+[\r\n/]* | \s*[\r\n]+ | \s+(?!\S) | \s+
@@ -112,8 +112,7 @@ func word(s string, i int) int {
 	for end < len(s) && byteClass[s[end]] == lower {
 		end++
 	}
-	switch {
-	case end == len(s) || end > i && byteClass[s[end]] != wide && s[end] != '\'':
+	if end == len(s) || end > i && byteClass[s[end]] != wide && s[end] != '\'' {
 		return end // the usual case: an ASCII word
 	}
 	return anyWord(s, i)
@@ -182,7 +181,7 @@ func digits(s string, i int) int {
 	return i
 }
 
-// punct extends a run of punctuation, and the line ends and slashes after it.
+// punct is the end of a run of punctuation, and of the line ends and slashes after it.
 func punct(s string, i int) int {
 	for i < len(s) {
 		c, n := byteClass[s[i]], 1
@@ -200,7 +199,8 @@ func punct(s string, i int) int {
 	return i
 }
 
-// blank is a run of white space: up to its last line end, or all but the space before the next word.
+// blank is the end of a run of white space: its last line end, or the last space before the next
+// word.
 func blank(s string, i int) int {
 	end, last, line := i, i, -1
 	for end < len(s) {

@@ -6,10 +6,10 @@ import (
 	"math/bits"
 )
 
-// The table maps every token of o200k_base to its rank, without the tokens themselves: the hash of a
-// token selects one of 2^16 buckets and gives a 14-bit fingerprint. First come the starts of the
-// buckets and the end of the last (uint32), then one entry a token, rank<<14 | fingerprint (uint32),
-// all little endian. A text that is no token is taken for one in 1 of about 5,000 look-ups.
+// The table maps the hash of every token of o200k_base to its rank: the hash selects one of 2^16
+// buckets and a 14-bit fingerprint. First come the starts of the buckets and the end of the last
+// (uint32), then an entry for each token, rank<<14 | fingerprint (uint32), all little endian. About
+// 1 of 5,000 look-ups finds a rank for a text that is not a token.
 // TestTable makes the file (go test ./internal/tokens -run TestTable -update).
 //
 //go:embed o200k.bin
@@ -23,7 +23,7 @@ const (
 	noRank          = math.MaxUint32
 )
 
-// rank is the merge rank of the token s, noRank where s is no token.
+// rank is the merge rank of the token s, noRank if the table has no such token.
 func rank(s string) uint32 {
 	e, end, fingerprint := bucket(hash(s))
 	for ; e < end; e += 4 {
@@ -34,7 +34,7 @@ func rank(s string) uint32 {
 	return noRank
 }
 
-// bucket is where the table has the entries of a hash, and the fingerprint there.
+// bucket is the range of the table with the entries of a hash, and the fingerprint of the hash.
 func bucket(h uint64) (start, end int, fingerprint uint32) {
 	b := int(h>>(64-bucketBits)) * 4
 	fingerprint = uint32(h>>(64-bucketBits-fingerprintBits)) & (1<<fingerprintBits - 1)
@@ -51,7 +51,7 @@ func le64(s string, i int) uint64 {
 	return uint64(le32(s, i)) | uint64(le32(s, i+4))<<32
 }
 
-// hash mixes s eight bytes at a time; the table depends on it bit by bit.
+// hash mixes s eight bytes at a time. A change needs a new table.
 func hash(s string) uint64 {
 	const k0, k1 = 0x9e3779b97f4a7c15, 0xd6e8feb86659fd93
 	h := uint64(len(s)) * k0

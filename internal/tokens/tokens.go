@@ -1,20 +1,17 @@
-// Package tokens says how many tokens a text costs a model.
+// Package tokens counts the tokens of a text for a model.
 //
-// [Estimate] and [Ceiling] are for the serving path: they split a text as o200k_base does and look its
-// pieces up in a table of 1 MB that is part of the binary, without allocating anything. [Count] is
-// exact: it unpacks the tokens themselves, for tools and tests.
+// [Estimate] and [Ceiling] are for the serving path: they split a text by the rule of o200k_base,
+// look its pieces up in a table of 1 MB in the binary, and allocate nothing. [Count] is exact,
+// but unpacks the texts of the tokens; it is for tools and tests.
 package tokens
 
-import (
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
 // maxMerge is the longest piece, in bytes, that is merged as a whole. Longer ones (base64, rows of
-// dashes) are cut, which costs at most a token a cut and keeps merging linear in the text.
+// dashes) are cut, which keeps merging linear in the text and adds at most a token for each cut.
 const maxMerge = 64
 
 // Estimate is the number of o200k_base tokens of s, on real texts within 0.1 % of [Count].
-// It allocates nothing and is safe for concurrent use.
 func Estimate(s string) int {
 	n := 0
 	for i := 0; i < len(s); {
@@ -25,7 +22,7 @@ func Estimate(s string) int {
 	return n
 }
 
-// Sample is [Estimate], of a text that is longer than n pieces of that size by n such pieces of it.
+// Sample is [Estimate] by n samples of size bytes. A text without room for them is read as a whole.
 func Sample(s string, n, size int) int {
 	if len(s) <= n*size {
 		return Estimate(s)
@@ -37,8 +34,8 @@ func Sample(s string, n, size int) int {
 	return sum * len(s) / (n * size)
 }
 
-// Ceiling is an estimate for budgets that must hold in real tokens: [Estimate] and half a percent, so
-// that the rare text which the table takes for a token does not make it low.
+// Ceiling is [Estimate] and half a percent, for budgets that must not be exceeded: false entries of
+// the table make an estimate slightly too low.
 func Ceiling(s string) int {
 	n := Estimate(s)
 	return n + (n+199)/200
@@ -63,7 +60,7 @@ func pieceTokens(p string) int {
 // longPiece cuts a piece that is too long to be merged as a whole.
 func longPiece(p string) int {
 	n := 0
-	var last string // the cut before, and its tokens: rows of one sign repeat
+	var last string // the cut before, which is often the same, as in a row of dashes
 	var lastTokens int
 	for len(p) > maxMerge {
 		if len(p) >= longestToken && rank(p[:longestToken]) != noRank {
@@ -118,8 +115,9 @@ func merge(p string) int {
 	return n
 }
 
-// parts fills at with what merging starts from: bytes, but whole characters where they are tokens
-// (their bytes nearly always merge first, and it is three times as fast for most scripts).
+// parts fills at with the parts before merging: characters that are tokens, and the bytes of
+// others. The bytes of a character nearly always merge first; to skip that makes most scripts
+// three times as fast.
 func parts(p string, at *[maxMerge + 2]uint8) int {
 	n := 0
 	for i := 0; i < len(p); {

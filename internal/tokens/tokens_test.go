@@ -155,7 +155,7 @@ func reference(t testing.TB, s string) int {
 	return n
 }
 
-// Count is what another implementation counts.
+// Count agrees with another implementation.
 func TestCount(t *testing.T) {
 	for name, s := range samples {
 		s = strings.ToValidUTF8(s, "\uFFFD")

@@ -14,36 +14,41 @@ import (
 type event struct {
 	name string
 	data []byte
-	// id is valid where hasID is set; an empty one takes back the last.
+	// id is set if hasID is; an empty id clears the last one.
 	id    string
 	hasID bool
-	// large is set, and data is not, where the data was over the limit.
+	// large replaces data that was over the limit.
 	large *wire.TooLargeError
 }
 
-// eventEdge is how much is kept of both ends of an event over the limit.
+// eventEdge is how many bytes are kept from both ends of an event over the limit.
 const eventEdge = 4 << 10
 
-// eventReader reads server-sent events. An event over the limit is skipped and
-// reported as a *wire.TooLargeError; reading goes on behind it.
+// eventReader reads server-sent events. It skips an event over the limit and reports it as a *wire.TooLargeError; the
+// next event can then be read.
 type eventReader struct {
 	r       *bufio.Reader
 	limit   int64
 	started bool
-	afterCR bool // a line feed that comes next belongs to the last line's end
+	afterCR bool // a line feed that follows belongs to the end of the last line
 
-	// lastID is the id of the last event that had one, retry the time that the
-	// server asks for before the stream is opened again, -1 if it named none.
+	// lastID is the id of the last event that had one. retry is the pause that the server requests before the stream is
+	// opened again, -1 if it has not.
 	lastID string
 	retry  time.Duration
 }
 
 func newEventReader(r io.Reader, limit int64) *eventReader {
-	return &eventReader{r: bufio.NewReaderSize(r, 32<<10), limit: limit, retry: -1}
+	return (&eventReader{limit: limit, retry: -1}).resumed(r)
 }
 
-// next returns the next event that has data. At the end of the stream an
-// unfinished event is returned too, as some servers leave out the last empty line.
+// resumed returns a reader of the stream r that continues the stream of e.
+func (e *eventReader) resumed(r io.Reader) *eventReader {
+	return &eventReader{r: bufio.NewReaderSize(r, 32<<10), limit: e.limit, lastID: e.lastID, retry: e.retry}
+}
+
+// next returns the next event that has data. At the end of the stream it also returns an unfinished event, as some servers
+// omit the last empty line.
 func (e *eventReader) next() (event, error) {
 	var ev event
 	for {
@@ -71,7 +76,7 @@ func (e *eventReader) next() (event, error) {
 	}
 }
 
-// field takes one line; tail is the end of one that is over the limit.
+// field adds one line to ev. tail is the end of a line over the limit, else nil.
 func (e *eventReader) field(ev *event, line, tail []byte) {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
@@ -91,8 +96,8 @@ func (e *eventReader) field(ev *event, line, tail []byte) {
 	}
 }
 
-// add takes one line of data. Of data over the limit only the edges are kept,
-// and each further line costs no more than itself.
+// add adds one line of data. If the data is over the limit, only its ends are kept, and further lines cost no more
+// memory.
 func (ev *event) add(value, tail []byte, limit int64) {
 	switch {
 	case ev.large != nil:
@@ -113,11 +118,11 @@ func (ev *event) add(value, tail []byte, limit int64) {
 	ev.large.Tail = append(ev.large.Tail[:0], ending(ev.large.Tail)...)
 }
 
-// ending is the end of text that is kept where text is over the limit.
+// ending returns the end of text that is kept if text is over the limit.
 func ending(text []byte) []byte { return text[max(0, len(text)-eventEdge):] }
 
-// line reads one line without its end. Of one over the limit, line is only its
-// beginning and tail, which is nil else, its end.
+// line reads one line without its end. If the line is over the limit, line is only its beginning, and tail its end;
+// otherwise tail is nil.
 func (e *eventReader) line() (line, tail []byte, err error) {
 	for {
 		part, ended, err := e.part()
@@ -125,7 +130,7 @@ func (e *eventReader) line() (line, tail []byte, err error) {
 		case tail != nil:
 			tail = append(tail, ending(part)...)
 			tail = append(tail[:0], ending(tail)...)
-		case int64(len(line)+len(part)) > e.limit+16: // the data, and the name of the field
+		case int64(len(line)+len(part)) > e.limit+16: // 16 bytes for the name of the field
 			line = append(line, part...)
 			kept := min(len(line), eventEdge+16)
 			tail = bytes.Clone(ending(line[kept:]))
@@ -143,9 +148,8 @@ func (e *eventReader) line() (line, tail []byte, err error) {
 	}
 }
 
-// part returns what has arrived of a line, at least a byte unless it is at its
-// end, which is LF, CR LF or CR. It leaves that in the buffer. Behind a CR it
-// waits for nothing: an event is complete before its LF comes, if one does.
+// part returns what has arrived of a line, and whether the line has ended, by LF, CR LF or CR. It leaves those bytes in
+// the buffer. It blocks until there is a byte, but never for the LF after a CR, so that an event is complete at once.
 func (e *eventReader) part() (part []byte, ended bool, err error) {
 	if _, err := e.r.Peek(1); err != nil {
 		return nil, false, err

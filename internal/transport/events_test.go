@@ -79,8 +79,8 @@ func TestEventReader(t *testing.T) {
 	}
 }
 
-// An event is there as soon as its last byte is, whatever ends its lines: for a
-// line feed behind a carriage return nobody waits.
+// An event is returned as soon as its last byte has arrived: the reader does not wait for a line feed after a carriage
+// return.
 func TestEventNeedsNoFurtherByte(t *testing.T) {
 	for _, end := range []string{"\n", "\r\n", "\r"} {
 		for _, cut := range []string{"", "\n"} {
@@ -125,7 +125,7 @@ func TestEventNeedsNoFurtherByte(t *testing.T) {
 	}
 }
 
-// What comes behind the limit of an event costs no more than itself.
+// Data over the limit of an event costs no more memory than itself.
 func TestEventOverLimitIsNotCopied(t *testing.T) {
 	const limit, lines = 256 << 10, 4000
 	line := "data: " + strings.Repeat("x", 1000) + "\n"
@@ -149,8 +149,8 @@ func TestEventOverLimitIsNotCopied(t *testing.T) {
 	}
 }
 
-// The id of an answer over the limit is found at its edges, so that the right
-// call fails: not by what is deeper down, and not where it is no answer.
+// The id of an answer over the limit is found at its edges, so that the right call fails. Ids deeper inside, or in
+// messages that are not answers, are ignored.
 func TestIDAtEdge(t *testing.T) {
 	fill := strings.Repeat("x", 300<<10)
 	tests := []struct {
@@ -213,7 +213,7 @@ func TestPromisedBody(t *testing.T) {
 	}
 }
 
-// endless has as many of one byte as anybody wants.
+// endless returns one byte without end.
 type endless byte
 
 func (e endless) Read(p []byte) (int, error) {

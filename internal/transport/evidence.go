@@ -10,48 +10,46 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// Evidence is what a link has seen of its server beside messages: how its stream ended, and what it wrote meanwhile.
-// Nil, for a link that sees nothing of that, says nothing. Safe for concurrent use.
+// Evidence is what a link has seen of its server beside messages: other output, and how its stream ended. A nil Evidence
+// is empty. Safe for concurrent use.
 type Evidence struct {
 	dialer *Dialer
 	life   *Lifecycle
-	own    *ownServer // nil for a server that the link has not started
+	own    *ownServer // nil if the link has not started the server
 
-	noise  atomic.Pointer[string] // the first line that is no message
+	noise  atomic.Pointer[string] // the first line that is not a message
 	noises atomic.Int64
-	spoke  atomic.Bool   // a message came
-	broken error         // what ended the reader; valid once gone is closed
+	spoke  atomic.Bool   // the server has sent a message
+	broken error         // why the reader ended; set before gone is closed
 	gone   chan struct{} // closed by the reader
 }
 
-// ownServer is what is known of a server that the link has started.
+// ownServer describes a server that the link has started.
 type ownServer struct {
-	// failure says why the server is gone; it waits for the last words of a process,
-	// at most so long.
+	// failure returns why the server is gone. It waits up to patience for the end of a process.
 	failure func(err error, patience time.Duration) string
-	// stderr returns the end of what the server wrote there, for a reason. May be nil.
+	// stderr returns the end of the server's stderr. May be nil.
 	stderr func() string
-	// movement is what the process has done so far. May be nil.
+	// movement returns what the process has done so far. May be nil.
 	movement func() proc.Movement
 	// understood is called for each message that came. May be nil.
 	understood func()
 }
 
 const (
-	// callPatience is how long open calls wait until it is known how the process
-	// ended, exitPatience how long the supervisor waits for it.
+	// callPatience is how long open calls wait to learn how the process ended, exitPatience how long the supervising
+	// goroutine waits.
 	callPatience = 20 * time.Millisecond
 	exitPatience = 500 * time.Millisecond
 )
 
-// stderrRunes and noiseRunes bound what is quoted of a server, so that a reason is
-// not cut.
+// stderrRunes and noiseRunes bound what is quoted of a server's output, so that a reason stays within its own bound.
 const (
 	stderrRunes = 300
 	noiseRunes  = 120
 )
 
-// WhyEnded is why a stream has ended, in full; nil if it has not. It may wait for a process to end.
+// WhyEnded returns why the stream has ended, in full; nil if it has not. It may wait for a process to end.
 func (e *Evidence) WhyEnded() error {
 	if e == nil {
 		return nil
@@ -64,8 +62,7 @@ func (e *Evidence) WhyEnded() error {
 	}
 }
 
-// Movement can be compared: two values that differ say that something moved on the server's side between them, be it in
-// its processes.
+// Movement returns a comparable value that changes with each sign of progress on the server's side, in its processes too.
 func (e *Evidence) Movement() any {
 	if e == nil {
 		return nil
@@ -81,22 +78,26 @@ func (e *Evidence) Movement() any {
 	return now
 }
 
-// Remarks are the first line of stdout, if that had no message at all, and what stderr says, else the end of it. Mostly
-// they are empty.
+// Remarks returns what can explain a failure, in the form "; text": the first line of a stdout without any message, and the
+// line of stderr that names a cause, or else its last lines.
 func (e *Evidence) Remarks() string {
 	if e == nil || e.own == nil || e.own.stderr == nil {
 		return ""
 	}
-	text := e.noiseNote()
-	stderr := e.dialer.Secrets.Strike(e.own.stderr())
-	said := e.dialer.Secrets.Line(sanitize.Cause(stderr), stderrRunes)
-	if said == "" {
-		said = e.dialer.Secrets.LineEnd(sanitize.Ending(stderr, 5), stderrRunes)
+	cause, stderr := e.cause()
+	if cause == "" {
+		cause = e.dialer.Secrets.LineEnd(sanitize.Ending(stderr, 5), stderrRunes)
 	}
-	if said != "" {
-		text += "; stderr: " + said
+	if cause != "" {
+		cause = "; stderr: " + cause
 	}
-	return text
+	return e.noiseNote() + cause
+}
+
+// cause returns the line of stderr that names a cause, if any, and all of stderr without secrets.
+func (e *Evidence) cause() (line, stderr string) {
+	stderr = e.dialer.Secrets.Strike(e.own.stderr())
+	return e.dialer.Secrets.Line(sanitize.Cause(stderr), stderrRunes), stderr
 }
 
 // message notes that a message came.
@@ -107,47 +108,39 @@ func (e *Evidence) message() {
 	}
 }
 
-// noisy takes what is no message: the first of it is kept.
+// noisy handles output that is not a message: it keeps and logs the first line.
 func (e *Evidence) noisy(line []byte) {
 	e.noises.Add(1)
 	if e.noise.Load() == nil {
 		first := e.dialer.Secrets.LineOf(line, 200)
 		e.noise.Store(&first) // the only writer is the reader
-		e.dialer.Logger.Warn("stdout has lines that are no message; they are skipped", "first", first)
+		e.dialer.Logger.Warn("stdout has lines that are not messages; they are skipped", "first", first)
 	}
 }
 
-// ended notes what has ended the reader, once.
+// ended notes why the reader ended. It is called once.
 func (e *Evidence) ended(err error) {
 	e.broken = err
 	close(e.gone)
 }
 
-// failure says why the stream broke.
+// failure returns why the stream broke. If stderr names a cause, that comes first.
 func (e *Evidence) failure(err error, patience time.Duration) error {
 	if e.own == nil {
 		return fmt.Errorf("the connection broke: %w", err)
 	}
-	why := e.causeOf(e.own.failure(err, patience)) // and after that stderr is whole
-	if e.own.stderr != nil {
-		why = npxCure(e.own.stderr()) + why
+	event := e.own.failure(err, patience) // stderr is complete after this
+	if e.own.stderr == nil {
+		return errors.New(event)
 	}
-	return errors.New(why)
+	why := event + e.Remarks()
+	if cause, _ := e.cause(); cause != "" {
+		why = cause + " (" + event + e.noiseNote() + ")"
+	}
+	return errors.New(npxCure(e.own.stderr()) + why)
 }
 
-// causeOf says why an event came: the line of stderr that tells is the first that a
-// reader sees of it.
-func (e *Evidence) causeOf(event string) string {
-	if e.own.stderr != nil {
-		stderr := e.dialer.Secrets.Strike(e.own.stderr())
-		if cause := e.dialer.Secrets.Line(sanitize.Cause(stderr), stderrRunes); cause != "" {
-			return cause + " (" + event + e.noiseNote() + ")"
-		}
-	}
-	return event + e.Remarks()
-}
-
-// noiseNote has the first line of a stdout without any message.
+// noiseNote quotes the first line of a stdout without any message.
 func (e *Evidence) noiseNote() string {
 	if noise := e.noise.Load(); noise != nil && !e.spoke.Load() {
 		return "; stdout has text instead of messages: " + sanitize.Line(*noise, noiseRunes)

@@ -28,7 +28,7 @@ func TestNextFraming(t *testing.T) {
 	for _, tt := range tests {
 		d := NewDialer(Options{Type: Stdio, Launch: tt.launch})
 		for _, f := range tt.heard {
-			d.heard.set(f)
+			d.heard.Store(1 + int32(f))
 		}
 		d.framing = tt.last
 		if d.Failed(tt.silent); d.framing != tt.want {

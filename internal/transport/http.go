@@ -18,9 +18,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// httpLink speaks streamable HTTP: one POST a message, the answer as JSON or
-// as server-sent events. It has no connection of its own to lose; it is done
-// when the server forgets the session (404), or when it is closed.
+// httpLink speaks streamable HTTP: one POST for each message, the answer as JSON or as server-sent events. There is no
+// lasting connection: the link ends when the server forgets the session (404), or when it is closed.
 type httpLink struct {
 	life   *Lifecycle
 	dialer *Dialer
@@ -29,24 +28,22 @@ type httpLink struct {
 	client *http.Client
 
 	session atomic.Pointer[string] // Mcp-Session-Id, legacy only
-	refusal atomic.Pointer[string] // the text of the refusal that ended the session
+	refusal atomic.Pointer[string] // the error text that ended the session
 	version atomic.Pointer[string] // MCP-Protocol-Version, once negotiated
 
-	ctx       context.Context // ends with close; parent of the streams that listen
+	ctx       context.Context // for listening streams; ends with Close
 	cancel    context.CancelFunc
-	calls     context.Context // ends when open calls are given up
+	calls     context.Context // for open calls; ends when the link fails
 	drop      context.CancelFunc
 	streams   sync.WaitGroup
 	closeOnce sync.Once
 }
 
-// goneGrace is how long the other calls on a session may go on after the server
-// has said that it does not know it any more.
+// goneGrace is how long other open calls may go on after the server has refused one because it does not know the session.
 const goneGrace = 2 * time.Second
 
-// newHTTPClient makes the client of one upstream. Redirects stay on the host
-// and keep the method; others are refused, as they would carry the configured
-// headers elsewhere.
+// newHTTPClient makes the client for one upstream. It follows redirects on the same host that keep the method. Others
+// would carry the configured headers elsewhere, so they are refused.
 func newHTTPClient(remote Remote) *http.Client {
 	transport := remote.Transport
 	if transport == nil {
@@ -90,38 +87,43 @@ func newHTTPLink(d *Dialer) *httpLink {
 	return l
 }
 
-// Life implements [Link].
 func (l *httpLink) Life() *Lifecycle { return l.life }
 
-// Evidence implements [Link].
 func (l *httpLink) Evidence() *Evidence { return nil }
 
 // failed ends the open calls.
 func (l *httpLink) failed(err error) {
 	if errors.Is(err, ErrGone) {
-		// They hear the same from the server, and then know that they were not executed.
+		// The server will refuse them too, so that they surely were not executed.
 		time.AfterFunc(goneGrace, l.drop)
 		return
 	}
 	l.drop()
 }
 
-// bound is ctx, ended with the link as well.
+// bound returns a context that also ends with the link.
 func (l *httpLink) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(l.calls, cancel)
 	return ctx, func() { stop(); cancel() }
 }
 
-// reason says why a request came to nothing: its caller is gone, the link ended, else
-// err. The end of the link does not tell whether this request was executed, so that
-// only its text is passed on: ErrGone would say that it was not.
+// reason returns why a request failed: its caller is gone, the link ended, or err. The cause of the link's end is passed
+// on only as text, as ErrGone would say that this request was not executed.
 func (l *httpLink) reason(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case l.calls.Err() != nil:
 		return errors.New(l.life.Cause().Error())
+	}
+	return err
+}
+
+// failure returns the error of a POST that failed with err; sent is as post reported it.
+func (l *httpLink) failure(ctx context.Context, err error, sent bool) error {
+	if err = l.reason(ctx, l.explain(err)); !sent {
+		return NotSent(err)
 	}
 	return err
 }
@@ -169,11 +171,7 @@ func (l *httpLink) Request(parent context.Context, r Outgoing) (wire.Message, er
 	defer cancel()
 	resp, sent, err := l.post(ctx, l.url, r.Message, r.Header)
 	if err != nil {
-		err = l.reason(parent, l.explain(err))
-		if !sent {
-			return wire.Message{}, NotSent(err)
-		}
-		return wire.Message{}, err
+		return wire.Message{}, l.failure(parent, err, sent)
 	}
 	defer resp.Body.Close()
 	message, err := (&response{link: l, r: r, giveUp: cancel}).read(ctx, resp)
@@ -189,7 +187,7 @@ func (l *httpLink) Request(parent context.Context, r Outgoing) (wire.Message, er
 	return message, nil
 }
 
-// explain shortens what net/http says to what the reader can act on.
+// explain shortens an error of net/http to the part that helps the user.
 func (l *httpLink) explain(err error) error {
 	if refused := unauthorized(err); refused != nil {
 		return refused
@@ -200,7 +198,7 @@ func (l *httpLink) explain(err error) error {
 	return errors.New(l.dialer.Secrets.Line(err.Error(), 300))
 }
 
-// unauthorized is the refusal that an error of [Remote.Authorize] is; nil for any other.
+// unauthorized turns an error of [Remote.Authorize] into a 401; it returns nil for any other error.
 func unauthorized(err error) error {
 	type notSent interface {
 		error
@@ -212,7 +210,7 @@ func unauthorized(err error) error {
 	return nil
 }
 
-// bodyPatience bounds the time for the body of an answer that says nothing.
+// bodyPatience bounds the time for reading a body that is not needed.
 const bodyPatience = 100 * time.Millisecond
 
 func (l *httpLink) Notify(ctx context.Context, message []byte) error {
@@ -228,9 +226,8 @@ func (l *httpLink) Notify(ctx context.Context, message []byte) error {
 	return err
 }
 
-// dismiss ends the response to a notification; an error status is an error. It reads
-// as much of the body as comes at once, so that the connection can be used again.
-// cancel ends the request.
+// dismiss ends the response to a notification. An error status is an error. It reads what comes of the body in
+// bodyPatience, so that the connection can be reused. cancel ends the request.
 func (l *httpLink) dismiss(resp *http.Response, cancel context.CancelFunc) error {
 	defer resp.Body.Close()
 	timer := time.AfterFunc(bodyPatience, cancel)

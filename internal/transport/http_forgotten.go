@@ -12,9 +12,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// refusal is the text of an error that may mean that the server has forgotten
-// the session; empty if it cannot. A server should say so with 404; many say 400
-// or 401, or answer with a JSON-RPC error.
+// refusal returns the text of an error that may mean that the server has forgotten the session; empty for other errors. A
+// server should answer 404 then, but many answer 400 or 401, or with a JSON-RPC error.
 func refusal(message wire.Message, err error) string {
 	status, isStatus := errors.AsType[*StatusError](err)
 	answer, isAnswer := errors.AsType[*request.AnswerError](err)
@@ -36,11 +35,10 @@ func refusal(message wire.Message, err error) string {
 
 const toolsList = "tools/list"
 
-// refusesAll finds out whether a server has forgotten the session, and returns the text
-// with which it refuses everything then; empty: it has not. The server has refused r
-// with text, but the text may come from a tool. So refusesAll sends a ping and, as some
-// servers have no ping, a tools/list after it; refused sends them and returns the text
-// of a refusal. Their ids are below 0, as no other request's.
+// refusesAll finds out whether a server has forgotten the session, and returns the text with which it then refuses
+// everything, else "". The server has refused r with text, but that may be a tool's own error. So refusesAll sends a ping
+// and then, as some servers have no ping, a tools/list. refused sends one and returns the text if it is refused. Their
+// ids are negative, which no other request has.
 func refusesAll(r Outgoing, text string, refused func(ask Outgoing) string) string {
 	ask := func(method string, id int64) string {
 		message := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q}`, id, method)
@@ -55,16 +53,15 @@ func refusesAll(r Outgoing, text string, refused func(ask Outgoing) string) stri
 	return ask(toolsList, -r.ID-1)
 }
 
-// forgotten reports whether the server refused r, with that text, because it does not
-// know the session any more. The link ends with the session, also where r was refused
-// in other words and may have been executed.
+// forgotten reports whether the server refused r because it does not know the session any more. The link ends in that
+// case, and also if r failed with another text than the test requests: then r may have been executed.
 func (l *httpLink) forgotten(ctx context.Context, r Outgoing, text string) bool {
 	if l.session.Load() == nil || r.Method == "initialize" {
 		return false
 	}
 	if l.life.Cause() != nil {
 		refusal := l.refusal.Load()
-		return refusal != nil && sameWords(*refusal, text)
+		return refusal != nil && SameWords(*refusal, text)
 	}
 	refusal := refusesAll(r, text, func(ask Outgoing) string { return l.refusedTo(ctx, ask) })
 	if refusal == "" {
@@ -72,12 +69,11 @@ func (l *httpLink) forgotten(ctx context.Context, r Outgoing, text string) bool 
 	}
 	l.refusal.Store(&refusal)
 	l.life.Fail(fmt.Errorf("%w: %s", ErrGone, l.dialer.Secrets.Line(refusal, 200)))
-	return sameWords(refusal, text)
+	return SameWords(refusal, text)
 }
 
-// sameWords compares refusals but for digits: ids and times differ from one to the
-// next.
-func sameWords(a, b string) bool {
+// SameWords compares texts without their digits: ids and times differ from one error to the next.
+func SameWords(a, b string) bool {
 	words := func(text string) string {
 		return strings.Map(func(r rune) rune {
 			if r >= '0' && r <= '9' {
@@ -89,11 +85,10 @@ func sameWords(a, b string) bool {
 	return words(a) == words(b)
 }
 
-// askPatience bounds a request that tells whether a session lives.
+// askPatience bounds a request that tests whether the session exists.
 const askPatience = 5 * time.Second
 
-// refusedTo sends a request, and returns the text with which the server refuses it for
-// want of a session; empty if it does not.
+// refusedTo sends a test request, and returns the text if the server refuses it because of the session, else "".
 func (l *httpLink) refusedTo(ctx context.Context, ask Outgoing) string {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
@@ -111,8 +106,7 @@ func (l *httpLink) refusedTo(ctx context.Context, ask Outgoing) string {
 	return refusal(answer, err)
 }
 
-// endSession tells a legacy server that the session is over, with the
-// configured headers; it is best effort.
+// endSession asks a legacy server to end the session. Errors are ignored.
 func (l *httpLink) endSession() {
 	within := time.Second
 	if d := time.Duration(l.dialer.closeWithin.Load()); d > 0 {

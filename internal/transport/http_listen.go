@@ -10,14 +10,13 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Listen keeps the GET stream of a legacy session open, on which a server sends
-// what belongs to no request. opened is called each time that it is. It ends with
-// Close, or when the server does not offer the stream, and calls none then.
+// Listen keeps the GET stream of a legacy session open, on which the server sends what belongs to no request. The
+// attempts end with Close, or when the server does not offer the stream.
 func (l *httpLink) Listen(opened, none func()) {
 	l.streams.Go(func() {
 		defer none()
 		worked := false
-		last := &eventReader{retry: -1} // before the first stream
+		last := &eventReader{limit: l.dialer.MaxMessage, retry: -1} // before the first stream
 		delay.Retry(l.ctx, func() (wait time.Duration, again bool) {
 			resp, err := l.openStream(l.ctx, last.lastID)
 			switch {
@@ -26,10 +25,10 @@ func (l *httpLink) Listen(opened, none func()) {
 				opened()
 				last, err = l.pump(resp, last)
 			case errors.Is(err, ErrGone), !Passing(err) && !worked:
-				// A stream that worked once is refused for a reason that can pass.
+				// After a stream that worked, a refusal may be temporary.
 				return 0, false
 			case !Passing(err):
-				last.lastID = "" // it may be refused for that
+				last.lastID = "" // perhaps the server refuses to resume
 			}
 			l.dialer.Logger.Debug("listening stream ended", "err", err)
 			return max(min(last.retry, maxOwnWait), RetryAfterOf(err)), true
@@ -37,7 +36,7 @@ func (l *httpLink) Listen(opened, none func()) {
 	})
 }
 
-// get asks for an event stream. What comes may be anything else.
+// get requests an event stream with GET. The response may be anything else.
 func (l *httpLink) get(ctx context.Context, header http.Header) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.url, nil)
 	if err != nil {
@@ -48,9 +47,8 @@ func (l *httpLink) get(ctx context.Context, header http.Header) (*http.Response,
 	return l.client.Do(req)
 }
 
-// openStream asks for an event stream with GET, one that goes on behind the event
-// lastID if that is not empty. [Passing] tells whether its error says that the
-// server offers none.
+// openStream opens an event stream with GET, from after the event lastID if that is not empty. [Passing] tells whether
+// its error may be temporary.
 func (l *httpLink) openStream(ctx context.Context, lastID string) (*http.Response, error) {
 	header := http.Header{}
 	if lastID != "" {
@@ -64,23 +62,21 @@ func (l *httpLink) openStream(ctx context.Context, lastID string) (*http.Respons
 	case resp.StatusCode == http.StatusOK && mediaType(resp) == "text/event-stream":
 		return resp, nil
 	case resp.StatusCode == http.StatusNotFound && l.session.Load() != nil:
-		// Some servers answer 404 where they mean that there is no such stream:
-		// the next call or health check tells whether the session lives.
+		// Some servers answer 404 because they have no such stream. The next call or health check tests the session.
 		err = ErrGone
 	default:
-		err = l.dialer.statusText(resp, nil) // whose body may never end
+		err = l.dialer.statusText(resp, nil) // without the body, which may never end
 	}
 	resp.Body.Close()
 	return nil, err
 }
 
-// pump hands the messages of an event stream to in until the stream ends. It goes
-// on from the state of the last one, and returns its own.
+// pump passes the messages of an event stream to the session until the stream ends. It continues from the state of last,
+// and returns its own.
 func (l *httpLink) pump(resp *http.Response, last *eventReader) (*eventReader, error) {
 	defer resp.Body.Close()
-	reader := newEventReader(resp.Body, l.dialer.MaxMessage)
-	reader.lastID, reader.retry = last.lastID, last.retry
-	nobody := &response{link: l, r: Outgoing{ID: -1}} // whose answer does not come here
+	reader := last.resumed(resp.Body)
+	none := &response{link: l, r: Outgoing{ID: -1}} // answers no request
 	for {
 		ev, err := reader.next()
 		if _, large := errors.AsType[*wire.TooLargeError](err); large {
@@ -90,6 +86,6 @@ func (l *httpLink) pump(resp *http.Response, last *eventReader) (*eventReader, e
 			return reader, err
 		}
 		l.dialer.traced(true, ev.data)
-		nobody.accept(ev.data)
+		none.accept(ev.data)
 	}
 }

@@ -15,26 +15,24 @@ import (
 	"mcpx/internal/request"
 )
 
-// response reads what a server says to one POST.
+// response reads what a server sends in answer to one POST.
 type response struct {
 	link *httpLink
 	r    Outgoing
 	// giveUp ends the request.
 	giveUp context.CancelFunc
-	// resumed: the messages come on another stream than the answer to the POST. A
-	// server that does not do as it should sends there what belongs to others.
+	// resumed means that the messages come on another stream than the response to the POST. Faulty servers send messages
+	// for other requests there.
 	resumed bool
-	// asking: the request only asks whether the session lives, and ends nothing.
+	// asking means that the request only tests whether the session exists: a 404 does not end the link.
 	asking bool
 
-	// nameless is an error without an id, or with one that mcpx never made: in the
-	// answer to a POST it can only mean this request. named is an error with the id of
-	// another request.
+	// nameless is an error without an id, or with one that mcpx never uses: in the response to a POST it can only mean
+	// this request. named is an error with the id of another request.
 	nameless, named *wire.Message
 }
 
-// strayPatience is how long an error without an id waits for a better answer
-// before it is taken for one.
+// strayPatience is how long a nameless error waits for a proper answer before it becomes the answer.
 const strayPatience = time.Second
 
 func mediaType(resp *http.Response) string {
@@ -42,8 +40,7 @@ func mediaType(resp *http.Response) string {
 	return media
 }
 
-// read returns the response to the request. ctx bounds what goes on with a
-// stream that ended.
+// read returns the response to the request. ctx bounds the resumption of a stream that broke.
 func (a *response) read(ctx context.Context, resp *http.Response) (wire.Message, error) {
 	media := mediaType(resp)
 	switch {
@@ -57,8 +54,8 @@ func (a *response) read(ctx context.Context, resp *http.Response) (wire.Message,
 	return a.plain(resp)
 }
 
-// notFound reads a 404. It ends the session, unless its body says that there is no such
-// method, or answers the request by its id: then the server has read the request.
+// notFound reads a 404. It ends the session, unless the body shows that the server has read the request: it answers its
+// id, or says that the method is unknown.
 func (a *response) notFound(resp *http.Response) (wire.Message, error) {
 	if mediaType(resp) == "application/json" {
 		message, err := a.plain(resp)
@@ -73,8 +70,8 @@ func (a *response) notFound(resp *http.Response) (wire.Message, error) {
 	return wire.Message{}, ErrGone
 }
 
-// plain reads an answer that is one JSON body, whatever its content type is.
-// With an error status only a JSON-RPC error is an answer.
+// plain reads an answer that is one JSON body, whatever its content type. With an error status only a JSON-RPC error is
+// an answer.
 func (a *response) plain(resp *http.Response) (wire.Message, error) {
 	limit := a.link.dialer.MaxMessage
 	failed, media := resp.StatusCode >= 300, mediaType(resp)
@@ -107,9 +104,8 @@ func (a *response) plain(resp *http.Response) (wire.Message, error) {
 	return wire.Message{}, a.noAnswer(resp, body)
 }
 
-// meantForUs reports whether the error member in the body of an HTTP error is
-// JSON-RPC's, and says more than the status: frameworks answer {"error":"…"} too,
-// and what to do about 401 and 429 is known.
+// meantForUs reports whether the error in the body of an HTTP error is one of JSON-RPC: some frameworks answer
+// {"error":"…"}. With 401 and 429 the status alone says what to do.
 func meantForUs(status int, raw json.RawMessage) bool {
 	var e struct {
 		Code json.Number `json:"code"`
@@ -118,9 +114,9 @@ func meantForUs(status int, raw json.RawMessage) bool {
 		json.Unmarshal(raw, &e) == nil && e.Code != ""
 }
 
-// noAnswer says why the body of a successful response does not answer the request.
+// noAnswer returns why the body of a successful response does not answer the request.
 func (a *response) noAnswer(resp *http.Response, body []byte) error {
-	reason := "the answer is no JSON-RPC response to the request"
+	reason := "the answer is not a JSON-RPC response to the request"
 	if resp.StatusCode != http.StatusOK {
 		reason = "the server answered " + resp.Status + " and no JSON-RPC response to the request"
 	}
@@ -146,8 +142,7 @@ func (a *response) noMCP(resp *http.Response) error {
 		resp.Status, a.link.dialer.Secrets.Line(mediaType(resp), 80))}
 }
 
-// accept looks for the answer in data, a message or a batch of them (2025-03-26),
-// and passes on what the server says on its own.
+// accept looks for the answer in data, a message or a batch (2025-03-26), and passes on what the server sends on its own.
 func (a *response) accept(data []byte) (answer wire.Message, found bool) {
 	if batch, ok := wire.Batch(data); ok {
 		for _, one := range batch {
@@ -176,7 +171,7 @@ func (a *response) accept(data []byte) (answer wire.Message, found bool) {
 		case ours && id == a.r.ID:
 			return message, true
 		case message.Error == nil:
-		case a.resumed: // it may mean any other request
+		case a.resumed: // may be for any other request
 		case !ours && a.nameless == nil:
 			kept := message
 			a.nameless = &kept
@@ -188,8 +183,7 @@ func (a *response) accept(data []byte) (answer wire.Message, found bool) {
 	return wire.Message{}, false
 }
 
-// streamed reads the events of one response until the answer. What comes before
-// it is for in; what comes after is not waited for.
+// streamed reads a response that is an event stream until the answer, and resumes the stream if it breaks before that.
 func (a *response) streamed(ctx context.Context, resp *http.Response) (wire.Message, error) {
 	reader := newEventReader(resp.Body, a.link.dialer.MaxMessage)
 	answer, err := a.events(reader)
@@ -200,7 +194,7 @@ func (a *response) streamed(ctx context.Context, resp *http.Response) (wire.Mess
 	return a.resume(ctx, reader, err)
 }
 
-// events reads one stream until the answer or its end.
+// events reads one stream until the answer or the end of the stream.
 func (a *response) events(reader *eventReader) (wire.Message, error) {
 	var timer *time.Timer
 	for {
@@ -208,7 +202,7 @@ func (a *response) events(reader *eventReader) (wire.Message, error) {
 		if large, ok := errors.AsType[*wire.TooLargeError](err); ok {
 			raw, asks := large.ID()
 			if id, ours := wire.IntID(raw); asks || ours && id != a.r.ID {
-				continue // what the server says on its own, or to others
+				continue // not the answer to this request
 			}
 			return wire.Message{}, &request.TooLargeError{Limit: large.Limit}
 		}
@@ -231,11 +225,10 @@ func (a *response) events(reader *eventReader) (wire.Message, error) {
 	}
 }
 
-// promised bounds the room that a body gets before a byte of it came.
+// promised bounds the memory that is reserved because of Content-Length.
 const promised = 1 << 20
 
-// readLimited reads a body of at most limit bytes; size is what the header
-// promises, -1 if nothing.
+// readLimited reads a body of at most limit bytes. size is the Content-Length, -1 if unknown.
 func readLimited(r io.Reader, limit, size int64) ([]byte, error) {
 	var buf bytes.Buffer
 	if size > 0 {

@@ -6,8 +6,7 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// What comes on the answer to a POST is the call's; what comes on a stream that
-// was resumed may be anybody's.
+// A nameless error in the response to a POST belongs to the call; on a resumed stream it may belong to any call.
 func TestLogsOnAResumedStream(t *testing.T) {
 	for _, resumed := range []bool{false, true} {
 		of := int64(-1)

@@ -11,29 +11,27 @@ import (
 )
 
 const (
-	// firstResume is the pause before the first attempt to go on, where the server asks for none.
+	// firstResume is the pause before a stream is resumed, unless the server requests another.
 	firstResume = 200 * time.Millisecond
-	// leastPause and mostPause bound the time between two attempts to go on with a
-	// stream, as far as the server does not want more.
+	// leastPause and mostPause bound the pauses between attempts, unless the server requests more.
 	leastPause = 50 * time.Millisecond
 	mostPause  = 5 * time.Second
-	// resumeFailures is how many attempts in a row may reach no stream.
+	// resumeFailures is how many attempts in a row may fail to open a stream.
 	resumeFailures = 3
 )
 
-// resumable reports whether the answer may come on another stream: a server may
-// end one behind an event with an id, and holds the rest ready for a GET
-// (2025-11-25, SEP-1699). The modern era has no such thing.
+// resumable reports whether the answer may come on another stream: a legacy server may end a stream after an event with
+// an id, and send the rest in answer to a GET (2025-11-25, SEP-1699).
 func (a *response) resumable(reader *eventReader, err error) bool {
 	_, large := errors.AsType[*request.TooLargeError](err)
 	return reader.lastID != "" && a.r.Header == nil && a.r.Method != "initialize" && !large
 }
 
-// resume goes on behind the last event of a stream that ended with cause, for as
-// long as ctx lasts. A server that does not offer that leaves it at cause.
+// resume continues after the last event of a stream that broke with the error cause, as long as ctx lasts. If the server
+// does not offer that, it returns cause.
 func (a *response) resume(ctx context.Context, last *eventReader, cause error) (wire.Message, error) {
 	a.resumed = true
-	idle, failures := 0, 0 // attempts in a row that brought nothing, that reached nothing
+	idle, failures := 0, 0 // attempts in a row without a new event, and without a stream
 	for delay.Sleep(ctx, resumePause(last.retry, idle)) {
 		resp, err := a.link.openStream(ctx, last.lastID)
 		switch {
@@ -46,8 +44,7 @@ func (a *response) resume(ctx context.Context, last *eventReader, cause error) (
 			}
 			return wire.Message{}, cause
 		}
-		reader := newEventReader(resp.Body, a.link.dialer.MaxMessage)
-		reader.lastID, reader.retry = last.lastID, last.retry
+		reader := last.resumed(resp.Body)
 		answer, err := a.events(reader)
 		resp.Body.Close()
 		if err == nil || !a.resumable(reader, err) {
@@ -62,7 +59,7 @@ func (a *response) resume(ctx context.Context, last *eventReader, cause error) (
 	return wire.Message{}, ctx.Err()
 }
 
-// resumePause is what the server asked for, more where attempts brought nothing.
+// resumePause is the pause that the server requests, and longer after attempts without a new event.
 func resumePause(retry time.Duration, idle int) time.Duration {
 	pause := firstResume
 	if retry >= 0 {

@@ -8,13 +8,16 @@ import (
 	"time"
 )
 
-// statusLimit is how much is read of a body that explains an error status.
+// statusLimit is how many bytes of an error's body are read.
 const statusLimit = 8 << 10
 
-// hintRunes is how much of it goes into a text.
-const hintRunes = 200
+// hintRunes is how much of that is quoted, shownRunes how much of an invalid answer.
+const (
+	hintRunes  = 200
+	shownRunes = 100
+)
 
-// statusError describes an answer with an error status.
+// statusError returns the error for a response with an error status.
 func (d *Dialer) statusError(resp *http.Response) error {
 	body, _ := readLimited(resp.Body, statusLimit, -1)
 	return d.statusText(resp, body)
@@ -45,7 +48,7 @@ func (d *Dialer) statusText(resp *http.Response, body []byte) error {
 	if e.Code != http.StatusUnauthorized && e.Code != http.StatusForbidden {
 		return e
 	}
-	// RFC 9728: a server that has logins says where it describes them.
+	// RFC 9728: a server with OAuth names its metadata in the challenge.
 	challenges := strings.Join(resp.Header.Values("Www-Authenticate"), " ")
 	hasLogins := e.Code == http.StatusUnauthorized && strings.Contains(challenges, "resource_metadata")
 	switch {
@@ -63,21 +66,21 @@ func (d *Dialer) statusText(resp *http.Response, body []byte) error {
 type StatusError struct {
 	Code       int
 	Challenged bool          // the answer has WWW-Authenticate
-	RetryAfter time.Duration // what the server asked for; 0 if nothing
+	RetryAfter time.Duration // 0 if the server named none
 	text       string
-	hint       string // the beginning of a body that is no page for people
+	hint       string // the beginning of the body, unless that is HTML
 }
 
 func (e *StatusError) Error() string { return e.text }
 
-// Refused reports whether the request was surely not executed: it was sent
-// elsewhere, or refused for what it is. A gateway's error says nothing of that.
+// Refused reports whether the request was surely not executed: the server redirected or rejected it. Errors of gateways
+// do not tell.
 func (e *StatusError) Refused() bool {
 	return e.Code >= 300 && e.Code < 500 && e.Code != http.StatusRequestTimeout
 }
 
-// Passing reports an error that says nothing of whether a server offers a
-// stream: it may a moment later.
+// Passing reports whether an error to the opening of a stream may be temporary. Otherwise the server does not offer the
+// stream.
 func Passing(err error) bool {
 	status, ok := errors.AsType[*StatusError](err)
 	if !ok {
@@ -90,15 +93,13 @@ func Passing(err error) bool {
 	return status.Code >= 500 && status.Code != http.StatusNotImplemented
 }
 
-// The longest waits that a server can ask for: of callers, who read them in an error,
-// and of mcpx itself.
+// maxRetryAfter bounds the wait that callers read in an error, maxOwnWait the one that mcpx itself observes.
 const (
 	maxRetryAfter = 24 * time.Hour
 	maxOwnWait    = 10 * time.Minute
 )
 
-// parseRetryAfter reads the value of a Retry-After header, seconds or a date; 0
-// if it is neither, or past.
+// parseRetryAfter reads a Retry-After header, seconds or a date; 0 if it is invalid or past.
 func parseRetryAfter(value string) time.Duration {
 	if seconds, err := strconv.ParseUint(strings.TrimSpace(value), 10, 64); err == nil {
 		return time.Duration(min(seconds, uint64(maxRetryAfter/time.Second))) * time.Second
@@ -110,14 +111,10 @@ func parseRetryAfter(value string) time.Duration {
 	return min(max(0, time.Until(at)), maxRetryAfter)
 }
 
-// RetryAfterOf is how long mcpx waits before it tries again after err, where a
-// server asked for that.
+// RetryAfterOf returns how long mcpx waits before it tries again after err, because the server requested that.
 func RetryAfterOf(err error) time.Duration {
 	if status, ok := errors.AsType[*StatusError](err); ok {
 		return min(status.RetryAfter, maxOwnWait)
 	}
 	return 0
 }
-
-// shownRunes is how much of a useless answer goes into a text.
-const shownRunes = 100

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Retry-After is seconds or a date, and no reason to wait for ever.
+// Retry-After is seconds or a date, and is bounded.
 func TestParseRetryAfter(t *testing.T) {
 	for value, want := range map[string]time.Duration{
 		"7": 7 * time.Second, " 120 ": 2 * time.Minute, "0": 0, "-5": 0, "1h": 0, "soon": 0, "": 0,

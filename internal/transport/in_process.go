@@ -5,18 +5,17 @@ import (
 	"io"
 	"time"
 
-	"mcpx/internal/base/delay"
 	"mcpx/internal/base/wire"
 )
 
-// dialInProcess starts a server of this process.
+// dialInProcess starts a server in this process.
 func (d *Dialer) dialInProcess() Link {
 	ctx, cancel := context.WithCancel(context.Background())
 	serverIn, toServer := io.Pipe()
 	fromServer, serverOut := io.Pipe()
 	ended := make(chan struct{})
-	var err error // of Serve, after ended
-	// Ends when its input ends or ctx is done; Close waits for it.
+	var err error // of Serve; set before ended is closed
+	// Ends when its input ends or ctx is done; the pipe's Close waits for it.
 	go func() {
 		defer close(ended)
 		if err = d.Serve(ctx, serverIn, serverOut); err == nil {
@@ -34,11 +33,10 @@ func (d *Dialer) dialInProcess() Link {
 		<-ended
 	}
 	failure := func(seen error, patience time.Duration) string {
-		delay.Until(context.Background(), patience, ended, nil)
 		select {
 		case <-ended:
 			seen = err
-		default:
+		case <-time.After(patience):
 		}
 		return "the server ended: " + seen.Error()
 	}

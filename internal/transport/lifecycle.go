@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Lifecycle is when a server was last heard, and the end of its link. Safe for concurrent use.
+// Lifecycle tracks when a server was last heard, and the end of its link. Safe for concurrent use.
 type Lifecycle struct {
 	began time.Time
 	heard atomic.Int64 // nanoseconds since began
@@ -14,28 +14,28 @@ type Lifecycle struct {
 	onEnd func(err error)
 }
 
-// newLifecycle begins a life; onEnd is called once, by who ends it.
+// newLifecycle begins a lifecycle. onEnd is called once, by the caller of Fail.
 func newLifecycle(onEnd func(err error)) *Lifecycle {
 	return &Lifecycle{began: time.Now(), ended: make(chan struct{}), onEnd: onEnd}
 }
 
 func (l *Lifecycle) beat() { l.heard.Store(int64(time.Since(l.began))) }
 
-// LastHeard is when the server said something, whatever it was; if nothing, when the link was made.
+// LastHeard returns when the server last sent anything, or when the link was made.
 func (l *Lifecycle) LastHeard() time.Time { return l.began.Add(time.Duration(l.heard.Load())) }
 
-// Fail makes the link of no more use, for that reason, if it was of any.
+// Fail ends the link with this cause. Only the first call has an effect.
 func (l *Lifecycle) Fail(err error) {
 	if l.why.CompareAndSwap(nil, &err) {
-		close(l.ended) // first: a caller that gets the error may look at once for a fresh session
+		close(l.ended) // before onEnd: a caller that gets the error may look for a fresh session at once
 		l.onEnd(err)
 	}
 }
 
-// Done is closed when the link is of no more use.
+// Done is closed when the link has ended.
 func (l *Lifecycle) Done() <-chan struct{} { return l.ended }
 
-// Cause is why the link is of no more use; nil before.
+// Cause returns why the link has ended; nil before.
 func (l *Lifecycle) Cause() error {
 	if err := l.why.Load(); err != nil {
 		return *err

@@ -2,66 +2,109 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"mcpx/internal/base/wire"
 )
 
-// Link carries messages between one session and its server. A session owns it: it starts the link once, before anything
-// else, and closes it. All other methods are safe for concurrent use.
+// Link carries messages between one session and its server. A session owns it: it calls Start once, before anything else,
+// and Close at the end. All other methods are safe for concurrent use.
 type Link interface {
-	// Start lets the server speak.
+	// Start begins to read what the server sends.
 	Start(in Incoming)
-	// Request sends one request and returns the response to it. Errors are a [StatusError], a [request.TooLargeError], a
+	// Request sends one request and returns its response. Errors are a [StatusError], a [request.TooLargeError], a
 	// [request.AnswerError], ctx's own, what broke the link, or wrap [ErrNotSent] or [ErrGone].
 	Request(ctx context.Context, r Outgoing) (wire.Message, error)
-	// Notify sends a message that has no answer.
+	// Notify sends a message that has no response.
 	Notify(ctx context.Context, message []byte) error
-	// Agreed tells the link which revision was negotiated.
+	// Agreed sets the negotiated revision.
 	Agreed(version string)
-	// Listen opens the stream of a legacy session on which the server sends what belongs to no request, where a client
-	// has to ask for that stream. It calls opened each time that the stream is open, and none when no stream is to be
-	// expected any more. It returns at once; Close ends the stream.
+	// Listen opens the stream for messages that belong to no request, on transports where a client has to open it. It
+	// calls opened each time the stream is open, and none when no stream will come (any more). It returns at once; Close
+	// ends the stream.
 	Listen(opened, none func())
-	// Traits say what kind of link it is.
+	// Traits describe the kind of link.
 	Traits() Traits
-	// Lifecycle is when the server was last heard, and the end of the link. It is always the same one.
+	// Life is when the server was last heard, and the end of the link. It is always the same value.
 	Life() *Lifecycle
-	// Evidence is what the link has seen of the server beside messages; nil for most kinds.
+	// Evidence is what the link has seen of the server beside messages; nil for most kinds of link.
 	Evidence() *Evidence
-	// Close ends the link and everything that it started, and waits for that. Idempotent.
+	// Close ends the link and everything that it started, and waits for that. It may be called again.
 	Close()
 }
 
-// Traits are what a session needs to know of the kind of its link.
+// Conn is a two-way stream of whole messages: the pipes of a process, a WebSocket, or a connection that the server dialled.
+type Conn interface {
+	// Read returns the next message, which the caller owns. A message over the limit returns a *wire.TooLargeError, after
+	// which Read may be called again.
+	Read() ([]byte, error)
+	// Write writes messages, all at once if the stream can. One goroutine calls it at a time.
+	Write(messages ...[]byte) error
+	// Close ends the stream and unblocks Read and Write. It returns when nothing is left running, and may be called again.
+	Close() error
+}
+
+// tryWriter is a Conn that can write without waiting for the server to read.
+type tryWriter interface {
+	// TryWrite reports whether it wrote all the messages. If not, the next Write first writes the rest, or returns the
+	// error.
+	TryWrite(messages ...[]byte) bool
+}
+
+// Traits are what a session needs to know about the kind of its link.
 type Traits struct {
-	// OneStream: all messages take one way, which breaks for all or for none.
+	// OneStream means that all messages share one stream: if it breaks, it breaks for all.
 	OneStream bool
-	// OwnsProcess: the server ends with the link, and no network is between.
+	// OwnsProcess means that the server is a child process, with no network in between.
 	OwnsProcess bool
-	// ConnectionPerRequest: an answer comes on the connection of its request, and what breaks one says nothing of the
-	// others. In the modern era the end of that connection cancels the request.
+	// ConnectionPerRequest means that the answer comes on the connection of its request, so that a broken connection says
+	// nothing about other requests. In the modern era closing that connection cancels the request.
 	ConnectionPerRequest bool
-	// Headers: a modern request says in HTTP headers what it asks for.
+	// Headers means that modern requests need the HTTP headers of SEP-2243.
 	Headers bool
-	// LegacyOnly: the transport is older than the modern era.
+	// LegacyOnly means that the transport is older than the modern era.
 	LegacyOnly bool
-	// Sessionless: the server has given no session ID, so that in the legacy era it keeps nothing from one request to
-	// the next.
+	// Sessionless means that the server has given no session ID: a legacy server then keeps no state between requests.
 	Sessionless bool
 }
 
-// Outgoing is one request on its way.
+// Outgoing is one request to send.
 type Outgoing struct {
 	ID      int64
 	Method  string
 	Message []byte
-	// Header has what HTTP needs beside the standard headers; may be nil.
+	// Header has further HTTP headers; may be nil.
 	Header http.Header
-	// Answered is called by the reader when it has the response, before it reads on; may be nil.
+	// Answered is called by the reader when it has the response, before it reads the next message; may be nil.
 	Answered func()
 }
 
-// Incoming takes what a server sends on its own: notifications and requests. of is the request on whose stream the
-// message came, 0 where it came on a stream for all requests. A reader calls it, so that it must not block.
+// Incoming handles what a server sends on its own: notifications and requests. of is the request on whose stream the
+// message came, 0 if it came on a shared stream. A reader calls it, so it must not block.
 type Incoming func(m wire.Message, of int64)
+
+// ErrGone means that the server does not know the session any more (HTTP 404 or an equivalent). It did not execute the
+// request.
+var ErrGone = errors.New("the server ended the session")
+
+// ErrNotSent marks a failure before any byte of the request was sent.
+var ErrNotSent = errors.New("not sent")
+
+// NotSent marks err with [ErrNotSent]. Its text stays the same.
+func NotSent(err error) error { return &notSentError{err} }
+
+type notSentError struct{ err error }
+
+func (e *notSentError) Error() string        { return e.err.Error() }
+func (e *notSentError) Unwrap() error        { return e.err }
+func (e *notSentError) Is(target error) bool { return target == ErrNotSent }
+
+// NoiseError is the error of a request during which the server wrote something that is no message.
+type NoiseError struct {
+	err   error
+	First string // the first such line
+}
+
+func (e *NoiseError) Error() string { return e.err.Error() }
+func (e *NoiseError) Unwrap() error { return e.err }

@@ -10,12 +10,12 @@ import (
 	"mcpx/internal/request"
 )
 
-// mux matches the responses of a two-way stream to their requests.
+// mux matches the responses on a two-way stream to their requests.
 type mux struct {
 	life    *Lifecycle
 	mu      sync.Mutex
 	pending map[int64]*pending
-	// unnoised counts the pending requests during which no noise was heard.
+	// unnoised counts the pending requests without noise.
 	unnoised int
 }
 
@@ -23,10 +23,10 @@ type mux struct {
 type pending struct {
 	frame    frame // for a stream
 	id       int64
-	done     chan struct{} // holds one when answer is set
+	done     chan struct{} // has a buffer of one; filled when answer is set
 	answer   answer
 	answered func()
-	noise    string // the first line meanwhile that answers nothing; empty if none
+	noise    string // the first line since the request that is not a message
 }
 
 type answer struct {
@@ -40,17 +40,15 @@ func newMux() *mux {
 	return m
 }
 
-// Life implements [Link].
 func (m *mux) Life() *Lifecycle { return m.life }
 
-// These do nothing, for links that have no use for them.
+// Agreed, Listen and Evidence suit links that do not need them.
 
 func (m *mux) Agreed(string)                {}
 func (m *mux) Listen(_ func(), none func()) { none() }
 func (m *mux) Evidence() *Evidence          { return nil }
 
-// register opens a place for the response to r. crowded says that others wait for
-// theirs.
+// register adds a request that waits for its response. crowded reports whether others are waiting too.
 func (m *mux) register(r Outgoing) (p *pending, crowded bool, err error) {
 	p = &pending{frame: frame{message: r.Message}, id: r.ID, done: make(chan struct{}, 1), answered: r.Answered}
 	m.mu.Lock()
@@ -63,13 +61,7 @@ func (m *mux) register(r Outgoing) (p *pending, crowded bool, err error) {
 	return p, len(m.pending) > 1, nil
 }
 
-func (m *mux) forget(id int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.remove(id)
-}
-
-// remove takes a request out of the pending ones. The caller holds the lock.
+// remove removes a request. The caller holds the lock.
 func (m *mux) remove(id int64) {
 	if p, ok := m.pending[id]; ok && p.noise == "" {
 		m.unnoised--
@@ -77,9 +69,8 @@ func (m *mux) remove(id int64) {
 	delete(m.pending, id)
 }
 
-// noticed notes a line that is no message with every open request that has none yet:
-// it may be what the server says in place of the answer. clean makes the line fit for
-// a text.
+// noticed notes a line that is not a message with every pending request that has none yet: the server may have written it
+// instead of an answer. clean returns the line as quoted in errors.
 func (m *mux) noticed(clean func() string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,8 +89,8 @@ func (m *mux) noticed(clean func() string) {
 	}
 }
 
-// resolve hands a response to its request. It reports false where no request waits for
-// that id: the answer is late, a second one, or invented.
+// resolve passes a response to its request. It reports false if no request waits for that id: the answer is late,
+// repeated, or invented.
 func (m *mux) resolve(id int64, a answer) bool {
 	m.mu.Lock()
 	p, ok := m.pending[id]
@@ -115,8 +106,8 @@ func (m *mux) resolve(id int64, a answer) bool {
 	return ok
 }
 
-// resolveLarge fails the request whose answer was skipped, where the id can be read
-// from the edges of the message. It reports false where it can not.
+// resolveLarge fails the request whose answer was over the limit and skipped. It reports false if the edges of the
+// message do not show the id.
 func (m *mux) resolveLarge(large *wire.TooLargeError) bool {
 	m.life.beat()
 	raw, asks := large.ID()
@@ -124,7 +115,7 @@ func (m *mux) resolveLarge(large *wire.TooLargeError) bool {
 	return ours && !asks && m.resolve(id, answer{err: &request.TooLargeError{Limit: large.Limit}})
 }
 
-// failed ends every open request with err. Every later one gets it, too.
+// failed ends every pending request with err. register then refuses further ones.
 func (m *mux) failed(err error) {
 	m.mu.Lock()
 	open := m.pending
@@ -136,8 +127,7 @@ func (m *mux) failed(err error) {
 	}
 }
 
-// deliver sorts what a reader got: responses to their requests, the rest to in.
-// It reports whether data was a message at all.
+// deliver passes responses to their requests, and all other messages to in. It reports whether data was a message.
 func (m *mux) deliver(data []byte, in Incoming) bool {
 	if batch, ok := wire.Batch(data); ok {
 		for _, one := range batch {
@@ -157,10 +147,10 @@ func (m *mux) deliver(data []byte, in Incoming) bool {
 	case message.IsResponse():
 		id, ours := wire.IntID(message.ID)
 		if !ours {
-			return false // a line of a log in JSON, or an error that says not whose it is
+			return false // a log line in JSON, or an error without an id
 		}
 		if known := m.resolve(id, answer{message: message}); !known && string(message.Error) == string(errHollow) {
-			return false // it only has an id
+			return false // JSON that has an id by chance
 		}
 		m.life.beat()
 		return true
@@ -168,11 +158,10 @@ func (m *mux) deliver(data []byte, in Incoming) bool {
 	return false
 }
 
-// errHollow is the error of an answer that has none, and no result either.
+// errHollow is the error given to a response that has neither result nor error.
 var errHollow = json.RawMessage(`{"message":"the answer has neither result nor error"}`)
 
-// markEmpty turns a response with our id but neither result nor error into an error:
-// no other answer will come.
+// markEmpty turns a response to mcpx with neither result nor error into an error, as no other answer will come.
 func markEmpty(m wire.Message) wire.Message {
 	if _, ours := wire.IntID(m.ID); ours && m.Method == "" && !m.IsResponse() && m.Params == nil {
 		m.Error = errHollow
@@ -180,7 +169,7 @@ func markEmpty(m wire.Message) wire.Message {
 	return m
 }
 
-// wait waits for the answer that register promised.
+// wait waits for the response to p.
 func (m *mux) wait(ctx context.Context, p *pending) (wire.Message, error) {
 	done, inner, outer := lazyctx.Ends(ctx)
 	select {
@@ -193,8 +182,7 @@ func (m *mux) wait(ctx context.Context, p *pending) (wire.Message, error) {
 	return m.giveUp(p, ctx.Err())
 }
 
-// giveUp ends a request for the reason err, unless it has been answered: what
-// the server has said is the result, also if it says it at the same moment.
+// giveUp ends a request with err, unless it was answered at the same moment.
 func (m *mux) giveUp(p *pending, err error) (wire.Message, error) {
 	m.mu.Lock()
 	m.remove(p.id)

@@ -9,7 +9,7 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// What was answered counts, also if the caller leaves at the same moment.
+// An answer is returned even if the caller leaves at the same moment.
 func TestAnswerAndCancellationTogether(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -6,36 +6,34 @@ import (
 	"sync"
 )
 
-// frame is a message on its way to a stream.
+// frame is a message to be written to a stream.
 type frame struct {
 	message []byte
-	taken   bool // a writer has it: some of it may be written
+	taken   bool // a writer has it, and may have written some of it
 }
 
 const (
-	// batchBytes bounds what goes out in one write, beside a single large message.
+	// batchBytes bounds one write, unless a single message is larger.
 	batchBytes = 64 << 10
-	// maxRounds bounds how often one caller writes for the others in a row.
+	// maxRounds bounds how many writes in a row one caller makes for others.
 	maxRounds = 8
-	// maxNotes bounds the messages in the outbox when a notification comes: a server
-	// that leaves so many unread does not read, and the notification is dropped.
+	// maxNotes bounds the messages in the outbox. Beyond it notifications are dropped, as the server is not reading.
 	maxNotes = 4096
 )
 
-// outbox has the messages that are to be written to a Conn, in order. A caller that
-// adds one writes it as well, unless another caller is writing: nothing is handed to
-// another goroutine while the stream takes it. What it does not take is left to
-// write, which runs in a goroutine of its own, so that no caller waits for a server
-// that does not read. Safe for concurrent use.
+// outbox queues the messages to be written to a Conn, in order. A caller that adds a message also writes it, unless
+// another caller is writing, so that no goroutine switch is needed while the stream accepts data. What the stream does
+// not accept at once is left to write, which runs in its own goroutine: no caller waits for a server that does not read.
+// Safe for concurrent use.
 type outbox struct {
 	conn Conn
 	try  tryWriter     // nil if conn cannot
-	left chan struct{} // holds one: callers have left something to write
+	left chan struct{} // has a buffer of one: something is left for write
 
 	mu      sync.Mutex
 	waiting []*frame
-	writing bool     // a caller or the writer has the right to write
-	batch   [][]byte // what the writer has in hand
+	writing bool     // a caller or write is writing
+	batch   [][]byte // what is being written
 }
 
 func newOutbox(conn Conn) *outbox {
@@ -43,8 +41,8 @@ func newOutbox(conn Conn) *outbox {
 	return &outbox{conn: conn, try: try, left: make(chan struct{}, 1)}
 }
 
-// add queues a message and writes what the stream takes at once. crowded says that
-// other callers are about to add theirs: they share a write then.
+// add queues a message and writes what the stream accepts at once. crowded means that other callers are about to add
+// messages, which then share one write.
 func (o *outbox) add(f *frame, crowded bool) {
 	o.mu.Lock()
 	o.waiting = append(o.waiting, f)
@@ -73,8 +71,7 @@ func (o *outbox) add(f *frame, crowded bool) {
 	o.left <- struct{}{}
 }
 
-// addNote is add for a notification. It reports false, and drops it, where too many
-// messages are queued already.
+// addNote is add for a notification. It reports false, and drops the notification, if too many messages are queued.
 func (o *outbox) addNote(message []byte) bool {
 	o.mu.Lock()
 	full := len(o.waiting) >= maxNotes
@@ -85,8 +82,7 @@ func (o *outbox) addNote(message []byte) bool {
 	return !full
 }
 
-// next returns the messages that are written next. None are left when there are
-// none: the right to write is given back then.
+// next returns the messages to write next. If there are none, the caller is no longer the writer.
 func (o *outbox) next() [][]byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -106,8 +102,7 @@ func (o *outbox) next() [][]byte {
 	return o.batch
 }
 
-// takeBack takes a message back that is not being written yet. It reports false for
-// one that may have been sent.
+// takeBack removes a message that is not being written yet. It reports false if the message may have been sent.
 func (o *outbox) takeBack(f *frame) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -129,7 +124,7 @@ func (o *outbox) write(closing <-chan struct{}) error {
 		case <-closing:
 			return nil
 		}
-		if o.try != nil { // what the last TryWrite has left
+		if o.try != nil { // the rest of the last TryWrite
 			if err := o.conn.Write(); err != nil {
 				return err
 			}

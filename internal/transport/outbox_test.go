@@ -51,8 +51,8 @@ func (c *fullConn) write(messages [][]byte) error {
 	return c.broken
 }
 
-// What a stream does not take at once is written by the writer, before what comes
-// after it; until then what nobody has begun to write can be taken back.
+// The writer writes what the stream does not accept at once, in order; until a message is being written it can be taken
+// back.
 func TestOutbox(t *testing.T) {
 	conn := &fullConn{}
 	o := newOutbox(conn)
@@ -129,7 +129,7 @@ func TestOutboxOfMany(t *testing.T) {
 	}
 }
 
-// A write that fails is told, and nothing after it counts as begun.
+// A failed write is reported, and no later message counts as sent.
 func TestOutboxBroken(t *testing.T) {
 	conn := &fullConn{full: true, broken: io.ErrClosedPipe}
 	o := newOutbox(conn)

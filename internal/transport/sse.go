@@ -15,9 +15,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// sseLink speaks the HTTP+SSE transport of protocol 2024-11-05: answers come on
-// one long GET stream, messages go out as POSTs to the address that the stream
-// names first.
+// sseLink speaks the HTTP+SSE transport of 2024-11-05: answers come on one long GET stream, messages go out as POSTs to
+// the address that the first event names.
 type sseLink struct {
 	*mux
 	http     *httpLink // for its client and its headers
@@ -29,8 +28,7 @@ type sseLink struct {
 	once     sync.Once
 }
 
-// DialSSE makes an attempt in the transport of 2024-11-05: it opens the stream and waits for the endpoint event, within
-// ctx.
+// DialSSE connects with the transport of 2024-11-05: it opens the stream and waits for the endpoint event, within ctx.
 func (d *Dialer) DialSSE(ctx context.Context) (Link, error) {
 	streamCtx, cancel := context.WithCancel(context.Background())
 	l := &sseLink{mux: newMux(), http: newHTTPLink(d), cancel: cancel}
@@ -64,7 +62,7 @@ func (d *Dialer) DialSSE(ctx context.Context) (Link, error) {
 	return l, nil
 }
 
-// Start reads the stream, until it ends; Close cancels it and waits.
+// Start reads the stream until it ends; Close cancels it and waits.
 func (l *sseLink) Start(in Incoming) {
 	l.http.Start(in)
 	l.reading.Go(func() {
@@ -74,12 +72,12 @@ func (l *sseLink) Start(in Incoming) {
 		} else {
 			l.life.Fail(fmt.Errorf("the event stream broke: %w", l.http.explain(err)))
 		}
-		l.http.life.Fail(ErrGone) // POSTs under way hear from the server whether they came too late
+		l.http.life.Fail(ErrGone) // open POSTs still get the server's answer
 	})
 }
 
-// endpointOf reads the first event, which names the address for POSTs. It must
-// be on the server's own origin: the configured headers go there.
+// endpointOf reads the endpoint event, which names the address for POSTs. The address must have the server's own origin,
+// as the configured headers go there.
 func endpointOf(reader *eventReader, base string) (string, error) {
 	for {
 		ev, err := reader.next()
@@ -136,39 +134,34 @@ func (l *sseLink) Request(ctx context.Context, r Outgoing) (wire.Message, error)
 		l.settle(ctx, err)
 		return l.giveUp(p, err)
 	}
-	l.forget(r.ID)
+	_, _ = l.giveUp(p, nil)
 	return refused, nil
 }
 
 func (l *sseLink) Traits() Traits { return Traits{LegacyOnly: true} }
 
-// endPatience bounds the wait for the end of the stream after a POST broke.
+// endPatience bounds the wait for the end of the stream after a broken POST.
 const endPatience = 500 * time.Millisecond
 
-// settle waits, after a POST that broke, for the end of the stream, if it comes: the
-// server has mostly gone, and a call that is repeated at once must not meet the same
-// session.
+// settle waits for the end of the stream after a broken POST. Usually the server is gone then, and a call that is
+// repeated at once must not use the same session.
 func (l *sseLink) settle(ctx context.Context, err error) {
 	if _, refused := errors.AsType[*StatusError](err); !refused && !errors.Is(err, ErrNotSent) {
 		delay.Until(ctx, endPatience, l.life.Done(), nil)
 	}
 }
 
-// refusalPatience bounds the time for the body that says why a POST is refused.
+// refusalPatience bounds the time for reading why a POST is refused.
 const refusalPatience = time.Second
 
-// post sends one message. refused is a JSON-RPC error in the body of a refusal,
-// which should come on the stream; any other refusal is a [StatusError].
+// post sends one message. refused is a JSON-RPC error in the body of a refusal, although it should come on the stream;
+// any other refusal is a [StatusError].
 func (l *sseLink) post(parent context.Context, r Outgoing) (refused wire.Message, err error) {
 	ctx, cancel := l.http.bound(parent)
 	defer cancel()
 	resp, sent, err := l.http.post(ctx, l.endpoint, r.Message, nil)
 	if err != nil {
-		err = l.http.reason(parent, l.http.explain(err))
-		if !sent {
-			err = NotSent(err)
-		}
-		return wire.Message{}, err
+		return wire.Message{}, l.http.failure(parent, err, sent)
 	}
 	if resp.StatusCode < 300 {
 		return wire.Message{}, l.http.dismiss(resp, cancel)
@@ -178,8 +171,8 @@ func (l *sseLink) post(parent context.Context, r Outgoing) (refused wire.Message
 	return (&response{link: l.http, r: r}).plain(resp)
 }
 
-// forgotten is the same as in httpLink: the link ends with the session, and the server
-// refused r for that if it used the same words. Other open requests may have run.
+// forgotten reports whether the server refused r because it does not know the session any more, and ends the link then;
+// see [httpLink.forgotten]. Other open requests may have been executed.
 func (l *sseLink) forgotten(ctx context.Context, r Outgoing, refused wire.Message, err error) bool {
 	text := sessionRefusal(refused, err)
 	if text == "" || r.Method == "initialize" {
@@ -192,11 +185,10 @@ func (l *sseLink) forgotten(ctx context.Context, r Outgoing, refused wire.Messag
 		return false
 	}
 	l.life.Fail(errors.New("the server does not know the session any more: " + l.http.dialer.Secrets.Line(refusal, 200)))
-	return sameWords(refusal, text)
+	return SameWords(refusal, text)
 }
 
-// sessionRefusal is the text of a refusal that can mean that the session is unknown:
-// a 404, or a text that says so; else it is empty.
+// sessionRefusal returns the text of a refusal that can mean that the session is unknown, else "".
 func sessionRefusal(refused wire.Message, err error) string {
 	status, ok := errors.AsType[*StatusError](err)
 	if ok && status.Code == http.StatusNotFound {

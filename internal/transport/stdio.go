@@ -19,7 +19,7 @@ import (
 type pipe struct {
 	*wire.Reader
 	*wire.Writer
-	end func() // ends the server, waits for it
+	end func() // ends the server and waits for it
 }
 
 func newPipe(l *streamLink, framing wire.Framing, r io.Reader, w io.Writer) *pipe {
@@ -30,7 +30,7 @@ func newPipe(l *streamLink, framing wire.Framing, r io.Reader, w io.Writer) *pip
 	return p
 }
 
-// Read answers a server in the framing that it speaks.
+// Read also switches writes to the framing that the server uses.
 func (p *pipe) Read() ([]byte, error) {
 	data, err := p.Reader.Read()
 	if err == nil && p.Framing() == wire.ContentLength {
@@ -39,13 +39,12 @@ func (p *pipe) Read() ([]byte, error) {
 	return data, err
 }
 
-// Close ends the server.
 func (p *pipe) Close() error {
 	p.end()
 	return nil
 }
 
-// dialProcess starts the child of a stdio server.
+// dialProcess starts the child process of a stdio server.
 func (d *Dialer) dialProcess() (Link, error) {
 	process, err := proc.Start(proc.Spec{
 		Command: d.Launch.Command, Args: d.Launch.Args, Env: d.Launch.Env, Dir: d.Launch.Cwd,
@@ -66,11 +65,11 @@ func (d *Dialer) dialProcess() (Link, error) {
 		failure:    func(err error, patience time.Duration) string { return exitReason(process, err, patience) },
 		stderr:     process.StderrTail,
 		movement:   process.Movement,
-		understood: func() { d.heard.set(p.Framing()) },
+		understood: func() { d.heard.Store(1 + int32(p.Framing())) },
 	}), nil
 }
 
-// programsOf are what brings the programs that servers are mostly started with.
+// programsOf says where to get the programs that start most servers.
 var programsOf = map[string]string{
 	"npx": "Node.js (https://nodejs.org)", "npm": "Node.js (https://nodejs.org)", "node": "Node.js (https://nodejs.org)",
 	"uvx": "uv (https://docs.astral.sh/uv)", "uv": "uv (https://docs.astral.sh/uv)",
@@ -78,8 +77,8 @@ var programsOf = map[string]string{
 	"pipx": "pipx (https://pipx.pypa.io)", "docker": "Docker (https://docs.docker.com)",
 }
 
-// notFoundAdvice says what to do about a program that is in no folder of the PATH,
-// and which PATH that is: desktop clients have a shorter one than shells.
+// notFoundAdvice is the advice for a program that is not in the PATH. It shows that PATH, as desktop clients have a
+// shorter one than shells.
 func (l *Launch) notFoundAdvice() string {
 	advice := "; install it"
 	if from := programsOf[l.Command]; from != "" {
@@ -98,10 +97,9 @@ func (l *Launch) notFoundAdvice() string {
 	return advice + ", or write the full path of it as command; PATH is " + cmp.Or(path, "not set")
 }
 
-// exitReason says why a child is gone.
+// exitReason returns why a child process is gone.
 func exitReason(process *proc.Process, err error, patience time.Duration) string {
-	// The end of stdout and the end of the process come close together, in
-	// either order.
+	// stdout and the process end close together, in either order.
 	delay.Until(context.Background(), patience, process.Done(), nil)
 	what := process.ExitReason()
 	switch {
@@ -111,4 +109,22 @@ func exitReason(process *proc.Process, err error, patience time.Duration) string
 		return "the process closed its stdout"
 	}
 	return err.Error()
+}
+
+func (l *Launch) pinnedFraming() bool { return l.ContentLength || l.NewlineOnly }
+
+// Failed chooses the framing of the next attempt after a failed one. silent means that the server answered nothing at
+// all. A server that has sent a message keeps the framing of that message. For any other server headers are tried after a
+// silent attempt with lines, and lines after headers.
+func (d *Dialer) Failed(silent bool) {
+	heard := d.heard.Load()
+	switch {
+	case d.Launch.pinnedFraming() || d.Type != Stdio:
+	case heard > 0:
+		d.framing = wire.Framing(heard - 1)
+	case d.framing == wire.Newline && silent:
+		d.framing = wire.ContentLength
+	default:
+		d.framing = wire.Newline
+	}
 }

@@ -10,8 +10,7 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// streamLink speaks over one Conn. A reader and a writer goroutine run until Close,
-// which waits for both.
+// streamLink speaks over one Conn. Its reader and writer goroutines run until Close, which waits for both.
 type streamLink struct {
 	*mux
 	dialer   *Dialer
@@ -31,7 +30,7 @@ func newStreamLink(d *Dialer) *streamLink {
 	return l
 }
 
-// use gives the link its conn, which it closes. own is nil for a server that the link has not started.
+// use sets the conn, which the link will close. own is nil if the link has not started the server.
 func (l *streamLink) use(conn Conn, own *ownServer) *streamLink {
 	l.conn, l.out, l.evidence.own = conn, newOutbox(conn), own
 	return l
@@ -47,7 +46,6 @@ func (l *streamLink) Traits() Traits {
 	return Traits{OneStream: true, OwnsProcess: l.evidence.own != nil}
 }
 
-// Evidence implements [Link].
 func (l *streamLink) Evidence() *Evidence { return l.evidence }
 
 func (l *streamLink) read() {
@@ -63,7 +61,6 @@ func (l *streamLink) read() {
 				}
 				continue
 			}
-			// Requests that wait for an answer end at once.
 			l.evidence.ended(err)
 			l.life.Fail(l.evidence.failure(err, callPatience))
 			return
@@ -76,7 +73,7 @@ func (l *streamLink) read() {
 	}
 }
 
-// noisy takes what is no message.
+// noisy handles a line that is not a message.
 func (l *streamLink) noisy(line []byte) {
 	l.noticed(func() string { return l.dialer.Secrets.LineOf(line, shownRunes) })
 	l.evidence.noisy(line)
@@ -84,8 +81,7 @@ func (l *streamLink) noisy(line []byte) {
 
 func (l *streamLink) write() {
 	if err := l.out.write(l.closing); err != nil {
-		// The reader mostly knows more, and is about to say it: a process that is gone
-		// may have left text on stdout.
+		// Usually the reader is about to find a better cause: a process that ended may have left text on stdout.
 		select {
 		case <-l.evidence.gone:
 		case <-time.After(exitPatience):
@@ -108,7 +104,7 @@ func (l *streamLink) Request(ctx context.Context, r Outgoing) (wire.Message, err
 	return message, err
 }
 
-// Notify queues a message, and does not wait until it is written.
+// Notify queues a message without waiting until it is written.
 func (l *streamLink) Notify(_ context.Context, message []byte) error {
 	if err := l.life.Cause(); err != nil {
 		return NotSent(err)

@@ -54,8 +54,8 @@ func TestAnswerBeforeTheWriteIsOver(t *testing.T) {
 	l.Close()
 }
 
-// A request that nobody has begun to write was not sent, whatever ends the wait for
-// it; one that is being written may have been.
+// A request that is not being written yet was not sent, whatever ends the wait for it; one that is being written may have
+// been sent.
 func TestRequestNotSent(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		mcptest.NoLeaks(t)

@@ -13,17 +13,16 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// socket is the Conn of a WebSocket: a message of JSON-RPC is a message of it.
+// socket is the Conn of a WebSocket. Each WebSocket message is one JSON-RPC message.
 type socket struct {
 	conn  *websocket.Conn
 	limit int64
 }
 
-// farewell bounds the wait for the server's half of the end of a WebSocket.
+// farewell bounds the wait for the server's close frame.
 const farewell = time.Second
 
-// dialWebSocket opens a WebSocket with the subprotocol mcp. Redirects, proxies and
-// logins work as over HTTP.
+// dialWebSocket opens a WebSocket with the subprotocol mcp. Redirects, proxies and logins work as over HTTP.
 func (d *Dialer) dialWebSocket(ctx context.Context) (Link, error) {
 	options := &websocket.DialOptions{HTTPClient: newHTTPClient(d.Remote), HTTPHeader: http.Header{}, Subprotocols: []string{"mcp"}}
 	for name, value := range d.Remote.Headers {
@@ -39,13 +38,12 @@ func (d *Dialer) dialWebSocket(ctx context.Context) (Link, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the WebSocket: %w", err)
 	}
-	conn.SetReadLimit(-1) // Read has its own, after which it can go on
+	conn.SetReadLimit(-1) // Read has its own limit, which does not end the connection
 	return newStreamLink(d).use(&socket{conn, d.MaxMessage}, nil), nil
 }
 
-// Read implements [Conn].
 func (s *socket) Read() ([]byte, error) {
-	_, message, err := s.conn.Reader(context.Background()) // Close ends it
+	_, message, err := s.conn.Reader(context.Background()) // Close unblocks it
 	if err != nil {
 		return nil, closedBy(err)
 	}
@@ -56,7 +54,7 @@ func (s *socket) Read() ([]byte, error) {
 	return data, closedBy(err)
 }
 
-// closedBy is an error of a WebSocket in the words of its server, where that has closed it.
+// closedBy returns the server's code and reason if err is the close frame of a WebSocket, else err.
 func closedBy(err error) error {
 	if closed, ok := errors.AsType[websocket.CloseError](err); ok {
 		text := fmt.Sprintf("the server closed the WebSocket (%d)", closed.Code)
@@ -68,7 +66,6 @@ func closedBy(err error) error {
 	return err
 }
 
-// Write implements [Conn].
 func (s *socket) Write(messages ...[]byte) error {
 	for _, message := range messages {
 		if err := s.conn.Write(context.Background(), websocket.MessageText, message); err != nil {
@@ -78,7 +75,6 @@ func (s *socket) Write(messages ...[]byte) error {
 	return nil
 }
 
-// Close implements [Conn].
 func (s *socket) Close() error {
 	over := time.AfterFunc(farewell, func() { _ = s.conn.CloseNow() })
 	defer over.Stop()

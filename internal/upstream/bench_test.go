@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// BenchmarkCall is the way of one call from Call to the pipe of a child process and
-// back: its time has that of the child in it, its allocations are mcpx's alone.
+// BenchmarkCall measures one call from Call to the pipe of a child process and back. The time includes the child's, the
+// allocations are only those of mcpx.
 func BenchmarkCall(b *testing.B) {
 	eras := []struct {
 		name string

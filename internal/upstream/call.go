@@ -17,18 +17,14 @@ import (
 	"mcpx/internal/transport"
 )
 
-// errIdle ends a call whose progress stopped.
-var errIdle = errors.New("no progress")
-
-// call is a request with the clocks of this call; idle may be nil.
+// call is a request with its clocks. clock bounds the whole call, idle the time without progress; idle may be nil.
 type call struct {
 	request.Request
 	clock, idle *clock
 }
 
-// Call sends a request and returns the raw result, which is valid JSON in valid
-// UTF-8. It ends within the request's timeout, whatever the upstream does. Errors:
-// *RPCError, *UnavailableError, *LostError, *HTTPError, *TimeoutError,
+// Call sends a request and returns the raw result, which is valid JSON in valid UTF-8. It ends within the request's
+// timeout, whatever the server does. Errors: *RPCError, *UnavailableError, *LostError, *HTTPError, *TimeoutError,
 // *TooLargeError, *BusyError, *AnswerError, *InputError, or ctx's own.
 func (u *Upstream) Call(ctx context.Context, r request.Request) (json.RawMessage, error) {
 	timeout := cmp.Or(max(r.Timeout, 0), u.spec.Timeouts.Call)
@@ -43,7 +39,7 @@ func (u *Upstream) Call(ctx context.Context, r request.Request) (json.RawMessage
 
 	waits := waits{limited: r.Wait > 0, left: r.Wait}
 	result, err := u.attempts(ctx, &c, &waits)
-	if err == nil && !r.Relay { // else the client answers an input_required result
+	if err == nil && !r.Relay { // with Relay, an input_required result goes to the client
 		result, err = u.rounds(ctx, &c, &waits, result)
 	}
 	if err == nil {
@@ -73,13 +69,17 @@ func isUnavailable(err error) bool {
 	return unavailable || busy
 }
 
-// watched is call of a request that ends after so long without progress. The server is asked for progress whether or not
-// the client takes it: without it, a call that goes on well would look like one that hangs.
-func (s *session) watched(ctx context.Context, r *call, idle time.Duration) (json.RawMessage, error) {
+// callWatched is [session.call], but if idle is not 0 it ends the call after that time without progress. It then requests
+// progress even if the client did not: without it, a call that proceeds would look like one that hangs.
+func (s *session) callWatched(ctx context.Context, r *call, idle time.Duration) (json.RawMessage, error) {
+	if idle <= 0 {
+		return s.call(ctx, r)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(errIdle)
+	defer cancel(nil)
+	stalled := &request.TimeoutError{After: idle, Idle: true}
 	watched, forward := *r, r.Sink.Progress
-	watched.idle = newClock(idle, func() { cancel(&request.TimeoutError{After: idle, Idle: true}) })
+	watched.idle = newClock(idle, func() { cancel(stalled) })
 	defer watched.idle.end()
 	watched.Sink.Progress = func(params json.RawMessage) {
 		watched.idle.restart()
@@ -88,25 +88,22 @@ func (s *session) watched(ctx context.Context, r *call, idle time.Duration) (jso
 		}
 	}
 	result, err := s.call(ctx, &watched)
-	if err == nil {
-		return result, nil
+	if err != nil && context.Cause(ctx) == stalled {
+		stalled.Noise = noiseOf(err)
+		err = stalled
 	}
-	if stopped, ok := errors.AsType[*request.TimeoutError](context.Cause(ctx)); ok && stopped.Idle {
-		err = &request.TimeoutError{After: idle, Idle: true, Noise: noiseOf(err)}
-	}
-	return nil, err
+	return result, err
 }
 
-// maxAttempts bounds how often a call is sent. One of a tool that may be
-// repeated can be lost with its session, then meet a session that the server has
-// forgotten.
+// maxAttempts bounds how often a call is sent. Three, because a repeatable call can be lost with its session, and then
+// find that the server has forgotten the next one.
 const maxAttempts = 3
 
-// attempts sends the request, and again after a loss where that can do no harm: one
-// that surely was not executed, or, once, one that may be repeated.
+// attempts sends the request. After a loss it sends the request again if the server surely did not execute it, or, once,
+// if it is repeatable.
 func (u *Upstream) attempts(ctx context.Context, r *call, w *waits) (json.RawMessage, error) {
-	var last *request.LostError // of an attempt that may have been executed
-	forgotten := false          // a session ended as the server refused the request
+	var last *request.LostError // of an attempt that the server may have executed
+	forgotten := false          // a session ended because the server refused the request
 	first := u.current()
 	for attempt := 1; ; attempt++ {
 		s, err := u.enter(ctx, w)
@@ -122,12 +119,7 @@ func (u *Upstream) attempts(ctx context.Context, r *call, w *waits) (json.RawMes
 				return nil, err
 			}
 		}
-		var result json.RawMessage
-		if idle := cmp.Or(max(r.Idle, 0), u.spec.Timeouts.Idle); idle <= 0 {
-			result, err = s.call(ctx, r)
-		} else {
-			result, err = s.watched(ctx, r, idle)
-		}
+		result, err := s.callWatched(ctx, r, cmp.Or(max(r.Idle, 0), u.spec.Timeouts.Idle))
 		u.leave()
 		if err == nil {
 			return result, nil
@@ -154,28 +146,27 @@ func (u *Upstream) attempts(ctx context.Context, r *call, w *waits) (json.RawMes
 	}
 }
 
-// afterRetry picks the error to report when a request that may have run failed again with
-// err: err, unless err says that nothing was executed. A request to an upstream that
-// was stopped reports that, as its caller can go to another. A nil e was not lost.
-func afterRetry(e *request.LostError, err error) error {
+// afterRetry picks the error to report when a repeated request failed with err. lost is the error of an earlier attempt
+// that may have been executed, nil if there was none: it is reported if err only says that nothing was executed this
+// time. An error for a stopped upstream is always reported, as its caller can try another server.
+func afterRetry(lost *request.LostError, err error) error {
 	unavailable, ok := errors.AsType[*request.UnavailableError](err)
-	if e == nil || !isUnavailable(err) || ok && unavailable.Stopped {
+	if lost == nil || !isUnavailable(err) || ok && unavailable.Stopped {
 		return err
 	}
-	return e
+	return lost
 }
 
-// afterFailure turns what a link says into an error for the caller. fresh says
-// that a fresh session may come at once.
+// afterFailure turns the error of a link into an error for the caller. fresh reports whether a fresh session may be ready
+// at once.
 func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 	rpc, isRPC := errors.AsType[*wire.RPCError](err)
 	if isRPC && rpc.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION {
-		// It has changed its revisions since the handshake, and executed nothing: a
-		// fresh session agrees on one of them.
+		// The server supports other revisions since the handshake and executed nothing. A fresh session agrees on one.
 		err = fmt.Errorf("%w: %s", transport.ErrGone, rpc)
 		cause := err
 		if !s.link.Traits().ConnectionPerRequest {
-			cause = errors.New(err.Error()) // other requests end with it, and may have run
+			cause = errors.New(err.Error()) // without ErrGone: the other open requests may have run
 		}
 		s.link.Life().Fail(cause)
 	} else if isRPC {
@@ -193,7 +184,7 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 	if cause := s.link.Life().Cause(); cause != nil {
 		return u.lostError(cause, sent), true
 	}
-	// An answer with an error status is an answer, over both transports of HTTP.
+	// An HTTP error status is an answer too, and leaves the session open.
 	if status != nil {
 		reason := u.spec.reason(status)
 		if refused {
@@ -204,9 +195,8 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 	if s.link.Traits().OneStream {
 		return u.lostError(err, sent), false
 	}
-	// Over HTTP each request has a connection of its own, and the session lives
-	// on; the next health check tells more. In the old transport the answer would
-	// come elsewhere: what broke says nothing of it.
+	// Over HTTP each request has its own connection: the session stays open, and the next health check tests it. With
+	// HTTP+SSE the answer comes on the event stream, so that a broken POST says nothing about the answer.
 	if !sent {
 		signal(u.doubts)
 		return &request.UnavailableError{State: catalog.Unavailable, Reason: u.spec.reason(err)}, false

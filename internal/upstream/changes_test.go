@@ -18,12 +18,11 @@ import (
 	"mcpx/internal/transport"
 )
 
-// changing is a streamable HTTP server without a network, for fake time. It
-// tells of changes on the streams that are open at that moment, and on no others.
+// changing is a streamable HTTP server without a network, for fake time. It reports changes only on the streams that are
+// open at that moment.
 type changing struct {
 	modern bool
-	// opening is how long a stream takes to open, life how long it lives; 0 = for
-	// ever.
+	// opening is how long a stream takes to open, life how long it stays open; 0 = without end.
 	opening, life time.Duration
 	// endless answers notifications with an event stream that never ends.
 	endless bool
@@ -135,8 +134,7 @@ func say(events io.Writer, method string) {
 	_, _ = io.WriteString(events, `data: {"jsonrpc":"2.0","method":"`+method+`"}`+"\n\n")
 }
 
-// change replaces the tool and tells of it on the open streams; broken ends
-// these before.
+// change replaces the tool and reports that on the open streams; broken closes these first.
 func (c *changing) change(tool string, broken bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,9 +178,8 @@ func toolNames(u *Upstream) string {
 	return strings.Join(names, " ")
 }
 
-// What changes right after the first tools/list is not missed, whether the
-// stream that tells of it opens at once or late; and what does not change is not
-// listed twice.
+// A change right after the first tools/list is not missed, whether the notification stream opens at once or late; without
+// a change the tools are not listed twice.
 func TestChangeAfterFirstList(t *testing.T) {
 	for _, opening := range []time.Duration{0, 100 * time.Millisecond, 3 * time.Second} {
 		eachEra(t, func(t *testing.T, server *changing) {
@@ -211,8 +208,8 @@ func TestChangeAfterFirstList(t *testing.T) {
 	})
 }
 
-// What changes while the stream is broken is found when it is open again, also
-// where the server refuses it a first time because it has not noticed.
+// A change while the stream is broken is found when the stream is open again, even if the server refuses it once because
+// it has not noticed.
 func TestChangeWhileStreamIsBroken(t *testing.T) {
 	for _, refuse := range []int{0, http.StatusConflict, http.StatusTooManyRequests, http.StatusForbidden} {
 		eachEra(t, func(t *testing.T, server *changing) {
@@ -238,8 +235,7 @@ func TestChangeWhileStreamIsBroken(t *testing.T) {
 	}
 }
 
-// A server that ends its streams all the time is not asked for its tools each
-// time, and what changes is found soon.
+// A server that ends its streams all the time does not get a tools/list each time, and changes are still found soon.
 func TestStreamsThatEnd(t *testing.T) {
 	for _, life := range []time.Duration{time.Second, 70 * time.Second} {
 		eachEra(t, func(t *testing.T, server *changing) {
@@ -265,7 +261,7 @@ func TestStreamsThatEnd(t *testing.T) {
 	}
 }
 
-// A stream that is not offered is asked for once, and not waited for.
+// A stream that the server does not offer is requested once, and nothing waits for it.
 func TestStreamNotOffered(t *testing.T) {
 	for _, refuse := range []int{http.StatusMethodNotAllowed, http.StatusNotImplemented, http.StatusForbidden} {
 		eachEra(t, func(t *testing.T, server *changing) {
@@ -283,8 +279,7 @@ func TestStreamNotOffered(t *testing.T) {
 	}
 }
 
-// A server that answers a subscription, or refuses it, at once has none: it is
-// asked once, and its tools are read once.
+// A server that answers a subscription at once, or refuses it, has none: it gets one request for it, and one tools/list.
 func TestSubscriptionAnsweredAtOnce(t *testing.T) {
 	for _, answer := range []string{
 		`"result":{"resultType":"complete"}`, `"error":{"code":-32601,"message":"no"}`,
@@ -324,8 +319,7 @@ func TestSubscriptionAnsweredAtOnce(t *testing.T) {
 	}
 }
 
-// Over a pipe too a modern server is asked to tell of changes before it is asked
-// for its tools.
+// Over a pipe too, a modern server gets the subscription for changes before the tools/list.
 func TestSubscriptionComesFirst(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, all := inProcess(t, mcptest.Spec{Era: mcptest.EraModern})
@@ -341,8 +335,8 @@ func TestSubscriptionComesFirst(t *testing.T) {
 	})
 }
 
-// A session without a catalogue of its own knows from the shared one which
-// arguments a tool wants in HTTP headers, also when that changes.
+// A session without a catalogue of its own takes from the shared one which arguments of a tool go into HTTP headers, also
+// after a change.
 func TestParamHeadersOfSharedCatalogue(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		tool := func(header string) string {

@@ -1,24 +1,47 @@
 package upstream
 
 import (
+	"context"
 	"sync"
 	"time"
+
+	"mcpx/internal/base/lazyctx"
+	"mcpx/internal/request"
 )
 
-// clock ends a call after its time. It stands still while a client is asked something:
-// how long a person takes says nothing about the server.
+// callContext is the context of a call. It ends with a *TimeoutError when the call's time is over.
+type callContext struct {
+	lazyctx.Context
+	clock clock
+}
+
+// newCallContext starts the clock of a call. Its caller must call end.
+func newCallContext(outer context.Context, d time.Duration) *callContext {
+	c := &callContext{}
+	c.Begin(outer)
+	c.clock.start(d, func() { c.End(&request.TimeoutError{After: d}) })
+	return c
+}
+
+func (c *callContext) end() {
+	c.clock.end()
+	c.End(nil)
+}
+
+// clock ends a call when its time is over. It is held while the server waits for an answer of the client: the time that a
+// user takes to answer says nothing about the server.
 type clock struct {
-	time time.Duration // of the whole call
+	time time.Duration // for the whole call
 
 	mu    sync.Mutex
 	timer *time.Timer
-	left  time.Duration // while it stands still, else from since on
+	left  time.Duration // what was left at since; while held, what is left now
 	since time.Time
-	held  int // questions that are open
+	held  int // how many open questions hold the clock
 	ended bool
 }
 
-// newClock starts a clock that calls stop when the time is over. The caller must call end.
+// newClock starts a clock that calls stop when the time is over. Its caller must call end.
 func newClock(d time.Duration, stop func()) *clock {
 	c := &clock{}
 	c.start(d, stop)
@@ -38,7 +61,7 @@ func (c *clock) end() {
 	c.timer.Stop()
 }
 
-// hold makes the clock stand still until as many calls of release.
+// hold stops the clock until release was called as often as hold.
 func (c *clock) hold() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -25,7 +25,7 @@ import (
 	"mcpx/internal/transport"
 )
 
-// The era is found whatever a server does with what it does not know.
+// The handshake finds the era, whatever a server does with unknown methods.
 func TestEra(t *testing.T) {
 	const probe = 50 * time.Millisecond
 	tests := []struct {
@@ -79,8 +79,8 @@ func TestKnownLegacyIsNotProbed(t *testing.T) {
 	}
 }
 
-// A server that a session in the era of a legacy client cannot be had with is asked for the
-// modern one, also where it refuses initialize without a word of JSON-RPC.
+// A server that refuses a session in its legacy client's era gets a modern handshake, even if it refuses initialize
+// without a JSON-RPC error.
 func TestOwnersEraRefused(t *testing.T) {
 	owner := &caller.Client{ID: "only", Version: mcptest.LegacyVersion}
 	for _, code := range []int{0, 400, 404, 405} {
@@ -125,8 +125,7 @@ func TestProtocolIsPinned(t *testing.T) {
 	}
 }
 
-// A server that lists the revisions it speaks is asked for the newest of them that
-// mcpx knows.
+// If a server lists its revisions, mcpx requests the newest of them that it knows.
 func TestListedRevisions(t *testing.T) {
 	const refusal = `"error":{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2025-03-26","2025-06-18","1999-01-01"]}}`
 	for _, atProbe := range []bool{true, false} {
@@ -258,12 +257,11 @@ func TestPinnedLines(t *testing.T) {
 	}
 }
 
-// wantsLogin is how a server that has logins refuses.
+// wantsLogin is the refusal of a server that offers OAuth logins.
 var wantsLogin = mcptest.Fault{Kind: mcptest.FaultStatus, Status: 401, Header: map[string]string{
 	"WWW-Authenticate": `Bearer error="invalid_token", resource_metadata="https://example.com/.well-known/oauth-protected-resource"`}}
 
-// Why a server cannot be used is said so that a person can mend it, and without
-// the secrets of the configuration.
+// The reason why a server cannot be used tells the user what to fix, and contains no secrets of the configuration.
 func TestReasons(t *testing.T) {
 	mcptest.Parallel(t)
 	const secret = "hunter2-hunter2"
@@ -387,7 +385,7 @@ func TestCallOfUnavailable(t *testing.T) {
 	}
 }
 
-// While the first attempt is under way a call waits for it, no longer than told.
+// During the first attempt a call waits for it, but not longer than its Wait.
 func TestCallWhileConnecting(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{InitDelay: 400 * time.Millisecond})
@@ -417,7 +415,7 @@ func TestCloseWhileConnecting(t *testing.T) {
 	})
 }
 
-// What a configured server at fault asks for goes to no other host.
+// A faulty server cannot send requests of mcpx to another host.
 func TestRedirectKeepsHeaders(t *testing.T) {
 	elsewhere := mcptest.Spec{}.HTTP(t)
 	server := mcptest.Spec{}.HTTP(t)
@@ -449,7 +447,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// An HTTP URL behind which there is the old transport is found out.
+// An HTTP URL with the old transport behind it is recognized.
 func TestHTTPFallsBackToSSE(t *testing.T) {
 	mcptest.NoLeaks(t)
 	u := ready(t, at(transport.HTTP, mcptest.Spec{}.SSE(t).URL))
@@ -508,7 +506,7 @@ func TestOddCatalogues(t *testing.T) {
 	}
 }
 
-// A server without tools/list has no tools, and is none the worse for it.
+// A server without tools/list has no tools, and works otherwise.
 func TestServerWithoutTools(t *testing.T) {
 	mcptest.NoLeaks(t)
 	u := ready(t, serving(scripted(map[string]string{
@@ -560,8 +558,8 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // sent is a message that mcpx has sent.
 type sent struct {
-	ID     json.RawMessage // nil of a notification
-	Method string          // empty of a response
+	ID     json.RawMessage // nil for a notification
+	Method string          // empty for a response
 	Params struct{ ProtocolVersion, Cursor, Name string }
 }
 
@@ -593,7 +591,7 @@ func scripted(answers map[string]string) func(context.Context, io.Reader, io.Wri
 	return answering(func(m sent, _ io.Writer) (string, error) { return cmp.Or(answers[m.Method], unknownMethod), nil })
 }
 
-// Errors that are no JSON-RPC errors are told all the same.
+// Errors that are not valid JSON-RPC errors are passed on too.
 func TestOddErrors(t *testing.T) {
 	mcptest.NoLeaks(t)
 	tests := []struct{ answer, want, data string }{

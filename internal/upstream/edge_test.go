@@ -55,8 +55,7 @@ func linkTo(t testing.TB, conn transport.Conn) transport.Link {
 	return l
 }
 
-// A server may ask before anything else, and is answered. An id of any length is no
-// reason to send as much back.
+// A server may send a request before anything else, and gets an answer. mcpx does not repeat an id of any length.
 func TestRequestsOfTheServer(t *testing.T) {
 	spec := Spec{}.withDefaults()
 	s := newSession(&spec)
@@ -73,8 +72,7 @@ func TestRequestsOfTheServer(t *testing.T) {
 	s.close()
 }
 
-// At no moment of a loss does a caller hear that there is no session though the
-// server is ready.
+// At no moment after a loss does a caller get "no session" although the server is ready.
 func TestLossIsOneChange(t *testing.T) {
 	u := New(Spec{})
 	over := make(chan struct{})
@@ -105,11 +103,11 @@ func TestLossIsOneChange(t *testing.T) {
 	losses.Wait()
 }
 
-// A call that is lost and waits for its server to come back takes no place from
-// the calls of other servers, and says in the end that it may have been executed.
+// A call that is lost and waits for its server to come back does not block calls of other servers, and reports in the end
+// that it may have been executed.
 func TestRetryTakesNoPlace(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		all := semaphore.New(1)
+		all := semaphore.New(1, semaphore.Queue{})
 		bad, starts := inProcess(t, mcptest.Spec{})
 		good, _ := inProcess(t, mcptest.Spec{})
 		bad.Concurrency.All, good.Concurrency.All = all, all
@@ -140,7 +138,7 @@ func TestRetryTakesNoPlace(t *testing.T) {
 	})
 }
 
-// 503 can say when to come back, too; what is not offered is asked for no sooner.
+// 503 can have a Retry-After too; a stream that is not offered is not requested before that.
 func TestRetryAfterUnavailable(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
@@ -153,7 +151,7 @@ func TestRetryAfterUnavailable(t *testing.T) {
 	contains(t, "reason", status.Reason, "503 Service Unavailable", "retry after 3600")
 }
 
-// A server may leave a stream open behind a notification, which has no answer.
+// A server may keep the response to a notification open as a stream.
 func TestStreamBehindNotification(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		server := &changing{tool: "old", endless: true}
@@ -165,8 +163,7 @@ func TestStreamBehindNotification(t *testing.T) {
 	})
 }
 
-// A session that the server has forgotten is not ended once more: who waits for
-// the fresh one need not wait for that.
+// A session that the server has forgotten gets no DELETE, so that the fresh session need not wait for it.
 func TestForgottenSessionIsNotEnded(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
@@ -184,8 +181,7 @@ func TestForgottenSessionIsNotEnded(t *testing.T) {
 	}
 }
 
-// A call that may be repeated says that its upstream was stopped, so that it can
-// be made where that was replaced.
+// A repeatable call reports that its upstream was stopped, so that it can be sent to the new one.
 func TestRepeatableCallOfStopped(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{})

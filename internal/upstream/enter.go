@@ -10,17 +10,17 @@ import (
 	"mcpx/internal/request"
 )
 
-// errStopped ends the session of an upstream that is stopped.
+// errStopped ends the session of an upstream that was stopped.
 var errStopped = errors.New("mcpx stopped the server")
 
-// waits counts the time that a request waits before it is sent, in all its attempts.
+// waits adds up how long a request waits before it is sent, over all its attempts.
 type waits struct {
 	limited bool
-	left    time.Duration // of the wait for a session, where it is limited
-	queued  time.Duration // for a place among the concurrent requests
+	left    time.Duration // how long it may still wait for a session, if limited
+	queued  time.Duration // how long it waited for the concurrency limits
 }
 
-// begin counts a request, unless the upstream is stopped; finished ends that.
+// begin counts an open request; it fails once the upstream is stopped. The caller must call finished after it.
 func (u *Upstream) begin() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -48,9 +48,8 @@ func stoppedError() error {
 	return &request.UnavailableError{State: catalog.Unavailable, Reason: errStopped.Error(), Stopped: true}
 }
 
-// enter waits for a session, and then for a place among the concurrent requests of
-// this upstream and of all: a request that waits for a session takes no place from
-// the other upstreams. leave gives the place back.
+// enter waits for a session, then for room within the concurrency limits of this upstream and of all upstreams together.
+// In this order, a request that waits for a session does not block other upstreams. The caller must call leave.
 func (u *Upstream) enter(ctx context.Context, w *waits) (*session, error) {
 	for {
 		if u.current() == nil {
@@ -72,7 +71,7 @@ func (u *Upstream) enter(ctx context.Context, w *waits) (*session, error) {
 
 func (u *Upstream) leave() { u.spec.Concurrency.leave() }
 
-// enter waits for a place at both gates.
+// enter waits for room within both limits.
 func (c *Concurrency) enter(ctx context.Context) error {
 	if err := c.Gate.Enter(ctx); err != nil {
 		return err
@@ -103,9 +102,8 @@ func (u *Upstream) current() *session {
 	return u.session
 }
 
-// awaitSession waits for a session while an attempt to open one is under way, at most
-// for the rest of w and until ctx ends. After a failed attempt it returns the reason at
-// once.
+// awaitSession waits for a session while one is being opened, at most until ctx ends and within the limit of w. After a
+// failed attempt it returns the reason at once.
 func (u *Upstream) awaitSession(ctx context.Context, w *waits) error {
 	if w.limited {
 		began := time.Now()
@@ -123,20 +121,20 @@ func (u *Upstream) awaitSession(ctx context.Context, w *waits) error {
 			return stoppedError()
 		case s != nil && s.link.Life().Cause() == nil:
 			return nil
-		case s != nil: // lost, and the supervisor is about to see it
+		case s != nil: // lost; the supervising goroutine has not seen it yet
 			status.State, status.Reason = catalog.Connecting, u.spec.reason(s.link.Life().Cause())
 		case status.State == catalog.Idle:
 			u.Ask()
 			continue
 		case status.State != catalog.Connecting && status.State != catalog.Degraded:
-			return unavailable(status)
+			return status.Unavailable()
 		default:
 			u.Prefer()
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return unavailable(status)
+			return status.Unavailable()
 		}
 	}
 }

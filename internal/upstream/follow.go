@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,23 +15,23 @@ import (
 	"mcpx/internal/request"
 )
 
-// topic is a resource of whose changes a session has asked its server to tell, as long as
-// somebody follows it. Under the session's lock but for the channels.
+// topic is a resource whose changes the server reports, as long as it has followers. The session's lock guards its
+// fields, except for the channels.
 type topic struct {
 	followers map[*follower]struct{}
-	cancel    context.CancelFunc // begins its end
+	cancel    context.CancelFunc // ends the subscription
 	settled   chan struct{}      // closed once the server has agreed, or refused with err
 	err       error
-	ended     chan struct{} // closed once the server was told that nobody follows it
+	ended     chan struct{} // closed once the subscription has ended
 }
 
-var errNotTold = errors.New("the server has not agreed to tell of changes of the resource")
+var errNotTold = errors.New("the server has not agreed to report changes of the resource")
 
 type follower struct{ updated func(params json.RawMessage) }
 
-// Follow asks the server to report changes of the resource that r names, and calls r.Subscription.Updated for each; agreed,
-// once the server has accepted the request. It returns with ctx, with the end of the session, or with the server's
-// error. It waits for a session as Call does. None of the functions may block.
+// Follow subscribes to the resource that r names and calls r.Subscription.Updated for each change. It calls agreed once
+// the server has accepted the subscription. It waits for a session as Call does, and returns when ctx or the session
+// ends, or with the server's error. The callbacks must not block.
 func (u *Upstream) Follow(ctx context.Context, r *request.Request, agreed func()) error {
 	if err := u.begin(); err != nil {
 		return err
@@ -42,7 +41,7 @@ func (u *Upstream) Follow(ctx context.Context, r *request.Request, agreed func()
 	if err != nil {
 		return err
 	}
-	u.leave() // it is no call
+	u.leave() // a subscription does not count as an open call
 	f := &follower{r.Subscription.Updated}
 	t, err := s.join(ctx, wire.MemberText(r.Params, "uri"), f)
 	if err != nil {
@@ -68,7 +67,7 @@ func (u *Upstream) Follow(ctx context.Context, r *request.Request, agreed func()
 			if t.err != nil {
 				return t.err
 			}
-			return &request.LostError{Reason: "the server no longer tells of changes"}
+			return &request.LostError{Reason: "the server no longer reports changes"}
 		case <-s.link.Life().Done():
 			return &request.LostError{Reason: u.spec.reason(s.link.Life().Cause())}
 		case <-changed:
@@ -78,7 +77,7 @@ func (u *Upstream) Follow(ctx context.Context, r *request.Request, agreed func()
 	}
 }
 
-// join adds a follower to the topic of a resource, which the first one makes.
+// join adds a follower to the topic of a resource. The first follower opens the topic.
 func (s *session) join(ctx context.Context, uri string, f *follower) (*topic, error) {
 	for {
 		s.mu.Lock()
@@ -92,7 +91,7 @@ func (s *session) join(ctx context.Context, uri string, f *follower) (*topic, er
 			t = &topic{followers: make(map[*follower]struct{}), cancel: cancel, settled: make(chan struct{}), ended: make(chan struct{})}
 			s.topics[uri] = t
 			s.changes.streams.Go(func() { s.hold(topicCtx, uri, t) }) // ends with its last follower, or with close
-		case len(t.followers) == 0: // it is ending
+		case len(t.followers) == 0: // the topic is ending: wait for that, then open it again
 			s.mu.Unlock()
 			select {
 			case <-t.ended:
@@ -107,7 +106,7 @@ func (s *session) join(ctx context.Context, uri string, f *follower) (*topic, er
 	}
 }
 
-// part takes a follower off a topic, which ends with the last one.
+// part removes a follower. The topic ends with the last one.
 func (s *session) part(t *topic, f *follower) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +115,7 @@ func (s *session) part(t *topic, f *follower) {
 	}
 }
 
-// hold keeps the server telling of changes of a resource until ctx ends.
+// hold keeps the subscription of a resource open until ctx ends.
 func (s *session) hold(ctx context.Context, uri string, t *topic) {
 	defer func() {
 		s.settle(t, errNotTold)
@@ -127,7 +126,7 @@ func (s *session) hold(ctx context.Context, uri string, t *topic) {
 		close(t.ended)
 	}()
 	if s.Modern {
-		// An acknowledgement does not name what it does not grant.
+		// The server does not name the resources that it refuses: silence is a refusal.
 		late := time.AfterFunc(s.spec.Timeouts.Connect, func() { s.settle(t, errNotTold) })
 		defer late.Stop()
 		s.keepListening(ctx, mcp.SubscriptionFilter{ResourceSubscriptions: []string{uri}}, func(err error) { s.settle(t, err) })
@@ -142,7 +141,7 @@ func (s *session) hold(ctx context.Context, uri string, t *topic) {
 	if err != nil && !unanswered {
 		return
 	}
-	// The server has agreed, or may agree later to a request that was given up.
+	// The server has agreed, or may still agree after mcpx gave up waiting: it must be told to unsubscribe.
 	if err == nil {
 		<-ctx.Done()
 	}
@@ -156,7 +155,7 @@ func (s *session) hold(ctx context.Context, uri string, t *topic) {
 	}
 }
 
-// settle says whether the server has agreed to tell of changes, once.
+// settle records the server's answer to the subscription; only the first call has an effect.
 func (s *session) settle(t *topic, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,18 +167,16 @@ func (s *session) settle(t *topic, err error) {
 	}
 }
 
-// updated passes the change of a resource on to those who follow it, or something that it
-// is a part of.
+// updated passes the change of a resource on to its followers, and to those who follow a URI that it begins with.
 func (s *session) updated(params json.RawMessage) {
 	changed := wire.MemberText(params, "uri")
 	if changed == "" {
 		return
 	}
-	params = bytes.ToValidUTF8(bytes.Clone(params), []byte("\ufffd"))
-	s.tellFollowers(params, func(uri string, _ *topic) bool { return strings.HasPrefix(changed, uri) })
+	s.tellFollowers(validText(params), func(uri string, _ *topic) bool { return strings.HasPrefix(changed, uri) })
 }
 
-// tellFollowers calls the followers of some topics.
+// tellFollowers calls the followers of the topics that which selects.
 func (s *session) tellFollowers(params json.RawMessage, which func(uri string, t *topic) bool) {
 	var all []*follower
 	s.mu.Lock()
@@ -194,8 +191,8 @@ func (s *session) tellFollowers(params json.RawMessage, which func(uri string, t
 	}
 }
 
-// acknowledged notes for which resources a subscription was granted. One that was broken
-// and is open again may have missed changes.
+// acknowledged handles the server's acknowledgement for these resources. If a topic was acknowledged before, its stream
+// broke and was opened again: changes may have been missed, so its followers are notified.
 func (s *session) acknowledged(uris []string) {
 	for _, uri := range uris {
 		s.mu.Lock()

@@ -20,7 +20,7 @@ func subscribe(uri string, updated func(params json.RawMessage)) *request.Reques
 	return &request.Request{Params: wire.Encode(map[string]string{"uri": uri}), Subscription: &request.Subscription{Updated: updated}}
 }
 
-// A server that does not answer, or refuses, is no wait without an end.
+// A server that does not answer, or refuses, does not make Follow wait without end.
 func TestFollow_refused(t *testing.T) {
 	for name, fake := range map[string]mcptest.Spec{
 		"legacy silent":  {HangMethods: []string{"resources/subscribe"}},
@@ -44,8 +44,8 @@ func TestFollow_refused(t *testing.T) {
 	}
 }
 
-// A resource that is followed keeps a server that stops when it is idle, and no call
-// keeps its place from others; the end of the upstream ends the following.
+// A followed resource keeps a server running that stops when idle, but takes no room from calls; the end of the upstream
+// ends the subscription.
 func TestFollow_idle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spec, logs := inProcess(t, mcptest.Spec{Resources: json.RawMessage(`[{"uri":"a://1","name":"one"}]`)})
@@ -62,7 +62,7 @@ func TestFollow_idle(t *testing.T) {
 		if u.Status().State != catalog.Ready {
 			t.Errorf("state %s", u.Status().State)
 		}
-		// A part of the resource is told as well.
+		// Changes of a part of the resource are reported too.
 		for _, uri := range []string{"b://1", "a://1/part"} {
 			if _, err := text(u, "notify", `{"method":"notifications/resources/updated","params":{"uri":"`+uri+`"}}`); err != nil {
 				t.Fatal(err)
@@ -90,7 +90,7 @@ func TestFollow_idle(t *testing.T) {
 	})
 }
 
-// A server may still agree to a request that was given up: it is told that nobody follows the resource.
+// A server may still accept a request that mcpx gave up: mcpx then unsubscribes.
 func TestFollow_givenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spec, logs := inProcess(t, mcptest.Spec{

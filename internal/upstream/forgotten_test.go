@@ -18,8 +18,7 @@ import (
 	"mcpx/internal/transport"
 )
 
-// forgotten are the ways in which servers say that they do not know a session,
-// beside 404.
+// forgotten are the ways, other than 404, in which servers report an unknown session.
 var forgotten = []struct {
 	name string
 	says mcptest.Refusal
@@ -34,8 +33,8 @@ var forgotten = []struct {
 	{"an event that is no JSON-RPC", mcptest.Refusal{Status: 200, Type: "text/event-stream", Body: "event: message\ndata: {\"error\":\"Session not found\"}\n\n"}},
 }
 
-// However a server says that it has forgotten the session: a fresh one is opened,
-// and each call that was refused so is made again, once.
+// However a server reports that it has forgotten the session, a fresh one is opened, and each call that was refused
+// because of it is sent again, once.
 func TestSessionForgottenInDisguise(t *testing.T) {
 	for _, tt := range forgotten {
 		t.Run(tt.name, func(t *testing.T) {
@@ -63,7 +62,7 @@ func TestSessionForgottenInDisguise(t *testing.T) {
 	}
 }
 
-// A health check that is refused for want of a session is no sign of life.
+// A health check that fails because the session is unknown is not a sign of life.
 func TestHealthOfForgottenSession(t *testing.T) {
 	for _, tt := range forgotten {
 		t.Run(tt.name, func(t *testing.T) {
@@ -78,7 +77,7 @@ func TestHealthOfForgottenSession(t *testing.T) {
 	}
 }
 
-// What a tool says of sessions of its own costs a ping, not the session.
+// A tool's error about sessions of its own costs a ping, but not the session.
 func TestErrorThatSpeaksOfSessions(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
@@ -133,8 +132,7 @@ func TestNotFoundMethod(t *testing.T) {
 	}
 }
 
-// A server that does not know ping, and has an error status for what it does not
-// know, is asked for its tools.
+// A server that answers unknown methods, ping too, with an HTTP error is checked with tools/list.
 func TestServerWithoutPing(t *testing.T) {
 	for _, status := range []int{400, 405, 500, 501, 202} {
 		mcptest.NoLeaks(t)
@@ -150,8 +148,7 @@ func TestServerWithoutPing(t *testing.T) {
 	}
 }
 
-// One that answers nothing to a ping, but everything else, is neither ended nor
-// degraded, as long as it does.
+// A server that answers everything but ping is neither restarted nor degraded.
 func TestServerIgnoresPing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		wedge := filepath.Join(t.TempDir(), "wedge")
@@ -213,8 +210,8 @@ func TestNotFoundWithTheIDOfTheCall(t *testing.T) {
 	}
 }
 
-// A call that was refused in words of its own, by a server that then forgot the
-// session, may have been executed: it is not made again.
+// A call that failed with another error, on a server that then forgot the session, may have been executed: it is not
+// repeated.
 func TestRefusedThenForgotten(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.SSE(t)

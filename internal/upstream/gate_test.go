@@ -14,11 +14,11 @@ import (
 	"mcpx/internal/request"
 )
 
-// At most so many are in, those who wait come in by their order, and who gives
-// up takes nobody's place.
+// A semaphore never lets in more calls than its limit, lets them in in order, and a call that gives up does not take the
+// place of another.
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := semaphore.New(2)
+		g := semaphore.New(2, semaphore.Queue{})
 		var mu sync.Mutex
 		var order []int
 		enter := func(ctx context.Context, n int) {
@@ -59,15 +59,15 @@ func TestGate(t *testing.T) {
 		check(1, 2, -4)
 		g.Leave()
 		check(1, 2, -4, 3)
-		g.SetLimit(3)
+		g.Set(3, semaphore.Queue{})
 		check(1, 2, -4, 3, 5)
-		g.SetLimit(1) // who is in stays
+		g.Set(1, semaphore.Queue{}) // who is in stays
 		g.Leave()
 		g.Leave()
 		check(1, 2, -4, 3, 5)
 		g.Leave()
 		check(1, 2, -4, 3, 5, 6)
-		g.SetLimit(0)
+		g.Set(0, semaphore.Queue{})
 		for n := 7; n < 10; n++ {
 			go enter(context.Background(), n)
 			synctest.Wait()
@@ -76,9 +76,9 @@ func TestGate(t *testing.T) {
 	})
 }
 
-// Who gives up at the moment that a place comes free either has it or leaves it.
+// A call that gives up at the moment when room comes free either is let in or leaves the room to others.
 func TestGateRace(t *testing.T) {
-	g := semaphore.New(1)
+	g := semaphore.New(1, semaphore.Queue{})
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
@@ -97,14 +97,14 @@ func TestGateRace(t *testing.T) {
 	}
 }
 
-// The limit of all upstreams holds over them together, and is told apart.
+// The limit for all upstreams holds over them together, and the error names it.
 func TestGateOfAll(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		all := semaphore.New(1)
+		all := semaphore.New(1, semaphore.Queue{})
 		one, _ := inProcess(t, mcptest.Spec{})
 		two, _ := inProcess(t, mcptest.Spec{})
 		one.Concurrency.All, two.Concurrency.All = all, all
-		two.Concurrency.Gate = semaphore.New(5)
+		two.Concurrency.Gate = semaphore.New(5, semaphore.Queue{})
 		a, b := connect(t, one), connect(t, two)
 		var calls sync.WaitGroup
 		calls.Go(func() {
@@ -174,7 +174,7 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// Who waits for a session does not wait for that of a stopped upstream.
+// A call that waits for a session fails at once when its upstream is stopped.
 func TestStopWhileConnecting(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{NeverInit: true})
@@ -198,8 +198,7 @@ func TestStopWhileConnecting(t *testing.T) {
 	})
 }
 
-// With an idle timeout the server is asked for progress also where the client
-// did not ask; without one it is not.
+// With an idle timeout mcpx requests progress even if the client did not; without one it does not.
 func TestIdleAsksForProgress(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, all := inProcess(t, mcptest.Spec{})
@@ -238,13 +237,13 @@ func TestIdleAsksForProgress(t *testing.T) {
 	})
 }
 
-// To wait in the queue or for a session is not to be without progress.
+// Waiting for room or for a session does not count as time without progress.
 func TestIdleCountsFromSending(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{InitDelay: 10 * time.Second})
 		spec.Timeouts.Idle = 2 * time.Second
 		spec.Timeouts.Probe = time.Hour
-		spec.Concurrency.Gate = semaphore.New(1)
+		spec.Concurrency.Gate = semaphore.New(1, semaphore.Queue{})
 		u := connect(t, spec)
 		var calls sync.WaitGroup
 		for range 5 {

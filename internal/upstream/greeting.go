@@ -11,14 +11,13 @@ import (
 	"mcpx/internal/caller"
 )
 
-// greeting is what is read of a server's answer to a handshake. Each member is
-// read by itself: one of a wrong kind counts as absent, as nothing here is needed
-// to speak to the server.
+// greeting is the server's answer to a handshake. A member of a wrong type is treated as absent, as mcpx can speak to the
+// server without any of them.
 type greeting struct {
 	version, instructions string
 	title, release        string
-	supported             []string // revisions, server/discover only
-	logging               bool     // the capability
+	supported             []string // revisions, from server/discover only
+	logging               bool     // has the capability "logging"
 	offers                catalog.Offers
 }
 
@@ -48,7 +47,7 @@ func readGreeting(method string, result json.RawMessage) (greeting, error) {
 	extensions, _ := wire.ReadObject(capabilities["extensions"])
 	_, g.offers.Tasks = wire.ReadObject(extensions[caller.TasksExtension])
 	_, g.offers.Skills = wire.ReadObject(extensions["io.modelcontextprotocol/skills"])
-	// Tasks of the legacy era are known: mcpx itself polls them.
+	// mcpx knows these, legacy tasks too, which it polls itself.
 	for _, known := range []string{"tools", "resources", "prompts", "completions", "logging", "tasks"} {
 		delete(capabilities, known)
 	}
@@ -63,13 +62,13 @@ func readGreeting(method string, result json.RawMessage) (greeting, error) {
 	return g, nil
 }
 
-// maxOthers bounds the capabilities that mcpx does not know, in bytes.
+// maxOthers bounds the bytes of the capabilities that mcpx does not know.
 const maxOthers = 64 << 10
 
-// notInHeader reports what a revision, which HTTP sends in a header, never has.
+// notInHeader reports runes that no revision has, and that an HTTP header may not have.
 func notInHeader(r rune) bool { return r <= ' ' || r > '~' }
 
-// selfNamed is how a server calls itself, and its version.
+// selfNamed returns the title or name of a server and its version, from its serverInfo.
 func selfNamed(raw json.RawMessage) (title, release string) {
 	members, _ := wire.ReadObject(raw)
 	name, _ := wire.Text(members["name"])

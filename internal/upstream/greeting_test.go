@@ -16,7 +16,7 @@ import (
 	"mcpx/internal/transport"
 )
 
-// One odd member of the answer to a handshake costs nothing but itself.
+// An odd member in the answer to a handshake is ignored, but not the rest.
 func TestOddGreetings(t *testing.T) {
 	const initialize, discover = "initialize", "server/discover"
 	tests := []struct {
@@ -53,7 +53,7 @@ func TestOddGreetings(t *testing.T) {
 	}
 }
 
-// Reasons are for people who do not know what mcpx is made of.
+// Reasons are for users who do not know the internals of mcpx.
 func TestReasonsHaveNoTypes(t *testing.T) {
 	for method, result := range map[string]string{"initialize": `"ok"`, "tools/list": `[{"name":"t"}]`} {
 		t.Run(method, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestReasonsHaveNoTypes(t *testing.T) {
 	}
 }
 
-// What was read of a catalogue is kept if a later page is refused, and said so.
+// The pages of a catalogue that were read are kept if a later page is refused, and the fault is reported.
 func TestLaterPageFails(t *testing.T) {
 	mcptest.Parallel(t)
 	refused := mcptest.Fault{Kind: mcptest.FaultStatus, Status: 200, Header: map[string]string{"Content-Type": "application/json"},
@@ -96,7 +96,7 @@ func TestLaterPageFails(t *testing.T) {
 			}
 			contains(t, "fault", st.Faults[0], "page 2 of tools/list", tt.want)
 
-			// A refresh that fails so takes nothing from a whole catalogue.
+			// A refresh that fails so does not shorten a whole catalogue.
 			server.Notify("notifications/tools/list_changed", `{}`)
 			mcptest.WaitFor(t, "the whole catalogue", patience, func() bool { return len(u.Status().Faults) == 0 })
 			whole := len(u.Status().Tools)

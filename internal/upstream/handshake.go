@@ -21,11 +21,9 @@ const (
 	EraModern = "modern"
 )
 
-// handshake agrees on an era: the modern one first, unless the server spoke the
-// legacy one when it was last seen, or the session belongs to a client that does. A
-// server that does not answer the probe within its bound may be slow to start, or ignore
-// what it does not know: it is asked to initialize, and probed once more where it knows
-// no initialize.
+// handshake agrees on an era with the server. It tries the modern one first, unless the server was legacy when last seen,
+// or the session belongs to a legacy client. A server that does not answer this probe in time may be slow to start, or
+// may ignore unknown methods: handshake then sends initialize, and if the server refuses that, the probe once more.
 func (s *session) handshake(ctx context.Context) error {
 	switch {
 	case s.spec.Protocol == EraLegacy, s.link.Traits().LegacyOnly:
@@ -47,12 +45,12 @@ func (s *session) handshake(ctx context.Context) error {
 	}
 	err := s.initialize(ctx, probe)
 	_, rpc := errors.AsType[*wire.RPCError](err)
-	_, status := errors.AsType[*transport.StatusError](err) // a server of the modern era alone may say no more
+	_, status := errors.AsType[*transport.StatusError](err) // how a modern-only server may refuse
 	if refused := rpc || status && !fatal(err); !refused {
 		return err
 	}
 	if revision, ok := errors.AsType[*revisionError](probe); ok && len(revision.offered) > 0 {
-		return probe // which says more
+		return probe // the more helpful error
 	}
 	if !answered && s.discover(ctx) == nil {
 		return nil
@@ -60,8 +58,7 @@ func (s *session) handshake(ctx context.Context) error {
 	return err
 }
 
-// fatal reports an error after which initialize would fare no better: nothing
-// was reached, or the link broke.
+// fatal reports an error after which initialize would fail too: the server was not reached, or the link broke.
 func fatal(err error) bool {
 	if _, answered := errors.AsType[*wire.RPCError](err); answered {
 		return false
@@ -73,37 +70,34 @@ func fatal(err error) bool {
 	return errors.Is(err, transport.ErrNotSent)
 }
 
-// likeUnknownMethod reports an answer that servers give to a method which they
-// do not know, beside those that say so.
+// likeUnknownMethod reports HTTP errors that some servers return for unknown methods.
 func likeUnknownMethod(err error) bool {
 	status, ok := errors.AsType[*transport.StatusError](err)
 	return ok && (status.Code >= 500 || status.Code == http.StatusForbidden ||
 		status.Code == http.StatusUnauthorized && !status.Challenged)
 }
 
-// revisionError says that a server answers server/discover, but not as one of the
-// modern era that mcpx speaks.
+// revisionError means that a server answers server/discover but supports no modern revision that mcpx speaks.
 type revisionError struct{ offered []string }
 
 func (e *revisionError) Error() string {
 	return fmt.Sprintf("the server speaks the protocol revisions %q, mcpx %q and older ones with initialize", e.offered, modernVersion)
 }
 
-// listed are the revisions that a server names where it refuses one.
+// listed returns the revisions that a server names when it refuses one.
 func listed(err error) []string {
 	if revision, ok := errors.AsType[*revisionError](err); ok {
 		return revision.offered
 	}
 	if rpc, ok := errors.AsType[*wire.RPCError](err); ok && rpc.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION {
 		var data mcp.UnsupportedProtocolVersionData
-		_ = json.Unmarshal(rpc.Data, &data) // else nothing is listed
+		_ = json.Unmarshal(rpc.Data, &data) // invalid data lists nothing
 		return data.Supported
 	}
 	return nil
 }
 
-// legacyOf is the newest legacy revision that a server lists where it refuses
-// another; empty if there is none that mcpx knows.
+// legacyOf returns the newest legacy revision that a server names in a refusal and mcpx knows; empty if there is none.
 func legacyOf(refusal error) string {
 	offered := listed(refusal)
 	for _, version := range mcp.ValidProtocolVersions {
@@ -114,8 +108,8 @@ func legacyOf(refusal error) string {
 	return ""
 }
 
-// discover is the modern handshake. A server that refuses the revision, but lists it among
-// those that it supports, is asked once more, as the specification wants.
+// discover is the modern handshake. As the specification requires, it asks once more if the server refuses the revision
+// but lists it as supported.
 func (s *session) discover(ctx context.Context) error {
 	message, err := s.doAs(ctx, string(mcp.MethodServerDiscover), nil, true)
 	if slices.Contains(listed(err), modernVersion) {
@@ -136,7 +130,7 @@ func (s *session) discover(ctx context.Context) error {
 	return nil
 }
 
-// agreed takes over what the handshake has found.
+// agreed stores the outcome of the handshake.
 func (s *session) agreed(version string, g greeting) {
 	s.Protocol = version
 	s.Title, s.Version, s.Instructions = g.title, g.release, g.instructions
@@ -146,9 +140,8 @@ func (s *session) agreed(version string, g greeting) {
 	s.link.Agreed(version)
 }
 
-// initialize is the legacy handshake, with a revision that the server has listed if
-// refusal, which may be nil, names one. A server that refuses it is asked once more
-// in the same way.
+// initialize is the legacy handshake. refusal is the server's error to an earlier attempt, nil if there was none: the
+// revision is one that it lists. If the server refuses that revision, initialize tries once more in the same way.
 func (s *session) initialize(ctx context.Context, refusal error) error {
 	version := cmp.Or(legacyOf(refusal), legacyVersion)
 	err := s.initializeWith(ctx, version)
@@ -179,9 +172,8 @@ func (s *session) initializeWith(ctx context.Context, version string) error {
 	return s.initialized(ctx)
 }
 
-// initialized ends the legacy handshake. A server that refuses the notification,
-// or has no answer for it, may do all the rest: over HTTP only the end of the
-// session is a reason to give up.
+// initialized ends the legacy handshake. A server that refuses this notification, or does not answer it over HTTP, may
+// still work, so only the end of the session is an error.
 func (s *session) initialized(ctx context.Context) error {
 	message := []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	bounded, cancel := context.WithTimeout(ctx, s.spec.Timeouts.Probe)

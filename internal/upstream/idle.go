@@ -9,11 +9,11 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// errUnused ends a session that nobody needs.
-var errUnused = errors.New("nobody has used the server for a while")
+// errUnused ends a session that was not used for the configured time.
+var errUnused = errors.New("the server was not used for a while")
 
-// Ask says that somebody needs the upstream: one that is idle connects, and one that
-// waits in a line comes first.
+// Ask notes that the upstream is needed: an idle one connects, and one that waits to install moves to the front of the
+// queue.
 func (u *Upstream) Ask() {
 	u.mu.Lock()
 	woken := u.status.State == catalog.Idle && !u.stopped
@@ -29,27 +29,15 @@ func (u *Upstream) Ask() {
 	}
 }
 
-// Prefer says that somebody waits for the upstream. It wakes none that is idle.
+// Prefer notes that a caller waits for the upstream. Unlike Ask, it does not wake an idle one.
 func (u *Upstream) Prefer() { signal(u.hurry) }
 
 // sleep returns when the upstream is not idle, or with ctx.
 func (u *Upstream) sleep(ctx context.Context) {
-	for {
-		u.mu.Lock()
-		state, changed := u.status.State, u.changed
-		u.mu.Unlock()
-		if state != catalog.Idle {
-			return
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return
-		}
-	}
+	u.awaitStatus(ctx, func() bool { return u.status.State != catalog.Idle })
 }
 
-// useLeft is the time until a session is ended that nobody uses from now on.
+// useLeft returns how long the session stays open if it is not used from now on.
 func (u *Upstream) useLeft() time.Duration {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -58,7 +46,7 @@ func (u *Upstream) useLeft() time.Duration {
 
 func (u *Upstream) useLeftLocked() time.Duration {
 	switch {
-	case u.spec.Lazy && !u.asked: // it was started for its catalogue
+	case u.spec.Lazy && !u.asked: // was started only to read its catalogue
 		return 0
 	case u.spec.StopIdle > 0 && u.open > 0:
 		return u.spec.StopIdle
@@ -68,7 +56,7 @@ func (u *Upstream) useLeftLocked() time.Duration {
 	return math.MaxInt64
 }
 
-// rest makes the upstream idle, unless it is in use. The caller ends the session.
+// rest makes the upstream idle, unless it is in use. The caller then ends the session.
 func (u *Upstream) rest() bool {
 	u.mu.Lock()
 	if u.useLeftLocked() > 0 {
@@ -79,7 +67,7 @@ func (u *Upstream) rest() bool {
 	u.status.State, u.status.Reason, u.status.CrashLoop = catalog.Idle, "", false
 	u.wake()
 	u.mu.Unlock()
-	u.spec.Logger.Info("stopped, as nobody uses it")
+	u.spec.Logger.Info("stopped, as it was not used")
 	u.spec.OnChange()
 	return true
 }

@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// A lazy server that is known starts with its first call, stops when nobody uses it,
-// and starts again. Health checks do not wake it, and calls are not cut off.
+// A known lazy server starts with its first call, stops when unused, and starts again. Health checks do not wake it, and
+// open calls are not cut off.
 func TestLazy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, all := inProcess(t, mcptest.Spec{})
@@ -129,7 +129,7 @@ func TestStopIdle_Race(t *testing.T) {
 	})
 }
 
-// Who is closed while idle ends.
+// An upstream can be closed while it is idle.
 func TestLazy_Closed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, all := inProcess(t, mcptest.Spec{})

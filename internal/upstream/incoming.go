@@ -10,12 +10,11 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// incoming takes what the server sends on its own, see the type incoming. It runs
-// in a reader.
+// incoming handles what the server sends on its own; see [transport.Incoming]. A reader calls it, so it must not block.
 func (s *session) incoming(m wire.Message, of int64) {
 	switch {
 	case m.ID != nil && (m.Method == "initialize" || m.Method == string(mcp.MethodServerDiscover)):
-		s.link.Life().Fail(errEcho) // what only clients ask
+		s.link.Life().Fail(errEcho) // only clients send these
 	case m.ID != nil:
 		s.reply(m, of)
 	case m.Method == "notifications/progress":
@@ -44,25 +43,15 @@ func (s *session) incoming(m wire.Message, of int64) {
 		} else {
 			s.changes.noStream()
 		}
-	default:
-		s.unknown(m)
+	case m.Method != "" && s.spec.OnUnknown != nil:
+		s.spec.OnUnknown(m.Method, validText(m.Params))
 	}
-}
-
-// unknown passes on a notification that mcpx does not know, for clients that see the
-// server alone.
-func (s *session) unknown(m wire.Message) {
-	if m.Method == "" || s.spec.OnUnknown == nil {
-		return
-	}
-	s.spec.OnUnknown(m.Method, validText(m.Params))
 }
 
 var errEcho = errors.New("the program answers with what mcpx asks it, as cat does; it is no MCP server")
 
-// grants reads of which resources a subscription that is acknowledged with these params
-// tells, and whether it tells of changed lists. What does not say what it grants is taken
-// to grant these.
+// grants reads from the params of an acknowledgement which resources the subscription covers, and whether it covers
+// lists. Params that do not say are taken to cover the lists.
 func grants(params json.RawMessage) (resources []string, lists bool) {
 	var p struct {
 		Notifications *mcp.SubscriptionFilter `json:"notifications"`
@@ -74,11 +63,10 @@ func grants(params json.RawMessage) (resources []string, lists bool) {
 	return p.Notifications.ResourceSubscriptions, lists
 }
 
-// maxID bounds the ids of a server's requests, which are sent back to it.
+// maxID bounds the length of the ids of a server's requests, which its answers repeat.
 const maxID = 1 << 10
 
-// reply answers a request of the server: mcpx itself answers ping, and a client what
-// only clients can (questions.go).
+// reply answers a request of the server. mcpx answers ping itself; other requests go to a client (questions.go).
 func (s *session) reply(m wire.Message, of int64) {
 	switch {
 	case len(m.ID) > maxID:

@@ -14,15 +14,14 @@ import (
 )
 
 const (
-	// maxInputRounds bounds how often one request is answered with input_required.
+	// maxInputRounds bounds how often the server may answer one request with input_required.
 	maxInputRounds = 20
-	// roundPause is the pause before the next round of a server that asks for nothing but
-	// to come again.
+	// roundPause is the pause before the request is sent again to a server that asked for nothing.
 	roundPause = time.Second
 )
 
-// rounds asks the client what the server wants to know in its result, and sends the request again, until the result is
-// another one.
+// rounds asks the client for the input that the server requires and sends the request again, until the server returns
+// another result.
 func (u *Upstream) rounds(ctx context.Context, r *call, w *waits, result json.RawMessage) (json.RawMessage, error) {
 	for range maxInputRounds {
 		requests, state, wants := inputWanted(result)
@@ -44,8 +43,7 @@ func (u *Upstream) rounds(ctx context.Context, r *call, w *waits, result json.Ra
 	return nil, &request.InputError{Reason: "again and again"}
 }
 
-// inputWanted reads an input_required result: the requests by their keys, and the state
-// that belongs to them. Both may be nil.
+// inputWanted reads an input_required result: the server's requests by their keys, and its opaque state. Both may be nil.
 func inputWanted(result json.RawMessage) (requests, state json.RawMessage, wants bool) {
 	if !bytes.Contains(result, []byte(`"input_required"`)) {
 		return nil, nil, false
@@ -64,8 +62,8 @@ func inputWanted(result json.RawMessage) (requests, state json.RawMessage, wants
 	return requests, state, wants
 }
 
-// ask asks the client everything that the server wants to know, at once, and returns the
-// answers by their keys; nil if nothing was asked. The clock of the call stands still.
+// ask sends all the server's questions to the client at once, and returns the answers by key; nil if there are none. The
+// clock of the call is held meanwhile.
 func (r *call) ask(ctx context.Context, requests json.RawMessage) (json.RawMessage, error) {
 	type question struct {
 		key            json.RawMessage
@@ -79,7 +77,7 @@ func (r *call) ask(ctx context.Context, requests json.RawMessage) (json.RawMessa
 			Method string
 			Params json.RawMessage
 		}
-		_ = json.Unmarshal(value, &one) // without a method it is refused below
+		_ = json.Unmarshal(value, &one) // Client.Ask refuses a question without a method
 		all = append(all, &question{key: written, method: one.Method, params: one.Params})
 		return true
 	})
@@ -97,7 +95,7 @@ func (r *call) ask(ctx context.Context, requests json.RawMessage) (json.RawMessa
 	for _, one := range all {
 		asking.Go(func() { // ends with the answer, or with ctx
 			if one.answer, one.err = r.Client.Ask(ctx, one.method, one.params); one.err != nil {
-				cancel() // the others are of no use any more
+				cancel() // one failure fails the whole request
 			}
 		})
 	}

@@ -12,62 +12,35 @@ import (
 )
 
 const (
-	// MostInstalls is how many commands that install are to be at work at once: more
-	// together are slower than one after another, and time each other out.
+	// MostInstalls is how many installs run at once: more are slower than one after another, and make each other time
+	// out.
 	MostInstalls = 3
-	// installTime is how long such a command may take, where no setting says it.
+	// installTime bounds the start of a command that installs, if connect_timeout is not set.
 	installTime = 10 * time.Minute
-	// firstQuiet is how long nothing may move at its first start, laterQuiet at those
-	// after one that has succeeded.
+	// firstQuiet is how long a command may make no progress at its first start, laterQuiet after a start that has
+	// succeeded.
 	firstQuiet = 2 * time.Minute
 	laterQuiet = 30 * time.Second
-	// restQuiet is how long nothing moves until a command counts as not at work.
+	// restQuiet is how long a command makes no progress until its place goes to another install.
 	restQuiet = 10 * time.Second
-	// lookEvery is the time between two looks at what moves.
+	// lookEvery is the time between two looks at the progress.
 	lookEvery = 2 * time.Second
 )
 
-// installLimits bound a start of a command that installs. To end it in the middle can
-// leave a cache behind that no later start mends.
-type installLimits struct{ whole, firstQuiet, laterQuiet time.Duration }
-
-func newInstallLimits(connectTimeout time.Duration) *installLimits {
-	if connectTimeout <= 0 {
-		connectTimeout = installTime
-	}
-	return &installLimits{connectTimeout, firstQuiet, laterQuiet}
-}
-
-// line is a place in the line of the commands that install.
+// line is a place in the queue of commands that install.
 type line struct {
 	place  *list.Element // nil: it may install at once
 	joined bool
 }
 
-// lateError is why a start was ended that took too long.
-type lateError struct {
-	after time.Duration
-	quiet bool // nothing has moved for that time
-	set   bool // connect_timeout says it
-	npx   bool
-}
+// lateError is the reason why a start was ended that took too long.
+type lateError string
 
-func (e *lateError) Error() string {
-	switch {
-	case e.quiet && e.npx:
-		return fmt.Sprintf(`nothing has moved for %s; an install that was cut off can be the cause, then this helps: rm -rf "$(npm config get cache)/_npx"`, e.after)
-	case e.quiet:
-		return fmt.Sprintf("nothing has moved for %s", e.after)
-	case e.set:
-		return fmt.Sprintf("no answer to initialize within %s, as connect_timeout says; the command installs what it runs: raise that, or leave it out", e.after)
-	}
-	return fmt.Sprintf("no answer to initialize within %s", e.after)
-}
+func (e lateError) Error() string { return string(e) }
 
-// attempt opens a session. took is how long that took; left is what the listing may
-// take.
+// attempt opens a session. took is how long that took, left is how long reading the lists may take.
 func (u *Upstream) attempt(parent context.Context, spec *Spec) (s *session, took, left time.Duration, err error) {
-	if spec.installs != nil {
+	if spec.installs > 0 {
 		s, took, err = u.install(parent, spec)
 		return s, took, spec.Timeouts.Connect, err
 	}
@@ -80,37 +53,41 @@ func (u *Upstream) attempt(parent context.Context, spec *Spec) (s *session, took
 	return s, took, spec.Timeouts.Connect - took, err
 }
 
-// install opens a session with a command that may install at first. It waits for its
-// turn, and ends the command only when nothing moves or all of its time has passed.
+// install opens a session with a command that may install its program first. It waits for a place among the installs, and
+// ends the command only if it makes no progress or its whole time has passed: an interrupted install can leave a cache
+// behind that later starts do not repair.
 func (u *Upstream) install(parent context.Context, spec *Spec) (s *session, took time.Duration, err error) {
 	if err := u.turn(parent, spec); err != nil {
 		return nil, 0, err
 	}
 	began := time.Now()
-	w := &installWatch{gate: spec.Concurrency.Installs, quiet: spec.installs.firstQuiet, counts: true, say: func(string) {}}
+	w := &installWatch{gate: spec.Concurrency.Installs, quiet: firstQuiet, placed: true, say: u.say}
 	if spec.Seen {
-		w.quiet = spec.installs.laterQuiet
-	} else {
-		w.say = u.say
+		w.quiet, w.say = laterQuiet, func(string) {}
 	}
-	npx := slices.Contains(words(spec.Launch.Command, spec.Launch.Args), "npx")
-	w.say(program(spec.Launch.Command) + " installs it, for " + spec.installs.whole.String() + " at most")
+	stalled := fmt.Sprintf("nothing has moved for %s", w.quiet)
+	if slices.Contains(words(spec.Launch.Command, spec.Launch.Args), "npx") {
+		stalled += `; an install that was cut off can be the cause, then this helps: rm -rf "$(npm config get cache)/_npx"`
+	}
+	late := fmt.Sprintf("no answer to initialize within %s", spec.installs)
+	if spec.installs != installTime {
+		late += ", as connect_timeout says; the command installs what it runs: raise that, or leave it out"
+	}
+	w.say(program(spec.Launch.Command) + " installs it, for " + spec.installs.String() + " at most")
+	parent, cancel := context.WithTimeoutCause(parent, spec.installs, lateError(late))
+	defer cancel()
 	ctx, end := context.WithCancelCause(parent)
 	defer end(nil)
-	whole := time.AfterFunc(spec.installs.whole, func() {
-		end(&lateError{after: spec.installs.whole, set: spec.installs.whole != installTime})
-	})
-	defer whole.Stop()
 	s = newSession(spec)
 	watched := make(chan struct{})
 	go func() { // ends with ctx
 		defer close(watched)
-		w.watch(ctx, s.movement, func(quiet time.Duration) { end(&lateError{after: quiet, quiet: true, npx: npx}) })
+		w.watch(ctx, s.movement, func() { end(lateError(stalled)) })
 	}()
 	err = s.open(ctx, u.dialer)
 	end(nil)
 	<-watched
-	if w.counts {
+	if w.placed {
 		spec.Concurrency.Installs.Leave()
 	}
 	return s, time.Since(began), err
@@ -127,19 +104,19 @@ func (u *Upstream) turn(ctx context.Context, spec *Spec) error {
 		return nil
 	}
 	if !spec.Seen {
-		u.say("waits for the installs of others")
+		u.say("waits for other installs")
 	}
 	return spec.Concurrency.Installs.Await(ctx, place, u.hurry)
 }
 
-// giveUpTurn leaves the line, or what it led to, if the first attempt never began.
+// giveUpTurn gives back the place in the queue if the first attempt never began.
 func (u *Upstream) giveUpTurn(ctx context.Context) {
 	if u.line.joined && u.turn(ctx, &u.spec) == nil {
 		u.spec.Concurrency.Installs.Leave()
 	}
 }
 
-// say publishes what a first start waits for.
+// say publishes the progress of a first start as the status's reason.
 func (u *Upstream) say(what string) {
 	u.update(func(st *Status) {
 		if st.Installing {
@@ -148,18 +125,17 @@ func (u *Upstream) say(what string) {
 	})
 }
 
-// installWatch watches over a command that installs.
+// installWatch watches a command that installs.
 type installWatch struct {
 	gate   *semaphore.Semaphore
-	quiet  time.Duration // how long nothing may move
-	counts bool          // it has a place in the gate
+	quiet  time.Duration // how long it may make no progress
+	placed bool          // it has a place in gate
 	say    func(string)
 }
 
-// watch calls stalled once nothing has moved for too long. A command in which nothing
-// moves for a while gives its place away; it is in again, without a wait, when
-// something does. watch ends with ctx.
-func (w *installWatch) watch(ctx context.Context, movement func() any, stalled func(time.Duration)) {
+// watch calls stalled once the command has made no progress for too long. A command without progress gives up its place in
+// gate after a while, and takes one again, without waiting, when it goes on. watch ends with ctx.
+func (w *installWatch) watch(ctx context.Context, movement func() any, stalled func()) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	var last any
@@ -175,23 +151,23 @@ func (w *installWatch) watch(ctx context.Context, movement func() any, stalled f
 		switch {
 		case now != last:
 			last, moved = now, time.Now()
-			if !w.counts {
-				w.counts = true
+			if !w.placed {
+				w.placed = true
 				w.gate.Exceed()
 				w.say("its install moves again")
 			}
 		case quiet >= w.quiet:
-			stalled(w.quiet)
+			stalled()
 			return
-		case w.counts && quiet >= restQuiet:
-			w.counts = false
+		case w.placed && quiet >= restQuiet:
+			w.placed = false
 			w.gate.Leave()
 			w.say(fmt.Sprintf("its install has not moved for %s, and is ended after %s", restQuiet, w.quiet))
 		}
 	}
 }
 
-// movement is what moved on the side of the server so far; nil before there is a link.
+// movement returns a value that changes with each sign of progress on the server's side; nil before there is a link.
 func (s *session) movement() any {
 	s.mu.Lock()
 	l := s.link
@@ -202,8 +178,7 @@ func (s *session) movement() any {
 	return l.Evidence().Movement()
 }
 
-// installers are the programs that fetch what they run, with the words of which one has
-// to follow for that; none where they always do.
+// installers are the programs that fetch what they run. The words are subcommands: if there are any, one must follow.
 var installers = map[string][]string{
 	"npx": nil, "pnpx": nil, "bunx": nil, "uvx": nil, "dnx": nil,
 	"npm": {"exec", "x"}, "pnpm": {"dlx"}, "yarn": {"dlx"}, "bun": {"x"},
@@ -211,10 +186,10 @@ var installers = map[string][]string{
 	"go": {"run"}, "deno": {"run"}, "cargo": {"run"}, "dotnet": {"run", "tool"}, "nix": {"run"},
 }
 
-// shells are the programs whose arguments are commands.
+// shells are programs whose arguments contain commands.
 var shells = []string{"sh", "bash", "zsh", "dash", "ash", "ksh", "fish", "cmd", "powershell", "pwsh", "env"}
 
-// installs reports whether a command may fetch what it runs before it runs it.
+// installs reports whether a command may fetch its program before it runs it.
 func installs(command string, args []string) bool {
 	all := words(command, args)
 	for i, word := range all {
@@ -229,8 +204,7 @@ func installs(command string, args []string) bool {
 	return false
 }
 
-// words are the words of a command, those of a shell's script among them; of a path
-// the name of the program.
+// words splits a command into words, a shell's script too. Programs are named without their path.
 func words(command string, args []string) []string {
 	all := []string{program(command)}
 	if !slices.Contains(shells, all[0]) {
@@ -244,7 +218,7 @@ func words(command string, args []string) []string {
 	return all
 }
 
-// program is the name of a program whatever the system.
+// program returns the name of a program without its path and Windows extension, in lower case.
 func program(path string) string {
 	name := strings.ToLower(path[strings.LastIndexAny(path, `/\`)+1:])
 	return strings.TrimSuffix(strings.TrimSuffix(name, ".exe"), ".cmd")

@@ -43,8 +43,8 @@ func TestInstalls(t *testing.T) {
 	}
 }
 
-// A command that installs is left at work for as long as it moves, and it is ended
-// when it does not, or when its time has passed.
+// A command that installs keeps running as long as it makes progress. It is ended when it makes none, or when its time
+// has passed.
 func TestInstall_Patience(t *testing.T) {
 	const second, minute = time.Second, time.Minute
 	for name, test := range map[string]struct {
@@ -94,11 +94,11 @@ func TestInstall_Patience(t *testing.T) {
 	}
 }
 
-// Three are at work at once. The next begins when one of them is ready or has not
-// moved for a while, and the one that somebody waits for begins first.
+// Three install at once. The next begins when one of them is ready or has made no progress for a while; one that a caller
+// waits for comes first.
 func TestInstall_Turns(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		gate := semaphore.New(MostInstalls)
+		gate := semaphore.New(MostInstalls, semaphore.Queue{})
 		fakes := []mcptest.Spec{
 			{InstallFor: 20 * time.Second, InstallEvery: time.Second},
 			{InstallFor: 40 * time.Second, InstallEvery: time.Second},
@@ -129,7 +129,7 @@ func TestInstall_Turns(t *testing.T) {
 		}
 		pause(12 * time.Second)
 		check("three at work", 0, 1, 2)
-		if reason := ups[5].Status().Reason; reason != "waits for the installs of others" {
+		if reason := ups[5].Status().Reason; reason != "waits for other installs" {
 			t.Errorf("in line: %q", reason)
 		}
 		bounded, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -148,12 +148,12 @@ func TestInstall_Turns(t *testing.T) {
 	})
 }
 
-// A command that moves again after a while counts again.
+// A command that makes progress again after a while takes a place again.
 func TestInstall_CountsAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		gate := semaphore.New(1)
+		gate := semaphore.New(1, semaphore.Queue{})
 		moves := make(chan string, 1)
-		w := &installWatch{gate: gate, quiet: time.Minute, counts: true, say: func(string) {}}
+		w := &installWatch{gate: gate, quiet: time.Minute, placed: true, say: func(string) {}}
 		if gate.Join() != nil {
 			t.Fatal("no room")
 		}
@@ -169,7 +169,7 @@ func TestInstall_CountsAgain(t *testing.T) {
 				default:
 				}
 				return last
-			}, func(time.Duration) { t.Error("ended") })
+			}, func() { t.Error("ended") })
 		}()
 		free := func() bool {
 			open, _ := gate.Use()
@@ -193,10 +193,10 @@ func TestInstall_CountsAgain(t *testing.T) {
 	})
 }
 
-// What ends in the line leaves no place behind.
+// An upstream that ends while it waits in the queue leaves no place behind.
 func TestInstall_ClosedInLine(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		gate := semaphore.New(1)
+		gate := semaphore.New(1, semaphore.Queue{})
 		var ups []*Upstream
 		for range 3 {
 			spec, _ := installer(t, mcptest.Spec{InstallFor: -1, InstallEvery: time.Second})
@@ -215,10 +215,10 @@ func TestInstall_ClosedInLine(t *testing.T) {
 	})
 }
 
-// So does what is closed before its first attempt.
+// So does an upstream that is closed before its first attempt.
 func TestInstall_ClosedAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		gate := semaphore.New(1)
+		gate := semaphore.New(1, semaphore.Queue{})
 		for range 100 {
 			var ups []*Upstream
 			for range 3 {
@@ -239,7 +239,7 @@ func TestInstall_ClosedAtOnce(t *testing.T) {
 	})
 }
 
-// The cure stands before what the process said.
+// The advice comes before the output of the process.
 func TestNpxCure_Reason(t *testing.T) {
 	u := connect(t, stdio(t, mcptest.Spec{ExitAtOnce: true, ExitCode: 1, StderrLines: []string{
 		"Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'zod' imported from /c/_npx/0123456789abcdef/node_modules/y/index.js",

@@ -8,12 +8,11 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// itemsPatience bounds the time for all lists beside the tools: meanwhile a change of
-// the tools has to wait.
+// itemsPatience bounds the time for reading all lists beside the tools, as a change of the tools has to wait meanwhile.
 const itemsPatience = 10 * time.Second
 
-// adoptOffers takes over what the server of a fresh session offers beside tools. Kinds
-// that it no longer offers are empty, and are not asked for.
+// adoptOffers stores what the server of a fresh session offers beside tools, and clears the lists that it no longer
+// offers.
 func (l *Lists) adoptOffers(offers catalog.Offers) {
 	l.Offers = offers
 	kinds := offers.Kinds()
@@ -28,12 +27,11 @@ func (l *Lists) adoptOffers(offers catalog.Offers) {
 	l.ListTried = tried || len(kinds) == 0
 }
 
-// listItems reads those of the due lists that the server offers. A list that cannot be
-// read stays as it was, and is asked for again; its server is as ready as before, since
-// tools are what most clients use.
+// listItems reads those of the due lists that the server offers. A list that cannot be read stays as it was and is read
+// again later; the server stays ready, as most clients use only tools.
 func (u *Upstream) listItems(ctx context.Context, s *session, due map[catalog.Kind]bool) {
 	kinds := slices.DeleteFunc(s.offers.Kinds(), func(kind catalog.Kind) bool { return !due[kind] })
-	if len(kinds) == 0 || u.spec.Catalogue.Elsewhere {
+	if len(kinds) == 0 || u.spec.Catalogue.Shared != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, min(itemsPatience, u.spec.Timeouts.Connect))
@@ -60,8 +58,8 @@ func (u *Upstream) listItems(ctx context.Context, s *session, due map[catalog.Ki
 	u.update(func(st *Status) { st.adoptItems(fresh, len(fresh) == len(kinds)) })
 }
 
-// adoptItems replaces the items of the kinds that were read. Where they are what they
-// were, Items stays the same pointer, by which others see that nothing changed.
+// adoptItems replaces the lists that were read. If they are equal to the old ones, Items stays the same pointer, so that
+// others can compare pointers to see that nothing has changed.
 func (l *Lists) adoptItems(fresh map[catalog.Kind][]catalog.Item, all bool) {
 	next := catalog.Items{}
 	if l.Items != nil {

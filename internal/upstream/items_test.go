@@ -28,8 +28,8 @@ func names(items []catalog.Item) (all []string) {
 	return all
 }
 
-// A server that offers more than tools is ready with its tools, and lists the rest
-// then: raw, but for what no request could name.
+// A server that offers more than tools is ready once its tools are read, and lists the rest after that, without items
+// that no request could name.
 func TestItems(t *testing.T) {
 	for _, era := range []string{mcptest.EraLegacy, mcptest.EraModern} {
 		t.Run(era, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestItems(t *testing.T) {
 	}
 }
 
-// A server without resources and prompts is not asked for them.
+// A server without resources and prompts gets no requests for them.
 func TestItems_none(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spec, logs := inProcess(t, mcptest.Spec{})
@@ -81,8 +81,7 @@ func TestItems_none(t *testing.T) {
 	})
 }
 
-// One list that hangs or fails keeps neither the tools nor the other lists back, and is
-// asked for again.
+// A list that hangs or fails delays neither the tools nor the other lists, and is read again later.
 func TestItems_hanging(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fake := offering("")

@@ -16,20 +16,19 @@ import (
 	"mcpx/internal/caller"
 )
 
-// listener is an open call: where progress and log messages of the server go
-// while it is under way.
+// listener is an open call. It gets the progress and log messages of the server.
 type listener struct {
 	client        *caller.Client
-	progress, log func(params json.RawMessage) // nil where nobody listens
-	timeout       time.Duration                // of the call
-	clock, idle   *clock                       // nil where there is none
+	progress, log func(params json.RawMessage) // nil if the caller does not listen
+	timeout       time.Duration
+	clock, idle   *clock // may be nil
 
 	mu     sync.Mutex
 	closed bool
-	asking map[*context.CancelCauseFunc]struct{} // the questions that the end of the call cancels
+	asking map[*context.CancelCauseFunc]struct{} // cancel the open questions, at the end of the call
 }
 
-// tell calls f, which must be one of the call's, while the call is open.
+// tell calls f, one of the listener's callbacks, unless the call has ended.
 func (h *listener) tell(f func(json.RawMessage), params json.RawMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -38,15 +37,16 @@ func (h *listener) tell(f func(json.RawMessage), params json.RawMessage) {
 	}
 }
 
-// openCalls are the calls of a session, under its lock.
+// openCalls are the calls of a session. The session's lock guards them.
 type openCalls struct {
 	listeners map[int64]*listener // by request id
-	sole      exclusivity
+	any       bool                // there was a call
+	first     string              // the program that made the first one
+	shared    bool                // another program has called since
 	abandoned []abandonedCall
 }
 
-// listenFor registers an open request. Once unlisten returns, none of its functions is
-// called or still running.
+// listenFor registers an open request. Once unlisten has returned, none of its callbacks runs.
 func (s *session) listenFor(id int64, r *call) {
 	h := &listener{
 		client: r.Client, progress: r.Sink.Progress, log: r.Sink.Log, clock: r.clock, idle: r.idle,
@@ -54,11 +54,15 @@ func (s *session) listenFor(id int64, r *call) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	program := r.Client.Program()
+	if !s.calls.any {
+		s.calls.any, s.calls.first = true, program
+	}
+	s.calls.shared = s.calls.shared || program != s.calls.first
 	s.calls.listeners[id] = h
-	s.calls.sole.begin(r.Client.Program())
 }
 
-// busy reports whether calls are under way, and the longest of their timeouts.
+// busy reports whether calls are open, and the longest of their timeouts.
 func (s *session) busy() (busy bool, longest time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,17 +72,13 @@ func (s *session) busy() (busy bool, longest time.Duration) {
 	return len(s.calls.listeners) > 0, longest
 }
 
-// unlisten takes an open request off the list, once. abandoned says that the server may
-// still work on it.
+// unlisten removes an open request; further calls for it do nothing. abandoned means that the server may still work on it.
 func (s *session) unlisten(id int64, abandoned bool) {
 	s.mu.Lock()
 	h := s.calls.listeners[id]
 	delete(s.calls.listeners, id)
-	if h != nil {
-		s.calls.sole.end(abandoned)
-		if abandoned {
-			s.abandon(h)
-		}
+	if h != nil && abandoned {
+		s.abandon(h)
 	}
 	s.mu.Unlock()
 	if h == nil {
@@ -95,8 +95,8 @@ func (s *session) unlisten(id int64, abandoned bool) {
 // errCallOver ends the questions of a call.
 var errCallOver = errors.New("the call is over")
 
-// during makes the clocks of calls stand still until the func that it returns is called,
-// and lets the end of the last of them cancel a question that one of them asks.
+// during holds the clocks of calls until the returned func is called. If all of them end before that, it cancels the
+// question that one of them asks.
 func during(calls []*listener, cancel context.CancelCauseFunc) (over func()) {
 	var open atomic.Int64
 	open.Store(int64(len(calls)))
@@ -115,7 +115,7 @@ func during(calls []*listener, cancel context.CancelCauseFunc) (over func()) {
 	}
 }
 
-// asks is during for one call.
+// asks is [during] for one call.
 func (h *listener) asks(cancel context.CancelCauseFunc) (over func()) {
 	clocks := slices.DeleteFunc([]*clock{h.clock, h.idle}, func(c *clock) bool { return c == nil })
 	for _, c := range clocks {
@@ -139,7 +139,7 @@ func (h *listener) asks(cancel context.CancelCauseFunc) (over func()) {
 	}
 }
 
-// progressed passes progress on to the call whose token it has.
+// progressed passes progress on to the call with its token.
 func (s *session) progressed(params json.RawMessage) {
 	id, ok := wire.IntID(wire.Member(params, "progressToken"))
 	if !ok {
@@ -153,58 +153,28 @@ func (s *session) progressed(params json.RawMessage) {
 	}
 }
 
-// lateLogs is how long after the last call a server may still log what belongs to
-// it.
-const lateLogs = 2 * time.Minute
-
-// exclusivity tells whether a line that is no message can only be meant for one client. The
-// first client to call on a quiet session has it for itself until another one calls. A
-// session is quiet again when nobody has called for [lateLogs].
-type exclusivity struct {
-	client string
-	shared bool // another client has called since
-	open   int
-	ended  time.Time // of the last call
-}
-
-// begin notes a call of client.
-func (s *exclusivity) begin(client string) {
-	if s.open == 0 && time.Since(s.ended) >= lateLogs {
-		s.client, s.shared = client, false
-	}
-	s.shared = s.shared || client != s.client
-	s.open++
-}
-
-// end notes the end of a call. One that was abandoned may be worked on, and logged
-// of, for as long as the server likes: the session is never quiet again.
-func (s *exclusivity) end(abandoned bool) {
-	if abandoned {
-		return
-	}
-	if s.open--; s.open == 0 {
-		s.ended = time.Now()
-	}
-}
-
-// shared reports whether a line of the server that is no message may be meant for one
-// of several clients.
+// shared reports whether several programs have used the session: then output of the server that is no message, which names
+// no call, must not be shown to any of them.
 func (s *session) shared() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.calls.sole.shared
+	return s.calls.shared
 }
 
-// abandonedCall is one that its caller gave up: the server may still work on it.
+const (
+	// lateLogs is how long after its end the server may still log for an abandoned call.
+	lateLogs = 2 * time.Minute
+	// maxAbandoned bounds the abandoned calls that a session remembers.
+	maxAbandoned = 1000
+)
+
+// abandonedCall is a call that its caller gave up: the server may still work on it.
 type abandonedCall struct {
 	client *caller.Client
 	at     time.Time
 }
 
-// maxAbandoned bounds those that a session remembers.
-const maxAbandoned = 1000
-
-// abandon notes an open call as one that was given up. The caller holds the lock.
+// abandon remembers an open call as abandoned. The caller holds the lock.
 func (s *session) abandon(h *listener) {
 	now := time.Now()
 	s.calls.abandoned = slices.DeleteFunc(s.calls.abandoned, func(a abandonedCall) bool { return now.Sub(a.at) > lateLogs })
@@ -213,10 +183,10 @@ func (s *session) abandon(h *listener) {
 	}
 }
 
-// callsOf are the open calls that a message of the server may belong to, oldest first:
-// that on whose stream it came. On a stream for all they are all open ones, if all that the
-// server may be working on is one client's; who tells clients apart. Else there are none.
-// The caller holds the lock.
+// callsOf returns the open calls that a message of the server may belong to, oldest first. of is the request on whose
+// stream the message came: then it is that call. If of is 0, the message came on a shared stream: then it is every open
+// call, but none if calls of several clients are open or were lately abandoned. who identifies a client. The caller holds
+// the lock.
 func (s *session) callsOf(of int64, who func(*caller.Client) string) (calls []*listener) {
 	if of > 0 {
 		if h := s.calls.listeners[of]; h != nil {
@@ -239,9 +209,8 @@ func (s *session) callsOf(of int64, who func(*caller.Client) string) (calls []*l
 	return calls
 }
 
-// logged passes a log message on to the call that it belongs to or, on a session that
-// belongs to one client, to that client. Where nothing says whose it is, it is dropped,
-// as no client may read another's.
+// logged passes a log message on to the call that it belongs to or, in a session that belongs to one client, to that
+// client. Otherwise it drops the message, as a client must not read messages for another.
 func (s *session) logged(params json.RawMessage, of int64) {
 	if !json.Valid(params) {
 		return
@@ -258,7 +227,7 @@ func (s *session) logged(params json.RawMessage, of int64) {
 	}
 }
 
-// validText is a copy of JSON of the server that may be handed on; nil stays nil.
+// validText returns a copy of params as valid UTF-8; nil stays nil.
 func validText(params json.RawMessage) json.RawMessage {
 	if len(params) == 0 {
 		return nil

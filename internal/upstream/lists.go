@@ -18,15 +18,13 @@ import (
 )
 
 const (
-	// maxPages and maxItems bound what is read of one kind.
+	// maxPages and maxItems bound what is read of one list.
 	maxPages = 1000
 	maxItems = 20000
 )
 
-// list reads all that the server lists of a kind: every page, no page twice. A server
-// that does not know the method lists nothing. Where a later page cannot be read, what
-// came before is kept, and missing is why; but where whole is set nothing less than
-// all is of use.
+// list reads all pages of a list. A server that does not know the method has an empty list. If a later page cannot be
+// read, list returns the pages before it, and why it failed in missing; if whole is set, that is an error instead.
 func (s *session) list(ctx context.Context, kind catalog.Kind, whole bool) (all catalog.List, missing, err error) {
 	method := kind.Method()
 	seen := make(map[string]bool)
@@ -63,7 +61,7 @@ func (s *session) list(ctx context.Context, kind catalog.Kind, whole bool) (all 
 	}
 }
 
-// page reads one page of a list: the first where cursor is nil.
+// page reads one page of a list, the first if cursor is nil.
 func (s *session) page(ctx context.Context, kind catalog.Kind, cursor json.RawMessage) (catalog.List, error) {
 	params := []byte("{}")
 	if cursor != nil {
@@ -79,8 +77,8 @@ func (s *session) page(ctx context.Context, kind catalog.Kind, cursor json.RawMe
 	return catalog.ReadPage(kind, result)
 }
 
-// listTools reads the catalogue. s.missing is why it is a part only; once the whole
-// was taken, a part is an error.
+// listTools reads the tools. If it got only some of them, it sets s.relisting.missing; once a whole list was in use, that
+// is an error instead.
 func (s *session) listTools(ctx context.Context) (tools []catalog.Tool, faults []string, err error) {
 	all, missing, err := s.list(ctx, catalog.Tools, s.relisting.whole)
 	if s.relisting.missing = missing; err != nil {
@@ -92,15 +90,15 @@ func (s *session) listTools(ctx context.Context) (tools []catalog.Tool, faults [
 	return tools, slices.Concat(all.Faults, faults, twice, bad), nil
 }
 
-// mirrored are the tools with arguments that are mirrored into HTTP headers (SEP-2243), by name; modern HTTP only. Under
-// the session's lock.
+// mirrored are the tools, by name, whose arguments are copied into HTTP headers (SEP-2243); modern HTTP only. The
+// session's lock guards it.
 type mirrored struct {
 	tools map[string]*mcp.Tool
-	of    []catalog.Tool // the catalogue of [Catalogue.Shared] that they were found in
+	of    []catalog.Tool // the result of [Catalogue.Shared] that they were found in
 }
 
-// mirrorHeaders finds the tools that want arguments in HTTP headers, and
-// refuses those that ask for it wrongly (SEP-2243: only that one is dropped).
+// mirrorHeaders stores the tools whose arguments go into HTTP headers. As SEP-2243 requires, it drops those that declare
+// this wrongly.
 func (s *session) mirrorHeaders(tools []catalog.Tool) (kept []catalog.Tool, faults []string) {
 	if !s.Modern || !s.link.Traits().Headers {
 		return tools, nil
@@ -112,8 +110,8 @@ func (s *session) mirrorHeaders(tools []catalog.Tool) (kept []catalog.Tool, faul
 	return kept, faults
 }
 
-// headerTools has the tools of a catalogue that want arguments in HTTP headers,
-// by name, and faults for those that ask for it wrongly, which are not kept.
+// headerTools finds the tools, by name, whose arguments go into HTTP headers. Those that declare this wrongly are not in
+// kept, but reported as faults.
 func headerTools(tools []catalog.Tool) (kept []catalog.Tool, mirrored map[string]*mcp.Tool, faults []string) {
 	mirrored = make(map[string]*mcp.Tool)
 	for _, tool := range tools {
@@ -134,8 +132,7 @@ func headerTools(tools []catalog.Tool) (kept []catalog.Tool, mirrored map[string
 	return kept, mirrored, faults
 }
 
-// headerTool is the tool of that name if it wants arguments in HTTP headers, else
-// nil.
+// headerTool returns the tool of that name if its arguments go into HTTP headers, else nil.
 func (s *session) headerTool(name string) *mcp.Tool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,32 +145,24 @@ func (s *session) headerTool(name string) *mcp.Tool {
 	return s.mirrored.tools[name]
 }
 
-// ping asks for a sign of life: server/discover in the modern era, ping in the
-// legacy one. A JSON-RPC error is one too.
-func (s *session) ping(ctx context.Context) error {
-	method := "ping"
-	if s.Modern {
+// ping tests whether the server answers: with tools/list if tools is set, else with server/discover in the modern era and
+// ping in the legacy one. A JSON-RPC error is an answer too.
+func (s *session) ping(ctx context.Context, tools bool) error {
+	method, params := "ping", json.RawMessage(nil)
+	switch {
+	case tools:
+		method, params = catalog.Tools.Method(), json.RawMessage("{}")
+	case s.Modern:
 		method = string(mcp.MethodServerDiscover)
 	}
-	_, err := s.do(ctx, method, nil)
-	return unlessRPC(err)
-}
-
-// pingTools asks for a sign of life by way of the tools.
-func (s *session) pingTools(ctx context.Context) error {
-	_, err := s.do(ctx, catalog.Tools.Method(), json.RawMessage("{}"))
-	return unlessRPC(err)
-}
-
-// unlessRPC is err, but nil for a JSON-RPC error: that is an answer.
-func unlessRPC(err error) error {
+	_, err := s.do(ctx, method, params)
 	if _, answered := errors.AsType[*wire.RPCError](err); answered {
 		return nil
 	}
 	return err
 }
 
-// pingUnknown reports an answer that can mean that the server does not know ping.
+// pingUnknown reports errors that can mean that the server does not know ping.
 func pingUnknown(err error) bool {
 	if status, ok := errors.AsType[*transport.StatusError](err); ok {
 		return status.Code >= 400 && status.Code <= http.StatusNotImplemented && status.Code != http.StatusTooManyRequests

@@ -13,18 +13,16 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// LogLevels are the log levels of MCP (RFC 5424), least severe first.
+// LogLevels are the log levels of MCP (RFC 5424), the least severe first.
 var LogLevels = []mcp.LoggingLevel{
 	mcp.LoggingLevelDebug, mcp.LoggingLevelInfo, mcp.LoggingLevelNotice, mcp.LoggingLevelWarning,
 	mcp.LoggingLevelError, mcp.LoggingLevelCritical, mcp.LoggingLevelAlert, mcp.LoggingLevelEmergency,
 }
 
-// levelPatience is how long a call waits until a legacy server has taken the log
-// level, so that it says nothing less from the beginning.
+// levelPatience is how long a call waits until a legacy server has accepted the log level, so that no message is missed.
 const levelPatience = 500 * time.Millisecond
 
-// signed are the params of a log message, with the name of the server before that of its
-// logger.
+// signed returns the params of a log message with the server's name before the logger's.
 func (s *Spec) signed(params json.RawMessage) json.RawMessage {
 	name, rest := s.Name, []byte{}
 	_ = wire.Members(params, func(key string, written, value []byte) bool {
@@ -39,15 +37,14 @@ func (s *Spec) signed(params json.RawMessage) json.RawMessage {
 	return validText(append(append(out, rest...), '}'))
 }
 
-// level is the log level of a legacy server, under the session's lock.
+// level is the log level of a legacy server. The session's lock guards it.
 type level struct {
 	settable bool
-	// told is the index in LogLevels of the last level that mcpx set; the length of LogLevels before the first.
-	told int
+	// set is the index in LogLevels of the level that mcpx has set, len(LogLevels) before that.
+	set int
 }
 
-// logLevel is the level that a server is asked for with the request, empty where
-// nobody wants to hear of it.
+// logLevel returns the log level that the caller requires, empty if it does not listen to logs.
 func (r *call) logLevel() mcp.LoggingLevel {
 	level := mcp.LoggingLevel(r.Sink.Level)
 	switch {
@@ -59,20 +56,19 @@ func (r *call) logLevel() mcp.LoggingLevel {
 	return level
 }
 
-// tellLevel tells a legacy server the log level that the request wants, unless it
-// was told that or less already: it has one level for the whole session, which
-// therefore only falls. (In the modern era each call says its own.)
-func (s *session) tellLevel(ctx context.Context, r *call) {
+// setLevel sets the log level of a legacy server, unless the server already logs at least as much. There is one level for
+// the whole session, so mcpx only ever lowers it. (A modern request carries its own level.)
+func (s *session) setLevel(ctx context.Context, r *call) {
 	least := r.logLevel()
 	at := slices.Index(LogLevels, least)
 	s.mu.Lock()
-	if at < 0 || !s.level.settable || at >= s.level.told || s.closed {
+	if at < 0 || !s.level.settable || at >= s.level.set || s.closed {
 		s.mu.Unlock()
 		return
 	}
-	s.level.told = at
+	s.level.set = at
 	answered := make(chan struct{})
-	s.notes.all.Go(func() { // ends with close at the latest, which waits for it
+	s.notes.all.Go(func() { // ends with session.close at the latest, which waits for it
 		defer close(answered)
 		ctx, cancel := context.WithTimeout(s.notes.ctx, noteTime)
 		defer cancel()

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -19,7 +18,7 @@ import (
 	"mcpx/internal/transport"
 )
 
-// heardLogs are the log messages that a client got, by what they say.
+// heardLogs collects the data of the log messages that a client got.
 type heardLogs struct {
 	mu   sync.Mutex
 	list []string
@@ -39,13 +38,12 @@ func (h *heardLogs) all() []string {
 	return slices.Clone(h.list)
 }
 
-// call is a call of a client that hears logs.
+// call is a call of a client that listens to logs.
 func (h *heardLogs) call(client, tool, arguments string) request.Request {
 	return request.Request{From: request.From{Client: &caller.Client{ID: client}, Sink: request.Sink{Log: h.add}}, Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(arguments))}
 }
 
-// sendLogs are the arguments of notify for so many log messages, on the stream of
-// the call or on that of everybody.
+// sendLogs are the arguments of notify for so many log messages, on the stream of the call or on the shared one.
 func sendLogs(data string, times int, mine bool) string {
 	return fmt.Sprintf(`{"method":"notifications/message","params":{"level":"info","data":%q},"times":%d,"mine":%t}`, data, times, mine)
 }
@@ -97,8 +95,8 @@ func TestLogsOnTheStreamOfACall(t *testing.T) {
 	}
 }
 
-// A log message that names no call goes to the client whose call is open, as long as no
-// other client's is, and to nobody else.
+// A log message that names no call goes to the client whose calls are open, but is dropped if those of several clients
+// are.
 func TestLogsOnTheStreamOfAll(t *testing.T) {
 	eachVariant(t, mcptest.Spec{HangTools: []string{"held"}}, func(t *testing.T, v variant, spec Spec, log func() mcptest.Log) {
 		if v.name == "http modern" {
@@ -143,7 +141,7 @@ func TestLogsOnTheStreamOfAll(t *testing.T) {
 	})
 }
 
-// The owner of the stream of all hears it over HTTP too.
+// Over HTTP, too, the session's owner gets what comes on the shared stream.
 func TestLogsOnTheListeningStream(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{HangTools: []string{"held"}}.HTTP(t)
@@ -156,8 +154,7 @@ func TestLogsOnTheListeningStream(t *testing.T) {
 	})
 }
 
-// levelsTold are the levels that the server was told: by logging/setLevel, or in
-// the _meta of calls ("-" for none).
+// levelsTold are the log levels that the server got: by logging/setLevel, or in the _meta of calls ("-" for none).
 func levelsTold(t testing.TB, log mcptest.Log, modern bool) (told []string) {
 	t.Helper()
 	method := "logging/setLevel"
@@ -186,8 +183,8 @@ func levelsTold(t testing.TB, log mcptest.Log, modern bool) (told []string) {
 	return told
 }
 
-// A server is told what its logs are wanted for: a modern one with each call, a
-// legacy one before the first call that wants more than it knows of.
+// A server gets the log level that clients require: a modern one with each call, a legacy one before the first call that
+// needs a lower level than it has.
 func TestLogLevel(t *testing.T) {
 	wanted := []request.Request{
 		{}, {From: request.From{Sink: request.Sink{Log: func(json.RawMessage) {}, Level: "warning"}}}, {From: request.From{Sink: request.Sink{Log: func(json.RawMessage) {}, Level: "error"}}},
@@ -243,44 +240,24 @@ func TestLogLevel(t *testing.T) {
 	}
 }
 
-// A session is one client's until another calls, and again after a quiet time.
-func TestSole(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var s exclusivity
-		check := func(when string, client string, shared bool) {
-			t.Helper()
-			if s.shared != shared || s.client != client {
-				t.Errorf("%s: client %q, shared %v", when, s.client, s.shared)
-			}
+// A session that a second program has used stays shared.
+func TestShared(t *testing.T) {
+	spec, _ := inProcess(t, mcptest.Spec{})
+	s := newSession(&spec)
+	for i, step := range []struct {
+		client string
+		shared bool
+	}{{"a", false}, {"a", false}, {"b", true}, {"b", true}} {
+		s.listenFor(int64(i), &call{Request: request.Request{From: request.From{Client: &caller.Client{ID: step.client}}}})
+		s.unlisten(int64(i), false)
+		if s.shared() != step.shared {
+			t.Errorf("call %d, of %s: shared %v", i, step.client, s.shared())
 		}
-		s.begin("a")
-		s.end(false)
-		s.begin("a")
-		check("one client", "a", false)
-		s.end(false)
-		s.begin("b")
-		check("another just after it", "a", true)
-		pause(lateLogs)
-		s.begin("b")
-		check("while a long call is open", "a", true)
-		s.end(false)
-		s.end(false)
-		pause(lateLogs)
-		s.begin("b")
-		check("after a quiet time", "b", false)
-		s.end(true)
-		pause(100 * lateLogs)
-		s.begin("b")
-		check("its own abandoned call", "b", false)
-		s.end(false)
-		pause(100 * lateLogs)
-		s.begin("a")
-		check("another's abandoned call", "b", true)
-	})
+	}
 }
 
-// A server may go on to log of a call that its client has given up. After a while it is
-// taken to have heard of it: else that client would silence all others for good.
+// A server may go on logging for a call that its client has given up. After a while mcpx assumes that it has stopped;
+// otherwise that client would silence all others for good.
 func TestLogsAfterAnAbandonedCall(t *testing.T) {
 	for after, hears := range map[time.Duration]bool{lateLogs / 2: false, 2 * lateLogs: true} {
 		bubble(t, func(t *testing.T) {

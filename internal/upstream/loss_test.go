@@ -52,8 +52,7 @@ func TestCrash(t *testing.T) {
 	})
 }
 
-// What is left over when a session is lost is why: with the exit status and the
-// last words, secrets struck out.
+// The reason for a lost session includes the exit status and the last output, without secrets.
 func TestReasonOfLoss(t *testing.T) {
 	mcptest.NoLeaks(t)
 	spec := stdio(t, mcptest.Spec{ExitCode: 7, StderrLines: []string{"token is s3cret-s3cret"}, InitDelay: 100 * time.Millisecond})
@@ -82,7 +81,7 @@ func TestReasonOfLoss(t *testing.T) {
 	}
 }
 
-// After a loss a call is sent again only where that can do no harm.
+// After a loss a call is repeated only if that can do no harm.
 func TestResend(t *testing.T) {
 	tests := []struct {
 		tool       string
@@ -152,8 +151,8 @@ func TestSSESessionForgotten(t *testing.T) {
 	}
 }
 
-// HTTP faults in the middle of a call: what is said about them, how often the
-// tool runs, and that neither the session nor its other calls are lost.
+// HTTP faults during a call: the error, how often the tool runs, and that neither the session nor its other calls are
+// lost.
 func TestHTTPFaults(t *testing.T) {
 	lost := func(mayHaveRun bool) func(error) bool {
 		return func(err error) bool {
@@ -183,9 +182,8 @@ func TestHTTPFaults(t *testing.T) {
 	tests := []struct {
 		name  string
 		fault mcptest.Fault
-		// want judges the error of a call that must not be repeated; runs is how
-		// often the tool was executed, repeated whether one that may be is sent
-		// again.
+		// want checks the error of a call that must not be repeated; runs is how often the tool was executed, repeated
+		// whether a repeatable call is sent again.
 		want     func(error) bool
 		runs     int
 		repeated bool
@@ -196,8 +194,8 @@ func TestHTTPFaults(t *testing.T) {
 		{"end of the event stream", mcptest.End(), lost(true), 1, true},
 		{"stall", mcptest.Stall(), timeout, 0, false},
 		{"stall after the header", mcptest.StallAfter(), timeout, 1, false},
-		{"half of the JSON", mcptest.Fault{Kind: mcptest.FaultHalfJSON}, odd("no JSON-RPC response"), 1, false},
-		{"answer to another", mcptest.Fault{Kind: mcptest.FaultWrongID}, odd("no JSON-RPC response"), 1, false},
+		{"half of the JSON", mcptest.Fault{Kind: mcptest.FaultHalfJSON}, odd("not a JSON-RPC response"), 1, false},
+		{"answer to another", mcptest.Fault{Kind: mcptest.FaultWrongID}, odd("not a JSON-RPC response"), 1, false},
 		{"unauthorized", mcptest.Unauthorized(), unavailable("401 Unauthorized: {\"error\":\"invalid_token\"}; check the headers"), 0, false},
 		{"too many", mcptest.TooMany(3 * time.Second), unavailable("429 Too Many Requests, retry after 3"), 0, false},
 		{"bad gateway", mcptest.BadGateway(), status(502), 0, false},
@@ -274,8 +272,7 @@ func neighbour(t *testing.T, u *Upstream, server *mcptest.HTTPServer) (ended cha
 	return ended, func() { cancel(); <-over }
 }
 
-// A call that was lost and may have run is told so, also when its repetitions
-// surely did not run.
+// A lost call that may have been executed reports that, even if its repetitions surely were not.
 func TestLostMoreThanOnce(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
@@ -368,7 +365,7 @@ func TestHTTPDownAndUp(t *testing.T) {
 	mustEcho(t, u)
 }
 
-// Half open: the connection stands, nothing comes through it.
+// Half open: the connection exists, but nothing comes through it.
 func TestHalfOpen(t *testing.T) {
 	mcptest.Parallel(t)
 	server := mcptest.Spec{}.HTTP(t)

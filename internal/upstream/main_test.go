@@ -30,9 +30,8 @@ func TestMain(m *testing.M) {
 // patience bounds what a test waits for; it passes only where a test fails.
 const patience = 2 * time.Minute
 
-// silence bounds a wait in vain: of a call, or of an attempt to connect that starts a
-// child. What comes before the silence must fit in on the slowest machine. Tests that wait
-// it out run beside each other.
+// silence bounds waits that must time out: of a call, or of an attempt to connect to a child. What comes before must be
+// faster even on the slowest machine. Tests that wait this long run in parallel.
 const (
 	silence      = 2 * time.Second
 	childSilence = 6 * time.Second

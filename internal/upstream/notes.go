@@ -12,26 +12,25 @@ import (
 )
 
 const (
-	// noteTime bounds the sending of a message without an answer, notePatience how long
-	// the end of a session waits for those over HTTP.
+	// noteTime bounds the sending of one notification or answer, notePatience how long the end of a session waits for
+	// those that are being sent over HTTP.
 	noteTime     = 5 * time.Second
 	notePatience = 300 * time.Millisecond
-	// maxNotesOverHTTP bounds those under way at once: a server that has so many open
-	// does not read.
+	// maxNotesOverHTTP bounds how many are being sent at once. If the server leaves so many unread, further ones are
+	// dropped.
 	maxNotesOverHTTP = 256
 )
 
-// notes are the messages without an answer that are under way.
+// notes are the messages without a response that are being sent: notifications and answers.
 type notes struct {
-	sending int // under the session's lock: those that goroutines send
+	sending int // how many goroutines are sending; the session's lock guards it
 	all     sync.WaitGroup
 	ctx     context.Context
 	end     context.CancelFunc
 }
 
-// note sends a message without an answer, and waits for nothing. Where that takes a
-// request of HTTP, a goroutine sends it, which ends with the message sent, after
-// noteTime, or with close, which waits for it. Beyond the bounds messages are dropped.
+// note sends a message that has no response. It does not wait: over HTTP a goroutine sends the message, which ends after
+// noteTime at the latest, or with session.close, which waits for it.
 func (s *session) note(message []byte) {
 	s.mu.Lock()
 	link, drop := s.link, s.closed || s.notes.sending >= maxNotesOverHTTP
@@ -51,8 +50,8 @@ func (s *session) note(message []byte) {
 	}
 }
 
-// Notify sends a notification of a client to the server, if it has a session open in the
-// legacy era: in the modern one clients send none. It does not wait.
+// Notify sends a client's notification to the server, if a legacy session is open: modern clients send none. It does not
+// wait.
 func (u *Upstream) Notify(method string, params json.RawMessage) {
 	s := u.current()
 	if s == nil || s.Modern {
@@ -73,8 +72,7 @@ func (s *session) sendNote(l transport.Link, message []byte) {
 	}
 }
 
-// cancelled tells the server to stop working on a request. Where the era says
-// that the end of the stream is the cancellation, nothing is sent.
+// cancelled sends notifications/cancelled, except where the end of the connection itself cancels the request.
 func (s *session) cancelled(id int64, reason string) {
 	if s.Modern && s.link.Traits().ConnectionPerRequest {
 		return

@@ -30,8 +30,7 @@ func says(status int, media, body string) mcptest.Fault {
 	return f
 }
 
-// The probe is answered as hand-written servers answer what they do not know: they
-// are legacy.
+// Hand-written legacy servers answer the probe as they answer any unknown method.
 func TestOddAnswersToTheProbe(t *testing.T) {
 	tests := map[string]mcptest.Fault{
 		"500":                says(500, "text/plain", "Internal Server Error"),
@@ -77,7 +76,7 @@ func TestOddAnswersToTheProbe(t *testing.T) {
 	})
 }
 
-// A server with none of the revisions is told from one that is broken.
+// The error for a server with unknown revisions differs from that for a broken one.
 func TestOtherRevisionsOnly(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{Era: mcptest.EraModern}.HTTP(t)
@@ -96,7 +95,7 @@ func TestChallengeOfTheProbe(t *testing.T) {
 	}
 }
 
-// How a call is answered, beside how it should be.
+// Wrong answers to a call.
 func TestOddAnswersToCalls(t *testing.T) {
 	const (
 		fine    = `{"jsonrpc":"2.0","id":$ID,"result":{"content":[{"type":"text","text":"fine"}]}}`
@@ -139,7 +138,7 @@ func TestOddAnswersToCalls(t *testing.T) {
 		{"null id, 400 as text", says(400, "text/plain", nullID), "need x", &wire.RPCError{}},
 		{"null id in an event", says(200, stream, "data: "+nullID+"\n\n"), "need x", &wire.RPCError{}},
 		{"no id in an event", says(200, stream, "data: "+noID+"\n\n"), "need x", &wire.RPCError{}},
-		{"id of another", says(200, plain, other), "no JSON-RPC response to the request, but an error for another id: need x (code -32602)", &request.AnswerError{}},
+		{"id of another", says(200, plain, other), "not a JSON-RPC response to the request, but an error for another id: need x (code -32602)", &request.AnswerError{}},
 		{"empty", says(200, plain, ""), "200 OK without a body", &request.AnswerError{}},
 		{"202", says(202, "", ""), "202 Accepted without a body", &request.AnswerError{}},
 		{"204", says(204, "", ""), "204 No Content without a body", &request.AnswerError{}},
@@ -248,7 +247,7 @@ func TestRedirectAndCompression(t *testing.T) {
 	}
 }
 
-// What becomes of notifications/initialized is the server's business.
+// A server may do anything with notifications/initialized.
 func TestInitializedRefused(t *testing.T) {
 	faults := map[string]mcptest.Fault{"an open stream": mcptest.StallAfter()}
 	for _, status := range []int{400, 405, 500} {
@@ -332,8 +331,7 @@ func legacyRPC(call func(id json.RawMessage, r *http.Request) *http.Response) ro
 	}
 }
 
-// A notification without an answer, and an error without an id on a stream that stays
-// open, hold nothing up for long.
+// A notification without an answer, and an error without an id on an open stream, delay nothing for long.
 func TestNamelessErrorOnOpenStream(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		u := connect(t, Spec{Options: transport.Options{Type: transport.HTTP, Remote: transport.Remote{URL: "http://nowhere.example/mcp", Transport: legacyRPC(func(_ json.RawMessage, r *http.Request) *http.Response {
@@ -429,7 +427,7 @@ func TestLogLineWithAnError(t *testing.T) {
 	}
 }
 
-// What is over the limit and not the answer is left out, and the call goes on.
+// A message over the limit that is not the answer is skipped, and the call goes on.
 func TestLargeNoteBeforeTheAnswer(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)

@@ -43,7 +43,7 @@ done`
 	}
 }
 
-// One slow start makes nobody a server that is framed by headers.
+// After one slow start a server is not taken for one with Content-Length headers.
 func TestFramingAfterSlowStart(t *testing.T) {
 	mcptest.Parallel(t)
 	tests := []struct {
@@ -67,8 +67,7 @@ func TestFramingAfterSlowStart(t *testing.T) {
 	}
 }
 
-// What a child said last is what counts, however long the lines before are; and
-// what it says on stdout instead of messages is told.
+// The last output of a child is quoted, however long earlier lines are, and so is text on stdout.
 func TestLastWords(t *testing.T) {
 	mcptest.Parallel(t)
 	long := strings.Repeat("at frame ", 200)

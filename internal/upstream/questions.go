@@ -17,33 +17,34 @@ import (
 )
 
 const (
-	// answerTime bounds how long a client may take for one answer: a person may well be
-	// at lunch. The clocks of the call stand still meanwhile.
+	// answerTime bounds how long a client may take to answer: its user may be away. The clocks of the call are held
+	// meanwhile.
 	answerTime = time.Hour
 	// maxQuestions bounds the open questions of one session.
 	maxQuestions = 100
-	// cancelTime is how long after the end of a call its questions are refused.
+	// cancelTime is how long after the end of a call its questions are refused, so that the server gets the cancellation
+	// first.
 	cancelTime = time.Second
-	// maxVisits bounds the URLs of one session of which no end was heard yet.
+	// maxVisits bounds the URLs of one session that the server has not yet reported as completed.
 	maxVisits = 1000
 )
 
-// questions are the requests of a legacy server that wait for the answer of a client.
-// end cancels them, and waits for the goroutines that ask.
+// questions are the requests of a legacy server that wait for a client's answer. end cancels them and waits for their
+// goroutines.
 type questions struct {
 	mu    sync.Mutex
 	ended bool
 	open  map[string]context.CancelCauseFunc // by the id that the server gave
-	// visits are the clients that were shown a URL, by the id of the elicitation.
+	// visits are the clients that were sent a URL to open, by the id of the elicitation.
 	visits map[string]*caller.Client
 	all    sync.WaitGroup
 }
 
 // errTakenBack ends a question that the server has cancelled.
-var errTakenBack = errors.New("the server does not want the answer any more")
+var errTakenBack = errors.New("the server cancelled the question")
 
-// begin opens a question, with a context for it. It reports false where there are too
-// many, or the session has ended. The caller must call done.
+// begin opens a question and returns a context for it. It reports false if too many are open, or the session has ended.
+// The caller must call done.
 func (q *questions) begin(id string) (context.Context, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -67,14 +68,14 @@ func (q *questions) done(id string) {
 	q.all.Done()
 }
 
-// waiting reports whether a client has yet to answer.
+// waiting reports whether a question is open.
 func (q *questions) waiting() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.open) > 0
 }
 
-// cancelled acts on notifications/cancelled of the server.
+// cancelled handles notifications/cancelled of the server.
 func (q *questions) cancelled(params json.RawMessage) {
 	id := wire.Member(params, "requestId")
 	q.mu.Lock()
@@ -84,7 +85,7 @@ func (q *questions) cancelled(params json.RawMessage) {
 	}
 }
 
-// visit notes that a client is shown a URL.
+// visit notes that the client is sent a URL to open.
 func (q *questions) visit(elicitation string, client *caller.Client) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -97,10 +98,10 @@ func (q *questions) visit(elicitation string, client *caller.Client) {
 	q.visits[elicitation] = client
 }
 
-// visitAll notes that a client is shown the URLs in the data of an error.
+// visitAll notes that the client is sent the URLs in the data of an error.
 func (q *questions) visitAll(data json.RawMessage, client *caller.Client) {
 	var d struct{ Elicitations []json.RawMessage }
-	_ = json.Unmarshal(data, &d) // else there are none
+	_ = json.Unmarshal(data, &d) // invalid data has none
 	for _, one := range d.Elicitations {
 		q.visit(elicitation(one), client)
 	}
@@ -116,9 +117,8 @@ func (q *questions) end() {
 	q.all.Wait()
 }
 
-// question hands a request of the server to the client that it is meant for. It runs in
-// a reader; a goroutine waits for the client, and ends with the answer, with the call,
-// with answerTime, or with the session, which waits for it.
+// question passes a request of the server on to the client that it is meant for. A reader calls it. A goroutine waits for
+// the client; it ends with the answer, the call, answerTime, or the session, which waits for it.
 func (s *session) question(m wire.Message, of int64) {
 	client, calls, why := s.asked(of)
 	if why == "" {
@@ -142,9 +142,9 @@ func (s *session) question(m wire.Message, of int64) {
 		wanted, cancel := context.WithCancelCause(wanted)
 		defer cancel(nil)
 		defer during(calls, cancel)()
-		result, err := client.Request(wanted, m.Method, params, s.hearing(params))
+		result, err := client.Request(wanted, m.Method, params, s.answerProgress(params))
 		if context.Cause(wanted) == errCallOver {
-			// The server has to hear first that the call is cancelled, if it is.
+			// If the call was cancelled, the server must get the cancellation before this answer.
 			delay.Sleep(ctx, cancelTime)
 		}
 		if ctx.Err() != nil {
@@ -154,9 +154,9 @@ func (s *session) question(m wire.Message, of int64) {
 	}()
 }
 
-// hearing tells the server of the progress of a client with its question, under the
-// token that the server has given. It is nil where the server gave none.
-func (s *session) hearing(params json.RawMessage) func(json.RawMessage) {
+// answerProgress returns a func that sends the client's progress with its answer to the server, under the server's token;
+// nil if the server gave no token.
+func (s *session) answerProgress(params json.RawMessage) func(json.RawMessage) {
 	token := wire.Member(wire.Member(params, "_meta"), "progressToken")
 	if token == nil {
 		return nil
@@ -168,8 +168,8 @@ func (s *session) hearing(params json.RawMessage) func(json.RawMessage) {
 	}
 }
 
-// asked is the client that a request of the server is meant for, with the calls of which
-// one asks, none for a session that belongs to the client. Else why says why nobody is.
+// asked finds the client that a request of the server is meant for, and the open calls that it may come from. If there is
+// no such client, why is the reason.
 func (s *session) asked(of int64) (client *caller.Client, calls []*listener, why string) {
 	owner := s.spec.owner()
 	s.mu.Lock()
@@ -207,8 +207,7 @@ func (s *session) answer(id, result json.RawMessage, err error) {
 	s.note(flat(append(out, '}')))
 }
 
-// visited passes on that a person has done what a URL was for, to the client that the
-// URL was shown to.
+// visited tells the client that was sent a URL that the user has completed what the URL was for.
 func (s *session) visited(params json.RawMessage) {
 	id := elicitation(params)
 	q := &s.questions
@@ -223,5 +222,5 @@ func (s *session) visited(params json.RawMessage) {
 
 const methodVisited = "notifications/elicitation/complete"
 
-// elicitation is the id of a question in URL mode, empty for others.
+// elicitation returns the id of a question in URL mode, empty for other questions.
 func elicitation(params json.RawMessage) string { return wire.MemberText(params, "elicitationId") }

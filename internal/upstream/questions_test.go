@@ -19,7 +19,7 @@ import (
 	"mcpx/internal/transport"
 )
 
-// person is a client that can be asked, and answers after so long.
+// person is a client that answers questions after a time.
 func person(id string, after time.Duration) *caller.Client {
 	return &caller.Client{
 		ID: id, Name: id, Capabilities: json.RawMessage(`{"elicitation":{},"sampling":{}}`),
@@ -36,7 +36,7 @@ func asking(client *caller.Client) request.Request {
 	return request.Request{From: request.From{Client: client}, Method: "tools/call", Params: request.ToolParams("ask", nil), Times: request.Times{Timeout: time.Second, Idle: 500 * time.Millisecond}}
 }
 
-// The clocks of a call stand still while a person thinks, and go on after that.
+// The clocks of a call are held while the user thinks, and go on after that.
 func TestAskClock(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{})
@@ -45,7 +45,7 @@ func TestAskClock(t *testing.T) {
 		if got, err := textOf(u.Call(context.Background(), asking(person("a", 20*time.Minute)))); err != nil || !strings.Contains(got, "of a") {
 			t.Errorf("got %q, %v", got, err)
 		}
-		// Nobody answers at all: the question ends, and the server says so.
+		// Without an answer the question ends, and the server gets an error.
 		began := time.Now()
 		_, err := textOf(u.Call(context.Background(), asking(person("b", 100*time.Hour))))
 		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "did not answer") || took < 10*time.Minute {
@@ -86,8 +86,7 @@ func TestClock(t *testing.T) {
 	})
 }
 
-// A call that its caller gives up takes its question along, and so does the end of the
-// session; neither waits for the person.
+// A call that its caller gives up ends its question, and so does the end of the session; neither waits for the user.
 func TestAskEnds(t *testing.T) {
 	for name, end := range map[string]func(u *Upstream, cancel func()){
 		"cancelled": func(_ *Upstream, cancel func()) { cancel() },
@@ -122,8 +121,7 @@ func TestAskEnds(t *testing.T) {
 	}
 }
 
-// A question may be that of any open call of its client: the end of another call, even if
-// it is older, leaves it open.
+// A question may come from any open call of its client: it stays open when another call ends, even an older one.
 func TestAskBesideAnotherCall(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{})
@@ -147,7 +145,7 @@ func TestAskBesideAnotherCall(t *testing.T) {
 	})
 }
 
-// What a client has not declared it is not asked, and the text says which capability.
+// A client does not get questions that it has not declared, and the error names the capability.
 func TestAskCapabilities(t *testing.T) {
 	tests := []struct{ capabilities, method, params, missing string }{
 		{`{"elicitation":{}}`, "elicitation/create", `{"message":"x"}`, ""},
@@ -183,8 +181,8 @@ func TestAskCapabilities(t *testing.T) {
 	}
 }
 
-// A server that asks again and again, or only wants to be called again, comes to an end;
-// a client that takes the questions itself gets the first result.
+// A server that asks without end, or only wants a repetition, gets an error after some rounds; a client that answers the
+// questions itself gets the first result.
 func TestInputRounds(t *testing.T) {
 	for name, tt := range map[string]struct {
 		result string
@@ -233,8 +231,7 @@ func lively(say func(id string) []string) func(context.Context, io.Reader, io.Wr
 	})
 }
 
-// A client hears that a person has done what a URL was for, also where the URL came in
-// an error, and no other client does.
+// Only the client that was sent a URL is notified that the user has completed it, also if the URL came in an error.
 func TestVisited(t *testing.T) {
 	for name, lines := range map[string][]string{
 		"question": {
@@ -279,8 +276,8 @@ func TestVisited(t *testing.T) {
 	}
 }
 
-// A session that belongs to a client declares what that can, under its name and in its
-// era, asks it between calls, and hands it the logs between calls.
+// A session that belongs to a client declares its capabilities, under its name and in its era, and passes questions and
+// logs between calls to it.
 func TestOwner(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{Era: mcptest.EraBoth}.HTTP(t)
@@ -315,7 +312,7 @@ func TestOwner(t *testing.T) {
 	modern.Notify("notifications/roots/list_changed", nil)
 }
 
-// A server that does one thing at a time answers no health check while a person thinks.
+// A server that handles one request at a time answers no health check while a user thinks.
 func TestAskUnchecked(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		call := ""

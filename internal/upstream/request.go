@@ -17,10 +17,10 @@ import (
 	"mcpx/internal/transport"
 )
 
-// noCapabilities is the member of _meta for a request that is no client's.
+// noCapabilities is the member of _meta for requests of mcpx itself.
 const noCapabilities = `,"` + mcp.MetaKeyClientCapabilities + `":{}`
 
-// meta is what r adds to the members of _meta, each behind a comma.
+// meta returns the further members of _meta of r, each behind a comma.
 func (r *call) meta(id int64, modern bool) (meta []byte, err error) {
 	if modern {
 		meta = append(append(meta, noCapabilities[:len(noCapabilities)-2]...), r.Client.Relayed()...)
@@ -56,7 +56,7 @@ func (s *session) call(ctx context.Context, r *call) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.tellLevel(ctx, r)
+	s.setLevel(ctx, r)
 	s.listenFor(id, r)
 	defer s.unlisten(id, false)
 	out.Answered = func() { s.unlisten(id, false) }
@@ -78,12 +78,12 @@ func (s *session) call(ctx context.Context, r *call) (json.RawMessage, error) {
 	return nil, err
 }
 
-// do sends a request of mcpx's own and returns the raw result.
+// do sends a request of mcpx itself and returns the raw result.
 func (s *session) do(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	return s.doAs(ctx, method, params, s.Modern)
 }
 
-// doAs is do in an era that was not agreed on yet.
+// doAs is do in an era that is not agreed yet.
 func (s *session) doAs(ctx context.Context, method string, params json.RawMessage, modern bool) (json.RawMessage, error) {
 	meta := ""
 	if modern {
@@ -93,23 +93,18 @@ func (s *session) doAs(ctx context.Context, method string, params json.RawMessag
 	if err != nil {
 		return nil, err
 	}
-	return s.send(ctx, r)
-}
-
-// send sends a request and returns the raw result, which is valid JSON and valid
-// UTF-8. A JSON-RPC error comes as a *RPCError.
-func (s *session) send(ctx context.Context, r transport.Outgoing) (json.RawMessage, error) {
 	answer, err := s.link.Request(ctx, r)
 	return s.result(answer, err)
 }
 
-// result is the raw result of an answer of the link, or its error.
+// result returns the raw result of an answer of the link, which is valid JSON and valid UTF-8. A JSON-RPC error of the
+// server is a *RPCError.
 func (s *session) result(answer wire.Message, err error) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
 	if !answer.UTF8 {
-		// JSON decoders let it pass, and our clients need not.
+		// The JSON decoders accept invalid UTF-8, but clients of mcpx may not.
 		answer.Result = bytes.ToValidUTF8(answer.Result, []byte("\ufffd"))
 		answer.Error = bytes.ToValidUTF8(answer.Error, []byte("\ufffd"))
 	}
@@ -122,8 +117,7 @@ func (s *session) result(answer wire.Message, err error) (json.RawMessage, error
 	return answer.Result, nil
 }
 
-// encode makes a request out of params, a JSON object or nil, and meta, further
-// members of _meta, each behind a comma.
+// encode makes a request of params, a JSON object or nil, and meta, further members of _meta, each behind a comma.
 func (s *session) encode(id int64, method string, params json.RawMessage, modern bool, meta []byte) (transport.Outgoing, error) {
 	params = flat(params)
 	if modern {
@@ -150,17 +144,17 @@ func (s *session) encode(id int64, method string, params json.RawMessage, modern
 	return r, nil
 }
 
-// flat is valid JSON on one line, as a frame must be.
+// flat returns JSON without line breaks, as frames are lines.
 func flat(value []byte) []byte {
 	if bytes.IndexByte(value, '\n') < 0 && bytes.IndexByte(value, '\r') < 0 {
 		return value
 	}
 	var out bytes.Buffer
-	_ = json.Compact(&out, value) // whose errors are those of invalid JSON
+	_ = json.Compact(&out, value) // value is valid
 	return out.Bytes()
 }
 
-// appendParams appends params with meta as its last member, where there is any.
+// appendParams appends params with the members meta, if any, as _meta.
 func appendParams(out, params, meta []byte) []byte {
 	if len(meta) == 0 {
 		return append(out, params...)
@@ -177,7 +171,7 @@ func appendParams(out, params, meta []byte) []byte {
 	return append(out, "}}"...)
 }
 
-// header has what 2026-07-28 asks for in the headers of HTTP (SEP-2243).
+// header returns the HTTP headers that revision 2026-07-28 requires (SEP-2243).
 func (s *session) header(method string, params []byte) http.Header {
 	header := http.Header{}
 	for name, value := range mcp.StandardHeaders(modernVersion, mcp.MCPMethod(method), params) {

@@ -12,7 +12,7 @@ import (
 	"mcpx/internal/transport"
 )
 
-// resumed counts the GETs that go on behind an event.
+// resumed counts the GETs that resume a stream.
 func resumed(server *mcptest.HTTPServer) (n int) {
 	for _, entry := range server.Log().Event(mcptest.EventHTTP) {
 		if strings.HasPrefix(entry.Text, "GET ") && entry.Header.Get("Last-Event-Id") != "" {
@@ -22,8 +22,8 @@ func resumed(server *mcptest.HTTPServer) (n int) {
 	return n
 }
 
-// A server may end the stream of an answer behind an event with an id: the rest
-// comes on a GET, and nothing is executed twice.
+// A server may end the stream of an answer after an event with an id: the rest comes on a GET, and nothing is executed
+// twice.
 func TestResume(t *testing.T) {
 	mcptest.Parallel(t)
 	for _, fault := range []mcptest.Fault{
@@ -45,7 +45,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// Where the rest of an answer is not to be had, the call is lost as any other.
+// If the rest of an answer is not available, the call is lost like any other.
 func TestResumeRefused(t *testing.T) {
 	lost := func(err error) bool { var e *request.LostError; return errors.As(err, &e) && e.MayHaveRun }
 	tests := []struct {

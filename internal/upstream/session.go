@@ -16,8 +16,8 @@ import (
 	"mcpx/internal/transport"
 )
 
-// The revisions that mcpx asks for. A server may answer initialize with an
-// older or an unknown one: what mcpx uses of MCP is the same in all of them.
+// The revisions that mcpx requests. A server may answer initialize with an older or unknown one: mcpx uses only what is
+// the same in all of them.
 const (
 	modernVersion = mcp.LATEST_PROTOCOL_VERSION
 	legacyVersion = mcp.LATEST_LEGACY_PROTOCOL_VERSION
@@ -26,11 +26,11 @@ const (
 // session is one negotiated conversation over a link.
 type session struct {
 	spec *Spec
-	link transport.Link // set before it is started, under mu
+	link transport.Link // set under mu before it is started
 
 	Agreement
 	offers   catalog.Offers
-	preamble []byte // the members of a modern _meta that are the same in all requests
+	preamble []byte // the members of _meta that are the same in all modern requests
 	nextID   atomic.Int64
 
 	changes   *changes
@@ -53,7 +53,7 @@ func newSession(spec *Spec) *session {
 		relisting: newRelisting(),
 		calls:     openCalls{listeners: make(map[int64]*listener)},
 		topics:    make(map[string]*topic),
-		level:     level{told: len(LogLevels)},
+		level:     level{set: len(LogLevels)},
 	}
 	s.notes.ctx, s.notes.end = context.WithCancel(context.Background())
 	info, _ := json.Marshal(s.clientInfo())
@@ -61,8 +61,7 @@ func newSession(spec *Spec) *session {
 	return s
 }
 
-// open starts what the spec says and negotiates a session, within ctx. After an error
-// nothing of it is left.
+// open connects to the server and negotiates a session, within ctx. After an error nothing is left running.
 func (s *session) open(ctx context.Context, dialer *transport.Dialer) error {
 	l, err := dialer.Dial(ctx)
 	if err != nil {
@@ -72,7 +71,7 @@ func (s *session) open(ctx context.Context, dialer *transport.Dialer) error {
 	err = s.handshake(ctx)
 	if status, ok := errors.AsType[*transport.StatusError](err); ok && s.spec.Type == transport.HTTP &&
 		(status.Code == 400 || status.Code == 404 || status.Code == 405) {
-		// A server of 2024-11-05 refuses the POST; its stream tells.
+		// A server of 2024-11-05 refuses the POST. If it has an event stream, it is one.
 		if old, sseErr := dialer.DialSSE(ctx); sseErr == nil {
 			s.link.Close()
 			s.connected(old)
@@ -91,15 +90,15 @@ func (s *session) open(ctx context.Context, dialer *transport.Dialer) error {
 	return err
 }
 
-// close ends the session and everything it started. Cancellations that are under
-// way over HTTP may still arrive; a stream ends, which says enough.
+// close ends the session and everything it started. Over HTTP it waits a moment for cancellations that are being sent; on
+// a stream the end of the stream cancels all requests.
 func (s *session) close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
 	s.changes.end()
 	s.questions.end()
-	if !s.link.Traits().OneStream { // which sends no more once it is closed
+	if !s.link.Traits().OneStream {
 		timer := time.AfterFunc(notePatience, s.notes.end)
 		s.notes.all.Wait()
 		timer.Stop()
@@ -110,30 +109,24 @@ func (s *session) close() {
 	s.changes.streams.Wait()
 }
 
-// ended is why the stream of the session has ended, else err.
-func (s *session) ended(err error) error {
-	if last := s.link.Evidence().WhyEnded(); last != nil {
-		return last
-	}
-	return err
-}
+// ended returns why the stream of the session has ended, or err if it has not.
+func (s *session) ended(err error) error { return cmp.Or(s.link.Evidence().WhyEnded(), err) }
 
-// silence says why a handshake came to no end: what the link knows, else that
-// nothing was heard.
+// silence returns the error for a handshake that ran out of time, with what the link has seen of the server.
 func (s *session) silence(ctx context.Context) error {
 	text := "no answer to initialize within " + s.spec.Timeouts.Connect.String()
-	if late, ok := errors.AsType[*lateError](context.Cause(ctx)); ok {
+	if late, ok := errors.AsType[lateError](context.Cause(ctx)); ok {
 		text = late.Error()
 	}
 	return &silenceError{text + s.link.Evidence().Remarks()}
 }
 
-// silenceError ends an attempt in which the handshake took all of its time.
+// silenceError means that the server did not answer the handshake in time.
 type silenceError struct{ text string }
 
 func (e *silenceError) Error() string { return e.text }
 
-// connected makes l the link of the session, and lets the server speak.
+// connected makes l the link of the session and starts it.
 func (s *session) connected(l transport.Link) {
 	s.mu.Lock()
 	s.link = l
@@ -141,12 +134,11 @@ func (s *session) connected(l transport.Link) {
 	l.Start(s.incoming)
 }
 
-// newID is the id of the next request. Ids rise by steps that cannot be guessed:
-// an answer to a request that was not sent yet fits none.
+// newID returns the id of the next request. Ids grow by random steps, so that a server cannot answer a request before it
+// was sent.
 func (s *session) newID() int64 { return s.nextID.Add(2 + rand.Int64N(1<<16)) }
 
-// clientInfo is how mcpx calls itself; for a session that belongs to one client, by the
-// name of that.
+// clientInfo is how mcpx names itself; in a session that belongs to one client, after that client.
 func (s *session) clientInfo() map[string]string {
 	name := s.spec.Introduction.Name
 	if owner := s.spec.owner(); owner != nil && owner.Name != "" {
@@ -155,8 +147,7 @@ func (s *session) clientInfo() map[string]string {
 	return map[string]string{"name": name, "version": s.spec.Introduction.Version}
 }
 
-// capabilities are what a legacy session declares: what its client can, if it belongs to
-// one.
+// capabilities are what mcpx declares to a legacy server: in a session that belongs to one client, that client's.
 func (s *session) capabilities() json.RawMessage {
 	if owner := s.spec.owner(); owner != nil {
 		return owner.Relayed()

@@ -1,9 +1,10 @@
-// Package upstream is one upstream MCP server under supervision: the session over a [transport.Link], raw requests on
-// it, and a fresh session after a loss. An [Upstream] owns its session, and the session its link; both end with Close.
-// [Upstream.Call] lists the errors.
+// Package upstream supervises one MCP server. An [Upstream] owns its session, which sends raw requests over a
+// [transport.Link] that the session owns; after a loss it opens a fresh one. Both end with Close. [Upstream.Call] lists
+// the errors.
 package upstream
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -14,9 +15,9 @@ import (
 	"mcpx/internal/transport"
 )
 
-// Spec says what an upstream is. New does not change it, and nothing may change it after New.
+// Spec describes an upstream. Nothing may change it after New.
 type Spec struct {
-	// Options say how the server is reached.
+	// Options say how to reach the server.
 	transport.Options
 	Introduction Introduction
 	Timeouts     Timeouts
@@ -24,129 +25,107 @@ type Spec struct {
 	Health       Health
 	Catalogue    Catalogue
 
-	// Protocol pins the era: [EraLegacy] or [EraModern]. Anything else finds it out.
+	// Protocol pins the era: [EraLegacy] or [EraModern]. Any other value lets the handshake find it out.
 	Protocol string
-	// Legacy says that the server spoke a legacy revision when it was last
-	// seen: the probe for a modern one is left out of the first attempt.
+	// Legacy means that the server spoke a legacy revision when it was last seen: the first attempt does not probe for a
+	// modern one.
 	Legacy bool
-	// Seen says that a start with this definition has succeeded once, and that its
-	// catalogue is kept elsewhere.
+	// Seen means that a start with these settings has succeeded before, and that the registry has its catalogue.
 	Seen bool
-	// Lazy opens no session before it is needed. A server that was never seen is
-	// started once, for its catalogue.
+	// Lazy opens no session before one is needed. A server that was never seen is started once, to read its catalogue.
 	Lazy bool
-	// StopIdle ends a session that was not used for so long, until it is needed again;
-	// 0 = never.
+	// StopIdle ends a session that was not used for this time, until it is needed again; 0 = never.
 	StopIdle time.Duration
 
-	// OnUnknown gets notifications of the server that mcpx does not know, from a reader:
-	// it must not block. params may be nil. May be nil.
+	// OnUnknown gets the server's notifications that mcpx does not know. A reader calls it, so it must not block. params
+	// may be nil. May be nil.
 	OnUnknown func(method string, params json.RawMessage)
-	// OnChange is called after each change of [Upstream.Status], from the
-	// supervising goroutine. It must not block. May be nil.
+	// OnChange is called after each change of [Upstream.Status], by the supervising goroutine. It must not block. May be
+	// nil.
 	OnChange func()
 
-	installs *installLimits // nil for what installs nothing
+	installs time.Duration // bounds the start of a command that may install its program first; 0 for all others
 }
 
 // Introduction is how mcpx introduces itself to the server.
 type Introduction struct {
-	// Name and Version are the clientInfo; no name = mcpx.
+	// Name and Version are the clientInfo; the default name is mcpx.
 	Name, Version string
-	// Owner is the client that sessions belong to, nil where several clients share them:
-	// they declare its capabilities, and what belongs to no call is for it. May be nil.
+	// Owner is the client that the session belongs to, nil if several clients share it. Such a session declares the
+	// owner's capabilities, and messages that belong to no call go to the owner. May be nil.
 	Owner func() *caller.Client
-	// Capabilities are what a legacy session without an owner declares, as JSON; empty =
-	// none. (A request of the modern era declares those of its own client.)
+	// Capabilities, as JSON, are declared in a legacy session without an owner; empty = none. (A modern request declares
+	// those of its own client.)
 	Capabilities string
 }
 
 // Timeouts bound waits for the server.
 type Timeouts struct {
-	// Connect bounds one attempt, from start to tools/list; 0 = 30 s, and 10 min
-	// for a command that installs what it runs while it is at work.
+	// Connect bounds one attempt, from the start to tools/list. 0 = 30 s, but 10 min for a command that installs its
+	// program first, as long as it makes progress.
 	Connect time.Duration
 	// Probe bounds the wait for server/discover before initialize is sent; 0 = 2 s.
 	Probe time.Duration
-	// Call bounds a call that has no time of its own; 0 = 5 min.
+	// Call bounds a call without a timeout of its own; 0 = 5 min.
 	Call time.Duration
-	// Idle ends a call without progress; progress, for which the server is
-	// asked then, renews it, but never Call. 0 = none.
+	// Idle ends a call without progress for this time; progress, which mcpx then requests, restarts it, but does not
+	// extend Call. 0 = none.
 	Idle time.Duration
 }
 
-// Concurrency bounds what is under way at the same time.
+// Concurrency bounds the open calls.
 type Concurrency struct {
-	// Max bounds the open calls; more wait. 0 = no limit.
+	// Max bounds the open calls of this upstream; further ones wait. 0 = no limit.
 	Max int
 	// Queue bounds the calls that wait.
 	Queue semaphore.Queue
-	// Gate, where not nil, bounds them in place of Max, for all upstreams that share it.
-	// All, where not nil, does so beside it.
+	// Gate, if not nil, replaces Max and Queue by a limit for all upstreams that share it. All, if not nil, is a further
+	// limit.
 	Gate, All *semaphore.Semaphore
-	// Installs, where not nil, bounds how many commands that install are at work at once,
-	// of all upstreams that share it.
+	// Installs, if not nil, bounds how many commands install at once, over all upstreams that share it.
 	Installs *semaphore.Semaphore
 }
 
-// Health says how a session is checked while no call succeeds by itself.
+// Health says how to check a session while no call proves that it works.
 type Health = conf.Health
 
-// Catalogue says where the tools of a session come from; the zero value: from the server.
+// Catalogue says where the tools come from. The zero value reads them from the server.
 type Catalogue struct {
-	// Elsewhere leaves out tools/list: the catalogue is known from elsewhere.
-	Elsewhere bool
-	// Shared says from where, and implies Elsewhere: it returns the tools as they
-	// are now, in a slice that is never changed (a change is another slice), such
-	// as the one in the shared session's [Status]. Without it the arguments that a
-	// tool has mirrored into HTTP headers are not known. It is called with each call, from
-	// any goroutine, and must not block. May be nil.
+
+	// Shared, if not nil, means that the session reads no lists, as they are known already. It returns the tools as they
+	// are now, such as those in the [Status] of a shared session. The slice must never be changed; new tools need a new
+	// slice. It is called with each call, from any goroutine, and must not block.
 	Shared func() []catalog.Tool
-	// Tools, where not nil, are what the session is taken to list until it has, in a slice
-	// that stays in use if it lists the same.
+	// Tools, if not nil, are taken as the catalogue until the session has listed its tools. If they are equal, this slice
+	// stays in use.
 	Tools []catalog.Tool
 }
 
 func (s Spec) withDefaults() Spec {
 	if installs(s.Launch.Command, s.Launch.Args) {
-		s.installs = newInstallLimits(s.Timeouts.Connect)
+		s.installs = orDefault(s.Timeouts.Connect, installTime)
 	}
-	if s.Concurrency.Installs == nil {
-		s.Concurrency.Installs = semaphore.New(0)
-	}
-	if s.Timeouts.Connect <= 0 {
-		s.Timeouts.Connect = 30 * time.Second
-	}
-	if s.Timeouts.Call <= 0 {
-		s.Timeouts.Call = 5 * time.Minute
-	}
-	if s.Timeouts.Probe <= 0 {
-		s.Timeouts.Probe = 2 * time.Second
-	}
-	if s.Health.Timeout <= 0 {
-		s.Health.Timeout = 5 * time.Second
-	}
-	if s.Health.Threshold <= 0 {
-		s.Health.Threshold = 2
-	}
+	s.Timeouts.Connect = orDefault(s.Timeouts.Connect, 30*time.Second)
+	s.Timeouts.Call = orDefault(s.Timeouts.Call, 5*time.Minute)
+	s.Timeouts.Probe = orDefault(s.Timeouts.Probe, 2*time.Second)
+	s.Health.Timeout = orDefault(s.Health.Timeout, 5*time.Second)
+	s.Health.Threshold = orDefault(s.Health.Threshold, 2)
 	s.Options = s.Options.WithDefaults()
 	s.Logger = s.Logger.With("server", s.Name)
 	if s.OnChange == nil {
 		s.OnChange = func() {}
 	}
-	s.Catalogue.Elsewhere = s.Catalogue.Elsewhere || s.Catalogue.Shared != nil
-	if s.Concurrency.Gate == nil {
-		s.Concurrency.Gate = semaphore.New(s.Concurrency.Max)
-		s.Concurrency.Gate.SetQueue(s.Concurrency.Queue)
-	}
-	if s.Concurrency.All == nil {
-		s.Concurrency.All = semaphore.New(0)
-	}
-	if s.Introduction.Name == "" {
-		s.Introduction.Name = "mcpx"
-	}
+
+	calls := &s.Concurrency
+	calls.Gate = cmp.Or(calls.Gate, semaphore.New(calls.Max, calls.Queue))
+	calls.All = cmp.Or(calls.All, semaphore.New(0, semaphore.Queue{}))
+	calls.Installs = cmp.Or(calls.Installs, semaphore.New(0, semaphore.Queue{}))
+	s.Introduction.Name = cmp.Or(s.Introduction.Name, "mcpx")
 	return s
 }
+
+// orDefault returns value if it is above 0, else otherwise.
+func orDefault[N int | time.Duration](value, otherwise N) N { return cmp.Or(max(value, 0), otherwise) }
 
 func (s *Spec) owner() *caller.Client {
 	if s.Introduction.Owner == nil {
@@ -155,8 +134,7 @@ func (s *Spec) owner() *caller.Client {
 	return s.Introduction.Owner()
 }
 
-// reason is why a server is not there, for all who report it: SERVER_UNAVAILABLE,
-// inspect and check.
+// reason is the text of an error as status, errors and logs show it.
 func (s *Spec) reason(err error) string {
 	return s.Secrets.Line(err.Error(), catalog.MaxReason)
 }

@@ -28,8 +28,7 @@ func streamsOpened(log mcptest.Log) (n int) {
 	return n
 }
 
-// A POST of the old transport that is refused ends neither the session nor the
-// calls of others, and the caller hears why.
+// A refused POST of the old transport ends neither the session nor other calls, and its caller gets the reason.
 func TestSSECallRefused(t *testing.T) {
 	unavailable := func(err error) bool { var e *request.UnavailableError; return errors.As(err, &e) && !e.Stopped }
 	tests := []struct {
@@ -68,7 +67,7 @@ func TestSSECallRefused(t *testing.T) {
 	}
 }
 
-// A server that knows no session gets one fresh one for a call, not more.
+// With a server that never knows the session, a call opens one fresh session, but not more.
 func TestSSESessionRefused(t *testing.T) {
 	for name, fault := range map[string]mcptest.Fault{
 		"400":      refuse("", 400, "text/plain", "No transport found for this sessionId"),

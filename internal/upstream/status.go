@@ -4,56 +4,64 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/request"
 )
 
-// Status is what is known about an upstream at one moment. Its slices are
-// never changed.
+// Status is a snapshot of what is known about an upstream. Its slices are never changed.
 type Status struct {
 	State      catalog.State
 	Reason     string
 	RetryAfter time.Time // when the next attempt is due; zero if none is planned
-	Transport  string
-	Agreement  // of the last session
+
+	Agreement // with the last session
 	Lists
-	// Installing: a command that installs is at its first start, or waits for it.
+	// Installing means that a command that may install its program first is at its first start, or waits for it.
 	Installing bool
 	// Took is how long the last successful attempt took.
 	Took time.Duration
-	// Restarts counts the sessions that were lost. CrashLoop says that they are lost
-	// again and again.
+	// Restarts counts the sessions that were lost, CrashLoop means that they are lost again and again.
 	Restarts  int
 	CrashLoop bool
 }
 
-// Agreement is what a handshake has found.
+// Unavailable is the error for requests while this status lasts.
+func (s *Status) Unavailable() *request.UnavailableError {
+	e := &request.UnavailableError{State: s.State, Reason: s.Reason}
+	if !s.RetryAfter.IsZero() {
+		e.RetryAfter = max(0, time.Until(s.RetryAfter))
+	}
+	return e
+}
+
+// Agreement is the outcome of a handshake.
 type Agreement struct {
 	Protocol string // the revision
 	Modern   bool
-	// Unprobed: the session is legacy as the client that owns it is. That says nothing of
-	// whether the server speaks the modern era too.
+	// Unprobed means that the session is legacy because its owner, a client, is. Whether the server speaks the modern era
+	// too is then unknown.
 	Unprobed bool
-	// Stateful: the server may keep something from one request of the session to the next.
+	// Stateful means that the server may keep state between the requests of the session.
 	Stateful bool
 	// Title, Version and Instructions are the server's own.
 	Title, Version, Instructions string
 }
 
-// Lists are what a server has listed, in the last session that listed it.
+// Lists are what a server listed in the last session that read its lists.
 type Lists struct {
 	Tools []catalog.Tool
 	// Known is set once a tools/list was read.
 	Known bool
-	// Faults are what is wrong with single tools.
+	// Faults describe the tools that were dropped as invalid.
 	Faults []string
-	// Offers are the kinds of lists beside the tools, Items what is in them. Listed is set once
-	// they were read; ListTried also after an attempt in vain.
+	// Offers says which lists the server has beside tools, Items are their contents. Listed is set once they were read,
+	// ListTried also after a failed attempt.
 	Offers            catalog.Offers
 	Items             *catalog.Items
 	Listed, ListTried bool
 }
 
-// list takes over a catalogue. One that says the same as the last leaves the
-// old slice in place, by which others see that nothing changed.
+// list replaces the tools. An equal catalogue leaves the old slice in place, so that others can compare the slices to see
+// that nothing has changed.
 func (l *Lists) list(tools []catalog.Tool, faults []string) {
 	if !l.Known || !catalog.EqualTools(l.Tools, tools) {
 		l.Tools = tools

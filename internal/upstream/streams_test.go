@@ -93,8 +93,8 @@ func TestQuietStream(t *testing.T) {
 	})
 }
 
-// A server that refuses the listening stream is asked for it once, and nothing
-// else is done about it: no list is read again, the session goes on.
+// A server that refuses the listening stream gets one request for it, and nothing else happens: no list is read again,
+// the session goes on.
 func TestNoListeningStream(t *testing.T) {
 	mcptest.Parallel(t)
 	server := mcptest.Spec{NoGET: true}.HTTP(t)
@@ -200,7 +200,7 @@ func TestPingHasItsSession(t *testing.T) {
 	}
 }
 
-// A restarted server is asked for its tools before it counts as ready.
+// A restarted server must list its tools before it is ready.
 func TestRestartListsAgain(t *testing.T) {
 	mcptest.NoLeaks(t)
 	file := filepath.Join(t.TempDir(), "tools")

@@ -6,35 +6,34 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/delay"
 	"mcpx/internal/transport"
 )
 
 const (
 	firstPause = 200 * time.Millisecond
 	longPause  = 60 * time.Second
-	// coalesce is how long list_changed notifications are gathered.
+	// coalesce is how long list_changed notifications are gathered before the lists are read.
 	coalesce = 100 * time.Millisecond
-	// relistPause is the least time between two refreshes of one catalogue.
+	// relistPause is the least time between two refreshes.
 	relistPause = time.Second
 	// relistRetry is when a failed refresh is tried again.
 	relistRetry = 30 * time.Second
-	// busyPatience is how many times the threshold of health checks applies over
-	// HTTP while calls are under way: a server that does one thing at a time answers
-	// no check while it works.
+	// busyPatience multiplies the threshold of health checks over HTTP while calls are open: a server that handles one
+	// request at a time does not answer checks while it works.
 	busyPatience = 3
-	// A crash loop is so many losses within so long; then restarts are at least
-	// loopPause apart.
+	// A crash loop is loopLosses losses within loopWindow. Restarts are then at least loopPause apart.
 	loopLosses = 5
 	loopWindow = 60 * time.Second
 	loopPause  = 5 * time.Second
 )
 
-// supervise owns the session: it connects, watches, and connects again, until
-// ctx ends.
+// supervise owns the session: it connects, watches, and reconnects, until ctx ends.
 func (u *Upstream) supervise(ctx context.Context) {
 	pause := time.Duration(0) // after failed attempts
 	var losses []time.Time
@@ -49,15 +48,16 @@ func (u *Upstream) supervise(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			t.health = "" // it told of a session that was
-			// A process may have ended because of the probe, and one that has changed
-			// its era because there was none: the other way is tried next.
+			t.health = "" // was about the last session
+			// A process may have exited because of the probe, or, if its era has changed, because there was none. So the
+			// next attempt does the opposite.
 			spec.Legacy = !spec.Legacy && spec.Type == transport.Stdio
 			pause = min(max(2*pause, firstPause), longPause)
 			wait := u.failed(err, jitter(pause))
 			_, silent := errors.AsType[*silenceError](err)
 			u.dialer.Failed(silent)
-			u.pause(ctx, wait)
+			delay.Until(ctx, wait, u.kick, nil)
+
 			continue
 		}
 		spec.Legacy, pause = !s.Modern, 0
@@ -75,20 +75,19 @@ func (u *Upstream) supervise(ctx context.Context) {
 			t = degradation{loop: w.loop}
 			continue
 		}
-		select { // who asked for an attempt had a session
+		select { // a Retry from before the loss is settled
 		case <-u.kick:
 		default:
 		}
-		losses = append(recent(losses, time.Now()), time.Now())
+		losses = append(slices.DeleteFunc(losses, func(at time.Time) bool { return time.Since(at) > loopWindow }), time.Now())
 		t = w.degradation
-		u.pause(ctx, u.endLost(s, err, &t, len(losses)))
+		delay.Until(ctx, u.endLost(s, err, &t, len(losses)), u.kick, nil)
 	}
 }
 
-// endLost ends a session that was lost, one of so many lately, and returns the wait
-// until the next.
+// endLost ends a lost session and returns the pause before the next one. losses counts those within loopWindow.
 func (u *Upstream) endLost(s *session, err error, t *degradation, losses int) time.Duration {
-	// Open calls end now; to end the process can take a while.
+	// Open calls fail now; the end of the process can take a while.
 	s.link.Life().Fail(err)
 	err = s.ended(err)
 	t.lost(losses, u.spec.reason(err))
@@ -98,15 +97,14 @@ func (u *Upstream) endLost(s *session, err error, t *degradation, losses int) ti
 	return wait
 }
 
-// degradation is why a server counts as degraded though it answers; what is empty
-// is no trouble.
+// degradation is why a server that answers is degraded; an empty text is no trouble.
 type degradation struct {
-	loop   string // it crashed again and again, and has not held out since
-	health string // its last health check failed
+	loop   string // crashed again and again, and no session has held since
+	health string // the last health check failed
 }
 
-// lost takes in the end of a session, one of so many losses within the loop's
-// window. A crash loop goes on until a session holds out for that window.
+// lost notes the end of a session. losses counts those within loopWindow. A crash loop ends when a session holds for
+// loopWindow.
 func (t *degradation) lost(losses int, reason string) {
 	switch {
 	case losses >= loopLosses:
@@ -116,7 +114,7 @@ func (t *degradation) lost(losses int, reason string) {
 	}
 }
 
-// publish says in a status the state of a server that answers, degraded or not.
+// publish sets the state of a server that answers: ready or degraded.
 func (t degradation) publish(st *Status) {
 	st.State, st.Reason, st.CrashLoop = catalog.Ready, "", t.loop != ""
 	if t.loop != "" || t.health != "" {
@@ -127,15 +125,12 @@ func (t degradation) publish(st *Status) {
 	}
 }
 
-// restartPause is the pause after so many losses within the loop's window. A
-// first crash restarts at once, unless a crash loop lasts.
+// restartPause is the pause after so many losses within loopWindow. After the first the server restarts at once, unless
+// it is in a crash loop.
 func restartPause(losses int, looped bool) time.Duration {
 	pause := time.Duration(0)
 	if losses > 1 {
-		pause = longPause
-		if doublings := losses - 2; doublings < 10 {
-			pause = min(firstPause<<doublings, longPause)
-		}
+		pause = min(firstPause<<min(losses-2, 10), longPause)
 	}
 	if looped {
 		pause = max(pause, loopPause)
@@ -143,34 +138,12 @@ func restartPause(losses int, looped bool) time.Duration {
 	return jitter(pause)
 }
 
-// recent drops the losses that lie before the window.
-func recent(losses []time.Time, now time.Time) []time.Time {
-	for len(losses) > 0 && now.Sub(losses[0]) > loopWindow {
-		losses = losses[1:]
-	}
-	return losses
-}
-
-// jitter spreads d by a fifth, so that many upstreams of one host do not come
-// back in step.
+// jitter changes d by up to a tenth, so that the upstreams of one host do not reconnect all at once.
 func jitter(d time.Duration) time.Duration {
 	return d - d/10 + rand.N(d/5+1)
 }
 
-func (u *Upstream) pause(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-u.kick:
-	case <-ctx.Done():
-	}
-}
-
-// connectAny is connect at the first address of the server that answers.
+// connectAny connects to the first address of the server that answers.
 func (u *Upstream) connectAny(ctx context.Context, spec *Spec, t degradation) (s *session, err error) {
 	addresses := len(spec.Remote.URLs)
 	for range max(addresses, 1) {
@@ -183,8 +156,7 @@ func (u *Upstream) connectAny(ctx context.Context, spec *Spec, t degradation) (s
 	return nil, err
 }
 
-// connect opens a session, reads the catalogue, and publishes both. t are the
-// troubles that are not over yet.
+// connect opens a session, reads the catalogue, and publishes both. t is the trouble that lasts from earlier sessions.
 func (u *Upstream) connect(parent context.Context, spec *Spec, t degradation) (*session, error) {
 	s, took, left, err := u.attempt(parent, spec)
 	if err != nil {
@@ -196,7 +168,8 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, t degradation) (*
 	s.listen()
 	var tools []catalog.Tool
 	var faults []string
-	if !spec.Catalogue.Elsewhere {
+	lists := spec.Catalogue.Shared == nil
+	if lists {
 		s.beforeListing(ctx)
 		if tools, faults, err = s.listTools(ctx); err != nil {
 			if parent.Err() == nil && ctx.Err() != nil {
@@ -220,19 +193,18 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, t degradation) (*
 		st.Installing = false
 		st.RetryAfter = time.Time{}
 		st.Agreement, st.Took = s.Agreement, took+time.Since(began)
-		if !spec.Catalogue.Elsewhere {
+		if lists {
 			u.adopt(st, s, tools, faults)
 			st.adoptOffers(s.offers)
 		}
 	})
-	if !spec.Catalogue.Elsewhere && len(s.offers.Kinds()) > 0 {
+	if lists && len(s.offers.Kinds()) > 0 {
 		s.changes.tell(s.offers.Kinds()...)
 	}
 	return s, nil
 }
 
-// adopt makes what s has listed the catalogue, unless it is a part only and there is
-// a whole one. The caller holds the lock.
+// adopt publishes the tools that s has listed. An incomplete list does not replace a complete one. The caller holds u.mu.
 func (u *Upstream) adopt(st *Status, s *session, tools []catalog.Tool, faults []string) {
 	if s.relisting.missing != nil && st.Known && u.whole {
 		st.Faults = faults
@@ -243,7 +215,7 @@ func (u *Upstream) adopt(st *Status, s *session, tools []catalog.Tool, faults []
 	st.list(tools, faults)
 }
 
-// failed publishes a failed attempt and returns the wait until the next.
+// failed publishes a failed attempt and returns the pause before the next.
 func (u *Upstream) failed(err error, wait time.Duration) time.Duration {
 	wait = max(wait, transport.RetryAfterOf(err))
 	reason := u.spec.reason(err)
@@ -255,24 +227,18 @@ func (u *Upstream) failed(err error, wait time.Duration) time.Duration {
 	return wait
 }
 
-// news is the level at which a failure is logged: one that lasts is a warning once,
-// until a session holds. What only counts or dates in it makes it no other one.
+// news returns the level at which a failure is logged: a warning, but only once for the same failure, until a session
+// holds.
 func (u *Upstream) news(reason string) slog.Level {
-	reason = strings.Map(func(r rune) rune {
-		if r >= '0' && r <= '9' {
-			return -1
-		}
-		return r
-	}, reason)
-	if reason == u.warned {
+	if transport.SameWords(reason, u.warned) {
 		return slog.LevelDebug
 	}
 	u.warned = reason
 	return slog.LevelWarn
 }
 
-// lost publishes the end of a session. The state is connecting: whoever calls
-// now waits for the fresh session. A server in trouble is degraded, and says so.
+// lost publishes the end of a session. The state becomes connecting, so that new calls wait for the fresh session; a
+// server in trouble becomes degraded.
 func (u *Upstream) lost(err error, t degradation, wait time.Duration) {
 	reason := u.spec.reason(err)
 	level := slog.LevelWarn

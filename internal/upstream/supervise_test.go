@@ -28,14 +28,13 @@ func bubble(t *testing.T, run func(t *testing.T)) {
 	synctest.Test(t, run)
 }
 
-// pause lets fake time pass. It is no sleep: nothing waits for it in a bubble.
+// pause lets fake time pass.
 func pause(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// A server that cannot be started is tried again for ever, after pauses that
-// grow from 0.2 s to a minute.
+// A server that cannot be started is tried again without end, after pauses that grow from 0.2 s to a minute.
 func TestBackoff(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -68,8 +67,8 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
-// A failure that lasts is one warning, whatever it counts; another one is another,
-// and so is the same one after a session.
+// A lasting failure is logged as a warning once, even if numbers in it change. Another failure is logged again, and so is
+// the same one after a session.
 func TestLastingFailure_Log(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{})
@@ -358,7 +357,7 @@ func TestListChangedStorm(t *testing.T) {
 		if n := len(all.all().Method("tools/list")); n < 3 || n > 7 {
 			t.Errorf("%d refreshes in five seconds", n)
 		}
-		// Nothing changed, so nobody has anything to do.
+		// Nothing has changed, so no listener is called.
 		if after := u.Status(); &after.Tools[0] != &before.Tools[0] {
 			t.Error("an equal catalogue replaced the old one")
 		}

@@ -59,8 +59,7 @@ func (h *history) all() []noted {
 	return slices.Clone(h.list)
 }
 
-// What crashes in a loop and what fails its checks is told of a server as long
-// as it lasts, each apart from the other.
+// A crash loop and failing health checks are both shown in the status as long as they last, independently of each other.
 func TestCrashLoopAndHealth(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const life = time.Second
@@ -108,8 +107,7 @@ func TestCrashLoopAndHealth(t *testing.T) {
 	})
 }
 
-// A crash loop that is slow enough to have few losses within its window is none
-// the less one, until a session holds out.
+// A crash loop so slow that few losses are within the window is still one, until a session holds.
 func TestSlowCrashLoop(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		lives := []time.Duration{1, 1, 1, 1, 1} // the loop begins
@@ -225,7 +223,7 @@ func TestHealthyAgain(t *testing.T) {
 	})
 }
 
-// A check that finds the session gone tells of no ill health.
+// A check that finds the session gone does not make the server degraded.
 func TestCheckFindsSessionGone(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
@@ -244,7 +242,7 @@ func TestCheckFindsSessionGone(t *testing.T) {
 	}
 }
 
-// That Retry was asked for while there was a session does not end a later pause.
+// A Retry during a session does not end a later pause.
 func TestRetryWhileReady(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const life = time.Second
@@ -268,9 +266,8 @@ func TestRetryWhileReady(t *testing.T) {
 	})
 }
 
-// A server that died while it was probed is spoken to without a probe, and from then
-// on in the era in which it last worked: a server of both loses nothing but the level
-// of each call's logs, and one that dies of a probe is not ended again.
+// A server that died during a probe is next started without one, and then in the era in which it last worked: one that
+// has both eras loses only the log level of single calls, and one that dies of probes is not killed again.
 func TestEraAfterDeath(t *testing.T) {
 	mcptest.Parallel(t)
 	tests := []struct {
@@ -324,9 +321,8 @@ func TestEraAfterDeath(t *testing.T) {
 	}
 }
 
-// A server that does one thing at a time, and says nothing meanwhile, is left to
-// its work for as long as the call may take; so is one that reports its progress
-// and is asked nothing.
+// A silent server that handles one request at a time may work as long as its call may take; so may one that reports
+// progress and gets no health checks.
 func TestHealthWhileWorking(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for _, progress := range []time.Duration{0, 10 * time.Second} {
@@ -348,8 +344,7 @@ func TestHealthWhileWorking(t *testing.T) {
 	})
 }
 
-// What a server says by itself is a sign of life, also to a call that nobody waits
-// for any more.
+// Any message of a server is a sign of life, also during a call that its caller has given up.
 func TestAnyMessageIsASignOfLife(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		starts := 0
@@ -406,8 +401,7 @@ func (d *doorway) RoundTrip(r *http.Request) (*http.Response, error) {
 	return d.Transport.RoundTrip(r)
 }
 
-// A call that cannot reach its server shows that it is gone: nobody waits for
-// health checks to find out.
+// A call that cannot reach its server shows at once that the server is gone, before any health check.
 func TestRefusedConnection(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
@@ -423,7 +417,7 @@ func TestRefusedConnection(t *testing.T) {
 	u.Retry()
 	awaitState(t, u, catalog.Ready)
 	mustEcho(t, u)
-	// A single failure is none of the server.
+	// A single failure does not degrade the server.
 	server.Script(mcptest.Drop().On("tools/call"))
 	_, _ = text(u, "echo", `{"text":"x"}`)
 	mustEcho(t, u)

@@ -6,12 +6,11 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
-	"mcpx/internal/request"
 	"mcpx/internal/transport"
 )
 
-// Upstream is one server under supervision: a goroutine owns its session, opens
-// a fresh one after a loss, and tries for ever. Safe for concurrent use.
+// Upstream supervises one server: a goroutine owns its session and opens a fresh one after a loss, without end. Safe for
+// concurrent use.
 type Upstream struct {
 	spec   Spec
 	dialer *transport.Dialer // of the supervising goroutine
@@ -20,21 +19,21 @@ type Upstream struct {
 	status  Status
 	session *session
 	changed chan struct{} // closed and replaced at each change of status or session
-	succeed time.Time     // the last success of any call
-	whole   bool          // the catalogue of status was read to its end
-	warned  string        // the failure that was logged last; of the supervising goroutine
+	succeed time.Time     // when a call last succeeded
+	whole   bool          // the tools in status are complete
+	warned  string        // the failure that was logged last; for the supervising goroutine only
 
-	stopped bool          // under mu: no call is taken any more
-	open    int           // under mu: calls that were taken
+	stopped bool          // under mu: new calls are refused
+	open    int           // under mu: how many calls are open
 	idle    chan struct{} // closed once stopped and open is 0
 
-	asked bool          // under mu: somebody needed the upstream
-	used  time.Time     // under mu: when a call ended, or somebody asked, last
-	hurry chan struct{} // holds one: somebody waits for the first answer
-	line  line          // of those that install; of the first attempt
+	asked bool          // under mu: the upstream was needed
+	used  time.Time     // under mu: when a call last ended, or Ask was last called
+	hurry chan struct{} // has a buffer of one: a caller waits for the first answer
+	line  line          // where the first attempt waits to install
 
-	kick   chan struct{}      // holds one: try again now
-	doubts chan struct{}      // holds one: a call has not reached the server
+	kick   chan struct{}      // has a buffer of one: try again now
+	doubts chan struct{}      // has a buffer of one: a call has not reached the server
 	cancel context.CancelFunc // nil before Start
 	ended  chan struct{}
 }
@@ -51,7 +50,7 @@ func New(spec Spec) *Upstream {
 		ended:   make(chan struct{}),
 	}
 	u.dialer = transport.NewDialer(u.spec.Options)
-	u.status = Status{State: catalog.Connecting, Transport: u.spec.Type, Installing: u.spec.installs != nil && !u.spec.Seen}
+	u.status = Status{State: catalog.Connecting, Installing: u.spec.installs > 0 && !u.spec.Seen}
 	if u.spec.Catalogue.Tools != nil {
 		u.status.Known, u.status.Tools = true, u.spec.Catalogue.Tools
 	}
@@ -61,11 +60,11 @@ func New(spec Spec) *Upstream {
 	return u
 }
 
-// Start begins the supervision. It returns at once.
+// Start begins the supervision and returns at once.
 func (u *Upstream) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	u.cancel = cancel
-	if u.spec.installs != nil && u.Status().State != catalog.Idle {
+	if u.spec.installs > 0 && u.Status().State != catalog.Idle {
 		u.line = line{u.spec.Concurrency.Installs.Join(), true}
 	}
 	// Ends with Close, which waits for it.
@@ -76,9 +75,8 @@ func (u *Upstream) Start() {
 	}()
 }
 
-// Stop takes no further calls: they, and those that wait for a session, end
-// with an [UnavailableError] that says so. It returns when the open calls have
-// ended, or with ctx. Close is still to be called.
+// Stop refuses new calls and those that wait for a session, with an [UnavailableError] that says so. It returns when the
+// open calls have ended, or with ctx. Close must still be called.
 func (u *Upstream) Stop(ctx context.Context) {
 	u.refuse()
 	select {
@@ -100,15 +98,14 @@ func (u *Upstream) refuse() {
 	u.wake()
 }
 
-// wake ends all waits for a change. The caller holds the lock.
+// wake ends all waits for a change. The caller holds u.mu.
 func (u *Upstream) wake() {
 	close(u.changed)
 	u.changed = make(chan struct{})
 }
 
-// Close ends the session and everything it started, and waits for that: within
-// that time if it is not 0, the rest is killed. Open calls fail. Without a Start
-// there is no session to end.
+// Close ends the session and everything it started, and waits for that. Open calls fail. If within is not 0, what is left
+// after that time is killed. Without a Start there is nothing to end.
 func (u *Upstream) Close(within time.Duration) {
 	u.refuse()
 	if u.cancel == nil {
@@ -119,25 +116,24 @@ func (u *Upstream) Close(within time.Duration) {
 	<-u.ended
 }
 
-// Status returns what is known now.
+// Status returns the current status.
 func (u *Upstream) Status() Status {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.status
 }
 
-// Open is how many calls are under way, or wait for a session.
+// Open returns how many calls are open or wait for a session.
 func (u *Upstream) Open() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.open
 }
 
-// Retry ends a wait for the next attempt, if there is one.
+// Retry starts the next attempt now, if the upstream is waiting for it.
 func (u *Upstream) Retry() { signal(u.kick) }
 
-// update changes the status, and the session with it, under the lock, then ends
-// all waits for a change.
+// update changes the status, and the session with it, and ends all waits for a change.
 func (u *Upstream) update(change func(*Status)) {
 	u.mu.Lock()
 	change(&u.status)
@@ -146,32 +142,26 @@ func (u *Upstream) update(change func(*Status)) {
 	u.spec.OnChange()
 }
 
-// Await returns when the first attempt has ended, either way, or with ctx.
+// Await returns when the first attempt has succeeded or failed, or with ctx.
 func (u *Upstream) Await(ctx context.Context) {
-	for {
-		u.mu.Lock()
-		state, changed, stopped := u.status.State, u.changed, u.stopped
-		u.mu.Unlock()
-		if state != catalog.Connecting || stopped {
-			return
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return
-		}
-	}
+	u.awaitStatus(ctx, func() bool { return u.stopped || u.status.State != catalog.Connecting })
 }
 
-// AwaitLists returns when the lists beside the tools were read once, or cannot be read
-// now, or with ctx.
+// AwaitLists returns when the lists beside the tools were read, or cannot be read now, or with ctx.
 func (u *Upstream) AwaitLists(ctx context.Context) {
+	u.awaitStatus(ctx, func() bool {
+		state := u.status.State
+		return u.stopped || u.status.ListTried || state == catalog.Idle || state == catalog.Unavailable || state == catalog.Disabled
+	})
+}
+
+// awaitStatus returns when done, which is called under u.mu, reports true, or with ctx.
+func (u *Upstream) awaitStatus(ctx context.Context, done func() bool) {
 	for {
 		u.mu.Lock()
-		status, changed, stopped := u.status, u.changed, u.stopped
+		over, changed := done(), u.changed
 		u.mu.Unlock()
-		under := status.State == catalog.Connecting || status.State == catalog.Ready || status.State == catalog.Degraded
-		if status.ListTried || !under || stopped {
+		if over {
 			return
 		}
 		select {
@@ -180,12 +170,4 @@ func (u *Upstream) AwaitLists(ctx context.Context) {
 			return
 		}
 	}
-}
-
-func unavailable(status Status) error {
-	e := &request.UnavailableError{State: status.State, Reason: status.Reason}
-	if !status.RetryAfter.IsZero() {
-		e.RetryAfter = max(0, time.Until(status.RetryAfter))
-	}
-	return e
 }

@@ -82,8 +82,7 @@ func TestOddBytes(t *testing.T) {
 	}
 }
 
-// A server that answers what was not asked yet can spoil the calls that get just
-// these ids, its own, and no others.
+// A server that answers requests before they are sent can spoil only its own calls that get these ids.
 func TestAnswersBeforeRequests(t *testing.T) {
 	eachVariant(t, mcptest.Spec{AnswerBeforeRequest: true}, func(t *testing.T, _ variant, spec Spec, _ func() mcptest.Log) {
 		u := ready(t, spec)
@@ -96,7 +95,7 @@ func TestAnswersBeforeRequests(t *testing.T) {
 	})
 }
 
-// Noise is logged once, not once a line.
+// Noise is logged once, not for each line.
 func TestNoiseIsLoggedOnce(t *testing.T) {
 	spec := stdio(t, mcptest.Spec{Noise: true})
 	log := logged(&spec)

@@ -11,21 +11,20 @@ import (
 	"mcpx/internal/transport"
 )
 
-// watcher watches over one open session, in the supervising goroutine.
+// watcher watches one open session, in the supervising goroutine.
 type watcher struct {
 	u *Upstream
 	s *session
 	degradation
 	failures int       // health checks that failed in a row
-	proven   bool      // the session was used, or checked, with success
-	pinged   bool      // it has answered a ping
-	unpinged bool      // it does not, and is asked for its tools instead
+	proven   bool      // a health check has succeeded
+	pinged   bool      // the server has answered a ping
+	unpinged bool      // it does not answer pings: tools/list replaces them
 	checked  time.Time // when the last check succeeded
-	reread   time.Time // when the catalogue was last read for what was missed
+	reread   time.Time // when the lists were last read for missed changes
 }
 
-// watch returns when the session is of no more use, with the reason. The
-// degradation is then those that the next session begins with.
+// watch returns why the session is no longer usable. w.degradation is then what the next session begins with.
 func (w *watcher) watch(ctx context.Context) error {
 	u, s := w.u, w.s
 	var calm <-chan time.Time
@@ -43,7 +42,7 @@ func (w *watcher) watch(ctx context.Context) error {
 	unused := time.NewTimer(max(0, u.useLeft()))
 	defer unused.Stop()
 	defer s.relisting.again.Stop()
-	again := time.NewTimer(time.Hour) // when what was missed is read
+	again := time.NewTimer(time.Hour) // fires when missed changes are to be read
 	again.Stop()
 	defer again.Stop()
 	for {
@@ -54,7 +53,7 @@ func (w *watcher) watch(ctx context.Context) error {
 			w.health = ""
 			return s.link.Life().Cause()
 		case <-unused.C:
-			// One that was started for its catalogue lists all of it.
+			// A server that was started only for its catalogue must list all of it first.
 			u.relistDue(ctx, s)
 			if u.rest() {
 				return errUnused
@@ -85,8 +84,7 @@ func (w *watcher) watch(ctx context.Context) error {
 	}
 }
 
-// check does a health check, unless the server was heard lately. Its error ends
-// the session.
+// check does a health check, unless the server was heard lately. Its error ends the session.
 func (w *watcher) check(ctx context.Context) error {
 	u := w.u
 	var err error
@@ -107,13 +105,12 @@ func (w *watcher) check(ctx context.Context) error {
 		return nil
 	}
 	if w.s.link.Life().Cause() != nil {
-		return nil // which says why
+		return nil // watch returns that cause
 	}
 	w.failures++
 	w.health = u.spec.Secrets.Line("health check failed: "+err.Error(), 300)
 	if w.failures >= u.spec.Health.Threshold && !w.working() {
-		// That of a server that was well is over with its session. One that
-		// answers everything else but never a check stays degraded.
+		// The next session begins as healthy, unless the server has never answered a check.
 		if w.proven {
 			w.health = ""
 		}
@@ -123,13 +120,11 @@ func (w *watcher) check(ctx context.Context) error {
 	return nil
 }
 
-// mutePatience is how long a server may answer nothing and still count as alive
-// for what it says on its own.
+// mutePatience is how long a server that answers nothing is still taken to be alive if it sends messages of its own.
 const mutePatience = 30 * time.Minute
 
-// heard reports whether a check can be left out: a call succeeded within the time
-// between two checks, or one is under way and the server has said anything since,
-// other than as the answer to a check.
+// heard reports whether a check is not needed: a call succeeded since the last one, or a call is open and the server has
+// sent something other than the answer to a check.
 func (w *watcher) heard() bool {
 	if w.u.succeededWithin(w.u.spec.Health.Interval) {
 		return true
@@ -138,16 +133,15 @@ func (w *watcher) heard() bool {
 	return busy && w.speaks()
 }
 
-// speaks reports whether the server has said anything lately.
+// speaks reports whether the server has sent anything since the last check.
 func (w *watcher) speaks() bool {
 	at := w.s.link.Life().LastHeard()
 	return at.After(w.checked) && time.Since(at) < w.u.spec.Health.Interval
 }
 
-// working reports whether a server that answers no check can be one that does one
-// thing at a time, and does it: it says something, or calls are under way. A process
-// is given as long as the longest of them may take, without a word of any kind.
-// Over HTTP it may as well be the network that is gone.
+// working reports whether a server that does not answer checks may be busy with one request: it sends messages, or calls
+// are open. A process may be silent as long as the longest open call may take. Over HTTP the network may be down instead,
+// so that it gets less time.
 func (w *watcher) working() bool {
 	if w.speaks() && (w.u.succeededWithin(mutePatience) || time.Since(w.checked) < mutePatience) {
 		return true
@@ -156,7 +150,7 @@ func (w *watcher) working() bool {
 	if !busy {
 		return false
 	}
-	if w.s.questions.waiting() { // for a person, who may take longer than any call
+	if w.s.questions.waiting() { // a user may take longer than any call
 		return true
 	}
 	if w.s.link.Traits().OwnsProcess {
@@ -165,10 +159,9 @@ func (w *watcher) working() bool {
 	return w.failures < busyPatience*w.u.spec.Health.Threshold
 }
 
-// ping asks for a sign of life, for as long as a health check may take. Not every
-// server of the legacy era knows ping, and some answer nothing to what they do not
-// know, or an error of HTTP: one that has never answered it is asked for its tools
-// as well, and then for those only.
+// ping tests within Health.Timeout whether the server answers. Some legacy servers do not know ping and answer nothing,
+// or an HTTP error: a server that has never answered one gets a tools/list as well, and if it answers that, only that
+// from then on.
 func (w *watcher) ping(ctx context.Context) error {
 	timeout := w.u.spec.Health.Timeout
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -183,13 +176,7 @@ func (w *watcher) ping(ctx context.Context) error {
 	open := 0
 	ask := func(tools bool) {
 		open++
-		asking.Go(func() {
-			if tools {
-				signs <- sign{w.s.pingTools(ctx), true}
-			} else {
-				signs <- sign{w.s.ping(ctx), false}
-			}
-		})
+		asking.Go(func() { signs <- sign{w.s.ping(ctx, tools), tools} })
 	}
 	ask(w.unpinged)
 	unsure := !w.unpinged && !w.pinged && !w.s.Modern
@@ -233,11 +220,10 @@ func (u *Upstream) succeeded() {
 	u.mu.Unlock()
 }
 
-// relist refreshes what has changed after list_changed. Notifications that come
-// while it gathers or reads are one refresh more, at most one a second: what a
-// storm costs is bounded. A failed refresh keeps the old catalogue.
+// relist reads the changed lists after list_changed. Notifications that come meanwhile cost one more refresh, at most one
+// a second. A failed refresh keeps the old catalogue.
 func (u *Upstream) relist(ctx context.Context, s *session) {
-	if u.spec.Catalogue.Elsewhere || !delay.Sleep(ctx, coalesce) {
+	if u.spec.Catalogue.Shared != nil || !delay.Sleep(ctx, coalesce) {
 		return
 	}
 	select {

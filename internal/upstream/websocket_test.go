@@ -84,7 +84,7 @@ func TestWebSocket(t *testing.T) {
 	mustEcho(t, u)
 }
 
-// Who is refused hears why, and what to do.
+// A refused client gets the reason and advice.
 func TestWebSocket_Refused(t *testing.T) {
 	mcptest.NoLeaks(t)
 	spec := overSockets(t, mcptest.Spec{}).spec()

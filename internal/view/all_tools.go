@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,8 +17,8 @@ import (
 	"mcpx/internal/results"
 )
 
-// AllTools shows the tools of its part of the catalogue under names of their own, each
-// with the definition that its upstream sent. Close ends its goroutine.
+// AllTools shows the tools themselves, each with the definition that its upstream sent, under unique names. Close ends its
+// goroutines.
 type AllTools struct {
 	base
 	texts texts
@@ -29,13 +31,13 @@ func NewAllTools(r *registry.Registry, e *executor.Executor, options Options) *A
 	v := &AllTools{}
 	v.init(r, e, options)
 	v.follow(func(client *caller.Client) (list func() json.RawMessage) {
-		snap, naming := v.forApps(client), v.current().Naming // which has all that any client sees
+		snap, naming := v.forApps(client), v.current().Naming // includes every tool that any client sees
 		return func() json.RawMessage { return v.texts.natives(snap, naming).tools }
 	})
 	return v
 }
 
-// natives are the answer to tools/list, and the tools behind its names.
+// natives is the answer to tools/list, and the tools by the names in it.
 type natives struct {
 	tools  json.RawMessage
 	byName map[string]origin
@@ -51,7 +53,7 @@ func newNatives(snap *catalog.Snapshot, naming Naming) *natives {
 			out = append(out, ',')
 		}
 		definition := native(t, o.name)
-		if t.App != "" && !naming.Alone {
+		if t.App != "" && !naming.Transparent {
 			definition = linkedApp(s, definition)
 		}
 		out = append(out, definition...)
@@ -60,7 +62,7 @@ func newNatives(snap *catalog.Snapshot, naming Naming) *natives {
 	return &natives{append(out, ']'), byName}
 }
 
-// natives is the list as a client may see it now.
+// natives returns the list as a client may see it now.
 func (v *AllTools) natives(client *caller.Client) *natives {
 	if client.ShowsApps() {
 		return v.texts.natives(v.forApps(client), v.current().Naming)
@@ -70,17 +72,17 @@ func (v *AllTools) natives(client *caller.Client) *natives {
 
 // Greeting implements [View].
 func (v *AllTools) Greeting(client *caller.Client) Greeting {
-	return Greeting{v.instructions(client), v.beside(client).Offers()}
+	return Greeting{v.instructions(client), v.resources(client).Offers()}
 }
 
-// instructions are what each server sent.
+// instructions joins the instructions of all servers.
 func (v *AllTools) instructions(client *caller.Client) string {
 	var all strings.Builder
 	snap := v.catalogue(client)
 	if len(snap.Servers) == 0 {
 		return snap.Empty
 	}
-	if v.current().Naming.Alone && len(snap.Servers) == 1 {
+	if v.current().Naming.Transparent && len(snap.Servers) == 1 {
 		return snap.Servers[0].Purpose()
 	}
 	for i := range snap.Servers {
@@ -103,8 +105,7 @@ func (v *AllTools) Tools(ctx context.Context, client *caller.Client) json.RawMes
 	return v.natives(client).tools
 }
 
-// Call implements [View]. Its error may be a [upstream.RPCError] too. A panic becomes
-// the failure of this call.
+// Call implements [View]. Its error may also be a [wire.RPCError]. A panic becomes the failure of this call.
 func (v *AllTools) Call(ctx context.Context, call Call) (result *results.Result, err error) {
 	defer func() {
 		if what := recover(); what != nil {
@@ -130,7 +131,7 @@ func (v *AllTools) Call(ctx context.Context, call Call) (result *results.Result,
 	return v.callNative(ctx, call, o)
 }
 
-// callNative calls a tool that the client knows by a name of its own.
+// callNative calls a tool that the client knows by its listed name.
 func (b *base) callNative(ctx context.Context, call Call, o origin) (*results.Result, error) {
 	b.needs(o.server)
 	options := b.current()
@@ -146,8 +147,7 @@ func (b *base) callNative(ctx context.Context, call Call, o origin) (*results.Re
 	return b.executor.Exec(ctx, r)
 }
 
-// declaresOutput reports whether a tool has an output schema. SDKs refuse its results
-// if they have no structuredContent.
+// declaresOutput reports whether a tool has an output schema. SDKs then refuse results without structuredContent.
 func declaresOutput(snap *catalog.Snapshot, o origin) bool {
 	s, ok := snap.Server(o.server)
 	if !ok {
@@ -160,9 +160,5 @@ func declaresOutput(snap *catalog.Snapshot, o origin) bool {
 // unknown is the error for a name that no tool has.
 func (n *natives) unknown(name string) error {
 	text := "unknown tool " + strconv.Quote(sanitize.Line(name, 100))
-	known := make([]string, 0, len(n.byName))
-	for name := range n.byName {
-		known = append(known, name)
-	}
-	return &UnknownToolError{text + sanitize.DidYouMean(name, known)}
+	return &UnknownToolError{text + sanitize.DidYouMean(name, slices.Collect(maps.Keys(n.byName)))}
 }

@@ -63,7 +63,7 @@ func TestNaming(t *testing.T) {
 	}
 }
 
-// TestNative: a definition is that of the upstream but for the name; what SDKs refuse
+// TestNative: a definition is the upstream's except for the name; what SDKs refuse
 // does not hide the rest.
 func TestNative(t *testing.T) {
 	const sound = `{"zzz":1.10,"name":"x","title":"X","inputSchema":{"type":"object","properties":{"n":{"maximum":9007199254740993}},"x-y":[]},` +

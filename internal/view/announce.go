@@ -12,21 +12,20 @@ import (
 	"mcpx/internal/caller"
 )
 
-// announceAfter is a pause that gathers changes into one announcement: each
-// announcement costs a client its prompt cache. While servers are starting, more
-// changes will follow, and up to announceStarts pauses become one.
+// announceAfter gathers changes into one announcement, because each one costs a client its prompt cache. While servers are
+// starting, more changes will follow, and the wait is extended up to announceStarts times.
 const (
 	announceAfter  = 150 * time.Millisecond
 	announceStarts = 10
-	// announceMost bounds the announcements of a minute: some catalogues change all
-	// the time, for example with the time of day in a description.
+	// announceMost bounds the announcements in a minute: some catalogues change all the time, for example with the time of
+	// day in a description.
 	announceMost = 12
 )
 
-// announcements tell the clients of a view that its lists have changed: one goroutine
-// that of the tools, another the rest, so that neither delays the other.
+// announcements notify the clients of a view that its lists have changed. One goroutine watches the tools, another the other
+// items, so that neither delays the other.
 type announcements struct {
-	lookAtTools, lookAtItems chan struct{} // each holds one signal: a list may have changed
+	lookAtTools, lookAtItems chan struct{} // buffers of one: a list may have changed
 
 	mu       sync.Mutex
 	watchers map[*watcher]struct{} // from Attach
@@ -36,8 +35,8 @@ type announcements struct {
 	loops    sync.WaitGroup
 }
 
-// watcher is a client that listens: all that see everything are one, and each principal is another. What it sees is compared by
-// itself. Two goroutines compare, one the tools and one the items.
+// watcher is a listening client: a principal, or the representative of all clients without one. Its lists are compared
+// separately, by two goroutines: one for tools and one for items.
 type watcher struct {
 	client *caller.Client
 	as     Attachment
@@ -45,7 +44,7 @@ type watcher struct {
 	items  func() []catalog.Kind
 }
 
-// audience is a copy of the present watchers.
+// audience returns a copy of the watchers.
 func (a *announcements) audience() []*watcher {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -67,7 +66,7 @@ func (a *announcements) add(w *watcher) (stop func()) {
 	}
 }
 
-// tell calls the func of a watcher for some kinds.
+// tell notifies a watcher about each of the kinds.
 func (w *watcher) tell(kinds []catalog.Kind) (told bool) {
 	for _, kind := range kinds {
 		w.as.Changed(kind)
@@ -75,7 +74,7 @@ func (w *watcher) tell(kinds []catalog.Kind) (told bool) {
 	return len(kinds) > 0
 }
 
-// lookAgain makes the goroutines of announce compare the lists.
+// lookAgain wakes the goroutines of announce.
 func (a *announcements) lookAgain() {
 	for _, look := range []chan struct{}{a.lookAtTools, a.lookAtItems} {
 		select {
@@ -85,9 +84,8 @@ func (a *announcements) lookAgain() {
 	}
 }
 
-// announce calls tell after each look. tell tells the clients what has changed since its
-// last call, and reports whether it has told any. starting reports that more changes will
-// follow soon. announce ends with Close.
+// announce calls tell after each look. tell notifies the clients of what has changed since its last call, and reports whether it
+// has notified any. starting reports that more changes will follow soon. announce ends with Close.
 func (a *announcements) announce(look <-chan struct{}, tell func() bool, starting func() bool) {
 	var sent []time.Time // of the last announceMost announcements
 	for {
@@ -111,7 +109,7 @@ func (a *announcements) announce(look <-chan struct{}, tell func() bool, startin
 	}
 }
 
-// pause waits for d. It reports false if the view is closed meanwhile.
+// pause waits for d. It returns false if the view is closed meanwhile.
 func (a *announcements) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -123,16 +121,15 @@ func (a *announcements) pause(d time.Duration) bool {
 	}
 }
 
-// toolsSince finds out whether the tools have changed since its last call. shown returns a
-// func that makes the present answer to tools/list, which does not depend on the state of
-// the servers. others says that clients for which that is not made get another one than
-// before.
+// toolsSince returns a func that reports whether the tools have changed since its last call. shown returns a func that makes the
+// present answer to tools/list, which does not depend on the state of the servers. others means that the answers for other
+// clients may have changed in any case.
 func toolsSince(shown func() (list func() json.RawMessage)) func(others bool) []catalog.Kind {
 	first := shown()
 	var last json.RawMessage
 	return func(others bool) []catalog.Kind {
 		if last == nil {
-			last = first() // made at the first comparison, to keep the start of mcpx fast
+			last = first() // made only now, so that mcpx starts fast
 		}
 		tools := shown()()
 		same := bytes.Equal(tools, last)
@@ -143,8 +140,8 @@ func toolsSince(shown func() (list func() json.RawMessage)) func(others bool) []
 	}
 }
 
-// itemsSince finds out which kinds of items have changed since its last call. listed are the servers whose items of a kind the clients
-// are shown.
+// itemsSince returns a func that lists the kinds of items that have changed since its last call. listed returns the servers whose
+// items of a kind are shown.
 func itemsSince(listed func(kind catalog.Kind) []*catalog.Server) func() []catalog.Kind {
 	last := make(map[catalog.Kind][]*catalog.Server)
 	since := func() (kinds []catalog.Kind) {
@@ -159,6 +156,6 @@ func itemsSince(listed func(kind catalog.Kind) []*catalog.Server) func() []catal
 		}
 		return kinds
 	}
-	since() // from here on
+	since() // the state to compare with
 	return since
 }

@@ -8,21 +8,20 @@ import (
 	"mcpx/internal/caller"
 )
 
-// MCP Apps: a host that shows the user interfaces of tools has to see these tools
-// themselves, with the URI of their interface in _meta, and passes on the calls that an
-// app makes. Hosts keep tools that are for apps only from the model.
+// MCP Apps: a host that shows the user interfaces of tools needs to see these tools themselves, with the URI of the interface in
+// _meta, and passes on the calls that an app makes. Hosts hide tools that are only for apps from the model.
 
-// mostApps bounds the tools with apps that are listed beside the two tools: each is in
-// every request of the model. The others can be called by exec.
+// mostApps bounds the tools with apps that are listed next to the two tools: each costs tokens in every request of the model. The
+// others can be called with exec.
 const mostApps = 20
 
-// forApps is the catalogue with the tools that are for apps only.
+// forApps returns the catalogue including the tools that are only for apps.
 func (b *base) forApps(client *caller.Client) *catalog.Snapshot {
 	return b.scope().Of(b.executor.Apps(client))
 }
 
-// withApps are the tools of a catalogue that are listed beside the two tools: the first
-// mostApps that have an app, and those of their servers that are for apps only.
+// withApps reduces a catalogue to the tools that are listed next to the two tools: the first mostApps that have an app, and
+// those of their servers that are only for apps.
 func withApps(snap *catalog.Snapshot) *catalog.Snapshot {
 	left := mostApps
 	servers := make([]catalog.Server, len(snap.Servers))
@@ -46,7 +45,7 @@ func withApps(snap *catalog.Snapshot) *catalog.Snapshot {
 	return catalog.NewSnapshot(servers)
 }
 
-// apps are the tools that are listed beside the two tools for a client, nil if none are.
+// apps returns the tools listed next to the two tools for a client; nil if there are none.
 func (v *TwoTools) apps(client *caller.Client) *natives {
 	if !client.ShowsApps() {
 		return nil
@@ -54,7 +53,7 @@ func (v *TwoTools) apps(client *caller.Client) *natives {
 	return v.appsOf(v.forApps(client))
 }
 
-// appsOnly is the key of withApps among what is derived of a catalogue.
+// appsOnly is the key of withApps for catalog.Snapshot.Derived.
 type appsOnly struct{}
 
 func (v *TwoTools) appsOf(snap *catalog.Snapshot) *natives {
@@ -62,7 +61,7 @@ func (v *TwoTools) appsOf(snap *catalog.Snapshot) *natives {
 	return v.texts.natives(listed, v.current().Naming)
 }
 
-// joined is one JSON array of two, of which the first is not empty.
+// joined concatenates two JSON arrays, of which the first is not empty.
 func joined(a, b json.RawMessage) json.RawMessage {
 	if len(b) <= len("[]") {
 		return a
@@ -70,8 +69,8 @@ func joined(a, b json.RawMessage) json.RawMessage {
 	return append(append(append(make(json.RawMessage, 0, len(a)+len(b)), a[:len(a)-1]...), ','), b[1:]...)
 }
 
-// linkedApp is a definition whose app clients can read through mcpx: its URI names the
-// server, so that it does not depend on what the servers list.
+// linkedApp gives a definition the URI by which clients read its app through mcpx. The URI names the server, so that it does not
+// depend on what the servers list.
 func linkedApp(s *catalog.Server, raw json.RawMessage) json.RawMessage {
 	link := wire.EditText(s.AppURI)
 	return wire.Edit(raw, "_meta", func(meta json.RawMessage) json.RawMessage {
@@ -88,8 +87,7 @@ func linkedApp(s *catalog.Server, raw json.RawMessage) json.RawMessage {
 	})
 }
 
-// appNames adds the tools that apps call, by the names that their servers gave them, as
-// the code of an app knows no others.
+// appNames adds the tools that apps call under the servers' own names, the only names that an app's code knows.
 func appNames(snap *catalog.Snapshot, byName map[string]origin) {
 	owners := make(map[string]int)
 	each := func(f func(s *catalog.Server, t *catalog.Tool)) {

@@ -11,20 +11,20 @@ import (
 	"mcpx/internal/results"
 )
 
-// otherNames are the other names of arguments of the two tools. All are always accepted:
-// models and frameworks use one or the other, whatever is advertised.
+// otherNames maps the arguments of the two tools to alternative names. All are always accepted, as models and frameworks use
+// either, whatever is advertised.
 var otherNames = map[string]string{
 	"server": "server_name", "tool": "tool_name", "args": "arguments",
 	"server_name": "server", "tool_name": "tool", "arguments": "args",
 }
 
-// maxArguments is no less than either of the two tools has.
+// maxArguments is at least the number of arguments of each of the two tools.
 const maxArguments = 8
 
-// readArguments returns the arguments of one of the two tools in the order of names,
-// the advertised ones, nil for absent ones. Some models send the whole object as a string.
+// readArguments returns the arguments of one of the two tools in the order of names, which are the advertised ones; nil for absent
+// ones. Some models send the whole object as a string.
 func readArguments(tool string, raw json.RawMessage, names []string) (args [maxArguments]json.RawMessage, failure *results.Failure) {
-	var by [maxArguments]string // the names that they were given by
+	var by [maxArguments]string // the names under which they were given
 	if len(raw) > 0 && raw[0] == '"' {
 		if text, ok := wire.Text(raw); ok {
 			raw = json.RawMessage(text)
@@ -54,8 +54,7 @@ func readArguments(tool string, raw json.RawMessage, names []string) (args [maxA
 	return args, failure
 }
 
-// unknownArgument refuses an argument under a wrong name. A call without it could do
-// harm.
+// unknownArgument refuses an unknown argument: a call without it could do harm.
 func unknownArgument(tool, name string, known []string) *results.Failure {
 	violation := "/" + sanitize.Line(name, 60) + ": is unknown; " + tool + " takes " + strings.Join(known, ", ")
 	if near := sanitize.Nearest(name, known); len(near) > 0 {
@@ -76,7 +75,7 @@ func optional(name string, raw json.RawMessage) (string, *results.Failure) {
 	return text, nil
 }
 
-// required reads the argument of exec with a name of these.
+// required reads exec's argument names[at].
 func required(names []string, at int, raw json.RawMessage) (string, *results.Failure) {
 	text, failure := optional(names[at], raw)
 	if failure == nil && text == "" {

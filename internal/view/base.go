@@ -15,12 +15,11 @@ import (
 	"mcpx/internal/registry"
 )
 
-// base is what all views have: a part of the catalogue, and announcements of its
-// changes.
+// base is what all views share: a part of the catalogue, and announcements of its changes.
 type base struct {
 	registry *registry.Registry
 	executor *executor.Executor
-	current  func() *Settings // those in force
+	current  func() *Settings // returns the settings in force
 	log      *slog.Logger
 	began    time.Time
 	unfollow []func()
@@ -46,12 +45,12 @@ func (b *base) Traits() Traits {
 	settings := b.current()
 	shown := b.executor.Kinds()
 	return Traits{
-		Name: settings.Name, Alone: settings.Naming.Alone, Apps: settings.Apps && shown.Resources,
+		Name: settings.Name, Transparent: settings.Naming.Transparent, Apps: settings.Apps && shown.Resources,
 		Resources: shown.Resources, Prompts: shown.Prompts,
 	}
 }
 
-// Shows reports whether the clients are shown items of a kind at all.
+// Shows reports whether clients are shown items of a kind at all.
 func (t Traits) Shows(kind catalog.Kind) bool {
 	if kind == catalog.Prompts {
 		return t.Prompts
@@ -59,11 +58,10 @@ func (t Traits) Shows(kind catalog.Kind) bool {
 	return t.Resources
 }
 
-// part is the part of the catalogue that the view shows; nil = all of it.
+// scope is the part of the catalogue that the view shows; nil = all of it.
 func (b *base) scope() *policy.Scope { return b.current().Scope }
 
-// follow starts the announcements, of tools by what shown returns for a client
-// (toolsSince).
+// follow starts the announcements. shown is for toolsSince.
 func (b *base) follow(shown func(*caller.Client) (list func() json.RawMessage)) {
 	b.shown = shown
 	b.unfollow = []func(){b.registry.OnChange(b.lookAgain), b.registry.OnUnknown(b.passUnknown)}
@@ -71,7 +69,7 @@ func (b *base) follow(shown func(*caller.Client) (list func() json.RawMessage)) 
 	tellTools := func() (told bool) {
 		before := rules
 		rules = b.current().Clients
-		others := !reflect.DeepEqual(before, rules) // tools compares the list for a client without rules
+		others := !reflect.DeepEqual(before, rules) // the compared list is the one for a client without rules
 		for _, w := range b.audience() {
 			told = w.tell(w.tools(others)) || told
 		}
@@ -83,11 +81,11 @@ func (b *base) follow(shown func(*caller.Client) (list func() json.RawMessage)) 
 		}
 		return told
 	}
-	b.loops.Go(func() { // ends with Close, as does the other
+	b.loops.Go(func() { // both end with Close
 		b.announce(b.lookAtTools, tellTools, func() bool { return starting(b.catalogue(nil)) })
 	})
 	b.loops.Go(func() {
-		b.announce(b.lookAtItems, tellItems, func() bool { return b.beside(nil).Starting() })
+		b.announce(b.lookAtItems, tellItems, func() bool { return b.resources(nil).Starting() })
 	})
 }
 
@@ -99,20 +97,20 @@ func (b *base) Attach(client *caller.Client, as Attachment) (detach func()) {
 	if as.Changed == nil {
 		return func() { b.registry.ForgetClient(client.ID) }
 	}
-	var who *caller.Client // with what decides what it sees, and no more
+	var who *caller.Client // only what decides what the client sees
 	if client.Principal != nil {
 		who = client.Viewer()
 	}
 	return b.add(&watcher{
 		client: who, as: as,
 		tools: toolsSince(func() func() json.RawMessage { return b.shown(who) }),
-		items: itemsSince(func(kind catalog.Kind) []*catalog.Server { return b.beside(who).Listed(kind) }),
+		items: itemsSince(func(kind catalog.Kind) []*catalog.Server { return b.resources(who).Listed(kind) }),
 	})
 }
 
-// passUnknown hands a notification that mcpx does not know to the clients of a view that shows its server alone.
+// passUnknown passes a notification that mcpx does not know to the clients of a transparent view.
 func (b *base) passUnknown(server, method string, params json.RawMessage) {
-	if !b.current().Naming.Alone || !b.scope().Has(server) {
+	if !b.current().Naming.Transparent || !b.scope().Has(server) {
 		return
 	}
 	for _, w := range b.audience() {
@@ -122,7 +120,7 @@ func (b *base) passUnknown(server, method string, params json.RawMessage) {
 	}
 }
 
-// Close ends the goroutine of the view.
+// Close ends the goroutines of the view.
 func (b *base) Close() {
 	for _, stop := range b.unfollow {
 		stop()
@@ -131,12 +129,12 @@ func (b *base) Close() {
 	b.loops.Wait()
 }
 
-// catalogue is the catalogue as a client of the view may see it.
+// catalogue returns the catalogue as a client of the view may see it.
 func (b *base) catalogue(client *caller.Client) *catalog.Snapshot {
 	return b.scope().Of(b.executor.Catalogue(client))
 }
 
-// sees reports of a server whether a client of the view may see it.
+// sees returns a func that reports whether a client of the view may see a server.
 func (b *base) sees(client *caller.Client) func(server string) bool {
 	return func(server string) bool {
 		_, ok := b.catalogue(client).Server(server)
@@ -144,8 +142,7 @@ func (b *base) sees(client *caller.Client) func(server string) bool {
 	}
 }
 
-// awaitCatalogue waits for servers that mcpx has never tried, at most until
-// StartupWait after the start.
+// awaitCatalogue waits for servers that mcpx has never tried, at most until StartupWait after the start.
 func (b *base) awaitCatalogue(ctx context.Context, client *caller.Client) {
 	if starting(b.catalogue(client)) {
 		b.registry.Need()
@@ -153,7 +150,7 @@ func (b *base) awaitCatalogue(ctx context.Context, client *caller.Client) {
 	ctx, cancel := context.WithDeadline(ctx, b.began.Add(b.current().StartupWait))
 	defer cancel()
 	b.registry.WaitKnown(ctx, b.sees(client))
-	// The catalogue names mcpx if there is something to read: it would change in a moment.
+	// The catalogue names the built-in server if there is something to read, and would change in a moment.
 	b.registry.WaitListed(ctx, b.sees(client))
 }
 
@@ -162,13 +159,13 @@ func starting(snap *catalog.Snapshot) bool {
 	return slices.ContainsFunc(snap.Servers, func(s catalog.Server) bool { return !s.Known && s.State == catalog.Connecting })
 }
 
-// needs says that a call needs upstreams, and this one first unless the name is empty.
+// needs starts upstreams for a call, the named one first unless the name is empty.
 func (b *base) needs(server string) {
 	b.registry.Prefer(server)
 	b.registry.Need()
 }
 
-// name is the name that a client gave.
+// name returns the client's own name.
 func name(client *caller.Client) string {
 	if client == nil {
 		return ""

@@ -16,10 +16,9 @@ import (
 // StructuredPolicy decides which clients get structuredContent.
 type StructuredPolicy = conf.StructuredPolicy
 
-// The policies. Always also makes structuredContent where the upstream sends none, for
-// programs. Once passes that of the upstream where no text says the same, for clients that
-// show a model both. Auto passes it always, but for clients of which knownClients says
-// never or once.
+// The policies. StructuredAlways also makes structuredContent where the upstream sends none, for programs. StructuredOnce passes
+// the upstream's unless a text contains the same, for clients that show a model both. StructuredAuto passes it, except to
+// clients for which knownClients says never or once.
 const (
 	StructuredAuto   StructuredPolicy = "auto"
 	StructuredAlways StructuredPolicy = "always"
@@ -30,21 +29,19 @@ const (
 // TextForm says what the texts of results may become.
 type TextForm = conf.TextForm
 
-// The forms. With TextJSON no text becomes TOON: a program reads them.
+// With TextJSON no text becomes TOON, because a program reads it.
 const (
 	TextAuto TextForm = "auto"
 	TextJSON TextForm = "json"
 )
 
-// ClientRule is what holds for the clients of some names. What is empty or 0 the rule
-// leaves open.
+// ClientRule has settings for clients by name. What is empty or 0 is not set by the rule.
 type ClientRule = conf.ClientRule
 
-// Settings are options as views use them, with a cache of the profiles of clients. The options
-// never change.
+// Settings are options in use, with a cache of the clients' profiles. The options never change.
 type Settings struct {
 	Options
-	profiles sync.Map // name -> profile; maxProfiles of them at most
+	profiles sync.Map // name -> profile; at most maxProfiles
 	kept     atomic.Int32
 }
 
@@ -57,15 +54,15 @@ func NewSettings(o Options) *Settings {
 	return &Settings{Options: o}
 }
 
-// profile has the settings of one client, by the rules and knownClients. code is the form
-// for calls that a program of the model makes.
+// profile has the settings for one client, from the rules and knownClients. code is the format for calls made by a program that
+// the model wrote.
 type profile struct {
 	form, code results.Format
 	shown      shown
 }
 
-// profile is the profile of the clients of a name. It matches the globs once for each
-// name, as that costs more than the rest of a small call.
+// profile returns the profile for a client's name. Matching the globs costs more than the rest of a small call, so it is done once
+// for each name.
 func (s *Settings) profile(name string) profile {
 	if found, ok := s.profiles.Load(name); ok {
 		return found.(profile)
@@ -83,7 +80,7 @@ func (s *Settings) profile(name string) profile {
 	return p
 }
 
-// form is the form of the results of a call.
+// form returns the format for the result of a call.
 func (b *base) form(call Call) results.Format {
 	s, client := b.current(), name(call.Client)
 	switch {
@@ -95,9 +92,8 @@ func (b *base) form(call Call) results.Format {
 	return s.profile(client).form
 }
 
-// form is the form of results for a client. The header of a request (asked) overrides the
-// rule for the client, and that the config. What is only known of the client comes last,
-// and does not hold for a call that a program makes.
+// form returns the format of results for a client. The header of a request (asked) overrides the client's rule, which overrides the
+// config. What knownClients says comes last, and does not apply to calls by a program.
 func (s *Settings) form(client string, asked StructuredPolicy, code bool) results.Format {
 	known := func(r ClientRule) StructuredPolicy { return r.Structured }
 	text := func(r ClientRule) TextForm { return r.Text }
@@ -120,11 +116,11 @@ func (s *Settings) form(client string, asked StructuredPolicy, code bool) result
 	}
 	written := cmp.Or(firstRule(s.Clients, client, text), firstRule(knownClients, client, text))
 	f.JSON = code || policy == StructuredAlways || written == TextJSON
-	// A program reads results whole, and a user who turns the limit off means it.
+	// Programs read results whole, and users who turn the limit off do so on purpose.
 	if f.Bytes == 0 && !f.JSON && !s.NeverCut {
 		f.Bytes = cmp.Or(firstRule(knownClients, client, chars), unknownResultChars)
 	}
-	// The answer must have its way to the client before that gives up.
+	// The answer must reach the client before it gives up.
 	f.Wait = cmp.Or(firstRule(s.Clients, client, wait), firstRule(knownClients, client, wait)) * 5 / 6
 	f.LineFirst = f.Bytes > 0 && firstRule(knownClients, client, first)
 	return f
@@ -141,7 +137,7 @@ func (s *Settings) budget(client string) describe.Budget {
 	return b
 }
 
-// firstRule is a setting of the first rule that matches a client and has it, or zero.
+// firstRule returns a setting from the first rule that matches a client and has it, or zero.
 func firstRule[T comparable](rules []ClientRule, client string, setting func(ClientRule) T) (zero T) {
 	for _, rule := range rules {
 		if value := setting(rule); value != zero && policy.Match([]string{strings.ToLower(rule.Name)}, strings.ToLower(client)) {

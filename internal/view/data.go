@@ -12,8 +12,7 @@ import (
 
 // The answers of inspect as data, for structuredContent (design 6).
 
-// result is a tool result with a text. The same as data, which costs more to make than
-// the text, is made only where it is wanted.
+// result makes a tool result of a text. data makes the same as data, which costs more, and is called only if structured.
 func result(text string, structured bool, data func() any) *results.Result {
 	r := &results.Result{Content: []json.RawMessage{wire.TextBlock(text)}}
 	if structured {
@@ -40,7 +39,7 @@ func serversData(snap *catalog.Snapshot) any {
 	return data
 }
 
-// listing is several tools as data. Server is empty if each tool names its own.
+// listing lists several tools. Server is empty if each tool names its own.
 type listing struct {
 	Server string            `json:"server,omitempty"`
 	Tools  []json.RawMessage `json:"tools"`
@@ -50,16 +49,15 @@ type listing struct {
 type extra struct {
 	Server     string `json:"server,omitempty"`
 	TypeScript string `json:"typescript"`
-	// AlsoOn are other servers that have the very same tool.
+	// AlsoOn are other servers that have the same tool.
 	AlsoOn []string `json:"also_on,omitempty"`
 }
 
-// toolData is one tool as the upstream sent it, with a description in any case, and
-// the members of e, which it may not have itself.
+// toolData is one tool as the upstream sent it, always with a description, and with the members of e in place of its own.
 func toolData(t *catalog.Tool, e extra) json.RawMessage {
 	data := wire.AppendQuoted([]byte(`{"name":`), t.Name)
 	data = wire.AppendQuoted(append(data, `,"description":`...), t.Description)
-	_ = wire.Members(t.Raw, func(name string, written, value []byte) bool { // valid, as it was decoded
+	_ = wire.Members(t.Raw, func(name string, written, value []byte) bool { // valid: it was decoded before
 		switch name {
 		case "name", "description", "server", "typescript", "also_on":
 		default:

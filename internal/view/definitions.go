@@ -5,20 +5,20 @@ import (
 	"strings"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/pattern"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/describe"
 )
 
-// The names of the two tools, and of the one for calls that only read.
+// The names of the two tools, and of the variant of exec for calls that only read.
 const (
 	InspectTool = "inspect"
 	ExecTool    = "exec"
 	ReadTool    = "exec_read"
 )
 
-// The schemas of the two tools. They are part of every model request, so they do not
-// repeat the descriptions of the tools. Frameworks with a strict mode make "an empty
-// object" of an object without properties, unless additionalProperties is there.
+// The schemas of the two tools. They are part of every request of a model, so they do not repeat the tools' descriptions.
+// arguments has additionalProperties because frameworks with a strict mode would turn it into an empty object otherwise.
 const (
 	inspectSchema = `{"type":"object","properties":{` +
 		`"server_name":{"type":"string"},` +
@@ -31,28 +31,18 @@ const (
 		`"select":{"type":"string","description":"jq filter on the JSON result"},` +
 		`"grep":{"type":"string","description":"regex: only matching lines"}},` +
 		`"required":["server_name","tool_name"]}`
-	// For clients that search for tools themselves: what describe.Features.Brief leaves out
-	// stands in the descriptions.
-	briefInspectSchema = `{"type":"object","properties":{` +
-		`"server_name":{"type":"string"},` +
-		`"tool_name":{"type":"string"},` +
-		`"query":{"type":"string"}}}`
-	briefExecSchema = `{"type":"object","properties":{` +
-		`"server_name":{"type":"string"},` +
-		`"tool_name":{"type":"string"},` +
-		`"arguments":{"type":"object","additionalProperties":true},` +
-		`"select":{"type":"string"},` +
-		`"grep":{"type":"string"}},` +
-		`"required":["server_name","tool_name"]}`
-	// toolMeta asks Claude Code to load the tools at once and to let long results
-	// through (design 7).
+	// toolMeta asks Claude Code to load the tools at once and to accept long results (design 7).
 	toolMeta = `{"anthropic/alwaysLoad":true,"anthropic/maxResultSizeChars":500000}`
 )
 
-// shortNames replaces the names of arguments where short_argument_names is set.
+// shortNames replaces the names of arguments if short_argument_names is set.
 var shortNames = strings.NewReplacer(`"server_name"`, `"server"`, `"tool_name"`, `"tool"`, `"arguments"`, `"args"`)
 
-// Definition is the part of a tool that is in every model request.
+// explanation matches what describe.Features.Brief removes from the schemas, for clients that search for tools themselves: the
+// descriptions of the tools then contain it.
+var explanation = pattern.New(`,"description":"[^"]*"`)
+
+// Definition is the part of a tool that is in every request of a model.
 type Definition struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
@@ -62,11 +52,11 @@ type Definition struct {
 // readDescription is the description of exec_read.
 const readDescription = "Like exec, for tools that only read; it refuses all others. Prefer it: it may run without asking the user."
 
-// definitions are the two tools with these descriptions, and exec_read where it is wanted.
+// definitions returns the two tools, and exec_read if it is enabled.
 func definitions(inspect, exec string, features describe.Features) []Definition {
 	inspectSchema, execSchema := inspectSchema, execSchema
 	if features.Brief {
-		inspectSchema, execSchema = briefInspectSchema, briefExecSchema
+		inspectSchema, execSchema = explanation.ReplaceAllString(inspectSchema, ""), explanation.ReplaceAllString(execSchema, "")
 	}
 	if features.ShortNames {
 		inspectSchema, execSchema = shortNames.Replace(inspectSchema), shortNames.Replace(execSchema)
@@ -81,18 +71,18 @@ func definitions(inspect, exec string, features describe.Features) []Definition 
 	return all
 }
 
-// Surface is the part of mcpx in every model request of a client of that name, if these
-// were all the servers: its tools and its instructions.
+// Surface returns what mcpx adds to every request of a model, for a client with that name and these servers: the tools and the
+// instructions.
 func (v *TwoTools) Surface(snap *catalog.Snapshot, client string) ([]Definition, string) {
 	shown := v.current().profile(client).shown
 	list := shown.list(snap)
 	return definitions(list.inspect, list.exec, shown.features), describe.Instructions(snap, shown.budget, shown.features)
 }
 
-// encodeTools is the two tools as tools/list has them.
+// encodeTools encodes the tools for tools/list.
 func encodeTools(snap *catalog.Snapshot, inspect, exec string, features describe.Features) json.RawMessage {
 	type tool struct {
-		Title string `json:"title"` // for people: directories of servers want one
+		Title string `json:"title"` // for users; directories of servers require it
 		Definition
 		Annotations hints           `json:"annotations"`
 		Meta        json.RawMessage `json:"_meta"`
@@ -108,7 +98,7 @@ func encodeTools(snap *catalog.Snapshot, inspect, exec string, features describe
 	return wire.Encode(all)
 }
 
-// hints are the annotations of exec. They are true of every tool that exec can call.
+// hints are the annotations of exec. They must be true of every tool that exec can call.
 type hints struct {
 	ReadOnly    bool `json:"readOnlyHint"`
 	Destructive bool `json:"destructiveHint"`

@@ -11,7 +11,7 @@ var (
 	shortExecNames = []string{"server", "tool", "args", "select", "grep"}
 )
 
-// execArguments are the names of the arguments of exec, as they are advertised.
+// execArguments returns the advertised names of exec's arguments.
 func (v *TwoTools) execArguments() []string {
 	if v.current().ShortNames {
 		return shortExecNames
@@ -19,7 +19,7 @@ func (v *TwoTools) execArguments() []string {
 	return execNames
 }
 
-// exec calls a tool of the catalogue, for exec_read one that only reads. The error is that of ctx.
+// exec calls a tool of the catalogue; for exec_read, a read-only one. The error is ctx's.
 func (v *TwoTools) exec(ctx context.Context, call Call, form results.Format) (*results.Result, error) {
 	names := v.execArguments()
 	args, failure := readArguments(call.Name, call.Arguments, names)

@@ -17,7 +17,7 @@ import (
 	"mcpx/internal/search"
 )
 
-// inspectArguments are the names of the arguments of inspect, as they are advertised.
+// inspectArguments returns the advertised names of inspect's arguments.
 func (v *TwoTools) inspectArguments() []string {
 	if v.current().ShortNames {
 		return []string{"server", "tool", "query"}
@@ -47,8 +47,7 @@ type Query struct {
 	Server, Tool, Text string
 }
 
-// Inspect answers a query (design 6). Like exec it waits for a server that is
-// connecting for the first time.
+// Inspect answers a query (design 6). Like exec it waits for a server that connects for the first time.
 func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, structured bool) *results.Result {
 	snap := v.named(client)
 	if q.Server == "" {
@@ -83,8 +82,7 @@ func (v *TwoTools) describeOptions() describe.Options {
 	return describe.Options{TypeScript: !s.JSONSchema, MaxDescription: s.MaxDescription, ShortNames: s.ShortNames}
 }
 
-// single describes one tool, or several whose names are joined by commas. A tool with
-// commas in its name wins.
+// single describes one tool, or several whose names are separated by commas. A tool whose own name contains the commas comes first.
 func (v *TwoTools) single(snap *catalog.Snapshot, s *catalog.Server, name string, structured bool) *results.Result {
 	if tool, ok := s.Tool(name); ok {
 		return result(describe.Tool(s, tool, v.describeOptions()), structured, func() any { return toolsData(s, []*catalog.Tool{tool}) })
@@ -98,7 +96,7 @@ func (v *TwoTools) single(snap *catalog.Snapshot, s *catalog.Server, name string
 		if !ok {
 			return v.executor.ToolNotFound(snap, s, one).Result(structured)
 		}
-		if !slices.Contains(tools, tool) { // named again and again, one tool would fill the memory
+		if !slices.Contains(tools, tool) { // repeated names must not fill the memory
 			tools = append(tools, tool)
 		}
 	}
@@ -111,15 +109,13 @@ func (v *TwoTools) single(snap *catalog.Snapshot, s *catalog.Server, name string
 // queryLimit bounds the tools in the answer to a query.
 const queryLimit = 10
 
-// After queryLeast hits the answer leaves out those under queryShare of the best
-// score: they would cost more than they are worth.
+// After queryLeast hits, the answer omits those that score less than queryShare of the best: they are not worth their tokens.
 const (
 	queryLeast = 4
 	queryShare = 0.3
 )
 
-// unsearched names the servers whose tools are not known yet: they may have the tool
-// that a query does not find.
+// unsearched names the servers whose tools are not known yet, as they may have the tool that was not found.
 func unsearched(snap *catalog.Snapshot, only string) string {
 	var names []string
 	for i := range snap.Servers {
@@ -150,7 +146,7 @@ func (v *TwoTools) matches(snap *catalog.Snapshot, q Query, structured bool) *re
 	return result(text, structured, func() any { return matchesData(found) })
 }
 
-// found are the tools that the answer to a query has, best first.
+// found returns the tools in the answer to a query, best first.
 func found(snap *catalog.Snapshot, index *search.Index, q Query) (found []describe.Match) {
 	for i, hit := range index.Search(q.Text, search.Options{Server: q.Server, Limit: queryLimit}) {
 		if i >= queryLeast && hit.Score < queryShare {

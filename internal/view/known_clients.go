@@ -2,16 +2,14 @@ package view
 
 import "time"
 
-// knownClients is what is known of clients, by the names that they give. A client that
-// is not in it gets the structuredContent of the upstream, and unknownResultChars. The
-// letters behind a row say what its model sees of a result that has both, and how that is
-// known: S structuredContent alone, B both, D both unless a text is equal JSON, C the
-// content alone; run = seen in the request to a model, read = the code, told = docs or
-// issues. Where the model sees structuredContent it would cost again what the text has
-// saved, so that it is left out; B clients get it where no text says the same, as it costs
-// more in a text, where they escape its quotes. docs/clients.md has the versions.
+// knownClients is what is known about clients, by their names. A client that is not in it gets the upstream's structuredContent,
+// and unknownResultChars. The letter of a row says what the client's model sees of a result that has both parts: S only
+// structuredContent, B both, D both unless a text is equal JSON, C only the content. The next word says how that is known: run =
+// seen in a request to a model, read = in the client's code, told = in docs or issues. Where the model sees structuredContent, it
+// is omitted, as it would cost again the tokens that the text has saved; B clients get it if no text contains the same, because
+// it would cost more in a text, whose quotes they escape. docs/clients.md has the versions.
 //
-// ResultChars are a little under what the client shows before it cuts a result itself.
+// ResultChars is a little less than what the client shows before it cuts a result itself.
 var knownClients = []ClientRule{
 	// S, run, 2.1.330 (anthropics/claude-code#79944, #41593). It cuts descriptions and
 	// instructions at 2,048 characters without a word, and results at 500,000 where
@@ -47,11 +45,10 @@ var knownClients = []ClientRule{
 	{Name: "google-adk*", Structured: StructuredOnce},
 	// B, run, 1.1.4.
 	{Name: "@langchain/mcp-adapters*", Structured: StructuredOnce},
-	// They show results to people and programs.
+	// These show results to users and programs.
 	{Name: "*inspector*", Text: TextJSON},
 	{Name: "mcporter*", Text: TextJSON},
 }
 
-// unknownResultChars is for clients that are not in knownClients: about 10,000 tokens,
-// under what most of them show.
+// unknownResultChars is for clients that are not in knownClients: about 10,000 tokens, which most of them show.
 const unknownResultChars = 38_000

@@ -10,27 +10,26 @@ import (
 	"mcpx/internal/resources"
 )
 
-// Naming says how a view names tools, if it shows them all, and prompts.
+// Naming says how a view names prompts and, if it shows them all, tools.
 type Naming struct {
-	// Separator stands between the name of a server and that of its tool; empty = two
-	// underscores.
+	// Separator joins the names of server and tool; empty = two underscores.
 	Separator string
-	// Prefix says which names begin with that of the server; empty = PrefixAlways.
+	// Prefix says which names begin with the server's name; empty = PrefixAlways.
 	Prefix string
-	// Alone means that the view shows one server as if nothing stood before it: its
-	// resources and prompts are as it sent them.
-	Alone bool
+	// Transparent means that the view passes one server through as if mcpx were not there: resources and prompts are as
+	// the server sent them.
+	Transparent bool
 }
 
-// The values of [Naming.Prefix]. Two tools never have one name: the names that
-// PrefixNever would give twice have a prefix all the same, but for the first.
+// The values of [Naming.Prefix]. Two tools never share a name: under PrefixNever, only the first of several tools with the same name
+// has no prefix.
 const (
 	PrefixAlways   = "always"
 	PrefixConflict = resources.PrefixConflict // names that several servers have
 	PrefixNever    = resources.PrefixNever
 )
 
-// maxName bounds a name, in characters: providers of models refuse longer ones.
+// maxName bounds a name, in characters: model providers refuse longer ones.
 const maxName = 64
 
 // origin is the tool behind a name.
@@ -39,10 +38,10 @@ type origin struct {
 	server, tool string
 }
 
-// names are the names of all tools of a catalogue, in its order. They depend on nothing
-// but the catalogue: every process gives a tool the same name.
+// names names all tools of a catalogue, in its order. The names depend only on the catalogue, so they are the same in every
+// process.
 func (n Naming) names(snap *catalog.Snapshot) (all []origin, byName map[string]origin) {
-	servers := make(map[string]int) // of a tool's name
+	servers := make(map[string]int) // how many servers have a tool of that name
 	for i := range snap.Servers {
 		for j := range snap.Servers[i].Tools {
 			servers[snap.Servers[i].Tools[j].Name]++
@@ -61,7 +60,7 @@ func (n Naming) names(snap *catalog.Snapshot) (all []origin, byName map[string]o
 			whole := s.Name + "\x00" + tool
 			for _, taken := byName[o.name]; taken || utf8.RuneCountInString(o.name) > maxName; _, taken = byName[o.name] {
 				o.name = hashed(o.name, whole)
-				whole += "\x00" // a tool may be named like the hash of another
+				whole += "\x00" // another tool may have this very name
 			}
 			byName[o.name] = o
 			all = append(all, o)
@@ -70,8 +69,8 @@ func (n Naming) names(snap *catalog.Snapshot) (all []origin, byName map[string]o
 	return all, byName
 }
 
-// prefixed is a name with that of the server. Providers of models refuse dots, which
-// server names may have; a tool's own name stays as it is.
+// prefixed puts the server's name in front of a tool's. Model providers refuse dots, which server names may contain; the tool's
+// own name stays unchanged.
 func (n Naming) prefixed(server, tool string) string {
 	separator := n.Separator
 	if separator == "" {
@@ -80,8 +79,7 @@ func (n Naming) prefixed(server, tool string) string {
 	return strings.ReplaceAll(server, ".", "_") + separator + tool
 }
 
-// hashed is a name of at most maxName characters that tells what it stands for: the
-// beginning of a name, and a hash of the whole.
+// hashed shortens a name to at most maxName characters: its beginning, and a hash of the whole.
 func hashed(name, whole string) string {
 	sum := sha256.Sum256([]byte(whole))
 	suffix := "_" + hex.EncodeToString(sum[:4])

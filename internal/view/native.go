@@ -7,9 +7,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// native is a tool's definition as its upstream sent it, under the name that the view
-// gives it. SDKs refuse a whole list for one definition that they do not understand:
-// its parts that they would refuse are left out or, where they must be there, replaced.
+// native returns a tool's definition as its upstream sent it, under the view's name. SDKs refuse a whole list for one definition
+// that they do not understand: parts that they would refuse are omitted or, if required, replaced.
 func native(t *catalog.Tool, name string) json.RawMessage {
 	asSent, input := name == t.Name, false
 	out := append(make([]byte, 0, len(t.Raw)+len(name)), '{')
@@ -84,8 +83,8 @@ func objectSchema(raw []byte) bool {
 	return true
 }
 
-// objectOf is the schema of any object in place of one that SDKs refuse, or that schema
-// if it lacks nothing but its type: arguments are always an object.
+// objectOf replaces a schema that SDKs refuse by the schema of any object or, if only the type is missing, by the same schema with
+// the type: arguments are always an object.
 func objectOf(raw []byte) []byte {
 	const any = `{"type":"object"}`
 	if raw[0] != '{' || len(raw) <= len("{}") {

@@ -10,40 +10,38 @@ import (
 	"mcpx/internal/search"
 )
 
-// texts caches the texts and the search indexes of the newest catalogues: clients may have
-// different ones. Making them takes milliseconds for thousands of tools, and clients ask
-// often.
+// texts caches the texts and the search indexes of the catalogues used last: clients may have different catalogues. Making them
+// takes milliseconds for thousands of tools, and clients ask often.
 type texts struct {
 	mu   sync.Mutex
-	made []*catalogueTexts // the one used last is the first
+	made []*catalogueTexts // the last used first
 }
 
-// The bounds of what is kept. There are as many catalogues as sets of rights in use, and
-// more where sessions of single clients list something else; the index of a tool has 1 KB, and
-// its definition as much.
+// The bounds of the cache. There is a catalogue for each set of rights in use, and more if sessions of single clients list other
+// tools. The index of a tool takes 1 KB, and so does its definition.
 const (
 	maxTexts     = 256
-	maxTextTools = 50_000 // of all catalogues together, but the one used last
+	maxTextTools = 50_000 // of all catalogues together, except the last used
 )
 
 // catalogueTexts are the texts of one catalogue, whatever the states of its servers.
 type catalogueTexts struct {
-	snap *catalog.Snapshot // under the lock of texts
+	snap *catalog.Snapshot // guarded by texts.mu
 
-	mu     sync.Mutex // held to make one: the texts of other catalogues do not wait for it
+	mu     sync.Mutex // held while a text is made: the texts of other catalogues do not wait
 	lists  map[shown]*list
 	intros map[shown]string
 	index  *search.Index
 	native map[Naming]*natives
 }
 
-// shown has the settings that the texts depend on, beside the catalogue.
+// shown has the settings on which the texts depend, besides the catalogue.
 type shown struct {
 	budget   describe.Budget
 	features describe.Features
 }
 
-// list is the descriptions of both tools, and the tools of the answer to tools/list.
+// list has the descriptions of both tools, and the array for tools/list.
 type list struct {
 	inspect, exec string
 	tools         json.RawMessage
@@ -54,8 +52,7 @@ func (s shown) list(snap *catalog.Snapshot) *list {
 	return &list{inspect, exec, encodeTools(snap, inspect, exec, s.features)}
 }
 
-// of are the texts of snap, and of catalogues that differ from it in the states of servers
-// alone.
+// of returns the texts of snap, which are also valid for catalogues that differ only in the states of servers.
 func (t *texts) of(snap *catalog.Snapshot) *catalogueTexts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,7 +68,7 @@ func (t *texts) of(snap *catalog.Snapshot) *catalogueTexts {
 		found = &catalogueTexts{lists: make(map[shown]*list), intros: make(map[shown]string), native: make(map[Naming]*natives)}
 		t.made = slices.Insert(t.made, 0, found)
 	}
-	found.snap = snap // the next comparison is shorter
+	found.snap = snap // makes the next comparison shorter
 	t.made[0] = found
 	t.bound()
 	return found
@@ -107,36 +104,33 @@ func sameCatalogue(a, b *catalog.Snapshot) bool {
 	return true
 }
 
-// list returns the texts for snap with some settings.
+// once returns m[key], and makes it first if it is missing.
+func once[K comparable, V any](mu *sync.Mutex, m map[K]V, key K, make func() V) V {
+	mu.Lock()
+	defer mu.Unlock()
+	value, ok := m[key]
+	if !ok {
+		value = make()
+		m[key] = value
+	}
+	return value
+}
+
+// list returns the texts of snap with the given settings.
 func (t *texts) list(snap *catalog.Snapshot, how shown) *list {
 	c := t.of(snap)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.lists[how] == nil {
-		c.lists[how] = how.list(snap)
-	}
-	return c.lists[how]
+	return once(&c.mu, c.lists, how, func() *list { return how.list(snap) })
 }
 
 func (t *texts) instructions(snap *catalog.Snapshot, how shown) string {
 	c := t.of(snap)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.intros[how] == "" {
-		c.intros[how] = describe.Instructions(snap, how.budget, how.features)
-	}
-	return c.intros[how]
+	return once(&c.mu, c.intros, how, func() string { return describe.Instructions(snap, how.budget, how.features) })
 }
 
-// natives is the list of a catalogue under the names of the tools themselves.
+// natives returns the list of a catalogue's tools under their own names.
 func (t *texts) natives(snap *catalog.Snapshot, naming Naming) *natives {
 	c := t.of(snap)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.native[naming] == nil {
-		c.native[naming] = newNatives(snap, naming)
-	}
-	return c.native[naming]
+	return once(&c.mu, c.native, naming, func() *natives { return newNatives(snap, naming) })
 }
 
 func (t *texts) search(snap *catalog.Snapshot) *search.Index {

@@ -74,8 +74,7 @@ func TestTexts_Several(t *testing.T) {
 	}
 }
 
-// BenchmarkTexts_Rights are lists for three principals in turn, whose catalogues of 500
-// tools differ.
+// BenchmarkTexts_Rights lists for three principals in turn, whose catalogues of 500 tools differ.
 func BenchmarkTexts_Rights(b *testing.B) {
 	var tools []catalog.Tool
 	for i := range 500 {

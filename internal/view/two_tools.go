@@ -19,14 +19,13 @@ import (
 	"mcpx/internal/results"
 )
 
-// Options are the settings of a view. The zero value is the design's default.
+// Options are the settings of a view. All may be zero.
 type Options struct {
-	// Name is the name by which the config knows the view.
+	// Name is the view's name in the config.
 	Name string
 	// Scope is the part of the catalogue that the view shows; nil = all of it.
 	Scope *policy.Scope
-	// Naming says how AllTools names tools, and Untouched that the results of its calls
-	// are not compressed.
+	// Naming says how AllTools names tools. Untouched means that the results of its calls are not compressed.
 	Naming    Naming
 	Untouched bool
 	// BudgetTokens bounds the description of inspect, in o200k tokens; 0 = 2000.
@@ -37,44 +36,40 @@ type Options struct {
 	MaxDescription int
 	// JSONSchema shows schemas as minified JSON instead of TypeScript.
 	JSONSchema bool
-	// NoTOON means that no result is TOON.
+	// NoTOON means that no result becomes TOON.
 	NoTOON bool
-	// ShortNames advertises the arguments of the two tools as server, tool and args.
+	// ShortNames means that the arguments of the two tools are named server, tool and args.
 	ShortNames bool
-	// Apps lists tools that have apps beside the two tools, for clients that show apps.
+	// Apps lists tools that have apps next to the two tools, for clients that show apps.
 	Apps bool
-	// ReadDoor adds the tool exec_read to the two tools.
+	// ReadDoor adds the tool exec_read.
 	ReadDoor bool
 	// Structured is the policy for structuredContent.
 	Structured StructuredPolicy
-	// Clients are rules for clients by name; of those that say something the first holds.
+	// Clients are rules for clients by name; for each setting, the first rule that has it applies.
 	Clients []ClientRule
-	// NeverCut means that only a rule in Clients cuts a result to a client's limit.
+	// NeverCut means that results are cut to a client's limit only by a rule in Clients.
 	NeverCut bool
-	// StartupWait bounds how long tools/list waits, from NewTwoTools on, for servers
-	// that mcpx has never tried; 0 = 5 s.
+	// StartupWait bounds how long tools/list waits, counted from NewTwoTools, for servers that mcpx has never tried; 0 = 5 s.
 	StartupWait time.Duration
-	// Current, where not nil, returns the settings in force: they take the place of these
-	// options. Clients hear of a change when the registry makes its next snapshot.
+	// Current, if not nil, returns the settings in force, which replace these options. Clients are notified of a change with
+	// the registry's next snapshot.
 	Current func() *Settings
 	// Logger may be nil (discard).
 	Logger *slog.Logger
 }
 
-// TwoTools shows its part of the catalogue as the tools inspect and exec. Close ends
-// its goroutine.
+// TwoTools shows its part of the catalogue as the tools inspect and exec. Close ends its goroutines.
 type TwoTools struct {
 	base
 	texts texts
-	// searching is held during a search: long queries of one client leave the other cores
-	// to the calls of all.
+	// searching is held during a search, so that long queries use one core and leave the others to calls.
 	searching sync.Mutex
 }
 
 var _ View = (*TwoTools)(nil)
 
-// NewTwoTools makes a view of the catalogue of r that calls through e. Before r.Start
-// makes the first changes known to it.
+// NewTwoTools makes a view of the catalogue of r that calls through e. It must be made before r.Start to see the first changes.
 func NewTwoTools(r *registry.Registry, e *executor.Executor, options Options) *TwoTools {
 	v := &TwoTools{}
 	v.init(r, e, options)
@@ -82,7 +77,7 @@ func NewTwoTools(r *registry.Registry, e *executor.Executor, options Options) *T
 	return v
 }
 
-// listed is the list for a client, as one without rules for its name gets it.
+// listed makes the tools/list of a client, as if no rule applied to its name.
 func (v *TwoTools) listed(client *caller.Client) (list func() json.RawMessage) {
 	snap, how := v.named(client), v.current().profile("").shown
 	apps := v.forApps(client)
@@ -95,14 +90,14 @@ func (v *TwoTools) listed(client *caller.Client) (list func() json.RawMessage) {
 	}
 }
 
-// Instructions are for the model of a client.
+// Instructions returns the instructions for a client's model.
 func (v *TwoTools) Instructions(client *caller.Client) string {
 	return v.texts.instructions(v.named(client), v.current().profile(name(client)).shown)
 }
 
 // Greeting implements [View].
 func (v *TwoTools) Greeting(client *caller.Client) Greeting {
-	return Greeting{v.Instructions(client), v.beside(client).Offers()}
+	return Greeting{v.Instructions(client), v.resources(client).Offers()}
 }
 
 // Tools implements [View].
@@ -116,13 +111,12 @@ func (v *TwoTools) Tools(ctx context.Context, client *caller.Client) json.RawMes
 	return tools
 }
 
-// Description is the description of inspect for a client without limits of its own.
+// Description returns the description of inspect for a client without limits of its own.
 func (v *TwoTools) Description() string {
 	return v.texts.list(v.named(nil), v.current().profile("").shown).inspect
 }
 
-// named is the catalogue as texts name it: with the server mcpx, if that has something
-// to read. The same catalogue is named the same.
+// named adds the built-in server to the catalogue if that has something to read. The result is the same for the same catalogue.
 func (v *TwoTools) named(client *caller.Client) *catalog.Snapshot {
 	snap := v.catalogue(client)
 	reader := v.executor.Reader(snap)
@@ -160,8 +154,8 @@ func (v *TwoTools) Call(ctx context.Context, call Call) (result *results.Result,
 	return nil, v.unknownTool(call)
 }
 
-// unknownTool is the error for another name than inspect and exec. Models call the
-// tools in the catalogue directly: for those it shows the call of exec.
+// unknownTool is the error for a name other than inspect and exec. Models sometimes call a tool of the catalogue directly: then the
+// error shows the call of exec.
 func (v *TwoTools) unknownTool(call Call) error {
 	text := "there is no tool " + strconv.Quote(sanitize.Line(call.Name, 60)) + " here, only inspect and exec"
 	snap := v.catalogue(call.Client)

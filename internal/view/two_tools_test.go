@@ -149,7 +149,7 @@ func golden(t *testing.T, path string, got []byte) {
 	}
 }
 
-// TestTwoTools_Restless: a catalogue that never stays the same is told of so many
+// TestTwoTools_Restless: a catalogue that never stays the same is announced so many
 // times a minute, and no more.
 func TestTwoTools_Restless(t *testing.T) {
 	mcptest.NoLeaks(t)
@@ -178,7 +178,7 @@ func testRestless(t *testing.T) {
 	}
 }
 
-// TestTwoTools_Current: new options count at once, and clients hear of those that
+// TestTwoTools_Current: new options apply at once, and clients are notified of those that
 // change what they see.
 func TestTwoTools_Current(t *testing.T) {
 	mcptest.NoLeaks(t)

@@ -1,6 +1,5 @@
-// Package view decides what the clients of an endpoint see and may call: each endpoint
-// has one [View]. [TwoTools] shows the catalogue as the tools inspect and exec,
-// [AllTools] shows the tools themselves.
+// Package view decides what the clients of an endpoint see and may call. Each endpoint has one [View]: [TwoTools] shows the
+// catalogue as the tools inspect and exec, [AllTools] shows the tools themselves.
 package view
 
 import (
@@ -15,65 +14,63 @@ import (
 	"mcpx/internal/results"
 )
 
-// View is what the clients of an endpoint see and may call. It is safe for concurrent use.
+// View is what the clients of an endpoint see and may call. Safe for concurrent use.
 type View interface {
-	// Traits say what kind of view it is.
+	// Traits describe the view.
 	Traits() Traits
-	// Greeting is what the handshake with a client says of it. It does not wait.
+	// Greeting returns the content of the handshake with a client. It does not wait.
 	Greeting(client *caller.Client) Greeting
-	// Tools is the JSON array in the answer to tools/list. It may wait for servers
-	// until ctx ends.
+	// Tools returns the JSON array for tools/list. It may wait for servers until ctx ends.
 	Tools(ctx context.Context, client *caller.Client) json.RawMessage
-	// Call runs a tool. A tool that fails is a result. The error is that of ctx, an
-	// [UnknownToolError] or, if the tool itself is shown, a [wire.RPCError].
+	// Call runs a tool. A tool that fails is a result. The error is ctx's, an [UnknownToolError] or, if the tool itself is
+	// shown, a [wire.RPCError].
 	Call(ctx context.Context, call Call) (*results.Result, error)
-	// List is one page of the items of a kind. It may wait for servers until ctx ends. ok
-	// is false for a cursor that is none.
+	// List returns one page of the items of a kind. It may wait for servers until ctx ends. ok is false for an invalid
+	// cursor.
 	List(ctx context.Context, client *caller.Client, kind catalog.Kind, cursor string) (page resources.Page, ok bool)
-	// Send passes a message of another method on to the server that it is for: see [resources.Servers.Send]. An error of a
-	// server is a *[Failure] or a [wire.RPCError]. A notification goes to all servers that work for the client alone or, if
-	// mcpx does not know it, to the server that the view shows alone.
+	// Send passes any other message on to the server that it is for: see [resources.Servers.Send]. An error of a server is a
+	// *[Failure] or a [wire.RPCError]. A notification goes to all servers that work only for this client or, if mcpx does not
+	// know it, to the server of a transparent view.
 	Send(ctx context.Context, q *request.Request) (json.RawMessage, error)
 	// Topic is [resources.Servers.Topic].
 	Topic(ctx context.Context, from request.From, uri string, patient bool) (*resources.Topic, error)
-	// Attach makes a client one of the view, until the caller calls detach, which releases everything that belongs to
-	// it. With [Attachment.Changed] it only listens, beside that: detach ends the listening alone.
+	// Attach connects a client to the view until the caller calls detach, which releases everything that belongs to the
+	// client. With [Attachment.Changed] it adds a listener instead, and detach only ends the listening.
 	Attach(client *caller.Client, as Attachment) (detach func())
 }
 
-// Traits say what kind of view it is. They may change with a reload.
+// Traits describe a view. They may change with a reload.
 type Traits struct {
-	// Name is the name by which the config knows the view.
+	// Name is the view's name in the config.
 	Name string
-	// Alone means that the view shows one server as if nothing stood before it: messages that mcpx does not know go
-	// to the server.
-	Alone bool
-	// Apps means that clients that show the apps of tools are listed those tools.
+	// Transparent means that the view passes one server through as if mcpx were not there: messages that mcpx does not know
+	// go to that server.
+	Transparent bool
+	// Apps means that tools with apps are listed for clients that show apps.
 	Apps bool
-	// Resources and Prompts say which kinds are shown at all: the configuration can turn them off.
+	// Resources and Prompts report which kinds are shown at all; the config can turn them off.
 	Resources, Prompts bool
 }
 
-// Greeting is what the handshake says.
+// Greeting is the content of the handshake.
 type Greeting struct {
 	// Instructions are for the model.
 	Instructions string
-	// Offers is what there is beside tools.
+	// Offers describes the resources, prompts and other capabilities.
 	Offers catalog.Offers
 }
 
-// Attachment is what a view does for a client beside its requests. The zero value is a client without a session.
+// Attachment says what a view does for a client besides its requests. It is zero for a client without a session.
 type Attachment struct {
-	// Sole means that the client is the only one of this process: what several would share belongs to it.
+	// Sole means that the client is the process's only one and need not share upstream sessions.
 	Sole bool
-	// Changed is called when the client should list a kind again, and Unknown with the notifications of the server
-	// of a view that shows one alone. They must not block; nil = the client does not listen.
+	// Changed is called when the client should list a kind again; Unknown with notifications of a transparent view's server
+	// that mcpx does not know. They must not block; nil = the client does not listen.
 	Changed func(catalog.Kind)
 	Unknown func(method string, params json.RawMessage)
 }
 
-// Failure is the error of a server that has not answered a message: in words, and as a JSON object with its code
-// (design 7).
+// Failure is the error of a message that a server has not answered, as text and as a JSON object with its code (design 7).
 type Failure struct {
 	Message string
 	Data    json.RawMessage
@@ -87,19 +84,18 @@ type Call struct {
 	Name string
 	// Arguments are valid JSON, as the client wrote them; nil if absent.
 	Arguments json.RawMessage
-	// Structured is the wish of the request for structuredContent; if it is empty the
-	// view decides by the client.
+	// Structured is the request's own choice for structuredContent; if empty, the client's settings apply.
 	Structured StructuredPolicy
-	// Code means that a program which the model wrote made the call, and reads its result.
+	// Code means that the call is made by a program that the model wrote, which reads the result.
 	Code bool
 }
 
-// request is the call of a tool for the executor.
+// request makes the executor's request for a tool.
 func (c *Call) request(server, tool string, arguments json.RawMessage) executor.Request {
 	return executor.Request{From: c.From, Server: server, Tool: tool, Arguments: arguments}
 }
 
-// UnknownToolError is the error of a call whose tool the view does not have.
+// UnknownToolError is the error of a call of a tool that the view does not have.
 type UnknownToolError struct{ Message string }
 
 func (e *UnknownToolError) Error() string { return e.Message }

@@ -25,11 +25,11 @@ func (f file) mode() fs.FileMode {
 	return 0o644
 }
 
-// made is the time of all files in archives, so that the same files are the same bytes:
-// the first one that zip can say.
+// made is the time of all files in archives, so that the same files give the same bytes. It is the
+// earliest time that zip supports.
 var made = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// zipped is a zip archive of files, compressed as much as level says.
+// zipped returns a zip archive of files.
 func zipped(level int, files []file) ([]byte, error) {
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
@@ -51,7 +51,7 @@ func zipped(level int, files []file) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// tarred is a tar archive of files, compressed as much as level says.
+// tarred returns a compressed tar archive of files.
 func tarred(level int, files []file) ([]byte, error) {
 	var out bytes.Buffer
 	compressed, err := gzip.NewWriterLevel(&out, level)
@@ -78,15 +78,12 @@ func tarred(level int, files []file) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// archive makes the archive of a binary, for people without a package registry.
+// archive makes the archive of a binary, for users without a package registry.
 func (r *making) archive(b *binary) {
-	files := []file{{b.name(), b.data, true}, {"LICENSES.txt", r.licences, false}}
-	name := "mcpx-" + r.version.npm + "-" + b.target()
+	pack, extension := tarred, ".tar.gz"
 	if b.os == "windows" {
-		data, err := zipped(r.level, files)
-		r.add(name+".zip", data, err)
-		return
+		pack, extension = zipped, ".zip"
 	}
-	data, err := tarred(r.level, files)
-	r.add(name+".tar.gz", data, err)
+	data, err := pack(r.level, []file{{b.name(), b.data, true}, {"LICENSES.txt", r.licences, false}})
+	r.add("mcpx-"+r.version.npm+"-"+b.target()+extension, data, err)
 }

@@ -1,12 +1,11 @@
-// Command release builds what people install: binaries for six platforms, bundles for
-// Claude Desktop, npm packages and wheels, with checksums and a list of what is inside.
+// Command release builds what users install: binaries for six platforms, bundles for
+// Claude Desktop, npm packages and wheels, with checksums and a list of the modules inside.
 // The same commit gives the same bytes in any folder.
 //
 //	go run ./tools/release                     everything, into dist
 //	go run ./tools/release -only linux/amd64   one platform
 //
-// The version is that of the binary, which Go takes from the tag of the commit. Nothing
-// is published: docs/releasing.md says how that is done.
+// The version comes from the tag of the commit. The command publishes nothing: see docs/releasing.md.
 package main
 
 import (
@@ -16,6 +15,7 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,16 +24,15 @@ import (
 	"strings"
 )
 
-// platform is what a binary runs on, in the names of each way to get it.
+// platform is a system to build for.
 type platform struct {
-	os, arch string
+	os, arch string // GOOS and GOARCH
 	npm      string // process.platform-process.arch of Node
 	wheel    string // the platform tag of a wheel
 	mcpb     string // the platform of a bundle
 }
 
-// platforms are the targets. The binaries are static, so that one for Linux runs with
-// both C libraries.
+// platforms are the targets. The binaries are static, so a Linux binary works with glibc and musl.
 var platforms = []platform{
 	{"darwin", "amd64", "darwin-x64", "macosx_12_0_x86_64", "darwin"},
 	{"darwin", "arm64", "darwin-arm64", "macosx_12_0_arm64", "darwin"},
@@ -50,7 +49,7 @@ type binary struct {
 	info *buildinfo.BuildInfo
 }
 
-// name is the name of the program file.
+// name returns the file name of the program.
 func (b *binary) name() string {
 	if b.os == "windows" {
 		return "mcpx.exe"
@@ -58,7 +57,7 @@ func (b *binary) name() string {
 	return "mcpx"
 }
 
-// target is how a file for the platform is called.
+// target returns the platform as it is in file names.
 func (p platform) target() string { return p.os + "-" + p.arch }
 
 func main() {
@@ -74,7 +73,7 @@ func main() {
 
 func release(out, only string) error {
 	if entries, _ := os.ReadDir(out); len(entries) > 0 {
-		return fmt.Errorf("%s is not empty; what is in it could be of another version", out)
+		return fmt.Errorf("%s is not empty; its files may be of another version", out)
 	}
 	var wanted []platform
 	for _, p := range platforms {
@@ -115,9 +114,8 @@ func release(out, only string) error {
 	return nil
 }
 
-// build compiles mcpx. Each build has the folder of its sources stripped from it, no
-// table of symbols and no C, so that only the sources and the version of Go decide on
-// the bytes.
+// build compiles mcpx. The flags remove paths, symbols and C code from the binary, so that its bytes
+// depend only on the sources and the version of Go.
 func build(p platform, temp string) (*binary, error) {
 	path := filepath.Join(temp, p.target())
 	command := exec.Command("go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", path, "./cmd/mcpx")
@@ -135,7 +133,7 @@ func build(p platform, temp string) (*binary, error) {
 	return &binary{p, data, info}, err
 }
 
-// everything makes all files of a release, by name, compressed as much as level says.
+// everything makes all files of a release, by name. level is the compression level.
 func everything(version version, binaries []*binary, level int) (map[string][]byte, error) {
 	r := &making{version: version, level: level, files: make(map[string][]byte)}
 	for _, b := range binaries {
@@ -153,13 +151,13 @@ func everything(version version, binaries []*binary, level int) (map[string][]by
 	return r.files, r.err
 }
 
-// making is a release that is being made.
+// making is a release in progress.
 type making struct {
 	version  version
 	level    int    // of compression
-	licences []byte // of all that is in the binary that is packed
+	licences []byte // of all modules in the current binary
 	files    map[string][]byte
-	err      error // the first one
+	err      error // the first error
 }
 
 // add adds a file, or keeps the error of making it.
@@ -188,7 +186,7 @@ func write(out string, files map[string][]byte) error {
 	return nil
 }
 
-// licences are the texts of the licences of mcpx and of all modules in a binary.
+// licences returns the licences of mcpx and of all modules in a binary.
 func licences(b *binary) ([]byte, error) {
 	var out strings.Builder
 	own, err := os.ReadFile("LICENSE")
@@ -201,10 +199,11 @@ func licences(b *binary) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("finding %s: %w", m.Path, err)
 		}
-		texts, _ := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "LICEN[SC]E*"))
-		copying, _ := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "COPYING*"))
-		notices, _ := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "NOTICE*"))
-		texts = append(append(texts, copying...), notices...)
+		var texts []string
+		for _, pattern := range []string{"LICEN[SC]E*", "COPYING*", "NOTICE*"} {
+			found, _ := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), pattern))
+			texts = append(texts, found...)
+		}
 		if len(texts) == 0 {
 			return nil, fmt.Errorf("%s %s has no file with its licence", m.Path, m.Version)
 		}
@@ -219,8 +218,8 @@ func licences(b *binary) ([]byte, error) {
 	return []byte(out.String()), nil
 }
 
-// modules are those of all binaries, each once, sorted.
-func modules(binaries []*binary) []*debug.Module {
+// modules returns the modules in all binaries, sorted by path.
+func modules(binaries []*binary) (all []*debug.Module) {
 	found := make(map[string]*debug.Module)
 	for _, b := range binaries {
 		for _, m := range b.info.Deps {
@@ -230,18 +229,10 @@ func modules(binaries []*binary) []*debug.Module {
 			found[m.Path] = m
 		}
 	}
-	var all []*debug.Module
 	for _, path := range sorted(found) {
 		all = append(all, found[path])
 	}
 	return all
 }
 
-func sorted[V any](m map[string]V) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -7,11 +7,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"strings"
 )
 
-// What registries and clients show of mcpx.
+// What registries and clients show about mcpx.
 const (
 	summary  = "One MCP server in front of many: two tools, a catalogue inside a token budget, results in the fewest tokens"
 	licence  = "MIT"
@@ -19,13 +18,13 @@ const (
 	pypiName = "mcpx"
 )
 
-// launcher starts the binary of the package for the platform.
+// launcher finds the npm package of the platform and starts its binary.
 //
 //go:embed launcher.js
 var launcher []byte
 
-// bundle makes a bundle for Claude Desktop (MCPB, manifest 0.3). A manifest has no word
-// for the processor, so that each platform has a bundle of its own.
+// bundle makes a bundle for Claude Desktop (MCPB, manifest 0.3). Each platform has its own bundle,
+// because a manifest cannot name the processor.
 func (r *making) bundle(b *binary) {
 	manifest := encoded(map[string]any{
 		"manifest_version": "0.3", "name": "mcpx", "display_name": "mcpx", "version": r.version.npm, "description": summary,
@@ -50,8 +49,8 @@ func (r *making) bundle(b *binary) {
 	r.add("mcpx-"+r.version.npm+"-"+b.target()+".mcpb", data, err)
 }
 
-// npmPlatform makes the npm package with the binary of one platform. npm installs only
-// the one that fits.
+// npmPlatform makes the npm package with the binary of one platform. npm installs only the package
+// of the user's platform.
 func (r *making) npmPlatform(b *binary) {
 	name := npmName + "-" + b.npm
 	system, processor, _ := strings.Cut(b.npm, "-")
@@ -67,7 +66,7 @@ func (r *making) npmPlatform(b *binary) {
 	r.add(name+"-"+r.version.npm+".tgz", data, err)
 }
 
-// npmLauncher makes the npm package that people install. It has no install script.
+// npmLauncher makes the npm package that users install. It has no install script.
 func (r *making) npmLauncher() {
 	optional := make(map[string]string)
 	for _, p := range platforms {
@@ -85,8 +84,7 @@ func (r *making) npmLauncher() {
 	r.add(npmName+"-"+r.version.npm+".tgz", data, err)
 }
 
-// wheel makes the Python package of one platform (PEP 427): a wheel whose only content
-// is a script, which is the binary.
+// wheel makes the Python package of one platform (PEP 427). Its only script is the binary.
 func (r *making) wheel(b *binary) {
 	base := pypiName + "-" + r.version.pypi
 	info := base + ".dist-info/"
@@ -112,7 +110,7 @@ func (r *making) wheel(b *binary) {
 	r.add(base+"-py3-none-"+b.wheel+".whl", data, err)
 }
 
-// contents lists what is in the binaries, as CycloneDX 1.6.
+// contents returns the list of modules in the binaries, as CycloneDX 1.6.
 func contents(v version, binaries []*binary) []byte {
 	component := func(kind, name, version string) map[string]any {
 		purl := "pkg:golang/" + name + "@" + version
@@ -127,7 +125,7 @@ func contents(v version, binaries []*binary) []byte {
 	for i, part := range parts {
 		refs[i] = part.(map[string]any)["bom-ref"]
 	}
-	maps.Copy(main, map[string]any{"properties": []any{map[string]string{"name": "commit", "value": v.commit}}})
+	main["properties"] = []any{map[string]string{"name": "commit", "value": v.commit}}
 	return encoded(map[string]any{
 		"bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1,
 		"metadata":     map[string]any{"component": main},
@@ -136,14 +134,14 @@ func contents(v version, binaries []*binary) []byte {
 	})
 }
 
-// encoded is JSON for people, its members sorted.
+// encoded returns v as indented JSON.
 func encoded(v any) []byte {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	if err := encoder.Encode(v); err != nil {
-		panic(err) // of maps and strings
+		panic(err) // v has only maps, slices and strings
 	}
 	return out.Bytes()
 }

@@ -21,7 +21,7 @@ import (
 	"debug/buildinfo"
 )
 
-// patience passes only where a test fails anyway.
+// patience is a time limit that only a failing test reaches.
 const patience = 2 * time.Minute
 
 func TestMain(m *testing.M) {
@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestRelease builds for this platform and installs every package of it without a
-// network: what each of them starts is mcpx.
+// TestRelease builds for this platform, installs every package without a network, and checks that each
+// starts mcpx.
 func TestRelease(t *testing.T) {
 	i := slices.IndexFunc(platforms, func(p platform) bool { return p.os == runtime.GOOS && p.arch == runtime.GOARCH })
 	if i < 0 || runtime.GOOS == "windows" {
@@ -114,7 +114,7 @@ func TestRelease(t *testing.T) {
 	})
 }
 
-// TestVersion: a tag, or none, in the forms of the registries.
+// TestVersion checks the formats of the registries, with and without a tag.
 func TestVersion(t *testing.T) {
 	of := func(main, modified string) (version, error) {
 		return versionOf(&buildinfo.BuildInfo{Main: debug.Module{Version: main}, Settings: []debug.BuildSetting{
@@ -139,7 +139,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestSameBytes: the same binaries make the same files.
+// TestSameBytes checks that the same binaries give the same files.
 func TestSameBytes(t *testing.T) {
 	var binaries []*binary
 	for _, p := range platforms {
@@ -163,7 +163,7 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// TestArchives: programs can be run, and nothing says when it was made.
+// TestArchives checks that programs are executable, and that archives have no build time.
 func TestArchives(t *testing.T) {
 	data, err := zipped(flate.BestSpeed, []file{{"a", []byte("1"), false}, {"b/c", []byte("2"), true}})
 	if err != nil {
@@ -180,8 +180,7 @@ func TestArchives(t *testing.T) {
 	}
 }
 
-// TestDeploy: the files for operators are accepted by the programs that read them, or
-// by their linters.
+// TestDeploy checks the files for operators with the programs that read them, or with linters.
 func TestDeploy(t *testing.T) {
 	t.Run("Dockerfile", func(t *testing.T) {
 		if out := run(t, ".", installed(t, "hadolint"), "deploy/Dockerfile"); out != "" {
@@ -200,19 +199,19 @@ func TestDeploy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		path := filepath.Join(t.TempDir(), "mcpx.service") // with a program that exists
+		path := filepath.Join(t.TempDir(), "mcpx.service") // with a path that exists
 		if err := os.WriteFile(path, bytes.ReplaceAll(unit, []byte("/usr/local/bin/mcpx"), []byte("/bin/true")), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if out := run(t, ".", analyze, "verify", path); out != "" { // it says unknown keys, and ends with 0
+		if out := run(t, ".", analyze, "verify", path); out != "" { // unknown keys are printed, but exit with 0
 			t.Error(out)
 		}
 		run(t, ".", analyze, "security", "--no-pager", "--offline=true", "--threshold=20", path)
 	})
 }
 
-// serves fails the test unless the program says its version, serves a client that ends
-// its input, and ends by TERM.
+// serves checks that the program prints its version, serves a client until the input ends, and ends
+// after SIGTERM.
 func serves(t *testing.T, program string) {
 	t.Helper()
 	if out := run(t, t.TempDir(), program, "version"); !strings.HasPrefix(out, "mcpx ") {
@@ -236,17 +235,17 @@ func serves(t *testing.T, program string) {
 		t.Fatal(err)
 	}
 	first := make([]byte, 1)
-	if _, err := io.ReadFull(stderr, first); err != nil { // it says where it serves
+	if _, err := io.ReadFull(stderr, first); err != nil { // the line with its address
 		t.Error(err)
 	}
 	_ = command.Process.Signal(syscall.SIGTERM)
-	_, _ = io.Copy(io.Discard, stderr) // ends when mcpx has ended, and not only what started it
+	_, _ = io.Copy(io.Discard, stderr) // ends with mcpx itself, not with its launcher
 	if err := command.Wait(); err != nil || ctx.Err() != nil {
 		t.Errorf("after TERM: %v, %v", err, ctx.Err())
 	}
 }
 
-// run runs a program, which must succeed, and returns what it prints.
+// run runs a program, which must succeed, and returns its output.
 func run(t *testing.T, dir, program string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -260,7 +259,7 @@ func run(t *testing.T, dir, program string, args ...string) string {
 	return string(out)
 }
 
-// program is a program that every machine has on which the whole check runs.
+// program returns the path of a program. CI must have it; elsewhere the test is skipped.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -270,7 +269,7 @@ func program(t *testing.T, name string) string {
 	return path
 }
 
-// installed is a program of testdata/pypi/packaging.txt.
+// installed returns the path of a program of testdata/pypi/packaging.txt.
 func installed(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("testdata/pypi/venv/packaging/bin", name))
@@ -283,7 +282,7 @@ func installed(t *testing.T, name string) string {
 	return path
 }
 
-// missing skips the test, or fails it where everything must be installed.
+// missing skips the test, or fails it on machines that must have everything.
 func missing(t *testing.T, name string) {
 	t.Helper()
 	if os.Getenv("MCPX_REQUIRE_NPM") != "" {

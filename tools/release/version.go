@@ -9,7 +9,7 @@ import (
 	"debug/buildinfo"
 )
 
-// version is the version of a release in the forms of the registries.
+// version is the version of a release in the formats of the registries.
 type version struct {
 	npm    string // semantic version
 	pypi   string // PEP 440
@@ -19,7 +19,7 @@ type version struct {
 // pseudo is the version that Go gives to a commit without a tag.
 var pseudo = regexp.MustCompile(`^(\d+\.\d+\.\d+)-(?:0\.)?(\d{14})-[0-9a-f]{12}$`)
 
-// versionOf takes the version from a binary, where `mcpx version` takes it too.
+// versionOf reads the version from the build information of a binary, as `mcpx version` does.
 func versionOf(info *buildinfo.BuildInfo) (version, error) {
 	v := version{npm: strings.TrimPrefix(info.Main.Version, "v")}
 	for _, setting := range info.Settings {
@@ -27,7 +27,7 @@ func versionOf(info *buildinfo.BuildInfo) (version, error) {
 		case setting.Key == "vcs.revision":
 			v.commit = setting.Value
 		case setting.Key == "vcs.modified" && setting.Value == "true":
-			return v, errors.New("the working tree has changes; commit them, as a release is of a commit")
+			return v, errors.New("the working tree has changes; commit them: a release is built from a commit")
 		}
 	}
 	if v.commit == "" {
@@ -41,7 +41,7 @@ func versionOf(info *buildinfo.BuildInfo) (version, error) {
 		kind, count, _ := strings.Cut(suffix, ".")
 		short := map[string]string{"alpha": "a", "beta": "b", "rc": "rc"}[kind]
 		if short == "" {
-			return v, fmt.Errorf("the tag v%s has no form for Python; take -alpha.N, -beta.N or -rc.N", v.npm)
+			return v, fmt.Errorf("the tag v%s has no Python version; use -alpha.N, -beta.N or -rc.N", v.npm)
 		}
 		v.pypi += short + count
 	}

@@ -1,4 +1,4 @@
-// Package atomicfile writes files whole or not at all.
+// Package atomicfile replaces files atomically.
 package atomicfile
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/rogpeppe/go-internal/robustio"
 )
 
-// Write replaces the file at path, with these permissions, once all of data is on the
-// disk. It makes the folder, for its user alone. After an error the file is as it was.
+// Write replaces the file at path, with these permissions, once all data is on disk. It makes the folder with mode
+// 0700. After an error the file is unchanged.
 func Write(path string, data []byte, mode fs.FileMode) error {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -24,7 +24,7 @@ func Write(path string, data []byte, mode fs.FileMode) error {
 	_, err = temp.Write(data)
 	err = errors.Join(err, temp.Chmod(mode), temp.Sync(), temp.Close())
 	if err == nil {
-		err = robustio.Rename(temp.Name(), path) // again, where Windows has the file open
+		err = robustio.Rename(temp.Name(), path) // retries if the file is open on Windows
 	}
 	if err != nil {
 		_ = os.Remove(temp.Name())

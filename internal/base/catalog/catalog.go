@@ -1,5 +1,5 @@
-// Package catalog has the types of what is known about servers, tools, resources and
-// prompts, as immutable snapshots. It imports nothing of mcpx.
+// Package catalog has the data types for servers, tools, resources and prompts, as immutable snapshots. It imports
+// only base packages.
 package catalog
 
 import (
@@ -11,62 +11,55 @@ import (
 	"sync"
 )
 
-// State is where the session of one upstream server stands (design 7, issue 4).
+// State is the state of an upstream server.
 type State string
 
 // The states of a server.
 const (
-	// Connecting: a first attempt, or a fresh session after a loss, is under way.
+	// Connecting: a first attempt or a reconnect is under way.
 	Connecting State = "connecting"
-	// Ready: a session is open and answers.
+	// Ready: a session is open and responds.
 	Ready State = "ready"
-	// Degraded: answers, but fails health checks or is in a crash loop.
+	// Degraded: it responds, but fails health checks or crashes repeatedly.
 	Degraded State = "degraded"
 	// Unavailable: the last attempt failed; another follows after a backoff.
 	Unavailable State = "unavailable"
-	// Idle: no session is open, as nobody needs one; the next call opens it.
+	// Idle: no session is open as none is needed; the next call opens it.
 	Idle State = "idle"
-	// Disabled: the config says so; never connected.
+	// Disabled: switched off in the config.
 	Disabled State = "disabled"
 )
 
-// Tool is one tool as its server declared it. The schemas are the upstream's
-// bytes (compacted at most); nothing in mcpx re-encodes them.
+// Tool is a tool as its server declared it. The schemas are the upstream's bytes, at most compacted.
 type Tool struct {
 	Name        string
 	Title       string
 	Description string
-	// InputSchema is the JSON Schema of the arguments; nil where the server sent none.
-	InputSchema json.RawMessage
-	// OutputSchema is nil where the tool declares none.
+	// InputSchema is the JSON Schema of the arguments; nil if absent.
+	InputSchema  json.RawMessage
 	OutputSchema json.RawMessage
-	// Annotations is the raw annotations object, nil where absent.
-	Annotations json.RawMessage
-	// Hints are the annotations that decide something, decoded.
+	Annotations  json.RawMessage
+	// Hints are the decoded annotations that affect decisions.
 	Hints Hints
-	// AppOnly says that the tool is for the server's own user interface, and not for a
-	// model: _meta.ui.visibility without "model" (MCP Apps).
+	// AppOnly means that the tool is for the server's own user interface, not for a model: _meta.ui.visibility
+	// without "model" (MCP Apps).
 	AppOnly bool
-	// App is the URI of the user interface that a host shows with the results of the tool
-	// (MCP Apps); empty = none.
+	// App is the URI of the user interface for the tool's results (MCP Apps); empty = none.
 	App string
-	// TaskOnly says that the tool runs as a task only: execution.taskSupport "required"
-	// (MCP 2025-11-25).
+	// TaskOnly means that the tool must run as a task: execution.taskSupport "required" (MCP 2025-11-25).
 	TaskOnly bool
-	// Raw is the whole definition as it was sent.
-	Raw json.RawMessage
-	// Own is the name by which the server knows the tool, where an override gave it
-	// another or fixed arguments; empty = Name. Fixed are those arguments, a JSON object,
-	// nil where there are none.
+	Raw      json.RawMessage
+	// Own is the server's name for the tool if an override has renamed it or fixed some arguments; empty = Name.
+	// Fixed are these arguments, a JSON object or nil.
 	Own   string
 	Fixed json.RawMessage
 }
 
-// OwnName is the name by which the server knows the tool.
+// OwnName returns the server's name for the tool.
 func (t *Tool) OwnName() string { return cmp.Or(t.Own, t.Name) }
 
-// Hints are the behaviour annotations of a tool (MCP ToolAnnotations). A nil
-// pointer means that the tool does not say.
+// Hints are the behaviour annotations of a tool (MCP ToolAnnotations). nil means not declared; the methods then
+// return the default of the specification.
 type Hints struct {
 	ReadOnly    *bool `json:"readOnlyHint"`
 	Destructive *bool `json:"destructiveHint"`
@@ -74,12 +67,10 @@ type Hints struct {
 	OpenWorld   *bool `json:"openWorldHint"`
 }
 
-// IsReadOnly reports whether the tool is declared read-only. Absent means no
-// (the default of the specification).
+// IsReadOnly reports whether the tool is declared read-only.
 func (h Hints) IsReadOnly() bool { return h.ReadOnly != nil && *h.ReadOnly }
 
-// IsDestructive reports whether the tool may destroy something: declared so, or
-// not declared and not read-only (the default of the specification).
+// IsDestructive reports whether the tool may destroy something: it is declared so, or not declared and not read-only.
 func (h Hints) IsDestructive() bool {
 	if h.Destructive != nil {
 		return *h.Destructive
@@ -87,28 +78,26 @@ func (h Hints) IsDestructive() bool {
 	return !h.IsReadOnly()
 }
 
-// IsIdempotent reports whether a repeated call does no more than the first.
+// IsIdempotent reports whether a repeated call has no further effect.
 func (h Hints) IsIdempotent() bool { return h.Idempotent != nil && *h.Idempotent }
 
-// IsOpenWorld reports whether the tool reaches outside. Absent means yes (the
-// default of the specification).
+// IsOpenWorld reports whether the tool may interact with the outside.
 func (h Hints) IsOpenWorld() bool { return h.OpenWorld == nil || *h.OpenWorld }
 
-// Item is a resource, a resource template or a prompt as its server declared it.
+// Item is a resource, a resource template, a prompt or a skill as its server declared it.
 type Item struct {
-	// Name is the member that requests name it by: its uri, uriTemplate or name.
+	// Name identifies it in requests: its uri, uriTemplate or name.
 	Name string
-	// Raw is the whole definition as it was sent (compacted at most).
+	// Raw is the whole definition, at most compacted.
 	Raw json.RawMessage
 }
 
-// Items are what a server lists beside its tools, in its order. Nobody changes them:
-// another list is another *Items.
+// Items are the lists of a server other than tools, in its order. They are immutable.
 type Items struct {
 	Resources, Templates, Prompts, Skills []Item
 }
 
-// Of are the items of a kind. Tools are no items.
+// Of returns the items of a kind; nil for tools.
 func (i *Items) Of(kind Kind) []Item {
 	switch {
 	case i == nil:
@@ -124,29 +113,27 @@ func (i *Items) Of(kind Kind) []Item {
 	return nil
 }
 
-// ItemKinds are the kinds of items that clients list. Skills they see as tools.
+// ItemKinds are the kinds of items that clients list. Clients see skills as tools.
 var ItemKinds = [...]Kind{Resources, ResourceTemplates, Prompts}
 
-// EqualItems reports whether two lists have the same definitions.
 func EqualItems(a, b []Item) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) ||
 		slices.EqualFunc(a, b, func(a, b Item) bool { return bytes.Equal(a.Raw, b.Raw) })
 }
 
-// Offers are the capabilities of a server beside tools, as it said in the handshake.
+// Offers are the capabilities of a server besides tools, from the handshake.
 type Offers struct {
 	Resources   bool `json:"resources,omitempty"`
 	Subscribe   bool `json:"subscribe,omitempty"`
 	Prompts     bool `json:"prompts,omitempty"`
 	Completions bool `json:"completions,omitempty"`
-	// Tasks and Skills are extensions.
-	Tasks  bool `json:"tasks,omitempty"`
-	Skills bool `json:"skills,omitempty"`
-	// Others are the capabilities that mcpx does not know, a JSON object; empty = none.
+	Tasks       bool `json:"tasks,omitempty"`
+	Skills      bool `json:"skills,omitempty"`
+	// Others are the capabilities unknown to mcpx, a JSON object; empty = none.
 	Others string `json:"others,omitempty"`
 }
 
-// Kinds are the kinds of items that the server lists.
+// Kinds returns the kinds of items that the server lists.
 func (o Offers) Kinds() []Kind {
 	var kinds []Kind
 	if o.Resources {
@@ -161,43 +148,38 @@ func (o Offers) Kinds() []Kind {
 	return kinds
 }
 
-// MaxReason bounds the reason for a server's state, in runes. Whoever tells it tells
-// all of it.
+// MaxReason bounds the reason of a state, in runes. It is always shown uncut.
 const MaxReason = 500
 
-// Server is what is known about one upstream server at one moment.
+// Server is what is known about an upstream server at one moment.
 type Server struct {
 	Name string
-	// Title is the server's own display name (serverInfo), foreign text.
-	Title string
-	// Version is the server's own version (serverInfo), foreign text.
+	// Title and Version come from serverInfo: untrusted text.
+	Title   string
 	Version string
-	// Description comes from the config and replaces Instructions where texts
-	// are made for the model.
+	// Description comes from the config and replaces Instructions in texts for the model.
 	Description string
-	// Instructions is what the server says of itself, foreign text.
+	// Instructions come from the server: untrusted text.
 	Instructions string
-	// State and Reason are live. Reason is empty for Ready.
+	// State and Reason are current. Reason is empty for Ready.
 	State  State
 	Reason string
-	// RetryAfter is the number of seconds until the next attempt, 0 if unknown.
+	// RetryAfter is the time until the next attempt in seconds; 0 = unknown.
 	RetryAfter float64
 	// Transport is stdio, http, sse or websocket.
 	Transport string
-	// Protocol is the negotiated revision such as 2026-07-28, empty before that.
+	// Protocol is the negotiated revision, such as 2026-07-28; empty before.
 	Protocol string
-	// Known is false until a tools/list of this server was seen, live or on disk.
+	// Known is false until a tools/list of this server was received or loaded from disk.
 	Known bool
-	// Tried says that an earlier start of mcpx tried the server and got no list: this
-	// start waits for none.
+	// Tried means that an earlier run of mcpx got no list from the server: the startup does not wait for it.
 	Tried bool
-	// Generation tells servers apart that had one name one after the other: a
-	// reload that changes what a server is gives it another one.
+	// Generation distinguishes servers that had the same name one after another: a reload that changes a server's
+	// identity increments it.
 	Generation uint64
-	// Tools are in the upstream's order.
+	// Tools are in the server's order.
 	Tools []Tool
-	// Listed is false until Offers and Items are known, live or from disk. Servers say
-	// later than their tools what else they list.
+	// Listed is false until Offers and Items are known, live or from disk, which is later than Tools.
 	Listed bool
 	Offers Offers
 	Items  *Items
@@ -206,22 +188,19 @@ type Server struct {
 	index map[string]int
 }
 
-// Restrictions are what a caller does not get of a server. They are zero in the
-// registry's snapshot, which shows servers as they are.
+// Restrictions are what a caller may not use of a server. They are zero in the registry's snapshot.
 type Restrictions struct {
-	// Hidden says, for people and models, why a server that has tools shows none;
-	// empty where it shows some.
+	// Hidden explains, for users and models, why a server with tools shows none; empty if it shows some.
 	Hidden string
-	// Limited: the caller may not do all that the server can, so mcpx does not send it
-	// requests that it does not know.
+	// Limited means that the caller may use only a part of the server, so mcpx does not forward requests that it does
+	// not know.
 	Limited bool
-	// ToolsOnly: the caller gets some of its tools and nothing else, so no name of a
-	// resource or a prompt is one of this server.
+	// ToolsOnly means that the caller may use some of its tools but no resources and prompts, so names of these never
+	// refer to this server.
 	ToolsOnly bool
 }
 
-// Purpose is the text that says what the server is for: the config's
-// description, else the server's instructions. Foreign text, uncleaned.
+// Purpose says what the server is for: the config's description, else the server's instructions. Untrusted text.
 func (s *Server) Purpose() string {
 	return cmp.Or(s.Description, s.Instructions)
 }
@@ -229,7 +208,7 @@ func (s *Server) Purpose() string {
 // Tool finds a tool by its exact name.
 func (s *Server) Tool(name string) (*Tool, bool) {
 	i, ok := s.index[name]
-	if s.index == nil { // not of a snapshot
+	if s.index == nil { // not from a snapshot
 		i = slices.IndexFunc(s.Tools, func(t Tool) bool { return t.Name == name })
 		ok = i >= 0
 	}
@@ -239,7 +218,7 @@ func (s *Server) Tool(name string) (*Tool, bool) {
 	return &s.Tools[i], true
 }
 
-// ToolNames are the names in the upstream's order.
+// ToolNames returns the names in the server's order.
 func (s *Server) ToolNames() []string {
 	names := make([]string, len(s.Tools))
 	for i := range s.Tools {
@@ -248,28 +227,23 @@ func (s *Server) ToolNames() []string {
 	return names
 }
 
-// Snapshot is everything known at one moment. It is immutable: nobody writes to
-// it, or to what it points to, after [NewSnapshot] returned it.
+// Snapshot is the state of all servers at one moment. Nothing in it changes after [NewSnapshot].
 type Snapshot struct {
-	// Servers are sorted by name.
 	Servers []Server
-	// Rules came with these servers, and are not applied to them yet; nil = none.
-	// One snapshot has both, so that no caller has the rules of one configuration
-	// and the servers of another.
+	// Rules are the rules of the same configuration, not yet applied to Servers; nil = none. They are here so that a
+	// caller never gets the rules of one configuration with the servers of another.
 	Rules Rules
-	// Empty says, for people and models, why there is no server and what to do; empty: none is
-	// configured.
+	// Empty explains, for users and models, why there is no server; empty = none is configured.
 	Empty string
 
 	index map[string]int
-	names func() *names // made once, when somebody asks
+	names func() *names // computed at the first use
 
 	mu      sync.Mutex
 	derived map[any]*Snapshot // under mu
 }
 
-// Derived is a snapshot that derive makes of this one. It is made once for each key, and
-// kept with this one.
+// Derived returns the snapshot derived for key. derive makes it at the first call; it lives as long as s.
 func (s *Snapshot) Derived(key any, derive func() *Snapshot) *Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -286,11 +260,11 @@ func (s *Snapshot) Derived(key any, derive func() *Snapshot) *Snapshot {
 
 // Rules say which tools exist for a caller, and how it sees them.
 type Rules interface {
-	// See is a tool of a server as callers see it, or the setting that hides it.
+	// See returns a tool as callers see it, or the setting that hides it.
 	See(server *Server, tool *Tool) (seen *Tool, hiddenBy string)
 }
 
-// NewSnapshot takes over servers, sorts them by name and indexes them.
+// NewSnapshot sorts the servers by name and indexes them. It takes over the slice.
 func NewSnapshot(servers []Server) *Snapshot {
 	sort.Slice(servers, func(i, j int) bool { return servers[i].Name < servers[j].Name })
 	snap := &Snapshot{Servers: servers, index: make(map[string]int, len(servers))}
@@ -304,13 +278,12 @@ func NewSnapshot(servers []Server) *Snapshot {
 	return snap
 }
 
-// SameTools reports whether two catalogues are one slice. They are never changed, so
-// that is enough, and cheap.
+// SameTools reports whether two lists are the same slice, which is enough for immutable lists.
 func SameTools(a, b []Tool) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// EqualTools reports whether two catalogues have the same definitions.
+// EqualTools reports whether two lists have the same definitions.
 func EqualTools(a, b []Tool) bool {
 	return SameTools(a, b) || slices.EqualFunc(a, b, func(a, b Tool) bool { return bytes.Equal(a.Raw, b.Raw) })
 }
@@ -325,15 +298,14 @@ func indexTools(tools []Tool) map[string]int {
 	return index
 }
 
-// WithTools returns a copy of s that has these tools, and only these.
+// WithTools returns a copy of s with these tools only.
 func (s Server) WithTools(tools []Tool) Server {
 	s.Tools = tools
 	s.index = indexTools(tools)
 	return s
 }
 
-// WithToolsOf returns a copy of s that has the tools of another, which need not be
-// indexed again.
+// WithToolsOf returns a copy of s with the tools of another server, without indexing them again.
 func (s Server) WithToolsOf(other *Server) Server {
 	s.Tools, s.index = other.Tools, other.index
 	return s
@@ -348,7 +320,7 @@ func (s *Snapshot) Server(name string) (*Server, bool) {
 	return &s.Servers[i], true
 }
 
-// ServerNames are the names of all servers, sorted.
+// ServerNames returns the names of all servers, sorted.
 func (s *Snapshot) ServerNames() []string {
 	names := make([]string, len(s.Servers))
 	for i := range s.Servers {

@@ -8,11 +8,9 @@ import (
 	"strings"
 )
 
-// Kind is a kind of what servers list; its value is the member of the answer that has
-// the definitions.
+// Kind is a kind of list; its value is the member of the list result with the definitions.
 type Kind string
 
-// The kinds of MCP.
 const (
 	Tools             Kind = "tools"
 	Resources         Kind = "resources"
@@ -21,7 +19,7 @@ const (
 	Skills            Kind = "skills" // SEP-2640
 )
 
-// Method is the method that lists what is of the kind.
+// Method is the method that lists the kind.
 func (k Kind) Method() string {
 	if k == ResourceTemplates {
 		return "resources/templates/list"
@@ -29,7 +27,6 @@ func (k Kind) Method() string {
 	return string(k) + "/list"
 }
 
-// Changed is the notification that a list of the kind has changed.
 func (k Kind) Changed() string {
 	if k == ResourceTemplates {
 		k = Resources
@@ -37,25 +34,25 @@ func (k Kind) Changed() string {
 	return "notifications/" + string(k) + "/list_changed"
 }
 
-// List is one page of what a server lists of a kind, or all its pages.
+// List is one page of a list, or all its pages.
 type List struct {
-	// Items are the definitions as they were sent.
+	// Items are the raw definitions.
 	Items []json.RawMessage
-	// NextCursor is the raw cursor (a JSON string) of the next page, nil at the end.
+	// NextCursor is the raw cursor (a JSON string) of the next page; nil at the end.
 	NextCursor json.RawMessage
-	// Faults says what was left out, and why.
+	// Faults says what was left out and why.
 	Faults []string
 }
 
 const (
-	// maxDefinitions bounds what is read of a page: no server has as many tools,
-	// and a page of nothing else would take a hundred times its size.
+	// maxDefinitions bounds the definitions of a page, far above real servers: tiny ones need a hundred times their
+	// size in memory.
 	maxDefinitions = 50_000
-	// maxFaults is how many refused definitions of a page are named.
+	// maxFaults bounds the refused definitions that are named.
 	maxFaults = 100
 )
 
-// ReadPage reads one answer to the method that lists kind. No definition is decoded.
+// ReadPage reads a list result without decoding the definitions.
 func ReadPage(kind Kind, result json.RawMessage) (List, error) {
 	var body map[string]json.RawMessage
 	if err := json.Unmarshal(result, &body); err != nil {
@@ -73,10 +70,10 @@ func ReadPage(kind Kind, result json.RawMessage) (List, error) {
 		return List{}, fmt.Errorf("reading %s: %s is not an array", kind.Method(), kind)
 	}
 	definitions := json.NewDecoder(bytes.NewReader(items))
-	_, _ = definitions.Token() // the bracket; the whole was valid above
+	_, _ = definitions.Token() // the bracket; all was valid JSON above
 	for definitions.More() {
 		if len(page.Items) == maxDefinitions {
-			page.Faults = append(page.Faults, fmt.Sprintf("what follows item %d of the page is left out", maxDefinitions))
+			page.Faults = append(page.Faults, fmt.Sprintf("the items after item %d of the page are left out", maxDefinitions))
 			break
 		}
 		var item json.RawMessage
@@ -88,32 +85,30 @@ func ReadPage(kind Kind, result json.RawMessage) (List, error) {
 	return page, nil
 }
 
-// DecodeTools decodes each definition by itself, and keeps its schemas as raw JSON:
-// typed decoding of the whole list is what makes one odd schema hide all tools in
-// other gateways. faults say of each refused definition which one and why; of very
-// many, how many more there are.
-func DecodeTools(items []json.RawMessage) (tools []Tool, faults []string) {
-	refused := 0
-	for n, item := range items {
-		tool, err := DecodeTool(item)
-		switch {
-		case err == nil:
-			tools = append(tools, tool)
-			continue
-		case refused < maxFaults:
-			faults = append(faults, fmt.Sprintf("tool %d: %v", n+1, err))
-		}
-		refused++
-	}
-	if refused > maxFaults {
-		faults = append(faults, fmt.Sprintf("%d more tools are refused", refused-maxFaults))
-	}
-	return tools, faults
+// DecodeTools decodes each definition separately, so that a bad one does not hide the others, and keeps the schemas
+// as raw JSON. faults names the refused definitions and the reason; beyond maxFaults, only their number.
+func DecodeTools(raw []json.RawMessage) (tools []Tool, faults []string) {
+	return decodeEach(raw, "tool", DecodeTool)
 }
 
-// DecodeTool reads one tool definition. Only a definition without a usable name
-// is refused; a schema of the wrong kind is kept as it is, for those who read it
-// to cope with.
+func decodeEach[T any](raw []json.RawMessage, what string, decode func(json.RawMessage) (T, error)) (decoded []T, faults []string) {
+	refused := 0
+	for i, one := range raw {
+		item, err := decode(one)
+		if err == nil {
+			decoded = append(decoded, item)
+		} else if refused++; refused <= maxFaults {
+			faults = append(faults, fmt.Sprintf("%s %d: %v", what, i+1, err))
+		}
+	}
+	if refused > maxFaults {
+		faults = append(faults, fmt.Sprintf("%d more %ss are refused", refused-maxFaults, what))
+	}
+	return decoded, faults
+}
+
+// DecodeTool reads one tool definition. It refuses only a definition without a usable name; a schema of the wrong
+// type is kept for its readers to handle.
 func DecodeTool(raw json.RawMessage) (Tool, error) {
 	var flat bytes.Buffer
 	flat.Grow(len(raw))
@@ -142,9 +137,8 @@ func DecodeTool(raw json.RawMessage) (Tool, error) {
 	return tool, nil
 }
 
-// readApp reads what concerns user interfaces (MCP Apps): _meta.ui, and the older
-// _meta["ui/resourceUri"]. A tool that has no visibility, or one of another shape, is for
-// the model too.
+// readApp reads the members about user interfaces (MCP Apps): _meta.ui, and the older _meta["ui/resourceUri"]. A tool
+// without a valid visibility is for the model too.
 func (t *Tool) readApp(meta json.RawMessage) {
 	if !bytes.Contains(meta, []byte(`"ui`)) {
 		return
@@ -157,7 +151,7 @@ func (t *Tool) readApp(meta json.RawMessage) {
 		return
 	}
 	var ui struct{ Visibility, ResourceURI json.RawMessage }
-	_ = json.Unmarshal(is.UI, &ui) // else it says nothing
+	_ = json.Unmarshal(is.UI, &ui) // an invalid ui is ignored
 	var visibility []string
 	if json.Unmarshal(ui.Visibility, &visibility) == nil {
 		t.AppOnly = visibility != nil && !slices.Contains(visibility, "model")
@@ -169,8 +163,7 @@ func (t *Tool) readApp(meta json.RawMessage) {
 	}
 }
 
-// readHints reads each hint by itself, so that one of the wrong type does not
-// hide the others.
+// readHints reads each hint separately, so that one of the wrong type does not hide the others.
 func (t *Tool) readHints() {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(t.Annotations, &members) != nil {
@@ -192,7 +185,7 @@ func (t *Tool) readHints() {
 	}
 }
 
-// Member is the member that requests name an item of the kind by.
+// Member is the member that identifies an item in requests.
 func (k Kind) Member() string {
 	switch k {
 	case Resources, Skills:
@@ -203,28 +196,23 @@ func (k Kind) Member() string {
 	return "name"
 }
 
-// DecodeItems reads what a server lists of a kind, each definition by itself. faults say
-// which definitions are refused, as no request could name them.
+// DecodeItems decodes each definition of a list separately. faults names the definitions that are refused because no
+// request could identify them.
 func DecodeItems(kind Kind, raw []json.RawMessage) (items []Item, faults []string) {
-	refused := 0
-	for n, one := range raw {
+	return decodeEach(raw, string(kind)+" item", func(one json.RawMessage) (Item, error) {
 		var flat bytes.Buffer
 		var members map[string]json.RawMessage
 		if json.Compact(&flat, one) == nil && json.Unmarshal(flat.Bytes(), &members) == nil {
 			if name := text(members[kind.Member()]); name != "" {
-				items = append(items, Item{Name: name, Raw: flat.Bytes()})
-				continue
+				return Item{Name: name, Raw: flat.Bytes()}, nil
 			}
 		}
-		if refused++; refused <= maxFaults {
-			faults = append(faults, fmt.Sprintf("%s: item %d has no usable %s", kind, n+1, kind.Member()))
-		}
-	}
-	return items, faults
+		return Item{}, fmt.Errorf("no usable %s", kind.Member())
+	})
 }
 
-// Unique keeps the first tool of each name. A later one of the same name is
-// refused and said so: to let it win would let a server shadow its own tools.
+// Unique keeps the first tool of each name. faults names the later ones: if they took precedence, a server could
+// shadow its own tools.
 func Unique(tools []Tool) (kept []Tool, faults []string) {
 	seen := make(map[string]bool, len(tools))
 	for _, tool := range tools {
@@ -248,8 +236,8 @@ func text(raw json.RawMessage) string {
 	return s
 }
 
-// part is value as it lies in whole, which has it: what is kept of a definition
-// are parts of one copy. nil for null and for nothing.
+// part returns value as a slice of whole, which contains it, so that all parts of a definition share one buffer; nil
+// for null and for nothing.
 func part(whole, value json.RawMessage) json.RawMessage {
 	if len(value) == 0 || string(value) == "null" {
 		return nil

@@ -54,8 +54,7 @@ func TestDecodePage(t *testing.T) {
 	}
 }
 
-// A page of very many definitions is read up to a bound, and its faults are told
-// in few words.
+// A page of very many definitions is read up to a bound, and its faults are told in few words.
 func TestDecodePageBounds(t *testing.T) {
 	many := func(one string, n int) json.RawMessage {
 		return json.RawMessage(`{"tools":[` + strings.Repeat(one+",", n-1) + one + `]}`)

@@ -8,24 +8,22 @@ import (
 	"sync"
 )
 
-// The names under which clients see the resources and prompts of many servers. They
-// depend on what the servers list, never on states: a URI must not change because a
-// server is down. And they are reversible without a memory, so that they stay good after
-// a restart, and in another process.
+// Clients see the resources and prompts of many servers under these names. The names depend on what servers list,
+// never on states: a URI must not change because a server is down. They can be resolved without stored state, so they
+// stay valid after a restart and in another process.
 
 // uriScheme is the scheme of URIs that name a server: mcpx://SERVER/URI.
 const uriScheme = "mcpx://"
 
-// appScheme is the scheme of the resources that are the user interface of a tool (MCP
-// Apps).
+// appScheme is the scheme of user interfaces of tools (MCP Apps).
 const appScheme = "ui://"
 
-// names has which servers list a URI or a template.
+// names indexes which servers list a URI or a template.
 type names struct {
-	// indexes of servers, by URI and by template, but for those that would name a server
+	// Indexes of servers by URI and by template, without names that contain a server.
 	resources, templates map[string][]int
 	patterns             []pattern
-	able                 []int // servers that offer resources at all
+	able                 []int // servers that offer resources
 }
 
 // pattern is a URI template of a server.
@@ -39,7 +37,7 @@ type pattern struct {
 func newNames(servers []Server) *names {
 	n := &names{resources: make(map[string][]int), templates: make(map[string][]int)}
 	add := func(into map[string][]int, name string, server int) {
-		if all := into[name]; !naming(name) && (len(all) == 0 || all[len(all)-1] != server) { // a server may list one twice
+		if all := into[name]; !naming(name) && (len(all) == 0 || all[len(all)-1] != server) { // a server may list it twice
 			into[name] = append(all, server)
 		}
 	}
@@ -64,7 +62,7 @@ func newNames(servers []Server) *names {
 	return n
 }
 
-// taken reports whether another server lists a resource that the template makes as well.
+// taken reports whether another server lists a resource that matches the template.
 func (n *names) taken(p pattern) bool {
 	for uri, owners := range n.resources {
 		if strings.HasPrefix(uri, p.prefix) && !slices.Contains(owners, p.server) && p.matches().MatchString(uri) {
@@ -74,8 +72,8 @@ func (n *names) taken(p pattern) bool {
 	return false
 }
 
-// URI is the name by which clients know a resource or a template that a server lists:
-// its own, unless another server has that too, or it would name a server.
+// URI is the client's name for a resource or template of a server: the server's own name, unless another server has
+// it too, or it would name a server.
 func (s *Snapshot) URI(kind Kind, server *Server, own string) string {
 	owners := s.names().resources[own]
 	if kind == ResourceTemplates {
@@ -87,9 +85,8 @@ func (s *Snapshot) URI(kind Kind, server *Server, own string) string {
 	return own
 }
 
-// Link is the name by which clients can read what a result of a server links or embeds.
-// That is its own URI where [Snapshot.Resource] finds the way back. An address of the web
-// stays as it is, as clients read those themselves.
+// Link is the client's name for a URI in a result of a server. It is the own URI if [Snapshot.Resource] resolves it
+// to the same server. Web addresses stay unchanged, as clients can read them directly.
 func (s *Snapshot) Link(server *Server, own string) string {
 	if !server.Offers.Resources {
 		return own
@@ -104,14 +101,12 @@ func (s *Snapshot) Link(server *Server, own string) string {
 	return withServer(server.Name, own)
 }
 
-// naming reports whether a URI is of the form of withServer. Such a name is of the server
-// in it, whoever lists the same.
+// naming reports whether a URI has the form of withServer. Such a name always belongs to the server in it.
 func naming(uri string) bool {
 	return strings.HasPrefix(uri, uriScheme) || strings.HasPrefix(uri, appScheme+"mcpx/")
 }
 
-// withServer is a URI that names a server. That of an app keeps its scheme, which is how
-// clients know that it is one.
+// withServer makes a URI that names a server. The URI of an app keeps its scheme, by which clients recognize apps.
 func withServer(server, own string) string {
 	if rest, app := strings.CutPrefix(own, appScheme); app {
 		return appScheme + "mcpx/" + server + "/" + rest
@@ -119,8 +114,7 @@ func withServer(server, own string) string {
 	return uriScheme + server + "/" + own
 }
 
-// AppURI is the name by which clients know an app of the server, as the URI that it has
-// itself.
+// AppURI is the client's name for an app of the server.
 func (s *Server) AppURI(own string) string {
 	if !strings.HasPrefix(own, appScheme) {
 		return own
@@ -128,23 +122,22 @@ func (s *Server) AppURI(own string) string {
 	return withServer(s.Name, own)
 }
 
-// URIError is the error of a URI that names no resource, or several.
+// URIError means that a URI names no resource, or several.
 type URIError struct {
 	URI string
-	// Candidates are names for the resources that it may be.
+	// Candidates are unambiguous names for the possible resources.
 	Candidates []string
 }
 
 func (e *URIError) Error() string {
 	if len(e.Candidates) == 0 {
-		return fmt.Sprintf("no server lists %q, and no template makes it; mcpx://SERVER/URI names any resource of a server", e.URI)
+		return fmt.Sprintf("no server lists %q, and no template matches it; mcpx://SERVER/URI names any resource of a server", e.URI)
 	}
-	return fmt.Sprintf("several servers may have %q; it is one of %s", e.URI, strings.Join(e.Candidates, ", "))
+	return fmt.Sprintf("several servers may have %q; use one of %s", e.URI, strings.Join(e.Candidates, ", "))
 }
 
-// Resource finds the server that has a resource, and the server's own name for it. A URI
-// that nobody lists belongs to the server whose template makes it, or to the only server
-// that has resources.
+// Resource resolves a client's URI to the server and its own name for the resource. A URI that no server lists
+// belongs to the server with a matching template, or to the only server that has resources.
 func (s *Snapshot) Resource(uri string) (server *Server, own string, err error) {
 	if server, own, ok := s.named(uri); ok {
 		return server, own, nil
@@ -164,7 +157,6 @@ func (s *Snapshot) Resource(uri string) (server *Server, own string, err error) 
 	return s.only(uri, owners)
 }
 
-// Template is [Snapshot.Resource] for a template.
 func (s *Snapshot) Template(uri string) (server *Server, own string, err error) {
 	owners := s.names().templates[uri]
 	if len(owners) == 0 {
@@ -173,7 +165,7 @@ func (s *Snapshot) Template(uri string) (server *Server, own string, err error) 
 	return s.only(uri, slices.DeleteFunc(slices.Clone(owners), func(i int) bool { return i < 0 }))
 }
 
-// named reads a name of the form mcpx://SERVER/URI, or ui://mcpx/SERVER/REST.
+// named resolves a name of the form mcpx://SERVER/URI, or ui://mcpx/SERVER/REST.
 func (s *Snapshot) named(uri string) (server *Server, own string, ok bool) {
 	rest, app := strings.CutPrefix(uri, appScheme+"mcpx/")
 	if ok = app; !app {
@@ -201,7 +193,7 @@ func (s *Snapshot) only(uri string, owners []int) (*Server, string, error) {
 	return nil, "", e
 }
 
-// maxTemplate bounds the templates that are compiled, in bytes.
+// maxTemplate bounds the length of compiled templates, in bytes.
 const maxTemplate = 2000
 
 func newPattern(server int, template string) pattern {
@@ -209,11 +201,10 @@ func newPattern(server int, template string) pattern {
 	return pattern{server, template, prefix, sync.OnceValue(func() *regexp.Regexp { return compile(template) })}
 }
 
-// nothing matches no URI.
 var nothing = regexp.MustCompile(`[^\s\S]`)
 
-// compile makes of a URI template (RFC 6570) what it makes. It is as lenient as the SDKs
-// of servers: the values of expressions need not be escaped.
+// compile makes a regular expression for the URIs of a URI template (RFC 6570). It is as lenient as the SDKs of
+// servers: the values need not be escaped.
 func compile(template string) *regexp.Regexp {
 	if len(template) > maxTemplate {
 		return nothing
@@ -241,7 +232,7 @@ func compile(template string) *regexp.Regexp {
 	return matches
 }
 
-// valueOf is what an expression can become, as a regular expression.
+// valueOf is the regular expression for the values of an expression.
 func valueOf(expression string) string {
 	switch expression[0] {
 	case '+':
@@ -254,22 +245,21 @@ func valueOf(expression string) string {
 	return `[^/?#]+`
 }
 
-// PromptName is the name by which clients know a prompt of a server. Where separator is
-// empty, the prompt keeps its own.
+// PromptName is the client's name for a prompt of a server. With an empty separator it is the own name.
 func (s *Snapshot) PromptName(server *Server, own, separator string) string {
 	if separator == "" {
 		return own
 	}
 	name := server.Name + separator + own
-	// Of the servers a and a__b one may have a prompt whose name is that of the other's.
+	// Servers a and a__b may have prompts with the same combined name.
 	if found, has, ok := s.Prompt(name, separator); !ok || found.Name != server.Name || has != own {
 		name = server.Name + separator + separator + own
 	}
 	return name
 }
 
-// Prompt finds the server that has a prompt, and the server's own name for it. A prompt
-// that nobody lists belongs to the server that the name begins with.
+// Prompt resolves a client's name to the server and its own name for the prompt. A prompt that no server lists
+// belongs to the server that the name begins with.
 func (s *Snapshot) Prompt(name, separator string) (server *Server, own string, ok bool) {
 	for i := range s.Servers {
 		one := &s.Servers[i]

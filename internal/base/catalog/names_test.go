@@ -68,8 +68,8 @@ func TestNames_reversible(t *testing.T) {
 	}
 }
 
-// What nobody lists belongs to the server whose template makes it, or to the only one
-// with resources; else the error has names for it.
+// An unlisted URI belongs to the server with a matching template, or to the only one with resources; otherwise the
+// error suggests names.
 func TestNames_unlisted(t *testing.T) {
 	one, two := having("one", "x://1", "x://{n}/t{?q,r} f:///{+path}", ""), having("two", "y://1", "y://{n} g://{a}.{b}", "")
 	snap := NewSnapshot([]Server{one, two, {Name: "tools"}})
@@ -102,8 +102,8 @@ func TestNames_unlisted(t *testing.T) {
 	}
 }
 
-// What a server lists under the name of another server's resource has its own server
-// before it, and the other keeps its name.
+// What a server lists under the name of another server's resource has its own server before it, and the other keeps
+// its name.
 func TestNames_forged(t *testing.T) {
 	snap := NewSnapshot([]Server{
 		having("evil", "s://1 mcpx://victim/s://1 ui://mcpx/victim/app", "t://{n} mcpx://victim/t://{n} mcpx://victim/{+all}", ""),

@@ -1,4 +1,4 @@
-// Package delay waits: for a time, for what comes first, and between attempts. Every wait ends with its context.
+// Package delay waits for a time, for channels, and between attempts, at most until a context ends.
 package delay
 
 import (
@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Sleep waits for d. It reports false if ctx ended first.
+// Sleep waits for d. It returns false if ctx ended first.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	Until(ctx, d, nil, nil)
 	return ctx.Err() == nil
 }
 
-// Until waits until one of the channels is closed, which a nil one never is, but not beyond d or the end of ctx.
+// Until waits for d, but not longer than until one of the channels, which may be nil, is closed or ctx ends.
 func Until(ctx context.Context, d time.Duration, one, other <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -24,8 +24,8 @@ func Until(ctx context.Context, d time.Duration, one, other <-chan struct{}) {
 	}
 }
 
-// Retry calls try again and again, until that says that another attempt is of no use, or ctx ends. The pauses between
-// grow from a second to a minute, begin anew after an attempt that took over a minute, and are at least wait long.
+// Retry calls try until that returns again = false, or ctx ends. The pauses grow from a second to a minute, start
+// anew after an attempt of over a minute, and last at least wait.
 func Retry(ctx context.Context, try func() (wait time.Duration, again bool)) {
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
 		began := time.Now()

@@ -160,14 +160,14 @@ func TestPool_Garbage(t *testing.T) {
 		reply     Reply
 		want      string
 	}{
-		{"text", "write hello, is this the right place?", none, `it sent "hello, is this th", which begins no frame that is due`},
-		{"one byte", "write \n", none, `it sent "\n", which begins no frame that is due`},
-		{"ready again", "write " + header(kindReady, 0, 0), none, `it sent "r\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", which begins no frame that is due`},
-		{"a job", "write " + header(kindJob, 1, 0), none, `it sent "j\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00", which begins no frame that is due`},
-		{"text like a frame", "write answer: there is none", none, "it sent a frame of 7522544531253326624 bytes, and may send 1000"},
-		{"long answer", "bytes 1001", none, "it sent a frame of 1001 bytes, and may send 1000"},
-		{"long request", "ask " + strings.Repeat("a", 1001), none, "it sent a frame of 1001 bytes, and may send 1000"},
-		{"request without replies", "ask a", nil, `it sent "q\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01", which begins no frame that is due`},
+		{"text", "write hello, is this the right place?", none, `it sent "hello, is this th", which is not the start of an expected frame`},
+		{"one byte", "write \n", none, `it sent "\n", which is not the start of an expected frame`},
+		{"ready again", "write " + header(kindReady, 0, 0), none, `it sent "r\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", which is not the start of an expected frame`},
+		{"a job", "write " + header(kindJob, 1, 0), none, `it sent "j\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00", which is not the start of an expected frame`},
+		{"text like a frame", "write answer: there is none", none, "it sent a frame of 7522544531253326624 bytes, over the limit of 1000"},
+		{"long answer", "bytes 1001", none, "it sent a frame of 1001 bytes, over the limit of 1000"},
+		{"long request", "ask " + strings.Repeat("a", 1001), none, "it sent a frame of 1001 bytes, over the limit of 1000"},
+		{"request without replies", "ask a", nil, `it sent "q\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01", which is not the start of an expected frame`},
 		{"another job's answer", "write " + header(kindAnswer, 7, 0), none, "it sent an answer to job 7 during job 1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

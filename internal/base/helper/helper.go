@@ -1,24 +1,21 @@
-// Package helper runs jobs in bounded helper processes: this executable, started again in
-// a role.
+// Package helper runs jobs in helper processes with limits: this executable, started again in a role.
 //
-// A job is bytes, and so is its answer; what they mean is up to the role. While a helper
-// works on a job it can send requests to its parent and gets a reply to each. A helper that
-// exceeds a limit is killed, and the next job starts another. Between jobs it stays warm.
+// A job is bytes, and so is its answer; the role defines their meaning. During a job the helper can send requests to
+// its parent, and gets a reply to each. A helper that exceeds a limit is killed, and the next job starts another.
+// Between jobs the helper keeps running.
 //
 // # Roles
 //
-// The main function of the program plays its Roles before it does anything else. Serve is
-// the main function of a role whose jobs come from a Pool.
+// The main function of the program calls Roles.Play first. Serve is the main function of roles whose jobs come from a
+// Pool.
 //
-// # What bounds a helper
+// # What limits a helper
 //
-// The parent measures time and kills; the helper ends itself a little later in case the
-// parent is stopped. Memory has three guards: the kernel refuses what is far beyond the
-// limit (RLIMIT_DATA, Linux), the parent looks at the resident size (Linux), and the helper
-// looks at its own heap (everywhere, and alone elsewhere). A helper has no environment, the
-// root as its folder and UTC as its time zone. It ends when its stdin closes, also in the
-// middle of a job, so that nothing is left of it when the parent is killed; the reaper of
-// package proc sees to that as well.
+// The parent measures the time and kills the helper; the helper also exits a little later by itself, in case the
+// parent is stopped. Memory has three guards: the kernel refuses memory far over the limit (RLIMIT_DATA, Linux), the
+// parent checks the resident size (Linux), and the helper checks its own heap (everywhere). A helper has no
+// environment, the root as its working folder and UTC as its time zone. It exits when its stdin closes, even during a
+// job, so it does not outlive its parent; the reaper of package proc ensures that too.
 package helper
 
 import (
@@ -31,57 +28,54 @@ import (
 	"mcpx/internal/base/proc"
 )
 
-// Why a job was not done, beside the end of its context and faults of the helper.
+// Errors of Do, besides the error of its context and faults of the helper.
 var (
-	// ErrTime: the job ran longer than Limits.Time. The helper is gone.
-	ErrTime = errors.New("the job needs more time than it may have")
-	// ErrMemory: the job or a reply is too large for Limits.Memory, or the work on it was.
-	ErrMemory = errors.New("the job needs more memory than it may have")
+	// ErrTime: the job took longer than Limits.Time. The helper is killed.
+	ErrTime = errors.New("the job exceeds its time limit")
+	// ErrMemory: the job, a reply or the work on the job exceeds Limits.Memory.
+	ErrMemory = errors.New("the job exceeds its memory limit")
 	// ErrClosed: the pool was closed before the job was done.
 	ErrClosed = errors.New("the pool of helpers is closed")
 )
 
-// Limits bound the helpers of a pool. All of them must be set, but Requests may be 0 where
-// helpers get no Reply.
+// Limits bound the helpers of a pool. All must be set; Requests may be 0 if helpers get no Reply.
 type Limits struct {
-	// Time is the wall clock time of a job. It includes the transport of the job and of its
-	// answer, and the parent's work on requests, but not the start of a helper.
+	// Time is the wall clock time of a job, including the transfer of job and answer and the parent's work on
+	// requests, but not the start of a helper.
 	Time time.Duration
-	// Memory is the size in bytes that a helper may reach. The job is part of it.
+	// Memory is the size in bytes that a helper may reach, including the job.
 	Memory int64
-	// Frame is the size in bytes of what a helper may send at once: an answer or a request.
+	// Frame is the largest answer or request of a helper, in bytes.
 	Frame int64
-	// Requests is how many requests of a helper are under way at most; more wait.
+	// Requests is how many requests of a helper are handled at the same time; others wait.
 	Requests int
-	// Helpers is how many helpers there are at most; a job beyond that waits.
+	// Helpers is the maximum number of helpers; more jobs wait.
 	Helpers int
-	// Idle is how long a helper stays without a job.
+	// Idle is how long a helper is kept without a job.
 	Idle time.Duration
 }
 
-// Starter starts the process of a helper, usually with proc.Start and a reaper.
 type Starter func(proc.Spec) (*proc.Process, error)
 
-// Reply answers a request that a helper makes during a job. Several may run at the same
-// time. ctx ends with the job; Do returns only after all replies to its helper have.
+// Reply handles a request that a helper sends during a job. Several may run concurrently. ctx ends with the job, and
+// Do returns only after all replies to its helper.
 type Reply func(ctx context.Context, request []byte) []byte
 
-// Pool gives jobs to helpers of one role. It is safe for concurrent use.
+// Pool distributes jobs to helpers of one role. It is safe for concurrent use.
 type Pool struct {
 	role   string
 	limits Limits
 	start  Starter
-	slots  chan struct{} // holds one element per job under way
+	slots  chan struct{} // holds one element per running job
 	closed chan struct{} // closed by Close
 
 	mu   sync.Mutex
-	idle []*helper // guarded by mu; the last was used last
+	idle []*helper // guarded by mu; the most recently used is last
 
-	helpers sync.WaitGroup // ends with the helpers' processes
+	helpers sync.WaitGroup // done when all helper processes have ended
 }
 
-// New returns a pool of helpers in a role, which main must have in its Roles. It starts
-// nothing until the first job.
+// New returns a pool of helpers in a role from main's Roles. The first job starts the first helper.
 func New(role string, l Limits, start Starter) *Pool {
 	return &Pool{
 		role:   role,
@@ -92,11 +86,10 @@ func New(role string, l Limits, start Starter) *Pool {
 	}
 }
 
-// Do has a helper do a job, which are its parts joined, and returns the answer. The answer
-// is the caller's. reply answers what the helper asks meanwhile; with nil it may not ask.
-// The error is ErrTime, ErrMemory, ErrClosed, ctx.Err(), or says that a helper could not be
-// started, died, or sent what it should not. The end of ctx kills the helper, which costs
-// the next job a start.
+// Do runs a job, which is its parts joined, in a helper and returns the answer, which the caller owns. reply handles
+// the helper's requests; nil forbids them. The error is ErrTime, ErrMemory, ErrClosed, ctx.Err(), or says that a
+// helper could not be started, died, or sent invalid data. If ctx ends, the helper is killed, and the next job starts
+// another.
 func (p *Pool) Do(ctx context.Context, reply Reply, job ...[]byte) ([]byte, error) {
 	size := 0
 	for _, part := range job {
@@ -129,14 +122,14 @@ func (p *Pool) Do(ctx context.Context, reply Reply, job ...[]byte) ([]byte, erro
 	return answer, nil
 }
 
-// acquire returns a warm helper if there is one, else a new one.
+// acquire returns an idle helper if there is one, else a new one.
 func (p *Pool) acquire(ctx context.Context) (*helper, error) {
 	p.mu.Lock()
 	for len(p.idle) > 0 {
 		h := p.idle[len(p.idle)-1]
 		p.idle = p.idle[:len(p.idle)-1]
 		h.timer.Stop()
-		if !h.ended() {
+		if h.process.ExitReason() == "" {
 			p.mu.Unlock()
 			return h, nil
 		}
@@ -146,14 +139,13 @@ func (p *Pool) acquire(ctx context.Context) (*helper, error) {
 		p.mu.Unlock()
 		return nil, ErrClosed
 	}
-	// Under mu, so that Close cannot begin to wait before this helper is among those that
-	// it waits for.
+	// Under mu, so that Close waits for this helper too.
 	p.helpers.Add(1)
 	p.mu.Unlock()
 	return startHelper(ctx, p)
 }
 
-// release keeps a helper for the next job, for a while.
+// release keeps a helper for the next job, for the time Idle.
 func (p *Pool) release(h *helper) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,8 +157,8 @@ func (p *Pool) release(h *helper) {
 	h.timer = time.AfterFunc(p.limits.Idle, func() { p.retire(h) })
 }
 
-// retire ends a helper that has been idle for long, unless it was just taken. The timer of
-// an earlier idleness may still come here: then it ends a warm helper, which costs a start.
+// retire ends an idle helper. If a timer of an earlier idle time calls it late, it ends a helper too early, which
+// costs only a start.
 func (p *Pool) retire(h *helper) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -176,8 +168,8 @@ func (p *Pool) retire(h *helper) {
 	}
 }
 
-// Close kills all helpers and returns when they are reaped. A job under way returns
-// ErrClosed. Calls after the first wait for the same end.
+// Close kills all helpers and returns when they are reaped. Running jobs return ErrClosed. Later calls wait for the
+// same end.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	if !p.isClosed() {

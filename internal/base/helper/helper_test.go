@@ -58,7 +58,7 @@ func untilTaken(t *testing.T, p *Pool, h *helper) {
 		if taken {
 			return
 		}
-		if h.ended() {
+		if h.process.ExitReason() != "" {
 			t.Fatal("the helper ended")
 		}
 	}
@@ -146,7 +146,7 @@ func TestPool_Close(t *testing.T) {
 	if err := <-spin; !errors.Is(err, ErrClosed) {
 		t.Errorf("interrupted by Close: got %v, want %v", err, ErrClosed)
 	}
-	if !h.ended() {
+	if h.process.ExitReason() == "" {
 		t.Error("a helper lives after Close")
 	}
 	if _, err := p.Do(context.Background(), nil, []byte("echo")); !errors.Is(err, ErrClosed) {
@@ -269,7 +269,7 @@ func TestPool_NotStarted(t *testing.T) {
 		"unknown role": {"nothing", unwatched, "starting the nothing helper: it ended with exit status 100: " +
 			`mcpx: error: MCPX_ROLE asks for the role "nothing", which this program does not have`},
 		"no process":   {testRole, func(proc.Spec) (*proc.Process, error) { return nil, io.ErrNoProgress }, "starting the test helper: " + io.ErrNoProgress.Error()},
-		"other output": {"babbler", unwatched, `starting the babbler helper: it sent "hello", which begins no frame that is due`},
+		"other output": {"babbler", unwatched, `starting the babbler helper: it sent "hello", which is not the start of an expected frame`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := New(tt.role, patient, tt.start)

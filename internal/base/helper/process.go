@@ -14,26 +14,23 @@ import (
 )
 
 const (
-	// startLimit is how long a helper may take until it is ready. A machine that is slower
-	// than this has other troubles.
+	// startLimit is how long a helper may take to become ready.
 	startLimit = 10 * time.Second
-	// lookEvery is the time between two looks at the size of a helper. A process can touch
-	// a few megabytes in that time.
+	// lookEvery is the time between two checks of a helper's size, in which a process can touch a few megabytes.
 	lookEvery = 2 * time.Millisecond
 )
 
-// helper is the parent's view of a helper process. One job at a time uses it.
+// helper is the parent's view of a helper process. Only one job at a time uses it.
 type helper struct {
 	pool    *Pool
 	process *proc.Process
-	timer   *time.Timer // ends the idleness; set when idle
+	timer   *time.Timer // calls retire; set when idle
 	job     uint64      // the number of the last job
 
 	writing sync.Mutex // held during a write to stdin
 }
 
-// startHelper starts a process and waits until it is ready. The caller has added it to
-// p.helpers.
+// startHelper starts a process and waits until it is ready. The caller has incremented p.helpers.
 func startHelper(ctx context.Context, p *Pool) (*helper, error) {
 	process, err := p.startProcess()
 	if err != nil {
@@ -64,7 +61,6 @@ func startHelper(ctx context.Context, p *Pool) (*helper, error) {
 	return nil, fmt.Errorf("starting the %s helper: it ended with %s: %w", p.role, process.ExitReason(), h.lastWords(err))
 }
 
-// startProcess starts this executable as a helper.
 func (p *Pool) startProcess() (*proc.Process, error) {
 	exe, err := proc.Executable()
 	if err != nil {
@@ -72,7 +68,7 @@ func (p *Pool) startProcess() (*proc.Process, error) {
 	}
 	env := []string{
 		roleEnv(p.role, p.limits),
-		"GOTRACEBACK=none", // what the runtime says of a fault is then short enough for explain
+		"GOTRACEBACK=none", // keeps crash messages short enough for explain
 	}
 	if root, ok := os.LookupEnv("SYSTEMROOT"); ok { // Windows loads its libraries from there
 		env = append(env, "SYSTEMROOT="+root)
@@ -82,14 +78,14 @@ func (p *Pool) startProcess() (*proc.Process, error) {
 		Name:        processName(p.role),
 		Env:         env,
 		Dir:         filepath.VolumeName(exe) + string(filepath.Separator),
-		StderrBytes: 1 << 10, // the runtime's last words
+		StderrBytes: 1 << 10, // for crash messages
 	})
 }
 
-// processName is what ps calls a helper.
+// processName is the name of a helper in ps.
 func processName(role string) string { return "mcpx-" + role }
 
-// do sends a job and returns the answer. After an error the helper is of no use.
+// do sends a job and returns the answer. After an error the helper must not be used again.
 func (h *helper) do(ctx context.Context, reply Reply, job [][]byte) ([]byte, error) {
 	l := h.pool.limits
 	guarded, unguard := h.guard(ctx, bounds{time: l.Time, late: ErrTime, memory: l.Memory})
@@ -104,8 +100,8 @@ func (h *helper) do(ctx context.Context, reply Reply, job [][]byte) ([]byte, err
 	return answer, nil
 }
 
-// exchange sends a job, replies to requests, and reads the answer. ctx ends when the helper
-// is killed, which ends the reads and writes too. No reply is under way after exchange.
+// exchange sends a job, handles requests, and reads the answer. ctx ends when the helper is killed, which also ends
+// reads and writes. All replies have ended when exchange returns.
 func (h *helper) exchange(ctx context.Context, reply Reply, job [][]byte) ([]byte, error) {
 	if err := h.write(kindJob, h.job, job...); err != nil {
 		return nil, err
@@ -132,14 +128,14 @@ func (h *helper) exchange(ctx context.Context, reply Reply, job [][]byte) ([]byt
 		}
 		select {
 		case free <- struct{}{}:
-		case <-ctx.Done(): // the next read fails
+		case <-ctx.Done(): // then the next read fails
 			continue
 		}
 		replies.Go(func() {
 			defer func() { <-free }()
 			body := reply(ctx, f.body)
 			if ctx.Err() == nil {
-				_ = h.write(kindReply, f.number, body) // a helper that takes none has ended, which the reader sees
+				_ = h.write(kindReply, f.number, body) // if it fails, the next read fails too
 			}
 		})
 	}
@@ -151,8 +147,7 @@ func (h *helper) write(kind byte, number uint64, parts ...[]byte) error {
 	return writeFrame(h.process.Stdin(), kind, number, parts...)
 }
 
-// explain ends a helper and says why an exchange with it failed that nothing here
-// interrupted.
+// explain kills a helper and explains why an exchange with it failed that guard did not interrupt.
 func (h *helper) explain(err error) error {
 	h.kill()
 	if _, garbage := errors.AsType[frameError](err); garbage {
@@ -173,8 +168,7 @@ func (h *helper) explain(err error) error {
 	return fmt.Errorf("the %s helper ended with %s: %w", h.pool.role, h.process.ExitReason(), words)
 }
 
-// lastWords is the first line that is left of what a process that has ended wrote to
-// stderr, or err where there is none.
+// lastWords returns the first line of stderr of a process that has ended, or err if there is none.
 func (h *helper) lastWords(err error) error {
 	line, _, _ := strings.Cut(strings.TrimSpace(h.process.StderrTail()), "\n")
 	if line == "" {
@@ -183,23 +177,19 @@ func (h *helper) lastWords(err error) error {
 	return errors.New(line)
 }
 
-// ended reports whether the process is no more.
-func (h *helper) ended() bool { return h.process.ExitReason() != "" }
-
-// kill ends the process, soon. It does not wait.
+// kill makes the process end soon. It does not wait.
 func (h *helper) kill() { h.process.Kill() }
 
-// bounds are what a guard holds a helper to.
+// bounds are the limits of an exchange with a helper.
 type bounds struct {
 	time   time.Duration
-	late   error // what the guard says when the time is over
-	memory int64 // 0 means any
+	late   error // the error when the time is over
+	memory int64 // 0 = unlimited
 }
 
-// guard watches the helper during an exchange with it, until the caller calls unguard, which
-// returns why the guard killed the helper; nil: it did not. These kill: the end of ctx,
-// Close of the pool, and the bounds. The context that guard returns ends with the kill or
-// with unguard.
+// guard watches the helper during an exchange, until the caller calls unguard. It kills the helper when ctx ends,
+// when the pool is closed, or when a bound is exceeded; unguard returns which of these happened, nil if none. The
+// returned context ends with the kill or with unguard.
 func (h *helper) guard(ctx context.Context, b bounds) (guarded context.Context, unguard func() error) {
 	guarded, cancel := context.WithCancel(ctx)
 	stop, ended := make(chan struct{}), make(chan error, 1)

@@ -2,6 +2,5 @@
 
 package helper
 
-// raceEnabled says that this is a build with the race detector, which maps several
-// times as much as the program does.
+// raceEnabled is true in builds with the race detector, which maps several times as much memory.
 const raceEnabled = true

@@ -9,13 +9,12 @@ import (
 	"mcpx/internal/base/proc"
 )
 
-// Roles are what this executable can be started as besides the program itself, by name:
-// the main function of each. It ends the process, or returns when the role is played.
+// Roles are the main functions of the roles of this executable, by name. A main function exits the process, or
+// returns when the role is finished.
 type Roles map[string]func()
 
-// Play plays the role that this process was started in, and exits. It does nothing if the
-// process has no role. Call it first thing in main, and in TestMain: whatever runs before
-// it costs each helper time and memory.
+// Play runs the role that this process was started in, and exits. It does nothing in a process without a role. Call
+// it first in main and in TestMain: whatever runs before it costs each helper time and memory.
 func (r Roles) Play() {
 	role, _, _ := strings.Cut(os.Getenv(proc.RoleVar), " ")
 	if role == "" {
@@ -30,13 +29,12 @@ func (r Roles) Play() {
 	os.Exit(exitOK)
 }
 
-// roleEnv is the environment variable that starts a helper: its role, and the limits that
-// it holds itself to.
+// roleEnv is the environment variable that starts a helper, with its role and limits.
 func roleEnv(role string, l Limits) string {
 	return fmt.Sprintf("%s=%s %d %d %d", proc.RoleVar, role, l.Time, l.Memory, l.Frame)
 }
 
-// ownRole is what roleEnv wrote into the environment of this process.
+// ownRole reads what roleEnv wrote into the environment of this process.
 func ownRole() (role string, l Limits, err error) {
 	var limit int64
 	_, err = fmt.Sscanf(os.Getenv(proc.RoleVar), "%s %d %d %d", &role, &limit, &l.Memory, &l.Frame)

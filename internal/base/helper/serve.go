@@ -14,57 +14,54 @@ import (
 	"time"
 )
 
-// The codes with which a helper ends.
+// The exit codes of helpers.
 const (
 	exitOK     = 0  // stdin closed
-	exitFatal  = 2  // the runtime's: a panic, out of memory, stack overflow
-	exitSignal = -1 // package os has this for a process that a signal killed
+	exitFatal  = 2  // from the Go runtime: panic, out of memory, stack overflow
+	exitSignal = -1 // reported by package os for a process killed by a signal
 	exitUsage  = 100
 	exitMemory = 101
 	exitTime   = 102
 )
 
 const (
-	// gcPercent keeps a helper small; a job is done before it costs much.
+	// gcPercent keeps the heap of a helper small.
 	gcPercent = 60
-	// maxStack is the size of a goroutine's stack at most: for values nested by the
-	// million, which nothing could read. The runtime's own bound is 1 GB.
+	// maxStack bounds a goroutine's stack, for values nested a million deep. The runtime's own bound is 1 GB.
 	maxStack = 64 << 20
-	// trimAbove is the heap that a helper may keep between two jobs.
+	// trimAbove is the heap size above which a helper frees memory between two jobs.
 	trimAbove = 24 << 20
-	// overtime is what a job gets beyond its time before the helper itself ends: normally
-	// the parent is first.
+	// overtime is how long after its time limit the helper itself ends a job, if the parent has not done so.
 	overtime = 500 * time.Millisecond
 )
 
-// Worker does the jobs of a role in the helper, one after another.
+// Worker executes the jobs of a role in the helper, one after another.
 type Worker interface {
-	// Do does a job and returns the answer.
+	// Do executes a job and returns the answer.
 	Do(*Job) []byte
-	// Forget drops what Do keeps for later jobs, as the helper is too large.
+	// Forget drops what Do keeps between jobs, as the helper has become too large.
 	Forget()
 }
 
-// Serve makes this process a helper whose jobs a worker does. It returns when the parent
-// closes stdin, and exits where a limit is exceeded. start gets the limits Time, Memory and
-// Frame.
+// Serve makes this process a helper whose jobs are executed by a worker. It returns when the parent closes stdin, and
+// exits if a limit is exceeded. start gets the limits Time, Memory and Frame.
 func Serve(start func(Limits) Worker) {
 	role, limits, err := ownRole()
 	if err != nil {
 		os.Exit(exitUsage)
 	}
 	os.Clearenv()
-	time.Local = time.UTC // what a job can see of it says nothing about this machine
-	// They may be meant for everything that belongs to the parent. It decides when we end.
+	time.Local = time.UTC // jobs must not see this machine's time zone
+	// These signals may be sent to all processes of the parent. The parent decides when a helper ends.
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	bindProcess(processName(role), limits.Memory)
-	runtime.GOMAXPROCS(2) // the job, and what watches it
+	runtime.GOMAXPROCS(2) // the job and its guard
 	debug.SetGCPercent(gcPercent)
 	debug.SetMaxStack(maxStack)
 	debug.SetMemoryLimit(limits.Memory - limits.Memory/8)
 	p := &parent{w: os.Stdout, jobs: make(chan *Job), replies: make(map[uint64]chan<- []byte)}
-	// It ends with the process. During a job it is the one that learns of the parent's
-	// death, so it ends the process itself.
+	// This goroutine ends with the process. During a job only it notices the parent's death, so it exits the process
+	// itself.
 	go func() {
 		p.receive(bufio.NewReader(os.Stdin), limits.Memory)
 		os.Exit(exitOK)
@@ -72,21 +69,20 @@ func Serve(start func(Limits) Worker) {
 	p.serve(start(limits), limits)
 }
 
-// parent is the helper's view of its parent.
 type parent struct {
 	jobs chan *Job // unbuffered
 
-	// writing is held during a write to w, and while a job ends, so that no request follows
-	// the answer of its job. It is locked before mu.
+	// writing is held during a write to w, and while a job ends, so that no request follows the job's answer. It is
+	// locked before mu.
 	writing sync.Mutex
 	w       io.Writer
 
 	mu      sync.Mutex
-	last    uint64                   // guarded by mu: the number of the last request
-	replies map[uint64]chan<- []byte // guarded by mu: of the requests under way, with room for one
+	last    uint64                   // guarded by mu; number of the last request
+	replies map[uint64]chan<- []byte // guarded by mu; of the pending requests; buffered
 }
 
-// serve does jobs until the parent takes no answers any more.
+// serve executes jobs until the parent accepts no more answers.
 func (p *parent) serve(worker Worker, limits Limits) {
 	if writeFrame(p.w, kindReady, 0) != nil {
 		return
@@ -106,8 +102,7 @@ func (p *parent) serve(worker Worker, limits Limits) {
 	}
 }
 
-// receive reads what the parent sends until there is no more. It goes on to read during a
-// job: that is how it sees the end.
+// receive reads from the parent until EOF. It also reads during a job, to notice EOF.
 func (p *parent) receive(r io.Reader, memory int64) {
 	for {
 		f, err := readFrame(r, string(kindJob)+string(kindReply), memory)
@@ -122,7 +117,7 @@ func (p *parent) receive(r io.Reader, memory int64) {
 			continue
 		}
 		p.mu.Lock()
-		reply := p.replies[f.number] // nil if its job is over
+		reply := p.replies[f.number] // nil if the job is over
 		delete(p.replies, f.number)
 		p.mu.Unlock()
 		if reply != nil {
@@ -131,7 +126,6 @@ func (p *parent) receive(r io.Reader, memory int64) {
 	}
 }
 
-// finish ends a job and sends its answer.
 func (p *parent) finish(job *Job, answer []byte) error {
 	p.writing.Lock()
 	defer p.writing.Unlock()
@@ -139,7 +133,7 @@ func (p *parent) finish(job *Job, answer []byte) error {
 	return writeFrame(p.w, kindAnswer, job.number, answer)
 }
 
-// Job is a job under way, in the helper.
+// Job is a running job, in the helper.
 type Job struct {
 	Body []byte
 
@@ -148,11 +142,11 @@ type Job struct {
 	over   chan struct{} // closed when Do has returned
 }
 
-// ErrOver is what Ask returns when the worker has answered the job.
+// ErrOver is the error of Ask after the worker has answered the job.
 var ErrOver = errors.New("the job is over")
 
-// Ask sends a request to the parent and returns its reply. It is safe for concurrent use. A
-// request of a job that is over fails with ErrOver, also where it waits for its reply.
+// Ask sends a request to the parent and returns the reply. It is safe for concurrent use. When the job is over it
+// fails with ErrOver, also while it waits for a reply.
 func (j *Job) Ask(request []byte) ([]byte, error) {
 	p := j.parent
 	reply := make(chan []byte, 1)
@@ -171,7 +165,7 @@ func (j *Job) Ask(request []byte) ([]byte, error) {
 	}
 }
 
-// request sends a request unless its job is over, and returns its number.
+// request sends a request unless the job is over, and returns its number.
 func (p *parent) request(j *Job, request []byte, reply chan<- []byte) (uint64, error) {
 	p.writing.Lock()
 	defer p.writing.Unlock()
@@ -188,13 +182,12 @@ func (p *parent) request(j *Job, request []byte, reply chan<- []byte) (uint64, e
 	return number, writeFrame(p.w, kindRequest, number, request)
 }
 
-// restrain ends the process when the job under way takes too much memory or, should the
-// parent not do so, time. It holds until stop.
+// restrain ends the process if the job uses too much memory or, in case the parent does not kill it, time. stop ends
+// this.
 func restrain(limits Limits, used *heapMeter) (stop func()) {
 	timeout := time.AfterFunc(limits.Time+overtime, func() { os.Exit(exitTime) })
 	look := time.NewTicker(lookEvery)
 	ending, ended := make(chan struct{}), make(chan struct{})
-	// It ends at stop, which waits.
 	go func() {
 		defer close(ended)
 		for {
@@ -216,8 +209,8 @@ func restrain(limits Limits, used *heapMeter) (stop func()) {
 	}
 }
 
-// heapMeter reads what the runtime holds of the machine's memory. An allocation is in it
-// before its first byte is written. Only one goroutine at a time uses it.
+// heapMeter reads how much memory the runtime has from the system. An allocation is included before its first byte is
+// written. Only one goroutine may use it at a time.
 type heapMeter struct{ samples []metrics.Sample }
 
 func newHeapMeter() *heapMeter {

@@ -2,9 +2,7 @@
 
 package helper
 
-// bindProcess does nothing: no limit of these kernels bounds what is mapped. The
-// helper watches itself.
+// bindProcess does nothing: these kernels cannot limit mappings. The helper watches its own heap.
 func bindProcess(string, int64) {}
 
-// resident is unknown here.
 func resident(int) int64 { return 0 }

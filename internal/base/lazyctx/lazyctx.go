@@ -7,25 +7,24 @@ import (
 	"time"
 )
 
-// Context is a context that ends with the outer one, or when End is called. It makes a
-// context of package context only when Done is called, or Value after the end: that costs
-// much of what a small call does. Such a call waits in one place only, which uses [Ends]
-// instead.
+// Context is a context that ends with the outer one, or when End is called. It makes a standard context only when Done is
+// called, or Value after its end, as that is a large part of the cost of a small call. A call that waits in one place
+// only uses [Ends] instead of Done.
 type Context struct {
 	outer context.Context
 	over  chan struct{} // closed by End
 
 	mu     sync.Mutex
-	made   context.Context // in outer; nil before it was needed
+	made   context.Context // the standard context within outer; nil until needed
 	cancel context.CancelCauseFunc
 	ended  bool
 	cause  error
 }
 
-// Begin makes c, which must be new, a context in outer. Its caller must call End.
+// Begin makes c, which must be new, a context within outer. The caller must call End.
 func (c *Context) Begin(outer context.Context) { c.outer, c.over = outer, make(chan struct{}) }
 
-// End ends the context; a nil cause is context.Canceled. Only the first one counts.
+// End ends the context; a nil cause is context.Canceled. Only the first call has an effect.
 func (c *Context) End(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,7 +38,7 @@ func (c *Context) End(cause error) {
 	close(c.over)
 }
 
-// make makes the context of package context. The caller holds the lock.
+// make returns the standard context. The caller holds the lock.
 func (c *Context) make() context.Context {
 	if c.made == nil {
 		c.made, c.cancel = context.WithCancelCause(c.outer)
@@ -50,14 +49,12 @@ func (c *Context) make() context.Context {
 	return c.made
 }
 
-// Done implements context.Context.
 func (c *Context) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.make().Done()
 }
 
-// Err implements context.Context.
 func (c *Context) Err() error {
 	if err := c.outer.Err(); err != nil {
 		return err
@@ -70,7 +67,7 @@ func (c *Context) Err() error {
 	return nil
 }
 
-// Value implements context.Context. [context.Cause] looks for the cause in it.
+// Value also serves [context.Cause], which looks for the cause in a context's values.
 func (c *Context) Value(key any) any {
 	c.mu.Lock()
 	of := c.outer
@@ -81,12 +78,10 @@ func (c *Context) Value(key any) any {
 	return of.Value(key)
 }
 
-// Deadline implements context.Context.
 func (c *Context) Deadline() (time.Time, bool) { return c.outer.Deadline() }
 
-// Ends returns what ends with ctx, without the cost of Done: at least one of the channels is closed then. inner is
-// that of ctx itself, and outer that of the context around it, each nil unless it is a [Context]; done belongs to what
-// is around both.
+// Ends returns three channels, at least one of which closes when ctx ends, without the cost of Done. inner is for ctx
+// itself and outer for the context around it, each nil unless that is a [Context]; done is for the context around both.
 func Ends(ctx context.Context) (done, inner, outer <-chan struct{}) {
 	if c, ok := ctx.(*Context); ok {
 		ctx, inner = c.outer, c.over

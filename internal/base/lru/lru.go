@@ -1,9 +1,8 @@
-// Package lru keeps values by keys that others choose: those used last, within a bound, so
-// that made-up keys fill no memory.
+// Package lru keeps the most recently used values within a bound, as a cache or for keys that clients can make up.
 package lru
 
-// Map has a value for each key. It surely keeps the most that were used last, and never more
-// than twice as many beside the busy ones. It is not safe for concurrent use.
+// Map has a value for each key. It keeps at least the most recently used values, as many as most says, and at most
+// twice as many plus the busy ones. It is not safe for concurrent use.
 type Map[K comparable, V any] struct {
 	most       int
 	busy       func(*V) bool
@@ -11,12 +10,12 @@ type Map[K comparable, V any] struct {
 	room       int // for young ones
 }
 
-// New makes a map. Values that are busy stay, however long they were not used; nil = none is.
+// New makes a map. Values for which busy returns true are kept even if not used recently; busy may be nil.
 func New[K comparable, V any](most int, busy func(*V) bool) *Map[K, V] {
 	return &Map[K, V]{most: most, busy: busy}
 }
 
-// Get returns the value of a key, a new zero one if there is none.
+// Get returns the value of a key, and adds a zero value if there is none.
 func (m *Map[K, V]) Get(key K) *V {
 	one := m.Find(key)
 	if one == nil {
@@ -26,7 +25,7 @@ func (m *Map[K, V]) Get(key K) *V {
 	return one
 }
 
-// Find returns the value of a key, nil if there is none.
+// Find returns the value of a key; nil if there is none.
 func (m *Map[K, V]) Find(key K) *V {
 	one := m.young[key]
 	if one == nil {
@@ -52,10 +51,10 @@ func (m *Map[K, V]) Delete(key K) {
 	delete(m.old, key)
 }
 
-// Len is how many values are kept.
+// Len returns the number of values.
 func (m *Map[K, V]) Len() int { return len(m.young) + len(m.old) }
 
-// age begins a new generation. Of the old one only the busy values stay.
+// age begins a new generation and drops the values of the old one that are not busy.
 func (m *Map[K, V]) age() {
 	young := make(map[K]*V)
 	for key, one := range m.old {

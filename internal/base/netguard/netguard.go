@@ -1,5 +1,5 @@
-// Package netguard makes HTTP clients for addresses that somebody else names. They reach public
-// addresses only, and beside those what the config allows.
+// Package netguard makes HTTP clients for addresses that come from outside. They reach only public addresses, and what
+// the config allows.
 package netguard
 
 import (
@@ -12,30 +12,31 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 )
 
-// RequestTime bounds one request, body and all.
+// RequestTime bounds one request, including its body.
 const RequestTime = 20 * time.Second
 
 // Reach is what a client may reach beside public addresses.
 type Reach struct {
-	// Loopback allows this machine, and Private every address.
+	// Loopback allows this machine, Private any address.
 	Loopback, Private bool
-	// Key is the key of the config that sets Private, for errors.
+	// Key is the config key that sets Private, for errors.
 	Key string
 }
 
-// guard keeps requests out of the user's own network: metadata and redirects name addresses, and
-// a malicious server could have mcpx ask anything that it can reach.
+// guard keeps requests out of the user's own network: metadata documents and redirects contain addresses, with which a
+// malicious server could have mcpx send requests there.
 type guard struct {
 	Reach
 	checked, overProxy http.RoundTripper
 }
 
-// NewClient makes a client. It follows redirects of GET requests alone.
+// NewClient returns a client. It follows redirects of GET requests only.
 func NewClient(r Reach) *http.Client {
 	g := &guard{Reach: r}
 	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
@@ -52,7 +53,7 @@ func NewClient(r Reach) *http.Client {
 		}
 	}
 	g.checked = transport(dialer)
-	// A proxy may well be on a private address; it is the user's own choice.
+	// A proxy may be on a private address, as the user has configured it.
 	overProxy := transport(&net.Dialer{Timeout: 10 * time.Second})
 	overProxy.Proxy = http.ProxyFromEnvironment
 	g.overProxy = overProxy
@@ -67,10 +68,9 @@ func NewClient(r Reach) *http.Client {
 	}}
 }
 
-// maxAnswer bounds the body of an answer, in bytes: a longer one ends there.
+// maxAnswer bounds the body of an answer, in bytes; a longer one is cut off.
 const maxAnswer = 1 << 20
 
-// RoundTrip implements http.RoundTripper.
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !Safe(req.URL.String()) {
 		return nil, fmt.Errorf("%s://%s is neither https nor on this machine", req.URL.Scheme, req.URL.Host)
@@ -94,10 +94,10 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// StatusError is an answer without the document that was asked for.
+// StatusError means that an answer does not have status 200.
 type StatusError struct {
 	Code   int
-	Status string // the line, such as "404 Not Found"
+	Status string // such as "404 Not Found"
 }
 
 func (e *StatusError) Error() string { return "the answer is " + e.Status }
@@ -121,19 +121,19 @@ func Get(ctx context.Context, web *http.Client, address, token string, into any)
 		return &StatusError{resp.StatusCode, resp.Status}
 	}
 	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
-		return errors.New("the answer is no such document")
+		return errors.New("the answer is not the expected JSON document")
 	}
 	return nil
 }
 
-// CloseIdleConnections is what http.Client.CloseIdleConnections calls.
+// CloseIdleConnections is called by http.Client.CloseIdleConnections.
 func (g *guard) CloseIdleConnections() {
 	for _, t := range []http.RoundTripper{g.checked, g.overProxy} {
 		t.(*http.Transport).CloseIdleConnections()
 	}
 }
 
-// Cause is why a request failed, without its method and URL: for errors that name the address.
+// Cause returns why a request failed, without method and URL, for errors that already name the address.
 func Cause(err error) error {
 	outer, ok := errors.AsType[*url.Error](err)
 	switch {
@@ -145,8 +145,8 @@ func Cause(err error) error {
 	return outer.Err
 }
 
-// reserved are the private and special ranges that netip does not know: this network,
-// carrier-grade NAT, protocol assignments, benchmarks, class E, discard, Teredo.
+// reserved are private and special ranges that netip does not know: this network, carrier-grade NAT, protocol
+// assignments, benchmarks, class E, discard, Teredo.
 var reserved = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"),
@@ -171,29 +171,27 @@ func (g *guard) address(ip netip.Addr) error {
 	case sixToFour.Contains(ip):
 		ip = netip.AddrFrom4([4]byte(bytes[2:6]))
 	}
-	bad := ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || nat64Here.Contains(ip)
-	for _, prefix := range reserved {
-		bad = bad || prefix.Contains(ip)
-	}
+	bad := ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || nat64Here.Contains(ip) ||
+		slices.ContainsFunc(reserved, func(prefix netip.Prefix) bool { return prefix.Contains(ip) })
 	if bad || ip.IsLoopback() && !g.Loopback {
 		return fmt.Errorf("this leads to %s, an address that is not public; %s allows that", ip, g.Key)
 	}
 	return nil
 }
 
-// Safe reports whether secrets may go to this address: over TLS, or on this machine.
+// Safe reports whether secrets may be sent to this address: over TLS, or to this machine.
 func Safe(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && (u.Scheme == "https" || u.Scheme == "wss" || (u.Scheme == "http" || u.Scheme == "ws") && Loopback(u.Hostname()))
 }
 
-// LoopbackURL reports whether a URL leads to this machine by its host's name alone.
+// LoopbackURL reports whether the host of a URL is this machine, without looking it up.
 func LoopbackURL(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && Loopback(u.Hostname())
 }
 
-// Loopback reports whether a host is this machine by its name alone.
+// Loopback reports whether a host is this machine, without looking it up.
 func Loopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()

@@ -90,7 +90,7 @@ func TestGet(t *testing.T) {
 	if err := Get(t.Context(), web, server.URL+"/token", "x", &said); err != nil || said != "Bearer x" {
 		t.Errorf("%q %v", said, err)
 	}
-	if err := Get(t.Context(), web, server.URL+"/long", "", &said); err == nil || err.Error() != "the answer is no such document" {
+	if err := Get(t.Context(), web, server.URL+"/long", "", &said); err == nil || err.Error() != "the answer is not the expected JSON document" {
 		t.Errorf("a long answer: %v", err)
 	}
 	err := Get(t.Context(), web, server.URL, "", &said)

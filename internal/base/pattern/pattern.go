@@ -1,4 +1,4 @@
-// Package pattern has regular expressions that are compiled when they are first used.
+// Package pattern has regular expressions that are compiled at their first use.
 package pattern
 
 import (
@@ -6,18 +6,18 @@ import (
 	"sync"
 )
 
-// Lazy is a regular expression. Most are for rare cases: compiled at the start, they would
-// cost every process time and memory, the reaper's too. Safe for concurrent use.
+// Lazy is a regular expression. Compiling rare ones at the start would cost every process time and memory, even the
+// reaper. Safe for concurrent use.
 type Lazy struct {
 	text string
 	once sync.Once
 	re   *regexp.Regexp
 }
 
-// New makes a Lazy. Its first use panics if text is no expression.
+// New makes a Lazy. Its first use panics if text is not a valid expression.
 func New(text string) *Lazy { return &Lazy{text: text} }
 
-// compiled is the expression. The methods below are those of [regexp.Regexp].
+// compiled returns the expression. The following methods are the ones of [regexp.Regexp].
 func (l *Lazy) compiled() *regexp.Regexp {
 	l.once.Do(func() { l.re = regexp.MustCompile(l.text) })
 	return l.re

@@ -89,8 +89,8 @@ var modes = map[string]func(){
 		bufio.NewReader(os.Stdin).ReadString('\n')
 		os.Exit(7)
 	},
-	// The parents start a grandchild that ignores TERM and prints "ready", then print
-	// its pid, and end at EOF; those that leave end at once.
+	// The parents start a grandchild that ignores TERM and prints "ready", then print its pid, and end at EOF; those
+	// that leave end at once.
 	"parent":       func() { parent(nil); io.Copy(io.Discard, os.Stdin) },
 	"parent-setpg": func() { parent(&syscall.SysProcAttr{Setpgid: true}); io.Copy(io.Discard, os.Stdin) },
 	"parent-setsid": func() {
@@ -137,7 +137,7 @@ func self(mode string) []string {
 	})
 }
 
-// burn uses the processor, for five ticks of the clock that counts that.
+// burn uses five clock ticks of CPU time.
 func burn() {
 	used := func() time.Duration {
 		var u unix.Rusage

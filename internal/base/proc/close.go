@@ -1,65 +1,46 @@
 package proc
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"sync"
 	"time"
 )
 
 const (
-	// orphanGrace is what a child's group gets between TERM and KILL when the child
-	// ended without being asked to: its session is lost, nobody waits for the rest.
+	// orphanGrace is the time between TERM and KILL for the rest of a group whose child ended unexpectedly: its
+	// session is lost, so nothing waits for the rest.
 	orphanGrace = 200 * time.Millisecond
-	// killPatience is how long anything may take to disappear after SIGKILL. More is
-	// needed only by a process in an uninterruptible system call.
+	// killPatience is how long processes may take to disappear after SIGKILL. Only an uninterruptible system call
+	// takes longer.
 	killPatience = 2 * time.Second
-	// outputGrace is how long after the end a pipe may stay open that a process out of
-	// our reach inherited, and how long a reader has to take what is in it.
+	// outputGrace bounds, after the end, how long a pipe may be held open by a process that cannot be signalled, and
+	// how long a reader has to empty it.
 	outputGrace = 500 * time.Millisecond
-	// pollFirst and pollMost bound the growing pauses between looks at a group.
+	// pollFirst and pollMost bound the growing pauses between checks of a group.
 	pollFirst = 2 * time.Millisecond
 	pollMost  = 50 * time.Millisecond
 )
 
-// Grace is the time a group gets after each step of Close to end by itself.
+// Grace is how long a group gets to end by itself after each step of Close.
 type Grace struct {
-	// EOF is the time after stdin was closed; 0 means 500 ms.
+	// EOF is the time after stdin was closed; 0 = 500 ms.
 	EOF time.Duration
-	// TERM is the time after SIGTERM (CTRL_BREAK on Windows); 0 means 2 s.
+	// TERM is the time after SIGTERM (CTRL_BREAK on Windows); 0 = 2 s.
 	TERM time.Duration
 }
 
-// ending is how callers tell supervise to end the child.
-type ending struct {
-	closing   chan Grace // the grace of the first Close
-	closeOnce sync.Once
-	killing   chan struct{} // closed by the first Kill
-	killOnce  sync.Once
-}
-
-func newEnding() *ending {
-	return &ending{closing: make(chan Grace, 1), killing: make(chan struct{})}
-}
-
-// Close ends the child and all of its group: stdin is closed; after g.EOF the group
-// gets TERM; after g.TERM it gets KILL. Each step is left out when nothing lives any
-// more, also of the grandchildren. The end of ctx, of any caller, goes straight to
-// KILL. Close returns when nothing of the group lives and all descriptors are closed,
-// that is after at most g.EOF + g.TERM and about half a second. Calls after the first
-// wait for the same end; they get the first one's grace. The error is not nil only when
-// something outlived SIGKILL by 2 s (an uninterruptible system call, another user's
+// Close ends the child and its whole group in steps: it closes stdin; after g.EOF it sends TERM; after g.TERM it
+// sends KILL. A step is skipped when no process of the group is left, grandchildren included. If the ctx of any
+// caller ends, KILL follows at once. Close returns when the group is gone and all descriptors are closed, after at
+// most g.EOF + g.TERM and about half a second. Later calls wait for the same end, with the grace of the first. The
+// error is not nil only if a process survived SIGKILL for 2 s (an uninterruptible system call, another user's
 // process).
 func (p *Process) Close(ctx context.Context, g Grace) error {
-	if g.EOF == 0 {
-		g.EOF = 500 * time.Millisecond
-	}
-	if g.TERM == 0 {
-		g.TERM = 2 * time.Second
-	}
-	p.ending.closeOnce.Do(func() {
+	g.EOF, g.TERM = cmp.Or(g.EOF, 500*time.Millisecond), cmp.Or(g.TERM, 2*time.Second)
+	p.closeOnce.Do(func() {
 		p.stdin.Close()
-		p.ending.closing <- g
+		p.closing <- g
 	})
 	select {
 	case <-ctx.Done():
@@ -74,27 +55,26 @@ func (p *Process) Close(ctx context.Context, g Grace) error {
 	return p.err
 }
 
-// Kill sends KILL to the whole group, soon and without waiting for its end. A later
-// Close waits.
+// Kill makes supervise send KILL to the whole group soon. It does not wait; a later Close does.
 func (p *Process) Kill() {
-	p.ending.killOnce.Do(func() { close(p.ending.killing) })
+	p.killOnce.Do(func() { close(p.killing) })
 }
 
-// supervise is the one place that signals and reaps; see the package comment for why it
-// is one goroutine. It ends after the child has.
+// supervise is the only code that signals and reaps; the package comment says why it is one goroutine. It ends after
+// the child.
 func (p *Process) supervise(stderr *output, drained <-chan struct{}) {
 	defer close(p.finished)
 	var g Grace
 	select {
 	case <-p.exited:
 		g.TERM = orphanGrace
-	case g = <-p.ending.closing:
-	case <-p.ending.killing:
+	case g = <-p.closing:
+	case <-p.killing:
 	}
 	gone := p.gone(g.EOF)
 	if !gone {
 		select {
-		case <-p.ending.killing:
+		case <-p.killing:
 		default:
 			p.group.terminate()
 			gone = p.gone(g.TERM)
@@ -104,7 +84,7 @@ func (p *Process) supervise(stderr *output, drained <-chan struct{}) {
 		p.kill()
 	}
 	<-p.exited
-	p.group.signal(sigKill) // what a look at /proc, which takes its time, may have missed
+	p.group.signal(sigKill) // processes forked during the search in /proc
 	p.reaper.forget(p.PID())
 	p.reap()
 
@@ -127,8 +107,7 @@ func (p *Process) supervise(stderr *output, drained <-chan struct{}) {
 	p.stdin.Close()
 }
 
-// gone waits until the child has ended and nothing of its group lives. It gives up
-// after d, or when somebody lost patience.
+// gone waits until the child has ended and its group is empty. It gives up after d, or on Kill.
 func (p *Process) gone(d time.Duration) bool {
 	limit := time.After(d)
 	select {
@@ -138,7 +117,7 @@ func (p *Process) gone(d time.Duration) bool {
 		case <-p.exited:
 		case <-limit:
 			return false
-		case <-p.ending.killing:
+		case <-p.killing:
 			return false
 		}
 	}
@@ -147,15 +126,14 @@ func (p *Process) gone(d time.Duration) bool {
 		case <-time.After(pause):
 		case <-limit:
 			return false
-		case <-p.ending.killing:
+		case <-p.killing:
 			return false
 		}
 	}
 	return true
 }
 
-// kill sends KILL until nothing of the group lives. One round is not enough where a
-// process forks while it is being looked for.
+// kill sends KILL until the group is empty. One round is not enough if a process forks during the search.
 func (p *Process) kill() {
 	limit := time.After(killPatience)
 	for pause := pollFirst; ; pause = min(2*pause, pollMost) {
@@ -170,15 +148,15 @@ func (p *Process) kill() {
 		select {
 		case <-time.After(pause):
 		case <-limit:
-			p.err = fmt.Errorf("ending %q: a process of group %d lives %v after SIGKILL", p.name, p.PID(), killPatience)
+			p.err = fmt.Errorf("ending %q: a process of group %d still runs %v after SIGKILL", p.name, p.PID(), killPatience)
 			close(p.stuck)
 			return
 		}
 	}
 }
 
-// reap takes the child's exit status, and the zombies of its group that became our
-// children because we are the init process of a container.
+// reap collects the child's exit status, and the zombies of its group that became our children because we are the
+// init process of a container.
 func (p *Process) reap() {
 	p.seen.stop()
 	p.group.reapAdopted()

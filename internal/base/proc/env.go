@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// envNames are the variables a child gets from ours. They say where things are and how
-// the network is reached. Not among them: whatever commonly holds a secret, such as
-// tokens, index addresses with a password, and agent sockets that sign.
+// envNames are the variables that a child inherits. They say where things are and how to reach the network. Variables
+// that often hold a secret are left out, such as tokens, package indexes with a password, and agent sockets.
 var envNames = strings.Fields(`
 	PATH HOME USER LOGNAME SHELL LANG LANGUAGE TERM TZ TMPDIR TEMP TMP
 	HTTP_PROXY HTTPS_PROXY FTP_PROXY ALL_PROXY NO_PROXY
@@ -41,22 +40,22 @@ var envNames = strings.Fields(`
 	PROCESSOR_IDENTIFIER PSModulePath
 `)
 
-// envPrefixes are families of variables a child gets from ours.
+// envPrefixes are families of variables that a child inherits.
 var envPrefixes = []string{"LC_", "XDG_"}
 
-// Environment is the small environment of a child, sorted: what of parent (KEY=VALUE,
-// such as os.Environ) a program needs to be found and to work, plus extra, which wins.
-// Secrets of ours do not come along; a server that needs one has it in extra.
+// Environment returns the small environment of a child, sorted: the variables of parent (KEY=VALUE, such as
+// os.Environ) that programs need to work, plus extra, which takes precedence. Secrets of mcpx are not inherited; a
+// server that needs one gets it by extra.
 func Environment(parent []string, extra map[string]string) []string {
 	wanted := make(map[string]bool, len(envNames))
 	for _, name := range envNames {
 		wanted[envKey(name)] = true
 	}
-	// By envKey, so that on Windows Path and PATH are one.
+	// By envKey: on Windows Path and PATH are the same variable.
 	env := make(map[string]string)
 	for _, entry := range parent {
 		name, val, ok := cutEnv(entry)
-		// A value that begins like this is a function that an old shell exported.
+		// Old shells export functions as values that begin like this.
 		if ok && !strings.HasPrefix(val, "()") && (wanted[envKey(name)] || hasPrefix(name)) {
 			env[envKey(name)] = entry
 		}
@@ -73,7 +72,7 @@ func hasPrefix(name string) bool {
 	})
 }
 
-// envKey is what makes two names the same variable.
+// envKey normalizes a name: two names with the same key are the same variable.
 func envKey(name string) string {
 	if runtime.GOOS == "windows" {
 		return strings.ToUpper(name)
@@ -81,7 +80,7 @@ func envKey(name string) string {
 	return name
 }
 
-// cutEnv splits an entry. The names of Windows' hidden variables begin with "=".
+// cutEnv splits an entry. Windows has hidden variables whose names begin with "=".
 func cutEnv(entry string) (name, val string, ok bool) {
 	if entry == "" {
 		return "", "", false
@@ -90,7 +89,7 @@ func cutEnv(entry string) (name, val string, ok bool) {
 	return entry[:1] + name, val, ok
 }
 
-// value is the variable's value in env; the last of several wins.
+// value returns a variable in env; the last of several takes precedence.
 func value(env []string, name string) string {
 	for _, entry := range slices.Backward(env) {
 		if n, val, ok := cutEnv(entry); ok && envKey(n) == envKey(name) {
@@ -100,7 +99,7 @@ func value(env []string, name string) string {
 	return ""
 }
 
-// without is a copy of env that lacks the variable.
+// without returns a copy of env that lacks the variable.
 func without(env []string, name string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		n, _, ok := cutEnv(entry)

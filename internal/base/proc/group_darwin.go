@@ -8,13 +8,12 @@ import (
 
 const zombie = 5 // SZOMB, sys/proc.h
 
-// watch returns when the child has ended. It leaves the zombie in place. (waitid would
-// do so too, but on darwin it also returns for a child that was stopped.)
+// watch returns when the child has ended, without reaping it. (On darwin, waitid would return for a stopped child
+// too.)
 func (g *group) watch() {
 	kq, err := unix.Kqueue()
-	if err != nil {
-		g.pollExit()
-		return
+	for ; err != nil; kq, err = unix.Kqueue() { // until a descriptor is free
+		<-time.After(pollMost)
 	}
 	defer unix.Close(kq)
 	var ev unix.Kevent_t
@@ -22,26 +21,14 @@ func (g *group) watch() {
 	ev.Fflags = unix.NOTE_EXIT
 	out := make([]unix.Kevent_t, 1)
 	for {
-		// A child that has ended already is refused with ESRCH: that is an answer too.
+		// For a child that has ended already, the error is ESRCH.
 		if _, err := unix.Kevent(kq, []unix.Kevent_t{ev}, out, nil); err != unix.EINTR {
 			return
 		}
 	}
 }
 
-// pollExit stands in for watch when there are no descriptors left for a queue.
-func (g *group) pollExit() {
-	for {
-		<-time.After(pollMost)
-		for _, m := range g.members() {
-			if m.pid == g.id && m.state == zombie {
-				return
-			}
-		}
-	}
-}
-
-// members lists the process group, the zombies included.
+// members lists the process group, including zombies.
 func (g *group) members() []member {
 	infos, err := unix.SysctlKinfoProcSlice("kern.proc.pgrp", g.id)
 	if err != nil {
@@ -59,11 +46,11 @@ func (g *group) members() []member {
 	return found
 }
 
-// signalMember is never needed here: all members are in the group.
+// signalMember is never called: members lists only processes of the group, which group.signal reaches.
 func signalMember(member, unix.Signal) {}
 
-// stillRuns leaves it to a new look, which is cheap here.
+// stillRuns makes alive list the group again, which is cheap here.
 func stillRuns(member) bool { return false }
 
-// born is only of use where processes are found by their mark.
+// born is used only where processes are found by their mark.
 func born(int) uint64 { return 0 }

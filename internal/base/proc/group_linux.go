@@ -10,48 +10,46 @@ import (
 
 const zombie = 'Z'
 
-// watch returns when the child has ended. It leaves the zombie in place.
+// watch returns when the child has ended, without reaping it.
 func (g *group) watch() {
 	for unix.Waitid(unix.P_PID, g.id, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
 }
 
-// members finds everything of the group in /proc: the session, and what carries the
-// mark. Where there is no /proc it finds nothing, and the signals to the group have to
-// do.
+// members finds the processes of the group in /proc: the session, and all that carry the mark. Without /proc it finds
+// none, and only the process group is signalled.
 func (g *group) members() []member {
 	return find(func(m member) bool {
 		return m.session == g.id || m.born >= g.born && carries(m.pid, g.mark)
 	})
 }
 
-// signalMember signals one process unless its number is another's by now.
+// signalMember signals one process, unless its number now belongs to another.
 func signalMember(m member, sig unix.Signal) {
 	fd, err := unix.PidfdOpen(m.pid, 0)
 	if err != nil {
 		return
 	}
 	defer unix.Close(fd)
-	// The descriptor stays with the process it was opened for. That is the one that was
-	// found if the start time is still the same.
+	// The descriptor refers to one process for ever. It is the right one if the start time is still the same.
 	if now, ok := readMember(m.pid, make([]byte, 1024)); ok && now.born == m.born {
 		unix.PidfdSendSignal(fd, sig, nil, 0)
 	}
 }
 
-// born is when a process was started, in clock ticks since boot; 0 when unknown.
+// born returns the start time of a process in clock ticks since boot; 0 if unknown.
 func born(pid int) uint64 {
 	m, _ := readMember(pid, make([]byte, 1024))
 	return m.born
 }
 
-// stillRuns reports whether a process that was found has not ended since.
+// stillRuns reports whether a process found earlier still runs.
 func stillRuns(m member) bool {
 	now, ok := readMember(m.pid, make([]byte, 1024))
 	return ok && now.born == m.born && now.state != zombie
 }
 
-// find lists the processes of this machine that belong.
+// find lists the processes of this machine for which belongs is true.
 func find(belongs func(member) bool) []member {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -76,8 +74,6 @@ func find(belongs func(member) bool) []member {
 	return found
 }
 
-// readMember reads /proc/PID/stat (proc_pid_stat(5)): pid (comm) state ppid pgrp
-// session ... starttime as field 22. The name may hold spaces and parentheses.
 func readMember(pid int, buf []byte) (member, bool) {
 	line, ok := readProc(pid, "stat", buf)
 	if !ok {
@@ -102,7 +98,7 @@ func readMember(pid int, buf []byte) (member, bool) {
 	}, true
 }
 
-// carries reports whether a process was started with a mark that begins with mark.
+// carries reports whether the environment of a process has a mark with this prefix.
 func carries(pid int, mark string) bool {
 	env, ok := readProc(pid, "environ", make([]byte, 4096))
 	if !ok {
@@ -112,8 +108,8 @@ func carries(pid int, mark string) bool {
 	return bytes.HasPrefix(env, entry) || bytes.Contains(env, append([]byte{0}, entry...))
 }
 
-// readProc reads a file of a process with plain system calls: it is done often and in
-// the reaper, where every page counts. buf is used as long as it is enough.
+// readProc reads a file of a process with plain system calls, as it is called often, and in the reaper, which must
+// stay small. It uses buf if that is large enough.
 func readProc(pid int, file string, buf []byte) ([]byte, bool) {
 	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/"+file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

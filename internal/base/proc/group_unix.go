@@ -12,25 +12,25 @@ import (
 
 const sigKill = unix.SIGKILL
 
-// group is a child's process group and session, which have its pid as their number. Its
-// methods may be called only until the child is reaped.
+// group is a child's process group and session, both numbered by its pid. Its methods must not be called once the
+// child is reaped.
 type group struct {
 	id   int
 	mark string
-	born uint64 // when the child was started, in the unit of member.born
+	born uint64 // start time of the child, in the unit of member.born
 
-	seen []member // what alive found last
+	seen []member // the last result of alive
 }
 
-// member is one live process of a group.
+// member is one process of a group.
 type member struct {
 	pid, parent, group, session int
 	state                       byte
 	born                        uint64
-	cpu                         uint64 // what it and its reaped children have used; 0 where that is not known
+	cpu                         uint64 // used by it and its reaped children; 0 if unknown
 }
 
-// sysProcAttr makes the child lead a session: see the package comment.
+// sysProcAttr makes the child lead a session; see the package comment.
 func sysProcAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true}
 }
@@ -39,8 +39,7 @@ func newGroup(p *os.Process, mark string) (*group, error) {
 	return &group{id: p.Pid, mark: mark, born: born(p.Pid)}, nil
 }
 
-// work changes with the processes of the group, and where the system tells with the
-// processor time that they have used.
+// work returns a number that changes with the processes of the group and, where known, with their CPU time.
 func (g *group) work() (sum uint64) {
 	for _, m := range g.members() {
 		sum += m.cpu + uint64(m.pid)<<40
@@ -48,11 +47,10 @@ func (g *group) work() (sum uint64) {
 	return sum
 }
 
-// signal reaches the process group at once, and nothing else.
+// signal signals the process group only.
 func (g *group) signal(sig unix.Signal) { unix.Kill(-g.id, sig) }
 
-// terminate asks everything of the group to end. Stopped processes are woken, or they
-// could not.
+// terminate sends TERM to the whole group, and wakes stopped processes, which could not handle it.
 func (g *group) terminate() {
 	g.signal(unix.SIGTERM)
 	g.signal(unix.SIGCONT)
@@ -66,7 +64,7 @@ func (g *group) kill() {
 	g.signal(unix.SIGKILL)
 }
 
-// signalOthers reaches what belongs to the group and is not in the process group.
+// signalOthers signals the processes of the group that have left the process group.
 func (g *group) signalOthers(sig unix.Signal) {
 	for _, m := range g.members() {
 		if m.group != g.id {
@@ -75,9 +73,8 @@ func (g *group) signalOthers(sig unix.Signal) {
 	}
 }
 
-// alive reports whether anything of the group can still run. Zombies cannot. It is
-// asked again and again, so it begins with those it found the last time: one that still
-// lives spares the look at every process of the machine.
+// alive reports whether any process of the group can still run; zombies cannot. It is called in a loop, so it first
+// checks the processes found last time: if one still runs, it need not look at every process of the machine.
 func (g *group) alive() bool {
 	runs := func(m member) bool { return m.state != zombie }
 	if slices.ContainsFunc(g.seen, func(m member) bool { return runs(m) && stillRuns(m) }) {
@@ -87,9 +84,8 @@ func (g *group) alive() bool {
 	return slices.ContainsFunc(g.seen, runs)
 }
 
-// reapAdopted reaps the group's zombies that were orphaned and became our children:
-// nobody else does where we are the init process of a container. The child itself is
-// still a zombie, so the numbers are certain.
+// reapAdopted reaps zombies of the group that became our children because we are the init process of a container. The
+// child itself is still a zombie, so no number has been reused.
 func (g *group) reapAdopted() {
 	for _, m := range g.members() {
 		if m.state == zombie && m.pid != g.id && m.parent == os.Getpid() {
@@ -98,5 +94,5 @@ func (g *group) reapAdopted() {
 	}
 }
 
-// release gives back what a group holds; there is nothing on unix.
+// release frees the resources of a group; there are none on unix.
 func (g *group) release() {}

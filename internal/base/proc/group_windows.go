@@ -10,19 +10,19 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// sigKill is the one signal that a job object knows.
+// sigKill is the only signal that a job object supports.
 const sigKill = syscall.SIGKILL
 
-// group is a job object. Everything the child starts is in it, and it ends with its
-// last handle, which is ours: also when we are killed.
+// group is a job object. It contains everything that the child starts, and ends with its last handle, which we hold:
+// also when we are killed.
 type group struct {
 	pid  int
 	proc *os.Process
 	job  windows.Handle
 }
 
-// sysProcAttr starts the child suspended, so that it is in its job before it can start
-// anything, and in a console group of its own, so that it can get CTRL_BREAK alone.
+// sysProcAttr starts the child suspended, so that it cannot start anything before it is in its job, and in its own
+// console group, so that CTRL_BREAK can be sent to it alone.
 func sysProcAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
 		HideWindow:    true,
@@ -30,8 +30,7 @@ func sysProcAttr() *syscall.SysProcAttr {
 	}
 }
 
-// newGroup puts a suspended child into a job and lets it run. On an error the child is
-// gone.
+// newGroup puts a suspended child into a job and resumes it. On an error the child is gone.
 func newGroup(p *os.Process, _ string) (*group, error) {
 	g := &group{pid: p.Pid, proc: p}
 	err := g.enclose()
@@ -47,7 +46,7 @@ func newGroup(p *os.Process, _ string) (*group, error) {
 	return g, nil
 }
 
-// enclose makes the job and puts the child into it.
+// enclose creates the job and adds the child.
 func (g *group) enclose() error {
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
@@ -70,7 +69,7 @@ func (g *group) enclose() error {
 	return nil
 }
 
-// resume lets the only thread of a suspended process run.
+// resume resumes the only thread of a suspended process.
 func resume(pid int) error {
 	snap, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPTHREAD, 0)
 	if err != nil {
@@ -95,21 +94,20 @@ func resume(pid int) error {
 	return fmt.Errorf("finding the first thread: %w", err)
 }
 
-// watch returns when the child has ended. A process id is not given out again while
-// there is a handle, and p.proc has one until it is waited for.
+// watch returns when the child has ended. Its process id is not reused while p.proc holds a handle, until Wait.
 func (g *group) watch() {
 	g.proc.WithHandle(func(h uintptr) {
 		windows.WaitForSingleObject(windows.Handle(h), windows.INFINITE)
 	})
 }
 
-// signal ends everything in the job; sigKill is the only signal there is.
+// signal ends everything in the job.
 func (g *group) signal(syscall.Signal) { windows.TerminateJobObject(g.job, 1) }
 
 func (g *group) kill() { g.signal(sigKill) }
 
-// terminate sends CTRL_BREAK, which console programs can handle. Without a console of
-// our own it fails, and the time for TERM passes unused.
+// terminate sends CTRL_BREAK, which console programs can handle. It fails if we have no console; then the time for
+// TERM passes unused.
 func (g *group) terminate() {
 	windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(g.pid))
 }
@@ -124,7 +122,7 @@ type accounting struct {
 	totalTerminatedProcesses                 uint32
 }
 
-// accounts are zero where they cannot be had.
+// accounts returns zeros on failure.
 func (g *group) accounts() (info accounting) {
 	err := windows.QueryInformationJobObject(g.job, windows.JobObjectBasicAccountingInformation,
 		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)), nil)
@@ -134,19 +132,19 @@ func (g *group) accounts() (info accounting) {
 	return info
 }
 
-// alive reports whether the job has a process that runs.
+// alive reports whether the job has a running process.
 func (g *group) alive() bool { return g.accounts().activeProcesses > 0 }
 
-// work changes with the processor time and the processes of the job.
+// work changes with the CPU time and the processes of the job.
 func (g *group) work() uint64 {
 	info := g.accounts()
 	return uint64(info.totalUserTime+info.totalKernelTime) + uint64(info.totalProcesses)<<40 + uint64(info.totalTerminatedProcesses)<<52
 }
 
-// reapAdopted: there are no zombies on Windows.
+// reapAdopted does nothing, as Windows has no zombies.
 func (g *group) reapAdopted() {}
 
-// release closes the job, after the child was waited for.
+// release closes the job. The child was waited for.
 func (g *group) release() {
 	if g.job != 0 {
 		windows.CloseHandle(g.job)

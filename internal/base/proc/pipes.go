@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// pipes are the three pipes of a child; [0] is the end to read from.
+// pipes are the three pipes of a child; [0] is the reading end.
 type pipes struct {
 	stdin, stdout, stderr [2]*os.File
 }
@@ -26,7 +26,7 @@ func newPipes() (*pipes, error) {
 	return p, nil
 }
 
-// child is the child's ends in the order of their descriptors.
+// child returns the child's ends in the order of their descriptors.
 func (p *pipes) child() []*os.File {
 	return []*os.File{p.stdin[0], p.stdout[1], p.stderr[1]}
 }
@@ -34,14 +34,13 @@ func (p *pipes) child() []*os.File {
 func (p *pipes) closeChild()  { closeAll(p.child()) }
 func (p *pipes) closeParent() { closeAll([]*os.File{p.stdin[1], p.stdout[0], p.stderr[0]}) }
 
-// closeAll closes what was opened; (*os.File)(nil).Close is an error and no more.
+// closeAll closes the files. Close of a nil *os.File only returns an error.
 func closeAll(files []*os.File) {
 	for _, f := range files {
 		f.Close()
 	}
 }
 
-// input is our end of a child's stdin.
 type input struct {
 	f    *os.File
 	once sync.Once
@@ -52,15 +51,13 @@ type input struct {
 // Write writes b as a whole unless Close interrupts it.
 func (i *input) Write(b []byte) (int, error) { return i.f.Write(b) }
 
-// Close gives the child its EOF and frees a stuck Write. Calls after the first return
-// what that did.
+// Close closes stdin and unblocks a Write. Later calls return the same result.
 func (i *input) Close() error {
 	i.once.Do(func() { i.err = i.f.Close() })
 	return i.err
 }
 
-// output is our end of a child's stdout or stderr. Its descriptor is closed at its end
-// without help from whoever reads.
+// output is our end of a child's stdout or stderr. It closes its descriptor at EOF, so its readers need not.
 type output struct {
 	f     *os.File
 	once  sync.Once
@@ -71,8 +68,7 @@ func newOutput(f *os.File) *output {
 	return &output{f: f, ended: make(chan struct{})}
 }
 
-// Read reads what the child wrote. After its end, and after we cut it off, it is
-// io.EOF.
+// Read returns io.EOF at the end, also when end has closed the pipe.
 func (o *output) Read(b []byte) (int, error) {
 	n, err := o.f.Read(b)
 	if err != nil {
@@ -84,7 +80,7 @@ func (o *output) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// end closes the descriptor; a Read under way returns.
+// end closes the descriptor; a pending Read returns.
 func (o *output) end() {
 	o.once.Do(func() {
 		o.f.Close()

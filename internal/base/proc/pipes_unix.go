@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exhausted reports whether a Read would be io.EOF: nobody can write, and everything
-// was read. Then there is nothing to wait for, whether somebody reads or not.
+// exhausted reports whether a Read would return io.EOF: no writer is left, and everything was read. Then supervise
+// need not wait for a reader.
 func (o *output) exhausted() bool {
 	conn, err := o.f.SyscallConn()
 	if err != nil {
@@ -24,8 +24,7 @@ func (o *output) exhausted() bool {
 	return over || err != nil
 }
 
-// trier is what TryWrite needs besides the file. It is made once, as it costs several
-// allocations.
+// trier holds what TryWrite needs, made once to save allocations.
 type trier struct {
 	conn syscall.RawConn
 	do   func(fd uintptr) bool // writes rest, once
@@ -33,9 +32,8 @@ type trier struct {
 	n    int
 }
 
-// TryWrite writes as much of b as the pipe takes at once and returns how much that
-// was, 0 where it is broken: a Write says how. One goroutine calls it at a time, and
-// none calls Write meanwhile.
+// TryWrite writes as much of b as the pipe accepts without blocking, and returns the number of bytes; 0 if it is
+// broken, for which Write returns the error. Only one goroutine may call TryWrite or Write at a time.
 func (i *input) TryWrite(b []byte) int {
 	t := &i.try
 	if t.conn == nil {

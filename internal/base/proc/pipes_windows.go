@@ -1,10 +1,10 @@
 package proc
 
-// exhausted is not known on Windows; whoever waits has a limit.
+// exhausted cannot be known on Windows; the caller has a timeout.
 func (o *output) exhausted() bool { return false }
 
-// trier has nothing: a write to a pipe of Windows cannot be tried.
+// trier is empty: Windows has no non-blocking write to a pipe.
 type trier struct{}
 
-// TryWrite takes nothing: [input.Write] does.
+// TryWrite writes nothing, so the caller uses [input.Write].
 func (i *input) TryWrite([]byte) int { return 0 }

@@ -1,42 +1,34 @@
-// Package proc starts child processes, each in a group of its own, and makes sure of
-// their end: when they are closed, when they crash, and when this process is killed. It
-// imports nothing of mcpx.
+// Package proc starts child processes, each in its own group, and ends them with all their descendants: on Close,
+// when the child crashes, and when this process is killed.
 //
 // # Who is reached
 //
-// A child leads a session, and with it a process group, of its own. So a terminal
-// signal meant for us does not reach it, a program that asks on /dev/tty gets an error
-// instead of being stopped for ever, and its session id holds together every descendant
-// that did not call setsid, also those that moved to another group (shells with job
-// control, timeout). Signals go to the group; on Linux also to the rest of the session
-// and to every process whose environment carries the child's mark (an added variable,
-// MCPX_CHILD), which reaches daemons that did call setsid. Out of reach are: a daemon
-// that left the session and dropped (env -u MCPX_CHILD, for one that is meant to stay)
-// or overwrote its environment, what runs under another user (sudo), and what another
-// program starts on the child's behalf (containers). On darwin it is the group alone.
+// A child leads its own session and process group. So it does not get signals from our terminal, a program that opens
+// /dev/tty gets an error instead of being stopped, and all descendants that do not call setsid share its session id,
+// also if they change their group (shells with job control, timeout). Signals go to the group; on Linux also to the
+// rest of the session, and to every process whose environment contains the child's mark (the variable MCPX_CHILD),
+// which includes daemons that called setsid. Not reached: daemons that left the session and removed or replaced their
+// environment (env -u MCPX_CHILD, for a daemon that should stay), processes of another user (sudo), and what other
+// programs start for the child (containers). On darwin only the group is reached.
 //
-// # Why no number is ever signalled that was used again
+// # Why no reused number is ever signalled
 //
-// The end of the child is observed without reaping it. As long as it is a zombie the
-// kernel gives its number to no other process, group or session. One goroutine does, in
-// this order: send all signals, take the group off the reaper's list, reap the child.
-// Single processes found in /proc are signalled through a pidfd and looked at again
-// after it is open. What remains: we are killed after a child ended and before it was
-// taken off the list; init reaps it, and the reaper signals the number a moment later.
-// For harm the number must be given out again, to a new group leader, within that
-// moment.
+// The end of the child is detected without reaping it. While it is a zombie, the kernel does not reuse its number for
+// another process, group or session. One goroutine, in this order, sends all signals, removes the group from the
+// reaper's list, and reaps the child. Single processes found in /proc are signalled through a pidfd and checked again
+// once it is open. One gap remains: if we are killed between the end of a child and its removal from the list, init
+// reaps it, and the reaper signals the number a moment later. That does harm only if within this moment a new group
+// leader gets the number.
 //
 // # When we are killed
 //
-// A reaper (see Reaper) outlives us for a moment and kills what is left. There is no
-// Pdeathsig: it is bound to the thread that forked, so a child would die when the Go
-// runtime ends that thread, and it reaches no grandchild. It would only close the gap
-// between the fork of a child and its registration. On Linux the mark closes it: until
-// its exec the new child holds a copy of our end of the reaper's pipe, so the reaper
-// sees our end only when the child has its environment. On darwin that gap, some
-// microseconds, remains.
+// A reaper process (see Reaper) outlives us for a moment and kills what is left. Pdeathsig is no alternative: it is
+// bound to the thread that forked, so a child would die when the Go runtime ends that thread, and it does not reach
+// grandchildren. It would only close the gap between the fork of a child and its registration. On Linux the mark
+// closes this gap: until its exec the child holds a copy of our end of the reaper's pipe, so the reaper sees the pipe
+// close only when the child has its environment. On darwin a gap of some microseconds remains.
 //
-// On Windows a job object which ends with our last handle does all of this.
+// On Windows, a job object that ends with our last handle does all of this.
 package proc
 
 import (
@@ -49,38 +41,37 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 )
 
-// markVar is the variable that marks a child and all that inherit from it. Its value is
-// unique for the child and begins with the reaper's token.
+// markVar is the variable that marks a child and all that inherit its environment. The value is unique per child and
+// begins with the reaper's token.
 const markVar = "MCPX_CHILD"
 
-// ErrNotFound is the cause when a command without a slash is in no folder of PATH.
+// ErrNotFound means that a command without a slash is in no folder of PATH.
 var ErrNotFound = errors.New("executable file not found in PATH")
 
-// Spec is what to start.
+// Spec says what to start.
 type Spec struct {
-	// Command is a path, or a name that is looked for in the PATH of Env. A relative
-	// path with a slash is relative to Dir.
+	// Command is a path, or a name to look up in the PATH of Env. A relative path with a slash is relative to Dir.
 	Command string
-	// Name is what ps and errors call the child; empty means Command.
+	// Name is the name of the child in ps and errors; empty = Command.
 	Name string
 	Args []string
 	// Env is the whole environment, KEY=VALUE; see Environment. MCPX_CHILD is added.
 	Env []string
-	// Dir is the working folder; empty means ours.
+	// Dir is the working folder; empty = ours.
 	Dir string
-	// StderrBytes is how much of the end of stderr is kept; 0 means 64 KiB.
+	// StderrBytes is how much of the end of stderr is kept; 0 = 64 KiB.
 	StderrBytes int
-	// OnStderr, when not nil, gets each line of stderr, valid UTF-8 and without its
-	// end, at most 8 KiB long (longer ones come in pieces). It is called from one
-	// goroutine and must not block: the child waits for it.
+	// OnStderr, if not nil, gets each line of stderr as valid UTF-8 without its end. Lines over 8 KiB come in pieces.
+	// It is called from one goroutine and must not block, as the child waits for it.
 	OnStderr func(line string)
 }
 
-// Process is a running or ended child. Whoever started it must Close it, also after it
-// ended by itself. All methods are safe for concurrent use.
+// Process is a child that was started. The caller of Start must Close it, even if it has ended by itself. All methods
+// are safe for concurrent use.
 type Process struct {
 	name   string // for errors
 	proc   *os.Process
@@ -91,22 +82,24 @@ type Process struct {
 	stdout *output
 	stderr *tail
 
-	ending *ending
-	seen   movements
+	closing   chan Grace // the grace of the first Close, for supervise
+	closeOnce sync.Once
+	killing   chan struct{} // closed by the first Kill, for supervise
+	killOnce  sync.Once
+	seen      movements
 
 	exited   chan struct{} // the child ended; it is still a zombie
 	done     chan struct{} // the child is reaped, its stderr read
-	stuck    chan struct{} // something outlived SIGKILL; err is set
+	stuck    chan struct{} // a process survived SIGKILL; err is set
 	finished chan struct{} // done, and all descriptors are closed
 
 	err    error            // written before stuck is closed
-	state  *os.ProcessState // written before done is closed, nil where that failed
-	reason string           // as state
+	state  *os.ProcessState // written before done is closed; nil on failure
+	reason string           // written before done is closed
 }
 
-// Start starts a child and, when r is not nil, has it registered there before it
-// returns. The error names the command and what to do about it; its cause is
-// ErrNotFound, fs.ErrNotExist or fs.ErrPermission where that is the matter.
+// Start starts a child and, if r is not nil, registers it there. The error names the command and the remedy; its
+// cause may be ErrNotFound, fs.ErrNotExist or fs.ErrPermission.
 func Start(s Spec, r *Reaper) (*Process, error) {
 	s.Name = cmp.Or(s.Name, s.Command)
 	path, err := lookup(s)
@@ -147,7 +140,8 @@ func Start(s Spec, r *Reaper) (*Process, error) {
 		stdin:    &input{f: pipes.stdin[1]},
 		stdout:   newOutput(pipes.stdout[0]),
 		stderr:   newTail(s.StderrBytes),
-		ending:   newEnding(),
+		closing:  make(chan Grace, 1),
+		killing:  make(chan struct{}),
 		exited:   make(chan struct{}),
 		done:     make(chan struct{}),
 		stuck:    make(chan struct{}),
@@ -157,8 +151,8 @@ func Start(s Spec, r *Reaper) (*Process, error) {
 	return p, nil
 }
 
-// run starts the three goroutines of a process. supervise waits for the other two;
-// Close waits for supervise. Without a Close it ends after the child did.
+// run starts the three goroutines of a process. supervise waits for the other two, and Close for supervise. Without
+// Close they end after the child.
 func (p *Process) run(stderr *output, onLine func(string)) {
 	go func() {
 		p.group.watch()
@@ -172,23 +166,19 @@ func (p *Process) run(stderr *output, onLine func(string)) {
 	go p.supervise(stderr, drained)
 }
 
-// Stdin is our end of the child's standard input. Close of it frees a writer whose child
-// never reads.
+// Stdin writes to the child's standard input. Its Close unblocks a writer whose child never reads.
 func (p *Process) Stdin() io.WriteCloser { return p.stdin }
 
-// Stdout is our end of the child's standard output. It reads io.EOF when the child
-// ended and everything it wrote was read. A process that inherited the pipe and
-// outlives the child can hold it open for at most half a second after Done.
+// Stdout reads the child's standard output, up to io.EOF when the child has ended and its output was read. A process
+// that inherited the pipe and outlives the child can delay io.EOF for at most half a second after Done.
 func (p *Process) Stdout() io.Reader { return p.stdout }
 
-// Done is closed when the child has ended, by itself or through Close, and has been
-// reaped; by then the ExitReason is known and StderrTail has its last words. When a
-// child ends by itself and leaves others of its group behind, these get TERM, and KILL
-// 200 ms later, and Done waits for that.
+// Done is closed when the child has ended and was reaped; then ExitReason is known and StderrTail complete. If a
+// child ends by itself and leaves other processes of its group behind, these get TERM, and KILL 200 ms later, before
+// Done is closed.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// ExitReason says how the child ended, such as "exit status 1" or "signal: killed". It
-// is empty until Done is closed.
+// ExitReason says how the child ended, such as "exit status 1" or "signal: killed"; empty until Done is closed.
 func (p *Process) ExitReason() string {
 	select {
 	case <-p.done:
@@ -198,7 +188,7 @@ func (p *Process) ExitReason() string {
 	}
 }
 
-// State is how the child ended. It is nil until Done is closed.
+// State says how the child ended; nil until Done is closed.
 func (p *Process) State() *os.ProcessState {
 	select {
 	case <-p.done:
@@ -208,17 +198,16 @@ func (p *Process) State() *os.ProcessState {
 	}
 }
 
-// StderrTail is the end of what the child wrote to stderr, at most Spec.StderrBytes, as
-// valid UTF-8. Where something was left off it begins with a whole line.
+// StderrTail is the end of the child's stderr, at most Spec.StderrBytes, as valid UTF-8. If it is cut, it begins with
+// a whole line.
 func (p *Process) StderrTail() string { return p.stderr.text() }
 
-// PID is the child's process id. It also names the child's group and session. Once Done
-// is closed it may belong to another process.
+// PID is the child's process id, also the number of its group and session. After Done it may belong to another
+// process.
 func (p *Process) PID() int { return p.proc.Pid }
 
-// lookup finds the program of s in the PATH the child will have. Empty and relative
-// folders of PATH are passed over: they would make what runs depend on the folder mcpx
-// was started in.
+// lookup finds the program of s in the PATH of the child. It skips empty and relative folders, with which the program
+// would depend on our working folder.
 func lookup(s Spec) (string, error) {
 	if s.Command == "" {
 		return "", errors.New("the command is empty")
@@ -256,8 +245,7 @@ func lookup(s Spec) (string, error) {
 	return "", ErrNotFound
 }
 
-// startError turns the bare error of fork and exec into one that says which of the
-// three paths that take part is the wrong one.
+// startError explains an error of fork and exec: the working folder, the program or its interpreter is missing.
 func startError(s Spec, path string, err error) error {
 	if s.Dir != "" {
 		if info, statErr := os.Stat(s.Dir); statErr != nil {
@@ -277,7 +265,7 @@ func startError(s Spec, path string, err error) error {
 	return withoutPath(err)
 }
 
-// withoutPath is the system's error without the operation and path that os puts before it.
+// withoutPath unwraps an *os.PathError.
 func withoutPath(err error) error {
 	if pathErr, ok := errors.AsType[*os.PathError](err); ok {
 		return pathErr.Err
@@ -285,17 +273,16 @@ func withoutPath(err error) error {
 	return err
 }
 
-// RoleVar is the variable that starts this executable in a role: its value is the name of
-// the role, a space, and what the role needs to know. main has to look at it first. A
-// process without it is the program itself.
+// RoleVar is the variable that starts this executable in a role: the name of the role, a space, and arguments of the
+// role. main must check it first. Without it, the process is the program itself.
 const RoleVar = "MCPX_ROLE"
 
-// ReaperRole is the name of the reaper's role; ReaperMain is its main function.
+// ReaperRole is the role of the reaper, whose main function is ReaperMain.
 const ReaperRole = "reaper"
 
-// Executable is the path of this program, to start it once more in a role; on Linux also
-// when its file was replaced by another version. It fails in a process that has a role and
-// did not take it up, which would otherwise start itself without end.
+// Executable is the path of this program, for starting it again in a role. On Linux it works even if the file was
+// replaced by another version. It fails in a process that was itself started in a role, which would otherwise start
+// itself endlessly.
 func Executable() (string, error) {
 	if role, _, _ := strings.Cut(os.Getenv(RoleVar), " "); role != "" {
 		return "", fmt.Errorf("this process was started in the role %q, but its main does not know that role", role)

@@ -29,8 +29,8 @@ func marked(mark string) []member {
 	return find(func(m member) bool { return m.state != zombie && carries(m.pid, mark) })
 }
 
-// We are killed while children are being forked, at moments that differ: none may
-// escape between its fork and its registration.
+// We are killed while children are being forked, at moments that differ: none may escape between its fork and its
+// registration.
 func TestReaper_AfterSIGKILLWhileStarting(t *testing.T) {
 	for round := range 12 {
 		cmd, out := spawn(t, "storm")
@@ -169,8 +169,8 @@ func TestCarries(t *testing.T) {
 	}
 }
 
-// Where orphans come to us, their zombies are reaped: while the child runs, and when it
-// is closed; what others wait for is left to them.
+// Where orphans come to us, their zombies are reaped: while the child runs, and when it is closed; what others wait
+// for is left to them.
 func TestReaper_AdoptedZombies(t *testing.T) {
 	_, out := spawn(t, "subreaper")
 	for out.Scan() {

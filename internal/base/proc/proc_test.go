@@ -19,8 +19,7 @@ import (
 // short is a Grace that keeps the tests of stubborn children quick.
 var short = Grace{EOF: 50 * time.Millisecond, TERM: 100 * time.Millisecond}
 
-// slack is time for slow machines, in which nothing happens on others; long is a step that
-// must not be waited for.
+// slack is time for slow machines, in which nothing happens on others; long is a step that must not be waited for.
 const (
 	slack = 2 * time.Minute
 	long  = time.Hour
@@ -99,8 +98,7 @@ func TestProcess_Echo(t *testing.T) {
 	if got := p.ExitReason(); got != "" {
 		t.Errorf("ExitReason of a running child: %q", got)
 	}
-	// What the child still had to say at EOF is not lost, although nobody reads it
-	// before the child is gone.
+	// The child's last output after EOF is not lost, even if it is read only after the child has ended.
 	fmt.Fprintln(p.Stdin(), "last words")
 	rest := make(chan string)
 	go func() {
@@ -204,7 +202,7 @@ func TestClose_Grandchildren(t *testing.T) {
 	}
 }
 
-// A grandchild that can be asked is asked, although the child ended before it.
+// A grandchild gets TERM, although the child ended before it.
 func TestClose_GrandchildGetsItsGrace(t *testing.T) {
 	sh := "/bin/sh -c 'trap \"echo clean; exit\" TERM; echo ready; while :; do sleep 0.01; done' & read x"
 	p, err := Start(Spec{Command: "/bin/sh", Args: []string{"-c", sh}, Env: Environment(os.Environ(), nil)}, nil)
@@ -275,7 +273,7 @@ func TestProcess_PipeHeldOpen(t *testing.T) {
 	}
 }
 
-// Each of many Closes returns in time, also where nobody kills.
+// Concurrent Closes all return in time, also without a KILL.
 func TestClose_Concurrent(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed %t", killed), func(t *testing.T) {

@@ -11,15 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nameReaper gives the reaper a name of its own in ps; the kernel would call it "exe".
+// nameReaper names the reaper in ps; the kernel would name it "exe".
 func nameReaper() {
 	name := []byte("mcpx-reaper\x00")
 	unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0, 0, 0)
 }
 
-// DropFilePages gives back the pages of the program's file that were needed to start it:
-// several megabytes, of which the reaper uses hardly any. The kernel reads them again
-// where they are touched.
+// DropFilePages releases the pages of the executable that were needed for the start: several megabytes, of which the
+// reaper uses hardly any. The kernel reads them again on access.
 func DropFilePages() {
 	smaps, err := os.ReadFile("/proc/self/smaps")
 	if err != nil {
@@ -27,8 +26,7 @@ func DropFilePages() {
 	}
 	var from, to uint64
 	for line := range strings.Lines(string(smaps)) {
-		// proc_pid_smaps(5): "from-to mode offset device inode path", then "Field:
-		// value kB".
+		// proc_pid_smaps(5): "from-to mode offset device inode path", then lines "Field: value kB".
 		f := strings.Fields(line)
 		if low, high, header := strings.Cut(f[0], "-"); header {
 			from, to = 0, 0
@@ -38,16 +36,16 @@ func DropFilePages() {
 			}
 			continue
 		}
-		// Read-only memory that was written to before, such as relocated addresses, is
-		// no longer what the file has. It counts as anonymous.
+		// Read-only memory that was written before, such as relocated addresses, differs from the file. It is listed
+		// as anonymous.
 		if f[0] == "Anonymous:" && f[1] == "0" && to > from {
 			unix.Syscall(unix.SYS_MADVISE, uintptr(from), uintptr(to-from), unix.MADV_DONTNEED)
 		}
 	}
 }
 
-// killFound kills what is left of the groups' sessions and everything that carries the
-// token. It reports whether there was anything alive.
+// killFound kills what is left of the sessions in groups and all processes that carry the token. It reports whether
+// there were any.
 func killFound(groups map[int]bool, token string) bool {
 	found := find(func(m member) bool {
 		return m.state != zombie && (groups[m.session] || carries(m.pid, token+"."))
@@ -58,21 +56,19 @@ func killFound(groups map[int]bool, token string) bool {
 	return len(found) > 0
 }
 
-// adoptsOrphans reports whether processes whose parent ended become our children.
+// adoptsOrphans reports whether orphans become our children.
 func adoptsOrphans() bool {
 	var subreaper int32
 	err := unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&subreaper)), 0, 0, 0)
 	return os.Getpid() == 1 || err == nil && subreaper != 0
 }
 
-// sweeper reaps adopted zombies while the program runs: a server may leave some behind
-// every minute for weeks.
+// sweeper reaps adopted zombies while the program runs, as a server may leave some behind every minute.
 type sweeper struct {
 	signals chan os.Signal
 	done    chan struct{}
 }
 
-// newSweeper starts the goroutine; stop ends it.
 func newSweeper(r *Reaper) *sweeper {
 	s := &sweeper{signals: make(chan os.Signal, 1), done: make(chan struct{})}
 	signal.Notify(s.signals, syscall.SIGCHLD)
@@ -91,9 +87,9 @@ func (s *sweeper) stop() {
 	<-s.done
 }
 
-// reapAdopted reaps the zombies that no other code waits for: children of ours in
-// another session, so descendants of the processes that Start started, but not those
-// processes. Children that other packages started are in our session: they reap them.
+// reapAdopted reaps zombies that no other code waits for: children of ours in another session, which were not started
+// by Start. They are orphaned descendants of Start's processes. Children that other packages start are in our
+// session.
 func (r *Reaper) reapAdopted() {
 	r.starting.Lock()
 	defer r.starting.Unlock()
@@ -109,7 +105,7 @@ func (r *Reaper) reapAdopted() {
 	}
 }
 
-// waitsFor reports whether a child is one that somebody here reaps.
+// waitsFor reports whether this package reaps a child itself.
 func (r *Reaper) waitsFor(pid int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

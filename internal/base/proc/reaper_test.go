@@ -57,7 +57,7 @@ func TestReaper_AfterSIGKILL(t *testing.T) {
 			t.Fatalf("%s %d is not there", kind, pid)
 		}
 	}
-	// To the whole group, as a client does that wants to be thorough.
+	// To the whole group, as some clients do.
 	syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	begin := time.Now()
 	for pid, kind := range pids {
@@ -66,8 +66,7 @@ func TestReaper_AfterSIGKILL(t *testing.T) {
 	t.Logf("%d processes were gone after %v", len(pids), time.Since(begin))
 }
 
-// A reaper that somebody killed is replaced, and the next one knows what the first
-// knew.
+// A killed reaper is replaced, and the new one knows the same groups.
 func TestReaper_Replaced(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
 		t.Run(sig.String(), func(t *testing.T) {

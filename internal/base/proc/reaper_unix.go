@@ -15,43 +15,38 @@ import (
 )
 
 const (
-	// writePatience bounds a write to the reaper. Its pipe has room for thousands of
-	// lines, so only a reaper that was stopped can exceed it; it is replaced.
+	// writePatience bounds a write to the reaper. Its pipe holds thousands of lines, so only a stopped reaper takes
+	// longer; it is replaced.
 	writePatience = time.Second
-	// closePatience is how long a reaper may take to end at EOF; it needs some
-	// milliseconds.
+	// closePatience is how long a reaper may take to end at EOF; usually milliseconds.
 	closePatience = 2 * time.Second
 )
 
 var errClosed = errors.New("the reaper is closed")
 
-// Reaper is a small process, this executable started again, that holds the read end of
-// a pipe to us and the list of our children's groups. When the pipe closes, which no
-// kind of our end can prevent, it kills them and ends. One is enough for all children
-// of a program, whose main must call ReaperMain. It is replaced when it dies. Safe for
-// concurrent use. With a nil *Reaper children are started without one, and survive us
-// when we are killed.
+// Reaper manages a small process, this executable started again, that holds the read end of a pipe and a list of our
+// children's groups. When the pipe closes, which happens however we end, it kills the groups and exits. A program
+// needs only one, and its main must call ReaperMain. It is restarted if it dies. Safe for concurrent use. With a nil
+// *Reaper, children survive us when we are killed.
 //
-// Where orphans become our children (we are the init process of a container, or a
-// subreaper), it also sees to it that their zombies are reaped.
+// If orphans become our children (we are the init process of a container, or a subreaper), Reaper also reaps their
+// zombies.
 type Reaper struct {
-	token string // nothing else on this machine carries it
+	token string // unique on this machine
 	seq   atomic.Uint64
 
-	// starting is held from before a process is forked until it is on the list, so that
-	// the sweep for adopted zombies cannot take it for one. It is locked before mu.
+	// starting is held from before the fork of a process until it is on the list, so that the sweeper does not reap
+	// it. It is locked before mu.
 	starting sync.Mutex
 
-	// mu is held during writes to the pipe too: our list and the reaper's must not
-	// differ, and the pipe has room.
+	// mu is held during writes to the pipe too, so that our list and the reaper's stay the same.
 	mu     sync.Mutex
 	groups map[int]bool // guarded by mu; false between forget and reaped
 	link   *link        // guarded by mu; nil before the first child and after Close
-	sweep  *sweeper     // guarded by mu; nil where no orphans come to us
+	sweep  *sweeper     // guarded by mu; nil if we get no orphans
 	closed bool         // guarded by mu
 }
 
-// link is one run of the reaper process.
 type link struct {
 	pipe    *os.File
 	proc    *os.Process
@@ -59,13 +54,13 @@ type link struct {
 	done    chan struct{} // closed when it has been reaped
 }
 
-// NewReaper returns a reaper whose process is started with the first child.
+// NewReaper returns a reaper. Its process is started with the first child.
 func NewReaper() *Reaper {
 	return &Reaper{token: rand.Text(), groups: make(map[int]bool)}
 }
 
-// mark is the value of markVar for the next child. The dot at its end keeps child 1
-// from being the beginning of child 12.
+// mark is the value of markVar for the next child. It ends in a dot so that the mark of child 1 is not a prefix of
+// child 12.
 func (r *Reaper) mark() string {
 	if r == nil {
 		return rand.Text() + "."
@@ -73,8 +68,8 @@ func (r *Reaper) mark() string {
 	return r.token + "." + strconv.FormatUint(r.seq.Add(1), 10) + "."
 }
 
-// launch runs start, which forks a child, and puts the child's group on the list. The
-// reaper is there before the child is.
+// launch runs start, which forks a child, and puts the child's group on the list. The reaper process is started
+// before.
 func (r *Reaper) launch(start func() (*os.Process, error)) (*os.Process, error) {
 	if r == nil {
 		return start()
@@ -97,7 +92,7 @@ func (r *Reaper) launch(start func() (*os.Process, error)) (*os.Process, error) 
 	return proc, nil
 }
 
-// ready starts the reaper's process unless it runs.
+// ready starts the reaper process unless it runs.
 func (r *Reaper) ready() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,7 +108,7 @@ func (r *Reaper) ready() error {
 	return r.spawn()
 }
 
-// add puts a group on the list. A reaper that does not take it is replaced once.
+// add puts a group on the list. If the reaper does not accept it, the reaper is replaced once.
 func (r *Reaper) add(id int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,8 +123,8 @@ func (r *Reaper) add(id int) error {
 	return r.spawn()
 }
 
-// forget takes a group off the list. It must be called before the child is reaped. A
-// reaper that does not read this is replaced by one that never knew the group.
+// forget removes a group from the list, before the child is reaped. If the reaper does not accept that, it is
+// replaced by one that never knew the group.
 func (r *Reaper) forget(id int) {
 	if r == nil {
 		return
@@ -139,12 +134,12 @@ func (r *Reaper) forget(id int) {
 	r.groups[id] = false
 	if r.link != nil && r.link.send('-', id) != nil {
 		r.drop()
-		// An error here comes again with the next launch, which reports it.
+		// The next launch reports an error.
 		_ = r.spawn()
 	}
 }
 
-// reaped ends what forget began: the number is free.
+// reaped follows forget when the number is free.
 func (r *Reaper) reaped(id int) {
 	if r == nil {
 		return
@@ -154,7 +149,7 @@ func (r *Reaper) reaped(id int) {
 	delete(r.groups, id)
 }
 
-// spawn starts a reaper process and gives it the list. Callers hold mu.
+// spawn starts a reaper process and sends it the list. The caller holds mu.
 func (r *Reaper) spawn() error {
 	exe, err := Executable()
 	if err != nil {
@@ -172,7 +167,7 @@ func (r *Reaper) spawn() error {
 	defer read.Close()
 	proc, err := os.StartProcess(exe, []string{"mcpx-reaper"}, &os.ProcAttr{
 		Dir: "/",
-		// One thread and a tight heap, before the runtime has chosen otherwise.
+		// Only one thread and a small heap, from the start.
 		Env:   []string{RoleVar + "=" + ReaperRole + " " + r.token, "GOMAXPROCS=1", "GOGC=10"},
 		Files: []*os.File{read, null, null},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
@@ -196,9 +191,8 @@ func (r *Reaper) spawn() error {
 	return nil
 }
 
-// attend waits for the end of a reaper process, which comes at the latest with Close or
-// with drop. One that died by itself while it was needed is replaced, but not one that
-// did not even live a second: then the next launch tries, and says what is wrong.
+// attend waits for the end of a reaper process. If it died while it is needed, it is replaced, unless it lived for
+// less than a second: then the next launch tries again and reports the error.
 func (r *Reaper) attend(l *link) {
 	l.proc.Wait()
 	r.starting.Lock()
@@ -211,12 +205,12 @@ func (r *Reaper) attend(l *link) {
 	}
 	r.drop()
 	if len(r.groups) > 0 && time.Since(l.started) > time.Second {
-		_ = r.spawn() // as in forget
+		_ = r.spawn() // the next launch reports an error
 	}
 }
 
-// drop ends a reaper that is dead or does not read. It is killed before its pipe is
-// closed, as a live one would kill the children at the end of the pipe. Callers hold mu.
+// drop ends a reaper that is dead or does not read. It is killed before its pipe is closed, since at the end of the
+// pipe it would kill the children. The caller holds mu.
 func (r *Reaper) drop() {
 	if r.link != nil {
 		r.link.end()
@@ -224,22 +218,20 @@ func (r *Reaper) drop() {
 	}
 }
 
-// end kills a reaper process before its pipe is closed.
 func (l *link) end() {
 	l.proc.Kill()
 	l.pipe.Close()
 }
 
-// send tells the reaper to add ('+') or remove ('-') a group. Such a short write is
-// whole or not at all.
+// send adds ('+') or removes ('-') a group in the reaper. Such a short write is atomic.
 func (l *link) send(op byte, id int) error {
 	l.pipe.SetWriteDeadline(time.Now().Add(writePatience))
 	_, err := l.pipe.Write(append(strconv.AppendInt([]byte{op}, int64(id), 10), '\n'))
 	return err
 }
 
-// Close ends the reaper's process and waits for that. It belongs after the Close of all
-// children: those that are left are killed. Nothing can be started with r afterwards.
+// Close ends the reaper process and waits for it. It must be called after the Close of all children: remaining ones
+// are killed. After it, nothing can be started with r.
 func (r *Reaper) Close() error {
 	if r == nil {
 		return nil

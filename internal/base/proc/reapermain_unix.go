@@ -16,33 +16,31 @@ import (
 )
 
 const (
-	// reapRounds and reapPause bound the reaper's own end to well under 100 ms.
+	// reapRounds and reapPause bound the reaper's work at the end to less than 100 ms.
 	reapRounds = 12
 	reapPause  = 5 * time.Millisecond
 )
 
-// ReaperMain runs the reaper and exits if this process was started as one; otherwise it
-// does nothing. Call it first thing in main, and in TestMain: whatever runs before it
-// costs the reaper memory.
+// ReaperMain runs the reaper and exits if this process was started as one; otherwise it does nothing. Call it first
+// in main and in TestMain: whatever runs before it costs the reaper memory.
 func ReaperMain() {
 	token, ok := strings.CutPrefix(os.Getenv(RoleVar), ReaperRole+" ")
 	if !ok || token == "" {
 		return
 	}
-	// A signal to everything that belongs to us, or the end of the terminal, must not
-	// end the one process that has to outlive us.
+	// The reaper must survive signals to all our processes and the end of the terminal.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGPIPE)
 	debug.SetGCPercent(10)
 	nameReaper()
 	groups := listen(0)
 	reapAll(groups, token)
-	// Not os.Exit, which under the race detector takes a second.
+	// os.Exit takes a second under the race detector
 	syscall.Exit(0)
 }
 
-// listen follows the list until the pipe closes. It reads with a plain system call so
-// that the runtime needs no poller.
+// listen updates the list until the pipe closes. It reads with a plain system call, so that the runtime starts no
+// poller.
 func listen(fd int) map[int]bool {
 	debug.FreeOSMemory()
 	DropFilePages()
@@ -70,14 +68,14 @@ func listen(fd int) map[int]bool {
 	}
 }
 
-// note takes one line of the list: +ID or -ID.
+// note applies one line: +ID or -ID.
 func note(groups map[int]bool, line []byte) {
 	if len(line) < 2 {
 		return
 	}
 	id, err := strconv.Atoi(string(line[1:]))
 	if err != nil || id <= 1 {
-		return // kill(-1) would be everything
+		return // kill(-1) would kill everything
 	}
 	switch line[0] {
 	case '+':
@@ -87,9 +85,8 @@ func note(groups map[int]bool, line []byte) {
 	}
 }
 
-// reapAll kills the groups, and what carries the token, until two looks in a row find
-// nothing. The second is for a child that was between its exec and having its
-// environment, and for what was forked during the first.
+// reapAll kills the groups and all that carry the token, until two searches in a row find nothing. The second is for
+// processes forked during the first, or seen between their exec and their environment.
 func reapAll(groups map[int]bool, token string) {
 	clean := 0
 	for round := 0; round < reapRounds && clean < 2; round++ {

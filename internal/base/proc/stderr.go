@@ -10,19 +10,17 @@ import (
 )
 
 const (
-	// tailBytes is what is kept of stderr when the Spec does not say.
+	// tailBytes is the default of Spec.StderrBytes.
 	tailBytes = 64 << 10
 	// lineBytes is the longest line that OnStderr gets in one piece.
 	lineBytes = 8 << 10
-	// drainRate and drainBurst (bytes a second, bytes) limit how fast stderr is read. A
-	// child that floods it waits for us, as it would for a slow disk, and costs us next
-	// to nothing.
+	// drainRate and drainBurst limit how fast stderr is read, in bytes per second and bytes. A child that floods it
+	// is slowed down, as by a slow disk, and uses hardly any of our CPU.
 	drainRate  = 4 << 20
 	drainBurst = 1 << 20
 )
 
-// drain reads a child's stderr to its end, at a bounded speed while the child lives. It
-// counts the bytes in total.
+// drain reads a child's stderr to its end, at a bounded speed while the child lives. total counts the bytes.
 func drain(from *output, to *tail, total *atomic.Int64, onLine func(string), exited <-chan struct{}) {
 	defer from.end()
 	buf := make([]byte, 32<<10)
@@ -48,13 +46,13 @@ func drain(from *output, to *tail, total *atomic.Int64, onLine func(string), exi
 	}
 }
 
-// throttle is a bucket that n bytes fill and that leaks drainRate bytes a second.
+// throttle is a leaky bucket of bytes.
 type throttle struct {
 	level float64
 	last  time.Time
 }
 
-// take says how long to wait after n bytes were read.
+// take returns how long to wait after reading n bytes.
 func (t *throttle) take(n int, now time.Time) time.Duration {
 	t.level = max(0, t.level-now.Sub(t.last).Seconds()*drainRate) + float64(n)
 	t.last = now
@@ -64,14 +62,13 @@ func (t *throttle) take(n int, now time.Time) time.Duration {
 	return time.Duration((t.level - drainBurst) / drainRate * float64(time.Second))
 }
 
-// tail keeps the last bytes that were written to it, in a ring.
+// tail keeps the last max bytes written to it.
 type tail struct {
 	max int
 
 	mu   sync.Mutex
-	buf  []byte // guarded by mu; grows up to max
-	next int    // guarded by mu; where the oldest byte is once buf is full
-	lost bool   // guarded by mu; something was overwritten
+	buf  []byte // guarded by mu; up to 2*max bytes
+	lost bool   // guarded by mu; something was dropped from buf
 }
 
 func newTail(limit int) *tail {
@@ -84,28 +81,21 @@ func newTail(limit int) *tail {
 func (t *tail) write(b []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if grow := min(t.max-len(t.buf), len(b)); grow > 0 {
-		t.buf = append(t.buf, b[:grow]...)
-		b = b[grow:]
+	if room := 2*t.max - len(t.buf); len(b) > room {
+		t.lost = true
+		b = b[max(0, len(b)-t.max):]
+		keep := min(len(t.buf), t.max-len(b))
+		t.buf = append(t.buf[:0], t.buf[len(t.buf)-keep:]...)
 	}
-	if len(b) == 0 {
-		return
-	}
-	t.lost = true
-	if len(b) > t.max {
-		b = b[len(b)-t.max:]
-	}
-	n := copy(t.buf[t.next:], b)
-	copy(t.buf, b[n:])
-	t.next = (t.next + len(b)) % t.max
+	t.buf = append(t.buf, b...)
 }
 
-// text is what is kept. When it does not begin at the beginning, the broken first line,
-// or at least the broken first character, is left off.
+// text is the kept end. If something was dropped, the incomplete first line, or at least an incomplete first
+// character, is left out.
 func (t *tail) text() string {
 	t.mu.Lock()
-	b := append(append(make([]byte, 0, len(t.buf)), t.buf[t.next:]...), t.buf[:t.next]...)
-	lost := t.lost
+	b := bytes.Clone(t.buf[max(0, len(t.buf)-t.max):])
+	lost := t.lost || len(t.buf) > t.max
 	t.mu.Unlock()
 	if lost {
 		if i := bytes.IndexByte(b, '\n'); i >= 0 && i+1 < len(b) {
@@ -119,7 +109,7 @@ func (t *tail) text() string {
 	return strings.ToValidUTF8(string(b), "\uFFFD")
 }
 
-// lineSplitter cuts a stream into lines for emit, which may be nil.
+// lineSplitter splits a stream into lines for emit, which may be nil.
 type lineSplitter struct {
 	emit func(string)
 	part []byte
@@ -149,7 +139,6 @@ func (l *lineSplitter) write(b []byte) {
 	}
 }
 
-// flush sends what is left at the end of the stream.
 func (l *lineSplitter) flush() {
 	if l.emit != nil && len(l.part) > 0 {
 		l.send()

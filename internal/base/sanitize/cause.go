@@ -6,12 +6,11 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// causeLines is how many lines behind one that ends in a colon belong to it.
+// causeLines bounds the lines that are joined to a line ending in a colon.
 const causeLines = 3
 
-// Cause finds, in what a program wrote to stderr before it ended, the line that says
-// why: the last exception of a traceback, else the last line that calls itself an
-// error, else what npm calls one. It is empty where no line does.
+// Cause finds in a program's stderr the line that explains its end: the last exception of a traceback, else the last
+// line that looks like an error, else an error of npm. It is empty if there is none.
 func Cause(stderr string) string {
 	lines := strings.Split(Lines(stderr), "\n")
 	if cause := exception(lines); cause != "" {
@@ -33,26 +32,26 @@ func Cause(stderr string) string {
 }
 
 var (
-	// errorLine is a line that begins, behind the program's name at most, as runtimes
-	// and libraries for commands write an error. Help and stack frames are indented.
+	// errorLine matches errors as runtimes and command libraries print them, at the start of a line or after the
+	// program's name. Help and stack frames are indented.
 	errorLine = pattern.New(`^(?:(?i:fatal|panic|critical)\b.*[: ]\S|[\w.$-]*(?i:error|exception)\b(?: \[\w+\])?: *\S|(?i:uncaught|unhandled)\b.*\S|Exception in thread .*\S|thread '.*'.* panicked at |[^\s:]+: (?i:fatal|error)\b.*: *\S|[^\s:]+: (?i:fatal|error): *\S)|^\s*× \S`)
-	// errorLog is a line of a log with that level.
+	// errorLog matches a log line of level error or above.
 	errorLog = pattern.New(`\b(?:ERROR|FATAL|CRITICAL)\b.*\S|\blevel=(?:error|fatal)\b|"level": ?"(?:error|fatal)"`)
-	// exceptionLine is how Python ends a traceback.
+	// exceptionLine matches the last line of a Python traceback.
 	exceptionLine = pattern.New(`^[A-Za-z_][\w.]*(?:: |$)`)
 	npmLine       = pattern.New(`^npm (?:\S+ )?(?i:warn|notice|error|err!)`)
 	npmError      = pattern.New(`^npm (?i:error|err!) (.*\S)$`)
-	// npmDetail is what else npm has in lines of an error.
+	// npmDetail matches npm's error lines without information.
 	npmDetail = pattern.New(`^(?:\S+(?: \S+)?$|path |command |\s|[{}]|A complete log|If you are behind)`)
-	// noise says nothing of why a program ended.
+	// noise matches lines that do not explain the end of a program.
 	noise = pattern.New(`^\s*$|^npm (?:\S+ )?(?i:warn|notice)|^[\s^~|]*$|^\s+at |^\s*File ".*", line \d|^Node\.js v|^\s*(?:Try|Run|Use|For more information)\b.*(?:help|--)|^\s*For further information|^note: |DeprecationWarning|--trace-(?:deprecation|warnings|uncaught)`)
 	usage = pattern.New(`^\s*(?i:usage:)`)
 )
 
-// traceback is the first line of one; those of groups of exceptions are behind a frame.
+// traceback is the first line of a Python traceback. In an exception group a frame precedes it.
 const traceback = "Traceback (most recent call last):"
 
-// exception is the last line of the last traceback, or of what is innermost in a group.
+// exception returns the last line of the last traceback, or of the innermost one in a group.
 func exception(lines []string) string {
 	for i := len(lines) - 1; i >= 0; i-- {
 		before, _, found := strings.Cut(lines[i], traceback)
@@ -61,7 +60,7 @@ func exception(lines []string) string {
 		}
 		frame := len(strings.TrimSuffix(before, "Exception Group "))
 		if strings.Trim(before[:frame], " |+") != "" {
-			frame = 0 // a log's prefix, which the other lines do not have
+			frame = 0 // a log prefix, only on this line
 		}
 		for j, line := range lines[i+1:] {
 			if len(line) > frame && strings.Trim(line[:frame], " |+-") == "" && exceptionLine.MatchString(line[frame:]) {
@@ -76,10 +75,10 @@ func exception(lines []string) string {
 	return ""
 }
 
-// opensList is a line whose sense is in the next ones.
+// opensList matches a line that is continued by the next ones.
 var opensList = pattern.New(`:$|validation errors? for \S+$`)
 
-// whole is the first line, with the next ones where it ends in the middle.
+// whole returns the first line, joined with the next ones if it is incomplete.
 func whole(lines []string) string {
 	text := strings.TrimSpace(lines[0])
 	if !opensList.MatchString(text) {
@@ -94,10 +93,10 @@ func whole(lines []string) string {
 	return text
 }
 
-// deeper is how runtimes write what an error was caused by.
+// deeper matches the cause of an error, as runtimes print it.
 var deeper = pattern.New(`^\s*(?:\[cause\]|Caused by): *(.*)$`)
 
-// causedBy adds the first cause that is written behind an error.
+// causedBy adds the first cause that follows an error.
 func causedBy(text string, behind []string) string {
 	for i, line := range behind {
 		m := deeper.FindStringSubmatch(line)
@@ -113,8 +112,7 @@ func causedBy(text string, behind []string) string {
 	return text
 }
 
-// Ending is the last n lines of what a program wrote to stderr that may matter: no
-// stack, no help, no warnings of npm.
+// Ending returns the last n relevant lines of a program's stderr: no stack, no help, no warnings of npm.
 func Ending(stderr string, n int) string {
 	lines := strings.Split(strings.TrimRight(Lines(stderr), " \n"), "\n")
 	var kept []string
@@ -123,7 +121,7 @@ func Ending(stderr string, n int) string {
 			if len(kept) == 0 {
 				kept = append(kept, line)
 			}
-			// Behind its help, a program may say what was wrong.
+			// After its help, a program may say what was wrong.
 			if last := lines[len(lines)-1]; i < len(lines)-1 && !noise.MatchString(last) && strings.IndexAny(last, " \t-") != 0 {
 				kept = append(kept, last)
 			}

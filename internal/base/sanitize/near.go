@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// DidYouMean is the question for the name that is nearest, for the end of a message about one
-// that is not known; empty if none is near.
+// DidYouMean returns a question with the nearest name, for the end of an error about an unknown name; empty if none
+// is near.
 func DidYouMean(name string, known []string) string {
 	if near := Nearest(name, known); len(near) > 0 {
 		return "; did you mean " + near[0] + "?"
@@ -15,9 +15,8 @@ func DidYouMean(name string, known []string) string {
 	return ""
 }
 
-// Nearest returns at most three names that could be meant by name, best first:
-// those equal but for case and separators; without one, those a few letters
-// away, those that contain it or are contained, and those of the same words.
+// Nearest returns up to three names that may be meant, best first: the ones that differ only in case and separators;
+// if there are none, the ones a few letters away, containing name or contained in it, or with the same words.
 func Nearest(name string, known []string) []string {
 	type scored struct {
 		name string
@@ -56,7 +55,7 @@ func Nearest(name string, known []string) []string {
 	return names
 }
 
-// Closest are n of the known names, those first that are written most like name.
+// Closest returns n of the known names, the most similar first.
 func Closest(name string, known []string, n int) []string {
 	wanted := Bare(name)
 	if len(known) <= n || len(wanted) > 200 {
@@ -71,7 +70,7 @@ func Closest(name string, known []string, n int) []string {
 	return sorted[:n]
 }
 
-// Bare is a name without case and separators.
+// Bare returns a name in lower case without separators.
 func Bare(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch r {
@@ -82,7 +81,6 @@ func Bare(name string) string {
 	}, strings.ToLower(name))
 }
 
-// sameWords reports whether the names have the same words in another order.
 func sameWords(a, b string) bool {
 	words := func(s string) string {
 		list := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool {
@@ -94,8 +92,8 @@ func sameWords(a, b string) bool {
 	return words(a) == words(b)
 }
 
-// Distance is the edit distance of two strings in bytes, with swaps of neighbours;
-// beyond limit, or for a b of over 200 bytes, it is any number over limit.
+// Distance is the edit distance in bytes, with swaps of neighbours. If it is over limit, or b over 200 bytes, the
+// result is any number over limit.
 func Distance(a, b string, limit int) int {
 	if len(a)-len(b) > limit || len(b)-len(a) > limit || len(b) > 200 {
 		return limit + 1

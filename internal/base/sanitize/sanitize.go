@@ -1,6 +1,5 @@
-// Package sanitize makes untrusted text harmless: one line, in which nothing is hidden
-// from a reader. And it finds what matters in it: the name that was meant by a wrong
-// one, and why a program ended in what it wrote. It imports nothing of mcpx.
+// Package sanitize makes untrusted text harmless: one line without hidden parts, and without secrets. It also finds
+// the name that was meant by a wrong one, and the cause of a program's end in its stderr.
 package sanitize
 
 import (
@@ -11,11 +10,9 @@ import (
 
 const escape = 0x1b
 
-// Line is untrusted text as one line: white space collapsed to single spaces, and
-// without control characters, ANSI escape sequences, bidi controls, zero-width
-// and tag characters, so that it can neither break out of its line nor hide
-// anything from a reader. Text longer than max runes is cut on a word and ends
-// in "...", within max; 0 means no cut. Bytes that are not UTF-8 become U+FFFD.
+// Line makes untrusted text one line that cannot hide anything from a reader: white space is collapsed to single
+// spaces; control characters, ANSI escape sequences, bidi controls, zero-width and tag characters are removed. Text
+// longer than max runes is cut at a word and ends in "...", within max; 0 = no cut. Invalid UTF-8 becomes U+FFFD.
 func Line(s string, max int) string {
 	if isLine(s) && (max == 0 || len(s) <= max) {
 		return s
@@ -24,7 +21,7 @@ func Line(s string, max int) string {
 	return Cut(text, max, more)
 }
 
-// isLine reports whether s surely is a line already: ASCII with single spaces inside.
+// isLine is a fast check for text that Line would not change: ASCII with single spaces inside.
 func isLine(s string) bool {
 	space := true
 	for i := range len(s) {
@@ -36,8 +33,8 @@ func isLine(s string) bool {
 	return !space || s == ""
 }
 
-// Clean is [Line] without the cut: it stops after max runes (0 for never) and
-// reports whether visible text was left.
+// Clean is [Line] without the mark of a cut: it stops after max runes (0 = never) and reports whether visible text is
+// left.
 func Clean(s string, max int) (text string, more bool) {
 	var b strings.Builder
 	n, space := 0, false
@@ -76,11 +73,10 @@ func Clean(s string, max int) (text string, more bool) {
 	return b.String(), false
 }
 
-// lineEnds makes every kind of line end the usual one.
+// lineEnds normalizes line ends.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 
-// Lines is untrusted text of several lines without what [Line] drops. White space
-// stays: it is the form of tables and code.
+// Lines is [Line] for text of several lines. White space is kept, for tables and code.
 func Lines(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && r != '\t' && (Invisible(r) || r == '\u2028' || r == '\u2029') }) {
 		return s
@@ -101,8 +97,8 @@ func Lines(s string) string {
 	return lineEnds.Replace(b.String())
 }
 
-// Cut shortens text to max runes, on a word where there is one in the second
-// half, and marks the place; 0 means no cut. more says that text is already a part only.
+// Cut shortens text to max runes, at a word if there is one in the second half, and appends "..."; 0 = no cut. more
+// means that text is already cut.
 func Cut(text string, max int, more bool) string {
 	if max <= 0 || !more && runesWithin(text, max) {
 		return text
@@ -121,7 +117,7 @@ func Cut(text string, max int, more bool) string {
 	return strings.TrimRight(head, " .,;:-") + mark
 }
 
-// prefix is the first n runes of s.
+// prefix returns the first n runes of s.
 func prefix(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -139,9 +135,8 @@ func runesWithin(s string, max int) bool {
 	return len(s) <= max || utf8.RuneCountInString(s) <= max
 }
 
-// Invisible reports whether r shows nothing by itself: controls, formats (bidi,
-// zero-width, tags), variation selectors and blank fillers. All of them have
-// been used to hide instructions in tool descriptions.
+// Invisible reports whether r is not visible by itself: controls, formats (bidi, zero-width, tags), variation
+// selectors and blank fillers. All have been used to hide instructions in tool descriptions.
 func Invisible(r rune) bool {
 	switch {
 	case r < 0x20, r == 0x7f:
@@ -158,9 +153,9 @@ func Invisible(r rune) bool {
 		unicode.Is(unicode.Variation_Selector, r)
 }
 
-// sequence is the length of the escape sequence (ECMA-48) at the start of s,
-// whose first rune is r: ESC or a C1 control, size bytes long. A sequence that
-// does not end is as long as its introducer, so that it cannot swallow the text.
+// sequence returns the length of the escape sequence (ECMA-48) at the start of s. Its first rune r is ESC or a C1
+// control, size bytes long. Of an incomplete sequence only the introducer is included, so that it cannot hide the
+// text after it.
 func sequence(s string, r rune, size int) int {
 	kind := byte(0)
 	i := size
@@ -194,7 +189,7 @@ func sequence(s string, r rune, size int) int {
 	return size
 }
 
-// span is the first index from i on whose byte is outside low to high.
+// span returns the first index from i on with a byte outside low to high.
 func span(s string, i int, low, high byte) int {
 	for i < len(s) && s[i] >= low && s[i] <= high {
 		i++
@@ -202,9 +197,8 @@ func span(s string, i int, low, high byte) int {
 	return i
 }
 
-// controlString is the end of a control string (OSC, DCS, …) whose text starts
-// at i. It ends with BEL or ST; any other control in it breaks it off, which
-// also keeps the search linear over many broken ones.
+// controlString returns the end of a control string (OSC, DCS, …) whose text starts at i. It ends with BEL or ST; any
+// other control makes it invalid, which also keeps the search linear.
 func controlString(s string, i int) int {
 	for j := i; j < len(s); j++ {
 		switch {

@@ -9,25 +9,25 @@ import (
 )
 
 const (
-	// looked bounds the text that is looked at.
+	// looked bounds the text that is processed.
 	looked = 64 << 10
-	// shortSecret is the length below which a value is struck out of nothing: such values are in every text.
+	// shortSecret is the length below which a secret is not removed, as it would occur in any text.
 	shortSecret = 4
 )
 
-// Secrets are values that are struck out of foreign text before a person or a log gets it. Nil strikes out none.
-// Safe for concurrent use.
+// Secrets are values to be removed from untrusted text before users or logs get it. Nil removes none. Safe for
+// concurrent use.
 type Secrets struct {
-	spelled []string // longer ones first
+	spelled []string // longest first
 	fresh   func() []string
 }
 
-// NewSecrets are these values, with those that fresh, which may be nil, returns at the time of each text.
+// NewSecrets makes Secrets of fixed values and the values that fresh, which may be nil, returns for each text.
 func NewSecrets(fixed []string, fresh func() []string) *Secrets {
 	return &Secrets{spellings(fixed), fresh}
 }
 
-// And returns further secrets: fixed beside the fixed ones, and fresh, which may be nil, in place of the fresh ones.
+// And returns Secrets with more fixed values, and with fresh, which may be nil, in place of the previous one.
 func (s *Secrets) And(fixed []string, fresh func() []string) *Secrets {
 	more := spellings(fixed)
 	if s != nil {
@@ -36,7 +36,7 @@ func (s *Secrets) And(fixed []string, fresh func() []string) *Secrets {
 	return &Secrets{more, fresh}
 }
 
-// Strike returns text with "[secret]" in place of each secret.
+// Strike replaces each secret by "[secret]".
 func (s *Secrets) Strike(text string) string {
 	if s == nil {
 		return text
@@ -51,18 +51,18 @@ func (s *Secrets) Strike(text string) string {
 	return text
 }
 
-// Line is [Line] of the first 64 KiB of text, without the secrets, at most max runes long.
+// Line removes secrets and applies [Line] to the first 64 KiB of text.
 func (s *Secrets) Line(text string, max int) string {
 	text = Line(s.Strike(text[:min(len(text), looked)]), 0)
-	return Line(s.Strike(text), max) // again: what was hidden in a secret is gone
+	return Line(s.Strike(text), max) // again: invisible characters inside a secret are gone now
 }
 
-// LineOf is Line for bytes. It copies no more of them than it looks at.
+// LineOf is Line for bytes. It copies only the bytes that it processes.
 func (s *Secrets) LineOf(text []byte, max int) string {
 	return s.Line(string(text[:min(len(text), looked)]), max)
 }
 
-// LineEnd is Line for text whose end says most: that is kept.
+// LineEnd is Line for text whose end matters most.
 func (s *Secrets) LineEnd(text string, limit int) string {
 	text = s.Strike(Line(s.Strike(text[max(0, len(text)-looked):]), 0))
 	if runes := []rune(text); len(runes) > limit {
@@ -71,7 +71,7 @@ func (s *Secrets) LineEnd(text string, limit int) string {
 	return text
 }
 
-// spellings are secrets in all the ways that they are met in: as they are, in a URL, in JSON, and line by line.
+// spellings returns secrets in all forms in which they may occur: literal, in a URL, in JSON, and line by line.
 func spellings(secrets []string) []string {
 	var all []string
 	for _, secret := range secrets {
@@ -79,7 +79,7 @@ func spellings(secrets []string) []string {
 		all = append(all, secret, url.QueryEscape(secret), url.PathEscape(secret), string(quoted[1:len(quoted)-1]))
 		if lines := strings.Split(secret, "\n"); len(lines) > 1 {
 			for _, line := range lines {
-				// A shorter line can be a word of any text.
+				// A shorter line may be a common word.
 				if line = strings.TrimSpace(line); len(line) >= 2*shortSecret {
 					all = append(all, line)
 				}
@@ -89,7 +89,7 @@ func spellings(secrets []string) []string {
 	return inOrder(slices.DeleteFunc(all, func(secret string) bool { return len(secret) < shortSecret }))
 }
 
-// inOrder puts the longer secrets first, as one may be a part of another, and each once.
+// inOrder sorts secrets, longest first as one may contain another, without duplicates.
 func inOrder(secrets []string) []string {
 	slices.SortFunc(secrets, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	return slices.Compact(secrets)

@@ -1,4 +1,4 @@
-// Package semaphore bounds how many calls are under way at once, with a bounded queue of those that wait.
+// Package semaphore bounds how many calls are open at once, with a bounded queue for those that wait.
 package semaphore
 
 import (
@@ -10,18 +10,17 @@ import (
 	"time"
 )
 
-// Semaphore bounds how many calls are under way at once, of one upstream, of several
-// together, or of one caller. Those beyond it wait, first come first served. The zero
-// value has no limit. Safe for concurrent use.
+// Semaphore bounds how many calls are open at once. Further calls wait, first come first served. The zero value has no
+// limit. Safe for concurrent use.
 type Semaphore struct {
 	mu    sync.Mutex
 	limit int       // 0 = none
 	most  Queue     // bounds queue
-	open  int       // calls under way
-	queue list.List // of chan struct{}, closed when its call may go on
+	open  int       // how many calls are open
+	queue list.List // of chan struct{}, closed when its call is let in
 }
 
-// Queue bounds the calls that wait for a semaphore. The zero value bounds nothing.
+// Queue bounds the calls that wait for a semaphore. The zero value has no bounds.
 type Queue struct {
 	// Calls is how many may wait; 0 = any number, less than 0 = none.
 	Calls int
@@ -29,25 +28,18 @@ type Queue struct {
 	Wait time.Duration
 }
 
-// New makes a semaphore for so many calls; 0 = no limit.
-func New(limit int) *Semaphore { return &Semaphore{limit: limit} }
+// New returns a semaphore for this many open calls, 0 = no limit, and a queue.
+func New(limit int, queue Queue) *Semaphore { return &Semaphore{limit: limit, most: queue} }
 
-// SetLimit changes the limit; 0 = none. Calls that are under way stay so.
-func (s *Semaphore) SetLimit(limit int) {
+// Set changes the limit, 0 = none, and the bounds of the queue. Open calls stay open, and those that wait keep their bounds.
+func (s *Semaphore) Set(limit int, queue Queue) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.limit = limit
+	s.limit, s.most = limit, queue
 	s.admit()
 }
 
-// SetQueue changes the bounds of the queue. Calls that wait keep theirs.
-func (s *Semaphore) SetQueue(most Queue) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.most = most
-}
-
-// admit lets in the calls that wait, as far as there is room. The caller holds the lock.
+// admit lets in the first calls of the queue while there is room. The caller holds the lock.
 func (s *Semaphore) admit() {
 	for s.limit <= 0 || s.open < s.limit {
 		first := s.queue.Front()
@@ -59,23 +51,23 @@ func (s *Semaphore) admit() {
 	}
 }
 
-// Use returns how many calls are inside, and how many wait.
+// Use returns how many calls are open, and how many wait.
 func (s *Semaphore) Use() (open, waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.open, s.queue.Len()
 }
 
-// Enter waits for room, at most until ctx ends, and no longer than the queue allows; Leave
-// gives it back. The error is a *BusyError.
+// Enter waits for room, at most until ctx ends and within the bounds of the queue. Leave gives the room back. The error
+// is a *BusyError.
 func (s *Semaphore) Enter(ctx context.Context) error {
 	s.mu.Lock()
-	most, free := s.most, s.free()
-	if !free && most.Calls != 0 && s.queue.Len() >= most.Calls {
+	most := s.most
+	if !s.free() && most.Calls != 0 && s.queue.Len() >= most.Calls {
 		defer s.mu.Unlock()
 		return &BusyError{Open: s.open, Refused: true}
 	}
-	place := s.place(free)
+	place := s.join()
 	s.mu.Unlock()
 	if place == nil {
 		return nil
@@ -93,28 +85,28 @@ func (s *Semaphore) Enter(ctx context.Context) error {
 	return err
 }
 
-// line gets in line, however long that is. The place is nil where there is room: the
-// caller is in. Else it has to call wait.
+// Join adds a call to the queue, however long that is, and returns its place, with which the caller must call Await. If
+// there is room, the place is nil and the call is in.
 func (s *Semaphore) Join() *list.Element {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.place(s.free())
+	return s.join()
 }
 
-// free reports whether a call may go on at once. The caller holds the lock.
+// free reports whether a call is let in at once. The caller holds the lock.
 func (s *Semaphore) free() bool { return s.queue.Len() == 0 && (s.limit <= 0 || s.open < s.limit) }
 
-// place is that of a call in line; nil where it may go on at once. The caller holds the lock.
-func (s *Semaphore) place(free bool) *list.Element {
-	if free {
+// join is Join for a caller that holds the lock.
+func (s *Semaphore) join() *list.Element {
+	if s.free() {
 		s.open++
 		return nil
 	}
 	return s.queue.PushBack(make(chan struct{}))
 }
 
-// wait waits until the place in line has become one inside, at most until ctx ends. A
-// signal on hurry, which may be nil, moves it to the front.
+// Await waits until the call at this place is let in, at most until ctx ends. A signal on hurry, which may be nil, moves
+// the place to the front.
 func (s *Semaphore) Await(ctx context.Context, place *list.Element, hurry <-chan struct{}) error {
 	admitted := place.Value.(chan struct{})
 	for {
@@ -142,14 +134,14 @@ func (s *Semaphore) Await(ctx context.Context, place *list.Element, hurry <-chan
 	return &BusyError{Open: s.open}
 }
 
-// exceed enters without a wait, over the limit where that must be.
+// Exceed lets a call in at once, even over the limit.
 func (s *Semaphore) Exceed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open++
 }
 
-// Leave gives back what Enter took.
+// Leave gives back the room of one call.
 func (s *Semaphore) Leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,15 +149,14 @@ func (s *Semaphore) Leave() {
 	s.admit()
 }
 
-// BusyError says that no place among the concurrent calls came free in time.
-// The call was not executed.
+// BusyError means that a call was not let in. It was not executed.
 type BusyError struct {
-	// Open is how many calls were in the way.
+	// Open is how many other calls were open.
 	Open int
-	// All is set where the limit is the one for all upstreams together.
+	// All means that the limit is the one for all upstreams together.
 	All bool
-	// Refused says that too many calls waited already, or that the call waited for as
-	// long as it may; else its context ended.
+	// Refused means that the queue was full, or that the call has waited as long as the queue allows; otherwise its
+	// context ended.
 	Refused bool
 }
 

@@ -7,16 +7,16 @@ import (
 	"mcpx/internal/base/lru"
 )
 
-// Bucket is a bucket of tokens that can go into debt. The zero value is full. It is not safe for concurrent use.
+// Bucket is a token bucket that can go into debt. The zero value is full. It is not safe for concurrent use.
 type Bucket struct {
-	taken float64   // tokens, at the time of last
+	taken float64   // tokens missing at the time last
 	last  time.Time // zero = never
 }
 
-// Rate is how a bucket fills: Rate tokens a second, up to Burst. A rate of 0 is no bound.
+// Rate is how a bucket fills: Rate tokens a second, up to Burst. A Rate of 0 means no limit.
 type Rate struct{ Rate, Burst float64 }
 
-// Wait returns how long it takes until one token is there; 0 = it is.
+// Wait returns the time until one token is there; 0 if it is.
 func (b *Bucket) Wait(now time.Time, f Rate) time.Duration {
 	if f.Rate <= 0 {
 		return 0
@@ -29,7 +29,7 @@ func (b *Bucket) Wait(now time.Time, f Rate) time.Duration {
 	return max(time.Duration(missing/f.Rate*float64(time.Second)), 1)
 }
 
-// Take takes n tokens, whether or not they are there. Fewer than 0 give back, no more than the bucket lacks.
+// Take takes n tokens, even if they are not there. A negative n gives tokens back, up to a full bucket.
 func (b *Bucket) Take(now time.Time, f Rate, n float64) {
 	if f.Rate > 0 {
 		b.fill(now, f)
@@ -44,29 +44,29 @@ func (b *Bucket) fill(now time.Time, f Rate) {
 	}
 }
 
-// counters are [Counters] in memory.
+// counters implement [Counters] in memory.
 type counters struct {
 	most int
 	mu   sync.Mutex
 	kept []keptCounters // few
 }
 
-// keptCounters are those of one What, by Whose.
+// keptCounters are the buckets of one What, by Whose.
 type keptCounters struct {
 	what string
 	of   *lru.Map[string, counter]
 }
 
 type counter struct {
-	flow Rate // for which the bucket was made
+	flow Rate // rate that the bucket was made for
 	Bucket
 }
 
-// NewCounters makes counters in memory. Of each What it surely keeps the most buckets that were used last, and no more than twice as
-// many.
+// NewCounters makes counters in memory. Of each What they keep at least the most recently used buckets, as many as
+// most says, and at most twice as many.
 func NewCounters(most int) Counters { return &counters{most: most} }
 
-// find finds the bucket of a draw. The caller holds the lock, and lets go of the bucket with it.
+// find returns the bucket of a draw. The caller holds the lock while it uses the bucket.
 func (c *counters) find(d *Draw) *Bucket {
 	one := c.of(d.What).Get(d.Whose)
 	if one.flow != d.Flow {
@@ -94,7 +94,7 @@ func (c *counters) Take(from []Draw) (short int, wait time.Duration) {
 	for i := range from {
 		d := &from[i]
 		d.bucket = c.find(d)
-		if wait := d.bucket.Wait(now, d.Flow); wait > 0 { // before anything is taken from any
+		if wait := d.bucket.Wait(now, d.Flow); wait > 0 { // nothing was taken yet
 			return i, wait
 		}
 	}
@@ -115,7 +115,7 @@ func (c *counters) Charge(to []Draw) {
 	}
 }
 
-// take takes the tokens of a draw whose bucket was found, and forgets the bucket.
+// take takes the tokens of a draw after find.
 func (d *Draw) take(now time.Time) {
 	d.bucket.Take(now, d.Flow, d.Tokens)
 	d.bucket = nil

@@ -103,7 +103,7 @@ func TestResults_Age(t *testing.T) {
 	})
 }
 
-// TestResults_Sums: the sums are those of what is kept, whatever came and went.
+// TestResults_Sums: the sums always match the kept results.
 func TestResults_Sums(t *testing.T) {
 	s := NewResults[int](1000, time.Hour).(*results[int])
 	var handles []string
@@ -170,7 +170,7 @@ func TestOnce_File(t *testing.T) {
 	}
 }
 
-// TestOnce_Unwritten: a file that cannot be written is said in the log, and what was used stays used.
+// TestOnce_Unwritten: a failed write of the file is logged, and used numbers stay used in this process.
 func TestOnce_Unwritten(t *testing.T) {
 	var log bytes.Buffer
 	path := filepath.Join(t.TempDir(), "folder", "once.json")
@@ -184,13 +184,13 @@ func TestOnce_Unwritten(t *testing.T) {
 	until := time.Now().Add(time.Hour)
 	first, _ := o.Redeem(t.Context(), "a", 0, until)
 	second, _ := o.Redeem(t.Context(), "a", 0, until)
-	if !first || second || !strings.Contains(log.String(), "after a restart it can be used again") {
+	if !first || second || !strings.Contains(log.String(), "cannot save used tokens") {
 		t.Errorf("%t, %t; the log says %s", first, second, log.String())
 	}
 }
 
-// TestOnce_Bounded: the names whose time is over make room first, then those that end first; ended ones stay longest. What stood with
-// a name that is forgotten ends, as nobody could end it any more.
+// TestOnce_Bounded: expired names make room first, then the ones that expire first; ended names stay longest. The
+// contexts of a forgotten name end, as End could not reach them any more.
 func TestOnce_Bounded(t *testing.T) {
 	const most = 1000
 	o := NewOnce(most, quiet).(*once)

@@ -13,36 +13,35 @@ import (
 	"mcpx/internal/base/atomicfile"
 )
 
-// once is [Once] in memory, and with a file also over restarts of this process.
+// once implements [Once] in memory; with a file it survives restarts.
 type once struct {
 	most int
 	path string // empty = no file
 	log  *slog.Logger
 
-	writing sync.Mutex // held to write the file
+	writing sync.Mutex // held while the file is written
 	mu      sync.Mutex
 	names   map[string]thing
 }
 
-// thing is what is known of a name.
+// thing is the state of a name.
 type thing struct {
-	// Next is the lowest number that may be used.
+	// Next is the lowest unused number.
 	Next int `json:"next"`
 	// Until is when the name may be forgotten, in Unix seconds.
 	Until int64 `json:"until"`
-	// Ended means that none of its numbers may be used.
+	// Ended means that no number may be used any more.
 	Ended bool `json:"ended,omitempty"`
 
 	standing []standing
 }
 
-// standing is a context that Standing has returned. It is kept for the next requests, as long as the one that it was made from.
+// standing is a context returned by Standing. Later requests share it while the parent context lives.
 type standing struct {
 	from, ctx context.Context
 	end       context.CancelFunc
 }
 
-// end ends the thing, and the contexts from Standing.
 func (one *thing) end() {
 	one.Ended = true
 	one.release()
@@ -55,13 +54,13 @@ func (one *thing) release() {
 	one.standing = nil
 }
 
-// NewOnce makes Once in memory, for at most so many names.
+// NewOnce makes a Once in memory for at most that many names.
 func NewOnce(most int, log *slog.Logger) Once {
 	return &once{most: most, log: log, names: make(map[string]thing)}
 }
 
-// OpenOnce is [NewOnce] with a file, which is written at each change. A number that was used may be used again after a restart if
-// that could not be written, which the log says.
+// OpenOnce is [NewOnce] with a file, written at each change. If writing fails, which is logged, a used number may be
+// used again after a restart.
 func OpenOnce(path string, most int, log *slog.Logger) (Once, error) {
 	o := &once{most: most, path: path, log: log, names: make(map[string]thing)}
 	data, err := os.ReadFile(path)
@@ -95,7 +94,7 @@ func (o *once) End(_ context.Context, name string, until time.Time) error {
 	return nil
 }
 
-// change changes what is known of a name, and writes the file.
+// change applies a change to a name, and writes the file.
 func (o *once) change(name string, until time.Time, change func(*thing)) {
 	o.mu.Lock()
 	one, known := o.names[name]
@@ -117,7 +116,7 @@ func (o *once) Standing(ctx context.Context, name string) context.Context {
 	switch {
 	case one.Ended:
 		return nil
-	case !known: // it costs no memory
+	case !known: // uses no memory
 		return ctx
 	}
 	lasting := one.standing[:0:0]
@@ -135,8 +134,8 @@ func (o *once) Standing(ctx context.Context, name string) context.Context {
 	return made
 }
 
-// makeRoom forgets the names whose time is over and, where there are too many, the one whose time comes first. The contexts of a name
-// that is forgotten end, as no End could end them any more. The caller holds the lock.
+// makeRoom forgets expired names and, if there are still too many, the name that expires first. The contexts of a
+// forgotten name end, as End could not reach them any more. The caller holds the lock.
 func (o *once) makeRoom() {
 	if len(o.names) < o.most {
 		return
@@ -156,12 +155,12 @@ func (o *once) makeRoom() {
 		}
 	}
 	if len(o.names) >= o.most {
-		o.log.Warn("too many things to be used once: a second use of the oldest is not noticed any more", "most", o.most, "file", o.path)
+		o.log.Warn("too many used tokens to remember: a second use of the oldest is not noticed any more", "most", o.most, "file", o.path)
 		forget(first)
 	}
 }
 
-// write writes the file. Of calls that wait for their turn the first writes the changes of all.
+// write writes the file. Concurrent callers take turns; the first writes the changes of all who wait.
 func (o *once) write() {
 	if o.path == "" {
 		return
@@ -175,6 +174,6 @@ func (o *once) write() {
 		err = atomicfile.Write(o.path, data, 0o600)
 	}
 	if err != nil {
-		o.log.Error("what was used once is not kept: after a restart it can be used again", "file", o.path, "error", err)
+		o.log.Error("cannot save used tokens: after a restart they could be used again", "file", o.path, "error", err)
 	}
 }

@@ -9,20 +9,19 @@ import (
 	"time"
 )
 
-// results are [Results] in memory.
+// results implement [Results] in memory.
 type results[R any] struct {
-	most int           // bytes of all
-	age  time.Duration // of each
+	most int           // bound of all bytes
+	age  time.Duration // bound of the age
 
 	mu       sync.Mutex
 	byHandle map[string]*kept[R]
 	order    []string // oldest first
 	bytes    int
-	of       map[string]int // the bytes of each owner
-	timer    *time.Timer    // of expire; nil if nothing is kept
+	of       map[string]int // bytes per owner
+	timer    *time.Timer    // calls expire; nil if nothing is kept
 }
 
-// kept is one result.
 type kept[R any] struct {
 	owner  string
 	result *R
@@ -30,7 +29,7 @@ type kept[R any] struct {
 	since  time.Time
 }
 
-// NewResults makes results in memory, which have at most so many bytes together. Each is kept for the given time.
+// NewResults makes results in memory with a bound on their total bytes and their age.
 func NewResults[R any](most int, age time.Duration) Results[R] {
 	return &results[R]{most: most, age: age, byHandle: make(map[string]*kept[R]), of: make(map[string]int)}
 }
@@ -82,7 +81,7 @@ func (s *results[R]) Len() int {
 	return len(s.byHandle)
 }
 
-// grow counts bytes of an owner. The caller holds the lock.
+// grow adds to the bytes of an owner. The caller holds the lock.
 func (s *results[R]) grow(owner string, size int) {
 	s.bytes += size
 	if s.of[owner] += size; s.of[owner] == 0 {
@@ -90,7 +89,7 @@ func (s *results[R]) grow(owner string, size int) {
 	}
 }
 
-// makeRoom drops the oldest results of the owner that has most. The caller holds the lock.
+// makeRoom drops the oldest results of the owner that uses most. The caller holds the lock.
 func (s *results[R]) makeRoom() {
 	for s.bytes > s.most {
 		most := ""
@@ -103,7 +102,7 @@ func (s *results[R]) makeRoom() {
 	}
 }
 
-// drop drops one result, by its place in order. The caller holds the lock.
+// drop drops the result at index i of order. The caller holds the lock.
 func (s *results[R]) drop(i int) {
 	handle := s.order[i]
 	s.order = slices.Delete(s.order, i, i+1)
@@ -111,7 +110,7 @@ func (s *results[R]) drop(i int) {
 	delete(s.byHandle, handle)
 }
 
-// expire drops the results that are too old, and sets the timer for the oldest of the others.
+// expire drops expired results, and sets the timer for the next one.
 func (s *results[R]) expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

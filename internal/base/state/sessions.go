@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// sessions are [Sessions] in memory.
+// sessions implement [Sessions] in memory.
 type sessions[S any] struct {
 	most int
 	mu   sync.RWMutex
@@ -21,7 +21,8 @@ type session[S any] struct {
 
 func (s *session[S]) over(now time.Time) bool { return !s.until.IsZero() && !now.Before(s.until) }
 
-// NewSessions makes sessions in memory, most of them at the same time. 0 = any number, where their owner counts them and ends each.
+// NewSessions makes sessions in memory, at most that many at the same time; 0 = no bound, if their owner limits them
+// and ends each.
 func NewSessions[S any](most int) Sessions[S] {
 	return &sessions[S]{most: most, byID: make(map[string]session[S])}
 }
@@ -38,8 +39,8 @@ func (s *sessions[S]) Open(_ context.Context, record *S, until time.Time) (id st
 	return id, nil
 }
 
-// makeRoom removes the sessions that are over and, if there is no room for one more, the one that ends first. The caller holds the
-// lock.
+// makeRoom removes expired sessions and, if there is no room for another, the one that ends first. The caller holds
+// the lock.
 func (s *sessions[S]) makeRoom() {
 	now, first := time.Now(), ""
 	for id, one := range s.byID {

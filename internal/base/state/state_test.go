@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/state"
-	"mcpx/internal/base/state/statetest"
+	"mcpx/internal/mcptest/statetest"
 )
 
 var quiet = slog.New(slog.DiscardHandler)

@@ -4,5 +4,5 @@ package terminal
 
 import "os"
 
-// understandsEscapes reports whether a terminal knows escape sequences.
+// understandsEscapes reports whether a terminal supports escape sequences.
 func understandsEscapes(*os.File) bool { return true }

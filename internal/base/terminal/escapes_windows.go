@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// understandsEscapes turns escape sequences on; consoles before Windows 10 have none.
+// understandsEscapes turns escape sequences on. It fails on consoles before Windows 10.
 func understandsEscapes(f *os.File) bool {
 	var mode uint32
 	console := windows.Handle(f.Fd())

@@ -7,22 +7,21 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Live is a block of lines at the end of what a terminal shows, which is rewritten
-// in place. Nothing else may be written there until [Live.Clear].
+// Live is a block of lines at the end of a terminal that is updated in place. Nothing else may write
+// to the terminal until [Live.Clear].
 type Live struct {
 	w     io.Writer
 	s     Screen
-	drawn int // lines
+	drawn int // the number of lines now
 }
 
-// NewLive makes one that draws on w, which s is the screen of.
+// NewLive returns a block that draws on w, whose screen is s.
 func NewLive(w io.Writer, s Screen) *Live { return &Live{w: w, s: s} }
 
-// Room is how many lines can be rewritten: what has left the screen cannot.
+// Room is the largest number of lines: a line that scrolled off the screen cannot be updated.
 func (l *Live) Room() int { return max(l.s.Height()-1, 3) }
 
-// Draw puts lines in the place of those drawn last. What is too long is cut, so that
-// each takes one row.
+// Draw replaces the lines. It cuts long lines, so that each takes one row.
 func (l *Live) Draw(lines []string) {
 	lines = lines[:min(len(lines), l.Room())]
 	width := l.s.columns()
@@ -33,10 +32,10 @@ func (l *Live) Draw(lines []string) {
 	}
 	b.WriteString(ansi.EraseScreenBelow)
 	l.drawn = len(lines)
-	_, _ = io.WriteString(l.w, b.String()) // a terminal that is gone shows nothing
+	_, _ = io.WriteString(l.w, b.String()) // an error means that the terminal is gone
 }
 
-// Clear takes the lines away.
+// Clear removes the lines.
 func (l *Live) Clear() {
 	if l.drawn > 0 {
 		_, _ = io.WriteString(l.w, l.back()+ansi.EraseScreenBelow)
@@ -44,7 +43,7 @@ func (l *Live) Clear() {
 	l.drawn = 0
 }
 
-// back is what moves to the first of the drawn lines.
+// back returns the escape sequence that moves to the first line.
 func (l *Live) back() string {
 	if l.drawn == 0 {
 		return "\r"

@@ -8,19 +8,17 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// leastName is the least width of the first column of a table.
+// leastName is the smallest width of the first column.
 const leastName = 8
 
-// Row is a row of a [Screen.Table]. One without cells is a rule.
+// Row is a row of a [Screen.Table]. Without cells it is a line of dashes.
 type Row struct {
 	Cells []string
-	// Notes stand under the row, each on lines of its own.
-	Notes []string
+	Notes []string // printed below the row
 }
 
-// Table lays rows out in columns, the first row as their heads. The first column
-// gives way where the table would be too wide. Columns from figures on are aligned to
-// the right.
+// Table lays rows out in columns. The first row has the headings. Columns from index figures on are
+// aligned to the right. If the table is too wide, the first column is cut.
 func (s Screen) Table(figures int, rows []Row) string {
 	widths := make([]int, len(rows[0].Cells))
 	for _, row := range rows {
@@ -72,13 +70,13 @@ func Number(n int) string {
 	return s
 }
 
-// Dollars writes an amount with its cents.
+// Dollars writes an amount with two decimals.
 func Dollars(x float64) string {
 	cents := int(math.Round(x * 100))
 	return Number(cents/100) + "." + strconv.Itoa(100 + cents%100)[1:]
 }
 
-// Change is how much more or less to is than from, such as "-41.3 %".
+// Change writes the change between two figures, such as "-41.3 %".
 func Change(from, to int) string {
 	if from == 0 {
 		return "0 %"
@@ -90,7 +88,7 @@ func Change(from, to int) string {
 	return text + " %"
 }
 
-// Count is a number of things.
+// Count writes a number of things, such as "1 tool" or "2 tools".
 func Count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -98,7 +96,7 @@ func Count(n int, thing string) string {
 	return Number(n) + " " + thing + "s"
 }
 
-// Bar is n as a bar, where of is columns long.
+// Bar draws a bar for n. A bar for the figure of would take all columns.
 func (s Screen) Bar(n, of, columns int) string {
 	mark := "#"
 	if s.live {

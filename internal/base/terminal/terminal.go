@@ -1,5 +1,5 @@
-// Package terminal lays out what commands print for people: within the width of the
-// terminal, in colour where that is wanted, with lines that are rewritten in place.
+// Package terminal lays out the output of commands for the user: it wraps lines, adds colours, and
+// updates lines in place.
 package terminal
 
 import (
@@ -12,27 +12,26 @@ import (
 	"golang.org/x/term"
 )
 
-// The bounds of a width that is laid out for. Longer lines are hard to read.
+// The limits of [Screen.Width]. Longer lines are hard to read.
 const (
 	leastWidth = 40
 	mostWidth  = 120
 )
 
-// Screen is what a command prints on: a terminal, a pipe or a file. The zero value
-// is a pipe, 80 columns wide. It only styles; its user writes.
+// Screen describes what a command prints to: a terminal, a pipe or a file. The zero value is a pipe
+// with 80 columns. A Screen lays texts out, but does not write them.
 type Screen struct {
 	size         func() (columns, rows int) // nil for a pipe
 	colour, live bool
 }
 
-// New is a terminal. size returns 0 for what it does not know, and is called again for
-// each text, since people resize their windows. live is false where lines cannot be
-// rewritten.
+// New returns a terminal. size is called for each text, because the user may resize the window; it
+// returns 0 if it does not know a size. live is true if lines can be updated in place.
 func New(size func() (columns, rows int), colour, live bool) Screen {
 	return Screen{size: size, colour: colour, live: live}
 }
 
-// Of is the screen behind f. NO_COLOR turns colours off (https://no-color.org).
+// Of returns the screen of f. NO_COLOR turns colours off (https://no-color.org).
 func Of(f *os.File, getenv func(string) (string, bool)) Screen {
 	if !IsTerminal(f) {
 		return Screen{}
@@ -41,20 +40,16 @@ func Of(f *os.File, getenv func(string) (string, bool)) Screen {
 	kind, _ := getenv("TERM")
 	live := kind != "dumb" && understandsEscapes(f)
 	size := func() (columns, rows int) {
-		columns, rows, err := term.GetSize(int(f.Fd()))
-		if err != nil {
-			return 0, 0
-		}
+		columns, rows, _ = term.GetSize(int(f.Fd())) // 0 after an error
 		return columns, rows
 	}
 	return New(size, live && none == "", live)
 }
 
-// IsTerminal reports whether f is a terminal. Other character devices, such as
-// /dev/null, are not.
+// IsTerminal reports whether f is a terminal.
 func IsTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
-// ReadHidden reads a line from a terminal that does not show it meanwhile, or until ctx ends.
+// ReadHidden reads a line from a terminal without showing it. It returns early if ctx ends.
 func ReadHidden(ctx context.Context, f *os.File) (string, error) {
 	before, err := term.GetState(int(f.Fd()))
 	if err != nil {
@@ -77,7 +72,7 @@ func ReadHidden(ctx context.Context, f *os.File) (string, error) {
 	}
 }
 
-// Live reports whether lines can be rewritten.
+// Live reports whether lines can be updated in place.
 func (s Screen) Live() bool { return s.live }
 
 // Width is the number of columns to lay out for.
@@ -85,7 +80,7 @@ func (s Screen) Width() int {
 	return min(max(s.columns(), leastWidth), mostWidth)
 }
 
-// Height is the number of rows; 0 where nothing bounds them.
+// Height is the number of rows, or 0 for a pipe or a file.
 func (s Screen) Height() int {
 	if s.size == nil {
 		return 0
@@ -94,7 +89,7 @@ func (s Screen) Height() int {
 	return rows
 }
 
-// columns is the width of the terminal; 80 where it is unknown, and on a pipe.
+// columns is the width of the terminal, or 80 if it is not known.
 func (s Screen) columns() int {
 	if s.size != nil {
 		if columns, _ := s.size(); columns > 0 {
@@ -104,21 +99,20 @@ func (s Screen) columns() int {
 	return 80
 }
 
-// Bold, Dim, Red, Green and Yellow style a text, where there is colour.
-
-// Bold is for headings and for what matters most.
+// Bold is for headings and important figures. Like the other styles, it changes nothing on a screen
+// without colour.
 func (s Screen) Bold(text string) string { return s.styled("1", text) }
 
-// Dim is for what can be passed over.
+// Dim is for less important texts.
 func (s Screen) Dim(text string) string { return s.styled("2", text) }
 
-// Red is for what does not work.
+// Red is for failures.
 func (s Screen) Red(text string) string { return s.styled("31", text) }
 
-// Green is for what works, and for what is saved.
+// Green is for success, and for savings.
 func (s Screen) Green(text string) string { return s.styled("32", text) }
 
-// Yellow is for what needs a look.
+// Yellow is for warnings.
 func (s Screen) Yellow(text string) string { return s.styled("33", text) }
 
 func (s Screen) styled(code, text string) string {
@@ -128,14 +122,13 @@ func (s Screen) styled(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// Wrap breaks a text into lines that fit, each with this indent, and a line end
-// after the last.
+// Wrap breaks a text into lines that fit the screen, and indents each by this many spaces.
 func (s Screen) Wrap(indent int, text string) string {
 	return s.Hang(strings.Repeat(" ", indent), text)
 }
 
-// Hang is [Screen.Wrap] with a label before the first line; the others are indented
-// by its width. On a pipe a line stays whole: what reads there has no width.
+// Hang writes a label and wraps the text after it; the other lines are indented by the width of the
+// label. On a pipe it does not break the line.
 func (s Screen) Hang(label, text string) string {
 	if s.Height() == 0 {
 		return label + text + "\n"
@@ -148,10 +141,10 @@ func (s Screen) Hang(label, text string) string {
 	return label + strings.Join(lines, "\n"+strings.Repeat(" ", at)) + "\n"
 }
 
-// Clip cuts a line to columns, and says so with "...".
+// Clip cuts a line to columns; a cut line ends with "...".
 func Clip(line string, columns int) string { return ansi.Truncate(line, columns, "...") }
 
-// ClipMiddle cuts a name in the middle: what tells names apart is often at the end.
+// ClipMiddle cuts a name in the middle, because long names often differ only at the end.
 func ClipMiddle(name string, columns int) string {
 	width := ansi.StringWidth(name)
 	if width <= columns {
@@ -161,7 +154,7 @@ func ClipMiddle(name string, columns int) string {
 	return ansi.Truncate(name, head, "") + "..." + ansi.TruncateLeft(name, width-(columns-3-head), "")
 }
 
-// Pad fills a text up to columns.
+// Pad adds spaces up to columns.
 func Pad(text string, columns int) string {
 	return text + strings.Repeat(" ", max(0, columns-ansi.StringWidth(text)))
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// sized is a terminal of this size.
+// sized returns a terminal of this size.
 func sized(columns, rows int, colour bool) Screen {
 	return New(func() (int, int) { return columns, rows }, colour, true)
 }
@@ -32,7 +32,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestOf: what is no terminal has neither colour nor a height.
+// TestOf checks that a file that is not a terminal has neither colours nor a height.
 func TestOf(t *testing.T) {
 	f, err := os.Open(os.DevNull)
 	if err != nil {
@@ -64,7 +64,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// terminal is as much of one as [Live] needs.
+// terminal emulates the escape sequences that [Live] uses.
 func terminal(written string) []string {
 	rows, at := []string{""}, 0
 	for len(written) > 0 {

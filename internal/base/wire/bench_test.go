@@ -9,8 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// largeAnswers are answers of about a megabyte: a table as text, lines of plain
-// text, and text that is not ASCII.
+// largeAnswers are answers of about a megabyte: a table as text, lines of plain text, and text that is not ASCII.
 func largeAnswers() map[string][]byte {
 	var table strings.Builder
 	table.WriteByte('[')

@@ -5,18 +5,18 @@ import (
 	"encoding/json"
 )
 
-// Block is one content block of a tool result with its text, if it has one.
+// Block is a content block of a tool result with its text.
 type Block struct {
-	// Raw is the block as the upstream wrote it.
+	// Raw is the block as the upstream sent it.
 	Raw  json.RawMessage
 	Text string
-	// IsText means a text block. HasText also means an embedded resource with a text.
+	// IsText marks a text block. HasText is true also for an embedded resource with a text.
 	IsText, HasText bool
 
 	start, end int // of the text in Raw, with its quotes
 }
 
-// ReadBlock reads a content block. A malformed one has no text.
+// ReadBlock reads a content block. A malformed block has no text.
 func ReadBlock(raw json.RawMessage) Block {
 	s := scanner{src: view(raw)}
 	b, ok := s.block(raw)
@@ -26,8 +26,7 @@ func ReadBlock(raw json.RawMessage) Block {
 	return b
 }
 
-// ReadBlocks reads an array of content blocks in one pass. ok is false if content is
-// no valid array.
+// ReadBlocks reads an array of content blocks in one pass. ok is false if content is not a valid array.
 func ReadBlocks(content json.RawMessage) (blocks []Block, ok bool) {
 	s := scanner{src: view(content)}
 	if s.begin() != tokenArray {
@@ -49,7 +48,7 @@ func ReadBlocks(content json.RawMessage) (blocks []Block, ok bool) {
 	}
 }
 
-// block reads the value at pos as a content block. data is the text of s.
+// block reads the value at pos as a content block. data has the same bytes as s.src.
 func (s *scanner) block(data []byte) (b Block, ok bool) {
 	var kind, text, embedded place
 	s.peek()
@@ -90,7 +89,7 @@ func (s *scanner) block(data []byte) (b Block, ok bool) {
 // place is the position of a value.
 type place struct{ start, end int }
 
-// placed is [scanner.value], and sets p to the position of the value.
+// placed reads a value and sets p to its position.
 func (s *scanner) placed(p *place) bool {
 	s.peek()
 	p.start = s.pos
@@ -99,7 +98,7 @@ func (s *scanner) placed(p *place) bool {
 	return ok
 }
 
-// WithText is the block with another text; everything else in it stays.
+// WithText returns the block with another text. The rest stays byte for byte.
 func (b Block) WithText(text string) json.RawMessage {
 	out := make([]byte, 0, len(b.Raw)-(b.end-b.start)+len(text)+len(text)/8+16)
 	out = append(out, b.Raw[:b.start]...)
@@ -107,7 +106,7 @@ func (b Block) WithText(text string) json.RawMessage {
 	return append(out, b.Raw[b.end:]...)
 }
 
-// isString reports whether a JSON value is that string.
+// isString reports whether a JSON value is the string text.
 func isString(value []byte, text string) bool {
 	if bytes.IndexByte(value, '\\') < 0 {
 		return len(value) == len(text)+2 && value[0] == '"' && string(value[1:len(value)-1]) == text

@@ -16,20 +16,19 @@ const (
 	Object
 )
 
-// Container reports whether a value can have others in it.
+// Container reports whether the value is an array or an object.
 func (k Kind) Container() bool { return k >= Array }
 
-// Document is one JSON value, read completely. Members keep their order, even if two
-// have the same key; numbers keep their digits; strings are decoded.
+// Document is a completely read JSON value. Members keep their order, also duplicates; numbers keep their digits;
+// strings are decoded.
 type Document struct {
-	// Nodes has the values in the order of the text. The children of Nodes[i]
-	// begin at i+1. Nodes[i].Next is the index after Nodes[i] and all within it.
+	// Nodes has the values in the order of the text. The children of Nodes[i] begin at i+1. Nodes[i].Next is the
+	// index of the first node after Nodes[i] and its descendants.
 	Nodes []Node
 	// Depth is the number of containers around the innermost value.
 	Depth int
-	// Lone means that some string or key has half a surrogate pair.
+	// Lone means that a string or key contains half a surrogate pair.
 	Lone bool
-	// UTF8 means that the text is valid UTF-8.
 	UTF8 bool
 
 	json, decoded string
@@ -39,17 +38,17 @@ type Document struct {
 type Node struct {
 	Kind  Kind
 	Next  int32
-	Count int32 // members or items
+	Count int32 // number of members or items
 	Text  Span  // of a number or a string
 	Key   Span  // of a member
 }
 
-// Span is a piece of text in a [Document]: of its JSON, or, if that has escapes,
-// of its decoded strings (start is then ^start).
+// Span is a part of the JSON of a [Document] or, if it contains escapes, of its decoded strings (start is then
+// ^start).
 type Span struct{ start, end int32 }
 
-// Str is the text at s: the digits of a number, a decoded string or key. Half a
-// surrogate pair is the three bytes that UTF-8 would have for it.
+// Str returns the text at s: the digits of a number, or a decoded string or key. Half a surrogate pair is encoded as
+// three bytes, as if UTF-8 allowed it.
 func (d *Document) Str(s Span) string {
 	if s.start < 0 {
 		return d.decoded[^s.start:s.end]
@@ -63,8 +62,7 @@ func Read(text string) (d *Document, ok bool) {
 	return r.document()
 }
 
-// ReadCompact is [Read] and [Compact] in one pass. If text is no JSON, compact
-// is empty and d is nil.
+// ReadCompact does [Read] and [Compact] in one pass. If text is not JSON, d is nil and compact empty.
 func ReadCompact(text string) (d *Document, compact string, ok bool) {
 	r := reader{scanner: scanner{src: text, compact: true}}
 	if d, ok = r.document(); ok {
@@ -73,7 +71,6 @@ func ReadCompact(text string) (d *Document, compact string, ok bool) {
 	return d, compact, ok
 }
 
-// reader builds a [Document] from the tokens of a scanner.
 type reader struct {
 	scanner
 	doc     Document
@@ -109,7 +106,6 @@ func (r *reader) document() (*Document, bool) {
 	}
 }
 
-// add appends the value whose first token is t.
 func (r *reader) add(t token, key Span) {
 	at := int32(len(r.doc.Nodes))
 	if len(r.parents) > 0 {
@@ -137,8 +133,7 @@ var kinds = [...]Kind{
 	tokenTrue: True, tokenFalse: False, tokenNull: Null,
 }
 
-// grow makes room for the number of nodes that the text has if its rest is like its
-// beginning.
+// grow makes room for as many nodes as the text has if its rest resembles its beginning.
 func (r *reader) grow() {
 	n := len(r.doc.Nodes)
 	room := 2*n + 16
@@ -150,7 +145,7 @@ func (r *reader) grow() {
 	r.doc.Nodes = nodes
 }
 
-// span is the string or key that has just been read, up to end.
+// span is the span of the last string or key, which ends at end.
 func (r *reader) span(end int) Span {
 	start, end := r.start+1, end-1
 	if !r.escaped {

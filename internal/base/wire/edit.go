@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 )
 
-// Edit is a JSON object with f's value for the member key. The rest stays byte for byte;
-// if there is no such member, or f returns what it got, all of it. Of members with the
-// same key it edits the first.
+// Edit replaces the value of the member key of a JSON object by f's result. The rest stays byte for byte. Of
+// duplicate members it edits the first. The object is not copied if nothing changes.
 func Edit(object json.RawMessage, key string, f func(value json.RawMessage) json.RawMessage) json.RawMessage {
 	edited := object
 	_ = FieldsAt(object, func(name string, start, end int) bool {
@@ -23,7 +22,7 @@ func Edit(object json.RawMessage, key string, f func(value json.RawMessage) json
 	return edited
 }
 
-// EditEach is [Edit] for the elements of an array.
+// EditEach is [Edit] for all elements of an array.
 func EditEach(array json.RawMessage, f func(element json.RawMessage) json.RawMessage) json.RawMessage {
 	changed := false
 	err := Elements(array, func(element []byte) bool {
@@ -31,7 +30,7 @@ func EditEach(array json.RawMessage, f func(element json.RawMessage) json.RawMes
 		return !changed
 	})
 	if err != nil || !changed {
-		return array // which may be large, and is not copied
+		return array // not copied, as it may be large
 	}
 	out := []byte{'['}
 	_ = Elements(array, func(element []byte) bool {
@@ -44,7 +43,7 @@ func EditEach(array json.RawMessage, f func(element json.RawMessage) json.RawMes
 	return append(out, ']')
 }
 
-// EditText is an f for [Edit] that replaces a string.
+// EditText makes an f for [Edit] that replaces a string.
 func EditText(f func(text string) string) func(json.RawMessage) json.RawMessage {
 	return func(value json.RawMessage) json.RawMessage {
 		text, ok := Text(value)
@@ -58,8 +57,7 @@ func EditText(f func(text string) string) func(json.RawMessage) json.RawMessage 
 	}
 }
 
-// Member is the value of a member of a JSON object, nil if there is none. Of members
-// with the same key it is the first, which [Edit] would edit.
+// Member returns a member of a JSON object; nil if there is none. Of duplicates it returns the first.
 func Member(object json.RawMessage, key string) (value json.RawMessage) {
 	_ = Fields(object, func(name string, found []byte) bool {
 		if name == key {
@@ -70,14 +68,13 @@ func Member(object json.RawMessage, key string) (value json.RawMessage) {
 	return value
 }
 
-// MemberText is a string member of a JSON object, empty if there is none.
+// MemberText returns a string member of a JSON object; empty if there is none.
 func MemberText(object json.RawMessage, key string) string {
 	text, _ := Text(Member(object, key))
 	return text
 }
 
-// Filter is a JSON object with those members of another that keep reports; {} if that is
-// nil.
+// Filter returns the members of a JSON object for which keep returns true. A nil object is treated as {}.
 func Filter(object json.RawMessage, keep func(name string, value []byte) bool) json.RawMessage {
 	out := []byte{'{'}
 	_ = Members(object, func(name string, written, value []byte) bool {
@@ -92,7 +89,7 @@ func Filter(object json.RawMessage, keep func(name string, value []byte) bool) j
 	return append(out, '}')
 }
 
-// WithMember is a JSON object, which may be nil, with one more member.
+// WithMember appends a member to a JSON object, which may be nil.
 func WithMember(object json.RawMessage, key string, value []byte) json.RawMessage {
 	out := make([]byte, 0, len(object)+len(key)+len(value)+5)
 	if before := bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(object), []byte{'}'})); len(before) > 1 {
@@ -104,8 +101,8 @@ func WithMember(object json.RawMessage, key string, value []byte) json.RawMessag
 	return append(out, '}')
 }
 
-// Merge has the members of a JSON object, then those of another that it does not have.
-// Both may be nil.
+// Merge returns the members of the first JSON object, then the members of the second whose names the first does not
+// have. Both may be nil.
 func Merge(first, second json.RawMessage) json.RawMessage {
 	switch {
 	case second == nil:

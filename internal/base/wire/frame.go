@@ -3,6 +3,7 @@ package wire
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,24 +14,22 @@ import (
 	"sync/atomic"
 )
 
-// Framing is how a stream separates its messages.
+// Framing separates the messages on a stream.
 type Framing int32
 
 // The framings of MCP over stdio.
 const (
-	// Newline is one message a line, the framing of the specification.
+	// Newline is one message per line, as in the MCP specification.
 	Newline Framing = iota
-	// ContentLength is header lines, an empty line, and a body of that length: the
-	// framing of the Language Server Protocol, which older MCP systems use.
+	// ContentLength is the framing of the Language Server Protocol: header lines, an empty line and the body. Older
+	// MCP systems use it.
 	ContentLength
 )
 
-// TooLargeError is a message over the limit. Read can go on with the next one.
+// TooLargeError is a message over the limit. The next Read continues after it.
 type TooLargeError struct {
-	// Limit is in bytes.
 	Limit int64
-	// Head and Tail are the first and the last bytes of the message, at most 4 KiB
-	// each. They mostly contain the id.
+	// Head and Tail are the first and last bytes of the message, at most 4 KiB each. They usually contain the id.
 	Head, Tail []byte
 }
 
@@ -38,28 +37,55 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("message over the limit of %d bytes", e.Limit)
 }
 
+// ID returns the raw id of the message; nil if it is in neither Head nor Tail. It ignores ids in nested objects: in
+// Head it reads only members of the message itself, and in Tail it expects no nested value after the id. request
+// reports whether Head has a method.
+func (e *TooLargeError) ID() (id json.RawMessage, request bool) {
+	read := func(text []byte) error {
+		return Fields(text, func(key string, value []byte) bool {
+			switch key {
+			case "id":
+				id = value
+			case "method":
+				request = true
+			}
+			return true
+		})
+	}
+	if _ = read(e.Head); id != nil {
+		return id, request
+	}
+	at := bytes.LastIndex(e.Tail, []byte(`"id"`))
+	if at < 0 {
+		return nil, request
+	}
+	if read(append([]byte{'{'}, e.Tail[at:]...)) != nil {
+		id = nil
+	}
+	return id, request
+}
+
 const (
 	edge       = 4 << 10
 	maxHeaders = 16 << 10
-	// firstBody bounds the buffer for a body before its first byte has come.
+	// firstBody bounds the buffer of a body before any of it has arrived.
 	firstBody = 64 << 10
 	bom       = "\xef\xbb\xbf"
 )
 
-// Reader reads messages from a stream. Each may have either framing, unless one is
-// pinned. It is for one goroutine.
+// Reader reads messages from a stream. Each may have either framing, unless Pin was called. Only one goroutine may
+// use it.
 type Reader struct {
 	r     *bufio.Reader
 	limit int64
-	// framing is that of the last message read, or the pinned one.
+	// framing is the pinned framing, or the framing of the last message.
 	framing atomic.Int32
 	pinned  bool
 	noise   func(line []byte)
 }
 
-// NewReader returns a reader of r. A message over limit bytes is a [TooLargeError]. The
-// reader calls noise, which may be nil, with each line that is no message. The slice is
-// valid only during the call.
+// NewReader returns a reader of r. A message over limit bytes is a [TooLargeError]. noise, which may be nil, gets
+// each line that is not a message, in a slice that is valid only during the call.
 func NewReader(r io.Reader, limit int64, noise func(line []byte)) *Reader {
 	if noise == nil {
 		noise = func([]byte) {}
@@ -67,23 +93,21 @@ func NewReader(r io.Reader, limit int64, noise func(line []byte)) *Reader {
 	return &Reader{r: bufio.NewReaderSize(r, 16<<10), limit: limit, noise: noise}
 }
 
-// Pin makes f the only framing; a message in the other one is noise. Call it before the
-// first Read.
+// Pin fixes the framing; a message in the other one is noise. Call it before the first Read.
 func (r *Reader) Pin(f Framing) {
 	r.pinned = true
 	r.framing.Store(int32(f))
 }
 
-// reads reports whether the reader accepts framing f.
+// reads reports whether the reader accepts a framing.
 func (r *Reader) reads(f Framing) bool { return !r.pinned || r.Framing() == f }
 
-// Framing is the framing of the last message that was read, or the pinned one.
+// Framing returns the pinned framing, or the framing of the last message.
 func (r *Reader) Framing() Framing { return Framing(r.framing.Load()) }
 
-// Read returns the next message, which the caller owns. It skips blank lines, a byte
-// order mark, and lines that are no JSON object or array. The last line needs no
-// newline. At the end of the stream the error is io.EOF. After a *[TooLargeError] the
-// caller may call Read again.
+// Read returns the next message, which the caller owns. It skips blank lines, a byte order mark, and lines that are
+// not a JSON object or array. The last line may lack a newline. At the end of the stream the error is io.EOF. After a
+// *[TooLargeError] the caller may call Read again.
 func (r *Reader) Read() ([]byte, error) {
 	limit := r.limit
 	if !r.reads(Newline) {
@@ -122,8 +146,7 @@ func (r *Reader) Read() ([]byte, error) {
 	}
 }
 
-// line reads up to and including a newline. A line over the limit is read to its end
-// and dropped.
+// line reads a line including its newline. It skips a line over the limit.
 func (r *Reader) line(limit int64) ([]byte, error) {
 	var line []byte
 	for {
@@ -132,7 +155,7 @@ func (r *Reader) line(limit int64) ([]byte, error) {
 			return nil, r.skipLine(append(line, part...), err)
 		}
 		if len(line) > 0 && cap(line)-len(line) < len(part) {
-			line = slices.Grow(line, max(len(line), len(part))) // append grows a large slice by a quarter only
+			line = slices.Grow(line, max(len(line), len(part))) // append would grow a large slice by a quarter only
 		}
 		line = append(line, part...)
 		if err == nil {
@@ -144,7 +167,7 @@ func (r *Reader) line(limit int64) ([]byte, error) {
 	}
 }
 
-// skipLine drops the rest of a line that is too long.
+// skipLine skips the rest of a line over the limit.
 func (r *Reader) skipLine(line []byte, err error) error {
 	large := &TooLargeError{Limit: r.limit, Head: bytes.Clone(line[:min(edge, len(line))])}
 	tail := bytes.Clone(line[max(0, len(line)-edge):])
@@ -163,13 +186,14 @@ func (r *Reader) skipLine(line []byte, err error) error {
 	return large
 }
 
-// Skip reads the rest of a message over the limit, of which begin is the beginning, and
-// returns its [TooLargeError], or the error of rest.
+// Skip reads the rest of a message over the limit, which starts with begin, and returns its [TooLargeError], or the
+// error of rest.
 func Skip(rest io.Reader, begin []byte, limit int64) error {
 	large := &TooLargeError{Limit: limit, Head: bytes.Clone(begin[:min(edge, len(begin))])}
 	tail, part := bytes.Clone(begin[max(0, len(begin)-edge):]), make([]byte, firstBody)
 	for {
 		n, err := rest.Read(part)
+		large.Head = append(large.Head, part[:min(n, edge-len(large.Head))]...)
 		tail = append(tail, part[:n]...)
 		tail = append(tail[:0], tail[max(0, len(tail)-edge):]...)
 		if err == io.EOF {
@@ -187,9 +211,8 @@ func isHeader(line []byte) bool {
 	return ok && (bytes.EqualFold(name, []byte("Content-Length")) || bytes.EqualFold(name, []byte("Content-Type")))
 }
 
-// headers reads the header lines that follow first, up to the empty one. ok is
-// false if a line begins like a message instead: then first was noise, and the
-// message is left for the next read.
+// headers reads the header lines after first, up to the empty one. If a line looks like a message instead, ok is
+// false: then first was noise, and the next Read gets the message.
 func (r *Reader) headers(first []byte) (length int64, ok bool) {
 	length = -1
 	line := first
@@ -217,30 +240,17 @@ func (r *Reader) headers(first []byte) (length int64, ok bool) {
 }
 
 func (r *Reader) body(length int64) ([]byte, error) {
-	if length <= r.limit {
-		body, err := r.grow(length)
-		if err != nil {
-			return nil, err
-		}
-		return bytes.TrimSpace(bytes.TrimPrefix(body, []byte(bom))), nil
+	if length > r.limit {
+		return nil, Skip(io.LimitReader(r.r, length), nil, r.limit)
 	}
-	head := min(edge, length)
-	tail := min(edge, length-head)
-	large := &TooLargeError{Limit: r.limit, Head: make([]byte, head), Tail: make([]byte, tail)}
-	if _, err := io.ReadFull(r.r, large.Head); err != nil {
+	body, err := r.grow(length)
+	if err != nil {
 		return nil, err
 	}
-	if _, err := io.CopyN(io.Discard, r.r, length-head-tail); err != nil {
-		return nil, err
-	}
-	if _, err := io.ReadFull(r.r, large.Tail); err != nil {
-		return nil, err
-	}
-	return nil, large
+	return bytes.TrimSpace(bytes.TrimPrefix(body, []byte(bom))), nil
 }
 
-// grow reads length bytes. It makes room as they arrive, since a sender can claim
-// any length at no cost.
+// grow reads length bytes. It allocates as they arrive, since a sender can claim any length.
 func (r *Reader) grow(length int64) ([]byte, error) {
 	body := make([]byte, 0, min(length, firstBody))
 	for {
@@ -260,29 +270,26 @@ func (r *Reader) grow(length int64) ([]byte, error) {
 	}
 }
 
-// Writer writes whole messages to a stream. It is safe for concurrent use, except
-// TryWrite.
+// Writer writes whole messages to a stream. It is safe for concurrent use, except for TryWrite.
 type Writer struct {
 	mu      sync.Mutex
 	w       io.Writer
 	framing atomic.Int32
-	frames  []byte   // buffer of the frames of one write
-	list    [][]byte // buffer of parts
+	frames  []byte   // reused buffer of frames
+	list    [][]byte // reused buffer of parts
 	parts   [][]byte // still to be written
 }
 
-// NewWriter returns a writer to w.
 func NewWriter(w io.Writer, framing Framing) *Writer {
 	writer := &Writer{w: w}
 	writer.framing.Store(int32(framing))
 	return writer
 }
 
-// SetFraming changes the framing of later messages.
 func (w *Writer) SetFraming(f Framing) { w.framing.Store(int32(f)) }
 
-// Write writes messages, which must not contain newlines. It calls the underlying
-// writer once, unless messages are large.
+// Write writes messages, which must not contain newlines, with one call of the underlying writer unless they are
+// large.
 func (w *Writer) Write(messages ...[]byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -293,11 +300,9 @@ func (w *Writer) Write(messages ...[]byte) error {
 	return w.flush()
 }
 
-// TryWrite writes as much of the messages as the underlying writer accepts without
-// blocking. That writer needs a method TryWrite(p []byte) (n int), else it accepts
-// nothing. TryWrite reports whether all was written. The next Write begins with the
-// rest, which still refers to the messages. Until then the caller must not call
-// TryWrite again.
+// TryWrite writes as much of the messages as the underlying writer accepts without blocking by a method TryWrite(p
+// []byte) (n int); without that method it writes nothing. It reports whether all was written. The next Write starts
+// with the rest, which refers to the messages; until then the caller must not call TryWrite again.
 func (w *Writer) TryWrite(messages ...[]byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -314,14 +319,14 @@ func (w *Writer) TryWrite(messages ...[]byte) bool {
 	return len(w.parts) == 0
 }
 
-// A message of largeMessage bytes or more is not copied into a frame. keptFrames bounds
-// the buffer that is kept between two writes.
+// Messages of at least largeMessage bytes are not copied into a frame. keptFrames bounds the buffer kept between two
+// writes.
 const (
 	largeMessage = 64 << 10
 	keptFrames   = 128 << 10
 )
 
-// frame makes parts of the messages. There must be no other parts.
+// frame converts messages to parts. No parts may be left from before.
 func (w *Writer) frame(messages [][]byte) {
 	headers := Framing(w.framing.Load()) == ContentLength
 	frames, parts := w.frames[:0], w.list[:0]

@@ -19,8 +19,8 @@ func framed(message string) string {
 	return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(message), message)
 }
 
-// readAll reads until the end of the stream. A message over the limit is noted
-// as "large" with what can be read at its edges.
+// readAll reads until the end of the stream. A message over the limit is noted as "large" with what can be read at
+// its edges.
 func readAll(t *testing.T, r *Reader) (messages []string) {
 	t.Helper()
 	for range 1000 {
@@ -91,8 +91,8 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// A message of exactly the limit is taken, one byte more is not: in both
-// framings, and on both sides of the buffer's size.
+// A message of exactly the limit is taken, one byte more is not: in both framings, and on both sides of the buffer's
+// size.
 func TestReaderLimit(t *testing.T) {
 	for _, limit := range []int{100, 9000, 64 << 10, 64<<10 + 1, 200 << 10} {
 		fits := `{"a":"` + strings.Repeat("x", limit-8) + `"}`
@@ -136,14 +136,14 @@ func TestSkippedLineTakesNoMemory(t *testing.T) {
 		t.Errorf("got %d messages", len(got))
 	}
 	runtime.ReadMemStats(&after)
-	// The megabyte that is read before the line is known to be too long grows
-	// by doubling; the other 199 leave nothing behind.
+	// The megabyte that is read before the line is known to be too long grows by doubling; the other 199 leave
+	// nothing behind.
 	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 40<<20 {
 		t.Errorf("%d bytes allocated", allocated)
 	}
 }
 
-// endless has as many bytes as anybody wants.
+// endless is a reader without an end.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
@@ -157,8 +157,7 @@ func TestReaderFraming(t *testing.T) {
 	}
 }
 
-// With a pinned framing nothing else is read: what is in the other one is noise,
-// and cannot swallow what follows it.
+// With a pinned framing nothing else is read: what is in the other one is noise, and cannot swallow what follows it.
 func TestReaderPinned(t *testing.T) {
 	long := strings.Repeat("x", maxHeaders+100)
 	tests := []struct {
@@ -197,8 +196,7 @@ func TestReaderPinned(t *testing.T) {
 	}
 }
 
-// A length that is announced costs nothing before its bytes come, and a body
-// that comes is read whole.
+// A length that is announced costs nothing before its bytes come, and a body that comes is read whole.
 func TestBodyGrowsWithWhatArrives(t *testing.T) {
 	const limit = 64 << 20
 	allocated := func(in io.Reader) (message []byte, bytes uint64, err error) {
@@ -304,8 +302,8 @@ func TestWriterConcurrent(t *testing.T) {
 	}
 }
 
-// FuzzReader: no input makes the reader panic, hang or give away a message over
-// the limit, and however the bytes arrive the messages are the same.
+// FuzzReader: no input makes the reader panic, hang or give away a message over the limit, and however the bytes
+// arrive the messages are the same.
 func FuzzReader(f *testing.F) {
 	for _, seed := range []string{one + "\n", framed(one), "noise\n\xef\xbb\xbf" + one, "Content-Length: 3\n\n{}\n" + one,
 		"Content-Length: 9999999999999999999\r\n\r\n", "Content-Length: 70000\r\n\r\n{", "[1]\r\n" + strings.Repeat("x", 100) + "\n" + one,

@@ -1,7 +1,5 @@
-// Package wire reads and writes JSON as raw bytes. It has the scanner of mcpx, the
-// envelopes of JSON-RPC messages, and their framing on a stream. Params, results and
-// ids stay as they were written, so that nothing is lost on the way. It imports no
-// other package of mcpx.
+// Package wire reads and writes JSON as raw bytes: a scanner, the envelopes of JSON-RPC messages, and their framing
+// on a stream. Params, results and ids stay byte for byte. It imports no other package of mcpx.
 package wire
 
 import (
@@ -13,10 +11,9 @@ import (
 	"strings"
 )
 
-// Message is the envelope of one JSON-RPC message. Its slices alias the bytes
-// given to [Parse].
+// Message is the envelope of a JSON-RPC message. Its slices refer to the bytes given to [Parse].
 type Message struct {
-	// ID is the id as written; nil for a notification. It is nil for a null id too.
+	// ID is the raw id; nil for a notification or a null id.
 	ID json.RawMessage
 	// Method is empty for a response.
 	Method string
@@ -24,11 +21,11 @@ type Message struct {
 	// Result and Error are nil if absent.
 	Result json.RawMessage
 	Error  json.RawMessage
-	// Valid means that the whole message is valid JSON, by the rules of [json.Valid],
-	// and UTF8 that it is valid UTF-8. mcpx may pass on its values only if it is both.
+	// Valid means that the whole message is valid JSON, by the rules of [json.Valid]; UTF8 that it is valid UTF-8.
+	// mcpx may forward its values only if both are true.
 	Valid, UTF8 bool
-	// Ambiguous means that the message has a member twice, or with other upper and
-	// lower case: two readers of the same bytes may understand it differently.
+	// Ambiguous means that the message has a duplicate member, or one in other letter case, so that readers may
+	// interpret it differently.
 	Ambiguous bool
 }
 
@@ -37,18 +34,17 @@ func (m *Message) IsResponse() bool {
 	return m.Method == "" && (m.Result != nil || m.Error != nil)
 }
 
-// ErrNotObject is the error of bytes that are no JSON object, and so no message.
+// ErrNotObject means that the bytes are not a JSON object, and so not a message.
 var ErrNotObject = errors.New("not a JSON object")
 
-// envelope has the members of a message.
+// envelope lists the members of a message.
 var envelope = []string{"jsonrpc", "id", "method", "params", "result", "error"}
 
-// Parse reads the envelope of one message, and checks the whole message in the same
-// pass. If the value of a member is no valid JSON, Parse finds its end by brackets
-// and quotes, so that the id is known for an error answer.
+// Parse reads the envelope of one message, and checks the whole message in the same pass. If the value of a member is
+// invalid, Parse finds its end by brackets and quotes, so that an error response can name the id.
 func Parse(data []byte) (Message, error) {
 	var m Message
-	var seen uint8 // bits of the members
+	var seen uint8 // bits of the members found so far
 	valid, err := members(data, &m.UTF8, func(key string, _, _, start, end int) bool {
 		value := data[start:end:end]
 		bit := uint8(0) // of the member in seen
@@ -85,13 +81,11 @@ func Parse(data []byte) (Message, error) {
 	return m, err
 }
 
-// maxBatch bounds the messages of a batch: many small ones would take twenty times
-// the memory of the batch.
+// maxBatch bounds the messages of a batch, since many small ones need twenty times the memory of the batch.
 const maxBatch = 10_000
 
-// Batch splits a JSON-RPC batch (protocol 2025-03-26 only) into its first 10,000
-// messages. It leaves out elements that are no objects. ok is false if data is no
-// array.
+// Batch splits a JSON-RPC batch (protocol 2025-03-26 only) into its first 10,000 messages. It skips elements that are
+// not objects. ok is false if data is not an array.
 func Batch(data []byte) (messages []json.RawMessage, ok bool) {
 	s := scanner{src: view(data)}
 	if s.peek() != '[' {
@@ -106,23 +100,23 @@ func Batch(data []byte) (messages []json.RawMessage, ok bool) {
 	return messages, err == nil
 }
 
-// Fields calls yield for each member of the JSON object in data, in order, with
-// the raw value, until yield returns false. Only white space may follow the object. The
-// key may be a part of data: a caller that keeps it must clone it.
+// Fields calls yield with each member of the JSON object in data, in order and with its raw value, until yield
+// returns false. Only white space may follow the object. A caller that keeps the key must clone it, as it may refer
+// to data.
 func Fields(data []byte, yield func(key string, value []byte) bool) error {
 	return FieldsAt(data, func(key string, start, end int) bool {
 		return yield(key, data[start:end:end])
 	})
 }
 
-// FieldsAt is [Fields] with the position of each value in data.
+// FieldsAt is [Fields] with positions of values in data.
 func FieldsAt(data []byte, yield func(key string, start, end int) bool) error {
 	_, err := members(data, nil, func(key string, _, _, start, end int) bool { return yield(key, start, end) })
 	return err
 }
 
-// Members is [Fields] with each key also as written, with its quotes: a Go string
-// cannot hold a key with half a surrogate pair.
+// Members is [Fields] with each key also in its raw form with quotes, as a Go string cannot hold half a surrogate
+// pair.
 func Members(data []byte, yield func(key string, written, value []byte) bool) error {
 	_, err := members(data, nil, func(key string, at, after, start, end int) bool {
 		return yield(key, data[at:after:after], data[start:end:end])
@@ -130,9 +124,9 @@ func Members(data []byte, yield func(key string, written, value []byte) bool) er
 	return err
 }
 
-// members reads the members of an object. A key may be a part of data. valid reports
-// whether all of data is valid JSON; *utf8, unless nil, is set if it is valid UTF-8.
-// Both have a meaning only if there is no error and yield never returned false.
+// members reads the members of an object. A key may refer to data. valid reports whether all of data is valid JSON;
+// *utf8, unless nil, whether it is valid UTF-8. Both have a meaning only without an error and if yield never returned
+// false.
 func members(data []byte, utf8 *bool, yield func(key string, at, after, start, end int) bool) (valid bool, err error) {
 	s := scanner{src: view(data)}
 	if s.begin() != tokenObject {
@@ -168,13 +162,12 @@ func members(data []byte, utf8 *bool, yield func(key string, at, after, start, e
 	}
 }
 
-// Elements calls yield for each element of the JSON array in data, in order,
-// with the raw value, until yield returns false.
+// Elements calls yield with each raw element of the JSON array in data, in order, until yield returns false.
 func Elements(data []byte, yield func(value []byte) bool) error {
 	return ElementsAt(data, func(start, end int) bool { return yield(data[start:end:end]) })
 }
 
-// ElementsAt is [Elements] with the position of each element in data.
+// ElementsAt is [Elements] with positions in data.
 func ElementsAt(data []byte, yield func(start, end int) bool) error {
 	s := scanner{src: view(data)}
 	if s.begin() != tokenArray {
@@ -206,21 +199,20 @@ func syntaxError(at int) error {
 	return fmt.Errorf("invalid JSON at byte %d", at)
 }
 
-// skip reads the value at pos. If it is not valid JSON, strict is false, and skip finds
-// the end by quotes and brackets; ok is false if it cannot.
+// skip reads the value at pos. If it is invalid JSON, strict is false and skip finds the end by quotes and brackets;
+// ok is false if it cannot.
 func (s *scanner) skip() (strict, ok bool) {
 	start, depth := s.pos, s.open.depth
 	if s.value() {
 		return true, true
 	}
 	s.open.depth, s.expected = depth, expectAfter
-	s.seen = highBits // no pass over all strings: check the UTF-8 of all
+	s.seen = highBits // not all strings were read, so utf8 must check everything
 	s.pos, ok = looseEnd(s.src, start)
 	return false, ok
 }
 
-// looseEnd finds the end of the value at text[start] by quotes and brackets
-// alone, however deep it is nested.
+// looseEnd finds the end of the value at text[start] by quotes and brackets alone, at any nesting.
 func looseEnd(text string, start int) (end int, ok bool) {
 	depth := 0
 	for i := start; i < len(text); i++ {
@@ -256,14 +248,14 @@ func looseEnd(text string, start int) (end int, ok bool) {
 		default:
 			continue
 		}
-		if depth == 0 { // behind a string or a container
+		if depth == 0 { // after a string or a container
 			return i + 1, true
 		}
 	}
 	return len(text), depth == 0 && len(text) > start
 }
 
-// IntID reads an id that is a whole number. Some peers send one back as a string, others with a fraction.
+// IntID reads an integer id. Some peers return it as a string, others with a fraction.
 func IntID(raw json.RawMessage) (int64, bool) {
 	text := strings.TrimSuffix(strings.Trim(string(raw), `"`), ".0")
 	id, err := strconv.ParseInt(text, 10, 64)

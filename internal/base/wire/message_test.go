@@ -59,8 +59,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// A message with a broken value keeps its id, wherever it stands, and the value up to
-// where its brackets and quotes end it.
+// A message with an invalid value keeps its id, before or after it, and the value as far as its brackets and quotes
+// extend.
 func TestParseBroken(t *testing.T) {
 	for value, utf8 := range map[string]bool{
 		`{"a":01}`: true, `[1,,2]`: true, `{"a":"\q]"}`: true, `"\u12"`: true, `tru`: true, `[}`: true, "\"\x01\"": true, `{"b":[nul],"c":"}\""}`: true,
@@ -127,9 +127,8 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// FuzzParse compares with encoding/json: what it takes for an object Parse
-// takes too, with the same members, and what Parse takes is at most wrong in
-// its literals, not in what belongs to which member.
+// FuzzParse compares with encoding/json: what it takes for an object Parse takes too, with the same members, and what
+// Parse takes is at most wrong in its literals, not in what belongs to which member.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{one, `{"id":null,"method":"a\u0062","params":[1,{"x":"]}"}]}`, `{"a":"\\","b":"\\\""}`, `{"a":nonsense}`,
 		`{"a":[}}`, `{"id":1,"id":2}`, `{"":{}}`, "{\"a\":1}\n", `{"result":-0.10e+5,"error":null}`, "{\"\xff\":1}"} {
@@ -174,8 +173,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestParse_Ambiguous: what another reader could understand otherwise is found,
-// whatever members there are beside it.
+// TestParse_Ambiguous: what another reader could understand otherwise is found, whatever members there are beside it.
 func TestParse_Ambiguous(t *testing.T) {
 	for members, want := range map[string]bool{
 		`"method":"ping"`: false,

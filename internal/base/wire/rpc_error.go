@@ -8,35 +8,33 @@ import (
 	"strings"
 )
 
-// RPCError is a JSON-RPC error that the upstream answered with.
+// RPCError is a JSON-RPC error response of an upstream.
 type RPCError struct {
 	Code    int64
 	Message string
-	// Data is the raw data member, nil where absent.
+	// Data is the raw data member, nil if absent.
 	Data json.RawMessage
-	// OddCode is a code that is no whole number, as the server wrote it. NoCode says
-	// that the error has no code at all. Code is 0 in both cases.
+	// OddCode is the raw code if it is not an integer. NoCode means that there is no code. Code is 0 in both cases.
 	OddCode json.RawMessage
 	NoCode  bool
 }
 
 func (e *RPCError) Error() string { return e.Message + e.CodeNote() }
 
-// CodeNote is the code as it stands behind a text; empty for an error without a code.
+// CodeNote formats the code to be appended to a text; empty without a code.
 func (e *RPCError) CodeNote() string {
 	switch {
 	case e.NoCode:
 		return ""
 	case e.OddCode != nil:
 		text := string(e.OddCode)
-		_ = json.Unmarshal(e.OddCode, &text) // what is no string stays as it is
+		_ = json.Unmarshal(e.OddCode, &text) // if it is not a string, the raw text stays
 		return " (code " + strings.ToValidUTF8(text[:min(len(text), 40)], "") + ")"
 	}
 	return fmt.Sprintf(" (code %d)", e.Code)
 }
 
-// readCode takes a code as it was written. Some write whole numbers with a
-// fraction, or as a string.
+// readCode reads a raw code. Some servers send integers with a fraction, or as a string.
 func (e *RPCError) readCode(raw json.RawMessage) {
 	text := strings.Trim(string(raw), `"`)
 	if number, err := strconv.ParseFloat(text, 64); err == nil && math.Trunc(number) == number && math.Abs(number) < 1<<53 {
@@ -48,10 +46,9 @@ func (e *RPCError) readCode(raw json.RawMessage) {
 	}
 }
 
-// MethodNotFound is the JSON-RPC code of an unknown method (JSON-RPC 2.0, section 5.1).
 const MethodNotFound = -32601
 
-// RPCCode reads the code of an error, 0 where there is none.
+// RPCCode reads the code of a raw error; 0 if there is none.
 func RPCCode(raw json.RawMessage) int64 {
 	if raw == nil {
 		return 0
@@ -59,8 +56,8 @@ func RPCCode(raw json.RawMessage) int64 {
 	return ReadRPCError(raw).Code
 }
 
-// ReadRPCError reads an error that a peer sent. What is no error of JSON-RPC becomes one without a
-// code, whose Data is what came, if that is valid JSON.
+// ReadRPCError reads an error from a peer. Anything that is not a JSON-RPC error becomes an error without a code,
+// with the raw value as its Data if that is valid JSON.
 func ReadRPCError(raw json.RawMessage) *RPCError {
 	var e struct {
 		Code, Message, Data json.RawMessage
@@ -84,7 +81,6 @@ func ReadRPCError(raw json.RawMessage) *RPCError {
 	return out
 }
 
-// moreThanCode reports whether an error has more than a code and an empty message.
 func moreThanCode(raw json.RawMessage) bool {
 	more := false
 	_ = Fields(raw, func(key string, value []byte) bool {
@@ -94,7 +90,7 @@ func moreThanCode(raw json.RawMessage) bool {
 	return more
 }
 
-// ReadObject returns the members of a JSON object; ok is false if raw is none.
+// ReadObject returns the members of a JSON object; ok is false if raw is not an object.
 func ReadObject(raw json.RawMessage) (members map[string]json.RawMessage, ok bool) {
 	err := json.Unmarshal(raw, &members)
 	return members, err == nil && members != nil

@@ -7,18 +7,17 @@ import (
 	"unsafe"
 )
 
-// maxNesting bounds the nesting of values, like encoding/json.
+// maxNesting bounds the nesting of values, as in encoding/json.
 const maxNesting = 10_000
 
-// Valid reports whether data is exactly one JSON value, in valid UTF-8.
+// Valid reports whether data is exactly one JSON value in valid UTF-8.
 func Valid(data []byte) bool {
 	s := scanner{src: view(data)}
 	return s.value() && s.end() && s.utf8()
 }
 
-// Compact removes the white space between the tokens of one JSON value. Every
-// literal and every escape stays as written, invalid UTF-8 inside strings too.
-// It reports false if text is not exactly one value.
+// Compact removes the white space between the tokens of one JSON value. Literals and escapes stay byte for byte,
+// invalid UTF-8 inside strings too. ok is false if text is not exactly one value.
 func Compact(text string) (compact string, ok bool) {
 	s := scanner{src: text, compact: true}
 	if !s.value() || !s.end() {
@@ -27,12 +26,11 @@ func Compact(text string) (compact string, ok bool) {
 	return s.text(), true
 }
 
-// view is data as a string without a copy. It is safe as no code changes a message after
-// reading it, or keeps a buffer that it has returned.
+// view returns data as a string without a copy. This is safe as no code changes a message after reading it, or reuses
+// a buffer that it has returned.
 func view(data []byte) string { return unsafe.String(unsafe.SliceData(data), len(data)) }
 
-// token is the kind of a token of JSON. Commas and colons belong to the token beside
-// them.
+// token is the kind of a JSON token. Commas and colons are read with the token next to them.
 type token byte
 
 const (
@@ -49,7 +47,6 @@ const (
 	tokenNull
 )
 
-// expected is the next element in the grammar.
 type expected byte
 
 const (
@@ -58,8 +55,8 @@ const (
 	expectAfter          // a comma, or the end of a container
 )
 
-// scanner reads JSON strictly, token by token. It never recurses, so nesting
-// costs no stack. No other code of mcpx knows the grammar of JSON.
+// scanner reads JSON strictly, token by token, without recursion, so nesting uses no stack. It is the only code of
+// mcpx that implements the grammar of JSON.
 type scanner struct {
 	src      string
 	start    int // of the last token
@@ -67,17 +64,17 @@ type scanner struct {
 	after    int // end of the last key; pos is after its colon
 	expected expected
 	escaped  bool   // the last string or key has a backslash
-	seen     uint64 // all bytes of strings, or-ed: the highest bit of a byte means not ASCII
+	seen     uint64 // all bytes of strings, or-ed: a high bit means not ASCII
 	open     brackets
 
-	compact bool   // collect the text without white space
-	kept    []byte // the compact text of src[:from], of length bytes
+	compact bool   // collect the compact text
+	kept    []byte // kept[:length] is the compact text of src[:from]
 	length  int
 	from    int
 }
 
-// brackets are the '{' or '[' of the open containers. The first ones are in an array: a
-// slice would put every scanner on the heap.
+// brackets are the '{' or '[' of the open containers. The first are in an array, since a slice would move every
+// scanner to the heap.
 type brackets struct {
 	depth int
 	first [32]byte
@@ -93,7 +90,7 @@ func (b *brackets) push(c byte) {
 	b.depth++
 }
 
-// last is the innermost bracket; there must be one.
+// last returns the innermost bracket; there must be one.
 func (b *brackets) last() byte {
 	if i := b.depth - 1; i < len(b.first) {
 		return b.first[i]
@@ -101,13 +98,12 @@ func (b *brackets) last() byte {
 	return b.more[b.depth-1-len(b.first)]
 }
 
-// value reads one whole value.
 func (s *scanner) value() bool {
 	depth := s.open.depth
 	return s.finish(s.begin(), depth)
 }
 
-// finish reads the rest of a value whose first token is t, in depth containers.
+// finish reads the rest of a value that starts with token t at nesting depth.
 func (s *scanner) finish(t token, depth int) bool {
 	for t != tokenBad && s.open.depth > depth {
 		t = s.next()
@@ -115,8 +111,8 @@ func (s *scanner) finish(t token, depth int) bool {
 	return t != tokenBad
 }
 
-// object reads one whole value. If that is an object, it calls member after each key;
-// member must read the value. The key may be a part of src.
+// object reads one whole value. If it is an object, it calls member after each key; member must read the value. The
+// key may refer to src.
 func (s *scanner) object(member func(key string) bool) bool {
 	depth := s.open.depth
 	if t := s.begin(); t != tokenObject {
@@ -136,7 +132,7 @@ func (s *scanner) object(member func(key string) bool) bool {
 	}
 }
 
-// lastKey is the last key. It may be a part of src.
+// lastKey returns the last key, which may refer to src.
 func (s *scanner) lastKey() string {
 	if s.escaped {
 		key, _, _ := decode(s.src[s.start:s.after])
@@ -145,7 +141,7 @@ func (s *scanner) lastKey() string {
 	return s.src[s.start+1 : s.after-1]
 }
 
-// end reports whether nothing but white space follows.
+// end reports whether only white space follows.
 func (s *scanner) end() bool {
 	i := s.pos
 	for i < len(s.src) && space[s.src[i]] {
@@ -154,13 +150,13 @@ func (s *scanner) end() bool {
 	return i == len(s.src)
 }
 
-// utf8 reports whether the text is valid UTF-8. Call it after reading all of the text.
-// Outside of strings the grammar allows only ASCII.
+// utf8 reports whether the text, which must be completely read, is valid UTF-8. Outside of strings the grammar allows
+// only ASCII.
 func (s *scanner) utf8() bool {
 	return s.seen&highBits == 0 || utf8.ValidString(s.src)
 }
 
-// text is the text up to pos, without white space between tokens.
+// text returns the text up to pos without white space between tokens.
 func (s *scanner) text() string {
 	rest := s.src[s.from:s.pos]
 	if s.length == 0 {
@@ -172,7 +168,7 @@ func (s *scanner) text() string {
 
 var space = [256]bool{' ': true, '\t': true, '\n': true, '\r': true}
 
-// peek skips white space and returns the byte after it, 0 at the end.
+// peek skips white space and returns the next byte; 0 at the end.
 func (s *scanner) peek() (c byte) {
 	if s.pos < len(s.src) {
 		c = s.src[s.pos]
@@ -202,7 +198,6 @@ func (s *scanner) skipSpace() byte {
 	return s.src[i]
 }
 
-// next reads the next token of the open container.
 func (s *scanner) next() token {
 	if t := s.advance(); t != tokenValue {
 		return t
@@ -210,8 +205,7 @@ func (s *scanner) next() token {
 	return s.begin()
 }
 
-// advance reads up to the next value of the open container: a comma, a key, or
-// the end of the container.
+// advance reads up to the next value of the open container: a comma, a key, or the end of the container.
 func (s *scanner) advance() token {
 	if s.expected == expectValue {
 		return tokenValue
@@ -236,7 +230,6 @@ func (s *scanner) advance() token {
 	return tokenValue
 }
 
-// begin reads a scalar, or the bracket that opens a container.
 func (s *scanner) begin() token {
 	c := s.peek()
 	s.start = s.pos
@@ -301,20 +294,20 @@ const (
 	highBits = 0x8080808080808080
 )
 
-// word8 is the eight bytes at src[i], the first one lowest.
+// word8 loads the eight bytes at src[i], the first one lowest.
 func word8(src string, i int) uint64 {
 	b := src[i : i+8]
 	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
 		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
 }
 
-// special marks the high bit of each byte of w that is a control character, a
-// quote or a backslash. The lowest mark is exact; higher ones may be wrong.
+// special marks the high bit of each byte of w that is a control character, a quote or a backslash. Only the lowest
+// mark is exact.
 func special(w uint64) uint64 {
 	return ((w - eachByte*' ') | ((w ^ eachByte*'"') - eachByte) | ((w ^ eachByte*'\\') - eachByte)) &^ w & highBits
 }
 
-// str reads the string whose opening quote is at pos, eight bytes at a time.
+// str reads the string that starts at pos, eight bytes at a time.
 func (s *scanner) str() bool {
 	src, i := s.src, s.pos+1
 	s.escaped = false
@@ -354,7 +347,6 @@ func (s *scanner) str() bool {
 	}
 }
 
-// number reads the number at pos.
 func (s *scanner) number() token {
 	i := s.pos
 	if s.src[i] == '-' {

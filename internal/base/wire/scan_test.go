@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// TestValid_Positions puts each byte at each place of strings around the length of
-// a word: the scanner reads them eight bytes at a time.
+// TestValid_Positions puts each byte at each place of strings around the length of a word: the scanner reads them
+// eight bytes at a time.
 func TestValid_Positions(t *testing.T) {
 	for length := range 20 {
 		for at := range length {

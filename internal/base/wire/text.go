@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"math/bits"
 	"slices"
 	"strings"
@@ -10,15 +11,14 @@ import (
 	"unicode/utf8"
 )
 
-// Text decodes a JSON string. Half a surrogate pair becomes U+FFFD, since a Go
-// string cannot hold it. ok is false if quoted is no string, or no valid UTF-8.
+// Text decodes a JSON string. Half a surrogate pair becomes U+FFFD, since a Go string cannot hold it. ok is false if
+// quoted is not a string in valid UTF-8.
 func Text(quoted []byte) (text string, ok bool) {
 	text, _, ok = decode(view(quoted))
 	return text, ok
 }
 
-// WholeText is [Text], but ok is false also for a string with half a surrogate pair:
-// decoding would lose it.
+// WholeText is [Text], but ok is false also for half a surrogate pair, which decoding would lose.
 func WholeText(quoted []byte) (text string, ok bool) {
 	text, lone, ok := decode(view(quoted))
 	return text, ok && !lone
@@ -42,11 +42,10 @@ func decode(quoted string) (text string, lone, ok bool) {
 	return view(out), lone, utf8.Valid(out) && (!lone || utf8.ValidString(inner))
 }
 
-// unescape appends the decoded inside of a JSON string. Half a surrogate
-// pair (lone) becomes the three bytes that UTF-8 would have for it. ok is false
-// if inner has an escape, or a byte, that JSON does not allow there.
+// unescape appends the decoded content of a JSON string. Half a surrogate pair (lone) is encoded as three bytes, as
+// if UTF-8 allowed it. ok is false if inner has an invalid escape or byte.
 func unescape(out []byte, inner string) (text []byte, lone, ok bool) {
-	// No escape is shorter than its character; 8 more bytes, as it writes whole words.
+	// An escape is never shorter than its character. 8 more bytes, as the loop writes whole words.
 	out = slices.Grow(out, len(inner)+8)
 	n := len(out)
 	out = out[:cap(out)]
@@ -88,9 +87,8 @@ func unescape(out []byte, inner string) (text []byte, lone, ok bool) {
 	return out[:n], lone, true
 }
 
-// EscapedRune decodes the valid \u escape at the beginning of text. n is the length of
-// the escape: 6, or 12 for a surrogate pair. For half a pair r is that half, and whole
-// is false.
+// EscapedRune decodes the valid \u escape at the start of text. n is its length: 6, or 12 for a surrogate pair. For
+// half a pair r is that half, and whole is false.
 func EscapedRune(text string) (r rune, n int, whole bool) {
 	r, _ = hex4(text)
 	if !utf16.IsSurrogate(r) {
@@ -104,7 +102,7 @@ func EscapedRune(text string) (r rune, n int, whole bool) {
 	return r, 6, false
 }
 
-// hex4 reads the \u escape at the beginning of text.
+// hex4 reads the \u escape at the start of text.
 func hex4(text string) (r rune, ok bool) {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return 0, false
@@ -123,14 +121,14 @@ func hex4(text string) (r rune, ok bool) {
 	return r, true
 }
 
-// unescaped is the byte that a backslash and another byte stand for; 0 = none.
+// unescaped maps the byte after a backslash to the escaped byte; 0 = none.
 var unescaped = [256]byte{
 	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
 }
 
-// AppendQuoted appends text as a JSON string. It escapes only what it must: <, > and &
-// stay, as each escape costs a model several tokens. Invalid UTF-8 becomes U+FFFD.
-// U+2028 and U+2029 are escaped, since some readers treat JSON as JavaScript.
+// AppendQuoted appends text as a JSON string. It escapes only what it must: <, > and & are kept, as each escape costs
+// a model several tokens. Invalid UTF-8 becomes U+FFFD. U+2028 and U+2029 are escaped, since some readers treat JSON
+// as JavaScript.
 func AppendQuoted(out []byte, text string) []byte {
 	out = append(slices.Grow(out, len(text)+len(text)/8+16), '"')
 	for i := 0; i < len(text); {
@@ -161,8 +159,7 @@ func AppendQuoted(out []byte, text string) []byte {
 	return append(out, '"')
 }
 
-// runes is the length of the characters at the beginning of text that are not ASCII
-// and need no escape.
+// runes returns the length of the non-ASCII characters at the start of text that need no escape.
 func runes(text string) int {
 	n := 0
 	for n < len(text) && text[n] >= utf8.RuneSelf {
@@ -186,7 +183,7 @@ func appendRune(out []byte, text string) (_ []byte, size int) {
 
 const hexDigits = "0123456789abcdef"
 
-// appendByte appends one ASCII character to a JSON string.
+// appendByte appends one ASCII character, escaped if needed.
 func appendByte(out []byte, c byte) []byte {
 	switch c {
 	case '"', '\\':
@@ -202,4 +199,30 @@ func appendByte(out []byte, c byte) []byte {
 		return append(out, c)
 	}
 	return append(out, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
+}
+
+// Encode returns the JSON of v, without escaping <, > and &, which would cost tokens. It is null if v cannot be
+// encoded.
+func Encode(v any) json.RawMessage {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return json.RawMessage("null")
+	}
+	return bytes.TrimRight(out.Bytes(), "\n")
+}
+
+// TextBlock returns a content block of type text.
+func TextBlock(text string) json.RawMessage {
+	return append(AppendQuoted([]byte(`{"type":"text","text":`), text), '}')
+}
+
+// AppendText appends a text of mcpx to the content blocks of an upstream. After other blocks it starts with a
+// newline, as some clients join texts without one (Copilot CLI).
+func AppendText(content []json.RawMessage, text string) []json.RawMessage {
+	if len(content) > 0 {
+		text = "\n" + text
+	}
+	return append(content, TextBlock(text))
 }

@@ -1,6 +1,5 @@
-// Package wiretrace writes the messages on the wire to a file, for people who write servers:
-// those between the clients and mcpx, and those between mcpx and its upstreams. Secrets are
-// struck out.
+// Package wiretrace writes the messages between clients and mcpx, and between mcpx and its upstreams, to a file, for
+// authors of servers. It removes secrets.
 package wiretrace
 
 import (
@@ -17,7 +16,7 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// Trace writes one line of JSON for each message. Safe for concurrent use, if its writer is.
+// Trace writes one line of JSON for each message. Safe for concurrent use if its writer is.
 type Trace struct {
 	out   io.Writer
 	named func(name string) bool
@@ -27,17 +26,16 @@ type Trace struct {
 	failed  atomic.Bool
 }
 
-// New makes a trace. named reports whether a member of that name holds a secret, and secrets
-// returns the values that are struck out wherever they are. Each line is one Write to out. The
-// first failure of out is logged; the trace goes on.
+// New returns a trace. named reports whether a member of this name holds a secret; secrets returns values to remove
+// wherever they are. Each line is one Write to out. The first error of out is logged; the trace goes on.
 func New(out io.Writer, named func(name string) bool, secrets func() Secrets, log *slog.Logger) *Trace {
 	return &Trace{out: out, named: named, secrets: secrets, log: log}
 }
 
-// Secrets are values in all the forms in which a message has them, the longest first.
+// Secrets are values in all the forms that a message may have them in, the longest first.
 type Secrets []string
 
-// NewSecrets makes the forms of values.
+// NewSecrets returns the forms of some values.
 func NewSecrets(secrets []string) Secrets {
 	var all Secrets
 	for _, secret := range secrets {
@@ -51,11 +49,10 @@ func NewSecrets(secrets []string) Secrets {
 }
 
 const (
-	// leastSecret is the length of the shortest value that is struck out: shorter ones stand
-	// in every text.
+	// leastSecret is the length of the shortest value that is removed: shorter ones occur in any text.
 	leastSecret = 4
-	// maxMessage bounds the bytes of a message in a line. Bytes after those are searched for
-	// secrets too, up to beyond, so that none is cut in half.
+	// maxMessage bounds the bytes of a message in a line. Up to beyond further bytes are searched for secrets, so that
+	// none is cut in half.
 	maxMessage = 64 << 10
 	beyond     = 16 << 10
 
@@ -67,16 +64,15 @@ type line struct {
 	Time string `json:"time"`
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Peer is the connection of the client, where From or To is "client".
+	// Peer is the client's connection, where From or To is "client".
 	Peer  string `json:"peer,omitempty"`
 	Bytes int    `json:"bytes"`
-	// Message is the message without its secrets. Text is in its place where it is too long, or
-	// no valid JSON.
+	// Message is the message without its secrets. If it is too long or invalid JSON, Text replaces it.
 	Message json.RawMessage `json:"message,omitempty"`
 	Text    string          `json:"text,omitempty"`
 }
 
-// Client writes down a message between a client, on a connection, and mcpx.
+// Client writes a message between a client, on the connection peer, and mcpx.
 func (t *Trace) Client(peer string, received bool, message []byte) {
 	one := line{From: "mcpx", To: "client", Peer: peer}
 	if received {
@@ -85,7 +81,7 @@ func (t *Trace) Client(peer string, received bool, message []byte) {
 	t.write(one, message)
 }
 
-// Server writes down a message between mcpx and a server.
+// Server writes a message between mcpx and a server.
 func (t *Trace) Server(name string, received bool, message []byte) {
 	one := line{From: "mcpx", To: "server " + name}
 	if received {
@@ -106,7 +102,7 @@ func (t *Trace) write(one line, message []byte) {
 		one.Text = text
 	}
 	var out bytes.Buffer
-	encoder := json.NewEncoder(&out) // which compacts the message
+	encoder := json.NewEncoder(&out) // also compacts the message
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(one); err != nil {
 		return
@@ -117,22 +113,20 @@ func (t *Trace) write(one line, message []byte) {
 }
 
 var (
-	// member matches a string under its name, and nested the same in JSON that is a string of
-	// other JSON.
+	// member matches a string with its name, nested the same in JSON that is quoted in other JSON.
 	member = pattern.New(`"([^"\\]{1,100})"(\s*:\s*)"((?:[^"\\]|\\.)+)"`)
 	nested = pattern.New(`\\"([^"\\]{1,100})\\"(\s*:\s*)\\"((?:[^"\\]|\\\\(?:\\["\\]|[^"\\])|\\[^"\\])+)\\"`)
-	// looks matches values that look like a credential, under any name.
+	// looks matches values that look like credentials, under any name.
 	looks = pattern.New(`(?i:\bbearer\s+|\bbasic\s+)[A-Za-z0-9._~+/=-]{8,}|` +
 		`\b(?:mcpx_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|sk-[\w-]{16,}|xox[a-z]-[\w-]{10,}|AKIA[A-Z0-9]{16}|AIza[\w-]{30,}|eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?)|` +
 		`-----BEGIN [A-Z ]*PRIVATE KEY-----[A-Za-z0-9+/=\s\\]*(?:-----END [A-Z ]*PRIVATE KEY-----)?|` +
 		`://[^/?#\s@"\\]+:[^/?#\s@"\\]+@`)
 )
 
-// notSecret are names that only sound as if they held a secret.
+// notSecret are names that only resemble those of secrets.
 var notSecret = []string{"progressToken", "sessionId", "session"}
 
-// clean strikes secrets out: known values, values under the name of a secret, and values that
-// look like one.
+// clean removes known secrets, the values of members with the name of a secret, and values that look like credentials.
 func (t *Trace) clean(text string) string {
 	for _, secret := range t.secrets() {
 		text = strings.ReplaceAll(text, secret, struck)
@@ -152,8 +146,7 @@ func (t *Trace) clean(text string) string {
 	return text
 }
 
-// replace strikes out the third group of each match (a value) whose first (its name) is that of
-// a secret.
+// replace removes the value (group 3) of each match whose name (group 1) is that of a secret.
 func replace(form *pattern.Lazy, text string, secret func(name string) bool) string {
 	var out strings.Builder
 	last := 0

@@ -26,7 +26,7 @@ func traced(t *testing.T, secrets []string, message string) map[string]any {
 	return line
 }
 
-// Secrets are struck out wherever they stand, and nothing else is.
+// Secrets are removed wherever they are, and nothing else is.
 func TestTrace_secrets(t *testing.T) {
 	known := []string{"canary value", "canary\"quoted\\", "abc"}
 	for _, text := range []string{
@@ -60,7 +60,7 @@ func TestTrace_secrets(t *testing.T) {
 	}
 }
 
-// Long messages are cut, and what is no JSON is a text.
+// Long messages are cut, and invalid JSON is written as text.
 func TestTrace_bounds(t *testing.T) {
 	line := traced(t, nil, `{"a":"`+strings.Repeat("x", 10<<20)+`"}`)
 	if text, _ := line["text"].(string); len(text) != maxMessage+3 || line["bytes"].(float64) != 10<<20+8 || line["message"] != nil {
@@ -76,7 +76,7 @@ func TestTrace_bounds(t *testing.T) {
 	}
 }
 
-// A writer that fails is said once.
+// An error of the writer is logged once.
 func TestTrace_failing(t *testing.T) {
 	var log bytes.Buffer
 	read, write := io.Pipe()

@@ -50,7 +50,7 @@ func TestFront_Faults(t *testing.T) {
 		{`{"resource": "https://mcp.example.com/mcp", "front": {` + good + `, "allow": {"emails": []}}}`, "must not be empty"},
 		{`{"resource": "https://mcp.example.com/mcp", "front": {` + good + `, "allow": {"email": ["x"]}}}`, "unknown key"},
 		{`{"resource": "https://mcp.example.com/mcp", "front": {` + good + `, "alow": {}}}`, "alow"},
-		{`{"front": {"enabled": false}}`, "nobody could connect"},
+		{`{"front": {"enabled": false}}`, "no client could connect"},
 	} {
 		_, err := Parse("config.json", []byte(`{"mcpServers": {}, "auth": `+test.auth+`}`), Options{})
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {

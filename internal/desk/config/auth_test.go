@@ -19,7 +19,7 @@ func digestOf(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// TestAuth: what auth says, and that nothing in it that keeps somebody out is ignored.
+// TestAuth: the keys of auth, and that no unknown key is ignored there: it might be meant to keep clients out.
 func TestAuth(t *testing.T) {
 	a, b := digestOf("a"), digestOf("b")
 	for value, want := range map[string]*Auth{
@@ -41,7 +41,7 @@ func TestAuth(t *testing.T) {
 			t.Errorf("%s\ngot  %+v, %v\nwant %+v", value, c, err, want)
 		}
 	}
-	const nobody = ": nobody could connect"
+	const nobody = ": no client could connect"
 	for value, want := range map[string]string{
 		`{}`:                nobody,
 		`{"tokens": {}}`:    nobody,
@@ -54,14 +54,14 @@ func TestAuth(t *testing.T) {
 		`{"issuers": [{"issuer": "https://a.example"}, {"issuer": "https://a.example"}]}`: ".issuers[1]: is there twice",
 		`{"issuers": [{"issuer": "https://a.example", "audience": "x"}]}`:                 ".issuers[0].audience: unknown key",
 		`{"issuers": [{"issuer": "https://a.example", "audiences": []}]}`:                 ".issuers[0].audiences: must not be empty",
-		`{"issuers": [{"issuer": "https://a.example"}], "scopes": ["a b"]}`:               `.scopes[0]: is no scope: "a b"`,
-		`{"issuers": [{"issuer": "https://a.example"}], "scopes": ["offline_access"]}`:    `.scopes[0]: is a scope of the authorization server`,
+		`{"issuers": [{"issuer": "https://a.example"}], "scopes": ["a b"]}`:               `.scopes[0]: is not a scope: "a b"`,
+		`{"issuers": [{"issuer": "https://a.example"}], "scopes": ["offline_access"]}`:    `.scopes[0]: is a scope for the authorization server`,
 		`{"tokens": {"ci": {}}}`:                                                       ".tokens.ci: needs sha256",
 		`{"tokens": {"ci": {"sha256": "` + a[1:] + `"}}}`:                              ".tokens.ci.sha256: must be the SHA-256",
 		`{"tokens": {"ci": {"sha256": 5}}}`:                                            ".tokens.ci.sha256: must be the SHA-256",
 		`{"tokens": {"a b": {"sha256": "` + a + `"}}}`:                                 `.tokens["a b"]: must have a name`,
 		`{"tokens": {"auth_token": {"sha256": "` + a + `"}}}`:                          ".tokens.auth_token: must have a name",
-		`{"tokens": {"a": {"sha256": "` + a + `"}, "b": {"sha256": "` + a + `"}}}`:     ".tokens.b: is the token of another name too",
+		`{"tokens": {"a": {"sha256": "` + a + `"}, "b": {"sha256": "` + a + `"}}}`:     ".tokens.b: is also the token of another name",
 		`{"tokens": {"ci": {"sha256": "` + a + `", "group": ["x"]}}}`:                  `.tokens.ci.group: unknown key`,
 		`{"tokens": {"ci": {"sha256": "` + a + `", "groups": [""]}}}`:                  ".tokens.ci.groups[0]: must not be empty",
 		`{"tokens": {"ci": {"sha256": "` + a + `"}}, "elsewhere": 1}`:                  ".elsewhere: unknown key",
@@ -75,7 +75,7 @@ func TestAuth(t *testing.T) {
 	}
 }
 
-// TestAuth_OldToken: the token of the older mcpx, which stands in the file or elsewhere.
+// TestAuth_OldToken: the token of the older mcpx, in the file or behind a reference.
 func TestAuth_OldToken(t *testing.T) {
 	const token = "a-token-of-old-times"
 	o := Options{
@@ -112,7 +112,7 @@ func TestAuth_OldToken(t *testing.T) {
 	}
 }
 
-// TestTLS: the files of certificates, beside the config unless their names are whole.
+// TestTLS: relative paths of certificates begin at the folder of the config.
 func TestTLS(t *testing.T) {
 	c, err := Parse("/etc/mcpx/c.json", []byte(`{"mcpServers": {}, "tls": {"cert": "a.pem", "key": "/k", "client_ca": "ca.pem"}, "auth": {"certificates": true}}`), Options{})
 	if err != nil || !c.Auth.Certificates || filepath.Base(c.TLS.Cert) != "a.pem" || !filepath.IsAbs(c.TLS.Cert) || c.TLS.Key != "/k" && runtime.GOOS != "windows" {
@@ -125,7 +125,7 @@ func TestTLS(t *testing.T) {
 		`{"mcpServers": {}, "tls": {"cert": "a", "key": "b", "ca": "c"}}`:                       "tls.ca: unknown key",
 		`{"mcpServers": {}, "auth": {"certificates": true}}`:                                    "auth.certificates: needs tls.client_ca",
 		`{"mcpServers": {}, "auth": {"certificates": true}, "tls": {"cert": "a", "key": "b"}}`:  "auth.certificates: needs tls.client_ca",
-		`{"mcpServers": {}, "auth": {"certificates": false}, "tls": {"cert": "a", "key": "b"}}`: "auth: nobody could connect",
+		`{"mcpServers": {}, "auth": {"certificates": false}, "tls": {"cert": "a", "key": "b"}}`: "auth: no client could connect",
 	} {
 		if _, err := Parse("c.json", []byte(value), Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", value, err, want)

@@ -1,11 +1,10 @@
-// Package config reads the config file: the servers that people already have in
-// the files of their MCP clients, and the settings of mcpx itself.
+// Package config reads the config file: servers, in the form that MCP clients have them in their
+// own files, and the settings of mcpx itself.
 //
-// There are two kinds of faults. A fault of structure (a wrong type, an unknown
-// value, a key that is nearly one of ours) makes the whole file unusable, and
-// all of them are reported at once, as [Faults]. A fault inside one server (an
-// unset variable, a bad URL, a missing command) is kept in [Server.Fault]: that
-// server is unavailable and the others work.
+// There are two kinds of faults. A fault of structure (a wrong type, an unknown value, a mistyped key)
+// makes the whole file unusable; all of them are reported at once, as [Faults]. A fault inside one server
+// (an unset variable, a bad URL, a missing command) is kept in [Server.Fault]: that server is unavailable
+// and the others work.
 package config
 
 import (
@@ -16,13 +15,12 @@ import (
 	"mcpx/internal/base/conf"
 )
 
-// Config is one config file, read, with the defaults applied. It is never
-// written to after [Parse] returned it. A field without a comment is the key of that name,
-// and its row says what it means.
+// Config is a config file with the defaults applied. It does not change after [Parse]. A field without a
+// comment is the key of that name, whose row has the meaning.
 type Config struct {
 	// Path is the file, as it was given.
 	Path string
-	// Servers are sorted by name. Disabled and faulty ones are among them.
+	// Servers are sorted by name and include disabled and faulty ones.
 	Servers []Server
 
 	ForClients
@@ -31,16 +29,15 @@ type Config struct {
 	OverHTTP
 	ToLog
 
-	// Secrets are the values to be struck out that belong to no server.
+	// Secrets are values to strike out of texts, beside those of the servers.
 	Secrets []string `json:"-"`
-	// Commands are the programs that were run for values of servers, each once, sorted.
+	// Commands are the programs that were run for ${command:} references, without duplicates, sorted.
 	Commands []string
-	// Warnings are for the log: what was ignored or skipped, and where. They hold
-	// no values.
+	// Warnings are for the log: what was ignored or skipped, and where. They have no values.
 	Warnings []string
 }
 
-// ForClients is what clients and their models are shown.
+// ForClients has the keys for what clients and their models see.
 type ForClients struct {
 	View                                     string
 	Groups                                   []Group // sorted by name
@@ -55,7 +52,7 @@ type ForClients struct {
 	StartupWait                              time.Duration
 }
 
-// ForCalls is for calls and their results.
+// ForCalls has the keys for calls and their results.
 type ForCalls struct {
 	ResultTokenLimit, ResultPreviewTokens int
 	ToonCompression                       bool
@@ -63,7 +60,7 @@ type ForCalls struct {
 	DisabledTools                         []string
 }
 
-// ForServers is for all servers together.
+// ForServers has the keys for all servers together.
 type ForServers struct {
 	MaxMessageBytes int64
 	MaxConcurrency  int
@@ -72,22 +69,22 @@ type ForServers struct {
 	Health          conf.Health
 }
 
-// OverHTTP is for mcpx over HTTP.
+// OverHTTP has the keys for serving over HTTP.
 type OverHTTP struct {
-	Auth           *Auth     // nil = everybody who reaches the address may connect
+	Auth           *Auth     // nil = every client that reaches the address may connect
 	TLS            *conf.TLS // nil = none
 	Limits         conf.Limits
 	SessionTimeout time.Duration
 	SSE, UI        bool
-	API            *bool  // nil = the file does not say it
-	Audit          *Audit // nil = no trail is kept
+	API            *bool  // nil = the file does not have the key
+	Audit          *Audit // nil = no audit trail
 	Telemetry      Telemetry
 }
 
-// ToLog is for the log.
+// ToLog has the keys for the log.
 type ToLog struct{ LogLevel, LogFormat, LogFile string }
 
-// The values of [Config.View]; the last two go before the name of a server or group.
+// The values of [Config.View]; the last two are prefixes of the name of a server or group.
 const (
 	ViewTwoTools = "two_tools"
 	ViewTools    = "tools"
@@ -98,18 +95,18 @@ const (
 // Group is a named part of the catalogue.
 type Group struct {
 	Name string
-	// Servers are the names of its servers as they are served; nil = all.
+	// Servers are the names that its servers are served under; nil = all.
 	Servers []string
 	// Tools are globs over SERVER.TOOL.
 	Tools    ToolFilter
 	ReadOnly bool
 	Confirm  conf.Confirm
 	View     string
-	// CatalogueTokenBudget is 0 where the one of the file is used.
+	// CatalogueTokenBudget is 0 if the file's is used.
 	CatalogueTokenBudget int
 }
 
-// NoLimit is more than anything has: it lifts the bound that is known of a client.
+// NoLimit, in a rule for clients, lifts a limit that mcpx knows of that client.
 const NoLimit = math.MaxInt32
 
 // The kinds of connections to servers, the values of [Server.Type].
@@ -120,18 +117,16 @@ const (
 	WebSocket = "websocket"
 )
 
-// Server is one upstream server. Values are expanded: no ${VAR} is left in them. What the
-// root says for all servers is here too. A field without a comment is the key of that name.
-// Printing, logging or encoding a Server leaves out the fields that may hold secrets.
+// Server is one upstream server, with the defaults that the root sets, and with ${VAR} expanded. A field
+// without a comment is the key of that name. Printing, logging or encoding a Server leaves out the fields
+// that may hold secrets.
 type Server struct {
 	// Name has letters, digits, '.', '_' and '-' only.
 	Name string
-	// Written is the name in the file where that is not Name.
+	// Written is the name in the file, if it differs from Name.
 	Written string
-	// Type is one of the constants above; empty where a fault, or the entry of a
-	// disabled server, leaves it open.
-	Type string
-	// Enabled is false for a server that is in the file but must not be used.
+	// Type is one of the constants above; it may be empty for a faulty or disabled server.
+	Type    string
 	Enabled bool
 
 	Launch
@@ -139,15 +134,14 @@ type Server struct {
 	Shown
 	Running
 
-	// Fault is why this server is unavailable, in the form "PATH: TEXT", several
-	// joined by "; ". Empty for a sound server, and for a disabled one.
+	// Fault says why the server is unavailable, as "PATH: TEXT", several joined by "; ". It is empty for a
+	// disabled server.
 	Fault string
-	// Secrets are the values to be struck out of logs, reasons and stderr tails:
-	// what came out of variables and env files, and what headers, env, args and
-	// URL hold that looks secret. Longest first, no duplicates.
+	// Secrets are the values to strike out of texts: the values of variables and env files, and what looks
+	// secret in headers, env, args and URL. Longest first, no duplicates.
 	Secrets []string `json:"-"`
-	// Credentials are those of the Secrets that a name or a place says are one, so
-	// that they may change while the server stays the same. Longest first.
+	// Credentials are the Secrets that are credentials by their name or place. A server with another
+	// credential is still the same server. Longest first.
 	Credentials []string `json:"-"`
 
 	faults []Fault
@@ -157,7 +151,7 @@ type Server struct {
 type Launch struct {
 	Command string            `json:"-"`
 	Args    []string          `json:"-"`
-	Env     map[string]string `json:"-"` // what the entry adds to the environment that every child gets
+	Env     map[string]string `json:"-"` // added to the small environment that every process gets
 	Cwd     string            `json:"-"`
 	Framing string
 }
@@ -169,11 +163,11 @@ type Remote struct {
 	Headers map[string]string `json:"-"`
 	OAuth   conf.OAuth        `json:"-"`
 	// CallerCredentials (the key credentials) are headers of requests to the server that
-	// come from the caller. Nil: none.
+	// come from the caller.
 	CallerCredentials map[string]CallerCredential
 }
 
-// Shown is what a server shows, and what may be done with it.
+// Shown is what clients see of a server, and which of its tools they may call.
 type Shown struct {
 	Description string
 	Tools       ToolFilter
@@ -197,32 +191,29 @@ type Running struct {
 
 // ToolFilter says which tools of a server exist. Deny wins.
 type ToolFilter struct {
-	// Allow are globs of tool names; nil allows all, it is never empty otherwise.
-	Allow []string
-	// Deny are globs of tool names.
-	Deny []string
+	// Both are globs of tool names. A nil Allow allows all.
+	Allow, Deny []string
 }
 
-// Options are what a config needs from outside.
+// Options are what reading a config needs from outside.
 type Options struct {
 	// Getenv looks a variable up; nil: no variable is set.
 	Getenv func(string) (string, bool)
-	// Executable is the path of mcpx itself, to recognise an entry that is mcpx;
-	// may be empty.
+	// Executable is the path of mcpx itself, by which an entry that would start it is skipped; may be empty.
 	Executable string
 	// ReadFile reads an envFile or a ${file:}; nil reads regular files of at most 1 MiB.
 	ReadFile func(path string) ([]byte, error)
 	// Keyring returns the secret of a ${keyring:NAME}, Run the output of a ${command:}.
-	// They may take long, and are called from several goroutines. Nil: such a reference
-	// stays as it is. No error may have a secret.
+	// They may take long, are called from several goroutines, and their errors must not have a secret.
+	// With nil such a reference stays unexpanded.
 	Keyring func(name string) (string, error)
 	Run     func(argv []string) (string, error)
-	// Only, where all of it are servers, are those for which that is done.
+	// Only, if all its names are servers, limits Keyring and Run to the references of these.
 	Only []string
 }
 
-// Served is the name that a server is served under, found by that name or by the one in
-// the file; empty where there is no such server.
+// Served finds a server by the name that it is served under, or else by the name in the file, and returns the
+// former; empty if there is no such server.
 func (c *Config) Served(name string) string {
 	found := ""
 	for _, s := range c.Servers {
@@ -236,8 +227,8 @@ func (c *Config) Served(name string) string {
 	return found
 }
 
-// ChangesServers reports whether servers can be changed over HTTP. Without auth nobody is
-// asked who they are, so that the config must say it.
+// ChangesServers reports whether servers can be changed over HTTP. The default is to allow it with auth, where
+// clients have to prove who they are.
 func (c *Config) ChangesServers() bool {
 	if c.API != nil {
 		return *c.API
@@ -245,7 +236,7 @@ func (c *Config) ChangesServers() bool {
 	return c.Auth != nil
 }
 
-// ServerFaults are the faults of single servers, in the order of the servers.
+// ServerFaults lists the faults inside servers.
 func (c *Config) ServerFaults() []Fault {
 	var all []Fault
 	for i := range c.Servers {
@@ -254,7 +245,7 @@ func (c *Config) ServerFaults() []Fault {
 	return all
 }
 
-// LogValue names the file and its servers; values stay out of logs.
+// LogValue names the file and its servers, and keeps values out of logs.
 func (c Config) LogValue() slog.Value {
 	names := make([]string, len(c.Servers))
 	for i := range c.Servers {
@@ -263,7 +254,7 @@ func (c Config) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("path", c.Path), slog.Any("servers", names))
 }
 
-// LogValue has the names of what the server defines; values stay out of logs.
+// LogValue has names only, and keeps values out of logs.
 func (s Server) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("name", s.Name),
@@ -274,13 +265,12 @@ func (s Server) LogValue() slog.Value {
 	)
 }
 
-// String is the name, so that printing a Server shows no secret.
+// String is the name: printing a Server shows no secret.
 func (s Server) String() string { return s.Name }
 
-// String names the file, so that printing a Config shows no secret.
+// String is the path: printing a Config shows no secret.
 func (c Config) String() string { return c.Path }
 
-// defaults are the values of the keys that a file leaves out.
 func defaults(path string) *Config {
 	return &Config{
 		Path: path,
@@ -299,7 +289,6 @@ func defaults(path string) *Config {
 	}
 }
 
-// serverDefaults are the same for the keys of a server.
 func serverDefaults() Server {
 	return Server{
 		Enabled: true,

@@ -32,7 +32,7 @@ func TestSyntaxErrors(t *testing.T) {
 		{"missing colon", `{"a" 1}`, "c.json:1:6: invalid JSON: a colon is missing after the key: expected ':', not '1'"},
 		{"bare key", `{a: 1}`, `c.json:1:2: invalid JSON: keys need double quotes ("); put them around this one`},
 		{"single quotes", `{"a": 'b'}`, `c.json:1:7: invalid JSON: strings need double quotes ("), not single ones`},
-		{"word", `{"a": True}`, `c.json:1:7: invalid JSON: unknown word; only true, false and null stand without double quotes (")`},
+		{"word", `{"a": True}`, `c.json:1:7: invalid JSON: unknown word; only true, false and null are written without double quotes (")`},
 		{"number", `{"a": 01}`, `c.json:1:7: invalid JSON: invalid number; numbers are written like 5, -5, 0.5 or 1e3`},
 		{"windows path", `{"a": "C:\Users"}`, `c.json:1:10: invalid JSON: invalid escape (a backslash itself is written as \\)`},
 		{"half an escape", `{"a": "\u12"}`, `c.json:1:8: invalid JSON: invalid escape (a backslash itself is written as \\)`},
@@ -60,10 +60,10 @@ func TestSyntaxErrors(t *testing.T) {
 		{"key in single quotes", "{'a': 1}", "c.json:1:2: invalid JSON: keys need double quotes (\"), not single ones"},
 		{"string in single quotes", "['a']", "c.json:1:2: invalid JSON: strings need double quotes (\"), not single ones"},
 		{"curly quotes", "{“a”: 1}", "c.json:1:2: invalid JSON: keys and strings need straight double quotes (\"), not “"},
-		{"comment of a shell", "{\n# servers\n}", "c.json:2:1: invalid JSON: comments begin with //, or stand in /* */"},
-		{"comment of a shell after a value", "{\"a\": 1 # one\n}", "c.json:1:9: invalid JSON: comments begin with //, or stand in /* */"},
-		{"half a comment", "{\"a\": 1, / one\n}", "c.json:1:10: invalid JSON: a single '/'; comments begin with //, or stand in /* */"},
-		{"semicolon", "{\"a\": 1;}", "c.json:1:8: invalid JSON: unexpected ';'; entries are parted by commas"},
+		{"comment of a shell", "{\n# servers\n}", "c.json:2:1: invalid JSON: comments begin with //, or are enclosed in /* */"},
+		{"comment of a shell after a value", "{\"a\": 1 # one\n}", "c.json:1:9: invalid JSON: comments begin with //, or are enclosed in /* */"},
+		{"half a comment", "{\"a\": 1, / one\n}", "c.json:1:10: invalid JSON: a single '/'; comments begin with //, or are enclosed in /* */"},
+		{"semicolon", "{\"a\": 1;}", "c.json:1:8: invalid JSON: unexpected ';'; entries are separated by commas"},
 		{"invisible", "{\u00a0\"a\": 1}", "c.json:1:2: invalid JSON: an invisible character, U+00A0; remove it"},
 		{"columns are characters", "{\"äöü\": ?}", "c.json:1:9: invalid JSON: expected a value, not '?'"},
 		{"a byte order mark is no column", "\xEF\xBB\xBF{?}", "c.json:1:2: invalid JSON: expected a key in double quotes or '}', not '?'"},
@@ -195,7 +195,7 @@ func TestExpand(t *testing.T) {
 		{strings.Repeat("${A}", 300_000), "", "is longer than 1048576 bytes after expansion"},
 	} {
 		r := &serverReader{l: &loader{o: Options{Getenv: env}}, secrets: map[string]bool{}}
-		got := r.expand("p", 0, tt.in)
+		got := r.expand(&node{text: tt.in})
 		fault := ""
 		if len(r.faults) > 0 {
 			fault = r.faults[0].Text
@@ -220,7 +220,7 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// emptyReader is a reader that has read nothing, for its tables.
+// emptyReader is a reader before it has read anything, for its rows.
 func emptyReader() *serverReader {
 	return &serverReader{l: &loader{cfg: defaults("")}}
 }
@@ -347,8 +347,7 @@ func TestSecrets_Surroundings(t *testing.T) {
 	}
 }
 
-// TestNearKeys: inside the objects of the root too an unknown key that is near one of ours
-// is a fault that names it.
+// TestNearKeys: a mistyped key is a fault that suggests the right one, also inside of objects.
 func TestNearKeys(t *testing.T) {
 	for at, want := range map[string]string{
 		`"limits":{"call_per_minute":5}`:                         `limits.call_per_minute: unknown key "call_per_minute", did you mean "calls_per_minute"?`,

@@ -89,7 +89,7 @@ func TestElsewhere(t *testing.T) {
 		"no-secret":  "mcpServers.no-secret.env.E: there is no secret none",
 		"no-command": "mcpServers.no-command.args[0]: the command fails failed",
 		"no-words":   "mcpServers.no-words.args[0]: ${command:} needs a program",
-		"silent":     "mcpServers.silent.args[0]: the command of ${command:} gives nothing",
+		"silent":     "mcpServers.silent.args[0]: the value of ${command:} is empty",
 		"no-file":    "mcpServers.no-file.args[0]: file ",
 	} {
 		if fault := all[name].Fault; want == "" && fault != "" || !strings.HasPrefix(fault, want) || strings.Contains(fault, "hush") {
@@ -116,7 +116,7 @@ func TestElsewhere_Structure(t *testing.T) {
 	}
 }
 
-// TestElsewhere_Unused: a reader that uses no server gets the references themselves.
+// TestElsewhere_Unused: without Keyring and Run, references stay unexpanded.
 func TestElsewhere_Unused(t *testing.T) {
 	c, err := Parse("c.json", []byte(`{"mcpServers": {"a": {"command": "${command:x}", "args": ["${keyring:y}"]}}}`), Options{})
 	if err != nil || c.Servers[0].Command != "${command:x}" || c.Servers[0].Args[0] != "${keyring:y}" || c.Servers[0].Fault != "" {
@@ -124,8 +124,8 @@ func TestElsewhere_Unused(t *testing.T) {
 	}
 }
 
-// TestElsewhere_Only: values of servers that are not to be used are not looked up; a name
-// that is none in the file means that nothing is known of what is to be used.
+// TestElsewhere_Only: only the references of the named servers are looked up. If a name is not a server of the file, all
+// references are.
 func TestElsewhere_Only(t *testing.T) {
 	file := []byte(`{"mcpServers": {"a": {"command": "x", "args": ["${command:a}"]}, "b": {"command": "x", "args": ["${keyring:b}"]}}}`)
 	for only, want := range map[string][]string{

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Fault is one thing that is wrong in a config, and its place.
+// Fault is one mistake in a config, with its place.
 type Fault struct {
 	// Path is the JSON path, such as mcpServers.github.url or mcp_servers[1].name.
 	Path string
@@ -16,11 +16,10 @@ type Fault struct {
 	offset int // in the file, for the order of a list
 }
 
-// String is what a user reads: the place, then what is wrong.
+// String is the place and what is wrong there.
 func (f Fault) String() string { return f.Path + ": " + f.Text }
 
-// Faults are all the faults of structure of one file, in the order of the file.
-// Nothing can be served from such a file.
+// Faults are all faults of structure in one file, in the order of the file. Such a file cannot be used.
 type Faults struct {
 	// File is the path as it was given.
 	File string
@@ -36,7 +35,7 @@ func (f *Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// SyntaxError is a file that is no JSON.
+// SyntaxError says why a file is not JSON.
 type SyntaxError struct {
 	// File is the path as it was given.
 	File string
@@ -51,11 +50,9 @@ func (e *SyntaxError) Error() string {
 
 // Error is a config that cannot be found or read.
 type Error struct {
-	Text string
-	// Advice is what the user can do, empty where there is nothing to say.
-	Advice string
-	// Err is the cause, nil where there is none.
-	Err error
+	Text   string
+	Advice string // what the user can do; may be empty
+	Err    error  // the cause; may be nil
 }
 
 func (e *Error) Error() string {
@@ -68,7 +65,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Hint is what the user can do about it, empty where there is nothing to say.
+// Hint says what the user can do.
 func (e *Error) Hint() string { return e.Advice }
 
 func sortFaults(list []Fault) {

@@ -10,8 +10,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// The bounds of what is read. No real config comes near them; they keep a file
-// that is no config from taking the memory of the machine.
+// The bounds of a file. No real config comes near them; they protect the memory of the machine from
+// a file that is not a config.
 const (
 	maxFileBytes = 8 << 20
 	maxDepth     = 64
@@ -33,25 +33,38 @@ func (k kind) String() string {
 	return [...]string{"null", "a boolean", "a number", "a string", "an array", "an object"}[k]
 }
 
-// node is one JSON value with its place: each fault names its place, and a key that
-// is there twice has to be seen.
+// node is one JSON value and its place, which faults name. Unlike a Go map it keeps the order of the file
+// and keys that are there twice.
 type node struct {
 	kind   kind
 	offset int // of the first byte, in the file
 	// text is the decoded string, or the literal of a number or boolean.
 	text    string
-	members []member // of an object, in the order of the file
-	items   []*node  // of an array
+	members []*node // of an object
+	items   []*node // of an array
+
+	parent *node  // nil for the root
+	key    string // of a member
+	at     int    // the index of an item
 }
 
-type member struct {
-	key    string
-	offset int // of the key
-	value  *node
+// path is the JSON path of the value, empty for the root.
+func (n *node) path() string {
+	switch {
+	case n.parent == nil:
+		return ""
+	case n.parent.kind == arrayKind:
+		return index(n.parent.path(), n.at)
+	}
+	return join(n.parent.path(), n.key)
 }
 
-// json is the value as JSON, in the order of the file and with numbers as they are
-// written there.
+// child is the place of a key that n may lack, for a fault.
+func (n *node) child(key string) *node {
+	return &node{parent: n, key: key, offset: n.offset}
+}
+
+// json encodes the value again. Members keep their order, and numbers the way they are written.
 func (n *node) json() json.RawMessage {
 	var out []byte
 	switch n.kind {
@@ -67,7 +80,7 @@ func (n *node) json() json.RawMessage {
 	case objectKind:
 		for _, m := range n.members {
 			key, _ := json.Marshal(m.key)
-			out = append(append(append(append(out, ','), key...), ':'), m.value.json()...)
+			out = append(append(append(append(out, ','), key...), ':'), m.json()...)
 		}
 		return append(append([]byte{'{'}, bytes.TrimPrefix(out, []byte{','})...), '}')
 	default:
@@ -76,7 +89,7 @@ func (n *node) json() json.RawMessage {
 	return out
 }
 
-// syntaxError is where and why a text is no JSON.
+// syntaxError says where and why a text is not JSON.
 type syntaxError struct {
 	offset int
 	text   string
@@ -94,7 +107,7 @@ func parseJSON(data []byte) (*node, error) {
 	if err := checkBounds(data); err != nil { // hujson calls itself for each level
 		return nil, err
 	}
-	// hujson wants the end of a line after the last comment as well.
+	// hujson needs a line break also after a comment at the end.
 	value, err := hujson.Parse(append(data[:len(data):len(data)], '\n'))
 	if err != nil {
 		return nil, explain(data, err)
@@ -102,8 +115,8 @@ func parseJSON(data []byte) (*node, error) {
 	return nodeOf(value), nil
 }
 
-// StandardJSON is data without the comments and trailing commas that the config may
-// have too. name stands before the place of a fault, in a [SyntaxError].
+// StandardJSON removes the comments and trailing commas, which a config may have. A [SyntaxError]
+// calls the file name.
 func StandardJSON(name string, data []byte) ([]byte, error) {
 	if _, err := decode(name, data); err != nil {
 		return nil, err
@@ -111,7 +124,7 @@ func StandardJSON(name string, data []byte) ([]byte, error) {
 	return hujson.Standardize(append(data[:len(data):len(data)], '\n'))
 }
 
-// checkBounds refuses what is nested too deep, or has too many values.
+// checkBounds refuses a text that is nested too deep or has too many values.
 func checkBounds(data []byte) error {
 	values := 0
 	for s := (scanner{data: data}); s.next(); {
@@ -135,12 +148,16 @@ func nodeOf(v hujson.Value) *node {
 		n.kind = objectKind
 		for _, m := range value.Members {
 			key := m.Name.Value.(hujson.Literal) // or it would not have been read
-			n.members = append(n.members, member{key: key.String(), offset: m.Name.StartOffset, value: nodeOf(m.Value)})
+			value := nodeOf(m.Value)
+			value.parent, value.key = n, key.String()
+			n.members = append(n.members, value)
 		}
 	case *hujson.Array:
 		n.kind = arrayKind
-		for _, item := range value.Elements {
-			n.items = append(n.items, nodeOf(item))
+		for i, item := range value.Elements {
+			value := nodeOf(item)
+			value.parent, value.at = n, i
+			n.items = append(n.items, value)
 		}
 	case hujson.Literal:
 		switch value.Kind() {

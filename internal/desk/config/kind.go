@@ -8,8 +8,8 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// kinds are the names of transports that are in use, without separators and in
-// lower case. The empty one is "some URL": which kind, the URL tells.
+// kinds maps the names of transports in use, in lower case and without separators, to ours. An empty one
+// leaves the choice to the URL.
 var kinds = map[string]string{
 	"stdio":          Stdio,
 	"local":          Stdio,
@@ -23,36 +23,27 @@ var kinds = map[string]string{
 
 const kindSchema = `{"anyOf": [{"enum": ["stdio", "http", "sse", "websocket"]}, {"type": "string"}]}`
 
-// place is where a key of a server stands; the zero place: it is not there.
-type place struct {
-	path   string
-	offset int
-}
-
-// kind reads the type of the connection.
-func (r *serverReader) kind(path string, n *node) {
-	if !r.l.is(stringKind, path, n) {
+func (r *serverReader) kind(n *node) {
+	if !r.l.is(stringKind, n) {
 		return
 	}
 	known, ok := kinds[sanitize.Bare(n.text)]
-	r.s.Type, r.unknownType = known, place{}
+	r.s.Type, r.unknownType = known, nil
 	if !ok {
-		r.unknownType = place{path, n.offset}
-		r.typeText = n.text
+		r.unknownType = n
 	}
 }
 
-// infer finds the type where the entry does not say it, and checks that the
-// entry has what its type needs.
+// infer finds the type of an entry without one, and checks that the entry has what its type needs.
 func (r *serverReader) infer(n *node) {
-	hasCommand, hasURL := r.commandAt.path != "", r.urlAt.path != ""
+	hasCommand, hasURL := r.commandAt != nil, r.urlAt != nil
 	switch {
-	case r.unknownType.path != "":
-		r.fail(r.unknownType.path, r.unknownType.offset, "unknown type %s, must be stdio, http or sse", quote(r.typeText))
+	case r.unknownType != nil:
+		r.fail(r.unknownType, "unknown type %s, must be stdio, http or sse", quote(r.unknownType.text))
 		return
 	case r.s.Type != "":
 	case hasCommand && hasURL:
-		r.fail(r.path, n.offset, "has a command and a url, say with type which one counts")
+		r.fail(n, "has both command and url; set type to choose one")
 		return
 	case hasURL && r.httpURL:
 		r.s.Type = HTTP
@@ -61,7 +52,7 @@ func (r *serverReader) infer(n *node) {
 	case hasCommand:
 		r.s.Type = Stdio
 	default:
-		r.fail(r.path, n.offset, "needs a command or a url")
+		r.fail(n, "needs a command or a url")
 		return
 	}
 	if r.s.Type == Stdio {
@@ -76,8 +67,7 @@ func (r *serverReader) infer(n *node) {
 	}
 }
 
-// kindOfURL tells the kind of a server from its URL alone: the older SSE servers
-// are found under a path that ends so.
+// kindOfURL infers the type from the URL alone: paths of older SSE servers end in /sse.
 func kindOfURL(text string) string {
 	scheme, _, _ := strings.Cut(strings.ToLower(text), ":")
 	if scheme == "ws" || scheme == "wss" {
@@ -89,41 +79,39 @@ func kindOfURL(text string) string {
 	return HTTP
 }
 
-// need notes a fault unless the key is there and not empty; true: all is well.
-func (r *serverReader) need(key string, at place, value string, n *node) bool {
+// need reports whether the server n has a key with a value and without faults; else it notes a fault.
+func (r *serverReader) need(key string, at *node, value string, n *node) bool {
 	switch {
-	case at.path == "":
-		r.fail(join(r.path, key), n.offset, "is missing, type %s needs it", r.s.Type)
+	case at == nil:
+		r.fail(n.child(key), "is missing, type %s needs it", r.s.Type)
 		return false
-	case strings.TrimSpace(value) == "" && !r.failedAt(at.path):
-		r.fail(at.path, at.offset, "must not be empty")
+	case strings.TrimSpace(value) == "" && !r.failedAt(at):
+		r.fail(at, "must not be empty")
 	}
-	return !r.failedAt(at.path)
+	return !r.failedAt(at)
 }
 
-// failedAt reports whether a fault of this place is noted already.
-func (r *serverReader) failedAt(path string) bool {
-	return slices.ContainsFunc(r.faults, func(f Fault) bool { return f.Path == path })
+// failedAt reports whether n has a fault already.
+func (r *serverReader) failedAt(n *node) bool {
+	return slices.ContainsFunc(r.faults, func(f Fault) bool { return f.Path == n.path() })
 }
 
-// checkURL looks at a URL after expansion. Its faults do not show it, since a variable may
-// be in it.
-func (r *serverReader) checkURL(at place, text string) {
-	fail := func(text string) { r.fail(at.path, at.offset, "%s", text) }
+// checkURL checks a URL after expansion. Its faults do not quote it: it may have the value of a variable.
+func (r *serverReader) checkURL(at *node, text string) {
 	schemes := []string{"http://", "https://"}
 	if r.s.Type == WebSocket {
 		schemes = []string{"ws://", "wss://"}
 	}
 	lower := strings.ToLower(text)
 	if !strings.HasPrefix(lower, schemes[0]) && !strings.HasPrefix(lower, schemes[1]) {
-		fail("must start with " + schemes[0] + " or " + schemes[1])
+		r.fail(at, "must start with %s or %s", schemes[0], schemes[1])
 		return
 	}
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		fail("is not a valid URL")
+		r.fail(at, "is not a valid URL")
 	case u.Hostname() == "":
-		fail("has no host")
+		r.fail(at, "has no host")
 	}
 }

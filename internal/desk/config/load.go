@@ -29,7 +29,7 @@ func Load(path string, o Options) (*Config, error) {
 	return Parse(path, data, o)
 }
 
-// inFolder says which file in a folder may be meant.
+// inFolder names a file in a folder that may be meant.
 func inFolder(path string) string {
 	for _, name := range []string{"config.json", "mcp.json", ".mcp.json", "claude_desktop_config.json", "settings.json"} {
 		if file := filepath.Join(path, name); exists(file) {
@@ -44,7 +44,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// readRegular reads a file, but no pipe or device, which may never end.
+// readRegular refuses pipes and devices, which may never end.
 func readRegular(path string, most int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -71,7 +71,7 @@ func readRegular(path string, most int64) ([]byte, error) {
 	return data, nil
 }
 
-// withoutPath drops the path from an error of package os; the caller names it.
+// withoutPath drops the path from an error of package os, for callers that name it themselves.
 func withoutPath(err error) error {
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		return pathErr.Err
@@ -79,9 +79,8 @@ func withoutPath(err error) error {
 	return err
 }
 
-// Parse reads the text of a config. path is for messages, and relative names of
-// env files are looked for beside it. data is not kept. err is [*Error],
-// [*SyntaxError] or [*Faults].
+// Parse reads the text of a config. path is for messages, and relative names of files begin at its folder. err
+// is [*Error], [*SyntaxError] or [*Faults].
 func Parse(path string, data []byte, o Options) (*Config, error) {
 	if len(data) > maxFileBytes {
 		return nil, &Error{Text: "reading config " + path, Err: fmt.Errorf("is larger than %d MiB", maxFileBytes>>20)}
@@ -98,7 +97,7 @@ func Parse(path string, data []byte, o Options) (*Config, error) {
 	}
 	l := newLoader(path, o)
 	l.readRoot(root)
-	if len(l.faults) == 0 && len(l.wanted) > 0 { // in a second reading each value stands where it belongs
+	if len(l.faults) == 0 && len(l.wanted) > 0 { // read again, now with the values of these references
 		all := l.lookUp(l.needed())
 		l = newLoader(path, o)
 		l.answers, l.cfg.Commands = all, all.programs()
@@ -122,7 +121,7 @@ func newLoader(path string, o Options) *loader {
 	}
 }
 
-// decode reads the JSON; it tolerates a byte order mark.
+// decode reads the JSON, with or without a byte order mark.
 func decode(path string, data []byte) (*node, error) {
 	data = bytes.TrimPrefix(data, []byte("\xEF\xBB\xBF"))
 	syntax := func(offset int, text string) error {
@@ -157,25 +156,22 @@ type loader struct {
 	// defined says where each server name was defined.
 	defined map[string]string
 
-	// viewAt is where the key view stands, and inGroups what the groups say of servers.
-	viewAt       place
-	inGroups     []groupServers
-	authAt       place // where the key auth stands
-	authServerAt place // where auth.front stands
+	viewAt   *node // the value of the key view
+	inGroups []groupServers
+	authAt   *node // the value of the key auth
 
-	// wanted are the references of servers in use to values elsewhere, by server; empty: of
-	// none. answers has what they
-	// gave; it is nil in the first reading.
+	// wanted has the references to values elsewhere by server, those outside of servers under "".
+	// answers has their values; it is nil in the first reading.
 	wanted  map[string][]wanted
 	answers answers
 
-	// everyServer is what a server begins with: the defaults, and what the root says for all.
+	// everyServer has the defaults of servers, with those that the root sets.
 	everyServer Server
-	someServers bool // a key that holds servers was there
-	floodSaid   bool // limits.principal.requests_per_second was there
+	someServers bool // the file has a key that holds servers
+	floodSaid   bool // the file has limits.principal.requests_per_second
 
 	warnings []string
-	// Keys without effect; one warning for each kind.
+	// Keys without effect, with one warning for each of these kinds.
 	otherClients, old, unknown, strange ignored
 }
 
@@ -183,13 +179,12 @@ func (l *loader) warn(format string, args ...any) {
 	l.warnings = append(l.warnings, fmt.Sprintf(format, args...))
 }
 
-// finish sorts the servers and turns what was ignored into warnings.
+// finish does what needs all keys, and turns ignored keys into warnings.
 func (l *loader) finish() {
 	l.safeNames()
 	l.similarNames()
 	l.finishViews()
 	l.finishAuth()
-	l.finishAuthServer()
 	l.finishLimits()
 	l.servedRights()
 	slices.SortFunc(l.cfg.Servers, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
@@ -201,7 +196,7 @@ func (l *loader) finish() {
 		text string
 	}{
 		{l.otherClients, "keys of other clients that mean nothing here, ignored"},
-		{l.old, "keys of older systems that mean nothing any more, ignored"},
+		{l.old, "keys of older systems that no longer mean anything, ignored"},
 		{l.unknown, "unknown keys, ignored"},
 		{l.strange, "a ${...} that names no variable stays as it is"},
 	} {
@@ -212,7 +207,7 @@ func (l *loader) finish() {
 	l.cfg.Warnings = l.warnings
 }
 
-// ignored collects keys, in the form that a message shows, and where they stand.
+// ignored collects keys, as messages show them, with their places.
 type ignored struct {
 	names  []string
 	places map[string][]string
@@ -228,7 +223,7 @@ func (g *ignored) add(key, place string) {
 	g.places[key] = append(g.places[key], place)
 }
 
-// String lists the keys in the order of the file, each with its places.
+// String lists the keys in the order of the file.
 func (g ignored) String() string {
 	const most = 20
 	var b strings.Builder
@@ -251,4 +246,59 @@ func (g ignored) String() string {
 		}
 	}
 	return b.String()
+}
+
+// EnvPath is the environment variable that names the config file.
+const EnvPath = "MCPX_CONFIG"
+
+// localPath is read only if stdin is a terminal: an editor that starts mcpx in a cloned repository must not run
+// the commands in a file of that repository.
+const localPath = "config.json"
+
+// Find says which config file to load: flag, else $MCPX_CONFIG, else mcpx/config.json in userConfigDir (empty
+// if the system has none), else ./config.json if stdin is a terminal. It returns a [*Error] with a hint if
+// that file does not exist.
+func Find(flag string, getenv func(string) (string, bool), stdinTTY bool, userConfigDir string) (path string, err error) {
+	if flag != "" {
+		return flag, found(flag)
+	}
+	if named, _ := getenv(EnvPath); named != "" {
+		return named, found(named)
+	}
+	user := ""
+	if userConfigDir != "" {
+		user = filepath.Join(userConfigDir, "mcpx", "config.json")
+		if found(user) == nil {
+			return user, nil
+		}
+	}
+	local := found(localPath) == nil
+	if stdinTTY && local {
+		return localPath, nil
+	}
+	missing := &Error{Text: "config file not found: " + user, Advice: advice(user)}
+	if user == "" {
+		missing.Text = "config file not found: there is no user configuration folder to look in"
+		missing.Advice = advice("a file named with --config")
+	}
+	if local {
+		missing.Advice += "; ./config.json is used only from a terminal or when --config names it"
+	}
+	return "", missing
+}
+
+// found is nil if path exists. Loading reports what is not a file.
+func found(path string) error {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return notFound(path)
+	}
+	return nil
+}
+
+func notFound(path string) *Error {
+	return &Error{Text: "config file not found: " + path, Advice: advice(path)}
+}
+
+func advice(target string) string {
+	return `run "mcpx init" to make one from the files of your MCP clients, "mcpx demo" to try mcpx without a config, or copy config.example.json to ` + target
 }

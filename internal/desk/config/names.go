@@ -6,15 +6,13 @@ import (
 	"strings"
 
 	"mcpx/internal/base/pattern"
+	"mcpx/internal/base/sanitize"
 )
-
-// Clients allow names of servers that tools of a model cannot be called by.
 
 var unfit = pattern.New(`[^A-Za-z0-9._-]`)
 
-// safeNames gives servers whose names do not fit another one: each odd character is
-// '_', and a number follows where another server has that name. What disables tools
-// under the old name does so under the new one.
+// safeNames renames servers whose names cannot be part of a tool's name: '_' replaces each other character, and a
+// number follows if the name is taken. disabled_tools follows the new names.
 func (l *loader) safeNames() {
 	taken := map[string]bool{reserved: true}
 	for _, s := range l.cfg.Servers {
@@ -40,24 +38,23 @@ func (l *loader) safeNames() {
 		}
 	}
 	if len(told) > 0 {
-		l.warn("names of servers have only letters (a-z), digits, '.', '_' and '-', so these are served under others: %s", strings.Join(told, ", "))
+		l.warn("names of servers may only have letters (a-z), digits, '.', '_' and '-', so these servers are renamed: %s", strings.Join(told, ", "))
 	}
 }
 
-// similarNames warns of names that differ in case alone.
+// similarNames warns of names that differ only in case.
 func (l *loader) similarNames() {
 	seen := make(map[string]string)
 	for _, s := range l.cfg.Servers {
 		plain := strings.ToLower(s.Name)
 		if before, ok := seen[plain]; ok {
-			l.warn("the names %s and %s differ in case alone, which a model overlooks", quote(before), quote(s.Name))
+			l.warn("the names %s and %s differ only in case, which a model overlooks", quote(before), quote(s.Name))
 		}
 		seen[plain] = s.Name
 	}
 }
 
-// splitCommand takes arguments out of a command that holds them, as in "npx -y x".
-// A program whose path has spaces stays.
+// splitCommand moves arguments out of a command such as "npx -y x". A path with spaces stays whole.
 func (r *serverReader) splitCommand() {
 	if r.s.Type != Stdio || !strings.ContainsAny(r.s.Command, " \t") || exists(r.s.Command) {
 		return
@@ -68,10 +65,10 @@ func (r *serverReader) splitCommand() {
 	}
 	r.s.Command, r.commandArgs = words[0], slices.Concat(words[1:], r.commandArgs)
 	r.argSecrets(r.commandArgs)
-	r.l.warn("%s: holds arguments, which belong in args; taken apart", r.commandAt.path)
+	r.l.warn("%s: holds arguments, which belong in args; split up", r.commandAt.path())
 }
 
-// shellWords parts a command line as shells do, as far as quotes go.
+// shellWords splits a command line at spaces outside of quotes.
 func shellWords(line string) (words []string) {
 	var word strings.Builder
 	open, inWord := rune(0), false
@@ -100,13 +97,57 @@ func shellWords(line string) (words []string) {
 	return words
 }
 
-// runners are the programs that do nothing useful without the name of a package.
+// runners need the name of a package as an argument.
 var runners = []string{"npx", "pnpx", "bunx", "uvx"}
 
-// needPackage refuses a runner that is not told what to run: some start a shell then,
-// which would read what is meant for a server.
+// needPackage refuses a runner without a package: some would start a shell, which would run MCP messages as
+// commands.
 func (r *serverReader) needPackage() {
 	if r.s.Type == Stdio && len(r.s.Args) == 0 && slices.Contains(runners, program(r.s.Command)) {
-		r.fail(join(r.path, "args"), r.commandAt.offset, "is missing; %s needs the name of a package to run", program(r.s.Command))
+		r.fail(r.commandAt.parent.child("args"), "is missing; %s needs the name of a package to run", program(r.s.Command))
 	}
+}
+
+// aliases are mistaken names of our keys that are too different for [sanitize.Distance].
+var aliases = map[string]string{
+	"cmd":         "command",
+	"executable":  "command",
+	"arg":         "args",
+	"arguments":   "args",
+	"environment": "env",
+	"uri":         "url",
+	"endpointurl": "url",
+	"desc":        "description",
+	"workdir":     "cwd",
+}
+
+// nearest is the own key that was probably meant by a mistyped one, which differs in case and separators, is an
+// alias, or has a few wrong letters; empty if there is none.
+func nearest(key string, own []string) string {
+	if len(key) > 64 {
+		return ""
+	}
+	bare := sanitize.Bare(key)
+	alias, allowed := aliases[bare], allowedSlips(bare)
+	best, bestDistance := "", allowed+1
+	for _, candidate := range own {
+		if candidate == alias || sanitize.Bare(candidate) == bare {
+			return candidate
+		}
+		if d := sanitize.Distance(bare, sanitize.Bare(candidate), allowed); d < bestDistance {
+			best, bestDistance = candidate, d
+		}
+	}
+	return best
+}
+
+// allowedSlips is how many letters may differ: short words are often similar by chance.
+func allowedSlips(key string) int {
+	switch {
+	case len(key) < 4:
+		return 0
+	case len(key) < 6:
+		return 1
+	}
+	return 2
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// parsed is a config without faults, and its servers by name.
+// parsed returns a config that must have no faults, and its servers by name.
 func parsed(t *testing.T, text string) (*Config, map[string]Server) {
 	t.Helper()
 	cfg, err := Parse("c.json", []byte(text), Options{})
@@ -22,8 +22,7 @@ func parsed(t *testing.T, text string) (*Config, map[string]Server) {
 	return cfg, all
 }
 
-// TestSafeNames: names that clients allow are served under others, and what hides
-// their tools goes on hiding them.
+// TestSafeNames: servers with unfit names are renamed, and disabled_tools follows the new names.
 func TestSafeNames(t *testing.T) {
 	cfg, all := parsed(t, `{"mcpServers": {"my server #1": {"command": "a"}, "my_server__1": {"command": "b"}, "Сервер": {"command": "c"}, "mcpх": {"command": "d"}},
 		"disabled_tools": ["my server #1.delete_*", "my_server__1.x"]}`)
@@ -39,7 +38,7 @@ func TestSafeNames(t *testing.T) {
 		t.Errorf("warnings: %q", cfg.Warnings)
 	}
 	cfg, _ = parsed(t, `{"mcpServers": {"time": {"command": "a"}, "Time": {"command": "b"}}}`)
-	if len(cfg.Warnings) != 1 || !strings.Contains(cfg.Warnings[0], `"time" and "Time" differ in case alone`) {
+	if len(cfg.Warnings) != 1 || !strings.Contains(cfg.Warnings[0], `"time" and "Time" differ only in case`) {
 		t.Errorf("warnings: %q", cfg.Warnings)
 	}
 }
@@ -81,7 +80,7 @@ func TestCommand_HoldsArguments(t *testing.T) {
 	}
 }
 
-// TestEditors: the settings of VS Code and Zed, whose other keys are theirs.
+// TestEditors: the servers in the settings of VS Code and Zed are read, and all other settings ignored.
 func TestEditors(t *testing.T) {
 	for _, text := range []string{
 		`{"mcp": {"inputs": [], "servers": {"a": {"command": "x"}}}, "editor.fontSize": 12, "server": {"command": "no"}}`,

@@ -9,7 +9,7 @@ import (
 	"mcpx/internal/base/conf"
 )
 
-// TestOAuth: the keys of oauth, those of other clients among them, and what they lack.
+// TestOAuth: the keys of oauth, including other clients' names for them, and their faults.
 func TestOAuth(t *testing.T) {
 	for _, test := range []struct {
 		oauth, fault string
@@ -61,7 +61,7 @@ func TestOAuth(t *testing.T) {
 		}
 	}
 	c, err := Parse("c.json", []byte(`{"mcpServers": {"a": {"command": "x", "oauth": {"client_id": "x"}}}}`), Options{})
-	if err != nil || c.Servers[0].Fault != "mcpServers.a.oauth: is for remote servers; a command gets its credentials in env" {
+	if err != nil || c.Servers[0].Fault != "mcpServers.a.oauth: is for remote servers; set the credentials of a local command in env" {
 		t.Errorf("a command: %v %q", err, c.Servers[0].Fault)
 	}
 }

@@ -5,10 +5,11 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"mcpx/internal/base/pattern"
 )
 
-// Keys that are known and mean nothing here: those of the root and those of a server,
-// of other clients and of older systems.
+// Keys of other clients and of older systems that are known and ignored, at the root and in a server.
 var (
 	rootOfOtherClients = []string{
 		"inputs", "gallery", "dev", "version", // VS Code; a ${input:x} is a fault where it is used
@@ -32,7 +33,7 @@ var (
 	serverOfOlderSystems = []string{"auto_start", "shutdown_grace", "port", "endpoint"}
 )
 
-// ignoredKey notes a key that is known and ignored; false if it is in neither list.
+// ignoredKey reports whether a key is in one of the lists, and notes it for the warning.
 func (l *loader) ignoredKey(ofOtherClients, ofOlderSystems []string, key, place string) bool {
 	switch {
 	case slices.Contains(ofOtherClients, key):
@@ -45,16 +46,16 @@ func (l *loader) ignoredKey(ofOtherClients, ofOlderSystems []string, key, place 
 	return true
 }
 
-// Ignored reports whether a key of a server is known and means nothing to mcpx.
+// Ignored reports whether a key of a server is known and ignored.
 func Ignored(key string) bool {
 	return slices.Contains(serverOfOtherClients, key) || slices.Contains(serverOfOlderSystems, key)
 }
 
-// someTime is JSON Schema of a time whose number is in milliseconds.
+// someTime is JSON Schema of a time that is in milliseconds if it is a number.
 const someTime = `{"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 31622400000}, {"allOf": [{"type": "string"}, {"$ref": "#/$defs/timeout"}]}]}`
 
-// otherClientKeys are the keys of other clients' servers that are honoured. A key of
-// our own for the same thing wins, wherever it stands.
+// otherClientKeys are the keys of other clients' servers that mcpx honours. A key of our own with the same meaning
+// wins, whatever their order.
 func (r *serverReader) otherClientKeys() []key {
 	l, s := r.l, &r.s
 	kind, headers := value{read: r.kind, schema: text}, value{read: r.headers, schema: scalars}
@@ -64,7 +65,7 @@ func (r *serverReader) otherClientKeys() []key {
 		{name: "transportType", value: kind},
 		{name: "transport_type", value: kind},
 		// Gemini CLI, Windsurf.
-		{name: "httpUrl", value: value{read: r.url, schema: text}.then(func(string, *node) { r.httpURL = true })},
+		{name: "httpUrl", value: value{read: r.url, schema: text}.then(func(*node) { r.httpURL = true })},
 		{name: "serverUrl", value: value{read: r.url, schema: text}},
 		// Roo Code, Cline, Claude Desktop and others.
 		{name: "disabled", value: l.boolean(&r.disabled)},
@@ -85,8 +86,8 @@ func (r *serverReader) otherClientKeys() []key {
 		{name: "bearer_token_env_var", value: value{read: r.bearer, schema: text}},
 		{name: "env_vars", value: value{read: r.envVars, schema: texts}},
 		{name: "startup_timeout_sec", value: l.timeout(&s.ConnectTimeout)},
-		{name: "startup_timeout_ms", value: value{schema: someTime, read: func(path string, n *node) {
-			l.duration(path, n, time.Millisecond, false, &s.ConnectTimeout)
+		{name: "startup_timeout_ms", value: value{schema: someTime, read: func(n *node) {
+			l.duration(n, time.Millisecond, false, &s.ConnectTimeout)
 		}}},
 		{name: "tool_timeout_sec", value: l.timeout(&s.CallTimeout)},
 		// VS Code and others.
@@ -97,17 +98,17 @@ func (r *serverReader) otherClientKeys() []key {
 		// The older systems.
 		{name: "startup_timeout", value: l.timeout(&s.ConnectTimeout)},
 		{name: "stdio_mode", value: oneOf(l, &s.Framing, "newline", "content-length")},
-		{name: "exposed_tools", value: r.unprotected(`is not built yet; write "tools": {"allow": [...]} in its place`)},
+		{name: "exposed_tools", value: r.unprotected(`is not supported; write "tools": {"allow": [...]} instead`)},
 		{name: "instructions", value: l.str(&s.Description)},
 	}
 }
 
-// timeout is in seconds for Cline and Roo Code (at most an hour), and in
-// milliseconds for Gemini CLI and Claude Code. So up to 3600 are seconds.
-func (r *serverReader) timeout(path string, n *node) {
+// timeout reads a number up to 3600 as seconds, the unit of Cline and Roo Code (at most an hour), and a larger one as
+// milliseconds, the unit of Gemini CLI and Claude Code.
+func (r *serverReader) timeout(n *node) {
 	const hour = 3600
 	faults := len(r.l.faults)
-	r.l.duration(path, n, time.Millisecond, false, &r.s.CallTimeout)
+	r.l.duration(n, time.Millisecond, false, &r.s.CallTimeout)
 	if n.kind != numberKind || len(r.l.faults) > faults {
 		return
 	}
@@ -116,35 +117,33 @@ func (r *serverReader) timeout(path string, n *node) {
 	}
 }
 
-// envHeaders are headers whose values are in the named variables.
-func (r *serverReader) envHeaders(path string, n *node) {
-	for _, m := range r.pairs(path, n) {
-		r.fromEnv(join(path, m.key), m.value.offset, m.key, "", m.value.text)
+func (r *serverReader) envHeaders(n *node) {
+	for _, m := range r.pairs(n) {
+		r.fromEnv(m, m.key, "")
 	}
 }
 
-// bearer is a token in a named variable.
-func (r *serverReader) bearer(path string, n *node) {
-	if r.l.is(stringKind, path, n) {
-		r.fromEnv(path, n.offset, "Authorization", "Bearer ", n.text)
+// bearer reads the name of a variable with a token.
+func (r *serverReader) bearer(n *node) {
+	if r.l.is(stringKind, n) {
+		r.fromEnv(n, "Authorization", "Bearer ")
 	}
 }
 
-func (r *serverReader) fromEnv(path string, offset int, header, prefix, name string) {
-	value, set := r.l.o.Getenv(name)
-	if !set {
-		// Not with its name: people put the token itself here.
-		r.fail(path, offset, "the environment variable that it names is not set")
+// fromEnv sets a header to the value of the variable that n names.
+func (r *serverReader) fromEnv(n *node, header, prefix string) {
+	value, set := r.l.o.Getenv(n.text)
+	if !set { // the text does not quote the name, as some users put the token itself here
+		r.fail(n, "the environment variable that it names is not set")
 		return
 	}
 	r.secret(value, true)
-	r.header(path, offset, header, prefix+value)
+	r.header(n, header, prefix+value)
 }
 
-// envVars are names of variables that the child gets as mcpx has them. One that
-// is not set is left out, as Codex does.
-func (r *serverReader) envVars(path string, n *node) {
-	names, _ := r.l.strings(path, n)
+// envVars reads names of variables that the server inherits. A variable that is not set is left out, as in Codex.
+func (r *serverReader) envVars(n *node) {
+	names, _ := r.l.strings(n)
 	for _, name := range names {
 		if value, set := r.l.o.Getenv(name); set {
 			r.secret(value, secretKey.MatchString(name))
@@ -153,20 +152,19 @@ func (r *serverReader) envVars(path string, n *node) {
 	}
 }
 
-// envFile reads a file of KEY=VALUE lines; env wins over it. A relative name is
-// looked for beside the config file.
-func (r *serverReader) envFile(path string, n *node) {
+// envFile reads a file of KEY=VALUE lines.
+func (r *serverReader) envFile(n *node) {
 	var name string
-	r.string(&name).read(path, n)
-	if name == "" || r.failedAt(path) {
+	r.string(&name).read(n)
+	if name == "" || r.failedAt(n) {
 		return
 	}
-	if !filepath.IsAbs(name) {
+	if !filepath.IsAbs(name) { // without ~/, as in other clients
 		name = filepath.Join(filepath.Dir(r.l.cfg.Path), name)
 	}
 	data, err := r.l.o.ReadFile(name)
 	if err != nil {
-		r.fail(path, n.offset, "cannot be read: %v", err)
+		r.fail(n, "cannot be read: %v", err)
 		return
 	}
 	for line := range strings.Lines(string(data)) {
@@ -177,10 +175,10 @@ func (r *serverReader) envFile(path string, n *node) {
 		}
 		value = unquote(strings.TrimSpace(value))
 		if strings.IndexByte(key+value, 0) >= 0 {
-			r.fail(path, n.offset, "must not contain a NUL character")
+			r.fail(n, "must not contain a NUL character")
 			return
 		}
-		// Such files have modes and ports too, which are no secrets.
+		// Short values without such a name are mostly modes and ports, not secrets.
 		if named := secretKey.MatchString(key); named || len(value) >= 8 {
 			r.secret(value, named)
 		}
@@ -188,8 +186,7 @@ func (r *serverReader) envFile(path string, n *node) {
 	}
 }
 
-// unquote takes the quotes off a value of an env file, and a comment that
-// follows a value without quotes.
+// unquote removes the quotes around a value of an env file, or a comment after a value without quotes.
 func unquote(value string) string {
 	for _, q := range []string{`"`, `'`} {
 		if rest, ok := strings.CutPrefix(value, q); ok {
@@ -200,4 +197,147 @@ func unquote(value string) string {
 	}
 	value, _, _ = strings.Cut(value, " #")
 	return strings.TrimSpace(value)
+}
+
+// editorServers finds the servers in the settings of an editor, among all other settings: Zed's context_servers,
+// VS Code's mcp.servers. It is nil for any other file, and for one that has servers under a key of ours.
+func editorServers(root *node) (servers *node) {
+	for _, m := range root.members {
+		switch {
+		case m.key == claudeServers || m.key == codeServers || m.key == oldServers:
+			return nil
+		case m.kind != objectKind:
+		case m.key == "context_servers":
+			servers = m
+		case m.key == "mcp":
+			for _, inner := range m.members {
+				if inner.key == codeServers && inner.kind == objectKind {
+					servers = inner
+				}
+			}
+		}
+	}
+	return servers
+}
+
+// zedCommand describes the command of an older Zed, an object.
+func (r *serverReader) zedCommand() object {
+	return object{name: "zedCommand", keys: []key{
+		{"path", r.string(&r.s.Command), ""},
+		{"args", value{read: r.args, schema: texts}, ""},
+		{"env", value{read: r.env, schema: scalars}, ""},
+	}}
+}
+
+// source reads Zed's key for where a server comes from. Only Zed can start an extension.
+func (r *serverReader) source(n *node) {
+	if n.kind == stringKind && n.text == "extension" {
+		r.fail(n, "is an extension, which only Zed can start; write the command that it runs")
+	}
+}
+
+// nameInList reports whether a key is the name of a server in a list of servers.
+func nameInList(key string) bool { return key == "name" || key == "id" }
+
+// serverList reads a list of servers, as in the older mcpx (each has a name) and in MCP-PROXY (each has an id).
+func (l *loader) serverList(n *node) {
+	for _, item := range n.items {
+		if !l.is(objectKind, item) {
+			continue
+		}
+		name := ""
+		for _, m := range item.members {
+			if nameInList(m.key) && (name == "" || m.key == "name") {
+				name = m.text
+				l.is(stringKind, m)
+			}
+		}
+		l.server(name, item)
+	}
+}
+
+// commandList reads a program and its arguments from one list, as in MCP-PROXY and opencode.
+func (r *serverReader) commandList(n *node) {
+	words, ok := r.l.strings(n)
+	if !ok || len(words) == 0 {
+		return
+	}
+	for i := range words {
+		words[i] = r.expand(n.items[i])
+	}
+	r.s.Command, r.commandArgs = words[0], words[1:]
+	r.argSecrets(r.commandArgs)
+}
+
+// proxies refuses the second file of MCP-Dock, which says which tools of the servers in the first file are visible.
+// Ignoring it would show hidden tools.
+func (l *loader) proxies(m *node) bool {
+	if m.key != "mcpProxies" && m.key != "proxies" || m.kind != objectKind {
+		return false
+	}
+	l.fault(m, `holds proxies of MCP-Dock; load its mcp.config.json, and write the exposed_tools of a proxy as `+
+		`"tools": {"allow": [...]} of its server`)
+	return true
+}
+
+var (
+	tomlLine = pattern.New(`^(\s*(#.*|;.*)?\r?\n)*(\[\[?[A-Za-z_][\w. "'/-]*\]|[A-Za-z_][\w.-]*[ \t]*=)`)
+	yamlLine = pattern.New(`^(\s*(#.*)?\r?\n|---\r?\n)*[A-Za-z_][\w-]*:[ \t]*\r?\n[ \t]*[A-Za-z_-]`)
+)
+
+// otherLanguage recognizes TOML and YAML, for the error text; empty for anything else.
+func otherLanguage(data []byte) string {
+	switch {
+	case tomlLine.Match(data):
+		return `the file looks like TOML or INI; mcpx reads JSON (mcpx init --from FILE takes the servers of Codex's file)`
+	case yamlLine.Match(data):
+		return "the file looks like YAML; mcpx reads JSON"
+	}
+	return ""
+}
+
+// unprotected reads a key that promises safety which mcpx cannot give. Users rely on such a key, so it is never
+// ignored: unless it is turned off, the server is unavailable. text says what is missing, and what to do.
+func (r *serverReader) unprotected(text string) value {
+	return value{schema: `{}`, read: func(n *node) {
+		if !n.off() {
+			r.fail(n, "%s", text)
+		}
+	}}
+}
+
+const noSandbox = "mcpx has no sandbox, so this server would run without one; remove the key to accept that"
+
+// sandbox refuses a server with a sandbox. In VS Code an object only has the rules of the sandbox, which
+// sandboxEnabled turns on.
+func (r *serverReader) sandbox(n *node) {
+	rules := n.kind == objectKind && !slices.ContainsFunc(n.members, func(m *node) bool { return m.key == "enabled" })
+	if rules {
+		r.l.otherClients.add("sandbox", n.parent.path())
+		return
+	}
+	r.unprotected(noSandbox).read(n)
+}
+
+// off reports whether a value turns its key off: null, false, 0, an empty text or list, one of the words below, an
+// object whose enabled is such a value, or one without enabled that has only such values.
+func (n *node) off() bool {
+	switch n.kind {
+	case boolKind:
+		return n.text == "false"
+	case numberKind:
+		return strings.Trim(n.text, "-0.") == ""
+	case stringKind:
+		return slices.Contains([]string{"", "off", "none", "false"}, strings.ToLower(strings.TrimSpace(n.text)))
+	case arrayKind:
+		return len(n.items) == 0
+	case objectKind:
+		for _, m := range n.members {
+			if m.key == "enabled" {
+				return m.off()
+			}
+		}
+		return !slices.ContainsFunc(n.members, func(m *node) bool { return !isComment(m.key) && !m.off() })
+	}
+	return true
 }

@@ -34,8 +34,8 @@ func TestRights(t *testing.T) {
 	for rights, want := range map[string]string{
 		`{}`:                      ": must be an array, not an object",
 		`["ci"]`:                  "[0]: must be an object, not a string",
-		`[{}]`:                    "[0]: is for nobody",
-		`[{"servers": ["mail"]}]`: "[0]: is for nobody",
+		`[{}]`:                    "[0]: applies to no principal",
+		`[{"servers": ["mail"]}]`: "[0]: applies to no principal",
 		`[{"principals": []}]`:    "[0].principals: must not be empty",
 		`[{"groups": []}]`:        "[0].groups: must not be empty",
 		`[{"groups": [""]}]`:      "[0].groups[0]: must not be empty",

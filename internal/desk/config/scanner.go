@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// What may come next in a JSON text.
+// expected is what may come next in a JSON text.
 type expected byte
 
 const (
@@ -17,19 +17,19 @@ const (
 	theEnd
 )
 
-// scanner goes over the tokens of a text that may be no JSON: for the bounds before
-// it is parsed, and to say what is wrong where it could not be. It never fails.
+// scanner finds the tokens of a text that may not be JSON. It never fails: it checks the bounds before the text is
+// parsed, and finds out what is wrong after that failed.
 type scanner struct {
 	data []byte
-	at   int // the token
-	end  int // behind the token
+	at   int // where the token begins
+	end  int // where it ends
 
-	open  []int // where the objects and arrays begin that the token is in
-	last  byte  // of the token before: a bracket, a comma, a colon, 'k'ey or 'v'alue
-	after int   // behind the token before
+	open  []int // the beginnings of the objects and arrays around the token
+	last  byte  // the kind of the previous token: a bracket, a comma, a colon, 'k'ey or 'v'alue
+	after int   // where the previous token ends
 }
 
-// next moves to the next token; false: there is none. A string ends with its line.
+// next moves to the next token, if there is one. A string ends with its line at the latest.
 func (s *scanner) next() bool {
 	if s.end > 0 {
 		s.pass()
@@ -62,7 +62,7 @@ func (s *scanner) next() bool {
 	return true
 }
 
-// pass leaves the token: what it means for those after it.
+// pass notes what the token means for the next ones.
 func (s *scanner) pass() {
 	switch c := s.data[s.at]; c {
 	case '{', '[':
@@ -102,8 +102,7 @@ func (s *scanner) isValue() bool {
 	return s.expects() != aKey && (c == '"' || c == '{' || c == '[' || c == '-' || isWord(c))
 }
 
-// space is the first place from pos on that has neither white space nor a comment.
-// A comment that does not end has.
+// space skips white space and comments from pos on. It stops at a comment that does not end.
 func (s *scanner) space(pos int) int {
 	for pos < len(s.data) {
 		rest := s.data[pos:]

@@ -9,15 +9,15 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// SchemaTitle is the title of the schema, by which a file of it is known as ours.
+// SchemaTitle is the title of the schema, by which mcpx recognizes its own schema files.
 const SchemaTitle = "The config of mcpx"
 
-// schemas is the JSON Schema of objects while it is made.
-type schemas map[string]map[string]any // by the names of the objects
+// schemas collects the definitions of objects, by their names.
+type schemas map[string]map[string]any
 
-// Schema is the JSON Schema (draft 2020-12) of the file. It accepts what the reader accepts: also
-// nulls, notes and keys that the reader ignores. What the reader refuses by more than the type, the
-// bounds and the words of a key, such as a bad pattern, it may accept.
+// Schema is the JSON Schema (draft 2020-12) of the file. It accepts all that the reader accepts, including nulls, notes
+// and ignored keys. It refuses wrong types, bounds and words, but not everything that the reader refuses, such as a
+// bad pattern.
 func Schema() []byte {
 	all := schemas{
 		"duration": jsonOf(`{"anyOf": [{"type": "number", "minimum": 0, "maximum": 31622400},
@@ -44,7 +44,7 @@ func Schema() []byte {
 	return b.Bytes()
 }
 
-// jsonOf reads a schema that is part of the code.
+// jsonOf parses a schema in the source.
 func jsonOf(text string) (schema map[string]any) {
 	if err := json.Unmarshal([]byte(text), &schema); err != nil {
 		panic(err)
@@ -52,7 +52,7 @@ func jsonOf(text string) (schema map[string]any) {
 	return schema
 }
 
-// object is the schema of an object. Those of the objects in it are defined.
+// object is the schema of an object. It adds definitions for the objects in it.
 func (s schemas) object(o object) map[string]any {
 	properties := make(map[string]any)
 	for _, k := range o.keys {
@@ -79,10 +79,10 @@ func (s schemas) key(k key) map[string]any {
 	return schema
 }
 
-// links are the links of a help text.
+// links finds the Markdown links in a help text.
 var links = pattern.New(`\[([^\]]*)\]\([^)]*\)`)
 
-// value is the schema of a value that is there.
+// value is the schema of a value, without null.
 func (s schemas) value(v value) map[string]any {
 	schema := map[string]any{}
 	if v.of != nil {
@@ -111,7 +111,7 @@ func (s schemas) value(v value) map[string]any {
 	return schema
 }
 
-// orNull is a schema that accepts null too, as the reader does for each key.
+// orNull makes a schema accept null too, as the reader does under any key.
 func orNull(schema map[string]any) map[string]any {
 	null := map[string]any{"type": "null"}
 	if kind, ok := schema["type"].(string); ok {
@@ -124,8 +124,7 @@ func orNull(schema map[string]any) map[string]any {
 	return schema
 }
 
-// byDefault is what a file has that does not say it; nil where that is nothing, or no text, number
-// or boolean.
+// byDefault is the default value; nil if there is none, or it is not a text, number or boolean.
 func (v value) byDefault() any {
 	if v.into == nil || v.derived {
 		return nil

@@ -147,8 +147,8 @@ var probes = []string{
 var byType = regexp.MustCompile(`^(must be (an? (array|boolean|number|object|string|whole number)\b|true or false|at least [0-9]+(, or 0.*)?$|more than 0$|[a-z_-]+(, [a-z_-]+)* or [a-z_-]+$)` +
 	`|must not be (negative|more than a year)|is too large|unknown key)`)
 
-// TestSchema_Keys: where the value of a key has a type, a word or a bound that the reader refuses,
-// the schema refuses it too; and it refuses nothing that the reader accepts.
+// TestSchema_Keys: the schema refuses each type, word and bound that the reader refuses, and nothing that the reader
+// accepts.
 func TestSchema_Keys(t *testing.T) {
 	schema, refused := compiled(t), 0
 	for _, at := range spots() {

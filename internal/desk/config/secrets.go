@@ -10,34 +10,30 @@ import (
 )
 
 const (
-	// leastSecret is the length of the shortest value that is struck out: shorter
-	// ones stand in every text.
+	// leastSecret is the length of the shortest value that is struck out: shorter ones occur in every text.
 	leastSecret = 4
-	// leastLiteral is the same for what is only guessed to be a secret, by the
-	// form of an argument or a URL.
+	// leastLiteral is the same for values that only look secret by the form of an argument or a URL.
 	leastLiteral = 6
-	// leastLine is the same for one of the lines of a secret.
+	// leastLine is the same for a single line of a secret.
 	leastLine = 12
-	// leastNumber: shorter numbers are limits and ports rather than secrets.
+	// leastNumber is the same for numbers: shorter ones are mostly limits and ports.
 	leastNumber = 8
 )
 
 var (
 	secretKey = pattern.New(`(?i)token|secret|passw|passphrase|(?:api|access)[-_]?key|authorization|bearer|auth(?:$|[-_])|credential|cookie|private|session|signature|dsn|(?:^|[-_.])(?:key|pat|pwd|pass|jwt)$`)
-	// aboutSecret are names that say where a secret is, or of what kind, and not
-	// what it is.
+	// aboutSecret are names of values about a secret, such as its place or kind.
 	aboutSecret = pattern.New(`(?i)(?:file|path|dir|mode|type|kind|method|provider|ur[il]|host|port|env|var|name|ttl|timeout|expiry|scopes?|format|length|limit|count|store|storage)$`)
-	// userinfo is what stands before the host of a URL, also of one that does not
-	// parse because of what is in there.
+	// userinfo is the part of a URL before the host, also if its characters keep the URL from being parsed.
 	userinfo   = pattern.New(`[A-Za-z][A-Za-z0-9+.-]*://([^/?#\s@]*(?:@[^/?#\s@]+)*)@`)
 	plainWords = []string{"true", "false", "null", "none"}
-	// settings are values of arguments whose names look secret.
+	// settings are values that are not secret, though the names of their arguments look so.
 	settings = []string{
 		"basic", "bearer", "oauth", "oauth2", "apikey", "api_key", "api-key",
 		"default", "disabled", "enabled", "required", "optional", "keyring", "keychain",
 	}
-	// surroundings are variables that say where a program runs: to strike out their
-	// values would only make texts unreadable.
+	// surroundings are variables about where a program runs. Striking out their values would only make texts
+	// unreadable.
 	surroundings = []string{
 		"HOME", "USER", "LOGNAME", "USERNAME", "USERPROFILE", "APPDATA", "LOCALAPPDATA",
 		"LANG", "PWD", "PATH", "SHELL", "TMPDIR", "TEMP", "TMP", "HOSTNAME",
@@ -45,9 +41,8 @@ var (
 	schemes = []string{"bearer", "basic", "token", "apikey"}
 )
 
-// secret notes a value that must not be shown. Very short values and words that
-// stand in every text cannot be struck out without making texts unreadable.
-// credential says that a name or a place shows that it is one.
+// secret notes a value to strike out of texts, unless it is so short or common that texts would become unreadable.
+// credential is true if its name or place says that it is a credential.
 func (r *serverReader) secret(value string, credential bool) {
 	r.strike(value, leastSecret, credential)
 }
@@ -58,31 +53,30 @@ func (r *serverReader) strike(value string, least int, credential bool) {
 		return
 	}
 	r.secrets[value] = r.secrets[value] || credential
-	if strings.Contains(value, "\n") { // a log has its lines one by one
+	if strings.Contains(value, "\n") { // logs may quote single lines
 		for line := range strings.Lines(value) {
 			r.strike(line, leastLine, credential)
 		}
 	}
-	// The credentials alone may be quoted in an error.
+	// Errors may quote the credentials without the scheme.
 	scheme, credentials, _ := strings.Cut(value, " ")
 	if slices.Contains(schemes, strings.ToLower(scheme)) {
 		r.strike(credentials, least, credential)
 	}
 }
 
-// SecretName reports whether what stands under a name is a secret, by the name.
+// SecretName reports whether a name is one of secrets.
 func SecretName(name string) bool {
 	return secretKey.MatchString(name) && !aboutSecret.MatchString(name)
 }
 
-// secretIfNamed notes a literal value of a key whose name looks secret.
 func (r *serverReader) secretIfNamed(name, value string) {
 	if SecretName(name) {
 		r.secret(value, true)
 	}
 }
 
-// literal notes the value of an argument whose name looks secret.
+// literal notes the value of an argument with the name of a secret.
 func (r *serverReader) literal(value string) {
 	value = strings.Trim(strings.TrimSpace(value), `"'`)
 	number := strings.Trim(value, "0123456789.") == "" && len(value) < leastNumber
@@ -91,10 +85,8 @@ func (r *serverReader) literal(value string) {
 	}
 }
 
-// argSecrets notes what the arguments of a command hold that looks secret, in
-// the forms that are in use: --api-key=X, --token X, -e TOKEN=X, --header
-// "Authorization: Bearer X", URLs, JSON, and all of these in the words of a
-// shell's command line.
+// argSecrets notes what looks secret in the arguments of a command, in the usual forms: --api-key=X, --token X,
+// -e TOKEN=X, --header "Authorization: Bearer X", URLs, JSON, and all of these inside of a shell's command line.
 func (r *serverReader) argSecrets(args []string) {
 	for i, arg := range args {
 		r.argSecret(arg)
@@ -110,7 +102,7 @@ func (r *serverReader) argSecrets(args []string) {
 
 func (r *serverReader) argSecret(arg string) {
 	r.urlSecrets(strings.Trim(arg, `"'`))
-	for range 3 { // as in --env=TOKEN=X, --config={…}
+	for range 3 { // nested, as in --env=TOKEN=X and --config={…}
 		arg = strings.Trim(arg, `"'`)
 		if strings.HasPrefix(arg, "{") {
 			if n, err := parseJSON([]byte(arg)); err == nil {
@@ -118,7 +110,6 @@ func (r *serverReader) argSecret(arg string) {
 			}
 			return
 		}
-		// The first of the two parts the name from the value.
 		at := strings.IndexAny(arg, "=:")
 		if at <= 0 || strings.HasPrefix(arg[at:], "://") {
 			return
@@ -134,13 +125,13 @@ func (r *serverReader) argSecret(arg string) {
 	}
 }
 
-// namesSecret reports whether an argument is the name of a secret.
+// namesSecret reports whether text in an argument is the name of a secret.
 func namesSecret(name string) bool {
 	name = strings.TrimSpace(name)
 	return headerKey.MatchString(name) && SecretName(name)
 }
 
-// jsonSecrets notes what JSON in an argument has under names that look secret.
+// jsonSecrets notes what looks secret in JSON in an argument.
 func (r *serverReader) jsonSecrets(name string, n *node) {
 	if n.kind == stringKind {
 		r.urlSecrets(n.text)
@@ -149,16 +140,15 @@ func (r *serverReader) jsonSecrets(name string, n *node) {
 		r.literal(n.text)
 	}
 	for _, m := range n.members {
-		r.jsonSecrets(m.key, m.value)
+		r.jsonSecrets(m.key, m)
 	}
 	for _, item := range n.items {
 		r.jsonSecrets(name, item)
 	}
 }
 
-// urlSecrets notes what the URLs in a text hold that looks secret, as it is
-// written and as it is meant. Of HTTP the name of a user is secret too: it is
-// mostly a token, and "postgres" or "git" elsewhere.
+// urlSecrets notes what looks secret in the URLs in a text. For HTTP and WebSocket this includes the user's name, which
+// is mostly a token there; in other URLs it is mostly a name such as "postgres" or "git".
 func (r *serverReader) urlSecrets(text string) {
 	_, rest, ok := strings.Cut(text, "://")
 	if !ok {
@@ -185,7 +175,7 @@ func (r *serverReader) urlSecrets(text string) {
 	}
 }
 
-// encoded notes a part of a URL, as it is written and as it is meant.
+// encoded notes a part of a URL, both as it is written and decoded.
 func (r *serverReader) encoded(value string, least int) {
 	r.strike(value, least, true)
 	for _, decode := range []func(string) (string, error){url.QueryUnescape, url.PathUnescape} {

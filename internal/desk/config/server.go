@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -13,249 +12,237 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// reserved is the name of the server that is built in.
+// reserved is the name of the built-in server.
 const reserved = "mcpx"
 
 const maxNameLen = 64
 
-// scalars is JSON Schema of an object of texts; people write ports as numbers.
+// scalars is JSON Schema of an object of texts, which users may write as numbers or booleans.
 const scalars = `{"type": "object", "additionalProperties": {"type": ["string", "number", "boolean", "null"]}}`
 
 var serverName = pattern.New(`^[A-Za-z0-9._-]+$`)
 
-// object is what a server may have: our own keys, and the keys of other clients that are honoured.
 func (r *serverReader) object() object {
 	return object{name: "server", keys: append(r.own(), r.otherClientKeys()...)}
 }
 
-// own are our own keys: how a server is reached, what it shows and may do, and when it runs.
+// own are our own keys: how a server is reached, what it shows, and when it runs.
 func (r *serverReader) own() []key {
 	l, s := r.l, &r.s
 	return []key{
-		{"type", value{read: r.kind, schema: kindSchema}, "without it `command` or `url` says it"},
+		{"type", value{read: r.kind, schema: kindSchema}, "without it, it follows from `command` or `url`"},
 		{"command", value{read: r.command, schema: `{"anyOf": [` + text + `, ` + texts + `, {"$ref": "#/$defs/zedCommand"}]}`, of: r.zedCommand}, "the program of a local server"},
 		{"args", value{read: r.args, schema: texts}, "its arguments"},
-		{"env", value{read: r.env, schema: scalars}, "variables that it gets beside a small environment"},
+		{"env", value{read: r.env, schema: scalars}, "variables that are added to its small environment"},
 		{"cwd", r.string(&s.Cwd), "the folder that it starts in"},
-		{"framing", oneOf(l, &s.Framing, "auto", "newline", "content-length"), "how its messages are parted"},
+		{"framing", oneOf(l, &s.Framing, "auto", "newline", "content-length"), "how its messages are separated"},
 		{"url", value{read: r.url, schema: text}, "the address of a remote server"},
 		{"urls", value{read: r.urls, schema: texts}, "in place of `url`: several instances of the server ([Instances](#instances))"},
 		{"headers", value{read: r.headers, schema: scalars}, "headers of the requests to a remote server"},
 		{"oauth", value{read: r.oauth, schema: `{"anyOf": [{"type": "boolean"}, {"$ref": "#/$defs/oauth"}]}`, of: func() object { return r.oauthObject(new(true)) }}, "how mcpx [logs in](#logging-in) to a remote server; false turns that off"},
-		{"credentials", value{read: r.credentials, named: true, schema: text, off: "off"}, "headers that come from each caller: `header:NAME`, `claim:NAME`, `exchange` ([Credentials of callers](#credentials-of-callers))"},
-		{"protocol", oneOf(l, &s.Protocol, "auto", "legacy", "modern"), "`legacy` (`initialize`) or `modern` (2026-07-28): the only one that is tried; `auto` begins with what the server spoke last, or what the client speaks over stdio, else `modern`. A server of both whose tools fail with \"no back-channel\" behind HTTP needs `legacy`"},
+		{"credentials", value{read: r.credentials, named: true, schema: text, off: "off"}, "headers whose values come from each caller: `header:NAME`, `claim:NAME`, `exchange` ([Credentials of callers](#credentials-of-callers))"},
+		{"protocol", oneOf(l, &s.Protocol, "auto", "legacy", "modern"), "the era of the protocol: `legacy` (`initialize`) or `modern` (2026-07-28). `auto` tries both: first the one that the server spoke last, or that the client speaks over stdio, else `modern`. A server that speaks both, and whose tools fail with \"no back-channel\" behind HTTP, needs `legacy`"},
 
 		{"enabled", l.boolean(&s.Enabled), "false keeps the entry and does not use the server"},
-		{"description", l.str(&s.Description), "what the model reads about the server, in place of the server's own words"},
+		{"description", l.str(&s.Description), "the description that the model reads, in place of the server's own"},
 		{"tools", value{read: r.tools, schema: `{"anyOf": [` + someTexts + `, {"$ref": "#/$defs/tools"}]}`, of: r.toolsObject}, "which tools exist: `{\"allow\": [glob], \"deny\": [glob]}`; `deny` wins"},
-		{"read_only", l.boolean(&s.ReadOnly), "only tools exist that declare themselves read-only"},
-		{"confirm", switched(l, &s.Confirm, "destructive", "all"), "which calls the person must confirm; without it what the file says"},
-		{"pin", switched(l, &s.Pin, "warn", "block"), "tools whose definition has changed since `mcpx lock`, or since the last start, are logged; `block` hides all that were not approved; without it what the file says"},
-		{"overrides", value{read: r.overrides, named: true, of: func() object { return r.override(&conf.Override{}) }}, "`{\"GLOB\": {\"description\", \"annotations\", \"name\", \"arguments\"}}` repairs what the server declares of its tools, before the filters look at it"},
-		{"validate", oneOf(l, &s.Validate, "strict", "off"), "`off` leaves judging arguments to the server"},
-		{"verbatim", l.globs(&s.Verbatim), "tools whose results stay as they are; without it `read_*file*`, `*file_content*` and `*_show`"},
+		{"read_only", l.boolean(&s.ReadOnly), "hides all tools that do not declare themselves read-only"},
+		{"confirm", switched(l, &s.Confirm, "destructive", "all"), "which calls the user must confirm; the default is `confirm` of the file"},
+		{"pin", switched(l, &s.Pin, "warn", "block"), "`warn` logs tools whose definition has changed since `mcpx lock`, or since the last start; `block` hides all that were not approved; the default is `pin` of the file"},
+		{"overrides", value{read: r.overrides, named: true, of: func() object { return r.override(&conf.Override{}) }}, "`{\"GLOB\": {\"description\", \"annotations\", \"name\", \"arguments\"}}` repairs the definitions of tools, before the filters apply"},
+		{"validate", oneOf(l, &s.Validate, "strict", "off"), "`off` does not check arguments against the schema of the tool"},
+		{"verbatim", l.globs(&s.Verbatim), "globs of tools whose results are not changed; the default is `read_*file*`, `*file_content*` and `*_show`"},
 
-		{"connect_timeout", l.timeout(&s.ConnectTimeout), "for one attempt to connect; without it what the file says, else 30 s. A command that installs what it runs (`npx`, `uvx`, `docker run`, …) has 10 minutes while it is at work, unless this is set"},
+		{"connect_timeout", l.timeout(&s.ConnectTimeout), "for one attempt to connect; the default is `connect_timeout` of the file, else 30 s. Without either, a command that installs what it runs (`npx`, `uvx`, `docker run`, …) has 10 minutes while it is at work"},
 		{"call_timeout", l.timeout(&s.CallTimeout), "for one call"},
 		{"tool_timeouts", value{read: r.toolTimeouts, named: true, schema: moreThanZero}, "the same for single tools: `{\"GLOB\": duration}`"},
-		{"idle_timeout", l.wait(&s.IdleTimeout), "a call without progress for so long ends; 0 is no limit"},
+		{"idle_timeout", l.wait(&s.IdleTimeout), "ends a call that has made no progress for so long; 0 is no limit"},
 		{"start", oneOf(l, &s.Start, "eager", "lazy"), "`lazy` starts the server with its first call, once its catalogue is on disk"},
-		{"stop_idle", l.orOff(&s.StopIdle), "stops the server when it was not used for so long; in `inspect` it is `idle` then. 0 and `off` never"},
+		{"stop_idle", l.orOff(&s.StopIdle), "stops the server if it was not used for so long; `inspect` then shows it as `idle`. 0 and `off`: never"},
 		{"max_concurrency", l.count(&s.MaxConcurrency, 0), "most calls at once; 0 is no limit"},
-		{"session", oneOf(l, &s.Session, "shared", "per_client"), "`per_client` gives each client a session of its own. Over HTTP with several clients: for servers that ask the user, keep working folders (roots), or remember who they speak to"},
-		{"session_idle", l.timeout(&s.SessionIdle), "how long such a session stays without being used"},
+		{"session", oneOf(l, &s.Session, "shared", "per_client"), "`per_client` gives each client a session of its own. Needed over HTTP with several clients for servers that ask the user, use working folders (roots), or remember who they speak to"},
+		{"session_idle", l.timeout(&s.SessionIdle), "when such a session ends without being used"},
 	}
 }
 
 // serverReader is the state of reading one server.
 type serverReader struct {
-	l    *loader
-	path string
-	s    Server
-	// faults are of this server only.
-	faults []Fault
-	// secrets are the values to strike out; true for those that are credentials.
-	secrets map[string]bool
-	// wanted are the references to values elsewhere.
+	l      *loader
+	s      Server
+	faults []Fault // of this server only
+	// secrets are the values to strike out of texts; true for credentials.
+	secrets  map[string]bool
 	wanted   []wanted
 	disabled bool
-	// Where the keys stand that infer needs.
-	commandAt, urlAt, urlsAt, unknownType, oauthAt, credentialsAt place
-	// typeText is the type as written, when it is unknown.
-	typeText string
-	// httpURL: the key of the URL says that it is streamable HTTP.
-	httpURL bool
-	// commandArgs are those in the command.
-	commandArgs []string
-	// fileEnv is what comes in under env, in the order of the file.
+	// The values of keys; nil if the server does not have the key.
+	commandAt, urlAt, urlsAt, oauthAt, credentialsAt *node
+	unknownType                                      *node // a type that is not one of kinds
+	httpURL                                          bool  // the key of the URL means streamable HTTP
+	commandArgs                                      []string
+	// fileEnv has the variables of env files, in the order of the file. The key env wins over them.
 	fileEnv [][2]string
 }
 
-func (l *loader) serverReader(path string) *serverReader {
-	return &serverReader{l: l, path: path, s: l.everyServer, secrets: map[string]bool{}}
+func (l *loader) serverReader() *serverReader {
+	return &serverReader{l: l, s: l.everyServer, secrets: map[string]bool{}}
 }
 
 // fail notes a fault inside this server.
-func (r *serverReader) fail(path string, offset int, format string, args ...any) {
-	r.faults = append(r.faults, Fault{Path: path, Text: fmt.Sprintf(format, args...), offset: offset})
+func (r *serverReader) fail(n *node, format string, args ...any) {
+	r.faults = append(r.faults, faultAt(n, format, args...))
 }
 
-// servers reads one of the keys that hold servers. They are at the root, where the path
-// is the key.
-func (l *loader) servers(path string, n *node) {
+// servers reads the value of a key that holds servers.
+func (l *loader) servers(n *node) {
 	l.someServers = true
 	switch {
 	case n.kind == objectKind:
 		for _, m := range n.members {
-			l.server(m.key, join(path, m.key), m.offset, m.value)
+			l.server(m.key, m)
 		}
-	case n.kind == arrayKind && (path == codeServers || path == oldServers):
-		l.serverList(path, n)
-	case path == oldServers:
-		l.fault(path, n.offset, "must be an array or an object of servers, not %s", n.kind)
+	case n.kind == arrayKind && (n.key == codeServers || n.key == oldServers):
+		l.serverList(n)
+	case n.key == oldServers:
+		l.fault(n, "must be an array or an object of servers, not %s", n.kind)
 	default:
-		l.is(objectKind, path, n)
+		l.is(objectKind, n)
 	}
 }
 
-// server reads one entry. Faults of the name get this offset.
-func (l *loader) server(name, path string, offset int, n *node) {
-	if !l.is(objectKind, path, n) {
+func (l *loader) server(name string, n *node) {
+	if !l.is(objectKind, n) {
 		return
 	}
-	r := l.serverReader(path)
+	r := l.serverReader()
 	r.s.Name = name
 	r.read(n)
 	if r.isSelf() {
-		l.warn("%s: is mcpx itself, skipped", path)
+		l.warn("%s: is mcpx itself, skipped", n.path())
 		return
 	}
 	switch before, twice := l.defined[name]; {
 	case !twice:
-		l.serverName(name, path, offset)
-	case before != path: // else the key is there twice, which is a fault already
-		l.fault(path, offset, "%s is defined already, by %s", quote(name), before)
+		l.serverName(name, n)
+	case before != n.path(): // else the key is there twice, which is a fault already
+		l.fault(n, "%s is defined already, by %s", quote(name), before)
 	}
 	r.finish(n)
 	l.cfg.Servers = append(l.cfg.Servers, r.s)
 }
 
-func (l *loader) serverName(name, path string, offset int) {
+func (l *loader) serverName(name string, n *node) {
 	if name == "" {
-		l.fault(path, offset, "needs a name")
+		l.fault(n, "needs a name")
 		return
 	}
-	l.defined[name] = path
+	l.defined[name] = n.path()
 	switch {
 	case strings.EqualFold(name, reserved):
-		l.fault(path, offset, "the name %q is reserved", reserved)
+		l.fault(n, "the name %q is reserved", reserved)
 	case utf8.RuneCountInString(name) > maxNameLen:
-		l.fault(path, offset, "the name must not be longer than %d characters", maxNameLen)
+		l.fault(n, "the name must not be longer than %d characters", maxNameLen)
 	}
 }
 
-// read takes all keys: those of other clients first, so that ours win.
+// read reads the keys of other clients first, so that ours win.
 func (r *serverReader) read(n *node) {
 	own, others := object{keys: r.own()}, object{}
-	if slices.ContainsFunc(n.members, func(m member) bool { return own.key(m.key) == nil }) {
+	if slices.ContainsFunc(n.members, func(m *node) bool { return own.key(m.key) == nil }) {
 		others.keys = r.otherClientKeys()
 	}
 	for _, m := range n.members {
-		if k := others.key(m.key); k != nil && m.value.kind != nullKind {
-			k.read(join(r.path, m.key), m.value)
+		if k := others.key(m.key); k != nil && m.kind != nullKind {
+			k.read(m)
 		}
 	}
-	r.l.members(r.path, n, own, func(_ string, m member) bool {
-		named := nameInList(m.key) && strings.HasSuffix(r.path, "]")
-		return named || others.key(m.key) != nil || r.l.ignoredKey(serverOfOtherClients, serverOfOlderSystems, m.key, r.path)
+	r.l.members(n, own, func(m *node) bool {
+		named := nameInList(m.key) && n.parent.kind == arrayKind
+		return named || others.key(m.key) != nil || r.l.ignoredKey(serverOfOtherClients, serverOfOlderSystems, m.key, n.path())
 	})
 }
 
 // string reads a string with variables.
 func (r *serverReader) string(into *string) value {
-	return value{schema: text, read: func(path string, n *node) {
-		if r.l.is(stringKind, path, n) {
-			*into = r.expand(path, n.offset, n.text)
+	return value{schema: text, read: func(n *node) {
+		if r.l.is(stringKind, n) {
+			*into = r.expand(n)
 		}
 	}}
 }
 
-func (r *serverReader) command(path string, n *node) {
-	r.commandAt = place{path, n.offset}
+func (r *serverReader) command(n *node) {
+	r.commandAt = n
 	switch n.kind {
 	case objectKind:
-		r.l.members(path, n, r.zedCommand(), nil)
+		r.l.members(n, r.zedCommand(), nil)
 	case arrayKind:
-		r.commandList(path, n)
+		r.commandList(n)
 	default:
-		r.string(&r.s.Command).read(path, n)
+		r.string(&r.s.Command).read(n)
 	}
 }
 
-func (r *serverReader) args(path string, n *node) {
-	args, ok := r.l.strings(path, n)
+func (r *serverReader) args(n *node) {
+	args, ok := r.l.strings(n)
 	if !ok {
 		return
 	}
 	for i := range args {
-		args[i] = r.expand(index(path, i), n.items[i].offset, args[i])
+		args[i] = r.expand(n.items[i])
 	}
 	r.s.Args = args
 	r.argSecrets(args)
 }
 
-// pairs are the members of an object of scalars; those that are null are left
-// out. Numbers and booleans are their literals, since people write ports so.
-func (r *serverReader) pairs(path string, n *node) []member {
-	if !r.l.is(objectKind, path, n) {
+// pairs are the members of an object of texts, without nulls. A number or boolean is accepted as a text:
+// users write ports as numbers.
+func (r *serverReader) pairs(n *node) (pairs []*node) {
+	if !r.l.is(objectKind, n) {
 		return nil
 	}
-	var pairs []member
 	for _, m := range n.members {
-		switch m.value.kind {
+		switch m.kind {
 		case nullKind:
 		case stringKind, numberKind, boolKind:
 			pairs = append(pairs, m)
 		default:
-			r.l.is(stringKind, join(path, m.key), m.value)
+			r.l.is(stringKind, m)
 		}
 	}
 	return pairs
 }
 
-func (r *serverReader) env(path string, n *node) {
+func (r *serverReader) env(n *node) {
 	r.s.Env = map[string]string{}
-	for _, m := range r.pairs(path, n) {
-		at := join(path, m.key)
+	for _, m := range r.pairs(n) {
 		if m.key == "" || strings.ContainsAny(m.key, "=\x00") {
-			r.fail(at, m.offset, "is not the name of an environment variable")
+			r.fail(m, "is not the name of an environment variable")
 			continue
 		}
-		r.s.Env[m.key] = r.expand(at, m.value.offset, m.value.text)
+		r.s.Env[m.key] = r.expand(m)
 		r.secretIfNamed(m.key, r.s.Env[m.key])
 	}
 }
 
-func (r *serverReader) headers(path string, n *node) {
-	for _, m := range r.pairs(path, n) {
-		at := join(path, m.key)
-		value := r.expand(at, m.value.offset, m.value.text)
-		if value != m.value.text {
+func (r *serverReader) headers(n *node) {
+	for _, m := range r.pairs(n) {
+		value := r.expand(m)
+		if value != m.text {
 			r.secret(value, true)
 		}
-		r.header(at, m.value.offset, m.key, value)
+		r.header(m, m.key, value)
 	}
 }
 
-// header sets a header; names ignore case.
-func (r *serverReader) header(path string, offset int, name, value string) {
+// header sets a header, in place of one whose name differs only in case.
+func (r *serverReader) header(n *node, name, value string) {
 	value = strings.TrimSpace(value)
 	switch {
 	case !headerKey.MatchString(name):
-		r.fail(path, offset, "is not the name of a header")
+		r.fail(n, "is not the name of a header")
 		return
 	case strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }):
-		r.fail(path, offset, "must not contain line breaks or control characters")
+		r.fail(n, "must not contain line breaks or control characters")
 		return
 	}
 	r.secretIfNamed(name, value)
@@ -270,20 +257,20 @@ func (r *serverReader) header(path string, offset int, name, value string) {
 	r.s.Headers[name] = value
 }
 
-func (r *serverReader) url(path string, n *node) {
-	r.string(&r.s.URL).read(path, n)
+func (r *serverReader) url(n *node) {
+	r.string(&r.s.URL).read(n)
 	r.urlSecrets(r.s.URL)
-	r.urlAt, r.httpURL = place{path, n.offset}, false
+	r.urlAt, r.httpURL = n, false
 }
 
-// tools reads our object, or the list of names that Copilot has.
-func (r *serverReader) tools(path string, n *node) {
+// tools reads our object, or the list of names in a file of Copilot.
+func (r *serverReader) tools(n *node) {
 	if n.kind == arrayKind {
-		r.allow().read(path, n)
+		r.allow().read(n)
 		return
 	}
-	if r.l.is(objectKind, path, n) {
-		r.l.members(path, n, r.toolsObject(), nil)
+	if r.l.is(objectKind, n) {
+		r.l.members(n, r.toolsObject(), nil)
 	}
 }
 
@@ -298,21 +285,20 @@ func (r *serverReader) allow() value { return r.l.allowed(r.l.globs(&r.s.Tools.A
 
 func (r *serverReader) deny() value { return r.l.globs(&r.s.Tools.Deny) }
 
-// toolTimeouts reads durations by globs of tool names, in the order of the file.
-func (r *serverReader) toolTimeouts(path string, n *node) {
+func (r *serverReader) toolTimeouts(n *node) {
 	r.s.ToolTimeouts = nil
-	for at, m := range r.l.named(path, n) {
-		if !r.l.glob(at, m.offset, m.key) {
+	for m := range r.l.named(n) {
+		if !r.l.glob(m, m.key) {
 			continue
 		}
 		one := conf.ToolTimeout{Glob: m.key}
-		r.l.timeout(&one.Timeout).read(at, m.value)
+		r.l.timeout(&one.Timeout).read(m)
 		r.s.ToolTimeouts = append(r.s.ToolTimeouts, one)
 	}
 }
 
-// isSelf reports whether the entry is mcpx, which would start or ask itself for
-// ever. Of URLs only a local one under the reserved name is surely so.
+// isSelf reports whether the entry is mcpx itself, which would start or call itself endlessly. A URL is taken for mcpx
+// only if it is local and has the reserved name.
 func (r *serverReader) isSelf() bool {
 	if u, err := url.Parse(r.s.URL); err == nil && strings.EqualFold(r.s.Name, reserved) {
 		if slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname()) {
@@ -337,13 +323,13 @@ func (r *serverReader) isSelf() bool {
 	return err == nil && os.SameFile(own, other)
 }
 
-// program is the name of an executable, whatever the system.
+// program is the name of an executable in a path of any system.
 func program(path string) string {
 	name := strings.ToLower(filepath.Base(strings.ReplaceAll(path, `\`, "/")))
 	return strings.TrimSuffix(name, ".exe")
 }
 
-// finish puts the parts together once all keys are read.
+// finish combines the keys once all are read, and checks the whole.
 func (r *serverReader) finish(n *node) {
 	if len(r.fileEnv) > 0 && r.s.Env == nil {
 		r.s.Env = map[string]string{}

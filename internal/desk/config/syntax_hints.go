@@ -8,11 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// What is wrong where a text is no JSON, and what to do about it. Of the text
-// itself no more than a character is shown: it may be a secret.
-
-// explain says what is wrong with a text that hujson refused with err. It takes
-// only the place from err: its words have no remedy, and show what may be a secret.
+// explain says what is wrong with a text that hujson refused with err, and what to do. It uses only the place in err:
+// its words have no remedy, and quote what may be a secret. The errors here quote at most one character.
 func explain(data []byte, err error) error {
 	var line, column int
 	if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &column); scanErr != nil {
@@ -48,15 +45,13 @@ func explain(data []byte, err error) error {
 	return s.noValue()
 }
 
-// isWrong reports whether the token is wrong alone: hujson reads on to the end of a
-// string, and reads any value as a key.
+// isWrong reports whether the token itself is wrong. hujson notices some such tokens only later.
 func (s *scanner) isWrong() bool {
 	c := s.data[s.at]
 	return s.brokenString() != nil || s.expects() == aKey && c != '"' && c != '}'
 }
 
-// offsetOf finds a place that hujson names; its columns count bytes. What is behind
-// the end is the end.
+// offsetOf converts a place in an error of hujson, whose columns are bytes, to an offset.
 func offsetOf(data []byte, line, column int) int {
 	start := 0
 	for range line - 1 {
@@ -69,8 +64,8 @@ func offsetOf(data []byte, line, column int) int {
 	return min(start+column-1, len(data))
 }
 
-// inside names what the token is in, with the line in which that begins and the
-// bracket that ends it. There is one wherever a key or a comma is expected.
+// inside names the object or array around the token, with the line where it begins and its closing bracket. There is
+// one wherever a key or a comma is expected.
 func (s *scanner) inside() (what string, line int, closing byte) {
 	start := s.open[len(s.open)-1]
 	line, _ = position(s.data, start)
@@ -80,7 +75,7 @@ func (s *scanner) inside() (what string, line int, closing byte) {
 	return "array", line, ']'
 }
 
-// glimpse is the character at the token, for an error.
+// glimpse is the first character of the token, for an error.
 func (s *scanner) glimpse() string {
 	if s.at >= len(s.data) {
 		return "end of file"
@@ -103,8 +98,7 @@ func (s *scanner) ended() error {
 	return errorAt(s.at, "the file ends, but the %s that begins in line %d is not closed; add '%c'", what, line, closing)
 }
 
-// brokenString is what is wrong with the string at the token; nil: nothing, or it is
-// no string.
+// brokenString says what is wrong with a string; nil if the token is a sound one, or not a string.
 func (s *scanner) brokenString() error {
 	if s.data[s.at] != '"' {
 		return nil
@@ -140,7 +134,7 @@ func isEscape(text []byte) bool {
 	return err == nil
 }
 
-// noKey is the error where neither a key nor the end of an object stands.
+// noKey is the error for a token where a key or the end of the object is expected.
 func (s *scanner) noKey() error {
 	_, line, _ := s.inside()
 	switch c := s.data[s.at]; {
@@ -161,7 +155,7 @@ func (s *scanner) noKey() error {
 	return errorAt(s.at, "expected a key in double quotes or '}', not %s", s.glimpse())
 }
 
-// noValue is the error where no value stands.
+// noValue is the error for a token where a value is expected.
 func (s *scanner) noValue() error {
 	switch c := s.data[s.at]; {
 	case c == ',' && (s.last == '[' || s.last == ','):
@@ -175,8 +169,8 @@ func (s *scanner) noValue() error {
 	case c == '-' && !bytes.HasPrefix(s.data[s.at:], []byte("--")) || c >= '0' && c <= '9':
 		return errorAt(s.at, "invalid number; numbers are written like 5, -5, 0.5 or 1e3")
 	case isWord(c):
-		// Not with the word: it may be a secret without its quotes.
-		return errorAt(s.at, "unknown word; only true, false and null stand without double quotes (\")")
+		// Without quoting the word, which may be a secret that lacks its quotes.
+		return errorAt(s.at, "unknown word; only true, false and null are written without double quotes (\")")
 	}
 	if err := s.odd(); err != nil {
 		return err
@@ -184,7 +178,7 @@ func (s *scanner) noValue() error {
 	return errorAt(s.at, "expected a value, not %s", s.glimpse())
 }
 
-// noComma is the error where neither a comma nor the end follows a member.
+// noComma is the error for a token where a comma or a closing bracket is expected.
 func (s *scanner) noComma() error {
 	what, line, closing := s.inside()
 	c := s.data[s.at]
@@ -203,7 +197,7 @@ func (s *scanner) noComma() error {
 	return errorAt(s.at, "expected ',' or '%c', not %s", closing, s.glimpse())
 }
 
-// noEnd is the error where more follows after the value that the file is.
+// noEnd is the error for a token after the end of the value.
 func (s *scanner) noEnd() error {
 	start := s.space(0)
 	c, first := s.data[s.at], s.data[start]
@@ -221,17 +215,17 @@ func (s *scanner) noEnd() error {
 	return errorAt(s.at, "unexpected %s after the end of the value; a file holds one object", s.glimpse())
 }
 
-// odd is the error of a character that is at home in other languages.
+// odd is the error for a character that only other languages have; nil for others.
 func (s *scanner) odd() error {
 	rest := s.data[s.at:]
 	r, _ := utf8.DecodeRune(rest)
 	switch {
 	case r == '#' || bytes.HasPrefix(rest, []byte("--")) || bytes.HasPrefix(rest, []byte("<!--")):
-		return errorAt(s.at, "comments begin with //, or stand in /* */")
+		return errorAt(s.at, "comments begin with //, or are enclosed in /* */")
 	case r == '/':
-		return errorAt(s.at, "a single '/'; comments begin with //, or stand in /* */")
+		return errorAt(s.at, "a single '/'; comments begin with //, or are enclosed in /* */")
 	case r == ';':
-		return errorAt(s.at, "unexpected ';'; entries are parted by commas")
+		return errorAt(s.at, "unexpected ';'; entries are separated by commas")
 	case r == '`' || strings.ContainsRune("“”„‟«»‘’", r):
 		return errorAt(s.at, `keys and strings need straight double quotes ("), not %c`, r)
 	case r == '\u00a0' || r == '\u200b' || r == '\ufeff' || r == '\u3000' || r == '\u2028' || r == '\u2029':

@@ -14,8 +14,8 @@ import (
 // tableOf finds a table of keys in a document, with the names of its objects.
 var tableOf = regexp.MustCompile(`(?s)(<!-- keys: ([A-Za-z ]+) -->\n).*?(<!-- end of the keys -->)`)
 
-// TestTables holds the tables of keys in the documents against the rows. With -update, or go generate,
-// it writes them anew.
+// TestTables checks that the tables of keys in the documents match the rows. With -update, as in go generate, it writes
+// them again.
 func TestTables(t *testing.T) {
 	objects := make(map[string]object)
 	for _, at := range spots() {
@@ -43,7 +43,7 @@ func TestTables(t *testing.T) {
 				t.Fatal(err)
 			}
 		} else if want != string(data) {
-			t.Errorf("the tables of keys in %s are not those of the code: go generate ./internal/desk/config writes them anew", file)
+			t.Errorf("the tables of keys in %s differ from the code: go generate ./internal/desk/config writes them again", file)
 		}
 	}
 	for name, o := range objects {

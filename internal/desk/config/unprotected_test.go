@@ -32,8 +32,8 @@ func TestUnprotected_Global(t *testing.T) {
 // unavailable, and no other.
 func TestUnprotected_Server(t *testing.T) {
 	for _, test := range []struct{ key, on, off, want string }{
-		{"sandboxEnabled", `true`, `false null`, "no sandbox is built yet"},
-		{"sandbox", `true {"enabled":true}`, `false {"enabled":false} {"allowWrite":["/"]}`, "no sandbox is built yet"},
+		{"sandboxEnabled", `true`, `false null`, "mcpx has no sandbox"},
+		{"sandbox", `true {"enabled":true}`, `false {"enabled":false} {"allowWrite":["/"]}`, "mcpx has no sandbox"},
 		{"exposed_tools", `["a"]`, `[] null`, `write "tools": {"allow": [...]}`},
 	} {
 		parse := func(value string) *Config {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestViews_Faults: what is wrong with views and groups is said with its place.
+// TestViews_Faults: faults of views and groups have their place.
 func TestViews_Faults(t *testing.T) {
 	for _, test := range []struct{ keys, want string }{
 		{`"view": "tools"`, ""},

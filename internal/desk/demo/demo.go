@@ -1,8 +1,7 @@
-// Package demo has the sample servers of mcpx demo, in the process: thirty tools
-// with schemas and answers such as real servers have. A server is data: what it
-// lists (data/NAME.tools.json), what it knows (NAME.json) and how it answers from
-// that (NAME.jq, one function a tool). Everything is deterministic, and nothing is
-// kept beyond the process.
+// Package demo has the sample servers of mcpx demo. They run inside the process and have thirty
+// tools. A server is made of files in the folder data: NAME.tools.json has its tools, NAME.json its
+// first state, and NAME.jq a function for each tool, which answers from the state. Everything is
+// deterministic, and nothing is stored on disk.
 package demo
 
 import (
@@ -22,29 +21,28 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 )
 
-// Server is one sample server. Its state belongs to the value that [Servers]
-// returned: sessions share it, one after another or at the same time.
+// Server is one sample server. All sessions of a Server share its state, which begins anew with
+// each call of [Servers].
 type Server struct {
 	Name string
-	// Description is what the server is for, in one sentence.
+	// Description is one sentence about the server.
 	Description string
-	// Serve speaks newline-delimited JSON-RPC on in and out until in ends or ctx
-	// is done, both eras of the protocol. When ctx is done, in and out are closed
-	// where they are io.Closers, since nothing else ends a blocked read or write.
-	// Requests are answered one after another, and all before it returns.
+	// Serve serves one session with newline-delimited JSON-RPC, in both eras of the protocol, until
+	// in or ctx ends. It answers all requests before it returns, one after another. When ctx ends,
+	// it closes in and out if they are io.Closers, to end a blocked read or write.
 	Serve func(ctx context.Context, in io.Reader, out io.Writer) error
 }
 
 //go:embed data
 var data embed.FS
 
-// Servers makes the sample servers, sorted by name, in their first state.
+// Servers returns the sample servers in their first state, sorted by name.
 func Servers() []Server {
 	var all []Server
 	for _, name := range []string{"cities", "notes", "tasks", "units", "weather"} {
 		s, err := sample(name)
 		if err != nil {
-			panic(fmt.Errorf("the demo's server %s: %w", name, err)) // a fault of data, which the tests see
+			panic(fmt.Errorf("the demo's server %s: %w", name, err)) // a mistake in the folder data, which tests find
 		}
 		all = append(all, s)
 	}
@@ -94,14 +92,14 @@ func load(name string, into any) error {
 	return decode(content, into)
 }
 
-// decode keeps numbers as they are written: gojq computes with integers of any size.
+// decode keeps numbers as they are written, because gojq supports integers of any size.
 func decode(content []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(content))
 	d.UseNumber()
 	return d.Decode(into)
 }
 
-// answers runs the filters of one server over its state.
+// answers runs the jq functions of one server on its state.
 type answers struct {
 	name string
 
@@ -109,7 +107,7 @@ type answers struct {
 	state any        // guarded by mu
 }
 
-// start reads what the server knows.
+// start computes the first state.
 func (a *answers) start() error {
 	var known any
 	if err := load(a.name+".json", &known); err != nil {
@@ -123,7 +121,7 @@ func (a *answers) start() error {
 	return err
 }
 
-// compile compiles the function of that name in NAME.jq.
+// compile compiles a function of NAME.jq.
 func (a *answers) compile(function string) (*gojq.Code, error) {
 	program := ""
 	for _, file := range []string{"prelude.jq", a.name + ".jq"} {
@@ -140,7 +138,7 @@ func (a *answers) compile(function string) (*gojq.Code, error) {
 	return gojq.Compile(query, gojq.WithVariables([]string{"$a"}))
 }
 
-// first is the one output of a filter.
+// first returns the first output of a jq function, or its error.
 func first(outputs gojq.Iter) (any, error) {
 	v, ok := outputs.Next()
 	if !ok {
@@ -149,7 +147,7 @@ func first(outputs gojq.Iter) (any, error) {
 	err, failed := v.(error)
 	var fault gojq.ValueError
 	switch {
-	case errors.As(err, &fault): // of error(…) in the filter
+	case errors.As(err, &fault): // from error(…) in NAME.jq
 		return nil, fmt.Errorf("%v", fault.Value())
 	case failed:
 		return nil, err
@@ -157,7 +155,7 @@ func first(outputs gojq.Iter) (any, error) {
 	return v, nil
 }
 
-// tool is what answers calls of d. mcp-go has checked the arguments before.
+// tool returns the handler of a tool. mcp-go checks the arguments before it calls the handler.
 func (a *answers) tool(d definition) (server.ToolHandlerFunc, error) {
 	var schema struct {
 		Properties map[string]struct{ Default any }
@@ -173,12 +171,12 @@ func (a *answers) tool(d definition) (server.ToolHandlerFunc, error) {
 	}
 	compiled := sync.OnceValues(func() (*gojq.Code, error) { return a.compile(d.Name) })
 	return func(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		args := maps.Clone(defaults)
 		given, err := json.Marshal(r.GetArguments())
-		if err == nil {
-			err = decode(given, &args)
-		}
 		if err != nil {
+			return nil, err
+		}
+		args := maps.Clone(defaults)
+		if err := decode(given, &args); err != nil {
 			return nil, err
 		}
 		code, err := compiled()
@@ -193,7 +191,7 @@ func (a *answers) tool(d definition) (server.ToolHandlerFunc, error) {
 	}, nil
 }
 
-// run answers one call. A tool that is not read-only gives a new state as well.
+// run runs the function of a tool. A tool that is not read-only also returns the new state.
 func (a *answers) run(code *gojq.Code, args map[string]any, readOnly bool) (any, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -206,19 +204,18 @@ func (a *answers) run(code *gojq.Code, args map[string]any, readOnly bool) (any,
 	return changed["result"], nil
 }
 
-// result is a value as pretty-printed JSON in a text block, as most real servers
-// send it, and as structuredContent where the tool declares its shape. A string
-// stays text.
+// result returns a value as pretty-printed JSON in a text block, as most real servers do. A string is
+// not encoded. If structured is true, it adds structuredContent.
 func result(value any, structured bool) (*mcp.CallToolResult, error) {
 	if text, ok := value.(string); ok {
 		return mcp.NewToolResultText(text), nil
 	}
-	compact, err := gojq.Marshal(value)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the result: %w", err)
-	}
 	var text bytes.Buffer
-	if err := json.Indent(&text, compact, "", "  "); err != nil {
+	compact, err := gojq.Marshal(value)
+	if err == nil {
+		err = json.Indent(&text, compact, "", "  ")
+	}
+	if err != nil {
 		return nil, fmt.Errorf("encoding the result: %w", err)
 	}
 	r := mcp.NewToolResultText(text.String())
@@ -228,10 +225,10 @@ func result(value any, structured bool) (*mcp.CallToolResult, error) {
 	return r, nil
 }
 
-// maxLine is far above what any argument of a demo tool needs.
+// maxLine limits a message, in bytes.
 const maxLine = 4 << 20
 
-// serve is [Server.Serve] over an mcp-go server.
+// serve implements [Server.Serve] with an mcp-go server.
 func serve(ctx context.Context, s *server.MCPServer, in io.Reader, out io.Writer) error {
 	defer context.AfterFunc(ctx, func() {
 		for _, end := range []any{in, out} {

@@ -91,8 +91,7 @@ func TestServers_bothEras(t *testing.T) {
 	}
 }
 
-// exchange sends lines to a new session of s and returns the answers by id once
-// the session has ended.
+// exchange sends lines to a new session and returns the answers by id after the session has ended.
 func exchange(t *testing.T, s Server, lines ...string) map[string]string {
 	t.Helper()
 	var out strings.Builder
@@ -118,8 +117,8 @@ func callLine(id int, name, args string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, id, name, args)
 }
 
-// TestServe_answersAllAtTheEnd: the end of the input, even without a line end,
-// drops no answer.
+// TestServe_answersAllAtTheEnd checks that the end of the input drops no answer, even if the last line
+// has no line end.
 func TestServe_answersAllAtTheEnd(t *testing.T) {
 	lines := []string{hello, "", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, `not json`}
 	for i := range 100 {
@@ -148,7 +147,7 @@ func TestServe_endsWithContext(t *testing.T) {
 	if _, err := bufio.NewReader(fromServer).ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
-	cancel() // with an answer that nobody reads
+	cancel() // while an answer is not read
 	select {
 	case err := <-done:
 		if !errors.Is(err, context.Canceled) {
@@ -187,8 +186,7 @@ func TestServe_concurrentSessionsShareState(t *testing.T) {
 	}
 }
 
-// TestTools_schemas compiles every schema, and calls every read-only tool with
-// the least that its schema asks for.
+// TestTools_schemas compiles every schema, and calls every read-only tool with its required arguments.
 func TestTools_schemas(t *testing.T) {
 	least := map[string]string{
 		"get_city": `{"name":"Lisbon"}`, "nearby_cities": `{"city":"Lisbon"}`, "city_distance": `{"from":"Lisbon","to":"tokyo"}`,

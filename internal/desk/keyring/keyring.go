@@ -1,5 +1,4 @@
-// Package keyring keeps small secrets in the keyring of the operating system, each under
-// a name of mcpx.
+// Package keyring keeps small secrets of mcpx in the keyring of the operating system, by names.
 package keyring
 
 import (
@@ -16,37 +15,36 @@ import (
 	"github.com/zalando/go-keyring"
 )
 
-// service is what the secrets of mcpx stand under in the keyring.
+// service is the service name of all secrets of mcpx.
 const service = "mcpx"
 
-// patience bounds one access: a keyring that is locked may ask its user first.
+// patience bounds one access: a locked keyring may ask the user first.
 const patience = 20 * time.Second
 
-// ErrNotFound says that the keyring works, and has nothing under that name.
+// ErrNotFound says that the keyring works, but has no such secret.
 var ErrNotFound = keyring.ErrNotFound
 
-// errOff says that the user wants no keyring.
+// errOff says that the user has turned the keyring off.
 var errOff = errors.New("MCPX_KEYRING=off")
 
-// Get returns the secret of that name. Its error is [ErrNotFound], or says why there is
-// no keyring.
+// Get returns a secret. Its error is [ErrNotFound], or says why there is no keyring.
 func Get(ctx context.Context, name string) (secret string, err error) {
 	return access(ctx, func() (string, error) { return keyring.Get(service, name) })
 }
 
-// Set keeps a secret, at most 2,500 bytes of it: Windows takes no more.
+// Set stores a secret. Windows accepts at most 2,500 bytes.
 func Set(ctx context.Context, name, secret string) error {
 	_, err := access(ctx, func() (string, error) { return "", keyring.Set(service, name, secret) })
 	return err
 }
 
-// Delete forgets the secret of that name. Its error is [ErrNotFound] where there is none.
+// Delete deletes a secret. Its error is [ErrNotFound] if there is none.
 func Delete(ctx context.Context, name string) error {
 	_, err := access(ctx, func() (string, error) { return "", keyring.Delete(service, name) })
 	return err
 }
 
-// access does one thing with the keyring, for at most patience and not beyond ctx.
+// access runs do, which accesses the keyring. It waits for at most patience, or until ctx ends.
 func access(ctx context.Context, do func() (string, error)) (string, error) {
 	if strings.EqualFold(os.Getenv("MCPX_KEYRING"), "off") {
 		return "", errOff
@@ -59,7 +57,7 @@ func access(ctx context.Context, do func() (string, error)) (string, error) {
 		err    error
 	}
 	done := make(chan outcome, 1)
-	go func() { // ends with the call into the system, which nothing can end earlier
+	go func() { // ends with the system call, which cannot be cancelled
 		secret, err := do()
 		done <- outcome{secret, err}
 	}()
@@ -70,12 +68,11 @@ func access(ctx context.Context, do func() (string, error)) (string, error) {
 		}
 		return o.secret, o.err
 	case <-ctx.Done():
-		return "", fmt.Errorf("the keyring of the system does not answer: %w", ctx.Err())
+		return "", fmt.Errorf("the keyring of the system does not respond: %w", ctx.Err())
 	}
 }
 
-// startNoBus keeps the D-Bus library from starting a message bus where there is none
-// (dbus-launch): nobody would end it.
+// startNoBus keeps the D-Bus library from starting a message bus (dbus-launch) if there is none: it would never end.
 func startNoBus() {
 	const variable = "DBUS_SESSION_BUS_ADDRESS"
 	address := os.Getenv(variable)
@@ -83,7 +80,7 @@ func startNoBus() {
 		return
 	}
 	folder := filepath.Join("/run/user", strconv.Itoa(os.Getuid()))
-	for _, name := range []string{"bus", "dbus-session"} { // where that library looks
+	for _, name := range []string{"bus", "dbus-session"} { // the places that the library tries
 		if _, err := os.Stat(filepath.Join(folder, name)); err == nil {
 			return
 		}

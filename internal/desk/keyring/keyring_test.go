@@ -29,7 +29,7 @@ func TestGet_NoBus(t *testing.T) {
 	}
 }
 
-// TestAccess_Ends: a keyring that hangs holds nobody up who gives up.
+// TestAccess_Ends: a caller whose context ends does not wait for a keyring that hangs.
 func TestAccess_Ends(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	release := make(chan struct{})

@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/base/netguard"
 )
 
-// callback waits for the browser of one login, on loopback.
+// callback is the web server on loopback that the browser is redirected to at the end of a login.
 type callback struct {
 	state, server string
 	answers       chan url.Values
@@ -28,8 +28,7 @@ func newCallback(state, server string) *callback {
 	return &callback{state: state, server: server, answers: make(chan url.Values, 1), done: make(chan struct{})}
 }
 
-// serve takes what comes to the listener until stop, which lets the browser read its last
-// page.
+// serve handles requests to the listener until stop, which first lets the browser read the last page.
 func (c *callback) serve(listener net.Listener) (stop func()) {
 	web := &http.Server{Handler: c, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 2 * netguard.RequestTime, MaxHeaderBytes: 64 << 10}
 	var serving sync.WaitGroup
@@ -45,7 +44,7 @@ func (c *callback) serve(listener net.Listener) (stop func()) {
 	}
 }
 
-// finish says how the login ended. Later calls do nothing.
+// finish sets how the login ended, for the page in the browser. Later calls do nothing.
 func (c *callback) finish(err error) {
 	c.once.Do(func() {
 		c.err = err
@@ -53,7 +52,7 @@ func (c *callback) finish(err error) {
 	})
 }
 
-// wait returns what the browser came back with, or what its user pasted.
+// wait returns the query of the redirect, or of an address that the user pasted.
 func (c *callback) wait(ctx context.Context, pasted <-chan string) (url.Values, error) {
 	for {
 		select {
@@ -64,9 +63,9 @@ func (c *callback) wait(ctx context.Context, pasted <-chan string) (url.Values, 
 			if err == nil && c.ours(u.Query()) {
 				return u.Query(), nil
 			}
-			return nil, errors.New("that is not the address that this login ends at")
+			return nil, errors.New("that is not the redirect address of this login")
 		case <-ctx.Done():
-			return nil, errors.New("nobody has logged in: " + context.Cause(ctx).Error())
+			return nil, errors.New("the login was not completed: " + context.Cause(ctx).Error())
 		}
 	}
 }
@@ -75,17 +74,16 @@ func (c *callback) ours(query url.Values) bool {
 	return subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(c.state)) == 1
 }
 
-// ServeHTTP takes the redirect. Other pages can send requests here, too: what does not
-// have the state changes nothing.
+// ServeHTTP handles the redirect. Other web pages can send requests here too, so one without the state has no effect.
 func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	if r.Method != http.MethodGet || r.URL.Path != callbackPath || !c.ours(query) {
-		http.Error(w, "this is not the login that mcpx waits for", http.StatusBadRequest)
+		http.Error(w, "this is not the login that mcpx is waiting for", http.StatusBadRequest)
 		return
 	}
 	select {
 	case c.answers <- query:
-	default: // loaded twice
+	default: // the page was loaded twice
 	}
 	select {
 	case <-c.done:

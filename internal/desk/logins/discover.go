@@ -16,22 +16,21 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// found is what discovery has found out about one upstream.
+// found is the outcome of discovery for one upstream.
 type found struct {
-	resource string // what tokens are to be for
+	resource string // the resource that tokens must be for
 	scopes   []string
 	server   *oauthex.AuthServerMeta
 }
 
-// challenge is what a server asks for in WWW-Authenticate.
+// challenge is what a server says in WWW-Authenticate.
 type challenge struct {
-	metadata string // the URL of its metadata
+	metadata string // the URL of its protected resource metadata
 	scopes   []string
 	missing  bool // the token lacks scopes
 }
 
-// readChallenge reads the headers of an answer 401 or 403. A header that nobody can read
-// asks for nothing.
+// readChallenge reads the headers of a response 401 or 403. A malformed header is like none.
 func readChallenge(header http.Header) (c challenge) {
 	all, err := oauthex.ParseWWWAuthenticate(header.Values("Www-Authenticate"))
 	if err != nil {
@@ -52,10 +51,9 @@ func readChallenge(header http.Header) (c challenge) {
 	return c
 }
 
-// discover finds the authorization server of s (RFC 9728, then RFC 8414 or OpenID
-// Connect Discovery). Where the server has no metadata, its origin is the authorization
-// server (MCP 2025-03-26), if asked says that it did ask for a login. An authorization
-// server that the user has named comes first.
+// discover finds the authorization server of s (RFC 9728, then RFC 8414 or OpenID Connect Discovery). oauth.issuer in the
+// config overrides it. If s has no metadata, its origin is the authorization server (MCP 2025-03-26), provided that s has
+// asked for a login (asked).
 func discover(ctx context.Context, client *http.Client, s Server, c challenge, asked bool) (*found, error) {
 	resource, err := resourceMetadata(ctx, client, s, c)
 	if err != nil && s.Issuer == "" {
@@ -94,8 +92,8 @@ func discover(ctx context.Context, client *http.Client, s Server, c challenge, a
 	return out, nil
 }
 
-// resourceMetadata reads the protected resource metadata: where the challenge says, else
-// at the path of the server, else at the root. It is nil where there is none.
+// resourceMetadata reads the protected resource metadata: at the URL in the challenge, else at the well-known URL for the
+// server's path, else at the one for the root. It is nil if there is none.
 func resourceMetadata(ctx context.Context, client *http.Client, s Server, c challenge) (*oauthex.ProtectedResourceMetadata, error) {
 	const wellKnown = "/.well-known/oauth-protected-resource"
 	u, err := url.Parse(s.URL)
@@ -107,7 +105,7 @@ func resourceMetadata(ctx context.Context, client *http.Client, s Server, c chal
 		places = append(places, origin(s.URL)+wellKnown+"/"+path)
 	}
 	places = append(places, origin(s.URL)+wellKnown)
-	var missed error // at the place of the challenge: behind a proxy it may be one that nobody reaches
+	var missed error // for the URL in the challenge, which may be unreachable if the server is behind a proxy
 	for _, place := range places {
 		if place == "" {
 			continue
@@ -132,8 +130,8 @@ func resourceMetadata(ctx context.Context, client *http.Client, s Server, c chal
 	return nil, cmp.Or(missed, ctx.Err())
 }
 
-// readMetadata returns nil where there is nothing at that place. The oauthex package
-// refuses a resource that is not the URL itself, which many servers have.
+// readMetadata returns nil if there is no document. It does not use oauthex, which refuses a resource that differs from
+// the server's URL, as that of many servers does.
 func readMetadata(ctx context.Context, client *http.Client, place string) (*oauthex.ProtectedResourceMetadata, error) {
 	var metadata oauthex.ProtectedResourceMetadata
 	err := netguard.Get(ctx, client, place, "", &metadata)
@@ -147,8 +145,7 @@ func readMetadata(ctx context.Context, client *http.Client, place string) (*oaut
 	return &metadata, nil
 }
 
-// covers reports whether a resource is the server at this address, or a path above it on
-// the same origin, as the TypeScript SDK has it.
+// covers reports whether a resource is this address or a path above it on the same origin, the rule of the TypeScript SDK.
 func covers(resource, address string) bool {
 	r, err := url.Parse(resource)
 	if err != nil || !strings.EqualFold(origin(resource), origin(address)) || r.RawQuery != "" || r.Fragment != "" {
@@ -158,7 +155,7 @@ func covers(resource, address string) bool {
 	return err == nil && strings.HasPrefix(strings.TrimSuffix(a.Path, "/")+"/", strings.TrimSuffix(r.Path, "/")+"/")
 }
 
-// origin is where an address lies; that of a WebSocket is the web server that opens it.
+// origin is the origin of an address; for a WebSocket that of the HTTP request which opens it.
 func origin(address string) string {
 	u, err := url.Parse(overHTTP(address))
 	if err != nil {
@@ -167,7 +164,7 @@ func origin(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// overHTTP is the address at which a WebSocket is opened; others stay as they are.
+// overHTTP is the HTTP URL that opens a WebSocket; other addresses stay as they are.
 func overHTTP(address string) string {
 	if rest, ok := strings.CutPrefix(address, "ws"); ok {
 		return "http" + rest
@@ -175,8 +172,13 @@ func overHTTP(address string) string {
 	return address
 }
 
-// explain shortens what net/http and x/oauth2 say: their texts have whole URLs and
-// bodies, which may hold codes and tokens.
+// explain shortens errors of net/http and x/oauth2, which quote URLs and bodies that may have codes and tokens.
 func explain(err error) error {
 	return errors.New(sanitize.Line(netguard.Cause(err).Error(), 300))
+}
+
+// newHTTPClient makes the client for all requests but those to the upstream itself. Their addresses come from metadata
+// and redirects, so a malicious server must not lead mcpx into the user's network.
+func newHTTPClient(s Server) *http.Client {
+	return netguard.NewClient(netguard.Reach{Loopback: netguard.LoopbackURL(s.URL), Private: s.AllowPrivate, Key: "oauth.allow_private"})
 }

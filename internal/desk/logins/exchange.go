@@ -14,15 +14,14 @@ import (
 )
 
 const (
-	// mostExchanged bounds the tokens of callers that are kept for one server ([lru.Map]).
+	// mostExchanged bounds the tokens that are kept for one server.
 	mostExchanged = 2048
-	// unknownLife is how long a token is kept that does not say how long it is valid.
+	// unknownLife is how long a token without a lifetime is kept.
 	unknownLife = 5 * time.Minute
 )
 
-// exchanges gets tokens for one server in place of those that callers came with (RFC 8693).
-// A caller's own token goes to the authorization server alone. What it gives is in memory
-// only.
+// exchanges exchanges the tokens of callers for tokens of one server (RFC 8693). A caller's own token is sent to the
+// authorization server only. The tokens from there are kept in memory only.
 type exchanges struct {
 	logins *Logins
 	server Server
@@ -34,27 +33,27 @@ type exchanges struct {
 }
 
 func newExchanges(l *Logins, s Server, web *http.Client) *exchanges {
-	asking := func(e *exchanged) bool { return !e.answered() } // else it would be asked for once more
+	asking := func(e *exchanged) bool { return !e.answered() } // or it would be requested twice
 	return &exchanges{logins: l, server: s, web: web, kept: lru.New[[sha256.Size]byte](mostExchanged, asking)}
 }
 
-// grantor is who exchanges tokens for a server.
+// grantor is the authorization server that exchanges tokens for a server.
 type grantor struct {
 	endpoint endpoint
 	scopes   []string
 }
 
-// exchanged is the token that a caller gets for its own.
+// exchanged is the token that a caller gets in exchange.
 type exchanged struct {
 	answer[string]
-	until time.Time // once answered: when another one is asked for
-	// fresh: the server has refused the token before, and this one has not worked yet.
+	until time.Time // set with the answer: from then on a call requests another token
+	// fresh: it replaces a token that the server refused, and has not been accepted yet.
 	fresh bool
 }
 
-// answer is what one request brings for all who wait for it.
+// answer is the result of one request, for all calls that wait for it.
 type answer[T any] struct {
-	done  chan struct{} // closed when the rest is there
+	done  chan struct{} // closed when the other fields are set
 	value T
 	err   error
 }
@@ -68,10 +67,9 @@ func (a *answer[T]) wait(ctx context.Context) (value T, err error) {
 	}
 }
 
-// Exchange returns a func that makes, for the requests of one caller to s, what puts on
-// them the token that the authorization server of s gives in place of the caller's own,
-// and the secrets to be struck out of texts. subject yields the caller's own token, a
-// JWT, as it came last.
+// Exchange returns a func to be called for each caller of s. It makes the transport that adds the exchanged token to the
+// caller's requests, and lists the secrets to strike out of texts. subject returns the caller's own token, a JWT, from
+// its latest request.
 func (l *Logins) Exchange(s Server) func(subject func() string) (wrap func(http.RoundTripper) http.RoundTripper, secrets func() []string) {
 	x := newExchanges(l, s, newHTTPClient(s))
 	return func(subject func() string) (func(http.RoundTripper) http.RoundTripper, func() []string) {
@@ -89,7 +87,7 @@ type caller struct {
 // token implements [tokens].
 func (c *caller) token(ctx context.Context) (string, error) {
 	if !c.of.server.safe() {
-		return "", &passingError{"a caller's token is exchanged for servers over https, or on this machine, alone"}
+		return "", &passingError{"a caller's token is exchanged only for servers over https, or on this machine"}
 	}
 	return c.of.get(ctx, c.subject(), "")
 }
@@ -101,7 +99,7 @@ func (c *caller) refused(ctx context.Context, token string, resp *http.Response)
 	case resp.StatusCode == http.StatusUnauthorized:
 		return c.of.get(ctx, c.subject(), token)
 	case challenge.missing:
-		text := "the server wants more rights for this than the token has that was got for the caller; see oauth.scopes"
+		text := "the exchanged token does not have the scopes that the server needs for this; see oauth.scopes"
 		if len(challenge.scopes) > 0 {
 			text += " (it asks for " + strings.Join(challenge.scopes, " ") + ")"
 		}
@@ -138,8 +136,8 @@ func (e *exchanged) answered() bool {
 	}
 }
 
-// get is the token for a caller with the token subject: the one that is kept, unless it has
-// ended or is the refused one. One request at a time asks for it.
+// get returns the token in exchange for subject: the kept one, unless it has expired or is the refused one. Concurrent
+// calls share one request.
 func (x *exchanges) get(ctx context.Context, subject, refused string) (string, error) {
 	key := sha256.Sum256([]byte(subject))
 	x.mu.Lock()
@@ -148,7 +146,7 @@ func (x *exchanges) get(ctx context.Context, subject, refused string) (string, e
 	switch {
 	case useless && e.fresh:
 		x.mu.Unlock()
-		return "", &passingError{"the server refuses the token that the authorization server gives for that of the caller; see oauth.audience and scopes"}
+		return "", &passingError{"the server refuses the token that was exchanged for the caller's; see oauth.audience and oauth.scopes"}
 	case e == nil || useless || e.answered() && !time.Now().Before(e.until):
 		e = &exchanged{answer: answer[string]{done: make(chan struct{})}, fresh: useless}
 		x.kept.Put(key, e)
@@ -168,7 +166,6 @@ func (x *exchanges) get(ctx context.Context, subject, refused string) (string, e
 	return e.wait(ctx)
 }
 
-// ask exchanges a token.
 func (x *exchanges) ask(ctx context.Context, subject string, e *exchanged) {
 	g, err := x.find(ctx)
 	if err != nil {
@@ -197,7 +194,7 @@ func (x *exchanges) ask(ctx context.Context, subject string, e *exchanged) {
 	}
 }
 
-// find finds the authorization server, once for all callers.
+// find discovers the authorization server, once for all callers.
 func (x *exchanges) find(ctx context.Context) (*grantor, error) {
 	x.mu.Lock()
 	at := x.at

@@ -151,8 +151,8 @@ func TestExchange(t *testing.T) {
 	l.Close(0)
 }
 
-// TestExchange_Refused: a token that the server refuses is exchanged anew, once; what is
-// refused again, and what the authorization server refuses, is said in words.
+// TestExchange_Refused: a token that the server refuses is exchanged again, once. A second refusal, and one by the
+// authorization server, is a clear error.
 func TestExchange_Refused(t *testing.T) {
 	x := newExchanger(t)
 	l := New("", nil)
@@ -170,7 +170,7 @@ func TestExchange_Refused(t *testing.T) {
 	}
 	x.set(func() { x.dead["all"] = true })
 	for range 3 {
-		if _, err := call(""); err == nil || !strings.Contains(err.Error(), "the server refuses the token that the authorization server gives for that of the caller") {
+		if _, err := call(""); err == nil || !strings.Contains(err.Error(), "the server refuses the token that was exchanged for the caller") {
 			t.Errorf("refused for ever: %v", err)
 		}
 	}
@@ -192,8 +192,7 @@ func TestExchange_Refused(t *testing.T) {
 	}
 }
 
-// TestExchange_Ends: tokens are exchanged anew when they end, and no more of them are kept
-// than there is room for.
+// TestExchange_Ends: expired tokens are exchanged again, and the number of kept tokens is bounded.
 func TestExchange_Ends(t *testing.T) {
 	x := newExchanger(t)
 	l := New("", nil)

@@ -21,37 +21,37 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// Options say how a user logs in.
+// Options are the options of [Logins.Login].
 type Options struct {
-	// Open shows the user this address, and returns at once.
+	// Open shows the user an address, without waiting.
 	Open func(address string)
-	// Pasted, which may be nil, yields the address that the browser ended at, where that
-	// cannot reach this machine.
+	// Pasted, which may be nil, receives the address that the browser was redirected to, if the browser cannot reach
+	// this machine.
 	Pasted <-chan string
-	// New registers mcpx anew.
+	// New registers mcpx again.
 	New bool
 }
 
-// Result is a login that was made.
+// Result describes a new login.
 type Result struct {
 	Issuer string
 	Scopes []string
-	// Renews says that mcpx can renew it by itself.
+	// Renews: the login has a refresh token.
 	Renews bool
 	Expiry time.Time // of the first token, zero if unknown
-	// Unsealed is why the login lies there unencrypted, nil if it does not.
+	// Unsealed is why the login is stored unencrypted; nil if it is encrypted.
 	Unsealed error
 }
 
-// Login has a user log in to s, and keeps the login. It ends with ctx.
+// Login lets the user log in to s, and stores the login.
 func (l *Logins) Login(ctx context.Context, s Server, o Options) (*Result, error) {
 	switch {
 	case s.machine():
-		return nil, fmt.Errorf("%s gets its tokens by itself (oauth.grant is %s)", s.Name, s.Grant)
+		return nil, fmt.Errorf("%s needs no login: mcpx gets its tokens itself (oauth.grant is %s)", s.Name, s.Grant)
 	case l.store.dir == "":
 		return nil, errors.New("there is no user configuration folder to keep a login in")
 	case !s.safe():
-		return nil, errors.New("a login needs a server over https, or on this machine: a token would go over the network in the clear")
+		return nil, errors.New("a login needs a server over https, or on this machine: otherwise the token would be sent unencrypted")
 	case s.authorized():
 		return nil, &hintError{
 			s.Name + " has an Authorization header, which a login would not replace",
@@ -79,7 +79,7 @@ func (l *Logins) Login(ctx context.Context, s Server, o Options) (*Result, error
 	switch {
 	case o.New:
 		known := client{}
-		_ = l.store.read(ctx, clientFile(f.server.Issuer), &known) // else there is none
+		_ = l.store.read(ctx, clientFile(f.server.Issuer), &known) // an unreadable one is like none
 		forgotten = known.ID
 	case strings.HasSuffix(before.Ended, "_client"):
 		forgotten = before.Endpoint.Client.ID
@@ -89,7 +89,7 @@ func (l *Logins) Login(ctx context.Context, s Server, o Options) (*Result, error
 		return nil, err
 	}
 	scopes := s.scopes(f, c)
-	if len(before.Wanted) > 0 { // keep what there is: a step-up must lose no right
+	if len(before.Wanted) > 0 { // asking for more scopes must not lose the old ones
 		scopes = union(union(before.Scopes, scopes), before.Wanted)
 	}
 	if slices.Contains(f.server.ScopesSupported, "offline_access") {
@@ -105,7 +105,7 @@ func (l *Logins) Login(ctx context.Context, s Server, o Options) (*Result, error
 	return l.keep(ctx, s, made)
 }
 
-// keep writes a login that was just made.
+// keep stores a new login.
 func (l *Logins) keep(ctx context.Context, s Server, made *login) (*Result, error) {
 	ctx, cancel := detached(ctx, refreshTime)
 	defer cancel()
@@ -115,7 +115,7 @@ func (l *Logins) keep(ctx context.Context, s Server, made *login) (*Result, erro
 	}
 	defer unlock()
 	if err := l.store.write(ctx, loginFile(s), made); err != nil {
-		return nil, fmt.Errorf("the login cannot be kept: %w", err)
+		return nil, fmt.Errorf("the login cannot be stored: %w", err)
 	}
 	return &Result{
 		Issuer: made.Endpoint.Issuer, Scopes: made.Scopes, Renews: made.Refresh != "", Expiry: made.Expiry,
@@ -123,22 +123,22 @@ func (l *Logins) keep(ctx context.Context, s Server, made *login) (*Result, erro
 	}, nil
 }
 
-// questions are sent without a token, for the challenge in the answer. Many servers let
-// everybody initialize. The last is for servers of the old transport.
+// questions are sent without a token until one is refused, for the challenge in the response. Many servers allow
+// initialize without a token. The GET is for servers of the HTTP+SSE transport.
 var questions = [][2]string{
 	{http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"mcpx","version":"1"}}}`},
 	{http.MethodPost, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`},
 	{http.MethodGet, ""},
 }
 
-// handshake is what a WebSocket server is asked in their place (RFC 6455 section 4.1, whose
-// example has the key). Nothing is done with a WebSocket that it opens.
+// handshake asks a WebSocket server instead (RFC 6455 section 4.1; the key is from its example). A connection that it
+// opens is closed at once.
 var handshake = http.Header{
 	"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"},
 	"Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}, "Sec-Websocket-Protocol": {"mcp"},
 }
 
-// askServer asks a server whether it wants a login, and what for.
+// askServer finds out whether a server asks for a login, and with which challenge.
 func askServer(ctx context.Context, s Server) (c challenge, asked bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, netguard.RequestTime)
 	defer cancel()
@@ -184,12 +184,12 @@ func askServer(ctx context.Context, s Server) (c challenge, asked bool, err erro
 		session = cmp.Or(session, resp.Header.Get("Mcp-Session-Id"))
 	}
 	if session != "" {
-		_, _ = send(http.MethodDelete, "") // else the server ends it
+		_, _ = send(http.MethodDelete, "") // if this fails, the server ends it some time
 	}
 	return c, asked, nil
 }
 
-// codeFlow is one authorization code flow with PKCE.
+// codeFlow is an authorization code flow with PKCE.
 type codeFlow struct {
 	server   Server
 	found    *found
@@ -199,8 +199,7 @@ type codeFlow struct {
 	web      *http.Client
 }
 
-// run shows the user the page to log in on, and exchanges the code with which the
-// browser comes back. It closes the listener.
+// run shows the user the login page, and exchanges the code in the redirect for a token. It closes the listener.
 func (f *codeFlow) run(ctx context.Context, listener net.Listener) (*oauth2.Token, error) {
 	redirect := redirectOf(listener)
 	back := newCallback(rand.Text(), f.server.Name)
@@ -233,12 +232,12 @@ func (f *codeFlow) run(ctx context.Context, listener net.Listener) (*oauth2.Toke
 	return token, err
 }
 
-// exchange makes a token of what the browser came back with.
+// exchange exchanges the code in the redirect for a token.
 func (f *codeFlow) exchange(ctx context.Context, answer, params url.Values) (*oauth2.Token, error) {
-	// RFC 9207: another server's answer is refused before anything in it is read.
+	// RFC 9207: the redirect of another server is refused before anything else in it is used.
 	issuer, given := answer.Get("iss"), answer.Has("iss")
 	if given && issuer != f.endpoint.Issuer || !given && f.found.server.AuthorizationResponseIssParameterSupported {
-		return nil, errors.New("the browser came back from another authorization server (iss); nothing was sent to it")
+		return nil, errors.New("the redirect came from another authorization server (iss); nothing was sent to it")
 	}
 	if code := answer.Get("error"); code != "" {
 		text := "the authorization server says " + sanitize.Line(code, 60)
@@ -248,7 +247,7 @@ func (f *codeFlow) exchange(ctx context.Context, answer, params url.Values) (*oa
 		return nil, errors.New(text)
 	}
 	if answer.Get("code") == "" {
-		return nil, errors.New("the browser came back without a code")
+		return nil, errors.New("the redirect has no code")
 	}
 	token, err := f.endpoint.ask(ctx, f.web, nil, params)
 	if refusal, ok := errors.AsType[*refusedError](err); ok && strings.HasSuffix(refusal.code, "_client") {
@@ -257,8 +256,8 @@ func (f *codeFlow) exchange(ctx context.Context, answer, params url.Values) (*oa
 	return token, err
 }
 
-// Logout revokes the tokens of s, and deletes them. revoked is why that was not done; the
-// login is deleted all the same. missing: there was none.
+// Logout revokes the tokens of s and deletes the login. It deletes the login also if they cannot be revoked; revoked then
+// says why. missing: there was no login.
 func (l *Logins) Logout(ctx context.Context, s Server) (missing bool, revoked, err error) {
 	unlock, err := l.store.lock(ctx, loginFile(s))
 	if err != nil {
@@ -277,13 +276,13 @@ func (l *Logins) Logout(ctx context.Context, s Server) (missing bool, revoked, e
 	return false, revoked, l.store.remove(loginFile(s))
 }
 
-// revoke tells the authorization server that the tokens are of no use any more (RFC 7009).
+// revoke revokes the tokens at the authorization server (RFC 7009).
 func (l *login) revoke(ctx context.Context, web *http.Client) error {
 	if l.Access == "" && l.Refresh == "" {
 		return nil
 	}
 	if l.Endpoint.Revoke == "" {
-		return errors.New("the authorization server takes no revocation; the tokens there end by themselves")
+		return errors.New("the authorization server does not support revocation; its tokens stay valid until they expire")
 	}
 	for _, token := range [][2]string{{l.Refresh, "refresh_token"}, {l.Access, "access_token"}} {
 		if token[0] == "" {

@@ -1,12 +1,12 @@
-// Package logins logs in to upstreams: it finds the authorization server of an upstream,
-// gets and keeps tokens, and puts them on requests. A login by a user is made by
-// [Logins.Login] alone; what serves only uses it.
+// Package logins logs in to upstreams: it finds the authorization server of an upstream, gets and stores tokens, and adds
+// them to requests. Only [Logins.Login] needs the user; a serving mcpx uses and renews the stored logins.
 package logins
 
 import (
 	"context"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -16,25 +16,24 @@ import (
 	"mcpx/internal/base/netguard"
 )
 
-// The grants that mcpx gets tokens with.
+// The grants by which mcpx gets tokens.
 const (
 	AuthorizationCode = "authorization_code"
 	ClientCredentials = "client_credentials"
-	PrivateKeyJWT     = "private_key_jwt" // client credentials, proved with a signature
+	PrivateKeyJWT     = "private_key_jwt" // client credentials with a signature in place of a secret
 )
 
-// Server is an upstream that may want a login, as its user has configured it.
+// Server is an upstream that may need a login, as it is configured.
 type Server struct {
 	Name, URL string
-	// URLs are the addresses of all instances, where there are several: tokens for URL go to
-	// them too.
+	// URLs are the addresses of all instances, if there are several. Tokens for URL are sent to them too.
 	URLs []string
-	// Headers go with the request that asks the server whether it wants a login.
+	// Headers are sent with the requests that find out whether the server needs a login.
 	Headers map[string]string
 	conf.OAuth
 }
 
-// authorized reports whether the configuration has the Authorization header itself.
+// authorized reports whether the configured headers include Authorization.
 func (s Server) authorized() bool {
 	for name := range s.Headers {
 		if strings.EqualFold(name, "Authorization") {
@@ -44,16 +43,15 @@ func (s Server) authorized() bool {
 	return false
 }
 
-// machine reports whether the server's tokens need no user.
+// machine reports whether mcpx gets the tokens without a user.
 func (s Server) machine() bool { return s.Grant == ClientCredentials || s.Grant == PrivateKeyJWT }
 
-// safe reports whether tokens may go to all addresses of the server.
+// safe reports whether tokens may be sent to all addresses of the server.
 func (s Server) safe() bool {
 	return netguard.Safe(s.URL) && !slices.ContainsFunc(s.URLs, func(address string) bool { return !netguard.Safe(address) })
 }
 
-// Logins are the tokens of one user's servers. Safe for concurrent use; several processes
-// may use one folder.
+// Logins has the tokens for the servers of one user. Safe for concurrent use; several processes may share a folder.
 type Logins struct {
 	store *store
 	log   *slog.Logger
@@ -64,20 +62,18 @@ type Logins struct {
 	refreshing sync.WaitGroup
 }
 
-// New returns the logins that are kept in the folder dir, which may not exist yet. Empty:
-// none are kept. log may be nil.
+// New returns the logins in the folder dir, which need not exist; with an empty dir there are none. log may be nil.
 func New(dir string, log *slog.Logger) *Logins {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Logins{store: newStore(dir, log), log: log, sources: make(map[string]*source)}
+	return &Logins{store: &store{dir: dir, log: log}, log: log, sources: make(map[string]*source)}
 }
 
-// Close waits for token requests under way, at most so long: an answer that nobody
-// keeps can cost the login.
+// Close waits for open token requests, but no longer than within: losing a renewed token can lose the login.
 func (l *Logins) Close(within time.Duration) {
 	done := make(chan struct{})
-	go func() { // ends with the last request, which has a time of its own
+	go func() { // ends with the last request, which has a timeout
 		l.refreshing.Wait()
 		close(done)
 	}()
@@ -87,9 +83,8 @@ func (l *Logins) Close(within time.Duration) {
 	}
 }
 
-// Authorize returns what puts the tokens of s on requests, and the tokens that were seen so
-// far, to be struck out of texts. Both are nil where the requests have an Authorization
-// header of their own, or would go over the network in the clear.
+// Authorize returns the transport that adds the tokens of s to requests, and a func that lists the tokens seen so far, to
+// strike them out of texts. Both are nil if the config has an Authorization header for s, or requests to s are not encrypted.
 func (l *Logins) Authorize(s Server) (wrap func(http.RoundTripper) http.RoundTripper, secrets func() []string) {
 	if s.authorized() || l.store.dir == "" || !s.safe() {
 		return nil, nil
@@ -98,8 +93,7 @@ func (l *Logins) Authorize(s Server) (wrap func(http.RoundTripper) http.RoundTri
 	return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s, src} }, src.secrets
 }
 
-// Changed returns the servers whose logins were made, renewed or deleted since the last
-// call, by any process.
+// Changed returns the names of servers whose logins were created, renewed or deleted, by any process, since the last call.
 func (l *Logins) Changed() (names []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,17 +112,17 @@ func (l *Logins) source(s Server) *source {
 	defer l.mu.Unlock()
 	file := loginFile(s)
 	src := l.sources[file]
-	if src == nil || !src.of(s) {
+	if src == nil || !reflect.DeepEqual(src.server, s) {
 		src = newSource(l, s)
 		l.sources[file] = src
 	}
 	return src
 }
 
-// neededError says that a user must log in. Its text is for that user.
+// neededError tells the user to log in.
 type neededError struct {
 	Server string
-	// Why the login that was there does not do; empty if there was none.
+	// Why the login cannot be used; empty if there is none.
 	Why string
 }
 
@@ -140,19 +134,18 @@ func (e *neededError) Error() string {
 	return text
 }
 
-// NotSent marks errors after which the request was surely not executed.
+// NotSent implements the interface by which upstreams know that the request was not sent.
 func (e *neededError) NotSent() bool { return true }
 
-// passingError says why there is no token now, though the login stays good.
+// passingError says why there is no token now; logging in again would not help.
 type passingError struct{ Reason string }
 
 func (e *passingError) Error() string { return e.Reason }
 
-// NotSent marks errors after which the request was surely not executed.
+// NotSent implements the interface by which upstreams know that the request was not sent.
 func (e *passingError) NotSent() bool { return true }
 
-// detached is ctx without its end, for at most d: what must not be left half done goes on
-// when its caller does not.
+// detached is ctx without its cancellation, with the timeout d, for what must be completed even if the caller gives up.
 func detached(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), d)
 }

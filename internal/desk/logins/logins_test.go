@@ -43,12 +43,11 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// TestStore: a file is sealed with a key of the keyring, and cannot be read without it,
-// nor under another name.
+// TestStore: a file is encrypted with a key in the keyring, and cannot be read without it, nor under another name.
 func TestStore(t *testing.T) {
 	keyring.MockInit()
 	ctx, dir := context.Background(), t.TempDir()
-	s := newStore(dir, nil)
+	s := &store{dir: dir}
 	kept := login{Server: "tracker", Access: "an-access-token", Refresh: "a-refresh-token", Expiry: time.Now().Add(time.Hour).Round(0)}
 	if err := s.write(ctx, "a.login", kept); err != nil {
 		t.Fatal(err)
@@ -58,20 +57,20 @@ func TestStore(t *testing.T) {
 		t.Errorf("on disk: %s %v", data, err)
 	}
 	var got login
-	if err := newStore(dir, nil).read(ctx, "a.login", &got); err != nil || got.Access != kept.Access || !got.Expiry.Equal(kept.Expiry) {
+	if err := (&store{dir: dir}).read(ctx, "a.login", &got); err != nil || got.Access != kept.Access || !got.Expiry.Equal(kept.Expiry) {
 		t.Errorf("read: %+v %v", got, err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "b.login"), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := newStore(dir, nil).read(ctx, "b.login", &got); !errors.Is(err, errLost) {
+	if err := (&store{dir: dir}).read(ctx, "b.login", &got); !errors.Is(err, errLost) {
 		t.Errorf("a file under another name: %v", err)
 	}
 	if err := s.read(ctx, "c.login", &got); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
 	keyring.MockInit() // empty again
-	if err := newStore(dir, nil).read(ctx, "a.login", &got); !errors.Is(err, errLost) {
+	if err := (&store{dir: dir}).read(ctx, "a.login", &got); !errors.Is(err, errLost) {
 		t.Errorf("without the key: %v", err)
 	}
 }
@@ -105,7 +104,7 @@ func TestTokenError(t *testing.T) {
 		"passing":   {503, `{"error":"temporarily_unavailable","x":"SECRET"}`, "the authorization server https://as.example answered 503 Service Unavailable", false},
 		"limited":   {429, `SECRET`, "the authorization server https://as.example answered 429 Too Many Requests", false},
 		"page":      {502, `<html>SECRET`, "the authorization server https://as.example answered 502 Bad Gateway", false},
-		"no JSON":   {200, `{"access_token":"SECRET"`, "the authorization server https://as.example: its answer is no token", false},
+		"no JSON":   {200, `{"access_token":"SECRET"`, "the authorization server https://as.example: its response is not a token", false},
 		"no token":  {200, `{"refresh_token":"SECRET"}`, "the authorization server https://as.example: oauth2: server response missing access_token", false},
 		"bad bytes": {400, "{\"error\":\"invalid_request\",\"error_description\":\"a\\u001b[31m\\nb\"}", "the authorization server https://as.example says invalid_request: a b", false},
 	} {
@@ -127,7 +126,7 @@ func TestTokenError(t *testing.T) {
 	}
 }
 
-// TestAuthorize: whose requests get tokens at all.
+// TestAuthorize: which servers' requests get tokens at all.
 func TestAuthorize(t *testing.T) {
 	l := New(t.TempDir(), nil)
 	for want, servers := range map[bool][]Server{
@@ -215,8 +214,8 @@ func TestDiscover_BehindProxy(t *testing.T) {
 	}
 }
 
-// TestClose: the end of mcpx waits for a token under way, whose request nobody waits for any
-// more: what was sent for it is used up.
+// TestClose: Close waits for a token request whose caller has given up: its refresh token is used up, so the new one must
+// be stored.
 func TestClose(t *testing.T) {
 	keyring.MockInit()
 	asked, release := make(chan struct{}), make(chan struct{})
@@ -256,7 +255,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestExplain: whom nobody hears from is said in words that do not come out of net/http.
+// TestExplain: a server that does not respond gets a clear error, without the URL in the text of net/http.
 func TestExplain(t *testing.T) {
 	silent := make(chan struct{})
 	web := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-silent }))

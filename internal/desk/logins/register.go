@@ -16,13 +16,12 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// callbackPath is where a browser comes back to, on loopback.
+// callbackPath is the path of the redirect URI on loopback.
 const callbackPath = "/callback"
 
-// client finds out who mcpx is to an authorization server, in the order of the
-// specification: registered beforehand, by a metadata document, registered by itself. It
-// returns the listener of the redirect too, as registrations name its port. A
-// registration is remembered; forgotten is the id of one that is of no use any more.
+// client returns the client that mcpx is for an authorization server, in the order of MCP's specification: configured, by
+// a metadata document, or registered dynamically. It also returns the listener for the redirect, as a registration
+// includes its port. Registrations are stored; forgotten is the ID of one that must not be used again.
 func (l *Logins) client(
 	ctx context.Context, web *http.Client, s Server, meta *oauthex.AuthServerMeta, forgotten string,
 ) (client, net.Listener, error) {
@@ -39,7 +38,7 @@ func (l *Logins) client(
 	err := l.store.read(ctx, file, &known)
 	ended := !known.Expires.IsZero() && time.Until(known.Expires) < time.Hour
 	if err == nil && known.ID != forgotten && !ended && (s.RedirectPort == 0 || s.RedirectPort == port(known.Redirect)) {
-		// Not every authorization server lets the port vary, as RFC 8252 wants it.
+		// The same port again: not every authorization server accepts other ports, as RFC 8252 requires.
 		if listener, err := listen(ctx, port(known.Redirect)); err == nil {
 			return known, listener, nil
 		}
@@ -63,8 +62,8 @@ func register(ctx context.Context, web *http.Client, meta *oauthex.AuthServerMet
 	who := sanitize.Line(meta.Issuer, 200)
 	if meta.RegistrationEndpoint == "" {
 		return client{}, &hintError{
-			"the authorization server " + who + " takes no registration by mcpx itself",
-			"register an application there that comes back to http://127.0.0.1:PORT" + callbackPath +
+			"the authorization server " + who + " does not support dynamic client registration",
+			"register an application there with the redirect URI http://127.0.0.1:PORT" + callbackPath +
 				", and set oauth.client_id (and redirect_port) of the server",
 		}
 	}
@@ -82,11 +81,11 @@ func register(ctx context.Context, web *http.Client, meta *oauthex.AuthServerMet
 		return client{}, fmt.Errorf("the authorization server %s refuses to register mcpx: %s %s",
 			who, sanitize.Line(refusal.ErrorCode, 60), sanitize.Line(refusal.ErrorDescription, 200))
 	}
-	if err != nil { // whose text may have all of the answer, with a secret
+	if err != nil { // its text may quote the whole response, with a secret
 		if outer, ok := errors.AsType[*url.Error](err); ok {
 			return client{}, fmt.Errorf("registering mcpx with %s: %w", who, explain(outer))
 		}
-		return client{}, fmt.Errorf("registering mcpx with %s did not work", who)
+		return client{}, fmt.Errorf("registering mcpx with %s failed", who)
 	}
 	return client{
 		ID: got.ClientID, Secret: got.ClientSecret, Method: got.TokenEndpointAuthMethod,
@@ -94,7 +93,7 @@ func register(ctx context.Context, web *http.Client, meta *oauthex.AuthServerMet
 	}, nil
 }
 
-// listen opens a port of loopback, any if it is 0.
+// listen listens on a port of loopback; 0 is any free one.
 func listen(ctx context.Context, port int) (net.Listener, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -116,10 +115,10 @@ func port(redirect string) int {
 	return n
 }
 
-// hintError is an error with what to do about it.
+// hintError is an error with advice for the user.
 type hintError struct{ text, hint string }
 
 func (e *hintError) Error() string { return e.text }
 
-// Hint is what to do about it.
+// Hint says what the user can do.
 func (e *hintError) Hint() string { return e.hint }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -20,29 +19,29 @@ import (
 const (
 	// refreshTime bounds a refresh: the wait for other processes and the request.
 	refreshTime = 2*netguard.RequestTime + 5*time.Second
-	// mostWanted bounds the scopes that a server can have the next login ask for.
+	// mostWanted bounds the scopes that a server can add to the next login.
 	mostWanted = 50
-	// keptSecrets is how many of the newest tokens are struck out of texts.
+	// keptSecrets is how many tokens, the newest, are struck out of texts.
 	keptSecrets = 16
 )
 
-// source has the tokens of one server.
+// source has the tokens for one server.
 type source struct {
 	logins *Logins
 	server Server
 	file   string
 	web    *http.Client
-	turn   chan struct{} // holds one while a token is asked for
-	looked *stamp        // of the file, by Logins.Changed, which guards it
+	turn   chan struct{} // has an element while a token is requested
+	looked *stamp        // of the file at the last Logins.Changed; guarded by Logins.mu
 
 	mu    sync.Mutex
-	stamp stamp // of the file that login is from
+	stamp stamp // of the file when login was read or written
 	login *login
-	// unwritten: the login is newer than the file, which could not be written.
+	// unwritten: login is newer than the file, as writing it failed.
 	unwritten bool
 	seen      []string // the newest tokens
-	// fresh is a token that was got because the server refused the one before it, until it
-	// has worked. If the server refuses it too, a further one is of no use.
+	// fresh is a token that replaced a refused one, until the server has accepted it. If the server refuses it too,
+	// requesting another one would not help.
 	fresh string
 }
 
@@ -50,15 +49,13 @@ func newSource(l *Logins, s Server) *source {
 	return &source{logins: l, server: s, file: loginFile(s), web: newHTTPClient(s), turn: make(chan struct{}, 1)}
 }
 
-func (s *source) of(server Server) bool { return reflect.DeepEqual(s.server, server) }
-
 func (s *source) secrets() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.seen)
 }
 
-// use makes l what later requests use. The caller holds the lock.
+// use sets the login for later requests. The caller holds s.mu.
 func (s *source) use(l *login) {
 	s.login = l
 	if l == nil {
@@ -72,8 +69,7 @@ func (s *source) use(l *login) {
 	s.seen = s.seen[max(0, len(s.seen)-keptSecrets):]
 }
 
-// current is the login as it is now, nil where there is none: another process, or its
-// user, may have written the file since the last look.
+// current returns the login, nil if there is none. It reads the file again if another process has changed it.
 func (s *source) current(ctx context.Context) (*login, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +83,7 @@ func (s *source) current(ctx context.Context) (*login, error) {
 	return s.read(ctx)
 }
 
-// read reads the login anew. The caller holds the lock of s.
+// read reads the file of the login. The caller holds s.mu.
 func (s *source) read(ctx context.Context) (*login, error) {
 	now := s.logins.store.stamp(s.file)
 	if s.unwritten && now == s.stamp {
@@ -139,7 +135,7 @@ func (s *source) refused(ctx context.Context, token string, resp *http.Response)
 	missing := resp.StatusCode == http.StatusForbidden && c.missing
 	switch {
 	case l != nil && l.Access != "" && l.Access != token:
-		return l.Access, nil // another process was faster
+		return l.Access, nil // renewed meanwhile
 	case resp.StatusCode == http.StatusForbidden && !missing:
 		return "", nil
 	case s.server.machine():
@@ -159,7 +155,7 @@ func (s *source) refused(ctx context.Context, token string, resp *http.Response)
 	return fresh.Access, nil
 }
 
-// untried reports whether a token is of no use: it is fresh, and has never worked.
+// untried reports whether a token replaced a refused one and was never accepted itself.
 func (s *source) untried(token string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,12 +175,12 @@ func (s *source) setFresh(token string) {
 	s.fresh = token
 }
 
-// machineToken gets a token after a refusal, unless the last one was got for that.
+// machineToken gets another token after a refusal, unless that would not help.
 func (s *source) machineToken(ctx context.Context, l *login, c challenge, missing bool) (string, error) {
 	if l != nil {
 		more := union(l.Scopes, c.scopes)
 		if missing && len(more) == len(l.Scopes) || !missing && s.untried(l.Access) {
-			return "", &passingError{"the server refuses the token that oauth gets for it; check client_id and scopes"}
+			return "", &passingError{"the server refuses the token that mcpx gets with oauth; check client_id and scopes"}
 		}
 		c.scopes = more
 	}
@@ -196,9 +192,9 @@ func (s *source) machineToken(ctx context.Context, l *login, c challenge, missin
 	return fresh.Access, nil
 }
 
-// want keeps the scopes that the server missed, for the next login.
+// want stores the scopes that the server asked for, so that the next login requests them.
 func (s *source) want(ctx context.Context, scopes []string) error {
-	needed := &neededError{s.server.Name, "the server wants more rights for this"}
+	needed := &neededError{s.server.Name, "the server needs more scopes for this"}
 	ctx, cancel := detached(ctx, refreshTime)
 	defer cancel()
 	unlock, err := s.logins.store.lock(ctx, s.file)
@@ -213,47 +209,36 @@ func (s *source) want(ctx context.Context, scopes []string) error {
 	if more := union(l.Wanted, scopes); len(more) > len(l.Wanted) && len(more) <= mostWanted {
 		l.Wanted = more
 		if err := s.logins.store.write(ctx, s.file, l); err != nil {
-			s.logins.log.Warn("the scopes that a server wants cannot be kept", "server", s.server.Name, "err", err)
+			s.logins.log.Warn("the scopes that a server needs cannot be stored", "server", s.server.Name, "err", err)
 		}
 	}
 	return needed
 }
 
-// renew gets a fresh token in place of that of old, which another process may have done
-// already. It ends with ctx; the request goes on, as its answer must be kept. c is what a
-// server has asked for, of a machine's token.
+// renew replaces the token of old, unless another call or process has done so already. It returns when ctx ends, but the
+// request goes on, as its response must be stored. c, for a machine, is the server's challenge.
 func (s *source) renew(ctx context.Context, old *login, c *challenge) (*login, error) {
 	select {
 	case s.turn <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	type outcome struct {
-		login *login
-		err   error
-	}
-	done := make(chan outcome, 1)
+	renewed := &answer[*login]{done: make(chan struct{})}
 	s.logins.refreshing.Go(func() { // ends within refreshTime; Logins.Close waits for it
 		defer func() { <-s.turn }()
 		ctx, cancel := detached(ctx, refreshTime)
 		defer cancel()
-		var o outcome
 		if s.server.machine() {
-			o.login, o.err = s.ask(ctx, old, c)
+			renewed.value, renewed.err = s.ask(ctx, old, c)
 		} else {
-			o.login, o.err = s.refresh(ctx, old)
+			renewed.value, renewed.err = s.refresh(ctx, old)
 		}
-		done <- o
+		close(renewed.done)
 	})
-	select {
-	case o := <-done:
-		return o.login, o.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return renewed.wait(ctx)
 }
 
-// refresh renews the login on disk, in the one process that holds its lock.
+// refresh renews the login on disk. The lock of the file keeps other processes from using the same refresh token.
 func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 	unlock, err := s.logins.store.lock(ctx, s.file)
 	if err != nil {
@@ -261,7 +246,7 @@ func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 	}
 	defer unlock()
 	s.mu.Lock()
-	l, err := s.read(ctx) // whatever its stamp: two writes can have the same
+	l, err := s.read(ctx) // whatever its stamp: two writes can leave the same one
 	s.mu.Unlock()
 	switch {
 	case err != nil:
@@ -275,9 +260,9 @@ func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 	case l.Refresh == "":
 		return nil, s.ended("")
 	}
-	// A renewed token that cannot be kept is lost: a full disk shows here, before.
+	// A renewed token that cannot be stored is lost. This first write finds out whether the disk is full.
 	if err := s.logins.store.write(ctx, s.file, l); err != nil {
-		return nil, &passingError{"the login cannot be kept: " + err.Error()}
+		return nil, &passingError{"the login cannot be stored: " + err.Error()}
 	}
 	token, err := l.Endpoint.ask(ctx, s.web, nil, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {l.Refresh}})
 	fresh := *l
@@ -290,7 +275,7 @@ func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 	}
 	err = s.logins.store.write(ctx, s.file, &fresh)
 	if err != nil {
-		s.logins.log.Error("a renewed login cannot be kept", "server", s.server.Name, "err", err)
+		s.logins.log.Error("a renewed login cannot be stored", "server", s.server.Name, "err", err)
 	}
 	s.mu.Lock()
 	s.stamp, s.unwritten = s.logins.store.stamp(s.file), err != nil
@@ -302,40 +287,38 @@ func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 	return &fresh, nil
 }
 
-// take takes over what an authorization server gave.
+// take takes over the response of a token endpoint.
 func (l *login) take(token *oauth2.Token) {
 	l.Access, l.Refresh, l.Expiry, l.Issued = token.AccessToken, token.RefreshToken, token.Expiry, time.Now()
 	l.Scopes = scopesOf(token.Extra("scope"), l.Scopes)
 	l.Ended = ""
 }
 
-// final reports a refusal that no further attempt changes.
+// final reports whether a refusal is permanent.
 func final(code string) bool {
 	return slices.Contains([]string{"invalid_grant", "invalid_client", "unauthorized_client", "invalid_target"}, code)
 }
 
-// ended says why a login is over.
 func (s *source) ended(code string) error {
 	why := "the login has ended (" + code + ")"
 	switch code {
 	case "":
-		why = "the login has ended, it came without a refresh token"
+		why = "the login has expired, and has no refresh token"
 	case "invalid_client", "unauthorized_client":
-		why = "the authorization server does not know mcpx any more (" + code + ")"
+		why = "the authorization server no longer knows mcpx (" + code + ")"
 	}
 	return &neededError{s.server.Name, why}
 }
 
-// ask gets a machine's token. It is in memory only.
+// ask gets a token without a user. It is kept in memory only.
 func (s *source) ask(ctx context.Context, old *login, c *challenge) (*login, error) {
 	now, err := s.current(ctx)
 	if err != nil || now != old && now != nil {
-		return now, err // another call was faster
+		return now, err // another call has renewed it
 	}
 	l := &login{Server: s.server.Name, URL: s.server.URL}
 	if old != nil {
-		copied := *old
-		l = &copied
+		*l = *old
 	}
 	if c != nil || l.Endpoint.Token == "" {
 		if c == nil {
@@ -361,8 +344,7 @@ func (s *source) ask(ctx context.Context, old *login, c *challenge) (*login, err
 	return l, nil
 }
 
-// askAs makes a request of a token as the client that the user has configured, which
-// proves itself with a signature where that is its grant.
+// askAs requests a token as the configured client, with a signature if the grant is private_key_jwt.
 func (s Server) askAs(ctx context.Context, web *http.Client, e endpoint, scopes []string, params url.Values) (*oauth2.Token, error) {
 	if s.Grant == PrivateKeyJWT {
 		signed, err := assertion(e.Issuer, s.ClientID, s.Key)
@@ -374,7 +356,7 @@ func (s Server) askAs(ctx context.Context, web *http.Client, e endpoint, scopes 
 	return e.ask(ctx, web, scopes, params)
 }
 
-// endpointOf is where a client gets tokens of s.
+// endpointOf is the token endpoint for s.
 func (s Server) endpointOf(f *found, c client) endpoint {
 	e := endpoint{
 		Issuer: f.server.Issuer, Resource: f.resource, Token: f.server.TokenEndpoint,
@@ -386,8 +368,7 @@ func (s Server) endpointOf(f *found, c client) endpoint {
 	return e
 }
 
-// scopes are what a token is asked for: what the user configured, else the challenge,
-// else what the server supports.
+// scopes are the scopes to request: the configured ones, else those of the challenge, else all that the server supports.
 func (s Server) scopes(f *found, c challenge) []string {
 	switch {
 	case len(s.Scopes) > 0:

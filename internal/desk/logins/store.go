@@ -26,7 +26,7 @@ import (
 	"mcpx/internal/desk/keyring"
 )
 
-// login is what is kept of one login, in one file.
+// login is a login, as it is stored in a file.
 type login struct {
 	Server   string    `json:"server"`
 	URL      string    `json:"url"`
@@ -36,22 +36,21 @@ type login struct {
 	Refresh  string    `json:"refresh_token,omitempty"`
 	Issued   time.Time `json:"issued,omitzero"`
 	Expiry   time.Time `json:"expiry,omitzero"` // zero: unknown
-	// Ended is the code with which the authorization server refused to go on.
+	// Ended is the error code with which the authorization server has permanently refused to renew the login.
 	Ended string `json:"ended,omitempty"`
-	// Wanted are scopes that the server missed; the next login asks for them too.
+	// Wanted are further scopes that the server asked for. The next login requests them.
 	Wanted []string `json:"wanted,omitempty"`
 }
 
-// usable reports whether the access token lasts for so long at least.
+// usable reports whether the access token is valid for at least rest.
 func (l *login) usable(rest time.Duration) bool {
 	return l.Access != "" && (l.Expiry.IsZero() || time.Until(l.Expiry) > rest)
 }
 
-// leeway is how long before its end a token is renewed.
+// leeway is how long before its expiry a token is renewed.
 func (l *login) leeway() time.Duration { return min(30*time.Second, l.Expiry.Sub(l.Issued)/5) }
 
-// loginFile names the file of a server's login. Two entries of a config with one URL are
-// two accounts.
+// loginFile names the file of a server's login. Two servers with the same URL have separate logins.
 func loginFile(s Server) string {
 	sum := sha256.Sum256([]byte(s.Name + "\x00" + s.URL))
 	return s.Name + "-" + hex.EncodeToString(sum[:4]) + ".login"
@@ -62,29 +61,27 @@ func clientFile(issuer string) string {
 	return hex.EncodeToString(sum[:8]) + ".client"
 }
 
-// store is the folder of the logins and registrations. A file is sealed with a key that
-// lies in the keyring of the system; where there is none, only its user may read it.
+// store is the folder with the logins and registrations. The files are encrypted with a key in the keyring of the system; if
+// there is no keyring, they are only protected by their mode.
 type store struct {
 	dir string
 	log *slog.Logger
 
 	mu       sync.Mutex
-	key      []byte // once the keyring gave it
-	unsealed error  // why the last file was not sealed
+	key      []byte // from the keyring; nil before the first use
+	unsealed error  // why the last file was not encrypted
 }
 
-func newStore(dir string, log *slog.Logger) *store { return &store{dir: dir, log: log} }
-
-// keyName is what the key of the files stands under in the keyring.
+// keyName is the name of the key in the keyring.
 const keyName = "logins"
 
-// envelope is the content of a file: Sealed, or Open where there is no keyring.
+// envelope is the content of a file: Sealed, or Open if there is no keyring.
 type envelope struct {
 	Sealed []byte          `json:"sealed,omitempty"`
 	Open   json.RawMessage `json:"open,omitempty"`
 }
 
-// stamp is the state of a file as the folder shows it.
+// stamp identifies a version of a file.
 type stamp struct {
 	modified time.Time
 	size     int64
@@ -98,7 +95,7 @@ func (s *store) stamp(file string) stamp {
 	return stamp{info.ModTime(), info.Size()}
 }
 
-// lock holds the lock of a file, over all processes, until unlock.
+// lock locks a file against other processes, until unlock.
 func (s *store) lock(ctx context.Context, file string) (unlock func(), err error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, err
@@ -110,11 +107,10 @@ func (s *store) lock(ctx context.Context, file string) (unlock func(), err error
 	return func() { _ = lock.Unlock() }, nil
 }
 
-// errLost says that a file is there, and that nothing will make it readable again.
+// errLost says that a file exists but can never be read again.
 var errLost = errors.New("the login is lost")
 
-// read reads a file into v. Its error wraps fs.ErrNotExist where there is none, errLost, or
-// says why it cannot be read now.
+// read reads a file into v. Its error wraps fs.ErrNotExist or errLost, or says why the file cannot be read now.
 func (s *store) read(ctx context.Context, file string, v any) error {
 	data, err := os.ReadFile(filepath.Join(s.dir, file))
 	if err != nil {
@@ -127,13 +123,13 @@ func (s *store) read(ctx context.Context, file string, v any) error {
 	if e.Sealed != nil {
 		seal, err := s.seal(ctx, false)
 		if errors.Is(err, keyring.ErrNotFound) {
-			return fmt.Errorf("%w: the key to %s is not in the keyring any more", errLost, file)
+			return fmt.Errorf("%w: the key to %s is no longer in the keyring", errLost, file)
 		}
 		if err != nil {
 			return err
 		}
 		if e.Open, err = seal.Open(nil, nil, e.Sealed, []byte(file)); err != nil {
-			return fmt.Errorf("%w: %s was sealed with another key than the keyring has", errLost, file)
+			return fmt.Errorf("%w: %s was encrypted with another key than the one in the keyring", errLost, file)
 		}
 	}
 	if err := json.Unmarshal(e.Open, v); err != nil {
@@ -142,7 +138,7 @@ func (s *store) read(ctx context.Context, file string, v any) error {
 	return nil
 }
 
-// write keeps v in a file, whole or not at all.
+// write writes v to a file atomically.
 func (s *store) write(ctx context.Context, file string, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -154,7 +150,7 @@ func (s *store) write(ctx context.Context, file string, v any) error {
 		e = envelope{Sealed: seal.Seal(nil, nil, data, []byte(file))}
 	}
 	if s.setUnsealed(err) {
-		s.log.Warn("logins are kept unencrypted, readable by you only, as there is no keyring", "folder", s.dir, "err", err)
+		s.log.Warn("logins are stored unencrypted, readable by you only, as there is no keyring", "folder", s.dir, "err", err)
 	}
 	if data, err = json.Marshal(e); err != nil {
 		return err
@@ -162,7 +158,7 @@ func (s *store) write(ctx context.Context, file string, v any) error {
 	return atomicfile.Write(filepath.Join(s.dir, file), data, 0o600)
 }
 
-// setUnsealed notes whether a file was sealed, and reports whether that is bad news.
+// setUnsealed notes why a file was not encrypted, if it was not, and reports whether the one before was.
 func (s *store) setUnsealed(err error) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,8 +181,7 @@ func (s *store) remove(file string) error {
 	return err
 }
 
-// seal encrypts and decrypts files. With create it makes the key, where the keyring works
-// and has none.
+// seal returns the cipher for files. With create it makes the key if the keyring works and has none.
 func (s *store) seal(ctx context.Context, create bool) (cipher.AEAD, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,7 +210,7 @@ func (s *store) readKey(ctx context.Context) ([]byte, error) {
 	return base64.StdEncoding.DecodeString(text)
 }
 
-// makeKey makes the key, unless another process has just done so.
+// makeKey makes the key, unless another process has done so meanwhile.
 func (s *store) makeKey(ctx context.Context) ([]byte, error) {
 	unlock, err := s.lock(ctx, "key")
 	if err != nil {
@@ -230,7 +225,7 @@ func (s *store) makeKey(ctx context.Context) ([]byte, error) {
 	return key, keyring.Set(ctx, keyName, base64.StdEncoding.EncodeToString(key))
 }
 
-// union is a, and what b has beside it.
+// union is a with the elements of b that it lacks.
 func union(a, b []string) []string {
 	out := slices.Clone(a)
 	for _, one := range b {

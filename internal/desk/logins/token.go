@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,49 +25,45 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// client is who mcpx is to an authorization server.
+// client is the OAuth client that mcpx is for an authorization server.
 type client struct {
 	ID     string `json:"id"`
 	Secret string `json:"secret,omitempty"`
-	// Method is how it proves that at the token endpoint, as RFC 7591 names it. Empty:
-	// as the server's metadata says.
+	// Method is the token endpoint authentication method (RFC 7591); empty: the server's metadata decides.
 	Method string `json:"method,omitempty"`
-	// Redirect is where its browser comes back to, where that was registered.
+	// Redirect is the redirect URI, if it was registered dynamically.
 	Redirect string `json:"redirect,omitempty"`
-	// Expires is when the secret ends; zero: never.
+	// Expires is when the secret expires; zero: never.
 	Expires time.Time `json:"expires,omitzero"`
 }
 
-// endpoint is a token endpoint, and what every request to it says.
+// endpoint is a token endpoint, with what all requests to it have in common.
 type endpoint struct {
 	Issuer   string   `json:"issuer"`
 	Resource string   `json:"resource"`
-	Audience string   `json:"audience,omitempty"` // what some want in place of the resource
+	Audience string   `json:"audience,omitempty"` // some servers need it in place of the resource
 	Token    string   `json:"token_url"`
 	Revoke   string   `json:"revoke_url,omitempty"`
-	Methods  []string `json:"methods,omitempty"` // of client authentication that it takes
+	Methods  []string `json:"methods,omitempty"` // supported client authentication methods
 	Client   client   `json:"client"`
 }
 
-// style is how x/oauth2 sends the client's secret. To try the other way after an error could
-// use up a refresh token twice.
+// style is how x/oauth2 sends the client's secret. Its AuthStyleAutoDetect, which tries both ways, could use a refresh
+// token twice.
 func (e endpoint) style() oauth2.AuthStyle {
+	const basic, post = "client_secret_basic", "client_secret_post"
 	method := e.Client.Method
-	for _, known := range []string{"client_secret_basic", "client_secret_post"} {
-		for _, taken := range e.Methods {
-			if method == "" && taken == known {
-				method = known
-			}
-		}
+	if method == "" && slices.Contains(e.Methods, post) && !slices.Contains(e.Methods, basic) {
+		method = post
 	}
-	if e.Client.Secret == "" || method == "client_secret_post" {
+	if e.Client.Secret == "" || method == post {
 		return oauth2.AuthStyleInParams
 	}
 	return oauth2.AuthStyleInHeader // the default of RFC 8414
 }
 
-// ask makes one request of a token, of whatever grant_type stands in params. x/oauth2's
-// own refresh takes no further parameters, and every request must name the resource.
+// ask requests a token, by the grant_type in params. x/oauth2's own refresh cannot be used: it has no further parameters, and
+// every request must name the resource.
 func (e endpoint) ask(ctx context.Context, web *http.Client, scopes []string, params url.Values) (*oauth2.Token, error) {
 	params.Set("resource", e.Resource)
 	if e.Audience != "" {
@@ -81,12 +78,12 @@ func (e endpoint) ask(ctx context.Context, web *http.Client, scopes []string, pa
 	case err != nil:
 		return nil, tokenError(e.Issuer, err, e.secrets(params))
 	case !strings.EqualFold(token.Type(), "Bearer"):
-		return nil, fmt.Errorf("the authorization server gives tokens of type %q, mcpx knows Bearer", sanitize.Line(token.Type(), 40))
+		return nil, fmt.Errorf("the authorization server issues tokens of type %q, but mcpx only supports Bearer", sanitize.Line(token.Type(), 40))
 	}
 	return token, nil
 }
 
-// refusedError is an error that the authorization server answered with on purpose.
+// refusedError is an OAuth error response of the authorization server.
 type refusedError struct {
 	code string // of RFC 6749 section 5.2
 	text string
@@ -94,10 +91,10 @@ type refusedError struct {
 
 func (e *refusedError) Error() string { return e.text }
 
-// leastSecret is the length below which a value is in every text.
+// leastSecret is the length below which a value is not struck out, as it would occur in every text.
 const leastSecret = 4
 
-// secrets are those that a request of a token sends.
+// secrets returns the secrets in a token request, each followed by its replacement.
 func (e endpoint) secrets(params url.Values) (all []string) {
 	for _, value := range []string{
 		e.Client.Secret, params.Get("code"), params.Get("code_verifier"),
@@ -110,17 +107,17 @@ func (e endpoint) secrets(params url.Values) (all []string) {
 	return all
 }
 
-// tokenError says what went wrong at a token endpoint, without what was sent or received.
-// struck are secrets, which an authorization server may repeat, each with what stands in
-// its place: the text is cut, and what is left of one would be found by nobody else.
+// tokenError says what went wrong at a token endpoint, without quoting the request or response. struck are pairs for a
+// strings.Replacer: the server may repeat secrets in its error, and they must be replaced before the text is cut, as half
+// a secret would not be recognized later.
 func tokenError(issuer string, err error, struck []string) error {
 	answer, ok := errors.AsType[*oauth2.RetrieveError](err)
 	who := "the authorization server " + sanitize.Line(issuer, 200)
 	switch {
 	case !ok:
 		text := explain(err).Error()
-		if strings.Contains(text, "cannot parse") { // the text goes on with what was received
-			text = "its answer is no token"
+		if strings.Contains(text, "cannot parse") { // and quotes the response
+			text = "its response is not a token"
 		}
 		return fmt.Errorf("%s: %s", who, text)
 	case answer.ErrorCode == "" || answer.Response != nil && answer.Response.StatusCode >= 500:
@@ -134,10 +131,10 @@ func tokenError(issuer string, err error, struck []string) error {
 	return &refusedError{answer.ErrorCode, text}
 }
 
-// assertionLife is how long a signed proof is valid; each request has its own.
+// assertionLife is how long an assertion is valid. Each request has its own.
 const assertionLife = 5 * time.Minute
 
-// assertion proves who the client is with a signature (RFC 7523, private_key_jwt).
+// assertion makes the parameters of a private_key_jwt authentication (RFC 7523).
 func assertion(issuer, clientID, key string) (url.Values, error) {
 	method, private, err := signingKey(key)
 	if err != nil {
@@ -157,7 +154,7 @@ func assertion(issuer, clientID, key string) (url.Values, error) {
 	}, nil
 }
 
-// signingKey reads a private key, and says how it signs. Its errors never quote the key.
+// signingKey parses a private key and finds the matching algorithm. Its errors never quote the key.
 func signingKey(text string) (jwt.SigningMethod, crypto.PrivateKey, error) {
 	data := []byte(text)
 	if !strings.Contains(text, "-----BEGIN") {
@@ -168,7 +165,7 @@ func signingKey(text string) (jwt.SigningMethod, crypto.PrivateKey, error) {
 	}
 	block, _ := pem.Decode(data)
 	if block == nil {
-		return nil, nil, errors.New("is no PEM text")
+		return nil, nil, errors.New("is not a PEM text")
 	}
 	var key any
 	var err error
@@ -181,7 +178,7 @@ func signingKey(text string) (jwt.SigningMethod, crypto.PrivateKey, error) {
 		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
 	}
 	if err != nil {
-		return nil, nil, errors.New("holds no private key that can be read (PKCS #8, PKCS #1 or SEC 1, not encrypted)")
+		return nil, nil, errors.New("has no private key that can be read (PKCS #8, PKCS #1 or SEC 1, not encrypted)")
 	}
 	switch k := key.(type) {
 	case *rsa.PrivateKey:
@@ -195,5 +192,5 @@ func signingKey(text string) (jwt.SigningMethod, crypto.PrivateKey, error) {
 			}
 		}
 	}
-	return nil, nil, errors.New("is a key of a kind that signs no JWT")
+	return nil, nil, errors.New("is of a kind that cannot sign JWTs")
 }

@@ -10,23 +10,22 @@ import (
 	"mcpx/internal/base/netguard"
 )
 
-// mostAttempts bounds how often one request is sent: with no token or an old one, with a
-// fresh one, with more rights.
+// mostAttempts bounds how often a request is sent: without a token or with an old one, with a fresh one, with more scopes.
 const mostAttempts = 3
 
-// tokens are those of one server: a login's, a machine's, or a caller's.
+// tokens yields the tokens for one server: of a login, of a machine, or exchanged for a caller's.
 type tokens interface {
-	// token is what goes on the next request; empty where there is none.
+	// token returns the token for the next request; empty if there is none.
 	token(ctx context.Context) (string, error)
-	// refused looks for another token after the server has answered 401 or 403 to this
-	// one. It is empty where the answer stands.
+	// refused returns another token after the server has answered 401 or 403 to this one; empty if the request should
+	// not be repeated.
 	refused(ctx context.Context, token string, resp *http.Response) (string, error)
-	// worked says that the server has taken a token.
+	// worked notes that the server has accepted a token.
 	worked(token string)
 }
 
-// transport puts a server's token on its requests, and tries again with another one where
-// the server refuses that. What it sends again was surely not executed.
+// transport adds a server's token to requests, and repeats a request with another token if the server refuses the first. A
+// refused request was not executed.
 type transport struct {
 	base   http.RoundTripper
 	server Server
@@ -53,15 +52,13 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		next, err := t.tokens.refused(req.Context(), token, resp)
 		if err != nil {
-			_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
-			_ = resp.Body.Close()
+			discard(resp)
 			return nil, err
 		}
 		if next == "" || next == token || attempt == mostAttempts || req.Body != nil && req.GetBody == nil {
 			return resp, nil
 		}
-		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
-		_ = resp.Body.Close()
+		discard(resp)
 		token = next
 		if req.GetBody != nil {
 			again := *req
@@ -73,7 +70,13 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// with is the request with the token, where it goes to the server itself.
+// discard ends a response so that its connection can be used again.
+func discard(resp *http.Response) {
+	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
+	_ = resp.Body.Close()
+}
+
+// with adds the token to a request, if that goes to the server itself.
 func (t *transport) with(req *http.Request, token string) *http.Request {
 	if token == "" || !t.server.at(req.URL.Hostname()) || !netguard.Safe(req.URL.String()) {
 		return req
@@ -83,7 +86,7 @@ func (t *transport) with(req *http.Request, token string) *http.Request {
 	return out
 }
 
-// at reports whether the server, or an instance of it, is at this host.
+// at reports whether a host is that of the server or of one of its instances.
 func (s Server) at(host string) bool {
 	return slices.ContainsFunc(append([]string{s.URL}, s.URLs...), func(address string) bool {
 		u, err := url.Parse(address)
@@ -91,7 +94,7 @@ func (s Server) at(host string) bool {
 	})
 }
 
-// CloseIdleConnections ends what no request uses.
+// CloseIdleConnections lets http.Client.CloseIdleConnections reach the base transport.
 func (t *transport) CloseIdleConnections() {
 	if closer, ok := t.base.(interface{ CloseIdleConnections() }); ok {
 		closer.CloseIdleConnections()

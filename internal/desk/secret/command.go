@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// commandTime bounds a command: some ask their user first.
+// commandTime bounds a command, some of which ask the user first.
 const commandTime = 10 * time.Second
 
-// Run runs a command without a shell, with no input, and returns what it prints. Errors
-// name the program alone: its arguments and all that it says may be secret.
+// Run runs a command without a shell and without input, and returns its output. Errors have only the name of the program:
+// its arguments and output may be secret.
 func Run(ctx context.Context, argv []string) (string, error) {
 	program := argv[0]
 	if filepath.Base(program) != program && !filepath.IsAbs(program) {
@@ -23,7 +23,7 @@ func Run(ctx context.Context, argv []string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, argv[1:]...)
-	cmd.WaitDelay = time.Second // for what it leaves behind with the output open
+	cmd.WaitDelay = time.Second // a process that it leaves behind may keep the output open
 	out := &bounded{stop: cancel}
 	cmd.Stdout = out
 	err := cmd.Run()
@@ -42,9 +42,9 @@ func Run(ctx context.Context, argv []string) (string, error) {
 	return out.text.String(), nil
 }
 
-// bounded takes MaxBytes, and stops what prints more.
+// bounded is a buffer of MaxBytes. It calls stop when more is written.
 type bounded struct {
-	text bytes.Buffer // not embedded: its ReadFrom knows no bound
+	text bytes.Buffer // not embedded, as its ReadFrom has no bound
 	full bool
 	stop func()
 }

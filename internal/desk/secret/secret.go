@@ -1,5 +1,5 @@
-// Package secret has the values that a config only names: it keeps those of the user, and
-// runs the commands that print one.
+// Package secret provides the values that a config refers to: it stores secrets of the user, and runs commands that print
+// one.
 package secret
 
 import (
@@ -19,9 +19,8 @@ import (
 	"mcpx/internal/desk/keyring"
 )
 
-// Store keeps secrets in the keyring of the system. Its folder has a file for each, since
-// keyrings cannot list what they have; where there is no keyring, the file has the value too,
-// and only its user may read it.
+// Store keeps secrets in the keyring of the system. A folder has a file for each, since keyrings cannot be listed. Without a
+// keyring the file has the value too, and only its user can read it.
 type Store struct{ dir string }
 
 // New makes a Store. dir need not exist.
@@ -30,7 +29,7 @@ func New(dir string) *Store { return &Store{dir: dir} }
 // kept is the content of a file.
 type kept struct {
 	Name string `json:"name"`
-	// Open is the value, where there was no keyring.
+	// Open is the value, if there was no keyring.
 	Open string `json:"open,omitempty"`
 }
 
@@ -47,16 +46,16 @@ func CheckName(name string) error {
 	return nil
 }
 
-// file is where a secret stands. The digest separates names where the file system ignores case.
+// file is the path of a secret's file. The digest separates names that differ only in case.
 func (s *Store) file(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return filepath.Join(s.dir, name+"-"+hex.EncodeToString(sum[:4])+".secret")
 }
 
-// inKeyring is the name that a secret has in the keyring, which has secrets of mcpx too.
+// inKeyring is the name of a secret in the keyring, where mcpx keeps keys of its own too.
 func inKeyring(name string) string { return "secret " + name }
 
-// Get returns a secret. No error has a part of a value.
+// Get returns a secret. Its errors never quote a value.
 func (s *Store) Get(ctx context.Context, name string) (string, error) {
 	if err := CheckName(name); err != nil {
 		return "", err
@@ -70,13 +69,13 @@ func (s *Store) Get(ctx context.Context, name string) (string, error) {
 	}
 	value, err := keyring.Get(ctx, inKeyring(name))
 	if errors.Is(err, keyring.ErrNotFound) || err != nil && file.Name == "" {
-		return "", fmt.Errorf("there is no secret %s; keep it with mcpx secret set %[1]s", name)
+		return "", fmt.Errorf("there is no secret %s; set it with mcpx secret set %[1]s", name)
 	}
 	return value, err
 }
 
-// Set keeps a secret. unsealed says why it lies readable in the folder: there is no
-// keyring, or it does not take this one.
+// Set stores a secret. unsealed says why it is stored unencrypted in the folder: there is no keyring, or it refuses this
+// value.
 func (s *Store) Set(ctx context.Context, name, value string) (unsealed, err error) {
 	switch err := CheckName(name); {
 	case err != nil:
@@ -93,7 +92,7 @@ func (s *Store) Set(ctx context.Context, name, value string) (unsealed, err erro
 	return unsealed, s.write(file)
 }
 
-// Delete forgets a secret, and reports whether there was one.
+// Delete deletes a secret, and reports whether there was one.
 func (s *Store) Delete(ctx context.Context, name string) (found bool, err error) {
 	if err := CheckName(name); err != nil {
 		return false, err
@@ -107,7 +106,7 @@ func (s *Store) Delete(ctx context.Context, name string) (found bool, err error)
 	case err == nil:
 		found = true
 	case errors.Is(err, keyring.ErrNotFound):
-	case found && file.Open == "": // so that it stays in the list
+	case found && file.Open == "": // the file stays, so that the secret is still listed
 		return true, err
 	}
 	if err := os.Remove(s.file(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -116,7 +115,7 @@ func (s *Store) Delete(ctx context.Context, name string) (found bool, err error)
 	return found, nil
 }
 
-// Names are the names of all secrets, sorted.
+// Names returns the names of all secrets, sorted.
 func (s *Store) Names() ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(s.dir, "*.secret"))
 	names := make([]string, 0, len(files))
@@ -142,7 +141,6 @@ func read(path string) (file kept, err error) {
 	return file, nil
 }
 
-// write writes a file, whole or not at all.
 func (s *Store) write(file kept) error {
 	data, err := json.Marshal(file)
 	if err != nil {

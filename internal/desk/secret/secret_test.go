@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// TestStore: a secret is kept, replaced, listed and forgotten, with a keyring and without.
+// TestStore: a secret is stored, replaced, listed and deleted, with a keyring and without.
 func TestStore(t *testing.T) {
 	for _, kind := range []string{"keyring", "off", "broken"} {
 		t.Run(kind, func(t *testing.T) {
@@ -93,8 +93,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestStore_KeyringGone: a secret in a keyring that is not there says so, and stays in the
-// list.
+// TestStore_KeyringGone: without the keyring that has a secret, its error says so, and it is still listed.
 func TestStore_KeyringGone(t *testing.T) {
 	t.Setenv("MCPX_KEYRING", "")
 	keyring.MockInit()
@@ -129,7 +128,7 @@ func TestStore_Refused(t *testing.T) {
 	}
 }
 
-// TestRun: no shell reads the arguments, and no error has what a command says.
+// TestRun: no shell interprets the arguments, and no error quotes the output.
 func TestRun(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

@@ -5,32 +5,32 @@ import (
 	"slices"
 )
 
-// Client is a program that has MCP servers in a config file.
+// Client is a program that reads MCP servers from a config file.
 type Client struct {
-	// ID is what a user types: mcpx connect ID.
+	// ID is the client's name on the command line: mcpx connect ID.
 	ID string
-	// Name is what a user reads.
+	// Name is the client's name to show.
 	Name string
-	// Restart is what makes the client read its file again.
+	// Restart says how to make the client read its file again.
 	Restart string
 
 	format format
-	// places are where the user's file may lie. It is the first that exists,
-	// else the first.
+	// places are the possible paths of the user's file. The first that exists is used, or else the
+	// first.
 	places func(System) []string
-	// project is the file of a project, below its folder; empty: there is none.
+	// project is the path of a project's file in the project's folder, or empty.
 	project string
-	// others are further files that hold servers, only read.
+	// others are more files with servers. They are only read.
 	others func(System) []string
 }
 
-// format is how a file holds servers.
+// format is how a client's file stores servers.
 type format struct {
-	// toml: the file is TOML, otherwise JSON with comments.
+	// toml is true for TOML, false for JSON with comments.
 	toml bool
-	// at are the keys that lead to the object of the servers.
+	// at is the path of the object that has the servers.
 	at []string
-	// entry is how a server that is a program looks.
+	// entry makes the entry of a local server.
 	entry func(command string, args []string) object
 }
 
@@ -42,15 +42,15 @@ func typedEntry(command string, args []string) object {
 	return append(object{{"type", "stdio"}}, plainEntry(command, args)...)
 }
 
-// openCodeEntry has the program and its arguments in one list. OpenCode 2 reads
-// this form of OpenCode 1 too.
+// openCodeEntry has the command and its arguments in one array, for both major versions of
+// opencode.
 func openCodeEntry(command string, args []string) object {
 	return object{{"type", "local"}, {"command", append([]string{command}, args...)}, {"enabled", true}}
 }
 
 var claudeFormat = format{at: []string{"mcpServers"}, entry: plainEntry}
 
-// clients are all that mcpx knows, in the order in which they are listed.
+// clients are the clients that mcpx knows, in the order of mcpx connect.
 var clients = []Client{
 	{
 		ID: "claude-desktop", Name: "Claude Desktop", Restart: "quit and start Claude Desktop",
@@ -61,7 +61,7 @@ var clients = []Client{
 			if s.OS != "windows" {
 				return []string{usual}
 			}
-			// From the Microsoft Store, its settings are kept in a folder of the package.
+			// The Microsoft Store version keeps its settings in the folder of its package.
 			return []string{s.join(s.env("LOCALAPPDATA", s.join(s.home(), "AppData", "Local")),
 				"Packages", "Claude_pzs8sxrjxfjjc", "LocalCache", "Roaming", "Claude", file), usual}
 		},
@@ -130,8 +130,7 @@ var clients = []Client{
 	},
 }
 
-// codeClient is VS Code, or a sibling with another folder. Its settings.json held
-// the servers until version 1.102.
+// codeClient is VS Code or a variant of it. Until version 1.102, settings.json had the servers.
 func codeClient(id, name, folder string) Client {
 	file := func(file string) func(System) []string {
 		return func(s System) []string { return []string{s.join(s.appData(), folder, "User", file)} }
@@ -144,17 +143,17 @@ func codeClient(id, name, folder string) Client {
 	}
 }
 
-// Snippet is the entry of mcpx as most clients have it.
+// Snippet returns the entry of mcpx as most clients need it.
 func Snippet(command string, args []string) string {
-	text, _ := marshal(nest(plainEntry(command, args), []string{"mcpServers", serverName})) // strings can always be encoded
+	text, _ := marshal(nest(plainEntry(command, args), []string{"mcpServers", serverName})) // encoding strings cannot fail
 	return string(text)
 }
 
-// Clients are all clients that mcpx knows.
+// Clients returns the clients that mcpx knows.
 func Clients() []Client { return slices.Clone(clients) }
 
-// File is the user's file of the client: the one that is there, else the one to
-// make. Empty where the system has no home folder.
+// File returns the path of the user's file, even if there is no file yet. It is empty if the home
+// folder is unknown.
 func (c Client) File(s System) string {
 	places := c.places(s)
 	for _, place := range places {
@@ -163,7 +162,7 @@ func (c Client) File(s System) string {
 		}
 	}
 	if c.ID == "claude-desktop" {
-		return places[len(places)-1] // the package's folder is made by its installer only
+		return places[len(places)-1] // only its installer creates the folder of the package
 	}
 	return places[0]
 }

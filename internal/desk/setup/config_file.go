@@ -13,23 +13,24 @@ import (
 // ConfigFile is a config of mcpx whose servers are edited.
 type ConfigFile struct {
 	Path string
-	// Reading are the options to judge the text with, without a keyring and commands.
+	// Reading are the options to check the text with. They look up no keyring and run no commands.
 	Reading config.Options
 }
 
-// Edit changes the text, which is empty where there is no file. It writes only a config that
-// loads and that check, where not nil, has nothing against.
+// Edit changes the text of the config, which is empty if there is no file. It writes the new text
+// only if the text loads and check, if not nil, accepts it.
 func (f ConfigFile) Edit(edit func(data []byte) ([]byte, error), check func(*config.Config) error) error {
-	before, existed, err := ReadConfig(f.Path)
+	before, existed, err := Read(f.Path)
 	if err != nil {
 		return err
 	}
 	after, err := edit(before)
+	var cfg *config.Config
 	if err == nil {
-		var cfg *config.Config
-		if cfg, err = config.Parse(f.Path, after, f.Reading); err == nil && check != nil {
-			err = check(cfg)
-		}
+		cfg, err = config.Parse(f.Path, after, f.Reading)
+	}
+	if err == nil && check != nil {
+		err = check(cfg)
 	}
 	if err != nil {
 		return f.WhyNot(before, err)
@@ -37,11 +38,12 @@ func (f ConfigFile) Edit(edit func(data []byte) ([]byte, error), check func(*con
 	if existed && bytes.Equal(before, after) {
 		return nil
 	}
-	return WriteConfig(f.Path, after, before, existed)
+	_, err = write(f.Path, after, before, existed)
+	return err
 }
 
-// WhyNot is the error for an edit that failed with err: the fault that the file had before,
-// with its position, else err.
+// WhyNot returns the error for an edit that failed with err. If the file was invalid before the
+// edit, the error is that fault and its position.
 func (f ConfigFile) WhyNot(before []byte, err error) error {
 	if _, fault := config.Parse(f.Path, before, f.Reading); fault != nil && !Blank(before) && !errors.Is(err, ErrNoServer) {
 		return fault
@@ -49,8 +51,8 @@ func (f ConfigFile) WhyNot(before []byte, err error) error {
 	return fmt.Errorf("nothing was written: %w", err)
 }
 
-// Named makes an edit of a server that is known by its name in the file, or by the one
-// that it is served under.
+// Named binds edit to a server. name is its name in the file, or the name under which mcpx serves
+// it.
 func (f ConfigFile) Named(name string, edit func(data []byte, name string) ([]byte, error)) func([]byte) ([]byte, error) {
 	return func(data []byte) ([]byte, error) {
 		inFile := name

@@ -18,49 +18,48 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// serverName is what mcpx is called in the files of clients.
+// serverName is the name of mcpx's entry in the files of clients.
 const serverName = "mcpx"
 
-// Change is an edit of a client's file that has not been written yet.
+// Change is a planned edit of a client's file.
 type Change struct {
-	Client Client
-	// File is the client's file; Existed is false where there is none yet.
+	Client  Client
 	File    string
-	Existed bool
-	// Before and After are its content. Gone: the file goes, since there was none.
+	Existed bool // the file is there now
+	// Before and After are the content of the file.
 	Before, After []byte
-	Gone          bool
-	// Moved are servers that are taken out, since mcpx serves them.
+	// Gone means that the file is deleted, because mcpx had created it.
+	Gone bool
+	// Moved are the servers that are removed from the file because mcpx serves them.
 	Moved []string
-	// Restored are servers that had been moved and are put back.
+	// Restored are the moved servers that are put back.
 	Restored []string
-	// Exact: After is what was there before mcpx was connected, byte for byte.
+	// Exact means that the file gets the same bytes as before mcpx was connected.
 	Exact bool
 
-	// record is kept of a connected client. first: it is a new one. exact: what it
-	// says can be undone byte for byte.
-	record       record
-	first, exact bool
+	record record
+	first  bool // there is no record of the file yet
+	exact  bool // the record allows to undo this change byte for byte
 }
 
-// Nothing reports whether there is nothing to do.
+// Nothing reports whether the change is empty.
 func (c Change) Nothing() bool {
 	return string(c.Before) == string(c.After) && !c.Gone
 }
 
-// The secrets in the lines that a preview shows: under a name in quotes, behind an
-// equals sign, and tokens of the Authorization header wherever they are.
+// secretValues match secrets in the lines of a preview: a quoted value with a telling name, a value
+// after an equals sign, and the token of an Authorization header.
 var secretValues = []*pattern.Lazy{
 	pattern.New(`(?i)([\w.-]*(?:token|secret|passw|key|credential|authorization|cookie)[\w.-]*["']?\s*[:=,]\s*["'])(?:[^"'\\\n]|\\.)+`),
 	pattern.New(`(?i)([\w.-]*(?:token|secret|passw|key|credential)[\w.-]*=)[^"'\s&]+`),
 	pattern.New(`(?i)(bearer |basic )[^"'\s]+`),
 }
 
-// Diff shows the edit as a unified diff. What looks like a secret is struck out.
+// Diff returns the edit as a unified diff, without values that look like secrets.
 func (c Change) Diff(s System) string {
 	name := s.Short(c.File)
 	text := string(diff.Diff(name, c.Before, name, c.After))
-	_, text, _ = strings.Cut(text, "\n") // the command line of a diff
+	_, text, _ = strings.Cut(text, "\n") // the line "diff FILE FILE"
 	text = strings.ReplaceAll(text, "\r", "")
 	for _, secret := range secretValues {
 		text = secret.ReplaceAllString(text, "${1}…")
@@ -68,18 +67,18 @@ func (c Change) Diff(s System) string {
 	return text
 }
 
-// record is what is kept of a connected client, so that it can be undone.
+// record is what mcpx keeps to undo the connection of a client.
 type record struct {
 	Client string `json:"client"`
 	File   string `json:"file"`
-	// Backup is the file's content before; empty where there was no file.
+	// Backup is a copy of the file as it was before; empty if there was no file.
 	Backup string `json:"backup,omitempty"`
-	// Made are the folders that were made for the file, the outermost first.
+	// Made are the folders that were created for the file, the outermost first.
 	Made []string `json:"made,omitempty"`
-	// After is the SHA-256 of what was written; empty where the client had changed
-	// the file between two edits.
+	// After is the SHA-256 of the file as mcpx wrote it. It is empty if the client changed
+	// the file between two edits of mcpx, so that the backup alone cannot undo both.
 	After string `json:"after,omitempty"`
-	// Moved are the servers that were taken out.
+	// Moved are the servers that mcpx removed from the file.
 	Moved []moved `json:"moved,omitempty"`
 }
 
@@ -95,7 +94,7 @@ type Backups struct{ Dir string }
 func (b Backups) index() string { return filepath.Join(b.Dir, "connected.json") }
 
 func (b Backups) records() (all []record, data []byte, existed bool, err error) {
-	data, existed, err = read(b.index())
+	data, existed, err = Read(b.index())
 	if err == nil && existed {
 		if err = json.Unmarshal(data, &all); err != nil {
 			err = fmt.Errorf("%s: %w", b.index(), err)
@@ -105,15 +104,16 @@ func (b Backups) records() (all []record, data []byte, existed bool, err error) 
 }
 
 func (b Backups) record(file string) (record, bool) {
-	all, _, _, _ := b.records() // without records, entries are removed one by one
-	i := slices.IndexFunc(all, func(r record) bool { return r.File == file })
-	if i < 0 {
-		return record{}, false
+	all, _, _, _ := b.records() // without a record, Disconnect removes the entry of mcpx
+	for _, r := range all {
+		if r.File == file {
+			return r, true
+		}
 	}
-	return all[i], true
+	return record{}, false
 }
 
-// keep replaces the record of a file; nil forgets it.
+// keep replaces the record of a file. If r is nil, it removes the record.
 func (b Backups) keep(file string, r *record) error {
 	all, before, existed, err := b.records()
 	if err != nil {
@@ -131,9 +131,8 @@ func (b Backups) keep(file string, r *record) error {
 	return err
 }
 
-// Keep writes a copy of a file, under a name that begins with what, and says where
-// it is.
-func (b Backups) Keep(what, file string, data []byte) (string, error) {
+// copyOf writes a copy of a file, under a name that begins with what, and returns its path.
+func (b Backups) copyOf(what, file string, data []byte) (string, error) {
 	first := what + "-" + time.Now().Format("20060102-150405")
 	stem := first
 	for i := 1; ; i++ {
@@ -151,13 +150,13 @@ func hash(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Connection is what [Backups.Connect] changes in a client's file.
+// Connection is what [Backups.Connect] writes into a client's file.
 type Connection struct {
 	// Command and Args start mcpx.
 	Command string
 	Args    []string
-	// Move are the servers of mcpx's config: those that the client has too are taken
-	// out of its file. With nil the client keeps all that it has.
+	// Move are the servers of mcpx's config. If the client has them too, they are removed from
+	// its file. If Move is nil, the client keeps all its servers.
 	Move []Found
 }
 
@@ -165,51 +164,60 @@ type Connection struct {
 func (b Backups) Connect(c Client, file string, to Connection, o config.Options) (Change, error) {
 	change := Change{Client: c, File: file}
 	var err error
-	if change.Before, change.Existed, err = read(file); err != nil {
+	if change.Before, change.Existed, err = Read(file); err != nil {
 		return change, err
 	}
 	change.After = change.Before
-	fail := func(err error) (Change, error) { return change, fmt.Errorf("%s: %w; nothing was written", file, err) }
 	e, servers, err := c.parse(change.Before, file, o)
+	if err == nil {
+		change.Moved, err = e.connect(servers, to)
+	}
 	if err != nil {
-		return fail(err)
-	}
-	name := serverName
-	for _, s := range servers {
-		if s.Self {
-			name = s.Name // an entry that somebody wrote by hand is made right
-		}
-	}
-	for _, s := range servers {
-		if s.Name == name && !s.Self {
-			return fail(fmt.Errorf("another server is called %s there; rename it first", name))
-		}
-	}
-	entry := c.format.entry(to.Command, to.Args)
-	if !e.sameEntry(name, entry) {
-		if e, err = e.set(name, entry); err != nil {
-			return fail(err)
-		}
-	}
-	for _, s := range Doubled(servers, to.Move) {
-		if e, err = e.remove(s); err != nil {
-			return fail(err)
-		}
-		change.Moved = append(change.Moved, s)
+		return change, unwritten(file, err)
 	}
 	change.After = e.data()
 	change.first, change.exact = true, true
-	connected := slices.ContainsFunc(servers, func(f Found) bool { return f.Self })
+	connected := slices.ContainsFunc(servers, isSelf)
 	if r, ok := b.record(file); ok && (connected || r.After == hash(change.Before)) {
-		// Its backup is from before mcpx was there.
+		// The backup in the record is older than the entry of mcpx: it stays the one to restore.
 		change.record, change.first, change.exact = r, false, r.After == hash(change.Before)
 	}
 	change.record.Client, change.record.File = c.ID, file
 	return change, nil
 }
 
-// Doubled are the servers of a client that mcpx serves too, so that the client
-// has them twice.
+// unwritten is the error of a planned change.
+func unwritten(file string, err error) error {
+	return fmt.Errorf("%s: %w; nothing was written", file, err)
+}
+
+// connect writes the entry of mcpx, and removes servers. It returns their names.
+func (e edited) connect(servers []Found, to Connection) (moved []string, err error) {
+	name := serverName
+	for _, s := range servers {
+		if s.Self {
+			name = s.Name // the user wrote an entry by hand: correct this one
+		}
+	}
+	if slices.ContainsFunc(servers, func(s Found) bool { return s.Name == name && !s.Self }) {
+		return nil, fmt.Errorf("another server is called %s there; rename it first", name)
+	}
+	entry := e.format.entry(to.Command, to.Args)
+	if !e.starts(name, entry) {
+		if err := e.start(entry, e.keys(name)...); err != nil {
+			return nil, err
+		}
+	}
+	moved = Doubled(servers, to.Move)
+	for _, name := range moved {
+		if err := e.remove(e.keys(name)...); err != nil {
+			return nil, err
+		}
+	}
+	return moved, nil
+}
+
+// Doubled returns the names of the servers that both a client and mcpx have.
 func Doubled(servers, own []Found) []string {
 	var names []string
 	for _, s := range servers {
@@ -222,93 +230,79 @@ func Doubled(servers, own []Found) []string {
 	return names
 }
 
-// parse reads the text of a client's file, and the servers in it.
-func (c Client) parse(data []byte, file string, o config.Options) (e edited, servers []Found, err error) {
-	if e, err = parse(c.format, data); err == nil {
-		servers, err = e.servers(origin{client: c.ID, file: file, reading: o})
+// parse parses a client's file and reads its servers.
+func (c Client) parse(data []byte, file string, o config.Options) (edited, []Found, error) {
+	e, err := parse(c.format, data)
+	if err != nil {
+		return e, nil, err
 	}
-	return e, servers, err
+	return e, e.found(origin{client: c.ID, file: file, reading: o}, e.format.at), nil
 }
 
-// Servers are those at the place where the client's servers are.
+// Servers returns the servers in a client's file, which mcpx can be added to.
 func (c Client) Servers(file string, o config.Options) ([]Found, error) {
-	data, _, err := read(file)
+	data, _, err := Read(file)
 	if err != nil {
 		return nil, err
 	}
-	e, err := parse(c.format, data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return e.servers(origin{client: c.ID, file: file, reading: o})
+	_, servers, err := c.parse(data, file, o)
+	return servers, err
 }
 
-// Disconnect plans the way back: to the very bytes from before where the file is
-// still as mcpx wrote it, else without mcpx and with the servers that were moved.
+// Disconnect plans the undoing of [Backups.Connect]. A file that is still as mcpx wrote it gets its
+// old bytes back; otherwise mcpx is removed and the moved servers are put back.
 func (b Backups) Disconnect(c Client, file string, o config.Options) (Change, error) {
 	change, backup, known, err := b.back(c, file)
 	if err != nil || !change.Existed {
 		return change, err
 	}
-	if change.Exact = change.Exact && !c.hasSelf(backup, file, o); change.Exact {
+	_, before, _ := c.parse(backup, file, o)
+	if change.Exact = change.Exact && !slices.ContainsFunc(before, isSelf); change.Exact {
 		change.After, change.Gone = backup, change.record.Backup == ""
 		return change, nil
 	}
-	fail := func(err error) (Change, error) { return change, fmt.Errorf("%s: %w; nothing was written", file, err) }
 	e, servers, err := c.parse(change.Before, file, o)
-	if err != nil {
-		return fail(err)
-	}
 	for _, s := range servers {
-		if s.Self {
-			if e, err = e.remove(s.Name); err != nil {
-				return fail(err)
-			}
+		if s.Self && err == nil {
+			err = e.remove(e.keys(s.Name)...)
 		}
 	}
-	if known {
-		now := e
-		if e, err = e.undo(change.record, backup); err != nil {
-			return fail(err)
+	if err == nil && known {
+		if change.Restored, err = e.restoreMoved(change.record.Moved); err == nil {
+			err = e.dropEmpty(backup)
 		}
-		for _, m := range change.record.Moved {
-			if !now.has(m.Server) && e.has(m.Server) {
-				change.Restored = append(change.Restored, m.Server)
-			}
-		}
+	}
+	if err != nil {
+		return change, unwritten(file, err)
 	}
 	change.After = e.data()
 	return change, nil
 }
 
-// back begins the way back of a file: with its record, and with its content before, where known.
-// Exact says that the file is still as mcpx wrote it.
+func isSelf(f Found) bool { return f.Self }
+
+// back starts the plan to undo what mcpx wrote to a file. It reads the record and the backup; known
+// is true if there are both. change.Exact is true if the file is still as mcpx wrote it.
 func (b Backups) back(c Client, file string) (change Change, backup []byte, known bool, err error) {
 	change = Change{Client: c, File: file}
-	if change.Before, change.Existed, err = read(file); err != nil {
+	if change.Before, change.Existed, err = Read(file); err != nil {
 		return change, nil, false, err
 	}
 	change.After = change.Before
 	if change.record, known = b.record(file); known && change.record.Backup != "" {
 		var unread error
-		backup, known, unread = read(change.record.Backup)
+		backup, known, unread = Read(change.record.Backup)
 		known = known && unread == nil
 	}
 	change.Exact = known && change.record.After == hash(change.Before)
 	return change, backup, known, nil
 }
 
-// hasSelf reports whether mcpx is in the content of a client's file.
-func (c Client) hasSelf(data []byte, file string, o config.Options) bool {
-	_, servers, _ := c.parse(data, file, o)
-	return slices.ContainsFunc(servers, func(f Found) bool { return f.Self })
-}
-
-// Write writes the change of [Backups.Connect]; backup is where the old file is
-// kept, empty where there was none.
+// Write makes a change that [Backups.Connect] or [Backups.Edit] planned. It returns the path of the
+// backup, which is empty if there was no file.
 func (b Backups) Write(c Change) (backup string, err error) {
 	if c.Existed && (c.first || !c.exact) {
-		if backup, err = b.Keep(c.Client.ID, c.File, c.Before); err != nil {
+		if backup, err = b.copyOf(c.Client.ID, c.File, c.Before); err != nil {
 			return "", fmt.Errorf("keeping a backup: %w", err)
 		}
 	}
@@ -323,7 +317,7 @@ func (b Backups) Write(c Change) (backup string, err error) {
 		c.record.Backup, c.record.Made = backup, made
 	}
 	if backup == "" {
-		backup = c.record.Backup // has them too: nobody else has written the file since
+		backup = c.record.Backup // the file has not changed since, so this backup has them too
 	}
 	for _, name := range c.Moved {
 		c.record.Moved = append(c.record.Moved, moved{name, backup})
@@ -335,11 +329,11 @@ func (b Backups) Write(c Change) (backup string, err error) {
 	return c.record.Backup, b.keep(c.File, &c.record)
 }
 
-// Undo writes the change of [Backups.Disconnect]. Where that is not the exact
-// content from before, backup is where the file is kept as it was found.
+// Undo makes a change that [Backups.Disconnect] or [Backups.Restore] planned. If the change is not
+// exact, it copies the file first and returns the path of this backup.
 func (b Backups) Undo(c Change) (backup string, err error) {
 	if !c.Exact {
-		if backup, err = b.Keep(c.Client.ID, c.File, c.Before); err != nil {
+		if backup, err = b.copyOf(c.Client.ID, c.File, c.Before); err != nil {
 			return "", fmt.Errorf("keeping a backup: %w", err)
 		}
 	}
@@ -352,14 +346,14 @@ func (b Backups) Undo(c Change) (backup string, err error) {
 		return "", err
 	}
 	if c.Exact && c.record.Backup != "" {
-		_ = os.Remove(c.record.Backup) // the file is as it says
+		_ = os.Remove(c.record.Backup) // equal to the file now
 	}
 	return backup, b.keep(c.File, nil)
 }
 
-// delete removes a file that mcpx made, and its folders that are empty.
+// delete removes a file that mcpx created, and the folders that mcpx created for it.
 func (c Change) delete() error {
-	now, _, err := read(c.File)
+	now, _, err := Read(c.File)
 	if err == nil && string(now) != string(c.Before) {
 		err = fmt.Errorf("%s has changed meanwhile; run the command again", c.File)
 	}
@@ -372,7 +366,7 @@ func (c Change) delete() error {
 	}
 	for _, folder := range slices.Backward(c.record.Made) {
 		if os.Remove(folder) != nil {
-			break // not empty: others use it
+			break // not empty
 		}
 	}
 	return nil

@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write the files of testdata anew")
 
 var reading = config.Options{Getenv: func(string) (string, bool) { return "", false }, Executable: "/opt/bin/mcpx"}
 
-// linux is a system with a home in a temporary folder.
+// linux is a system with a temporary home folder.
 func linux(t *testing.T) System {
 	t.Helper()
 	home := t.TempDir()
@@ -59,7 +59,7 @@ func client(t *testing.T, id string) Client {
 	return clients[i]
 }
 
-// served are the servers of a config of mcpx.
+// served returns the servers of a config of mcpx.
 func served(t *testing.T, text string) []Found {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.json")
@@ -67,7 +67,7 @@ func served(t *testing.T, text string) []Found {
 	return ReadFile(linux(t), file, reading).Servers
 }
 
-// connect plans and writes.
+// connect plans and writes a connection.
 func connect(t *testing.T, b Backups, c Client, file string, own []Found, move bool) Change {
 	t.Helper()
 	to := Connection{Command: "/opt/bin/mcpx", Args: []string{"--config", "/etc/mcpx.json"}}
@@ -100,8 +100,8 @@ func disconnect(t *testing.T, b Backups, c Client, file string) Change {
 	return change
 }
 
-// fixture is a file of testdata/connect: a client's file before, after, and after
-// mcpx was taken out without a record of what was there, where that differs.
+// fixture is a file of testdata/connect: a client's file before, after, and, if it differs from
+// before, after the entry of mcpx was removed without a record.
 type fixture struct {
 	archive          *txtar.Archive
 	client           string
@@ -178,7 +178,7 @@ func TestConnect_Files(t *testing.T) {
 				t.Errorf("connecting again changes the file:\n%s", again.Diff(sys))
 			}
 
-			// Without the records, the entry alone is taken out.
+			// Without the records, only the entry is removed.
 			blind := Backups{Dir: filepath.Join(t.TempDir(), "backups")}
 			alone, err := blind.Disconnect(c, file, reading)
 			if err != nil || alone.Exact {
@@ -193,7 +193,7 @@ func TestConnect_Files(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if f.trim { // the archive ends each file with a line break
+			if f.trim { // each file of the archive ends with a line break
 				after = strings.TrimSuffix(after, "\n") + "\n"
 			}
 			if want, _ := f.section("after"); after != want {
@@ -224,8 +224,8 @@ func TestConnect_Files(t *testing.T) {
 	}
 }
 
-// TestConnect_Changed: where the client has written its file since, only mcpx is
-// taken out, and what was moved is put back.
+// TestConnect_Changed checks a file that the client wrote after connect: disconnect removes only
+// mcpx, and puts back the moved servers.
 func TestConnect_Changed(t *testing.T) {
 	own := served(t, `{"mcpServers": {"m": {"command": "npx", "args": ["-y", "memory"]}}}`)
 	for _, one := range []struct{ id, before, add, want string }{
@@ -297,8 +297,7 @@ args = ["-y", "memory"] # all
 	}
 }
 
-// TestConnect_MovedLater: a server that the client got after mcpx was connected is
-// put back too.
+// TestConnect_MovedLater checks that a server that was moved by a second connect is put back too.
 func TestConnect_MovedLater(t *testing.T) {
 	own := served(t, `{"mcpServers": {"m": {"command": "npx", "args": ["-y", "memory"]}}}`)
 	sys, c := linux(t), client(t, "cursor")
@@ -320,8 +319,8 @@ func TestConnect_MovedLater(t *testing.T) {
 	}
 }
 
-// TestConnect_Twice: the way back is to before the first time, also where mcpx has
-// moved and where the client wrote in between.
+// TestConnect_Twice checks that disconnect restores the file from before the first connect, even
+// if the path of mcpx changed, or the client wrote in between.
 func TestConnect_Twice(t *testing.T) {
 	const before = "{\n  \"mcpServers\": {\"a\": {\"command\": \"a\"}}\n}\n"
 	sys, c := linux(t), client(t, "cursor")
@@ -361,7 +360,7 @@ func TestConnect_Twice(t *testing.T) {
 	}
 }
 
-// TestConnect_KeepsAdded: what a user added to the entry of mcpx stays.
+// TestConnect_KeepsAdded checks that connect keeps what the user added to the entry of mcpx.
 func TestConnect_KeepsAdded(t *testing.T) {
 	for id, one := range map[string]struct{ before, old, new string }{
 		"cursor": {`{"mcpServers": {"mcpx": {"command": "mcpx", "timeout": 60, /* yes */ "autoApprove": ["inspect"]}}}`,
@@ -382,8 +381,8 @@ func TestConnect_KeepsAdded(t *testing.T) {
 	}
 }
 
-// TestConnect_ByHand: an entry that somebody wrote by hand goes with disconnect,
-// whether mcpx has changed it or not.
+// TestConnect_ByHand checks that disconnect removes an entry that the user wrote by hand, whether
+// connect changed it or not.
 func TestConnect_ByHand(t *testing.T) {
 	const before = "{\"mcpServers\": {\"mcpx\": {\"command\": \"mcpx\"}, \"a\": {\"command\": \"a\"}}}\n"
 	for _, first := range []bool{true, false} {
@@ -403,8 +402,7 @@ func TestConnect_ByHand(t *testing.T) {
 	}
 }
 
-// TestConnect_Link: a link to a file elsewhere stays a link, also one whose file
-// is not there.
+// TestConnect_Link checks that a symbolic link stays one, even if its target does not exist.
 func TestConnect_Link(t *testing.T) {
 	for _, there := range []bool{true, false} {
 		t.Run(fmt.Sprintf("there=%v", there), func(t *testing.T) {

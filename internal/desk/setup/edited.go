@@ -3,16 +3,17 @@ package setup
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 )
 
 const byteOrderMark = "\xEF\xBB\xBF"
 
-// fileText is the text of a file that is edited.
+// fileText is the text of a file to edit.
 type fileText struct {
 	text []byte // without the byte order mark
-	mark string // the byte order mark, or nothing
+	mark string // the byte order mark, or empty
 }
 
 func textOf(data []byte) fileText {
@@ -22,10 +23,10 @@ func textOf(data []byte) fileText {
 	return fileText{text: data}
 }
 
-// data is the whole file.
+// data returns the whole content of the file.
 func (t fileText) data() []byte { return append([]byte(t.mark), t.text...) }
 
-// eol is how its lines end.
+// eol returns the file's line ending.
 func (t fileText) eol() string {
 	if bytes.Contains(t.text, []byte("\r\n")) {
 		return "\r\n"
@@ -33,170 +34,146 @@ func (t fileText) eol() string {
 	return "\n"
 }
 
-// edited is a client's file, as JSON or TOML.
-type edited struct {
-	format format
-	json   *jsonText
-	toml   *tomlText
+// splice replaces the bytes from one offset up to another.
+type splice struct {
+	from, to int
+	text     string
 }
 
-func parse(f format, data []byte) (e edited, err error) {
-	e.format = f
+// with returns the file after replacements that do not overlap.
+func (t fileText) with(splices []splice) []byte {
+	slices.SortStableFunc(splices, func(a, b splice) int { return a.from - b.from })
+	b, at := []byte(t.mark), 0
+	for _, s := range splices {
+		b = append(append(b, t.text[at:s.from]...), s.text...)
+		at = s.to
+	}
+	return append(b, t.text[at:]...)
+}
+
+// document is the text of a client's file, a [jsonText] or a [tomlText]. After an error it must not be
+// used: some steps of the edit may be done.
+type document interface {
+	data() []byte
+	// get decodes the value at a path; nil if there is none.
+	get(keys ...string) any
+	// start writes the entry that starts mcpx. In an entry that is there it changes only command and
+	// args: a timeout or an approval that the user added stays.
+	start(entry object, keys ...string) error
+	remove(keys ...string) error
+	// restore copies the value at a path from another version of the file.
+	restore(from document, keys ...string) error
+	// found returns the servers below a path.
+	found(from origin, keys []string) []Found
+}
+
+func (d *jsonText) get(keys ...string) (value any) {
+	if v := d.value(keys...); v != nil {
+		_ = json.Unmarshal(raw(v), &value) // raw returns valid JSON
+	}
+	return value
+}
+
+func (d *jsonText) start(entry object, keys ...string) error {
+	if d.objectAt(keys...) == nil {
+		return d.set(entry, keys...)
+	}
+	for _, f := range entry {
+		if f.key == "command" || f.key == "args" {
+			if err := d.set(f.value, append(slices.Clip(keys), f.key)...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (d *jsonText) restore(from document, keys ...string) error {
+	return d.set(raw(from.(*jsonText).value(keys...)), keys...)
+}
+
+func (d *jsonText) found(from origin, keys []string) []Found {
+	return from.serversIn(d.value(keys...), strings.Join(keys, "."))
+}
+
+// edited is a client's file that is being edited.
+type edited struct {
+	document
+	format format
+}
+
+func parse(f format, data []byte) (edited, error) {
 	if f.toml {
-		e.toml, err = parseTOMLText(data)
-		return e, err
+		d, err := parseTOMLText(data)
+		return edited{d, f}, err
 	}
-	e.json, err = parseJSONText(data)
-	if err == nil && len(f.at) == 1 && f.at[0] == "mcp" && e.json.openCode2() {
-		e.format.at = []string{"mcp", "servers"}
+	d, err := parseJSONText(data)
+	if err == nil && slices.Equal(f.at, []string{"mcp"}) && d.openCode2() {
+		f.at = []string{"mcp", "servers"}
+		f.entry = func(command string, args []string) object { return openCodeEntry(command, args).without("enabled") }
 	}
-	return e, err
+	return edited{d, f}, err
 }
 
 // openCode2 reports whether the file has the form of opencode 2, with the servers
-// a level deeper.
+// one level deeper than in opencode 1.
 func (d *jsonText) openCode2() bool {
-	servers := d.value("mcp", "servers")
-	return servers != nil && servers.Value.Kind() == '{' && d.value("mcp", "servers", "command") == nil
+	return d.objectAt("mcp", "servers") != nil && d.value("mcp", "servers", "command") == nil
 }
 
-func (e edited) data() []byte {
-	if e.format.toml {
-		return e.toml.data()
-	}
-	return e.json.data()
-}
+func (e edited) keys(name string) []string { return append(slices.Clip(e.format.at), name) }
 
-func (e edited) keys(name string) []string { return append(slices.Clone(e.format.at), name) }
+func (e edited) has(name string) bool { return e.get(e.keys(name)...) != nil }
 
-// set writes the entry of mcpx. Of one that is there only how mcpx is started
-// changes: a timeout or an approval that the user added stays.
-func (e edited) set(name string, entry object) (edited, error) {
-	var err error
-	if e.format.toml {
-		if e.has(name) {
-			e.toml, err = e.toml.reset(entry, e.keys(name)...)
-		} else {
-			e.toml, err = e.toml.add(entry, e.keys(name)...)
-		}
-		return e, err
-	}
-	if e.json.objectAt(e.keys(name)...) != nil {
-		for _, f := range entry {
-			if (f.key == "command" || f.key == "args") && err == nil {
-				e.json, err = e.json.set(f.value, append(e.keys(name), f.key)...)
-			}
-		}
-		return e, err
-	}
-	if e.format.at[0] == "mcp" && e.format.at[len(e.format.at)-1] == "servers" {
-		entry = entry.without("enabled") // opencode 2 does not have it
-	}
-	e.json, err = e.json.set(entry, e.keys(name)...)
-	return e, err
-}
-
-func (e edited) has(name string) bool {
-	if e.format.toml {
-		return e.toml.table(e.format.at...)[name] != nil
-	}
-	return e.json.value(e.keys(name)...) != nil
-}
-
-func (e edited) remove(name string) (edited, error) {
-	var err error
-	if e.format.toml {
-		e.toml, err = e.toml.remove(e.keys(name)...)
-	} else {
-		e.json, err = e.json.remove(e.keys(name)...)
-	}
-	return e, err
-}
-
-// restore puts a server back as it was in another version of the file.
-func (e edited) restore(name string, from edited) (edited, error) {
-	if e.has(name) || !from.has(name) {
-		return e, nil
-	}
-	var err error
-	if e.format.toml {
-		text := string(e.toml.text) + e.toml.eol()
-		for _, extent := range from.toml.extents(from.keys(name)) {
-			text += string(from.toml.text[extent[0]:extent[1]])
-		}
-		e.toml, err = e.toml.changed(text)
-		return e, err
-	}
-	e.json, err = e.json.set(raw(from.json.value(from.keys(name)...)), e.keys(name)...)
-	return e, err
-}
-
-// servers are the entries at the place where the client's servers are.
-func (e edited) servers(from origin) ([]Found, error) {
-	if e.format.toml {
-		return from.tomlServers(e.toml.data())
-	}
-	value := e.json.value(e.format.at...)
-	if value == nil {
-		return nil, nil
-	}
-	return from.serversIn(value, strings.Join(e.format.at, ".")), nil
-}
-
-// sameEntry reports whether the file starts mcpx in this way already. What a user
-// added to the entry, such as a timeout, stays.
-func (e edited) sameEntry(name string, entry object) bool {
-	var now map[string]any
-	switch {
-	case !e.has(name):
-		return false
-	case e.format.toml:
-		now, _ = e.toml.table(e.format.at...)[name].(map[string]any)
-	default:
-		_ = json.Unmarshal(raw(e.json.value(e.keys(name)...)), &now)
-	}
-	for _, f := range entry {
-		a, _ := marshal(now[f.key])
-		b, _ := marshal(f.value)
-		if (f.key == "command" || f.key == "args") && string(a) != string(b) {
+// starts reports whether the entry of this name starts mcpx in this way already.
+func (e edited) starts(name string, entry object) bool {
+	now, _ := e.get(e.keys(name)...).(map[string]any)
+	for _, key := range []string{"command", "args"} {
+		is, _ := marshal(now[key])
+		want, _ := marshal(entry.get(key))
+		if string(is) != string(want) {
 			return false
 		}
 	}
 	return true
 }
 
-// undo puts the servers back that were moved, each from the copy of the file that
-// has it, and drops an object for servers that mcpx had made. first is the content
-// of the file before mcpx.
-func (e edited) undo(r record, first []byte) (edited, error) {
-	for _, m := range r.Moved {
-		data, _, err := read(m.Backup)
+// restoreMoved puts the servers back that connect moved, each from the backup that has it. It
+// returns their names.
+func (e edited) restoreMoved(servers []moved) (restored []string, err error) {
+	for _, m := range servers {
+		data, _, err := Read(m.Backup)
 		if err != nil {
-			return e, err
+			return nil, err
 		}
 		from, err := parse(e.format, data)
 		if err != nil {
-			return e, err
+			return nil, err
 		}
-		if e, err = e.restore(m.Server, from); err != nil {
-			return e, err
+		if e.has(m.Server) || !from.has(m.Server) {
+			continue
 		}
+		if err := e.restore(from.document, e.keys(m.Server)...); err != nil {
+			return nil, fmt.Errorf("restoring %s: %w", m.Server, err)
+		}
+		restored = append(restored, m.Server)
 	}
-	before, err := parse(e.format, first)
-	if err != nil || e.format.toml || len(e.format.at) > 1 {
-		return e, err
-	}
-	return e.dropEmpty(before)
+	return restored, nil
 }
 
-// dropEmpty removes the object for servers where it is empty now and was not
-// there before.
-func (e edited) dropEmpty(before edited) (edited, error) {
-	o := e.json.objectAt(e.format.at...)
-	if o == nil || len(o.Members) > 0 || len(o.AfterExtra) > 0 || before.json.value(e.format.at...) != nil {
-		return e, nil
+// dropEmpty removes the object for servers if it is empty, and the file did not have it before.
+func (e edited) dropEmpty(before []byte) error {
+	d, ok := e.document.(*jsonText)
+	if !ok || len(e.format.at) > 1 {
+		return nil
 	}
-	var err error
-	e.json, err = e.json.remove(e.format.at...)
-	return e, err
+	first, err := parseJSONText(before)
+	if err != nil {
+		return err
+	}
+	o := d.objectAt(e.format.at...)
+	if o == nil || len(o.Members) > 0 || len(o.AfterExtra) > 0 || first.value(e.format.at...) != nil {
+		return nil
+	}
+	return d.remove(e.format.at...)
 }

@@ -13,8 +13,7 @@ import (
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// get is the value of a key; of several the last, as in the readers of JSON. It is
-// nil where there is none.
+// get returns the value of a key, or nil. Of several it is the last one, as in JSON parsers.
 func (o object) get(key string) any {
 	for _, f := range slices.Backward(o) {
 		if f.key == key {
@@ -24,7 +23,7 @@ func (o object) get(key string) any {
 	return nil
 }
 
-// with has the key set, at its place if it is there.
+// with returns the object with the key set. A key that exists keeps its place.
 func (o object) with(key string, value any) object {
 	o = slices.Clone(o)
 	for i := range o {
@@ -40,7 +39,7 @@ func (o object) without(keys ...string) object {
 	return slices.DeleteFunc(slices.Clone(o), func(f field) bool { return slices.Contains(keys, f.key) })
 }
 
-// text is a string, or empty.
+// text returns the string under a key, or "".
 func (o object) text(key string) (s string) {
 	if text, err := marshal(o.get(key)); err != nil || json.Unmarshal(text, &s) != nil {
 		return ""
@@ -55,14 +54,13 @@ var (
 	openCodeEnv = pattern.New(`\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
 )
 
-// ofMcpx makes an entry of mcpx's config of one of a client. config reads the keys of
-// clients: only what it would read as something else is changed here. leftOut are
-// keys that mean nothing to mcpx.
+// ofMcpx translates a client's entry into mcpx's format. It changes only what config would
+// misread, because config knows the keys of clients. leftOut are keys without a meaning for mcpx.
 func (o object) ofMcpx(dialect string) (entry object, leftOut []string) {
 	switch dialect {
-	case "context_servers": // Zed's timeout is that of a start
+	case "context_servers": // Zed's timeout limits the start of a server
 		o = o.without("timeout", "source")
-	case "mcp", "mcp.servers": // opencode has a timeout for listing tools, and its own form of variables
+	case "mcp", "mcp.servers": // opencode's timeout limits tools/list; its variables have a syntax of their own
 		o = rewrite(o.without("timeout", "oauth", "codemode"), openCodeEnv, "$${$1}")
 		if env := o.get("environment"); env != nil {
 			o = o.without("environment").with("env", env)
@@ -82,7 +80,7 @@ func (o object) ofMcpx(dialect string) (entry object, leftOut []string) {
 	return entry, leftOut
 }
 
-// rewrite replaces in all strings of an entry.
+// rewrite replaces text in all strings of an entry.
 func rewrite(entry object, what *pattern.Lazy, with string) object {
 	out := make(object, len(entry))
 	for i, f := range entry {
@@ -95,8 +93,8 @@ func rewrite(entry object, what *pattern.Lazy, with string) object {
 	return out
 }
 
-// inFolder makes relative names mean what they meant to the client: a server of a
-// project is started in the project's folder.
+// inFolder makes relative paths absolute, as the client would read them: it starts the servers of
+// a project in the project's folder.
 func (o object) inFolder(project, beside string) object {
 	if project != "" && (o.get("command") != nil || o.text("cwd") != "") {
 		switch cwd := o.text("cwd"); {

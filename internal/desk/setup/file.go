@@ -8,15 +8,17 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"mcpx/internal/base/atomicfile"
 )
 
-// maxFileBytes bounds what is read: files of clients hold their history too.
+// maxFileBytes limits how much is read. It is large because some clients keep their history in the
+// same file.
 const maxFileBytes = 64 << 20
 
-// read is the content of a file; existed is false where there is none.
-func read(file string) (data []byte, existed bool, err error) {
+// Read returns the content of a config of mcpx or of a client. existed is false if there is no file.
+func Read(file string) (data []byte, existed bool, err error) {
 	info, err := os.Stat(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -38,24 +40,13 @@ func read(file string) (data []byte, existed bool, err error) {
 	return data, err == nil, err
 }
 
-// ReadConfig is the content of a config of mcpx; existed is false where there is
-// none.
-func ReadConfig(file string) (data []byte, existed bool, err error) { return read(file) }
-
-// WriteConfig replaces a config of mcpx, which must still be as before. A new one
-// can be read by its owner only.
-func WriteConfig(file string, data, before []byte, existed bool) error {
-	_, err := write(file, data, before, existed)
-	return err
-}
-
-// resolve follows symbolic links, to the place of a file that is not there too:
-// dotfiles are often links into a repository, and must stay such.
+// resolve follows symbolic links, even to a file that does not exist: dotfiles are often links
+// into a repository, and must stay links.
 func resolve(file string) (string, error) {
 	for range 40 {
 		to, err := os.Readlink(file)
 		if err != nil {
-			return file, nil // no link, or nothing
+			return file, nil // not a link, or no file
 		}
 		if !filepath.IsAbs(to) {
 			to = filepath.Join(filepath.Dir(file), to)
@@ -65,15 +56,15 @@ func resolve(file string) (string, error) {
 	return "", fmt.Errorf("%s: too many symbolic links", file)
 }
 
-// write replaces a file in one step: a reader sees the old or the new content.
-// The file must still be as before, where it was read; made are the folders that
-// had to be made, the outermost first.
+// write replaces a file in one step, so that a reader sees the old or the new content. It fails if
+// the content is no longer equal to before. made are the folders that it created, the outermost
+// first.
 func write(file string, data, before []byte, existed bool) (made []string, err error) {
 	file, err = resolve(file)
 	if err != nil {
 		return nil, err
 	}
-	now, there, err := read(file)
+	now, there, err := Read(file)
 	if err != nil {
 		return nil, err
 	}
@@ -82,24 +73,24 @@ func write(file string, data, before []byte, existed bool) (made []string, err e
 	}
 	mode := fs.FileMode(0o600)
 	if info, err := os.Stat(file); err == nil {
-		if mode = info.Mode().Perm(); mode&0o200 == 0 { // a rename would replace it all the same
+		if mode = info.Mode().Perm(); mode&0o200 == 0 { // renaming would replace even a read-only file
 			return nil, fmt.Errorf("%s is read-only", file)
 		}
 	}
 	folder := filepath.Dir(file)
 	for at := folder; !exists(at) && at != filepath.Dir(at); at = filepath.Dir(at) {
-		made = append([]string{at}, made...)
+		made = slices.Insert(made, 0, at)
 	}
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of %s: %w", file, err)
 	}
 	if err := atomicfile.Write(file, data, mode); err != nil {
-		return nil, fmt.Errorf("writing %s, which is as it was: %w", file, cause(err))
+		return nil, fmt.Errorf("writing %s, which was not changed: %w", file, cause(err))
 	}
 	return made, nil
 }
 
-// cause drops the name of the temporary file.
+// cause removes the name of the temporary file from an error.
 func cause(err error) error {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestConnect_ReadOnly: nothing is half done where the folder cannot be written to.
+// TestConnect_ReadOnly checks that nothing is left half done if the folder is read-only.
 func TestConnect_ReadOnly(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root may write everywhere")
@@ -24,7 +24,7 @@ func TestConnect_ReadOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Write(change); err == nil || content(t, file) != "{}\n" || !strings.Contains(err.Error(), file+", which is as it was") {
+	if _, err := b.Write(change); err == nil || content(t, file) != "{}\n" || !strings.Contains(err.Error(), file+", which was not changed") {
 		t.Errorf("got %v: %s", err, content(t, file))
 	}
 	if left, _ := os.ReadDir(b.Dir); len(left) != 0 {
@@ -35,8 +35,7 @@ func TestConnect_ReadOnly(t *testing.T) {
 	}
 }
 
-// TestWrite_Meanwhile: what somebody else wrote since the file was read is not
-// lost.
+// TestWrite_Meanwhile checks that a change by another process since the file was read is not lost.
 func TestWrite_Meanwhile(t *testing.T) {
 	sys, c := linux(t), client(t, "cursor")
 	file := c.File(sys)

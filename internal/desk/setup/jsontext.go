@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/tailscale/hujson"
 )
 
-// object is a JSON object with an order.
+// object is a JSON object that keeps the order of its members.
 type object []field
 
 type field struct {
@@ -36,7 +37,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// marshal is json.Marshal without escapes for HTML.
+// marshal is json.Marshal without HTML escapes.
 func marshal(value any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -48,16 +49,17 @@ func marshal(value any) ([]byte, error) {
 }
 
 func quoted(s string) []byte {
-	b, _ := marshal(s) // a string can always be encoded
+	b, _ := marshal(s) // encoding a string cannot fail
 	return b
 }
 
-// jsonText is the text of a JSON file with comments and trailing commas, and
-// where its values lie in it.
+// jsonText is the text of a JSON file, which may have comments and trailing commas.
+// An edit changes text and parses it again. After an error, the jsonText must not be used: some
+// steps of the edit may be done.
 type jsonText struct {
 	fileText
-	root hujson.Value
-	// blank: there is no value in the file, at most comments.
+	root hujson.Value // has the offsets of all values in text
+	// blank is true if the file has no value: it is empty, or has only comments.
 	blank bool
 }
 
@@ -69,12 +71,12 @@ func parseJSONText(data []byte) (*jsonText, error) {
 	}
 	root, err := hujson.Parse(slices.Clone(data))
 	if err != nil {
-		// With a value behind it, a file without one can be read.
+		// A file that becomes valid with a value at its end has none yet.
 		if _, ok := hujson.Parse([]byte(string(data) + "\nnull")); ok == nil {
 			d.blank = true
 			return d, nil
 		}
-		// The words of the error quote the file, which may hold secrets.
+		// Only the position: the rest of the error quotes the file, which may hold secrets.
 		place, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "hujson: "), ":")
 		return nil, fmt.Errorf("%s: the file is not valid JSON", place)
 	}
@@ -85,38 +87,62 @@ func parseJSONText(data []byte) (*jsonText, error) {
 	return d, nil
 }
 
-// member is the index of the member of that name, the last one if there are
-// several, as for the readers of such files; -1 if there is none.
+// editJSON returns the text of a JSON file after an edit.
+func editJSON(data []byte, edit func(*jsonText) error) ([]byte, error) {
+	d, err := parseJSONText(data)
+	if err == nil {
+		err = edit(d)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d.data(), nil
+}
+
+func nameOf(m *hujson.ObjectMember) string { return m.Name.Value.(hujson.Literal).String() }
+
+// member returns the index of the member with this name, or -1. Of several it is the last
+// one, as in the programs that read these files.
 func member(o *hujson.Object, name string) int {
 	for i := len(o.Members) - 1; i >= 0; i-- {
-		if o.Members[i].Name.Value.(hujson.Literal).String() == name {
+		if nameOf(&o.Members[i]) == name {
 			return i
 		}
 	}
 	return -1
 }
 
-// value is the value at the end of these keys, nil if there is none.
+// child returns the member of an object with this name, or the element of an array at this
+// index. It returns nil if there is none.
+func child(v *hujson.Value, key string) *hujson.Value {
+	switch composite := v.Value.(type) {
+	case *hujson.Object:
+		if i := member(composite, key); i >= 0 {
+			return &composite.Members[i].Value
+		}
+	case *hujson.Array:
+		if i, err := strconv.Atoi(key); err == nil && i >= 0 && i < len(composite.Elements) {
+			return &composite.Elements[i]
+		}
+	}
+	return nil
+}
+
+// value returns the value at a path of names and indexes, or nil. An edit makes it invalid.
 func (d *jsonText) value(keys ...string) *hujson.Value {
 	if d.blank {
 		return nil
 	}
 	at := &d.root
 	for _, key := range keys {
-		o, ok := at.Value.(*hujson.Object)
-		if !ok {
+		if at = child(at, key); at == nil {
 			return nil
 		}
-		i := member(o, key)
-		if i < 0 {
-			return nil
-		}
-		at = &o.Members[i].Value
 	}
 	return at
 }
 
-// objectAt is the object at the end of these keys, nil if there is none.
+// objectAt returns the object at a path, or nil.
 func (d *jsonText) objectAt(keys ...string) *hujson.Object {
 	value := d.value(keys...)
 	if value == nil {
@@ -126,7 +152,7 @@ func (d *jsonText) objectAt(keys ...string) *hujson.Object {
 	return o
 }
 
-// raw is the text of a value as plain JSON.
+// raw returns a value as plain JSON.
 func raw(v *hujson.Value) json.RawMessage {
 	copied := v.Clone()
 	copied.Standardize()
@@ -137,76 +163,54 @@ func raw(v *hujson.Value) json.RawMessage {
 	return b.Bytes()
 }
 
-// splice is one replacement in a text.
-type splice struct {
-	from, to int
-	text     string
-}
-
-// apply makes the replacements, which do not overlap, and reads what came of it.
-func (d *jsonText) apply(splices ...splice) (*jsonText, error) {
-	splices = slices.Clone(splices)
-	slices.SortStableFunc(splices, func(a, b splice) int { return a.from - b.from })
-	var b []byte
-	at := 0
-	for _, s := range splices {
-		b = append(append(b, d.text[at:s.from]...), s.text...)
-		at = s.to
-	}
-	b = append([]byte(d.mark), append(b, d.text[at:]...)...)
-	edited, err := parseJSONText(b)
+// apply makes replacements that do not overlap, and parses the result.
+func (d *jsonText) apply(splices ...splice) error {
+	edited, err := parseJSONText(d.with(splices))
 	if err != nil {
-		return nil, fmt.Errorf("the edit would break the file: %w", err)
+		return fmt.Errorf("the edit would break the file: %w", err)
 	}
-	return edited, nil
+	*d = *edited
+	return nil
 }
 
-// set gives the member at the end of keys a value, and makes the objects that
-// lead to it where they are missing.
-func (d *jsonText) set(value any, keys ...string) (*jsonText, error) {
-	if d.blank {
-		return d.fill(value, keys)
+// set writes a value at a path, and makes the objects on the way to it.
+func (d *jsonText) set(value any, keys ...string) error {
+	if d.blank { // write an object below the comments
+		lead := strings.TrimRight(string(d.text), " \t\r\n")
+		if lead != "" {
+			lead += d.eol()
+		}
+		if err := d.apply(splice{0, len(d.text), lead + "{}" + d.eol()}); err != nil {
+			return err
+		}
 	}
 	at := &d.root
 	for i, key := range keys {
-		o, ok := at.Value.(*hujson.Object)
-		if !ok {
-			if at.Value.Kind() != 'n' {
-				return nil, fmt.Errorf("%s is not an object", strings.Join(keys[:i], "."))
-			}
-			return d.replace(at, nest(value, keys[i:]))
-		}
-		j := member(o, key)
-		if j < 0 {
+		next := child(at, key)
+		if o, ok := at.Value.(*hujson.Object); ok && next == nil {
 			return d.insert(at, o, key, nest(value, keys[i+1:]))
 		}
-		at = &o.Members[j].Value
+		if next == nil && at.Value.Kind() == 'n' {
+			return d.replace(at, nest(value, keys[i:]))
+		}
+		if next == nil {
+			return fmt.Errorf("%s is not an object", strings.Join(keys[:i], "."))
+		}
+		at = next
 	}
 	return d.replace(at, value)
 }
 
-// nest is a value inside an object for each key.
+// nest wraps a value in an object for each key.
 func nest(value any, keys []string) any {
-	for i := len(keys) - 1; i >= 0; i-- {
-		value = object{{keys[i], value}}
+	for _, key := range slices.Backward(keys) {
+		value = object{{key, value}}
 	}
 	return value
 }
 
-// fill writes the first value of a file that has none. Comments stay above it.
-func (d *jsonText) fill(value any, keys []string) (*jsonText, error) {
-	lead := strings.TrimRight(string(d.text), " \t\r\n")
-	if lead != "" {
-		lead += d.eol()
-	}
-	text, err := d.render(nest(value, keys), "", "  ")
-	if err != nil {
-		return nil, err
-	}
-	return d.apply(splice{0, len(d.text), lead + text + d.eol()})
-}
-
-// render is a value as it is written into this file; on one line without a unit.
+// render encodes a value for this file. unit is one level of indentation; if it is empty,
+// the value takes one line.
 func (d *jsonText) render(value any, indent, unit string) (string, error) {
 	b, err := marshal(value)
 	if err != nil || unit == "" {
@@ -219,8 +223,8 @@ func (d *jsonText) render(value any, indent, unit string) (string, error) {
 	return strings.ReplaceAll(layout(v, indent, unit), "\n", d.eol()), nil
 }
 
-// layout gives each member of an object a line, and a list of plain values one
-// line as long as it is short.
+// layout puts each member of an object on its own line, but a short array of plain values
+// on one line.
 func layout(v hujson.Value, indent, unit string) string {
 	const short = 100
 	brackets := "{}"
@@ -251,20 +255,19 @@ func layout(v hujson.Value, indent, unit string) string {
 	return brackets[:1] + gap + strings.Join(parts, ","+gap) + "\n" + indent + brackets[1:]
 }
 
-// replace writes another value in the place of one.
-func (d *jsonText) replace(old *hujson.Value, value any) (*jsonText, error) {
+func (d *jsonText) replace(old *hujson.Value, value any) error {
 	unit := d.unit()
 	if !bytes.Contains(d.text, []byte("\n")) {
 		unit = ""
 	}
 	text, err := d.render(value, d.indentation(old.StartOffset), unit)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	return d.apply(splice{old.StartOffset, old.EndOffset, text})
 }
 
-// unit is what the file indents by: as its first member is indented.
+// unit returns one level of the file's indentation: the indentation of its first member.
 func (d *jsonText) unit() string {
 	if o, ok := d.root.Value.(*hujson.Object); ok && len(o.Members) > 0 {
 		if indent, broken := lead(o.Members[0].Name.BeforeExtra); broken && indent != "" {
@@ -274,8 +277,8 @@ func (d *jsonText) unit() string {
 	return "  "
 }
 
-// lead is the white space between the last line break and what follows; false if
-// there is no line break.
+// lead returns the text between the last line break and a member. broken is true if there is a
+// line break, and only white space after it.
 func lead(before []byte) (indent string, broken bool) {
 	i := bytes.LastIndexByte(before, '\n')
 	if i < 0 {
@@ -284,39 +287,40 @@ func lead(before []byte) (indent string, broken bool) {
 	return string(before[i+1:]), len(bytes.Trim(before[i+1:], " \t\r")) == 0
 }
 
-// indentation is that of the line in which the offset lies.
+// indentation returns the indentation of the line with this offset.
 func (d *jsonText) indentation(offset int) string {
 	line := d.text[bytes.LastIndexByte(d.text[:offset], '\n')+1 : offset]
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
 }
 
-// insert adds a last member to an object: with a line of its own where the other
-// members have one, and with a comma behind it where the last one had that.
-func (d *jsonText) insert(v *hujson.Value, o *hujson.Object, key string, value any) (*jsonText, error) {
-	end := v.EndOffset - 1 // of the closing brace
+// insert adds the last member of object o, which is the value of v. It follows the style of the
+// members before it: on a line of its own, and with a trailing comma.
+func (d *jsonText) insert(v *hujson.Value, o *hujson.Object, key string, value any) error {
+	end := v.EndOffset - 1 // the offset of the closing brace
 	if len(o.Members) == 0 {
 		outer := d.indentation(v.StartOffset)
 		inner := strings.TrimRight(string(o.AfterExtra), " \t\r\n")
 		text, err := d.render(value, outer+d.unit(), d.unit())
 		if err != nil {
-			return nil, err
+			return err
 		}
 		text = inner + d.eol() + outer + d.unit() + string(quoted(key)) + ": " + text + d.eol() + outer
 		return d.apply(splice{v.StartOffset + 1, end, text})
 	}
 	last := &o.Members[len(o.Members)-1]
-	tail := d.text[last.Value.EndOffset:end]
-	at := end - (len(tail) - len(bytes.TrimRight(tail, " \t\r\n")))
-	comma := last.Value.AfterExtra != nil
+	at := len(bytes.TrimRight(d.text[:end], " \t\r\n"))
 	indent, broken := lead(last.Name.BeforeExtra)
-	unit, gap := d.unit(), d.eol()+indent
-	if !broken && !bytes.Contains(d.text[v.StartOffset:end], []byte("\n")) {
+	unit, gap, colon := d.unit(), d.eol()+indent, ": "
+	if !broken && !bytes.Contains(d.text[v.StartOffset:end], []byte("\n")) { // one line
 		unit, gap = "", string(last.Name.BeforeExtra)
 		if len(o.Members) == 1 {
-			gap = string(last.Value.BeforeExtra) // as behind the colon
+			gap = string(last.Value.BeforeExtra) // the same space as after the colon
 		}
 		if strings.TrimSpace(gap) != "" { // a comment
 			gap = " "
+		}
+		if len(last.Value.BeforeExtra) == 0 {
+			colon = ":"
 		}
 	} else if !broken {
 		indent = d.indentation(v.StartOffset) + unit
@@ -324,65 +328,48 @@ func (d *jsonText) insert(v *hujson.Value, o *hujson.Object, key string, value a
 	}
 	text, err := d.render(value, indent, unit)
 	if err != nil {
-		return nil, err
-	}
-	colon := ": "
-	if unit == "" && len(last.Value.BeforeExtra) == 0 {
-		colon = ":"
+		return err
 	}
 	text = gap + string(quoted(key)) + colon + text
-	if comma {
+	if last.Value.AfterExtra != nil { // a trailing comma
 		return d.apply(splice{at, at, text + ","})
 	}
 	return d.apply(splice{last.Value.EndOffset, last.Value.EndOffset, ","}, splice{at, at, text})
 }
 
-// remove takes the member at the end of keys out, with the comma that parts it
-// from the others. Comments around it stay.
-func (d *jsonText) remove(keys ...string) (*jsonText, error) {
-	parent := d.value(keys[:len(keys)-1]...)
-	if parent == nil {
-		return nil, fmt.Errorf("%s is not there", strings.Join(keys, "."))
-	}
-	if o, ok := parent.Value.(*hujson.Object); ok {
-		if i := member(o, keys[len(keys)-1]); i >= 0 {
-			return d.removeMember(parent, i)
-		}
-	}
-	return nil, fmt.Errorf("%s is not there", strings.Join(keys, "."))
-}
-
-// removeMember takes the member at index i out of an object.
-func (d *jsonText) removeMember(parent *hujson.Value, i int) (*jsonText, error) {
-	var parts []part
-	for _, m := range parent.Value.(*hujson.Object).Members {
-		parts = append(parts, part{m.Name.StartOffset, m.Value.EndOffset, m.Value.AfterExtra})
-	}
-	return d.cut(parent, parts, i)
-}
-
-// removeItem takes the element at index i out of an array.
-func (d *jsonText) removeItem(i int, keys ...string) (*jsonText, error) {
-	list := d.value(keys...)
-	var parts []part
-	for _, e := range list.Value.(*hujson.Array).Elements {
-		parts = append(parts, part{e.StartOffset, e.EndOffset, e.AfterExtra})
-	}
-	return d.cut(list, parts, i)
-}
-
-// part is where a member of an object or an element of an array lies.
+// part is the place of a member of an object, or of an element of an array.
 type part struct {
 	start, end int
-	after      []byte // up to its comma; nil for a last one without a comma
+	after      []byte // up to the comma; nil for a last part without a comma
 }
 
-func (d *jsonText) cut(v *hujson.Value, parts []part, i int) (*jsonText, error) {
+func partsOf(v *hujson.Value) (parts []part) {
+	switch composite := v.Value.(type) {
+	case *hujson.Object:
+		for _, m := range composite.Members {
+			parts = append(parts, part{m.Name.StartOffset, m.Value.EndOffset, m.Value.AfterExtra})
+		}
+	case *hujson.Array:
+		for _, e := range composite.Elements {
+			parts = append(parts, part{e.StartOffset, e.EndOffset, e.AfterExtra})
+		}
+	}
+	return parts
+}
+
+// remove removes the member or the element at a path, with its comma. Comments around it stay.
+func (d *jsonText) remove(keys ...string) error {
+	v, old := d.value(keys[:len(keys)-1]...), d.value(keys...)
+	if old == nil {
+		return fmt.Errorf("%s is not there", strings.Join(keys, "."))
+	}
+	parts := partsOf(v)
+	i := slices.IndexFunc(parts, func(p part) bool { return p.end == old.EndOffset })
 	p := parts[i]
 	from := len(bytes.TrimRight(d.text[:p.start], " \t\r\n"))
 	line, _, _ := bytes.Cut(d.text[p.end:v.EndOffset-1], []byte("\n"))
 	if bytes.Contains(line, []byte("//")) || bytes.Contains(line, []byte("/*")) {
-		from = p.start // the comment behind it keeps its line
+		from = p.start // a comment after it stays on its line
 	}
 	cuts := []splice{{from: from, to: p.end}}
 	comma := func(p part) splice { return splice{from: p.end + len(p.after), to: p.end + len(p.after) + 1} }
@@ -392,18 +379,14 @@ func (d *jsonText) cut(v *hujson.Value, parts []part, i int) (*jsonText, error) 
 	case i > 0:
 		cuts = append(cuts, comma(parts[i-1]))
 	}
-	if len(parts) == 1 && len(bytes.TrimSpace(d.text[v.StartOffset+1:p.start])) == 0 {
-		// The last one: {} is left, unless a comment is.
-		rest := d.text[p.end : v.EndOffset-1]
-		if len(bytes.Trim(rest, ", \t\r\n")) == 0 {
-			cuts = []splice{{from: v.StartOffset + 1, to: v.EndOffset - 1}}
-		}
+	inside := func(from, to int) string { return strings.Trim(string(d.text[from:to]), ", \t\r\n") }
+	if len(parts) == 1 && inside(v.StartOffset+1, p.start) == "" && inside(p.end, v.EndOffset-1) == "" {
+		cuts = []splice{{from: v.StartOffset + 1, to: v.EndOffset - 1}} // leave {} or []
 	}
-	edited, err := d.apply(cuts...)
-	if err != nil && from < p.start {
-		// A line comment before it needs its line break.
-		cuts[0].from = p.start
-		return d.apply(cuts...)
+	err := d.apply(cuts...)
+	if err != nil && from < p.start { // a line comment before it needs its line break
+		cuts = slices.DeleteFunc(cuts, func(s splice) bool { return s.to == p.end })
+		err = d.apply(append(cuts, splice{from: p.start, to: p.end})...)
 	}
-	return edited, err
+	return err
 }

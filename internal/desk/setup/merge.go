@@ -7,70 +7,68 @@ import (
 	"strings"
 )
 
-// Merged is one server that a config is to get.
+// Merged is a server to add to mcpx's config.
 type Merged struct {
-	// Name is what mcpx calls it.
-	Name string
-	// From are the files that have it, Clients the names of their clients.
+	Name string // in mcpx's config
+	// From are the files that have the server, Clients the names of their clients.
 	From, Clients []string
-	// Found is the entry of the first of them.
+	// Found is the entry in the first of these files.
 	Found Found
 }
 
-// Skipped is a server that a config does not get.
+// Skipped is a server that is not added to mcpx's config.
 type Skipped struct {
 	Name, From, Why string
 }
 
-// Merge puts the servers of several files together. A server that is there twice,
-// under whatever names, is taken once; another one of a name that is taken gets a
-// name of its own. have are the servers of a config that is there already.
-func Merge(s System, have []Found, sources []Source) ([]Merged, []Skipped) {
-	var merged []Merged
-	var skipped []Skipped
-	names, byDefinition := map[string]bool{}, map[string]int{}
+// Merge collects the servers of several files to add them to a config, which has the servers in
+// have. A server that is found more than once is added once, even if its names differ. If its
+// name is taken by another server, it gets a new name.
+func Merge(s System, have []Found, sources []Source) (merged []Merged, skipped []Skipped) {
+	const inConfig = -1 // other values are indexes in merged
+	names, known := map[string]int{}, map[string]int{}
 	for i := range have {
-		names[strings.ToLower(have[i].Name)] = true
-		byDefinition[have[i].definition()] = -1
+		names[strings.ToLower(have[i].Name)] = inConfig
+		known[have[i].definition()] = inConfig
 	}
 	for _, source := range sources {
-		from := s.Short(source.File)
-		if source.Client != "" {
-			from = source.Client + ", " + from
+		client, from := source.Client, source.Client+", "+s.Short(source.File)
+		if client == "" {
+			client, from = s.Short(source.File), s.Short(source.File)
 		}
 		for _, f := range source.Servers {
-			switch i, known := byDefinition[f.definition()]; {
+			skip := func(why string) { skipped = append(skipped, Skipped{f.Name, client, why}) }
+			name := safeName(f.Name)
+			at, isKnown := known[f.definition()]
+			owner, taken := names[strings.ToLower(name)]
+			switch {
 			case f.Self:
-				skipped = append(skipped, Skipped{f.Name, source.name(s), "is mcpx itself"})
+				skip("is mcpx itself")
 				continue
 			case f.Fault != "":
-				skipped = append(skipped, Skipped{f.Name, source.name(s), f.Fault})
+				skip(f.Fault)
 				continue
-			case known && i < 0:
-				skipped = append(skipped, Skipped{f.Name, source.name(s), "is in the config already"})
+			case isKnown && at == inConfig:
+				skip("is in the config already")
 				continue
-			case known:
-				merged[i].join(f, from, source.name(s))
+			case isKnown:
+				merged[at].join(f, from, client)
 				continue
-			}
-			name := safeName(f.Name)
-			if names[strings.ToLower(name)] {
-				if have := slices.ContainsFunc(have, func(h Found) bool { return strings.EqualFold(h.Name, name) }); have {
-					skipped = append(skipped, Skipped{f.Name, source.name(s), "the config has another server of that name, which stays"})
-					continue
-				}
+			case taken && owner == inConfig:
+				skip("the config has another server with this name, which stays")
+				continue
+			case taken:
 				name = freeName(name, source, names)
 			}
-			names[strings.ToLower(name)] = true
-			byDefinition[f.definition()] = len(merged)
-			merged = append(merged, Merged{Name: name, From: []string{from}, Clients: []string{source.name(s)}, Found: f})
+			names[strings.ToLower(name)], known[f.definition()] = len(merged), len(merged)
+			merged = append(merged, Merged{Name: name, From: []string{from}, Clients: []string{client}, Found: f})
 		}
 	}
 	return merged, skipped
 }
 
-// join notes a further file that has the server. It is off only where it is off
-// everywhere.
+// join adds another file that has the server. The server stays disabled only if all files
+// disable it.
 func (m *Merged) join(f Found, from, client string) {
 	if !slices.Contains(m.From, from) {
 		m.From = append(m.From, from)
@@ -84,27 +82,17 @@ func (m *Merged) join(f Found, from, client string) {
 	}
 }
 
-// name is the client's, or the file where the user named that.
-func (s Source) name(system System) string {
-	if s.Client == "" {
-		return system.Short(s.File)
-	}
-	return s.Client
-}
-
-func freeName(name string, source Source, names map[string]bool) string {
-	if source.ID != "" && !names[strings.ToLower(name+"-"+source.ID)] {
-		return name + "-" + source.ID
-	}
+func freeName(name string, source Source, names map[string]int) string {
+	free := name + "-" + source.ID
 	for i := 2; ; i++ {
-		if free := name + "-" + strconv.Itoa(i); !names[strings.ToLower(free)] {
+		if _, taken := names[strings.ToLower(free)]; !taken && !strings.HasSuffix(free, "-") {
 			return free
 		}
+		free = name + "-" + strconv.Itoa(i)
 	}
 }
 
-// Secrets counts the servers that hold a credential in their entry, and not in a
-// variable.
+// Secrets counts the servers whose entry has a credential in plain text.
 func Secrets(merged []Merged) int {
 	n := 0
 	for _, m := range merged {
@@ -120,59 +108,51 @@ func Secrets(merged []Merged) int {
 	return n
 }
 
-// NewConfig is the text of a config with these servers.
+// NewConfig returns the text of a new config with these servers.
 func NewConfig(merged []Merged) ([]byte, error) {
-	d, err := parseJSONText([]byte(`// The config of mcpx. "mcpx init" made it from the files of MCP clients; it is
+	return AddToConfig([]byte(`// The config of mcpx. "mcpx init" made it from the files of MCP clients; it is
 // yours to edit, comments and trailing commas are fine. "mcpx add", "remove",
 // "enable" and "disable" edit it too, "mcpx check" tries it. A value such as a
 // token can come from the environment of mcpx: "${NAME}".
 {
   "mcpServers": {},
 }
-`))
-	if err != nil {
-		return nil, err
-	}
-	return d.addAll(merged, "mcpServers")
+`), merged)
 }
 
 // AddToConfig adds the servers to the text of a config.
 func AddToConfig(data []byte, merged []Merged) ([]byte, error) {
-	d, err := parseJSONText(data)
-	if err != nil {
-		return nil, err
-	}
-	at, err := d.serversKey()
-	if err != nil {
-		return nil, err
-	}
-	return d.addAll(merged, at)
+	return editJSON(data, func(d *jsonText) error {
+		key, err := d.serversKey()
+		if err != nil {
+			return err
+		}
+		for i := range merged {
+			if err := d.addMerged(&merged[i], key); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
-func (d *jsonText) addAll(merged []Merged, at string) ([]byte, error) {
-	for _, m := range merged {
-		edited, err := d.set(m.Found.entry, at, m.Name)
-		if err != nil {
-			return nil, err
-		}
-		// Inside the braces the comment goes when the server is removed.
-		start := edited.value(at, m.Name).StartOffset + 1
-		comment := "// from " + strings.Join(m.From, "; ")
-		if m.Found.Name != m.Name {
-			comment += fmt.Sprintf("; its name there: %s", quoted(m.Found.Name))
-		}
-		if len(m.Found.LeftOut) > 0 {
-			comment += "; left out: " + strings.Join(m.Found.LeftOut, ", ")
-		}
-		indent := edited.indentation(start) + edited.unit()
-		comment = strings.NewReplacer("\r", " ", "\n", " ").Replace(comment)
-		text := edited.eol() + indent + comment
-		if !strings.HasPrefix(string(edited.text[start:]), "\r") && !strings.HasPrefix(string(edited.text[start:]), "\n") {
-			text += edited.eol()
-		}
-		if d, err = edited.apply(splice{start, start, text}); err != nil {
-			return nil, err
-		}
+// addMerged adds a server, with a comment that says where it comes from. The comment is inside the
+// braces, so that it is removed with the server.
+func (d *jsonText) addMerged(m *Merged, key string) error {
+	if err := d.set(m.Found.entry, key, m.Name); err != nil {
+		return err
 	}
-	return d.data(), nil
+	comment := "// from " + strings.Join(m.From, "; ")
+	if m.Found.Name != m.Name {
+		comment += fmt.Sprintf("; its name there: %s", quoted(m.Found.Name))
+	}
+	if len(m.Found.LeftOut) > 0 {
+		comment += "; left out: " + strings.Join(m.Found.LeftOut, ", ")
+	}
+	start := d.value(key, m.Name).StartOffset + 1
+	text := d.eol() + d.indentation(start) + d.unit() + strings.NewReplacer("\r", " ", "\n", " ").Replace(comment)
+	if after := d.text[start]; after != '\r' && after != '\n' {
+		text += d.eol()
+	}
+	return d.apply(splice{start, start, text})
 }

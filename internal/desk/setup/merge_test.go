@@ -13,7 +13,7 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// found puts files of clients into a home and finds them.
+// found writes files of clients into a home folder and finds them.
 func found(t *testing.T, sys System, files map[string]string) []Source {
 	t.Helper()
 	for id, text := range files {
@@ -77,7 +77,7 @@ func TestMerge(t *testing.T) {
 		`docs {"bearer_token_env_var":"DOCS_TOKEN","enabled_tools":["search"],"startup_timeout_sec":20.5,"url":"https://docs.example.com/mcp"} Codex NEEDS bearer_token_env_var: the environment variable that it names is not set`,
 		`not mcpx: is mcpx itself in Cursor`,
 		`not bad: args: must be an array of strings, not a string in Cursor`,
-		`not ext: is an extension of Zed, which alone can start it in Zed`,
+		`not ext: is an extension of Zed; only Zed can start it in Zed`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -86,8 +86,7 @@ func TestMerge(t *testing.T) {
 		t.Errorf("%d with secrets", n)
 	}
 
-	// What comes of it is a config that has no fault of structure, and in which
-	// each server says where it is from.
+	// The result is a valid config, in which a comment on each server says where it comes from.
 	text, err := NewConfig(merged)
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +104,7 @@ func TestMerge(t *testing.T) {
 		}
 	}
 
-	// A second time nothing is new.
+	// A second time there is nothing new.
 	file := filepath.Join(sys.home(), "config.json")
 	put(t, file, string(text))
 	again, skipped := Merge(sys, ReadFile(sys, file, reading).Servers, sources)
@@ -117,7 +116,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestMerge_Existing: a config that is there keeps what it says, and gets the rest.
+// TestMerge_Existing checks that a config keeps its content and gets the missing servers.
 func TestMerge_Existing(t *testing.T) {
 	sys := linux(t)
 	const before = "// mine\n{\n\t\"mcpServers\": {\n\t\t// the token is in the environment\n\t\t\"github\": {\"url\": \"https://other.example.com\"}, // keep\n\t},\n\t\"log_level\": \"debug\",\n}\n"
@@ -125,7 +124,7 @@ func TestMerge_Existing(t *testing.T) {
 	put(t, file, before)
 	sources := found(t, sys, map[string]string{"cursor": `{"mcpServers": {"github": {"url": "https://x.example.com"}, "new": {"command": "new"}}}`})
 	merged, skipped := Merge(sys, ReadFile(sys, file, reading).Servers, sources)
-	if len(merged) != 1 || len(skipped) != 1 || !strings.Contains(skipped[0].Why, "another server of that name") {
+	if len(merged) != 1 || len(skipped) != 1 || !strings.Contains(skipped[0].Why, "another server with this name") {
 		t.Fatalf("got %v, %v", merged, skipped)
 	}
 	text, err := AddToConfig([]byte(before), merged)
@@ -138,7 +137,7 @@ func TestMerge_Existing(t *testing.T) {
 	}
 }
 
-// TestFind_Formats: the entries of each client mean what these of mcpx mean.
+// TestFind_Formats checks that the entries of each client keep their meaning in mcpx's config.
 func TestFind_Formats(t *testing.T) {
 	for name, one := range map[string]struct{ id, text, want string }{
 		"gemini":                 {"gemini", `{"mcpServers": {"s": {"httpUrl": "https://x.example.com", "headers": {"A": "$TOKEN"}, "trust": true, "includeTools": ["a"], "excludeTools": ["b"], "timeout": 60000}}}`, `{"type":"http","url":"https://x.example.com","headers":{"A":"${TOKEN}"},"tools":{"allow":["a"],"deny":["b"]},"timeout":60000}`},
@@ -179,7 +178,7 @@ func TestFind_Formats(t *testing.T) {
 	}
 }
 
-// TestFind_Faulty: a file that cannot be read is told of, and the others are read.
+// TestFind_Faulty checks that a file that cannot be read is reported, and the others are read.
 func TestFind_Faulty(t *testing.T) {
 	sys := linux(t)
 	sources := found(t, sys, map[string]string{"cursor": "{", "codex": "x", "gemini": `{"mcpServers": {"g": {"command": "g"}}}`})
@@ -193,7 +192,7 @@ func TestFind_Faulty(t *testing.T) {
 	}
 }
 
-// TestReadFile: a relative name in a project's file means what it meant there.
+// TestReadFile checks the relative paths in a project's file.
 func TestReadFile(t *testing.T) {
 	sys, dir := linux(t), t.TempDir()
 	file := filepath.Join(dir, ".vscode", "mcp.json")
@@ -206,7 +205,7 @@ func TestReadFile(t *testing.T) {
 		got[0].Server.Cwd != dir || got[0].Server.Args[0] != dir+"/a" {
 		t.Errorf("got %+v, %s", got, got[0].Server.Args)
 	}
-	// The user's own file belongs to no project.
+	// The user's own file does not belong to a project.
 	file = client(t, "cursor").File(sys)
 	put(t, file, `{"mcpServers": {"s": {"command": "x"}}}`)
 	if got := ReadFile(sys, file, reading).Servers; len(got) != 1 || got[0].Server.Cwd != "" {

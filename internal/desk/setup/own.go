@@ -4,28 +4,28 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tailscale/hujson"
 )
 
-// ErrNoServer is the error of an edit of a server that is not in the config, ErrThere that
-// of adding one that is.
+// Errors of the edits of servers in a config of mcpx. Test for them with errors.Is.
 var (
 	ErrNoServer = errors.New("no such server")
 	ErrThere    = errors.New("is in the config already")
 )
 
-// The keys of a config of mcpx that hold servers, the first that is there gets
-// new ones.
+// ownKeys are the keys of mcpx's config that hold servers. A new server goes under the first
+// of them that the config has.
 var ownKeys = []string{"mcpServers", "servers", "mcp_servers"}
 
-// Blank reports whether there is nothing in a JSON file, but for comments.
+// Blank reports whether a JSON file is empty, or has only comments.
 func Blank(data []byte) bool {
 	d, err := parseJSONText(data)
 	return err == nil && d.blank
 }
 
-// serversKey is the key that new servers go under.
+// serversKey returns the key for new servers.
 func (d *jsonText) serversKey() (string, error) {
 	for _, key := range ownKeys {
 		if d.objectAt(key) != nil {
@@ -38,7 +38,7 @@ func (d *jsonText) serversKey() (string, error) {
 	return ownKeys[0], nil
 }
 
-// Entry is a server that a user adds: a program, or a URL.
+// Entry is a server to add: a command, or a URL.
 type Entry struct {
 	Type    string            `json:"type,omitempty"`
 	Command string            `json:"command,omitempty"`
@@ -48,199 +48,139 @@ type Entry struct {
 	Headers map[string]string `json:"headers,omitempty"`
 }
 
-// AddServer adds an entry, an [Entry] or raw JSON, to the text of a config, which may be
-// empty. The error is [ErrThere] where there is one of that name.
+// AddServer adds a server to the text of a config, which may be empty. e is an [Entry] or raw
+// JSON. If the name is taken, the error is [ErrThere].
 func AddServer(data []byte, name string, e any) ([]byte, error) {
-	d, err := parseJSONText(data)
-	if err != nil {
-		return nil, err
-	}
-	if _, found := d.server(name); found {
-		return nil, fmt.Errorf("%s %w; remove it first: mcpx remove %s", name, ErrThere, name)
-	}
-	at, err := d.serversKey()
-	if err != nil {
-		return nil, err
-	}
-	d, err = d.set(e, at, name)
-	if err != nil {
-		return nil, err
-	}
-	return d.data(), nil
+	return editJSON(data, func(d *jsonText) error {
+		if d.server(name) != nil {
+			return fmt.Errorf("%s %w; remove it first: mcpx remove %s", name, ErrThere, name)
+		}
+		key, err := d.serversKey()
+		if err != nil {
+			return err
+		}
+		return d.set(e, key, name)
+	})
 }
 
-// ownEntry is an entry of a config, with the key that it is under.
-type ownEntry struct {
-	key string
-	entryAt
-}
-
-// entries are the servers of a config, under whatever keys.
-func (d *jsonText) entries() (all []ownEntry) {
+// server returns the path of a server in a config, or nil.
+func (d *jsonText) server(name string) []string {
 	for _, key := range ownKeys {
-		if v := d.value(key); v != nil {
-			for _, one := range entriesIn(v) {
-				all = append(all, ownEntry{key, one})
+		for _, one := range entriesIn(d.value(key)) {
+			if one.name == name {
+				return []string{key, one.key}
 			}
 		}
 	}
-	return all
+	return nil
 }
 
-// server finds an entry of a config by its name; of several the last of its object, as
-// the readers of JSON do.
-func (d *jsonText) server(name string) (found ownEntry, ok bool) {
-	for _, one := range d.entries() {
-		if one.name == name && (!ok || one.key == found.key && !one.listed) {
-			found, ok = one, true
-		}
-	}
-	return found, ok
-}
-
-// ServerNames are the names of the servers in the text of a config.
+// ServerNames returns the names of the servers in the text of a config.
 func ServerNames(data []byte) (names []string) {
 	d, err := parseJSONText(data)
 	if err != nil {
 		return nil
 	}
-	for _, one := range d.entries() {
-		names = append(names, one.name)
+	for _, key := range ownKeys {
+		for _, one := range entriesIn(d.value(key)) {
+			names = append(names, one.name)
+		}
 	}
 	return names
 }
 
-// editServer changes the entry of a server in the text of a config. The error is
-// [ErrNoServer] where it is not there.
-func editServer(data []byte, name string, edit func(*jsonText, ownEntry) (*jsonText, error)) ([]byte, error) {
-	d, err := parseJSONText(data)
-	if err != nil {
-		return nil, err
-	}
-	at, found := d.server(name)
-	if !found {
-		return nil, ErrNoServer
-	}
-	if d, err = edit(d, at); err != nil {
-		return nil, err
-	}
-	return d.data(), nil
-}
-
-// RemoveServer takes an entry out of the text of a config. The error is
-// [ErrNoServer] where it is not there.
-func RemoveServer(data []byte, name string) ([]byte, error) {
-	return editServer(data, name, func(d *jsonText, at ownEntry) (*jsonText, error) {
-		if at.listed {
-			return d.removeItem(at.index, at.key)
+// editServer edits the server of this name, whose path edit gets. If there is none, the error is
+// [ErrNoServer]; this holds for all functions below.
+func editServer(data []byte, name string, edit func(d *jsonText, path []string) error) ([]byte, error) {
+	return editJSON(data, func(d *jsonText) error {
+		path := d.server(name)
+		if path == nil {
+			return ErrNoServer
 		}
-		return d.remove(at.key, name)
+		return edit(d, path)
 	})
 }
 
-// SetEnabled turns a server on or off. The text is the same where it was so
-// already. The error is [ErrNoServer] where it is not there.
+// RemoveServer removes a server from the text of a config.
+func RemoveServer(data []byte, name string) ([]byte, error) {
+	return editServer(data, name, func(d *jsonText, path []string) error { return d.remove(path...) })
+}
+
+// SetEnabled turns a server on or off. It returns the same text if the server already is.
 func SetEnabled(data []byte, name string, on bool) ([]byte, error) {
-	return editServer(data, name, func(d *jsonText, at ownEntry) (_ *jsonText, err error) {
-		// "disabled" is what other clients write.
-		for _, key := range []string{"disabled", "enabled"} {
-			o, ok := at.value.Value.(*hujson.Object)
-			if !ok {
-				return nil, fmt.Errorf("%s is not an object", name)
-			}
-			want := on == (key == "enabled")
-			i := member(o, key)
-			switch {
-			case i >= 0:
-				if literal, ok := o.Members[i].Value.Value.(hujson.Literal); ok && literal.Bool() == want && literal.Kind() != 'n' {
-					continue
-				}
-				d, err = d.replace(&o.Members[i].Value, want)
-			case key == "enabled" && !on:
-				d, err = d.insert(at.value, o, key, false)
-			default:
+	return editServer(data, name, func(d *jsonText, path []string) error {
+		if d.objectAt(path...) == nil {
+			return fmt.Errorf("%s is not an object", name)
+		}
+		// "disabled" is written by other clients.
+		for _, f := range (object{{"disabled", !on}, {"enabled", on}}) {
+			at := append(slices.Clip(path), f.key)
+			now := d.value(at...)
+			if now == nil && (on || f.key == "disabled") || now != nil && string(raw(now)) == fmt.Sprint(f.value) {
 				continue
 			}
-			if err != nil {
-				return nil, err
+			if err := d.set(f.value, at...); err != nil {
+				return err
 			}
-			at, _ = d.server(name)
 		}
-		return d, nil
+		return nil
 	})
 }
 
-// SetServer replaces an entry by raw JSON. The error is [ErrNoServer] where it is not there.
+// SetServer replaces the entry of a server by a JSON object.
 func SetServer(data []byte, name string, entry json.RawMessage) ([]byte, error) {
-	return editServer(data, name, func(d *jsonText, at ownEntry) (*jsonText, error) {
-		var value any = entry
-		if at.listed { // where the name is a member
-			members, err := hujson.Parse(entry)
-			if err != nil {
-				return nil, err
-			}
-			value = append(object{{"name", name}}, fields(&members)...)
+	return editServer(data, name, func(d *jsonText, path []string) error {
+		if d.objectAt(path[0]) != nil {
+			return d.set(entry, path...)
 		}
-		return d.replace(at.value, value)
+		members, err := hujson.Parse(entry) // in an array, the name is a member of the entry
+		if err != nil {
+			return err
+		}
+		return d.set(append(object{{"name", name}}, fields(&members)...), path...)
 	})
 }
 
-// MergeServer changes members of an entry by a patch (RFC 7396): null takes a member out.
-// What the patch does not name stays as it is written. The error is [ErrNoServer] where the
-// entry is not there.
+// MergeServer applies a JSON merge patch (RFC 7396) to the entry of a server. Members that are not
+// in the patch keep their formatting.
 func MergeServer(data []byte, name string, patch json.RawMessage) ([]byte, error) {
-	return editServer(data, name, func(d *jsonText, _ ownEntry) (*jsonText, error) {
+	return editServer(data, name, func(d *jsonText, path []string) error {
 		members, err := hujson.Parse(patch)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		return d.merge(&members, func(d *jsonText) *hujson.Value {
-			at, _ := d.server(name)
-			return at.value
-		})
+		return d.merge(members.Value.(*hujson.Object), path)
 	})
 }
 
-// merge applies a patch to the value that find finds in each version of the text.
-func (d *jsonText) merge(patch *hujson.Value, find func(*jsonText) *hujson.Value) (_ *jsonText, err error) {
-	if _, ok := find(d).Value.(*hujson.Object); !ok {
-		if d, err = d.replace(find(d), object{}); err != nil {
-			return nil, err
+// merge applies a merge patch to the value at a path.
+func (d *jsonText) merge(patch *hujson.Object, path []string) error {
+	if d.objectAt(path...) == nil {
+		if err := d.set(object{}, path...); err != nil {
+			return err
 		}
 	}
-	for _, m := range patch.Value.(*hujson.Object).Members {
-		at := find(d)
-		into := at.Value.(*hujson.Object)
-		key, value := m.Name.Value.(hujson.Literal).String(), m.Value
-		i := member(into, key)
-		_, isObject := value.Value.(*hujson.Object)
-		switch null := value.Value.Kind() == 'n'; {
-		case null && i < 0:
-		case null:
-			d, err = d.removeMember(at, i)
+	for i := range patch.Members {
+		var err error
+		value := &patch.Members[i].Value
+		at := append(slices.Clip(path), nameOf(&patch.Members[i]))
+		inner, isObject := value.Value.(*hujson.Object)
+		switch {
 		case isObject:
-			if i < 0 {
-				if d, err = d.insert(at, into, key, object{}); err != nil {
-					return nil, err
-				}
-			}
-			d, err = d.merge(&value, func(d *jsonText) *hujson.Value {
-				o := find(d).Value.(*hujson.Object)
-				return &o.Members[member(o, key)].Value
-			})
-		case i < 0:
-			d, err = d.insert(at, into, key, raw(&value))
-		default:
-			d, err = d.replace(&into.Members[i].Value, raw(&value))
+			err = d.merge(inner, at)
+		case value.Value.Kind() != 'n':
+			err = d.set(raw(value), at...)
+		case d.value(at...) != nil:
+			err = d.remove(at...)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return d, nil
+	return nil
 }
 
-// ReadEntry reads a JSON object that may have the name of the server beside its members.
+// ReadEntry reads the entry of a server that may have the server's name as a member.
 func ReadEntry(text []byte) (name string, entry json.RawMessage, err error) {
 	v, err := hujson.Parse(text)
 	if err != nil || !v.IsStandard() || v.Value.Kind() != '{' {

@@ -2,11 +2,11 @@ package setup
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tailscale/hujson"
@@ -15,36 +15,30 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// Source is one file that may hold servers.
+// Source is a file that may have servers.
 type Source struct {
-	// Client is its name for people; empty for a file that the user named.
-	Client string
-	// ID is that of the client, or empty.
-	ID string
-	// File is where it lies.
-	File string
+	// Client is the name of the client to show, ID its ID. Both are empty for a file that the
+	// user named.
+	Client, ID string
+	File       string
 	// Servers are in the order of the file.
 	Servers []Found
-	// Err is why the file cannot be read; nil also where there is no file.
+	// Exists is true if there is a file, even one that cannot be read.
+	Exists bool
+	// Err is why the file cannot be read. A missing file is no error.
 	Err error
-
-	exists bool
 }
 
-// Exists reports whether the file is there.
-func (s Source) Exists() bool { return s.exists }
-
-// Found is one server in a file of a client.
+// Found is a server in a client's file.
 type Found struct {
-	// Name is as the file has it.
-	Name string
-	// Self: it is mcpx.
+	Name string // as in the file
+	// Self is true if the entry starts mcpx itself.
 	Self bool
-	// Fault is why the entry cannot be served, or not by mcpx.
+	// Fault is why mcpx cannot serve the entry, or empty.
 	Fault string
-	// LeftOut are keys that mean nothing to mcpx.
+	// LeftOut are the keys that mcpx does not have.
 	LeftOut []string
-	// Needs is why the server will be unavailable until something is done.
+	// Needs is what the user must do before the server can start, or empty.
 	Needs string
 	// Server is the entry as mcpx reads it.
 	Server config.Server
@@ -52,7 +46,7 @@ type Found struct {
 	entry object
 }
 
-// Find reads the files of all clients, and those alone that are there.
+// Find reads the files of all clients, and returns those that exist.
 func Find(s System, o config.Options) []Source {
 	var sources []Source
 	for _, c := range clients {
@@ -61,7 +55,7 @@ func Find(s System, o config.Options) []Source {
 			files = append(files, c.others(s)...)
 		}
 		for _, file := range files {
-			if source := readSource(c, origin{client: c.ID, file: file, reading: o}); source.exists {
+			if source := readSource(c, origin{client: c.ID, file: file, reading: o}); source.Exists {
 				sources = append(sources, source)
 			}
 		}
@@ -69,8 +63,8 @@ func Find(s System, o config.Options) []Source {
 	return sources
 }
 
-// FindProject names the files of clients in the working folder. They may come
-// with a cloned repository, so they are not read unasked.
+// FindProject returns the names of clients' files in the working folder. It does not read them:
+// they may come with a cloned repository that the user does not trust.
 func FindProject(s System) []string {
 	var files []string
 	for _, c := range clients {
@@ -85,13 +79,13 @@ func FindProject(s System) []string {
 	return files
 }
 
-// ReadFile reads a file that the user named, of any client or of mcpx.
+// ReadFile reads a file that the user named: a file of any client, or a config of mcpx.
 func ReadFile(s System, file string, o config.Options) Source {
 	return readSource(Client{}, origin{file: file, project: projectOf(s, file), reading: o})
 }
 
-// projectOf is the folder of the project that a file of this name belongs to, in
-// which a client starts its servers; empty: it is the user's own file.
+// projectOf returns the folder of the project that a client's file belongs to. Clients start the
+// project's servers in it. It is empty for a file outside of projects.
 func projectOf(s System, file string) string {
 	for _, c := range clients {
 		folder, ok := strings.CutSuffix(filepath.ToSlash(file), "/"+c.project)
@@ -102,35 +96,33 @@ func projectOf(s System, file string) string {
 	return ""
 }
 
-// origin is where servers are read from, and how.
+// origin says where servers are read from, and how.
 type origin struct {
-	client  string // its ID; empty for a file that the user named
+	client  string // ID, or empty for a file that the user named
 	file    string
-	project string // the folder that the servers are started in; empty: the user's own file
+	project string // see projectOf
 	reading config.Options
 }
 
 func readSource(c Client, from origin) Source {
 	source := Source{Client: c.Name, ID: c.ID, File: from.file}
-	data, existed, err := read(from.file)
-	source.exists, source.Err = existed || err != nil, err
+	data, existed, err := Read(from.file)
+	source.Exists, source.Err = existed || err != nil, err
 	if !existed {
 		return source
 	}
 	if c.format.toml || c.ID == "" && strings.EqualFold(filepath.Ext(from.file), ".toml") {
-		source.Servers, source.Err = from.tomlServers(data)
+		var d *tomlText
+		if d, source.Err = parseTOMLText(data); source.Err == nil {
+			source.Servers = from.tomlServers(d)
+		}
 		return source
 	}
 	source.Servers, source.Err = from.jsonServers(data)
 	return source
 }
 
-func (from origin) tomlServers(data []byte) ([]Found, error) {
-	d, err := parseTOMLText(data)
-	if err != nil {
-		return nil, err
-	}
-	var found []Found
+func (from origin) tomlServers(d *tomlText) (found []Found) {
 	table := d.table("mcp_servers")
 	for _, name := range sortedKeys(table) {
 		members, _ := table[name].(map[string]any)
@@ -138,29 +130,25 @@ func (from origin) tomlServers(data []byte) ([]Found, error) {
 			continue
 		}
 		var entry object
-		for _, key := range sortedKeys(members) {
-			value, err := marshal(members[key])
-			if err != nil {
-				return nil, err
-			}
-			entry = append(entry, field{key, json.RawMessage(value)})
+		if command := members["command"]; command != nil { // usually the first
+			entry = object{{"command", command}}
 		}
-		if command := entry.get("command"); command != nil { // first, as people write it
-			entry = append(object{{"command", command}}, entry.without("command")...)
+		for _, key := range sortedKeys(members) {
+			entry = entry.with(key, members[key])
 		}
 		found = append(found, from.translate(name, entry, ""))
 	}
-	return found, nil
+	return found
 }
 
-// containers are the keys that lead to servers in the files of clients.
+// containers are the paths of servers in the files of clients.
 var containers = [][]string{
 	{"mcpServers"},      // Claude, Cursor, Gemini, Windsurf and most others
 	{"servers"},         // VS Code, mcp.json
 	{"mcp", "servers"},  // VS Code, settings.json; opencode 2
 	{"context_servers"}, // Zed
 	{"mcp"},             // opencode
-	{"mcp_servers"},     // the older mcpx
+	{"mcp_servers"},     // an older mcpx
 }
 
 func (from origin) jsonServers(data []byte) ([]Found, error) {
@@ -171,27 +159,24 @@ func (from origin) jsonServers(data []byte) ([]Found, error) {
 	var found []Found
 	for _, keys := range containers {
 		value := d.value(keys...)
-		if value == nil || len(keys) == 1 && keys[0] == "mcp" && d.openCode2() {
+		if len(keys) == 1 && keys[0] == "mcp" && d.openCode2() {
 			continue
 		}
 		found = append(found, from.serversIn(value, strings.Join(keys, "."))...)
 	}
 	// Claude Code keeps the servers of a project under the project's folder.
 	if projects := d.objectAt("projects"); projects != nil {
-		for _, m := range projects.Members {
-			folder := m.Name.Value.(hujson.Literal).String()
-			if value := d.value("projects", folder, "mcpServers"); value != nil {
-				of := from
-				of.project = folder
-				found = append(found, of.serversIn(value, "mcpServers")...)
-			}
+		for i := range projects.Members {
+			of := from
+			of.project = nameOf(&projects.Members[i])
+			found = append(found, of.serversIn(d.value("projects", of.project, "mcpServers"), "mcpServers")...)
 		}
 	}
 	return found, nil
 }
 
-// serversIn reads the object, or the older array, that holds servers. at are the keys that
-// lead to it.
+// serversIn reads the servers in an object or, in older files, an array. at is the path of value,
+// which may be nil.
 func (from origin) serversIn(value *hujson.Value, at string) []Found {
 	var found []Found
 	dialect := at
@@ -201,7 +186,7 @@ func (from origin) serversIn(value *hujson.Value, at string) []Found {
 	for _, one := range entriesIn(value) {
 		entry := fields(one.value)
 		if entry == nil {
-			continue // opencode has settings beside
+			continue // a setting of opencode
 		}
 		if one.listed {
 			entry = entry.without("name", "id")
@@ -211,49 +196,53 @@ func (from origin) serversIn(value *hujson.Value, at string) []Found {
 	return found
 }
 
-// entryAt is where a server stands: in an object, or in a list, at an index.
+// entryAt is an entry of a server in an object or an array.
 type entryAt struct {
 	name   string
-	listed bool
-	index  int
+	key    string // its name in the object, or its index in the array
+	listed bool   // it is in an array
 	value  *hujson.Value
 }
 
-// entriesIn are the entries of an object, or of a list, of servers.
-func entriesIn(value *hujson.Value) (entries []entryAt) {
-	switch v := value.Value.(type) {
+// entriesIn returns the entries of servers in an object or an array. container may be nil.
+func entriesIn(container *hujson.Value) (entries []entryAt) {
+	if container == nil {
+		return nil
+	}
+	switch v := container.Value.(type) {
 	case *hujson.Object:
-		for i, m := range v.Members {
-			entries = append(entries, entryAt{m.Name.Value.(hujson.Literal).String(), false, i, &v.Members[i].Value})
+		for i := range v.Members {
+			name := nameOf(&v.Members[i])
+			entries = append(entries, entryAt{name, name, false, &v.Members[i].Value})
 		}
 	case *hujson.Array:
 		for i := range v.Elements {
 			entry := fields(&v.Elements[i])
-			entries = append(entries, entryAt{cmp.Or(entry.text("name"), entry.text("id")), true, i, &v.Elements[i]})
+			entries = append(entries, entryAt{cmp.Or(entry.text("name"), entry.text("id")), strconv.Itoa(i), true, &v.Elements[i]})
 		}
 	}
 	return entries
 }
 
-// fields are the members of an object as raw JSON; nil for anything else.
+// fields returns the members of an object as raw JSON, or nil for anything else.
 func fields(v *hujson.Value) object {
 	o, ok := v.Value.(*hujson.Object)
 	if !ok {
 		return nil
 	}
 	entry := object{}
-	for i, m := range o.Members {
-		entry = append(entry, field{m.Name.Value.(hujson.Literal).String(), raw(&o.Members[i].Value)})
+	for i := range o.Members {
+		entry = append(entry, field{nameOf(&o.Members[i]), raw(&o.Members[i].Value)})
 	}
 	return entry
 }
 
-// translate makes an entry of mcpx's config of one of a client.
+// translate turns a client's entry into an entry of mcpx's config.
 func (from origin) translate(name string, entry object, dialect string) Found {
 	f := Found{Name: name}
 	f.entry, f.LeftOut = entry.ofMcpx(dialect)
 	if dialect == "context_servers" && f.entry.get("command") == nil && f.entry.get("url") == nil {
-		f.Fault = "is an extension of Zed, which alone can start it"
+		f.Fault = "is an extension of Zed; only Zed can start it"
 		return f
 	}
 	if from.project != "" {
@@ -266,7 +255,7 @@ func (from origin) translate(name string, entry object, dialect string) Found {
 	return f
 }
 
-// check reads the entry as mcpx does. Values stay out of what is said.
+// check reads the entry as mcpx does. Its messages have no values, which may be secrets.
 func (f *Found) check(o config.Options) {
 	text, err := marshal(object{{"mcpServers", object{{f.Name, f.entry}}}})
 	if err != nil {
@@ -276,7 +265,7 @@ func (f *Found) check(o config.Options) {
 	cfg, err := config.Parse("", text, o)
 	name := f.Name
 	if err != nil {
-		// The name may be all that is wrong.
+		// Perhaps only the name is invalid.
 		name = safeName(f.Name)
 		text, _ = marshal(object{{"mcpServers", object{{name, f.entry}}}})
 		cfg, err = config.Parse("", text, o)
@@ -295,14 +284,14 @@ func (f *Found) check(o config.Options) {
 	}
 }
 
-// within drops the name of the server from the place of a fault.
+// within removes the path of the server from the text of a fault.
 func within(name, fault string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(fault, "mcpServers."+name+".", ""), "mcpServers."+name+": ", "")
 }
 
 var unfit = pattern.New(`[^A-Za-z0-9._-]`)
 
-// safeName is a name that mcpx's config can have.
+// safeName turns a name into one that mcpx's config allows.
 func safeName(name string) string {
 	safe := unfit.ReplaceAllString(name, "_")
 	safe = safe[:min(len(safe), 56)]
@@ -315,19 +304,19 @@ func safeName(name string) string {
 	return safe
 }
 
-// definition is what two entries share that are the same server.
+// definition returns a text that is equal for two entries of the same server.
 func (f *Found) definition() string {
 	s := &f.Server
 	text, _ := marshal([]any{s.Type, s.Command, append([]string{}, s.Args...), s.Env, s.Cwd, s.URL, s.Headers})
 	return strings.ReplaceAll(string(text), "null", "{}")
 }
 
-// launchers are programs of which the first argument says what runs.
+// launchers are programs whose first argument names the program that they run.
 var launchers = []string{
 	"npx", "bunx", "uvx", "pipx", "pnpm", "yarn", "npm", "npx.cmd", "uv", "bun", "deno", "node", "go", "python", "python3",
 }
 
-// Runs says in a few words what the server is, without what may be secret.
+// Runs describes the server in a few words, without parts that may be secret.
 func (f *Found) Runs() string {
 	s := &f.Server
 	if s.Command == "" {
@@ -339,7 +328,7 @@ func (f *Found) Runs() string {
 	}
 	words := []string{filepath.Base(strings.ReplaceAll(s.Command, `\`, "/"))}
 	if !slices.Contains(launchers, strings.TrimSuffix(words[0], ".exe")) {
-		return words[0] // its arguments may be anything
+		return words[0] // an argument may be a secret
 	}
 	for _, arg := range s.Args {
 		if !strings.HasPrefix(arg, "-") && !slices.Contains([]string{"run", "exec", "dlx", "tool", "x"}, arg) {

@@ -10,46 +10,44 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// schemaName is the file of the schema, which lies beside a config.
+// schemaName is the name of the schema file, in the folder of the config.
 const schemaName = "config.schema.json"
 
 func schemaBeside(configFile string) string {
 	return filepath.Join(filepath.Dir(configFile), schemaName)
 }
 
-// NameSchema names the schema beside it in the text of a config, before its other keys. A config
-// that names a schema, or has another file of that name beside it, stays as it is.
+// NameSchema adds "$schema" to the text of a config, as its first key. It changes nothing if the
+// config has that key, or if the schema's file name is taken by another file.
 func NameSchema(configFile string, data []byte) ([]byte, error) {
-	there, existed, err := read(schemaBeside(configFile))
+	there, existed, err := Read(schemaBeside(configFile))
 	if err != nil || existed && !isSchema(there) {
 		return data, err
 	}
-	d, err := parseJSONText(data)
-	if err != nil || d.value("$schema") != nil {
-		return data, err
-	}
-	if o := d.objectAt(); o == nil || len(o.Members) == 0 {
-		d, err = d.set("./"+schemaName, "$schema")
-	} else {
-		gap, behind := "", " "
+	return editJSON(data, func(d *jsonText) error {
+		if d.value("$schema") != nil {
+			return nil
+		}
+		o := d.objectAt()
+		if o == nil || len(o.Members) == 0 {
+			return d.set("./"+schemaName, "$schema")
+		}
+		before, after := "", " "
 		if _, line, broken := strings.Cut(string(o.Members[0].Name.BeforeExtra), "\n"); broken {
-			gap, behind = d.eol()+line[:len(line)-len(strings.TrimLeft(line, " \t"))], ""
+			before, after = d.eol()+line[:len(line)-len(strings.TrimLeft(line, " \t"))], ""
 		}
 		start := d.root.StartOffset + 1
-		d, err = d.apply(splice{start, start, gap + `"$schema": "./` + schemaName + `",` + behind})
-	}
-	if err != nil {
-		return nil, err
-	}
-	return d.data(), nil
+		return d.apply(splice{start, start, before + `"$schema": "./` + schemaName + `",` + after})
+	})
 }
 
-// WriteSchema writes the schema beside a config. Another file of that name stays, and is an error.
+// WriteSchema writes the schema into the folder of a config. It is an error if another file has
+// its name.
 func WriteSchema(configFile string) (file string, err error) {
 	file = schemaBeside(configFile)
-	before, existed, err := read(file)
+	before, existed, err := Read(file)
 	if err == nil && existed && !isSchema(before) {
-		err = fmt.Errorf("%s is no schema of mcpx; it stays as it is", file)
+		err = fmt.Errorf("%s is not a schema that mcpx wrote; it was not changed", file)
 	}
 	if err == nil {
 		_, err = write(file, config.Schema(), before, existed)
@@ -57,14 +55,14 @@ func WriteSchema(configFile string) (file string, err error) {
 	return file, err
 }
 
-// RemoveSchema removes what [WriteSchema] has written, unless the config names it.
+// RemoveSchema removes the file that [WriteSchema] wrote, unless the config names it.
 func RemoveSchema(configFile string) (removed bool, err error) {
 	file := schemaBeside(configFile)
-	data, existed, err := read(file)
+	data, existed, err := Read(file)
 	if err != nil || !existed || !isSchema(data) {
 		return false, err
 	}
-	text, _, err := read(configFile)
+	text, _, err := Read(configFile)
 	if d, unread := parseJSONText(text); err != nil || unread == nil && d.namesSchema() {
 		return false, err
 	}
@@ -82,10 +80,10 @@ func isSchema(data []byte) bool {
 	return json.Unmarshal(data, &is) == nil && is.Title == config.SchemaTitle
 }
 
-// configID is what the config of mcpx is called among the records of the files of clients.
+// configID marks mcpx's own config in the records, which otherwise have the IDs of clients.
 const configID = "config"
 
-// Edit plans another text of a config.
+// Edit plans a change of mcpx's config, for [Backups.Write].
 func (b Backups) Edit(file string, before, after []byte, existed bool) Change {
 	change := Change{Client: Client{ID: configID}, File: file, Existed: existed, Before: before, After: after, first: true, exact: true}
 	if r, ok := b.record(file); ok && r.After == hash(before) {
@@ -95,8 +93,8 @@ func (b Backups) Edit(file string, before, after []byte, existed bool) Change {
 	return change
 }
 
-// Restore plans the way back from [Backups.Edit]: to the very bytes from before where the file is
-// still as mcpx wrote it, else only without the name of the schema.
+// Restore plans the undoing of [Backups.Edit]. A file that is still as mcpx wrote it gets its old
+// bytes back; otherwise only "$schema" is removed.
 func (b Backups) Restore(file string) (Change, error) {
 	change, backup, _, err := b.back(Client{ID: configID}, file)
 	if err != nil {
@@ -108,12 +106,11 @@ func (b Backups) Restore(file string) (Change, error) {
 	}
 	d, err := parseJSONText(change.Before)
 	if err != nil {
-		return change, fmt.Errorf("%s: %w; nothing was written", file, err)
+		return change, unwritten(file, err)
 	}
 	if d.namesSchema() {
-		if d, err = d.remove("$schema"); err == nil {
-			change.After = d.data()
-		}
+		err = d.remove("$schema")
+		change.After = d.data()
 	}
 	return change, err
 }

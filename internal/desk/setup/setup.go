@@ -1,8 +1,7 @@
 // Package setup finds and edits the config files of MCP clients, and of mcpx.
 //
-// An edit changes only the bytes that it must: comments, the order of keys,
-// indentation, line ends and a byte order mark stay as they are. Every edit is
-// checked by reading the new text again before anything is written.
+// An edit changes only the bytes that it must: comments, the order of keys, indentation, line
+// endings and a byte order mark stay. The new text is parsed before it is written.
 package setup
 
 import (
@@ -11,22 +10,22 @@ import (
 	"strings"
 )
 
-// System is what the places of config files depend on.
+// System is what the paths of config files depend on.
 type System struct {
-	// OS is a GOOS.
+	// OS is a value of GOOS.
 	OS string
-	// Getenv looks a variable up.
+	// Getenv looks up an environment variable.
 	Getenv func(string) (string, bool)
-	// Dir is the working folder; the files of a project are looked for in it.
+	// Dir is the working folder, which may have the files of a project.
 	Dir string
 }
 
-// Here is the system that this process runs on.
+// Here returns the system that this process runs on.
 func Here(getenv func(string) (string, bool), dir string) System {
 	return System{OS: runtime.GOOS, Getenv: getenv, Dir: dir}
 }
 
-// env is a variable, or the fallback where it is not set.
+// env returns a variable, or fallback if it is empty or not set.
 func (s System) env(name, fallback string) string {
 	if value, _ := s.Getenv(name); value != "" {
 		return value
@@ -34,7 +33,7 @@ func (s System) env(name, fallback string) string {
 	return fallback
 }
 
-// home is the user's folder.
+// home returns the user's home folder.
 func (s System) home() string {
 	if s.OS == "windows" {
 		return s.env("USERPROFILE", "")
@@ -42,8 +41,8 @@ func (s System) home() string {
 	return s.env("HOME", "")
 }
 
-// join joins with the separator of the system, which need not be that of this
-// process. A path whose first part is unknown is empty.
+// join joins with the separator of s.OS, which may differ from that of this process. If first is
+// empty, so is the result.
 func (s System) join(first string, parts ...string) string {
 	if first == "" {
 		return ""
@@ -54,7 +53,7 @@ func (s System) join(first string, parts ...string) string {
 	return strings.TrimRight(first, `\/`) + `\` + strings.Join(parts, `\`)
 }
 
-// appData is where applications keep their settings.
+// appData returns the folder where desktop applications keep their settings.
 func (s System) appData() string {
 	switch s.OS {
 	case "windows":
@@ -65,13 +64,13 @@ func (s System) appData() string {
 	return s.xdgConfig()
 }
 
-// xdgConfig is where programs of the command line keep their settings, on macOS
-// and Windows too.
+// xdgConfig returns the folder where command line programs keep their settings, even on macOS and
+// Windows.
 func (s System) xdgConfig() string {
 	return s.env("XDG_CONFIG_HOME", s.join(s.home(), ".config"))
 }
 
-// Short is a path as a user writes it, with ~ for the user's folder.
+// Short writes a path with ~ for the home folder.
 func (s System) Short(file string) string {
 	home := s.home()
 	if rest, ok := strings.CutPrefix(file, home); ok && home != "" && (strings.HasPrefix(rest, "/") || strings.HasPrefix(rest, `\`)) {

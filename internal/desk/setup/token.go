@@ -5,28 +5,23 @@ import (
 	"fmt"
 )
 
-// ErrNoToken is the error of an edit of a token that is not in the config.
-var ErrNoToken = errors.New("no such token")
+// Errors of the edits of tokens. Test for them with errors.Is.
+var (
+	ErrNoToken  = errors.New("no such token")
+	ErrHasToken = errors.New("has a token already")
+)
 
-// ErrHasToken is the error of a new token for a name that has one.
-var ErrHasToken = errors.New("has a token already")
-
-// Token is what a config has of a client's token.
+// Token is a client's token as the config keeps it.
 type Token struct {
 	SHA256 string // hexadecimal
-	// Groups and Scopes are those of its owner. With nil those that the config has stay.
+	// Groups and Scopes belong to the token's owner. If nil, those in the config stay.
 	Groups, Scopes []string
 }
 
-// SetToken puts a token into the text of a config, under a name. A name that has a token
-// gets another one only if replace is true, else the error is [ErrHasToken].
+// SetToken writes a token into the text of a config. If the name has a token and replace is
+// false, the error is [ErrHasToken].
 func SetToken(data []byte, name string, t Token, replace bool) ([]byte, error) {
-	d, err := parseJSONText(data)
-	if err != nil {
-		return nil, err
-	}
-	at := []string{"auth", "tokens", name}
-	if d.objectAt(at...) == nil {
+	return editJSON(data, func(d *jsonText) error {
 		entry := object{{"sha256", t.SHA256}}
 		if t.Groups != nil {
 			entry = append(entry, field{"groups", t.Groups})
@@ -34,39 +29,28 @@ func SetToken(data []byte, name string, t Token, replace bool) ([]byte, error) {
 		if t.Scopes != nil {
 			entry = append(entry, field{"scopes", t.Scopes})
 		}
-		if d, err = d.set(entry, at...); err != nil {
-			return nil, err
+		if d.objectAt("auth", "tokens", name) == nil {
+			return d.set(entry, "auth", "tokens", name)
 		}
-		return d.data(), nil
-	}
-	if !replace {
-		return nil, fmt.Errorf("%s %w", name, ErrHasToken)
-	}
-	d, err = d.set(t.SHA256, append(at, "sha256")...)
-	if err == nil && t.Groups != nil {
-		d, err = d.set(t.Groups, append(at, "groups")...)
-	}
-	if err == nil && t.Scopes != nil {
-		d, err = d.set(t.Scopes, append(at, "scopes")...)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return d.data(), nil
+		if !replace {
+			return fmt.Errorf("%s %w", name, ErrHasToken)
+		}
+		for _, f := range entry {
+			if err := d.set(f.value, "auth", "tokens", name, f.key); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
-// RemoveToken takes a token out of the text of a config. The error is [ErrNoToken] where
-// it is not there.
+// RemoveToken removes a token from the text of a config. If there is none, the error is
+// [ErrNoToken].
 func RemoveToken(data []byte, name string) ([]byte, error) {
-	d, err := parseJSONText(data)
-	if err != nil {
-		return nil, err
-	}
-	if d.value("auth", "tokens", name) == nil {
-		return nil, ErrNoToken
-	}
-	if d, err = d.remove("auth", "tokens", name); err != nil {
-		return nil, err
-	}
-	return d.data(), nil
+	return editJSON(data, func(d *jsonText) error {
+		if d.value("auth", "tokens", name) == nil {
+			return ErrNoToken
+		}
+		return d.remove("auth", "tokens", name)
+	})
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestTokens: tokens come and go, and everything else in the file stays.
+// TestTokens checks that adding and removing tokens keeps the rest of the file.
 func TestTokens(t *testing.T) {
 	const file = `{
   // the servers

@@ -11,7 +11,7 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// tomlText is the text of a TOML file, and where its expressions lie in it.
+// tomlText is the text of a TOML file. An edit changes text and parses it again.
 type tomlText struct {
 	fileText
 	all   map[string]any
@@ -20,10 +20,8 @@ type tomlText struct {
 
 // expression is a table header, a key with its value, or a comment.
 type expression struct {
-	// start is where its first line begins.
-	start int
-	// path is the whole key, with that of its table; nil for a comment.
-	path []string
+	start int      // the offset of its first line
+	path  []string // its key, after the key of its table; nil for a comment
 }
 
 func parseTOMLText(data []byte) (*tomlText, error) {
@@ -70,7 +68,7 @@ func (d *tomlText) lineStart(offset int) int {
 	return bytes.LastIndexByte(d.text[:offset], '\n') + 1
 }
 
-// table is the table at the end of these keys, nil if there is none.
+// table returns the table at a path, or nil.
 func (d *tomlText) table(keys ...string) map[string]any {
 	at := d.all
 	for _, key := range keys {
@@ -79,7 +77,44 @@ func (d *tomlText) table(keys ...string) map[string]any {
 	return at
 }
 
-// members are the lines of an entry, which are strings and lists of strings.
+func (d *tomlText) get(keys ...string) any {
+	last := len(keys) - 1
+	return d.table(keys[:last]...)[keys[last]]
+}
+
+func (d *tomlText) start(entry object, keys ...string) error {
+	if d.get(keys...) == nil {
+		return d.add(entry, keys...)
+	}
+	command := d.extents(append(slices.Clip(keys), "command"))
+	args := d.extents(append(slices.Clip(keys), "args"))
+	// A dotted key, such as mcpx.command, cannot be replaced by a line: the table is written anew.
+	if len(command) != 1 || len(args) > 1 || !bytes.HasPrefix(bytes.TrimSpace(d.text[command[0].from:]), []byte("command")) {
+		if err := d.remove(keys...); err != nil {
+			return err
+		}
+		return d.add(entry, keys...)
+	}
+	text, err := d.members(entry)
+	if err != nil {
+		return err
+	}
+	command[0].text = text
+	return d.apply(append(command, args...)...)
+}
+
+func (d *tomlText) restore(from document, keys ...string) error {
+	source := from.(*tomlText)
+	text := d.eol()
+	for _, extent := range source.extents(keys) {
+		text += string(source.text[extent.from:extent.to])
+	}
+	return d.apply(splice{len(d.text), len(d.text), text})
+}
+
+func (d *tomlText) found(from origin, _ []string) []Found { return from.tomlServers(d) }
+
+// members returns the lines of an entry, whose values are strings and arrays of strings.
 func (d *tomlText) members(entry object) (string, error) {
 	var b strings.Builder
 	for _, f := range entry {
@@ -92,66 +127,36 @@ func (d *tomlText) members(entry object) (string, error) {
 	return b.String(), nil
 }
 
-// reset replaces command and args of the table at the end of keys.
-func (d *tomlText) reset(entry object, keys ...string) (*tomlText, error) {
-	command := d.extents(append(slices.Clone(keys), "command"))
-	args := d.extents(append(slices.Clone(keys), "args"))
-	// A dotted key is more than a key and its value.
-	if len(command) != 1 || len(args) > 1 || !bytes.HasPrefix(bytes.TrimSpace(d.text[command[0][0]:]), []byte("command")) {
-		removed, err := d.remove(keys...)
-		if err != nil {
-			return nil, err
-		}
-		return removed.add(entry, keys...)
-	}
-	text, err := d.members(entry)
-	if err != nil {
-		return nil, err
-	}
-	var b strings.Builder
-	at := 0
-	extents := append(command, args...)
-	slices.SortFunc(extents, func(a, b [2]int) int { return a[0] - b[0] })
-	for _, extent := range extents {
-		b.Write(d.text[at:extent[0]])
-		if extent == command[0] {
-			b.WriteString(text)
-		}
-		at = extent[1]
-	}
-	b.Write(d.text[at:])
-	return d.changed(b.String())
-}
-
-// add appends a table. entry has strings and lists of strings.
-func (d *tomlText) add(entry object, keys ...string) (*tomlText, error) {
+// add appends a table.
+func (d *tomlText) add(entry object, keys ...string) error {
 	eol := d.eol()
 	members, err := d.members(entry)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	text := string(d.text)
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		text += eol
+	gap := ""
+	if len(d.text) > 0 {
+		gap = eol
+		if !bytes.HasSuffix(d.text, []byte("\n")) {
+			gap += eol
+		}
 	}
-	if text != "" {
-		text += eol
-	}
-	return d.changed(text + "[" + tomlKey(keys) + "]" + eol + members)
+	return d.apply(splice{len(d.text), len(d.text), gap + "[" + tomlKey(keys) + "]" + eol + members})
 }
 
-func (d *tomlText) changed(text string) (*tomlText, error) {
-	edited, err := parseTOMLText([]byte(d.mark + text))
+// apply makes replacements that do not overlap, and parses the result.
+func (d *tomlText) apply(splices ...splice) error {
+	edited, err := parseTOMLText(d.with(splices))
 	if err != nil {
-		return nil, fmt.Errorf("the edit would break the file: %w", err)
+		return fmt.Errorf("the edit would break the file: %w", err)
 	}
-	return edited, nil
+	*d = *edited
+	return nil
 }
 
-// extents are where the lines of the table at the end of keys lie, and of those
-// below it, with the comments between them.
-func (d *tomlText) extents(keys []string) [][2]int {
-	var all [][2]int
+// extents returns the places of the table at a path and of the tables below it, in whole lines.
+// A place has the comments between its lines.
+func (d *tomlText) extents(keys []string) (all []splice) {
 	for i, e := range d.lines {
 		if len(e.path) < len(keys) || !slices.Equal(e.path[:len(keys)], keys) {
 			continue
@@ -163,45 +168,40 @@ func (d *tomlText) extents(keys []string) [][2]int {
 				break
 			}
 		}
-		// Empty lines behind it part what is left.
+		// The empty lines at its end do not belong to it.
 		end = e.start + len(bytes.TrimRight(d.text[e.start:end], " \t\r\n"))
 		if i := bytes.IndexByte(d.text[end:], '\n'); i >= 0 {
 			end += i + 1
 		} else {
 			end = len(d.text)
 		}
-		all = append(all, [2]int{e.start, end})
+		all = append(all, splice{from: e.start, to: end})
 	}
 	return all
 }
 
-// remove takes out the table at the end of keys and those below it, with one
-// empty line that parts it from what is before it.
-func (d *tomlText) remove(keys ...string) (*tomlText, error) {
-	var b strings.Builder
-	kept := 0
-	for _, extent := range d.extents(keys) {
-		before := d.text[kept:extent[0]]
+// remove removes the table at a path and those below it, each with one empty line before it.
+func (d *tomlText) remove(keys ...string) error {
+	cuts, kept := d.extents(keys), 0
+	for i := range cuts {
+		before := d.text[kept:cuts[i].from]
+		kept = cuts[i].to
 		if trimmed, ok := cutEmptyLine(before); ok {
-			before = trimmed
-		} else if kept > 0 && len(bytes.TrimSpace(before)) == 0 {
-			before = nil // between two of its tables
+			cuts[i].from -= len(before) - len(trimmed)
+		} else if i > 0 && len(bytes.TrimSpace(before)) == 0 { // between two of its tables
+			cuts[i].from -= len(before)
 		}
-		b.Write(before)
-		kept = extent[1]
 	}
-	b.Write(d.text[kept:])
-	edited, err := d.changed(b.String())
-	if err != nil {
-		return nil, err
+	if err := d.apply(cuts...); err != nil {
+		return err
 	}
-	if edited.table(keys[:len(keys)-1]...)[keys[len(keys)-1]] != nil {
-		return nil, fmt.Errorf("%s is written in a way that cannot be edited safely; remove it by hand", tomlKey(keys))
+	if d.get(keys...) != nil {
+		return fmt.Errorf("%s is written in a way that cannot be edited safely; remove it by hand", tomlKey(keys))
 	}
-	return edited, nil
+	return nil
 }
 
-// cutEmptyLine takes one empty line off the end.
+// cutEmptyLine removes one empty line at the end of text.
 func cutEmptyLine(text []byte) ([]byte, bool) {
 	for _, empty := range []string{"\n\n", "\n\r\n"} {
 		if bytes.HasSuffix(text, []byte(empty)) {
@@ -211,7 +211,7 @@ func cutEmptyLine(text []byte) ([]byte, bool) {
 	return text, false
 }
 
-// tomlKey is a dotted key.
+// tomlKey writes a path as a dotted key.
 func tomlKey(keys []string) string {
 	parts := make([]string, len(keys))
 	for i, key := range keys {

@@ -1,6 +1,5 @@
-// Package audit keeps a trail of what happened in a file: JSON lines that are only ever
-// appended, numbered, and with a key chained by HMACs, so that [Verify] sees what was
-// removed or changed.
+// Package audit writes an audit trail to a file: numbered JSON lines that are only appended and, with a key, chained
+// by HMACs, so that [Verify] detects removed and changed lines.
 package audit
 
 import (
@@ -22,31 +21,31 @@ import (
 
 // Options are the settings of a trail.
 type Options struct {
-	// Key chains the lines; empty = no chain.
+	// Key is the key of the HMACs; empty = no HMACs.
 	Key []byte
-	// MaxBytes is the size at which a file is renamed to FILE.000001 and so on, and a fresh
-	// one begins; 0 = 100 MiB.
+	// MaxBytes is the size at which the file is renamed to FILE.000001 and so on, and a new one is started; 0 = 100
+	// MiB.
 	MaxBytes int64
-	// Keep bounds the renamed files: older ones are deleted. 0 = all are kept.
+	// Keep bounds the renamed files; the oldest are deleted. 0 = all are kept.
 	Keep int
-	// About are members of the line that opens a run, such as the version of the program.
+	// About are attributes for the first line of a run, such as the version.
 	About []slog.Attr
-	// Logger gets a line when the trail cannot be written, and when it can again; nil = discard.
+	// Logger gets a line when writing fails for the first time, and when it works again; nil = discard.
 	Logger *slog.Logger
-	// syncAfter is how long a line may be only in the memory of the system; 0 = 1 s.
+	// syncAfter bounds how long a line may be unsynced; 0 = 1 s.
 	syncAfter time.Duration
 }
 
-// Trail appends lines to a file. Only one process at a time has one on a file. Safe for
-// concurrent use. [Trail.Close] ends it.
+// Trail appends lines to a file. Only one process at a time can open a file. Safe for concurrent use. [Trail.Close]
+// ends it.
 type Trail struct {
 	path string
 	o    Options
-	run  string // names this process in each line: pids are used again
+	run  string // identifies this process in each line, since pids are reused
 	lock *flock.Flock
 
 	mu      sync.Mutex
-	file    *os.File // nil: to be opened by the next line
+	file    *os.File // nil = opened by the next line
 	size    int64
 	seq     uint64 // of the last line
 	mac     string // of the last line, hex; empty before the first, and without a key
@@ -56,34 +55,31 @@ type Trail struct {
 	failure error  // of the last attempt to write or to sync
 	closed  bool
 
-	unsynced chan struct{} // has a value while there may be lines to sync
-	stop     chan struct{}
-	syncing  sync.WaitGroup
+	timer   *time.Timer // calls sync; nil = everything is synced or being synced
+	syncing sync.Mutex  // held during sync and Close; locked before mu
 }
 
-// The events of the trail itself.
+// Events that the trail itself writes.
 const (
-	opened = "opened" // a process begins
-	closed = "closed" // it has ended in order
-	lost   = "lost"   // so many records could not be written before this line
+	opened = "opened" // start of a run
+	closed = "closed" // orderly end of a run
+	lost   = "lost"   // number of records that could not be written before this line
 )
 
-// ErrClosed is the error of a record that comes after Close.
+// ErrClosed is the error of a write after Close.
 var ErrClosed = errors.New("the audit trail is closed")
 
-// InUseError is a file to which another process writes.
+// InUseError says that another process has the file open.
 type InUseError struct{ Path string }
 
 func (e *InUseError) Error() string { return "another process writes to " + e.Path }
 
-// Hint is advice for the user.
 func (e *InUseError) Hint() string {
-	return `give each mcpx a file of its own; audit.file may have variables, such as "audit-${NAME}.jsonl"`
+	return `give each mcpx its own file; audit.file may contain variables, such as "audit-${NAME}.jsonl"`
 }
 
-// Open opens the trail in a file, which it makes where there is none, and writes its first
-// line. A file that does not fit the key is an error, as is one of another process
-// ([InUseError]). A last line that is not whole, as after a power failure, is cut.
+// Open opens or creates the trail in a file, and writes its first line. It fails if the file does not fit the key, or
+// if another process has it open ([InUseError]). An incomplete last line, as after a power failure, is cut off.
 func Open(path string, o Options) (*Trail, error) {
 	o.MaxBytes, o.syncAfter = cmp.Or(o.MaxBytes, 100<<20), cmp.Or(o.syncAfter, time.Second)
 	if o.Logger == nil {
@@ -96,7 +92,7 @@ func Open(path string, o Options) (*Trail, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of the audit file: %w", err)
 	}
-	t := &Trail{path: path, o: o, run: rand.Text()[:13], unsynced: make(chan struct{}, 1), stop: make(chan struct{})}
+	t := &Trail{path: path, o: o, run: rand.Text()[:13]}
 	if len(o.Key) > 0 {
 		t.chain = hmac.New(sha256.New, o.Key)
 	}
@@ -111,16 +107,16 @@ func Open(path string, o Options) (*Trail, error) {
 		err = t.Write(opened, append([]slog.Attr{slog.Int("pid", os.Getpid()), slog.Int64("cut", cut)}, o.About...)...)
 	}
 	if err != nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
 		t.release()
 		return nil, err
 	}
-	t.syncing.Go(t.keepSynced) // ends with Close
 	return t, nil
 }
 
-// begin opens the file, and continues the numbers and the chain of its last line or, if it has
-// none, of the last line of the newest part. cut is how many bytes of an unfinished last line
-// are gone.
+// begin opens the file, and continues the numbers and the chain of its last line or, if it is empty, of the newest
+// renamed file. cut is the length of an incomplete last line that was removed.
 func (t *Trail) begin() (cut int64, err error) {
 	if info, err := os.Stat(t.path); err == nil && !info.Mode().IsRegular() {
 		return 0, fmt.Errorf("%s is not a regular file", t.path)
@@ -154,17 +150,16 @@ func (t *Trail) begin() (cut int64, err error) {
 	case !ok:
 		return 0, fmt.Errorf("the last line of %s is not of an audit trail; move the file away", from)
 	case t.chain == nil && head.MAC != "":
-		return 0, fmt.Errorf("%s was written with a key, and now there is none; give audit.key, or move the file and its parts away", from)
+		return 0, fmt.Errorf("%s was written with a key, but audit.key is not set; set it, or move the file and its parts away", from)
 	case t.chain != nil && head.MAC == "":
 		return 0, fmt.Errorf("%s was written without a key; move the file and its parts away, so that the chain begins with the first line", from)
 	case t.chain != nil && !fits(t.chain, last):
-		return 0, fmt.Errorf("the last line of %s does not fit audit.key: it was changed, or the key was; keep the file and its parts elsewhere (mcpx audit verify says more)", from)
+		return 0, fmt.Errorf("the last line of %s does not fit audit.key: the line or the key was changed; move the file and its parts away (mcpx audit verify says more)", from)
 	}
 	t.seq, t.mac = head.Seq, head.MAC
 	return cut, nil
 }
 
-// open opens the file for appending.
 func (t *Trail) open() error {
 	file, err := os.OpenFile(t.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -180,9 +175,8 @@ func (t *Trail) open() error {
 	return nil
 }
 
-// Write appends one record: its number, time and run, the event, and the attributes (no
-// groups; long strings are cut). The record is in the hands of the system when Write
-// returns, and on the disk a second later.
+// Write appends one record: its number, time, run, event and attributes (no groups; long strings are cut). The system
+// has the record when Write returns, and it is synced to disk a second later.
 func (t *Trail) Write(event string, attrs ...slog.Attr) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -200,7 +194,7 @@ func (t *Trail) Write(event string, attrs ...slog.Attr) error {
 	return err
 }
 
-// account writes how many records were lost, if some were.
+// account writes the number of lost records, if there are any.
 func (t *Trail) account() error {
 	if t.lost == 0 {
 		return nil
@@ -212,8 +206,7 @@ func (t *Trail) account() error {
 	return err
 }
 
-// append writes one line with one call, or nothing: what a full disk has taken of it is
-// cut again.
+// append writes one line with one system call. If a full disk accepts only part of it, that part is removed.
 func (t *Trail) append(event string, attrs []slog.Attr) error {
 	line := appendRecord(t.line[:0], t.seq+1, t.run, event, attrs)
 	mac := ""
@@ -242,36 +235,35 @@ func (t *Trail) append(event string, attrs []slog.Attr) error {
 	return nil
 }
 
-// say logs when writing begins to fail, and when it works again.
+// say logs when writing starts to fail, and when it works again.
 func (t *Trail) say(err error) {
 	switch {
 	case err != nil && t.failure == nil:
 		t.o.Logger.Error("the audit trail cannot be written", "file", t.path, "err", err)
-		t.wantSync() // keepSynced tries again
+		t.wantSync() // sync tries again
 	case err == nil && t.failure != nil:
 		t.o.Logger.Info("the audit trail is written again", "file", t.path)
 	}
 	t.failure = err
 }
 
-// Err is why records cannot be written now, nil if they can.
+// Err returns why records cannot be written now; nil if they can.
 func (t *Trail) Err() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.failure
 }
 
-// Close writes the last line, and returns when all is on the disk.
+// Close writes the last line, and returns when everything is on disk.
 func (t *Trail) Close() error {
 	err := t.Write(closed)
 	if errors.Is(err, ErrClosed) {
 		return nil
 	}
-	close(t.stop)
-	t.syncing.Wait()
+	t.syncing.Lock()
+	defer t.syncing.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.closed = true
 	if t.file != nil {
 		err = errors.Join(err, t.file.Sync())
 	}
@@ -279,7 +271,12 @@ func (t *Trail) Close() error {
 	return err
 }
 
+// release ends the trail. The caller holds mu.
 func (t *Trail) release() {
+	t.closed = true
+	if t.timer != nil {
+		t.timer.Stop()
+	}
 	if t.file != nil {
 		t.file.Close()
 	}

@@ -104,7 +104,7 @@ func TestTrail_keep(t *testing.T) {
 	}
 }
 
-// What somebody does to a chained trail is found, and where.
+// Every manipulation of a chained trail is found, with its place.
 func TestVerify_tampering(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	trail := open(t, path, Options{Key: key})
@@ -139,7 +139,7 @@ func TestVerify_tampering(t *testing.T) {
 		"inserted":             {join(lines[:5], []string{"{\"seq\":6,\"event\":\"x\"}\n"}, lines[5:]), []string{":6: the line has no HMAC", ":7: its number is 6"}},
 		"noise":                {join(lines[:5], []string{"hello\n"}, lines[5:]), []string{":6: the line is not of an audit trail"}},
 		"first lines removed":  {join(lines[4:]), nil}, // as Keep does; the report says where it begins
-		"end in a line":        {string(whole[:len(whole)-10]), []string{":12: the line is not whole"}},
+		"end in a line":        {string(whole[:len(whole)-10]), []string{":12: the line is incomplete"}},
 		"another key's number": {strings.Replace(string(whole), `"seq":4`, `"seq":9`, 1), []string{":4: lines number 4 to 8 are missing", ":4: the line was changed", ":5: its number is 5", ":6: its", ":7: its", ":8: its", ":9: its"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -222,7 +222,7 @@ func TestOpen_inUse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	trail := open(t, path, Options{})
 	_, err := Open(path, Options{})
-	if used, ok := errors.AsType[*InUseError](err); !ok || !strings.Contains(used.Hint(), "file of its own") {
+	if used, ok := errors.AsType[*InUseError](err); !ok || !strings.Contains(used.Hint(), "its own file") {
 		t.Fatal(err)
 	}
 	end(t, trail)
@@ -286,7 +286,7 @@ func TestOpen_cut(t *testing.T) {
 	}
 }
 
-// If somebody moves the file away, a fresh one begins, and the chain goes on.
+// If the file is moved away, a new one begins, and the chain continues.
 func TestTrail_moved(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("an open file cannot be moved")

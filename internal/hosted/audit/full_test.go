@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A full disk, here a limit on the size of files: what cannot be written is said and
-// counted, half a line is never left, and the trail says later what it lacks.
+// A full disk, here simulated by a limit on file sizes: failed writes are reported and counted, no partial line is
+// left, and the trail later says how many records it lacks.
 func TestTrail_full(t *testing.T) {
 	signal.Ignore(syscall.SIGXFSZ)
 	defer signal.Reset(syscall.SIGXFSZ)

@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// maxText bounds one string of a record, in bytes.
+	// maxText bounds one string in a record, in bytes.
 	maxText = 1024
 	// maxLine is longer than any line of a trail.
 	maxLine = 64 << 10
-	// macMember stands before the HMAC of a line, which is its last member.
+	// macMember precedes the HMAC, the last member of a line.
 	macMember = `,"mac":"`
 	macLength = 64
 )
 
-// appendRecord appends a record but for its closing brace.
+// appendRecord appends a record without its closing brace.
 func appendRecord(out []byte, seq uint64, run, event string, attrs []slog.Attr) []byte {
 	out = strconv.AppendUint(append(out, `{"seq":`...), seq, 10)
 	out = time.Now().UTC().AppendFormat(append(out, `,"time":"`...), time.RFC3339Nano)
@@ -50,7 +50,7 @@ func appendRecord(out []byte, seq uint64, run, event string, attrs []slog.Attr) 
 	return out
 }
 
-// appendSeconds appends a time of at least 0 in seconds, to the microsecond.
+// appendSeconds appends a non-negative duration in seconds, with six decimals.
 func appendSeconds(out []byte, d time.Duration) []byte {
 	us := max(d, 0).Microseconds()
 	out = append(strconv.AppendInt(out, us/1e6, 10), '.')
@@ -67,21 +67,20 @@ func appendText(out []byte, text string) []byte {
 	}
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
-			quoted, _ := json.Marshal(text) // which replaces what is no UTF-8
+			quoted, _ := json.Marshal(text) // replaces invalid UTF-8
 			return append(out, quoted...)
 		}
 	}
 	return append(append(append(out, '"'), text...), '"')
 }
 
-// seal appends the HMAC of the line before, and that of this line up to there.
+// seal appends the HMAC of the previous line, and the HMAC of this line including that.
 func seal(line []byte, chain hash.Hash, prev string) (sealed []byte, mac string) {
 	line = append(append(append(line, `,"prev":"`...), prev...), '"')
 	mac = sum(chain, line)
 	return append(append(append(line, macMember...), mac...), '"'), mac
 }
 
-// unseal splits a line into its body and its HMAC.
 func unseal(line []byte) (body []byte, mac string, ok bool) {
 	at := len(line) - len(macMember) - macLength - len(`"}`)
 	if at < 0 || !bytes.HasPrefix(line[at:], []byte(macMember)) || !bytes.HasSuffix(line, []byte(`"}`)) {
@@ -90,7 +89,7 @@ func unseal(line []byte) (body []byte, mac string, ok bool) {
 	return line[:at], string(line[at+len(macMember):][:macLength]), true
 }
 
-// head has the members of a line that this package reads again.
+// head has the members of a line that are read back.
 type head struct {
 	Seq     uint64
 	Run     string
@@ -107,23 +106,23 @@ func readHead(line []byte) (head, bool) {
 	return h, json.Unmarshal(line, &h) == nil && h.Seq > 0
 }
 
-// fits reports whether the HMAC of a line is that of its bytes.
+// fits reports whether the HMAC of a line is correct.
 func fits(chain hash.Hash, line []byte) bool {
 	body, mac, ok := unseal(line)
 	return ok && hmac.Equal([]byte(sum(chain, body)), []byte(mac))
 }
 
-// sum is the HMAC of data in hex.
+// sum is the HMAC of data, in hex.
 func sum(chain hash.Hash, data []byte) string {
 	chain.Reset()
 	chain.Write(data)
 	return hex.EncodeToString(chain.Sum(nil))
 }
 
-var errNoTrail = errors.New("the file is no audit trail; move it away")
+var errNoTrail = errors.New("the file is not an audit trail; move it away")
 
-// lastLine is the last whole line of a file, without its end, nil if it has none, and how
-// many bytes of the file are whole lines.
+// lastLine returns the last complete line of a file without its newline, nil if there is none. whole is the size of
+// all complete lines.
 func lastLine(path string) (line []byte, whole int64, err error) {
 	file, err := os.Open(path)
 	if err != nil {

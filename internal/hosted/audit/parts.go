@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// part is a file of a trail that was renamed.
+// part is a renamed file of a trail.
 type part struct {
 	path   string
 	number uint64
 }
 
-// parts are the renamed files of a trail, oldest first.
+// parts lists the renamed files of a trail, oldest first.
 func parts(path string) ([]part, error) {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -34,8 +34,7 @@ func parts(path string) ([]part, error) {
 	return all, nil
 }
 
-// rotate renames the file, so that the next line begins a fresh one. If that fails, the
-// file grows on.
+// rotate renames the file, so that the next line starts a new one. If that fails, the file keeps growing.
 func (t *Trail) rotate() {
 	before, err := parts(t.path)
 	next := uint64(1)
@@ -43,7 +42,7 @@ func (t *Trail) rotate() {
 		next = before[len(before)-1].number + 1
 	}
 	if err == nil && t.file != nil {
-		err = errors.Join(t.file.Sync(), t.file.Close()) // Windows renames no open file
+		err = errors.Join(t.file.Sync(), t.file.Close()) // Windows cannot rename an open file
 		t.file = nil
 	}
 	if err == nil {

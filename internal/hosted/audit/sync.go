@@ -7,48 +7,34 @@ import (
 	"time"
 )
 
-// keepSynced puts lines on the disk within Options.syncAfter, and tries again to write
-// what failed, until Close.
-func (t *Trail) keepSynced() {
-	for {
-		select {
-		case <-t.stop:
-			return
-		case <-t.unsynced:
-		}
-		timer := time.NewTimer(t.o.syncAfter)
-		select {
-		case <-t.stop:
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
-		t.sync()
-	}
-}
-
+// wantSync makes sync run within Options.syncAfter. The caller holds mu.
 func (t *Trail) wantSync() {
-	select {
-	case t.unsynced <- struct{}{}:
-	default:
+	if t.timer == nil {
+		t.timer = time.AfterFunc(t.o.syncAfter, t.sync)
 	}
 }
 
-// sync puts the lines on the disk. Records go on meanwhile.
+// sync syncs the lines to disk, and retries failed writes. Records can be written meanwhile.
 func (t *Trail) sync() {
+	t.syncing.Lock()
+	defer t.syncing.Unlock()
 	t.mu.Lock()
 	file := t.file
+	t.timer = nil
 	t.mu.Unlock()
 	var err error
 	if file != nil {
 		if err = file.Sync(); errors.Is(err, os.ErrClosed) {
-			err = nil // rotated, and synced there
+			err = nil // rotate has synced it
 		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.closed {
+		return
+	}
 	if t.file != nil && t.file == file && t.moved() {
-		t.o.Logger.Error("somebody moved or removed the audit file; a fresh one begins", "file", t.path)
+		t.o.Logger.Error("the audit file was moved or removed; starting a new one", "file", t.path)
 		t.file.Close()
 		t.file, t.size = nil, 0
 	}
@@ -60,7 +46,7 @@ func (t *Trail) sync() {
 	}
 }
 
-// moved reports whether the path of the trail names another file now, or none.
+// moved reports whether the path of the trail now names another file, or none.
 func (t *Trail) moved() bool {
 	ours, err := t.file.Stat()
 	if err != nil {
@@ -70,7 +56,7 @@ func (t *Trail) moved() bool {
 	return errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(ours, named)
 }
 
-// syncFolder puts the name of a fresh file on the disk, where the system can.
+// syncFolder syncs the directory entry of a new file, where the system can.
 func syncFolder(path string) {
 	if folder, err := os.Open(filepath.Dir(path)); err == nil {
 		_ = folder.Sync()

@@ -12,27 +12,26 @@ import (
 	"os"
 )
 
-// Report is what [Verify] has found in a trail.
+// Report is the result of [Verify].
 type Report struct {
 	Files []string
 	Lines uint64
-	// First and Last are numbers of lines. MAC is the HMAC of the last line: a copy of it and of
-	// Last, kept elsewhere, shows later whether lines were cut from the end.
+	// First and Last are numbers of lines. MAC is the HMAC of the last line: a copy of MAC and Last, kept elsewhere,
+	// reveals later whether lines were cut from the end.
 	First, Last uint64
 	MAC         string
-	// Chained means that the lines have HMACs.
-	Chained bool
-	// Lost is how many records could not be written. Open are calls that began and have no
-	// end. Unclosed are runs without an end, at most one of which may still go on.
+	Chained     bool
+	// Lost is the number of records that could not be written, Open of calls without an end, Unclosed of runs without
+	// an end. One of these runs may be still active.
 	Lost     uint64
 	Open     int
 	Unclosed int
-	// Cut are unfinished lines that were cut when the next run began.
+	// Cut is the number of incomplete lines that were cut off when the next run started.
 	Cut    int
 	Faults []Fault
 }
 
-// Fault is a place where the trail is not what was written.
+// Fault is a place where the trail is not as it was written.
 type Fault struct {
 	File string
 	Line int // from 1
@@ -41,19 +40,18 @@ type Fault struct {
 
 func (f Fault) String() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Text) }
 
-// maxFaults bounds a report.
 const maxFaults = 100
 
-// ErrNeedsKey: the lines have HMACs, and there is no key to check them.
+// ErrNeedsKey: the lines have HMACs, but no key was given.
 var ErrNeedsKey = errors.New("the lines have HMACs, which only the key can check")
 
-// Verify reads a trail with all its renamed parts. key is empty for one without a chain.
+// Verify reads a trail with all its renamed files. key is empty for a trail without HMACs.
 func Verify(path string, key []byte) (*Report, error) {
 	v := &verifier{key: key, calls: make(map[call]bool), runs: make(map[string]bool)}
 	if len(key) > 0 {
 		v.chain = hmac.New(sha256.New, key)
 	}
-	// The newest file first: if it is rotated meanwhile, it is found among the parts.
+	// The newest file is opened first: if it is rotated now, it is found among the parts.
 	newest, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -100,7 +98,7 @@ type verifier struct {
 	key    []byte
 	chain  hash.Hash
 	report Report
-	mac    string // that the last line has
+	mac    string // of the last line
 	calls  map[call]bool
 	runs   map[string]bool
 }
@@ -119,7 +117,7 @@ func (v *verifier) read(path string, file *os.File) error {
 		case errors.Is(err, io.EOF) && len(line) == 0:
 			return nil
 		case errors.Is(err, io.EOF):
-			fault("the line is not whole")
+			fault("the line is incomplete")
 			return nil
 		case errors.Is(err, bufio.ErrBufferFull):
 			fault("the line is longer than any that mcpx writes")
@@ -161,7 +159,6 @@ func (v *verifier) line(line []byte, fault func(string, ...any)) error {
 	return nil
 }
 
-// sealed checks the HMACs of a line.
 func (v *verifier) sealed(line []byte, h head, first, gap bool, fault func(string, ...any)) error {
 	if h.MAC != "" {
 		v.report.Chained = true
@@ -182,7 +179,6 @@ func (v *verifier) sealed(line []byte, h head, first, gap bool, fault func(strin
 	return nil
 }
 
-// count adds a line to the counts of the report.
 func (v *verifier) count(h head) {
 	switch h.Event {
 	case opened:
@@ -201,7 +197,7 @@ func (v *verifier) count(h head) {
 	}
 }
 
-// The events of calls. Both have the number of the call in this run, as call.
+// The events of calls, from package app. Both have the number of the call in this run in the member call.
 const (
 	CallBegan = "call_began"
 	CallEnded = "call_ended"

@@ -11,22 +11,19 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// maxQuery bounds a request to authorize, in bytes.
 const maxQuery = 16 << 10
 
-// authorization is an authorization request of a client (RFC 6749, section 4.1.1), once it was
-// checked.
+// authorization is a checked authorization request of a client (RFC 6749, section 4.1.1).
 type authorization struct {
-	Client    string `json:"c"` // the digest of its ID
+	Client    string `json:"c"` // digest of the client ID
 	Redirect  string `json:"r"`
 	State     string `json:"s"`
-	Challenge string `json:"p"` // of PKCE
+	Challenge string `json:"p"` // PKCE
 }
 
-// authorize is the authorization endpoint. GET shows the user which client asks for access;
-// POST, from the form on that page, goes on to the login. The page is shown at every
-// authorization: the issuer knows this server alone, and would wave a client through that the
-// user has never heard of.
+// authorize is the authorization endpoint. GET shows the consent page; POST, from its form, starts the login. The
+// page is shown at every authorization: the issuer knows only this server, so it would let pass a client that the
+// user has never seen.
 func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	if len(r.URL.RawQuery) > maxQuery {
 		s.faultPage(w, http.StatusRequestURITooLong, "The request is too long.")
@@ -34,10 +31,10 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		s.faultPage(w, http.StatusBadRequest, "The address of this page cannot be read.")
+		s.faultPage(w, http.StatusBadRequest, "The address of this page is malformed.")
 		return
 	}
-	c, a, err := s.asks(r, query)
+	c, a, err := s.authorizationRequest(r, query)
 	if f, ok := errors.AsType[*fault](err); ok {
 		switch {
 		case a != nil:
@@ -62,10 +59,9 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	s.consentPage(w, c, a, s.seals.page.close(page{browser, digest(r.URL.RawQuery), deadline(pageTime)}))
 }
 
-// asks checks an authorization request. If it returns an authorization beside the error, the
-// error goes back to the client; else the redirect URI cannot be trusted, and the error is for
-// the user alone.
-func (s *Server) asks(r *http.Request, query url.Values) (*client, *authorization, error) {
+// authorizationRequest checks an authorization request. If it returns an authorization with the error, the error goes
+// back to the client. Otherwise the redirect URI is not trusted, and only the user sees the error.
+func (s *Server) authorizationRequest(r *http.Request, query url.Values) (*client, *authorization, error) {
 	var values [7]string
 	for i, name := range []string{
 		"client_id", "redirect_uri", "state", "response_type", "code_challenge", "code_challenge_method", "response_mode",
@@ -103,34 +99,33 @@ func (s *Server) asks(r *http.Request, query url.Values) (*client, *authorizatio
 	return c, a, nil
 }
 
-// challenge reports whether text can be a SHA-256 in base64url (RFC 7636, section 4.2).
+// challenge reports whether text has the form of a SHA-256 in base64url (RFC 7636, section 4.2).
 func challenge(text string) bool {
 	return len(text) == 43 && strings.Trim(text, base64url) == ""
 }
 
 const base64url = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// page is sealed in the form of the consent page. It proves that this browser was shown the
-// form, for this request.
+// page is sealed into the form of the consent page. It proves that the form was shown in this browser, for this
+// request.
 type page struct {
 	Browser string `json:"b"`
 	Query   string `json:"q"` // its digest
 	Until   int64  `json:"u"` // Unix seconds
 }
 
-// answered handles the answer of the user. It is valid only from the form of the same request,
-// shown in the same browser.
+// answered handles the user's answer on the consent page.
 func (s *Server) answered(w http.ResponseWriter, r *http.Request, a *authorization) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxQuery)
 	var p page
 	browser := s.cookie(r, pageCookie)
 	if s.sameSite.Check(r) != nil || r.ParseForm() != nil || s.seals.page.open(r.PostForm.Get("page"), &p) != nil ||
-		browser == "" || !equal(p.Browser, browser) || p.Query != digest(r.URL.RawQuery) || over(p.Until) {
-		s.faultPage(w, http.StatusForbidden, "This page is too old, or your browser takes no cookies. Connect again from your client.")
+		browser == "" || !equal(p.Browser, browser) || p.Query != digest(r.URL.RawQuery) || expired(p.Until) {
+		s.faultPage(w, http.StatusForbidden, "This page is too old, or your browser refuses cookies. Connect again from your client.")
 		return
 	}
 	if r.PostForm.Get("answer") != "allow" {
-		s.back(w, a, url.Values{"error": {"access_denied"}, "error_description": {"the person said no"}})
+		s.back(w, a, url.Values{"error": {"access_denied"}, "error_description": {"the user refused"}})
 		return
 	}
 	s.startLogin(w, r, a)
@@ -138,7 +133,7 @@ func (s *Server) answered(w http.ResponseWriter, r *http.Request, a *authorizati
 
 // back redirects the user to the client, with the client's state and our issuer (RFC 9207).
 func (s *Server) back(w http.ResponseWriter, a *authorization, values url.Values) {
-	u, _ := redirect(a.Redirect) // asks has checked it
+	u, _ := redirect(a.Redirect) // checked by authorizationRequest
 	if a.State != "" {
 		values.Set("state", a.State)
 	}
@@ -151,16 +146,15 @@ func (s *Server) back(w http.ResponseWriter, a *authorization, values url.Values
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// pageCookie names the browser that a page was shown in, and loginCookie has the login that this
-// browser has begun ([begun]).
+// pageCookie identifies the browser that the consent page was shown in. loginCookie holds the sealed [pendingLogin].
 const (
 	pageCookie  = "mcpx-page"
 	loginCookie = "mcpx-login"
 	maxCookie   = 3800 // bytes; browsers drop a cookie of more than 4 KB
 )
 
-// setCookie sets a cookie for this host alone, or deletes it if value is empty. It is
-// SameSite=Lax, as the redirect of the issuer comes from another site.
+// setCookie sets a cookie for this host alone, or deletes it if value is empty. It is SameSite=Lax because the
+// redirect from the issuer comes from another site.
 func (s *Server) setCookie(w http.ResponseWriter, name, value string) {
 	c := &http.Cookie{
 		Name: name, Value: value, Path: "/", HttpOnly: true,
@@ -175,7 +169,7 @@ func (s *Server) setCookie(w http.ResponseWriter, name, value string) {
 	http.SetCookie(w, c)
 }
 
-// cookie is the value of a cookie; empty if there is none, or more than one.
+// cookie returns the value of a cookie; empty if there is none, or more than one.
 func (s *Server) cookie(r *http.Request, name string) string {
 	if s.secure() {
 		name = "__Host-" + name
@@ -186,11 +180,11 @@ func (s *Server) cookie(r *http.Request, name string) string {
 	return ""
 }
 
-// secure reports whether browsers come over TLS, as they do everywhere but on loopback.
+// secure reports whether browsers come over TLS, as everywhere but on loopback.
 func (s *Server) secure() bool { return strings.HasPrefix(s.issuer, "https://") }
 
 func deadline(d time.Duration) int64 { return time.Now().Add(d).Unix() }
 
-func over(until int64) bool { return time.Now().Unix() >= until }
+func expired(until int64) bool { return time.Now().Unix() >= until }
 
 func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

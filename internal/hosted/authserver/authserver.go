@@ -1,16 +1,15 @@
-// Package authserver is a small OAuth authorization server for one resource, this mcpx. It
-// serves clients that nobody has registered by hand, and leaves the login to an OpenID issuer.
+// Package authserver is a small OAuth authorization server for one resource, this mcpx. It serves clients without
+// manual registration, and leaves the login of users to an OpenID issuer.
 //
-// Clients are public ones with PKCE (RFC 7636): they register (RFC 7591), or are the URL of a
-// document about themselves (draft-ietf-oauth-client-id-metadata-document). The client IDs,
-// codes and tokens hold all that they stand for, sealed with a key. So the server keeps nothing
-// but which codes and tokens were used, in [state.Once].
+// Clients are public clients with PKCE (RFC 7636). They register themselves (RFC 7591), or their ID is the URL of a
+// document about them (draft-ietf-oauth-client-id-metadata-document). Client IDs, codes and tokens are
+// self-contained: the server encrypts the data into them. It stores only which codes and tokens were used, in
+// [state.Once].
 package authserver
 
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -22,6 +21,7 @@ import (
 	"mcpx/internal/base/conf"
 	"mcpx/internal/base/netguard"
 	"mcpx/internal/base/state"
+	"mcpx/internal/hosted/httpd"
 )
 
 // The paths of the server, below its issuer.
@@ -34,27 +34,27 @@ const (
 	metadataPath  = "/.well-known/oauth-authorization-server"
 )
 
-// How long pages, codes and tokens are valid.
+// Validity of pages, codes and tokens.
 const (
-	pageTime    = 10 * time.Minute // to answer the page, and to log in
+	pageTime    = 10 * time.Minute // each for the consent page and the login
 	codeTime    = time.Minute
 	accessTime  = time.Hour
 	refreshTime = 30 * 24 * time.Hour // from each use
-	// grantTime bounds how long a client goes on without another login: the user may have left,
-	// and only the issuer knows that.
+	// grantTime is the longest time without a new login: the user may have left the organization, and only the issuer
+	// knows that.
 	grantTime = 90 * 24 * time.Hour
 )
 
-// Options are the settings of a server. They are never written to.
+// Options are the settings of a server. They are immutable.
 type Options struct {
 	// Resource is the public URL of /mcp.
 	Resource string
-	// Granted are the scopes of every token: nobody gets more by asking for more.
+	// Granted are the scopes of every token, whatever the client requests.
 	Granted []string
 
 	conf.AuthServer
 
-	// Secret is what the keys are derived from that everything is sealed with.
+	// All encryption keys are derived from Secret.
 	Secret *state.Secret
 	Log    *slog.Logger
 }
@@ -62,17 +62,17 @@ type Options struct {
 // Server is the authorization server, an http.Handler for the paths of [Server.Serves].
 type Server struct {
 	o         Options
-	issuer    string // this server's
+	issuer    string // of this server
 	seals     seals
 	grants    state.Once
 	documents *documents
 	login     *login
 	sameSite  *http.CrossOriginProtection
-	stands    context.Context // until Close; the requests that came with tokens of this server end with it
+	ctx       context.Context // ends with Close, and with it all requests that use tokens of this server
 	revoked   context.CancelFunc
 }
 
-// New makes a server, which its caller closes. It makes no request before the first login.
+// New makes a server, which the caller must close. It makes no network request before the first login.
 func New(o Options, open Grants) (*Server, error) {
 	u, err := url.Parse(o.Resource)
 	if err != nil || u.Host == "" || !netguard.Safe(o.Resource) {
@@ -97,28 +97,27 @@ func New(o Options, open Grants) (*Server, error) {
 	if s.grants, err = open(s.seals.id); err != nil {
 		return nil, err
 	}
-	s.stands, s.revoked = context.WithCancel(context.Background())
-	// The draft (6.5) lets a server on loopback read documents on loopback.
+	s.ctx, s.revoked = context.WithCancel(context.Background())
+	// The draft (section 6.5) permits documents on loopback if the server itself is on loopback.
 	s.documents = newDocuments(netguard.NewClient(netguard.Reach{Loopback: netguard.LoopbackURL(o.Resource), Key: "nothing"}))
 	s.login = newLogin(&s.o, s.Callback())
 	return s, nil
 }
 
-// Close ends the requests that came with tokens of this server.
+// Close ends the requests that use tokens of this server.
 func (s *Server) Close() {
 	s.revoked()
 	s.documents.web.CloseIdleConnections()
 	s.login.web.CloseIdleConnections()
 }
 
-// Issuer is the identifier of this server (RFC 8414), for the metadata of the resource: the
-// resource without its /mcp.
+// Issuer is the identifier of this server (RFC 8414): the resource without its /mcp.
 func (s *Server) Issuer() string { return s.issuer }
 
-// Callback is where the issuer sends people back to: it must know this address.
+// Callback is the address where the issuer sends users back. It must be registered at the issuer.
 func (s *Server) Callback() string { return s.issuer + callbackPath }
 
-// Serves reports whether a path is one of this server.
+// Serves reports whether a path belongs to this server.
 func Serves(path string) bool {
 	return strings.HasPrefix(path, "/oauth/") || path == metadataPath || strings.HasPrefix(path, metadataPath+"/")
 }
@@ -138,14 +137,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		metadataPath:  {[]string{http.MethodGet, http.MethodHead}, s.metadata},
 	}[r.URL.Path]
 	if !ok && strings.HasPrefix(r.URL.Path, metadataPath+"/") {
-		// Older clients look for the server of a resource below the path of the resource.
+		// Older clients append the path of the resource to the well-known path.
 		e, ok = endpoint{[]string{http.MethodGet, http.MethodHead}, s.metadata}, true
 	}
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
-	// The addresses have codes in them, which other sites must not see. With no-referrer the form
-	// of the page would come from the origin "null".
+	// The addresses contain codes, which other sites must not see. With no-referrer the form of the page would come
+	// from the origin "null".
 	header.Set("Referrer-Policy", "same-origin")
 	switch {
 	case !ok:
@@ -158,10 +157,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// metadata is the document of RFC 8414.
+// metadata serves the authorization server metadata (RFC 8414).
 func (s *Server) metadata(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Cache-Control", "max-age=300")
-	writeJSON(w, http.StatusOK, map[string]any{
+	httpd.WriteJSON(w, http.StatusOK, map[string]any{
 		"issuer":                                     s.issuer,
 		"authorization_endpoint":                     s.issuer + authorizePath,
 		"token_endpoint":                             s.issuer + tokenPath,
@@ -173,14 +172,14 @@ func (s *Server) metadata(w http.ResponseWriter, _ *http.Request) {
 		"token_endpoint_auth_methods_supported":      []string{"none"},
 		"revocation_endpoint_auth_methods_supported": []string{"none"},
 		"code_challenge_methods_supported":           []string{"S256"},
-		// ChatGPT asks for refresh tokens only where offline_access is listed.
+		// ChatGPT requests refresh tokens only if offline_access is listed.
 		"scopes_supported": append(slices.Clone(s.o.Granted), "offline_access"),
 		"authorization_response_iss_parameter_supported": true,
 		"client_id_metadata_document_supported":          !s.o.NoDocuments,
 	})
 }
 
-// fault is an error of RFC 6749, section 5.2, and RFC 7591, section 3.2.2.
+// fault is an OAuth error response (RFC 6749, section 5.2, and RFC 7591, section 3.2.2).
 type fault struct {
 	Code string `json:"error"`
 	Text string `json:"error_description"`
@@ -188,7 +187,6 @@ type fault struct {
 
 func (f *fault) Error() string { return f.Code + ": " + f.Text }
 
-// refuse answers a client with a fault.
 func refuse(w http.ResponseWriter, f *fault) {
 	status := http.StatusBadRequest
 	switch f.Code {
@@ -197,24 +195,18 @@ func refuse(w http.ResponseWriter, f *fault) {
 	case "temporarily_unavailable":
 		status = http.StatusServiceUnavailable
 	}
-	writeJSON(w, status, f)
+	httpd.WriteJSON(w, status, f)
 }
 
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v)
-}
-
-// only returns the value of a parameter that may be there once (RFC 6749, section 3.1).
+// only returns the value of a parameter that may occur once (RFC 6749, section 3.1).
 func only(values url.Values, name string) (string, error) {
 	if len(values[name]) > 1 {
-		return "", &fault{"invalid_request", name + " is there twice"}
+		return "", &fault{"invalid_request", "duplicate " + name}
 	}
 	return values.Get(name), nil
 }
 
-// ours reports whether a resource (RFC 8707) is this mcpx: its URL, or a view below it.
+// ours reports whether the resource parameter (RFC 8707) is absent, or is the URL of this mcpx or of a view below it.
 func (s *Server) ours(resources []string) bool {
 	for _, resource := range resources {
 		u, err := url.Parse(resource)

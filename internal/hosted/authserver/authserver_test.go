@@ -132,8 +132,7 @@ func (s *site) query(client, redirect string) url.Values {
 	}
 }
 
-// open opens a request to authorize in the browser. It returns the page, or the address
-// that the browser is sent to.
+// open opens a request to authorize in the browser. It returns the page, or the address that the browser is sent to.
 func (s *site) open(query url.Values) (status int, text string, to *url.URL) {
 	s.t.Helper()
 	return s.get(s.server.issuer + authorizePath + "?" + query.Encode())
@@ -211,13 +210,12 @@ func (s *site) refresh(client string, tokens map[string]any) (int, map[string]an
 	return s.post(tokenPath, url.Values{"grant_type": {"refresh_token"}, "client_id": {client}, "refresh_token": {tokens["refresh_token"].(string)}, "resource": {s.server.o.Resource}})
 }
 
-// counts reports whether an access token counts.
+// counts reports whether an access token is valid.
 func (s *site) counts(tokens map[string]any) bool {
 	return s.server.Prove(tokens["access_token"].(string)) != nil
 }
 
-// TestConnect is what claude.ai does where it registers: from the metadata to a token,
-// and on with refresh tokens.
+// TestConnect is what claude.ai does where it registers: from the metadata to a token, and on with refresh tokens.
 func TestConnect(t *testing.T) {
 	s := newSite(t)
 	status, text, _ := s.get(s.server.issuer + metadataPath)
@@ -250,7 +248,7 @@ func TestConnect(t *testing.T) {
 			t.Fatalf("refresh: %d %v", status, tokens)
 		}
 	}
-	// A token that was used once is used again: somebody has stolen it, or the newest.
+	// A token is used a second time, so it or its successor was stolen.
 	if status, answer := s.refresh(client, first); status != 400 || answer["error"] != "invalid_grant" {
 		t.Errorf("an old refresh token: %d %v", status, answer)
 	}
@@ -294,8 +292,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestAuthorize_Refused: who may not be sent anywhere sees a page, and a client that may
-// hear of a fault of its own gets its state and our issuer with it.
+// TestAuthorize_Refused: who may not be sent anywhere sees a page, and a client that may hear of a fault of its own
+// gets its state and our issuer with it.
 func TestAuthorize_Refused(t *testing.T) {
 	s := newSite(t)
 	client, other := s.registered(claude, "http://localhost/cb?x=1"), newSite(t, func(o *Options) { o.Secret = secretOf('o') })
@@ -319,8 +317,8 @@ func TestAuthorize_Refused(t *testing.T) {
 		{"another path on loopback", url.Values{"redirect_uri": {"http://localhost:99/other?x=1"}}, "", "not registered"},
 		{"another query on loopback", url.Values{"redirect_uri": {"http://localhost:99/cb?x=2"}}, "", "not registered"},
 		{"another name of loopback", url.Values{"redirect_uri": {"http://127.0.0.1/cb?x=1"}}, "", "not registered"},
-		{"two clients", url.Values{"client_id": {client, client}}, "", "client_id is there twice"},
-		{"two redirects", url.Values{"redirect_uri": {claude, "https://evil.example/"}}, "", "redirect_uri is there twice"},
+		{"two clients", url.Values{"client_id": {client, client}}, "", "duplicate client_id"},
+		{"two redirects", url.Values{"redirect_uri": {claude, "https://evil.example/"}}, "", "duplicate redirect_uri"},
 		{"a token in the browser", url.Values{"response_type": {"token"}}, "unsupported_response_type", ""},
 		{"no response type", url.Values{"response_type": nil}, "unsupported_response_type", ""},
 		{"a fragment", url.Values{"response_mode": {"fragment"}}, "invalid_request", "response_mode"},
@@ -370,7 +368,7 @@ func TestAuthorize_Refused(t *testing.T) {
 	}
 }
 
-// TestAnswer: the page cannot be answered by anybody but the user that sees it.
+// TestAnswer: only the user who sees the page can answer it.
 func TestAnswer(t *testing.T) {
 	s := newSite(t)
 	client := s.registered(claude)

@@ -14,19 +14,20 @@ import (
 
 	"mcpx/internal/base/netguard"
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/hosted/httpd"
 )
 
-// client is a program that wants tokens. Nobody has checked the name that it gives itself.
+// client is a program that requests tokens. Its name is its own claim.
 type client struct {
-	// ID is what it sends, a URL or text that register made.
+	// ID is its client_id: a URL, or text made by register.
 	ID        string   `json:"-"`
 	Name      string   `json:"name,omitempty"`
 	Redirects []string `json:"redirects"`
-	// Host is where its document lies; empty if it has registered itself.
+	// Host is the host of its metadata document; empty if the client has registered itself.
 	Host string `json:"-"`
 }
 
-// client returns the client with an ID.
+// client looks up a client by its ID.
 func (s *Server) client(ctx context.Context, id string) (*client, error) {
 	if strings.HasPrefix(id, "https://") && !s.o.NoDocuments {
 		return s.documents.client(ctx, id)
@@ -36,13 +37,13 @@ func (s *Server) client(ctx context.Context, id string) (*client, error) {
 		return nil, &fault{"invalid_request", "client_id is missing"}
 	}
 	if err := s.seals.client.open(id, c); err != nil {
-		return nil, &fault{"invalid_client", "this client_id is not known here (any more): the client has to register again"}
+		return nil, &fault{"invalid_client", "unknown client_id: the client has to register again"}
 	}
 	return c, nil
 }
 
-// maxRegistration bounds a request to register, in bytes. maxMetadata bounds the addresses in
-// it, as the client ID holds them and goes into URLs.
+// maxRegistration bounds a registration request, in bytes. maxMetadata bounds the redirect URIs in it, as they become
+// part of the client ID, which goes into URLs.
 const (
 	maxRegistration = 16 << 10
 	maxMetadata     = 2 << 10
@@ -50,8 +51,8 @@ const (
 	maxName         = 80 // characters
 )
 
-// register is the endpoint of RFC 7591. A client ID is its metadata, sealed: registering
-// costs no memory, however often it is done.
+// register is the registration endpoint (RFC 7591). The client ID is the sealed metadata, so registrations use no
+// memory.
 func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRegistration))
 	if err != nil {
@@ -60,8 +61,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	}
 	c, err := readClient(data)
 	if err == nil {
-		// The server may leave out what it does not allow (section 2). VS Code, for
-		// one, always names several addresses.
+		// The server may drop URIs that it does not allow (section 2). VS Code, for one, always sends several.
 		c.Redirects = slices.DeleteFunc(c.Redirects, func(one string) bool { return !s.redirects(one) })
 		if len(c.Redirects) == 0 {
 			err = &fault{"invalid_redirect_uri", "none of these redirect_uris is allowed here; auth.front.redirects of mcpx allows more"}
@@ -84,10 +84,10 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	if c.Name != "" {
 		out["client_name"] = c.Name
 	}
-	writeJSON(w, http.StatusCreated, out)
+	httpd.WriteJSON(w, http.StatusCreated, out)
 }
 
-// readClient reads the metadata of a client (RFC 7591, section 2); its error is a *fault.
+// readClient reads client metadata (RFC 7591, section 2); its error is a *fault.
 func readClient(data []byte) (*client, error) {
 	var in struct {
 		Name      string   `json:"client_name"`
@@ -96,7 +96,7 @@ func readClient(data []byte) (*client, error) {
 		Responses []string `json:"response_types"`
 	}
 	if err := json.Unmarshal(data, &in); err != nil {
-		return nil, &fault{"invalid_client_metadata", "this is no metadata of a client: " + sanitize.Line(err.Error(), 200)}
+		return nil, &fault{"invalid_client_metadata", "malformed client metadata: " + sanitize.Line(err.Error(), 200)}
 	}
 	c := &client{Name: sanitize.Line(in.Name, maxName), Redirects: in.Redirects}
 	length := 0
@@ -111,17 +111,16 @@ func readClient(data []byte) (*client, error) {
 	case len(c.Redirects) == 0:
 		return nil, &fault{"invalid_redirect_uri", "redirect_uris is missing"}
 	case len(c.Redirects) > maxRedirects || length > maxMetadata:
-		return nil, &fault{"invalid_client_metadata", "these are too many redirect_uris"}
+		return nil, &fault{"invalid_client_metadata", "too many redirect_uris"}
 	case in.Grants != nil && !slices.Contains(in.Grants, "authorization_code"):
-		return nil, &fault{"invalid_client_metadata", "only the grant authorization_code is known here"}
+		return nil, &fault{"invalid_client_metadata", "only the grant type authorization_code is supported"}
 	case in.Responses != nil && !slices.Contains(in.Responses, "code"):
-		return nil, &fault{"invalid_client_metadata", "only the response type code is known here"}
+		return nil, &fault{"invalid_client_metadata", "only the response type code is supported"}
 	}
 	return c, nil
 }
 
-// redirect parses an address to which a user may be sent back. It refuses characters that
-// browsers read in another way than net/url does.
+// redirect parses a redirect URI. It refuses characters that browsers read differently than net/url.
 func redirect(address string) (*url.URL, bool) {
 	for _, c := range []byte(address) {
 		if c <= ' ' || c >= 0x7f || strings.IndexByte("\\\"<>^`{|}", c) >= 0 {
@@ -142,8 +141,7 @@ func redirect(address string) (*url.URL, bool) {
 	return u, true
 }
 
-// Redirects are the addresses that clients may name where the config has none: those of Claude,
-// ChatGPT and VS Code, and the machine of the user.
+// Redirects are the redirect URIs allowed by default: Claude, ChatGPT, VS Code, and loopback.
 var Redirects = []string{
 	"https://claude.ai/api/mcp/auth_callback",
 	"https://claude.com/api/mcp/auth_callback",
@@ -154,10 +152,10 @@ var Redirects = []string{
 	Loopback,
 }
 
-// Loopback in a list of redirects is every address on the machine of the user.
+// Loopback in a list of redirects allows every address on the user's machine.
 const Loopback = "loopback"
 
-// redirects reports whether clients may name this address.
+// redirects reports whether the config allows this redirect URI.
 func (s *Server) redirects(address string) bool {
 	u, ok := redirect(address)
 	return ok && slices.ContainsFunc(s.o.Redirects, func(glob string) bool {
@@ -168,8 +166,7 @@ func (s *Server) redirects(address string) bool {
 	})
 }
 
-// matches compares scheme, host and path one by one, so that a * in one does not match into the
-// next.
+// matches compares scheme, host and path one by one, so that a * does not match across them.
 func matches(glob string, u *url.URL) bool {
 	scheme, rest, _ := strings.Cut(glob, "://")
 	rest, query, _ := strings.Cut(rest, "?")
@@ -179,8 +176,8 @@ func matches(glob string, u *url.URL) bool {
 	return u.Scheme == scheme && matchesHost && matchesPath && u.RawQuery == query
 }
 
-// knows reports whether the client has registered this address. Of addresses on loopback the
-// port may vary: a program takes the one that is free (RFC 8252, 7.3).
+// knows reports whether the client has registered this address. On loopback the port may differ: a program uses any
+// free port (RFC 8252, section 7.3).
 func (c *client) knows(address string) bool {
 	u, ok := redirect(address)
 	return ok && slices.ContainsFunc(c.Redirects, func(known string) bool {

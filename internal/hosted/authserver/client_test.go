@@ -41,7 +41,7 @@ func TestRegister(t *testing.T) {
 		{"a backslash", `{"redirect_uris":["https://evil.example\\@claude.ai/api/mcp/auth_callback"]}`, "invalid_redirect_uri"},
 		{"a line break", `{"redirect_uris":["` + claude + `\n"]}`, "invalid_redirect_uri"},
 		{"text", `{"redirect_uris":"` + claude + `"}`, "invalid_client_metadata"},
-		{"no JSON", `x`, "invalid_client_metadata"},
+		{"not JSON", `x`, "invalid_client_metadata"},
 		{"a list", `[]`, "invalid_client_metadata"},
 		{"null", `null`, "invalid_redirect_uri"},
 		{"two documents", `{"redirect_uris":["` + claude + `"]}{}`, "invalid_client_metadata"},
@@ -166,14 +166,14 @@ func TestDocument(t *testing.T) {
 		{"the least", good + `}`, ""},
 		{"none", good + `,"token_endpoint_auth_method":"none"}`, ""},
 		{"ChatGPT", chatGPT(id), ""},
-		{"another client_id", strings.Replace(good, "client.json", "Client.json", 1) + `}`, "another one"},
-		{"no client_id", `{"redirect_uris":["` + claude + `"]}`, "another one"},
+		{"another client_id", strings.Replace(good, "client.json", "Client.json", 1) + `}`, "not this URL"},
+		{"no client_id", `{"redirect_uris":["` + claude + `"]}`, "not this URL"},
 		{"a secret", good + `,"client_secret":"x"}`, "secret"},
 		{"a secret that ends", good + `,"client_secret_expires_at":0}`, "secret"},
 		{"authentication by secret", good + `,"token_endpoint_auth_method":"client_secret_post"}`, "client_secret_post"},
 		{"authentication by key alone", good + `,"token_endpoint_auth_method":"private_key_jwt"}`, "private_key_jwt"},
 		{"no redirects", `{"client_id":"` + id + `"}`, "redirect_uris"},
-		{"no JSON", `<html>`, "invalid character"},
+		{"not JSON", `<html>`, "invalid character"},
 	} {
 		_, err := readDocument(id, []byte(test.document))
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
@@ -222,8 +222,8 @@ func TestDocument_Fetch(t *testing.T) {
 	}{
 		{"not there", "404", http.NotFound},
 		{"moved", "302", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", http.StatusFound) }},
-		{"a page", "no JSON", says("text/html", document+`}`)},
-		{"no type", "no JSON", says("", document+`}`)},
+		{"a page", "not JSON", says("text/html", document+`}`)},
+		{"no type", "not JSON", says("", document+`}`)},
 		{"too long", "more than", says("application/json", document+`,"x":"`+strings.Repeat("x", maxDocument)+`"}`)},
 		{"broken", "unexpected end", says("application/json", document)},
 		{"nothing", "no content", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }},
@@ -283,7 +283,7 @@ type nothing struct{}
 // RoundTrip implements http.RoundTripper.
 func (nothing) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("no network") }
 
-// FuzzServer: no request makes the server panic, or send anybody where it must not.
+// FuzzServer: no request makes the server panic, or redirect to an address that is not allowed.
 func FuzzServer(f *testing.F) {
 	s, err := New(Options{Resource: "https://mcp.example.com/mcp", AuthServer: conf.AuthServer{Issuer: "http://127.0.0.1:1"}, Secret: secretOf('k'), Log: quiet}, GrantsIn("", quiet))
 	if err != nil {

@@ -21,17 +21,17 @@ import (
 )
 
 const (
-	// maxDocument is what the draft recommends (section 6.6), in bytes.
+	// maxDocument, in bytes, is recommended by the draft (section 6.6).
 	maxDocument   = 5 << 10
-	maxDocuments  = 100 // kept ([lru.Map])
+	maxDocuments  = 100 // in the cache ([lru.Map])
 	fetching      = 16  // at the same time
 	documentTime  = 10 * time.Minute
 	documentMost  = 24 * time.Hour
 	documentFetch = 5 * time.Second
 )
 
-// documents fetches the documents of clients about themselves, when a client ID is the URL of
-// one. Anybody can have them fetched, so they must be short and public, and few are kept.
+// documents fetches client metadata documents, for client IDs that are URLs. Anyone can trigger a fetch, so documents
+// must be short and public, and few are cached.
 type documents struct {
 	web   *http.Client
 	slots chan struct{}
@@ -47,15 +47,15 @@ type keptDocument struct {
 
 func newDocuments(web *http.Client) *documents {
 	web.Timeout = documentFetch
-	web.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the draft forbids to follow
+	web.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // forbidden by the draft
 	return &documents{web: web, slots: make(chan struct{}, fetching), kept: lru.New[string, keptDocument](maxDocuments, nil)}
 }
 
-// client is the client that the document at id describes. Errors are not kept.
+// client returns the client described by the document at id. Errors are not cached.
 func (d *documents) client(ctx context.Context, id string) (*client, error) {
 	u, err := url.Parse(id)
 	if err != nil || !documentURL(id, u) {
-		return nil, &fault{"invalid_client", "a client_id that is a URL needs https and a path, and no fragment, user or dots as a part of its path"}
+		return nil, &fault{"invalid_client", "a client_id that is a URL needs https and a path, and must not have a fragment, a user, or . or .. in its path"}
 	}
 	d.mu.Lock()
 	kept := d.kept.Find(id)
@@ -67,11 +67,11 @@ func (d *documents) client(ctx context.Context, id string) (*client, error) {
 	case d.slots <- struct{}{}:
 		defer func() { <-d.slots }()
 	default:
-		return nil, &fault{"temporarily_unavailable", "too many documents of clients are being fetched, try again"}
+		return nil, &fault{"temporarily_unavailable", "too many client documents are being fetched; try again"}
 	}
 	c, lasts, err := d.fetch(ctx, id)
 	if err != nil {
-		return nil, &fault{"invalid_client", fmt.Sprintf("reading the document of the client at %s: %s",
+		return nil, &fault{"invalid_client", fmt.Sprintf("reading the client document at %s: %s",
 			sanitize.Line(u.Host, 100), sanitize.Line(err.Error(), 200))}
 	}
 	c.Host = u.Host
@@ -83,7 +83,7 @@ func (d *documents) client(ctx context.Context, id string) (*client, error) {
 	return c, nil
 }
 
-// documentURL are the rules for a client ID that is a URL (section 3 of the draft).
+// documentURL checks a client ID that is a URL (section 3 of the draft).
 func documentURL(id string, u *url.URL) bool {
 	if u.Scheme != "https" || u.Host == "" || u.User != nil || strings.ContainsAny(id, "#\\ ") || len(id) > 1<<10 ||
 		strings.Trim(u.Path, "/") == "" {
@@ -92,12 +92,12 @@ func documentURL(id string, u *url.URL) bool {
 	return !dotted(u)
 }
 
-// dotted reports whether the path of a URL has a part "." or "..", which browsers resolve.
+// dotted reports whether the path of a URL contains . or .. as a segment, which browsers resolve.
 func dotted(u *url.URL) bool {
 	return slices.ContainsFunc(strings.Split(u.Path, "/"), func(part string) bool { return part == "." || part == ".." })
 }
 
-// fetch reads a document, and how long it may be kept.
+// fetch reads a document. The duration says how long it may be cached.
 func (d *documents) fetch(ctx context.Context, id string) (*client, time.Duration, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, id, nil)
 	if err != nil {
@@ -119,20 +119,19 @@ func (d *documents) fetch(ctx context.Context, id string) (*client, time.Duratio
 	case len(data) > maxDocument:
 		return nil, 0, fmt.Errorf("it has more than %d bytes", maxDocument)
 	case kind != "application/json" && !(strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json")):
-		return nil, 0, errors.New("it is no JSON by its Content-Type")
+		return nil, 0, errors.New("its Content-Type is not JSON")
 	}
 	c, err := readDocument(id, data)
 	return c, lifetime(resp.Header), err
 }
 
-// readDocument reads a document that was fetched from id.
 func readDocument(id string, data []byte) (*client, error) {
 	var doc struct {
 		ID      string          `json:"client_id"`
 		Secret  json.RawMessage `json:"client_secret"`
 		Expires json.RawMessage `json:"client_secret_expires_at"`
 		Method  string          `json:"token_endpoint_auth_method"`
-		// Methods is what ChatGPT lists beside the one that it prefers.
+		// Methods is a list that ChatGPT sends in addition to its preferred Method.
 		Methods []string `json:"token_endpoint_auth_methods_supported"`
 	}
 	if err := json.Unmarshal(data, &doc); err != nil {
@@ -143,17 +142,17 @@ func readDocument(id string, data []byte) (*client, error) {
 	case err != nil:
 		return nil, err
 	case doc.ID != id:
-		return nil, errors.New("its client_id is another one")
+		return nil, errors.New("its client_id is not this URL")
 	case doc.Secret != nil || doc.Expires != nil:
-		return nil, errors.New("it has a secret in it")
+		return nil, errors.New("it contains a client secret")
 	case doc.Method != "" && doc.Method != "none" && !slices.Contains(doc.Methods, "none"):
-		return nil, fmt.Errorf("its token_endpoint_auth_method is %q, and only none is known here", sanitize.Line(doc.Method, 40))
+		return nil, fmt.Errorf("its token_endpoint_auth_method is %q, and only none is supported", sanitize.Line(doc.Method, 40))
 	}
 	c.ID = id
 	return c, nil
 }
 
-// lifetime is how long a document may be kept by its Cache-Control (RFC 9111).
+// lifetime reads from Cache-Control how long a document may be cached (RFC 9111).
 func lifetime(header http.Header) time.Duration {
 	for part := range strings.SplitSeq(strings.ToLower(strings.Join(header.Values("Cache-Control"), ",")), ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")

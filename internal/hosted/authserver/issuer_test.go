@@ -17,14 +17,13 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// issuer is an OpenID issuer that lets everybody in at once, and can be made to lie. The
-// tests of cmd/mcpx log in at a real one.
+// issuer is an OpenID issuer that logs in everyone without a question, and can be made to lie. The tests of cmd/mcpx
+// use a real one.
 type issuer struct {
 	url string
 	key *ecdsa.PrivateKey
-	// change changes the claims of the next ID tokens, sign signs them in another way,
-	// answer changes the parameters that the user comes back with, info is what the
-	// endpoint userinfo says.
+	// change changes the claims of the next ID tokens, sign signs them in another way, answer changes the parameters
+	// that the user comes back with, info is what the endpoint userinfo says.
 	change func(jwt.MapClaims)
 	sign   func(jwt.MapClaims) string
 	answer func(url.Values)

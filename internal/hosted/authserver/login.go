@@ -24,10 +24,9 @@ import (
 )
 
 const (
-	// maxUser bounds what the issuer says of a user, in bytes: it goes into codes,
-	// which are parts of URLs, and into headers.
+	// maxUser bounds the claims of a user, in bytes, as they go into codes, and so into URLs and headers.
 	maxUser       = 4 << 10
-	discoveryTime = time.Hour // that the metadata of the issuer is kept
+	discoveryTime = time.Hour // how long the issuer's metadata is cached
 )
 
 // login is the client of the OpenID issuer.
@@ -57,8 +56,8 @@ func newLogin(o *Options, callback string) *login {
 	return &login{o: o, callback: callback, web: netguard.NewClient(reach)}
 }
 
-// provider returns the metadata of the issuer, which it reads again after discoveryTime. Where
-// that fails, the earlier metadata stays in use.
+// provider returns the metadata of the issuer, cached for discoveryTime. If it cannot be refreshed, the earlier
+// metadata stays in use.
 func (l *login) provider(ctx context.Context) (*provider, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,25 +95,25 @@ func (l *login) config(p *provider) *oauth2.Config {
 	}
 }
 
-// begun is a login that waits for the user to come back. It lies sealed in a cookie, so
-// that only the browser that has begun it can end it.
-type begun struct {
+// pendingLogin is a login that has not come back from the issuer yet. It is sealed in a cookie, so that only the same
+// browser can finish it.
+type pendingLogin struct {
 	For      authorization `json:"a"`
 	State    string        `json:"s"`
 	Nonce    string        `json:"n"`
-	Verifier string        `json:"v"` // of PKCE
+	Verifier string        `json:"v"` // PKCE
 	Until    int64         `json:"u"` // Unix seconds
 }
 
-// startLogin sends a user who has said yes on the page to the issuer.
+// startLogin sends the user to the issuer, after consent.
 func (s *Server) startLogin(w http.ResponseWriter, r *http.Request, a *authorization) {
 	p, err := s.login.provider(r.Context())
 	if err != nil {
-		s.o.Log.Error("nobody can log in", "error", err)
-		s.back(w, a, url.Values{"error": {"temporarily_unavailable"}, "error_description": {"the login cannot be reached"}})
+		s.o.Log.Error("the login issuer cannot be reached", "error", err)
+		s.back(w, a, url.Values{"error": {"temporarily_unavailable"}, "error_description": {"the login issuer cannot be reached"}})
 		return
 	}
-	b := begun{*a, random(), random(), oauth2.GenerateVerifier(), deadline(pageTime)}
+	b := pendingLogin{*a, random(), random(), oauth2.GenerateVerifier(), deadline(pageTime)}
 	sealed := s.seals.login.close(b)
 	if len(sealed) > maxCookie {
 		s.back(w, a, url.Values{"error": {"invalid_request"}, "error_description": {"state and redirect_uri are too long"}})
@@ -126,19 +125,19 @@ func (s *Server) startLogin(w http.ResponseWriter, r *http.Request, a *authoriza
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// callback is where the issuer sends the user back to.
+// callback is the endpoint where the issuer sends the user back.
 func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
-	var b begun
+	var b pendingLogin
 	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil || len(r.URL.RawQuery) > maxQuery || s.seals.login.open(s.cookie(r, loginCookie), &b) != nil || over(b.Until) ||
+	if err != nil || len(r.URL.RawQuery) > maxQuery || s.seals.login.open(s.cookie(r, loginCookie), &b) != nil || expired(b.Until) ||
 		len(query["state"]) != 1 || !equal(query.Get("state"), b.State) {
 		s.faultPage(w, http.StatusBadRequest, "This login was not begun in this browser, or too long ago. Connect again from your client.")
 		return
 	}
 	s.setCookie(w, loginCookie, "")
-	who, err := s.login.end(r.Context(), query, &b)
+	who, err := s.login.finish(r.Context(), query, &b)
 	if refused, ok := errors.AsType[*refusedError](err); ok {
-		s.o.Log.Warn("a person may not log in", "subject", refused.subject, "reason", refused.why)
+		s.o.Log.Warn("login refused", "subject", refused.subject, "reason", refused.why)
 		s.back(w, &b.For, url.Values{"error": {"access_denied"}, "error_description": {refused.why}})
 		return
 	}
@@ -147,26 +146,26 @@ func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
 		s.back(w, &b.For, url.Values{"error": {"server_error"}, "error_description": {"the login failed; the log of mcpx says why"}})
 		return
 	}
-	s.o.Log.Info("a person has logged in", "principal", s.principal(who).Name, "email", who.Email, "redirect", b.For.Redirect)
+	s.o.Log.Info("user logged in", "principal", s.principal(who).Name, "email", who.Email, "redirect", b.For.Redirect)
 	of := b.For
-	of.State = "" // it would make the code long, and goes back beside it
+	of.State = "" // it would make the code long; back returns it separately
 	s.back(w, &b.For, url.Values{"code": {s.seals.code.close(code{random(), of, *who, deadline(codeTime)})}})
 }
 
-// refusedError says why a user may not log in, in words for that user.
+// refusedError says why a user may not log in. The user reads it.
 type refusedError struct{ subject, why string }
 
 func (e *refusedError) Error() string { return e.why }
 
-// end finds out who has logged in.
-func (l *login) end(ctx context.Context, query url.Values, b *begun) (*user, error) {
+// finish exchanges the code of the issuer and returns the user.
+func (l *login) finish(ctx context.Context, query url.Values, b *pendingLogin) (*user, error) {
 	p, err := l.provider(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// RFC 9207, section 2.4: another issuer must not hand its codes to this one.
+	// RFC 9207, section 2.4: codes from another issuer must be refused.
 	if iss := query["iss"]; len(iss) > 1 || len(iss) == 1 && iss[0] != l.o.Issuer || len(iss) == 0 && p.SendsIssuer {
-		return nil, errors.New("the answer is not from the issuer that was asked")
+		return nil, errors.New("the callback comes from another issuer")
 	}
 	if query.Has("error") {
 		if query.Get("error") == "access_denied" {
@@ -191,7 +190,7 @@ func (l *login) end(ctx context.Context, query url.Values, b *begun) (*user, err
 	return l.user(claims)
 }
 
-// plainRetrieve leaves out the body of an answer, which may hold tokens.
+// plainRetrieve removes the body of the response from an error, as it may contain tokens.
 func plainRetrieve(err error) error {
 	if r, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 		return fmt.Errorf("%s %s %s", r.Response.Status, sanitize.Line(r.ErrorCode, 60), sanitize.Line(r.ErrorDescription, 200))
@@ -199,8 +198,7 @@ func plainRetrieve(err error) error {
 	return err
 }
 
-// verify checks an ID token (OpenID Connect Core 1.0, section 3.1.3.7). The keys are read
-// anew for each login.
+// verify checks an ID token (OpenID Connect Core 1.0, section 3.1.3.7). The keys are read anew for each login.
 func (l *login) verify(ctx context.Context, p *provider, raw, nonce string) (jwt.MapClaims, error) {
 	var set json.RawMessage
 	if err := netguard.Get(ctx, l.web, p.Keys, "", &set); err != nil {
@@ -220,19 +218,19 @@ func (l *login) verify(ctx context.Context, p *provider, raw, nonce string) (jwt
 	case err != nil:
 		return nil, err
 	case !equal(got, nonce):
-		return nil, errors.New("it has another nonce")
+		return nil, errors.New("wrong nonce")
 	case named && azp != l.o.ClientID || !named && len(audience) > 1:
-		return nil, errors.New("it was made for another client")
+		return nil, errors.New("issued to another client")
 	}
 	return claims, nil
 }
 
-// addUserInfo adds the claims that the issuer leaves out of its ID tokens. Where that fails the
-// login goes on without them, and Allow may refuse the user.
+// addUserInfo adds the claims that are only in UserInfo. If it fails, the login goes on without them, and Allow may
+// refuse the user.
 func (l *login) addUserInfo(ctx context.Context, p *provider, token string, claims jwt.MapClaims) {
 	more := map[string]any{}
 	if err := netguard.Get(ctx, l.web, p.UserInfo, token, &more); err != nil || more["sub"] != claims["sub"] {
-		l.o.Log.Warn("the issuer says no more of a person than its ID token", "error", err)
+		l.o.Log.Warn("cannot read UserInfo; only the claims of the ID token are used", "error", err)
 		return
 	}
 	for name, value := range more {
@@ -242,19 +240,18 @@ func (l *login) addUserInfo(ctx context.Context, p *provider, token string, clai
 	}
 }
 
-// Allow says who may log in: every user that fits one of its members. If all are nil, every
-// user that the issuer knows.
+// Allow says who may log in: users that match any of its members. If all are nil, every user of the issuer.
 type Allow = conf.Allow
 
-// user is who has logged in.
+// user is the user who has logged in.
 type user struct {
 	Subject string   `json:"s"`
-	Name    string   `json:"n,omitempty"` // which the user may have chosen
-	Email   string   `json:"e,omitempty"` // unless the issuer says that it is not verified
+	Name    string   `json:"n,omitempty"` // may be chosen by the user
+	Email   string   `json:"e,omitempty"` // empty if the issuer says that it is not verified
 	Groups  []string `json:"g,omitempty"`
 }
 
-// user reads the claims of a user. Its error is a *refusedError where Allow refuses.
+// user reads the claims of a user. The error is a *refusedError if Allow refuses.
 func (l *login) user(claims jwt.MapClaims) (*user, error) {
 	text := func(name string) string {
 		value, _ := claims[name].(string)
@@ -277,19 +274,17 @@ func (l *login) user(claims jwt.MapClaims) (*user, error) {
 	size, err := json.Marshal(who)
 	switch {
 	case err != nil || who.Subject == "":
-		return nil, errors.New("the issuer does not say who has logged in")
+		return nil, errors.New("the ID token has no subject")
 	case len(size) > maxUser:
-		return nil, &refusedError{
-			who.Subject,
-			fmt.Sprintf("the issuer names too many groups (%d): let it name those that concern mcpx", len(who.Groups)),
-		}
-	case !lets(&l.o.Allow, who):
+		why := fmt.Sprintf("the issuer sends too many groups (%d): configure it to send only the ones that mcpx needs", len(who.Groups))
+		return nil, &refusedError{who.Subject, why}
+	case !allows(&l.o.Allow, who):
 		return nil, &refusedError{who.Subject, "this account may not use this mcpx"}
 	}
 	return who, nil
 }
 
-func lets(a *Allow, who *user) bool {
+func allows(a *Allow, who *user) bool {
 	if a.Emails == nil && a.Groups == nil && a.Subjects == nil {
 		return true
 	}

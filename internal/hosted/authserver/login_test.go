@@ -21,7 +21,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// TestLogin_Refused: an issuer, or somebody in its place, that answers wrongly lets nobody in.
+// TestLogin_Refused: an invalid answer of the issuer, or of an attacker in its place, does not log in a user.
 func TestLogin_Refused(t *testing.T) {
 	foreign, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -46,8 +46,8 @@ func TestLogin_Refused(t *testing.T) {
 		name, code, log string
 		lie             func(*issuer)
 	}{
-		{"another nonce", "server_error", "another nonce", claim("nonce", "x")},
-		{"no nonce", "server_error", "another nonce", claim("nonce", nil)},
+		{"another nonce", "server_error", "wrong nonce", claim("nonce", "x")},
+		{"no nonce", "server_error", "wrong nonce", claim("nonce", nil)},
 		{"another audience", "server_error", "aud", claim("aud", "other")},
 		{"no audience", "server_error", "aud", claim("aud", nil)},
 		{"two audiences", "server_error", "another client", claim("aud", []string{"mcpx", "other"})},
@@ -56,7 +56,7 @@ func TestLogin_Refused(t *testing.T) {
 		{"expired", "server_error", "expired", claim("exp", time.Now().Add(-time.Hour).Unix())},
 		{"without end", "server_error", "exp", claim("exp", nil)},
 		{"from the future", "server_error", "used before issued", claim("iat", time.Now().Add(time.Hour).Unix())},
-		{"nobody", "server_error", "who has logged in", claim("sub", nil)},
+		{"nobody", "server_error", "has no subject", claim("sub", nil)},
 		{"too many groups", "access_denied", "too many groups", claim("groups", slices.Repeat([]string{"a group with a long name"}, 200))},
 		{"no signature", "server_error", "signing method", func(i *issuer) {
 			i.sign = func(claims jwt.MapClaims) string {
@@ -77,9 +77,9 @@ func TestLogin_Refused(t *testing.T) {
 			i.sign = func(claims jwt.MapClaims) string { return i.signed(claims, foreign) }
 		}},
 		{"no token", "server_error", "malformed", func(i *issuer) { i.sign = func(jwt.MapClaims) string { return "" } }},
-		{"mix-up", "server_error", "not from the issuer", answer("iss", "https://other.example")},
-		{"two issuers", "server_error", "not from the issuer", func(i *issuer) { answer("iss", i.url, i.url)(i) }},
-		{"no issuer in the answer", "server_error", "not from the issuer", answer("iss")},
+		{"mix-up", "server_error", "comes from another issuer", answer("iss", "https://other.example")},
+		{"two issuers", "server_error", "comes from another issuer", func(i *issuer) { answer("iss", i.url, i.url)(i) }},
+		{"no issuer in the answer", "server_error", "comes from another issuer", answer("iss")},
 		{"another code", "server_error", "invalid_grant", answer("code", "made up")},
 		{"the person says no", "access_denied", "refused", answer("error", "access_denied")},
 		{"the issuer is broken", "server_error", "temporarily", answer("error", "temporarily_unavailable")},
@@ -184,8 +184,8 @@ func TestAllow(t *testing.T) {
 	}
 }
 
-// TestUserInfo: claims that the ID token lacks count too, of the same user alone; those
-// of the ID token stand.
+// TestUserInfo: claims missing from the ID token are taken from UserInfo, if it is of the same user. Claims of the ID
+// token take precedence.
 func TestUserInfo(t *testing.T) {
 	for _, test := range []struct {
 		info map[string]any
@@ -220,7 +220,7 @@ func TestAllow_Later(t *testing.T) {
 	}
 }
 
-// TestSecret_InBody: an issuer that wants the secret in the form gets it there.
+// TestSecret_InBody: the secret is sent in the form if the issuer requires that.
 func TestSecret_InBody(t *testing.T) {
 	l := newLogin(&Options{AuthServer: conf.AuthServer{ClientID: "mcpx", ClientSecret: "x"}}, "")
 	for _, test := range []struct {

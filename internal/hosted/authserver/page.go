@@ -49,17 +49,16 @@ var pages = template.Must(template.New("").Parse(`<!doctype html>
 {{end}}</body></html>
 `))
 
-// policy allows the page its style and nothing else. It has no form-action: browsers apply that
-// to the redirects after the form too, to the issuer and to the client.
+// policy allows the page its own style and nothing else. It has no form-action: browsers would apply it also to the
+// redirects after the form, to the issuer and to the client.
 var policy = func() string {
 	sum := sha256.Sum256([]byte(style))
 	digest := base64.StdEncoding.EncodeToString(sum[:])
 	return "default-src 'none'; style-src 'sha256-" + digest + "'; base-uri 'none'; frame-ancestors 'none'"
 }()
 
-// consentPage shows which client asks for access, and where the user is sent back to.
 func (s *Server) consentPage(w http.ResponseWriter, c *client, a *authorization, proof string) {
-	u, _ := redirect(a.Redirect) // asks has checked it
+	u, _ := redirect(a.Redirect) // checked by authorizationRequest
 	to := u.Host
 	if u.Scheme != "https" && u.Scheme != "http" {
 		to = u.Scheme + "://" + u.Host
@@ -74,7 +73,7 @@ func (s *Server) consentPage(w http.ResponseWriter, c *client, a *authorization,
 	})
 }
 
-// faultPage shows the user an error that cannot go back to a client.
+// faultPage shows the user an error that cannot be sent back to a client.
 func (s *Server) faultPage(w http.ResponseWriter, status int, text string) {
 	s.page(w, status, map[string]any{"Fault": sanitize.Line(text, 500)})
 }

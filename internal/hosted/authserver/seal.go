@@ -14,20 +14,20 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// seals are the keys of one server, one for each kind of value, so that none passes for another.
+// seals are the encryption keys of one server, one for each kind of value, so that no kind is accepted as another.
 type seals struct {
 	client, page, login, code, access, refresh seal
-	// id names the key and the resource.
+	// id identifies the secret and the resource.
 	id string
 }
 
-// seal seals one kind of value: AES-256-GCM with a random nonce.
+// seal encrypts one kind of value with AES-256-GCM and a random nonce.
 type seal struct {
-	prefix string // of the text, so that people and scanners know it
+	prefix string // of the text, for users and secret scanners
 	aead   cipher.AEAD
 }
 
-// newSeals derives the keys. Two resources with one secret have different ones.
+// newSeals derives the keys. They differ between resources, even with the same secret.
 func newSeals(secret *state.Secret, resource string) (s seals) {
 	key := func(name string) []byte { return secret.Key("mcpx authorization server 1 " + name + " " + resource) }
 	for name, into := range map[string]*seal{
@@ -35,7 +35,7 @@ func newSeals(secret *state.Secret, resource string) (s seals) {
 	} {
 		block, err := aes.NewCipher(key(name))
 		if err != nil {
-			panic(err) // the length of the key is right
+			panic(err) // impossible: the key has the right length
 		}
 		aead, err := cipher.NewGCMWithRandomNonce(block)
 		if err != nil {
@@ -47,21 +47,21 @@ func newSeals(secret *state.Secret, resource string) (s seals) {
 	return s
 }
 
-// accessPrefix tells our access tokens from others.
+// accessPrefix marks the access tokens of this server.
 const accessPrefix = "mcpx_at_"
 
-// close seals v as text.
+// close encrypts v as text.
 func (s seal) close(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // only types of this package, without anything that has no JSON
+		panic(err) // impossible: all types of this package encode
 	}
 	return s.prefix + base64.RawURLEncoding.EncodeToString(s.aead.Seal(nil, nil, data, nil))
 }
 
-var errSeal = errors.New("it is none of this server, or was sealed with another key")
+var errSeal = errors.New("not issued by this server, or issued under another key")
 
-// open reads what close made.
+// open decrypts a text made by close into a value.
 func (s seal) open(text string, into any) error {
 	text, ok := strings.CutPrefix(text, s.prefix)
 	sealed, err := base64.RawURLEncoding.Strict().DecodeString(text)
@@ -75,14 +75,14 @@ func (s seal) open(text string, into any) error {
 	return json.Unmarshal(data, into)
 }
 
-// random is 128 random bits as text.
+// random returns 128 random bits as text.
 func random() string {
 	bits := make([]byte, 16)
 	_, _ = rand.Read(bits) // it never fails
 	return base64.RawURLEncoding.EncodeToString(bits)
 }
 
-// digest is a short stand-in for a text that is compared with another.
+// digest is the SHA-256 of a text in base64url.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return base64.RawURLEncoding.EncodeToString(sum[:])

@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"mcpx/internal/caller"
+	"mcpx/internal/hosted/httpd"
 	"mcpx/internal/hosted/identity"
 )
 
-// maxTokenRequest bounds a request for tokens, in bytes.
 const maxTokenRequest = 32 << 10
 
-// code is an authorization code: the number 0 of its grant.
+// code is an authorization code. It has the number 0 in its grant.
 type code struct {
 	Grant string        `json:"g"`
 	For   authorization `json:"a"`
@@ -26,26 +26,24 @@ type code struct {
 	Until int64         `json:"u"` // Unix seconds
 }
 
-// refresh is a refresh token.
 type refresh struct {
 	Grant  string `json:"g"`
 	Number int    `json:"n"`
-	Client string `json:"c"` // the digest of its ID
+	Client string `json:"c"` // digest of the client ID
 	Who    user   `json:"w"`
 	Login  int64  `json:"l"` // when the user logged in, in Unix seconds
 	Until  int64  `json:"u"` // Unix seconds
 }
 
-// access is an access token. It is not a JWT: only this server reads it, and what it holds
-// of a user is nobody else's business.
+// access is an access token. It is not a JWT: only this server reads it, and clients must not see the user's data in
+// it.
 type access struct {
 	Grant  string `json:"g"`
-	Client string `json:"c"` // the digest of its ID
+	Client string `json:"c"` // digest of the client ID
 	Who    user   `json:"w"`
 	Until  int64  `json:"u"` // Unix seconds
 }
 
-// token is the token endpoint (RFC 6749, section 3.2).
 func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	form, ok := s.form(w, r)
 	if !ok {
@@ -77,27 +75,26 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	if len(s.o.Granted) > 0 {
 		out["scope"] = strings.Join(s.o.Granted, " ")
 	}
-	writeJSON(w, http.StatusOK, out)
+	httpd.WriteJSON(w, http.StatusOK, out)
 }
 
-// form reads the parameters of a request to the token and the revocation endpoint.
+// form reads the parameters of a request to the token or revocation endpoint.
 func (s *Server) form(w http.ResponseWriter, r *http.Request) (url.Values, bool) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxTokenRequest)
 	if err := r.ParseForm(); err != nil {
-		refuse(w, &fault{"invalid_request", "the request cannot be read as a form"})
+		refuse(w, &fault{"invalid_request", "malformed form"})
 		return nil, false
 	}
 	for name := range r.PostForm {
 		if _, err := only(r.PostForm, name); err != nil && name != "resource" {
-			refuse(w, &fault{"invalid_request", "a parameter is there twice"})
+			refuse(w, &fault{"invalid_request", "duplicate parameter"})
 			return nil, false
 		}
 	}
 	return r.PostForm, true
 }
 
-// redeem exchanges a code. A code that comes twice was stolen: the tokens of its grant are
-// revoked.
+// redeem exchanges a code. If a code is used twice it was stolen, and all tokens of its grant are revoked.
 func (s *Server) redeem(ctx context.Context, form url.Values) (*refresh, error) {
 	var c code
 	bad := func(text string) (*refresh, error) { return nil, &fault{"invalid_grant", text} }
@@ -105,10 +102,10 @@ func (s *Server) redeem(ctx context.Context, form url.Values) (*refresh, error) 
 	case form.Get("client_id") == "":
 		return nil, &fault{"invalid_client", "client_id is missing"}
 	case err != nil:
-		return bad("this is no code of this server")
+		return bad("unknown code")
 	case c.For.Client != digest(form.Get("client_id")):
 		return bad("the code is for another client")
-	case over(c.Until):
+	case expired(c.Until):
 		return bad("the code is too old")
 	case c.For.Redirect != form.Get("redirect_uri"):
 		return bad("redirect_uri is not the one that the code was sent to")
@@ -120,24 +117,23 @@ func (s *Server) redeem(ctx context.Context, form url.Values) (*refresh, error) 
 	until := time.Now().Add(refreshTime)
 	switch fresh, err := s.grants.Redeem(ctx, c.Grant, 0, until); {
 	case err != nil:
-		return nil, away
+		return nil, errUnavailable
 	case !fresh:
-		s.o.Log.Warn("a code was used twice: its tokens count no more", "principal", s.principal(&c.Who).Name)
+		s.o.Log.Warn("a code was used twice: its tokens are revoked", "principal", s.principal(&c.Who).Name)
 		return bad("the code was used before")
 	}
 	return &refresh{c.Grant, 1, c.For.Client, c.Who, time.Now().Unix(), until.Unix()}, nil
 }
 
-// away is the answer where nobody can tell what was used: a code or token must not be used twice.
-var away = &fault{"temporarily_unavailable", "what was used before cannot be told now; try again"}
+// errUnavailable is the answer when it cannot be checked whether a code or token was used already.
+var errUnavailable = &fault{"temporarily_unavailable", "used codes and tokens cannot be looked up now; try again"}
 
-// verifies is the check of PKCE (RFC 7636, section 4.6).
+// verifies checks a PKCE verifier (RFC 7636, section 4.6).
 func verifies(verifier, challenge string) bool {
 	sum := sha256.Sum256([]byte(verifier))
 	return len(verifier) >= 43 && len(verifier) <= 128 && equal(base64.RawURLEncoding.EncodeToString(sum[:]), challenge)
 }
 
-// renew exchanges a refresh token for the next one.
 func (s *Server) renew(ctx context.Context, form url.Values) (*refresh, error) {
 	var old refresh
 	bad := func(text string) (*refresh, error) { return nil, &fault{"invalid_grant", text} }
@@ -145,12 +141,12 @@ func (s *Server) renew(ctx context.Context, form url.Values) (*refresh, error) {
 	case form.Get("client_id") == "":
 		return nil, &fault{"invalid_client", "client_id is missing"}
 	case err != nil:
-		return bad("this is no refresh token of this server")
+		return bad("unknown refresh token")
 	case old.Client != digest(form.Get("client_id")):
 		return bad("the refresh token is for another client")
-	case over(old.Until):
+	case expired(old.Until):
 		return bad("the refresh token is too old: log in again")
-	case !lets(&s.o.Allow, &old.Who):
+	case !allows(&s.o.Allow, &old.Who):
 		return bad("this account may not use this mcpx any more")
 	case !s.ours(form["resource"]):
 		return nil, &fault{"invalid_target", "resource must be " + s.o.Resource}
@@ -158,16 +154,16 @@ func (s *Server) renew(ctx context.Context, form url.Values) (*refresh, error) {
 	until := min(deadline(refreshTime), time.Unix(old.Login, 0).Add(grantTime).Unix())
 	switch fresh, err := s.grants.Redeem(ctx, old.Grant, old.Number, time.Unix(until, 0)); {
 	case err != nil:
-		return nil, away
+		return nil, errUnavailable
 	case !fresh:
-		s.o.Log.Warn("a refresh token was used twice: the login counts no more", "principal", s.principal(&old.Who).Name)
+		s.o.Log.Warn("a refresh token was used twice: the login is revoked", "principal", s.principal(&old.Who).Name)
 		return bad("the refresh token was used before: log in again")
 	}
 	old.Number, old.Until = old.Number+1, until
 	return &old, nil
 }
 
-// revoke ends the grant of a token (RFC 7009). It does not say whether there was one.
+// revoke ends the grant of a token (RFC 7009). The response is the same for an unknown token.
 func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
 	form, ok := s.form(w, r)
 	if !ok {
@@ -187,29 +183,28 @@ func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
 		err = s.grants.End(r.Context(), short.Grant, time.Now().Add(grantTime))
 	}
 	if err != nil {
-		refuse(w, away)
+		refuse(w, errUnavailable)
 		return
 	}
 	w.WriteHeader(http.StatusOK)
 }
 
-// Prove implements identity.LocalIssuer.
 func (s *Server) Prove(token string) *identity.Proof {
 	var a access
-	if !strings.HasPrefix(token, accessPrefix) || s.seals.access.open(token, &a) != nil || over(a.Until) || !lets(&s.o.Allow, &a.Who) {
+	if !strings.HasPrefix(token, accessPrefix) || s.seals.access.open(token, &a) != nil || expired(a.Until) || !allows(&s.o.Allow, &a.Who) {
 		return nil
 	}
-	stands := s.grants.Standing(s.stands, a.Grant)
+	stands := s.grants.Standing(s.ctx, a.Grant)
 	if stands == nil {
 		return nil
 	}
 	return &identity.Proof{Principal: s.principal(&a.Who), Revoked: stands, Until: time.Unix(a.Until, 0)}
 }
 
-// Asks implements identity.LocalIssuer.
-func (s *Server) Asks() string { return s.o.Issuer }
+// LoginIssuer implements [identity.LocalIssuer].
+func (s *Server) LoginIssuer() string { return s.o.Issuer }
 
-// principal makes the principal of a user, the same that a JWT of the issuer would give.
+// principal makes the same principal as a JWT of the login issuer would.
 func (s *Server) principal(who *user) *caller.Principal {
 	claims := map[string]any{"iss": s.o.Issuer, "sub": who.Subject, s.o.GroupsClaim: who.Groups}
 	for name, value := range map[string]string{"name": who.Name, "email": who.Email} {

@@ -104,7 +104,7 @@ func TestToken_Refresh(t *testing.T) {
 	}
 }
 
-// TestRevoke: a client ends its own login, and nobody else's.
+// TestRevoke: a client can end its own login and no other.
 func TestRevoke(t *testing.T) {
 	s := newSite(t)
 	client, other := s.registered(claude), s.registered(claude, "http://localhost/")
@@ -126,7 +126,7 @@ func TestRevoke(t *testing.T) {
 	}
 }
 
-// still is a server for tests of time: nobody logs in.
+// still is a server without logins, for tests in fake time.
 func still(t *testing.T, grants Grants, key byte) *Server {
 	t.Helper()
 	s, err := New(Options{Resource: "https://mcp.example.com/mcp", AuthServer: conf.AuthServer{Issuer: "https://login.example.com"}, Secret: secretOf(key), Log: quiet}, grants)
@@ -147,8 +147,7 @@ func refreshOf(client string, r *refresh, s *Server) url.Values {
 	return url.Values{"grant_type": {"refresh_token"}, "client_id": {client}, "refresh_token": {s.seals.refresh.close(r)}}
 }
 
-// TestTimes: codes last a minute, access tokens an hour, refresh tokens 30 days, and a
-// login 90.
+// TestTimes: codes last a minute, access tokens an hour, refresh tokens 30 days, and a login 90.
 func TestTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := still(t, GrantsIn("", quiet), 'k')
@@ -192,8 +191,7 @@ func TestTimes(t *testing.T) {
 	})
 }
 
-// TestOnce: of many who come with one code at the same time, one gets tokens, and they do
-// not count any more.
+// TestOnce: of many who come with one code at the same time, one gets tokens, and they do not count any more.
 func TestOnce(t *testing.T) {
 	s := still(t, GrantsIn(t.TempDir(), quiet), 'k')
 	form := s.codeOf("c")
@@ -236,8 +234,7 @@ func BenchmarkPrincipal(b *testing.B) {
 	}
 }
 
-// TestRestart: what was used stays used, and what was not goes on. Another key knows
-// nothing of it.
+// TestRestart: what was used stays used, and what was not goes on. Another key knows nothing of it.
 func TestRestart(t *testing.T) {
 	folder := t.TempDir()
 	s := still(t, GrantsIn(folder, quiet), 'k')
@@ -271,7 +268,7 @@ func TestRestart(t *testing.T) {
 	if _, err := still(t, GrantsIn(folder, quiet), 'k').redeem(t.Context(), again); err == nil {
 		t.Error("a code counts twice, once after a restart")
 	}
-	if _, err := still(t, GrantsIn(folder, quiet), 'l').redeem(t.Context(), again); err == nil || !strings.Contains(err.Error(), "no code of this server") {
+	if _, err := still(t, GrantsIn(folder, quiet), 'l').redeem(t.Context(), again); err == nil || !strings.Contains(err.Error(), "unknown code") {
 		t.Errorf("another key: %v", err)
 	}
 	// A replica without the file knows a newer token, and from then on that the older was used.
@@ -300,8 +297,9 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestGrants_Shared: what was used up or revoked at a server is so at one with the same key that follows it, or stands beside it,
-// with and without a file. Another key has other tokens. The requests that came with a token end with their server.
+// TestGrants_Shared: used and revoked tokens stay so at another server with the same key, started later or running
+// beside it, with and without a file. A server with another key has other tokens. Requests end with the server that
+// accepted their token.
 func TestGrants_Shared(t *testing.T) {
 	for name, test := range map[string]struct {
 		folder string
@@ -317,12 +315,12 @@ func TestGrants_Shared(t *testing.T) {
 		if !use(before, "used", 3) || !use(before, "open", 0) || before.grants.End(t.Context(), "revoked", until) != nil {
 			t.Fatal(name)
 		}
-		of := before.grants.Standing(before.stands, "open")
+		of := before.grants.Standing(before.ctx, "open")
 		before.Close()
 		if of.Err() == nil {
 			t.Errorf("%s: a request goes on after its server", name)
 		}
-		if own := next.grants.Standing(next.stands, "open"); own == nil || own.Err() != nil {
+		if own := next.grants.Standing(next.ctx, "open"); own == nil || own.Err() != nil {
 			t.Errorf("%s: no request can begin at the next server", name)
 		}
 		if use(next, "used", 3) == test.same || !use(next, "new", 0) {
@@ -343,8 +341,8 @@ func (awayOnce) Redeem(context.Context, string, int, time.Time) (bool, error) {
 func (awayOnce) End(context.Context, string, time.Time) error           { return state.ErrAway }
 func (awayOnce) Standing(ctx context.Context, _ string) context.Context { return ctx }
 
-// TestAway: while nobody can tell what was used, codes and refresh tokens are refused, as something to try again; nobody is told that
-// a login ended that may go on. Access tokens go on.
+// TestAway: while the store is away, codes and refresh tokens are refused with an error that asks to try again, and
+// no client is told that its login has ended. Access tokens stay valid.
 func TestAway(t *testing.T) {
 	s := still(t, func(string) (state.Once, error) { return awayOnce{}, nil }, 'k')
 	until := deadline(time.Hour)

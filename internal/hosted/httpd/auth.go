@@ -9,7 +9,7 @@ import (
 	"mcpx/internal/hosted/identity"
 )
 
-// authenticated proves which principal a request comes from, before its body is read.
+// authenticated finds the principal of a request, before its body is read.
 type authenticated struct {
 	next     http.Handler
 	verifier *identity.Verifier
@@ -32,7 +32,7 @@ func (a *authenticated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	proof, err := a.verifier.Request(r)
 	switch {
-	case errors.Is(err, identity.ErrNone) && strings.Contains(r.URL.Path, "/.well-known/"): // a client that looks for metadata below /mcp
+	case errors.Is(err, identity.ErrNone) && strings.Contains(r.URL.Path, "/.well-known/"): // a client looking for metadata below /mcp
 		http.NotFound(w, r)
 	case err != nil:
 		a.refuse(w, r, err)
@@ -46,9 +46,9 @@ func (a *authenticated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// open reports whether a request needs no principal. Probes have no tokens, and the page proves
-// its viewers itself, by their cookies. Clients look for an authorization server in the
-// well-known places and at /register, and say "failed to connect" to anything but 404.
+// open reports whether a request needs no principal. Probes have no tokens, and the page authenticates its viewers
+// itself, by their cookies. Clients look for an authorization server in the well-known places and at /register, and
+// report "failed to connect" for any answer except 404.
 func open(r *http.Request) bool {
 	switch r.URL.Path {
 	case "/", "/healthz", "/readyz", "/register":
@@ -57,21 +57,21 @@ func open(r *http.Request) bool {
 	return strings.HasPrefix(r.URL.Path, "/.well-known/") || strings.HasPrefix(r.URL.Path, "/ui/")
 }
 
-// register answers clients that look for an authorization server here, where there is
-// none. Claude Code shows the text to its user.
+// register answers clients that look for an authorization server where there is none. Claude Code shows the text to
+// its user.
 func register(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "mcpx has no authorization server here: the client needs a token (mcpx token new NAME) in the header Authorization: Bearer TOKEN", http.StatusNotFound)
 }
 
-// refuse answers a request without a principal. It does not say why a token does not count,
-// which would help only those who try out tokens; the log says it.
+// refuse answers a request without a principal. The log says why a token is not valid; the answer does not, as that
+// would help someone who is guessing tokens.
 func (a *authenticated) refuse(w http.ResponseWriter, r *http.Request, why error) {
 	a.refusals.note(slog.LevelInfo, r, why.Error(), "")
 	lacks, _ := errors.AsType[*identity.ScopeError](why)
 	switch {
 	case errors.Is(why, identity.ErrMalformed):
 		http.Error(w, "the Authorization header is malformed", http.StatusBadRequest)
-	case errors.Is(why, identity.ErrUnavailable): // a 401 would make the client throw away a good token
+	case errors.Is(why, identity.ErrUnavailable): // after a 401 the client would discard a good token
 		w.Header().Set("Retry-After", "10")
 		http.Error(w, "the issuer of the token cannot be reached", http.StatusServiceUnavailable)
 	case lacks != nil:
@@ -86,8 +86,8 @@ func (a *authenticated) refuse(w http.ResponseWriter, r *http.Request, why error
 	}
 }
 
-// challenge tells the client how to get a token (RFC 6750, section 3; RFC 9728, section 5.1),
-// with these scopes; nil = those that every request needs.
+// challenge tells the client how to get a token (RFC 6750, section 3; RFC 9728, section 5.1) with these scopes; nil =
+// the scopes required of every request.
 func (a *authenticated) challenge(w http.ResponseWriter, r *http.Request, fault string, scopes []string) {
 	parameters := []string{`realm="mcpx"`}
 	if o := a.verifier.Options(); o != nil && len(o.AuthorizationServers) > 0 {

@@ -86,8 +86,7 @@ func (s *site) answer(t *testing.T, method, path string, headers ...string) *htt
 	return response
 }
 
-// TestAuth_EveryRequest: no path and no method goes without a token, and a token counts in
-// its header only.
+// TestAuth_EveryRequest: every path and method needs a token, in its header.
 func TestAuth_EveryRequest(t *testing.T) {
 	mcptest.NoLeaks(t)
 	s, _ := guarded(t, whoami, "")
@@ -123,8 +122,7 @@ func TestAuth_EveryRequest(t *testing.T) {
 	}
 }
 
-// TestAuth_BodyUnread: a request without a token is answered while its body is still to
-// come.
+// TestAuth_BodyUnread: a request without a token is answered while its body is still to come.
 func TestAuth_BodyUnread(t *testing.T) {
 	mcptest.NoLeaks(t)
 	s, _ := guarded(t, whoami, "")
@@ -133,7 +131,7 @@ func TestAuth_BodyUnread(t *testing.T) {
 	}
 }
 
-// TestAuth_Revoked: a token that is taken away ends its open requests, and counts no more.
+// TestAuth_Revoked: when a token is revoked, its open requests end and new ones are refused.
 func TestAuth_Revoked(t *testing.T) {
 	mcptest.NoLeaks(t)
 	open := make(chan string, 2)
@@ -191,8 +189,8 @@ func TestAuth_PublicHost(t *testing.T) {
 	}
 }
 
-// TestAuth_AnyAddress: beyond loopback a request may name the address that it came to, which
-// nobody can bind to another machine by DNS, and no other.
+// TestAuth_AnyAddress: beyond loopback, Host may also be the IP address that the request came to, which DNS cannot
+// rebind.
 func TestAuth_AnyAddress(t *testing.T) {
 	o := &Options{Identity: &identity.Verifier{}, Logger: slog.New(slog.DiscardHandler)}
 	for _, test := range []struct {
@@ -216,8 +214,8 @@ func TestAuth_AnyAddress(t *testing.T) {
 	}
 }
 
-// TestAuth_Challenge: a client without a token learns at each path, and by each method, where
-// to get one for that path, and the document there is about the URL that the client has.
+// TestAuth_Challenge: a client without a token learns at each path, and by each method, where to get one for that
+// path, and the document there is about the URL that the client has.
 func TestAuth_Challenge(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for _, test := range []struct{ resource, host, base, path, metadata, about string }{
@@ -261,8 +259,8 @@ func TestAuth_Challenge(t *testing.T) {
 	}
 }
 
-// TestAuth_Browser: a page of an own origin may ask first, and read why it was refused; a
-// page of another one may not, and without auth none may.
+// TestAuth_Browser: a page of an own origin may ask first, and read why it was refused; a page of another one may
+// not, and without auth none may.
 func TestAuth_Browser(t *testing.T) {
 	mcptest.NoLeaks(t)
 	s, v := guarded(t, whoami, "https://mcp.example.com/mcp")
@@ -297,12 +295,12 @@ func TestAuth_Log(t *testing.T) {
 	_, body := s.do(t, "POST", "/mcp", ping, "Authorization: Bearer canary-of-a-token")
 	s.stop()
 	<-s.served
-	if strings.Contains(log.String()+body, "canary") || !strings.Contains(log.String(), "the credential does not count") {
+	if strings.Contains(log.String()+body, "canary") || !strings.Contains(log.String(), "the credential is not valid") {
 		t.Errorf("%s\n%s", body, log.String())
 	}
 }
 
-// nowhere is a response that nobody reads.
+// nowhere is a response that is discarded.
 type nowhere struct{ header http.Header }
 
 // Header implements http.ResponseWriter.
@@ -314,8 +312,8 @@ func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
 // WriteHeader implements http.ResponseWriter.
 func (nowhere) WriteHeader(int) {}
 
-// BenchmarkChain is what a request costs before the endpoint has it: without auth, with a
-// token, and without the one that is needed.
+// BenchmarkChain is what a request costs before the endpoint has it: without auth, with a token, and without the one
+// that is needed.
 func BenchmarkChain(b *testing.B) {
 	digest := sha256.Sum256([]byte("mcpx_a"))
 	asked := verifierOf(&identity.Options{Tokens: []identity.Token{{Name: "a", SHA256: digest}}})

@@ -24,8 +24,8 @@ import (
 	"mcpx/internal/view"
 )
 
-// bounded serves all of mcpx, with one upstream in a process of its own, to the principals
-// of the tokens mcpx_a and mcpx_b, and returns its address.
+// bounded serves all of mcpx, with one upstream in a process of its own, to the principals of the tokens mcpx_a and
+// mcpx_b, and returns its address.
 func bounded(b *testing.B, o limits.Options) string {
 	b.Helper()
 	command, args, env := mcptest.Spec{}.Stdio(b)
@@ -61,8 +61,7 @@ func bounded(b *testing.B, o limits.Options) string {
 	return listener.Addr().String()
 }
 
-// attacks are what hostile clients do on so many connections at once, each over and over
-// until ctx ends.
+// attacks are what hostile clients do on so many connections at once, each over and over until ctx ends.
 var attacks = []struct {
 	name        string
 	connections int
@@ -109,7 +108,7 @@ func answered(in *bufio.Reader) error {
 	return err
 }
 
-// attack does so until the caller calls end, and counts what was done.
+// attack sends such requests until the caller calls end, and counts them.
 func attack(addr string, connections int, do func(context.Context, net.Conn, *bufio.Reader) error) (end func() (rounds int)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var mu sync.Mutex
@@ -142,9 +141,8 @@ func attack(addr string, connections int, do func(context.Context, net.Conn, *bu
 	}
 }
 
-// BenchmarkBeside is a client that makes a call every 5 ms beside hostile ones, and beside
-// none: it reports what the calls took. Hostile clients share the machine, and their own
-// work takes its time too.
+// BenchmarkBeside is a client that makes a call every 5 ms beside hostile ones, and beside none: it reports what the
+// calls took. Hostile clients share the machine, and their own work takes its time too.
 func BenchmarkBeside(b *testing.B) {
 	addr := bounded(b, limits.Options{AddressRequests: 100, AddressConnections: 1000, Principal: limits.Quota{
 		CallsPerMinute: 30_000, Burst: 500, RequestsPerSecond: 1000, ConcurrentCalls: 256, BodyBytes: 256 << 20, BodyPace: 4 << 20, Pace: 5000,

@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// handler is the chain of handlers that each request passes. It is built from its end: a handler
-// that is put around the others here comes before them.
+// handler builds the chain of handlers that each request passes, starting with the last: a later line here wraps the
+// earlier ones.
 func (o *Options) handler() http.Handler {
 	var h http.Handler = o.pages()
 	refused := &refusals{log: o.Logger}
@@ -26,8 +26,7 @@ func (o *Options) handler() http.Handler {
 	return &recovered{h, o.Journal, o.Logger}
 }
 
-// recovered is the first handler. It answers a panic with 500; net/http would close the
-// connection.
+// recovered is the first handler. It answers a panic with 500, where net/http would close the connection.
 type recovered struct {
 	next    http.Handler
 	journal *request.Journal
@@ -50,20 +49,18 @@ func (h *recovered) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.next.ServeHTTP(a, r)
 }
 
-// answer is the ResponseWriter that recovered gives the chain. It notes what the other handlers
-// need to know when the answer is written.
+// answer is the ResponseWriter of the chain. Handlers note in it what is needed once the answer is written.
 type answer struct {
 	http.ResponseWriter
-	status    int              // 0 = no header was written, which is 200
-	principal string           // whom the answer is for, from authenticated
-	events    []*request.Event // of the messages that were answered, from the endpoint
+	status    int              // 0 = no header was written, which means 200
+	principal string           // set by authenticated
+	events    []*request.Event // of the answered messages, set by endpoint
 }
 
-// finish sends the answer, and ends the events of its messages, or an event of the refusal where the answer is an HTTP error,
-// whichever handler wrote it. By then all handlers have let go of the request, and the caller's place among its
-// concurrent requests is free: its next one is not refused.
+// finish flushes the answer and ends the events of its messages. For an HTTP error from any handler it adds an event
+// of the refusal. By then the caller's concurrency slot is free, so its next request is not refused.
 func (h *recovered) finish(a *answer, r *http.Request) {
-	if len(a.events) > 0 { // a refusal that is not flushed gets its Content-Length from net/http
+	if len(a.events) > 0 { // without a flush, net/http adds a Content-Length to a refusal
 		_ = http.NewResponseController(a.ResponseWriter).Flush()
 	}
 	if a.status >= http.StatusBadRequest {
@@ -81,7 +78,7 @@ func (h *recovered) finish(a *answer, r *http.Request) {
 	}
 }
 
-// answerOf is the answer that a handler of the chain writes to.
+// answerOf returns the answer that a handler of the chain writes to.
 func answerOf(w http.ResponseWriter) *answer { return w.(*answer) }
 
 // WriteHeader implements http.ResponseWriter.
@@ -90,5 +87,5 @@ func (a *answer) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap lets http.ResponseController find what is below.
+// Unwrap is for http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }

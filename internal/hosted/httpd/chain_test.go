@@ -16,8 +16,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// TestRecovered_Events: the events of an answer end once each, when the handlers have let go of the request, and the client
-// has its answer; also where a handler panics after them.
+// TestRecovered_Events: the events of an answer end once each, when the handlers have let go of the request, and the
+// client has its answer; also where a handler panics after them.
 func TestRecovered_Events(t *testing.T) {
 	var hold, over chan struct{}
 	var released bool
@@ -64,8 +64,8 @@ func TestRecovered_Events(t *testing.T) {
 	}
 }
 
-// TestEvents: the event of each request ends once, when its client has the answer; while it ends the caller's place among the
-// concurrent calls is free again.
+// TestEvents: the event of each request ends once, when its client has the answer; while it ends the caller's place
+// among the concurrent calls is free again.
 func TestEvents(t *testing.T) {
 	mcptest.NoLeaks(t)
 	hold, over := make(chan struct{}), make(chan string, 10)

@@ -8,20 +8,19 @@ import (
 	"sync/atomic"
 )
 
-// connections is a listener that bounds its connections: each takes memory and a descriptor,
-// even a silent one. Beyond the bound, new ones wait in the queue of the system until others
-// end; silent ones end soon, by their timeouts. Connections from one address over which no
-// principal has sent a request yet have a bound of their own: those beyond it are closed at
-// once.
+// connections is a listener that bounds its connections, as each, even a silent one, uses memory and a descriptor.
+// Connections over the bound wait in the system's queue until others end; silent ones end soon by their timeouts. A
+// second bound, per address, is for connections without an authenticated request so far: above it, new ones are
+// closed at once.
 type connections struct {
 	net.Listener
-	slots     chan struct{} // holds one for each connection; nil = any number
-	ofAddress func() int    // the bound for one address; 0 = any number
+	slots     chan struct{} // holds one element per connection; nil = no bound
+	ofAddress func() int    // the bound for one address; 0 = no bound
 	ended     chan struct{} // closed by Close
 	once      sync.Once
 
 	mu      sync.Mutex
-	unknown map[netip.Addr]int // connections without a principal
+	unknown map[netip.Addr]int // connections without an authenticated request
 }
 
 func (o *Options) connections(listener net.Listener) *connections {
@@ -68,7 +67,7 @@ func (l *connections) Close() error {
 	return l.Listener.Close()
 }
 
-// enter counts a connection, unless there are too many of its address.
+// enter counts a connection, and reports false if its address has too many.
 func (l *connections) enter(c *connection) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,16 +84,16 @@ func (l *connections) leave() {
 	}
 }
 
-// connection is one of connections, until Close.
+// connection is a connection of connections, until Close.
 type connection struct {
 	net.Conn
 	of      *connections
 	address netip.Addr
-	known   atomic.Bool // a principal has sent a request over it, or it has ended
+	known   atomic.Bool // an authenticated request came over it, or it is closed
 	once    sync.Once
 }
 
-// know notes that a principal has sent a request over the connection, which may be nil.
+// know notes that an authenticated request came over the connection, which may be nil.
 func (c *connection) know() {
 	if c == nil || c.known.Load() || !c.known.CompareAndSwap(false, true) {
 		return
@@ -115,7 +114,7 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite lets net/http close a connection so that the client can read the last answer.
+// CloseWrite lets net/http close a connection in such a way that the client can read the last answer.
 func (c *connection) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -125,7 +124,7 @@ func (c *connection) CloseWrite() error {
 
 type connectionKey struct{}
 
-// withConnection puts a connection into the context of its requests ([http.Server.ConnContext]).
+// withConnection adds the connection to the context of its requests ([http.Server.ConnContext]).
 func withConnection(ctx context.Context, c net.Conn) context.Context {
 	if secret, ok := c.(interface{ NetConn() net.Conn }); ok { // over TLS
 		c = secret.NetConn()
@@ -134,7 +133,7 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, own)
 }
 
-// connectionOf is the connection of a request; nil if it is unknown.
+// connectionOf returns the connection of a request; nil if unknown.
 func connectionOf(ctx context.Context) *connection {
 	c, _ := ctx.Value(connectionKey{}).(*connection)
 	return c

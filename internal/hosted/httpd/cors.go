@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// shared lets web pages read the answers (CORS), of the origins that guard lets in. Browsers ask
-// first with OPTIONS and without a token, so it comes before authenticated. Without auth no page
-// may read them: any page of this machine could call every tool.
+// shared lets web pages of the origins that guard admits read the answers (CORS). Preflight requests have no token,
+// so it comes before authenticated. Without auth no page may read answers: any page open on this machine could call
+// every tool.
 type shared struct {
 	next    http.Handler
 	options *Options
 }
 
-// ServeHTTP implements http.Handler. guard has checked the origin.
+// ServeHTTP implements http.Handler. The origin was checked by guard.
 func (s *shared) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	origins := r.Header["Origin"]
 	if len(origins) == 0 || s.options.Identity.Options() == nil {
@@ -29,8 +29,8 @@ func (s *shared) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
-	// MCP lets servers name headers of their own (Mcp-Param-...), so all are allowed: none
-	// of them has a power without the token.
+	// All headers are allowed, as MCP servers may define headers of their own (Mcp-Param-...). Without the token none
+	// of them gives any rights.
 	if wanted := strings.Join(r.Header.Values("Access-Control-Request-Headers"), ", "); wanted != "" {
 		h.Set("Access-Control-Allow-Headers", wanted)
 		h.Add("Vary", "Access-Control-Request-Headers")

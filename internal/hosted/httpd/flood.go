@@ -12,26 +12,25 @@ import (
 	"mcpx/internal/caller"
 )
 
-// flood refuses requests that come too fast, in plain text and before their bodies are read.
-// beforeAuth counts a request for its address, unless its credential was found good before;
-// afterAuth counts it for its principal.
+// flood answers 429 to requests that come too fast, before their bodies are read. beforeAuth counts a request for its
+// address, unless its credential was valid before; afterAuth counts it for its principal.
 type flood struct {
 	options *Options
-	pauses  chan struct{} // holds one for each request that waits
-	logged  atomic.Int64  // when the last flood was logged, in nanoseconds of Unix
+	pauses  chan struct{} // holds one element per delayed request
+	logged  atomic.Int64  // when the last flood was logged, in Unix nanoseconds
 }
 
 const (
-	// floodPause is the average delay of a refusal: a sender that waits for each answer sends the
-	// less. The delays differ, so that not many end at the same time.
+	// floodPause is the average delay of a refusal: it slows down a sender that waits for each answer. The delays
+	// vary, so that they do not all end at the same time.
 	floodPause = 100 * time.Millisecond
-	// mostPaused bounds the requests that wait. Answers beyond it are not delayed.
+	// mostPaused bounds the delayed requests. Above it, answers are not delayed.
 	mostPaused = 10_000
-	// floodLog is the least time between two lines in the log about floods.
+	// floodLog is the least time between two log lines about floods.
 	floodLog = 10 * time.Second
 )
 
-// beforeAuth counts requests for their address, where auth is configured.
+// beforeAuth counts requests for their address, if auth is configured.
 func (f *flood) beforeAuth(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !probe(r) && f.options.Identity.Options() != nil {
@@ -45,8 +44,7 @@ func (f *flood) beforeAuth(next http.Handler) http.Handler {
 	})
 }
 
-// afterAuth counts requests for their principal, and delays answers to senders that are refused
-// over and over.
+// afterAuth counts requests for their principal, and delays the answers to senders that are refused repeatedly.
 func (f *flood) afterAuth(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who := caller.From(r.Context())
@@ -68,20 +66,19 @@ func (f *flood) afterAuth(next http.Handler) http.Handler {
 		f.pause(r.Context(), wait)
 		next.ServeHTTP(w, r)
 		if answerOf(w).status >= http.StatusBadRequest && f.options.Limits.Refused(who, addressOf(r.RemoteAddr)) {
-			f.pause(r.Context(), uneven(floodPause)) // net/http sends a short answer when this returns
+			f.pause(r.Context(), uneven(floodPause)) // net/http sends a short answer only after this returns
 		}
 	})
 }
 
-// refused delays the answer of guard to a request from an address that is refused over and over.
-// A nil *flood delays nothing.
+// refused delays the answer of guard to an address that is refused repeatedly. A nil *flood does not delay.
 func (f *flood) refused(r *http.Request) {
 	if f != nil && f.options.Limits.Refused(nil, addressOf(r.RemoteAddr)) {
 		f.pause(r.Context(), uneven(floodPause))
 	}
 }
 
-// pause waits for a time, or until ctx ends. It returns at once if mostPaused requests wait.
+// pause waits, at most until ctx ends. It returns at once if mostPaused requests wait already.
 func (f *flood) pause(ctx context.Context, wait time.Duration) {
 	if wait <= 0 {
 		return
@@ -100,14 +97,14 @@ func (f *flood) pause(ctx context.Context, wait time.Duration) {
 	<-f.pauses
 }
 
-// uneven is a time of that length on average.
+// uneven returns a random time with the average d.
 func uneven(d time.Duration) time.Duration { return d/2 + rand.N(d) }
 
-// probe reports whether a request asks only whether mcpx is well.
+// probe reports whether a request is a health check.
 func probe(r *http.Request) bool { return r.URL.Path == "/healthz" || r.URL.Path == "/readyz" }
 
-// sender returns the address of a request, and its credential: the header Authorization, else
-// the client's certificate.
+// sender returns the address and the credential of a request: the Authorization header, else the client's
+// certificate.
 func sender(r *http.Request) (address netip.Addr, credential string) {
 	credential = r.Header.Get("Authorization")
 	if credential == "" && r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
@@ -116,10 +113,10 @@ func sender(r *http.Request) (address netip.Addr, credential string) {
 	return addressOf(r.RemoteAddr), credential
 }
 
-// addressOf is the address for which the other end of a connection counts. An IPv6 host has at
-// least a whole /64, so all addresses of one count as one.
+// addressOf is the address under which a remote host is counted. An IPv6 host has at least a whole /64, so all
+// addresses of a /64 are counted as one.
 func addressOf(remote string) netip.Addr {
-	port, _ := netip.ParseAddrPort(remote) // package net writes it so
+	port, _ := netip.ParseAddrPort(remote) // the format of package net
 	address := port.Addr().Unmap().WithZone("")
 	if address.Is6() {
 		network, _ := address.Prefix(64)
@@ -128,7 +125,6 @@ func addressOf(remote string) netip.Addr {
 	return address
 }
 
-// refuse answers a request of a flood.
 func (f *flood) refuse(w http.ResponseWriter, r *http.Request, wait time.Duration, whose string) {
 	now := time.Now()
 	if last := f.logged.Load(); now.UnixNano()-last > int64(floodLog) && f.logged.CompareAndSwap(last, now.UnixNano()) {

@@ -20,8 +20,8 @@ func limited(t *testing.T, endpoint Endpoint, o limits.Options) *site {
 	return serve(t, Options{Endpoint: endpoint, Identity: v.Verifier, Limits: limits.New(o)})
 }
 
-// floods sends so many requests, several at once, and counts the answers by their status.
-// It returns one answer of each status.
+// floods sends n requests, several at once, and counts the answers by their status. It returns one answer of each
+// status.
 func (s *site) floods(t *testing.T, n int, headers ...string) (count map[int]int, one map[int]*http.Response) {
 	t.Helper()
 	count, one = make(map[int]int), make(map[int]*http.Response)
@@ -55,9 +55,8 @@ func isFlood(t *testing.T, answer *http.Response) {
 	}
 }
 
-// A flood of requests without a good token is refused in plain text, before anybody looks
-// at its tokens; whoever has a good one is served as before, at the same address, and so
-// are probes.
+// A flood of requests without a valid token is refused in plain text, before the tokens are verified. Clients with a
+// valid token at the same address, and probes, are still served.
 func TestFlood_Address(t *testing.T) {
 	mcptest.NoLeaks(t)
 	s := limited(t, whoami, limits.Options{AddressRequests: 2})
@@ -78,7 +77,7 @@ func TestFlood_Address(t *testing.T) {
 	}
 }
 
-// A flood of a principal is refused, whatever its requests are about, and nobody else.
+// A flood from one principal is refused on all paths. Other principals are not affected.
 func TestFlood_Principal(t *testing.T) {
 	mcptest.NoLeaks(t)
 	var read atomic.Bool

@@ -11,15 +11,14 @@ import (
 	"mcpx/internal/base/netguard"
 )
 
-// guard lets in only requests whose Host and Origin are mcpx's own. It protects from
-// pages in a browser: every page sends its origin, and a page that reaches mcpx by DNS
-// rebinding sends another host.
+// guard admits only requests whose Host and Origin belong to mcpx. It protects from web pages: every page sends its
+// origin, and a page that reaches mcpx by DNS rebinding sends another host.
 type guard struct {
 	next     http.Handler
 	options  *Options
 	refusals *refusals
-	flood    *flood // nil: no answer is delayed
-	// local is the last Host of this machine that a request had: most have the same.
+	flood    *flood // nil = refusals are not delayed
+	// local caches the last Host that named this machine; most requests have the same.
 	local atomic.Pointer[string]
 }
 
@@ -39,8 +38,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ownHost is [Options.ownHost]. It does not read the Host again that the last request of this
-// machine had.
+// ownHost is [Options.ownHost] with the cache in local.
 func (g *guard) ownHost(r *http.Request) bool {
 	if local := g.local.Load(); local != nil && *local == r.Host {
 		return true
@@ -49,13 +47,13 @@ func (g *guard) ownHost(r *http.Request) bool {
 		return false
 	}
 	if host := r.Host; localHost(strings.ToLower(host)) {
-		g.local.Store(&host) // &r.Host would keep the request
+		g.local.Store(&host) // a copy: &r.Host would keep the whole request in memory
 	}
 	return true
 }
 
-// ownHost reports whether a request names this machine, the public URL, or the address
-// that it came to: an address, unlike a name, cannot be bound to another machine by DNS.
+// ownHost reports whether the Host is this machine, the public URL, or the IP address that the request came to: DNS
+// can rebind a name, but not an address.
 func (o *Options) ownHost(r *http.Request) bool {
 	host := strings.ToLower(r.Host)
 	if localHost(host) {
@@ -69,8 +67,7 @@ func (o *Options) ownHost(r *http.Request) bool {
 	return ok && ip != nil && ip.Equal(local.IP)
 }
 
-// ownOrigins reports whether all origins of a request are of this machine or of the
-// public URL.
+// ownOrigins reports whether all origins of a request belong to this machine or to the public URL.
 func (o *Options) ownOrigins(r *http.Request) bool {
 	for _, origin := range r.Header["Origin"] {
 		u, err := url.Parse(origin)
@@ -85,7 +82,7 @@ func (o *Options) ownOrigins(r *http.Request) bool {
 	return true
 }
 
-// public is the public URL of /mcp, nil if none is configured.
+// public is the public URL of /mcp; nil if none is configured.
 func (o *Options) public() *url.URL {
 	if asked := o.Identity.Options(); asked != nil {
 		return asked.Resource
@@ -93,7 +90,6 @@ func (o *Options) public() *url.URL {
 	return nil
 }
 
-// hostname is a host without its port and brackets.
 func hostname(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -101,7 +97,7 @@ func hostname(host string) string {
 	return strings.Trim(host, "[]")
 }
 
-// withPort is a host with the port that its scheme implies.
+// withPort adds the default port of the scheme to a host without a port.
 func withPort(host, scheme string) string {
 	if _, _, err := net.SplitHostPort(host); err == nil {
 		return host

@@ -23,8 +23,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// exchange writes bytes to a connection of its own and returns the statuses of all answers
-// to them; 0 is an end of the connection without one more.
+// exchange writes bytes to a connection of its own and returns the statuses of all answers to them; 0 is an end of
+// the connection without one more.
 func (s *site) exchange(t *testing.T, bytes string) (statuses []int) {
 	t.Helper()
 	connection := s.dial(t)
@@ -47,8 +47,7 @@ func (s *site) exchange(t *testing.T, bytes string) (statuses []int) {
 	}
 }
 
-// hostile are requests as no client of good will sends them, with the statuses of the
-// answers. $AUTH stands for a header with a good token.
+// hostile lists malicious requests with the expected status. $AUTH is replaced by a header with a valid token.
 var hostile = []struct {
 	name, request string
 	want          string
@@ -94,7 +93,7 @@ var hostile = []struct {
 	{"half a header", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHX: ", "[400]"},
 	{"half a body", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHContent-Length: 100\r\n\r\n{", "[200]"},
 
-	// Methods and paths: who has no token gets to no endpoint, by whatever way.
+	// Methods and paths: without a token no endpoint is reached.
 	{"no token", "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", "[401]"},
 	{"two tokens", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTH$AUTHContent-Length: 0\r\n\r\n", "[400]"},
 	{"another method", "BREW /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", "[401]"},
@@ -128,8 +127,8 @@ func noPanics(t testing.TB) *slog.Logger {
 	}), nil))
 }
 
-// TestHostile: no such request is taken for another, reaches the endpoint without a token,
-// or disturbs those after it.
+// TestHostile: no such request is taken for another, reaches the endpoint without a token, or disturbs those after
+// it.
 func TestHostile(t *testing.T) {
 	mcptest.NoLeaks(t)
 	var strangers atomic.Int32
@@ -154,8 +153,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// FuzzServe: whatever bytes come over a connection, each gets an answer or its end, and
-// nothing but a good token reaches the endpoint.
+// FuzzServe: whatever bytes come over a connection, each gets an answer or its end, and nothing but a good token
+// reaches the endpoint.
 func FuzzServe(f *testing.F) {
 	for _, one := range hostile {
 		if len(one.request) < 1000 {
@@ -232,8 +231,8 @@ func (l *oneConnection) Close() error {
 // Addr implements net.Listener.
 func (l *oneConnection) Addr() net.Addr { return l.LocalAddr() }
 
-// TestConnections: those of nobody are bounded for one address, so that whoever is known
-// gets in from there too; those in all wait.
+// TestConnections: unauthenticated connections from one address are bounded, so that known clients at that address
+// can still connect. Connections over the total bound wait.
 func TestConnections(t *testing.T) {
 	mcptest.NoLeaks(t)
 	v := verifierOf(guardedBy(t, "", "a"))
@@ -270,7 +269,7 @@ func TestConnections(t *testing.T) {
 	case <-time.After(50 * time.Millisecond):
 	}
 	known[0].Close()
-	// There is room again, but not for a third of nobody.
+	// There is room again, but not for a third unauthenticated connection.
 	if got := <-answered; got != "closed" {
 		t.Errorf("the third of nobody: %s", got)
 	}

@@ -1,5 +1,5 @@
-// Package httpd is the HTTP server around front: it decides who may connect and how
-// long a client may take, and shows the state of the process.
+// Package httpd is the HTTP server around package front: it decides who may connect and how long a client may take,
+// and serves the pages about the state of the process.
 package httpd
 
 import (
@@ -27,116 +27,106 @@ import (
 
 // Endpoint answers MCP at /mcp and below.
 type Endpoint interface {
-	// Serve answers a request, and returns the events of the messages in it. They are ended when the client has the answer.
+	// Serve answers a request, and returns the events of its messages. httpd ends them once the answer is sent.
 	Serve(w http.ResponseWriter, r *http.Request) []*request.Event
-	// EndStreams ends the requests that wait for events rather than a result. Serve
-	// calls it when the shutdown begins.
+	// EndStreams ends the requests that wait for events instead of a result. It is called when the shutdown begins.
 	EndStreams()
-	// EndCalls ends all other open requests, each with an error. Serve calls it after
-	// Options.Grace.
+	// EndCalls ends all other open requests with an error. It is called after Options.Grace.
 	EndCalls()
 }
 
-// Page is the status page. Serve calls EndStreams when the shutdown begins.
+// Page is the status page. EndStreams is called when the shutdown begins.
 type Page interface {
 	http.Handler
 	EndStreams()
 }
 
-// Options are the settings of a server. Times may be zero.
+// Options are the settings of a server. A zero time means its default.
 type Options struct {
 	Endpoint Endpoint
-	// Identity says who may connect; nil: everybody who reaches the listener.
+	// Identity says who may connect; nil = everyone who reaches the listener.
 	Identity *identity.Verifier
 	// TLS has the certificates of the server; nil: no TLS.
 	TLS *TLS
-	// Limits say how many connections there may be, and what is a flood; nil: nothing.
+	// Limits bound the connections and the rate of requests; nil = no bounds.
 	Limits *limits.Limits
-	// AuthServer returns what serves a path of an authorization server, which clients reach before they have a token; nil
-	// for other paths. A nil AuthServer: there is none.
+	// AuthServer returns the handler for a path of an authorization server, which needs no token; nil for other
+	// paths. The function is nil if there is none.
 	AuthServer func(path string) http.Handler
-	// SSE: the endpoint serves /sse and /messages too, of the HTTP+SSE transport of 2024-11-05.
+	// SSE serves the endpoint also at /sse and /messages, for the HTTP+SSE transport of 2024-11-05.
 	SSE bool
-	// Grace bounds the wait for open requests in the shutdown; 0 = 4 s.
+	// Grace bounds how long the shutdown waits for open requests; 0 = 4 s.
 	Grace time.Duration
-	// Ready makes the content of /readyz: whole or, where auth is configured, public, as probes
-	// have no tokens.
+	// Ready returns the content of /readyz: whole, or public if auth is configured, as probes have no tokens.
 	Ready func() (public Readiness, whole any)
-	// Journal gets an event for each message that was answered, and each request that got an HTTP error. May be nil.
+	// Journal gets an event for each answered message and each HTTP error. May be nil.
 	Journal *request.Journal
-	// Status makes the content of /status, for principals that Admin admits. A nil Admin admits
-	// everybody.
+	// Status returns the content of /status, for principals that Admin admits. A nil Admin admits everyone.
 	Status func() any
 	Admin  func(*caller.Principal) bool
-	// Metrics serves /metrics to principals that Measures admits; nil: there is no such path. A
-	// nil Measures admits everybody.
+	// Metrics serves /metrics to principals that Measures admits; nil = no such path. A nil Measures admits everyone.
 	Metrics  http.Handler
 	Measures func(*caller.Principal) bool
-	// Page serves / to browsers, and /ui/; nil = / is a text.
+	// Page serves / to browsers, and /ui/; nil = / is plain text.
 	Page Page
-	// Servers serves /api/servers to principals that Admin admits; nil: there is no such path.
+	// Servers serves /api/servers to principals that Admin admits; nil = no such path.
 	Servers http.Handler
-	// Version is the version of mcpx in the text at /.
+	// Version is the version of mcpx, shown at /.
 	Version string
 	Logger  *slog.Logger
 
-	// headerTimeout bounds how long a client may take to send the header of a
-	// request, 0 = 10 s, and bodyTimeout the whole request, 0 = 1 min. writeTimeout
-	// bounds how long it may take to read the response, 0 = 2 min; the endpoint
-	// extends it for streams.
+	// headerTimeout bounds the time to receive a request's header, 0 = 10 s; bodyTimeout the whole request, 0 = 1
+	// min; writeTimeout the time to send the response, 0 = 2 min, which the endpoint extends for streams.
 	headerTimeout, bodyTimeout, writeTimeout time.Duration
 }
 
-// Readiness says whether mcpx can do its work.
+// Readiness is the public content of /readyz.
 type Readiness struct {
-	// Ready means that every server was tried, and that nothing refuses all calls.
+	// Ready means that every server was tried and that calls are possible.
 	Ready bool `json:"ready"`
-	// Degraded names the parts that do not work, such as audit.
+	// Degraded names the parts that fail, such as audit.
 	Degraded []string `json:"degraded,omitempty"`
 }
 
-// BindError is the refusal of an address that is not safe to serve.
+// BindError is the refusal to listen on an address that is reachable from other machines.
 type BindError struct{ Addr string }
 
 func (e *BindError) Error() string {
 	return fmt.Sprintf("refusing to listen on %s: it is reachable from other machines, and there is no authentication", e.Addr)
 }
 
-// Hint is advice for the user.
 func (e *BindError) Hint() string {
-	return "bind to loopback, for example 127.0.0.1:8080; or make a token, mcpx token new NAME; or, if something else decides who gets through, --insecure"
+	return "bind to loopback, for example 127.0.0.1:8080; or make a token, mcpx token new NAME; or, if something else restricts the access, --insecure"
 }
 
-// ListenError is an address that the system refuses, mostly because another program
-// listens there.
+// ListenError says that the system refuses an address, mostly because another program listens there.
 type ListenError struct {
 	Addr string
 	Err  error
 }
 
 func (e *ListenError) Error() string {
-	var system *os.SyscallError
-	if errors.As(e.Err, &system) {
-		return fmt.Sprintf("listening on %s: %v", e.Addr, system.Err)
+	err := e.Err
+	if system, ok := errors.AsType[*os.SyscallError](err); ok {
+		err = system.Err
 	}
-	return fmt.Sprintf("listening on %s: %v", e.Addr, e.Err)
+	return fmt.Sprintf("listening on %s: %v", e.Addr, err)
 }
 
 // Unwrap returns the cause.
 func (e *ListenError) Unwrap() error { return e.Err }
 
-// Hint is advice for the user.
 func (e *ListenError) Hint() string {
 	host, port, err := net.SplitHostPort(e.Addr)
 	if number, notNumber := strconv.Atoi(port); err == nil && notNumber == nil {
-		return fmt.Sprintf("take another port, such as %s; or another mcpx is there already: http://%s/ says so",
+		return fmt.Sprintf("take another port, such as %s; if another mcpx has this one, http://%s/ shows it",
 			net.JoinHostPort(host, strconv.Itoa(number%65535+1)), e.Addr)
 	}
 	return "take another port"
 }
 
-// Listen listens on an address, or on a port of 127.0.0.1. Unless anywhere is true, it
-// refuses anything but loopback.
+// Listen listens on an address, or on a port of 127.0.0.1. Unless anywhere is true, it accepts only loopback
+// addresses.
 func Listen(ctx context.Context, addr string, anywhere bool) (net.Listener, error) {
 	if addr != "" && strings.Trim(addr, "0123456789") == "" {
 		addr = net.JoinHostPort("127.0.0.1", addr)
@@ -160,17 +150,16 @@ func Listen(ctx context.Context, addr string, anywhere bool) (net.Listener, erro
 	return listener, nil
 }
 
-// OnLoopback reports whether only this machine reaches a listener.
+// OnLoopback reports whether a listener is reachable from this machine only.
 func OnLoopback(listener net.Listener) bool {
 	tcp, ok := listener.Addr().(*net.TCPAddr)
 	return ok && tcp.IP.IsLoopback()
 }
 
-// lastAnswers bounds the time to write the errors of ended calls.
+// lastAnswers bounds the time to write the errors of the calls that the shutdown ended.
 const lastAnswers = 200 * time.Millisecond
 
-// Serve answers on the listener until ctx ends, then lets open requests finish
-// for at most Options.Grace.
+// Serve answers requests until ctx ends, then lets open requests finish for at most Options.Grace.
 func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	if o.Identity == nil {
 		o.Identity = &identity.Verifier{}
@@ -184,7 +173,7 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	server := &http.Server{
 		Handler:           o.handler(),
 		ReadHeaderTimeout: o.headerTimeout,
-		ReadTimeout:       max(o.bodyTimeout, o.headerTimeout), // net/http lifts it after the body
+		ReadTimeout:       max(o.bodyTimeout, o.headerTimeout), // net/http lifts it once the body is read
 		WriteTimeout:      o.writeTimeout,                      // the endpoint extends it
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
@@ -227,12 +216,11 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	return err
 }
 
-// endpoint has the endpoint answer a request.
 func (o *Options) endpoint(w http.ResponseWriter, r *http.Request) {
 	answerOf(w).events = o.Endpoint.Serve(w, r)
 }
 
-// pages routes the endpoint and the pages about the process.
+// pages routes to the endpoint and the pages about the process.
 func (o *Options) pages() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/mcp", o.endpoint)
@@ -262,7 +250,7 @@ func (o *Options) pages() http.Handler {
 		if !public.Ready {
 			status = http.StatusServiceUnavailable
 		}
-		if o.Identity.Options() != nil { // probes have no token, and the counts are not for everybody
+		if o.Identity.Options() != nil { // probes have no token, and the details need one
 			info = public
 		}
 		WriteJSON(w, status, info)
@@ -276,7 +264,7 @@ func (o *Options) pages() http.Handler {
 	return mux
 }
 
-// only serves principals that may admits; a nil may admits everybody.
+// only serves principals that may admits; a nil may admits everyone.
 func only(may func(*caller.Principal) bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if may != nil && !may(caller.From(r.Context())) {
@@ -287,8 +275,7 @@ func only(may func(*caller.Principal) bool, next http.Handler) http.Handler {
 	})
 }
 
-// start serves the page to a browser, and a text to other programs. The text reveals nothing of
-// the configuration.
+// start serves the page to a browser, and a text to other programs. The text does not reveal the configuration.
 func (o *Options) start(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Vary", "Accept")
 	if o.Page != nil && strings.Contains(r.Header.Get("Accept"), "text/html") {

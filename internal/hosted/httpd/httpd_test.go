@@ -96,8 +96,8 @@ func (stub) EndCalls() {}
 // echoes is an endpoint that answers with the body that it got.
 var echoes = stub(func(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) })
 
-// do makes a request with these headers, "Name: value". Where there is no whole
-// answer the status is 0, and the answer says why.
+// do makes a request with these headers, "Name: value". Where there is no whole answer the status is 0, and the
+// answer says why.
 func (s *site) do(t *testing.T, method, path, body string, headers ...string) (status int, answer string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
@@ -273,8 +273,7 @@ type writerFunc func([]byte) (int, error)
 // Write implements io.Writer.
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// TestServe_Page: who comes with a browser is told what this is, and where clients
-// have to go.
+// TestServe_Page: a browser gets a page that says what this is and which address clients need.
 func TestServe_Page(t *testing.T) {
 	mcptest.NoLeaks(t)
 	s := serve(t, Options{Endpoint: echoes, Version: "1.2.3"})
@@ -403,8 +402,7 @@ func slowWhile(id int, file string) string {
 	return strings.Replace(slow(id, 0), `"ms":0`, fmt.Sprintf(`"while":%q`, file), 1)
 }
 
-// TestServe_ForeignCancel: whoever says "cancel request 7", only a client's own
-// request 7 is cancelled.
+// TestServe_ForeignCancel: a cancellation of request 7 only affects request 7 of the same client.
 func TestServe_ForeignCancel(t *testing.T) {
 	mcptest.NoLeaks(t)
 	s, fake := whole(t, 0)
@@ -451,8 +449,8 @@ func TestServe_ForeignCancel(t *testing.T) {
 	})
 }
 
-// TestServe_Shutdown: streams that wait for events do not hold the end up, a
-// call is answered, and one that never ends is given up after the grace.
+// TestServe_Shutdown: streams that wait for events do not hold the end up, a call is answered, and one that never
+// ends is given up after the grace.
 func TestServe_Shutdown(t *testing.T) {
 	for _, test := range []struct {
 		name  string

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// wellKnown is where the metadata of a protected resource lies, before its path (RFC 9728).
+// wellKnown is the path prefix of protected resource metadata (RFC 9728).
 const wellKnown = "/.well-known/oauth-protected-resource"
 
 func metadataURL(resource *url.URL) string {
@@ -15,9 +15,9 @@ func metadataURL(resource *url.URL) string {
 	return at.String()
 }
 
-// metadata serves the metadata of a protected resource (RFC 9728), from which a client learns
-// where to get a token. Each path has its own document, as clients refuse one about another URL
-// than theirs; at the root is that of /mcp. Without an authorization server there is none.
+// metadata serves the protected resource metadata (RFC 9728), which tells a client where to get a token. Each path
+// has its own document, as clients refuse metadata for any URL but theirs; the root has the document of /mcp. Without
+// an authorization server there is none.
 func (o *Options) metadata(w http.ResponseWriter, r *http.Request) {
 	asked := o.Identity.Options()
 	if asked == nil || len(asked.AuthorizationServers) == 0 || r.Method != http.MethodGet {
@@ -25,7 +25,7 @@ func (o *Options) metadata(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	path := strings.TrimPrefix(r.URL.Path, wellKnown)
-	if asked.Resource != nil { // a proxy may have put mcpx below a path
+	if asked.Resource != nil { // a proxy may serve mcpx below a path
 		if below, ok := strings.CutPrefix(path, strings.TrimSuffix(asked.Resource.Path, "/mcp")); ok {
 			path = below
 		}

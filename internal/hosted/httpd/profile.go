@@ -13,8 +13,8 @@ import (
 	"mcpx/internal/hosted/identity"
 )
 
-// ServeProfiles serves the profiles of this process at /debug/pprof/, and nothing
-// else, on the listener until ctx ends. It does not wait for an unfinished profile.
+// ServeProfiles serves the profiles of this process at /debug/pprof/ until ctx ends. It does not wait for an
+// unfinished profile.
 func ServeProfiles(ctx context.Context, listener net.Listener, log *slog.Logger) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index) // also serves the profiles that it lists

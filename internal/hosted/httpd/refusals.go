@@ -9,18 +9,16 @@ import (
 	"mcpx/internal/hosted/limits"
 )
 
-// refusals writes refused requests into the log: short lines, and few in a second, as
-// anybody can cause them before a flood is counted.
+// refusals logs refused requests with short lines and at a bounded rate, as anyone can cause them.
 type refusals struct {
 	log   *slog.Logger
 	lines limits.Lines
 }
 
-// shownRefused bounds each text of a request in a line, in bytes.
+// shownRefused bounds each text from a request in a log line, in bytes.
 const shownRefused = 200
 
-// note writes that a request was refused. what is the part of it that was wrong; empty =
-// reason says all.
+// note logs a refused request. what is the offending part of it; empty if reason says everything.
 func (l *refusals) note(level slog.Level, r *http.Request, reason, what string) {
 	if !l.log.Enabled(context.Background(), level) {
 		return

@@ -54,7 +54,7 @@ func TestRefusedRequestsFillNoLog(t *testing.T) {
 	}
 }
 
-// Whoever is refused over and over, before anybody asks who it is, waits for the answers.
+// A sender that is refused repeatedly before authentication gets delayed answers.
 func TestRefusedOverAndOverIsLate(t *testing.T) {
 	for name, change := range map[string]func(*http.Request){
 		"host":   func(r *http.Request) { r.Host = "evil.example" },

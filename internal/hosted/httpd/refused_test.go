@@ -14,7 +14,7 @@ import (
 	"mcpx/internal/request"
 )
 
-// What is refused is told, whoever refuses it.
+// Refusals of every handler become events.
 func TestRefused(t *testing.T) {
 	mcptest.NoLeaks(t)
 	var told []string
@@ -52,8 +52,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestRefused_Principal: a refusal names the principal that another handler of the chain has
-// proved.
+// TestRefused_Principal: a refusal names the principal that another handler of the chain has proved.
 func TestRefused_Principal(t *testing.T) {
 	mcptest.NoLeaks(t)
 	v := verifierOf(guardedBy(t, "", "a"))

@@ -13,8 +13,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestServe_SlowBodies: what bounds the header of a request bounds neither its body
-// nor the response, which may take many times as long.
+// TestServe_SlowBodies: what bounds the header of a request bounds neither its body nor the response, which may take
+// many times as long.
 func TestServe_SlowBodies(t *testing.T) {
 	mcptest.Parallel(t)
 	const limit = 2 * time.Second
@@ -53,8 +53,7 @@ func TestServe_SlowBodies(t *testing.T) {
 	}
 }
 
-// TestServe_BodyTimeout: a body that does not come is given up. A call, and a stream
-// of events, may take longer.
+// TestServe_BodyTimeout: a body that does not come is given up. A call, and a stream of events, may take longer.
 func TestServe_BodyTimeout(t *testing.T) {
 	mcptest.Parallel(t)
 	const limit = 2 * time.Second

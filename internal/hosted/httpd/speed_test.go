@@ -24,8 +24,8 @@ import (
 	"mcpx/internal/view"
 )
 
-// served serves an endpoint until the benchmark ends, and returns its address. A nil
-// one is that of all of mcpx, with one upstream in a process of its own.
+// served serves an endpoint until the benchmark ends, and returns its address. For nil it serves all of mcpx, with
+// one upstream in a process of its own.
 func served(b testing.TB, endpoint Endpoint) string {
 	o := Options{Endpoint: endpoint, Logger: slog.New(slog.DiscardHandler)}
 	if endpoint == nil {
@@ -86,8 +86,8 @@ func rawRequest(body string, headers ...string) []byte {
 
 var lengthHeader = []byte("Content-Length: ")
 
-// do sends a request and reads over the answer, which must be a good one. It returns
-// the id of the session, where the answer has one and the caller wants it.
+// do sends a request and reads the answer, which must be a success. It returns the session id, if the answer has one
+// and the caller needs it.
 func (c *rawClient) do(b testing.TB, request []byte, wantSession bool) (session string) {
 	if _, err := c.Write(request); err != nil {
 		b.Fatal(err)
@@ -124,7 +124,7 @@ const (
 	echoRest  = `"name":"exec","arguments":{"server_name":"fake","tool_name":"echo","arguments":{"text":"hello"}}}}`
 )
 
-// empty does of the work of an endpoint what nobody can leave out.
+// empty does only the minimum work of an endpoint.
 func empty(w http.ResponseWriter, r *http.Request) {
 	body := make([]byte, r.ContentLength)
 	_, _ = io.ReadFull(r.Body, body)
@@ -132,8 +132,7 @@ func empty(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body)
 }
 
-// smallCalls are the clients that make a small call, and the endpoint that does
-// nothing beside the one that does all.
+// smallCalls are the clients that make a small call, and the endpoint that does nothing beside the one that does all.
 func smallCalls(b testing.TB) map[string]func() {
 	call := func(addr string, header func(*rawClient) string, body string) func() {
 		c := rawConnect(b, addr)
@@ -151,9 +150,8 @@ func smallCalls(b testing.TB) map[string]func() {
 	}
 }
 
-// BenchmarkSmallCall is one small call from the socket of a client to the pipe of a
-// child process and back, beside an endpoint that does nothing. Its allocations are
-// those of the server, net/http's among them; those of the child are not.
+// BenchmarkSmallCall measures one small call from the client's socket to the pipe of a child process and back, next
+// to an endpoint that does nothing. The allocations include the server and net/http, but not the child.
 func BenchmarkSmallCall(b *testing.B) {
 	calls := smallCalls(b)
 	for _, name := range []string{"empty", "legacy", "modern"} {
@@ -166,8 +164,8 @@ func BenchmarkSmallCall(b *testing.B) {
 	}
 }
 
-// TestSmallCall_Allocations holds what a small call may allocate beside net/http. It takes the
-// least of several measures: with the race detector pools drop a part of what they get, by chance.
+// TestSmallCall_Allocations holds what a small call may allocate beside net/http. It takes the least of several
+// measures: with the race detector pools drop a part of what they get, by chance.
 func TestSmallCall_Allocations(t *testing.T) {
 	calls := smallCalls(t)
 	allocations := func(name string) float64 {
@@ -185,9 +183,8 @@ func TestSmallCall_Allocations(t *testing.T) {
 	}
 }
 
-// BenchmarkIdleSession opens sessions, each on a connection of its own, and reports
-// what one keeps once its first call has been answered: in the heap and in stacks,
-// without the client's half of the connection.
+// BenchmarkIdleSession opens sessions, each on a connection of its own, and reports what one keeps once its first
+// call has been answered: in the heap and in stacks, without the client's half of the connection.
 func BenchmarkIdleSession(b *testing.B) {
 	addr := served(b, nil)
 	clients := make([]*rawClient, 0, b.N)

@@ -17,28 +17,27 @@ import (
 	"mcpx/internal/base/conf"
 )
 
-// lookEvery is the time between two looks at the files of certificates. They are read, as
-// they are small: in Kubernetes they are links to links, whose targets change.
+// lookEvery is the time between two checks of the certificate files. Each check reads them, since modification times
+// do not help in Kubernetes: the files are links to links whose targets change.
 const lookEvery = 10 * time.Second
 
-// TLSFiles name PEM files.
 type TLSFiles = conf.TLS
 
-// TLS has the certificates of the server. It follows their files while Serve runs.
+// TLS holds the certificates of the server, and reloads changed files while Serve runs.
 type TLS struct {
 	files TLSFiles
 	log   *slog.Logger
 	now   atomic.Pointer[certificates]
-	seen  [3][]byte // of the files, at the last look
+	seen  [3][]byte // contents at the last check
 }
 
-// certificates are the content of the files, once it was found valid.
+// certificates are the parsed files.
 type certificates struct {
 	config *tls.Config
-	roots  map[string]bool // the authorities of clients, by their DER; nil without ClientCA
+	roots  map[string]bool // the CAs of clients, by their DER; nil without ClientCA
 }
 
-// LoadTLS reads the files. One that is not valid is an error.
+// LoadTLS reads the files. An invalid file is an error.
 func LoadTLS(files TLSFiles, log *slog.Logger) (*TLS, error) {
 	t := &TLS{files: files, log: log}
 	next, _, err := t.look()
@@ -49,7 +48,7 @@ func LoadTLS(files TLSFiles, log *slog.Logger) (*TLS, error) {
 	return t, nil
 }
 
-// look reads the files; changed is false where they are as at the last look.
+// look reads the files. changed is false if they are the same as at the last check.
 func (t *TLS) look() (next *certificates, changed bool, err error) {
 	var data [3][]byte
 	for i, name := range []string{t.files.Cert, t.files.Key, t.files.ClientCA} {
@@ -75,7 +74,7 @@ func (t *TLS) look() (next *certificates, changed bool, err error) {
 	}
 	next = &certificates{config: &tls.Config{
 		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair},
-		// HTTP/2 would bring nothing to clients of MCP, but a second set of limits.
+		// HTTP/2 has no advantage for MCP clients, but needs a second set of limits.
 		NextProtos: []string{"http/1.1"},
 	}}
 	if t.files.ClientCA != "" {
@@ -111,8 +110,8 @@ func authorities(data []byte) (*x509.CertPool, map[string]bool, error) {
 	return pool, roots, nil
 }
 
-// follow puts changed files in force until ctx ends. Files that are not valid, such as a pair of
-// which only one half has been written, leave the certificates as they are.
+// follow applies changed files until ctx ends. Invalid files, such as a pair with only one half written yet, leave
+// the previous certificates in use.
 func (t *TLS) follow(ctx context.Context) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
@@ -124,7 +123,7 @@ func (t *TLS) follow(ctx context.Context) {
 		}
 		switch next, changed, err := t.look(); {
 		case err != nil && changed:
-			t.log.Error("the changed certificates are not taken; those before stay in force", "err", err)
+			t.log.Error("the changed certificates are invalid; the previous ones stay in use", "err", err)
 		case next != nil:
 			t.now.Store(next)
 			t.log.Info("certificates loaded again", "cert", t.files.Cert)
@@ -132,7 +131,7 @@ func (t *TLS) follow(ctx context.Context) {
 	}
 }
 
-// config is for a listener: each handshake gets the certificates in force.
+// config is for the listener: each handshake uses the current certificates.
 func (t *TLS) config() *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
@@ -140,13 +139,13 @@ func (t *TLS) config() *tls.Config {
 	}
 }
 
-// trusted refuses requests over connections whose client's certificate is of an authority
-// that has been taken out of the files since the handshake.
+// trusted refuses requests over connections whose client certificate was issued by a CA that has been removed since
+// the handshake.
 func (t *TLS) trusted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if roots := t.now.Load().roots; r.TLS != nil && !trusts(roots, r.TLS.VerifiedChains) {
 			w.Header().Set("Connection", "close")
-			http.Error(w, "the certificate does not count any more", http.StatusUnauthorized)
+			http.Error(w, "the certificate is not trusted any more", http.StatusUnauthorized)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -159,5 +158,5 @@ func trusts(roots map[string]bool, chains [][]*x509.Certificate) bool {
 			return true
 		}
 	}
-	return len(chains) == 0 // the handshake has decided whether that is enough
+	return len(chains) == 0 // without a certificate, the handshake has decided
 }

@@ -104,8 +104,8 @@ func tlsFiles(t *testing.T) TLSFiles {
 	return TLSFiles{Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key"), ClientCA: filepath.Join(dir, "ca"), Identity: true}
 }
 
-// TestTLS_Certificates: who a certificate says it is, beside tokens; and one whose
-// authority is taken away is refused, also over a connection that is open already.
+// TestTLS_Certificates: who a certificate says it is, beside tokens; and one whose authority is taken away is
+// refused, also over a connection that is open already.
 func TestTLS_Certificates(t *testing.T) {
 	mcptest.NoLeaks(t)
 	ours, theirs := newAuthority(t, "ours"), newAuthority(t, "theirs")
@@ -162,7 +162,7 @@ func TestTLS_Certificates(t *testing.T) {
 		"a URI":         {[]tls.Certificate{ours.forClient(t, uri)}, "", 200, "certificate spiffe://example.com/agent"},
 		"a DNS name":    {[]tls.Certificate{ours.forClient(t, func(c *x509.Certificate) { c.DNSNames = []string{"A.example.com"} })}, "", 200, "certificate DNS:a.example.com"},
 		"a common name": {[]tls.Certificate{ours.forClient(t, func(*x509.Certificate) {})}, "", 401, ""},
-		// Rights go by names: these would be those of a user and of a token.
+		// Rights go by names: these look like the names of a user and of a token.
 		"a URI of a user": {[]tls.Certificate{ours.forClient(t, func(c *x509.Certificate) {
 			c.URIs = []*url.URL{{Scheme: "spiffe", User: url.User("ann"), Host: "login.example.com"}}
 		})}, "", 401, ""},
@@ -199,8 +199,7 @@ func TestTLS_Certificates(t *testing.T) {
 	}
 }
 
-// TestTLS_Follow: changed files come into force within ten seconds, and half of a pair does
-// not.
+// TestTLS_Follow: changed files come into force within ten seconds, and half of a pair does not.
 func TestTLS_Follow(t *testing.T) {
 	ours := newAuthority(t, "ours")
 	files := tlsFiles(t)
@@ -240,7 +239,7 @@ func TestTLS_Follow(t *testing.T) {
 		write(t, files.Key, half)
 		look()
 		look()
-		if !bytes.Equal(inForce(), first.Certificate[0]) || strings.Count(log(), "are not taken") != 1 {
+		if !bytes.Equal(inForce(), first.Certificate[0]) || strings.Count(log(), "are invalid") != 1 {
 			t.Errorf("half of a pair:\n%s", log())
 		}
 		if err := os.Remove(files.Key); err != nil {
@@ -248,7 +247,7 @@ func TestTLS_Follow(t *testing.T) {
 		}
 		look()
 		look()
-		if !bytes.Equal(inForce(), first.Certificate[0]) || strings.Count(log(), "are not taken") != 2 {
+		if !bytes.Equal(inForce(), first.Certificate[0]) || strings.Count(log(), "are invalid") != 2 {
 			t.Errorf("no key:\n%s", log())
 		}
 		write(t, files.Key, whole)

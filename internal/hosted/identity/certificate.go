@@ -9,13 +9,12 @@ import (
 	"mcpx/internal/caller"
 )
 
-// certificates is the first word of the ID of a principal that a certificate proves.
+// certificates begins the ID of a principal that is proved by a client certificate.
 const certificates = "certificate"
 
-// ofCertificate makes the principal of a client's verified certificate. Its name is the first
-// URI of the certificate, as workloads have one (SPIFFE), else the first DNS name. The common
-// name does not count: CAs verify URIs and DNS names, but not that. The expiry is checked here
-// too, as a connection may live longer than the certificate.
+// ofCertificate makes the principal of a client's verified certificate. Its name is the first URI of the certificate,
+// where workloads have their SPIFFE ID, else the first DNS name. The common name is ignored: CAs do not verify it.
+// The expiry is checked here because a connection may outlive the certificate.
 func ofCertificate(c *x509.Certificate, now time.Time) (*caller.Principal, error) {
 	name := ""
 	switch {
@@ -28,10 +27,10 @@ func ofCertificate(c *x509.Certificate, now time.Time) (*caller.Principal, error
 	default:
 		return nil, invalid(errors.New("the certificate has no URI and no DNS name"))
 	}
-	// Rights know the kind of a principal by the form of its name: NAME is a token, SUB@ISSUER a
-	// user. A certificate must not have such a name.
+	// The rights tell kinds of principals apart by the form of the name: NAME is a token, SUB@ISSUER a user. A
+	// certificate must not take such a name.
 	if strings.Contains(name, "@") || !strings.Contains(name, ":") {
-		return nil, invalid(errors.New("the name in the certificate is one of another kind of principal: it has an @, or no scheme"))
+		return nil, invalid(errors.New("the name in the certificate has an @ or no scheme, as the names of other principals"))
 	}
 	return &caller.Principal{ID: certificates + " " + name, Name: name}, nil
 }

@@ -87,8 +87,7 @@ func TestVerifier_Header(t *testing.T) {
 	}
 }
 
-// TestVerifier_Change: what the old and the new options have goes on, everything else is
-// revoked.
+// TestVerifier_Change: what the old and the new options have goes on, everything else is revoked.
 func TestVerifier_Change(t *testing.T) {
 	v := verifierOf(nil)
 	if proof, err := v.Request(requestWith()); proof != nil || err != nil {
@@ -119,7 +118,7 @@ func TestVerifier_Change(t *testing.T) {
 	}
 }
 
-// TestVerifier_Knows: by whatever the options in force can prove somebody to be.
+// TestVerifier_Knows: Knows covers tokens, issuers, the local issuer and certificates.
 func TestVerifier_Knows(t *testing.T) {
 	v := verifierOf(nil)
 	all := map[string]*caller.Principal{
@@ -135,7 +134,7 @@ func TestVerifier_Knows(t *testing.T) {
 		{&Options{Tokens: []Token{tokenOf("a", "1"), tokenOf("b", "2")}}, "token"},
 		{&Options{Tokens: []Token{tokenOf("b", "1")}, Issuers: []Issuer{{URL: "https://i.example"}}}, "issuer"},
 		{&Options{Certificates: true, Issuers: []Issuer{{URL: "https://i.example/2"}}}, "longer issuer, certificate"},
-		{&Options{Front: frontOf("https://f.example")}, "front"},
+		{&Options{LocalIssuer: frontOf("https://f.example")}, "front"},
 		{nil, "anybody"},
 	} {
 		v.SetOptions(test.o)
@@ -150,8 +149,8 @@ func TestVerifier_Knows(t *testing.T) {
 // frontOf asks the issuer that it is called.
 type frontOf string
 
-func (frontOf) Prove(string) *Proof { return nil }
-func (f frontOf) Asks() string      { return string(f) }
+func (frontOf) Prove(string) *Proof   { return nil }
+func (f frontOf) LoginIssuer() string { return string(f) }
 
 // TestCertificate_Until: a certificate proves nothing beyond its own end.
 func TestCertificate_Until(t *testing.T) {

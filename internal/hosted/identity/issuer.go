@@ -22,34 +22,33 @@ import (
 )
 
 const (
-	// discoverWithin bounds the discovery of an issuer's keys, fetchWithin each later download.
+	// discoverWithin bounds the search for an issuer's keys, fetchWithin each later download.
 	discoverWithin = 10 * time.Second
 	fetchWithin    = 5 * time.Second
-	// tryAgain is the time between two attempts to reach an issuer, and between two downloads for
-	// tokens that name an unknown key: forged tokens must not burden the issuer. The first
-	// unknownKeys of these downloads do not wait: after a rotation of the keys several clients
-	// come at once.
+	// tryAgain is the time between two attempts to reach an issuer, and between two downloads for tokens with an
+	// unknown key id, so that forged tokens do not burden the issuer. The first unknownKeys of these downloads do not
+	// wait, as several clients come at once after the issuer has rotated its keys.
 	tryAgain    = 10 * time.Second
 	unknownKeys = 3
-	// refreshEvery is the time between two regular downloads, and so the longest that a key
-	// counts which the issuer has revoked.
+	// refreshEvery is the time between two regular downloads, and so the longest that a key stays in use after the
+	// issuer revoked it.
 	refreshEvery = 15 * time.Minute
 )
 
-// Issuer is an authorization server whose JWTs count.
+// Issuer is an authorization server whose JWTs are accepted.
 type Issuer = conf.Issuer
 
-// issuer verifies the tokens of an Issuer. It fetches the keys when the first token comes. Its
-// downloads end with stands.
+// issuer verifies the tokens of an Issuer. It fetches the keys when the first token comes, and stops all downloads
+// when ctx ends.
 type issuer struct {
 	Issuer
-	audiences []string // canonical; nil: the resource of the request
+	audiences []string // canonical; nil = the resource of the request
 	web       *http.Client
 	log       *slog.Logger
-	stands    context.Context
+	ctx       context.Context
 	revoke    context.CancelFunc
 
-	mu    sync.Mutex // held while keys are looked for
+	mu    sync.Mutex // held during discovery
 	keys  keyfunc.Keyfunc
 	again time.Time // when the next attempt may begin
 }
@@ -60,11 +59,11 @@ func newIssuer(of Issuer, log *slog.Logger) *issuer {
 		i.audiences = append(i.audiences, canonical(audience))
 	}
 	i.web = netguard.NewClient(netguard.Reach{Loopback: netguard.LoopbackURL(of.URL), Private: of.AllowPrivate, Key: "allow_private of the issuer"})
-	i.stands, i.revoke = context.WithCancel(context.Background())
+	i.ctx, i.revoke = context.WithCancel(context.Background())
 	return i
 }
 
-// key finds the key that a token says it is signed with.
+// key returns the public key named in the header of a token.
 func (i *issuer) key(t *jwt.Token) (any, error) {
 	keys, err := i.reach()
 	if err != nil {
@@ -73,8 +72,8 @@ func (i *issuer) key(t *jwt.Token) (any, error) {
 	return keys.Keyfunc(t)
 }
 
-// reach discovers the keys of the issuer at the first use, so that mcpx starts while the issuer
-// is down. Concurrent requests share one attempt, which goes on when one of them is cancelled.
+// reach discovers the keys of the issuer at the first use, so that mcpx can start while the issuer is down.
+// Concurrent requests share one attempt, which goes on if one of them is cancelled.
 func (i *issuer) reach() (keyfunc.Keyfunc, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -87,7 +86,7 @@ func (i *issuer) reach() (keyfunc.Keyfunc, error) {
 	keys, err := i.discover()
 	if err != nil {
 		i.again = time.Now().Add(tryAgain)
-		i.log.Error("the keys of an issuer cannot be read; its tokens are refused", "issuer", i.URL, "err", err)
+		i.log.Error("cannot read the keys of an issuer; its tokens are refused", "issuer", i.URL, "err", err)
 		return nil, ErrUnavailable
 	}
 	i.keys = keys
@@ -95,20 +94,20 @@ func (i *issuer) reach() (keyfunc.Keyfunc, error) {
 }
 
 func (i *issuer) discover() (keyfunc.Keyfunc, error) {
-	ctx, cancel := context.WithTimeout(i.stands, discoverWithin)
+	ctx, cancel := context.WithTimeout(i.ctx, discoverWithin)
 	defer cancel()
 	at, err := i.keysURL(ctx)
 	if err != nil {
 		return nil, err
 	}
 	keys, err := jwkset.NewStorageFromHTTP(at, jwkset.HTTPClientStorageOptions{
-		Client: i.web, Ctx: i.stands, HTTPTimeout: fetchWithin,
-		RefreshInterval: refreshEvery, // its goroutine ends with i.stands
+		Client: i.web, Ctx: i.ctx, HTTPTimeout: fetchWithin,
+		RefreshInterval: refreshEvery, // its goroutine ends with i.ctx
 		RefreshErrorHandler: func(_ context.Context, err error) {
-			i.log.Warn("the keys of an issuer cannot be read again; those before count on", "issuer", i.URL, "err", err)
+			i.log.Warn("cannot refresh the keys of an issuer; the earlier keys stay in use", "issuer", i.URL, "err", err)
 		},
 		Storage: &keySet{jwkset.NewMemoryStorage()},
-		// Other members of a key, such as its certificate, are not used, and need not be valid.
+		// A key with a bad certificate or another bad member that mcpx does not use is accepted.
 		ValidateOptions: jwkset.JWKValidateOptions{SkipAll: true},
 	})
 	if err != nil {
@@ -121,10 +120,10 @@ func (i *issuer) discover() (keyfunc.Keyfunc, error) {
 	if err != nil {
 		return nil, err
 	}
-	return keyfunc.New(keyfunc.Options{Ctx: i.stands, Storage: limited, UseWhitelist: []jwkset.USE{"", jwkset.UseSig}})
+	return keyfunc.New(keyfunc.Options{Ctx: i.ctx, Storage: limited, UseWhitelist: []jwkset.USE{"", jwkset.UseSig}})
 }
 
-// keySet keeps its keys when a download has none: that is a fault of the issuer.
+// keySet keeps its keys if a download has none, which is a fault of the issuer.
 type keySet struct{ *jwkset.MemoryJWKSet }
 
 // KeyReplaceAll implements jwkset.Storage.
@@ -135,8 +134,8 @@ func (k *keySet) KeyReplaceAll(ctx context.Context, keys []jwkset.JWK) error {
 	return k.MemoryJWKSet.KeyReplaceAll(ctx, keys)
 }
 
-// keysURL reads the address of the keys from the metadata of the issuer: RFC 8414, else OpenID
-// Connect Discovery, with the well-known part before or after the path of the issuer.
+// keysURL reads the address of the keys from the issuer's metadata: RFC 8414, else OpenID Connect Discovery, with the
+// well-known part before or after the path of the issuer.
 func (i *issuer) keysURL(ctx context.Context) (string, error) {
 	u, err := url.Parse(strings.TrimSuffix(i.URL, "/"))
 	if err != nil {
@@ -170,7 +169,7 @@ func (i *issuer) metadata(ctx context.Context, place string) (keys string, err e
 	case metadata.Issuer != i.URL:
 		return "", fmt.Errorf("%s: the issuer there is %.200q", place, metadata.Issuer)
 	case !netguard.Safe(metadata.Keys):
-		return "", fmt.Errorf("%s: names no jwks_uri over https", place)
+		return "", fmt.Errorf("%s: has no jwks_uri with https", place)
 	}
 	return metadata.Keys, nil
 }

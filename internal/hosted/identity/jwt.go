@@ -17,21 +17,19 @@ import (
 const (
 	// leeway is how far the clock of an issuer may be off.
 	leeway = 30 * time.Second
-	// keepVerified is how long the outcome of a verification is kept, and mostVerified bounds how
-	// many are ([recent.Map]).
+	// keepVerified is how long a verified token is cached, mostVerified bounds the cache ([lru.Map]).
 	keepVerified = time.Minute
 	mostVerified = 2048
 )
 
-// Algorithms are the signature algorithms that count: those with a private and a public key.
-// With "none" or HMAC anybody could sign, as the public key would be the secret of the HMAC.
+// Algorithms are the accepted signature algorithms, all asymmetric. With "none" or HMAC, everyone who knows the
+// public key could sign.
 var Algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
 var parser = jwt.NewParser(jwt.WithValidMethods(Algorithms), jwt.WithExpirationRequired(), jwt.WithLeeway(leeway), jwt.WithStrictDecoding())
 
-// claims are the claims of a JWT (RFC 9068). encoding/json ignores the case of names: a claim
-// "Sub", which a user may be able to choose, would replace "sub". So claims takes the exact
-// names.
+// claims are the claims of a JWT (RFC 9068). Names match exactly: encoding/json ignores case, so a claim "Sub", which
+// a user may be able to choose, would replace "sub".
 type claims struct {
 	jwt.RegisteredClaims
 	all     json.RawMessage
@@ -66,8 +64,8 @@ func (c *claims) list(name string) (all []string) {
 	return nil
 }
 
-// scopes returns the scopes of a token, from the claims scope and scp (of Entra and Okta). Each
-// is a list, or a string with spaces.
+// scopes returns the scopes of a token from the claims scope and scp (Entra and Okta). Each is a list, or a string
+// with spaces.
 func (c *claims) scopes() (all []string) {
 	for _, name := range []string{"scope", "scp"} {
 		for _, text := range c.list(name) {
@@ -77,17 +75,16 @@ func (c *claims) scopes() (all []string) {
 	return all
 }
 
-// verified is a JWT whose signature and times were checked. Whether its audience fits depends on
-// the request.
+// verified is a JWT whose signature and times are valid. Whether it fits the audience depends on the request.
 type verified struct {
 	principal *caller.Principal
 	issuer    *issuer
 	audience  []string
 	expires   time.Time // with the leeway
-	until     time.Time // when it is verified again
+	until     time.Time // end of the cache entry
 }
 
-// verify checks all of a JWT but its audience and scopes.
+// verify checks everything of a JWT except audience and scopes.
 func (s *State) verify(token string, digest [sha256.Size]byte) (*verified, error) {
 	now := time.Now()
 	s.mu.Lock()
@@ -127,22 +124,21 @@ func (s *State) verify(token string, digest [sha256.Size]byte) (*verified, error
 	return v, nil
 }
 
-// checkHeader refuses a JWT that is not an access token, such as a logout token, and one with
-// critical parameters (crit), as mcpx knows none.
+// checkHeader refuses a JWT that is not an access token, such as a logout token, and one with critical parameters
+// (crit), which mcpx does not know.
 func checkHeader(header map[string]any) error {
 	typ, _ := header["typ"].(string)
 	switch strings.TrimPrefix(strings.ToLower(typ), "application/") {
 	case "", "jwt", "at+jwt":
 	default:
-		return errors.New("the token is of another type")
+		return errors.New("the token is not an access token (typ)")
 	}
 	if _, critical := header["crit"]; critical {
-		return errors.New("the token has critical parameters")
+		return errors.New("the token has critical parameters (crit) that are not supported")
 	}
 	return nil
 }
 
-// principal makes the principal of a token.
 func (i *issuer) principal(c *claims) *caller.Principal {
 	p := OfIssuer(i.URL, c.Subject)
 	p.Groups, p.Scopes, p.Claims = c.list(i.GroupsClaim), c.scopes(), c.all

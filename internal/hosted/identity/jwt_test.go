@@ -148,8 +148,8 @@ func requestAt(path, token string) *http.Request {
 	return r
 }
 
-// TestJWT_Attacks: no token counts that the issuer has not made for mcpx, and none of
-// them tells whoever sends it why.
+// TestJWT_Attacks: only tokens that the issuer made for mcpx are valid, and the sender of another is not told the
+// reason.
 func TestJWT_Attacks(t *testing.T) {
 	i := newTestIssuer(t, "")
 	i.set(false, map[string]crypto.Signer{"k": rsaKey(), "e": ecKey()})
@@ -257,8 +257,7 @@ func TestJWT_Principal(t *testing.T) {
 	}
 }
 
-// TestJWT_UnknownKeys: forged tokens cost the issuer nothing, and a rotation is seen at
-// once.
+// TestJWT_UnknownKeys: forged tokens cost the issuer nothing, and a rotation is seen at once.
 func TestJWT_UnknownKeys(t *testing.T) {
 	i := newTestIssuer(t, "")
 	i.set(false, map[string]crypto.Signer{"k": ecKey()})
@@ -294,8 +293,8 @@ func TestJWT_UnknownKeys(t *testing.T) {
 	}
 }
 
-// TestJWT_IssuerDown: mcpx starts without the issuer, says so and not that the token is
-// bad, finds it later, and needs it no more for keys that it knows.
+// TestJWT_IssuerDown: mcpx starts without the issuer, says so and not that the token is bad, finds it later, and
+// needs it no more for keys that it knows.
 func TestJWT_IssuerDown(t *testing.T) {
 	i := newTestIssuer(t, "")
 	keys := map[string]crypto.Signer{"k": ecKey()}
@@ -330,8 +329,8 @@ func TestJWT_IssuerDown(t *testing.T) {
 	}
 }
 
-// TestJWT_Issuers: each issuer speaks for its own subjects only, whatever its keys are
-// called; and a set without keys, as of a server that restarts, takes none away.
+// TestJWT_Issuers: each issuer speaks for its own subjects only, whatever its keys are called; and a set without
+// keys, as of a server that restarts, takes none away.
 func TestJWT_Issuers(t *testing.T) {
 	a, b := newTestIssuer(t, ""), newTestIssuer(t, "")
 	a.set(false, map[string]crypto.Signer{"k": ecKey()})
@@ -414,9 +413,8 @@ func TestJWT_Discovery(t *testing.T) {
 	}
 }
 
-// TestJWT_Kept: a token is verified once, and not kept beyond its own end. Its proof says
-// how long the token would be accepted, with the leeway: who is sent away before comes back
-// with the same one, again and again.
+// TestJWT_Kept: a token is verified once, and not kept beyond its own end. Its proof says how long the token would be
+// accepted, with the leeway: who is sent away before comes back with the same one, again and again.
 func TestJWT_Kept(t *testing.T) {
 	i := newTestIssuer(t, "")
 	i.set(false, map[string]crypto.Signer{"k": ecKey()})
@@ -503,7 +501,7 @@ func BenchmarkRequest(b *testing.B) {
 	})
 }
 
-// FuzzRequest: no header makes a principal, or a panic, but those of the tokens given out.
+// FuzzRequest: no header causes a panic, or yields a principal, unless it has a configured token.
 func FuzzRequest(f *testing.F) {
 	i := newTestIssuer(f, "")
 	i.set(false, map[string]crypto.Signer{"k": ecKey()})

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// base is the URL of /mcp: the public one, else the one that the client asked for, on loopback
-// alone (clients tell localhost and 127.0.0.1 apart). Where there is a public URL, Host never
-// counts: the client chooses it, and would choose with it which tokens count.
+// base is the URL of /mcp: the public one, else the one in the request, which is possible on loopback only (clients
+// treat localhost and 127.0.0.1 as different). If a public URL is configured, the Host header is ignored: the client
+// could choose with it which tokens are accepted.
 func (o *Options) base(r *http.Request) *url.URL {
 	if o.Resource != nil {
 		return o.Resource
@@ -22,8 +22,7 @@ func (o *Options) base(r *http.Request) *url.URL {
 	return &url.URL{Scheme: scheme, Host: strings.ToLower(r.Host), Path: "/mcp"}
 }
 
-// ResourceAt is the resource identifier (RFC 8707) for a path of mcpx, as a client that connects
-// there names it.
+// ResourceAt is the resource identifier (RFC 8707) for a path of mcpx, as a client names it that connects there.
 func (o *Options) ResourceAt(r *http.Request, path string) *url.URL {
 	at := *o.base(r)
 	below, isBelow := strings.CutPrefix(path, "/mcp")
@@ -33,15 +32,15 @@ func (o *Options) ResourceAt(r *http.Request, path string) *url.URL {
 	case path != "" && path != "/":
 		at.Path = strings.TrimSuffix(at.Path, "/mcp") + path
 	}
-	if messages, found := strings.CutSuffix(at.Path, "/messages"); found { // the client names the stream, to which it connects first
+	if messages, found := strings.CutSuffix(at.Path, "/messages"); found { // an SSE client names the stream that it opened first
 		at.Path = messages + "/sse"
 	}
 	at.RawPath = ""
 	return &at
 }
 
-// accepts reports whether a token may be used for a request: its audience is one that is
-// configured for its issuer, else mcpx as a whole or the path of the request.
+// accepts reports whether the audience of a token fits a request: it must be an audience configured for the issuer
+// or, if none is configured, mcpx as a whole or the path of the request.
 func (s *State) accepts(v *verified, r *http.Request) bool {
 	if own := v.issuer.audiences; own != nil {
 		return slices.ContainsFunc(v.audience, func(audience string) bool { return slices.Contains(own, audience) })
@@ -53,8 +52,8 @@ func (s *State) accepts(v *verified, r *http.Request) bool {
 	return slices.Contains(v.audience, base) || slices.Contains(v.audience, canonical(o.ResourceAt(r, r.URL.Path).String()))
 }
 
-// canonical brings an identifier that is a URL into one form: scheme and host in lower case,
-// without the default port, the fragment, and a slash at the end. Others stay as they are.
+// canonical normalizes an identifier that is a URL: scheme and host in lower case, without default port, fragment and
+// trailing slash. Other identifiers stay as they are.
 func canonical(identifier string) string {
 	u, err := url.Parse(identifier)
 	if err != nil || u.Host == "" || !strings.EqualFold(u.Scheme, "http") && !strings.EqualFold(u.Scheme, "https") {

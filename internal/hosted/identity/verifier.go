@@ -1,11 +1,13 @@
-// Package identity proves who a request over HTTP comes from.
+// Package identity finds out which principal an HTTP request comes from, by token, JWT or client certificate.
 package identity
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"log/slog"
+	"math/big"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -19,41 +21,41 @@ import (
 	"mcpx/internal/caller"
 )
 
-// Options say who may connect. They are never written to.
+// Options say who may connect. They are immutable.
 type Options struct {
-	// Resource is the public URL of /mcp; nil: on loopback the address that a client asks for.
+	// Resource is the public URL of /mcp; nil = on loopback, the address in the request.
 	Resource *url.URL
 	Tokens   []Token
 	Issuers  []Issuer
-	// Scopes are what the tokens of issuers need.
+	// Scopes are required of the tokens of Issuers.
 	Scopes []string
-	// Certificates: a verified certificate of a client proves who it is.
+	// Certificates allows a verified client certificate as the credential.
 	Certificates bool
 	// AuthorizationServers are the issuers that mcpx names to clients without a token.
 	AuthorizationServers []string
-	// Front is the authorization server of mcpx itself; nil = there is none.
-	Front LocalIssuer
-	// Logger gets errors of issuers that cannot be reached; nil = discard.
+	// LocalIssuer is the authorization server inside mcpx; nil = there is none.
+	LocalIssuer LocalIssuer
+	// Logger gets errors about unreachable issuers; nil = discard.
 	Logger *slog.Logger
 }
 
-// Token is a token that mcpx itself has given out.
+// Token is a static token of the config.
 type Token = conf.Token
 
-// The reasons why a request has no principal. Their texts are for logs: a client learns only
-// that its token does not count.
+// The reasons why a request has no principal. Their texts are for logs: a client is only told that its token is not
+// valid.
 var (
 	// ErrNone: the request has no credential.
 	ErrNone = caller.ErrNoToken
 	// ErrMalformed: the Authorization header cannot be read.
 	ErrMalformed = caller.ErrMalformed
-	// ErrInvalid: the credential does not count.
-	ErrInvalid = errors.New("the credential does not count")
-	// ErrUnavailable: the token cannot be verified, as its issuer cannot be reached.
+	// ErrInvalid: the credential is unknown, expired, revoked or for another audience.
+	ErrInvalid = errors.New("the credential is not valid")
+	// ErrUnavailable: the token cannot be verified because its issuer cannot be reached.
 	ErrUnavailable = errors.New("the issuer of the token cannot be reached")
 )
 
-// ScopeError is a principal whose token lacks scopes.
+// ScopeError is the error of a valid token that lacks scopes.
 type ScopeError struct {
 	Principal *caller.Principal
 	Missing   []string
@@ -61,17 +63,17 @@ type ScopeError struct {
 
 func (e *ScopeError) Error() string { return "the token lacks scopes" }
 
-// ErrRevoked is why a request ends whose credential a reload of the config took away.
-var ErrRevoked = errors.New("the credential does not count any more")
+// ErrRevoked is the cause with which the context of a request ends when a reload of the config removed its
+// credential.
+var ErrRevoked = errors.New("the credential was revoked")
 
-// Verifier proves which principal a request comes from. With the zero value every request comes
-// from anybody.
+// Verifier finds the principal of a request. The zero value needs no credentials.
 type Verifier struct {
 	current func() *State
 }
 
-// NewVerifier makes a verifier by the state that current returns, which is called for each
-// request. While it is nil, every request comes from anybody.
+// NewVerifier makes a verifier that calls current for each request. No credential is needed while current returns
+// nil.
 func NewVerifier(current func() *State) *Verifier { return &Verifier{current} }
 
 func (v *Verifier) state() *State {
@@ -81,34 +83,34 @@ func (v *Verifier) state() *State {
 	return v.current()
 }
 
-// State is what one version of the options accepts. Its owner ends it with [State.Revoke].
+// State is the credentials that one version of the options accepts. Its owner ends it with [State.Revoke].
 type State struct {
 	options      *Options
-	base         string // the public URL in its canonical form; empty: none
+	base         string // canonical public URL; empty = none
 	tokens       map[[sha256.Size]byte]*credential
 	issuers      map[string]*issuer // by URL
-	certificates *credential        // nil: they do not count
+	certificates *credential        // nil = not accepted
 
 	mu       sync.Mutex
 	verified *lru.Map[[sha256.Size]byte, verified] // by the digests of the tokens
 }
 
-// credential is a token of the options, or that certificates count. It lasts from the options
-// that have it to the first that do not.
+// credential is a static token, or the permission to use certificates. It lives from the first version of the options
+// that has it until the first version that does not.
 type credential struct {
 	token     Token
-	principal *caller.Principal // nil for certificates: each has its own
-	stands    context.Context   // until it is revoked
+	principal *caller.Principal // nil for certificates, each of which has its own
+	valid     context.Context   // ends when it is revoked
 	revoke    context.CancelFunc
 }
 
 func newCredential(t Token, p *caller.Principal) *credential {
 	c := &credential{token: t, principal: p}
-	c.stands, c.revoke = context.WithCancel(context.Background())
+	c.valid, c.revoke = context.WithCancel(context.Background())
 	return c
 }
 
-// Options are those in force; nil = no credential is needed.
+// Options returns the current options; nil = no credential is needed.
 func (v *Verifier) Options() *Options {
 	if s := v.state(); s != nil {
 		return s.options
@@ -116,9 +118,8 @@ func (v *Verifier) Options() *Options {
 	return nil
 }
 
-// NewState makes the state for options, which is nil for nil: no credential is needed. It takes
-// over the credentials that before, which may be nil, has too, and an issuer with the same needs
-// of its tokens. Nothing of before changes.
+// NewState makes the state for options; for nil it returns nil. It takes over the unchanged credentials and issuers
+// of before, which may be nil and is not modified.
 func NewState(o *Options, before *State) *State {
 	if o == nil {
 		return nil
@@ -160,8 +161,8 @@ func NewState(o *Options, before *State) *State {
 	return next
 }
 
-// Revoke ends the credentials and issuers that the next state does not have, and with them the
-// requests that they proved ([Proof.Context]). Both states may be nil.
+// Revoke ends the credentials and issuers that next does not have, and with them the requests that they proved
+// ([Proof.Context]). Both states may be nil.
 func (s *State) Revoke(next *State) {
 	if s == nil {
 		return
@@ -184,19 +185,18 @@ func (s *State) Revoke(next *State) {
 	}
 }
 
-// Proof is the principal of a request, and how long that holds.
+// Proof is the principal of a request and how long its credential is valid.
 type Proof struct {
 	Principal *caller.Principal
-	// Revoked is done when the credential is taken away.
+	// Revoked is done when the credential is revoked.
 	Revoked context.Context
 	// Until is when the credential expires; zero = never.
 	Until time.Time
 }
 
-// Context returns a context for a request with this proof. It ends, with [ErrRevoked] as the
-// cause, when the credential is taken away: an open stream would go on otherwise. It does not
-// end when the credential expires: a stream does, by [Until]. The caller calls end when the
-// request has ended.
+// Context returns a context for a request with this proof. It is cancelled, with [ErrRevoked] as the cause, when the
+// credential is revoked, so that open streams end. The expiry does not cancel it: streams look at [caller.Until]. The
+// caller calls end after the request.
 func (p *Proof) Context(of context.Context) (ctx context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(caller.With(of, p.Principal, p.Until))
 	stop := context.AfterFunc(p.Revoked, func() { cancel(ErrRevoked) })
@@ -206,8 +206,8 @@ func (p *Proof) Context(of context.Context) (ctx context.Context, end func()) {
 	}
 }
 
-// Knows reports whether the options in force can prove that a request comes from that
-// principal.
+// Knows reports whether the current options can still prove this principal. Packages use it after a reload to end the
+// state of principals that cannot come back.
 func (v *Verifier) Knows(p *caller.Principal) bool {
 	s := v.state()
 	if p == nil || s == nil {
@@ -223,11 +223,12 @@ func (v *Verifier) Knows(p *caller.Principal) bool {
 			return true
 		}
 	}
-	return s.certificates != nil && p.ProvedBy(certificates) || s.options.Front != nil && p.ProvedBy(s.options.Front.Asks())
+	local := s.options.LocalIssuer
+	return s.certificates != nil && p.ProvedBy(certificates) || local != nil && p.ProvedBy(local.LoginIssuer())
 }
 
-// Request proves which principal a request comes from. The error is a *ScopeError, or one of
-// those above, perhaps wrapped. A nil Proof without an error: no credential is needed.
+// Request returns the principal of a request. The error is a *ScopeError or one of the Err values above, perhaps
+// wrapped. A nil Proof without an error means that no credential is needed.
 func (v *Verifier) Request(r *http.Request) (*Proof, error) {
 	s := v.state()
 	if s == nil {
@@ -241,16 +242,16 @@ func (v *Verifier) Request(r *http.Request) (*Proof, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &Proof{p, s.certificates.stands, certificate.NotAfter}, nil
+		return &Proof{p, s.certificates.valid, certificate.NotAfter}, nil
 	case err != nil:
 		return nil, err
 	}
 	digest := sha256.Sum256([]byte(token))
 	if c := s.tokens[digest]; c != nil {
-		return &Proof{Principal: c.principal, Revoked: c.stands}, nil
+		return &Proof{Principal: c.principal, Revoked: c.valid}, nil
 	}
-	if front := s.options.Front; front != nil {
-		if proof := front.Prove(token); proof != nil {
+	if local := s.options.LocalIssuer; local != nil {
+		if proof := local.Prove(token); proof != nil {
 			return proof, nil
 		}
 	}
@@ -267,11 +268,11 @@ func (v *Verifier) Request(r *http.Request) (*Proof, error) {
 	if missing := s.missing(one.principal); len(missing) > 0 {
 		return nil, &ScopeError{one.principal, missing}
 	}
-	return &Proof{one.principal, one.issuer.stands, one.expires}, nil
+	return &Proof{one.principal, one.issuer.ctx, one.expires}, nil
 }
 
-// missing returns the scopes that a principal lacks. A scope of it that ends in * stands for all
-// that begin like it.
+// missing returns the required scopes that a principal lacks. A scope of it that ends in * includes all scopes with
+// that prefix.
 func (s *State) missing(p *caller.Principal) (missing []string) {
 	for _, wanted := range s.options.Scopes {
 		if !slices.ContainsFunc(p.Scopes, func(has string) bool {
@@ -282,4 +283,36 @@ func (s *State) missing(p *caller.Principal) (missing []string) {
 		}
 	}
 	return missing
+}
+
+// LocalIssuer is the authorization server inside mcpx (auth.front in the config). It verifies its own tokens without
+// a network request.
+type LocalIssuer interface {
+	// Prove verifies an access token. It returns nil if the token is not valid or comes from another issuer. A valid
+	// token is for mcpx as a whole and has all required scopes.
+	Prove(token string) *Proof
+	// LoginIssuer is the URL of the OpenID issuer where its users log in.
+	LoginIssuer() string
+}
+
+// OfIssuer makes the principal for a subject (the claim sub) of an issuer, without its claims. The name contains the
+// issuer, so it differs from the name of any token and of subjects of other issuers.
+func OfIssuer(url, subject string) *caller.Principal {
+	_, short, _ := strings.Cut(url, "://")
+	return &caller.Principal{ID: url + " " + subject, Name: subject + "@" + strings.TrimSuffix(short, "/")}
+}
+
+// tokenPrefix lets secret scanners find a token that was committed to a repository.
+const tokenPrefix = "mcpx_"
+
+// tokenDigits is the length of 160 bits in base 62.
+const tokenDigits = 27
+
+// NewToken makes a token of 160 random bits. It is too long to be guessed from its plain SHA-256, which the config
+// holds.
+func NewToken() string {
+	bits := make([]byte, 20)
+	_, _ = rand.Read(bits) // it never fails
+	digits := new(big.Int).SetBytes(bits).Text(62)
+	return tokenPrefix + strings.Repeat("0", tokenDigits-len(digits)) + digits
 }

@@ -9,13 +9,12 @@ import (
 	"mcpx/internal/caller"
 )
 
-// A flood is refused where a request has cost little: when only its header was read. Behind a
-// proxy many clients have one address, so a request does not count for its address if it has a
-// credential that was found good before. Nothing else follows from that: each request's
-// credential is verified as ever.
+// A flood is refused as early as possible: when only the header of a request was read. Many clients behind a proxy
+// share one address, so a request with a credential that was valid before is not counted for its address. That cache
+// decides nothing else: each request's credential is still verified.
 
-// Connections returns the bounds of open connections: in all, and from one address without a
-// request of a known principal; 0 = any number.
+// Connections returns the bounds of open connections: in all, and from one address without an authenticated request;
+// 0 = no bound.
 func (l *Limits) Connections() (all, ofAddress int) {
 	if l == nil {
 		return 0, 0
@@ -24,8 +23,8 @@ func (l *Limits) Connections() (all, ofAddress int) {
 	return o.Connections, o.AddressConnections
 }
 
-// Arrived counts a request from an address, before its credential is verified; empty = it has
-// none. It returns how long the sender should wait if there are too many, else 0.
+// Arrived counts a request from an address, before its credential (empty = none) is verified. If there are too many,
+// it returns how long the sender should wait, else 0.
 func (l *Limits) Arrived(address netip.Addr, credential string) time.Duration {
 	if l == nil {
 		return 0
@@ -42,17 +41,16 @@ func (l *Limits) Arrived(address netip.Addr, credential string) time.Duration {
 	return l.take(state.Draw{What: addressRequests, Whose: address.String(), Flow: rate, Tokens: 1})
 }
 
-// take takes from one bucket of the counters, or returns the time until there is something to take. The caller holds the lock.
+// take takes from one bucket, or returns the time until it has a token. The caller holds the lock.
 func (l *Limits) take(d state.Draw) time.Duration {
 	l.draws[0] = d
 	_, wait := l.counters.Take(l.draws[:1])
 	return wait
 }
 
-// Known counts a request after its credential was verified; p is nil where none is needed.
-// address and credential are those of Arrived; without a principal neither counts. With flood the
-// request is to be refused, and wait is how long its sender should wait before the next one. Else
-// wait is how long the request itself should wait.
+// Known counts a request after authentication; p is nil if none is needed. address and credential are the ones given
+// to Arrived; they are ignored without a principal. If flood is true, the request must be refused, and wait is how
+// long its sender should wait before the next one. Otherwise the request itself should wait that long.
 func (l *Limits) Known(p *caller.Principal, address netip.Addr, credential string) (wait time.Duration, flood bool) {
 	if l == nil {
 		return 0, false
@@ -82,8 +80,8 @@ func (l *Limits) Known(p *caller.Principal, address netip.Addr, credential strin
 	return wait, false
 }
 
-// perSecond is the flow of n requests a second. Its burst is larger, as many clients of one
-// principal may begin at the same time.
+// perSecond is a rate of n requests a second. Its burst is larger, as many clients of one principal may start at the
+// same time.
 func perSecond(n int) state.Rate {
 	if n <= 0 {
 		return state.Rate{}
@@ -91,12 +89,11 @@ func perSecond(n int) state.Rate {
 	return state.Rate{Rate: float64(n), Burst: float64(2*n + 100)}
 }
 
-// refusals is the flow of answers with an error that go out at once. Well-behaved clients get
-// few.
+// refusals is the rate of error answers that are sent without a delay. Well-behaved clients get few.
 var refusals = state.Rate{Rate: 10, Burst: 100}
 
-// Refused counts an answer with an error to a principal or, if p is nil, to an address. It
-// reports whether there are so many that the answer should be late.
+// Refused counts an error answer to a principal or, if p is nil, to an address. It reports whether the answer should
+// be delayed, as there are too many.
 func (l *Limits) Refused(p *caller.Principal, address netip.Addr) (late bool) {
 	if l == nil {
 		return false
@@ -115,7 +112,7 @@ func (l *Limits) Refused(p *caller.Principal, address netip.Addr) (late bool) {
 	return false
 }
 
-// refusedKey is a principal, or an address without one.
+// refusedKey is a principal, or the address of a request without one.
 type refusedKey struct {
 	principal string
 	address   netip.Addr

@@ -1,5 +1,5 @@
-// Package limits bounds how much callers may use: calls, bytes of results and sessions of
-// a principal, of a server and in all, and requests that come too fast.
+// Package limits bounds how much callers may use: calls, bytes of results and sessions of a principal, of a server
+// and in all, and the rate of requests.
 package limits
 
 import (
@@ -19,8 +19,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// Options are the limits of a process, Quota is how much one principal may use, or all together,
-// or all of one server. What is zero bounds nothing.
+// Options are the limits of a process. Quota is how much one principal, one server, or all together may use. Zero
+// means no bound.
 type (
 	Options = conf.Limits
 	Quota   = conf.Quota
@@ -28,36 +28,33 @@ type (
 
 // Limits count what is used. Safe for concurrent use. A nil *Limits bounds nothing.
 //
-// What a caller may use of all processes that serve it lies in counters: calls, bytes of results and requests. The rest bounds what a
-// caller takes of this one: calls under way, sessions that live here, bodies that are being read, the pace of both, and how late
-// refusals are.
+// Calls, bytes of results and requests are counted in counters, which several processes can share. The rest is about
+// this process only: calls under way, sessions, bodies being read, the pace of both, and the delay of refusals.
 type Limits struct {
-	options    func() *Options // those in force
+	options    func() *Options // current
 	counters   state.Counters
 	mu         sync.Mutex
-	draws      [6]state.Draw // room for those of one call
+	draws      [6]state.Draw // buffer for the draws of one call
 	all        usage
 	servers    *lru.Map[string, usage]
 	principals *lru.Map[string, usage]
-	proved     *lru.Map[uint64, struct{}] // digests of the credentials of principals
-	seed       maphash.Seed               // of the digests, which are a cache of this process
+	proved     *lru.Map[uint64, struct{}] // digests of valid credentials
+	seed       maphash.Seed               // of the digests
 	refused    *lru.Map[refusedKey, state.Bucket]
 }
 
-// mostKept bounds each of the maps of Limits ([lru.Map]): callers can make up keys. One that
-// is forgotten begins anew.
+// mostKept bounds each map of Limits ([lru.Map]), as callers can make up keys. A forgotten entry starts anew.
 const mostKept = 10_000
 
-// NewCounters makes the counters of limits for one process.
+// NewCounters makes counters for one process.
 func NewCounters() state.Counters { return state.NewCounters(mostKept) }
 
-// New makes limits that stay as they are, with counters of their own.
+// New makes fixed limits with counters of their own.
 func New(options Options) *Limits {
 	return Following(func() *Options { return &options }, NewCounters())
 }
 
-// Following makes limits that follow the options which current returns: it is called for each
-// use. What is under way stays counted when they change.
+// Following makes limits whose options may change: current is called for each use. Calls under way stay counted.
 func Following(current func() *Options, counters state.Counters) *Limits {
 	return &Limits{
 		options: current, counters: counters, seed: maphash.MakeSeed(),
@@ -68,25 +65,24 @@ func Following(current func() *Options, counters state.Counters) *Limits {
 	}
 }
 
-// usage is a principal, a server, or all together, with the use of its quota in this process.
+// usage is what one principal, one server, or all together use of their quota in this process.
 type usage struct {
 	kind         *kind
-	whose        string // its name among those of its kind
-	quota        Quota  // for which the buckets and the gate were made
+	whose        string // name of the principal or server
+	quota        Quota  // the quota that the buckets and the gate were made for
 	pace, bodies state.Bucket
 	gate         semaphore.Semaphore
-	open         int   // calls from Begin to End
-	sessions     int   // that live in this process
-	reading      int64 // bytes of bodies
+	open         int   // calls between Begin and End
+	sessions     int   // of this process
+	reading      int64 // bytes of bodies being read
 }
 
-// kind names what the counters have of a kind of holders.
+// kind has the names of the counters of a kind of usage.
 type kind struct {
 	calls, bytes, requests string
-	of                     string // whose limit it is, in words, behind a space
+	of                     string // whose limit it is, for error texts, after a space
 }
 
-// The kinds of holders, and what is counted of an address.
 var (
 	ofPrincipal = &kind{calls: "calls of a principal", bytes: "bytes of a principal", requests: "requests of a principal"}
 	ofServer    = &kind{calls: "calls of a server", bytes: "bytes of a server", of: " of this server"}
@@ -97,21 +93,21 @@ const addressRequests = "requests of an address"
 
 func (h *usage) busy() bool { return h.open > 0 || h.sessions > 0 || h.reading > 0 }
 
-// under says which holder it is, and gives it a quota. Buckets of a changed one begin full.
+// under sets the kind, the name and the quota. If the quota has changed, its buckets start full.
 func (h *usage) under(q Quota, kind *kind, whose string) *usage {
 	if h.kind == nil || h.quota != q {
 		h.kind, h.whose, h.quota = kind, whose, q
 		h.pace, h.bodies = state.Bucket{}, state.Bucket{}
-		h.gate.SetLimit(q.ConcurrentCalls)
-		h.gate.SetQueue(q.Queue)
+		h.gate.Set(q.ConcurrentCalls, q.Queue)
 	}
 	return h
 }
 
-// draw appends what a call that begins now takes of the counters. Of the bytes of results it asks only whether there is room.
+// draw appends what a new call takes from the counters. The size of its result is not known yet, so that draw only
+// checks that bytes are left.
 func (h *usage) draw(from []state.Draw) []state.Draw {
 	if h.quota.CallsPerMinute > 0 {
-		from = append(from, state.Draw{What: h.kind.calls, Whose: h.whose, Flow: callsOf(&h.quota), Tokens: 1})
+		from = append(from, state.Draw{What: h.kind.calls, Whose: h.whose, Flow: h.callRate(), Tokens: 1})
 	}
 	if h.quota.ResultBytesPerMinute > 0 {
 		from = append(from, h.bytes(0))
@@ -119,12 +115,13 @@ func (h *usage) draw(from []state.Draw) []state.Draw {
 	return from
 }
 
-// bytes are so many bytes of results.
+// bytes is a draw of n bytes of results.
 func (h *usage) bytes(n int) state.Draw {
-	return state.Draw{What: h.kind.bytes, Whose: h.whose, Flow: bytesOf(&h.quota), Tokens: float64(n)}
+	most := float64(h.quota.ResultBytesPerMinute)
+	return state.Draw{What: h.kind.bytes, Whose: h.whose, Flow: state.Rate{Rate: most / 60, Burst: most}, Tokens: float64(n)}
 }
 
-// limit is the limit of the holder that a draw meets, in words; empty if the draw is another holder's.
+// limit describes the limit that a draw hit; empty if the draw is of another usage.
 func (h *usage) limit(d *state.Draw) string {
 	switch d.What {
 	case h.kind.calls:
@@ -135,19 +132,15 @@ func (h *usage) limit(d *state.Draw) string {
 	return ""
 }
 
-func callsOf(q *Quota) state.Rate {
-	return state.Rate{Rate: float64(q.CallsPerMinute) / 60, Burst: float64(cmp.Or(q.Burst, q.CallsPerMinute))}
-}
-
-func bytesOf(q *Quota) state.Rate {
-	return state.Rate{Rate: float64(q.ResultBytesPerMinute) / 60, Burst: float64(q.ResultBytesPerMinute)}
+func (h *usage) callRate() state.Rate {
+	return state.Rate{Rate: float64(h.quota.CallsPerMinute) / 60, Burst: float64(cmp.Or(h.quota.Burst, h.quota.CallsPerMinute))}
 }
 
 func boundsCalls(q *Quota) bool {
 	return q.CallsPerMinute > 0 || q.ResultBytesPerMinute > 0 || q.ConcurrentCalls > 0
 }
 
-// of returns the holder for a principal. The caller holds the lock.
+// of returns the usage of a principal. The caller holds the lock.
 func (l *Limits) of(p *caller.Principal) *usage {
 	return l.principals.Get(p.Key()).under(*l.quotaOf(p), ofPrincipal, p.Key())
 }
@@ -159,15 +152,15 @@ func (l *Limits) quotaOf(p *caller.Principal) *Quota {
 	return &l.options().Principal
 }
 
-// Call is a call from Begin to End. The zero value is one that nothing bounds.
+// Call is a call between Begin and End. The zero value is not limited.
 type Call struct {
 	limits                 *Limits
 	all, server, principal *usage
-	inside                 bool // the gate of the principal
+	inside                 bool // it has passed the gate of the principal
 }
 
-// Limit is the middleware that asks the limits of the caller, and counts what the caller uses. A notification takes no place
-// among the calls under way: it is over at once, and a wait would hold up all that its client sends after it.
+// Limit is the middleware that applies the limits. A notification needs no concurrency slot: it is over at once, and
+// waiting would delay everything that its client sends after it.
 func (l *Limits) Limit(next request.Handler) request.Handler {
 	if l == nil {
 		return next
@@ -187,10 +180,9 @@ func (l *Limits) Limit(next request.Handler) request.Handler {
 	}
 }
 
-// Begin admits a call of a principal to a server, perhaps after a wait for a place among the
-// calls of that principal. A part is a request that belongs to a call already admitted, such as
-// one about its task: only its result counts. If the error is nil, the caller must call End.
-// Else it is an *request.LimitError, or that of ctx.
+// Begin admits a call of a principal to a server, perhaps after a wait for one of the principal's concurrency slots.
+// part marks a request that belongs to an admitted call, such as one about its task: only its result is counted. If
+// the error is nil, the caller must call End. Otherwise it is a *request.LimitError or the error of ctx.
 func (l *Limits) Begin(ctx context.Context, p *caller.Principal, server string, part bool) (Call, error) {
 	if l == nil {
 		return Call{}, nil
@@ -213,7 +205,7 @@ func (l *Limits) Begin(ctx context.Context, p *caller.Principal, server string, 
 	return Call{}, &request.LimitError{Limit: fmt.Sprintf("%d calls at once", c.principal.quota.ConcurrentCalls)}
 }
 
-// begin is Begin up to the wait. The error is nil or an *request.LimitError.
+// begin is Begin without the wait. The error is nil or a *request.LimitError.
 func (l *Limits) begin(p *caller.Principal, server string, part bool) (Call, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -224,7 +216,7 @@ func (l *Limits) begin(p *caller.Principal, server string, part bool) (Call, err
 	}
 	c := Call{limits: l, all: l.all.under(*all, ofAll, ""), server: l.servers.Get(server).under(*each, ofServer, server), principal: l.of(p)}
 	if !part {
-		if err := l.drawn(&c); err != nil {
+		if err := l.charge(&c); err != nil {
 			return Call{}, err
 		}
 	}
@@ -234,8 +226,8 @@ func (l *Limits) begin(p *caller.Principal, server string, part bool) (Call, err
 	return c, nil
 }
 
-// drawn takes what a call takes of the counters, or says why it may not begin now. The caller holds the lock.
-func (l *Limits) drawn(c *Call) error {
+// charge takes the tokens of a call, or returns the limit that it hits. The caller holds the lock.
+func (l *Limits) charge(c *Call) error {
 	draws := l.draws[:0]
 	for _, one := range c.holders() {
 		draws = one.draw(draws)
@@ -256,7 +248,7 @@ func (l *Limits) drawn(c *Call) error {
 
 func (c *Call) holders() [3]*usage { return [3]*usage{c.principal, c.server, c.all} }
 
-// End ends the call, whose result had so many bytes.
+// End ends the call. bytes is the size of its result.
 func (c *Call) End(bytes int) {
 	if c.limits == nil {
 		return
@@ -279,13 +271,12 @@ func (c *Call) End(bytes int) {
 	}
 }
 
-// sessionsEnd is the wait that the refusal of a session names. It is a guess: sessions end when
-// their clients end them, or after session_timeout.
+// sessionsEnd is the wait suggested when a session is refused. It is a guess: sessions end when their clients end
+// them, or after session_timeout.
 const sessionsEnd = time.Minute
 
-// OpenSession counts a session of a principal that lives in this process, as what it takes is here: memory, streams and
-// subscriptions. If the error is nil, the caller must call
-// CloseSession with the same principal.
+// OpenSession counts a session of a principal. The limit is per process, as a session uses memory, streams and
+// subscriptions here. If the error is nil, the caller must call CloseSession with the same principal.
 func (l *Limits) OpenSession(p *caller.Principal) *request.LimitError {
 	if l == nil {
 		return nil
@@ -304,7 +295,7 @@ func (l *Limits) OpenSession(p *caller.Principal) *request.LimitError {
 	return nil
 }
 
-// CloseSession takes back what OpenSession has counted.
+// CloseSession undoes OpenSession.
 func (l *Limits) CloseSession(p *caller.Principal) {
 	if l == nil {
 		return
@@ -315,8 +306,8 @@ func (l *Limits) CloseSession(p *caller.Principal) {
 	l.all.sessions--
 }
 
-// ServerSession refuses one more session with a server for a single client, if open says that
-// there are as many as there may be. The error is nil or a *[request.LimitError].
+// ServerSession refuses another session with a server for a single client if there are already as many as allowed.
+// The error is nil or a *[request.LimitError].
 func (l *Limits) ServerSession(open int) error {
 	if l == nil {
 		return nil
@@ -329,9 +320,9 @@ func (l *Limits) ServerSession(open int) error {
 	return nil
 }
 
-// ReadBody counts bytes of a body that a principal is about to send. It reports whether there is
-// room for them beside its other bodies, and how long the caller should wait before it reads
-// them. When the body is no longer read, the caller calls BodyRead with the sum.
+// ReadBody counts bytes of a body before they are read. ok is false if the principal's bodies together are too large;
+// wait is how long to wait before reading. When the caller has finished with the body, it calls BodyRead with the
+// sum.
 func (l *Limits) ReadBody(p *caller.Principal, bytes int) (wait time.Duration, ok bool) {
 	if l == nil {
 		return 0, true
@@ -348,7 +339,7 @@ func (l *Limits) ReadBody(p *caller.Principal, bytes int) (wait time.Duration, o
 	return who.bodies.Wait(now, pace), true
 }
 
-// BodyRead takes back what ReadBody has counted for a body.
+// BodyRead undoes ReadBody for a body.
 func (l *Limits) BodyRead(p *caller.Principal, bytes int) {
 	if l == nil || bytes == 0 {
 		return

@@ -36,7 +36,7 @@ func mustRefuse(t *testing.T, err error, want string) {
 	}
 }
 
-// Calls come back evenly over the minute; the limits of one are not those of the other.
+// Tokens for calls come back evenly over the minute, separately for each principal.
 func TestCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		options := Options{
@@ -78,8 +78,8 @@ func TestCalls(t *testing.T) {
 	})
 }
 
-// A result may go beyond the limit; the calls after it wait for that. What is part of a
-// call is never refused, and its bytes count.
+// A result may go beyond the limit; the calls after it wait for that. What is part of a call is never refused, and
+// its bytes count.
 func TestBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{Principal: Quota{ResultBytesPerMinute: 6000}})
@@ -107,8 +107,8 @@ func TestBytes(t *testing.T) {
 	})
 }
 
-// Who is over the limit of calls at once waits, no longer than the queue lets wait, and as
-// one of no more than it takes. Who gives up is no error of the limits.
+// Who is over the limit of calls at once waits, no longer than the queue lets wait, and as one of no more than it
+// takes. Who gives up is no error of the limits.
 func TestConcurrentCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{Principal: Quota{ConcurrentCalls: 1, Queue: semaphore.Queue{Calls: 2, Wait: 10 * time.Second}}})
@@ -181,8 +181,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// Callers who make up principals and addresses fill no memory, and do not make the limits
-// forget who is at work.
+// Callers who make up principals and addresses fill no memory, and do not make the limits forget who is at work.
 func TestMadeUpKeys(t *testing.T) {
 	l := New(Options{Principal: Quota{CallsPerMinute: 1, Sessions: 1}, AddressRequests: 1})
 	if err := l.OpenSession(alice); err != nil {
@@ -206,8 +205,8 @@ func TestMadeUpKeys(t *testing.T) {
 	}
 }
 
-// A flood of an address is refused, but not what comes with a credential that was found
-// good; that has limits of its own.
+// A flood of an address is refused, but not what comes with a credential that was found good; that has limits of its
+// own.
 func TestFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{AddressRequests: 10, Principal: Quota{RequestsPerSecond: 20}})
@@ -242,7 +241,7 @@ func TestFlood(t *testing.T) {
 	})
 }
 
-// known counts the requests of a principal that pass until one is part of a flood.
+// known counts the requests of a principal until one is refused as a flood.
 func known(l *Limits, p *caller.Principal) (n int) {
 	for {
 		if _, flood := l.Known(p, netip.MustParseAddr("1.2.3.4"), "Bearer "+p.ID); flood {
@@ -252,8 +251,7 @@ func known(l *Limits, p *caller.Principal) (n int) {
 	}
 }
 
-// Beyond their pace requests wait, each behind those before it. Answers to what is refused
-// over and over are late, whoever sent it.
+// Requests above the pace wait in order. Answers to senders that are refused repeatedly are delayed.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{Principal: Quota{Pace: 100, BodyBytes: 1000, BodyPace: 100}})
@@ -287,8 +285,8 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// BenchmarkBegin is what the limits cost a call: with the defaults of a known principal,
-// with all limits, and without any.
+// BenchmarkBegin is what the limits cost a call: with the defaults of a known principal, with all limits, and without
+// any.
 func BenchmarkBegin(b *testing.B) {
 	every := Quota{CallsPerMinute: 1e9, ResultBytesPerMinute: 1e9, ConcurrentCalls: 100}
 	for name, o := range map[string]Options{
@@ -308,8 +306,8 @@ func BenchmarkBegin(b *testing.B) {
 	}
 }
 
-// TestLimit: the middleware counts what is sent and what comes back. A notification counts as a call, but waits for no place
-// among those under way: whoever reads the client's messages sends it, and has to get to the next one.
+// TestLimit: the middleware counts calls and the bytes of results. A notification is counted as a call, but needs no
+// concurrency slot: its sender reads the client's messages, and must get to the next one.
 func TestLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{Principal: Quota{CallsPerMinute: 4, ConcurrentCalls: 1, ResultBytesPerMinute: 60}})

@@ -5,21 +5,20 @@ import (
 	"time"
 )
 
-// Lines bounds the lines that a log gets of something that anybody can cause, such as
-// refused requests: a flood must not fill the disk. Safe for concurrent use. The zero value
-// is ready.
+// Lines bounds the rate of log lines that anyone can cause, such as refused requests, so that a flood does not fill
+// the disk. Safe for concurrent use. The zero value is ready.
 type Lines struct {
 	mu     sync.Mutex
-	second int64  // Unix time, to which count belongs
+	second int64  // Unix time of count
 	count  int    // lines in that second
 	left   uint64 // lines left out since the last one
 }
 
-// mostLines bounds the lines in a second.
+// mostLines bounds the lines per second.
 const mostLines = 50
 
-// Take reports whether there is room for a line now. left is how many lines were left out before
-// it, which the line should say.
+// Take reports whether a line may be logged now. left is the number of lines dropped before it, which the line should
+// mention.
 func (l *Lines) Take() (left uint64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -34,7 +33,7 @@ func (l *Lines) Take() (left uint64, ok bool) {
 	return left, true
 }
 
-// Left is how many lines were left out since the last one.
+// Left returns the number of lines dropped since the last one.
 func (l *Lines) Left() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,22 +5,23 @@ import (
 	"encoding/json"
 	"net/http"
 	"time"
+
+	"mcpx/internal/hosted/httpd"
 )
 
 const (
-	// maxViewers bounds the open streams of events. A page without a stream asks for the state
-	// again and again.
+	// maxViewers bounds the open event streams. A page without a stream polls instead.
 	maxViewers = 50
-	// lookEvery is the time between two looks for a change.
+	// lookEvery is the time between two checks for a change.
 	lookEvery = 2 * time.Second
-	// quietFor is how long a stream may be silent: proxies close silent ones.
+	// quietFor is how long a stream may be silent, as proxies close silent streams.
 	quietFor = 20 * time.Second
 	// writeWithin bounds the time to write an event.
 	writeWithin = 30 * time.Second
 )
 
-// current is the state of mcpx as JSON, the same bytes for all viewers. It is made at most
-// once in half of lookEvery.
+// current returns the state of mcpx as JSON, the same bytes for all viewers. It is computed at most once per half of
+// lookEvery.
 func (p *Page) current() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -28,7 +29,7 @@ func (p *Page) current() []byte {
 	if p.state == nil || now.Sub(p.made) >= lookEvery/2 {
 		text, err := json.Marshal(map[string]any{"status": p.Status(), "hour": p.Hour.last(now)})
 		if err != nil {
-			p.Logger.Error("the state for the page", "err", err)
+			p.Logger.Error("encoding the state for the page", "err", err)
 			return p.state
 		}
 		p.state, p.made = text, now
@@ -39,38 +40,23 @@ func (p *Page) current() []byte {
 // sendState answers with the state, and whether the viewer has a session to sign out of.
 func (p *Page) sendState(w http.ResponseWriter, r *http.Request) {
 	_, err := r.Cookie(cookieName)
-	answer(w, http.StatusOK, struct {
+	httpd.WriteJSON(w, http.StatusOK, struct {
 		Session bool            `json:"session"`
 		State   json.RawMessage `json:"state"`
 	}{err == nil, p.current()})
 }
 
-func (p *Page) enter() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.viewers >= maxViewers {
-		return false
-	}
-	p.viewers++
-	return true
-}
-
-func (p *Page) leave() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.viewers--
-}
-
-// events sends the state whenever it has changed, until the viewer leaves, may not see it
-// any more, or mcpx ends.
+// events streams the state whenever it has changed, until the viewer leaves, loses the right to see it, or mcpx ends.
 func (p *Page) events(w http.ResponseWriter, r *http.Request) {
-	if !p.enter() {
+	select {
+	case p.viewers <- struct{}{}:
+		defer func() { <-p.viewers }()
+	default:
 		refuse(w, http.StatusServiceUnavailable, "too many pages are open")
 		return
 	}
-	defer p.leave()
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold events back
+	w.Header().Set("X-Accel-Buffering", "no") // or nginx would buffer events
 	stream := http.NewResponseController(w)
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
@@ -92,12 +78,12 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		}
 		select {
 		case <-ticker.C:
-		case <-r.Context().Done(): // the viewer has left, or its token does not count any more
+		case <-r.Context().Done(): // the viewer has left, or its token was revoked
 		case <-p.ended:
 			return
 		}
 		if _, refused := p.viewer(r); refused != nil {
-			// Else the page would take the end for a lost connection, and try again for ten seconds.
+			// Otherwise the page would take the end for a lost connection, and retry for ten seconds.
 			_, _ = w.Write([]byte("event: refused\ndata: {}\n\n"))
 			return
 		}

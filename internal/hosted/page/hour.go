@@ -8,17 +8,15 @@ import (
 	"mcpx/internal/results"
 )
 
-// minutes is how far the plots go back.
+// minutes is the length of the plots.
 const minutes = 60
 
-// minute is what happened in one minute.
 type minute struct {
 	at                   int64 // minutes since 1970
 	calls, errors, saved int
 }
 
-// series are the last minutes, each at its number modulo 60: a minute takes the place of the one
-// an hour before.
+// series are the last minutes, a ring indexed by minute modulo 60.
 type series [minutes]minute
 
 func (s *series) add(at int64, r *request.Event) {
@@ -35,14 +33,14 @@ func (s *series) add(at int64, r *request.Event) {
 	}
 }
 
-// plots are the values of each minute, the oldest first.
+// plots are the values per minute, oldest first.
 type plots struct {
 	Calls  []int `json:"calls"`
 	Errors []int `json:"errors"`
 	Saved  []int `json:"saved"`
 }
 
-// plots are those of the hour that ends with a minute; used is false if there was no call.
+// plots returns the hour that ends with the minute now; used is false if there was no call.
 func (s *series) plots(now int64) (p plots, used bool) {
 	p = plots{make([]int, minutes), make([]int, minutes), make([]int, minutes)}
 	for i := range minutes {
@@ -55,18 +53,16 @@ func (s *series) plots(now int64) (p plots, used bool) {
 	return p, used
 }
 
-// Hour counts the calls of the last hour, in all and for each server that had any. The
-// zero value is ready. Safe for concurrent use.
+// Hour counts the calls of the last hour, in all and per server. The zero value is ready. Safe for concurrent use.
 type Hour struct {
 	mu      sync.Mutex
 	all     series
 	servers map[string]*series
 }
 
-// Add counts a call that has ended; it is an observer. A call of an unknown
-// server counts in all only, as callers can make up any number of names. A call that was
-// cancelled before its server got it does not count: the page cancels one to ask its viewer
-// first.
+// Add observes a call that has ended. A call to an unknown server is counted in all only, as callers can make up any
+// number of names. A call that was cancelled before it was sent is not counted: the page cancels a call to ask its
+// viewer for consent.
 func (h *Hour) Add(r *request.Event) {
 	if !r.Attempted || !r.IsCall() || r.Cancelled() && r.Upstream == 0 {
 		return
@@ -89,13 +85,13 @@ func (h *Hour) Add(r *request.Event) {
 	one.add(at, r)
 }
 
-// lastHour is the account of the last hour as the page gets it.
+// lastHour is the last hour as the page receives it.
 type lastHour struct {
 	plots
 	Servers map[string]plots `json:"servers"`
 }
 
-// last is the hour that ends now. A server without a call in it is forgotten.
+// last returns the hour that ends now, and drops servers without a call in it.
 func (h *Hour) last(now time.Time) lastHour {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,11 +1,9 @@
-// Package page is the status page: what a person with a browser sees of a running mcpx,
-// and may try.
+// Package page is the status page: it shows a running mcpx in a browser, and can call its tools.
 package page
 
 import (
 	"bytes"
 	"embed"
-	"encoding/json"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -15,6 +13,7 @@ import (
 	"mcpx/internal/base/state"
 	"mcpx/internal/caller"
 	"mcpx/internal/executor"
+	"mcpx/internal/hosted/httpd"
 	"mcpx/internal/hosted/identity"
 	"mcpx/internal/view"
 )
@@ -22,16 +21,16 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// Options are what the page shows and who may see it. All but Sessions are needed.
+// Options are what the page shows and who may see it. All but Sessions are required.
 type Options struct {
 	View *view.TwoTools
-	// ViewName is the name of View in the configuration, which rights may depend on.
+	// ViewName is the name of View in the configuration. Rights may depend on it.
 	ViewName string
 	Executor *executor.Executor
 	Hour     *Hour
-	// Status is the content of /status.
+	// Status returns the content of /status.
 	Status func() any
-	// Sessions are of the browsers that are signed in; nil = in memory.
+	// Sessions are the signed-in browsers; nil = in memory.
 	Sessions state.Sessions[Session]
 	Identity *identity.Verifier
 	// Admin reports whether a principal may see the page.
@@ -39,25 +38,25 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Page serves / and what is below /ui/. It has no goroutines of its own.
+// Page serves / and everything below /ui/. It has no goroutines of its own.
 type Page struct {
 	Options
 	mux     *http.ServeMux
 	ended   chan struct{} // closed by EndStreams
 	endOnce sync.Once
 
-	mu      sync.Mutex
-	viewers int // open streams of events
-	state   []byte
-	made    time.Time // when state was made
+	viewers chan struct{} // holds one element per open event stream
+
+	mu    sync.Mutex
+	state []byte
+	made  time.Time // when state was made
 }
 
-// New makes the page.
 func New(o Options) *Page {
 	if o.Sessions == nil {
 		o.Sessions = NewSessions()
 	}
-	p := &Page{Options: o, mux: http.NewServeMux(), ended: make(chan struct{})}
+	p := &Page{Options: o, mux: http.NewServeMux(), ended: make(chan struct{}), viewers: make(chan struct{}, maxViewers)}
 	files, err := fs.Sub(assets, "assets")
 	if err != nil {
 		panic(err) // the name is a constant
@@ -77,12 +76,12 @@ func New(o Options) *Page {
 	return p
 }
 
-// contentPolicy lets the page load its own three files, talk to this mcpx and do nothing else:
-// the texts on it come from servers that nobody has checked.
+// contentPolicy lets the page load its own three files, talk to this mcpx and do nothing else, as it shows texts from
+// untrusted servers.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// ServeHTTP implements http.Handler. It refuses what a page of another origin sends.
+// ServeHTTP implements http.Handler. It refuses requests from pages of other origins.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", contentPolicy)
@@ -98,7 +97,6 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mux.ServeHTTP(w, r)
 }
 
-// file serves one of the embedded files.
 func (p *Page) file(files fs.FS, pattern, name, kind string) {
 	data, err := fs.ReadFile(files, name)
 	if err != nil {
@@ -110,17 +108,10 @@ func (p *Page) file(files fs.FS, pattern, name, kind string) {
 	})
 }
 
-// EndStreams ends the streams of events.
+// EndStreams ends the event streams.
 func (p *Page) EndStreams() { p.endOnce.Do(func() { close(p.ended) }) }
 
-// answer answers the script of the page with JSON.
-func answer(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v)
-}
-
-// refuse answers with an error for the person at the page.
+// refuse responds with an error for the user of the page.
 func refuse(w http.ResponseWriter, status int, text string) {
-	answer(w, status, map[string]string{"error": text})
+	httpd.WriteJSON(w, status, map[string]string{"error": text})
 }

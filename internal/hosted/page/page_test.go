@@ -268,14 +268,15 @@ func TestSessions(t *testing.T) {
 	})
 }
 
-// away are sessions that nobody can tell anything about.
+// away is a session store that cannot be reached.
 type away struct{ state.Sessions[Session] }
 
 func (away) Open(context.Context, *Session, time.Time) (string, error) { return "", state.ErrAway }
 func (away) Get(context.Context, string) (*Session, error)             { return nil, state.ErrAway }
 func (away) End(context.Context, string, state.Ending) error           { return state.ErrAway }
 
-// TestPage_Away: who has a cookie is not told to sign in again while nobody can tell whose it is, and does not think to be signed out.
+// TestPage_Away: while the store is away, a user with a cookie is not asked to sign in again, and signing out reports
+// the failure.
 func TestPage_Away(t *testing.T) {
 	s := serve(t, Options{Identity: verifierOf(asked(adminToken)).Verifier, Sessions: away{}, Admin: func(*caller.Principal) bool { return true }})
 	for _, one := range []struct{ method, path, body string }{
@@ -308,8 +309,8 @@ func TestPage_Origin(t *testing.T) {
 	}
 }
 
-// TestPage_Call: a call that needs consent is made once, after the question that it has was
-// confirmed in so many words.
+// TestPage_Call: a call that needs consent is made once, after the question that it has was confirmed in so many
+// words.
 func TestPage_Call(t *testing.T) {
 	s := serve(t, Options{})
 	call := func(tool, arguments, confirmed string) map[string]any {

@@ -9,35 +9,34 @@ import (
 	"time"
 
 	"mcpx/internal/base/state"
+	"mcpx/internal/hosted/httpd"
 	"mcpx/internal/hosted/identity"
 )
 
 const (
-	// cookieName has the prefix that makes browsers refuse the cookie unless it is Secure,
-	// for this host alone and for all paths. They take it over http from loopback too.
+	// cookieName has a prefix with which browsers accept the cookie only if it is Secure, for this host alone and for
+	// all paths. On loopback they accept it over http too.
 	cookieName = "__Host-mcpx"
-	// sessionLife bounds a session; it ends before that with its token.
+	// sessionLife bounds a session; it ends earlier if its token expires.
 	sessionLife = 12 * time.Hour
-	// maxSessions bounds the sessions. One more ends the oldest.
+	// maxSessions bounds the sessions. Another one ends the oldest.
 	maxSessions = 200
 	// maxToken bounds the body of a sign-in, in bytes.
 	maxToken = 64 << 10
 )
 
-// Session is one browser that is signed in. Its token is proved anew for every request, so
-// that whatever ends the token ends the session: its expiry, a reload, a right taken away.
-// The token leaves mcpx for no browser: the cookie is a random name, which opens /mcp to
-// nobody. Over a network the record must be encrypted.
+// Session is a signed-in browser. Its token is verified again for every request, so the session ends with the token's
+// expiry, its removal by a reload, or the loss of the right. The token is never sent to a browser: the cookie is a
+// random id, which gives no access to /mcp. A store outside this process must encrypt the record.
 type Session struct {
-	Token string `json:"token"`
-	// Principal is the ID of the principal that signed in.
+	Token     string `json:"token"`
 	Principal string `json:"principal"`
 }
 
-// NewSessions are the sessions of one process.
+// NewSessions makes sessions for one process.
 func NewSessions() state.Sessions[Session] { return state.NewSessions[Session](maxSessions) }
 
-// refusal is why a request may not see the page: for the viewer, and for the log.
+// refusal is why a request may not see the page: text is for the viewer, why for the log.
 type refusal struct {
 	status int
 	text   string
@@ -46,8 +45,8 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.text + ": " + r.why.Error() }
 
-// viewer proves who a request of a browser comes from. A header Authorization counts for
-// nothing here.
+// viewer finds the principal of a browser's request, by cookie or client certificate. It ignores an Authorization
+// header.
 func (p *Page) viewer(r *http.Request) (*identity.Proof, *refusal) {
 	token, key := "", ""
 	if cookie, err := r.Cookie(cookieName); err == nil {
@@ -55,7 +54,7 @@ func (p *Page) viewer(r *http.Request) (*identity.Proof, *refusal) {
 		case err == nil:
 			token, key = one.Token, one.Principal
 		case !errors.Is(err, state.ErrUnknown):
-			return nil, &refusal{http.StatusServiceUnavailable, "who you are cannot be told now; try again", err}
+			return nil, &refusal{http.StatusServiceUnavailable, "your session cannot be looked up now; try again", err}
 		}
 	}
 	proof, refused := p.prove(r, token)
@@ -66,12 +65,12 @@ func (p *Page) viewer(r *http.Request) (*identity.Proof, *refusal) {
 }
 
 var (
-	errAnother = errors.New("the token is another principal's now")
-	errNoRight = errors.New("the principal is no admin")
+	errAnother = errors.New("the token now belongs to another principal")
+	errNoRight = errors.New("the principal is not an admin")
 )
 
-// prove finds the principal of a token or, without one, of the request's client certificate. It
-// refuses a principal that may not see the page.
+// prove finds the principal of a token or, without one, of the client certificate. It refuses a principal that may
+// not see the page.
 func (p *Page) prove(r *http.Request, token string) (*identity.Proof, *refusal) {
 	r = r.Clone(r.Context())
 	r.Header.Del("Authorization")
@@ -87,7 +86,7 @@ func (p *Page) prove(r *http.Request, token string) (*identity.Proof, *refusal) 
 	case errors.Is(err, identity.ErrUnavailable):
 		return nil, &refusal{http.StatusServiceUnavailable, "the issuer of the token cannot be reached; try again", err}
 	case err != nil && token != "":
-		return nil, &refusal{http.StatusUnauthorized, "this token does not count here", err}
+		return nil, &refusal{http.StatusUnauthorized, "this token is not valid here", err}
 	case err != nil:
 		return nil, &refusal{http.StatusUnauthorized, "sign in with a token", err}
 	case proof == nil: // no credential is needed
@@ -99,7 +98,7 @@ func (p *Page) prove(r *http.Request, token string) (*identity.Proof, *refusal) 
 	return proof, nil
 }
 
-// seen admits viewers that may see the page, with their principal in the context.
+// seen admits viewers who may see the page, and puts their principal into the context.
 func (p *Page) seen(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		proof, refused := p.viewer(r)
@@ -131,45 +130,44 @@ func (p *Page) signIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if proof.Principal == nil {
-		refuse(w, http.StatusBadRequest, "nobody has to sign in here")
+		refuse(w, http.StatusBadRequest, "signing in is not needed here")
 		return
 	}
 	if before, err := r.Cookie(cookieName); err == nil {
-		_ = p.Sessions.End(r.Context(), before.Value, state.Closed) // else it ends at its time
+		_ = p.Sessions.End(r.Context(), before.Value, state.Closed) // if that fails, it ends by its time
 	}
 	made := &Session{Token: body.Token, Principal: proof.Principal.Key()}
 	name, err := p.Sessions.Open(r.Context(), made, time.Now().Add(sessionLife))
 	if err != nil {
-		refuse(w, http.StatusServiceUnavailable, "nobody can sign in now; try again")
+		refuse(w, http.StatusServiceUnavailable, "signing in is not possible now; try again")
 		return
 	}
 	http.SetCookie(w, cookie(name, int(sessionLife/time.Second)))
-	answer(w, http.StatusOK, map[string]string{})
+	httpd.WriteJSON(w, http.StatusOK, map[string]string{})
 }
 
-// signOut ends the session of the cookie.
 func (p *Page) signOut(w http.ResponseWriter, r *http.Request) {
 	if cookie, err := r.Cookie(cookieName); err == nil {
 		if p.Sessions.End(r.Context(), cookie.Value, state.Closed) != nil {
-			refuse(w, http.StatusServiceUnavailable, "nobody can sign out now; try again")
+			refuse(w, http.StatusServiceUnavailable, "signing out is not possible now; try again")
 			return
 		}
 	}
 	http.SetCookie(w, cookie("", -1))
-	answer(w, http.StatusOK, map[string]string{})
+	httpd.WriteJSON(w, http.StatusOK, map[string]string{})
 }
 
 func cookie(value string, age int) *http.Cookie {
 	return &http.Cookie{Name: cookieName, Value: value, Path: "/", MaxAge: age, Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode}
 }
 
-// read reads the JSON body of a request, or answers that it cannot.
+// read decodes the JSON body of a request. If it cannot, it responds with an error.
 func read(w http.ResponseWriter, r *http.Request, most int64, into any) bool {
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, most)).Decode(into)
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		refuse(w, http.StatusRequestEntityTooLarge, "this is too large")
 	} else if err != nil {
-		refuse(w, http.StatusBadRequest, "the body is not the JSON that is wanted here")
+		refuse(w, http.StatusBadRequest, "the body is not the expected JSON")
 	}
 	return err == nil
 }

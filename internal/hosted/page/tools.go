@@ -13,6 +13,7 @@ import (
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 	"mcpx/internal/executor"
+	"mcpx/internal/hosted/httpd"
 	"mcpx/internal/request"
 	"mcpx/internal/results"
 	"mcpx/internal/tokens"
@@ -22,16 +23,15 @@ import (
 // maxArguments bounds the body of a call, in bytes.
 const maxArguments = 4 << 20
 
-// client makes the viewer a client of the executor, another one for each request, as the page
-// keeps no sessions with servers. It answers no questions of servers; only call asks the viewer
-// to confirm.
+// client makes a client of the executor for one request; the page keeps no sessions with servers. It answers no
+// questions of servers. Only call asks the viewer for consent.
 func (p *Page) client(ctx context.Context) *caller.Client {
 	place := caller.Place{ID: "page " + rand.Text(), View: p.ViewName, Principal: caller.From(ctx)}
 	client := caller.New(place, caller.Said{Name: "mcpx page"})
 	return &client
 }
 
-// hints are what a tool declares of itself, in the words of the page.
+// hints are the annotations of a tool, in words for the page.
 func hints(t *catalog.Tool) (words []string) {
 	if t.Hints.IsReadOnly() {
 		words = append(words, "read-only")
@@ -52,7 +52,7 @@ type listed struct {
 	Hints       []string `json:"hints,omitempty"`
 }
 
-// server answers with the tools of a server that the viewer may use.
+// server responds with the tools of a server that the viewer may use.
 func (p *Page) server(w http.ResponseWriter, r *http.Request) {
 	s, ok := p.Executor.Catalogue(p.client(r.Context())).Server(r.URL.Query().Get("name"))
 	if !ok {
@@ -67,10 +67,10 @@ func (p *Page) server(w http.ResponseWriter, r *http.Request) {
 		t := &s.Tools[i]
 		out.Tools = append(out.Tools, listed{t.Name, sanitize.Line(t.Description, 160), hints(t)})
 	}
-	answer(w, http.StatusOK, out)
+	httpd.WriteJSON(w, http.StatusOK, out)
 }
 
-// text joins the texts of a result. Of images and audio it has the kind.
+// text joins the texts of a result. An image or audio is named by its type.
 func text(result *results.Result) string {
 	var texts []string
 	for _, block := range result.Content {
@@ -89,7 +89,7 @@ func text(result *results.Result) string {
 	return strings.Join(texts, "\n")
 }
 
-// found is an answer of inspect: the text for the model, and its tokens by estimate.
+// found is an answer of inspect: the text for the model, and its estimated tokens.
 type found struct {
 	Text   string `json:"text"`
 	Tokens int    `json:"tokens"`
@@ -100,7 +100,7 @@ func said(result *results.Result) found {
 	return found{all, tokens.Estimate(all)}
 }
 
-// tool answers with a tool as a model would see it, and the schema of its arguments.
+// tool responds with a tool as a model sees it, and the schema of its arguments.
 func (p *Page) tool(w http.ResponseWriter, r *http.Request) {
 	q := view.Query{Server: r.URL.Query().Get("server"), Tool: r.URL.Query().Get("name")}
 	c := p.client(r.Context())
@@ -113,14 +113,14 @@ func (p *Page) tool(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, "there is no such tool, or you may not use it")
 		return
 	}
-	answer(w, http.StatusOK, struct {
+	httpd.WriteJSON(w, http.StatusOK, struct {
 		found
 		Hints  []string        `json:"hints,omitempty"`
 		Schema json.RawMessage `json:"schema,omitempty"`
 	}{said(p.View.Inspect(r.Context(), c, q, false)), hints(t), t.InputSchema})
 }
 
-// search answers with what inspect finds.
+// search responds with what inspect finds.
 func (p *Page) search(w http.ResponseWriter, r *http.Request) {
 	result := p.View.Inspect(r.Context(), p.client(r.Context()), view.Query{Text: r.URL.Query().Get("query")}, true)
 	out := struct {
@@ -130,15 +130,15 @@ func (p *Page) search(w http.ResponseWriter, r *http.Request) {
 	var data struct {
 		Tools []struct{ Server, Name, Description string }
 	}
-	_ = json.Unmarshal(result.Structured, &data) // a failure has none
+	_ = json.Unmarshal(result.Structured, &data) // a failure has no structured result
 	for _, t := range data.Tools {
 		out.Tools = append(out.Tools, wire.Encode(map[string]string{"server": t.Server, "name": t.Name, "description": sanitize.Line(t.Description, 160)}))
 	}
-	answer(w, http.StatusOK, out)
+	httpd.WriteJSON(w, http.StatusOK, out)
 }
 
-// call runs a tool as the viewer. Where a call needs a person's consent, the answer is the
-// question, and the page sends the call again with that question in Confirmed.
+// call runs a tool as the viewer. If the call needs consent, the response is the question, and the page repeats the
+// call with that question in Confirmed.
 func (p *Page) call(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Server, Tool string
@@ -149,7 +149,7 @@ func (p *Page) call(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	writing := http.NewResponseController(w)
-	_ = writing.SetWriteDeadline(time.Time{}) // a call has its own time
+	_ = writing.SetWriteDeadline(time.Time{}) // a call has its own deadline
 	c, question := p.client(r.Context()), ""
 	defer p.View.Attach(c, view.Attachment{})()
 	ctx, cancel := context.WithCancel(r.Context())
@@ -161,7 +161,7 @@ func (p *Page) call(w http.ResponseWriter, r *http.Request) {
 		Consent: request.Consent{Ask: func(text string) bool {
 			if text != body.Confirmed {
 				question = text
-				cancel() // no refusal: the page sends the call again
+				cancel() // not a refusal: the page repeats the call
 				return false
 			}
 			return true
@@ -170,12 +170,12 @@ func (p *Page) call(w http.ResponseWriter, r *http.Request) {
 	_ = writing.SetWriteDeadline(time.Now().Add(writeWithin))
 	switch {
 	case question != "":
-		answer(w, http.StatusOK, map[string]string{"confirm": question})
+		httpd.WriteJSON(w, http.StatusOK, map[string]string{"confirm": question})
 		return
 	case err != nil:
 		return // the viewer is gone
 	}
-	answer(w, http.StatusOK, struct {
+	httpd.WriteJSON(w, http.StatusOK, struct {
 		found
 		Error        bool  `json:"error"`
 		Milliseconds int64 `json:"milliseconds"`

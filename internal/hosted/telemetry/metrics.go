@@ -1,5 +1,4 @@
-// Package telemetry shows to others what mcpx does: as metrics for Prometheus, and as
-// traces for a collector of OpenTelemetry.
+// Package telemetry exports what mcpx does: metrics for Prometheus, and traces for an OpenTelemetry collector.
 package telemetry
 
 import (
@@ -16,10 +15,9 @@ import (
 	"mcpx/internal/request"
 )
 
-// Metrics counts calls and requests. The names are those of the semantic conventions for MCP
-// (OpenTelemetry, gen-ai, status "Development") in the form of Prometheus, and begin with mcpx_
-// where the conventions have none. No label has text from a client: a server or tool that is not
-// in the catalogue counts as other. Safe for concurrent use.
+// Metrics counts calls and requests. The names follow the OpenTelemetry conventions for MCP (gen-ai, status
+// "Development") in Prometheus form; others begin with mcpx_. No label contains text from a client: a server or tool
+// that is not in the catalogue is labelled other. Safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
 	upstream *prometheus.HistogramVec // by server, tool, outcome
@@ -30,37 +28,35 @@ type Metrics struct {
 	bytes    *prometheus.CounterVec   // by server, direction
 	refused  *prometheus.CounterVec   // by status
 
-	mu      sync.RWMutex
+	mu      sync.Mutex
 	series  map[seriesKey]*series
 	answers map[answerKey]prometheus.Observer
 }
 
-// State is the state of mcpx when somebody reads the metrics.
+// State is the current state of mcpx.
 type State struct {
 	Servers []Server
-	// Sessions are those of clients of the legacy era over HTTP.
-	Sessions int
-	// AuditFailing means that the audit trail cannot be written.
+	// Sessions are the HTTP sessions of legacy clients.
+	Sessions     int
 	AuditFailing bool
 }
 
-// Server is the state of one server.
 type Server struct {
 	Name, State     string
 	Tools, Restarts int
 }
 
 const (
-	// other stands for what is not in the catalogue, and for what comes after maxSeries.
+	// other is the label for names outside the catalogue, and for everything above maxSeries.
 	other = "_other"
-	// maxSeries bounds the series of calls: a server may change its tools all the time.
+	// maxSeries bounds the series of calls, as a server may change its tools all the time.
 	maxSeries = 2000
 )
 
-// buckets are those of the conventions, and finer ones below 10 ms, where mcpx lives.
+// buckets are the ones of the conventions, and finer ones below 10 ms, the usual overhead of mcpx.
 var buckets = []float64{0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
 
-// NewMetrics makes metrics, which ask for the state whenever somebody reads them.
+// NewMetrics makes metrics. state is called whenever they are read.
 func NewMetrics(version string, state func() State) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
@@ -100,7 +96,6 @@ func NewMetrics(version string, state func() State) *Metrics {
 	return m
 }
 
-// Handler serves the metrics.
 func (m *Metrics) Handler(log *slog.Logger) http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), MaxRequestsInFlight: 4,
@@ -109,21 +104,21 @@ func (m *Metrics) Handler(log *slog.Logger) http.Handler {
 
 type seriesKey struct {
 	server, tool, outcome string
-	asked                 bool // a request went to the upstream
+	asked                 bool // a request was sent to the upstream
 }
 
 // series are the metrics of calls of one tool with one outcome.
 type series struct {
-	upstream                                         prometheus.Observer // nil where no request went to it
+	upstream                                         prometheus.Observer // nil if no request was sent to it
 	calls                                            prometheus.Counter
 	tokensReceived, tokensSent, bytesReceived, bytes prometheus.Counter
 }
 
-// Event is an observer: it counts the requests of clients, the calls of tools, and what was refused.
+// Event observes [request.Event]: requests of clients, calls of tools, and refusals.
 func (m *Metrics) Event(r *request.Event) {
 	switch {
 	case r.Refused != nil:
-		m.refusedWith(r.Refused.Status)
+		m.refused.WithLabelValues(strconv.Itoa(r.Refused.Status)).Inc()
 		return
 	case r.Request:
 		method := ""
@@ -137,7 +132,6 @@ func (m *Metrics) Event(r *request.Event) {
 	}
 }
 
-// call counts a call of a tool.
 func (m *Metrics) call(r *request.Event) {
 	key := seriesKey{r.Server, r.Tool, r.Outcome, r.Upstream > 0}
 	if !r.KnownServer {
@@ -158,25 +152,19 @@ func (m *Metrics) call(r *request.Event) {
 }
 
 func (m *Metrics) seriesOf(key seriesKey) *series {
-	m.mu.RLock()
-	s := m.series[key]
-	m.mu.RUnlock()
-	if s != nil {
-		return s
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.series[key] == nil && len(m.series) >= maxSeries {
 		key.server, key.tool = other, other
 	}
-	if s = m.series[key]; s != nil {
+	if s := m.series[key]; s != nil {
 		return s
 	}
 	fault := ""
 	if key.outcome != "RESULT" {
 		fault = key.outcome
 	}
-	s = &series{
+	s := &series{
 		calls:          m.calls.WithLabelValues(key.server, key.outcome),
 		tokensReceived: m.tokens.WithLabelValues(key.server, "received"), tokensSent: m.tokens.WithLabelValues(key.server, "sent"),
 		bytesReceived: m.bytes.WithLabelValues(key.server, "received"), bytes: m.bytes.WithLabelValues(key.server, "sent"),
@@ -194,24 +182,16 @@ type answerKey struct {
 	failed bool
 }
 
-// answered counts a request of a client. method is empty for one that mcpx does not know. code is
-// the code of its error, 0 = it got a result; failed means that the result is the error of a
-// tool (isError).
+// answered counts a request of a client. method is empty if unknown. code is the code of its error, 0 for a result;
+// failed marks the result of a failed tool (isError).
 func (m *Metrics) answered(method string, code int, failed bool, took time.Duration) {
-	key := answerKey{method, code, failed}
-	m.mu.RLock()
-	o := m.answers[key]
-	m.mu.RUnlock()
-	if o == nil {
-		o = m.answerOf(key)
-	}
-	o.Observe(took.Seconds())
+	m.answerOf(answerKey{method, code, failed}).Observe(took.Seconds())
 }
 
 func (m *Metrics) answerOf(key answerKey) prometheus.Observer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.answers[key] == nil && len(m.answers) >= maxSeries { // codes of errors are the servers'
+	if m.answers[key] == nil && len(m.answers) >= maxSeries { // servers may use any number of error codes
 		key.code = -1
 	}
 	if o := m.answers[key]; o != nil {
@@ -234,10 +214,7 @@ func (m *Metrics) answerOf(key answerKey) prometheus.Observer {
 	return o
 }
 
-// SessionEnded counts a session. version is the revision that mcpx has agreed on.
+// SessionEnded counts a session with the negotiated protocol version.
 func (m *Metrics) SessionEnded(version string, lasted time.Duration) {
 	m.sessions.WithLabelValues(version).Observe(lasted.Seconds())
 }
-
-// refusedWith counts an HTTP request that was answered with an error.
-func (m *Metrics) refusedWith(status int) { m.refused.WithLabelValues(strconv.Itoa(status)).Inc() }

@@ -90,8 +90,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// One event of a call is both the request of a client and the call of a tool. An error of JSON-RPC is no error of the tool,
-// whatever the outcome of the call is.
+// One event of a call is both the request of a client and the call of a tool. An error of JSON-RPC is no error of the
+// tool, whatever the outcome of the call is.
 func TestMetrics_oneEvent(t *testing.T) {
 	m := NewMetrics("1", func() State { return State{} })
 	e := answered("tools/call", true, "TOOL_NOT_FOUND", -32602)
@@ -118,7 +118,7 @@ func TestMetrics_oneEvent(t *testing.T) {
 	}
 }
 
-// The names are what Prometheus wants: by its own linter, and by promtool where it is there.
+// The names are valid for Prometheus, by its linter, and by promtool if installed.
 func TestMetrics_lint(t *testing.T) {
 	m := used()
 	problems, err := testutil.GatherAndLint(m.registry)
@@ -136,8 +136,7 @@ func TestMetrics_lint(t *testing.T) {
 	}
 }
 
-// Servers that change their tools all the time, and clients that make up methods' errors,
-// cost bounded memory.
+// Servers that change their tools all the time, and clients that make up methods' errors, cost bounded memory.
 func TestMetrics_bounded(t *testing.T) {
 	m := NewMetrics("1", func() State { return State{} })
 	for i := range maxSeries + 100 {

@@ -2,7 +2,7 @@ package telemetry
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// states collects the State at each reading.
+// states is a collector that asks for the State at each reading.
 type states func() State
 
 var (

@@ -1,0 +1,163 @@
+package config
+
+import (
+	"math"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mcpx/internal/base/conf"
+)
+
+// Audit is the audit trail.
+type Audit struct {
+	// File is an absolute path.
+	File string
+	// Required: a call that cannot be recorded is refused.
+	Required bool
+	// Key chains the lines by their HMACs; empty: no chain.
+	Key string `json:"-"`
+	// MaxBytes is the size at which the file is rotated, Keep the number of rotated files that stay; 0 means
+	// the default, and all.
+	MaxBytes int64
+	Keep     int
+}
+
+const (
+	leastAuditKey   = 16       // characters: who guesses the key can forge the trail
+	leastAuditBytes = 64 << 10 // some hundred lines
+)
+
+func (l *loader) auditObject(a *Audit) object {
+	return object{name: "audit", strict: true, keys: []key{
+		enabled,
+		{"file", l.path(&a.File), "the trail; a relative name begins at the config file"},
+		{"required", l.boolean(&a.Required), "no call is made that cannot be recorded"},
+		{"key", value{schema: text, read: func(n *node) {
+			text, ok := l.expanded(n)
+			if ok && len(text) < leastAuditKey {
+				l.fault(n, "must be at least %d characters long, such as the output of: openssl rand -hex 32", leastAuditKey)
+			}
+			a.Key = text
+		}}, "at least 16 characters: each line has its HMAC; may be `${…}`"},
+		{"max_bytes", whole(l, &a.MaxBytes, leastAuditBytes, math.MaxInt64), "the size at which the file is renamed; without it 100 MiB"},
+		{"keep", l.count(&a.Keep, 0), "how many renamed files stay; 0 is all"},
+	}}
+}
+
+func (l *loader) checkAudit(n *node, a *Audit) {
+	if a.File == "" && len(l.faults) == 0 {
+		l.fault(n, `needs a "file"`)
+	}
+}
+
+// Telemetry is what can be measured from outside.
+type Telemetry struct {
+	// Metrics are served at /metrics, to admins and to the principals whose names match one
+	// of the globs in MetricsFor.
+	Metrics    bool
+	MetricsFor []string
+	// OTLP is where traces go; nil: nowhere.
+	OTLP *OTLP
+}
+
+// OTLP is an OpenTelemetry collector, over HTTP.
+type OTLP struct {
+	// Endpoint is the whole URL, which mostly ends in /v1/traces.
+	Endpoint string
+	Headers  map[string]string `json:"-"`
+	// Sample is the share, 0 to 1, that is sampled of the traces that begin here. The client decides
+	// about a trace that it began.
+	Sample float64
+}
+
+func (l *loader) telemetry(n *node) {
+	if n.kind != objectKind && n.off() {
+		l.cfg.Telemetry.Metrics = false
+		return
+	}
+	if l.is(objectKind, n) {
+		l.members(n, l.telemetryObject(), nil)
+	}
+}
+
+func (l *loader) telemetryObject() object {
+	t := &l.cfg.Telemetry
+	metrics, globs := l.boolean(&t.Metrics), l.globs(&t.MetricsFor).read
+	metrics.schema = `{"anyOf": [{"type": "boolean"}, ` + texts + `]}`
+	served := metrics.read
+	metrics.read = func(n *node) {
+		if n.kind == arrayKind {
+			globs(n)
+			return
+		}
+		served(n)
+	}
+	return object{name: "telemetry", keys: []key{
+		{"metrics", metrics, "`/metrics`, for admins; a list of globs adds the principals of these names"},
+		{"otlp", optional(l, &t.OTLP, OTLP{Sample: 1}, l.otlpObject, l.checkOTLP), "an OpenTelemetry collector, for traces"},
+	}}
+}
+
+func (l *loader) checkOTLP(n *node, o *OTLP) {
+	if o.Endpoint == "" && len(l.faults) == 0 {
+		l.fault(n, `needs an "endpoint"`)
+	}
+}
+
+func (l *loader) otlpObject(o *OTLP) object {
+	return object{name: "otlp", keys: []key{
+		enabled,
+		{"endpoint", value{schema: text, read: func(n *node) {
+			text, ok := l.expanded(n)
+			u, err := url.Parse(text)
+			switch {
+			case !ok:
+			case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+				l.fault(n, "must be the URL of a collector, such as http://127.0.0.1:4318")
+			case strings.Trim(u.Path, "/") == "":
+				u.Path = "/v1/traces"
+				text = u.String()
+			}
+			o.Endpoint = text
+		}}, "its URL; `/v1/traces` is added to one without a path"},
+		{"headers", value{schema: `{"type": "object", "additionalProperties": {"type": "string"}}`, read: func(n *node) {
+			if !l.is(objectKind, n) {
+				return
+			}
+			o.Headers = make(map[string]string)
+			for _, m := range n.members {
+				if !headerKey.MatchString(m.key) {
+					l.fault(m, "is not the name of a header")
+					continue
+				}
+				o.Headers[m.key], _ = l.expanded(m)
+				l.cfg.Secrets = append(l.cfg.Secrets, o.Headers[m.key])
+			}
+		}}, "headers of the requests to it; may be `${…}`"},
+		{"sample", value{into: &o.Sample, schema: `{"type": "number", "minimum": 0, "maximum": 1}`, read: func(n *node) {
+			share, err := strconv.ParseFloat(n.text, 64)
+			if n.kind != numberKind || err != nil || !(share >= 0 && share <= 1) {
+				l.fault(n, "must be a number from 0 to 1")
+			}
+			o.Sample = share
+		}}, "the share that is sent of the traces that begin here"},
+	}}
+}
+
+func (l *loader) tlsObject(t *conf.TLS) object {
+	return object{name: "tls", strict: true, keys: []key{
+		{"cert", l.path(&t.Cert), "the certificate with its intermediate ones, a PEM file"},
+		{"key", l.path(&t.Key), "its private key, a PEM file"},
+		{"client_ca", l.path(&t.ClientCA), "the authorities that sign the certificates of clients. Every client then needs a certificate, unless `auth.certificates` makes it one of several credentials"},
+	}}
+}
+
+func (l *loader) checkTLS(n *node, _ *conf.TLS) {
+	for _, key := range []string{"cert", "key"} {
+		if !slices.ContainsFunc(n.members, func(m *node) bool { return m.key == key && m.kind != nullKind }) {
+			l.fault(n, "needs %s, the name of a PEM file", key)
+		}
+	}
+}

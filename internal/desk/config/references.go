@@ -1,0 +1,278 @@
+package config
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"mcpx/internal/base/pattern"
+)
+
+// maxExpanded bounds a value after expansion, in bytes: a long variable could be repeated until memory runs out.
+const maxExpanded = 1 << 20
+
+var (
+	variable  = pattern.New(`^(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([\s\S]*))?$`)
+	headerKey = pattern.New("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+)
+
+// editorOnly are variables of VS Code that only an editor can know.
+var editorOnly = []string{"workspaceFolder", "workspaceFolderBasename", "file", "fileDirname", "fileWorkspaceFolder", "cwd"}
+
+// expand replaces ${VAR}, ${VAR:-default} (the default also for an empty variable, as in a shell), VS Code's
+// ${env:VAR}, and the references of [serverReader.elsewhere]. A reference ends at the first brace; without a value
+// it is a fault of this server. All other text stays, even a single $.
+func (r *serverReader) expand(n *node) string {
+	var b strings.Builder
+	s := n.text
+	for {
+		start := strings.Index(s, "${")
+		if start < 0 {
+			break
+		}
+		length := strings.IndexByte(s[start:], '}')
+		if length < 0 {
+			break
+		}
+		b.WriteString(s[:start])
+		value, why := r.resolve(n, s[start+2:start+length])
+		if why != "" {
+			r.fail(n, "%s", why)
+		}
+		b.WriteString(value)
+		s = s[start+length+1:]
+		if b.Len() > maxExpanded {
+			r.fail(n, "is longer than %d bytes after expansion", maxExpanded)
+			return ""
+		}
+	}
+	b.WriteString(s)
+	if strings.IndexByte(b.String(), 0) >= 0 {
+		r.fail(n, "must not contain a NUL character")
+		return ""
+	}
+	return b.String()
+}
+
+// resolve returns the value of a reference (the text between the braces), or why it has none.
+func (r *serverReader) resolve(n *node, reference string) (value, why string) {
+	switch reference {
+	case "userHome":
+		return r.home(), ""
+	case "pathSeparator", "/":
+		return string(filepath.Separator), ""
+	}
+	if kind, what, ok := strings.Cut(reference, ":"); ok && (kind == "keyring" || kind == "file" || kind == "command") {
+		return r.elsewhere(kind, what)
+	}
+	parts := variable.FindStringSubmatch(reference)
+	if parts == nil {
+		editor, _, ok := strings.Cut(reference, ":")
+		if ok && slices.Contains([]string{"input", "config", "prompt"}, editor) {
+			return "", fmt.Sprintf("only an editor can fill in %s, use an environment variable", quote("${"+reference+"}"))
+		}
+		// The warning does not quote it: it may be a default value, and so a secret.
+		r.l.strange.add(n.path(), "")
+		return "${" + reference + "}", ""
+	}
+	name := parts[1]
+	value, set := r.l.o.Getenv(name)
+	if value != "" {
+		if !slices.Contains(surroundings, strings.ToUpper(name)) {
+			r.secret(value, secretKey.MatchString(name))
+		}
+		return value, ""
+	}
+	if strings.Contains(reference, ":-") {
+		return parts[2], ""
+	}
+	switch {
+	case set:
+		return "", ""
+	case slices.Contains(editorOnly, name):
+		return "", fmt.Sprintf("only an editor can fill in %s, write the path", quote("${"+name+"}"))
+	}
+	return "", fmt.Sprintf("environment variable %s is not set", name)
+}
+
+func (r *serverReader) home() string {
+	for _, name := range []string{"HOME", "USERPROFILE"} {
+		if home, _ := r.l.o.Getenv(name); home != "" {
+			return home
+		}
+	}
+	return ""
+}
+
+// expanded expands a text that belongs to no server. ok is false if a reference has no value: after a fault, or in
+// the first reading. The unexpanded text must not be used then: as a key or token it would be known to others.
+func (l *loader) expanded(n *node) (text string, ok bool) {
+	if !l.is(stringKind, n) {
+		return "", false
+	}
+	r := l.serverReader()
+	text = r.expand(n)
+	l.wanted[""] = append(l.wanted[""], r.wanted...)
+	l.faults = append(l.faults, r.faults...)
+	for value := range r.secrets {
+		l.cfg.Secrets = append(l.cfg.Secrets, value)
+	}
+	later := l.answers == nil && len(r.wanted) > 0 || l.o.Keyring == nil && l.o.Run == nil
+	if ok = len(r.faults) == 0 && !strings.Contains(text, "${"); !ok && !later && len(r.faults) == 0 {
+		l.fault(n, "has a ${...} without a value")
+	}
+	return text, ok
+}
+
+// path reads the name of a file and makes it absolute.
+func (l *loader) path(into *string) value {
+	return value{into: into, schema: text, read: func(n *node) {
+		if name, ok := l.expanded(n); ok && name != "" {
+			*into = (&serverReader{l: l}).absolute(name)
+		}
+	}}
+}
+
+// secret reads a text, and adds it to those that are struck out of logs.
+func (l *loader) secret(into *string) value {
+	return value{schema: text, read: func(n *node) {
+		*into, _ = l.expanded(n)
+		if *into = strings.TrimSpace(*into); *into != "" {
+			l.cfg.Secrets = append(l.cfg.Secrets, *into)
+		}
+	}}
+}
+
+// wanted is a reference whose value may take long to get: a keyring may ask the user, a command has to run. So
+// the file is read twice: the first reading collects these references, then all values are fetched concurrently,
+// and the second reading has them.
+type wanted struct{ kind, what string }
+
+// answer is the value of a reference, or why it has none.
+type answer struct{ text, why string }
+
+type answers map[wanted]answer
+
+// elsewhere returns the value of ${keyring:NAME}, ${file:PATH} or ${command:...}, without line breaks at its end, or
+// why there is none.
+func (r *serverReader) elsewhere(kind, what string) (text, why string) {
+	one := wanted{kind, what}
+	v, looked := r.l.answers[one]
+	switch {
+	case kind == "file":
+		v = r.file(what)
+	case !looked:
+		if kind == "keyring" && r.l.o.Keyring != nil || kind == "command" && r.l.o.Run != nil {
+			r.wanted = append(r.wanted, one)
+		}
+		text = "${" + kind + ":" + what + "}"
+		r.secret(text, true) // as its value will be: credentials do not change which catalogue on disk is used
+		return text, ""
+	}
+	if v.text = strings.TrimRight(v.text, "\r\n"); v.text == "" && v.why == "" {
+		v.why = fmt.Sprintf("the value of ${%s:} is empty", kind)
+	}
+	if v.why == "" {
+		r.secret(v.text, true)
+	}
+	return v.text, v.why
+}
+
+// absolute makes a path of the config absolute: ~/ is the home folder, and a relative path begins at the folder
+// of the config.
+func (r *serverReader) absolute(path string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok && r.home() != "" {
+		path = filepath.Join(r.home(), rest)
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(r.l.cfg.Path), path)
+	}
+	return path
+}
+
+func (r *serverReader) file(path string) answer {
+	path = r.absolute(path)
+	data, err := r.l.o.ReadFile(path)
+	if err != nil {
+		return answer{why: fmt.Sprintf("file %s cannot be read: %v", quote(path), err)}
+	}
+	return answer{text: string(data)}
+}
+
+// needed lists the references to look up: those outside of servers, and those of the servers in use, or in
+// [Options.Only].
+func (l *loader) needed() []wanted {
+	known := func(server string) bool { return l.defined[server] != "" }
+	some := len(l.o.Only) > 0 && !slices.ContainsFunc(l.o.Only, func(server string) bool { return !known(server) })
+	var all []wanted
+	for server, refs := range l.wanted {
+		if !some || server == "" || slices.Contains(l.o.Only, server) {
+			all = append(all, refs...)
+		}
+	}
+	return all
+}
+
+// lookUp fetches the values concurrently, each once.
+func (l *loader) lookUp(refs []wanted) answers {
+	slices.SortFunc(refs, func(a, b wanted) int { return cmp.Or(strings.Compare(a.kind, b.kind), strings.Compare(a.what, b.what)) })
+	refs = slices.Compact(refs)
+	found := make([]answer, len(refs))
+	var looking sync.WaitGroup
+	for i, one := range refs {
+		looking.Go(func() { found[i] = l.look(one) })
+	}
+	looking.Wait()
+	all := make(answers, len(refs))
+	for i, one := range refs {
+		all[one] = found[i]
+	}
+	return all
+}
+
+func (l *loader) look(one wanted) answer {
+	if one.kind == "keyring" {
+		return answerOf(l.o.Keyring(one.what))
+	}
+	argv := one.argv()
+	if argv == nil {
+		return answer{why: `${command:} needs a program and its arguments, separated by spaces, or as an array: ${command:[\"program\", \"an argument\"]}`}
+	}
+	return answerOf(l.o.Run(argv))
+}
+
+func answerOf(text string, err error) answer {
+	if err != nil {
+		return answer{why: err.Error()}
+	}
+	return answer{text: text}
+}
+
+// argv are the words of a ${command:...}; nil if it names no program.
+func (w wanted) argv() []string {
+	argv := strings.Fields(w.what)
+	if strings.HasPrefix(strings.TrimSpace(w.what), "[") {
+		argv = nil
+		_ = json.Unmarshal([]byte(w.what), &argv)
+	}
+	if len(argv) == 0 || argv[0] == "" {
+		return nil
+	}
+	return argv
+}
+
+// programs are the commands without their arguments, which may be secret.
+func (a answers) programs() []string {
+	var names []string
+	for one := range a {
+		if argv := one.argv(); one.kind == "command" && argv != nil {
+			names = append(names, argv[0])
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

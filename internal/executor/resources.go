@@ -1,0 +1,79 @@
+package executor
+
+import (
+	"bytes"
+	"context"
+
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/caller"
+	"mcpx/internal/policy"
+	"mcpx/internal/resources"
+	"mcpx/internal/results"
+)
+
+// Resources returns the resources and prompts that a client may see in a part of the catalogue. part is evaluated on every use;
+// a nil scope means the whole catalogue.
+func (e *Executor) Resources(client *caller.Client, part func() *policy.Scope) *resources.Servers {
+	options := e.current()
+	catalogue := func() *catalog.Snapshot { return part().Of(e.Catalogue(client)) }
+	return &resources.Servers{
+		Registry:  e.registry,
+		Catalogue: catalogue,
+		Scope:     part,
+		Has: func(server string) bool {
+			_, ok := catalogue().Server(server)
+			return ok
+		},
+		Tag:         e.tagOf(client),
+		Separator:   options.Separator,
+		NoResources: options.NoResources, NoPrompts: options.NoPrompts,
+		Wait: options.ExecWait, ListWait: options.ExecWait,
+	}
+}
+
+// Kinds reports whether clients are shown resources and prompts.
+func (e *Executor) Kinds() (shown struct{ Resources, Prompts bool }) {
+	options := e.current()
+	shown.Resources, shown.Prompts = !options.NoResources, !options.NoPrompts
+	return shown
+}
+
+// tagOf returns the func that tags the ids of tasks for a client's principal; nil without a principal.
+func (e *Executor) tagOf(client *caller.Client) func(id string) string {
+	if client == nil || client.Principal == nil {
+		return nil
+	}
+	return func(id string) string { return "~" + e.tags.Of(client.Principal, id) }
+}
+
+// Failure converts the error of a request to a server.
+func (e *Executor) Failure(server, method string, err error) *results.Failure {
+	return e.begin().failure(&Request{Server: server, Tool: method}, target{}, err)
+}
+
+// nameLinks replaces the URIs of resources in a server's content blocks by those under which the client can read them. Which
+// URIs are resources is known from the server's list; if that has not come yet, nameLinks waits for it.
+func (e run) nameLinks(ctx context.Context, blocks []wire.Block, r *Request, server *catalog.Server) {
+	if e.options.NoResources || server == nil || !server.Offers.Resources {
+		return
+	}
+	snap := r.Catalogue
+	for i, b := range blocks {
+		if b.IsText {
+			continue
+		}
+		if !server.Listed && snap == r.Catalogue {
+			bounded, cancel := context.WithTimeout(ctx, e.options.ExecWait)
+			e.registry.WaitListedOne(bounded, server.Name)
+			cancel()
+			snap = e.seen(r)
+			if now, ok := snap.Server(server.Name); ok {
+				server = now
+			}
+		}
+		if named := resources.Block(snap, server, b.Raw); !bytes.Equal(named, b.Raw) {
+			blocks[i] = wire.ReadBlock(named)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+// Package statetest tests implementations of the interfaces of package state against their contracts.
+//
+// Each test gets two doors of one implementation, here and there, as if in two processes that share their state. In
+// memory both are the same.
+package statetest
+
+import (
+	"testing"
+	"time"
+)
+
+// Record is a record for tests. It must come back unchanged.
+type Record struct {
+	Name   string            `json:"name"`
+	Number int               `json:"number"`
+	Parts  map[string]string `json:"parts,omitempty"`
+	Until  time.Time         `json:"until"`
+}
+
+func record(name string) *Record {
+	return &Record{Name: name, Parts: map[string]string{"a": `<&> "é"`}, Until: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)}
+}
+
+// heard is how long a process may take to learn of another's change: twice the time in the contracts, for a busy
+// machine.
+const heard = 4 * time.Second
+
+// soon waits until a condition is true.
+func soon(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for end := time.Now().Add(heard); !is(); <-look.C {
+		if time.Now().After(end) {
+			t.Errorf("after %v not so: %s", heard, what)
+			return
+		}
+	}
+}
+
+// run runs each test with fresh doors.
+func run[D any](t *testing.T, doors func(*testing.T) (here, there D), tests map[string]func(*testing.T, D, D)) {
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			here, there := doors(t)
+			test(t, here, there)
+		})
+	}
+}
