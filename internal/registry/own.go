@@ -41,6 +41,9 @@ func (l ownLists) changed(before ownLists) (kinds []catalog.Kind) {
 // first call these are the shared ones.
 func (r *Registry) SnapshotOf(client *caller.Client) *catalog.Snapshot {
 	snap := r.Snapshot()
+	if older := r.forOlder.Load(); older != nil && isOlder(client) {
+		snap = older
+	}
 	if client == nil || r.differing.Load() == 0 {
 		return snap
 	}

@@ -59,6 +59,8 @@ type Options struct {
 	// SessionLimit returns an error if a server that has this many sessions with single clients may not have one more;
 	// nil = no limit.
 	SessionLimit func(open int) error
+	// ManyClients means that clients of both eras may share the sessions.
+	ManyClients bool
 	// Grace is how long open calls may go on when [Registry.Apply] stops their server; 0 = 5 s.
 	Grace time.Duration
 	// Patience is how long a first attempt must have lasted at the end of mcpx for the server to be recorded as tried.
@@ -77,7 +79,8 @@ type Registry struct {
 
 	handler    request.Handler // the middleware chain, which ends with send
 	snapshot   atomic.Pointer[catalog.Snapshot]
-	generation atomic.Uint64 // of the newest entry
+	forOlder   atomic.Pointer[catalog.Snapshot] // for legacy clients; nil if it is the same
+	generation atomic.Uint64                    // of the newest entry
 	soleClient
 	bounds
 
@@ -158,6 +161,7 @@ type entry struct {
 	cached     *record            // from disk, until the server has answered all its lists
 	last       catalog.Server     // as in the last snapshot; its tools are reused while unchanged
 	saved      *record            // the content of the cache file
+	older      *olderEra          // never nil
 }
 
 // New returns a registry of these servers. Its first snapshot has the catalogues from disk. [Registry.Start] connects the
@@ -198,7 +202,7 @@ func New(servers []Server, options Options) *Registry {
 func (r *Registry) newEntry(server Server) *entry {
 	calls := &server.Spec.Concurrency
 	calls.Gate, calls.All, calls.Installs = semaphore.New(calls.Max, calls.Queue), r.allCalls, r.installs
-	e := &entry{server: server, generation: r.generation.Add(1), began: time.Now()}
+	e := &entry{server: server, generation: r.generation.Add(1), began: time.Now(), older: &olderEra{}}
 	if server.Disabled || server.Fault != "" {
 		return e
 	}
@@ -262,6 +266,9 @@ func (r *Registry) Close(within time.Duration) {
 		var all []*upstream.Upstream
 		for _, e := range r.entries {
 			all = append(all, e.upstreams()...)
+			if e.older.upstream != nil {
+				all = append(all, e.older.upstream)
+			}
 		}
 		for _, sessions := range r.clients {
 			for _, c := range sessions {
@@ -343,6 +350,7 @@ func (r *Registry) renew() {
 	snap := catalog.NewSnapshot(servers)
 	snap.Rules = r.rules
 	r.snapshot.Store(snap)
+	r.forOlder.Store(r.olderSnapshot(snap))
 }
 
 func notify(listeners []*func()) {
@@ -372,7 +380,9 @@ func (r *Registry) describe(name string, e *entry) catalog.Server {
 	if status.Known && status.Listed {
 		e.cached = nil // the server has answered
 	}
+	r.meetOlder(e, &status)
 	s.Offers, s.Items, s.Listed = e.items(&status)
+	s.Offers = e.offersOfBoth(s.Offers)
 	switch {
 	case status.Known || e.cached == nil:
 	case e.cached.tried:
