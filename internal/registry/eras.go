@@ -32,6 +32,8 @@ type olderEra struct {
 	// refused is set if the server refused the legacy era, while the shared session had restarted so many times before.
 	refused  bool
 	restarts int
+	// byEra are the offers in each era in which the server was seen, now or by an earlier mcpx.
+	byEra map[string]catalog.Offers
 	// byResult are the names of the tools that ask in the way of the modern era alone: by an input_required result.
 	byResult sync.Map
 }
@@ -190,15 +192,35 @@ func asksByResult(err error) bool {
 	return ok && (rpc.Message == "Handler returned an invalid result" || strings.Contains(rpc.Message, "InputRequiredResult"))
 }
 
-// olderSnapshot returns the snapshot for legacy clients, nil if it says the same. It differs in what the servers with a
-// session for each client offer: until that session tells it, it is what they offered to others of the era. The caller
-// holds the lock.
+// eraOf returns the name of an era.
+func eraOf(modern bool) string {
+	if modern {
+		return upstream.EraModern
+	}
+	return upstream.EraLegacy
+}
+
+// offersToOlder returns what a server offers to legacy clients, if that is known and not what the snapshot says: of a server
+// with a session for each client, until that session tells it, and of one that has answered only an earlier mcpx. The
+// caller holds the lock.
+func (e *entry) offersToOlder() (offers catalog.Offers, ok bool) {
+	if e.upstream == nil {
+		return offers, false
+	}
+	if offers, ok = e.olderOffers(); ok {
+		return offers, e.server.PerClient
+	}
+	offers, ok = e.older.byEra[upstream.EraLegacy]
+	return offers, ok && e.cached != nil && !e.status().Listed
+}
+
+// olderSnapshot returns the snapshot for legacy clients, nil if it says the same. The caller holds the lock.
 func (r *Registry) olderSnapshot(snap *catalog.Snapshot) *catalog.Snapshot {
 	var servers []catalog.Server
 	for i := range snap.Servers {
 		e := r.entries[snap.Servers[i].Name]
-		older, ok := e.olderOffers()
-		if !ok || !e.server.PerClient || older == snap.Servers[i].Offers {
+		older, ok := e.offersToOlder()
+		if !ok || older == snap.Servers[i].Offers {
 			continue
 		}
 		if servers == nil {

@@ -139,3 +139,29 @@ func subscribes(t *testing.T, r *Registry, name string, who *caller.Client) erro
 	})
 	return err
 }
+
+// What a server offers in one era is not what the next mcpx tells a client of the other one, before the server answers.
+func TestEras_OffersOnDisk(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := mcptest.Spec{Era: mcptest.EraBoth, SubscribeEra: mcptest.EraLegacy, Resources: json.RawMessage(`[{"uri":"one://1","name":"one"}]`)}
+	server := Server{Spec: over(transport.HTTP, "web", fake.HTTP(t).URL), Key: Key("web")}
+	options := Options{CacheDir: t.TempDir()}
+	ada, bob := person("ada", mcptest.LegacyVersion), person("bob", mcptest.ModernVersion)
+	for i, who := range []*caller.Client{bob, ada, bob, ada} {
+		r := New([]Server{server}, options)
+		for client, want := range map[*caller.Client]bool{ada: true, bob: false} {
+			if one, _ := r.SnapshotOf(client).Server("web"); i > 1 && (!one.Listed || one.Offers.Subscribe != want) {
+				t.Errorf("start %d: %s is offered %+v", i, client.Name, one.Offers)
+			}
+		}
+		r.Own(who)
+		r.Start()
+		tried(t, r)
+		mcptest.WaitFor(t, "the offer", patience, func() bool {
+			one, _ := r.SnapshotOf(who).Server("web")
+			status, _ := r.Status("web")
+			return status.Listed && one.Offers.Subscribe == (who == ada)
+		})
+		r.Close(0)
+	}
+}

@@ -202,7 +202,7 @@ func New(servers []Server, options Options) *Registry {
 func (r *Registry) newEntry(server Server) *entry {
 	calls := &server.Spec.Concurrency
 	calls.Gate, calls.All, calls.Installs = semaphore.New(calls.Max, calls.Queue), r.allCalls, r.installs
-	e := &entry{server: server, generation: r.generation.Add(1), began: time.Now(), older: &olderEra{}}
+	e := &entry{server: server, generation: r.generation.Add(1), began: time.Now(), older: &olderEra{byEra: make(map[string]catalog.Offers)}}
 	if server.Disabled || server.Fault != "" {
 		return e
 	}
@@ -213,6 +213,7 @@ func (r *Registry) newEntry(server Server) *entry {
 	}
 	if e.cached = r.cache.load(server.Key); e.cached != nil {
 		e.onDisk = true
+		maps.Copy(e.older.byEra, e.cached.ByEra)
 		spec.Seen = !e.cached.tried
 		e.legacy = e.cached.legacy()
 		spec.Legacy = e.legacy
@@ -402,6 +403,9 @@ func (r *Registry) describe(name string, e *entry) catalog.Server {
 // the lock.
 func (e *entry) items(status *upstream.Status) (offers catalog.Offers, items *catalog.Items, listed bool) {
 	if !status.Listed && e.cached != nil && e.cached.Offers != nil {
+		if newer, ok := e.older.byEra[upstream.EraModern]; ok {
+			return newer, e.cached.items, true
+		}
 		return *e.cached.Offers, e.cached.items, true
 	}
 	return status.Offers, status.Items, status.Listed
