@@ -202,7 +202,8 @@ func New(servers []Server, options Options) *Registry {
 func (r *Registry) newEntry(server Server) *entry {
 	calls := &server.Spec.Concurrency
 	calls.Gate, calls.All, calls.Installs = semaphore.New(calls.Max, calls.Queue), r.allCalls, r.installs
-	e := &entry{server: server, generation: r.generation.Add(1), began: time.Now(), older: &olderEra{byEra: make(map[string]catalog.Offers)}}
+	e := &entry{server: server, generation: r.generation.Add(1), began: time.Now()}
+	e.older = &olderEra{byEra: make(map[string]catalog.Offers)}
 	if server.Disabled || server.Fault != "" {
 		return e
 	}
