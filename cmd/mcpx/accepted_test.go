@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"mcpx/internal/mcptest"
 )
 
 // python is the folder with the servers from PyPI, installed under testdata/pypi: in
@@ -139,6 +141,7 @@ var refusal = regexp.MustCompile(`(?i)-32602|validation error|invalid (arguments
 // numbers and booleans as strings, or have nulls or more than is described: mcpx
 // lets pass what the server takes.
 func TestAccepted(t *testing.T) {
+	mcptest.Parallel(t)
 	p, bin := findPeers(t), python(t)
 	script := func(path string, args ...string) []string {
 		return append([]string{p.node, filepath.Join(p.dir, "node_modules", path)}, args...)
@@ -149,7 +152,7 @@ func TestAccepted(t *testing.T) {
 	program := func(sdk, name string, args ...string) []string {
 		return append([]string{filepath.Join(bin, sdk, "bin", name)}, args...)
 	}
-	for _, s := range []struct {
+	servers := []struct {
 		name    string
 		command []string
 		env     map[string]string
@@ -171,7 +174,8 @@ func TestAccepted(t *testing.T) {
 		{name: "sqlite", command: program("sdk1", "mcp-server-sqlite", "--db-path", "DIR/test.db"), least: 12},
 		{name: "calculator", command: program("sdk1", "mcp-server-calculator"), least: 2},
 		{name: "excel", command: program("sdk2", "excel-mcp-server", "stdio"), least: 83},
-	} {
+	}
+	for _, s := range mcptest.Part(t, servers, 4) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			h := newHome(t)

@@ -69,7 +69,7 @@ func TestAudit_http(t *testing.T) {
 	mcptest.WaitFor(t, "the slow call", patience, func() bool { return strings.Contains(readFile(t, trail), `"tool":"slow"`) })
 
 	second := h.command(t, "--config", config, "serve", "--http", "127.0.0.1:0")
-	if out, err := second.CombinedOutput(); err == nil || !strings.Contains(string(out), "another process writes to") || !strings.Contains(string(out), "hint: give each mcpx a file of its own") {
+	if out, err := second.CombinedOutput(); err == nil || !strings.Contains(string(out), "another process writes to") || !strings.Contains(string(out), "hint: give each mcpx its own file") {
 		t.Errorf("%v: %s", err, out)
 	}
 	out := h.must(t, 0, "--config", config, "audit", "verify", trail)

@@ -48,6 +48,7 @@ func budgetOf(t *testing.T, h *home, args ...string) *budget.Report {
 }
 
 func TestBudget_Recorded(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	args := []string{"--tools", recorded(t, "tools"), "--results", recorded(t, "results"), "--exclude", "prose,order"}
 	r := budgetOf(t, h, args...)
@@ -90,6 +91,7 @@ func TestBudget_Recorded(t *testing.T) {
 
 // TestBudget_ResultsAlone needs no config.
 func TestBudget_ResultsAlone(t *testing.T) {
+	mcptest.Parallel(t)
 	r := budgetOf(t, newHome(t), "--results", recorded(t, "results"))
 	if r.Catalogue != nil || r.Results == nil || r.Results.Total.Documents != 4 || r.Encoding != "o200k_base" {
 		t.Errorf("got %+v", r)
@@ -98,6 +100,7 @@ func TestBudget_ResultsAlone(t *testing.T) {
 
 // TestBudget_Config: servers are connected, and the report names those that are down.
 func TestBudget_Config(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	const tool = `{"name":"add","description":"Add two numbers.","inputSchema":{"type":"object"}}`
 	path := h.config(t, map[string]server{
@@ -119,6 +122,7 @@ func TestBudget_Config(t *testing.T) {
 // TestApp_Surface: what is measured for any servers is what clients of these
 // servers are shown.
 func TestApp_Surface(t *testing.T) {
+	mcptest.Parallel(t)
 	a, err := app.New(app.Options{Profile: app.Demo, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -139,6 +143,7 @@ func TestApp_Surface(t *testing.T) {
 }
 
 func TestBudget_Faults(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	empty := t.TempDir()
 	tests := []struct {

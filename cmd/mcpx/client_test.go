@@ -586,7 +586,20 @@ func (c *client) listen(t testing.TB) {
 // the same for all of them.
 func each(t *testing.T, h *home, args []string, test func(t *testing.T, c *client)) {
 	t.Helper()
-	for _, era := range []string{legacy, modern} {
+	eachOver(t, h, args, []string{legacy, modern}, test)
+}
+
+// eachSlow is each for tests to which the transport matters little, and which are slow because every mcpx over stdio is
+// a process of its own, with its own servers. Only a full run has stdio.
+func eachSlow(t *testing.T, h *home, args []string, test func(t *testing.T, c *client)) {
+	t.Helper()
+	eachOver(t, h, args, mcptest.Part(t, []string{legacy, modern}, 0), test)
+}
+
+// eachOver runs a test over HTTP in both eras, and over stdio in some.
+func eachOver(t *testing.T, h *home, args, stdio []string, test func(t *testing.T, c *client)) {
+	t.Helper()
+	for _, era := range stdio {
 		t.Run("stdio "+era, func(t *testing.T) {
 			c := &client{peer: h.serveStdio(t, append(args, "serve")...), era: era, name: "e2e"}
 			test(t, c)

@@ -13,6 +13,7 @@ import (
 // TestServe_Clients: each client gets results as it takes them, by its name, by the rule
 // for it in the config, and by the header of a request, over both transports and eras.
 func TestServe_Clients(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, map[string]any{
 		"clients": map[string]any{
@@ -76,11 +77,11 @@ func TestServe_Clients(t *testing.T) {
 				}
 			}
 		}
-		t.Run(name, func(t *testing.T) { each(t, h, []string{"--config", config}, check) })
+		t.Run(name, func(t *testing.T) { eachSlow(t, h, []string{"--config", config}, check) })
 	}
 	for name, most := range map[string]int{"reads-little": 2000, "some-agent": 38_000, "opencode": 48_000} {
 		t.Run("length for "+name, func(t *testing.T) {
-			each(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
+			eachSlow(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
 				c.name = name
 				c.open(t)
 				text := c.exec(t, "fake", "big", `{"bytes":50000}`).text(t)

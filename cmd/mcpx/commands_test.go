@@ -12,6 +12,7 @@ import (
 )
 
 func TestVersion(t *testing.T) {
+	mcptest.Parallel(t)
 	out, stderr, code := newHome(t).run(t, "", "version", "--log-level", "Warn")
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit %d, stderr %q", code, stderr)
@@ -25,6 +26,7 @@ func TestVersion(t *testing.T) {
 
 // TestDemo_Screen: no config, no network, and fit to be looked at.
 func TestDemo_Screen(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	out, stderr, code := h.run(t, "", "demo")
 	if code != 0 || stderr != "" {
@@ -63,6 +65,7 @@ func TestDemo_Screen(t *testing.T) {
 
 // TestDemo_All: the whole texts.
 func TestDemo_All(t *testing.T) {
+	mcptest.Parallel(t)
 	out, stderr, code := newHome(t).run(t, "", "demo", "--all")
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit %d, stderr %q", code, stderr)
@@ -75,6 +78,7 @@ func TestDemo_All(t *testing.T) {
 }
 
 func TestUsageErrors(t *testing.T) {
+	mcptest.Parallel(t)
 	for _, args := range [][]string{
 		{"--nonsense"}, {"nonsense"}, {"exec"}, {"exec", "onlyserver"}, {"--log-level", "loud", "version"}, {"version", "extra"},
 	} {
@@ -90,6 +94,7 @@ func TestUsageErrors(t *testing.T) {
 
 // TestUsageHints: a refused command line is answered with the right one.
 func TestUsageHints(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	for _, test := range []struct {
 		want string
@@ -114,6 +119,7 @@ func TestUsageHints(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
+	mcptest.Parallel(t)
 	out, stderr, code := newHome(t).run(t, "", "--help")
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit %d, stderr %q", code, stderr)
@@ -126,6 +132,7 @@ func TestHelp(t *testing.T) {
 }
 
 func TestConfigFaults(t *testing.T) {
+	mcptest.Parallel(t)
 	tests := []struct {
 		name, config string
 		want         []string
@@ -163,6 +170,7 @@ func TestConfigFaults(t *testing.T) {
 }
 
 func TestConfigMissing(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	missing := filepath.Join(h.dir, "nowhere.json")
 	for _, args := range [][]string{{"serve"}, {"check", "--config", missing}} {
@@ -188,7 +196,7 @@ func TestConfigMissing(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	mcptest.NoLeaks(t)
+	mcptest.Parallel(t)
 	h := newHome(t)
 	path := h.config(t, map[string]server{
 		"good":    fake(t, mcptest.Spec{}),
@@ -235,7 +243,7 @@ func TestCheck(t *testing.T) {
 }
 
 func TestExec_Command(t *testing.T) {
-	mcptest.NoLeaks(t)
+	mcptest.Parallel(t)
 	h := newHome(t)
 	path := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{}), "missing": {"command": "mcpx-no-such-program"}}, nil)
 	tests := []struct {
@@ -284,7 +292,7 @@ func contains(want string) func(*testing.T, string) {
 }
 
 func TestInspect_Command(t *testing.T) {
-	mcptest.NoLeaks(t)
+	mcptest.Parallel(t)
 	h := newHome(t)
 	path := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{Instructions: "All about fakes."})}, nil)
 	for _, test := range []struct {
@@ -326,6 +334,7 @@ func TestInspect_Command(t *testing.T) {
 
 // TestServe_Bind: what other machines could reach is not served.
 func TestServe_Bind(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:8080"} {
 		out, stderr, code := h.run(t, "", "serve", "--demo", "--http", addr)
@@ -337,6 +346,7 @@ func TestServe_Bind(t *testing.T) {
 
 // TestServe_PprofBind: profiles are for this machine alone, whoever else mcpx serves.
 func TestServe_PprofBind(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	for _, addr := range []string{"0.0.0.0:0", ":0", "192.0.2.1:6060"} {
 		out, stderr, code := h.run(t, "", "serve", "--demo", "--pprof", addr)

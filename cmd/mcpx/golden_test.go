@@ -15,6 +15,7 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/terminal"
 	"mcpx/internal/executor"
+	"mcpx/internal/mcptest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -69,6 +70,7 @@ func golden(t *testing.T, file string, lines func(height int) int, print func(s 
 
 // TestDemo_Golden: all of it, and the prompt, are on one screen.
 func TestDemo_Golden(t *testing.T) {
+	mcptest.Parallel(t)
 	golden(t, "testdata/demo.txtar", func(height int) int { return height - 1 }, func(s streams) {
 		if err := (&demoCommand{}).Run(t.Context(), &cli{}, s); err != nil {
 			t.Error(err)
@@ -77,6 +79,7 @@ func TestDemo_Golden(t *testing.T) {
 }
 
 func TestCheck_Golden(t *testing.T) {
+	mcptest.Parallel(t)
 	number := func(n int) *int { return &n }
 	o := &outcome{
 		Config:   "/home/me/.config/mcpx/config.json",
@@ -98,6 +101,7 @@ func TestCheck_Golden(t *testing.T) {
 // TestCheck_Names: a server's own name may have dots, and a wrong one is answered
 // with the nearest.
 func TestCheck_Names(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	path := h.config(t, map[string]server{"a.b": {"command": "x", "enabled": false}, "git": {"command": "x", "enabled": false}}, nil)
 	for _, test := range []struct {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"mcpx/internal/mcptest"
 )
 
 // layers are the packages directly under internal/, top to bottom: each may import those that come after it, and base.
@@ -87,9 +89,10 @@ var allowedModules = map[string][]string{
 // TestImports_Direction holds the map over what the code really imports, on
 // every system that mcpx is built for.
 func TestImports_Direction(t *testing.T) {
+	mcptest.Parallel(t)
 	for _, system := range []string{"linux", "darwin", "windows"} {
 		command := exec.Command("go", "list", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, "mcpx/...")
-		command.Env = append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0")
+		command.Env = append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0", "GOFLAGS=") // without -race, which needs C
 		var stderr strings.Builder
 		command.Stderr = &stderr
 		out, err := command.Output()

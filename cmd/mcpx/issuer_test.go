@@ -184,5 +184,5 @@ func TestIssuer_DownAtStart(t *testing.T) {
 			t.Errorf("%s: %s, want %d", token, response.Status, want)
 		}
 	}
-	mcptest.WaitFor(t, "the log to say why", patience, func() bool { return d.logged("the keys of an issuer cannot be read") > 0 })
+	mcptest.WaitFor(t, "the log to say why", patience, func() bool { return d.logged("cannot read the keys of an issuer") > 0 })
 }

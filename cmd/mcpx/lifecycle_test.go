@@ -130,6 +130,7 @@ func TestSignal_Ends(t *testing.T) {
 // TestStdio_IDs: an id comes back as it was written, and those of mcpx itself are
 // whole in every client's and server's numbers, whatever it was asked with.
 func TestStdio_IDs(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	spec := mcptest.Spec{}.WithFiles(t)
 	config := h.config(t, map[string]server{"fake": fake(t, spec)}, nil)
@@ -176,6 +177,7 @@ func (b *inbox) answers() []message {
 // TestStdio_Garbage: what is no request gets an error or nothing, and the next
 // request is answered.
 func TestStdio_Garbage(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	p := h.serveStdio(t, "serve", "--demo")
 	c := &client{peer: p, era: legacy, name: "e2e"}
@@ -198,6 +200,7 @@ func TestStdio_Garbage(t *testing.T) {
 
 // TestStdio_LastLine: a client that does not end its last line is answered too.
 func TestStdio_LastLine(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	p := h.serveStdio(t, "serve", "--demo")
 	c := &client{peer: p, era: legacy, name: "e2e"}
@@ -214,6 +217,7 @@ func TestStdio_LastLine(t *testing.T) {
 
 // TestStdio_ContentLength: a client that frames with headers is answered alike.
 func TestStdio_ContentLength(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	frame := func(body string) string { return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body) }
 	cmd := h.command(t, "serve", "--demo")
@@ -246,6 +250,7 @@ func TestStdio_ContentLength(t *testing.T) {
 // TestStdio_Noise: whatever upstreams write, and however much mcpx logs, stdout
 // carries nothing but messages (serveStdio checks each line).
 func TestStdio_Noise(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	config := h.config(t, map[string]server{
 		"noisy":  fake(t, mcptest.Spec{Noise: true, StderrFlood: 1 << 20, StderrLines: []string{"{\"jsonrpc\":\"2.0\"}"}, ListChangedStorm: 200, UnknownIDs: true}),

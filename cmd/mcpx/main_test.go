@@ -223,6 +223,7 @@ func (b *lockedBuffer) String() string {
 
 // TestEmptyVariables: a variable of a flag that is set to nothing is not set.
 func TestEmptyVariables(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
 	cmd := h.command(t, "exec", "--config", config, "fake", "echo", `{"text":"here"}`)
@@ -234,6 +235,7 @@ func TestEmptyVariables(t *testing.T) {
 
 // TestOutputLost: a command whose output cannot be written fails.
 func TestOutputLost(t *testing.T) {
+	mcptest.Parallel(t)
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		t.Skip("there is no /dev/full here")

@@ -12,6 +12,7 @@ import (
 )
 
 func TestManners(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	version, _, _ := h.run(t, "", "version")
 	for _, test := range []struct {
@@ -49,6 +50,7 @@ func TestManners(t *testing.T) {
 
 // TestComplete: what the shells are offered. Nothing is started for it.
 func TestComplete(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	path := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{}), "other": {"command": "x"}}, nil)
 	if _, stderr, code := h.run(t, "", "--config", path, "check", "fake"); code != 0 {
@@ -90,6 +92,7 @@ func TestComplete(t *testing.T) {
 // TestExec_KeyValue: the schema says what a value is; JSON may be as lax as the
 // config.
 func TestExec_KeyValue(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	path := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
 	for _, test := range []struct {
@@ -103,8 +106,8 @@ func TestExec_KeyValue(t *testing.T) {
 		{[]string{"add", `{"a": 1, "b": 2,} // both`}, 0, `{"sum":3}` + "\n", ""},
 		{[]string{"add", "a=x", "b=1"}, 1, "", ""},
 		{[]string{"echo", "{text: x}"}, 1, "", `mcpx: error: arguments:1:2: invalid JSON: keys need double quotes`},
-		{[]string{"echo", "text"}, 1, "", `"text" is no argument of a tool`},
-		{[]string{"echo", "text=x", "y"}, 1, "", `"y" is no argument of a tool`},
+		{[]string{"echo", "text"}, 1, "", `"text" is not an argument of a tool`},
+		{[]string{"echo", "text=x", "y"}, 1, "", `"y" is not an argument of a tool`},
 		{[]string{"echo", `{"text":`, `"x"}`}, 1, "", "put it into single quotes"},
 		{[]string{"echo", `{"text": "x"`}, 1, "", "KEY=VALUE needs no quotes"},
 	} {
@@ -117,6 +120,7 @@ func TestExec_KeyValue(t *testing.T) {
 
 // TestServe_LogFile: the log is in the file too; a file that cannot be had is said.
 func TestServe_LogFile(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	path := h.config(t, map[string]server{}, map[string]any{"log_file": "logs/mcpx.log"})
 	_, stderr, code := h.run(t, "", "--config", path)
@@ -132,6 +136,7 @@ func TestServe_LogFile(t *testing.T) {
 }
 
 func TestServe_PortInUse(t *testing.T) {
+	mcptest.Parallel(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -145,6 +150,7 @@ func TestServe_PortInUse(t *testing.T) {
 
 // TestCheck_Tool: why a tool is not visible, and patterns that match nothing.
 func TestCheck_Tool(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	one := fake(t, mcptest.Spec{Tools: json.RawMessage(`[{"name":"get_a","annotations":{"readOnlyHint":true}},{"name":"put_a"},{"name":"get_b","annotations":{"readOnlyHint":true}},
 		{"name":"get_app","annotations":{"readOnlyHint":true},"_meta":{"ui":{"visibility":["app"]}}},{"name":"get_c","annotations":{"readOnlyHint":true}}]`)})
@@ -180,6 +186,7 @@ func TestCheck_Tool(t *testing.T) {
 
 // TestCheck_Timeout: who has not answered by then is said, and fails the check.
 func TestCheck_Timeout(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	path := h.config(t, map[string]server{"mute": fake(t, mcptest.Spec{NeverInit: true})}, nil)
 	out, _, code := h.run(t, "", "--config", path, "check", "--timeout", "300ms")
@@ -190,8 +197,10 @@ func TestCheck_Timeout(t *testing.T) {
 
 // TestCheck_Savings: what the results of this config have cost, not those of others.
 func TestCheck_Savings(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
-	path := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
+	// The input ends before the call does: on a slow machine the server is not even ready then.
+	path := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, map[string]any{"shutdown_grace": 60})
 	rows, err := json.Marshal(map[string]string{"text": "[" + strings.Repeat(`{"name": "a", "size": 1}, `, 200) + `{"name": "a", "size": 1}]`})
 	if err != nil {
 		t.Fatal(err)

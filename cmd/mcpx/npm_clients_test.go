@@ -135,6 +135,7 @@ func (c *sdkClient) call(t *testing.T, name, arguments string) sdkAnswer {
 // TestNPM_SDKClient: the official client connects, lists, calls, gets progress,
 // cancels, and hears of changes, over both transports.
 func TestNPM_SDKClient(t *testing.T) {
+	mcptest.Parallel(t)
 	p := findPeers(t)
 	for _, over := range []string{"stdio", "http"} {
 		t.Run(over, func(t *testing.T) {
@@ -196,6 +197,7 @@ func TestNPM_SDKClient(t *testing.T) {
 // that there is to ask. Two clients at once, and one that can do nothing, get what is
 // theirs; each has a session of its own.
 func TestNPM_Questions(t *testing.T) {
+	mcptest.Parallel(t)
 	p := findPeers(t)
 	asks := []struct{ tool, arguments, want string }{
 		{"trigger-elicitation-request", `{}`, "- Name: %s"},
@@ -280,6 +282,7 @@ func TestNPM_TaskStream(t *testing.T) {
 
 // TestNPM_Inspector: the MCP Inspector's command line lists and calls.
 func TestNPM_Inspector(t *testing.T) {
+	mcptest.Parallel(t)
 	p := findPeers(t)
 	h := newHome(t)
 	servers, _ := p.real(t, h)
@@ -291,10 +294,11 @@ func TestNPM_Inspector(t *testing.T) {
 	for name, target := range over {
 		t.Run(name, func(t *testing.T) {
 			script := filepath.Join(p.dir, "node_modules", "@modelcontextprotocol", "inspector", "cli", "build", "cli.js")
-			for _, test := range []struct {
+			type run struct {
 				args []string
 				want string
-			}{
+			}
+			for _, test := range mcptest.Part(t, []run{
 				{[]string{"--method", "tools/list"}, "read_text_file"},
 				{[]string{"--method", "tools/call", "--tool-name", "inspect", "--tool-arg", "server_name=memory"}, "create_entities"},
 				{[]string{"--method", "tools/call", "--tool-name", "exec", "--tool-arg", "server_name=everything", "tool_name=echo", `arguments={"message":"inspected"}`}, "Echo: inspected"},
@@ -303,7 +307,7 @@ func TestNPM_Inspector(t *testing.T) {
 				{[]string{"--method", "resources/read", "--uri", "demo://resource/dynamic/text/4"}, "Resource 4: This is a plaintext resource"},
 				{[]string{"--method", "prompts/list"}, "everything__args-prompt"},
 				{[]string{"--method", "prompts/get", "--prompt-name", "everything__args-prompt", "--prompt-args", "city=Bonn"}, "weather in Bonn"},
-			} {
+			}, 3) {
 				args := append(append([]string{script, "--cli"}, target...), test.args...)
 				cmd := exec.Command(p.node, args...)
 				cmd.Env, cmd.Dir = h.env(), p.dir

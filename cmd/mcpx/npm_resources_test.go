@@ -11,6 +11,7 @@ import (
 // TestNPM_Resources: resources and prompts of a real server are to the official client the
 // same through mcpx as directly, and it hears of changes.
 func TestNPM_Resources(t *testing.T) {
+	mcptest.Parallel(t)
 	p := findPeers(t)
 	h := newHome(t)
 	everything := p.server("everything", nil)

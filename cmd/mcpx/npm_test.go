@@ -103,6 +103,7 @@ var clock = regexp.MustCompile(`created at [^"\\]*|IGNyZWF0ZWQgYXQg[^"]*`)
 // TestNPM_SameAsDirect: real servers answer the same through exec as directly,
 // block by block, numbers as text, over both transports and in both eras.
 func TestNPM_SameAsDirect(t *testing.T) {
+	mcptest.Parallel(t)
 	p, h := findPeers(t), newHome(t)
 	servers, folder := p.real(t, h)
 	file := func(name string) string {
@@ -143,7 +144,7 @@ func TestNPM_SameAsDirect(t *testing.T) {
 	}
 	// TOON is another text for the same; that it is has tests of its own.
 	config := h.config(t, servers, map[string]any{"toon_compression_enabled": false, "startup_wait": 60, "exec_wait": 60})
-	each(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
+	eachSlow(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
 		c.open(t)
 		for i, call := range calls {
 			got := c.result(t, "tools/call", `{"name":"exec","arguments":`+execArgs(call.server, call.tool, call.arguments)+`}`)
@@ -175,10 +176,11 @@ func sameResult(t *testing.T, got, want json.RawMessage) {
 
 // TestNPM_Catalogue: what inspect says of real servers, and progress of a real call.
 func TestNPM_Catalogue(t *testing.T) {
+	mcptest.Parallel(t)
 	p, h := findPeers(t), newHome(t)
 	servers, _ := p.real(t, h)
 	config := h.config(t, servers, patient)
-	each(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
+	eachSlow(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
 		c.open(t)
 		c.awaitReady(t, "everything", "filesystem", "memory")
 		description := c.list(t)[0].Description
@@ -217,6 +219,7 @@ func TestNPM_Catalogue(t *testing.T) {
 // TestNPM_Select: of a real server that wraps its texts a filter sees what the model
 // saw, and nothing comes back but the selection.
 func TestNPM_Select(t *testing.T) {
+	mcptest.Parallel(t)
 	p, h := findPeers(t), newHome(t)
 	servers, folder := p.real(t, h)
 	config := h.config(t, map[string]server{"filesystem": servers["filesystem"]}, patient)

@@ -14,6 +14,7 @@ import (
 
 // TestExec_Whole: nothing is left behind a handle that nobody can use any more.
 func TestExec_Whole(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	rows := make([]map[string]any, 2000)
 	for i := range rows {
@@ -48,6 +49,7 @@ func TestExec_Patient(t *testing.T) {
 }
 
 func TestExec_Select(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	path := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
 	const arguments = `{"text":"{\"items\":[{\"id\":1.10},{\"id\":9007199254740993}],\"name\":\"a b\"}"}`
@@ -128,10 +130,10 @@ func TestCheck_Slow(t *testing.T) {
 // TestInspect_Installs: no command that installs for the first time is ended because a
 // list has been printed.
 func TestInspect_Installs(t *testing.T) {
+	mcptest.Parallel(t)
 	if runtime.GOOS == "windows" {
 		t.Skip("a script of a shell")
 	}
-	mcptest.NoLeaks(t)
 	h := newHome(t)
 	npx := fake(t, mcptest.Spec{InitDelay: 500 * time.Millisecond})
 	script := h.write(t, "bin/npx", "#!/bin/sh\nexec '"+npx["command"].(string)+"' \"$@\"\n")
@@ -149,7 +151,7 @@ func TestInspect_Installs(t *testing.T) {
 // TestLazy: with its catalogue on disk a lazy server runs for calls only, and check
 // tries it.
 func TestLazy(t *testing.T) {
-	mcptest.NoLeaks(t)
+	mcptest.Parallel(t)
 	h := newHome(t)
 	spec := mcptest.Spec{}.WithFiles(t)
 	lazy := fake(t, spec)
@@ -174,6 +176,7 @@ func TestLazy(t *testing.T) {
 
 // TestCheck_Secrets: what is written literally into a config is struck out too.
 func TestCheck_Secrets(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	dying := fake(t, mcptest.Spec{ExitAtOnce: true, ExitCode: 3, StderrLines: []string{"no rights for hush-1111, hush-2222 at postgres://me:hush-3333@db"}})
 	dying["args"] = append(dying["args"].([]string), "--api-key=hush-1111", "--token", "hush-2222", "postgres://me:hush-3333@db")
@@ -189,6 +192,7 @@ func TestCheck_Secrets(t *testing.T) {
 // TestCheck_SameReason: why a server is not there is one sentence, the cause first,
 // whoever tells it.
 func TestCheck_SameReason(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	lines := []string{"npm warn Unknown user config \"nodedir\".", "Error: unable to create a provider: " + strings.Repeat("long ", 30) + "end", "Usage:", "  server [flags]", "", "Flags:", "  --log-level string   the level"}
 	path := h.config(t, map[string]server{"dying": fake(t, mcptest.Spec{ExitAtOnce: true, ExitCode: 1, StderrLines: lines})}, nil)

@@ -39,6 +39,7 @@ server.run()
 // TestPyPI_Resources: resources and prompts of servers on both major versions of the Python
 // SDK, in the legacy and in the modern era, to clients of both eras.
 func TestPyPI_Resources(t *testing.T) {
+	mcptest.Parallel(t)
 	bin, h := python(t), newHome(t)
 	script := h.write(t, "counting.py", counting)
 	modernServer := server{"command": filepath.Join(bin, "sdk2", "bin", "python"), "args": []string{script}, "protocol": "modern"}
@@ -46,7 +47,7 @@ func TestPyPI_Resources(t *testing.T) {
 		"sqlite": {"command": filepath.Join(bin, "sdk1", "bin", "mcp-server-sqlite"), "args": []string{"--db-path", filepath.Join(h.dir, "t.db")}},
 		"one":    modernServer, "two": modernServer,
 	}, patient)
-	each(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
+	eachSlow(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
 		c.open(t)
 		has := func(method, params string, pieces ...string) {
 			t.Helper()

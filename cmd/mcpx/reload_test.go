@@ -264,6 +264,7 @@ func TestReload_OpenCalls(t *testing.T) {
 // TestLimits_All: calls over the limit of all servers wait, and are told what is
 // in the way when their time is over; a changed limit counts at once.
 func TestLimits_All(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	busy := mcptest.Spec{}.WithFiles(t)
 	servers := map[string]server{"busy": fake(t, busy), "other": fake(t, mcptest.Spec{})}

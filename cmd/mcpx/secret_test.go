@@ -12,6 +12,7 @@ import (
 // TestSecret: a secret comes from the input, reaches its server, and is in no output. The
 // kept file is the fallback, as the tests have no keyring.
 func TestSecret(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	h.extra = append(h.extra, "MCPX_KEYRING=off")
 	run := func(want string, code int, stdin string, args ...string) {

@@ -48,6 +48,7 @@ func (c *client) awaitReady(t testing.TB, names ...string) {
 }
 
 func TestServe_Tools(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	config := h.config(t, map[string]server{
 		"alpha":   fake(t, mcptest.Spec{Instructions: "First of the fakes."}),
@@ -89,6 +90,7 @@ func TestServe_Tools(t *testing.T) {
 // TestServe_MalformedSchemas: a model's provider refuses a request for one schema
 // that is not to its taste. It gets none of an upstream's, and the tools work.
 func TestServe_MalformedSchemas(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	const malformed = `[
 {"name":"lookup","inputSchema":{"type":"string","description":"the document title"}},
@@ -129,6 +131,7 @@ func TestServe_MalformedSchemas(t *testing.T) {
 // TestServe_SchemasAsSent: inspect gives the schemas of a tool, and its upstream
 // gets the arguments, as the other side wrote them.
 func TestServe_SchemasAsSent(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	config := h.config(t, map[string]server{"odd": fake(t, mcptest.Spec{OddTools: true})}, nil)
 	const arguments = `{"z":1.10,"a":9007199254740993,"nested":{"b":[],"a":null},"text":"\u00e9 <&>"}`
@@ -265,6 +268,7 @@ func checkFault(t *testing.T, what string, r toolResult, code, text string) {
 // TestServe_NothingLost: what an upstream sent is what the client gets, digit by
 // digit and block by block, over every pair of transports and eras.
 func TestServe_NothingLost(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	config := h.config(t, map[string]server{
 		"stdio":  fake(t, mcptest.Spec{}),
@@ -361,6 +365,7 @@ func literal(t *testing.T, raw json.RawMessage) string {
 }
 
 func TestServe_Progress(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
 	each(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
@@ -390,6 +395,7 @@ func TestServe_Progress(t *testing.T) {
 // TestServe_Cancel: a call that the client takes back is cancelled upstream, and
 // what comes after it works.
 func TestServe_Cancel(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	spec := mcptest.Spec{}.WithFiles(t)
 	config := h.config(t, map[string]server{"fake": fake(t, spec)}, nil)
@@ -468,6 +474,7 @@ func TestServe_ListChanged(t *testing.T) {
 
 // TestLiteral: the comparison sees what it is for.
 func TestLiteral(t *testing.T) {
+	mcptest.Parallel(t)
 	base := literal(t, json.RawMessage(`{"a":[1.10,{"b":null}],"c":"x","d":"[1, 2]"}`))
 	for _, same := range []string{` { "a" : [ 1.10, {"b":null} ], "c":"\u0078", "d":"[1,2]" } `} {
 		if got := literal(t, json.RawMessage(same)); got != base {
@@ -490,6 +497,7 @@ var profiledAt = regexp.MustCompile(`msg="serving profiles" url=(http://\S+)/deb
 // TestServe_Pprof: profiles have a port of their own, which ends with mcpx; the port
 // of MCP has none.
 func TestServe_Pprof(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	get := func(url, host string) (status int, body string, err error) {
 		t.Helper()

@@ -61,6 +61,7 @@ func fakeEntry(t *testing.T) string {
 // TestInit_Unasked: from the files of clients to connected clients, without a
 // question; then all of it back.
 func TestInit_Unasked(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	cursor := "{\n  // mine\n  \"mcpServers\": {\n    \"fake\": " + fakeEntry(t) + ",\n  },\n}\n"
 	codex := "model = \"gpt-5\" # fast\n\n[mcp_servers.down]\ncommand = \"no-such-program-here\"\nenv = {DOWN_TOKEN = \"hidden-from-the-screen\"}\n"
@@ -107,6 +108,7 @@ func TestInit_Unasked(t *testing.T) {
 
 // TestInit_Existing: a config that is there is added to, and a copy is kept.
 func TestInit_Existing(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	before := "{\n  // mine\n  \"mcpServers\": {},\n}\n"
 	file := h.write(t, "mine.json", before)
@@ -126,6 +128,7 @@ func TestInit_Existing(t *testing.T) {
 // TestInit_Schema: editors find the schema beside the config; what init has written can be taken
 // back, and what is not of mcpx stays.
 func TestInit_Schema(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	from := h.write(t, "theirs.json", `{"mcpServers": {"theirs": {"command": "no-such-program"}}}`)
 	init := func(file string, more ...string) string {
@@ -226,6 +229,7 @@ func TestConnect_Asked(t *testing.T) {
 // the terminal says so; after an edit disconnect says what it put back.
 func TestInit_Move(t *testing.T) {
 	h := newHome(t)
+	binary(t) // is built in the user's own environment, where the build cache is
 	for _, pair := range h.env() {
 		name, value, _ := strings.Cut(pair, "=")
 		t.Setenv(name, value)
@@ -257,6 +261,7 @@ func TestInit_Move(t *testing.T) {
 
 // TestInit_Unread: a client's file that cannot be read is no success.
 func TestInit_Unread(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	file := h.write(t, "mine.json", `{"mcpServers": {}}`)
 	h.write(t, ".cursor/mcp.json", "{bad")
@@ -266,6 +271,7 @@ func TestInit_Unread(t *testing.T) {
 
 // TestNames: a server has the name in the file and the one that it is served under.
 func TestNames(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	file := h.write(t, "mine.json", `{"mcpServers": {"my server": `+fakeEntry(t)+`, "git": {"command": "x", "enabled": false}}}`)
 	mcpx := func(code int, args ...string) string { return h.must(t, code, append(args, "--config", file)...) }
@@ -287,6 +293,7 @@ func TestNames(t *testing.T) {
 
 // TestAdd: a config from nothing, by commands alone.
 func TestAdd(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	hasAll(t, h.must(t, 0, "add", "files", "--env", "A=b=c", "--env", "D=${HOME}", "--", "npx", "-y", "fs", "--flag"), "added files to "+h.own())
 	h.must(t, 0, "add", "github", "https://api.example.com/mcp", "--header", "Authorization=Bearer ${TOKEN:-}", "--header", "X-A: b: c")
@@ -374,6 +381,7 @@ func TestAdd(t *testing.T) {
 }
 
 func TestSetup_Help(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	for _, name := range []string{"init", "connect", "disconnect", "add", "remove", "enable", "disable"} {
 		hasAll(t, h.must(t, 0, name, "--help"), "Examples:\n", "    mcpx "+name)

@@ -155,7 +155,7 @@ func TestShutdown_EOFDuringGrace(t *testing.T) {
 
 // TestShutdown_Twice: a second signal ends mcpx at once, and its children with it.
 func TestShutdown_Twice(t *testing.T) {
-	mcptest.NoLeaks(t)
+	mcptest.Parallel(t)
 	for _, over := range []string{"stdio", "http"} {
 		t.Run(over, func(t *testing.T) {
 			h := newHome(t)

@@ -30,7 +30,7 @@ func outputPipe(t *testing.T) (read, write *os.File) {
 // TestServe_Stderr: a client that never reads stderr, or has closed it, gets its
 // answers all the same, and mcpx ends with its input.
 func TestServe_Stderr(t *testing.T) {
-	mcptest.NoLeaks(t)
+	mcptest.Parallel(t)
 	for _, closed := range []bool{false, true} {
 		t.Run(map[bool]string{false: "never read", true: "closed"}[closed], func(t *testing.T) {
 			h := newHome(t)
@@ -62,7 +62,7 @@ func TestServe_Stderr(t *testing.T) {
 // TestServe_HTTPEnds: the error that ends serving over HTTP goes to the log, which
 // waits for nobody.
 func TestServe_HTTPEnds(t *testing.T) {
-	mcptest.NoLeaks(t)
+	mcptest.Parallel(t)
 	read, write := io.Pipe() // takes nothing until it is read
 	stderr := newDroppingWriter(write)
 	s := streams{out: io.Discard, err: stderr}
@@ -91,10 +91,10 @@ func TestServe_HTTPEnds(t *testing.T) {
 // TestServe_StdoutGone: a client that has closed its end of stdout is gone,
 // whatever its end of stdin does; what mcpx started ends with it.
 func TestServe_StdoutGone(t *testing.T) {
+	mcptest.Parallel(t)
 	if runtime.GOOS == "windows" {
 		t.Skip("the test's pipes are those of Unix")
 	}
-	mcptest.NoLeaks(t)
 	h := newHome(t)
 	quiet := mcptest.Spec{ForkGrandchild: true}.WithFiles(t)
 	config := h.config(t, map[string]server{"quiet": fake(t, quiet)}, nil)
@@ -137,7 +137,7 @@ func TestServe_StdoutGone(t *testing.T) {
 // TestDroppingWriter: a burst that is read arrives whole; what nobody reads is
 // dropped by lines, and counted.
 func TestDroppingWriter(t *testing.T) {
-	mcptest.NoLeaks(t)
+	mcptest.Parallel(t)
 	const lines = 3 * stderrBytes / 100
 	line := strings.Repeat("x", 99) + "\n"
 	burst := &lockedBuffer{}

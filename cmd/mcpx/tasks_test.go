@@ -11,6 +11,7 @@ import (
 // TestTasksExtension: a server of the modern era answers with a task where the client has
 // declared the extension, and the client polls, updates and cancels it through mcpx.
 func TestTasksExtension(t *testing.T) {
+	mcptest.Parallel(t)
 	const (
 		extension = `"extensions":{"io.modelcontextprotocol/tasks":{}}`
 		working   = `"taskId":"a/b","status":"working","createdAt":"2026-11-21T10:00:00Z","lastUpdatedAt":"2026-11-21T10:00:00Z","ttlMs":60000}`

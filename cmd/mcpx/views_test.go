@@ -253,7 +253,7 @@ func TestNPM_SSE(t *testing.T) {
 	config := h.config(t, map[string]server{"everything": servers["everything"], "fake": fake(t, spec), "changing": {"url": changing.URL}},
 		map[string]any{"startup_wait": 60, "exec_wait": 60, "sse": true, "confirm": "all"})
 	root := strings.TrimSuffix(h.serveHTTP(t, "--config", config).url, "/mcp")
-	for _, path := range []string{"/sse", "/mcp/sse", "/mcp/tools/sse", "/mcp/servers/everything/sse"} {
+	for _, path := range mcptest.Part(t, []string{"/sse", "/mcp/sse", "/mcp/tools/sse", "/mcp/servers/everything/sse"}, 2) {
 		t.Run(path, func(t *testing.T) {
 			c := startSDK(t, p, h, "--elicit=accept", "sse", root+path)
 			c.ask(t, "", "")

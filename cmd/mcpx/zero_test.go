@@ -11,6 +11,7 @@ import (
 
 // A zero in the config is a zero, and not the default.
 func TestZero_Waits(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	config := h.config(t, map[string]server{"hangs": fake(t, mcptest.Spec{NeverInit: true})}, map[string]any{"startup_wait": 0, "exec_wait": 0})
 	c := &client{era: legacy, name: "e2e", peer: h.serveStdio(t, "--config", config)}
@@ -28,6 +29,7 @@ func TestZero_Waits(t *testing.T) {
 }
 
 func TestZero_Limits(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	end := "and this is the end."
 	long := strings.Repeat("A long description of one parameter. ", 20) + end

@@ -134,7 +134,7 @@ var clientPolicies = map[string]results.Structured{
 // run compares rounds of results; policy says who gets structuredContent.
 func (o *oracle) run(t *testing.T, seed uint64, policy func(*generator) results.Structured, call func(n int, structured results.Structured, direct string) answered) {
 	g := newGenerator(seed)
-	for n := range rounds {
+	for n := range mcptest.Rounds(t, rounds, 25) {
 		direct := g.result()
 		if g.chance(8) {
 			direct = g.echoing()

@@ -82,7 +82,9 @@ type question struct {
 }
 
 // answer runs the method of a request whose client can be asked, or resumes the call that the request answers.
-func (k *suspendedCalls) answer(ctx context.Context, r *incoming, run func(context.Context, *incoming) ([]byte, *rpcError)) ([]byte, *rpcError) {
+func (k *suspendedCalls) answer(
+	ctx context.Context, r *incoming, run func(context.Context, *incoming) ([]byte, *rpcError),
+) ([]byte, *rpcError) {
 	state, _ := wire.Text(r.input.State)
 	var p *suspendedCall
 	if secret, ours := strings.CutPrefix(state, suspendedState); ours {

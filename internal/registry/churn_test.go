@@ -46,7 +46,7 @@ func TestThousandServers(t *testing.T) {
 	}
 	churn(2, 1)
 	goroutines, files := held()
-	churn(40, 8)
+	churn(mcptest.Rounds(t, 40, 12), 8)
 	mcptest.WaitFor(t, "the end of all connections", patience, func() bool {
 		g, f := held()
 		return g <= goroutines && f <= files

@@ -69,12 +69,9 @@ func isUnavailable(err error) bool {
 	return unavailable || busy
 }
 
-// callWatched is [session.call], but if idle is not 0 it ends the call after that time without progress. It then requests
+// callWatched is [session.call], but it ends the call after the time idle without progress. It requests
 // progress even if the client did not: without it, a call that proceeds would look like one that hangs.
 func (s *session) callWatched(ctx context.Context, r *call, idle time.Duration) (json.RawMessage, error) {
-	if idle <= 0 {
-		return s.call(ctx, r)
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stalled := &request.TimeoutError{After: idle, Idle: true}
@@ -119,7 +116,12 @@ func (u *Upstream) attempts(ctx context.Context, r *call, w *waits) (json.RawMes
 				return nil, err
 			}
 		}
-		result, err := s.callWatched(ctx, r, cmp.Or(max(r.Idle, 0), u.spec.Timeouts.Idle))
+		var result json.RawMessage
+		if idle := cmp.Or(max(r.Idle, 0), u.spec.Timeouts.Idle); idle > 0 {
+			result, err = s.callWatched(ctx, r, idle)
+		} else {
+			result, err = s.call(ctx, r)
+		}
 		u.leave()
 		if err == nil {
 			return result, nil

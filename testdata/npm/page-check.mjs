@@ -205,7 +205,7 @@ async function door(width, scheme) {
   const page = await open(width, scheme, guarded);
   await page.getByLabel("Token", { exact: true }).waitFor();
   await look(page, "door");
-  for (const [token, refusal] of [["wrong", "does not count"], ["user-token", '"admin": true']]) {
+  for (const [token, refusal] of [["wrong", "is not valid"], ["user-token", '"admin": true']]) {
     await page.getByLabel("Token", { exact: true }).fill(token);
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByRole("alert").getByText(refusal).waitFor();

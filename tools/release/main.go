@@ -125,6 +125,11 @@ func build(p platform, temp string) (*binary, error) {
 	if err := command.Run(); err != nil {
 		return nil, err
 	}
+	return read(p, path)
+}
+
+// read reads what was built for a platform.
+func read(p platform, path string) (*binary, error) {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {
 		return nil, err

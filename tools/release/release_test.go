@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"debug/buildinfo"
+
+	"mcpx/internal/mcptest"
 )
 
 // patience is a time limit that only a failing test reaches.
@@ -38,7 +40,11 @@ func TestRelease(t *testing.T) {
 	if i < 0 || runtime.GOOS == "windows" {
 		t.Skip("no package for this platform can be tried")
 	}
-	b, err := build(platforms[i], t.TempDir())
+	make := build
+	if !mcptest.Full {
+		make = quick
+	}
+	b, err := make(platforms[i], t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,6 +118,22 @@ func TestRelease(t *testing.T) {
 			t.Errorf("%v: %d components, and %d modules", err, len(bom.Components), len(b.info.Deps))
 		}
 	})
+}
+
+// quick builds for this platform as the tests are built: nothing is compiled a second time. A full run has the
+// binary of a release.
+func quick(p platform, temp string) (*binary, error) {
+	path := filepath.Join(temp, p.target())
+	args := []string{"build", "-buildvcs=true", "-o", path}
+	if mcptest.Race {
+		args = append(args, "-race")
+	}
+	command := exec.Command("go", append(args, "./cmd/mcpx")...)
+	command.Stderr = os.Stderr
+	if err := command.Run(); err != nil {
+		return nil, err
+	}
+	return read(p, path)
 }
 
 // TestVersion checks the formats of the registries, with and without a tag.

@@ -167,7 +167,8 @@ func (t *Traces) Call(r *request.Event) {
 	call.lasted(r.Began, r.Duration)
 	t.add(call)
 	if r.Upstream > 0 {
-		upstream.SpanID, upstream.ParentSpanID, upstream.Flags, upstream.Kind = r.Spans.Upstream, r.Spans.Call, sampled|parentKnown, kindClient
+		upstream.SpanID, upstream.ParentSpanID = r.Spans.Upstream, r.Spans.Call
+		upstream.Flags, upstream.Kind = sampled|parentKnown, kindClient
 		upstream.lasted(r.Asked, r.Upstream)
 		t.add(upstream)
 	}
