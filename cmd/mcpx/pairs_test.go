@@ -244,8 +244,8 @@ func cell(results, direct map[string]string) string {
 // TestPairsTable makes the table of docs/clients.md, with MCPX_PAIRS=write in place of comparing.
 func TestPairsTable(t *testing.T) {
 	mode := os.Getenv("MCPX_PAIRS")
-	if mode == "" && os.Getenv("MCPX_FULL") == "" {
-		t.Skip("takes half an hour: MCPX_FULL=1, or MCPX_PAIRS=write to write docs/clients.md")
+	if mode == "" && !mcptest.Full {
+		t.Skip("takes a quarter of an hour: MCPX_FULL=1, or MCPX_PAIRS=write to write docs/clients.md")
 	}
 	p := &pairing{newHome(t), pairLines(t)}
 	var columns []string
@@ -258,39 +258,34 @@ func TestPairsTable(t *testing.T) {
 			columns = append(columns, name)
 		}
 	}
-	targets := make(map[string][]string)
-	for _, session := range []string{"shared", "per_client"} {
-		all := make(map[string]server)
-		for name, entry := range servers {
-			all[name] = maps.Clone(entry)
-			all[name]["session"] = session
-		}
-		path := p.h.write(t, session+".json", string(mustJSON(t, map[string]any{"mcpServers": all, "view": "tools", "startup_wait": 60, "exec_wait": 60})))
-		targets["HTTP, "+session] = []string{"http", p.h.serveHTTP(t, "--config", path).url}
-		if session == "shared" {
-			targets["stdio"] = []string{"stdio", binary(t), "serve", "--config", path}
-		}
-	}
-	ways := slices.Sorted(maps.Keys(targets))
-	// The clients of one way come one after the other: where a process is shared, two of them at once cannot be told apart.
+	// Each client has a fresh mcpx: what one of them has left behind, such as a call that was cancelled, is not the other's.
+	ways := []string{"HTTP, shared", "HTTP, per_client", "stdio"}
 	results := make(map[string]map[string]pairTries) // by way, and by client and era
-	var lanes sync.WaitGroup
-	for _, way := range append([]string{"directly"}, ways...) {
-		tried := make(map[string]pairTries)
-		results[way] = tried
-		lanes.Go(func() {
-			for _, line := range p.lines {
-				for _, era := range line.eras {
+	var clients sync.WaitGroup
+	var mu sync.Mutex
+	places := make(chan struct{}, 3)
+	for _, way := range append(ways, "directly") {
+		results[way] = make(map[string]pairTries)
+		for _, line := range p.lines {
+			for _, era := range line.eras {
+				places <- struct{}{}
+				clients.Go(func() {
+					defer func() { <-places }()
+					var tries pairTries
 					if way == "directly" {
-						tried[line.name+era] = p.directly(t, line, era, columns, byName, servers)
+						tries = p.directly(t, line, era, columns, byName, servers)
 					} else {
-						tried[line.name+era] = p.try(t, line, era, "ada", through(servers), targets[way]...)
+						tries = p.through(t, line, era, way, servers)
 					}
-				}
+					t.Logf("tried %s", mustJSON(t, map[string]any{"way": way, "client": line.name + era, "tries": tries}))
+					mu.Lock()
+					defer mu.Unlock()
+					results[way][line.name+era] = tries
+				})
 			}
-		})
+		}
 	}
-	lanes.Wait()
+	clients.Wait()
 	var table strings.Builder
 	table.WriteString("| client | era | mcpx |")
 	for _, name := range columns {
@@ -316,6 +311,28 @@ func TestPairsTable(t *testing.T) {
 		}
 	}
 	p.record(t, mode == "write", table.String())
+}
+
+// through is what a client reaches through an mcpx of its own.
+func (p *pairing) through(t testing.TB, line pairLine, era, way string, servers map[string]server) pairTries {
+	all := make(map[string]server)
+	for name, entry := range servers {
+		all[name] = maps.Clone(entry)
+		if way == "HTTP, per_client" {
+			all[name]["session"] = "per_client"
+		}
+	}
+	h := newHome(t)
+	config := h.config(t, all, map[string]any{"view": "tools"})
+	if way == "stdio" {
+		return p.try(t, line, era, "ada", through(servers), "stdio", binary(t), "serve", "--config", config)
+	}
+	d := h.serveHTTP(t, "--config", config)
+	defer func() {
+		terminate(d.cmd)
+		<-d.exited
+	}()
+	return p.try(t, line, era, "ada", through(servers), "http", d.url)
 }
 
 // directly is what a client reaches without mcpx.
@@ -346,7 +363,7 @@ func environ(env map[string]string) (pairs []string) {
 
 func mustJSON(t testing.TB, value any) []byte {
 	t.Helper()
-	data, err := json.MarshalIndent(value, "", "  ")
+	data, err := json.Marshal(value)
 	if err != nil {
 		t.Fatal(err)
 	}

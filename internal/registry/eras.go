@@ -96,42 +96,35 @@ func (e *entry) offersOfBoth(offers catalog.Offers) catalog.Offers {
 }
 
 // olderRoute sends a request over a session of the legacy era, if it has to: one of a legacy client that can be asked
-// something, and one that the server serves in that era only. Over HTTP the client gets a session of its own, so that the
+// something, unless the server serves it in the modern era only, and one that the server serves in the legacy era only. Over HTTP the client gets a session of its own, so that the
 // server's questions surely are for it, and its roots too; a process is one for all legacy clients, as the shared session
 // is one for all clients. t is left as it is if the server does not speak the legacy era.
 func (r *Registry) olderRoute(ctx context.Context, t *route) {
 	q, e := t.request, t.entry
 	asks := q.Client.Ident() != "" && isOlder(q.Client) && q.Client.Answers()
-	only := q.Subscription != nil || q.Method == "completion/complete"
-	if !r.options.ManyClients || !asks && !only {
+	if only := q.Subscription != nil || q.Method == "completion/complete"; !r.options.ManyClients || !asks && !only {
 		return
 	}
 	older := r.metOlder(ctx, t)
-	if older == nil {
+	if older == nil || e.older.asksByResult(q) || asks && older.Status().Protocol == "" && !t.await(ctx, older) {
 		return
 	}
-	status, shared := older.Status(), e.status()
-	if only {
-		offered, there := shared.Offers.Subscribe, status.Offers.Subscribe
-		if q.Subscription == nil {
-			offered, there = shared.Offers.Completions, status.Offers.Completions
-		}
-		if !offered && there {
-			t.only = older
-		}
+	if has, shared := offered(q, older.Status().Offers), offered(q, e.status().Offers); shared && !(asks && has) || !has {
 		return
 	}
-	if e.older.asksByResult(q) || status.Protocol == "" && !t.await(ctx, older) {
-		return
-	}
-	if e.server.Spec.Type == transport.Stdio {
-		t.only, t.older = older, true
+	if !asks || e.server.Spec.Type == transport.Stdio {
+		t.only, t.older = older, asks
 		return
 	}
 	// A limit of sessions, or the end of mcpx: the shared session serves the client as well as it can.
 	if own, release, err := r.clientUpstream(e, q.Client, nil); err == nil && own != nil {
 		t.only, t.release, t.older = own, release, true
 	}
+}
+
+// offered reports whether a server that offers this serves a request; one that is about no capability, always.
+func offered(q *request.Request, offers catalog.Offers) bool {
+	return (q.Subscription == nil || offers.Subscribe) && (q.Method != "completion/complete" || offers.Completions)
 }
 
 // isOlder reports whether a client speaks the legacy era.

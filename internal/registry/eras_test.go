@@ -165,3 +165,36 @@ func TestEras_OffersOnDisk(t *testing.T) {
 		r.Close(0)
 	}
 }
+
+// A legacy client that can be asked hears of the changes that its own calls make, also where they reach another process than
+// those of other clients.
+func TestEras_Updates(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := mcptest.Spec{Era: mcptest.EraBoth, Resources: json.RawMessage(`[{"uri":"one://1","name":"one"}]`)}
+	for _, server := range eraServers(t, fake, false) {
+		r := start(t, Options{ManyClients: true}, server)
+		tried(t, r)
+		for _, who := range []*caller.Client{person("ada", mcptest.LegacyVersion), person("bob", mcptest.LegacyVersion), person("eve", mcptest.ModernVersion)} {
+			heard := make(chan struct{}, 1)
+			to, _ := r.SnapshotOf(who).Server(server.Spec.Name)
+			_, err := r.Send(t.Context(), &request.Request{
+				From: request.From{Client: who}, To: to, Method: "resources/subscribe", Params: json.RawMessage(`{"uri":"one://1"}`),
+				Subscription: &request.Subscription{Updated: func(json.RawMessage) {
+					select {
+					case heard <- struct{}{}:
+					default:
+					}
+				}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			mcptest.WaitFor(t, who.Name+" hears of the change at "+server.Spec.Name, patience, func() bool { // its stream may open later
+				if _, err := call(r, server.Spec.Name, who, "notify", `{"method":"notifications/resources/updated","params":{"uri":"one://1"}}`); err != nil {
+					t.Error(err)
+				}
+				return len(heard) > 0
+			})
+		}
+	}
+}
