@@ -181,7 +181,7 @@ func TestPairs(t *testing.T) {
 			continue
 		}
 		for _, over := range []string{"http", "stdio"} {
-			if over == "stdio" && line.name != "fastmcp4" {
+			if over == "stdio" && line.name != "fastmcp4" && line.name != "ts2" {
 				continue
 			}
 			name, entry := p.serve(t, line, over)

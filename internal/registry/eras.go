@@ -1,8 +1,10 @@
 package registry
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"slices"
@@ -182,8 +184,16 @@ func (t *route) learn() {
 // SDKs for TypeScript and Go send requests instead; the Python SDK has the first text, FastMCP the second.
 func asksByResult(err error) bool {
 	rpc, ok := errors.AsType[*wire.RPCError](err)
-	return ok && (rpc.Message == "Handler returned an invalid result" || strings.Contains(rpc.Message, "InputRequiredResult"))
+	return err == errUndeclared || ok && (rpc.Message == "Handler returned an invalid result" || strings.Contains(rpc.Message, "InputRequiredResult"))
 }
+
+// undeclared reports the result of a tool that has asked by its result for something that the session did not declare, as
+// one of several clients declares no roots. The SDK for TypeScript then answers so.
+func undeclared(result json.RawMessage) bool {
+	return bytes.Contains(result, []byte("Cannot request input ")) && bytes.Contains(result, []byte("-era connection did not declare the required capability"))
+}
+
+var errUndeclared = errors.New("the session did not declare what the tool asks for")
 
 // eraOf returns the name of an era.
 func eraOf(modern bool) string {
