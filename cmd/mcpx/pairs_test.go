@@ -259,12 +259,12 @@ func TestPairsTable(t *testing.T) {
 		}
 	}
 	// Each client has a fresh mcpx: what one of them has left behind, such as a call that was cancelled, is not the other's.
-	ways := []string{"HTTP, shared", "HTTP, per_client", "stdio"}
+	ways := []string{"HTTP, shared", "stdio", "HTTP, per_client"}
 	results := make(map[string]map[string]pairTries) // by way, and by client and era
 	var clients sync.WaitGroup
 	var mu sync.Mutex
-	places := make(chan struct{}, 3)
-	for _, way := range append(ways, "directly") {
+	places := make(chan struct{}, 4)
+	for _, way := range append([]string{"directly"}, ways...) {
 		results[way] = make(map[string]pairTries)
 		for _, line := range p.lines {
 			for _, era := range line.eras {
