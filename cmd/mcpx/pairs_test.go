@@ -138,7 +138,7 @@ func (p *pairing) try(t testing.TB, line pairLine, era, who string, targets []pa
 			tries[one.Server] = one.Results
 		}
 	}
-	if len(tries) < len(targets) {
+	if len(tries) < len(targets) && targets[0].Prefix != "" { // directly, a server may speak the other era only
 		t.Errorf("%s, %s, %s: %d of %d servers tried, %v\n%.3000s", line.title, era, to[0], len(tries), len(targets), err, failure.String())
 	}
 	return tries
@@ -384,12 +384,15 @@ func (p *pairing) record(t testing.TB, write bool, table string) {
 	if !found || !ended {
 		t.Fatalf("%s has no place for the table:\n%s", path, table)
 	}
-	switch {
-	case write:
+	if write {
 		if err := os.WriteFile(path, []byte(before+begin+table+end+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
-	case written != table:
-		t.Errorf("the table of %s says otherwise (MCPX_PAIRS=write writes it):\n%s", path, table)
+		return
+	}
+	for row := range strings.Lines(written) {
+		if !strings.Contains(table, row) {
+			t.Errorf("no longer so (MCPX_PAIRS=write writes %s): %s", path, row)
+		}
 	}
 }
