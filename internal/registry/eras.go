@@ -98,9 +98,10 @@ func (e *entry) offersOfBoth(offers catalog.Offers) catalog.Offers {
 }
 
 // olderRoute sends a request over a session of the legacy era, if it has to: one of a legacy client that can be asked
-// something, unless the server serves it in the modern era only, and one that the server serves in the legacy era only. Over HTTP the client gets a session of its own, so that the
-// server's questions surely are for it, and its roots too; a process is one for all legacy clients, as the shared session
-// is one for all clients. t is left as it is if the server does not speak the legacy era.
+// something, unless the server serves it in the modern era only, and one that the server serves in the legacy era only.
+// Over HTTP such a client gets a session of its own, so that the server's questions surely are for it, and its roots too; a
+// process is one for all legacy clients, as the shared session is one for all clients. t is left as it is if the server does
+// not speak the legacy era.
 func (r *Registry) olderRoute(ctx context.Context, t *route) {
 	q, e := t.request, t.entry
 	asks := q.Client.Ident() != "" && isOlder(q.Client) && q.Client.Answers()
