@@ -250,6 +250,36 @@ func TestNPM_Questions(t *testing.T) {
 	})
 }
 
+// TestNPM_TaskStream: a tool that must run as a task does so for the SDK's callToolStream, for two clients at once, each
+// with the answers to its own questions, and a task of nobody is unknown.
+func TestNPM_TaskStream(t *testing.T) {
+	p := findPeers(t)
+	h := newHome(t)
+	config := h.config(t, map[string]server{"everything": p.server("everything", nil)}, map[string]any{"view": "tools"})
+	url := h.serveHTTP(t, "--config", config).url
+	var streaming sync.WaitGroup
+	for _, name := range []string{"ada", "bob"} {
+		c := startSDK(t, p, h, "--able="+name, "http", url)
+		streaming.Go(func() {
+			if list := c.ask(t, "list", ""); !strings.Contains(string(list.Result), `"taskSupport":"required"`) {
+				t.Errorf("no tool that must run as a task in %.300s %s", list.Result, list.Error)
+			}
+			a := c.ask(t, "stream", `,"params":{"name":"everything__simulate-research-query","arguments":{"topic":"the topic of `+name+`"}}`)
+			for _, want := range []string{`"type":"taskCreated","task":{"taskId":"everything/`, `"type":"taskStatus"`, `"type":"result"`, `"topic of ` + name} {
+				if want = strings.ReplaceAll(want, `"topic`, `topic`); !strings.Contains(string(a.Result), want) {
+					t.Errorf("%s: no %s in %.3000s %s", name, want, a.Result, a.Error)
+				}
+			}
+			for _, id := range []string{"everything/0", "0", "nobody/0", ""} {
+				if a := c.ask(t, "getTask", `,"params":{"taskId":"`+id+`"}`); a.Error == "" {
+					t.Errorf("task %q: %s", id, a.Result)
+				}
+			}
+		})
+	}
+	streaming.Wait()
+}
+
 // TestNPM_Inspector: the MCP Inspector's command line lists and calls.
 func TestNPM_Inspector(t *testing.T) {
 	mcptest.Parallel(t)

@@ -129,7 +129,7 @@ func (a *App) wire(first *Runtime) {
 	a.limits = limits.Following(func() *limits.Options { return &a.current.Load().limits }, a.state.counters)
 	a.identity = identity.NewVerifier(func() *identity.State { return a.current.Load().identity })
 	options := first.registry
-	options.Logger, options.SessionLimit = a.log, a.limits.ServerSession
+	options.Logger, options.SessionLimit, options.ManyClients = a.log, a.limits.ServerSession, a.profile.manyClients
 	if !a.profile.samples {
 		a.edits, options.CacheDir = make(chan edit), cacheDir()
 	}

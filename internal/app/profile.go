@@ -17,6 +17,8 @@ type Profile struct {
 	callLevel slog.Level
 	// oneClient serves one client over stdio: only the servers in its view are needed, and there are no headers to pass on.
 	oneClient bool
+	// manyClients serves clients of both protocol eras, which share sessions with servers.
+	manyClients bool
 	// byPerson is for a single call by the user, who sees the whole result and need not confirm it.
 	byPerson bool
 	// samples serves the servers of the demo, without a config file.
@@ -37,8 +39,8 @@ var (
 	// Once is for a command that makes one call.
 	Once   = Profile{callLevel: slog.LevelDebug, byPerson: true}
 	Stdio  = Profile{callLevel: slog.LevelDebug, oneClient: true, spans: true}
-	Hosted = Profile{callLevel: slog.LevelInfo, authServer: true, page: true, measured: true, spans: true}
-	Demo   = Profile{callLevel: slog.LevelDebug, samples: true, page: true}
+	Hosted = Profile{manyClients: true, callLevel: slog.LevelInfo, authServer: true, page: true, measured: true, spans: true}
+	Demo   = Profile{manyClients: true, callLevel: slog.LevelDebug, samples: true, page: true}
 )
 
 func (p Profile) config(cfg *config.Config) (*config.Config, error) {

@@ -109,6 +109,9 @@ type Request struct {
 	// Native means that the client sees the tool itself: its results are not cut, and a [wire.RPCError] is returned as
 	// an error. Untouched means that results are not compressed either.
 	Native, Untouched bool
+	// Task are the params with which a legacy client wants the call to be a task (MCP 2025-11-25), if the tool can be one; nil =
+	// it wants the result.
+	Task json.RawMessage
 	// Consent is how the user confirms the call, where the config demands it.
 	Consent request.Consent
 
@@ -335,9 +338,13 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 		q.Serve, q.Charge = e.builtin.Serve(e.taking(r)), builtin.ChargeOf(t.tool.Name)
 	}
 	var raw json.RawMessage
-	if t.tool.TaskOnly {
+	switch {
+	case t.tool.RunsAsTask && r.Task != nil:
+		asTask(q, r.Task)
+		raw, err = e.registry.Send(ctx, q)
+	case t.tool.TaskOnly:
 		raw, err = e.runTask(ctx, q)
-	} else {
+	default:
 		raw, err = e.registry.Send(ctx, q)
 	}
 	r.Consent = q.Consent // the user need not confirm again if the call begins anew
@@ -446,8 +453,12 @@ func (e run) answer(r *Request, t target) *results.Answer {
 			a.Untouched, a.Select, a.Grep = true, "", ""
 		}
 	}
+	task := func(raw json.RawMessage) json.RawMessage { return resources.Task(t.server, e.tagOf(r.Client), raw) }
 	if r.Client.RunsTasks() {
-		a.Task = func(raw json.RawMessage) json.RawMessage { return resources.Task(t.server, e.tagOf(r.Client), raw) }
+		a.Task = task
+	}
+	if r.Task != nil && t.tool.RunsAsTask {
+		a.Created = task
 	}
 	return a
 }

@@ -37,8 +37,7 @@ const (
 // their answers. A task may run for its ttl or the call's timeout, whichever is longer; after that, or when ctx ends, it is
 // cancelled.
 func (e run) runTask(ctx context.Context, r *request.Request) (json.RawMessage, error) {
-	r.Params = append(r.Params[:len(r.Params)-1:len(r.Params)-1], `,"task":{}}`...)
-	r.Repeatable = false
+	asTask(r, []byte("{}"))
 	raw, err := e.registry.Send(ctx, r)
 	if err != nil {
 		return nil, err
@@ -58,6 +57,12 @@ func (e run) runTask(ctx context.Context, r *request.Request) (json.RawMessage, 
 		err = &request.LostError{Reason: "the config changed while the task ran", MayHaveRun: true}
 	}
 	return raw, err
+}
+
+// asTask makes a call ask for a task with these params.
+func asTask(r *request.Request, params json.RawMessage) {
+	r.Params = append(append(append(r.Params[:len(r.Params)-1:len(r.Params)-1], `,"task":`...), params...), '}')
+	r.Repeatable = false
 }
 
 // followTask polls a task until it ends, for at most limit, and returns its result.

@@ -6,9 +6,9 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
+	"mcpx/internal/view"
 )
 
 // declared are the capabilities of mcpx as a server. Their order, like that of the other members here, is fixed: the answers
@@ -20,7 +20,11 @@ type declared struct {
 	Resources   *listCapability     `json:"resources,omitempty"`
 	Tools       listCapability      `json:"tools"`
 	Completions *struct{}           `json:"completions,omitempty"`
+	Tasks       json.RawMessage     `json:"tasks,omitempty"` // of the legacy era
 }
+
+// callTasks is the capability of running tools as tasks.
+const callTasks = `{"cancel":{},"requests":{"tools":{"call":{}}}}`
 
 type listCapability struct {
 	Subscribe   bool `json:"subscribe,omitempty"`
@@ -29,7 +33,8 @@ type listCapability struct {
 
 // capabilities returns what mcpx declares to the client of r. A transparent view adds the capabilities of its server that
 // mcpx does not know.
-func (f *Front) capabilities(r *incoming, offers catalog.Offers) json.RawMessage {
+func (f *Front) capabilities(r *incoming, greeting view.Greeting) json.RawMessage {
+	offers := greeting.Offers
 	c := declared{Tools: listCapability{ListChanged: true}}
 	if offers.Resources {
 		c.Resources = &listCapability{Subscribe: offers.Subscribe, ListChanged: true}
@@ -39,6 +44,9 @@ func (f *Front) capabilities(r *incoming, offers catalog.Offers) json.RawMessage
 	}
 	if offers.Completions {
 		c.Completions = &struct{}{}
+	}
+	if greeting.RunsTasks && !r.modern() {
+		c.Tasks = json.RawMessage(callTasks)
 	}
 	if offers.Tasks && r.modern() {
 		c.Extensions = map[string]struct{}{caller.TasksExtension: {}}
@@ -66,7 +74,7 @@ func (f *Front) discover(_ context.Context, r *incoming, out []byte) ([]byte, *r
 		SupportedVersions []string        `json:"supportedVersions"`
 		Capabilities      json.RawMessage `json:"capabilities"`
 		Instructions      string          `json:"instructions,omitempty"`
-	}{f.identity, "complete", 0, "private", Protocols(), f.capabilities(r, greeting.Offers), greeting.Instructions})...), nil
+	}{f.identity, "complete", 0, "private", Protocols(), f.capabilities(r, greeting), greeting.Instructions})...), nil
 }
 
 // initialize answers initialize and stores the client in its session.
@@ -93,5 +101,5 @@ func (f *Front) initialize(_ context.Context, r *incoming, out []byte) ([]byte, 
 		Capabilities    json.RawMessage    `json:"capabilities"`
 		ServerInfo      mcp.Implementation `json:"serverInfo"`
 		Instructions    string             `json:"instructions,omitempty"`
-	}{said.Version, f.capabilities(r, greeting.Offers), mcp.Implementation{Name: "mcpx", Version: f.options.Version}, greeting.Instructions})...), nil
+	}{said.Version, f.capabilities(r, greeting), mcp.Implementation{Name: "mcpx", Version: f.options.Version}, greeting.Instructions})...), nil
 }

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -59,9 +60,10 @@ var methods = map[string]*method{
 	"prompts/list":              {eras: legacy | modern, answer: listOf(catalog.Prompts), kinds: []catalog.Kind{catalog.Prompts}},
 	"prompts/get":               {eras: legacy | modern, answer: (*Front).relay, kinds: []catalog.Kind{catalog.Prompts}, asks: true},
 	"completion/complete":       {eras: legacy | modern, answer: (*Front).relay, kinds: []catalog.Kind{catalog.Resources, catalog.Prompts}},
-	"tasks/get":                 {eras: modern, answer: (*Front).relayTask},
+	"tasks/get":                 {eras: legacy | modern, answer: (*Front).relayTask},
+	"tasks/result":              {eras: legacy, answer: (*Front).relayTask},
 	"tasks/update":              {eras: modern, answer: (*Front).relayTask},
-	"tasks/cancel":              {eras: modern, answer: (*Front).relayTask},
+	"tasks/cancel":              {eras: legacy | modern, answer: (*Front).relayTask},
 	"subscriptions/listen":      {eras: modern, answer: (*Front).listen, lasts: true},
 	"notifications/progress":    {eras: legacy, notice: func(_ *Front, s *session, _ *caller.Client, m *message) { s.questions.progressed(m) }},
 	"notifications/cancelled": {
@@ -260,6 +262,11 @@ func (f *Front) callTool(ctx context.Context, r *incoming, out []byte) ([]byte, 
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "params.name must be the name of a tool"}
 	}
 	call := view.Call{From: r.from(), Name: name, Arguments: r.arguments, Structured: r.structured, Code: r.code}
+	if !r.modern() && bytes.Contains(r.Params, []byte(`"task"`)) {
+		if task := wire.Member(r.Params, "task"); len(task) > 0 && task[0] == '{' {
+			call.Task = task
+		}
+	}
 	result, err := f.view.Call(ctx, call)
 	if unknown, ok := errors.AsType[*view.UnknownToolError](err); ok {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: unknown.Message}

@@ -58,9 +58,9 @@ func (f *Front) relay(ctx context.Context, r *incoming, out []byte) ([]byte, *rp
 	return nil, f.resourceError(r, err)
 }
 
-// relayTask is relay for clients that have declared the tasks extension.
+// relayTask is relay for messages about a task. Clients of the modern era must have declared the tasks extension.
 func (f *Front) relayTask(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
-	if r.client.RunsTasks() {
+	if !r.modern() || r.client.RunsTasks() {
 		return f.relay(ctx, r, out)
 	}
 	needed := map[string]any{"extensions": map[string]any{caller.TasksExtension: struct{}{}}}

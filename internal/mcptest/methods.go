@@ -121,12 +121,12 @@ func (s *server) instructions() string {
 	return `,"instructions":` + quote(s.spec.Instructions)
 }
 
-func (s *server) capabilities() string {
+func (s *server) capabilities(modern bool) string {
 	all := `{"tools":{"listChanged":true}`
 	if !s.spec.NoLogging {
 		all += `,"logging":{}`
 	}
-	return all + s.offers() + `}`
+	return all + s.offers(modern) + `}`
 }
 
 func (s *server) initialize(c *call) answer {
@@ -137,7 +137,7 @@ func (s *server) initialize(c *call) answer {
 	c.ses.mu.Lock()
 	c.ses.elicits = elicits
 	c.ses.mu.Unlock()
-	return result(`{"protocolVersion":` + quote(s.spec.version()) + `,"capabilities":` + s.capabilities() +
+	return result(`{"protocolVersion":` + quote(s.spec.version()) + `,"capabilities":` + s.capabilities(false) +
 		`,"serverInfo":` + s.identity() + s.instructions() + `}`)
 }
 
@@ -149,7 +149,7 @@ func (s *server) discover(c *call) answer {
 	if s.spec.legacy() {
 		versions += `,` + quote(s.spec.version())
 	}
-	return result(`{"supportedVersions":[` + versions + `],"capabilities":` + s.capabilities() + s.instructions() +
+	return result(`{"supportedVersions":[` + versions + `],"capabilities":` + s.capabilities(true) + s.instructions() +
 		`,"ttlMs":0,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":` + s.identity() + `}}`)
 }
 
@@ -157,7 +157,10 @@ func (s *server) discover(c *call) answer {
 func (s *server) listen(c *call) answer {
 	granted := map[string]json.RawMessage{}
 	for key, value := range c.params.Notifications {
-		if key == "toolsListChanged" && string(value) == "true" || key != "toolsListChanged" && s.offers() != "" {
+		if key == "resourceSubscriptions" && s.spec.SubscribeEra == EraLegacy {
+			continue
+		}
+		if key == "toolsListChanged" && string(value) == "true" || key != "toolsListChanged" && s.offers(true) != "" {
 			granted[key] = value
 		}
 	}

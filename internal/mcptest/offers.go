@@ -2,15 +2,21 @@ package mcptest
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 )
 
 const updated = "notifications/resources/updated"
 
 // offers are the capabilities beside tools, each behind a comma.
-func (s *server) offers() (all string) {
+func (s *server) offers(modern bool) (all string) {
 	if s.spec.Resources != nil || s.spec.Templates != nil {
-		all += `,"resources":{"subscribe":true,"listChanged":true}`
+		era := EraLegacy
+		if modern {
+			era = EraModern
+		}
+		subscribe := s.spec.SubscribeEra == "" || s.spec.SubscribeEra == era
+		all += `,"resources":{"subscribe":` + strconv.FormatBool(subscribe) + `,"listChanged":true}`
 	}
 	if s.spec.Prompts != nil {
 		all += `,"prompts":{"listChanged":true}`
@@ -37,7 +43,7 @@ func (s *server) offer(c *call) (a answer, known bool) {
 		"resources/templates/list": {"resourceTemplates", s.spec.Templates},
 		"prompts/list":             {"prompts", s.spec.Prompts},
 	}
-	if s.offers() == "" {
+	if s.offers(c.modern) == "" {
 		return a, false
 	}
 	if list, ok := lists[c.method]; ok {
@@ -49,6 +55,8 @@ func (s *server) offer(c *call) (a answer, known bool) {
 	switch {
 	case c.method == "resources/read":
 		return s.read(c), true
+	case strings.HasSuffix(c.method, "subscribe") && s.spec.SubscribeEra == EraModern:
+		return a, false
 	case c.method == "resources/subscribe" && !c.modern, c.method == "resources/unsubscribe" && !c.modern:
 		c.ses.mu.Lock()
 		if c.ses.subs == nil {

@@ -60,6 +60,11 @@ type Spec struct {
 	// capability for resources, Prompts the one for prompts, and any of them the one for completions. Answers contain the
 	// fake's name: see offers.go.
 	Resources, Templates, Prompts json.RawMessage `json:",omitempty"`
+	// SubscribeEra, if not empty, is the only era in which the fake offers resources/subscribe.
+	SubscribeEra string
+	// AskEra, if not empty, is the only era in which the tool ask works: the legacy one for a tool that sends a request, the
+	// modern one for a tool that answers input_required.
+	AskEra string
 	// Results are raw tools/call results by tool name, sent as they are.
 	Results map[string]json.RawMessage
 	// MethodResults are raw results of other requests, by method.

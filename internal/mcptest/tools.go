@@ -255,8 +255,13 @@ const elicitation = `{"message":"Which word?","requestedSchema":{"type":"object"
 // ask asks the user for a word: with a request of its own in the legacy era, with an input_required result in the modern
 // one.
 func (s *server) ask(c *call) answer {
-	if c.modern {
+	switch {
+	case c.modern && s.spec.AskEra == EraLegacy:
+		return toolError("server-initiated requests are unavailable on 2026-07-28 connections") // as FastMCP 4 says
+	case c.modern:
 		return s.askModern(c)
+	case s.spec.AskEra == EraModern:
+		return fails(-32603, "Handler returned an invalid result") // as the Python SDK 2 says
 	}
 	c.ses.mu.Lock()
 	elicits := c.ses.elicits

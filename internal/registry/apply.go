@@ -92,6 +92,10 @@ func (r *Registry) replaceBy(next map[string]*entry, grace time.Duration) (names
 		for _, u := range old.upstreams() {
 			r.retire(u, end, grace)
 		}
+		if older := old.older; older.upstream != nil {
+			r.retire(older.upstream, end, grace)
+			older.upstream = nil
+		}
 		for client := range r.clients {
 			r.endSessions(client, end, grace, func(key sessionKey, _ *clientSession) bool { return key.server == name })
 		}

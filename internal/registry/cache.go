@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -35,11 +36,13 @@ type record struct {
 	Instructions string            `json:"instructions,omitempty"`
 	Definitions  []json.RawMessage `json:"tools"`
 	// Offers is nil in a file of an mcpx that knew only tools.
-	Offers    *catalog.Offers   `json:"offers,omitempty"`
-	Resources []json.RawMessage `json:"resources,omitempty"`
-	Templates []json.RawMessage `json:"resourceTemplates,omitempty"`
-	Prompts   []json.RawMessage `json:"prompts,omitempty"`
-	Skills    []json.RawMessage `json:"skills,omitempty"`
+	Offers *catalog.Offers `json:"offers,omitempty"`
+	// ByEra are the offers in each era, [upstream.EraLegacy] or [upstream.EraModern], in which the server was seen.
+	ByEra     map[string]catalog.Offers `json:"offersByEra,omitempty"`
+	Resources []json.RawMessage         `json:"resources,omitempty"`
+	Templates []json.RawMessage         `json:"resourceTemplates,omitempty"`
+	Prompts   []json.RawMessage         `json:"prompts,omitempty"`
+	Skills    []json.RawMessage         `json:"skills,omitempty"`
 
 	tools []catalog.Tool
 	items *catalog.Items
@@ -55,7 +58,7 @@ func (r *record) equal(other *record) bool {
 	return r.tried == other.tried && r.Protocol == other.Protocol && r.Modern == other.Modern && r.Unprobed == other.Unprobed &&
 		r.Title == other.Title && r.Version == other.Version && r.Instructions == other.Instructions &&
 		catalog.SameTools(r.tools, other.tools) && r.items == other.items &&
-		(r.Offers == nil) == (other.Offers == nil) && (r.Offers == nil || *r.Offers == *other.Offers)
+		maps.Equal(r.ByEra, other.ByEra) && (r.Offers == nil) == (other.Offers == nil) && (r.Offers == nil || *r.Offers == *other.Offers)
 }
 
 // Key returns a digest of a server's settings, which does not reveal them.

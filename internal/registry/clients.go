@@ -102,8 +102,9 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 		authorize, fresh := e.server.Exchange(func() string { return *c.subject.Load() })
 		spec.Remote.Authorize, spec.Secrets = authorize, spec.Secrets.And(nil, fresh)
 	}
-	// Do not list over a session that serves a single request, or whose lists are specific to one caller.
-	if client.Notify == nil && client.Home == nil || own != nil {
+	// Do not list over a session that serves a single request, or whose lists are specific to one caller, or that is there for
+	// its era alone.
+	if client.Notify == nil && client.Home == nil || own != nil || !e.server.PerClient {
 		spec.Catalogue.Shared = tools
 	} else {
 		r.listing(&spec, client, e, c)

@@ -41,6 +41,9 @@ func (l ownLists) changed(before ownLists) (kinds []catalog.Kind) {
 // with its capabilities are listed, as far as that is known (see [Registry.WaitOwn]).
 func (r *Registry) SnapshotOf(client *caller.Client) *catalog.Snapshot {
 	snap := r.Snapshot()
+	if older := r.forOlder.Load(); older != nil && isOlder(client) {
+		snap = older
+	}
 	if client.Ident() == "" || r.differing.Load() == 0 {
 		return snap
 	}

@@ -60,6 +60,8 @@ type Options struct {
 	// SessionLimit returns an error if a server that has this many sessions with single clients may not have one more;
 	// nil = no limit.
 	SessionLimit func(open int) error
+	// ManyClients means that clients of both eras may share the sessions.
+	ManyClients bool
 	// Grace is how long open calls may go on when [Registry.Apply] stops their server; 0 = 5 s.
 	Grace time.Duration
 	// Patience is how long a first attempt must have lasted at the end of mcpx for the server to be recorded as tried.
@@ -78,7 +80,8 @@ type Registry struct {
 
 	handler    request.Handler // the middleware chain, which ends with send
 	snapshot   atomic.Pointer[catalog.Snapshot]
-	generation atomic.Uint64 // of the newest entry
+	forOlder   atomic.Pointer[catalog.Snapshot] // for legacy clients; nil if it is the same
+	generation atomic.Uint64                    // of the newest entry
 	soleClient
 	bounds
 
@@ -161,6 +164,7 @@ type entry struct {
 	cached     *record            // from disk, until the server has answered all its lists
 	last       catalog.Server     // as in the last snapshot; its tools are reused while unchanged
 	saved      *record            // the content of the cache file
+	older      *olderEra          // never nil
 }
 
 // New returns a registry of these servers. Its first snapshot has the catalogues from disk. [Registry.Start] connects the
@@ -203,6 +207,7 @@ func (r *Registry) newEntry(server Server) *entry {
 	calls := &server.Spec.Concurrency
 	calls.Gate, calls.All, calls.Installs = semaphore.New(calls.Max, calls.Queue), r.allCalls, r.installs
 	e := &entry{server: server, generation: r.generation.Add(1), began: time.Now()}
+	e.older = &olderEra{byEra: make(map[string]catalog.Offers)}
 	if server.Disabled || server.Fault != "" {
 		return e
 	}
@@ -213,6 +218,7 @@ func (r *Registry) newEntry(server Server) *entry {
 	}
 	if e.cached = r.cache.load(server.Key); e.cached != nil {
 		e.onDisk = true
+		maps.Copy(e.older.byEra, e.cached.ByEra)
 		spec.Seen = !e.cached.tried
 		e.legacy = e.cached.legacy()
 		spec.Legacy = e.legacy
@@ -266,6 +272,9 @@ func (r *Registry) Close(within time.Duration) {
 		var all []*upstream.Upstream
 		for _, e := range r.entries {
 			all = append(all, e.upstreams()...)
+			if e.older.upstream != nil {
+				all = append(all, e.older.upstream)
+			}
 		}
 		for _, sessions := range r.clients {
 			for _, c := range sessions {
@@ -347,6 +356,7 @@ func (r *Registry) renew() {
 	snap := catalog.NewSnapshot(servers)
 	snap.Rules = r.rules
 	r.snapshot.Store(snap)
+	r.forOlder.Store(r.olderSnapshot(snap))
 }
 
 func notify(listeners []*func()) {
@@ -376,7 +386,9 @@ func (r *Registry) describe(name string, e *entry) catalog.Server {
 	if status.Known && status.Listed {
 		e.cached = nil // the server has answered
 	}
+	r.meetOlder(e, &status)
 	s.Offers, s.Items, s.Listed = e.items(&status)
+	s.Offers = e.offersOfBoth(s.Offers)
 	switch {
 	case status.Known || e.cached == nil:
 	case e.cached.tried:
@@ -396,6 +408,9 @@ func (r *Registry) describe(name string, e *entry) catalog.Server {
 // the lock.
 func (e *entry) items(status *upstream.Status) (offers catalog.Offers, items *catalog.Items, listed bool) {
 	if !status.Listed && e.cached != nil && e.cached.Offers != nil {
+		if newer, ok := e.older.byEra[upstream.EraModern]; ok {
+			return newer, e.cached.items, true
+		}
 		return *e.cached.Offers, e.cached.items, true
 	}
 	return status.Offers, status.Items, status.Listed

@@ -17,6 +17,8 @@ type route struct {
 	entry   *entry
 	request *request.Request
 	only    *upstream.Upstream // nil for a server with instances
+	// older means that only is a session of the legacy era. A request that it cannot serve goes over the shared session.
+	older   bool
 	release func()
 	wait    time.Duration // the request's original Wait
 	tried   []*upstream.Upstream
@@ -53,16 +55,29 @@ func (r *Registry) routeOf(ctx context.Context, q *request.Request) (*route, err
 		t.only, t.release = c.upstream, release
 	case e.server.takesCredentials():
 		return nil, errors.New("no middleware has looked for the caller's credentials")
-	case e.instances == nil:
-		t.only = e.upstream
+	default:
+		t.share()
+		r.olderRoute(ctx, t)
 	}
 	return t, nil
+}
+
+// share routes the request over the shared session, or the instances.
+func (t *route) share() {
+	if t.only, t.older = nil, false; t.entry.instances == nil {
+		t.only = t.entry.upstream
+	}
 }
 
 // next returns the upstream to try after the error failed; nil for the first attempt. After a failure that is the next
 // instance, if the request surely was not executed or is repeatable. If there is none, next returns the error for the
 // request.
 func (t *route) next(ctx context.Context, failed error) (*upstream.Upstream, error) {
+	if t.older && asksByResult(failed) {
+		t.learn()
+		t.share()
+		failed = nil
+	}
 	if t.only != nil {
 		return t.only, failed
 	}
@@ -92,26 +107,19 @@ func (t *route) next(ctx context.Context, failed error) (*upstream.Upstream, err
 
 // sessionsWith returns the upstreams that get a client's notification. The caller holds the lock.
 func (r *Registry) sessionsWith(e *entry, q *request.Request) (all []*upstream.Upstream) {
-	if e.server.PerClient {
-		own := r.clients[q.Client.HomeKey()]
-		if !request.Known(q.Method) {
-			if c := own[keyOf(q.To.Name, q.Credentials)]; c != nil {
-				all = append(all, c.upstream)
-			}
-			return all
+	own := r.clients[q.Client.HomeKey()]
+	for key, c := range own {
+		if key.server == q.To.Name && (request.Known(q.Method) || e.server.PerClient && key == keyOf(q.To.Name, q.Credentials)) {
+			all = append(all, c.upstream)
 		}
-		for key, c := range own {
-			if key.server == q.To.Name {
-				all = append(all, c.upstream)
-			}
-		}
-		return all
 	}
 	switch owner := r.owner.Load(); {
+	case e.server.PerClient:
+		return all
 	case request.Known(q.Method) && (owner == nil || owner.ID != q.Client.ID):
-		return nil // the session is not this client's own
+		return all // the shared session is not this client's own
 	case request.Known(q.Method):
-		return e.upstreams()
+		return append(all, e.upstreams()...)
 	case e.instances == nil:
 		return []*upstream.Upstream{e.upstream}
 	}

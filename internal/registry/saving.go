@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"maps"
 	"time"
 
 	"mcpx/internal/base/catalog"
@@ -47,10 +48,15 @@ func (r *Registry) saveOne(e *entry, last bool) {
 	}
 	r.mu.Lock()
 	offers, items, listed := e.items(&status)
+	if status.Listed {
+		e.older.byEra[eraOf(status.Modern)] = status.Offers
+	}
+	byEra := maps.Clone(e.older.byEra)
 	r.mu.Unlock()
 	if rec.items = items; listed {
 		rec.Offers = &offers
 	}
+	rec.ByEra = byEra
 	trying := status.State == catalog.Connecting && !(last && time.Since(e.began) >= r.options.Patience)
 	if rec.tried && (e.onDisk || trying || e.saved != nil) || (e.saved != nil && e.saved.equal(rec)) {
 		return

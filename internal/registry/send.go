@@ -42,6 +42,9 @@ func (r *Registry) send(ctx context.Context, q *request.Request) (json.RawMessag
 	u, err := t.next(ctx, nil)
 	for err == nil {
 		result, failed := u.Call(ctx, *q)
+		if failed == nil && t.older && undeclared(result) {
+			failed = errUndeclared
+		}
 		if failed == nil {
 			return result, nil
 		}

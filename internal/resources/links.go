@@ -32,6 +32,9 @@ func Task(server *catalog.Server, tag func(id string) string, result json.RawMes
 	}))
 }
 
+// relatedTask is the member of _meta that names the task of a message (MCP 2025-11-25).
+const relatedTask = "io.modelcontextprotocol/related-task"
+
 // renamed returns a func that replaces the member uri of an object by the URI that clients know.
 func renamed(snap *catalog.Snapshot, server *catalog.Server) func(json.RawMessage) json.RawMessage {
 	uri := wire.EditText(func(own string) string { return snap.Link(server, own) })
@@ -44,8 +47,15 @@ func (s *Servers) result(snap *catalog.Snapshot, server *catalog.Server, method 
 	case "resources/read":
 		rename := renamed(snap, server)
 		return wire.Edit(raw, "contents", func(all json.RawMessage) json.RawMessage { return wire.EditEach(all, rename) })
-	case "tasks/get":
+	case "tasks/get", "tasks/cancel":
 		return Task(server, s.tag, raw)
+	case "tasks/result": // of the legacy era: the result of the call
+		raw = wire.Edit(raw, "_meta", func(meta json.RawMessage) json.RawMessage {
+			return wire.Edit(meta, relatedTask, func(of json.RawMessage) json.RawMessage { return Task(server, s.tag, of) })
+		})
+		return wire.Edit(raw, "content", func(all json.RawMessage) json.RawMessage {
+			return wire.EditEach(all, func(block json.RawMessage) json.RawMessage { return Block(snap, server, block) })
+		})
 	case "prompts/get":
 		return wire.Edit(raw, "messages", func(all json.RawMessage) json.RawMessage {
 			return wire.EditEach(all, func(message json.RawMessage) json.RawMessage {

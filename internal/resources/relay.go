@@ -101,7 +101,7 @@ func (s *Servers) absent(method string, server *catalog.Server, params json.RawM
 // method is sent only if the view shows a single server.
 var relayed = map[string]bool{
 	"resources/read": true, "resources/unsubscribe": true, "prompts/get": true, "completion/complete": true,
-	"tasks/get": true, "tasks/update": false, "tasks/cancel": false,
+	"tasks/get": true, "tasks/update": false, "tasks/cancel": false, "tasks/result": true,
 }
 
 // target returns the server for a request, and the params as that server knows them.
@@ -118,7 +118,7 @@ func (s *Servers) target(snap *catalog.Snapshot, r *request.Request) (server *ca
 		return resource(params, snap.Resource)
 	case "prompts/get":
 		return s.prompt(snap, params)
-	case "tasks/get", "tasks/update", "tasks/cancel":
+	case "tasks/get", "tasks/update", "tasks/cancel", "tasks/result":
 		return s.task(snap, params)
 	}
 	ref := wire.Member(params, "ref")

@@ -20,4 +20,6 @@ type Answer struct {
 	Links func(ctx context.Context, blocks []wire.Block)
 	// Task converts a result that is a task; nil = the client does not accept tasks.
 	Task func(raw json.RawMessage) json.RawMessage
+	// Created converts the task in the result of a legacy server; nil = the client did not ask for one.
+	Created func(task json.RawMessage) json.RawMessage
 }

@@ -100,6 +100,9 @@ func (r *upstreamResult) resultMeta() json.RawMessage {
 
 // Of converts the server's result into the answer (design 7).
 func (a *Answer) Of(ctx context.Context, raw json.RawMessage) (*Result, error) {
+	if a.Created != nil && wire.MemberText(wire.Member(raw, "task"), "taskId") != "" {
+		return &Result{Whole: wire.Edit(raw, "task", a.Created)}, nil
+	}
 	got, err := readUpstream(raw)
 	if err != nil {
 		return nil, err

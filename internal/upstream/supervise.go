@@ -196,6 +196,8 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, t degradation) (*
 		if lists {
 			u.adopt(st, s, tools, faults)
 			st.adoptOffers(s.offers)
+		} else {
+			st.Offers = s.offers
 		}
 	})
 	if lists && len(s.offers.Kinds()) > 0 {

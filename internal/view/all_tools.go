@@ -99,7 +99,14 @@ func (v *AllTools) natives(client *caller.Client) *natives {
 
 // Greeting implements [View].
 func (v *AllTools) Greeting(client *caller.Client) Greeting {
-	return Greeting{v.instructions(client), v.resources(client).Offers()}
+	return Greeting{v.instructions(client), v.resources(client).Offers(), runsTasks(v.catalogue(client))}
+}
+
+// runsTasks reports whether a tool may run as a task of the legacy era, or may turn out to.
+func runsTasks(snap *catalog.Snapshot) bool {
+	return starting(snap) || slices.ContainsFunc(snap.Servers, func(s catalog.Server) bool {
+		return slices.ContainsFunc(s.Tools, func(t catalog.Tool) bool { return t.RunsAsTask })
+	})
 }
 
 // instructions joins the instructions of all servers.
@@ -195,7 +202,7 @@ func (b *base) callNative(ctx context.Context, call Call, o origin) (*results.Re
 	if r.Apps {
 		r.Catalogue = b.forApps(call.Client)
 	}
-	r.Native, r.Untouched = true, options.Untouched
+	r.Native, r.Untouched, r.Task = true, options.Untouched, call.Task
 	if r.Format = b.form(call).Native(); declaresOutput(r.Catalogue, o) {
 		r.Format.Structured = results.StructuredOwn
 	}

@@ -46,7 +46,7 @@ func TestInspect_ExactNames(t *testing.T) {
 	rules := &policy.Rules{Rights: policy.NewRights([]policy.Right{
 		{Principals: []string{"all"}},
 		{Principals: []string{"some"}, Allow: []string{"github.*", "memory.read_graph"}},
-	})}
+	}, nil)}
 	r := registry.New([]registry.Server{
 		remote("github", recorded(t, "modelcontextprotocol__server-github").HTTP(t)),
 		remote("memory", recorded(t, "modelcontextprotocol__server-memory").HTTP(t)),

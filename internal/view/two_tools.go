@@ -99,7 +99,7 @@ func (v *TwoTools) Instructions(client *caller.Client) string {
 
 // Greeting implements [View].
 func (v *TwoTools) Greeting(client *caller.Client) Greeting {
-	return Greeting{v.Instructions(client), v.resources(client).Offers()}
+	return Greeting{Instructions: v.Instructions(client), Offers: v.resources(client).Offers()}
 }
 
 // Tools implements [View].

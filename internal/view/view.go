@@ -63,6 +63,8 @@ type Greeting struct {
 	Instructions string
 	// Offers describes the resources, prompts and other capabilities.
 	Offers catalog.Offers
+	// RunsTasks means that tools which are listed themselves run as tasks of the legacy era, for clients that want that.
+	RunsTasks bool
 }
 
 // Attachment says what a view does for a client besides its requests. It is zero for a client without a session.
@@ -91,6 +93,8 @@ type Call struct {
 	Arguments json.RawMessage
 	// Structured is the request's own choice for structuredContent; if empty, the client's settings apply.
 	Structured StructuredPolicy
+	// Task is [executor.Request.Task], for a tool that is listed itself.
+	Task json.RawMessage
 	// Code means that the call is made by a program that the model wrote, which reads the result.
 	Code bool
 }

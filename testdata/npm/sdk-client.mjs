@@ -7,6 +7,7 @@
 // --able=NAME: it is NAME, can be asked everything, and answers with its name.
 // Commands: {"id", "op": "list"} · {"id", "op": "call", "params"} ·
 // {"id", "op": "cancel", "params", "ms"}: a call taken back after ms ·
+// {"id", "op": "stream", "params"}: a call as a task, answered with all its messages · {"id", "op": "getTask", "params"} ·
 // {"id", "op": "listResources" or another method of the client, "params"}.
 // What comes unasked is {"note": method, "params"}.
 import { createInterface } from 'node:readline';
@@ -49,6 +50,12 @@ for (const schema of [ToolListChangedNotificationSchema, ResourceListChangedNoti
 async function run({ id, op, params, ms }) {
   const progress = [];
   try {
+    if (op === 'stream') {
+      const messages = [];
+      for await (const m of client.experimental.tasks.callToolStream(params)) messages.push(m.error ? { ...m, error: String(m.error) } : m);
+      return { id, result: messages };
+    }
+    if (op === 'getTask') return { id, result: await client.experimental.tasks.getTask(params.taskId) };
     if (op !== 'call' && op !== 'cancel' && op !== 'list') return { id, result: await client[op](params) };
     if (op === 'list') return { id, result: await client.listTools() };
     const options = { onprogress: (p) => progress.push(p), timeout: 120_000 };

@@ -46,9 +46,10 @@ type Tool struct {
 	AppOnly bool
 	// App is the URI of the user interface for the tool's results (MCP Apps); empty = none.
 	App string
-	// TaskOnly means that the tool must run as a task: execution.taskSupport "required" (MCP 2025-11-25).
-	TaskOnly bool
-	Raw      json.RawMessage
+	// TaskOnly means that the tool must run as a task: execution.taskSupport "required" (MCP 2025-11-25). RunsAsTask means
+	// that it may: "required" or "optional".
+	TaskOnly, RunsAsTask bool
+	Raw                  json.RawMessage
 	// Own is the server's name for the tool if an override has renamed it or fixed some arguments; empty = Name.
 	// Fixed are these arguments, a JSON object or nil.
 	Own   string

@@ -133,7 +133,10 @@ func DecodeTool(raw json.RawMessage) (Tool, error) {
 	}
 	tool.readApp(members["_meta"])
 	var execution struct{ TaskSupport string }
-	tool.TaskOnly = json.Unmarshal(members["execution"], &execution) == nil && execution.TaskSupport == "required"
+	if json.Unmarshal(members["execution"], &execution) == nil {
+		tool.TaskOnly = execution.TaskSupport == "required"
+		tool.RunsAsTask = tool.TaskOnly || execution.TaskSupport == "optional"
+	}
 	return tool, nil
 }
 

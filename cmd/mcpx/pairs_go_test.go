@@ -1,0 +1,593 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	goclient "github.com/mark3labs/mcp-go/client"
+	gotransport "github.com/mark3labs/mcp-go/client/transport"
+	gomcp "github.com/mark3labs/mcp-go/mcp"
+	goserver "github.com/mark3labs/mcp-go/server"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// The servers and clients of the pairings on the two Go SDKs. The environment variable pairRole makes the test binary one
+// of them; testdata/pypi/pair_server.py and pair_client.py say what they do.
+const pairRole = "MCPX_PAIR_ROLE"
+
+func init() {
+	var run func() error
+	switch os.Getenv(pairRole) {
+	case "go-sdk server":
+		run = goSDKServer
+	case "mcp-go server":
+		run = mcpGoServer
+	case "go-sdk client":
+		run = goSDKClient
+	case "mcp-go client":
+		run = mcpGoClient
+	default:
+		return
+	}
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// pairKey are the arguments of the tools slow and cancelled.
+type pairKey struct {
+	Key string `json:"key"`
+}
+
+// pairSlow is the tool slow.
+func pairSlow(ctx context.Context, key string) string {
+	select {
+	case <-time.After(time.Minute):
+		return "not cancelled"
+	case <-ctx.Done():
+	}
+	file, err := os.OpenFile(os.Getenv("PAIR_CANCELLED"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		fmt.Fprintln(file, key)
+		_ = file.Close()
+	}
+	return "cancelled"
+}
+
+// pairCancelled is the tool cancelled.
+func pairCancelled(key string) string {
+	data, _ := os.ReadFile(os.Getenv("PAIR_CANCELLED"))
+	if slices.Contains(strings.Fields(string(data)), key) {
+		return "yes"
+	}
+	return "no"
+}
+
+// pairServe serves over HTTP on a free port, whose URL it prints, until stdin ends.
+func pairServe(handler http.Handler) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Printf("http://%s/mcp\n", listener.Addr())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
+	return http.Serve(listener, handler)
+}
+
+func pairOverHTTP() bool { return os.Args[len(os.Args)-1] == "http" }
+
+const pairQuestion = "Your name?"
+
+var pairSchema = map[string]any{"type": "object", "properties": map[string]any{"name": map[string]any{"type": "string"}}, "required": []string{"name"}}
+
+func goSDKServer() error {
+	thing := "pair://" + os.Getenv("PAIR_NAME")
+	accept := func(context.Context, *sdk.SubscribeRequest) error { return nil }
+	leave := func(context.Context, *sdk.UnsubscribeRequest) error { return nil }
+	s := sdk.NewServer(&sdk.Implementation{Name: "pair", Version: "1"}, &sdk.ServerOptions{SubscribeHandler: accept, UnsubscribeHandler: leave})
+	s.AddResource(&sdk.Resource{URI: thing, Name: "thing"}, func(context.Context, *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: thing, Text: "a thing"}}}, nil
+	})
+	tool := func(name string, run func(ctx context.Context, r *sdk.CallToolRequest, key string) (string, error)) {
+		sdk.AddTool(s, &sdk.Tool{Name: name}, func(ctx context.Context, r *sdk.CallToolRequest, in struct {
+			Key string `json:"key,omitempty"`
+		}) (*sdk.CallToolResult, any, error) {
+			text, err := run(ctx, r, in.Key)
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}, nil, err
+		})
+	}
+	need := func(name string, ask sdk.InputRequest, answer func(sdk.InputResponse) string) {
+		sdk.AddTool(s, &sdk.Tool{Name: name}, func(_ context.Context, r *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, any, error) {
+			if q := r.Params.InputResponses["q"]; q != nil {
+				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: answer(q)}}}, nil, nil
+			}
+			return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{"q": ask}}, nil, nil
+		})
+	}
+	elicit := &sdk.ElicitParams{Message: pairQuestion, RequestedSchema: pairSchema}
+	elicited := func(r *sdk.ElicitResult) string { return fmt.Sprint(r.Action, " ", r.Content["name"]) }
+	sample := &sdk.CreateMessageParams{MaxTokens: 10, Messages: []*sdk.SamplingMessage{{Role: "user", Content: &sdk.TextContent{Text: pairQuestion}}}}
+	sampled := func(c sdk.Content) string {
+		text, _ := c.(*sdk.TextContent)
+		return text.Text
+	}
+	tool("elicit", func(ctx context.Context, r *sdk.CallToolRequest, _ string) (string, error) {
+		answer, err := r.Session.Elicit(ctx, elicit)
+		if err != nil {
+			return "", err
+		}
+		return elicited(answer), nil
+	})
+	tool("sample", func(ctx context.Context, r *sdk.CallToolRequest, _ string) (string, error) {
+		answer, err := r.Session.CreateMessage(ctx, sample)
+		if err != nil {
+			return "", err
+		}
+		return sampled(answer.Content), nil
+	})
+	tool("roots", func(ctx context.Context, r *sdk.CallToolRequest, _ string) (string, error) {
+		answer, err := r.Session.ListRoots(ctx, nil)
+		if err != nil {
+			return "", err
+		}
+		return answer.Roots[0].URI, nil
+	})
+	need("need_elicit", elicit, func(a sdk.InputResponse) string { return elicited(a.(*sdk.ElicitResult)) })
+	need("need_sample", sample, func(a sdk.InputResponse) string {
+		switch a := a.(type) {
+		case *sdk.CreateMessageResult:
+			return sampled(a.Content)
+		case *sdk.CreateMessageWithToolsResult:
+			return sampled(a.Content[0])
+		}
+		return fmt.Sprintf("%T", a)
+	})
+	need("need_roots", &sdk.ListRootsParams{}, func(a sdk.InputResponse) string { return a.(*sdk.ListRootsResult).Roots[0].URI })
+	tool("progress", func(ctx context.Context, r *sdk.CallToolRequest, _ string) (string, error) {
+		for i := range 3 {
+			if token := r.Params.GetProgressToken(); token != nil {
+				_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: float64(i + 1), Total: 3})
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		return "done", nil
+	})
+	tool("slow", func(ctx context.Context, _ *sdk.CallToolRequest, key string) (string, error) {
+		return pairSlow(ctx, key), nil
+	})
+	tool("cancelled", func(_ context.Context, _ *sdk.CallToolRequest, key string) (string, error) {
+		return pairCancelled(key), nil
+	})
+	tool("touch", func(ctx context.Context, _ *sdk.CallToolRequest, _ string) (string, error) {
+		return "touched", s.ResourceUpdated(ctx, &sdk.ResourceUpdatedNotificationParams{URI: thing})
+	})
+	if pairOverHTTP() {
+		return pairServe(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil))
+	}
+	return s.Run(context.Background(), &sdk.StdioTransport{})
+}
+
+func mcpGoServer() error {
+	thing := "pair://" + os.Getenv("PAIR_NAME")
+	s := goserver.NewMCPServer("pair", "1", goserver.WithResourceCapabilities(true, false), goserver.WithElicitation(), goserver.WithRoots(), goserver.WithToolCapabilities(false))
+	s.EnableSampling()
+	s.AddResource(gomcp.NewResource(thing, "thing"), func(context.Context, gomcp.ReadResourceRequest) ([]gomcp.ResourceContents, error) {
+		return []gomcp.ResourceContents{gomcp.TextResourceContents{URI: thing, Text: "a thing"}}, nil
+	})
+	tool := func(name string, run func(ctx context.Context, r gomcp.CallToolRequest) (string, error)) {
+		s.AddTool(gomcp.NewTool(name, gomcp.WithString("key")), func(ctx context.Context, r gomcp.CallToolRequest) (*gomcp.CallToolResult, error) {
+			text, err := run(ctx, r)
+			if err != nil {
+				return gomcp.NewToolResultError(err.Error()), nil
+			}
+			return gomcp.NewToolResultText(text), nil
+		})
+	}
+	elicit := gomcp.ElicitationParams{Message: pairQuestion, RequestedSchema: pairSchema}
+	elicited := func(r *gomcp.ElicitationResult) string {
+		content, _ := r.Content.(map[string]any)
+		return fmt.Sprint(r.Action, " ", content["name"])
+	}
+	sample := gomcp.CreateMessageParams{MaxTokens: 10, Messages: []gomcp.SamplingMessage{{Role: "user", Content: gomcp.NewTextContent(pairQuestion)}}}
+	sampled := func(r *gomcp.CreateMessageResult) string {
+		text, _ := json.Marshal(r.Content)
+		return string(text)
+	}
+	tool("elicit", func(ctx context.Context, _ gomcp.CallToolRequest) (string, error) {
+		answer, err := s.RequestElicitation(ctx, gomcp.ElicitationRequest{Params: elicit})
+		if err != nil {
+			return "", err
+		}
+		return elicited(answer), nil
+	})
+	tool("sample", func(ctx context.Context, _ gomcp.CallToolRequest) (string, error) {
+		answer, err := s.RequestSampling(ctx, gomcp.CreateMessageRequest{CreateMessageParams: sample})
+		if err != nil {
+			return "", err
+		}
+		return sampled(answer), nil
+	})
+	tool("roots", func(ctx context.Context, _ gomcp.CallToolRequest) (string, error) {
+		answer, err := s.RequestRoots(ctx, gomcp.ListRootsRequest{})
+		if err != nil {
+			return "", err
+		}
+		return answer.Roots[0].URI, nil
+	})
+	need := func(name string, ask func(*goserver.InputRequestBuilder) *goserver.InputRequestBuilder, answer func(gomcp.InputResponses) string) {
+		s.AddTool(gomcp.NewTool(name), func(_ context.Context, r gomcp.CallToolRequest) (*gomcp.CallToolResult, error) {
+			if _, ok := goserver.InputResponse(r.Params.InputResponses, "q"); ok {
+				return gomcp.NewToolResultText(answer(r.Params.InputResponses)), nil
+			}
+			return ask(goserver.NewInputRequestBuilder("state")).ToolResult(), nil
+		})
+	}
+	need("need_elicit", func(b *goserver.InputRequestBuilder) *goserver.InputRequestBuilder { return b.Elicit("q", elicit) },
+		func(a gomcp.InputResponses) string { return elicited(goserver.ElicitationResponse(a, "q")) })
+	need("need_sample", func(b *goserver.InputRequestBuilder) *goserver.InputRequestBuilder { return b.Sample("q", sample) },
+		func(a gomcp.InputResponses) string { return sampled(goserver.SamplingResponse(a, "q")) })
+	need("need_roots", func(b *goserver.InputRequestBuilder) *goserver.InputRequestBuilder { return b.Roots("q") },
+		func(a gomcp.InputResponses) string { return goserver.RootsResponse(a, "q").Roots[0].URI })
+	tool("progress", func(ctx context.Context, r gomcp.CallToolRequest) (string, error) {
+		for i := range 3 {
+			if meta := r.Params.Meta; meta != nil && meta.ProgressToken != nil {
+				_ = s.SendNotificationToClient(ctx, "notifications/progress", map[string]any{"progressToken": meta.ProgressToken, "progress": i + 1, "total": 3})
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		return "done", nil
+	})
+	tool("slow", func(ctx context.Context, r gomcp.CallToolRequest) (string, error) {
+		return pairSlow(ctx, r.GetString("key", "")), nil
+	})
+	tool("cancelled", func(_ context.Context, r gomcp.CallToolRequest) (string, error) {
+		return pairCancelled(r.GetString("key", "")), nil
+	})
+	tool("touch", func(context.Context, gomcp.CallToolRequest) (string, error) {
+		s.SendNotificationToAllClients("notifications/resources/updated", map[string]any{"uri": thing})
+		return "touched", nil
+	})
+	if pairOverHTTP() {
+		return pairServe(goserver.NewStreamableHTTPServer(s))
+	}
+	return goserver.ServeStdio(s)
+}
+
+// pairTarget is a server that a client finds behind a connection.
+type pairTarget struct {
+	Server string // its name in the answers
+	Prefix string // of the names of its tools
+	Thing  string // its resource
+}
+
+// pairClient is a client of the pairings.
+type pairClient interface {
+	tools(ctx context.Context) ([]string, error)
+	// call calls a tool; progressed, where not nil, counts the notifications of progress.
+	call(ctx context.Context, tool string, arguments any, progressed *atomic.Int64) (string, error)
+	subscribe(ctx context.Context, uri string) error
+	updates(uri string) bool // whether a change of the resource was heard of
+}
+
+// pairRun checks what each server can, and prints a line for each.
+func pairRun(c pairClient) error {
+	var targets []pairTarget
+	if err := json.Unmarshal([]byte(os.Getenv("PAIR_TARGETS")), &targets); err != nil {
+		return err
+	}
+	ctx := context.Background()
+	tools, err := c.tools(ctx)
+	if err != nil {
+		return err
+	}
+	for _, target := range targets {
+		line, _ := json.Marshal(map[string]any{"server": target.Server, "results": pairChecks(ctx, c, tools, target)})
+		fmt.Println(string(line))
+	}
+	return nil
+}
+
+func pairChecks(ctx context.Context, c pairClient, tools []string, target pairTarget) map[string]string {
+	name := os.Getenv("PAIR_CLIENT")
+	results := make(map[string]string)
+	has := func(tool string) bool { return slices.Contains(tools, target.Prefix+tool) }
+	call := func(tool string, arguments any, progressed *atomic.Int64) (string, error) {
+		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+		defer cancel()
+		return c.call(ctx, target.Prefix+tool, arguments, progressed)
+	}
+	report := func(check, want, got string, err error) {
+		switch {
+		case err != nil:
+			results[check] = err.Error()
+		case !strings.Contains(got, want):
+			results[check] = got
+		default:
+			results[check] = "ok"
+		}
+	}
+	for check, want := range map[string]string{"elicit": "accept " + name, "sample": "sampled by " + name, "roots": "file:///home/" + name} {
+		for _, tool := range []string{check, "need_" + check} {
+			if has(tool) {
+				got, err := call(tool, struct{}{}, nil)
+				report(tool, want, got, err)
+			}
+		}
+	}
+	var progressed atomic.Int64
+	_, err := call("progress", struct{}{}, &progressed)
+	report("progress", "true", fmt.Sprint(progressed.Load() > 0), err)
+	report("cancel", "yes", pairCancel(ctx, c, target), nil)
+	if has("touch") {
+		report("updates", "heard", pairUpdates(ctx, c, target), nil)
+	}
+	return results
+}
+
+func pairCancel(ctx context.Context, c pairClient, target pairTarget) string {
+	key := fmt.Sprintf("%s-%s-%d", os.Getenv("PAIR_CLIENT"), target.Server, time.Now().UnixNano())
+	cancelled, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	_, _ = c.call(cancelled, target.Prefix+"slow", pairKey{key}, nil)
+	got, err := "", error(nil)
+	for range 20 {
+		if got, err = c.call(ctx, target.Prefix+"cancelled", pairKey{key}, nil); err != nil {
+			return err.Error()
+		}
+		if strings.Contains(got, "yes") {
+			return "yes"
+		}
+		time.Sleep(250 * time.Millisecond)
+	}
+	return "the server heard nothing: " + got
+}
+
+func pairUpdates(ctx context.Context, c pairClient, target pairTarget) string {
+	if err := c.subscribe(ctx, target.Thing); err != nil {
+		return err.Error()
+	}
+	for range 12 {
+		if _, err := c.call(ctx, target.Prefix+"touch", struct{}{}, nil); err != nil {
+			return err.Error()
+		}
+		time.Sleep(250 * time.Millisecond)
+		if c.updates(target.Thing) {
+			return "heard"
+		}
+	}
+	return "nothing came"
+}
+
+// pairArgs are the arguments of a client: the era, stdio or http, and what is behind it.
+func pairArgs() (era, over string, target []string) {
+	at := slices.Index(os.Args, "--") + 1
+	return os.Args[at], os.Args[at+1], os.Args[at+2:]
+}
+
+// heard are the resources of which a change was heard.
+type heard struct{ uris [64]atomic.Pointer[string] }
+
+func (h *heard) add(uri string) {
+	for i := range h.uris {
+		if at := h.uris[i].Load(); at != nil && *at == uri || h.uris[i].CompareAndSwap(nil, &uri) {
+			return
+		}
+	}
+}
+
+func (h *heard) updates(uri string) bool {
+	for i := range h.uris {
+		if at := h.uris[i].Load(); at != nil && *at == uri {
+			return true
+		}
+	}
+	return false
+}
+
+type goSDKPair struct {
+	session    *sdk.ClientSession
+	progressed *atomic.Pointer[atomic.Int64]
+	heard
+}
+
+func goSDKClient() error {
+	name := os.Getenv("PAIR_CLIENT")
+	c := &goSDKPair{progressed: &atomic.Pointer[atomic.Int64]{}}
+	client := sdk.NewClient(&sdk.Implementation{Name: name, Version: "1"}, &sdk.ClientOptions{
+		ElicitationHandler: func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+			return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"name": name}}, nil
+		},
+		CreateMessageHandler: func(context.Context, *sdk.CreateMessageRequest) (*sdk.CreateMessageResult, error) {
+			return &sdk.CreateMessageResult{Model: "m", Role: "assistant", Content: &sdk.TextContent{Text: "sampled by " + name}}, nil
+		},
+		ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { c.add(r.Params.URI) },
+		ProgressNotificationHandler: func(context.Context, *sdk.ProgressNotificationClientRequest) {
+			if n := c.progressed.Load(); n != nil {
+				n.Add(1)
+			}
+		},
+	})
+	client.AddRoots(&sdk.Root{URI: "file:///home/" + name, Name: name})
+	era, over, target := pairArgs()
+	options := &sdk.ClientSessionOptions{}
+	if era == "legacy" {
+		options.ProtocolVersion = "2025-11-25"
+	}
+	var transport sdk.Transport = &sdk.StreamableClientTransport{Endpoint: target[0]}
+	if over == "stdio" {
+		command := exec.Command(target[0], target[1:]...)
+		command.Stderr, command.Env = os.Stderr, pairEnv()
+		transport = &sdk.CommandTransport{Command: command}
+	}
+	var err error
+	if c.session, err = client.Connect(context.Background(), transport, options); err != nil {
+		return err
+	}
+	defer c.session.Close()
+	return pairRun(c)
+}
+
+// pairEnv is the environment of what a client starts: without the role.
+func pairEnv() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, pairRole+"=") })
+}
+
+func (c *goSDKPair) tools(ctx context.Context) (names []string, err error) {
+	for tool, err := range c.session.Tools(ctx, nil) {
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, tool.Name)
+	}
+	return names, nil
+}
+
+func (c *goSDKPair) call(ctx context.Context, tool string, arguments any, progressed *atomic.Int64) (string, error) {
+	params := &sdk.CallToolParams{Name: tool, Arguments: arguments}
+	if progressed != nil {
+		c.progressed.Store(progressed)
+		params.SetProgressToken("token")
+	}
+	result, err := c.session.CallTool(ctx, params)
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(result.Content)
+	return string(text), err
+}
+
+func (c *goSDKPair) subscribe(ctx context.Context, uri string) error {
+	return c.session.Subscribe(ctx, &sdk.SubscribeParams{URI: uri})
+}
+
+type mcpGoPair struct {
+	client     *goclient.Client
+	name       string
+	modern     bool
+	progressed atomic.Pointer[atomic.Int64]
+	heard
+}
+
+func mcpGoClient() error {
+	c := &mcpGoPair{name: os.Getenv("PAIR_CLIENT")}
+	era, over, target := pairArgs()
+	c.modern = era == "modern"
+	options := []goclient.ClientOption{goclient.WithElicitationHandler(c), goclient.WithSamplingHandler(c), goclient.WithRootsHandler(c)}
+	if !c.modern {
+		options = append(options, goclient.WithLegacyProtocolOnly())
+	}
+	var transport gotransport.Interface
+	if over == "stdio" {
+		transport = gotransport.NewStdio(target[0], pairEnv(), target[1:]...)
+	} else {
+		var more []gotransport.StreamableHTTPCOption
+		if !c.modern {
+			more = append(more, gotransport.WithContinuousListening())
+		}
+		var err error
+		if transport, err = gotransport.NewStreamableHTTP(target[0], more...); err != nil {
+			return err
+		}
+	}
+	c.client = goclient.NewClient(transport, options...)
+	c.client.OnNotification(func(n gomcp.JSONRPCNotification) {
+		switch n.Method {
+		case "notifications/progress":
+			if count := c.progressed.Load(); count != nil {
+				count.Add(1)
+			}
+		case "notifications/resources/updated":
+			uri, _ := n.Params.AdditionalFields["uri"].(string)
+			c.add(uri)
+		}
+	})
+	if err := c.client.Start(context.Background()); err != nil {
+		return err
+	}
+	var hello gomcp.InitializeRequest
+	hello.Params.ClientInfo = gomcp.Implementation{Name: c.name, Version: "1"}
+	hello.Params.ProtocolVersion = gomcp.LATEST_PROTOCOL_VERSION
+	if !c.modern {
+		hello.Params.ProtocolVersion = gomcp.LATEST_LEGACY_PROTOCOL_VERSION
+	}
+	if _, err := c.client.Initialize(context.Background(), hello); err != nil {
+		return err
+	}
+	defer c.client.Close()
+	return pairRun(c)
+}
+
+// Elicit implements [goclient.ElicitationHandler].
+func (c *mcpGoPair) Elicit(context.Context, gomcp.ElicitationRequest) (*gomcp.ElicitationResult, error) {
+	return &gomcp.ElicitationResult{ElicitationResponse: gomcp.ElicitationResponse{Action: "accept", Content: map[string]any{"name": c.name}}}, nil
+}
+
+// CreateMessage implements [goclient.SamplingHandler].
+func (c *mcpGoPair) CreateMessage(context.Context, gomcp.CreateMessageRequest) (*gomcp.CreateMessageResult, error) {
+	return &gomcp.CreateMessageResult{Model: "m", SamplingMessage: gomcp.SamplingMessage{Role: "assistant", Content: gomcp.NewTextContent("sampled by " + c.name)}}, nil
+}
+
+// ListRoots implements [goclient.RootsHandler].
+func (c *mcpGoPair) ListRoots(context.Context, gomcp.ListRootsRequest) (*gomcp.ListRootsResult, error) {
+	return &gomcp.ListRootsResult{Roots: []gomcp.Root{{URI: "file:///home/" + c.name, Name: c.name}}}, nil
+}
+
+func (c *mcpGoPair) tools(ctx context.Context) (names []string, err error) {
+	all, err := c.client.ListTools(ctx, gomcp.ListToolsRequest{})
+	if err != nil {
+		return nil, err
+	}
+	for _, tool := range all.Tools {
+		names = append(names, tool.Name)
+	}
+	return names, nil
+}
+
+func (c *mcpGoPair) call(ctx context.Context, tool string, arguments any, progressed *atomic.Int64) (string, error) {
+	var r gomcp.CallToolRequest
+	r.Params.Name, r.Params.Arguments = tool, arguments
+	if progressed != nil {
+		c.progressed.Store(progressed)
+		r.Params.Meta = &gomcp.Meta{ProgressToken: "token"}
+	}
+	result, err := c.client.CallTool(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(result.Content)
+	return string(text), err
+}
+
+func (c *mcpGoPair) subscribe(ctx context.Context, uri string) error {
+	if !c.modern {
+		var r gomcp.SubscribeRequest
+		r.Params.URI = uri
+		return c.client.Subscribe(ctx, r)
+	}
+	failed := make(chan error, 1)
+	go func() { // ends with the process
+		failed <- c.client.Listen(ctx, gomcp.SubscriptionFilter{ResourceSubscriptions: []string{uri}})
+	}()
+	select {
+	case err := <-failed:
+		return errors.Join(errors.New("listening ended"), err)
+	case <-time.After(500 * time.Millisecond):
+		return nil
+	}
+}

