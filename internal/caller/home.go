@@ -3,18 +3,42 @@ package caller
 import (
 	"context"
 	"fmt"
+	"sync"
 )
 
 // Home identifies a program whose requests are clients of their own, as the modern era over HTTP has no sessions. Requests
-// with the same home share their sessions with PerClient servers.
+// with the same home share their sessions with PerClient servers. The program is known by its principal, else by its
+// connection, and by its name and capabilities: a session declares these once. Safe for concurrent use.
 type Home struct {
-	// Key identifies the program: the principal, else the connection, with the client's name and capabilities. The
-	// capabilities are part of it because a session declares them once.
-	Key string
-	// Owner is the principal or the connection alone. One owner may claim any number of names.
-	Owner string
-	// Life ends with the connection; nil if the home belongs to a principal.
-	Life context.Context
+	of         Client
+	connection *Connection
+	once       sync.Once
+	key, owner string
+}
+
+// Key is the same for all requests of the program.
+func (h *Home) Key() string {
+	h.once.Do(func() { // most requests do not need it
+		if h.owner = "principal " + h.of.Principal.Key(); h.of.Principal == nil {
+			h.owner = fmt.Sprint("connection ", h.connection.ID)
+		}
+		h.key = fmt.Sprintf("%q %q %s", h.owner, h.of.Name, h.of.Relayed())
+	})
+	return h.key
+}
+
+// Owner is the principal or the connection alone. One owner may claim any number of names.
+func (h *Home) Owner() string {
+	h.Key()
+	return h.owner
+}
+
+// Life ends with the connection; nil if the home belongs to a principal.
+func (h *Home) Life() context.Context {
+	if h.of.Principal != nil {
+		return nil
+	}
+	return h.connection.Life
 }
 
 // Connection is a client's connection over HTTP. No two connections of a process have the same ID.
@@ -40,17 +64,9 @@ func ConnectionOf(ctx context.Context) *Connection {
 // too, because it is unknown or may serve several clients, c has no home.
 func (c *Client) AtHome(connection *Connection) Client {
 	next := *c
-	home := &Home{}
-	switch {
-	case c.Principal != nil:
-		home.Owner = "principal " + c.Principal.Key()
-	case connection != nil:
-		home.Owner, home.Life = fmt.Sprint("connection ", connection.ID), connection.Life
-	default:
-		return next
+	if c.Principal != nil || connection != nil {
+		next.Home = &Home{of: *c, connection: connection}
 	}
-	home.Key = fmt.Sprintf("%q %q %s", home.Owner, c.Name, c.Relayed())
-	next.Home = home
 	return next
 }
 
@@ -60,7 +76,7 @@ func (c *Client) HomeKey() string {
 	case c == nil:
 		return ""
 	case c.Home != nil:
-		return c.Home.Key
+		return c.Home.Key()
 	}
 	return c.ID
 }
@@ -71,6 +87,6 @@ func (c *Client) Remembered() *Client {
 		return c
 	}
 	next := *c
-	next.ID, next.Peer, next.Headers, next.Request = c.Home.Key, "", nil, nil
+	next.ID, next.Peer, next.Headers, next.Request = c.Home.Key(), "", nil, nil
 	return &next
 }

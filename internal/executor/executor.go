@@ -8,7 +8,6 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 	"mcpx/internal/base/wire"
 	"mcpx/internal/builtin"
 	"mcpx/internal/caller"
-	"mcpx/internal/compress"
 	"mcpx/internal/jq"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
@@ -470,38 +468,3 @@ func (e run) taking(r *Request) builtin.Caller {
 
 // Reader is [builtin.Server.Reader].
 func (e *Executor) Reader(snap *catalog.Snapshot) *catalog.Server { return e.builtin.Reader(snap) }
-
-// readable reports whether the sender of a request may still call the tool that a result comes from.
-func (e *Executor) readable(r *Request, of results.Origin) bool {
-	if of.Server == "" {
-		return true
-	}
-	s, ok := e.seen(r).Server(of.Server)
-	switch {
-	case !ok:
-		return false
-	case of.Tool == "":
-		return !s.ToolsOnly
-	}
-	return slices.ContainsFunc(s.Tools, func(t catalog.Tool) bool { return t.Name == of.Tool || t.OwnName() == of.Tool })
-}
-
-// pages returns the limits for a request's results, and the store for those that are longer.
-func (e run) pages(r *Request) results.Pages {
-	limit := e.options.ResultTokens
-	if r.Native {
-		limit = 0 // such a client has no exec to read on with
-	}
-	origin := results.Origin{Server: r.Server, Tool: r.Tool}
-	if r.Server == builtin.Name {
-		origin = results.Origin{Server: r.read}
-	}
-	return results.Pages{
-		Store: &e.store, Principal: r.Client.On().Key(), Origin: origin,
-		Readable: func(of results.Origin) bool { return e.readable(r, of) },
-		Limit:    limit, Preview: e.options.PreviewTokens,
-		Bytes: r.Format.Bytes, LineFirst: r.Format.LineFirst, ShortNames: r.Format.ShortNames,
-		Texts: compress.Options{TOON: e.options.TOON && !r.Format.JSON}, Filter: e.options.Filter,
-		Work: e.work,
-	}
-}

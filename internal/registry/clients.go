@@ -54,7 +54,7 @@ func (r *Registry) clientSession(
 	}
 	if c == nil {
 		if client.Home != nil {
-			r.makeRoom(name, client.Home.Owner)
+			r.makeRoom(name, client.Home.Owner())
 		}
 		if limit := r.options.SessionLimit; limit != nil {
 			if over := limit(r.sessionsOf(name)); over != nil {
@@ -70,8 +70,8 @@ func (r *Registry) clientSession(
 		c.upstream.Start()
 		if r.clients[who] == nil {
 			r.clients[who] = make(map[sessionKey]*clientSession)
-			if c.home != nil && c.home.Life != nil {
-				context.AfterFunc(c.home.Life, func() { r.ForgetClient(who) })
+			if c.home != nil && c.home.Life() != nil {
+				context.AfterFunc(c.home.Life(), func() { r.ForgetClient(who) })
 			}
 		}
 		r.clients[who][key] = c
@@ -149,7 +149,7 @@ func (r *Registry) makeRoom(server, owner string) {
 	unused, oldest, of := 0, (*clientSession)(nil), ""
 	for client, sessions := range r.clients {
 		for key, c := range sessions {
-			if key.server != server || c.open > 0 || c.home == nil || c.home.Owner != owner {
+			if key.server != server || c.open > 0 || c.home == nil || c.home.Owner() != owner {
 				continue
 			}
 			if unused++; oldest == nil || c.used.Before(oldest.used) {
