@@ -68,7 +68,7 @@ var allowedModules = map[string][]string{
 	"github.com/golang-jwt/jwt":              {"internal/hosted/authserver", "internal/hosted/identity", "internal/desk/logins"},
 	"github.com/itchyny/gojq":                {"internal/desk/demo", "internal/jq"},
 	"github.com/kljensen/snowball":           {"internal/search"},
-	"github.com/mark3labs/mcp-go/mcp":        {"internal/caller", "internal/desk/demo", "internal/front", "internal/mcptest", "internal/upstream"},
+	"github.com/mark3labs/mcp-go/mcp":        {"internal/caller", "internal/desk/demo", "internal/front", "internal/mcptest", "internal/upstream", "internal/view"},
 	"github.com/mark3labs/mcp-go/server":     {"internal/desk/demo", "internal/mcptest"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/desk/logins"},
 	"github.com/pelletier/go-toml/v2":        {"internal/desk/setup"},

@@ -21,7 +21,8 @@ func (e *Executor) readable(r *Request, of results.Origin) bool {
 	case of.Tool == "":
 		return !s.ToolsOnly
 	}
-	return slices.ContainsFunc(s.Tools, func(t catalog.Tool) bool { return t.Name == of.Tool || t.OwnName() == of.Tool })
+	_, found := s.Find(of.Tool) // a call that goes on has the name as it was asked for
+	return found || slices.ContainsFunc(s.Tools, func(t catalog.Tool) bool { return t.OwnName() == of.Tool })
 }
 
 // pages returns the limits for a request's results, and the store for those that are longer.

@@ -55,8 +55,11 @@ func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, 
 	snap := v.named(client)
 	if q.Server == "" {
 		if q.Tool != "" {
-			if named, _ := v.byName(snap, Query{Text: q.Tool}, structured); named != nil {
-				return named
+			// A list of names, or a name with its server. A bare name needs server_name (design 6).
+			if strings.ContainsAny(q.Tool, ",.") || strings.Contains(q.Tool, "__") {
+				if named, _ := v.byName(snap, Query{Text: q.Tool}, structured); named != nil {
+					return named
+				}
 			}
 			if failure := v.executor.MissingServer(snap, v.inspectArguments()[0], q.Tool); failure != nil {
 				return failure.Result(structured)
