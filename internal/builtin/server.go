@@ -100,7 +100,7 @@ func (s *Server) Reader(seen *catalog.Snapshot) *catalog.Server {
 type Caller struct {
 	results.Pages
 	Form results.Format
-	// Select and Grep are exec's own arguments, as opposed to those inside of arguments.
+	// Select and Grep are arguments of exec itself, not of the called tool.
 	Select, Grep string
 	// Read is told which server a resource or prompt came from. May be nil.
 	Read func(server string)

@@ -65,7 +65,7 @@ func (c *Pending) await() bool {
 	return true
 }
 
-// awaited undoes await.
+// awaited ends a wait that await has counted.
 func (c *Pending) awaited() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -41,7 +41,7 @@ func (e *Executor) executeFor(ctx context.Context, r Request) (*results.Result, 
 	}
 	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	wanted := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
-	asked := r // the call writes to r
+	asked := r          // the call writes to r
 	e.calls.Go(func() { // ends with the call: at its deadline, or with the registry
 		defer cancel(nil)
 		var result *results.Result

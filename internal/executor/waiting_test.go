@@ -92,8 +92,8 @@ func TestWaiting_Asked(t *testing.T) {
 	})
 }
 
-// A call that ends in time is answered as without a limit. One whose client gives up
-// before the limit is cancelled, one whose client only stops to wait for it is not.
+// A call that ends within the limit is answered as if there were none. A client that cancels its request before the limit
+// cancels the call; one that stops waiting for the kept call does not.
 func TestWaiting_Ends(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec := mcptest.Spec{}.WithFiles(t)

@@ -36,7 +36,7 @@ func headerOf(r *http.Request, name string) string {
 	return ""
 }
 
-// ServeHTTP is [Front.Serve] for a caller that does nothing after the answer.
+// ServeHTTP is [Front.Serve], and ends the events itself.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.ended(f.Serve(w, r)...) }
 
 // Serve is the streamable HTTP endpoint for both eras. The caller decides who may connect and how long a client may take

@@ -402,8 +402,8 @@ func (a *away) End(ctx context.Context, id string, why state.Ending) error {
 	return a.Sessions.End(ctx, id, why)
 }
 
-// TestSession_Away: while the records cannot be written, sessions go on, none begins or changes, and none is said to have ended that
-// may go on. Only live sessions are counted.
+// TestSession_Away: while the store of session records is away, open sessions continue, but none can begin or change. A
+// client does not read that its session has ended if it may still continue. The count has live sessions only.
 func TestSession_Away(t *testing.T) {
 	mcptest.NoLeaks(t)
 	sessions := &away{Sessions: NewSessions()}

@@ -40,8 +40,8 @@ type olderEra struct {
 	byResult sync.Map
 }
 
-// meetOlder opens the session of the legacy era once the shared one is seen to be of the modern era, and ends it when the
-// server turns out not to speak that era. The caller holds the lock.
+// meetOlder opens a second session, of the legacy era, once the shared one turns out to be of the modern era. It ends the
+// second one if the server does not speak the legacy era. The caller holds the lock.
 func (r *Registry) meetOlder(e *entry, status *upstream.Status) {
 	spec, older := e.server.Spec, e.older
 	if !r.options.ManyClients || !r.started || r.ended || !up(status.State) {

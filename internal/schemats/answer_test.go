@@ -144,7 +144,7 @@ func TestProse(t *testing.T) {
 	}
 }
 
-// What "as above" refers to stands above it, also if that is a type of the result.
+// A description is replaced by "as above" only if its text was printed before, be it in the type of the result.
 func TestAll_AsAbove(t *testing.T) {
 	const docs = `"description":"The number of the issue as the web page shows it, without the sign before it"`
 	item := `{"type":"object","properties":{"issue":{"type":"number",` + docs + `},"title":{"type":"string"}},"required":["issue","title"]}`

@@ -13,9 +13,9 @@ const (
 	serverShare = 0.3
 	// nearShare is the weight of the vectors; words have the rest.
 	nearShare = 0.35
-	// removeFactor lowers tools that remove or stop something, unless the need does.
+	// removeFactor lowers the score of tools that remove or stop something, unless the query asks for that.
 	removeFactor = 0.75
-	// changeFactor lowers tools that change something, for a need that only asks.
+	// changeFactor lowers the score of tools that change something, if the query only asks for information.
 	changeFactor = 0.5
 	// deprecatedFactor lowers deprecated tools, unless the query mentions deprecation.
 	deprecatedFactor = 0.3

@@ -96,7 +96,7 @@ func TestLastingFailure_Log(t *testing.T) {
 	})
 }
 
-// Retry ends the pause.
+// Retry ends the pause before the next attempt to connect.
 func TestRetry(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		works := make(chan struct{})

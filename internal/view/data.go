@@ -12,7 +12,8 @@ import (
 
 // The answers of inspect as data, for structuredContent (design 6).
 
-// result makes a tool result of a text. data makes the same as data, which costs more, and is called only if structured.
+// result makes a tool result of a text. If structured, it also has the structuredContent that data returns, which says
+// the same.
 func result(text string, structured bool, data func() any) *results.Result {
 	r := &results.Result{Content: []json.RawMessage{wire.TextBlock(text)}}
 	if structured {

@@ -21,7 +21,8 @@ type movements struct {
 	work uint64 // under mu: last result of group.work
 }
 
-// Movement looks at the child and its whole group. After the child's end it stays the same.
+// Movement returns the signs of work seen so far in the child and its process group. After the child's end they no longer
+// change.
 func (p *Process) Movement() Movement { return p.seen.look(p.group) }
 
 func (m *movements) look(at *group) Movement {

@@ -39,8 +39,8 @@ func ReaperMain() {
 	syscall.Exit(0)
 }
 
-// listen updates the list until the pipe closes. It reads with a plain system call, so that the runtime starts no
-// poller.
+// listen reads from a pipe which process groups to watch and which no longer, until the pipe closes, and returns those that
+// are left. It uses plain system calls, so that the runtime starts no poller.
 func listen(fd int) map[int]bool {
 	debug.FreeOSMemory()
 	DropFilePages()
