@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 What the eras deprecate is what the pairings test.
+
 package main
 
 import (

@@ -144,6 +144,9 @@ func (r *Registry) metOlder(ctx context.Context, t *route) *upstream.Upstream {
 	status := e.status()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if now := r.entries[e.server.Spec.Name]; r.ended || now == nil || now.upstream != e.upstream {
+		return nil // a reload has replaced the server
+	}
 	r.meetOlder(e, &status)
 	return e.older.upstream
 }

@@ -91,7 +91,7 @@ func (r *Registry) listed(client *caller.Client, e *entry, c *clientSession) {
 	all := ownLists{generation: e.generation, tools: shared.Tools, offers: shared.Offers, items: shared.Items}
 	own := ownLists{generation: e.generation, tools: status.Tools, offers: status.Offers, items: status.Items}
 	if !status.Listed { // the session has read only the tools so far
-		own.offers, own.items = all.offers, all.items
+		own.toolsOnly, own.offers, own.items = true, all.offers, all.items
 	}
 	kinds := r.keep(client, name, own, all)
 	r.mu.Lock()

@@ -73,10 +73,15 @@ func (t *route) share() {
 // instance, if the request surely was not executed or is repeatable. If there is none, next returns the error for the
 // request.
 func (t *route) next(ctx context.Context, failed error) (*upstream.Upstream, error) {
-	if t.older && asksByResult(failed) {
-		t.learn()
-		t.share()
-		failed = nil
+	if t.older {
+		_, unavailable := errors.AsType[*request.UnavailableError](failed) // so it was not executed
+		if asksByResult(failed) {
+			t.learn()
+		}
+		if unavailable || asksByResult(failed) {
+			t.share()
+			failed = nil
+		}
 	}
 	if t.only != nil {
 		return t.only, failed

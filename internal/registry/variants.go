@@ -20,9 +20,14 @@ type variant struct {
 	tried map[string]uint64 // by server: the generation of the entry that a session has listed, or could not
 }
 
+// variantKey is the same for clients that are listed the same: a server may have other tools in the other era.
+func variantKey(client *caller.Client) string {
+	return eraOf(!isOlder(client)) + " " + string(client.Relayed())
+}
+
 // variantOf returns the variant for a client; nil if there is none yet. The caller holds the lock.
 func (r *Registry) variantOf(client *caller.Client) *variant {
-	return r.variants[string(client.Relayed())]
+	return r.variants[variantKey(client)]
 }
 
 // learn stores the first tools of a session as what clients with the same capabilities see. If they do not differ, such
@@ -37,7 +42,7 @@ func (r *Registry) learn(client *caller.Client, e *entry, tools []catalog.Tool, 
 			delete(r.variants, capabilities)
 		}
 		v = &variant{ownCatalogue{servers: make(map[string]ownLists)}, make(map[string]uint64)}
-		r.variants[string(client.Relayed())] = v
+		r.variants[variantKey(client)] = v
 	}
 	v.tried[name], v.from = e.generation, nil
 	if differ {

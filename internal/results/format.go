@@ -154,15 +154,3 @@ func itemsIn(blocks []wire.Block, list json.RawMessage) bool {
 	})
 	return said == len(blocks)
 }
-
-// onlyString returns a string value, or the string that is an object's only member.
-func onlyString(value json.RawMessage) (string, bool) {
-	inner := value
-	if value[0] == '{' {
-		inner = onlyMember(value)
-	}
-	if len(inner) == 0 || inner[0] != '"' {
-		return "", false
-	}
-	return wire.WholeText(inner)
-}
