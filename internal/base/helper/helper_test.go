@@ -242,7 +242,7 @@ func TestPool_Memory(t *testing.T) {
 		<-h.process.Done()
 		most := peak(h.process)
 		t.Logf("%s: %d MB", job, most>>20)
-		if most > 300_000_000 {
+		if !mcptest.Race && most > 300_000_000 { // the race detector has memory of its own
 			t.Errorf("%s: the helper had %d MB, want at most 300", job, most/1e6)
 		}
 	}
