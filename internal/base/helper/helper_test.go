@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/proc"
+	"mcpx/internal/mcptest"
 )
 
 // patient are limits for tests of what helpers do: a busy machine must not matter.
