@@ -76,7 +76,9 @@ func (r *Registry) clientSession(
 		}
 		r.clients[who][key] = c
 	}
-	c.open++
+	if c.open++; lists {
+		c.waiting++ // listFor ends the wait
+	}
 	return c, func() {
 		r.mu.Lock()
 		c.open--

@@ -93,9 +93,11 @@ func (r *Registry) listed(client *caller.Client, e *entry, c *clientSession) {
 	if !status.Listed { // the session has read only the tools so far
 		own.toolsOnly, own.offers, own.items = true, all.offers, all.items
 	}
+	r.mu.Lock()
+	waiting := c.waiting > 0 // before keep: a wait that has ended has kept the lists
+	r.mu.Unlock()
 	kinds := r.keep(client, name, own, all)
 	r.mu.Lock()
-	waiting := c.waiting > 0
 	if status.Protocol != "" && !c.learned { // it is connected
 		r.learn(client, e, own.tools, !catalog.EqualTools(own.tools, all.tools))
 		c.learned = true

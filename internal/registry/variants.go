@@ -102,9 +102,6 @@ func (r *Registry) listFor(ctx context.Context, e *entry, client *caller.Client)
 		return
 	}
 	defer release()
-	r.mu.Lock()
-	c.waiting++
-	r.mu.Unlock()
 	c.upstream.Await(ctx)
 	r.listed(client, e, c)
 	r.mu.Lock()
