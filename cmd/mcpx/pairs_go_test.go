@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -56,26 +57,28 @@ type pairKey struct {
 
 // pairSlow is the tool slow.
 func pairSlow(ctx context.Context, key string) string {
-	select {
-	case <-time.After(time.Minute):
-		return "not cancelled"
-	case <-ctx.Done():
+	note := func(state string) {
+		if file, err := os.OpenFile(os.Getenv("PAIR_CANCELLED"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err == nil {
+			fmt.Fprintln(file, key, state)
+			_ = file.Close()
+		}
 	}
-	file, err := os.OpenFile(os.Getenv("PAIR_CANCELLED"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err == nil {
-		fmt.Fprintln(file, key)
-		_ = file.Close()
-	}
+	note("began")
+	<-ctx.Done()
+	note("cancelled")
 	return "cancelled"
 }
 
 // pairCancelled is the tool cancelled.
 func pairCancelled(key string) string {
 	data, _ := os.ReadFile(os.Getenv("PAIR_CANCELLED"))
-	if slices.Contains(strings.Fields(string(data)), key) {
-		return "yes"
+	lines := strings.Split(string(data), "\n")
+	for _, state := range []string{"cancelled", "began"} {
+		if slices.Contains(lines, key+" "+state) {
+			return state
+		}
 	}
-	return "no"
+	return "not called"
 }
 
 // pairServe serves over HTTP on a free port, whose URL it prints, until stdin ends.
@@ -166,7 +169,6 @@ func goSDKServer() error {
 			if token := r.Params.GetProgressToken(); token != nil {
 				_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: float64(i + 1), Total: 3})
 			}
-			time.Sleep(100 * time.Millisecond)
 		}
 		return "done", nil
 	})
@@ -251,7 +253,6 @@ func mcpGoServer() error {
 			if meta := r.Params.Meta; meta != nil && meta.ProgressToken != nil {
 				_ = s.SendNotificationToClient(ctx, "notifications/progress", map[string]any{"progressToken": meta.ProgressToken, "progress": i + 1, "total": 3})
 			}
-			time.Sleep(100 * time.Millisecond)
 		}
 		return "done", nil
 	})
@@ -305,12 +306,26 @@ func pairRun(c pairClient) error {
 	return nil
 }
 
+// pairPatient waits, a minute at most, until done.
+func pairPatient(done func() bool) bool {
+	late, again := time.After(time.Minute), time.NewTicker(50*time.Millisecond)
+	defer again.Stop()
+	for !done() {
+		select {
+		case <-again.C:
+		case <-late:
+			return false
+		}
+	}
+	return true
+}
+
 func pairChecks(ctx context.Context, c pairClient, tools []string, target pairTarget) map[string]string {
 	name := os.Getenv("PAIR_CLIENT")
 	results := make(map[string]string)
 	has := func(tool string) bool { return slices.Contains(tools, target.Prefix+tool) }
 	call := func(tool string, arguments any, progressed *atomic.Int64) (string, error) {
-		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+		ctx, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
 		return c.call(ctx, target.Prefix+tool, arguments, progressed)
 	}
@@ -334,8 +349,9 @@ func pairChecks(ctx context.Context, c pairClient, tools []string, target pairTa
 	}
 	var progressed atomic.Int64
 	_, err := call("progress", struct{}{}, &progressed)
-	report("progress", "true", fmt.Sprint(progressed.Load() > 0), err)
-	report("cancel", "yes", pairCancel(ctx, c, target), nil)
+	came := err != nil || pairPatient(func() bool { return progressed.Load() > 0 })
+	report("progress", "true", fmt.Sprint(came), err)
+	report("cancel", "the server heard", pairCancel(ctx, c, target), nil)
 	if has("touch") {
 		report("updates", "heard", pairUpdates(ctx, c, target), nil)
 	}
@@ -344,34 +360,42 @@ func pairChecks(ctx context.Context, c pairClient, tools []string, target pairTa
 
 func pairCancel(ctx context.Context, c pairClient, target pairTarget) string {
 	key := fmt.Sprintf("%s-%s-%d", os.Getenv("PAIR_CLIENT"), target.Server, time.Now().UnixNano())
-	cancelled, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	_, _ = c.call(cancelled, target.Prefix+"slow", pairKey{key}, nil)
 	got, err := "", error(nil)
-	for range 20 {
-		if got, err = c.call(ctx, target.Prefix+"cancelled", pairKey{key}, nil); err != nil {
-			return err.Error()
+	says := func(state string) func() bool {
+		return func() bool {
+			got, err = c.call(ctx, target.Prefix+"cancelled", pairKey{key}, nil)
+			return err != nil || strings.Contains(got, state)
 		}
-		if strings.Contains(got, "yes") {
-			return "yes"
-		}
-		time.Sleep(250 * time.Millisecond)
 	}
-	return "the server heard nothing: " + got
+	called, cancel := context.WithCancel(ctx)
+	var slow sync.WaitGroup
+	slow.Go(func() { _, _ = c.call(called, target.Prefix+"slow", pairKey{key}, nil) })
+	pairPatient(says("began"))
+	cancel()
+	slow.Wait()
+	switch heard := pairPatient(says("cancelled")); {
+	case err != nil:
+		return err.Error()
+	case heard:
+		return "the server heard"
+	}
+	return "nothing: " + got
 }
 
 func pairUpdates(ctx context.Context, c pairClient, target pairTarget) string {
 	if err := c.subscribe(ctx, target.Thing); err != nil {
 		return err.Error()
 	}
-	for range 12 {
-		if _, err := c.call(ctx, target.Prefix+"touch", struct{}{}, nil); err != nil {
-			return err.Error()
-		}
-		time.Sleep(250 * time.Millisecond)
-		if c.updates(target.Thing) {
-			return "heard"
-		}
+	var err error
+	came := pairPatient(func() bool {
+		_, err = c.call(ctx, target.Prefix+"touch", struct{}{}, nil)
+		return err != nil || c.updates(target.Thing)
+	})
+	switch {
+	case err != nil:
+		return err.Error()
+	case came:
+		return "heard"
 	}
 	return "nothing came"
 }

@@ -2,7 +2,12 @@
 // call(tool, arguments, { onprogress, signal }), subscribe(uri) and heard, a set of URIs.
 const name = process.env.PAIR_CLIENT;
 const targets = JSON.parse(process.env.PAIR_TARGETS);
+const patience = 60_000; // ms, for whatever must come
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+const until = async (came) => {
+  for (const late = Date.now() + patience; !(await came()); await sleep(50)) if (Date.now() > late) return false;
+  return true;
+};
 const text = (result) => result.content.map((block) => block.text ?? '').join(' ');
 
 export const answers = {
@@ -13,7 +18,7 @@ export const answers = {
 
 async function check(client, tools, { Server, Prefix, Thing }) {
   const results = {};
-  const call = (tool, args, options) => client.call(Prefix + tool, args, { timeout: 20_000, ...options });
+  const call = (tool, args, options) => client.call(Prefix + tool, args, { timeout: patience, ...options });
   const attempt = async (key, wanted, what) => {
     try {
       const came = await what();
@@ -27,29 +32,26 @@ async function check(client, tools, { Server, Prefix, Thing }) {
       if (tools.includes(Prefix + tool)) await attempt(tool, wanted, async () => text(await call(tool, {})));
     }
   }
-  await attempt('progress', 'came', async () => {
+  await attempt('progress', 'it came', async () => {
     let n = 0;
     await call('progress', {}, { onprogress: () => n++ });
-    return n > 0 ? 'came' : 'nothing came';
+    return (await until(() => n > 0)) ? 'it came' : 'nothing';
   });
-  await attempt('cancel', 'yes', async () => {
+  await attempt('cancel', 'the server heard', async () => {
     const key = `${name}-${Server}-${Date.now()}`;
-    await call('slow', { key }, { signal: AbortSignal.timeout(1000) }).catch(() => {});
-    for (let i = 0; i < 20; i++) {
-      if (text(await call('cancelled', { key })).includes('yes')) return 'yes';
-      await sleep(250);
-    }
-    return 'the server heard nothing';
+    const says = (state) => until(async () => text(await call('cancelled', { key })).includes(state));
+    const abort = new AbortController();
+    const slow = call('slow', { key }, { signal: abort.signal }).catch(() => {});
+    await says('began');
+    abort.abort();
+    await slow;
+    return (await says('cancelled')) ? 'the server heard' : 'nothing';
   });
   if (tools.includes(Prefix + 'touch')) {
     await attempt('updates', 'heard', async () => {
       await client.subscribe(Thing);
-      for (let i = 0; i < 12; i++) {
-        await call('touch', {});
-        await sleep(250);
-        if (client.heard.has(Thing)) return 'heard';
-      }
-      return 'nothing came';
+      const came = async () => (await call('touch', {})) && client.heard.has(Thing);
+      return (await until(came)) ? 'heard' : 'nothing';
     });
   }
   return results;

@@ -31,19 +31,22 @@ const tools = {
     for (let i = 1; i <= 3; i++) {
       const progressToken = ctx._meta?.progressToken;
       if (progressToken !== undefined) await ctx.sendNotification({ method: 'notifications/progress', params: { progressToken, progress: i, total: 3 } });
-      await wait(100);
     }
     return 'done';
   },
   slow: async ({ key }, ctx) => {
+    appendFileSync(file, key + ' began\n');
     try {
-      await wait(60_000, undefined, { signal: ctx.signal });
+      await wait(600_000, undefined, { signal: ctx.signal });
     } catch {
-      appendFileSync(file, key + '\n');
+      appendFileSync(file, key + ' cancelled\n');
     }
     return 'over';
   },
-  cancelled: ({ key }) => (existsSync(file) && readFileSync(file, 'utf8').split('\n').includes(key) ? 'yes' : 'no'),
+  cancelled: ({ key }) => {
+    const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : [];
+    return ['cancelled', 'began'].find((state) => lines.includes(`${key} ${state}`)) ?? 'not called';
+  },
   touch: async () => {
     for (const s of sessions) if (s.follows) await s.sendResourceUpdated({ uri: thing });
     return 'touched';

@@ -22,6 +22,7 @@ try:
 except ImportError:
     Client2 = None
 
+patience = 60  # seconds, for whatever must come
 heard = set()
 got_progress = 0
 
@@ -71,11 +72,12 @@ class Sessions:
     async def call(self, tool, arguments):
         return await self.session.call_tool(tool, arguments, progress_callback=on_progress)
 
-    async def cancel(self, tool, arguments):
+    async def cancel(self, tool, arguments, began):
         session = self.session
-        call = asyncio.create_task(session.call_tool(tool, arguments))
         request = session._request_id  # the one that the task is about to take
-        await asyncio.sleep(1)
+        call = asyncio.create_task(session.call_tool(tool, arguments))
+        await asyncio.sleep(0)
+        await began()
         await session.send_notification(types.ClientNotification(types.CancelledNotification(
             method='notifications/cancelled', params=types.CancelledNotificationParams(requestId=request))))
         call.cancel()
@@ -101,9 +103,9 @@ class Clients:
     async def call(self, tool, arguments):
         return await self.client.call_tool(tool, arguments, progress_callback=on_progress)
 
-    async def cancel(self, tool, arguments):
+    async def cancel(self, tool, arguments, began):
         call = asyncio.create_task(self.client.call_tool(tool, arguments))
-        await asyncio.sleep(1)
+        await began()
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
 
@@ -156,6 +158,15 @@ class FastMCPs(Sessions if fastmcp and fastmcp.__version__.startswith('3') else 
         self.reading = asyncio.create_task(read())
 
 
+async def until(came):
+    late = time.monotonic() + patience
+    while not await came():
+        if time.monotonic() > late:
+            return False
+        await asyncio.sleep(0.05)
+    return True
+
+
 def text(result):
     return ' '.join(getattr(block, 'text', '') for block in result.content)
 
@@ -163,7 +174,7 @@ def text(result):
 async def check(client, stack, tools, server):
     results = {}
     has = lambda tool: server['Prefix'] + tool in tools
-    call = lambda tool, arguments: asyncio.wait_for(client.call(server['Prefix'] + tool, arguments), 20)
+    call = lambda tool, arguments: asyncio.wait_for(client.call(server['Prefix'] + tool, arguments), patience)
 
     async def attempt(key, what, wanted):
         try:
@@ -185,29 +196,29 @@ async def check(client, stack, tools, server):
         global got_progress
         got_progress = 0
         await call('progress', {})
-        return 'came' if got_progress else 'nothing came'
-    await attempt('progress', progress, 'came')
-    if results['progress'] == 'ok' and not got_progress:
-        results['progress'] = 'nothing came'
+
+        async def came():
+            return got_progress
+        return 'it came' if await until(came) else 'nothing'
+    await attempt('progress', progress, 'it came')
 
     async def cancel():
         key = f'{name}-{server["Server"]}-{time.time_ns()}'
-        await client.cancel(server['Prefix'] + 'slow', {'key': key})
-        for _ in range(20):
-            if 'yes' in text(await call('cancelled', {'key': key})):
-                return 'yes'
-            await asyncio.sleep(0.25)
-        return 'the server heard nothing'
-    await attempt('cancel', cancel, 'yes')
+        state = lambda wanted: lambda: says(wanted)
+
+        async def says(wanted):
+            return wanted in text(await call('cancelled', {'key': key}))
+        await client.cancel(server['Prefix'] + 'slow', {'key': key}, lambda: until(state('began')))
+        return 'the server heard' if await until(state('cancelled')) else 'nothing'
+    await attempt('cancel', cancel, 'the server heard')
 
     async def updates():
         await client.subscribe(server['Thing'], stack)
-        for _ in range(12):
+
+        async def came():
             await call('touch', {})
-            await asyncio.sleep(0.25)
-            if server['Thing'] in heard:
-                return 'heard'
-        return 'nothing came'
+            return server['Thing'] in heard
+        return 'heard' if await until(came) else 'nothing'
     if has('touch'):
         await attempt('updates', updates, 'heard')
     return results

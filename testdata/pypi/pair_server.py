@@ -1,7 +1,7 @@
 # A server of the pairings (docs/clients.md), on the SDK that its Python has: mcp 1 or 2, or
 # FastMCP 3 or 4. The first argument is stdio, or http for streamable HTTP on a free port,
 # whose URL it prints. PAIR_NAME makes its resource unique, PAIR_CANCELLED is the file that
-# gets the keys of the calls that were cancelled.
+# says which calls of the tool slow began, and which were cancelled.
 import os, socket, sys, threading
 
 import anyio
@@ -64,27 +64,31 @@ async def roots(ctx: Context) -> str:
 async def progress(ctx: Context) -> str:
     for i in range(3):
         await ctx.report_progress(i + 1, 3)
-        await anyio.sleep(0.1)
     return 'done'
+
+
+def note(line: str):
+    with open(os.environ['PAIR_CANCELLED'], 'a') as f:
+        f.write(line + '\n')
 
 
 @app.tool()
 async def slow(key: str) -> str:
+    note(key + ' began')
     try:
-        await anyio.sleep(60)
+        await anyio.sleep_forever()
     except BaseException:
-        with open(os.environ['PAIR_CANCELLED'], 'a') as f:
-            f.write(key + '\n')
+        note(key + ' cancelled')
         raise
-    return 'not cancelled'
 
 
 @app.tool()
 def cancelled(key: str) -> str:
     try:
-        return 'yes' if key in open(os.environ['PAIR_CANCELLED']).read().split() else 'no'
+        lines = open(os.environ['PAIR_CANCELLED']).read().split('\n')
     except FileNotFoundError:
-        return 'no'
+        return 'not called'
+    return next((state for state in ('cancelled', 'began') if f'{key} {state}' in lines), 'not called')
 
 
 if modern and not fastmcp:
