@@ -249,10 +249,13 @@ func mcpGoServer() error {
 	need("need_roots", func(b *goserver.InputRequestBuilder) *goserver.InputRequestBuilder { return b.Roots("q") },
 		func(a gomcp.InputResponses) string { return goserver.RootsResponse(a, "q").Roots[0].URI })
 	tool("progress", func(ctx context.Context, r gomcp.CallToolRequest) (string, error) {
+		pace := time.NewTicker(100 * time.Millisecond) // this library writes notifications from a queue, which the result would overtake
+		defer pace.Stop()
 		for i := range 3 {
 			if meta := r.Params.Meta; meta != nil && meta.ProgressToken != nil {
 				_ = s.SendNotificationToClient(ctx, "notifications/progress", map[string]any{"progressToken": meta.ProgressToken, "progress": i + 1, "total": 3})
 			}
+			<-pace.C
 		}
 		return "done", nil
 	})
