@@ -13,6 +13,7 @@ import (
 	"mcpx/internal/base/state"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/compress"
+	"mcpx/internal/mcptest"
 )
 
 // newStore is a store in memory.
@@ -23,6 +24,7 @@ func newStore() *Store {
 
 // The size of a kept result includes its parts; a result over the bound is not kept.
 func TestStore_Bytes(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	const mib = 1 << 20
 	s := newStore()
 	for name, tt := range map[string]struct {
@@ -45,6 +47,7 @@ func TestStore_Bytes(t *testing.T) {
 // What kept results cost the heap is within the bound, whatever they consist of, and however long the messages were that they
 // came in.
 func TestStore_Heap(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	const memory = 64 << 20
 	lines := func(n, size int) string { return strings.Repeat(strings.Repeat("a", size-1)+"\n", n) }
 	for name, text := range map[string]string{
@@ -149,6 +152,7 @@ func TestDivide_Many(t *testing.T) {
 
 // The note of what is not kept says so, and names no handle.
 func TestCut_NotKept(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	p := Pages{Store: newStore(), Limit: 400}
 	text := strings.Repeat("0123456 ", keptBytes/8+1)
 	h := p.divide(text, text, false)
