@@ -64,7 +64,7 @@ func (c *client) echo(t *testing.T) string {
 //	MCPX_SOAK=5m go test ./cmd/mcpx -run TestLogin_TwoProcesses -v -timeout 0
 func TestLogin_TwoProcesses(t *testing.T) {
 	mcptest.Parallel(t)
-	lifetime, callers, pause, lasts := 2, 6, 10*time.Millisecond, 9*time.Second
+	lifetime, callers, pause, lasts := 2, 6, 50*time.Millisecond, 9*time.Second
 	var env []string
 	if soak, err := time.ParseDuration(os.Getenv("MCPX_SOAK")); err == nil {
 		lifetime, callers, pause, lasts = 60, 50, 2*time.Second, soak
