@@ -30,7 +30,7 @@ func TestOneGoroutine_RunsWithoutRace(t *testing.T) {
 				return err
 			}
 			data, err := os.ReadFile(path)
-			if err != nil || !bytes.Contains(data, []byte("mcptest.OneGoroutine(t)")) {
+			if err != nil || !bytes.Contains(data, []byte("mcptest.OneGoroutine"+"(t)")) {
 				return err
 			}
 			skips++
