@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"mcpx/internal/base/state"
 	"mcpx/internal/base/wire"
@@ -177,6 +179,23 @@ func TestSpan(t *testing.T) {
 			t.Errorf("%v: got %q, want %q", tt.which, got, tt.want)
 		}
 	}
+}
+
+// A handle of an item can be used for half of keptAge at least, and until then the item is kept once.
+func TestStore_ItemHandle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := newStore(), &result{units: []string{"a\n", "b\n"}}
+		add := func() string { return s.addItem(h, span{to: 1}, &result{units: []string{"a", "b"}}) }
+		first := add()
+		time.Sleep(keptAge/2 - time.Second)
+		if again := add(); again != first || s.Len() != 1 {
+			t.Errorf("%q and then %q, %d are kept", first, again, s.Len())
+		}
+		time.Sleep(time.Second)
+		if again := add(); again == first {
+			t.Error("a handle that may end soon")
+		}
+	})
 }
 
 // elsewhere is the door of another process: each result comes as a copy.
