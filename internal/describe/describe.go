@@ -204,12 +204,12 @@ func execUsage(f Features) string {
 		toon = ""
 	}
 	return f.named("Call a tool that inspect lists, with arguments as its " + form + " says. " +
-		"select, such as `.items[] | {id, name}`, returns only what you need." + toon)
+		"Several calls of one tool: each, a list of arguments. select, such as `.items[] | {id, name}`, returns only what you need." + toon)
 }
 
 // briefExec also explains arguments, as the schema of exec does not do so then.
 func briefExec(f Features) string {
-	text := "Call a tool. select is a jq filter, grep a regex for lines."
+	text := "Call a tool. select is a jq filter, grep a regex for lines, each a list of arguments for several calls."
 	if !f.NoTOON {
 		text += " Tables may be TOON: `[2]{a,b}:`, then rows."
 	}

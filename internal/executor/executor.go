@@ -94,6 +94,9 @@ type Request struct {
 	// tool, if it has such. Otherwise the call fails with Stray, a violation.
 	Beside json.RawMessage
 	Stray  string
+	// Each are the arguments of several calls of the tool, merged over Arguments: each is an object, or a string with an object.
+	// Nil = one call; at most MaxEach.
+	Each []json.RawMessage
 	// Select is a jq filter for the result's JSON, empty = none.
 	Select string
 	// Grep is a regular expression for the texts of the result, or of the selection; empty = none.
@@ -115,6 +118,8 @@ type Request struct {
 
 	began time.Time
 	read  string // the server of the resource or prompt that a tool of the built-in server has read
+	// part is the part of the answer's limits that one of several calls has; 0 = the request is one call.
+	part float64
 }
 
 // started fills in the catalogue, the time and the event of a request. own means that it made the event.
@@ -138,15 +143,30 @@ func (e *Executor) Close() { e.calls.Wait() }
 // Exec runs one call. A failure is a result with IsError. The only errors are ctx's and, for a native request, an
 // [wire.RPCError]; then there is no result.
 func (e *Executor) Exec(ctx context.Context, r Request) (*results.Result, error) {
+	work := e.single
+	if r.Each != nil {
+		work = e.several
+	}
 	if r.Format.Wait > 0 && r.Server != builtin.Name {
-		return e.executeFor(ctx, r)
+		return e.executeFor(ctx, r, work)
 	}
+	return work(ctx, r)
+}
+
+// single runs a request that is one call.
+func (e *Executor) single(ctx context.Context, r Request) (result *results.Result, err error) {
 	r, own := e.started(r)
-	result, err := e.execute(ctx, &r)
-	if own {
-		e.journal.End(r.Event)
-	}
-	return result, err
+	defer func() {
+		if what := recover(); what != nil {
+			result, err = Panicked(e.log, r.Event, r.Tool, what).Result(r.Format.Always()), nil
+		}
+		if own {
+			e.journal.End(r.Event)
+		}
+	}()
+	run := e.begin()
+	raw, t, err := run.call(ctx, &r)
+	return run.finish(ctx, &r, t, raw, err)
 }
 
 // Unknown records in a call's event that the caller sees no such tool. server is empty if it is not known.
@@ -157,21 +177,22 @@ func (e *Executor) Unknown(event *request.Event, server, tool string) {
 	}
 }
 
-// execute runs a call and fills in its event.
-func (e *Executor) execute(ctx context.Context, r *Request) (result *results.Result, err error) {
-	event, run := r.Event, e.begin()
-	raw, t, err := run.call(ctx, r)
+// finish makes the answer of a call, or of its failure, and fills in its event.
+func (e run) finish(ctx context.Context, r *Request, t target, raw json.RawMessage, err error) (result *results.Result, _ error) {
+	event := r.Event
 	if err == nil {
-		result, err = run.shape(ctx, r, t, raw)
+		result, err = e.shape(ctx, r, t, raw)
 	}
-	event.Stop()
+	if event.Duration == 0 {
+		event.Stop()
+	}
 	if ctx.Err() != nil {
 		event.Outcome = request.OutcomeCancelled
 		return nil, ctx.Err()
 	}
 	switch {
 	case err != nil:
-		result = run.failure(r, t, err).Result(r.Format.Always())
+		result = e.failure(r, t, err).Result(r.Format.Always())
 		event.Outcome = result.Code
 	case result.Whole == nil:
 		result.Annotate(r.Tool, t.notes)
@@ -296,8 +317,8 @@ func (e run) call(ctx context.Context, r *Request) (json.RawMessage, target, err
 	}
 }
 
-// attempt tries a call once.
-func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, error) {
+// prepare finds the tool of a request, checks everything about the call, and makes its message to the server.
+func (e run) prepare(ctx context.Context, r *Request) (*request.Request, target, error) {
 	t, err := e.find(ctx, r)
 	if err != nil {
 		return nil, t, err
@@ -329,13 +350,21 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 		Params:     request.ToolParams(t.tool.OwnName(), policy.Arguments(t.tool, t.arguments)),
 		Repeatable: t.tool.Hints.IsIdempotent() || t.tool.Hints.IsReadOnly(),
 		Times:      request.Times{Wait: e.waitLeft(r), Timeout: t.settings.timeout, Idle: t.settings.idle},
-		Relay:      r.Client.Modern(),
+		Relay:      r.Client.Modern() && r.part == 0,
 		Scope:      r.Scope, Apps: r.Apps, ReadOnly: r.ReadOnly, Consent: r.Consent,
 	}
 	if t.server.Name == builtin.Name {
 		q.Serve, q.Charge = e.builtin.Serve(e.taking(r)), builtin.ChargeOf(t.tool.Name)
 	}
-	var raw json.RawMessage
+	return q, t, nil
+}
+
+// attempt tries a call once.
+func (e run) attempt(ctx context.Context, r *Request) (raw json.RawMessage, t target, err error) {
+	q, t, err := e.prepare(ctx, r)
+	if err != nil {
+		return nil, t, err
+	}
 	switch {
 	case t.tool.RunsAsTask && r.Task != nil:
 		asTask(q, r.Task)
@@ -452,7 +481,7 @@ func (e run) answer(r *Request, t target) *results.Answer {
 		}
 	}
 	task := func(raw json.RawMessage) json.RawMessage { return resources.Task(t.server, e.tagOf(r.Client), raw) }
-	if r.Client.RunsTasks() {
+	if r.Client.RunsTasks() && r.part == 0 {
 		a.Task = task
 	}
 	if r.Task != nil && t.tool.RunsAsTask {
