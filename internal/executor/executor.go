@@ -90,10 +90,8 @@ type Request struct {
 	Server, Tool string
 	// Arguments is raw JSON: an object, a string that holds one, or absent.
 	Arguments json.RawMessage
-	// Beside is an object with what the client sent beside the arguments of exec, nil if there was nothing: arguments of the
-	// tool, if it has such. Otherwise the call fails with Stray, a violation.
-	Beside json.RawMessage
-	Stray  string
+	// Beside is what the client sent beside the arguments of exec.
+	Beside Beside
 	// Each are the arguments of several calls of the tool, merged over Arguments: each is an object, or a string with an object.
 	// Nil = one call; at most MaxEach.
 	Each []json.RawMessage
@@ -122,6 +120,13 @@ type Request struct {
 	part float64
 }
 
+// Beside is an object with arguments that were sent in the wrong place, nil if there are none: arguments of the tool, if it has such.
+// Otherwise the call fails with Violation.
+type Beside struct {
+	Arguments json.RawMessage
+	Violation string
+}
+
 // started fills in the catalogue, the time and the event of a request. own means that it made the event.
 func (e *Executor) started(r Request) (started Request, own bool) {
 	if r.Catalogue == nil {
@@ -132,7 +137,7 @@ func (e *Executor) started(r Request) (started Request, own bool) {
 		r.Event = e.journal.Begin("tools/call", r.Client)
 	}
 	e.journal.Attempt(r.Event)
-	r.Event.Server, r.Event.Tool, r.Event.ArgumentBytes = r.Server, r.Tool, len(r.Arguments)+len(r.Beside)
+	r.Event.Server, r.Event.Tool, r.Event.ArgumentBytes = r.Server, r.Tool, len(r.Arguments)+len(r.Beside.Arguments)
 	e.tracing.Begin(&r.From)
 	return r, own
 }
@@ -325,8 +330,8 @@ func (e run) prepare(ctx context.Context, r *Request) (*request.Request, target,
 	}
 	t.settings = e.options.tool(r.Server, t.tool.OwnName())
 	sent := r.Arguments
-	if r.Beside != nil {
-		if sent, err = arguments.With(sent, r.Beside, t.tool.InputSchema, r.Stray); err != nil {
+	if r.Beside.Arguments != nil {
+		if sent, err = arguments.With(sent, r.Beside.Arguments, t.tool.InputSchema, r.Beside.Violation); err != nil {
 			return nil, target{server: t.server}, err
 		}
 	}
