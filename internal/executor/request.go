@@ -2,11 +2,12 @@ package executor
 
 import (
 	"encoding/json"
+	"time"
+
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/policy"
 	"mcpx/internal/request"
 	"mcpx/internal/results"
-	"time"
 )
 
 // Request is one call, or several of one tool, as the client sent it.
