@@ -14,7 +14,7 @@ import (
 // always within Chars, and the catalogue within Tokens; [forms] has the order in which it
 // loses details.
 type Budget struct {
-	// Tokens is in o200k_base tokens; 0 means 2000.
+	// Tokens is in o200k_base tokens; 0 means 1200.
 	Tokens int
 	// Chars bounds each description, in UTF-16 units; 0 means no limit. Claude Code cuts
 	// at 2048. With a limit the catalogue continues in the description of exec, and the
@@ -23,7 +23,7 @@ type Budget struct {
 }
 
 const (
-	defaultTokens = 2000
+	defaultTokens = 1200
 	// smallTokens is the part of defaultTokens for ten tools or fewer, so that the
 	// whole answer to tools/list stays within 600 tokens (both tools and the envelope
 	// take 328). Each further tool adds stepTokens, which is more than a tool needs:

@@ -23,7 +23,7 @@ func checkBudget(t *testing.T, text string, b Budget) {
 	t.Helper()
 	limit := b.Tokens
 	if limit == 0 {
-		limit = 2000
+		limit = defaultTokens
 	}
 	if n := tokens.Count(text); n > limit {
 		t.Errorf("%+v: %d tokens", b, n)
@@ -150,7 +150,7 @@ func TestInspect_usesBudget(t *testing.T) {
 		{5, 150, 1600}, {20, 300, 1700}, {40, 1000, 1700}, {100, 3000, 1700},
 	} {
 		snap := catalog.NewSnapshot(randomServers(r, size.servers, size.tools))
-		if n := tokens.Count(Inspect(snap, Budget{}, Features{})); n < size.least {
+		if n := tokens.Count(Inspect(snap, Budget{Tokens: 2000}, Features{})); n < size.least {
 			t.Errorf("%+v: only %d of 2000 tokens are used", size, n)
 		}
 	}
