@@ -62,7 +62,8 @@ func TestInspect_ExactNames(t *testing.T) {
 	named := func(text string) (names []string) {
 		lines := strings.Split(text, "\n")
 		for i, line := range lines {
-			if i+1 < len(lines) && strings.HasPrefix(lines[i+1], "type Args") { // not all its arguments are identifiers
+			apart := i+1 < len(lines) && strings.HasPrefix(lines[i+1], "type Args") // not all its arguments are identifiers
+			if apart || strings.Contains(line, " // JSON Schema: ") {
 				line, _, _ = strings.Cut(line, " //")
 				line += "("
 			}
