@@ -67,6 +67,7 @@ func TestInspect_ExactNames(t *testing.T) {
 				line, _, _ = strings.Cut(line, " //")
 				line += "("
 			}
+			line = strings.Replace(line, ": {", "(", 1)
 			if name, _, ok := strings.Cut(line, "("); ok && !strings.HasPrefix(line, " ") && !strings.ContainsAny(name, " /{") {
 				names = append(names, name)
 			}
