@@ -114,7 +114,7 @@ type Request struct {
 	Consent request.Consent
 
 	began time.Time
-	read  string // the server of the resource or prompt that a tool of the built-in server has read
+	read  string // the servers of the resources and prompts that a tool of the built-in server has read, each after a space
 }
 
 // started fills in the catalogue, the time and the event of a request. own means that it made the event.
@@ -463,7 +463,7 @@ func (e run) answer(r *Request, t target) *results.Answer {
 
 // taking says how the caller of a request receives results from the built-in server.
 func (e run) taking(r *Request) builtin.Caller {
-	return builtin.Caller{Pages: e.pages(r), Form: r.Format, Select: r.Select, Grep: r.Grep, Read: func(server string) { r.read = server }}
+	return builtin.Caller{Pages: e.pages(r), Form: r.Format, Select: r.Select, Grep: r.Grep, Read: func(server string) { r.read += " " + server }}
 }
 
 // Reader is [builtin.Server.Reader].
