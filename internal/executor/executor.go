@@ -201,7 +201,7 @@ func (e run) shape(ctx context.Context, r *Request, t target, raw json.RawMessag
 		owner := r.Client.On().Key()
 		if place := e.work.Join(owner); place != nil {
 			if err := e.work.Await(ctx, place, nil); err != nil {
-				return nil, cmp.Or(ctx.Err(), err)
+				return dropped(a.Format.Always()), ctx.Err()
 			}
 		}
 		defer e.work.Leave(owner)
