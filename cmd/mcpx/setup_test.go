@@ -295,8 +295,8 @@ func TestNames(t *testing.T) {
 func TestAdd(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
-	hasAll(t, h.must(t, 0, "add", "files", "--env", "A=b=c", "--env", "D=${HOME}", "--", "npx", "-y", "fs", "--flag"), "added files to "+h.own())
-	h.must(t, 0, "add", "github", "https://api.example.com/mcp", "--header", "Authorization=Bearer ${TOKEN:-}", "--header", "X-A: b: c")
+	hasAll(t, h.must(t, 0, "add", "files", "--no-check", "--env", "A=b=c", "--env", "D=${HOME}", "--", "npx", "-y", "fs", "--flag"), "added files to "+h.own())
+	h.must(t, 0, "add", "github", "--no-check", "https://api.example.com/mcp", "--header", "Authorization=Bearer ${TOKEN:-}", "--header", "X-A: b: c")
 	want := `{
   "mcpServers": {
     "files": {
@@ -366,7 +366,7 @@ func TestAdd(t *testing.T) {
 	broken := h.write(t, "broken.json", "{\n  \"mcpServers\" {}\n}\n")
 	hasAll(t, h.must(t, exitConfig, "add", "b", "--config", broken, "--", "y"), "broken.json:2:")
 	empty := h.write(t, "empty.json", "// nothing yet\n")
-	hasAll(t, h.must(t, 0, "add", "b", "--config", empty, "--", "y", ".", "./nowhere"), "try it: mcpx check --config "+empty)
+	hasAll(t, h.must(t, 0, "add", "b", "--config", empty, "--", "y", ".", "./nowhere"), "b is unavailable: ", "try it again: mcpx check b --config "+empty)
 	var written struct {
 		Servers map[string]struct{ Args []string } `json:"mcpServers"`
 	}
