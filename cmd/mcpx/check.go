@@ -21,6 +21,19 @@ type checkCommand struct {
 	Names   []string `arg:"" optional:"" name:"server" help:"Try only these servers. SERVER.TOOL also says whether a model sees the tool, and why not."`
 	JSON    bool     `name:"json" help:"Print the outcome as JSON."`
 	Timeout duration `help:"Wait no longer than this, such as 90 or 1m30s; without it, as long as the servers' connect_timeout." placeholder:"DURATION"`
+
+	outcome *outcome // after Run
+}
+
+// states returns the states that Run has found.
+func (cmd *checkCommand) states() map[string]catalog.State {
+	states := make(map[string]catalog.State)
+	if cmd.outcome != nil {
+		for _, one := range cmd.outcome.Servers {
+			states[one.Name] = one.State
+		}
+	}
+	return states
 }
 
 // duration is written as in the config: a number of seconds such as 90, or with units, as 1m30s.
@@ -64,6 +77,7 @@ func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 		return ctx.Err()
 	}
 	outcome := checked(a, servers, tools)
+	cmd.outcome = outcome
 	if cmd.JSON {
 		err = printJSON(s.out, outcome)
 	} else {

@@ -48,7 +48,7 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams, sys setup.Sy
 	}
 	var have []setup.Found
 	if next.existed {
-		have = setup.ReadFile(sys, file, s.reading()).Servers
+		have = setup.ReadFile(sys, file, s.readingSecrets(ctx)).Servers
 	}
 	var skipped []setup.Skipped
 	next.servers, skipped = setup.Merge(sys, have, sources)
@@ -70,9 +70,11 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams, sys setup.Sy
 	if !cmd.NoCheck {
 		fmt.Fprintln(s.out)
 		// The clients get connected even if a server is down.
-		if err := (&checkCommand{}).Run(ctx, c, s); err != nil && !errors.Is(err, errFailed) {
+		check := &checkCommand{}
+		if err := check.Run(ctx, c, s); err != nil && !errors.Is(err, errFailed) {
 			return err
 		}
+		w.checked = check.states()
 	}
 	err = cmd.connect(ctx, w, sources)
 	if err == nil && len(unread) > 0 {
@@ -284,7 +286,10 @@ func (w wiring) undoInit(ctx context.Context, file string) error {
 // connect writes mcpx into the files of the clients that were found. Without a terminal and --yes, it
 // prints the commands that do so.
 func (cmd *initCommand) connect(ctx context.Context, w wiring, sources []setup.Source) error {
-	own := setup.ReadFile(w.sys, w.cli.Config, w.s.reading()).Servers
+	_, seen, err := w.served(ctx, w.cli.Config)
+	if err != nil {
+		return err
+	}
 	done := map[string]bool{}
 	var commands []string
 	for _, source := range sources {
@@ -306,8 +311,8 @@ func (cmd *initCommand) connect(ctx context.Context, w wiring, sources []setup.S
 		}
 		fmt.Fprintf(w.s.out, "\n%s\n", w.s.screen.Bold(client.Name))
 		w := w
-		if names := w.doubled(client, client.File(w.sys), own); !cmd.Move && !w.asker.yes && len(names) > 0 {
-			question := fmt.Sprintf("mcpx serves %s now. Take them out of %s?", strings.Join(names, ", "), client.Name)
+		if names := w.doubled(client, client.File(w.sys), seen); !cmd.Move && !w.asker.yes && len(names) > 0 {
+			question := fmt.Sprintf("mcpx serves %s now. Take %s out of %s?", strings.Join(names, ", "), them(names), client.Name)
 			if w.move, err = w.asker.agrees(ctx, question); err != nil {
 				return err
 			}
