@@ -76,6 +76,7 @@ func SecretName(name string) bool {
 
 func (r *serverReader) secretIfNamed(name, value string) {
 	r.tokens(value)
+	r.urlSecrets(value)
 	if SecretName(name) {
 		r.secret(value, true)
 	}
