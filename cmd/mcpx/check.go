@@ -77,7 +77,9 @@ func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 		return ctx.Err()
 	}
 	outcome := checked(a, servers, tools)
-	cmd.outcome = outcome
+	if cmd.outcome = outcome; len(servers) == 0 {
+		outcome.Cost = costOf(a)
+	}
 	if cmd.JSON {
 		err = printJSON(s.out, outcome)
 	} else {
@@ -166,6 +168,7 @@ type outcome struct {
 	Warnings []string        `json:"warnings,omitempty"`
 	Servers  []checkedServer `json:"servers"`
 	Tools    []checkedTool   `json:"tools,omitempty"`
+	Cost     *cost           `json:"cost,omitempty"`
 	Savings  *app.Savings    `json:"results,omitempty"`
 }
 
@@ -298,6 +301,9 @@ func (o *outcome) print(s streams) {
 	}
 	servers, all := terminal.Count(len(o.Servers), "server"), terminal.Count(tools, "tool")
 	fmt.Fprint(s.out, "\n", sc.Hang("", fmt.Sprintf("%s: %s; %s", servers, o.states(sc), all)))
+	if o.Cost != nil {
+		fmt.Fprint(s.out, sc.Hang("", o.Cost.String()))
+	}
 	if saved := o.Savings; saved != nil {
 		fmt.Fprint(s.out, sc.Hang("", fmt.Sprintf("results since %s: %s, about %s tokens received, %s sent (%s)",
 			saved.Since.Format(time.DateOnly), terminal.Count(int(saved.Calls), "call"),
