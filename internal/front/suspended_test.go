@@ -68,11 +68,7 @@ func (c *webClient) ask(t *testing.T, call string) (r inputResult) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := bodyOf(t, response)
 	for line := range strings.Lines(string(body)) {
 		line = strings.TrimPrefix(line, "data: ")
 		if strings.HasPrefix(line, "{") && strings.Contains(line, `"id":`) {
