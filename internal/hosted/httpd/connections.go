@@ -201,12 +201,10 @@ func (l *connections) leave() {
 
 // Close implements net.Conn.
 func (c *connection) Close() error {
+	defer c.end() // after the close: a request that waited for a place can no longer be answered
 	c.of.mu.Lock()
 	first := !c.closed
-	if first {
-		c.closed = true
-		c.end()
-	}
+	c.closed = true
 	c.of.forget(c)
 	c.of.mu.Unlock()
 	if first && c.proved.Load() {
