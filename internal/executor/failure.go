@@ -84,11 +84,7 @@ func (e run) failure(r *Request, t target, err error) *results.Failure {
 	case errors.As(err, &large):
 		return &results.Failure{Code: results.CodeExecution, Message: large.Error() + "; ask for less, for example a page or a filter. " + mayHaveRun}
 	case errors.As(err, &odd), errors.Is(err, results.ErrNoResult), errors.Is(err, results.ErrTask):
-		what := err.Error()
-		if !strings.HasSuffix(what, "?") {
-			what += "."
-		}
-		return &results.Failure{Code: results.CodeExecution, Message: what + " " + mayHaveRun}
+		return oddFailure(err)
 	case errors.As(err, &busy):
 		return busyFailure(r.Server, busy)
 	case errors.As(err, &over):
@@ -154,6 +150,15 @@ func busyFailure(server string, busy *semaphore.BusyError) *results.Failure {
 		f.Message = fmt.Sprintf("mcpx is %s; the call was not made, try again in 1 s", busy)
 	}
 	return f.With("state", string(catalog.Ready)).With("reason", busy.Error()).With("retry_after", 1)
+}
+
+// oddFailure is an answer of a server that is no result.
+func oddFailure(err error) *results.Failure {
+	what := err.Error()
+	if !strings.HasSuffix(what, "?") {
+		what += "."
+	}
+	return &results.Failure{Code: results.CodeExecution, Message: what + " " + mayHaveRun}
 }
 
 // dropped is the result of a call that was made, but whose answer got no slot.

@@ -121,7 +121,7 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 	spec.Seen = status.Known || cached != nil && !cached.tried
 	switch {
 	case status.Protocol != "":
-		spec.Legacy = !status.Modern
+		spec.Legacy = !status.Modern && !status.Unprobed
 	case cached != nil:
 		spec.Legacy = cached.legacy()
 	}
