@@ -280,7 +280,7 @@ func defaults(path string) *Config {
 	return &Config{
 		Path: path,
 		ForClients: ForClients{
-			View: ViewTwoTools, CatalogueTokenBudget: 2000, SchemaCompression: true, MaxDescriptionLen: 300,
+			View: ViewTwoTools, CatalogueTokenBudget: 1200, SchemaCompression: true, MaxDescriptionLen: 300,
 			Separator: "__", Prefix: "always", Compress: true, Resources: true, Prompts: true,
 			StructuredContent: "auto", StartupWait: 5 * time.Second,
 		},
