@@ -203,17 +203,7 @@ func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, 
 	}
 	change := kept.Edit(next.file, next.before, data, next.existed)
 	if !change.Nothing() {
-		unasked := "mcpx init --yes"
-		if cmd.Move {
-			unasked += " --move"
-		}
-		if cmd.Keyring {
-			unasked += " --keyring"
-		}
-		for _, from := range cmd.From {
-			unasked += " --from " + from
-		}
-		if ok, err := w.asker.ask(ctx, question, unasked); err != nil || !ok {
+		if ok, err := w.asker.ask(ctx, question, cmd.unasked()); err != nil || !ok {
 			return false, err
 		}
 		if err := keep(ctx, secrets); err != nil {
@@ -241,6 +231,21 @@ func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, 
 			"mcpx init --keyring moves it to the keyring of this system; \"${NAME}\" takes it from the environment\n", terminal.Count(n, "server"))
 	}
 	return true, nil
+}
+
+// unasked returns the command that does this without asking.
+func (cmd *initCommand) unasked() string {
+	again := "mcpx init --yes"
+	if cmd.Move {
+		again += " --move"
+	}
+	if cmd.Keyring {
+		again += " --keyring"
+	}
+	for _, from := range cmd.From {
+		again += " --from " + from
+	}
+	return again
 }
 
 // seal offers to move the credentials in the text of the config to the keyring. It returns the text, with references to them if the

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// completeMatches is the number of tools that the answer to a query has complete.
-	completeMatches = 3
+	// CompleteMatches is the number of tools that the answer to a query has complete.
+	CompleteMatches = 3
 	// matchTokens bounds a complete tool there, signatureTokens a signature.
 	matchTokens, signatureTokens = 500, 100
 )
@@ -34,7 +34,7 @@ func Matches(ms, more []Match, o Options) string {
 		return o.named("No tool matches. Try other words, or inspect with a server_name.")
 	}
 	o = o.withDefaults()
-	first := byServer(ms[:min(completeMatches, len(ms))])
+	first := byServer(ms[:min(CompleteMatches, len(ms))])
 	texts, legend := completeTexts(first, o)
 	w := matchWriter{o: o, stated: map[*catalog.Server]bool{}}
 	w.b.WriteString(legend)

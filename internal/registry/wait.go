@@ -145,6 +145,21 @@ func (r *Registry) Ask(name string) {
 	}
 }
 
+// Expect starts a server in the background if it is idle, as the client is about to call it: the shared session, or with a PerClient
+// server the client's own. It does not wait.
+func (r *Registry) Expect(client *caller.Client, name string) {
+	e := r.running(name)
+	switch {
+	case e == nil || e.status().State != catalog.Idle:
+	case !e.server.PerClient:
+		r.Ask(name)
+	case client != nil && client.ID != "" && !e.server.takesCredentials():
+		if _, release, err := r.clientSession(e, client, nil, false); err == nil && release != nil {
+			release()
+		}
+	}
+}
+
 // Retry ends the pause of an unavailable server before its next attempt.
 func (r *Registry) Retry(name string) {
 	if e := r.running(name); e != nil {

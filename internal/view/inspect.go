@@ -42,12 +42,27 @@ func (v *TwoTools) inspect(ctx context.Context, call Call, structured bool) *res
 	if failure != nil {
 		return failure.Result(structured)
 	}
+	q.shown = func(server string) { v.registry.Expect(call.Client, server) }
 	return v.Inspect(ctx, call.Client, q, structured)
 }
 
 // Query has the arguments of inspect. All may be empty.
 type Query struct {
 	Server, Tool, Text string
+	// shown is called with the servers that the answer has complete tools of; nil = nobody will call them.
+	shown func(server string)
+}
+
+// show calls q.shown for the servers of tools.
+func (q Query) show(found []describe.Match) {
+	if q.shown == nil {
+		return
+	}
+	for i, m := range found {
+		if !slices.ContainsFunc(found[:i], func(before describe.Match) bool { return before.Server.Name == m.Server.Name }) {
+			q.shown(m.Server.Name)
+		}
+	}
 }
 
 // Inspect answers a query (design 6). Like exec it waits for a server that connects for the first time.
@@ -77,6 +92,10 @@ func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, 
 	switch {
 	case failure != nil:
 		return failure.Result(structured)
+	case q.Text == "" || q.Tool != "":
+		q.show([]describe.Match{{Server: s}})
+	}
+	switch {
 	case q.Tool != "":
 		return v.single(snap, s, q.Tool, structured)
 	case q.Text != "":
@@ -137,6 +156,7 @@ func (v *TwoTools) byName(snap *catalog.Snapshot, q Query, structured bool) (nam
 		return nil, false
 	}
 	found := matched(snap, hits)
+	q.show(found)
 	text := describe.Named(found, missing, v.describeOptions())
 	if len(missing) > 0 {
 		text = unsearched(snap, q.Server) + text
@@ -205,6 +225,7 @@ func (v *TwoTools) matches(ctx context.Context, client *caller.Client, snap *cat
 		text := unsearched(snap, q.Server) + describe.Nearest(q.Text, found)
 		return result(text, structured, func() any { return matchesData(found) })
 	}
+	q.show(found[:min(describe.CompleteMatches, len(found))])
 	text := unsearched(snap, q.Server) + describe.Matches(found, more, v.describeOptions())
 	return result(text, structured, func() any { return matchesData(found) })
 }

@@ -57,7 +57,7 @@ func (r *serverReader) own() []key {
 		{"call_timeout", l.timeout(&s.CallTimeout), "for one call"},
 		{"tool_timeouts", value{read: r.toolTimeouts, named: true, schema: moreThanZero}, "the same for single tools: `{\"GLOB\": duration}`"},
 		{"idle_timeout", l.wait(&s.IdleTimeout), "ends a call that has made no progress for so long; 0 is no limit"},
-		{"start", oneOf(l, &s.Start, "eager", "lazy"), "`lazy` starts the server with its first call, once its catalogue is on disk"},
+		{"start", oneOf(l, &s.Start, "eager", "lazy"), "`lazy` starts the server with its first call, or when a model asks about its tools, once its catalogue is on disk"},
 		{"stop_idle", l.orOff(&s.StopIdle), "stops the server if it was not used for so long; `inspect` then shows it as `idle`. 0 and `off`: never"},
 		{"max_concurrency", l.count(&s.MaxConcurrency, 0), "most calls at once; 0 is no limit"},
 		{"session", oneOf(l, &s.Session, "shared", "per_client"), "`per_client` gives each client a session of its own (in the modern era over HTTP: each principal and client name; without a principal, each connection). Needed over HTTP with several clients for servers that ask the user, use working folders (roots), or remember who they speak to"},

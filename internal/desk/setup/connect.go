@@ -53,7 +53,7 @@ var secretValues = []*pattern.Lazy{
 	pattern.New(`(?i)([\w.-]*(?:token|secret|passw|key|credential|authorization|cookie)[\w.-]*["']?\s*[:=,]\s*["'])(?:[^"'\\\n]|\\.)+`),
 	pattern.New(`(?i)([\w.-]*(?:token|secret|passw|key|credential)[\w.-]*=)[^"'\s&]+`),
 	pattern.New(`(?i)(bearer |basic )[^"'\s]+`),
-	pattern.New(`([A-Za-z][A-Za-z0-9+.-]*://[^/?#\s"'@]*:|https?://|wss?://)[^/?#\s"']+(?:@[^/?#\s"']+)*@`), // what logs in, in a URL
+	pattern.New(`([A-Za-z][A-Za-z0-9+.-]*://[^/?#\s"'@]*:|https?://|wss?://)[^/?#\s"']+(?:@[^/?#\s"']+)*(@)`), // what logs in, in a URL
 }
 
 // secrets are the credentials of the servers in the file, before the edit and after it, as the file has them. The longest come first.
@@ -79,7 +79,7 @@ func (c Change) Diff(s System) string {
 		text = strings.ReplaceAll(text, secret, "…")
 	}
 	for _, secret := range secretValues {
-		text = secret.ReplaceAllString(text, "${1}…")
+		text = secret.ReplaceAllString(text, "${1}…${2}")
 	}
 	return text
 }

@@ -86,7 +86,7 @@ func TestDiff_Servers(t *testing.T) {
 			{Client: client(t, id), File: "/f", After: []byte(text + "\n")},
 		} {
 			got := change.Diff(linux(t))
-			if strings.Contains(strings.ToLower(got), "hidden") || strings.Count(got, "seen-") != 2 {
+			if strings.Contains(strings.ToLower(got), "hidden") || strings.Count(got, "seen-") != 2 || !strings.Contains(got, "://me:…@db/x") {
 				t.Errorf("%s: got %s", id, got)
 			}
 		}

@@ -77,10 +77,12 @@ type Options struct {
 	Version string
 	Logger  *slog.Logger
 
-	// headerTimeout bounds the time to receive a request's header, 0 = 10 s; bodyTimeout the whole request, 0 = 1
-	// min; writeTimeout the time to send the response, 0 = 2 min, which the endpoint extends for streams.
-	headerTimeout, bodyTimeout, writeTimeout time.Duration
+	timeouts
 }
+
+// timeouts bound the parts of a request: headerTimeout the time to receive its header, 0 = 10 s; bodyTimeout the whole request, 0 =
+// 1 min; writeTimeout the time to send the response, 0 = 2 min, which the endpoint extends for streams.
+type timeouts struct{ headerTimeout, bodyTimeout, writeTimeout time.Duration }
 
 // Readiness is the public content of /readyz.
 type Readiness struct {

@@ -237,7 +237,7 @@ func asBind(err error, target **BindError) bool {
 
 func TestServe_HeaderTimeout(t *testing.T) {
 	mcptest.Parallel(t)
-	s := serve(t, Options{Endpoint: echoes, headerTimeout: 2 * time.Second})
+	s := serve(t, Options{Endpoint: echoes, timeouts: timeouts{headerTimeout: 2 * time.Second}})
 	connection := s.dial(t)
 	io.WriteString(connection, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
 	if data, err := io.ReadAll(connection); err != nil {

@@ -18,7 +18,7 @@ import (
 func TestServe_SlowBodies(t *testing.T) {
 	mcptest.Parallel(t)
 	const limit = 2 * time.Second
-	s := serve(t, Options{headerTimeout: limit, Endpoint: stub(func(w http.ResponseWriter, r *http.Request) {
+	s := serve(t, Options{timeouts: timeouts{headerTimeout: limit}, Endpoint: stub(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			t.Errorf("reading the body: %v", err)
@@ -57,7 +57,7 @@ func TestServe_SlowBodies(t *testing.T) {
 func TestServe_BodyTimeout(t *testing.T) {
 	mcptest.Parallel(t)
 	const limit = 2 * time.Second
-	s := serve(t, Options{headerTimeout: limit, bodyTimeout: limit, Endpoint: stub(func(w http.ResponseWriter, r *http.Request) {
+	s := serve(t, Options{timeouts: timeouts{headerTimeout: limit, bodyTimeout: limit}, Endpoint: stub(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-time.After(limit + limit/2):
 			io.WriteString(w, "done")
@@ -69,7 +69,7 @@ func TestServe_BodyTimeout(t *testing.T) {
 			t.Errorf("%s: %d %s", method, status, body)
 		}
 	}
-	s, _ = wholeWith(t, Options{headerTimeout: limit, bodyTimeout: limit})
+	s, _ = wholeWith(t, Options{timeouts: timeouts{headerTimeout: limit, bodyTimeout: limit}})
 	if status := s.raw(t, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"); status != 400 {
 		t.Errorf("half a body: %d", status)
 	}
@@ -78,7 +78,7 @@ func TestServe_BodyTimeout(t *testing.T) {
 // TestServe_LongCall: an answer reaches its client however long the call took.
 func TestServe_LongCall(t *testing.T) {
 	mcptest.Parallel(t)
-	s, _ := wholeWith(t, Options{writeTimeout: 2 * time.Second})
+	s, _ := wholeWith(t, Options{timeouts: timeouts{writeTimeout: 2 * time.Second}})
 	for _, c := range []*visitor{s.legacy(t), s.modern()} {
 		if status, body := c.post(t, slow(1, 3000)); status != 200 || !strings.Contains(body, "slept 3000 ms") {
 			t.Errorf("%s: %d %s", c.version, status, body)
