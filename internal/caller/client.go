@@ -164,7 +164,15 @@ const (
 )
 
 // Answers reports whether the client can be asked anything at all.
-func (c *Client) Answers() bool { return len(c.askable()) > len("{}") }
+func (c *Client) Answers() (answers bool) {
+	if c != nil {
+		_ = wire.Members(c.Capabilities, func(name string, _, value []byte) bool {
+			answers = c.asked(name, value)
+			return !answers
+		})
+	}
+	return answers
+}
 
 // OpensURLsOf reports whether the client handles this error itself: it opens the URLs in the error and repeats its request
 // (URLElicitationRequiredError of 2025-11-25).
@@ -225,7 +233,10 @@ func (c *Client) askable() json.RawMessage {
 	if c == nil {
 		return json.RawMessage("{}")
 	}
-	return wire.Filter(c.Capabilities, func(name string, value []byte) bool {
-		return value[0] == '{' && (c.Transparent && name != "tasks" || name == "elicitation" || name == "sampling" || name == "roots")
-	})
+	return wire.Filter(c.Capabilities, c.asked)
+}
+
+// asked reports whether a declared capability is one of [Client.askable].
+func (c *Client) asked(name string, value []byte) bool {
+	return value[0] == '{' && (c.Transparent && name != "tasks" || name == "elicitation" || name == "sampling" || name == "roots")
 }

@@ -410,10 +410,11 @@ func (e run) find(ctx context.Context, r *Request) (target, error) {
 
 // answer says how the result of a call becomes the answer to a request.
 func (e run) answer(r *Request, t target) *results.Answer {
+	server := t.server // the func keeps the server, not all of t
 	a := &results.Answer{
 		Pages: e.pages(r), Format: r.Format, Select: r.Select, Grep: r.Grep, Untouched: r.Untouched,
 		Verbatim: t.settings.verbatim || namesEditedFile(t.arguments),
-		Links:    func(ctx context.Context, blocks []wire.Block) { e.nameLinks(ctx, blocks, r, t.server) },
+		Links:    func(ctx context.Context, blocks []wire.Block) { e.nameLinks(ctx, blocks, r, server) },
 	}
 	if r.Server == builtin.Name {
 		a.Verbatim = builtin.Verbatim(t.tool.Name)
@@ -421,11 +422,15 @@ func (e run) answer(r *Request, t target) *results.Answer {
 			a.Untouched, a.Select, a.Grep = true, "", ""
 		}
 	}
-	task := func(raw json.RawMessage) json.RawMessage { return resources.Task(t.server, e.tagOf(r.Client), raw) }
-	if r.Client.RunsTasks() && r.part == 0 {
+	runs, creates := r.Client.RunsTasks() && r.part == 0, r.Task != nil && t.tool.RunsAsTask
+	if !runs && !creates {
+		return a
+	}
+	task := func(raw json.RawMessage) json.RawMessage { return resources.Task(server, e.tagOf(r.Client), raw) }
+	if runs {
 		a.Task = task
 	}
-	if r.Task != nil && t.tool.RunsAsTask {
+	if creates {
 		a.Created = task
 	}
 	return a

@@ -32,6 +32,9 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (data []byte, o
 		err = &http.MaxBytesError{Limit: most}
 	default:
 		data, err = f.grow(w, r)
+		if err == nil { // else net/http would look for more of the body before it writes the answer
+			_ = r.Body.Close()
+		}
 		// At the end of a body net/http starts a goroutine that watches for the client's disconnect. Gosched lets it
 		// start on this thread; otherwise a second thread wakes up and takes a core that the call needs.
 		runtime.Gosched()

@@ -332,6 +332,9 @@ func (e *exchange) refuseHeaders(m *message) *rpcError {
 	case e.version != m.version:
 		return mismatch("the header " + mcp.HeaderProtocolVersion + " " + e.version + " does not match " + mcp.MetaKeyProtocolVersion + " " + m.version)
 	}
+	if m.namedBy(e.r) {
+		return nil
+	}
 	// Of the params, only a name or a URI is compared with a header.
 	var named []byte
 	if m.name != nil {
@@ -345,6 +348,18 @@ func (e *exchange) refuseHeaders(m *message) *rpcError {
 		return mismatch(err.Error())
 	}
 	return nil
+}
+
+// namedBy reports whether the headers of a request name its method and what that is for, written as in the body. If not, they
+// may be wrong, or written in another way.
+func (m *message) namedBy(r *http.Request) bool {
+	value := m.name
+	if m.Method == string(mcp.MethodResourcesRead) {
+		value = m.uri
+	}
+	name := headerOf(r, mcp.HeaderName)
+	return name != "" && headerOf(r, mcp.HeaderMethod) == m.Method && len(value) == len(name)+2 && value[0] == '"' &&
+		string(value[1:len(value)-1]) == name && !strings.Contains(name, `\`) && !strings.HasPrefix(name, "=?")
 }
 
 // structured returns the client's choice in structuredHeader.

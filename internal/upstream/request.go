@@ -175,19 +175,24 @@ func appendParams(out, params, meta []byte) []byte {
 
 // header returns the HTTP headers that revision 2026-07-28 requires (SEP-2243).
 func (s *session) header(method string, params []byte) http.Header {
-	header := http.Header{}
-	for name, value := range mcp.StandardHeaders(modernVersion, mcp.MCPMethod(method), params) {
-		header.Set(name, value)
+	header := http.Header{mcp.HeaderMethod: {method}, mcp.HeaderProtocolVersion: {modernVersion}}
+	var name string
+	named := true
+	switch {
+	case method == string(mcp.MethodToolsCall): // mcp-go would decode the arguments too
+		name = wire.MemberText(params, "name")
+	case strings.HasPrefix(method, "tasks/"):
+		name = wire.MemberText(params, "taskId")
+	default:
+		name, named = mcp.ExtractHeaderName(mcp.MCPMethod(method), params)
 	}
-	header.Set("Mcp-Protocol-Version", modernVersion)
-	if strings.HasPrefix(method, "tasks/") {
-		name, _ := mcp.EncodeHeaderValue(wire.MemberText(params, "taskId"))
-		header.Set("Mcp-Name", name)
+	if named {
+		encoded, _ := mcp.EncodeHeaderValue(name)
+		header[mcp.HeaderName] = []string{encoded}
 	}
 	if method != string(mcp.MethodToolsCall) {
 		return header
 	}
-	name, _ := mcp.ExtractHeaderName(mcp.MethodToolsCall, params)
 	if tool := s.headerTool(name); tool != nil {
 		for name, value := range mcp.GenerateParamHeaders(tool, params) {
 			header.Set(name, value)

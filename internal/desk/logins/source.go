@@ -92,7 +92,7 @@ func (s *source) read(ctx context.Context) (*login, error) {
 	var l login
 	switch err := s.logins.store.read(ctx, s.file, &l); {
 	case errors.Is(err, fs.ErrNotExist):
-		s.login, s.stamp = nil, stamp{}
+		s.login, s.stamp = nil, stamp{absent: true}
 		return nil, nil
 	case errors.Is(err, errLost):
 		return nil, &neededError{s.server.Name, err.Error()}

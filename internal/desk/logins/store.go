@@ -81,8 +81,9 @@ type envelope struct {
 	Open   json.RawMessage `json:"open,omitempty"`
 }
 
-// stamp identifies a version of a file.
+// stamp identifies a version of a file. The zero stamp says nothing: the file could not be looked at.
 type stamp struct {
+	absent   bool // there is no file
 	modified time.Time
 	size     int64
 }
@@ -90,9 +91,9 @@ type stamp struct {
 func (s *store) stamp(file string) stamp {
 	info, err := os.Stat(filepath.Join(s.dir, file))
 	if err != nil {
-		return stamp{}
+		return stamp{absent: errors.Is(err, fs.ErrNotExist)}
 	}
-	return stamp{info.ModTime(), info.Size()}
+	return stamp{modified: info.ModTime(), size: info.Size()}
 }
 
 // lock locks a file against other processes, until unlock.
