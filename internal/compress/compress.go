@@ -16,8 +16,8 @@ import (
 
 // Options of [Text].
 type Options struct {
-	// TOON allows TOON; without it JSON is only minified.
-	TOON bool
+	// TOON and JS allow these forms; without them JSON is only minified.
+	TOON, JS bool
 }
 
 // Form is the language of a text.
@@ -28,6 +28,7 @@ const (
 	FormText Form = "text" // unchanged
 	FormJSON Form = "json" // compact JSON, or compact JSON Lines
 	FormTOON Form = "toon"
+	FormJS   Form = "js" // JavaScript that evaluates to the JSON
 )
 
 // Output is a text for the model, and its form.
@@ -38,11 +39,11 @@ type Output struct {
 	JSON string
 }
 
-// A text becomes TOON if that has at most this share of the tokens of compact JSON. The margin of 5 %
+// A text becomes TOON or JavaScript if that has at most this share of the tokens of compact JSON, in percent. The margin
 // keeps the choice right for other tokenizers than o200k_base.
 const (
-	shareNum = 95
-	shareDen = 100
+	shareTOON = 95
+	shareJS   = 90
 )
 
 // minInTables is the least share of leaves in tables, in percent, for which TOON is tried.
@@ -85,14 +86,9 @@ func Text(in string, o Options) Output {
 		compact = strings.Join(lines, "\n")
 		doc, _, _ = read("["+strings.Join(lines, ",")+"]", o.TOON)
 	}
-	if doc != nil {
-		if text, ok := doc.table(len(compact)); ok {
-			n := Weigh(text)
-			if n*shareDen <= Weigh(compact)*shareNum && (spacious(in, compact) || n <= Weigh(in)) {
-				out.Text, out.Form = text, FormTOON
-				return out
-			}
-		}
+	if text, form := shortest(doc, compact, out.JSON != "", o); form != FormJSON && (spacious(in, compact) || Weigh(text) <= Weigh(in)) {
+		out.Text, out.Form = text, form
+		return out
 	}
 	// Compact JSON nearly always has fewer tokens, but ", null" can have fewer than ",null".
 	if spacious(in, compact) || Weigh(compact) < Weigh(in) {
@@ -101,11 +97,38 @@ func Text(in string, o Options) Output {
 	return out
 }
 
+// shortest is the form of compact JSON that has the fewest tokens. doc is nil if it cannot be TOON; whole means that it is one
+// JSON value.
+func shortest(doc *document, compact string, whole bool, o Options) (text string, form Form) {
+	text, form = compact, FormJSON
+	weight, least := -1, 0 // of compact and of text; -1 = not known
+	try := func(other string, as Form, share int) {
+		if weight < 0 {
+			weight = Weigh(compact)
+			least = weight
+		}
+		if n := Weigh(other); n*100 <= weight*share && n < least {
+			text, form, least = other, as, n
+		}
+	}
+	if doc != nil {
+		if table, ok := doc.table(len(compact)); ok {
+			try(table, FormTOON, shareTOON)
+		}
+	}
+	if o.JS && whole {
+		if script, ok := asScript(compact); ok {
+			try(script, FormJS, shareJS)
+		}
+	}
+	return text, form
+}
+
 // literalTable writes the Python literal in, whose JSON is literal, as TOON if that saves
 // enough. Otherwise it stays unchanged, as JSON would save too little to change the format.
 func literalTable(in, literal string) Output {
 	if doc, compact, _ := read(literal, true); doc != nil {
-		if text, ok := doc.table(len(compact)); ok && Weigh(text)*shareDen <= min(Weigh(compact), Weigh(in))*shareNum {
+		if text, ok := doc.table(len(compact)); ok && Weigh(text)*100 <= min(Weigh(compact), Weigh(in))*shareTOON {
 			return Output{Text: text, Form: FormTOON}
 		}
 	}
