@@ -41,6 +41,7 @@ type part struct {
 
 // kind are the objects with the same keys in the same order.
 type kind struct {
+	example int32   // the first object
 	objects []int32 // the first of each text
 	name    string  // of the function; empty = the objects are literals
 	members []member
@@ -201,14 +202,14 @@ func (s *script) ofKind(i int32, seed maphash.Seed, byKeys map[uint64][]int32) b
 	}
 	sum := h.Sum64()
 	for _, k := range byKeys[sum] {
-		if s.likeKeys(s.kinds[k].objects[0], i) {
+		if s.likeKeys(s.kinds[k].example, i) {
 			s.parts[i].kind = k
 			return true
 		}
 	}
 	k := int32(len(s.kinds))
 	s.parts[i].kind = k
-	s.kinds = append(s.kinds, kind{objects: []int32{i}}) // an example until group has them all
+	s.kinds = append(s.kinds, kind{example: i})
 	byKeys[sum] = append(byKeys[sum], k)
 	return s.faithful(i)
 }
