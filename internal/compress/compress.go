@@ -67,12 +67,12 @@ func Text(in string, o Options) Output {
 		start++
 	}
 	if start == len(in) || in[start] != '{' && in[start] != '[' {
-		return out
+		return within(in, o)
 	}
 	doc, compact, ok := read(in[start:], o.TOON)
-	if !ok && o.TOON {
+	if !ok && (o.TOON || o.JS) {
 		if literal, isLiteral := fromPython(in[start:]); isLiteral {
-			return literalTable(in, literal)
+			return ofLiteral(in, literal, o)
 		}
 	}
 	if ok {
@@ -81,7 +81,7 @@ func Text(in string, o Options) Output {
 	} else {
 		lines, ok := compactLines(in[start:])
 		if !ok {
-			return out
+			return within(in, o)
 		}
 		compact = strings.Join(lines, "\n")
 		doc, _, _ = read("["+strings.Join(lines, ",")+"]", o.TOON)
@@ -124,15 +124,23 @@ func shortest(doc *document, compact string, whole bool, o Options) (text string
 	return text, form
 }
 
-// literalTable writes the Python literal in, whose JSON is literal, as TOON if that saves
-// enough. Otherwise it stays unchanged, as JSON would save too little to change the format.
-func literalTable(in, literal string) Output {
-	if doc, compact, _ := read(literal, true); doc != nil {
-		if text, ok := doc.table(len(compact)); ok && Weigh(text)*100 <= min(Weigh(compact), Weigh(in))*shareTOON {
-			return Output{Text: text, Form: FormTOON}
-		}
+// ofLiteral shortens the Python literal in, whose JSON is literal. It becomes JSON only if that saves as much as another form must,
+// as the format changes.
+func ofLiteral(in, literal string, o Options) Output {
+	doc, compact, ok := read(literal, o.TOON)
+	if !ok {
+		return Output{Text: in, Form: FormText}
 	}
-	return Output{Text: in, Form: FormText}
+	compact = unescapeJSON(compact)
+	text, form := shortest(doc, compact, true, o)
+	share := shareJS
+	if form == FormTOON {
+		share = shareTOON
+	}
+	if Weigh(text)*100 > Weigh(in)*share {
+		return Output{Text: in, Form: FormText}
+	}
+	return Output{Text: text, Form: form}
 }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
