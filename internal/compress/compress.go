@@ -125,7 +125,7 @@ func shortest(doc *document, compact string, whole bool, o Options) (text string
 }
 
 // ofLiteral shortens the Python literal in, whose JSON is literal. It becomes JSON only if that saves as much as another form must,
-// as the format changes.
+// as the format changes, and only if the literal has calls such as Decimal('1.5').
 func ofLiteral(in, literal string, o Options) Output {
 	doc, compact, ok := read(literal, o.TOON)
 	if !ok {
@@ -137,7 +137,7 @@ func ofLiteral(in, literal string, o Options) Output {
 	if form == FormTOON {
 		share = shareTOON
 	}
-	if Weigh(text)*100 > Weigh(in)*share {
+	if form == FormJSON && !strings.Contains(in, "(") || Weigh(text)*100 > Weigh(in)*share {
 		return Output{Text: in, Form: FormText}
 	}
 	return Output{Text: text, Form: form}
