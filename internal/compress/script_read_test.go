@@ -57,7 +57,9 @@ func (r *scriptReader) fail(what string) { panic(scriptError{fmt.Errorf("%s at %
 
 func (r *scriptReader) has(s string) bool { return strings.HasPrefix(r.src, s) }
 
-func (r *scriptReader) hasAt(i int, s string) bool { return len(r.src) > i && strings.HasPrefix(r.src[i:], s) }
+func (r *scriptReader) hasAt(i int, s string) bool {
+	return len(r.src) > i && strings.HasPrefix(r.src[i:], s)
+}
 
 func (r *scriptReader) word(s string) (ok bool) {
 	r.src, ok = strings.CutPrefix(r.src, s)
