@@ -223,7 +223,7 @@ func briefExec(f Features) string {
 }
 
 // readJS says how to read results that are JavaScript.
-const readJS = " JSON may be shown as JavaScript: functions and consts, then the value."
+const readJS = " JSON may be shown as JavaScript that evaluates to it."
 
 // size is the length of a text: its estimated o200k_base tokens, the same in the JSON of
 // tools/list, and its UTF-16 units. Sizes of whole lines with their line ends add up
