@@ -44,6 +44,8 @@ type Output struct {
 const (
 	shareTOON = 95
 	shareJS   = 90
+	// mostScript is the most bytes of JavaScript whose tokens are counted, in percent of compact JSON.
+	mostScript = 95
 )
 
 // minInTables is the least share of leaves in tables, in percent, for which TOON is tried.
@@ -117,7 +119,8 @@ func shortest(doc *document, compact string, whole bool, o Options) (text string
 		}
 	}
 	if o.JS && whole {
-		if script, ok := asScript(compact); ok {
+		// Its tokens are counted only if it has fewer bytes.
+		if script, ok := asScript(compact); ok && len(script)*100 <= len(compact)*mostScript {
 			try(script, FormJS, shareJS)
 		}
 	}

@@ -21,11 +21,12 @@ import (
 // Limits of the form. A document over one of them stays JSON.
 const (
 	maxScript     = 256 << 10 // bytes of compact JSON
-	maxTemplated  = 64        // parameters of a kind whose strings are compared with each other
-	maxDerived    = 1 << 10   // bytes of a string that may follow from another member
-	leastShared   = 10        // bytes of a string that may become a const
-	manyKeys      = 16        // above it, equal keys are found with a map
-	integerDigits = 15        // digits of a number that JavaScript surely writes as it was read
+	leastScript   = 100
+	maxTemplated  = 64      // parameters of a kind whose strings are compared with each other
+	maxDerived    = 1 << 10 // bytes of a string that may follow from another member
+	leastShared   = 10      // bytes of a string that may become a const
+	manyKeys      = 16      // above it, equal keys are found with a map
+	integerDigits = 15      // digits of a number that JavaScript surely writes as it was read
 )
 
 // part is one value of a compact JSON text. Its children begin at the next index.
@@ -69,7 +70,7 @@ type script struct {
 // asScript is the JavaScript of compact JSON, which must be an object or array. It is false if there is nothing to gain, or if
 // JavaScript would not give back the same value.
 func asScript(compact string) (string, bool) {
-	if len(compact) > maxScript {
+	if len(compact) > maxScript || len(compact) < leastScript {
 		return "", false
 	}
 	s := &script{text: compact, parts: make([]part, 0, len(compact)/12+16)}
