@@ -163,9 +163,9 @@ func (c *connection) prove(ctx context.Context) bool {
 	}
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
-	if c.closed {
+	if c.closed || c.proved.Load() { // meanwhile
 		c.of.leave()
-		return false
+		return !c.closed
 	}
 	c.of.forget(c)
 	c.proved.Store(true)
