@@ -19,7 +19,8 @@ type scriptWriter struct {
 }
 
 func newScriptWriter(s *script) *scriptWriter {
-	w := &scriptWriter{script: s, uses: make([]int32, len(s.parts)), object: map[int32]int{}, done: map[int32]string{}, named: map[string]int{}}
+	w := &scriptWriter{script: s, uses: make([]int32, len(s.parts)), object: map[int32]int{},
+		done: map[int32]string{}, named: map[string]int{}}
 	for k := range s.kinds {
 		if s.kinds[k].name != "" {
 			for o, i := range s.kinds[k].objects {

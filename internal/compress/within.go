@@ -108,7 +108,10 @@ func within(in string, o Options) Output {
 	at := 0
 	for _, p := range pieces {
 		text.WriteString(plain[at:p.Start])
-		piece := Text(plain[p.Start:p.End], o)
+		piece := Output{Text: plain[p.Start:p.End], Form: FormText}
+		if p.End-p.Start >= leastPiece {
+			piece = Text(piece.Text, o)
+		}
 		text.WriteString(piece.Text)
 		if at = p.End; piece.Form != FormText {
 			out.Form = piece.Form
