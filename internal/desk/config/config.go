@@ -286,7 +286,8 @@ func defaults(path string) *Config {
 			StructuredContent: "auto", StartupWait: 5 * time.Second,
 		},
 		ForCalls: ForCalls{
-			ResultTokenLimit: 20000, ResultPreviewTokens: 3000, ToonCompression: true, ResultForms: conf.AllForms, ExecWait: 20 * time.Second,
+			ResultTokenLimit: 20000, ResultPreviewTokens: 3000, ToonCompression: true, ResultForms: conf.AllForms,
+			ExecWait: 20 * time.Second,
 		},
 		ForServers: ForServers{
 			MaxMessageBytes: 64 << 20, ShutdownGrace: 5 * time.Second, HealthCheck: true,
