@@ -118,7 +118,7 @@ func within(in string, o Options) Output {
 		}
 	}
 	text.WriteString(plain[at:])
-	if out.Text = text.String(); plain != in && Weigh(out.Text) > Weigh(in) {
+	if out.Text = text.String(); plain != in && (len(in) < leastPiece || Weigh(out.Text) > Weigh(in)) {
 		return Output{Text: in, Form: FormText}
 	}
 	return out
