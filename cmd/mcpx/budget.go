@@ -9,6 +9,7 @@ import (
 
 	"mcpx/internal/app"
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/budget"
 	"mcpx/internal/compress"
 	"mcpx/internal/describe"
@@ -64,7 +65,7 @@ func printJSON(w io.Writer, v any) error {
 
 // measure measures tool definitions, recorded results, or both, as the flags select.
 func (cmd *budgetCommand) measure(ctx context.Context, c *cli, s streams) (*budget.Report, error) {
-	meter := &budget.Meter{Price: cmd.Price, Compress: compress.Options{TOON: true}}
+	meter := &budget.Meter{Price: cmd.Price, Compress: compress.Options{TOON: true, JS: true}}
 	report := meter.Report()
 	if cmd.Results == "" || cmd.Tools != "" || cmd.Demo || c.Config != "" {
 		a, err := cmd.assemble(ctx, c, s)
@@ -84,7 +85,10 @@ func (cmd *budgetCommand) measure(ctx context.Context, c *cli, s streams) (*budg
 			return tools, instructions
 		}
 		meter.Describe = describe.Options{TypeScript: a.Config.SchemaCompression, MaxDescription: app.MaxDescription(a.Config)}
-		meter.Compress.TOON = a.Config.ToonCompression
+		forms := a.Config.ResultForms
+		meter.Compress = compress.Options{
+			TOON: a.Config.ToonCompression && forms&conf.FormTOON != 0, JS: a.Config.ToonCompression && forms&conf.FormJS != 0,
+		}
 		report.Catalogue = meter.Catalogue(snap, notes)
 	}
 	if cmd.Results != "" {

@@ -3,9 +3,11 @@ package app
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/executor"
 	"mcpx/internal/hosted/limits"
@@ -23,13 +25,15 @@ func registryOptions(cfg *config.Config, rules *policy.Rules) registry.Options {
 }
 
 func (b *builder) callOptions(cfg *config.Config) executor.Options {
+	forms, _ := formsOf(cfg)
 	options := executor.Options{
 		Servers:       make(map[string]executor.ServerOptions),
 		ExecWait:      wait(cfg.ExecWait),
 		ResultTokens:  cfg.ResultTokenLimit,
 		PreviewTokens: cfg.ResultPreviewTokens,
 		Filter:        b.filters,
-		TOON:          cfg.ToonCompression,
+		TOON:          forms&conf.FormTOON != 0,
+		JS:            forms&conf.FormJS != 0,
 		TypeScript:    cfg.SchemaCompression,
 		NoResources:   !cfg.Resources,
 		NoPrompts:     !cfg.Prompts,
@@ -44,6 +48,18 @@ func (b *builder) callOptions(cfg *config.Config) executor.Options {
 	return options
 }
 
+// formsOf returns the forms of results, and the rules for clients. Without toon_compression_enabled no rule brings a form back.
+func formsOf(cfg *config.Config) (conf.ResultForms, []conf.ClientRule) {
+	if cfg.ToonCompression {
+		return cfg.ResultForms, cfg.Clients
+	}
+	clients := slices.Clone(cfg.Clients)
+	for i := range clients {
+		clients[i].Forms = conf.FormJSON
+	}
+	return conf.FormJSON, clients
+}
+
 func viewOptions(cfg *config.Config, name string) view.Options {
 	part, native := scopeOf(cfg, name)
 	naming := view.Naming{Separator: cfg.Separator, Prefix: cfg.Prefix}
@@ -54,6 +70,7 @@ func viewOptions(cfg *config.Config, name string) view.Options {
 	if g := cfg.Group(strings.TrimPrefix(name, config.ViewGroup)); g != nil && strings.HasPrefix(name, config.ViewGroup) {
 		budget = cmp.Or(g.CatalogueTokenBudget, budget)
 	}
+	forms, clients := formsOf(cfg)
 	return view.Options{
 		Name:           name,
 		Scope:          part,
@@ -63,12 +80,12 @@ func viewOptions(cfg *config.Config, name string) view.Options {
 		BudgetChars:    cfg.CatalogueCharLimit,
 		MaxDescription: MaxDescription(cfg),
 		JSONSchema:     !cfg.SchemaCompression,
-		NoTOON:         !cfg.ToonCompression,
+		Forms:          forms,
 		ShortNames:     cfg.ShortArgumentNames,
 		ReadDoor:       cfg.ReadDoor,
 		Apps:           cfg.Apps || native,
 		Structured:     cfg.StructuredContent,
-		Clients:        cfg.Clients,
+		Clients:        clients,
 		NeverCut:       cfg.ResultTokenLimit == 0,
 		StartupWait:    wait(cfg.StartupWait),
 	}

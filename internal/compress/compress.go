@@ -16,8 +16,8 @@ import (
 
 // Options of [Text].
 type Options struct {
-	// TOON allows TOON; without it JSON is only minified.
-	TOON bool
+	// TOON and JS allow these forms; without them JSON is only minified.
+	TOON, JS bool
 }
 
 // Form is the language of a text.
@@ -28,6 +28,7 @@ const (
 	FormText Form = "text" // unchanged
 	FormJSON Form = "json" // compact JSON, or compact JSON Lines
 	FormTOON Form = "toon"
+	FormJS   Form = "js" // JavaScript that evaluates to the JSON
 )
 
 // Output is a text for the model, and its form.
@@ -38,11 +39,13 @@ type Output struct {
 	JSON string
 }
 
-// A text becomes TOON if that has at most this share of the tokens of compact JSON. The margin of 5 %
+// A text becomes TOON or JavaScript if that has at most this share of the tokens of compact JSON, in percent. The margin
 // keeps the choice right for other tokenizers than o200k_base.
 const (
-	shareNum = 95
-	shareDen = 100
+	shareTOON = 95
+	shareJS   = 90
+	// mostScript is the most bytes of JavaScript whose tokens are counted, in percent of compact JSON.
+	mostScript = 95
 )
 
 // minInTables is the least share of leaves in tables, in percent, for which TOON is tried.
@@ -66,12 +69,12 @@ func Text(in string, o Options) Output {
 		start++
 	}
 	if start == len(in) || in[start] != '{' && in[start] != '[' {
-		return out
+		return within(in, o)
 	}
 	doc, compact, ok := read(in[start:], o.TOON)
-	if !ok && o.TOON {
+	if !ok && (o.TOON || o.JS) {
 		if literal, isLiteral := fromPython(in[start:]); isLiteral {
-			return literalTable(in, literal)
+			return ofLiteral(in, literal, o)
 		}
 	}
 	if ok {
@@ -80,19 +83,14 @@ func Text(in string, o Options) Output {
 	} else {
 		lines, ok := compactLines(in[start:])
 		if !ok {
-			return out
+			return within(in, o)
 		}
 		compact = strings.Join(lines, "\n")
 		doc, _, _ = read("["+strings.Join(lines, ",")+"]", o.TOON)
 	}
-	if doc != nil {
-		if text, ok := doc.table(len(compact)); ok {
-			n := Weigh(text)
-			if n*shareDen <= Weigh(compact)*shareNum && (spacious(in, compact) || n <= Weigh(in)) {
-				out.Text, out.Form = text, FormTOON
-				return out
-			}
-		}
+	if text, form := shortest(doc, compact, out.JSON != "", o); form != FormJSON && (spacious(in, compact) || Weigh(text) <= Weigh(in)) {
+		out.Text, out.Form = text, form
+		return out
 	}
 	// Compact JSON nearly always has fewer tokens, but ", null" can have fewer than ",null".
 	if spacious(in, compact) || Weigh(compact) < Weigh(in) {
@@ -101,15 +99,51 @@ func Text(in string, o Options) Output {
 	return out
 }
 
-// literalTable writes the Python literal in, whose JSON is literal, as TOON if that saves
-// enough. Otherwise it stays unchanged, as JSON would save too little to change the format.
-func literalTable(in, literal string) Output {
-	if doc, compact, _ := read(literal, true); doc != nil {
-		if text, ok := doc.table(len(compact)); ok && Weigh(text)*shareDen <= min(Weigh(compact), Weigh(in))*shareNum {
-			return Output{Text: text, Form: FormTOON}
+// shortest is the form of compact JSON that has the fewest tokens. doc is nil if it cannot be TOON; whole means that it is one
+// JSON value.
+func shortest(doc *document, compact string, whole bool, o Options) (text string, form Form) {
+	text, form = compact, FormJSON
+	weight, least := -1, 0 // of compact and of text; -1 = not known
+	try := func(other string, as Form, share int) {
+		if weight < 0 {
+			weight = Weigh(compact)
+			least = weight
+		}
+		if n := Weigh(other); n*100 <= weight*share && n < least {
+			text, form, least = other, as, n
 		}
 	}
-	return Output{Text: in, Form: FormText}
+	if doc != nil {
+		if table, ok := doc.table(len(compact)); ok {
+			try(table, FormTOON, shareTOON)
+		}
+	}
+	if o.JS && whole {
+		// Its tokens are counted only if it has fewer bytes.
+		if script, ok := asScript(compact); ok && len(script)*100 <= len(compact)*mostScript {
+			try(script, FormJS, shareJS)
+		}
+	}
+	return text, form
+}
+
+// ofLiteral shortens the Python literal in, whose JSON is literal. It becomes JSON only if that saves as much as another form must,
+// as the format changes, and only if the literal has calls such as Decimal('1.5').
+func ofLiteral(in, literal string, o Options) Output {
+	doc, compact, ok := read(literal, o.TOON)
+	if !ok {
+		return Output{Text: in, Form: FormText}
+	}
+	compact = unescapeJSON(compact)
+	text, form := shortest(doc, compact, true, o)
+	share := shareJS
+	if form == FormTOON {
+		share = shareTOON
+	}
+	if form == FormJSON && !strings.Contains(in, "(") || Weigh(text)*100 > Weigh(in)*share {
+		return Output{Text: in, Form: FormText}
+	}
+	return Output{Text: text, Form: form}
 }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }

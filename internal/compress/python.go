@@ -15,20 +15,30 @@ const maxNesting = 100
 
 // fromPython converts a list or dict, as Python's repr and pprint print it, to compact
 // JSON of the same value: many Python servers send str(rows). Numbers keep their digits
-// and strings their escapes. A tuple becomes an array, as in Python's json. fromPython
-// refuses values without exact JSON: sets, bytes, inf and nan, calls such as
-// datetime(…), keys that are not strings, equal keys, lone surrogates. It also refuses
+// and strings their escapes. A tuple becomes an array, as in Python's json. Decimal becomes
+// its number, and datetime and UUID become strings, see [python.call]. fromPython refuses
+// values without exact JSON: sets, bytes, inf and nan, other calls, keys that are not
+// strings, equal keys, lone surrogates. It also refuses
 // syntax that repr never prints: comments, trailing commas, other prefixes and escapes,
 // adjacent strings.
 func fromPython(text string) (compact string, ok bool) {
 	if text == "" || text[0] != '[' && text[0] != '{' {
 		return "", false
 	}
-	p := python{src: text} // no large buffer in advance: most texts fail early
-	if !p.value(maxNesting) || p.peek() != 0 || p.pos < len(text) || !utf8.Valid(p.out) {
+	compact, size, ok := pythonAt(text)
+	if !ok || strings.Trim(text[size:], " \n\r\t") != "" {
 		return "", false
 	}
-	return string(p.out), true
+	return compact, true
+}
+
+// pythonAt converts the literal at the beginning of a text, which has size bytes; of a failure size is what was read.
+func pythonAt(text string) (compact string, size int, ok bool) {
+	p := python{src: text} // no large buffer in advance: most texts fail early
+	if !p.value(maxNesting) || !utf8.Valid(p.out) {
+		return "", p.pos, false
+	}
+	return string(p.out), p.pos, true
 }
 
 // python reads a literal and writes JSON.
@@ -79,7 +89,7 @@ func (p *python) value(levels int) bool {
 			return true
 		}
 	}
-	return false
+	return p.call()
 }
 
 // list writes a list or a tuple. Only a tuple of one item has a comma after its last

@@ -186,7 +186,7 @@ func TestText_AgainstToonGo(t *testing.T) {
 		if o := Text(doc.text, Options{TOON: true}); o.Form == FormTOON {
 			a = tokens.Count(o.Text)
 		}
-		if s, ok := toonGoText(text); ok && tokens.Estimate(s)*shareDen <= tokens.Estimate(text)*shareNum {
+		if s, ok := toonGoText(text); ok && tokens.Estimate(s)*100 <= tokens.Estimate(text)*shareTOON {
 			b = tokens.Count(s)
 		}
 		compact, ours, theirs, n = compact+c, ours+a, theirs+b, n+1

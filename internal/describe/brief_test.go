@@ -29,7 +29,7 @@ func TestDescriptions_Brief(t *testing.T) {
 			}
 		}
 	}
-	inspect, exec := Descriptions(catalog.NewSnapshot([]catalog.Server{{Name: "a", Known: true}}), b, Features{Brief: true, JSONSchema: true, NoTOON: true, ShortNames: true})
+	inspect, exec := Descriptions(catalog.NewSnapshot([]catalog.Server{{Name: "a", Known: true}}), b, Features{Brief: true, JSONSchema: true, NoTOON: true, NoJS: true, ShortNames: true})
 	for _, wrong := range []string{"TypeScript", "TOON", "server_name"} {
 		if strings.Contains(inspect+exec, wrong) {
 			t.Errorf("%s in %s %s", wrong, inspect, exec)

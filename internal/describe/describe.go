@@ -44,8 +44,8 @@ const (
 type Features struct {
 	// JSONSchema means that inspect shows JSON Schema, not TypeScript.
 	JSONSchema bool
-	// NoTOON means that no result is TOON.
-	NoTOON bool
+	// NoTOON and NoJS mean that no result has this form.
+	NoTOON, NoJS bool
 	// ShortNames means that the tools take server, tool and args.
 	ShortNames bool
 	// ReadDoor means that there is exec_read too.
@@ -203,6 +203,9 @@ func execUsage(f Features) string {
 	if f.NoTOON {
 		toon = ""
 	}
+	if !f.NoJS {
+		toon += readJS
+	}
 	return f.named("Call a tool that inspect lists, with arguments as its " + form + " says. " +
 		"Several calls of one tool: each, a list of arguments. select, such as `.items[] | {id, name}`, returns only what you need." + toon)
 }
@@ -213,8 +216,14 @@ func briefExec(f Features) string {
 	if !f.NoTOON {
 		text += " Tables may be TOON: `[2]{a,b}:`, then rows."
 	}
+	if !f.NoJS {
+		text += readJS
+	}
 	return text
 }
+
+// readJS says how to read results that are JavaScript.
+const readJS = " JSON may be shown as JavaScript that evaluates to it."
 
 // size is the length of a text: its estimated o200k_base tokens, the same in the JSON of
 // tools/list, and its UTF-16 units. Sizes of whole lines with their line ends add up

@@ -461,7 +461,7 @@ func BenchmarkInspect(b *testing.B) {
 // What the config leaves out is not spoken of.
 func TestFeatures(t *testing.T) {
 	snap := catalog.NewSnapshot([]catalog.Server{{Name: "a", Known: true}})
-	for _, text := range []string{execUsage(Features{JSONSchema: true, NoTOON: true}), Inspect(snap, Budget{}, Features{JSONSchema: true})} {
+	for _, text := range []string{execUsage(Features{JSONSchema: true, NoTOON: true, NoJS: true}), Inspect(snap, Budget{}, Features{JSONSchema: true})} {
 		if strings.Contains(text, "TypeScript") || strings.Contains(text, "TOON") || !strings.Contains(text, "JSON Schema") {
 			t.Errorf("got %s", text)
 		}

@@ -115,7 +115,7 @@ func answer(t *testing.T, snap *catalog.Snapshot, ask string) string {
 		case "json":
 			o.TypeScript, f.JSONSchema = false, true
 		case "notoon":
-			f.NoTOON = true
+			f.NoTOON, f.NoJS = true, true
 		default:
 			args = append(args, word)
 		}

@@ -42,8 +42,8 @@ type Options struct {
 	Servers map[string]ServerOptions
 	// ExecWait bounds the wait for a server that is connecting; 0 = 20 s.
 	ExecWait time.Duration
-	// TOON allows texts to become TOON; otherwise JSON is only minified.
-	TOON bool
+	// TOON and JS allow texts to have these forms, for clients whose format has none; otherwise JSON is only minified.
+	TOON, JS bool
 	// ResultTokens bounds the text of a result; read_result reads the rest. 0 = no limit.
 	ResultTokens int
 	// PreviewTokens bounds what is shown of a longer result at first; 0 = ResultTokens.

@@ -112,11 +112,39 @@ func textOf(block *node) *node {
 	return text
 }
 
+// sameAround returns why a text that only contains JSON was changed elsewhere, or has other JSON.
+func sameAround(before, after string) string {
+	plain, pieces := compress.Pieces(before)
+	if len(pieces) == 0 {
+		return "is no JSON, and was changed"
+	}
+	rest, ok := strings.CutPrefix(after, plain[:pieces[0].Start])
+	for i, piece := range pieces {
+		end := len(plain)
+		if i+1 < len(pieces) {
+			end = pieces[i+1].Start
+		}
+		around := plain[piece.End:end]
+		at := strings.LastIndex(rest, around)
+		if i+1 < len(pieces) {
+			at = strings.Index(rest, around)
+		}
+		if !ok || at < 0 {
+			return "was changed beside its JSON"
+		}
+		if shown := rest[:at]; json.Valid([]byte(shown)) && !compress.Equal([]byte(shown), piece.Value) {
+			return "has other JSON in its text"
+		}
+		rest = rest[at+len(around):]
+	}
+	return ""
+}
+
 // sameText returns why a changed text does not have the same content.
 func (o *oracle) sameText(before, after string) string {
 	values := documentsIn(before)
 	if values == nil {
-		return "is no JSON, and was changed"
+		return sameAround(before, after)
 	}
 	if again := documentsIn(after); again != nil {
 		if spellings(values) != spellings(again) {

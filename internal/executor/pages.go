@@ -58,7 +58,7 @@ func (e run) pages(r *Request) results.Pages {
 		Readable: func(of results.Origin) bool { return e.readable(r, of) },
 		Limit:    limit, Preview: e.options.PreviewTokens,
 		Bytes: bytes, LineFirst: r.Format.LineFirst, ShortNames: r.Format.ShortNames,
-		Texts: compress.Options{TOON: e.options.TOON && !r.Format.JSON}, Filter: e.options.Filter,
+		Texts: r.Format.Texts(compress.Options{TOON: e.options.TOON, JS: e.options.JS}), Filter: e.options.Filter,
 		Work: e.work,
 	}
 }

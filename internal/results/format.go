@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/compress"
 )
@@ -13,8 +14,10 @@ import (
 // Format is how a client receives results (design 7). The zero value is for texts only.
 type Format struct {
 	Structured Structured
-	// JSON means that a program reads the texts: none of them becomes TOON.
+	// JSON means that a program reads the texts: none of them becomes TOON or JavaScript.
 	JSON bool
+	// Forms are the forms that texts may have; 0 = those of the executor's options.
+	Forms conf.ResultForms
 	// Bytes bounds the texts of a result, in addition to the limit of tokens; at least 1000, 0 = no bound.
 	Bytes int
 	// LineFirst puts the line about the rest of a cut text before the text.
@@ -32,13 +35,24 @@ type Structured uint8
 const (
 	// StructuredNone: none. What only structuredContent contains becomes a text block.
 	StructuredNone Structured = iota
-	// StructuredOnce: the upstream's, unless a text contains the same, or TOON makes a shorter text of it.
+	// StructuredOnce: the upstream's, unless a text contains the same, or another form makes a shorter text of it.
 	StructuredOnce
 	// StructuredOwn: the upstream's.
 	StructuredOwn
 	// StructuredAlways: the upstream's, or else made by mcpx from a single JSON text block, a selection or a failure.
 	StructuredAlways
 )
+
+// Texts returns the options for texts; unless are those for a format without forms.
+func (f Format) Texts(unless compress.Options) compress.Options {
+	switch {
+	case f.JSON:
+		return compress.Options{}
+	case f.Forms != 0:
+		return compress.Options{TOON: f.Forms&conf.FormTOON != 0, JS: f.Forms&conf.FormJS != 0}
+	}
+	return unless
+}
 
 // Always reports whether the client also gets structuredContent that mcpx makes.
 func (f Format) Always() bool { return f.Structured == StructuredAlways }

@@ -29,6 +29,8 @@ type encoded struct {
 	Close     string   `json:"close,omitempty"`
 	Quoted    bool     `json:"quoted,omitempty"`
 	AsLines   bool     `json:"as_lines,omitempty"`
+	Before    string   `json:"before,omitempty"`
+	After     string   `json:"after,omitempty"`
 }
 
 // MarshalJSON implements [json.Marshaler]. A call is encoded as null.
@@ -41,6 +43,7 @@ func (k *Kept) MarshalJSON() ([]byte, error) {
 		Principal: h.principal, Server: h.origin.Server, Tool: h.origin.Tool,
 		Value: string(h.value), Verbatim: h.verbatim, Units: h.units, Kind: h.kind, Path: h.path, Inner: h.inner,
 		Head: h.head, Tail: h.tail, Open: h.open, Close: h.close, Quoted: h.quoted, AsLines: h.asLines,
+		Before: h.before, After: h.after,
 	}
 	for _, item := range h.items {
 		e.Items = append(e.Items, string(item))
@@ -61,6 +64,7 @@ func (k *Kept) UnmarshalJSON(data []byte) error {
 	h := &result{principal: e.Principal, origin: Origin{e.Server, e.Tool}, verbatim: e.Verbatim, units: e.Units, kind: e.Kind}
 	h.list = list{
 		path: e.Path, inner: e.Inner, head: e.Head, tail: e.Tail, open: e.Open, close: e.Close, quoted: e.Quoted, asLines: e.AsLines,
+		before: e.Before, after: e.After,
 	}
 	if e.Value != "" {
 		h.value = json.RawMessage(e.Value)

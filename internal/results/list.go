@@ -23,6 +23,8 @@ type list struct {
 	// head and tail are the value before the first and after the last item, or around the string.
 	head, tail string
 	quoted     bool // the list is a string
+	// before and after are the text around the value, if that is within a text.
+	before, after string
 	// asLines means that the items are shown as lines; otherwise they are enclosed in open and close.
 	asLines     bool
 	open, close string
@@ -168,13 +170,14 @@ func (l *list) fill(value json.RawMessage, at place, o outline) {
 
 // around returns the value without its items, as the model sees it; empty if there is nothing around them.
 func (l *list) around() string {
+	around := ""
 	switch {
 	case l.quoted:
-		return compress.Text(l.head+`""`+l.tail, compress.Options{}).Text
-	case l.items == nil || len(l.head)+len(l.tail) <= len(l.open)+len(l.close):
-		return ""
+		around = compress.Text(l.head+`""`+l.tail, compress.Options{}).Text
+	case l.items != nil && len(l.head)+len(l.tail) > len(l.open)+len(l.close):
+		around = compress.Text(l.head+l.tail, compress.Options{}).Text
 	}
-	return compress.Text(l.head+l.tail, compress.Options{}).Text
+	return l.before + around + l.after
 }
 
 // text renders some items; whole includes everything around the list.
@@ -182,7 +185,10 @@ func (l *list) text(items []json.RawMessage, whole bool) string {
 	if l.asLines {
 		return joined("", items, "\n", "")
 	}
-	return l.json(items, whole)
+	if whole {
+		return l.before + l.json(items, true) + l.after
+	}
+	return l.json(items, false)
 }
 
 // json renders some items as JSON; whole includes everything around the list.

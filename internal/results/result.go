@@ -20,9 +20,27 @@ func (p Pages) divide(text, shown string, verbatim bool) *result {
 			h.asLines = lines
 			return h
 		}
+	} else if plain, pieces := compress.Pieces(text); len(pieces) > 0 && !verbatim {
+		h.value = valueOf(pieces)
+		if piece := pieces[0]; len(pieces) == 1 && p.listIn(h) {
+			h.before, h.after = plain[:piece.Start], plain[piece.End:]
+			return h
+		}
 	}
 	h.units, h.kind = p.unitsOf(shown)
 	return h
+}
+
+// valueOf returns the JSON in a text: the only piece, or an array of several.
+func valueOf(pieces []compress.Piece) json.RawMessage {
+	if len(pieces) == 1 {
+		return pieces[0].Value
+	}
+	all := make([]json.RawMessage, len(pieces))
+	for i, piece := range pieces {
+		all[i] = piece.Value
+	}
+	return []byte(joined("[", all, ",", "]"))
 }
 
 // unitsOf splits a text into units that fit the limit: no text has more tokens than bytes.
@@ -292,7 +310,7 @@ func (h *result) part(which span) string {
 		}
 	}
 	if h.quoted && which.whole {
-		return h.head + string(wire.AppendQuoted(nil, out.String())) + h.tail
+		return h.before + h.head + string(wire.AppendQuoted(nil, out.String())) + h.tail + h.after
 	}
 	return out.String()
 }

@@ -59,7 +59,7 @@ func noTextFailure() *Failure {
 func selectable(filter string, structured json.RawMessage, blocks []wire.Block) (value, other json.RawMessage) {
 	texts := slices.ContainsFunc(blocks, isText)
 	if structured == nil || string(structured) == "null" && texts {
-		return ofTexts(blocks), nil
+		return ofTexts(blocks)
 	}
 	inner := wrapped(structured, blocks)
 	switch {
@@ -71,23 +71,33 @@ func selectable(filter string, structured json.RawMessage, blocks []wire.Block) 
 	return inner, structured
 }
 
-// ofTexts returns what text blocks say: the JSON of the only one that is an array or object, or of several an array; where none is,
-// the only text, or an array of all; nil without texts.
-func ofTexts(blocks []wire.Block) json.RawMessage {
-	var all, containers []json.RawMessage
+// ofTexts returns what text blocks say: the JSON of the only one that is an array or object, or has some in it, or of several an array;
+// where none is, the only text, or an array of all; nil without texts. Where JSON is only a part of a text, other are the texts.
+func ofTexts(blocks []wire.Block) (value, other json.RawMessage) {
+	var all, containers, texts []json.RawMessage
+	parts := false
 	for _, b := range blocks {
 		if !b.IsText {
 			continue
 		}
-		value := ofText(b.Text)
-		all = append(all, value)
+		value, part := ofText(b.Text)
+		all, texts = append(all, value), append(texts, wire.Encode(b.Text))
 		if value[0] == '{' || value[0] == '[' {
 			containers = append(containers, value)
 		}
+		parts = parts || part
 	}
 	if len(containers) > 0 {
 		all = containers
 	}
+	if parts {
+		other = together(texts)
+	}
+	return together(all), other
+}
+
+// together returns the only value, or an array of several; nil of none.
+func together(all []json.RawMessage) json.RawMessage {
 	switch len(all) {
 	case 0:
 		return nil
@@ -105,23 +115,49 @@ func raws(values []json.RawMessage) [][]byte {
 	return out
 }
 
-// ofText returns a text as JSON: the JSON, or JSON in a JSON string, or a Python literal that it is, else a string.
-func ofText(text string) json.RawMessage {
+// ofText returns a text as JSON: the JSON, or JSON in a JSON string, or a Python literal that it is, else the JSON within the text,
+// else a string. part means that the text also says something else.
+func ofText(text string) (value json.RawMessage, part bool) {
 	value, _, ok := compress.Value(text)
 	if !ok {
-		return wire.Encode(text)
+		return piecesOf(text)
 	}
-	return unquoted(value)
+	if inner, _, ok := quoted(value); ok {
+		return inner, false
+	}
+	if value[0] == '"' {
+		if inner, part := piecesOf(text); part {
+			return inner, true
+		}
+	}
+	return value, false
+}
+
+// piecesOf returns the JSON within a text, else the text as a string.
+func piecesOf(text string) (value json.RawMessage, part bool) {
+	if _, pieces := compress.Pieces(text); len(pieces) > 0 {
+		return valueOf(pieces), true
+	}
+	return wire.Encode(text), false
+}
+
+// quoted returns the array or object that the text of a JSON string is.
+func quoted(value json.RawMessage) (inner json.RawMessage, text string, ok bool) {
+	if text, ok = wire.WholeText(value); !ok {
+		return nil, "", false
+	}
+	inner, _, ok = compress.Value(text)
+	return inner, text, ok && (inner[0] == '{' || inner[0] == '[')
 }
 
 // unquoted returns the array or object in a JSON string, or any other value itself.
 func unquoted(value json.RawMessage) json.RawMessage {
-	text, ok := wire.WholeText(value)
-	if !ok {
-		return value
-	}
-	if inner, _, ok := compress.Value(text); ok && (inner[0] == '{' || inner[0] == '[') {
+	inner, text, ok := quoted(value)
+	if ok {
 		return inner
+	}
+	if within, part := piecesOf(text); part {
+		return within
 	}
 	return value
 }
@@ -156,6 +192,9 @@ func unfiltered(blocks []wire.Block, values ...json.RawMessage) (others []json.R
 			continue
 		}
 		if _, _, ok := compress.Value(b.Text); ok {
+			continue
+		}
+		if _, pieces := compress.Pieces(b.Text); len(pieces) > 0 {
 			continue
 		}
 		if said == nil {

@@ -106,7 +106,7 @@ func (h *result) size() int {
 		text += len(unit)
 	}
 	return handleBytes + allocated(cap(h.value)) + allocated(cap(h.items)*itemBytes) + allocated(cap(h.units)*unitBytes) + allocated(text) +
-		allocated(len(h.head)+len(h.tail))
+		allocated(len(h.head)+len(h.tail)+len(h.before)+len(h.after))
 }
 
 // own copies the units of a result to memory of its own: they are slices of a text, which may be part of a much longer message.

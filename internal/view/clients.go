@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/conf"
+	"mcpx/internal/compress"
 	"mcpx/internal/describe"
 	"mcpx/internal/policy"
 	"mcpx/internal/results"
@@ -29,7 +30,7 @@ const (
 // TextForm says what the texts of results may become.
 type TextForm = conf.TextForm
 
-// With TextJSON no text becomes TOON, because a program reads it.
+// With TextJSON no text becomes TOON or JavaScript, because a program reads it.
 const (
 	TextAuto TextForm = "auto"
 	TextJSON TextForm = "json"
@@ -68,10 +69,11 @@ func (s *Settings) profile(name string) profile {
 		return found.(profile)
 	}
 	p := profile{form: s.form(name, "", false), code: s.form(name, "", true)}
+	texts := p.form.Texts(compress.Options{TOON: true, JS: true})
 	searches := firstRule(knownClients, name, func(r ClientRule) bool { return r.Searches })
 	chars := firstRule(s.Clients, name, func(r ClientRule) int { return r.DescriptionChars })
 	p.shown = shown{s.budget(name), describe.Features{
-		JSONSchema: s.JSONSchema, NoTOON: s.NoTOON || p.form.JSON, ShortNames: s.ShortNames, ReadDoor: s.ReadDoor,
+		JSONSchema: s.JSONSchema, NoTOON: !texts.TOON, NoJS: !texts.JS, ShortNames: s.ShortNames, ReadDoor: s.ReadDoor,
 		Brief: searches && chars == 0,
 	}}
 	if s.kept.Add(1) <= maxProfiles {
@@ -116,6 +118,8 @@ func (s *Settings) form(client string, asked StructuredPolicy, code bool) result
 	}
 	written := cmp.Or(firstRule(s.Clients, client, text), firstRule(knownClients, client, text))
 	f.JSON = code || policy == StructuredAlways || written == TextJSON
+	forms := func(r ClientRule) conf.ResultForms { return r.Forms }
+	f.Forms = cmp.Or(firstRule(s.Clients, client, forms), s.Forms)
 	// Programs read results whole, and users who turn the limit off do so on purpose.
 	if f.Bytes == 0 && !f.JSON && !s.NeverCut {
 		f.Bytes = cmp.Or(firstRule(knownClients, client, chars), unknownResultChars)

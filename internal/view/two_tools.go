@@ -12,6 +12,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
@@ -38,8 +39,8 @@ type Options struct {
 	MaxDescription int
 	// JSONSchema shows schemas as minified JSON instead of TypeScript.
 	JSONSchema bool
-	// NoTOON means that no result becomes TOON.
-	NoTOON bool
+	// Forms are the forms that results may have; 0 = those of the executor's options.
+	Forms conf.ResultForms
 	// ShortNames means that the arguments of the two tools are named server, tool and args.
 	ShortNames bool
 	// Apps lists tools that have apps next to the two tools, for clients that show apps.

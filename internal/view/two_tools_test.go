@@ -16,6 +16,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/caller"
 	"mcpx/internal/desk/demo"
 	"mcpx/internal/executor"
@@ -164,7 +165,7 @@ func testRestless(t *testing.T) {
 	flip := 0
 	change := func() {
 		flip++
-		set(Options{NoTOON: flip%2 == 0})
+		set(Options{Forms: conf.FormJSON << (flip % 2)})
 	}
 	mcptest.WaitFor(t, "the last of a minute", patience, func() bool {
 		change()
@@ -202,7 +203,7 @@ func TestTwoTools_Current(t *testing.T) {
 	hides := func(listed string) bool { return !shows(listed) }
 	change("a budget", Options{BudgetTokens: 60}, hides)
 	change("no budget", Options{}, shows)
-	change("no TOON", Options{NoTOON: true}, func(listed string) bool { return !strings.Contains(listed, "may be TOON") })
+	change("no TOON", Options{Forms: conf.FormJSON}, func(listed string) bool { return !strings.Contains(listed, "may be TOON") })
 	change("no TypeScript", Options{JSONSchema: true}, func(listed string) bool {
 		return !strings.Contains(listed, "exact TypeScript") && strings.Contains(listed, "may be TOON")
 	})

@@ -77,6 +77,19 @@ type StructuredPolicy string
 // TextForm is auto, or json if the texts of results must not become TOON. Its owner is view.
 type TextForm string
 
+// ResultForms are the forms that the texts of results may have, as a set; 0 = not set. Its owner is view.
+type ResultForms uint8
+
+// The members of [ResultForms]. JSON is always allowed.
+const (
+	FormJSON ResultForms = 1 << iota
+	FormTOON
+	FormJS // JavaScript that evaluates to the JSON
+)
+
+// AllForms has every form.
+const AllForms = FormJSON | FormTOON | FormJS
+
 // ClientRule has the settings for clients with certain names. An empty or zero field leaves a setting open. Its
 // owner is view.
 type ClientRule struct {
@@ -84,6 +97,7 @@ type ClientRule struct {
 	Name       string
 	Structured StructuredPolicy
 	Text       TextForm
+	Forms      ResultForms
 	// DescriptionChars bounds a tool's description, in UTF-16 units.
 	DescriptionChars int
 	// ResultChars bounds the texts of a result, in bytes of UTF-8.

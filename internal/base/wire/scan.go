@@ -26,6 +26,14 @@ func Compact(text string) (compact string, ok bool) {
 	return s.text(), true
 }
 
+// First reads the JSON value at the beginning of a text, which goes on behind it. end is the end of the value; if there is none,
+// the end of what was read.
+func First(text string) (end int, ok bool) {
+	s := scanner{src: text}
+	ok = s.value() && s.utf8()
+	return s.pos, ok
+}
+
 // view returns data as a string without a copy. This is safe as no code changes a message after reading it, or reuses
 // a buffer that it has returned.
 func view(data []byte) string { return unsafe.String(unsafe.SliceData(data), len(data)) }

@@ -56,6 +56,7 @@ type ForClients struct {
 type ForCalls struct {
 	ResultTokenLimit, ResultPreviewTokens int
 	ToonCompression                       bool
+	ResultForms                           conf.ResultForms
 	ExecWait                              time.Duration
 	DisabledTools                         []string
 }
@@ -284,7 +285,10 @@ func defaults(path string) *Config {
 			Separator: "__", Prefix: "always", Compress: true, Resources: true, Prompts: true,
 			StructuredContent: "auto", StartupWait: 5 * time.Second,
 		},
-		ForCalls: ForCalls{ResultTokenLimit: 20000, ResultPreviewTokens: 3000, ToonCompression: true, ExecWait: 20 * time.Second},
+		ForCalls: ForCalls{
+			ResultTokenLimit: 20000, ResultPreviewTokens: 3000, ToonCompression: true, ResultForms: conf.AllForms,
+			ExecWait: 20 * time.Second,
+		},
 		ForServers: ForServers{
 			MaxMessageBytes: 64 << 20, ShutdownGrace: 5 * time.Second, HealthCheck: true,
 			Health: conf.Health{Interval: 30 * time.Second, Timeout: 5 * time.Second, Threshold: 2},

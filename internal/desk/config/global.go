@@ -64,11 +64,33 @@ func (l *loader) forCalls() []key {
 	return []key{
 		{"result_token_limit", l.count(&c.ResultTokenLimit, 0), "where a long result is cut, in tokens; 0 is no limit. It may be cut earlier to what the client shows a model, see `clients`"},
 		{"result_preview_tokens", l.count(&c.ResultPreviewTokens, 0), "how much of a cut result is shown at first if it is JSON, in tokens; 0 is as much as the limit allows"},
-		{"toon_compression_enabled", l.boolean(&c.ToonCompression), "whether results may become TOON; else JSON is only minified"},
+		{"toon_compression_enabled", l.boolean(&c.ToonCompression), "whether results may become TOON or JavaScript; else JSON is only minified"},
+		{"result_forms", l.forms(&c.ResultForms), "the forms that JSON in results may have, of `json`, `toon` and `js` (JavaScript that evaluates to the JSON); the shortest is used, and JSON is always allowed. The default is all of them"},
 		{"disabled_tools", l.toolGlobs(&c.DisabledTools), "tools that no client sees or calls: globs of `SERVER.TOOL`"},
 		{"confirm", switched(l, &l.everyServer.Confirm, "destructive", "all"), "the default for servers ([what allowing exec permits](#what-allowing-exec-permits))"},
 		{"exec_wait", l.wait(&c.ExecWait), "how long a call waits for a server that is connecting; 0 does not wait"},
 	}
+}
+
+// formWords are the members of [conf.ResultForms] as they are written.
+var formWords = []string{"json", "toon", "js"}
+
+// forms reads a set of forms. JSON is always in it.
+func (l *loader) forms(into *conf.ResultForms) value {
+	return value{into: into, derived: true, schema: `{"type": "array", "items": {"type": "string", "enum": ["json", "toon", "js"]}}`, read: func(n *node) {
+		list, ok := l.strings(n)
+		if !ok {
+			return
+		}
+		*into = conf.FormJSON
+		for i, word := range list {
+			if at := slices.Index(formWords, word); at >= 0 {
+				*into |= 1 << at
+			} else {
+				l.notOneOf(n.items[i], formWords)
+			}
+		}
+	}}
 }
 
 // leastMemory is enough for mcpx with a few servers.
@@ -234,7 +256,8 @@ func (l *loader) client(rule *conf.ClientRule) object {
 	wait := l.wait(&rule.CallWait)
 	return object{name: "client", keys: []key{
 		{"structured_content", l.structured(&rule.Structured), "`auto`: as the server sent it, unless the table says otherwise. `once`: only where no text says the same. `never`: left out; what only it says becomes a text. `always`, for programs: also made from JSON in a text, for `inspect` and errors too"},
-		{"text", oneOf(l, &rule.Text, "auto", "json"), "`json`: texts never become TOON, for programs that parse them"},
+		{"text", oneOf(l, &rule.Text, "auto", "json"), "`json`: texts never become TOON or JavaScript, for programs that parse them"},
+		{"result_forms", l.forms(&rule.Forms), "as the key at the top"},
 		{"result_chars", l.limit(&rule.ResultChars, 1000), "how much of a result the client shows before it cuts by itself, in bytes. mcpx cuts earlier than that, and the rest is one `read_result` away. 0 is no limit"},
 		{"description_chars", l.limit(&rule.DescriptionChars, 1), "the same for a description, in UTF-16 units"},
 		{"call_wait", value{schema: duration, read: func(n *node) {

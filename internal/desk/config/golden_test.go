@@ -150,7 +150,7 @@ func writeServer(b *strings.Builder, s *Server) {
 
 func fields(c *Config) []string {
 	return []string{
-		fmt.Sprint("schema_compression ", c.SchemaCompression), fmt.Sprint("toon_compression ", c.ToonCompression),
+		fmt.Sprint("schema_compression ", c.SchemaCompression), fmt.Sprint("toon_compression ", c.ToonCompression), fmt.Sprint("result_forms ", c.ResultForms),
 		fmt.Sprint("max_description_len ", c.MaxDescriptionLen), fmt.Sprint("structured_content ", c.StructuredContent), fmt.Sprint("short_argument_names ", c.ShortArgumentNames),
 		fmt.Sprint("catalogue_token_budget ", c.CatalogueTokenBudget), fmt.Sprint("catalogue_char_limit ", c.CatalogueCharLimit),
 		fmt.Sprint("result_token_limit ", c.ResultTokenLimit), fmt.Sprint("result_preview_tokens ", c.ResultPreviewTokens), fmt.Sprint("max_message_bytes ", c.MaxMessageBytes),
@@ -169,8 +169,8 @@ func fields(c *Config) []string {
 func clients(rules []conf.ClientRule) string {
 	texts := make([]string, len(rules))
 	for i, r := range rules {
-		texts[i] = fmt.Sprintf("{Glob:%s StructuredContent:%s DescriptionChars:%d ResultChars:%d Text:%s CallWait:%s}",
-			r.Name, r.Structured, r.DescriptionChars, r.ResultChars, r.Text, r.CallWait)
+		texts[i] = fmt.Sprintf("{Glob:%s StructuredContent:%s DescriptionChars:%d ResultChars:%d Text:%s Forms:%d CallWait:%s}",
+			r.Name, r.Structured, r.DescriptionChars, r.ResultChars, r.Text, r.Forms, r.CallWait)
 	}
 	return fmt.Sprint(texts)
 }

@@ -1,0 +1,288 @@
+package compress
+
+import (
+	"hash/maphash"
+	"math"
+	"strconv"
+	"strings"
+
+	"mcpx/internal/base/wire"
+)
+
+// The third form is JavaScript that evaluates to the same JSON:
+//
+//	const User=(login,id)=>({login,id,type:"User",url:`https://api.github.com/users/${login}`});
+//	[User("a",1),User("b",2)]
+//
+// Objects with the same keys are one kind. A kind that repeats becomes a function: members that are equal in all of its objects are
+// in its body, strings that follow from another member are templates, and the other members are parameters. A value that repeats
+// becomes a const.
+
+// Limits of the form. A document over one of them stays JSON.
+const (
+	maxScript     = 256 << 10 // bytes of compact JSON
+	leastScript   = 100
+	maxTemplated  = 64      // parameters of a kind whose strings are compared with each other
+	maxDerived    = 1 << 10 // bytes of a string that may follow from another member
+	leastShared   = 10      // bytes of a string that may become a const
+	manyKeys      = 16      // above it, equal keys are found with a map
+	integerDigits = 15      // digits of a number that JavaScript surely writes as it was read
+)
+
+// part is one value of a compact JSON text. Its children begin at the next index.
+type part struct {
+	start, end int32
+	key, colon int32 // the key with its quotes; equal without a key
+	next       int32 // the part after this one and all within it
+	count      int32 // members or items
+	parent     int32 // the container around it; -1 = none
+	same       int32 // the first part with the same text; the part itself if it is short
+	kind       int32 // of an object: index in kinds
+}
+
+// kind are the objects with the same keys in the same order.
+type kind struct {
+	example int32   // the first object
+	objects []int32 // the first of each text
+	name    string  // of the function; empty = the objects are literals
+	members []member
+	leaves  []leaf
+	params  []int32 // leaves in the order of the call; those with a default come last
+}
+
+// member is a member of all objects of a kind: a constant, an object whose members belong to the function, or a leaf.
+type member struct {
+	key      string // as it is written in JSON
+	constant int32  // the part of the first object; -1 = none
+	inner    []member
+	leaf     int32
+}
+
+// script is a document that is being written as JavaScript.
+type script struct {
+	text     string
+	parts    []part
+	kinds    []kind
+	absorbed []bool // parts that functions of other kinds write
+	bad      bool   // JavaScript would not give the value back
+}
+
+// asScript is the JavaScript of compact JSON, which must be an object or array. It is false if there is nothing to gain, or if
+// JavaScript would not give back the same value.
+func asScript(compact string) (string, bool) {
+	if len(compact) > maxScript || len(compact) < leastScript {
+		return "", false
+	}
+	s := &script{text: compact, parts: make([]part, 0, len(compact)/12+16)}
+	if s.read(0, -1, maxDepth); s.bad || !s.group() {
+		return "", false
+	}
+	s.absorbed = make([]bool, len(s.parts))
+	for i := range s.kinds {
+		s.analyse(&s.kinds[i])
+	}
+	s.name()
+	return newScriptWriter(s).write()
+}
+
+// str is the text of a part.
+func (s *script) str(i int32) string { return s.text[s.parts[i].start:s.parts[i].end] }
+
+// key is the key of a part with its quotes.
+func (s *script) key(i int32) string { return s.text[s.parts[i].key:s.parts[i].colon] }
+
+// read reads the value at a position of valid compact JSON and returns its end.
+func (s *script) read(at int, parent int32, levels int) int {
+	i := len(s.parts)
+	s.parts = append(s.parts, part{start: int32(at), parent: parent, same: int32(i), kind: -1})
+	open := s.text[at]
+	switch {
+	case open == '"':
+		at = stringEnd(s.text, at)
+	case open == '{' || open == '[':
+		if levels == 0 {
+			s.bad = true
+			return at
+		}
+		at = s.readParts(i, at, levels)
+	default:
+		end := at
+		for end < len(s.text) && s.text[end] != ',' && s.text[end] != ']' && s.text[end] != '}' {
+			end++
+		}
+		s.bad = s.bad || !finite(s.text[at:end])
+		at = end
+	}
+	s.parts[i].end, s.parts[i].next = int32(at), int32(len(s.parts))
+	return at
+}
+
+// readParts reads the members or items of the container i.
+func (s *script) readParts(i, at, levels int) int {
+	object := s.text[at] == '{'
+	for at++; s.text[at] != '}' && s.text[at] != ']'; {
+		if s.text[at] == ',' {
+			at++
+		}
+		key, colon := at, at
+		if object {
+			colon = stringEnd(s.text, at)
+			at = colon + 1
+		}
+		child := len(s.parts)
+		at = s.read(at, int32(i), levels-1)
+		if s.bad {
+			return at
+		}
+		s.parts[child].key, s.parts[child].colon = int32(key), int32(colon)
+		s.parts[i].count++
+	}
+	return at + 1
+}
+
+// stringEnd is the end of the string that begins at a position.
+func stringEnd(text string, at int) int {
+	for at++; text[at] != '"'; at++ {
+		if text[at] == '\\' {
+			at++
+		}
+	}
+	return at + 1
+}
+
+// finite reports whether a scalar is no number beyond float64, such as 1e400, which JavaScript reads as Infinity.
+func finite(scalar string) bool {
+	if len(scalar) < 308 && !strings.ContainsAny(scalar, "eE") || scalar == "true" || scalar == "false" {
+		return true
+	}
+	f, err := strconv.ParseFloat(scalar, 64)
+	return err == nil && !math.IsInf(f, 0)
+}
+
+// group finds equal texts and kinds. It is false without any repetition, and for keys that JavaScript would not give back.
+func (s *script) group() bool {
+	seed, byKeys := maphash.MakeSeed(), map[uint64][]int32{}
+	first := make(map[string]int32, len(s.parts)/4)
+	repeats := false
+	for i := int32(0); i < int32(len(s.parts)); i++ {
+		p := &s.parts[i]
+		c := s.text[p.start]
+		if c == '{' && !s.ofKind(i, seed, byKeys) {
+			return false
+		}
+		if (c == '{' || c == '[' || c == '"') && p.end-p.start >= leastShared {
+			if at, known := first[s.str(i)]; known {
+				p.same, repeats = at, true
+			} else {
+				first[s.str(i)] = i
+			}
+		}
+	}
+	for i := int32(0); i < int32(len(s.parts)); {
+		p := &s.parts[i]
+		if p.same != i {
+			i = p.next // what repeats is written once
+			continue
+		}
+		if p.kind >= 0 {
+			k := &s.kinds[p.kind]
+			k.objects = append(k.objects, i)
+			repeats = repeats || len(k.objects) > 1
+		}
+		i++
+	}
+	return repeats
+}
+
+// ofKind finds the kind of object i. It is false for keys that JavaScript would not give back.
+func (s *script) ofKind(i int32, seed maphash.Seed, byKeys map[uint64][]int32) bool {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	for c := i + 1; c < s.parts[i].next; c = s.parts[c].next {
+		_, _ = h.WriteString(s.key(c))
+	}
+	sum := h.Sum64()
+	for _, k := range byKeys[sum] {
+		if s.likeKeys(s.kinds[k].example, i) {
+			s.parts[i].kind = k
+			return true
+		}
+	}
+	k := int32(len(s.kinds))
+	s.parts[i].kind = k
+	s.kinds = append(s.kinds, kind{example: i})
+	byKeys[sum] = append(byKeys[sum], k)
+	return s.faithful(i)
+}
+
+// likeKeys reports whether two objects have the same keys in the same order.
+func (s *script) likeKeys(a, b int32) bool {
+	if s.parts[a].count != s.parts[b].count {
+		return false
+	}
+	c, d := a+1, b+1
+	for c < s.parts[a].next {
+		if s.key(c) != s.key(d) {
+			return false
+		}
+		c, d = s.parts[c].next, s.parts[d].next
+	}
+	return true
+}
+
+// faithful reports whether JavaScript keeps the keys of object i: no key is __proto__ or occurs twice, and those that are integers
+// come first and in order.
+func (s *script) faithful(i int32) bool {
+	var keys []string
+	seen := map[string]bool{}
+	last, others := int64(-1), false
+	for c := i + 1; c < s.parts[i].next; c = s.parts[c].next {
+		key := s.key(c)
+		key = key[1 : len(key)-1]
+		if strings.Contains(key, `\`) {
+			decoded, ok := wire.WholeText([]byte(s.key(c)))
+			if !ok {
+				return false
+			}
+			key = decoded
+		}
+		if key == "__proto__" || seen[key] {
+			return false
+		}
+		if len(keys) < manyKeys {
+			for _, k := range keys {
+				if k == key {
+					return false
+				}
+			}
+			keys = append(keys, key)
+		} else {
+			if len(seen) == 0 {
+				for _, k := range keys {
+					seen[k] = true
+				}
+				if seen[key] {
+					return false
+				}
+			}
+			seen[key] = true
+		}
+		if n, integer := integerKey(key); !integer {
+			others = true
+		} else if others || n <= last {
+			return false
+		} else {
+			last = n
+		}
+	}
+	return true
+}
+
+// integerKey reads a key that JavaScript may take for an index.
+func integerKey(key string) (n int64, ok bool) {
+	if key == "" || len(key) > 18 || key[0] < '0' || key[0] > '9' || key[0] == '0' && len(key) > 1 {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(key, 10, 64)
+	return n, err == nil
+}

@@ -1,0 +1,51 @@
+package compress
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// benchUneven has kinds that repeat, but nothing that their objects have in common: JavaScript is tried and not chosen.
+func benchUneven(size int) string {
+	r := rand.New(rand.NewPCG(1, 2))
+	word := func() string { return fmt.Sprintf("%x", r.Uint64()>>(r.IntN(40))) }
+	var out strings.Builder
+	out.WriteString(`{"items":[`)
+	for i := 0; out.Len() < size; i++ {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		fmt.Fprintf(&out, `{"title":"%s %s %s %s","%s":[%d,%d],"note":{"text":"%s %s %s","%s":%d}}`, word(), word(), word(), word(), word()[:3], r.IntN(1e6),
+			r.IntN(1e6), word(), word(), word(), word()[:2], r.IntN(1e6))
+	}
+	out.WriteString(`]}`)
+	return out.String()
+}
+
+// BenchmarkText_JavaScript compares the time with and without the form: where it is chosen, where it is tried and not chosen, and
+// over 256 KB, where it is not tried.
+func BenchmarkText_JavaScript(b *testing.B) {
+	for _, kind := range []struct {
+		name string
+		make func(int) string
+	}{{"nested", benchNested}, {"uneven", benchUneven}, {"table", benchTable}} {
+		for _, size := range []struct {
+			name  string
+			bytes int
+		}{{"1KB", 1 << 10}, {"20KB", 20 << 10}, {"200KB", 200 << 10}, {"1MB", 1 << 20}} {
+			in := kind.make(size.bytes)
+			for _, js := range []bool{false, true} {
+				b.Run(fmt.Sprintf("%s/%s/js=%t", kind.name, size.name, js), func(b *testing.B) {
+					b.SetBytes(int64(len(in)))
+					form := Form("")
+					for b.Loop() {
+						form = Text(in, Options{TOON: true, JS: js}).Form
+					}
+					b.ReportMetric(0, string(form))
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,443 @@
+package compress
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// leaf is a member that differs between the objects of a kind.
+type leaf struct {
+	column []int32 // its part in each object
+	key    string  // without quotes, as it is written in JSON
+	parent string  // of the object around it within the kind; empty = none
+	name   string  // of the parameter
+	// derived means that the member follows from other leaves: template has its pieces.
+	derived  bool
+	template []piece
+	base     bool // others follow from it
+	// prefix and suffix are common to all strings of a parameter, which has only what is between them.
+	prefix, suffix string
+	fallback       string // the value where the call leaves it out; empty = none
+	inFallback     int    // the number of objects with that value
+}
+
+// piece is a literal or a leaf in a template.
+type piece struct {
+	literal string
+	leaf    int32 // -1 = literal
+}
+
+// analyse finds what the objects of a kind have in common.
+func (s *script) analyse(k *kind) {
+	k.objects = slices.DeleteFunc(k.objects, func(i int32) bool { return s.absorbed[i] || s.parts[i].same != i })
+	if len(k.objects) < 2 || s.parts[k.objects[0]].count == 0 {
+		return
+	}
+	k.members = s.common(k, k.objects, "")
+	s.derive(k)
+	for i := range k.leaves {
+		s.stem(&k.leaves[i])
+		s.fallback(&k.leaves[i])
+	}
+	s.order(k)
+	if s.gain(k) < leastGain {
+		k.members = nil
+		return
+	}
+	s.absorb(k.members, k)
+	k.name = "Item" // until name
+}
+
+// leastGain is what a function must save, in bytes.
+const leastGain = 40
+
+// columns are the members of objects of the same kind: for each key its part in each object.
+func (s *script) columns(objects []int32) [][]int32 {
+	all := make([]int32, len(objects)*int(s.parts[objects[0]].count))
+	columns := make([][]int32, s.parts[objects[0]].count)
+	for m := range columns {
+		columns[m] = all[m*len(objects) : (m+1)*len(objects)]
+	}
+	for o, i := range objects {
+		c := i + 1
+		for m := range columns {
+			columns[m][o] = c
+			c = s.parts[c].next
+		}
+	}
+	return columns
+}
+
+// common sorts the members of objects into constants, inner objects and leaves.
+func (s *script) common(k *kind, objects []int32, parent string) []member {
+	columns := s.columns(objects)
+	members := make([]member, len(columns))
+	for m, column := range columns {
+		key := s.key(column[0])
+		members[m] = member{key: key, constant: -1, leaf: -1}
+		inside := key[1 : len(key)-1]
+		switch {
+		case s.equal(column):
+			members[m].constant = column[0]
+		case s.flat(column):
+			members[m].inner = s.common(k, column, inside)
+		default:
+			members[m].leaf = int32(len(k.leaves))
+			k.leaves = append(k.leaves, leaf{column: column, key: inside, parent: parent})
+		}
+	}
+	return members
+}
+
+func (s *script) equal(column []int32) bool {
+	for _, i := range column[1:] {
+		if s.str(i) != s.str(column[0]) {
+			return false
+		}
+	}
+	return true
+}
+
+// flat reports whether objects of a column are nearly all objects of their kind, and mostly different: then the function of the
+// object around them writes them too.
+func (s *script) flat(column []int32) bool {
+	of := s.parts[column[0]].kind
+	if of < 0 || s.parts[column[0]].count == 0 {
+		return false
+	}
+	distinct := 0
+	for _, i := range column {
+		if s.parts[i].kind != of {
+			return false
+		}
+		if s.parts[i].same == i {
+			distinct++
+		}
+	}
+	return 10*distinct >= 7*len(column) && 10*distinct >= 8*len(s.kinds[of].objects)
+}
+
+// absorb marks the parts that the function of a kind writes.
+func (s *script) absorb(members []member, k *kind) {
+	columns := s.columns(k.objects)
+	for m, column := range columns {
+		s.absorbColumn(members[m], column)
+	}
+}
+
+func (s *script) absorbColumn(m member, column []int32) {
+	switch {
+	case m.constant >= 0:
+		for _, i := range column {
+			for at := i; at < s.parts[i].next; at++ {
+				s.absorbed[at] = true
+			}
+		}
+	case m.inner != nil:
+		for _, i := range column {
+			s.absorbed[i] = true
+		}
+		for n, inner := range s.columns(column) {
+			s.absorbColumn(m.inner[n], inner)
+		}
+	}
+}
+
+// plain is the text of a part that may be in a template: a string without escapes, or a number that JavaScript writes in the same
+// way.
+func (s *script) plain(i int32) (text string, ok bool) {
+	text = s.str(i)
+	switch c := text[0]; {
+	case c == '"':
+		text = text[1 : len(text)-1]
+		return text, len(text) <= maxDerived && !strings.Contains(text, `\`)
+	case '1' <= c && c <= '9':
+		return text, len(text) <= integerDigits && strings.Trim(text, "0123456789") == ""
+	}
+	return "", false
+}
+
+// plainColumn reports whether all parts of a column are plain, and all are strings or all are numbers.
+func (s *script) plainColumn(column []int32) bool {
+	for _, i := range column {
+		if _, ok := s.plain(i); !ok || (s.text[s.parts[i].start] == '"') != (s.text[s.parts[column[0]].start] == '"') {
+			return false
+		}
+	}
+	return true
+}
+
+// derive finds the leaves that follow from others.
+func (s *script) derive(k *kind) {
+	if len(k.leaves) > maxTemplated {
+		return
+	}
+	plain := make([]bool, len(k.leaves))
+	order := make([]int32, len(k.leaves))
+	for i := range k.leaves {
+		plain[i], order[i] = s.plainColumn(k.leaves[i].column), int32(i)
+	}
+	// Long ones first: they follow from short ones.
+	slices.SortStableFunc(order, func(a, b int32) int {
+		return cmp.Compare(len(s.str(k.leaves[b].column[0])), len(s.str(k.leaves[a].column[0])))
+	})
+	for _, of := range order {
+		l := &k.leaves[of]
+		if l.base {
+			continue
+		}
+		if s.alias(k, of); l.derived || !plain[of] || s.text[s.parts[l.column[0]].start] != '"' {
+			continue
+		}
+		s.deriveOne(k, of, plain)
+	}
+}
+
+// alias derives a leaf that is equal to another one.
+func (s *script) alias(k *kind, of int32) {
+	l := &k.leaves[of]
+	for j := range k.leaves {
+		other := &k.leaves[j]
+		if int32(j) == of || other.derived || !s.alike(l.column, other.column) {
+			continue
+		}
+		l.derived, l.template, other.base = true, []piece{{leaf: int32(j)}}, true
+		return
+	}
+}
+
+func (s *script) alike(a, b []int32) bool {
+	for o := range a {
+		if s.str(a[o]) != s.str(b[o]) {
+			return false
+		}
+	}
+	return true
+}
+
+// deriveOne makes a template of a leaf, if its strings have other leaves in them.
+func (s *script) deriveOne(k *kind, of int32, plain []bool) {
+	l := &k.leaves[of]
+	n := len(l.column)
+	first, _ := s.plain(l.column[0])
+	last, _ := s.plain(l.column[n-1])
+	var bases []int32
+	for j := range k.leaves {
+		other := &k.leaves[j]
+		if int32(j) == of || other.derived || !plain[j] {
+			continue
+		}
+		a, _ := s.plain(other.column[0])
+		b, _ := s.plain(other.column[n-1])
+		if a == "" || b == "" || len(a) > len(first) {
+			continue
+		}
+		if times := strings.Count(first, a); times > 0 && times == strings.Count(last, b) {
+			bases = append(bases, int32(j))
+		}
+	}
+	slices.SortStableFunc(bases, func(a, b int32) int {
+		return cmp.Compare(len(s.str(k.leaves[b].column[0])), len(s.str(k.leaves[a].column[0])))
+	})
+	for try := range min(len(bases)+1, 5) {
+		some := bases
+		if try > 0 {
+			some = bases[try-1 : try]
+		} else if len(bases) < 2 {
+			continue
+		}
+		template := s.templateOf(k, first, some)
+		if !s.follows(k, l.column, template) {
+			continue
+		}
+		l.derived, l.template = true, template
+		for _, p := range template {
+			if p.leaf >= 0 {
+				k.leaves[p.leaf].base = true
+			}
+		}
+		return
+	}
+}
+
+// templateOf replaces the values of leaves in the first object by the leaves.
+func (s *script) templateOf(k *kind, text string, bases []int32) []piece {
+	pieces := []piece{{literal: text, leaf: -1}}
+	for _, base := range bases {
+		value, _ := s.plain(k.leaves[base].column[0])
+		var next []piece
+		for _, p := range pieces {
+			if p.leaf >= 0 {
+				next = append(next, p)
+				continue
+			}
+			for n, literal := range strings.Split(p.literal, value) {
+				if n > 0 {
+					next = append(next, piece{leaf: base})
+				}
+				if literal != "" {
+					next = append(next, piece{literal: literal, leaf: -1})
+				}
+			}
+		}
+		pieces = next
+	}
+	return pieces
+}
+
+// follows reports whether a template gives all strings of a column, and its literals need no escapes.
+func (s *script) follows(k *kind, column []int32, template []piece) bool {
+	for _, p := range template {
+		if strings.Contains(p.literal, "`") || strings.Contains(p.literal, "${") {
+			return false
+		}
+	}
+	for o, i := range column {
+		rest, _ := s.plain(i)
+		for _, p := range template {
+			next := p.literal
+			if p.leaf >= 0 {
+				next, _ = s.plain(k.leaves[p.leaf].column[o])
+			}
+			var ok bool
+			if rest, ok = strings.CutPrefix(rest, next); !ok {
+				return false
+			}
+		}
+		if rest != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// stem finds the common beginning and end of addresses.
+func (s *script) stem(l *leaf) {
+	if l.derived || l.base {
+		return
+	}
+	prefix, suffix, shortest := "", "", 0
+	for o, i := range l.column {
+		text, ok := s.plain(i)
+		if !ok || s.text[s.parts[i].start] != '"' {
+			return
+		}
+		if o == 0 {
+			prefix, suffix, shortest = text, text, len(text)
+			continue
+		}
+		prefix, suffix, shortest = prefix[:commonPrefix(prefix, text)], commonSuffix(suffix, text), min(shortest, len(text))
+		if prefix == "" {
+			return
+		}
+	}
+	prefix = prefix[:strings.LastIndexAny(prefix, "/?=&#")+1]
+	if !strings.Contains(prefix, "://") || len(prefix) < 12 || strings.Contains(prefix, "`") || strings.Contains(prefix, "${") {
+		return
+	}
+	if at := strings.IndexAny(suffix, "/?&#"); at < 0 || len(prefix)+len(suffix)-at > shortest {
+		suffix = ""
+	} else {
+		suffix = suffix[at:]
+	}
+	if strings.Contains(suffix, "`") || strings.Contains(suffix, "${") {
+		suffix = ""
+	}
+	l.prefix, l.suffix = prefix, suffix
+}
+
+func commonPrefix(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+func commonSuffix(a, b string) string {
+	n := 0
+	for n < len(a) && n < len(b) && a[len(a)-1-n] == b[len(b)-1-n] {
+		n++
+	}
+	return a[len(a)-n:]
+}
+
+// maxFallback bounds a value that calls leave out, in bytes.
+const maxFallback = 40
+
+// fallback finds the value that most objects have.
+func (s *script) fallback(l *leaf) {
+	if l.derived || l.prefix != "" || len(l.column) < 3 {
+		return
+	}
+	times := map[string]int{}
+	for _, i := range l.column {
+		if p := s.parts[i]; p.end-p.start <= maxFallback {
+			times[s.str(i)]++
+		}
+	}
+	for _, i := range l.column {
+		if n := times[s.str(i)]; n > l.inFallback {
+			l.fallback, l.inFallback = s.str(i), n
+		}
+	}
+	if 10*l.inFallback < 6*len(l.column) {
+		l.fallback, l.inFallback = "", 0
+	}
+}
+
+// order puts the parameters into the order of the call: those with a default last, the most frequent defaults at the end.
+func (s *script) order(k *kind) {
+	for i := range k.leaves {
+		if !k.leaves[i].derived {
+			k.params = append(k.params, int32(i))
+		}
+	}
+	slices.SortStableFunc(k.params, func(a, b int32) int {
+		return cmp.Compare(k.leaves[a].inFallback, k.leaves[b].inFallback)
+	})
+}
+
+// called is the number of arguments that the call for an object has.
+func (s *script) called(k *kind, object int) int {
+	n := len(k.params)
+	for n > 0 {
+		l := &k.leaves[k.params[n-1]]
+		if l.fallback == "" || s.str(l.column[object]) != l.fallback {
+			break
+		}
+		n--
+	}
+	return n
+}
+
+// gain is roughly what a function saves, in bytes.
+func (s *script) gain(k *kind) int {
+	n := len(k.objects)
+	gain := s.bodyGain(k.members)*(n-1) - 6*n - 24
+	for i := range k.leaves {
+		l := &k.leaves[i]
+		switch {
+		case l.derived:
+			gain += (n-1)*len(s.str(l.column[0])) - 4*len(l.template)
+		case l.prefix != "":
+			gain += (n - 1) * (len(l.prefix) + len(l.suffix))
+		case l.fallback != "":
+			gain += l.inFallback * (len(l.fallback) + 1) / 2
+		}
+		gain -= len(l.key) + 1
+	}
+	return gain
+}
+
+func (s *script) bodyGain(members []member) (gain int) {
+	for _, m := range members {
+		gain += len(m.key)
+		if m.constant >= 0 {
+			gain += len(s.str(m.constant))
+		}
+		gain += s.bodyGain(m.inner)
+	}
+	return gain
+}

@@ -1,0 +1,89 @@
+package results
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"mcpx/internal/base/wire"
+	"mcpx/internal/compress"
+)
+
+// What a filter applies to is the JSON in a text, and the text itself where the filter does not fit that.
+func TestSelectable_Within(t *testing.T) {
+	quoted := string(wire.AppendQuoted(nil, "Result:\n[{\"a\":1}]\nDone"))
+	for _, tt := range []struct{ text, value, other string }{
+		{"SQL query executed:\n{\n \"rows\": [1]\n}", "{\n \"rows\": [1]\n}", `"SQL query executed:\n{\n \"rows\": [1]\n}"`},
+		{"one:\n{\"a\":1}\ntwo:\n[2]\n", `[{"a":1},[2]]`, `"one:\n{\"a\":1}\ntwo:\n[2]\n"`},
+		{quoted, `[{"a":1}]`, string(wire.AppendQuoted(nil, quoted))},
+		{"[{'a': Decimal('1.50'), 'b': datetime.date(2024, 2, 29)}]", `[{"a":1.50,"b":"2024-02-29"}]`, ""},
+		{`"{\"a\":1}"`, `{"a":1}`, ""},
+		{"no JSON, see [1] and [x]", `"no JSON, see [1] and [x]"`, ""},
+		{`{"broken": [{"a":1},`, `"{\"broken\": [{\"a\":1},"`, ""},
+		{strings.Repeat("A long manual. ", 200) + "\n{\"a\":1}\n", "", ""},
+	} {
+		blocks := []wire.Block{wire.ReadBlock(wire.TextBlock(tt.text))}
+		value, other := selectable(".", nil, blocks)
+		if tt.value != "" && string(value) != tt.value || string(other) != tt.other || tt.value == "" && value[0] != '"' {
+			t.Errorf("%.60q: %s, other %s", tt.text, value, other)
+		}
+	}
+}
+
+// A long list in prose is paged by its items; the prose stays with the whole, and a restart of the reader keeps it.
+func TestPages_Within(t *testing.T) {
+	var rows []string
+	for i := range 2000 {
+		rows = append(rows, fmt.Sprintf(`{"id": %d, "name": "row number %d", "url": "https://example.com/rows/%d"}`, i, i, i))
+	}
+	text := "SQL query executed:\n[\n" + strings.Join(rows, ",\n") + "\n]\nEnd of the rows."
+	store := NewStore(nil)
+	p := Pages{Store: &store, Limit: 2000, Preview: 1000, Texts: compress.Options{TOON: true, JS: true}}
+	h := p.divide(text, compress.Text(text, p.Texts).Text, false)
+	if len(h.items) != 2000 {
+		t.Fatalf("%d items", len(h.items))
+	}
+	encoded, err := json.Marshal(&Kept{result: h})
+	var again Kept
+	if err != nil || json.Unmarshal(encoded, &again) != nil || again.result.part(again.result.all()) != h.part(h.all()) {
+		t.Errorf("kept: %v, %.100s", err, again.result.part(again.result.all()))
+	}
+	look := p.look(h, 2000)
+	if !strings.HasPrefix(look, "SQL query executed:\n") || !strings.Contains(look, "End of the rows.") || !strings.Contains(look, "of 2000 items left") {
+		t.Errorf("first look: %.300s … %s", look, look[max(0, len(look)-500):])
+	}
+	handle := p.Store.add(h)
+	page, err := p.Read(context.Background(), ReadArguments{Handle: handle, Offset: 1500, Limit: 2})
+	if err != nil || !strings.Contains(page.Text, "row number 1501") || strings.Contains(page.Text, "SQL") {
+		t.Errorf("page: %v, %s", err, page.Text)
+	}
+	page, err = p.Read(context.Background(), ReadArguments{Handle: handle, Grep: "row number 77$|rows/77\""})
+	if err != nil || !strings.Contains(page.Text, "offset 77") {
+		t.Errorf("grep: %v, %s", err, page.Text)
+	}
+	p.Principal = "another"
+	if _, err := p.Read(context.Background(), ReadArguments{Handle: handle}); err == nil {
+		t.Error("another principal reads it")
+	}
+}
+
+// A page in JavaScript is a whole text: it evaluates without the others.
+func TestPages_JavaScript(t *testing.T) {
+	var items []string
+	for i := range 800 {
+		items = append(items, fmt.Sprintf(`{"id":"%08x-77aa-4444-9999-abcdef012345","owner":{"login":"octo%d","type":"User","url":"https://api.example.com/users/octo%d"},"tags":["t%d"],"state":"open"}`, i*7919, i, i, i%7))
+	}
+	store := NewStore(nil)
+	p := Pages{Store: &store, Limit: 3000, Texts: compress.Options{TOON: true, JS: true}}
+	h := p.divide("["+strings.Join(items, ",")+"]", "", false)
+	handle := p.Store.add(h)
+	for _, offset := range []int{0, 40, 760} {
+		page, err := p.Read(context.Background(), ReadArguments{Handle: handle, Offset: offset, Limit: 20})
+		if err != nil || !strings.HasPrefix(page.Text, "const ") || strings.Count(page.Text, "const Item=") != 1 ||
+			!strings.Contains(page.Text, fmt.Sprintf(`"octo%d"`, offset)) {
+			t.Errorf("offset %d: %v, %.500s", offset, err, page.Text)
+		}
+	}
+}
