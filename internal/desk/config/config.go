@@ -58,6 +58,7 @@ type ForCalls struct {
 	ToonCompression                       bool
 	ExecWait                              time.Duration
 	DisabledTools                         []string
+	Learn                                 *bool // nil = the file does not have the key
 }
 
 // ForServers has the keys for all servers together.
@@ -235,6 +236,15 @@ func (c *Config) ChangesServers() bool {
 		return *c.API
 	}
 	return c.Auth != nil
+}
+
+// Learns reports whether the shapes of results are learned. The default is not to where there is auth, as what one principal was sent
+// could show in what another reads.
+func (c *Config) Learns() bool {
+	if c.Learn != nil {
+		return *c.Learn
+	}
+	return c.Auth == nil
 }
 
 // ServerFaults lists the faults inside servers.
