@@ -31,6 +31,7 @@ type placeOf struct {
 	Rest    *placeOf  `json:"r,omitempty"`
 	Others  uint32    `json:"o,omitempty"`
 	Cut     bool      `json:"c,omitempty"`
+	Blind   bool      `json:"b,omitempty"`
 }
 
 type fieldOf struct {
@@ -42,19 +43,41 @@ type fieldOf struct {
 	placeOf
 }
 
-// encode makes the form of a shape on disk. Keys that may not be shown are hashes there.
-func (s *Shape) encode() *placeOf { return s.encodePlace(&s.root) }
+// encode makes the form of a shape on disk. Keys of a single result are hashes there.
+func (s *Shape) encode() *placeOf {
+	in := make(map[string][2]uint32)
+	s.root.results(in)
+	return s.encodePlace(&s.root, in)
+}
 
-func (s *Shape) encodePlace(p *place) *placeOf {
+// results collects the first and the last result that had each key, at any place: the values of a map are shown as one type.
+func (p *place) results(in map[string][2]uint32) {
+	if p == nil {
+		return
+	}
+	for _, f := range p.fields {
+		first, last := f.first, f.last
+		if was, ok := in[f.key]; ok {
+			first, last = min(first, was[0]), max(last, was[1])
+		}
+		in[f.key] = [2]uint32{first, last}
+		f.place.results(in)
+	}
+	p.items.results(in)
+	p.rest.results(in)
+}
+
+func (s *Shape) encodePlace(p *place, in map[string][2]uint32) *placeOf {
 	if p == nil {
 		return nil
 	}
 	out := &placeOf{
-		Kinds: p.kinds, Objects: p.objects, Items: s.encodePlace(p.items), Rest: s.encodePlace(p.rest), Others: p.others, Cut: p.cut,
+		Kinds: p.kinds, Objects: p.objects, Others: p.others, Cut: p.cut, Blind: p.blind,
+		Items: s.encodePlace(p.items, in), Rest: s.encodePlace(p.rest, in),
 	}
 	for _, f := range p.fields {
-		one := fieldOf{Key: f.key, Seen: f.seen, First: f.first, Last: f.last, placeOf: *s.encodePlace(&f.place)}
-		if !f.common() {
+		one := fieldOf{Key: f.key, Seen: f.seen, First: f.first, Last: f.last, placeOf: *s.encodePlace(&f.place, in)}
+		if f.key == "" || in[f.key][0] == in[f.key][1] {
 			hash := f.hash
 			if f.key != "" {
 				hash = s.hash(f.key)
@@ -80,7 +103,7 @@ func (s *Shape) decodePlace(p *place, from *placeOf, depth int) bool {
 	if s.places > maxPlaces || depth > maxDepth || len(from.Fields) > maxFields || from.Kinds > allKinds {
 		return false
 	}
-	p.kinds, p.objects, p.others, p.cut = from.Kinds, from.Objects, from.Others, from.Cut
+	p.kinds, p.objects, p.others, p.cut, p.blind = from.Kinds, from.Objects, from.Others, from.Cut, from.Blind
 	for _, part := range []struct {
 		into **place
 		from *placeOf
@@ -97,7 +120,7 @@ func (s *Shape) decodePlace(p *place, from *placeOf, depth int) bool {
 		one := &from.Fields[i]
 		f := &field{key: one.Key, seen: one.Seen, first: one.First, last: one.Last}
 		switch hash, err := strconv.ParseUint(one.Hash, 16, 64); {
-		case one.Key != "" && (!identifier([]byte(one.Key)) || one.First == one.Last), one.Key == "" && err != nil:
+		case one.Key != "" && !identifier([]byte(one.Key)), one.Key == "" && err != nil:
 			return false
 		case one.Key == "":
 			f.hash = hash

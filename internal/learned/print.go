@@ -31,12 +31,12 @@ func typeOf(places []*place) *typ {
 	at := map[string]int{}
 	var of [][]*place // of each field
 	var items, rest []*place
-	objects, rare, common := uint32(0), 0, 0
+	objects, rare, common, blind := uint32(0), 0, 0, false
 	for _, p := range places {
 		t.kinds |= p.kinds
 		objects += p.objects
 		t.more = t.more || p.cut || p.others > 0
-		rare += int(p.others)
+		rare, blind = rare+int(p.others), blind || p.blind
 		if p.items != nil {
 			items = append(items, p.items)
 		}
@@ -56,7 +56,7 @@ func typeOf(places []*place) *typ {
 			of[i] = append(of[i], &f.place)
 		}
 	}
-	if len(items) > 0 {
+	if len(items) > 0 && !blind {
 		t.items = typeOf(items)
 	}
 	for i, f := range fields {
@@ -68,15 +68,36 @@ func typeOf(places []*place) *typ {
 		common += int(f.seen)
 		t.members = append(t.members, member{f.key, f.seen < objects, typeOf(of[i])})
 	}
-	if t.kinds&isObject != 0 && rare > common {
+	if t.kinds&isObject != 0 && (rare > common || t.like(common, int(objects))) {
 		t.isMap, t.members = true, nil
 		var values []*place
 		for _, some := range of {
 			values = append(values, some...)
 		}
-		t.value = typeOf(append(values, rest...))
+		if !blind {
+			t.value = typeOf(append(values, rest...))
+		}
 	}
 	return t
+}
+
+// mapKeys is the number of keys from which on objects may be maps, though the keys are common.
+const mapKeys = 8
+
+// like reports whether objects look like a map, such as one by id or the row of some query: none of many keys is in all of them,
+// few are in each, and the values are alike. common counts the members.
+func (t *typ) like(common, objects int) bool {
+	if len(t.members) < mapKeys || 4*common > len(t.members)*objects {
+		return false
+	}
+	all := kinds(0)
+	for _, m := range t.members {
+		if !m.optional {
+			return false
+		}
+		all |= m.kinds
+	}
+	return all&isObject == 0 || all&^isNull == isObject
 }
 
 // leastResults is how many results are needed before anything is shown.

@@ -41,6 +41,7 @@ type place struct {
 	rest    *place   // the values of members that have no field; nil without such members
 	others  uint32   // the members that have no field
 	cut     bool     // some keys or values were not looked at
+	blind   bool     // nothing is known of some items, or members without a field, as there was no room
 	full    uint32   // the result in which all fields were in use
 }
 
@@ -176,7 +177,7 @@ func (p *place) merge(o *place) {
 	p.kinds |= o.kinds
 	p.objects += o.objects
 	p.others += o.others
-	p.cut = p.cut || o.cut
+	p.cut, p.blind = p.cut || o.cut, p.blind || o.blind
 	for _, f := range o.fields {
 		i := slices.IndexFunc(p.fields, func(own *field) bool { return own.key == f.key && own.hash == f.hash })
 		switch {
@@ -191,7 +192,7 @@ func (p *place) merge(o *place) {
 			}
 		default:
 			p.others += f.seen
-			p.cut = true
+			p.blind = true
 		}
 	}
 	for _, part := range []struct {
@@ -226,6 +227,7 @@ const (
 	maxWord   = 20
 	maxWords  = 7
 	maxDigits = 4
+	maxMixed  = 12 // characters with digits inside, as in base64_encoded
 )
 
 // identifier reports whether a key looks like an identifier that a programmer chose, rather than a name from the data, a token or a
@@ -234,12 +236,13 @@ func identifier(key []byte) bool {
 	if len(key) == 0 || len(key) > maxKey || digit(key[0]) {
 		return false
 	}
-	words, word, digits, mixed := 0, 0, 0, 0
+	words, word, digits, mixed, part, mixedPart := 0, 0, 0, 0, 0, false
 	for i, c := range key {
+		part++
 		switch {
 		case letter(c):
 			if i > 0 && digit(key[i-1]) {
-				mixed++
+				mixed, mixedPart = mixed+1, true
 			}
 			if word == 0 || upper(c) && !upper(key[i-1]) {
 				words, word = words+1, 0
@@ -248,11 +251,11 @@ func identifier(key []byte) bool {
 		case digit(c):
 			digits++
 		case c == '_' || c == '$':
-			word = 0
+			word, part, mixedPart = 0, 0, false
 		default:
 			return false
 		}
-		if word > maxWord {
+		if word > maxWord || mixedPart && part > maxMixed {
 			return false
 		}
 	}
@@ -393,7 +396,7 @@ func (r *reader) items(p *place, depth int) bool {
 			r.pos++
 		}
 		into := r.shape.under(&p.items, depth+1)
-		p.cut = p.cut || into == nil
+		p.blind = p.blind || into == nil
 		if !r.value(into, depth+1) {
 			return false
 		}
@@ -459,7 +462,7 @@ func (r *reader) member(p *place, key []byte, id uint32, near, depth int) *place
 	if f == nil {
 		p.others++
 		into := r.shape.under(&p.rest, depth+1)
-		p.cut = p.cut || into == nil
+		p.blind = p.blind || into == nil
 		return into
 	}
 	f.last = r.shape.results

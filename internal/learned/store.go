@@ -102,8 +102,11 @@ func (s *Store) Due(of Tool) bool {
 	defer s.mu.Unlock()
 	t := s.tool(of.name())
 	t.results++
-	return t.results <= sampleAfter || t.results%sampleEvery == 0
+	return sampled(t.results)
 }
+
+// sampled reports whether the nth result is learned from.
+func sampled(n int) bool { return n <= sampleAfter || n%sampleEvery == 0 }
 
 // tool returns what is kept of a tool. The caller holds mu.
 func (s *Store) tool(n name) *tool {
