@@ -5,6 +5,7 @@
 package learned
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"math"
@@ -348,17 +349,22 @@ func kindOf(c byte) kinds {
 // text reads a string and returns its bytes between the quotes, as they are written.
 func (r *reader) text() (written []byte, ok bool) {
 	start := r.pos + 1
-	for i := start; i < len(r.data); i++ {
-		switch r.data[i] {
-		case '\\':
-			i++
-		case '"':
-			r.pos = i + 1
-			return r.data[start:i], true
+	for at := start; ; at++ {
+		n := bytes.IndexByte(r.data[min(at, len(r.data)):], '"')
+		if n < 0 {
+			r.pos = len(r.data)
+			return nil, false
+		}
+		at += n
+		escapes := 0
+		for at-escapes > start && r.data[at-escapes-1] == '\\' {
+			escapes++
+		}
+		if escapes%2 == 0 {
+			r.pos = at + 1
+			return r.data[start:at], true
 		}
 	}
-	r.pos = len(r.data)
-	return nil, false
 }
 
 // skip reads a container without learning from it. Nesting uses no stack.
