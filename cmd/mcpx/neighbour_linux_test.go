@@ -155,7 +155,8 @@ func TestSoak(t *testing.T) {
 	}
 	const memory = 160e6
 	h := newHome(t)
-	e := h.endpoint(t, map[string]server{"fake": fake(t, mcptest.Spec{}), "own": withSession(fake(t, mcptest.Spec{}))},
+	lives := mcptest.Spec{MaxLife: 2*lasts + time.Hour}
+	e := h.endpoint(t, map[string]server{"fake": fake(t, lives), "own": withSession(fake(t, lives))},
 		map[string]any{"memory": "160MB", "audit": map[string]any{"file": "audit.jsonl"}}, "alice", "bob", "carol")
 	end := time.Now().Add(lasts)
 	var all sync.WaitGroup

@@ -165,7 +165,7 @@ func (e run) shape(ctx context.Context, r *Request, t target, raw json.RawMessag
 		owner := r.Client.On().Key()
 		if place := e.work.Join(owner); place != nil {
 			if err := e.work.Await(ctx, place, nil); err != nil {
-				return nil, cmp.Or(ctx.Err(), err)
+				return dropped(a.Format.Always()), ctx.Err()
 			}
 		}
 		defer e.work.Leave(owner)
@@ -435,7 +435,7 @@ func (e run) answer(r *Request, t target) *results.Answer {
 
 // taking says how the caller of a request receives results from the built-in server.
 func (e run) taking(r *Request) builtin.Caller {
-	return builtin.Caller{Pages: e.pages(r), Form: r.Format, Select: r.Select, Grep: r.Grep, Read: func(server string) { r.read = server }}
+	return builtin.Caller{Pages: e.pages(r), Form: r.Format, Select: r.Select, Grep: r.Grep, Read: func(server string) { r.read += " " + server }}
 }
 
 // Reader is [builtin.Server.Reader].

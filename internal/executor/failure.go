@@ -61,6 +61,8 @@ func (e run) failure(r *Request, t target, err error) *results.Failure {
 		return e.invalidFailure(r, t, arguments.Invalid(refused.Violation))
 	case errors.As(err, &failed):
 		return results.FilterFailure(failed, e.pages(r))
+	case errors.Is(err, results.ErrBusy):
+		return results.Busy()
 	case errors.As(err, &unparsed):
 		return results.Invalid("/select: " + unparsed.Message)
 	case errors.As(err, &missing):
@@ -82,11 +84,7 @@ func (e run) failure(r *Request, t target, err error) *results.Failure {
 	case errors.As(err, &large):
 		return &results.Failure{Code: results.CodeExecution, Message: large.Error() + "; ask for less, for example a page or a filter. " + mayHaveRun}
 	case errors.As(err, &odd), errors.Is(err, results.ErrNoResult), errors.Is(err, results.ErrTask):
-		what := err.Error()
-		if !strings.HasSuffix(what, "?") {
-			what += "."
-		}
-		return &results.Failure{Code: results.CodeExecution, Message: what + " " + mayHaveRun}
+		return oddFailure(err)
 	case errors.As(err, &busy):
 		return busyFailure(r.Server, busy)
 	case errors.As(err, &over):
@@ -152,6 +150,22 @@ func busyFailure(server string, busy *semaphore.BusyError) *results.Failure {
 		f.Message = fmt.Sprintf("mcpx is %s; the call was not made, try again in 1 s", busy)
 	}
 	return f.With("state", string(catalog.Ready)).With("reason", busy.Error()).With("retry_after", 1)
+}
+
+// oddFailure is an answer of a server that is no result.
+func oddFailure(err error) *results.Failure {
+	what := err.Error()
+	if !strings.HasSuffix(what, "?") {
+		what += "."
+	}
+	return &results.Failure{Code: results.CodeExecution, Message: what + " " + mayHaveRun}
+}
+
+// dropped is the result of a call that was made, but whose answer got no slot.
+func dropped(structured bool) *results.Result {
+	f := results.Busy()
+	f.Text = f.Said() + "\nThe call was made; its result was dropped"
+	return f.Result(structured)
 }
 
 func timeoutFailure(r *Request, timeout *request.TimeoutError) *results.Failure {

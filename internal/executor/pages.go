@@ -2,6 +2,7 @@ package executor
 
 import (
 	"slices"
+	"strings"
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/builtin"
@@ -9,17 +10,21 @@ import (
 	"mcpx/internal/results"
 )
 
-// readable reports whether the sender of a request may still call the tool that a result comes from.
+// readable reports whether the sender of a request may still call the tool that a result comes from, or read what the servers
+// have.
 func (e *Executor) readable(r *Request, of results.Origin) bool {
-	if of.Server == "" {
+	seen := e.seen(r)
+	if of.Tool == "" {
+		for name := range strings.FieldsSeq(of.Server) {
+			if s, ok := seen.Server(name); !ok || s.ToolsOnly {
+				return false
+			}
+		}
 		return true
 	}
-	s, ok := e.seen(r).Server(of.Server)
-	switch {
-	case !ok:
+	s, ok := seen.Server(of.Server)
+	if !ok {
 		return false
-	case of.Tool == "":
-		return !s.ToolsOnly
 	}
 	_, found := s.Find(of.Tool) // a call that goes on has the name as it was asked for
 	return found || slices.ContainsFunc(s.Tools, func(t catalog.Tool) bool { return t.OwnName() == of.Tool })

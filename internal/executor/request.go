@@ -47,7 +47,7 @@ type Request struct {
 	Consent request.Consent
 
 	began time.Time
-	read  string // the server of the resource or prompt that a tool of the built-in server has read
+	read  string // the servers of the resources and prompts that a tool of the built-in server has read, each after a space
 	// part is the part of the answer's limits that one of several calls has; 0 = the request is one call.
 	part float64
 }

@@ -3,6 +3,7 @@ package front
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,6 +12,9 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/registry"
+	"mcpx/internal/transport"
+	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 )
 
@@ -201,4 +205,40 @@ func TestFollow(t *testing.T) {
 			t.Errorf("announced %d times, alive %d times", announced, alive)
 		}
 	})
+}
+
+// TestListen_BothEras: when a server's tools change, clients of both eras on one view are notified if they asked for it: a
+// legacy client by its handshake, a modern one by its subscription. One that did not ask is not. So after the server was
+// started anew too.
+func TestListen_BothEras(t *testing.T) {
+	for _, era := range []string{mcptest.EraLegacy, mcptest.EraBoth} {
+		t.Run(era, func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			fake := mcptest.Spec{Era: era}.HTTP(t)
+			spec := upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.HTTP, Remote: transport.Remote{URL: fake.URL}}}
+			f := connect(t, view.Options{}, registry.Server{Spec: spec})
+			legacy, asked, other := dialSilent(t, f, StdioOptions{}), dialSilent(t, f, StdioOptions{}), dialSilent(t, f, StdioOptions{})
+			legacy.send(t, hello("legacy"))
+			asked.send(t, listenLine("1", `{"toolsListChanged":true}`))
+			other.send(t, listenLine("1", `{"promptsListChanged":true}`))
+			for _, p := range []*pipe{asked, other} {
+				mcptest.WaitFor(t, "the acknowledgement", patience, func() bool { return p.with("subscriptions/acknowledged") == 1 })
+			}
+			const changed = "notifications/tools/list_changed"
+			for i, name := range []string{"first", "second"} {
+				if i == 1 {
+					fake.Restart()
+				}
+				before := []int{legacy.with(changed), asked.with(changed)}
+				fake.SetTools(json.RawMessage(`[{"name":"` + name + `","inputSchema":{"type":"object"}}]`))
+				mcptest.WaitFor(t, "both to be notified of the "+name+" change", patience, func() bool {
+					fake.Notify(changed, `{}`) // its stream may open later
+					return legacy.with(changed) > before[0] && asked.with(changed) > before[1]
+				})
+			}
+			if n := other.with("list_changed"); n != 0 {
+				t.Errorf("one that did not ask: %d notifications, %v", n, other.lines)
+			}
+		})
+	}
 }

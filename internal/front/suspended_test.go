@@ -243,6 +243,24 @@ func TestRequests_odd(t *testing.T) {
 	}
 }
 
+// TestRequests_NoParams: a question without params, such as roots/list, has empty ones, as go-sdk 1.8 reads no other; beside it
+// another has its own. A client of the legacy era gets none at all.
+func TestRequests_NoParams(t *testing.T) {
+	for _, none := range []json.RawMessage{nil, json.RawMessage("null"), json.RawMessage("{}")} {
+		own := json.RawMessage(`{"message":"Which word?"}`)
+		p := &suspendedCall{last: 2, questions: map[string]*question{
+			"q1": {method: "roots/list", params: none}, "q2": {method: "elicitation/create", params: own},
+		}}
+		const want = `{"q1":{"method":"roots/list","params":{}},"q2":{"method":"elicitation/create","params":{"message":"Which word?"}}}`
+		if got := string(p.requests()); got != want {
+			t.Errorf("params %s: %s", none, got)
+		}
+		if got := string(notification("roots/list", none)); strings.Contains(got, "null") {
+			t.Errorf("params %s: %s", none, got)
+		}
+	}
+}
+
 // TestClose: the open calls of a view that is closed say why they end.
 func TestClose(t *testing.T) {
 	mcptest.NoLeaks(t)

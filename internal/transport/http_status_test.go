@@ -7,6 +7,15 @@ import (
 	"time"
 )
 
+// Only what the server itself answered was surely not executed: a gateway may give up a request that the server works on.
+func TestStatusError_Refused(t *testing.T) {
+	for code, want := range map[int]bool{202: false, 302: true, 400: true, 404: true, 408: false, 429: true, 499: true, 500: false, 502: false, 504: false} {
+		if got := (&StatusError{Code: code}).Refused(); got != want {
+			t.Errorf("%d: %t, want %t", code, got, want)
+		}
+	}
+}
+
 // Retry-After is seconds or a date, and is bounded.
 func TestParseRetryAfter(t *testing.T) {
 	for value, want := range map[string]time.Duration{

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"mcpx/internal/base/catalog"
@@ -61,6 +63,10 @@ func TestEra(t *testing.T) {
 				if status.Modern != tt.modern && !strings.HasSuffix(tt.name, "both") {
 					t.Errorf("modern is %t", status.Modern)
 				}
+				// The legacy one may refuse the probe before it is slow.
+				if late := tt.name == "slow, both" && !status.Modern; late && !status.Unprobed || status.Modern && status.Unprobed {
+					t.Errorf("modern is %t, unprobed %t", status.Modern, status.Unprobed)
+				}
 				if tt.fake.Version != "" && status.Protocol != tt.fake.Version {
 					t.Errorf("protocol %q, want %q", status.Protocol, tt.fake.Version)
 				}
@@ -68,6 +74,52 @@ func TestEra(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A server that is too slow for the probe at one start is not taken for legacy at the next, beside one that ignores the
+// probe and is not asked again.
+func TestEra_SlowStart(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		start := func(fake mcptest.Spec) (u *Upstream, crash func(), probes *atomic.Int32) {
+			var starts atomic.Int32
+			probes = &atomic.Int32{}
+			var end atomic.Value // the func that ends the present session
+			u = connect(t, Spec{Options: transport.Options{Name: "one", Type: transport.InProcess, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
+				if starts.Add(1) == 1 {
+					<-time.After(3 * time.Second) // longer than the probe waits
+				}
+				ctx, cancel := context.WithCancel(ctx)
+				end.Store(cancel)
+				counted := writerFunc(func(p []byte) (int, error) {
+					probes.Add(int32(bytes.Count(p, []byte(`"server/discover"`))))
+					return len(p), nil
+				})
+				return fake.Serve(t, nil)(ctx, io.TeeReader(in, counted), out)
+			}}})
+			return u, func() { end.Load().(context.CancelFunc)() }, probes
+		}
+		slow, crash, _ := start(mcptest.Spec{Era: mcptest.EraBoth})
+		deaf, crashDeaf, probes := start(mcptest.Spec{SilentUnknown: true})
+		<-time.After(20 * time.Second)
+		if first := slow.Status(); first.State != catalog.Ready || first.Modern || !first.Unprobed {
+			t.Errorf("a slow start: %+v", first.Agreement)
+		}
+		if first := deaf.Status(); first.State != catalog.Ready || first.Modern || first.Unprobed {
+			t.Errorf("one that ignores the probe: %+v", first.Agreement)
+		}
+		crash()
+		crashDeaf()
+		<-time.After(20 * time.Second)
+		if next := slow.Status(); next.State != catalog.Ready || !next.Modern || next.Restarts != 1 {
+			t.Errorf("the next start: %s %+v, %d restarts", next.State, next.Agreement, next.Restarts)
+		}
+		if next := deaf.Status(); next.State != catalog.Ready || next.Modern || next.Restarts != 1 || probes.Load() != 1 {
+			t.Errorf("the next start of the other: %s %+v, %d restarts, %d probes", next.State, next.Agreement, next.Restarts, probes.Load())
+		}
+		slow.Close(0)
+		deaf.Close(0)
+	})
 }
 
 // A server that is known as legacy is not probed first.

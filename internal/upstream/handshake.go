@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -23,7 +24,8 @@ const (
 
 // handshake agrees on an era with the server. It tries the modern one first, unless the server was legacy when last seen,
 // or the session belongs to a legacy client. A server that does not answer this probe in time may be slow to start, or
-// may ignore unknown methods: handshake then sends initialize, and if the server refuses that, the probe once more.
+// may ignore unknown methods: handshake then sends initialize, and if the server refuses that, the probe once more. If the
+// server turns out to be slow, the session is legacy, but its era stays unknown, so that the next session probes again.
 func (s *session) handshake(ctx context.Context) error {
 	switch {
 	case s.spec.Protocol == EraLegacy, s.link.Traits().LegacyOnly:
@@ -31,19 +33,21 @@ func (s *session) handshake(ctx context.Context) error {
 	case s.spec.Protocol == EraModern:
 		return s.discover(ctx)
 	}
-	probe, answered := error(nil), false
+	probe, answered, late := error(nil), false, func() bool { return false }
 	owner := s.spec.owner()
 	s.Unprobed = owner != nil && owner.Version != "" && !owner.Modern()
 	if !s.spec.Legacy && !s.Unprobed {
-		bounded, cancel := context.WithTimeout(ctx, s.spec.Timeouts.Probe)
-		probe = s.discover(bounded)
-		answered = bounded.Err() == nil
-		cancel()
+		probe, answered, late = s.probe(ctx)
 		if probe == nil || answered && fatal(probe) && !likeUnknownMethod(probe) {
 			return probe
 		}
 	}
+	began := time.Now()
 	err := s.initialize(ctx, probe)
+	slow := probe != nil && !answered && time.Since(began) >= s.spec.Timeouts.Probe
+	if agreed := late(); err == nil && (agreed || slow) {
+		s.Unprobed = true
+	}
 	_, rpc := errors.AsType[*wire.RPCError](err)
 	_, status := errors.AsType[*transport.StatusError](err) // how a modern-only server may refuse
 	if refused := rpc || status && !fatal(err); !refused {
@@ -56,6 +60,41 @@ func (s *session) handshake(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// probe is discover for a server whose era is unknown. It waits for the answer for Timeouts.Probe and reports whether there
+// was one. On a stream it waits on without holding up initialize: late, which ends that, reports whether the server has
+// agreed meanwhile. Over HTTP a server may serve one request at a time, so the probe ends first.
+func (s *session) probe(ctx context.Context) (err error, answered bool, late func() bool) {
+	bounded, cancel := context.WithTimeout(ctx, s.spec.Timeouts.Probe)
+	defer cancel()
+	if !s.link.Traits().OneStream {
+		err = s.discover(bounded)
+		return err, bounded.Err() == nil, func() bool { return false }
+	}
+	waiting, end := context.WithCancel(ctx)
+	var g greeting
+	asked := make(chan error, 1)
+	go func() { // ends with late
+		var failed error
+		g, failed = s.askEra(waiting)
+		asked <- failed
+	}()
+	select {
+	case err = <-asked:
+		if end(); err == nil {
+			s.agreedModern(g)
+		}
+		return err, bounded.Err() == nil, func() bool { return false }
+	case <-bounded.Done():
+	}
+	return bounded.Err(), false, func() bool {
+		// An answer before that to initialize may still be on its way here.
+		stop := time.AfterFunc(s.spec.Timeouts.Probe/20, end)
+		defer stop.Stop()
+		defer end()
+		return <-asked == nil
+	}
 }
 
 // fatal reports an error after which initialize would fail too: the server was not reached, or the link broke.
@@ -108,26 +147,37 @@ func legacyOf(refusal error) string {
 	return ""
 }
 
-// discover is the modern handshake. As the specification requires, it asks once more if the server refuses the revision
-// but lists it as supported.
+// discover is the modern handshake.
 func (s *session) discover(ctx context.Context) error {
+	g, err := s.askEra(ctx)
+	if err == nil {
+		s.agreedModern(g)
+	}
+	return err
+}
+
+// askEra sends server/discover. As the specification requires, it asks once more if the server refuses the revision but
+// lists it as supported. The error is nil if the server speaks the modern revision.
+func (s *session) askEra(ctx context.Context) (g greeting, err error) {
 	message, err := s.doAs(ctx, string(mcp.MethodServerDiscover), nil, true)
 	if slices.Contains(listed(err), modernVersion) {
 		message, err = s.doAs(ctx, string(mcp.MethodServerDiscover), nil, true)
 	}
 	if err != nil {
-		return err
+		return g, err
 	}
-	g, err := readGreeting(string(mcp.MethodServerDiscover), message)
-	if err != nil {
-		return err
+	if g, err = readGreeting(string(mcp.MethodServerDiscover), message); err != nil {
+		return g, err
 	}
 	if !slices.Contains(g.supported, modernVersion) {
-		return &revisionError{g.supported}
+		return g, &revisionError{g.supported}
 	}
+	return g, nil
+}
+
+func (s *session) agreedModern(g greeting) {
 	s.Modern = true
 	s.agreed(modernVersion, g)
-	return nil
 }
 
 // agreed stores the outcome of the handshake.

@@ -37,8 +37,8 @@ func (s *Status) Unavailable() *request.UnavailableError {
 type Agreement struct {
 	Protocol string // the revision
 	Modern   bool
-	// Unprobed means that the session is legacy because its owner, a client, is. Whether the server speaks the modern era
-	// too is then unknown.
+	// Unprobed means that the session is legacy because its owner, a client, is, or because the server was too slow to answer
+	// the probe. Whether the server speaks the modern era too is then unknown.
 	Unprobed bool
 	// Stateful means that the server may keep state between the requests of the session.
 	Stateful bool

@@ -60,7 +60,7 @@ func (u *Upstream) supervise(ctx context.Context) {
 
 			continue
 		}
-		spec.Legacy, pause = !s.Modern, 0
+		spec.Legacy, pause = !s.Modern && !s.Unprobed, 0
 		if t.loop == "" {
 			u.warned = ""
 		}

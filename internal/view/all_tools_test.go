@@ -39,6 +39,7 @@ func TestNaming(t *testing.T) {
 		{"never", Naming{Prefix: PrefixNever}, map[string][]string{"b": {"y", "x"}, "a": {"x"}}, []string{"x", "y", "b__x"}},
 		{"a dot in the server", Naming{}, map[string][]string{"a.b": {"x.y"}}, []string{"a_b__x.y"}},
 		{"64 are not too long", Naming{Prefix: PrefixNever}, map[string][]string{"a": {strings.Repeat("é", 64)}}, []string{strings.Repeat("é", 64)}},
+		{"65 are", Naming{Prefix: PrefixNever}, map[string][]string{"a": {strings.Repeat("é", 65)}}, []string{strings.Repeat("é", 55) + "_a9407121"}},
 		{"too long", Naming{}, map[string][]string{"a": {long, long + "er"}}, []string{"a__" + long[:52] + "_6e69d42a", "a__" + long[:52] + "_198eb85b"}},
 		{"one name for two", Naming{}, map[string][]string{"a": {"b__x"}, "a__b": {"x"}}, []string{"a__b__x", "a__b__x_1118aefb"}},
 		{"a name with a hash", Naming{Prefix: PrefixNever}, map[string][]string{"a": {long[:55] + "_6e69d42a", long}}, []string{long[:55] + "_6e69d42a", long[:55] + "_d431cb66"}},

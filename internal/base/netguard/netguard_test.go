@@ -58,13 +58,24 @@ func TestGuard_Client(t *testing.T) {
 		}
 	}
 	var to string
-	local := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, to, http.StatusTemporaryRedirect) }))
+	redirected := make(chan bool, 100)
+	local := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		redirected <- true
+		http.Redirect(w, r, to, http.StatusTemporaryRedirect)
+	}))
 	defer local.Close()
 	client := NewClient(Reach{Loopback: true})
 	for _, to = range []string{"https://10.0.0.1/", "http://tracker.example/", "file:///etc/passwd"} {
 		if _, err := client.Get(local.URL); err == nil {
 			t.Errorf("a redirect to %s: no error", to)
 		}
+	}
+	for len(redirected) > 0 {
+		<-redirected
+	}
+	to = local.URL
+	if _, err := client.Get(local.URL); err == nil || !strings.Contains(err.Error(), "too many redirects") || len(redirected) > 8 {
+		t.Errorf("redirects without end: %v after %d", err, len(redirected))
 	}
 	to = inside.URL
 	if _, err := client.Post(local.URL, "text/plain", strings.NewReader("secret")); err == nil || !strings.Contains(err.Error(), "holds secrets") {

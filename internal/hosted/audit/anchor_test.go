@@ -29,13 +29,13 @@ func TestAnchor(t *testing.T) {
 		}
 		return all
 	}
-	cut := func(t *testing.T, path string) {
+	cut := func(t *testing.T, path string, last int) {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		lines := strings.SplitAfter(string(data), "\n")
-		if err := os.WriteFile(path, []byte(strings.Join(lines[:len(lines)-3], "")), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(strings.Join(lines[:len(lines)-1-last], "")), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -49,7 +49,8 @@ func TestAnchor(t *testing.T) {
 		{"all renamed files", func(t *testing.T, path string) { remove(t, names(t, path)...) }, "are missing before it, by the anchor"},
 		{"the running file", func(t *testing.T, path string) { remove(t, path) }, "are missing"},
 		{"everything", func(t *testing.T, path string) { remove(t, append(names(t, path), path)...) }, "are missing"},
-		{"the last lines", cut, "are missing"},
+		{"the last line", func(t *testing.T, path string) { cut(t, path, 1) }, "missing"},
+		{"the last lines", func(t *testing.T, path string) { cut(t, path, 2) }, "are missing"},
 	} {
 		for _, key := range [][]byte{nil, key} {
 			for _, keep := range []int{0, 3} {

@@ -229,3 +229,51 @@ func TestConnections_Certificate(t *testing.T) {
 		}
 	}
 }
+
+// Requests that prove their connection at the same time keep one place together, and give it back with the connection. The
+// other connection gets its place then.
+func TestConnections_ProvedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		crowd := &crowd{ended: make(chan struct{}), conns: make(chan net.Conn)}
+		v := verifierOf(guardedBy(t, "", "a"))
+		o := &Options{Identity: v.Verifier, Limits: limits.New(limits.Options{Connections: 2})}
+		l := o.connections(crowd)
+		defer l.Close()
+		accept := func() *connection {
+			go crowd.dial(t, "192.0.2.1") // ends with Accept
+			c, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c.(*connection)
+		}
+		full, twice, other := accept(), accept(), accept()
+		if !full.prove(t.Context()) || !l.take(t.Context(), nil) {
+			t.Fatal("no place")
+		}
+		proved := make(chan bool, 2)
+		for range 2 {
+			go func() { proved <- twice.prove(t.Context()) }()
+		}
+		synctest.Wait()
+		full.Close()
+		l.leave()
+		for range 2 {
+			if !<-proved {
+				t.Error("a request did not prove its connection")
+			}
+		}
+		if n := len(l.slots); n != 1 {
+			t.Errorf("one connection has %d places", n)
+		}
+		for _, c := range []*connection{twice, other} {
+			if !c.prove(t.Context()) {
+				t.Error("not proved")
+			}
+			c.Close()
+		}
+		if n := len(l.slots); n != 0 {
+			t.Errorf("%d places are never given back", n)
+		}
+	})
+}

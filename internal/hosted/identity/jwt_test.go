@@ -468,7 +468,14 @@ func TestJWT_Kept(t *testing.T) {
 				t.Errorf("until %v, want %v", proof.Until, want)
 			}
 		}
-		return v.state.Load().verified.Find(sha256.Sum256([]byte(token))).until
+		state, digest := v.state.Load(), sha256.Sum256([]byte(token))
+		kept := state.verified.Find(digest)
+		until := kept.until
+		kept.until = time.Now()
+		if _, err := v.Request(requestAt("/mcp", token)); err != nil || state.verified.Find(digest) == kept {
+			t.Errorf("a token is not verified again: %v", err)
+		}
+		return until
 	}
 	if left := time.Until(until(time.Now().Add(time.Hour))); left > keepVerified || left < keepVerified/2 {
 		t.Errorf("kept for %v", left)
