@@ -181,3 +181,16 @@ func TestStore_Panic(t *testing.T) {
 	s.Close(time.Minute)
 	wantSeen(t, s, tool, "{id: number}")
 }
+
+// BenchmarkStore is what a call waits for: whether its result is learned from, and the hand-over of one that is.
+func BenchmarkStore(b *testing.B) {
+	s, tool := storeIn(""), toolNamed("get", "")
+	result := []byte(`{"id":1,"name":"` + strings.Repeat("x", 1000) + `"}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		if s.Due(tool) {
+			s.Learn(tool, func() ([]byte, bool) { return result, false })
+		}
+	}
+	s.work.Wait()
+}
