@@ -12,7 +12,7 @@ import (
 
 // layers are the packages directly under internal/, top to bottom: each may import those that come after it, and base.
 var layers = []string{
-	"app", "budget", "front", "view", "executor", "builtin", "results", "resources", "registry", "upstream", "transport",
+	"app", "budget", "front", "view", "executor", "learned", "builtin", "results", "resources", "registry", "upstream", "transport",
 	"request", "policy", "caller", "jq", "arguments", "describe", "search", "schemats", "compress", "tokens",
 }
 

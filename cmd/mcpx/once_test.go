@@ -203,3 +203,35 @@ func TestCheck_SameReason(t *testing.T) {
 		}
 	}
 }
+
+// TestInspect_Learned: inspect shows the keys and types of earlier results, of other runs of mcpx too. A key that was in one result
+// alone is not shown, and with learn: false nothing is.
+func TestInspect_Learned(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	servers := map[string]server{"fake": fake(t, mcptest.Spec{})}
+	path := h.config(t, servers, nil)
+	inspect := func(path string) string {
+		out, stderr, code := h.run(t, "", "--config", path, "inspect", "fake", "echo")
+		if code != 0 || stderr != "" {
+			t.Errorf("inspect: exit %d, stderr %q", code, stderr)
+		}
+		return out
+	}
+	before := inspect(path)
+	for _, text := range []string{`{"id":1,"tags":["secret"],"alice":"x"}`, `{"id":2,"tags":["v"],"bob":{}}`} {
+		arguments, err := json.Marshal(map[string]string{"text": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, stderr, code := h.run(t, "", "--config", path, "exec", "fake", "echo", string(arguments)); code != 0 || !strings.Contains(out, "id") {
+			t.Errorf("exec: exit %d, %q, %q", code, out, stderr)
+		}
+	}
+	if got, want := inspect(path), strings.TrimSuffix(before, "\n")+"\n// seen: {id: number, tags: string[] /*…*/}\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if off := h.config(t, servers, map[string]any{"learn": false}); inspect(off) != before {
+		t.Errorf("with learn: false: %q, before %q", inspect(off), before)
+	}
+}

@@ -25,6 +25,7 @@ import (
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/hosted/page"
 	"mcpx/internal/jq"
+	"mcpx/internal/learned"
 	"mcpx/internal/registry"
 	"mcpx/internal/view"
 )
@@ -70,6 +71,7 @@ type App struct {
 	edits    chan edit // of the config file, handled by Follow; nil = there is no file
 	reloaded Reloaded  // by the last reload; for the goroutine of Follow
 	limits   *limits.Limits
+	learned  *learned.Store
 	identity *identity.Verifier // of clients over HTTP
 	tls      *httpd.TLS         // nil: none; set by Listen
 
@@ -133,10 +135,11 @@ func (a *App) wire(first *Runtime) {
 	if !a.profile.samples {
 		a.edits, options.CacheDir = make(chan edit), cacheDir()
 	}
+	a.learned = learned.New(options.CacheDir, a.log)
 	a.Registry = registry.New(first.servers, options)
 	a.Executor = executor.New(a.Registry, executor.Options{
 		Current: func() *executor.Settings { return a.current.Load().calls },
-		Journal: &a.journal, Tracing: a.tracing(), Results: a.state.results, Secret: a.state.secret, Logger: a.log,
+		Learned: a.learned, Journal: &a.journal, Tracing: a.tracing(), Results: a.state.results, Secret: a.state.secret, Logger: a.log,
 	})
 	a.observe()
 	a.Registry.Use(a.Executor.Chain(a.admit, a.limits.Limit)...)
@@ -192,6 +195,7 @@ func (a *App) Close() {
 	a.Registry.Close(closeWithin) // from here on no reload swaps any more
 	a.current.Load().end(nil)
 	a.Executor.Close()
+	a.learned.Close(closeWithin)
 	a.filters.Close()
 	a.logins.Close(2 * closeWithin) // losing a renewed token would lose the login
 	_ = a.reaper.Close()

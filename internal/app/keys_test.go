@@ -37,7 +37,7 @@ func TestKeys(t *testing.T) {
 			}
 		}
 		inAuth := within(key.Value, auth)
-		if !within(key.Value, of) && !inAuth && key.Path != "api" {
+		if !within(key.Value, of) && !inAuth && key.Path != "api" && key.Path != "learn" {
 			continue // what all servers have is in Servers, and TestDefinition has that
 		}
 		to := keysConfig(t)
@@ -60,7 +60,7 @@ func TestKeys(t *testing.T) {
 		next.end(before)
 	}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[config.Config]()) {
-		if taken[field.Name] == slices.Contains(read, field.Name) && field.Name != "Auth" && field.Name != "API" {
+		if taken[field.Name] == slices.Contains(read, field.Name) && field.Name != "Auth" && field.Name != "API" && field.Name != "Learn" {
 			t.Errorf("%s is read from a key: %t", field.Name, taken[field.Name])
 		}
 	}
@@ -71,9 +71,18 @@ func TestKeys(t *testing.T) {
 		t.Error("a secret that is new does not change the Runtime")
 	}
 	next.end(before)
+	// Whether something is learned depends on auth, where the key says nothing; auth that is gone is in force until the next start.
+	to, learning := *keysConfig(t), *keysConfig(t)
+	to.Auth, learning.Learn = nil, new(true)
+	if next := built(t, b, &to, before); next.calls.Learn {
+		t.Error("learns as soon as auth is gone from the file")
+	}
+	if next := built(t, b, &learning, before); !next.calls.Learn || keysConfig(t).Learns() || !to.Learns() {
+		t.Error("learn does not decide")
+	}
 	// Whether servers can be changed over HTTP depends on auth, where the key says nothing.
 	cfg.API = nil
-	to := *cfg
+	to = *cfg
 	to.Auth = nil
 	if got := config.NextStart(cfg, &to); !slices.Contains(got, "api") {
 		t.Errorf("without auth: %q", got)
@@ -102,6 +111,8 @@ func alter(t *testing.T, path string, into any, cfg *config.Config) {
 		cfg.Servers[0].Description = "another"
 	case "api":
 		cfg.API = new(!cfg.ChangesServers())
+	case "learn":
+		cfg.Learn = new(!cfg.Learns())
 	default:
 		if fill(t, v); reflect.DeepEqual(v.Interface(), was) {
 			v.SetZero()

@@ -38,6 +38,7 @@ func (b *builder) callOptions(cfg *config.Config) executor.Options {
 		NoResources:   !cfg.Resources,
 		NoPrompts:     !cfg.Prompts,
 		Separator:     cfg.Separator,
+		Learn:         cfg.Learns(),
 	}
 	for _, s := range cfg.Servers {
 		options.Servers[s.Name] = executor.ServerOptions{

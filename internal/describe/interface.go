@@ -27,6 +27,9 @@ type Options struct {
 	// ListingTokens bounds the complete tools in an answer about several tools; 0
 	// means 3000.
 	ListingTokens int
+	// Seen returns what is known of the results of a tool that declares no output type, as
+	// a TypeScript type behind prefix; empty = nothing. Nil = nothing is known of any.
+	Seen func(t *catalog.Tool, prefix string) string
 }
 
 const (
@@ -154,11 +157,27 @@ func Server(s *catalog.Server, o Options) (text string, complete bool) {
 // Tool is the answer to inspect with the names of a server and a tool.
 func Tool(s *catalog.Server, t *catalog.Tool, o Options) string {
 	texts, _ := definitions([]*catalog.Tool{t}, o.withDefaults())
-	return stateLine(s) + texts[0]
+	return stateLine(s) + texts[0] + o.seen(t)
+}
+
+// seen is a line with what is known of the results of t, empty if that is nothing or t
+// declares it.
+func (o Options) seen(t *catalog.Tool) string {
+	const prefix = "\n// seen: "
+	if o.Seen == nil || !o.TypeScript || t.OutputSchema != nil {
+		return ""
+	}
+	if seen := o.Seen(t, prefix); seen != "" {
+		return prefix + seen
+	}
+	return ""
 }
 
 // Tools is [Tool] for several. Later tools do not repeat parts of earlier ones.
 func Tools(s *catalog.Server, ts []*catalog.Tool, o Options) string {
+	if len(ts) == 1 {
+		return Tool(s, ts[0], o)
+	}
 	texts, legend := definitions(ts, o.withDefaults())
 	return stateLine(s) + legend + strings.Join(texts, "\n\n")
 }

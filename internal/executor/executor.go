@@ -18,6 +18,7 @@ import (
 	"mcpx/internal/builtin"
 	"mcpx/internal/caller"
 	"mcpx/internal/jq"
+	"mcpx/internal/learned"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
@@ -36,6 +37,7 @@ type Executor struct {
 	store      results.Store
 	work       *semaphore.Semaphore // slots for what takes this process long: greps, large results
 	builtin    *builtin.Server
+	learned    *learned.Store // nil = none
 	account    account
 	journal    *request.Journal
 	tracing    *request.Tracing
@@ -49,7 +51,7 @@ func New(r *registry.Registry, options Options) *Executor {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
 	e := &Executor{
-		registry: r, log: options.Logger, journal: options.Journal, tracing: options.Tracing,
+		registry: r, log: options.Logger, journal: options.Journal, tracing: options.Tracing, learned: options.Learned,
 		apps: policy.Catalogues{Apps: true}, store: results.NewStore(options.Results), tags: caller.NewTags(options.Secret, "mcpx ids of tasks 1"),
 	}
 	e.work = semaphore.Shared(runtime.GOMAXPROCS(0), semaphore.Queue{Calls: 256, Wait: 30 * time.Second})
@@ -413,8 +415,8 @@ func (e run) answer(r *Request, t target) *results.Answer {
 	server := t.server // the func keeps the server, not all of t
 	a := &results.Answer{
 		Pages: e.pages(r), Format: r.Format, Select: r.Select, Grep: r.Grep, Untouched: r.Untouched,
-		Verbatim: t.settings.verbatim || namesEditedFile(t.arguments),
-		Links:    func(ctx context.Context, blocks []wire.Block) { e.nameLinks(ctx, blocks, r, server) },
+		Verbatim: t.settings.verbatim || namesEditedFile(t.arguments), Learn: e.learns(r, t),
+		Links: func(ctx context.Context, blocks []wire.Block) { e.nameLinks(ctx, blocks, r, server) },
 	}
 	if r.Server == builtin.Name {
 		a.Verbatim = builtin.Verbatim(t.tool.Name)

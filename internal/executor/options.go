@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/base/conf"
 	"mcpx/internal/base/state"
 	"mcpx/internal/jq"
+	"mcpx/internal/learned"
 	"mcpx/internal/policy"
 	"mcpx/internal/request"
 	"mcpx/internal/results"
@@ -56,12 +57,16 @@ type Options struct {
 	Separator string
 	// TypeScript shows types in a VALIDATION_ERROR as TypeScript instead of JSON Schema.
 	TypeScript bool
+	// Learn keeps the shapes of results of tools that declare no output type, in Learned, and shows them.
+	Learn bool
+	// Learned is nil if nothing is learned.
+	Learned *learned.Store
 	// Journal numbers calls and has the observers; nil = no observers.
 	Journal *request.Journal
 	// Tracing gives calls spans; nil = a client's traceparent is passed on unchanged.
 	Tracing *request.Tracing
-	// Current, if not nil, returns the settings in force, which replace all of these options except Journal, Tracing, Results
-	// and Secret. A call keeps the settings of its beginning.
+	// Current, if not nil, returns the settings in force, which replace all of these options except Learned, Journal, Tracing,
+	// Results and Secret. A call keeps the settings of its beginning.
 	Current func() *Settings
 	// Results keeps results that are too long, for all clients; nil = in memory. Secret is the key for the tags on the ids of
 	// tasks; nil = a random one.

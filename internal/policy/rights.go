@@ -2,6 +2,8 @@ package policy
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strings"
 	"sync"
@@ -9,6 +11,7 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/conf"
 	"mcpx/internal/base/lru"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 )
 
@@ -209,9 +212,19 @@ func (r *Rights) permissions(p *caller.Principal, view string) *Permissions {
 		for i := 0; i < len(which); i += 2 {
 			g.rules = append(g.rules, &r.rules[int(which[i])<<8|int(which[i+1])])
 		}
+		g.digest = digestOf(g.rules)
 		r.grants.Put(string(which), g)
 	}
 	return g
+}
+
+func digestOf(rules []*right) string {
+	all := make([]any, 0, 2*len(rules))
+	for _, one := range rules {
+		all = append(all, one.Right, one.names)
+	}
+	sum := sha256.Sum256(wire.Encode(all))
+	return hex.EncodeToString(sum[:16])
 }
 
 // RightsOf returns the rights in a snapshot's rules.
@@ -225,8 +238,12 @@ func RightsOf(snap *catalog.Snapshot) *Rights {
 // Permissions are several rules together: what one of them permits is permitted. Nil permits everything. Safe for concurrent use.
 type Permissions struct {
 	rules   []*right
+	digest  string
 	visible Catalogues
 }
+
+// Digest identifies the rules, also after a restart.
+func (g *Permissions) Digest() string { return g.digest }
 
 // byRights is the reason that [Permissions.See] gives. Clients do not see it.
 const byRights = "auth.rights"

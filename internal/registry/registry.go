@@ -370,7 +370,9 @@ func notify(listeners []*func()) {
 
 // describe returns a server as the snapshot shows it. Until the server has listed its tools, they come from the disk.
 func (r *Registry) describe(name string, e *entry) catalog.Server {
-	s := catalog.Server{Name: name, Description: e.server.Description, Transport: e.server.Spec.Type, Generation: e.generation}
+	s := catalog.Server{
+		Name: name, Description: e.server.Description, Transport: e.server.Spec.Type, Generation: e.generation, Key: e.server.Key,
+	}
 	switch {
 	case e.server.Disabled:
 		s.State = catalog.Disabled

@@ -20,8 +20,8 @@ const (
 	mostSwept = 10_000
 )
 
-// cacheFile matches the files of the cache, and unfinished ones that a killed mcpx has left.
-var cacheFile = pattern.New(`^[0-9a-f]{32}\.(?:json|[0-9]+\.tmp)$`)
+// cacheFile matches the files of the cache, those of package learned, and unfinished ones that a killed mcpx has left.
+var cacheFile = pattern.New(`^[0-9a-f]{32}\.(?:(?:shapes\.)?json|[0-9]+\.tmp)$`)
 
 // touch sets the modification time of a catalogue's file.
 func (c *cache) touch(key string) {

@@ -29,6 +29,7 @@ func TestCacheSweep(t *testing.T) {
 	const record = `{"format":1,"protocol":"","modern":false,"tools":[]}`
 	gone := []string{
 		put(Key("gone")+".json", record, 31*day),
+		put(Key("gone")+".shapes.json", `{"format":1,"tools":[]}`, 31*day),
 		put(Key("older format")+".json", `{"format":0}`, 400*day),
 		put(Key("killed")+".123456.tmp", `{"form`, 31*day),
 		put(Key("killed early")+".123456.tmp", ``, 31*day),
@@ -37,7 +38,7 @@ func TestCacheSweep(t *testing.T) {
 	off.Disabled = true
 	used := put(Key("used")+".json", record, 90*day)
 	kept := []string{
-		used, put(Key("off")+".json", record, 90*day),
+		used, put(Key("off")+".json", record, 90*day), put(Key("used")+".shapes.json", `{"format":1,"tools":[]}`, 90*day),
 		put(Key("young")+".json", record, 29*day), put(Key("writing")+".7.tmp", record, time.Minute),
 		put("notes.json", record, 90*day), put("savings.json", record, 90*day), put(Key("x")[1:]+".json", record, 90*day),
 		put(Key("x")+".txt", record, 90*day), put(Key("x")+".json.bak", record, 90*day),

@@ -16,6 +16,8 @@ type Answer struct {
 	Select, Grep string
 	// Untouched leaves the content unchanged. Verbatim does not compress texts, but cuts those that are too long.
 	Untouched, Verbatim bool
+	// Learn gets what a filter would see of a result that is no error; may be nil.
+	Learn func(Sample)
 	// Links replaces the URIs of resources in the blocks by those under which the client can read them; may be nil.
 	Links func(ctx context.Context, blocks []wire.Block)
 	// Task converts a result that is a task; nil = the client does not accept tasks.

@@ -117,6 +117,11 @@ func (a *Answer) Of(ctx context.Context, raw json.RawMessage) (*Result, error) {
 		return &Result{Whole: a.Task(raw)}, nil
 	}
 	blocks := got.blocks
+	if a.Learn != nil && !got.isError {
+		if sample, ok := sampleOf(got.structured, blocks); ok {
+			a.Learn(sample)
+		}
+	}
 	if a.Links != nil {
 		a.Links(ctx, blocks)
 	}

@@ -97,7 +97,9 @@ func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, 
 	}
 	switch {
 	case q.Tool != "":
-		return v.single(snap, s, q.Tool, structured)
+		o := v.describeOptions()
+		o.Seen = func(t *catalog.Tool, prefix string) string { return v.executor.Seen(client, v.scope(), s, t, prefix) }
+		return v.single(snap, s, q.Tool, o, structured)
 	case q.Text != "":
 		return v.matches(ctx, client, snap, q, structured)
 	}
@@ -112,9 +114,9 @@ func (v *TwoTools) describeOptions() describe.Options {
 
 // single describes one tool, or several whose names are separated by commas. A tool whose own name contains the commas comes first.
 // Of several, those that do not exist are named below the others.
-func (v *TwoTools) single(snap *catalog.Snapshot, s *catalog.Server, name string, structured bool) *results.Result {
+func (v *TwoTools) single(snap *catalog.Snapshot, s *catalog.Server, name string, o describe.Options, structured bool) *results.Result {
 	if tool, ok := s.Tool(name); ok {
-		return result(describe.Tool(s, tool, v.describeOptions()), structured, func() any { return toolsData(s, []*catalog.Tool{tool}) })
+		return result(describe.Tool(s, tool, o), structured, func() any { return toolsData(s, []*catalog.Tool{tool}) })
 	}
 	var tools []*catalog.Tool
 	var missing []string
@@ -136,7 +138,7 @@ func (v *TwoTools) single(snap *catalog.Snapshot, s *catalog.Server, name string
 	case len(tools) == 0:
 		return v.executor.ToolNotFound(snap, s, missing[0]).Result(structured)
 	}
-	text := describe.Tools(s, tools, v.describeOptions())
+	text := describe.Tools(s, tools, o)
 	for _, one := range missing {
 		text += "\n// " + v.executor.ToolNotFound(snap, s, one).Said()
 	}

@@ -178,6 +178,8 @@ type Server struct {
 	// Generation distinguishes servers that had the same name one after another: a reload that changes a server's
 	// identity increments it.
 	Generation uint64
+	// Key names the server's files in the cache; empty = nothing of the server is kept on disk.
+	Key string
 	// Tools are in the server's order.
 	Tools []Tool
 	// Listed is false until Offers and Items are known, live or from disk, which is later than Tools.

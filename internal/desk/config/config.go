@@ -59,6 +59,7 @@ type ForCalls struct {
 	ResultForms                           conf.ResultForms
 	ExecWait                              time.Duration
 	DisabledTools                         []string
+	Learn                                 *bool // nil = the file does not have the key
 }
 
 // ForServers has the keys for all servers together.
@@ -240,6 +241,15 @@ func (c *Config) ChangesServers() bool {
 		return *c.API
 	}
 	return c.Auth != nil
+}
+
+// Learns reports whether the shapes of results are learned. The default is not to where there is auth, as what one principal was sent
+// could show in what another reads.
+func (c *Config) Learns() bool {
+	if c.Learn != nil {
+		return *c.Learn
+	}
+	return c.Auth == nil
 }
 
 // ServerFaults lists the faults inside servers.

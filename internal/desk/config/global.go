@@ -68,6 +68,7 @@ func (l *loader) forCalls() []key {
 		{"result_forms", l.forms(&c.ResultForms), "the forms that JSON in results may have, of `json`, `toon` and `js` (JavaScript that evaluates to the JSON); the shortest is used, and JSON is always allowed. The default is all of them"},
 		{"disabled_tools", l.toolGlobs(&c.DisabledTools), "tools that no client sees or calls: globs of `SERVER.TOOL`"},
 		{"confirm", switched(l, &l.everyServer.Confirm, "destructive", "all"), "the default for servers ([what allowing exec permits](#what-allowing-exec-permits))"},
+		{"learn", value{into: new(c.Learns()), derived: true, schema: `{"type": "boolean"}`, read: l.learn}, "for tools that do not declare what they return, `inspect` shows what they did return: keys and types, never a value, and no key that was in one result alone. The default is true, without `auth`; with it, what was learned is shown to principals with the same rights"},
 		{"exec_wait", l.wait(&c.ExecWait), "how long a call waits for a server that is connecting; 0 does not wait"},
 	}
 }
@@ -226,6 +227,12 @@ func looksLikeServer(n *node) bool {
 func (l *loader) api(n *node) {
 	l.cfg.API = new(bool)
 	l.boolean(l.cfg.API).read(n)
+}
+
+// learn reads into a new variable: without the key, auth decides ([Config.Learns]).
+func (l *loader) learn(n *node) {
+	l.cfg.Learn = new(bool)
+	l.boolean(l.cfg.Learn).read(n)
 }
 
 func (l *loader) structured(into *conf.StructuredPolicy) value {

@@ -1,0 +1,53 @@
+package executor
+
+import (
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/builtin"
+	"mcpx/internal/caller"
+	"mcpx/internal/learned"
+	"mcpx/internal/policy"
+	"mcpx/internal/results"
+)
+
+// learns returns what learns from the result of a call; nil if nothing should. Results of the built-in server are those of other
+// tools.
+func (e run) learns(r *Request, t target) func(results.Sample) {
+	if !e.options.Learn || r.Server == builtin.Name || t.tool == nil {
+		return nil
+	}
+	of := learned.Tool{Server: t.server, Tool: t.tool, Part: e.part(r.Client, r.Scope)}
+	if !e.learned.Due(of) {
+		return nil
+	}
+	return func(sample results.Sample) {
+		e.learned.Learn(of, func() ([]byte, bool) { return sample.Value() })
+	}
+}
+
+// maxSeen bounds the shape of a tool's results, in tokens with the words before it.
+const maxSeen = 60
+
+// Seen returns the shape of the results of a tool that declares no output type, as a TypeScript type behind prefix; empty if it is not
+// known to clients with this part of the catalogue.
+func (e *Executor) Seen(client *caller.Client, scope *policy.Scope, s *catalog.Server, t *catalog.Tool, prefix string) string {
+	if !e.current().Learn || s.Name == builtin.Name {
+		return ""
+	}
+	return e.learned.TypeScript(learned.Tool{Server: s, Tool: t, Part: e.part(client, scope)}, prefix, maxSeen)
+}
+
+// part identifies the part of the catalogue that an authenticated client sees: by its rights, and the view that restricts it further.
+// It is empty without authentication.
+func (e *Executor) part(client *caller.Client, scope *policy.Scope) string {
+	if client.On() == nil {
+		return ""
+	}
+	part := "auth"
+	if rights := grant(e.registry.Snapshot(), client); rights != nil {
+		part = rights.Digest()
+	}
+	if scope != nil {
+		part += " " + client.View
+	}
+	return part
+}

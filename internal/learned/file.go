@@ -1,0 +1,159 @@
+package learned
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+)
+
+// The file of a server is one JSON object. Names of members are short, as shapes have many.
+type fileOf struct {
+	Format int      `json:"format"`
+	Tools  []toolOf `json:"tools"`
+}
+
+// fileFormat changes when mcpx can no longer read older files.
+const fileFormat = 1
+
+type toolOf struct {
+	Part       string   `json:"part,omitempty"`
+	Name       string   `json:"name"`
+	Definition string   `json:"definition"`
+	Results    uint32   `json:"results"`
+	Shape      *placeOf `json:"shape"`
+}
+
+type placeOf struct {
+	Kinds   kinds     `json:"k"`
+	Objects uint32    `json:"n,omitempty"`
+	Fields  []fieldOf `json:"f,omitempty"`
+	Items   *placeOf  `json:"i,omitempty"`
+	Rest    *placeOf  `json:"r,omitempty"`
+	Others  uint32    `json:"o,omitempty"`
+	Cut     bool      `json:"c,omitempty"`
+	Blind   bool      `json:"b,omitempty"`
+}
+
+type fieldOf struct {
+	Key   string `json:"key,omitempty"`
+	Hash  string `json:"h,omitempty"`
+	Seen  uint32 `json:"s"`
+	First uint32 `json:"a"`
+	Last  uint32 `json:"z"`
+	placeOf
+}
+
+// encode makes the form of a shape on disk. Keys of a single result are hashes there.
+func (s *Shape) encode() *placeOf {
+	in := make(map[string][2]uint32)
+	s.root.results(in)
+	return s.encodePlace(&s.root, in)
+}
+
+// results collects the first and the last result that had each key, at any place: the values of a map are shown as one type.
+func (p *place) results(in map[string][2]uint32) {
+	if p == nil {
+		return
+	}
+	for _, f := range p.fields {
+		first, last := f.first, f.last
+		if was, ok := in[f.key]; ok {
+			first, last = min(first, was[0]), max(last, was[1])
+		}
+		in[f.key] = [2]uint32{first, last}
+		f.place.results(in)
+	}
+	p.items.results(in)
+	p.rest.results(in)
+}
+
+func (s *Shape) encodePlace(p *place, in map[string][2]uint32) *placeOf {
+	if p == nil {
+		return nil
+	}
+	out := &placeOf{
+		Kinds: p.kinds, Objects: p.objects, Others: p.others, Cut: p.cut, Blind: p.blind,
+		Items: s.encodePlace(p.items, in), Rest: s.encodePlace(p.rest, in),
+	}
+	for _, f := range p.fields {
+		one := fieldOf{Key: f.key, Seen: f.seen, First: f.first, Last: f.last, placeOf: *s.encodePlace(&f.place, in)}
+		if f.key == "" || in[f.key][0] == in[f.key][1] {
+			hash := f.hash
+			if f.key != "" {
+				hash = s.hash(f.key)
+			}
+			one.Key, one.Hash = "", strconv.FormatUint(hash, 16)
+		}
+		out.Fields = append(out.Fields, one)
+	}
+	return out
+}
+
+// decode reads the form of a shape on disk; nil if mcpx has not written it.
+func decode(results uint32, salt string, from *placeOf) *Shape {
+	s := &Shape{results: results, salt: salt}
+	if from == nil || !s.decodePlace(&s.root, from, 0) {
+		return nil
+	}
+	return s
+}
+
+func (s *Shape) decodePlace(p *place, from *placeOf, depth int) bool {
+	s.places++
+	if s.places > maxPlaces || depth > maxDepth || len(from.Fields) > maxFields || from.Kinds > allKinds {
+		return false
+	}
+	p.kinds, p.objects, p.others, p.cut, p.blind = from.Kinds, from.Objects, from.Others, from.Cut, from.Blind
+	for _, part := range []struct {
+		into **place
+		from *placeOf
+	}{{&p.items, from.Items}, {&p.rest, from.Rest}} {
+		if part.from == nil {
+			continue
+		}
+		*part.into = new(place)
+		if !s.decodePlace(*part.into, part.from, depth+1) {
+			return false
+		}
+	}
+	for i := range from.Fields {
+		one := &from.Fields[i]
+		f := &field{key: one.Key, seen: one.Seen, first: one.First, last: one.Last}
+		switch hash, err := strconv.ParseUint(one.Hash, 16, 64); {
+		case one.Key != "" && !identifier([]byte(one.Key)), one.Key == "" && err != nil:
+			return false
+		case one.Key == "":
+			f.hash = hash
+			p.hashed++
+		}
+		p.fields = append(p.fields, f)
+		if !s.decodePlace(&f.place, &one.placeOf, depth+1) {
+			return false
+		}
+	}
+	return true
+}
+
+// mostInFile bounds a file, in bytes.
+const mostInFile = 512 << 10
+
+// encodeFile encodes the first tools that fit into a file.
+func encodeFile(tools []toolOf) []byte {
+	size := 0
+	kept := slices.DeleteFunc(slices.Clone(tools), func(t toolOf) bool {
+		data, err := json.Marshal(t)
+		size += len(data) + 1
+		return err != nil || size > mostInFile
+	})
+	data, _ := json.Marshal(fileOf{fileFormat, kept}) // of strings, numbers and lists
+	return data
+}
+
+// decodeFile reads a file; nil if mcpx has not written it.
+func decodeFile(data []byte) []toolOf {
+	var file fileOf
+	if len(data) > 2*mostInFile || json.Unmarshal(data, &file) != nil || file.Format != fileFormat {
+		return nil
+	}
+	return file.Tools
+}

@@ -1,0 +1,225 @@
+package learned
+
+import (
+	"sort"
+	"strings"
+
+	"mcpx/internal/tokens"
+)
+
+// typ is a shape as it can be shown: without the keys that must not be, and with the values of maps as one.
+type typ struct {
+	kinds   kinds
+	members []member
+	isMap   bool // of an object; value is the type of its values
+	more    bool // there are members that are not in members
+	value   *typ
+	items   *typ
+	shown   int // how many members are printed; 0 = the object is one word
+}
+
+type member struct {
+	key      string
+	optional bool
+	*typ
+}
+
+// typeOf makes the type of the values at all of these places.
+func typeOf(places []*place) *typ {
+	t := &typ{}
+	var fields []*field
+	at := map[string]int{}
+	var of [][]*place // of each field
+	var items, rest []*place
+	objects, rare, common, blind := uint32(0), 0, 0, false
+	for _, p := range places {
+		t.kinds |= p.kinds
+		objects += p.objects
+		t.more = t.more || p.cut || p.others > 0
+		rare, blind = rare+int(p.others), blind || p.blind
+		if p.items != nil {
+			items = append(items, p.items)
+		}
+		if p.rest != nil {
+			rest = append(rest, p.rest)
+		}
+		for _, f := range p.fields {
+			i, known := at[f.key]
+			if !known || f.key == "" {
+				i = len(fields)
+				at[f.key] = i
+				fields = append(fields, &field{key: f.key, first: f.first, last: f.last})
+				of = append(of, nil)
+			}
+			sum := fields[i]
+			sum.seen, sum.first, sum.last = sum.seen+f.seen, min(sum.first, f.first), max(sum.last, f.last)
+			of[i] = append(of[i], &f.place)
+		}
+	}
+	if len(items) > 0 && !blind {
+		t.items = typeOf(items)
+	}
+	for i, f := range fields {
+		if !f.common() {
+			rare += int(max(f.seen, 1))
+			t.more = true
+			continue
+		}
+		common += int(f.seen)
+		t.members = append(t.members, member{f.key, f.seen < objects, typeOf(of[i])})
+	}
+	if t.kinds&isObject != 0 && (rare > common || t.like(common, int(objects))) {
+		t.isMap, t.members = true, nil
+		var values []*place
+		for _, some := range of {
+			values = append(values, some...)
+		}
+		if !blind {
+			t.value = typeOf(append(values, rest...))
+		}
+	}
+	return t
+}
+
+// mapKeys is the number of keys from which on objects may be maps, though the keys are common.
+const mapKeys = 8
+
+// like reports whether objects look like a map, such as one by id or the row of some query: none of many keys is in all of them,
+// few are in each, and the values are alike. common counts the members.
+func (t *typ) like(common, objects int) bool {
+	if len(t.members) < mapKeys || 4*common > len(t.members)*objects {
+		return false
+	}
+	all := kinds(0)
+	for _, m := range t.members {
+		if !m.optional {
+			return false
+		}
+		all |= m.kinds
+	}
+	return all&isObject == 0 || all&^isNull == isObject
+}
+
+// leastResults is how many results are needed before anything is shown.
+const leastResults = 2
+
+// TypeScript returns the shape as a TypeScript type that takes, behind prefix, at most most tokens; empty if too little is known.
+// Objects that do not fit are the word object, and keys that do not fit are missing: the ellipsis in a comment says so.
+func (s *Shape) TypeScript(prefix string, most int) string {
+	if s.results < leastResults || s.root.kinds == 0 {
+		return ""
+	}
+	root := typeOf([]*place{&s.root})
+	fits := func() bool { return tokens.Ceiling(prefix+root.String()) <= most }
+	if !fits() {
+		return ""
+	}
+	// The levels are unfolded from the top, as long as there is room.
+	for level := []*typ{root}; len(level) > 0; {
+		var objects []*typ
+		for _, t := range level {
+			objects = t.objects(objects)
+		}
+		level = nil
+		for _, t := range objects {
+			n := len(t.members)
+			t.shown = n - sort.Search(n, func(hidden int) bool { t.shown = n - hidden; return fits() })
+			for i := range t.shown {
+				level = append(level, t.members[i].typ)
+			}
+		}
+	}
+	return root.String()
+}
+
+// objects appends the objects with members that are printed in t, without those inside of them.
+func (t *typ) objects(list []*typ) []*typ {
+	if t == nil {
+		return list
+	}
+	if len(t.members) > 0 {
+		list = append(list, t)
+	}
+	return t.items.objects(t.value.objects(list))
+}
+
+func (t *typ) String() string {
+	var b strings.Builder
+	t.write(&b)
+	return b.String()
+}
+
+var words = [...]struct {
+	kind kinds
+	word string
+}{{isString, "string"}, {isNumber, "number"}, {isBoolean, "boolean"}, {isNull, "null"}}
+
+// alternatives returns how many types are joined by |.
+func (t *typ) alternatives() (n int) {
+	for k := t.kinds; k != 0; k &= k - 1 {
+		n++
+	}
+	return n
+}
+
+func (t *typ) write(b *strings.Builder) {
+	if t == nil || t.kinds == 0 {
+		b.WriteString("unknown")
+		return
+	}
+	bar := ""
+	if t.kinds&isObject != 0 {
+		t.writeObject(b)
+		bar = " | "
+	}
+	if t.kinds&isArray != 0 {
+		b.WriteString(bar)
+		if t.items != nil && t.items.alternatives() > 1 {
+			b.WriteByte('(')
+			t.items.write(b)
+			b.WriteByte(')')
+		} else {
+			t.items.write(b)
+		}
+		b.WriteString("[]")
+		bar = " | "
+	}
+	for _, w := range words {
+		if t.kinds&w.kind != 0 {
+			b.WriteString(bar + w.word)
+			bar = " | "
+		}
+	}
+}
+
+func (t *typ) writeObject(b *strings.Builder) {
+	switch {
+	case t.isMap:
+		b.WriteString("Record<string, ")
+		t.value.write(b)
+		b.WriteByte('>')
+		return
+	case t.shown == 0 && len(t.members) == 0 && !t.more:
+		b.WriteString("{}")
+		return
+	case t.shown == 0:
+		b.WriteString("object")
+		return
+	}
+	b.WriteByte('{')
+	for i, m := range t.members[:t.shown] {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(m.key)
+		if m.optional {
+			b.WriteByte('?')
+		}
+		b.WriteString(": ")
+		m.write(b)
+	}
+	if t.more || t.shown < len(t.members) {
+		b.WriteString(" /*…*/")
+	}
+	b.WriteByte('}')
+}

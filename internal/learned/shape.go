@@ -1,0 +1,480 @@
+// Package learned keeps the shapes of results of tools that declare no output type: keys and kinds of values, never a value.
+//
+// Keys are data too. A key is only shown if it looks like an identifier and was in at least two results; on disk other keys are
+// hashes. All work and memory is bounded, whatever a server sends.
+package learned
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"math"
+	"slices"
+	"strings"
+)
+
+const (
+	// MaxBytes is how much of a result is looked at.
+	MaxBytes = 64 << 10
+	// maxPlaces bounds the places in a shape. Deep ones may take fewer, so that they leave room for what follows them.
+	maxPlaces, fewerByLevel = 512, 56
+	maxDepth                = 8
+	// maxFields bounds the keys of one place.
+	maxFields = 128
+)
+
+// Shape is what is known of the results of one tool. Not safe for concurrent use.
+type Shape struct {
+	results uint32 // how many were added
+	places  int    // in root, with it
+	root    place
+	// salt is hashed with the keys that are not shown.
+	salt string
+}
+
+// place is a place in the results, such as the items of an array, with all values that were there.
+type place struct {
+	kinds   kinds
+	objects uint32   // those that were read completely
+	fields  []*field // in the order in which they were first seen
+	hashed  int      // fields without a key
+	items   *place   // of arrays; nil if no array had an item
+	rest    *place   // the values of members that have no field; nil without such members
+	others  uint32   // the members that have no field
+	cut     bool     // some keys or values were not looked at
+	blind   bool     // nothing is known of some items, or members without a field, as there was no room
+	full    uint32   // the result in which all fields were in use
+}
+
+// field is a key of the objects at a place.
+type field struct {
+	key         string // empty: only its hash is known, from the disk
+	hash        uint64
+	seen        uint32 // how many objects had it, of those that were read completely
+	first, last uint32 // results that had it, counted from 1
+	object      uint32 // the last object that had it, as reader counts them
+	place
+}
+
+type kinds uint8
+
+const (
+	isObject kinds = 1 << iota
+	isArray
+	isString
+	isNumber
+	isBoolean
+	isNull
+	allKinds = 1<<iota - 1
+)
+
+// common reports whether the key was in at least two results.
+func (f *field) common() bool { return f.first != f.last && f.key != "" }
+
+// Add learns from a result, which is valid JSON, or the beginning of a longer one if cut is set. What turns out not to be the
+// beginning of JSON is ignored then.
+func (s *Shape) Add(json []byte, cut bool) {
+	if len(json) > MaxBytes {
+		json, cut = json[:MaxBytes], true
+	}
+	if cut {
+		trial := &reader{data: json, shape: &Shape{}}
+		if trial.value(&trial.shape.root, 0); trial.broken {
+			return
+		}
+	}
+	if s.results == math.MaxUint32 {
+		return
+	}
+	s.results++
+	s.places = max(s.places, 1)
+	(&reader{data: json, shape: s}).value(&s.root, 0)
+}
+
+// room reports whether the shape may have one more place at a depth.
+func (s *Shape) room(depth int) bool { return s.places < maxPlaces-fewerByLevel*depth }
+
+// under returns the place that *at points to, a new one at the first time; nil if there is no room.
+func (s *Shape) under(at **place, depth int) *place {
+	if *at == nil && s.room(depth) {
+		*at = new(place)
+		s.places++
+	}
+	return *at
+}
+
+// field returns the field of a key, nil if it has none. near is where it is expected.
+func (s *Shape) field(p *place, key []byte, near, depth int) *field {
+	if near < len(p.fields) && len(key) > 0 && p.fields[near].key == string(key) {
+		return p.fields[near]
+	}
+	if !identifier(key) {
+		return nil
+	}
+	for _, f := range p.fields {
+		if f.key == string(key) {
+			return f
+		}
+	}
+	if f := s.unhashed(p, key); f != nil {
+		return f
+	}
+	if len(p.fields) == maxFields && p.full != s.results {
+		p.full = s.results
+		s.dropRare(p)
+	}
+	if len(p.fields) == maxFields || !s.room(depth) {
+		p.cut = true
+		return nil
+	}
+	f := &field{key: string(key), first: s.results}
+	p.fields = append(p.fields, f)
+	s.places++
+	return f
+}
+
+// unhashed gives a field that was read from the disk its key.
+func (s *Shape) unhashed(p *place, key []byte) *field {
+	if p.hashed == 0 {
+		return nil
+	}
+	hash := s.hash(string(key))
+	i := slices.IndexFunc(p.fields, func(f *field) bool { return f.key == "" && f.hash == hash })
+	if i < 0 {
+		return nil
+	}
+	p.hashed--
+	p.fields[i].key = string(key)
+	return p.fields[i]
+}
+
+func (s *Shape) hash(key string) uint64 {
+	sum := sha256.Sum256([]byte(s.salt + "\x00" + key))
+	return binary.LittleEndian.Uint64(sum[:])
+}
+
+// dropRare makes room for other keys: fields that only one earlier result had are dropped, and what is known of their values goes to
+// rest.
+func (s *Shape) dropRare(p *place) {
+	p.fields = slices.DeleteFunc(p.fields, func(f *field) bool {
+		if f.first != f.last || f.last == s.results {
+			return false
+		}
+		if f.key == "" {
+			p.hashed--
+		}
+		if p.rest == nil {
+			p.rest = new(place)
+		}
+		p.others += max(f.seen, 1)
+		p.rest.merge(&f.place)
+		return true
+	})
+	s.places = s.root.count()
+}
+
+// merge adds what is known of another place, which is no longer used itself.
+func (p *place) merge(o *place) {
+	p.kinds |= o.kinds
+	p.objects += o.objects
+	p.others += o.others
+	p.cut, p.blind = p.cut || o.cut, p.blind || o.blind
+	for _, f := range o.fields {
+		i := slices.IndexFunc(p.fields, func(own *field) bool { return own.key == f.key && own.hash == f.hash })
+		switch {
+		case i >= 0:
+			own := p.fields[i]
+			own.seen, own.first, own.last = own.seen+f.seen, min(own.first, f.first), max(own.last, f.last)
+			own.merge(&f.place)
+		case len(p.fields) < maxFields:
+			p.fields = append(p.fields, f)
+			if f.key == "" {
+				p.hashed++
+			}
+		default:
+			p.others += f.seen
+			p.blind = true
+		}
+	}
+	for _, part := range []struct {
+		into **place
+		from *place
+	}{{&p.items, o.items}, {&p.rest, o.rest}} {
+		switch {
+		case part.from == nil:
+		case *part.into == nil:
+			*part.into = part.from
+		default:
+			(*part.into).merge(part.from)
+		}
+	}
+}
+
+// count returns how many places there are, with p.
+func (p *place) count() int {
+	if p == nil {
+		return 0
+	}
+	n := 1 + p.items.count() + p.rest.count()
+	for _, f := range p.fields {
+		n += f.count()
+	}
+	return n
+}
+
+// The bounds of what passes for an identifier. They let the keys of real interfaces pass, and few secrets.
+const (
+	maxKey    = 40
+	maxWord   = 20
+	maxWords  = 7
+	maxDigits = 4
+	maxMixed  = 12 // characters with digits inside, as in base64_encoded
+)
+
+// identifier reports whether a key looks like an identifier that a programmer chose, rather than a name from the data, a token or a
+// sentence.
+func identifier(key []byte) bool {
+	if len(key) == 0 || len(key) > maxKey || digit(key[0]) {
+		return false
+	}
+	words, word, digits, mixed, part, mixedPart := 0, 0, 0, 0, 0, false
+	for i, c := range key {
+		part++
+		switch {
+		case letter(c):
+			if i > 0 && digit(key[i-1]) {
+				mixed, mixedPart = mixed+1, true
+			}
+			if word == 0 || upper(c) && !upper(key[i-1]) {
+				words, word = words+1, 0
+			}
+			word++
+		case digit(c):
+			digits++
+		case c == '_' || c == '$':
+			word, part, mixedPart = 0, 0, false
+		default:
+			return false
+		}
+		if word > maxWord || mixedPart && part > maxMixed {
+			return false
+		}
+	}
+	return digits <= maxDigits && mixed <= 1 && words <= maxWords && (words < 4 || len(key) >= 3*words)
+}
+
+func digit(c byte) bool  { return '0' <= c && c <= '9' }
+func upper(c byte) bool  { return 'A' <= c && c <= 'Z' }
+func letter(c byte) bool { return upper(c) || 'a' <= c && c <= 'z' }
+
+// reader adds one result to a shape. It reads each byte at most twice, and never beyond the data.
+type reader struct {
+	data    []byte
+	pos     int
+	shape   *Shape
+	objects uint32 // that were begun
+	broken  bool   // the data is not JSON
+}
+
+// next skips white space and returns the next byte; 0 at the end.
+func (r *reader) next() byte {
+	for r.pos < len(r.data) {
+		switch c := r.data[r.pos]; c {
+		case ' ', '\t', '\r', '\n':
+			r.pos++
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// fail ends the reading. It is broken unless all data was read.
+func (r *reader) fail() bool {
+	r.broken = r.broken || r.pos < len(r.data)
+	return false
+}
+
+// value reads a value at a place, nil = nothing is learned from it, and reports whether it was complete.
+func (r *reader) value(p *place, depth int) bool {
+	c := r.next()
+	kind := kindOf(c)
+	if p != nil {
+		p.kinds |= kind
+	}
+	switch {
+	case kind == isString:
+		_, ok := r.text()
+		return ok
+	case kind == isObject || kind == isArray:
+		if p == nil || depth == maxDepth {
+			if p != nil {
+				p.cut = true
+			}
+			return r.skip()
+		}
+		r.pos++
+		if kind == isObject {
+			return r.object(p, depth)
+		}
+		return r.items(p, depth)
+	case kind == 0:
+		return r.fail()
+	}
+	for r.pos < len(r.data) && strings.IndexByte(" \t\r\n,]}:", r.data[r.pos]) < 0 {
+		r.pos++
+	}
+	return true
+}
+
+func kindOf(c byte) kinds {
+	switch c {
+	case '{':
+		return isObject
+	case '[':
+		return isArray
+	case '"':
+		return isString
+	case 't', 'f':
+		return isBoolean
+	case 'n':
+		return isNull
+	}
+	if c == '-' || digit(c) {
+		return isNumber
+	}
+	return 0
+}
+
+// text reads a string and returns its bytes between the quotes, as they are written.
+func (r *reader) text() (written []byte, ok bool) {
+	start := r.pos + 1
+	for at := start; ; at++ {
+		n := bytes.IndexByte(r.data[min(at, len(r.data)):], '"')
+		if n < 0 {
+			r.pos = len(r.data)
+			return nil, false
+		}
+		at += n
+		escapes := 0
+		for at-escapes > start && r.data[at-escapes-1] == '\\' {
+			escapes++
+		}
+		if escapes%2 == 0 {
+			r.pos = at + 1
+			return r.data[start:at], true
+		}
+	}
+}
+
+// skip reads a container without learning from it. Nesting uses no stack.
+func (r *reader) skip() bool {
+	for open := 0; r.pos < len(r.data); {
+		switch r.data[r.pos] {
+		case '"':
+			if _, ok := r.text(); !ok {
+				return false
+			}
+			continue
+		case '{', '[':
+			open++
+		case '}', ']':
+			open--
+		}
+		if r.pos++; open == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *reader) items(p *place, depth int) bool {
+	for first := true; ; first = false {
+		c := r.next()
+		if c == ']' {
+			r.pos++
+			return true
+		}
+		if !first {
+			if c != ',' {
+				return r.fail()
+			}
+			r.pos++
+		}
+		into := r.shape.under(&p.items, depth+1)
+		p.blind = p.blind || into == nil
+		if !r.value(into, depth+1) {
+			return false
+		}
+	}
+}
+
+func (r *reader) object(p *place, depth int) bool {
+	r.objects++
+	id := r.objects
+	if !r.members(p, id, depth) { // which keys it lacks is not known
+		p.cut = true
+		for _, f := range p.fields {
+			if f.object == id {
+				f.object = 0
+				f.seen--
+			}
+		}
+		return false
+	}
+	p.objects++
+	for _, f := range p.fields {
+		if f.object == id {
+			f.object = 0
+		}
+	}
+	return true
+}
+
+func (r *reader) members(p *place, id uint32, depth int) bool {
+	for near := 0; ; near++ {
+		c := r.next()
+		if c == '}' {
+			r.pos++
+			return true
+		}
+		if near > 0 {
+			if c != ',' {
+				return r.fail()
+			}
+			r.pos++
+			c = r.next()
+		}
+		if c != '"' {
+			return r.fail()
+		}
+		key, ok := r.text()
+		if !ok {
+			return false
+		}
+		if r.next() != ':' {
+			return r.fail()
+		}
+		r.pos++
+		if !r.value(r.member(p, key, id, near, depth), depth+1) {
+			return false
+		}
+	}
+}
+
+// member returns the place for the value of a key.
+func (r *reader) member(p *place, key []byte, id uint32, near, depth int) *place {
+	f := r.shape.field(p, key, near, depth+1)
+	if f == nil {
+		p.others++
+		into := r.shape.under(&p.rest, depth+1)
+		p.blind = p.blind || into == nil
+		return into
+	}
+	f.last = r.shape.results
+	if f.object != id { // the key may be there twice
+		f.object = id
+		f.seen++
+	}
+	return &f.place
+}

@@ -1,0 +1,62 @@
+package results
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"mcpx/internal/base/wire"
+)
+
+const (
+	// maxSample bounds a sample, in bytes, and maxSampled its blocks.
+	maxSample  = 64 << 10
+	maxSampled = 1_000
+)
+
+// Sample is a copy of what a filter would see of a result, or of its beginning.
+type Sample struct {
+	structured json.RawMessage
+	blocks     []wire.Block
+	cut        bool
+}
+
+// sampleOf copies the parts of a result. Of a long result it copies the beginning, if it is clear which part a filter would see.
+func sampleOf(structured json.RawMessage, blocks []wire.Block) (s Sample, ok bool) {
+	if len(blocks) > maxSampled {
+		return s, false
+	}
+	size, texts := len(structured), 0
+	for i := range blocks {
+		if blocks[i].IsText {
+			size += len(blocks[i].Text)
+			texts++
+		}
+	}
+	if s.cut = size > maxSample; s.cut && (texts > 1 || texts == 1 && structured != nil) {
+		return s, false
+	}
+	s.structured = bytes.Clone(structured[:min(len(structured), maxSample)])
+	for i := range blocks {
+		if b := &blocks[i]; b.IsText {
+			s.blocks = append(s.blocks, wire.Block{Text: strings.Clone(b.Text[:min(len(b.Text), maxSample)]), IsText: true})
+		}
+	}
+	return s, texts > 0 || structured != nil
+}
+
+// Value returns the JSON that a filter would see, nil if there is none. If cut is set it is only the beginning of the result, which
+// may be no JSON.
+func (s Sample) Value() (value json.RawMessage, cut bool) {
+	switch {
+	case !s.cut:
+		value, _ = selectable("", s.structured, s.blocks)
+	case s.structured != nil:
+		value = s.structured
+	default:
+		if value = bytes.TrimSpace([]byte(s.blocks[0].Text)); len(value) > 0 && value[0] != '{' && value[0] != '[' {
+			return json.RawMessage(`""`), false // a text that is no JSON
+		}
+	}
+	return value, s.cut
+}
