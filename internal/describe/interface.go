@@ -22,6 +22,8 @@ type Options struct {
 	// MaxDescription cuts the descriptions of parameters in a text with several
 	// complete tools, in characters; 0 means 300.
 	MaxDescription int
+	// Seen returns what the results of a tool were so far, such as "text"; empty if unknown. Nil = nothing is known.
+	Seen func(*catalog.Server, *catalog.Tool) string
 	// ShortNames means that the tools take server and tool.
 	ShortNames bool
 	// ListingTokens bounds the complete tools in an answer about several tools; 0
@@ -145,7 +147,7 @@ func Server(s *catalog.Server, o Options) (text string, complete bool) {
 		}
 		return text + ".", true
 	}
-	if list, ok := all(s.Tools, o); ok {
+	if list, ok := all(s, o); ok {
 		return head + list, true
 	}
 	return head + listing(s, o, listingOver*o.ListingTokens-tokens.Estimate(head)), false
@@ -154,13 +156,28 @@ func Server(s *catalog.Server, o Options) (text string, complete bool) {
 // Tool is the answer to inspect with the names of a server and a tool.
 func Tool(s *catalog.Server, t *catalog.Tool, o Options) string {
 	texts, _ := definitions([]*catalog.Tool{t}, o.withDefaults())
-	return stateLine(s) + texts[0]
+	return stateLine(s) + texts[0] + o.seen(s, t)
 }
 
 // Tools is [Tool] for several. Later tools do not repeat parts of earlier ones.
 func Tools(s *catalog.Server, ts []*catalog.Tool, o Options) string {
 	texts, legend := definitions(ts, o.withDefaults())
+	for i, t := range ts {
+		texts[i] += o.seen(s, t)
+	}
 	return stateLine(s) + legend + strings.Join(texts, "\n\n")
+}
+
+// seen is a line below a complete tool that does not declare its results: what they were so far. Empty if nothing is known.
+func (o Options) seen(s *catalog.Server, t *catalog.Tool) string {
+	if o.Seen == nil {
+		return ""
+	}
+	kind := o.Seen(s, t)
+	if kind == "" {
+		return ""
+	}
+	return "\n// seen: " + kind
 }
 
 // Input is the part of the TypeScript of the input of t that leads to some places, in at

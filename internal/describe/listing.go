@@ -19,7 +19,8 @@ const (
 )
 
 // all has all tools complete. It is false if that is over the limit.
-func all(ts []catalog.Tool, o Options) (string, bool) {
+func all(s *catalog.Server, o Options) (string, bool) {
+	ts := s.Tools
 	list := make([]*catalog.Tool, len(ts))
 	bytes := 0
 	for i := range ts {
@@ -30,6 +31,9 @@ func all(ts []catalog.Tool, o Options) (string, bool) {
 		return "", false
 	}
 	texts, legend := definitions(list, o)
+	for i, t := range list {
+		texts[i] += o.seen(s, t)
+	}
 	text := legend + strings.Join(texts, "\n\n")
 	return text, tokens.Estimate(text) <= o.ListingTokens
 }

@@ -160,7 +160,7 @@ func (w *matchWriter) server(list []Match, i int) {
 func (w *matchWriter) complete(list []Match, texts []string) {
 	for i, m := range list {
 		w.server(list, i)
-		w.b.WriteString(texts[i] + "\n" + m.also() + "\n")
+		w.b.WriteString(texts[i] + w.o.seen(m.Server, m.Tool) + "\n" + m.also() + "\n")
 	}
 }
 

@@ -36,6 +36,7 @@ type Executor struct {
 	store      results.Store
 	work       *semaphore.Semaphore // slots for what takes this process long: greps, large results
 	builtin    *builtin.Server
+	seenKinds  kinds
 	account    account
 	journal    *request.Journal
 	tracing    *request.Tracing
@@ -53,7 +54,7 @@ func New(r *registry.Registry, options Options) *Executor {
 		apps: policy.Catalogues{Apps: true}, store: results.NewStore(options.Results), tags: caller.NewTags(options.Secret, "mcpx ids of tasks 1"),
 	}
 	e.work = semaphore.Shared(runtime.GOMAXPROCS(0), semaphore.Queue{Calls: 256, Wait: 30 * time.Second})
-	e.builtin = builtin.New()
+	e.builtin, e.seenKinds = builtin.New(), newKinds()
 	e.builtin.Journal, e.builtin.NoServer = e.journal, func(name string, seen *catalog.Snapshot) error {
 		return &notFoundError{name: name, known: seen.ServerNames(), empty: seen.Empty}
 	}
@@ -451,6 +452,7 @@ func (e run) answer(r *Request, t target) *results.Answer {
 			a.Untouched, a.Select, a.Grep = true, "", ""
 		}
 	}
+	a.Saw = e.seenKinds.watch(r.Client.On().Key(), t.server, t.tool)
 	task := func(raw json.RawMessage) json.RawMessage { return resources.Task(t.server, e.tagOf(r.Client), raw) }
 	if r.Client.RunsTasks() {
 		a.Task = task

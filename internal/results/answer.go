@@ -22,4 +22,6 @@ type Answer struct {
 	Task func(raw json.RawMessage) json.RawMessage
 	// Created converts the task in the result of a legacy server; nil = the client did not ask for one.
 	Created func(task json.RawMessage) json.RawMessage
+	// Saw gets the kind of the result, unless that is an error; nil = it need not be known.
+	Saw func(Kind)
 }

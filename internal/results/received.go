@@ -120,6 +120,9 @@ func (a *Answer) Of(ctx context.Context, raw json.RawMessage) (*Result, error) {
 	if a.Links != nil {
 		a.Links(ctx, blocks)
 	}
+	if a.Saw != nil && !got.isError {
+		a.Saw(kindOf(blocks))
+	}
 	if a.Select != "" && !got.isError {
 		return a.selected(ctx, got, blocks)
 	}
