@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"sync"
@@ -114,8 +115,10 @@ type Request struct {
 	// Consent is how the user confirms the call, where the config demands it.
 	Consent request.Consent
 
-	began time.Time
-	read  string // the server of the resource or prompt that a tool of the built-in server has read
+	began    time.Time
+	inspects bool   // it is no call
+	told     int    // how often it was told that its server starts
+	read     string // the server of the resource or prompt that a tool of the built-in server has read
 }
 
 // started fills in the catalogue, the time and the event of a request. own means that it made the event.
@@ -329,7 +332,7 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 		From: r.From, To: t.server, Tool: t.tool, Method: "tools/call",
 		Params:     request.ToolParams(t.tool.OwnName(), policy.Arguments(t.tool, t.arguments)),
 		Repeatable: t.tool.Hints.IsIdempotent() || t.tool.Hints.IsReadOnly(),
-		Times:      request.Times{Wait: e.waitLeft(r), Timeout: t.settings.timeout, Idle: t.settings.idle},
+		Times:      request.Times{Wait: e.waitLeft(r), Starting: e.starting(r), Timeout: t.settings.timeout, Idle: t.settings.idle},
 		Relay:      r.Client.Modern(),
 		Scope:      r.Scope, Apps: r.Apps, ReadOnly: r.ReadOnly, Consent: r.Consent,
 	}
@@ -360,12 +363,30 @@ func (e run) waitLeft(r *Request) time.Duration {
 	return max(e.options.ExecWait+r.Event.Confirming-time.Since(r.began), time.Nanosecond) // 0 would mean no bound
 }
 
+// starting returns what tells the client of a call that its server's command installs or starts, as progress: so long the call
+// waits for it. Nil if it does not wait, as exec_wait = 0 says, and for a request that is no call.
+func (e run) starting(r *Request) func(does string) {
+	if e.options.ExecWait <= time.Nanosecond || r.inspects {
+		return nil
+	}
+	return func(does string) {
+		if r.Sink.Progress != nil {
+			// In thousandths, so that it stays below the progress that the tool itself may then report.
+			r.told++
+			r.Sink.Progress(fmt.Appendf(nil, `{"progress":%g,"message":%s}`, float64(r.told)/1000, wire.Encode(r.Server+" "+does)))
+		}
+	}
+}
+
 // awaitServer waits for a request's server and then renews the request's catalogue, which lacks the tools that were waited for.
 // Nothing else replaces the catalogue of a request.
 func (e run) awaitServer(ctx context.Context, r *Request) {
-	bounded, cancel := context.WithTimeout(ctx, e.waitLeft(r))
-	defer cancel()
-	e.registry.WaitServer(bounded, r.Server)
+	if timeout := e.options.Servers[r.Server].CallTimeout; timeout > 0 {
+		bounded, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		ctx = bounded
+	}
+	e.registry.WaitStart(ctx, r.Server, e.waitLeft(r), e.starting(r))
 	r.Catalogue = e.seen(r)
 }
 
@@ -373,7 +394,7 @@ func (e run) awaitServer(ctx context.Context, r *Request) {
 // returns the catalogue after that. The failure for an unknown server names the servers that have the tool.
 func (e *Executor) FindServer(ctx context.Context, r Request) (*catalog.Snapshot, *catalog.Server, *results.Failure) {
 	run := e.begin()
-	r.began, r.Event = time.Now(), &request.Event{} // observers do not get this event
+	r.began, r.inspects, r.Event = time.Now(), true, &request.Event{} // observers do not get this event
 	s, err := run.findServer(ctx, &r)
 	if err == nil && r.Tool != "" && lacks(s, r.Tool) {
 		if again, _, _ := run.lookAgain(ctx, &r); again != nil {
