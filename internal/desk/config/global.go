@@ -65,7 +65,7 @@ func (l *loader) forCalls() []key {
 		{"toon_compression_enabled", l.boolean(&c.ToonCompression), "whether results may become TOON; else JSON is only minified"},
 		{"disabled_tools", l.toolGlobs(&c.DisabledTools), "tools that no client sees or calls: globs of `SERVER.TOOL`"},
 		{"confirm", switched(l, &l.everyServer.Confirm, "destructive", "all"), "the default for servers ([what allowing exec permits](#what-allowing-exec-permits))"},
-		{"exec_wait", l.wait(&c.ExecWait), "how long a call waits for a server that is connecting; 0 does not wait"},
+		{"exec_wait", l.wait(&c.ExecWait), "how long a call waits for a server that is connecting; for one whose command installs or starts, until the call's deadline; 0 does not wait"},
 	}
 }
 
