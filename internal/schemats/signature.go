@@ -16,6 +16,8 @@ const (
 	maxDescription = 50_000
 	// maxSentence bounds the first sentence in a listing, in runes.
 	maxSentence = 100
+	// maxNeeded is the same for a listing of what a call needs, which is found by its words anyway.
+	maxNeeded = 50
 	// maxListing is the length of a listing, in bytes, from which on nested objects are
 	// written as "object".
 	maxListing = 320
@@ -304,7 +306,11 @@ func (t Tool) line(needed bool) string {
 			break
 		}
 	}
-	if s := firstSentence(t.Description, maxSentence); s != "" {
+	most := maxSentence
+	if needed {
+		most = maxNeeded
+	}
+	if s := firstSentence(t.Description, most); s != "" {
 		text += " // " + s
 	}
 	return text
