@@ -175,7 +175,7 @@ func TestAccepted(t *testing.T) {
 		{name: "calculator", command: program("sdk1", "mcp-server-calculator"), least: 2},
 		{name: "excel", command: program("sdk2", "excel-mcp-server", "stdio"), least: 83},
 	}
-	for _, s := range mcptest.Part(t, servers, 4) {
+	for _, s := range mcptest.Part(t, servers, 3) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			h := newHome(t)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,46 +10,126 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"mcpx/internal/app"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/terminal"
 	"mcpx/internal/desk/setup"
 )
 
 type addCommand struct {
 	Name   string   `arg:"" help:"What the server is to be called."`
-	Target []string `arg:"" name:"command-or-url" help:"The program and its arguments, after --; or the URL of a remote server."`
+	Target []string `arg:"" name:"command-or-url" help:"The program and its arguments, after --; or the URL of a remote server; or JSON as in the file of a client."`
 	Env    []string `env:"-" help:"An environment variable of the program." placeholder:"KEY=VALUE" sep:"none"`
 	Header []string `env:"-" help:"A header for the remote server." placeholder:"KEY=VALUE" sep:"none"`
 	Type   string   `help:"The transport: stdio, http or sse; detected if not given." placeholder:"TYPE" enum:",stdio,http,sse" default:""`
+
+	NoCheck bool `help:"Do not try the server."`
 }
 
 func (cmd *addCommand) Help() string {
-	return `Comments and order of the config stay. If there is no config, one is made that only you can read.
+	return `Comments and order of the config stay. If there is no config, one is made that only you can read. Then the server is tried.
 
 ` + examples(
 		"mcpx add files -- npx -y @modelcontextprotocol/server-filesystem ~/Documents",
 		"mcpx add notes --env 'NOTES_TOKEN=${NOTES_TOKEN}' -- uvx notes-mcp",
 		"mcpx add github https://api.githubcopilot.com/mcp/ --header 'Authorization=Bearer ${GITHUB_TOKEN}'",
+		`mcpx add memory '{"mcpServers": {"memory": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"]}}}'`,
 	)
 }
 
-func (cmd *addCommand) Run(parsed *kong.Context, c *cli, s streams) error {
+func (cmd *addCommand) Run(ctx context.Context, parsed *kong.Context, c *cli, s streams, sys setup.System) error {
 	if at := slices.Index(parsed.Args, "--"); at >= 0 && !slices.Contains(parsed.Args[:at], cmd.Name) {
 		again := "mcpx add NAME -- " + strings.Join(parsed.Args[at+1:], " ")
 		return &usageError{hintError{"the server has no name", "write the name before --: " + again}}
 	}
-	entry, err := cmd.entry()
+	edit, err := cmd.edit(s, sys)
 	if err != nil {
 		return err
 	}
-	file, err := c.editConfig(s, func(data []byte) ([]byte, error) { return setup.AddServer(data, cmd.Name, entry) })
+	file, err := c.editConfig(s, edit)
 	if err != nil {
 		return err
 	}
-	try := "mcpx check"
+	fmt.Fprintf(s.out, "added %s to %s\n", cmd.Name, file)
+	check := "mcpx check " + cmd.Name
 	if c.Config != "" {
-		try += " --config " + file
+		check += " --config " + file
 	}
-	fmt.Fprintf(s.out, "added %s to %s\ntry it: %s\n", cmd.Name, file, try)
+	if cmd.NoCheck {
+		fmt.Fprintln(s.out, "try it: "+check)
+		return nil
+	}
+	c.Config = file
+	return cmd.try(ctx, c, s, check)
+}
+
+// try starts the new server and says what it has. A server that is down is no error: it was added.
+func (cmd *addCommand) try(ctx context.Context, c *cli, s streams, again string) error {
+	cfg, err := c.loadConfig(ctx, s, cmd.Name)
+	if err != nil {
+		return err
+	}
+	name := cfg.Served(cmd.Name)
+	a, err := c.start(s, cfg, app.Command, name)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	(&checkCommand{}).wait(ctx, a, s)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	for _, one := range checked(a, []string{name}, nil).Servers {
+		text := one.Name + " is " + stateOn(s.screen, one.State)
+		if server, ok := a.Executor.Catalogue(nil).Server(name); ok && one.Tools != nil {
+			text += ": " + terminal.Count(*one.Tools, "tool") + shortList(server)
+		}
+		if len(one.Notes) > 0 {
+			text += ": " + strings.Join(one.Notes, "; ")
+		}
+		fmt.Fprint(s.out, s.screen.Hang("", text))
+		if one.State != catalog.Ready && one.State != catalog.Disabled {
+			fmt.Fprintln(s.out, "try it again: "+again)
+		}
+	}
 	return nil
+}
+
+// shortList returns the names of a server's first tools, after a colon.
+func shortList(server *catalog.Server) string {
+	const most = 12
+	names := server.ToolNames()
+	if len(names) == 0 {
+		return ""
+	}
+	more := ""
+	if len(names) > most {
+		names, more = names[:most], fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	for i := range names {
+		names[i] = sanitize.Line(names[i], 60)
+	}
+	return ": " + strings.Join(names, ", ") + more
+}
+
+// edit returns the edit that adds the server to the text of the config.
+func (cmd *addCommand) edit(s streams, sys setup.System) (func(data []byte) ([]byte, error), error) {
+	if text := strings.TrimSpace(cmd.Target[0]); setup.IsSnippet(text) {
+		switch {
+		case len(cmd.Target) > 1:
+			return nil, &hintError{"the JSON is several words", "put it into single quotes: mcpx add " + cmd.Name + " '{…}'"}
+		case len(cmd.Env)+len(cmd.Header) > 0 || cmd.Type != "":
+			return nil, &hintError{"what --env, --header and --type say stands in the JSON", "leave the flags out"}
+		}
+		found, err := setup.ReadSnippet(sys, cmd.Name, text, s.reading())
+		if err != nil {
+			return nil, err
+		}
+		return func(data []byte) ([]byte, error) { return found.AddTo(data, cmd.Name) }, nil
+	}
+	entry, err := cmd.entry()
+	return func(data []byte) ([]byte, error) { return setup.AddServer(data, cmd.Name, entry) }, err
 }
 
 func (cmd *addCommand) entry() (setup.Entry, error) {

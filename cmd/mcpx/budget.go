@@ -26,7 +26,7 @@ type budgetCommand struct {
 }
 
 func (cmd *budgetCommand) Help() string {
-	return examples("mcpx budget", "mcpx budget --demo", "mcpx budget --config ~/.cursor/mcp.json --json",
+	return fromDisk + examples("mcpx budget", "mcpx budget --demo", "mcpx budget --config ~/.cursor/mcp.json --json",
 		"mcpx budget --tools tools/ --results results/ --svg budget.svg")
 }
 
@@ -106,10 +106,10 @@ func (cmd *budgetCommand) assemble(ctx context.Context, c *cli, s streams) (*app
 	if err != nil {
 		return nil, err
 	}
-	return app.New(app.Options{Config: cfg, Profile: app.Command, Log: c.logger(s, "error", cfg.LogFormat)})
+	return app.New(app.Options{Config: cfg, Profile: app.Measure, Log: c.logger(s, "error", cfg.LogFormat)})
 }
 
-// servers returns the servers to measure. Without --tools, it connects to them.
+// servers returns the servers to measure. Without --tools, it connects to those whose catalogue is not on disk.
 func (cmd *budgetCommand) servers(ctx context.Context, a *app.App) (*catalog.Snapshot, []string, error) {
 	if cmd.Tools != "" {
 		snap, notes, err := budget.ReadTools(os.DirFS(cmd.Tools))

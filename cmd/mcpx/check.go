@@ -21,6 +21,19 @@ type checkCommand struct {
 	Names   []string `arg:"" optional:"" name:"server" help:"Try only these servers. SERVER.TOOL also says whether a model sees the tool, and why not."`
 	JSON    bool     `name:"json" help:"Print the outcome as JSON."`
 	Timeout duration `help:"Wait no longer than this, such as 90 or 1m30s; without it, as long as the servers' connect_timeout." placeholder:"DURATION"`
+
+	outcome *outcome // after Run
+}
+
+// states returns the states that Run has found.
+func (cmd *checkCommand) states() map[string]catalog.State {
+	states := make(map[string]catalog.State)
+	if cmd.outcome != nil {
+		for _, one := range cmd.outcome.Servers {
+			states[one.Name] = one.State
+		}
+	}
+	return states
 }
 
 // duration is written as in the config: a number of seconds such as 90, or with units, as 1m30s.
@@ -64,6 +77,9 @@ func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 		return ctx.Err()
 	}
 	outcome := checked(a, servers, tools)
+	if cmd.outcome = outcome; len(servers) == 0 {
+		outcome.Cost = costOf(a)
+	}
 	if cmd.JSON {
 		err = printJSON(s.out, outcome)
 	} else {
@@ -152,6 +168,7 @@ type outcome struct {
 	Warnings []string        `json:"warnings,omitempty"`
 	Servers  []checkedServer `json:"servers"`
 	Tools    []checkedTool   `json:"tools,omitempty"`
+	Cost     *cost           `json:"cost,omitempty"`
 	Savings  *app.Savings    `json:"results,omitempty"`
 }
 
@@ -284,6 +301,9 @@ func (o *outcome) print(s streams) {
 	}
 	servers, all := terminal.Count(len(o.Servers), "server"), terminal.Count(tools, "tool")
 	fmt.Fprint(s.out, "\n", sc.Hang("", fmt.Sprintf("%s: %s; %s", servers, o.states(sc), all)))
+	if o.Cost != nil {
+		fmt.Fprint(s.out, sc.Hang("", o.Cost.String()))
+	}
 	if saved := o.Savings; saved != nil {
 		fmt.Fprint(s.out, sc.Hang("", fmt.Sprintf("results since %s: %s, about %s tokens received, %s sent (%s)",
 			saved.Since.Format(time.DateOnly), terminal.Count(int(saved.Calls), "call"),

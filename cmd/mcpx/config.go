@@ -29,8 +29,7 @@ func (c *cli) findConfig(s streams) (string, error) {
 
 // readConfig is [cli.loadConfig] for a file whose path is known.
 func readConfig(ctx context.Context, path string, s streams, only ...string) (*config.Config, error) {
-	o, secrets := s.reading(), app.Secrets()
-	o.Keyring = func(name string) (string, error) { return secrets.Get(ctx, name) }
+	o := s.readingSecrets(ctx)
 	o.Run = func(argv []string) (string, error) { return secret.Run(ctx, argv) }
 	o.Only = slices.DeleteFunc(only, func(name string) bool { return name == "" })
 	cfg, err := config.Load(path, o)
@@ -44,6 +43,13 @@ func readConfig(ctx context.Context, path string, s streams, only ...string) (*c
 func (s streams) reading() config.Options {
 	self, _ := os.Executable() // if unknown, entries of mcpx are recognized by name only
 	return config.Options{Getenv: s.getenv, Executable: self}
+}
+
+// readingSecrets is [streams.reading] with the secrets in the keyring. The commands of the config are not run.
+func (s streams) readingSecrets(ctx context.Context) config.Options {
+	o, secrets := s.reading(), app.Secrets()
+	o.Keyring = func(name string) (string, error) { return secrets.Get(ctx, name) }
+	return o
 }
 
 // logger logs to stderr. --log-level overrides level.

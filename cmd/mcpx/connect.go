@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
+	"mcpx/internal/app"
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/terminal"
 	"mcpx/internal/desk/setup"
@@ -153,6 +156,33 @@ type wiring struct {
 	sys   setup.System
 	asker *asker
 	move  bool
+	// checked has the states that a check has just found; nil = there was none.
+	checked map[string]catalog.State
+}
+
+// served returns the servers of mcpx's config, and those of them that may be taken out of a client's file: mcpx was seen to serve
+// them. Their catalogue is on disk, and a check, if there was one, has found them well.
+func (w wiring) served(ctx context.Context, file string) (all, seen []setup.Found, err error) {
+	cfg, err := readConfig(ctx, file, w.s)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := app.New(app.Options{Config: cfg, Profile: app.Command, Log: w.cli.logger(w.s, "error", cfg.LogFormat)})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer a.Close()
+	all = setup.ReadFile(w.sys, file, w.s.readingSecrets(ctx)).Servers
+	for _, one := range all {
+		server, ok := a.Registry.Snapshot().Server(cfg.Served(one.Name))
+		if !ok || !server.Known {
+			continue
+		}
+		if state := w.checked[server.Name]; w.checked == nil || state == catalog.Ready || state == catalog.Idle {
+			seen = append(seen, one)
+		}
+	}
+	return all, seen, nil
 }
 
 // connect shows the change of one client's file, asks and writes. unasked is the command that does
@@ -173,13 +203,17 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, unasked 
 	if err != nil {
 		return err
 	}
-	served := setup.ReadFile(w.sys, own, w.s.reading())
-	if !served.Exists {
+	var served, seen []setup.Found
+	if _, existed, err := setup.Read(own); err != nil {
+		return err
+	} else if !existed {
 		fmt.Fprintf(w.s.err, "mcpx: warning: there is no config at %s yet; mcpx init makes one\n", w.sys.Short(own))
+	} else if served, seen, err = w.served(ctx, own); err != nil {
+		return err
 	}
 	to := setup.Connection{Command: exe, Args: []string{"--config", own}}
 	if w.move {
-		to.Move = served.Servers
+		to.Move = seen
 	}
 	change, err := kept.Connect(client, file, to, w.s.reading())
 	if err != nil {
@@ -187,7 +221,7 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, unasked 
 	}
 	if change.Nothing() {
 		fmt.Fprintf(w.s.out, "%s is connected already, in %s\n", client.Name, w.sys.Short(file))
-		w.warnDoubled(client, file, served.Servers)
+		w.warnDoubled(client, file, served, seen)
 		return nil
 	}
 	if ok, err := w.asker.askFor(ctx, change, w.sys, unasked); err != nil || !ok {
@@ -206,7 +240,7 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, unasked 
 		undo += " --file " + file
 	}
 	fmt.Fprintf(w.s.out, "undo: %s\n", undo)
-	w.warnDoubled(client, file, served.Servers)
+	w.warnDoubled(client, file, served, seen)
 	return nil
 }
 
@@ -216,9 +250,25 @@ func (w wiring) doubled(client setup.Client, file string, own []setup.Found) []s
 	return setup.Doubled(servers, own)
 }
 
-func (w wiring) warnDoubled(client setup.Client, file string, own []setup.Found) {
-	if names := w.doubled(client, file, own); len(names) > 0 {
-		fmt.Fprintf(w.s.out, "%s still has %s itself, beside mcpx; to take them out: mcpx connect %s --move\n",
-			client.Name, strings.Join(names, ", "), client.ID)
+// warnDoubled names the servers that both the client and mcpx start: those that can be taken out of the client's file, and those
+// that mcpx was not seen to serve.
+func (w wiring) warnDoubled(client setup.Client, file string, served, seen []setup.Found) {
+	take := w.doubled(client, file, seen)
+	if len(take) > 0 {
+		fmt.Fprintf(w.s.out, "%s still has %s itself, beside mcpx; to take %s out: mcpx connect %s --move\n",
+			client.Name, strings.Join(take, ", "), them(take), client.ID)
 	}
+	keep := slices.DeleteFunc(w.doubled(client, file, served), func(name string) bool { return slices.Contains(take, name) })
+	if len(keep) > 0 {
+		fmt.Fprintf(w.s.out, "%s keeps %s: mcpx was not seen to serve %s; mcpx check says why\n",
+			client.Name, strings.Join(keep, ", "), them(keep))
+	}
+}
+
+// them is the pronoun for servers.
+func them(names []string) string {
+	if len(names) == 1 {
+		return "it"
+	}
+	return "them"
 }

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"mcpx/internal/app"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/executor"
 	"mcpx/internal/results"
@@ -18,6 +20,7 @@ type execCommand struct {
 	Tool      string   `arg:"" optional:"" help:"The tool."`
 	Arguments []string `arg:"" optional:"" sep:"none" help:"The arguments: KEY=VALUE, or one JSON object; - reads it from stdin."`
 	Select    string   `help:"A jq filter for the result." placeholder:"FILTER"`
+	Grep      string   `help:"Print only the matching lines of the result, or of what --select selects; a regular expression." placeholder:"REGEX"`
 	Raw       bool     `name:"json" help:"Print the raw result instead of the text; with --select, what it selects as JSON."`
 }
 
@@ -92,11 +95,11 @@ func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 		arguments = object(pairs, schema)
 	}
 	request := executor.Request{Server: cmd.Server, Tool: cmd.Tool, Arguments: arguments}
-	if cmd.Raw && cmd.Select == "" {
+	if cmd.Raw && cmd.Select == "" && cmd.Grep == "" {
 		return cmd.raw(ctx, a, request, s)
 	}
-	if request.Select = cmd.Select; cmd.Select != "" {
-		request.Format.Structured = results.StructuredAlways // selection needs it
+	if request.Select, request.Grep = cmd.Select, cmd.Grep; cmd.Select != "" || cmd.Raw {
+		request.Format.Structured = results.StructuredAlways // selection and --json need it
 	}
 	result, err := a.Executor.Exec(ctx, request)
 	if err != nil {
@@ -105,7 +108,26 @@ func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if cmd.Select != "" {
 		result = selection(result)
 	}
+	if cmd.Grep != "" {
+		result = withoutHandle(result)
+	}
 	return printResult(s, result, cmd.Raw)
+}
+
+// withoutHandle removes the handle of the whole result from the line about a grep, because the stored result ends with this command.
+func withoutHandle(r *results.Result) *results.Result {
+	last := len(r.Content) - 1
+	if last < 0 {
+		return r
+	}
+	block := wire.ReadBlock(r.Content[last])
+	line, _, ok := strings.Cut(block.Text, "; all: exec ")
+	if !ok || !strings.HasPrefix(strings.TrimLeft(line, "\n"), "[") {
+		return r
+	}
+	cut := *r
+	cut.Content = append(slices.Clone(r.Content[:last]), block.WithText(line+"]"))
+	return &cut
 }
 
 // selection returns what --select prints: only the value, or an error. It removes the handle from the

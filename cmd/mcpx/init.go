@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"mcpx/internal/app"
 	"mcpx/internal/base/terminal"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/setup"
@@ -18,6 +20,7 @@ type initCommand struct {
 	Move    bool     `help:"Remove the servers that mcpx serves from the clients' files."`
 	From    []string `help:"Take the servers of this file, instead of looking for the files of clients. May be repeated." placeholder:"FILE" sep:"none" type:"path"`
 	NoCheck bool     `help:"Do not try the servers."`
+	Keyring bool     `env:"-" help:"Move tokens and passwords that the config has in plain text to the keyring of this system."`
 	Undo    bool     `help:"Bring the config back as it was before mcpx init, and remove the schema beside it."`
 }
 
@@ -26,7 +29,7 @@ func (cmd *initCommand) Help() string {
 An existing config keeps its content and gets the servers that it does not have. Beside it, init writes config.schema.json, with which
 editors complete the keys and show mistakes. "mcpx init --undo" undoes the changes of the config, "mcpx disconnect" those of a client.
 
-` + examples("mcpx init", "mcpx init --yes --move", "mcpx init --from .mcp.json --from ~/.codex/config.toml", "mcpx init --undo")
+` + examples("mcpx init", "mcpx init --yes --move --keyring", "mcpx init --from .mcp.json --from ~/.codex/config.toml", "mcpx init --undo")
 }
 
 func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams, sys setup.System) error {
@@ -48,7 +51,7 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams, sys setup.Sy
 	}
 	var have []setup.Found
 	if next.existed {
-		have = setup.ReadFile(sys, file, s.reading()).Servers
+		have = setup.ReadFile(sys, file, s.readingSecrets(ctx)).Servers
 	}
 	var skipped []setup.Skipped
 	next.servers, skipped = setup.Merge(sys, have, sources)
@@ -70,9 +73,11 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams, sys setup.Sy
 	if !cmd.NoCheck {
 		fmt.Fprintln(s.out)
 		// The clients get connected even if a server is down.
-		if err := (&checkCommand{}).Run(ctx, c, s); err != nil && !errors.Is(err, errFailed) {
+		check := &checkCommand{}
+		if err := check.Run(ctx, c, s); err != nil && !errors.Is(err, errFailed) {
 			return err
 		}
+		w.checked = check.states()
 	}
 	err = cmd.connect(ctx, w, sources)
 	if err == nil && len(unread) > 0 {
@@ -178,7 +183,7 @@ func (c *cli) draft(file string) (next draft, err error) {
 // beside it. It returns false if the user does not agree.
 func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, error) {
 	s, sys := w.s, w.sys
-	if len(next.servers) == 0 && !w.asker.yes && !s.terminal {
+	if len(next.servers) == 0 && !w.asker.yes && !cmd.Keyring && !s.terminal {
 		return false, nil // only "$schema" would be added: not worth an error
 	}
 	data, question, err := next.text(sys)
@@ -187,6 +192,10 @@ func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, 
 	}
 	if err != nil {
 		return false, s.configAt(next.file).WhyNot(next.before, err)
+	}
+	data, secrets, err := cmd.seal(ctx, w, next.file, data)
+	if err != nil {
+		return false, err
 	}
 	kept, err := backups()
 	if err != nil {
@@ -198,10 +207,16 @@ func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, 
 		if cmd.Move {
 			unasked += " --move"
 		}
+		if cmd.Keyring {
+			unasked += " --keyring"
+		}
 		for _, from := range cmd.From {
 			unasked += " --from " + from
 		}
 		if ok, err := w.asker.ask(ctx, question, unasked); err != nil || !ok {
+			return false, err
+		}
+		if err := keep(ctx, secrets); err != nil {
 			return false, err
 		}
 		backup, err := kept.Write(change)
@@ -212,17 +227,77 @@ func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, 
 			fmt.Fprintf(s.out, "the config as it was: %s\n", sys.Short(backup))
 		}
 		fmt.Fprintf(s.out, "wrote %s\n", sys.Short(next.file))
+		if len(secrets) > 0 {
+			fmt.Fprintf(s.out, "moved to the keyring: %s; the files of the clients and the copies of files still have them\n", secretNames(secrets))
+		}
 	}
 	if file, err := setup.WriteSchema(next.file); err != nil {
 		fmt.Fprintf(s.err, "mcpx: warning: %v\n", err)
 	} else {
 		fmt.Fprintf(s.out, "wrote %s, from which editors know the keys; undo: %s\n", sys.Short(file), next.undo)
 	}
-	if n := setup.Secrets(next.servers); n > 0 {
+	if n := setup.Secrets(next.servers); n > 0 && len(secrets) == 0 {
 		fmt.Fprintf(s.out, "%s came with a token or password in plain text; only you can read the file. "+
-			"To take it from the environment, write \"${NAME}\" instead\n", terminal.Count(n, "server"))
+			"mcpx init --keyring moves it to the keyring of this system; \"${NAME}\" takes it from the environment\n", terminal.Count(n, "server"))
 	}
 	return true, nil
+}
+
+// seal offers to move the credentials in the text of the config to the keyring. It returns the text, with references to them if the
+// user agrees, and what is to be kept. It writes nothing.
+func (cmd *initCommand) seal(ctx context.Context, w wiring, file string, data []byte) ([]byte, []setup.Secret, error) {
+	if !cmd.Keyring && (w.asker.yes || !w.s.terminal) {
+		return data, nil, nil
+	}
+	store := app.Secrets()
+	names, err := store.Names()
+	if err != nil {
+		return nil, nil, err
+	}
+	sealed, secrets, servers, err := setup.Seal(file, data, w.s.reading(), func(name string) (string, bool) {
+		value, err := store.Get(ctx, name)
+		return value, err == nil || slices.Contains(names, name)
+	})
+	if err != nil || len(secrets) == 0 {
+		return data, nil, err
+	}
+	if why := store.Works(ctx); why != nil {
+		if cmd.Keyring {
+			err = fmt.Errorf("nothing was written: there is no keyring to move secrets to: %w", why)
+		}
+		return data, nil, err
+	}
+	if !cmd.Keyring {
+		question := fmt.Sprintf("%s a token or password in plain text. Move them to the keyring of this system (%s)?",
+			map[bool]string{true: "1 server has", false: fmt.Sprint(servers) + " servers have"}[servers == 1], secretNames(secrets))
+		if ok, err := w.asker.agrees(ctx, question); err != nil || !ok {
+			return data, nil, err
+		}
+	}
+	return sealed, secrets, nil
+}
+
+// keep stores secrets in the keyring: all or none.
+func keep(ctx context.Context, secrets []setup.Secret) error {
+	store := app.Secrets()
+	for i, one := range secrets {
+		unsealed, err := store.Set(ctx, one.Name, one.Value)
+		if err = errors.Join(err, unsealed); err != nil {
+			for _, done := range secrets[:i+1] {
+				_, _ = store.Delete(ctx, done.Name)
+			}
+			return fmt.Errorf("nothing was written: moving %s to the keyring: %w", one.Name, err)
+		}
+	}
+	return nil
+}
+
+func secretNames(secrets []setup.Secret) string {
+	names := make([]string, len(secrets))
+	for i, one := range secrets {
+		names[i] = one.Name
+	}
+	return strings.Join(names, ", ")
 }
 
 // text returns the new text of the config, and the question whether to write it.
@@ -284,7 +359,10 @@ func (w wiring) undoInit(ctx context.Context, file string) error {
 // connect writes mcpx into the files of the clients that were found. Without a terminal and --yes, it
 // prints the commands that do so.
 func (cmd *initCommand) connect(ctx context.Context, w wiring, sources []setup.Source) error {
-	own := setup.ReadFile(w.sys, w.cli.Config, w.s.reading()).Servers
+	_, seen, err := w.served(ctx, w.cli.Config)
+	if err != nil {
+		return err
+	}
 	done := map[string]bool{}
 	var commands []string
 	for _, source := range sources {
@@ -306,8 +384,8 @@ func (cmd *initCommand) connect(ctx context.Context, w wiring, sources []setup.S
 		}
 		fmt.Fprintf(w.s.out, "\n%s\n", w.s.screen.Bold(client.Name))
 		w := w
-		if names := w.doubled(client, client.File(w.sys), own); !cmd.Move && !w.asker.yes && len(names) > 0 {
-			question := fmt.Sprintf("mcpx serves %s now. Take them out of %s?", strings.Join(names, ", "), client.Name)
+		if names := w.doubled(client, client.File(w.sys), seen); !cmd.Move && !w.asker.yes && len(names) > 0 {
+			question := fmt.Sprintf("mcpx serves %s now. Take %s out of %s?", strings.Join(names, ", "), them(names), client.Name)
 			if w.move, err = w.asker.agrees(ctx, question); err != nil {
 				return err
 			}

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"mcpx/internal/app"
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/results"
 	"mcpx/internal/view"
 )
@@ -18,8 +20,11 @@ type inspectCommand struct {
 	JSON   bool   `name:"json" help:"Print structuredContent instead of the text."`
 }
 
+// fromDisk is the help about catalogues that an earlier mcpx has left on disk.
+const fromDisk = "Starts no server whose catalogue is on disk already; mcpx check reads it anew.\n\n"
+
 func (cmd *inspectCommand) Help() string {
-	return examples("mcpx inspect", "mcpx inspect github", "mcpx inspect github create_issue", "mcpx inspect --query 'read a file'")
+	return fromDisk + examples("mcpx inspect", "mcpx inspect github", "mcpx inspect github create_issue", "mcpx inspect --query 'read a file'")
 }
 
 // Run prints the answer that a model would get from inspect.
@@ -37,7 +42,7 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if server := cfg.Served(cmd.Server); server != "" {
 		cmd.Server = server
 	}
-	a, err := c.start(s, cfg, app.Once, cmd.Server)
+	a, err := c.start(s, cfg, app.Look, cmd.Server)
 	if err != nil {
 		return err
 	}
@@ -48,8 +53,8 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	bounded, cancel := context.WithTimeout(ctx, cfg.StartupWait)
 	if cmd.Server == "" {
 		a.Registry.WaitKnown(bounded, nil)
-	} else { // even if the disk cache has its tools, or its state would always be connecting
-		a.Registry.WaitServer(bounded, cmd.Server)
+	} else {
+		cmd.find(bounded, a)
 	}
 	cancel()
 	if ctx.Err() != nil {
@@ -64,6 +69,25 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 		return ctx.Err()
 	}
 	return printResult(s, result, cmd.JSON)
+}
+
+// find waits until the tool can be shown. If the catalogue on disk does not have it, that may be out of date: the server is started.
+func (cmd *inspectCommand) find(ctx context.Context, a *app.App) {
+	a.Registry.WaitServer(ctx, cmd.Server)
+	server, ok := a.Registry.Snapshot().Server(cmd.Server)
+	if !ok || server.State != catalog.Idle || cmd.Tool == "" {
+		return
+	}
+	if _, there := server.Tool(cmd.Tool); there { // the name may have commas
+		return
+	}
+	for name := range strings.SplitSeq(cmd.Tool, ",") {
+		if _, there := server.Find(strings.TrimSpace(name)); !there {
+			a.Registry.Ask(cmd.Server)
+			a.Registry.WaitServer(ctx, cmd.Server)
+			return
+		}
+	}
 }
 
 // printResult prints the content blocks of a result: text as it is, other blocks as JSON. If raw is

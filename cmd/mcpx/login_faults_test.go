@@ -55,7 +55,7 @@ func (c *client) echo(t *testing.T) string {
 	return c.exec(t, "tracker", "echo", `{"text":"x"}`).text(t)
 }
 
-// TestLogin_TwoProcesses: two mcpx use one login whose tokens last for two seconds, and
+// TestLogin_TwoProcesses: two mcpx use one login whose tokens last for five seconds, and
 // whose refresh token is another each time. One that is used twice would end the login.
 //
 // With MCPX_SOAK=5m, say, both tokens last for a minute, and 50 callers make a call every
@@ -64,7 +64,7 @@ func (c *client) echo(t *testing.T) string {
 //	MCPX_SOAK=5m go test ./cmd/mcpx -run TestLogin_TwoProcesses -v -timeout 0
 func TestLogin_TwoProcesses(t *testing.T) {
 	mcptest.Parallel(t)
-	lifetime, callers, pause, lasts := 2, 6, 10*time.Millisecond, 9*time.Second
+	lifetime, callers, pause, lasts := 5, 6, 50*time.Millisecond, 16*time.Second // a call in time even on a busy machine
 	var env []string
 	if soak, err := time.ParseDuration(os.Getenv("MCPX_SOAK")); err == nil {
 		lifetime, callers, pause, lasts = 60, 50, 2*time.Second, soak

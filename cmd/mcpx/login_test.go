@@ -18,7 +18,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"mcpx/internal/mcptest"
 )
@@ -226,7 +225,7 @@ func browse(t *testing.T, address string) string {
 func browseFrom(t *testing.T, address string, follow func(*http.Request, []*http.Request) error) (page, last string) {
 	t.Helper()
 	jar, _ := cookiejar.New(nil)
-	web := &http.Client{Jar: jar, Timeout: 20 * time.Second, CheckRedirect: follow}
+	web := &http.Client{Jar: jar, Timeout: patience, CheckRedirect: follow}
 	resp, err := web.Get(address)
 	for range 5 {
 		if err != nil {

@@ -307,7 +307,7 @@ func TestNPM_Inspector(t *testing.T) {
 				{[]string{"--method", "resources/read", "--uri", "demo://resource/dynamic/text/4"}, "Resource 4: This is a plaintext resource"},
 				{[]string{"--method", "prompts/list"}, "everything__args-prompt"},
 				{[]string{"--method", "prompts/get", "--prompt-name", "everything__args-prompt", "--prompt-args", "city=Bonn"}, "weather in Bonn"},
-			}, 3) {
+			}, 2) {
 				args := append(append([]string{script, "--cli"}, target...), test.args...)
 				cmd := exec.Command(p.node, args...)
 				cmd.Env, cmd.Dir = h.env(), p.dir

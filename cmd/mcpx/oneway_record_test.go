@@ -107,7 +107,7 @@ func TestRecord_Hidden(t *testing.T) {
 	}
 	e.client(t, "bob", legacy, "/servers/s").tool(t, "echo", `{"text":"x"}`)
 	counted := 0
-	for late := time.Now().Add(5 * time.Second); counted != calls && time.Now().Before(late); { // the metrics have a call after its client has the answer
+	for late := time.Now().Add(patience); counted != calls && time.Now().Before(late); { // the metrics have a call after its client has the answer
 		_, metrics := e.get(t, "/metrics", tokenOf("root"))
 		counted = 0
 		for _, found := range notThere.FindAllStringSubmatch(metrics, -1) {

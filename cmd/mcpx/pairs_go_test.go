@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,24 +58,39 @@ type pairKey struct {
 
 // pairSlow is the tool slow.
 func pairSlow(ctx context.Context, key string) string {
-	note := func(state string) {
-		if file, err := os.OpenFile(os.Getenv("PAIR_CANCELLED"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err == nil {
-			fmt.Fprintln(file, key, state)
-			_ = file.Close()
-		}
-	}
-	note("began")
+	pairNote(key, "began")
 	<-ctx.Done()
-	note("cancelled")
+	pairNote(key, "cancelled")
 	return "cancelled"
+}
+
+// pairNote writes down what happened to a call.
+func pairNote(key, state string) {
+	if file, err := os.OpenFile(os.Getenv("PAIR_CANCELLED"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err == nil {
+		fmt.Fprintln(file, key, state)
+		_ = file.Close()
+	}
+}
+
+// pairNoted reports whether that was written down.
+func pairNoted(key, state string) bool {
+	data, _ := os.ReadFile(os.Getenv("PAIR_CANCELLED"))
+	return slices.Contains(strings.Split(string(data), "\n"), key+" "+state)
+}
+
+// pairProgress is the tool progress: it reports progress until the client has said that it heard of it.
+func pairProgress(key string, report func(n int)) string {
+	n := 0
+	if pairPatient(func() bool { n++; report(n); return pairNoted(key, "heard") }) {
+		return "done"
+	}
+	return "not heard"
 }
 
 // pairCancelled is the tool cancelled.
 func pairCancelled(key string) string {
-	data, _ := os.ReadFile(os.Getenv("PAIR_CANCELLED"))
-	lines := strings.Split(string(data), "\n")
 	for _, state := range []string{"cancelled", "began"} {
-		if slices.Contains(lines, key+" "+state) {
+		if pairNoted(key, state) {
 			return state
 		}
 	}
@@ -164,13 +180,16 @@ func goSDKServer() error {
 		return fmt.Sprintf("%T", a)
 	})
 	need("need_roots", &sdk.ListRootsParams{}, func(a sdk.InputResponse) string { return a.(*sdk.ListRootsResult).Roots[0].URI })
-	tool("progress", func(ctx context.Context, r *sdk.CallToolRequest, _ string) (string, error) {
-		for i := range 3 {
+	tool("progress", func(ctx context.Context, r *sdk.CallToolRequest, key string) (string, error) {
+		return pairProgress(key, func(n int) {
 			if token := r.Params.GetProgressToken(); token != nil {
-				_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: float64(i + 1), Total: 3})
+				_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: float64(n)})
 			}
-		}
-		return "done", nil
+		}), nil
+	})
+	tool("heard", func(_ context.Context, _ *sdk.CallToolRequest, key string) (string, error) {
+		pairNote(key, "heard")
+		return "noted", nil
 	})
 	tool("slow", func(ctx context.Context, _ *sdk.CallToolRequest, key string) (string, error) {
 		return pairSlow(ctx, key), nil
@@ -249,12 +268,15 @@ func mcpGoServer() error {
 	need("need_roots", func(b *goserver.InputRequestBuilder) *goserver.InputRequestBuilder { return b.Roots("q") },
 		func(a gomcp.InputResponses) string { return goserver.RootsResponse(a, "q").Roots[0].URI })
 	tool("progress", func(ctx context.Context, r gomcp.CallToolRequest) (string, error) {
-		for i := range 3 {
+		return pairProgress(r.GetString("key", ""), func(n int) {
 			if meta := r.Params.Meta; meta != nil && meta.ProgressToken != nil {
-				_ = s.SendNotificationToClient(ctx, "notifications/progress", map[string]any{"progressToken": meta.ProgressToken, "progress": i + 1, "total": 3})
+				_ = s.SendNotificationToClient(ctx, "notifications/progress", map[string]any{"progressToken": meta.ProgressToken, "progress": n})
 			}
-		}
-		return "done", nil
+		}), nil
+	})
+	tool("heard", func(_ context.Context, r gomcp.CallToolRequest) (string, error) {
+		pairNote(r.GetString("key", ""), "heard")
+		return "noted", nil
 	})
 	tool("slow", func(ctx context.Context, r gomcp.CallToolRequest) (string, error) {
 		return pairSlow(ctx, r.GetString("key", "")), nil
@@ -348,9 +370,19 @@ func pairChecks(ctx context.Context, c pairClient, tools []string, target pairTa
 		}
 	}
 	var progressed atomic.Int64
-	_, err := call("progress", struct{}{}, &progressed)
-	came := err != nil || pairPatient(func() bool { return progressed.Load() > 0 })
-	report("progress", "true", fmt.Sprint(came), err)
+	key := fmt.Sprintf("%s-%s-%d", name, target.Server, time.Now().UnixNano())
+	var working sync.WaitGroup
+	var over atomic.Bool
+	var failure error
+	working.Go(func() {
+		defer over.Store(true)
+		_, failure = call("progress", pairKey{key}, &progressed)
+	})
+	pairPatient(func() bool { return progressed.Load() > 0 || over.Load() })
+	came := progressed.Load() > 0
+	_, err := call("heard", pairKey{key}, nil)
+	working.Wait()
+	report("progress", "true", fmt.Sprint(came), cmp.Or(failure, err))
 	report("cancel", "the server heard", pairCancel(ctx, c, target), nil)
 	if has("touch") {
 		report("updates", "heard", pairUpdates(ctx, c, target), nil)

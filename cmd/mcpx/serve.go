@@ -166,9 +166,9 @@ func servesAt(a *app.App, listener net.Listener) string {
 	case listener == nil:
 		return "stdio"
 	case a.Config.TLS != nil:
-		return "https://" + listener.Addr().String() + "/mcp"
+		return "https://" + listener.Addr().String() + a.Config.HTTPPath
 	}
-	return "http://" + listener.Addr().String() + "/mcp"
+	return "http://" + listener.Addr().String() + a.Config.HTTPPath
 }
 
 func (cmd *serveCommand) serveHTTP(ctx context.Context, a *app.App, log *slog.Logger, s streams, listener net.Listener) error {

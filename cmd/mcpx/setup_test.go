@@ -225,8 +225,8 @@ func TestConnect_Asked(t *testing.T) {
 	}
 }
 
-// TestInit_Move: --move takes the servers out of a client's file, also when the user at
-// the terminal says so; after an edit disconnect says what it put back.
+// TestInit_Move: --move takes out of a client's file the servers that mcpx was seen to serve, and only these; also when the
+// user at the terminal says so. After an edit disconnect says what it put back.
 func TestInit_Move(t *testing.T) {
 	h := newHome(t)
 	binary(t) // is built in the user's own environment, where the build cache is
@@ -234,29 +234,77 @@ func TestInit_Move(t *testing.T) {
 		name, value, _ := strings.Cut(pair, "=")
 		t.Setenv(name, value)
 	}
-	const before = `{"mcpServers": {"a": {"command": "no-such-program"}, "b": {"command": "no-other-program"}}}`
+	served := fakeEntry(t)
+	const unserved = `"b": {"command": "no-such-program"}, "k": {"command": "no-other-program", "env": {"K": "${input:k}"}}`
+	before := `{"mcpServers": {"a": ` + served + `, ` + unserved + `}}`
 	file := h.write(t, ".cursor/mcp.json", before)
-	hasAll(t, h.must(t, 0, "init", "--move", "--yes", "--no-check"), "connected Cursor")
-	if got := readFile(t, file); strings.Contains(got, "no-such-program") {
-		t.Errorf("got %s", got)
+	code := h.write(t, "config/Code/User/mcp.json", `{"servers": {"a": `+served+`, `+unserved+`, "m": {"command": "another-program"}}}`)
+	stays := func(file, name string, want bool) {
+		t.Helper()
+		if got := readFile(t, file); strings.Contains(got, `"`+name+`": {`) != want {
+			t.Errorf("%s is there: %t, in %s", name, !want, got)
+		}
+	}
+
+	out := h.must(t, 0, "init", "--move", "--yes")
+	hasAll(t, out, "connected Cursor", "connected VS Code", "Cursor keeps b, k: mcpx was not seen to serve them", "VS Code keeps b, k, m: ", "mcpx check")
+	for _, file := range []string{file, code} {
+		stays(file, "a", false)
+		stays(file, "b", true)
+		stays(file, "k", true)
 	}
 	h.write(t, ".cursor/mcp.json", strings.Replace(readFile(t, file), "{", `{"mine": 1, `, 1))
-	out := h.must(t, 0, "disconnect", "cursor", "--yes")
-	hasAll(t, out, "took out mcpx, and put back a, b; the rest stays")
-	hasAll(t, readFile(t, file), "no-such-program", `"mine": 1`)
+	out = h.must(t, 0, "disconnect", "cursor", "--yes")
+	hasAll(t, out, "took out mcpx, and put back a; the rest stays")
+	hasAll(t, readFile(t, file), `"a": {`, `"mine": 1`)
 
-	h.write(t, ".cursor/mcp.json", before)
+	// Another mcpx, later: what was served once is on disk.
+	h.must(t, 0, "connect", "cursor", "--move", "--yes")
+	stays(file, "a", false)
+	stays(file, "b", true)
+	h.must(t, 0, "disconnect", "cursor", "--yes")
+
+	// A check that has just failed is newer than the disk: a server that needs a file that is gone, say.
+	if err := os.Remove(specOf(t, served)); err != nil {
+		t.Fatal(err)
+	}
+	hasAll(t, h.must(t, 0, "init", "--move", "--yes"), "Cursor keeps b, k, a: ")
+	stays(file, "a", true)
+	h.must(t, 0, "disconnect", "cursor", "--yes")
+
+	// This process is the executable of the fakes, which it would take for itself.
+	served = `{"url": "` + mcptest.Spec{}.HTTP(t).URL + `"}`
 	for _, test := range []struct {
 		answers string
 		moved   bool
-	}{{"n\ny\n", false}, {"y\ny\n", true}} {
-		var out lockedBuffer
-		code := run(context.Background(), []string{"init", "--no-check"}, streams{in: strings.NewReader(test.answers), out: &out, err: &out, terminal: true, getenv: os.LookupEnv})
-		hasAll(t, out.String(), "mcpx serves a, b now. Take them out of Cursor? [y/N]")
-		if got := readFile(t, file); code != 0 || strings.Contains(got, "no-such-program") == test.moved || !strings.Contains(got, "mcpx") {
-			t.Errorf("exit %d, %s", code, got)
+	}{{"y\nn\ny\n", false}, {"y\ny\ny\n", true}} {
+		if err := os.RemoveAll(filepath.Dir(h.own())); err != nil {
+			t.Fatal(err)
 		}
+		h.write(t, ".cursor/mcp.json", `{"mcpServers": {"a": `+served+`, `+unserved+`}}`)
+		if err := os.RemoveAll(filepath.Dir(code)); err != nil {
+			t.Fatal(err)
+		}
+		var out lockedBuffer
+		code := run(context.Background(), []string{"init"}, streams{in: strings.NewReader(test.answers), out: &out, err: &out, terminal: true, getenv: os.LookupEnv})
+		hasAll(t, out.String(), "mcpx serves a now. Take it out of Cursor? [y/N]")
+		if got := readFile(t, file); code != 0 || !strings.Contains(got, "mcpx") {
+			t.Errorf("exit %d, %s\n%s", code, got, out.String())
+		}
+		stays(file, "a", !test.moved)
+		stays(file, "b", true)
+		h.must(t, 0, "disconnect", "cursor", "--yes")
 	}
+}
+
+// specOf is the file that a fake upstream needs.
+func specOf(t *testing.T, entry string) string {
+	t.Helper()
+	var one struct{ Env map[string]string }
+	if err := json.Unmarshal([]byte(entry), &one); err != nil || one.Env["MCPX_MCPTEST_SPEC"] == "" {
+		t.Fatalf("%v in %s", err, entry)
+	}
+	return one.Env["MCPX_MCPTEST_SPEC"]
 }
 
 // TestInit_Unread: a client's file that cannot be read is no success.
@@ -295,8 +343,8 @@ func TestNames(t *testing.T) {
 func TestAdd(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
-	hasAll(t, h.must(t, 0, "add", "files", "--env", "A=b=c", "--env", "D=${HOME}", "--", "npx", "-y", "fs", "--flag"), "added files to "+h.own())
-	h.must(t, 0, "add", "github", "https://api.example.com/mcp", "--header", "Authorization=Bearer ${TOKEN:-}", "--header", "X-A: b: c")
+	hasAll(t, h.must(t, 0, "add", "files", "--no-check", "--env", "A=b=c", "--env", "D=${HOME}", "--", "npx", "-y", "fs", "--flag"), "added files to "+h.own())
+	h.must(t, 0, "add", "github", "--no-check", "https://api.example.com/mcp", "--header", "Authorization=Bearer ${TOKEN:-}", "--header", "X-A: b: c")
 	want := `{
   "mcpServers": {
     "files": {
@@ -366,7 +414,7 @@ func TestAdd(t *testing.T) {
 	broken := h.write(t, "broken.json", "{\n  \"mcpServers\" {}\n}\n")
 	hasAll(t, h.must(t, exitConfig, "add", "b", "--config", broken, "--", "y"), "broken.json:2:")
 	empty := h.write(t, "empty.json", "// nothing yet\n")
-	hasAll(t, h.must(t, 0, "add", "b", "--config", empty, "--", "y", ".", "./nowhere"), "try it: mcpx check --config "+empty)
+	hasAll(t, h.must(t, 0, "add", "b", "--config", empty, "--", "y", ".", "./nowhere"), "b is unavailable: ", "try it again: mcpx check b --config "+empty)
 	var written struct {
 		Servers map[string]struct{ Args []string } `json:"mcpServers"`
 	}

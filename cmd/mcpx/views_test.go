@@ -49,7 +49,7 @@ func (c *client) asDirect(t testing.TB) (names []string, byName map[string]json.
 // onViews runs a test on a view over stdio and HTTP, in both eras.
 func onViews(t *testing.T, h *home, config, view string, test func(t *testing.T, c *client)) {
 	t.Helper()
-	for _, era := range []string{legacy, modern} {
+	for _, era := range mcptest.Part(t, []string{legacy, modern}, 1) { // each has an mcpx of its own, with its own servers
 		t.Run(view+" stdio "+era, func(t *testing.T) {
 			c := &client{peer: h.serveStdio(t, "--config", config, "serve", "--view", view), era: era, name: "some-agent"}
 			c.open(t)

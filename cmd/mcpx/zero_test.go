@@ -14,14 +14,21 @@ func TestZero_Waits(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
 	config := h.config(t, map[string]server{"hangs": fake(t, mcptest.Spec{NeverInit: true})}, map[string]any{"startup_wait": 0, "exec_wait": 0})
-	c := &client{era: legacy, name: "e2e", peer: h.serveStdio(t, "--config", config)}
-	c.open(t)
-	began := time.Now()
-	c.list(t)
-	if took := time.Since(began); took > 4*time.Second { // the default is 5 s
-		t.Errorf("tools/list waited %v", took)
+	var c *client
+	for left := 5; ; left-- { // a busy machine may take as long once
+		c = &client{era: legacy, name: "e2e", peer: h.serveStdio(t, "--config", config)}
+		c.open(t)
+		began := time.Now()
+		c.list(t)
+		took := time.Since(began)
+		if took < 4*time.Second { // the default is 5 s
+			break
+		}
+		if left == 0 {
+			t.Fatalf("tools/list waited %v", took)
+		}
 	}
-	began = time.Now()
+	began := time.Now()
 	checkFault(t, "exec", c.exec(t, "hangs", "echo", `{}`), "SERVER_UNAVAILABLE", "connecting")
 	if took := time.Since(began); took > 18*time.Second { // the default is 20 s
 		t.Errorf("exec waited %v", took)

@@ -107,7 +107,7 @@ func New(o Options) (*App, error) {
 		o.state = newClientState(o.Log, MemoryOf(cfg))
 	}
 	a.builder = builder{
-		profile: o.Profile, only: o.Profile.servers(o.Only), view: cfg.View, log: o.Log,
+		profile: o.Profile, only: o.Profile.servers(o.Only), view: cfg.View, path: cfg.HTTPPath, log: o.Log,
 		reaper: proc.NewReaper(), logins: Logins(o.Log), state: o.state, trace: a.traceServer,
 	}
 	a.filters = jq.New(jq.Limits{Memory: filterMemory(MemoryOf(cfg))}, a.reaper)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -152,6 +153,50 @@ func TestForeign_Handles(t *testing.T) {
 	}
 	if cancelled := fakes["fake"].Count("notifications/cancelled"); cancelled != 0 {
 		t.Errorf("%d calls were cancelled", cancelled)
+	}
+}
+
+// TestForeign_ListTakenAway: a kept list of resources is read as long as its reader may see every server that is in it.
+func TestForeign_ListTakenAway(t *testing.T) {
+	mcptest.NoLeaks(t)
+	const more = `,"result_token_limit":300,"result_preview_tokens":50`
+	servers := make(map[string]string)
+	for _, name := range []string{"first", "second"} {
+		var resources []string
+		for i := range 60 {
+			resources = append(resources, fmt.Sprintf(`{"uri":"%s://%d","name":"number %d"}`, name, i, i))
+		}
+		servers[name] = mcptest.Spec{Resources: json.RawMessage("[" + strings.Join(resources, ",") + "]")}.HTTP(t).URL
+	}
+	const all = `[{"principals":["alice","bob"]}]`
+	e := hosted(t, servers, all, more)
+	alice, bob := e.visitor(t, "alice", modernEra, false), e.visitor(t, "bob", modernEra, false)
+	lists := func(v *visitor, of string) (handle string) {
+		said := v.ask(t, "/mcp", "tools/call", execute("mcpx", "list_resources", of))
+		found := handleIn.FindStringSubmatch(said)
+		if found == nil {
+			t.Fatalf("no handle: %s", said)
+		}
+		return found[1]
+	}
+	reads := func(v *visitor, handle string) bool {
+		said := v.ask(t, "/mcp", "tools/call", execute("mcpx", "read_result", `{"handle":"`+handle+`","grep":"://1"}`))
+		return !strings.Contains(said, "/handle: is unknown or has expired")
+	}
+	both, first, second, his := lists(alice, `{}`), lists(alice, `{"server_name":"first"}`), lists(alice, `{"server_name":"second"}`), lists(bob, `{}`)
+	for i, tt := range []struct {
+		rights                   string
+		both, first, second, his bool
+	}{
+		{all, true, true, true, true},
+		{`[{"principals":["alice"],"servers":["first"]},{"principals":["bob"]}]`, false, true, false, true},
+		{all, true, true, true, true},
+	} {
+		e.change(t, servers, tt.rights, more)
+		got := []bool{reads(alice, both), reads(alice, first), reads(alice, second), reads(bob, his)}
+		if want := []bool{tt.both, tt.first, tt.second, tt.his}; !slices.Equal(got, want) {
+			t.Errorf("rights %d: read %t, want %t", i, got, want)
+		}
 	}
 }
 

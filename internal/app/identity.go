@@ -66,7 +66,7 @@ func (b *builder) identities(cfg *config.Config, server *authServer) *identity.O
 	if cfg.Auth == nil {
 		return nil
 	}
-	o := &identity.Options{Tokens: cfg.Auth.Tokens, Scopes: cfg.Auth.Scopes, Certificates: cfg.Auth.Certificates, Logger: b.log}
+	o := &identity.Options{Path: b.path, Tokens: cfg.Auth.Tokens, Scopes: cfg.Auth.Scopes, Certificates: cfg.Auth.Certificates, Logger: b.log}
 	if cfg.Auth.Resource != "" {
 		o.Resource, _ = url.Parse(cfg.Auth.Resource) // config has checked it
 	}
@@ -133,7 +133,7 @@ func (b *builder) authServerOptions(auth *config.Auth, before *authServer) (*aut
 	if err != nil {
 		return nil, err
 	}
-	return &authserver.Options{Resource: auth.Resource, Granted: auth.Scopes, AuthServer: *f, Secret: secret, Log: b.log}, nil
+	return &authserver.Options{Resource: auth.Resource, Path: b.path, Granted: auth.Scopes, AuthServer: *f, Secret: secret, Log: b.log}, nil
 }
 
 // issuing returns the authorization server in force if path is one of its paths.

@@ -21,6 +21,8 @@ type Profile struct {
 	manyClients bool
 	// byPerson is for a single call by the user, who sees the whole result and need not confirm it.
 	byPerson bool
+	// fromDisk starts no server whose catalogue is on disk before something needs it, as if all were lazy.
+	fromDisk bool
 	// samples serves the servers of the demo, without a config file.
 	samples bool
 	// authServer runs the authorization server of the config.
@@ -37,10 +39,13 @@ var (
 	// Command is for a command that looks at servers.
 	Command = Profile{callLevel: slog.LevelDebug}
 	// Once is for a command that makes one call.
-	Once   = Profile{callLevel: slog.LevelDebug, byPerson: true}
-	Stdio  = Profile{callLevel: slog.LevelDebug, oneClient: true, spans: true}
-	Hosted = Profile{manyClients: true, callLevel: slog.LevelInfo, authServer: true, page: true, measured: true, spans: true}
-	Demo   = Profile{manyClients: true, callLevel: slog.LevelDebug, samples: true, page: true}
+	Once = Profile{callLevel: slog.LevelDebug, byPerson: true}
+	// Look is for a command that shows what a model sees, Measure for one that counts its tokens.
+	Look    = Profile{callLevel: slog.LevelDebug, byPerson: true, fromDisk: true}
+	Measure = Profile{callLevel: slog.LevelDebug, fromDisk: true}
+	Stdio   = Profile{callLevel: slog.LevelDebug, oneClient: true, spans: true}
+	Hosted  = Profile{manyClients: true, callLevel: slog.LevelInfo, authServer: true, page: true, measured: true, spans: true}
+	Demo    = Profile{manyClients: true, callLevel: slog.LevelDebug, samples: true, page: true}
 )
 
 func (p Profile) config(cfg *config.Config) (*config.Config, error) {

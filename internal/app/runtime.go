@@ -37,7 +37,8 @@ type Runtime struct {
 type builder struct {
 	profile Profile
 	only    []string // the servers that are needed; none = all
-	view    string   // the view over stdio and at /mcp
+	view    string   // the view over stdio and at path
+	path    string   // the path of the endpoint over HTTP
 	public  bool     // other machines reach the address; set by Listen
 	log     *slog.Logger
 	reaper  *proc.Reaper

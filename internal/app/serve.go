@@ -33,6 +33,7 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 	a.start(startAfter)
 	err := httpd.Serve(ctx, listener, httpd.Options{
 		Endpoint: a.views,
+		Path:     a.Config.HTTPPath,
 		Identity: a.identity,
 		TLS:      a.tls,
 		Page:     a.page(),

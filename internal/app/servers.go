@@ -146,7 +146,7 @@ func (b *builder) spec(cfg *config.Config, s config.Server) upstream.Spec {
 		Introduction: upstream.Introduction{Name: "mcpx", Version: Version()},
 		Timeouts:     upstream.Timeouts{Connect: s.ConnectTimeout},
 		Concurrency:  upstream.Concurrency{Max: s.MaxConcurrency, Queue: cfg.Limits.Server.Queue},
-		Protocol:     s.Protocol, Lazy: s.Start == "lazy", StopIdle: s.StopIdle,
+		Protocol:     s.Protocol, Lazy: s.Start == "lazy" || b.profile.fromDisk, StopIdle: s.StopIdle,
 	}
 	if s.Type == config.Stdio {
 		spec.Launch.Env = proc.Environment(os.Environ(), s.Env)

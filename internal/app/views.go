@@ -112,10 +112,11 @@ func (v *views) close() {
 	v.end(all, (*front.Front).Close)
 }
 
-// Serve implements [httpd.Endpoint]: /mcp is the view that the config names, and /mcp/NAME any view. With sse in the
+// Serve implements [httpd.Endpoint]: http_path is the view that the config names, and below it NAME is any view. With sse in the
 // config the two paths of the older transport are below each of them, and at the root.
 func (v *views) Serve(w http.ResponseWriter, r *http.Request) []*request.Event {
-	path := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/mcp"), "/")
+	at := v.app.Config.HTTPPath
+	path := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, at), "/")
 	if one := v.of(r, path); one != nil {
 		return one.front.Serve(w, r)
 	}
@@ -130,7 +131,7 @@ func (v *views) Serve(w http.ResponseWriter, r *http.Request) []*request.Event {
 			return nil
 		}
 	}
-	http.Error(w, "there is no such view; there are /mcp, /mcp/tools, /mcp/servers/NAME and /mcp/groups/NAME", http.StatusNotFound)
+	http.Error(w, strings.ReplaceAll("there is no such view; there are PATH, PATH/tools, PATH/servers/NAME and PATH/groups/NAME", "PATH", at), http.StatusNotFound)
 	return nil
 }
 

@@ -41,6 +41,8 @@ type Notes struct {
 	Converted, LeftOut []string
 	// Unknown are arguments that the schema allows, but does not describe.
 	Unknown []Unknown
+	// Unwrapped is the name of the only argument, if its members were taken in its place; empty otherwise.
+	Unwrapped string
 }
 
 // Read returns the arguments object of a call. sent is an object, a string with an object,
@@ -57,10 +59,18 @@ func (s *Schemas) Read(sent, schema json.RawMessage, check bool) (json.RawMessag
 	var c *compiled
 	if check {
 		c = s.compiled(schema)
-		if fits, others := c.quick.fits(object); fits && others {
-			return object, Notes{Unknown: c.unknown(object)}, nil
-		} else if fits {
+		fits, others := c.quick.fits(object)
+		if fits && !others {
 			return object, Notes{}, nil
+		}
+		if name, inner := wrapper(object, schema); inner != nil {
+			if read, notes, err := s.Read(inner, schema, true); err == nil {
+				notes.Unwrapped = name
+				return read, notes, nil
+			}
+		}
+		if fits {
+			return object, Notes{Unknown: c.unknown(object)}, nil
 		}
 	}
 	if !json.Valid(object) {

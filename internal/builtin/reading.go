@@ -31,7 +31,7 @@ func (s *Server) reading(
 	ctx context.Context, q *request.Request, read func(server string), tool string, arguments json.RawMessage,
 ) (json.RawMessage, error) {
 	if tool == listTool {
-		return s.list(ctx, q, wire.MemberText(arguments, "server_name"))
+		return s.list(ctx, q, read, wire.MemberText(arguments, "server_name"))
 	}
 	method, blocks := "resources/read", resourceBlocks
 	if tool == promptTool {
@@ -69,25 +69,35 @@ func readingError(err error) error {
 }
 
 // list lists what can be read on one server or, if that is empty, on all.
-func (s *Server) list(ctx context.Context, q *request.Request, server string) (json.RawMessage, error) {
+func (s *Server) list(ctx context.Context, q *request.Request, read func(server string), server string) (json.RawMessage, error) {
 	servers := s.Resources(q)
 	if _, known := servers.Catalogue().Server(server); server != "" && !known {
 		return nil, s.NoServer(server, servers.Catalogue())
 	}
 	var all json.RawMessage
+	from := make(map[string]bool)
 	for _, kind := range catalog.ItemKinds {
 		var items []json.RawMessage
 		page := resources.Page{}
 		for more := servers.Shows(kind); more; more = page.Next != "" {
 			page, _ = servers.List(ctx, kind, page.Next)
 			for _, item := range page.Items {
-				if brief := briefly(kind, item, server); brief != nil {
-					items = append(items, brief)
+				of := wire.MemberText(wire.Member(wire.Member(item, "_meta"), resources.OriginKey), "server")
+				if server != "" && server != of {
+					continue
+				}
+				if brief := briefly(kind, item); brief != nil {
+					items, from[of] = append(items, brief), true
 				}
 			}
 		}
 		if len(items) > 0 {
 			all = wire.WithMember(all, string(kind), wire.Encode(items))
+		}
+	}
+	if read != nil {
+		for server := range from {
+			read(server)
 		}
 	}
 	text := string(all)
@@ -97,16 +107,13 @@ func (s *Server) list(ctx context.Context, q *request.Request, server string) (j
 	return toolResult([]json.RawMessage{wire.TextBlock(text)}), nil
 }
 
-// briefly reduces an item to what a model needs; nil if it belongs to another server than only.
-func briefly(kind catalog.Kind, item json.RawMessage, only string) (brief json.RawMessage) {
+// briefly reduces an item to what a model needs.
+func briefly(kind catalog.Kind, item json.RawMessage) (brief json.RawMessage) {
 	members := make(map[string]json.RawMessage)
 	_ = wire.Fields(item, func(key string, value []byte) bool {
 		members[key] = value
 		return true
 	})
-	if only != "" && wire.MemberText(wire.Member(members["_meta"], resources.OriginKey), "server") != only {
-		return nil
-	}
 	keys := []string{kind.Member(), "name", "description", "mimeType"}
 	if title := members["title"]; len(title) > 0 {
 		members["name"] = title // more descriptive

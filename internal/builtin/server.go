@@ -102,7 +102,7 @@ type Caller struct {
 	Form results.Format
 	// Select and Grep are arguments of exec itself, not of the called tool.
 	Select, Grep string
-	// Read is told which server a resource or prompt came from. May be nil.
+	// Read is called with each server that the answer has a resource or prompt of, once. May be nil.
 	Read func(server string)
 }
 

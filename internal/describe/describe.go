@@ -14,7 +14,7 @@ import (
 // always within Chars, and the catalogue within Tokens; [forms] has the order in which it
 // loses details.
 type Budget struct {
-	// Tokens is in o200k_base tokens; 0 means 2000.
+	// Tokens is in o200k_base tokens; 0 means 1200.
 	Tokens int
 	// Chars bounds each description, in UTF-16 units; 0 means no limit. Claude Code cuts
 	// at 2048. With a limit the catalogue continues in the description of exec, and the
@@ -23,7 +23,7 @@ type Budget struct {
 }
 
 const (
-	defaultTokens = 2000
+	defaultTokens = 1200
 	// smallTokens is the part of defaultTokens for ten tools or fewer, so that the
 	// whole answer to tools/list stays within 600 tokens (both tools and the envelope
 	// take 328). Each further tool adds stepTokens, which is more than a tool needs:
@@ -204,12 +204,12 @@ func execUsage(f Features) string {
 		toon = ""
 	}
 	return f.named("Call a tool that inspect lists, with arguments as its " + form + " says. " +
-		"select, such as `.items[] | {id, name}`, returns only what you need." + toon)
+		"Several calls of one tool: each, a list of arguments. select, such as `.items[] | {id, name}`, returns only what you need." + toon)
 }
 
 // briefExec also explains arguments, as the schema of exec does not do so then.
 func briefExec(f Features) string {
-	text := "Call a tool. select is a jq filter, grep a regex for lines."
+	text := "Call a tool. select is a jq filter, grep a regex for lines, each a list of arguments for several calls."
 	if !f.NoTOON {
 		text += " Tables may be TOON: `[2]{a,b}:`, then rows."
 	}

@@ -103,6 +103,7 @@ func nested(random func(int) int, depth int) string {
 // filter can be written, and how to go on; that at another text is as much as the limit
 // allows.
 func TestBigResults(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	mcptest.NoLeaks(t)
 	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
 	t.Cleanup(filters.Close)

@@ -80,77 +80,36 @@ type run struct {
 
 func (e *Executor) begin() run { return run{e, e.current()} }
 
-// Request is one call, as the client sent it.
-type Request struct {
-	// From is inherited from the client's message. Kept results belong to the client's principal. If Event is nil, Exec
-	// makes the event and ends it.
-	request.From
-	// Scope is the part of the catalogue that the client's view shows; nil = all of it.
-	Scope *policy.Scope
-	// Catalogue is what the caller may see, from [Executor.Catalogue]; nil = as of the beginning of the call.
-	Catalogue    *catalog.Snapshot
-	Server, Tool string
-	// Arguments is raw JSON: an object, a string that holds one, or absent.
-	Arguments json.RawMessage
-	// Beside is an object with what the client sent beside the arguments of exec, nil if there was nothing: arguments of the
-	// tool, if it has such. Otherwise the call fails with Stray, a violation.
-	Beside json.RawMessage
-	Stray  string
-	// Select is a jq filter for the result's JSON, empty = none.
-	Select string
-	// Grep is a regular expression for the texts of the result, or of the selection; empty = none.
-	Grep string
-	// Format is how the client takes the result.
-	Format results.Format
-	// Apps permits tools that are only for apps.
-	Apps bool
-	// ReadOnly refuses tools that are not declared read-only.
-	ReadOnly bool
-	// Native means that the client sees the tool itself: its results are not cut, and a [wire.RPCError] is returned as
-	// an error. Untouched means that results are not compressed either.
-	Native, Untouched bool
-	// Task are the params with which a legacy client wants the call to be a task (MCP 2025-11-25), if the tool can be one; nil =
-	// it wants the result.
-	Task json.RawMessage
-	// Consent is how the user confirms the call, where the config demands it.
-	Consent request.Consent
-
-	began    time.Time
-	inspects bool   // it is no call
-	told     int    // how often it was told that its server starts
-	read     string // the server of the resource or prompt that a tool of the built-in server has read
-}
-
-// started fills in the catalogue, the time and the event of a request. own means that it made the event.
-func (e *Executor) started(r Request) (started Request, own bool) {
-	if r.Catalogue == nil {
-		r.Catalogue = e.seen(&r)
-	}
-	r.began = time.Now()
-	if own = r.Event == nil; own {
-		r.Event = e.journal.Begin("tools/call", r.Client)
-	}
-	e.journal.Attempt(r.Event)
-	r.Event.Server, r.Event.Tool, r.Event.ArgumentBytes = r.Server, r.Tool, len(r.Arguments)+len(r.Beside)
-	e.tracing.Begin(&r.From)
-	return r, own
-}
-
 // Close waits for the calls that have outlasted their clients. They end with the registry, which must be closed first.
 func (e *Executor) Close() { e.calls.Wait() }
 
 // Exec runs one call. A failure is a result with IsError. The only errors are ctx's and, for a native request, an
 // [wire.RPCError]; then there is no result.
 func (e *Executor) Exec(ctx context.Context, r Request) (*results.Result, error) {
+	work := e.single
+	if r.Each != nil {
+		work = e.several
+	}
 	if r.Format.Wait > 0 && r.Server != builtin.Name {
-		return e.executeFor(ctx, r)
+		return e.executeFor(ctx, r, work)
 	}
+	return work(ctx, r)
+}
+
+// single runs a request that is one call.
+func (e *Executor) single(ctx context.Context, r Request) (result *results.Result, err error) {
 	r, own := e.started(r)
-	result, err := e.execute(ctx, &r)
-	if own {
-		e.journal.End(r.Event)
-	}
-	return result, err
+	defer func() {
+		if what := recover(); what != nil {
+			result, err = Panicked(e.log, r.Event, r.Tool, what).Result(r.Format.Always()), nil
+		}
+		if own {
+			e.journal.End(r.Event)
+		}
+	}()
+	run := e.begin()
+	raw, t, err := run.call(ctx, &r)
+	return run.finish(ctx, &r, t, raw, err)
 }
 
 // Unknown records in a call's event that the caller sees no such tool. server is empty if it is not known.
@@ -161,21 +120,22 @@ func (e *Executor) Unknown(event *request.Event, server, tool string) {
 	}
 }
 
-// execute runs a call and fills in its event.
-func (e *Executor) execute(ctx context.Context, r *Request) (result *results.Result, err error) {
-	event, run := r.Event, e.begin()
-	raw, t, err := run.call(ctx, r)
+// finish makes the answer of a call, or of its failure, and fills in its event.
+func (e run) finish(ctx context.Context, r *Request, t target, raw json.RawMessage, err error) (result *results.Result, _ error) {
+	event := r.Event
 	if err == nil {
-		result, err = run.shape(ctx, r, t, raw)
+		result, err = e.shape(ctx, r, t, raw)
 	}
-	event.Stop()
+	if event.Duration == 0 {
+		event.Stop()
+	}
 	if ctx.Err() != nil {
 		event.Outcome = request.OutcomeCancelled
 		return nil, ctx.Err()
 	}
 	switch {
 	case err != nil:
-		result = run.failure(r, t, err).Result(r.Format.Always())
+		result = e.failure(r, t, err).Result(r.Format.Always())
 		event.Outcome = result.Code
 	case result.Whole == nil:
 		result.Annotate(r.Tool, t.notes)
@@ -205,7 +165,7 @@ func (e run) shape(ctx context.Context, r *Request, t target, raw json.RawMessag
 		owner := r.Client.On().Key()
 		if place := e.work.Join(owner); place != nil {
 			if err := e.work.Await(ctx, place, nil); err != nil {
-				return nil, cmp.Or(ctx.Err(), err)
+				return dropped(a.Format.Always()), ctx.Err()
 			}
 		}
 		defer e.work.Leave(owner)
@@ -300,16 +260,16 @@ func (e run) call(ctx context.Context, r *Request) (json.RawMessage, target, err
 	}
 }
 
-// attempt tries a call once.
-func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, error) {
+// prepare finds the tool of a request, checks everything about the call, and makes its message to the server.
+func (e run) prepare(ctx context.Context, r *Request) (*request.Request, target, error) {
 	t, err := e.find(ctx, r)
 	if err != nil {
 		return nil, t, err
 	}
 	t.settings = e.options.tool(r.Server, t.tool.OwnName())
 	sent := r.Arguments
-	if r.Beside != nil {
-		if sent, err = arguments.With(sent, r.Beside, t.tool.InputSchema, r.Stray); err != nil {
+	if r.Beside.Arguments != nil {
+		if sent, err = arguments.With(sent, r.Beside.Arguments, t.tool.InputSchema, r.Beside.Violation); err != nil {
 			return nil, target{server: t.server}, err
 		}
 	}
@@ -333,13 +293,21 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 		Params:     request.ToolParams(t.tool.OwnName(), policy.Arguments(t.tool, t.arguments)),
 		Repeatable: t.tool.Hints.IsIdempotent() || t.tool.Hints.IsReadOnly(),
 		Times:      request.Times{Wait: e.waitLeft(r), Starting: e.starting(r), Timeout: t.settings.timeout, Idle: t.settings.idle},
-		Relay:      r.Client.Modern(),
+		Relay:      r.Client.Modern() && r.part == 0,
 		Scope:      r.Scope, Apps: r.Apps, ReadOnly: r.ReadOnly, Consent: r.Consent,
 	}
 	if t.server.Name == builtin.Name {
 		q.Serve, q.Charge = e.builtin.Serve(e.taking(r)), builtin.ChargeOf(t.tool.Name)
 	}
-	var raw json.RawMessage
+	return q, t, nil
+}
+
+// attempt tries a call once.
+func (e run) attempt(ctx context.Context, r *Request) (raw json.RawMessage, t target, err error) {
+	q, t, err := e.prepare(ctx, r)
+	if err != nil {
+		return nil, t, err
+	}
 	switch {
 	case t.tool.RunsAsTask && r.Task != nil:
 		asTask(q, r.Task)
@@ -370,7 +338,7 @@ func (e run) starting(r *Request) func(does string) {
 		return nil
 	}
 	return func(does string) {
-		if r.Sink.Progress != nil {
+		if r.Sink.Progress != nil && r.part == 0 { // the calls of one request would each count their own
 			// In thousandths, so that it stays below the progress that the tool itself may then report.
 			r.told++
 			r.Sink.Progress(fmt.Appendf(nil, `{"progress":%g,"message":%s}`, float64(r.told)/1000, wire.Encode(r.Server+" "+does)))
@@ -475,7 +443,7 @@ func (e run) answer(r *Request, t target) *results.Answer {
 	}
 	a.Saw = e.seenKinds.watch(r.Client.On().Key(), t.server, t.tool)
 	task := func(raw json.RawMessage) json.RawMessage { return resources.Task(t.server, e.tagOf(r.Client), raw) }
-	if r.Client.RunsTasks() {
+	if r.Client.RunsTasks() && r.part == 0 {
 		a.Task = task
 	}
 	if r.Task != nil && t.tool.RunsAsTask {
@@ -486,7 +454,7 @@ func (e run) answer(r *Request, t target) *results.Answer {
 
 // taking says how the caller of a request receives results from the built-in server.
 func (e run) taking(r *Request) builtin.Caller {
-	return builtin.Caller{Pages: e.pages(r), Form: r.Format, Select: r.Select, Grep: r.Grep, Read: func(server string) { r.read = server }}
+	return builtin.Caller{Pages: e.pages(r), Form: r.Format, Select: r.Select, Grep: r.Grep, Read: func(server string) { r.read += " " + server }}
 }
 
 // Reader is [builtin.Server.Reader].

@@ -61,6 +61,8 @@ func (e run) failure(r *Request, t target, err error) *results.Failure {
 		return e.invalidFailure(r, t, arguments.Invalid(refused.Violation))
 	case errors.As(err, &failed):
 		return results.FilterFailure(failed, e.pages(r))
+	case errors.Is(err, results.ErrBusy):
+		return results.Busy()
 	case errors.As(err, &unparsed):
 		return results.Invalid("/select: " + unparsed.Message)
 	case errors.As(err, &missing):
@@ -152,6 +154,13 @@ func busyFailure(server string, busy *semaphore.BusyError) *results.Failure {
 		f.Message = fmt.Sprintf("mcpx is %s; the call was not made, try again in 1 s", busy)
 	}
 	return f.With("state", string(catalog.Ready)).With("reason", busy.Error()).With("retry_after", 1)
+}
+
+// dropped is the result of a call that was made, but whose answer got no slot.
+func dropped(structured bool) *results.Result {
+	f := results.Busy()
+	f.Text = f.Said() + "\nThe call was made; its result was dropped"
+	return f.Result(structured)
 }
 
 func timeoutFailure(r *Request, timeout *request.TimeoutError) *results.Failure {

@@ -88,6 +88,7 @@ func recordedTools(t *testing.T) (tools []catalog.Tool) {
 // A VALIDATION_ERROR is short whatever the schema, as text and as data, and names the
 // places of at most five violations.
 func TestInvalid_Short(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	tools := mcptest.Part(t, recordedTools(t), 40)
 	for _, typeScript := range []bool{true, false} {
 		e := New(registry.New(nil, registry.Options{}), Options{TypeScript: typeScript}).begin()

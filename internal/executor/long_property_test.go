@@ -346,6 +346,8 @@ var limits = []int{400, 900, 4000}
 
 // eachLimit runs a test with each of the limits.
 func eachLimit(t *testing.T, run func(t *testing.T, r *reader, g *generator)) {
+	t.Helper()
+	mcptest.OneGoroutine(t) // one call at a time
 	mcptest.NoLeaks(t)
 	o := &oracle{}
 	for _, limit := range mcptest.Part(t, limits, 1) {

@@ -137,6 +137,7 @@ func TestNotFound_Guesses(t *testing.T) {
 
 // In front of recorded tools: a name that is nearly right gets the right one.
 func TestNotFound_Recorded(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	tools := mcptest.Part(t, recordedTools(t), 80)
 	e := executing(t, Options{}, nil)
 	for _, wrong := range []struct {

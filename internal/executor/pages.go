@@ -2,6 +2,7 @@ package executor
 
 import (
 	"slices"
+	"strings"
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/builtin"
@@ -9,27 +10,44 @@ import (
 	"mcpx/internal/results"
 )
 
-// readable reports whether the sender of a request may still call the tool that a result comes from.
+// readable reports whether the sender of a request may still call the tool that a result comes from, or read what the servers
+// have.
 func (e *Executor) readable(r *Request, of results.Origin) bool {
-	if of.Server == "" {
+	seen := e.seen(r)
+	if of.Tool == "" {
+		for name := range strings.FieldsSeq(of.Server) {
+			if s, ok := seen.Server(name); !ok || s.ToolsOnly {
+				return false
+			}
+		}
 		return true
 	}
-	s, ok := e.seen(r).Server(of.Server)
-	switch {
-	case !ok:
+	s, ok := seen.Server(of.Server)
+	if !ok {
 		return false
-	case of.Tool == "":
-		return !s.ToolsOnly
 	}
 	_, found := s.Find(of.Tool) // a call that goes on has the name as it was asked for
 	return found || slices.ContainsFunc(s.Tools, func(t catalog.Tool) bool { return t.OwnName() == of.Tool })
 }
+
+// leastTokens is the least limit of one of several results.
+const leastTokens = 300
 
 // pages returns the limits for a request's results, and the store for those that are longer.
 func (e run) pages(r *Request) results.Pages {
 	limit := e.options.ResultTokens
 	if r.Native {
 		limit = 0 // such a client has no exec to read on with
+	}
+	bytes := r.Format.Bytes
+	if r.part > 0 && r.part < 1 {
+		limit, bytes = int(r.part*float64(limit)), int(r.part*float64(bytes))
+		if limit > 0 {
+			limit = max(limit, leastTokens)
+		}
+		if bytes > 0 {
+			bytes = max(bytes, 4*leastTokens)
+		}
 	}
 	origin := results.Origin{Server: r.Server, Tool: r.Tool}
 	if r.Server == builtin.Name {
@@ -39,7 +57,7 @@ func (e run) pages(r *Request) results.Pages {
 		Store: &e.store, Principal: r.Client.On().Key(), Origin: origin,
 		Readable: func(of results.Origin) bool { return e.readable(r, of) },
 		Limit:    limit, Preview: e.options.PreviewTokens,
-		Bytes: r.Format.Bytes, LineFirst: r.Format.LineFirst, ShortNames: r.Format.ShortNames,
+		Bytes: bytes, LineFirst: r.Format.LineFirst, ShortNames: r.Format.ShortNames,
 		Texts: compress.Options{TOON: e.options.TOON && !r.Format.JSON}, Filter: e.options.Filter,
 		Work: e.work,
 	}

@@ -77,7 +77,8 @@ func (e run) followTask(ctx context.Context, r *request.Request, t task, limit t
 	for round := 1; t.Status == "working"; round++ {
 		if r.Sink.Progress != nil && t.Message != said {
 			said = t.Message
-			r.Sink.Progress(fmt.Appendf(nil, `{"progress":%d,"message":%s}`, round, wire.Encode(said)))
+			progress := fmt.Appendf(nil, `{"progress":%d,"message":%s}`, round, wire.Encode(said))
+			r.Sink.Progress(request.Originated(r.To.Name, progress))
 		}
 		pause := time.NewTimer(t.interval())
 		select {

@@ -57,7 +57,7 @@ func TestTask_Ends(t *testing.T) {
 		if took := time.Since(began); !strings.HasPrefix(said(t, got), "TIMEOUT") || took.Round(time.Second) != 10*time.Minute {
 			t.Errorf("got %s after %v", got.Content, took)
 		}
-		if len(progress) != 1 || progress[0] != `{"progress":2,"message":"half done"}` {
+		if len(progress) != 1 || progress[0] != `{"progress":2,"message":"half done","_meta":{"mcpx/origin":"s"}}` {
 			t.Errorf("progress: %s", progress)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)

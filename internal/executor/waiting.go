@@ -10,11 +10,12 @@ import (
 	"mcpx/internal/results"
 )
 
-// executeFor runs a call whose client waits only for Format.Wait. If the call takes longer, the client gets a handle for it.
-func (e *Executor) executeFor(ctx context.Context, r Request) (*results.Result, error) {
-	r.Event = nil // the call may outlast the answer to its request, so it is an event of its own
-	r, _ = e.started(r)
-	call := builtin.NewPending(r.began)
+// executeFor runs the work of a request whose client waits only for Format.Wait. If it takes longer, the client gets a handle.
+func (e *Executor) executeFor(
+	ctx context.Context, r Request, work func(context.Context, Request) (*results.Result, error),
+) (*results.Result, error) {
+	r.Event = nil // a call may outlast the answer to its request, so it is an event of its own
+	call := builtin.NewPending(time.Now())
 	sink := r.Sink
 	leave := call.Enter(&sink)
 	defer leave()
@@ -41,25 +42,23 @@ func (e *Executor) executeFor(ctx context.Context, r Request) (*results.Result, 
 	}
 	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	wanted := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
-	asked := r          // the call writes to r
-	e.calls.Go(func() { // ends with the call: at its deadline, or with the registry
+	e.calls.Go(func() { // ends with the calls: at their deadlines, or with the registry
 		defer cancel(nil)
 		var result *results.Result
 		var err error
 		defer func() {
 			if what := recover(); what != nil {
-				result, err = Panicked(e.log, r.Event, r.Tool, what).Result(r.Format.Always()), nil
+				result, err = Panicked(e.log, nil, r.Tool, what).Result(r.Format.Always()), nil
 			}
-			e.journal.End(r.Event)
 			call.Finish(&e.store, result, err)
 		}()
-		result, err = e.execute(running, &r)
+		result, err = work(running, r)
 	})
 	select {
 	case <-call.Done:
 	case <-timer.C:
 		if wanted() {
-			caller := e.begin().taking(&asked)
+			caller := e.begin().taking(&r)
 			return caller.StillRunning(call)
 		}
 		<-call.Done // soon, because ctx has ended

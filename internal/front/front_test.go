@@ -259,7 +259,7 @@ func TestFront_InstructionsByClient(t *testing.T) {
 		servers = append(servers, remote(fmt.Sprintf("server-%03d", i), good))
 	}
 	servers[179].Description = "What the config says of it."
-	f := connect(t, view.Options{}, servers...)
+	f := connect(t, view.Options{BudgetTokens: 2000}, servers...)
 	for client, want := range map[string]string{"agent": "Also: server-", "claude-code": "server-179 - What the config says of it."} {
 		p := dial(t, f, client)
 		mcptest.WaitFor(t, "initialize", patience, func() bool { return p.with(`"id":0,`) == 1 })

@@ -2,7 +2,6 @@ package front
 
 import (
 	"context"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -60,11 +59,7 @@ func TestRequests_Home(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer response.Body.Close()
-		body, err := io.ReadAll(response.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := bodyOf(t, response)
 		calls := fake.Log().Calls("echo")
 		if len(calls) != before+1 {
 			t.Fatalf("%s: %s", response.Status, body)

@@ -16,6 +16,17 @@ import (
 
 const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 
+// bodyOf reads the body of a response, and closes it.
+func bodyOf(t *testing.T, response *http.Response) []byte {
+	t.Helper()
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
 // post sends a message with these headers.
 func post(t *testing.T, web *httptest.Server, body string, header map[string]string) (status int, media, answer string) {
 	t.Helper()
@@ -31,12 +42,7 @@ func post(t *testing.T, web *httptest.Server, body string, header map[string]str
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close()
-	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, response.Header.Get("Content-Type"), strings.TrimSpace(string(data))
+	return response.StatusCode, response.Header.Get("Content-Type"), strings.TrimSpace(string(bodyOf(t, response)))
 }
 
 // TestHTTP_Body: a body may be as long as the limit says, whether or not its length is

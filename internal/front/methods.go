@@ -209,10 +209,10 @@ func responseHead(id json.RawMessage, member string) []byte {
 	return append(append(out, member...), `":`...)
 }
 
-// notification encodes a JSON-RPC notification. params may be nil.
+// notification encodes a JSON-RPC notification. params may be nil; null, which JSON-RPC does not allow, is left out.
 func notification(method string, params json.RawMessage) []byte {
 	out := append([]byte(`{"jsonrpc":"2.0","method":`), wire.Encode(method)...)
-	if params != nil {
+	if params != nil && string(params) != "null" {
 		out = append(append(out, `,"params":`...), params...)
 	}
 	return append(out, '}')
@@ -249,8 +249,9 @@ func (f *Front) setLevel(ctx context.Context, r *incoming, out []byte) ([]byte, 
 	return append(out, "{}"...), nil
 }
 
+// orEmpty returns params, or an empty object if there are none.
 func orEmpty(params json.RawMessage) json.RawMessage {
-	if params == nil {
+	if params == nil || string(params) == "null" {
 		return json.RawMessage("{}")
 	}
 	return params

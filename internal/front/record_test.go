@@ -130,11 +130,7 @@ func (c *webClient) status(t *testing.T, verb, method, params string) (status in
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close()
-	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := bodyOf(t, response)
 	return response.StatusCode, string(data)
 }
 

@@ -68,11 +68,7 @@ func (c *webClient) ask(t *testing.T, call string) (r inputResult) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := bodyOf(t, response)
 	for line := range strings.Lines(string(body)) {
 		line = strings.TrimPrefix(line, "data: ")
 		if strings.HasPrefix(line, "{") && strings.Contains(line, `"id":`) {
@@ -244,6 +240,24 @@ func TestRequests_odd(t *testing.T) {
 	var requests map[string]struct{ Method string }
 	if err := json.Unmarshal(p.requests(), &requests); err != nil || requests["q1"].Method != p.questions["q1"].method {
 		t.Errorf("%s (%v)", p.requests(), err)
+	}
+}
+
+// TestRequests_NoParams: a question without params, such as roots/list, has empty ones, as go-sdk 1.8 reads no other; beside it
+// another has its own. A client of the legacy era gets none at all.
+func TestRequests_NoParams(t *testing.T) {
+	for _, none := range []json.RawMessage{nil, json.RawMessage("null"), json.RawMessage("{}")} {
+		own := json.RawMessage(`{"message":"Which word?"}`)
+		p := &suspendedCall{last: 2, questions: map[string]*question{
+			"q1": {method: "roots/list", params: none}, "q2": {method: "elicitation/create", params: own},
+		}}
+		const want = `{"q1":{"method":"roots/list","params":{}},"q2":{"method":"elicitation/create","params":{"message":"Which word?"}}}`
+		if got := string(p.requests()); got != want {
+			t.Errorf("params %s: %s", none, got)
+		}
+		if got := string(notification("roots/list", none)); strings.Contains(got, "null") {
+			t.Errorf("params %s: %s", none, got)
+		}
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mcpx/internal/mcptest"
 )
 
 // hostile are filters that need more than any machine has, or put out more than a model should
@@ -70,7 +72,11 @@ func outcome(err error) string {
 }
 
 func TestRunner_Hostile(t *testing.T) {
-	for _, tt := range hostile {
+	filters := hostile
+	if mcptest.Race { // the runner's goroutines do the same for each filter
+		filters = mcptest.Part(t, hostile, 10)
+	}
+	for _, tt := range filters {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			r := watch(t, Limits{Time: 250 * time.Millisecond})
@@ -82,7 +88,7 @@ func TestRunner_Hostile(t *testing.T) {
 			most := peak(t, h, got)
 			t.Logf("%-7s %5d ms %4d MB", got, took.Milliseconds(), most>>20)
 			checkOutcome(t, tt.what, got, err)
-			if most > 300_000_000 && !raceEnabled {
+			if most > 300_000_000 && !mcptest.Race {
 				t.Errorf("the helper had %d MB, want at most 300", most/1e6)
 			}
 			warm(t, r.Runner) // the next filter works
@@ -111,6 +117,7 @@ func checkOutcome(t *testing.T, want, got string, err error) {
 // a guard is there before the machine notices. One at a time: a guard that gets no
 // processor comes late.
 func TestRunner_Memory(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	r := watch(t, patient)
 	for _, filter := range []string{
 		`"a"*2e9`,
@@ -131,7 +138,7 @@ func TestRunner_Memory(t *testing.T) {
 			}
 			most := peak(t, h, "memory")
 			t.Logf("%d MB", most>>20)
-			if most > 300_000_000 && !raceEnabled {
+			if most > 300_000_000 {
 				t.Errorf("the helper had %d MB, want at most 300", most/1e6)
 			}
 		})
@@ -140,9 +147,7 @@ func TestRunner_Memory(t *testing.T) {
 
 // TestRunner_Trim checks that a helper gives back what a filter needed.
 func TestRunner_Trim(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector keeps memory of its own")
-	}
+	mcptest.OneGoroutine(t) // the race detector keeps memory of its own
 	r := watch(t, patient)
 	if _, err := r.Run(t.Context(), "", `[range(1e6)] | length`, []byte(`0`)); err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 
 	"mcpx/internal/base/helper"
 	"mcpx/internal/base/proc"
+	"mcpx/internal/mcptest"
 )
 
 func TestMain(m *testing.M) {
@@ -285,7 +286,7 @@ func TestRunner_LittleMemory(t *testing.T) {
 	r := watch(t, Limits{Time: patient.Time, Memory: 64 << 20})
 	input := "[" + strings.Repeat(`{"a":1,"b":"some text"},`, 20_000) + `0]`
 	got, err := r.Run(t.Context(), "", `length`, []byte(input))
-	if err != nil && !raceEnabled || err == nil && lines(got) != "20001" {
+	if err != nil && !mcptest.Race || err == nil && lines(got) != "20001" {
 		t.Errorf("got %s, %v", lines(got), err)
 	}
 }

@@ -238,7 +238,7 @@ func BenchmarkRights(b *testing.B) {
 
 // A rule has the names in the file. When another server is served under a name that has become free, it does not pass to it.
 func TestRights_NamesInFile(t *testing.T) {
-	tool := []catalog.Tool{{Name: "get"}, {Name: "rm"}}
+	tool := []catalog.Tool{{Name: "get"}, {Name: "rm", Own: "remove"}}
 	before := map[string]string{"team_a": "team/a", "team_a_2": "team a", "a_1_": "a[1]"}
 	after := map[string]string{"team_a": "team a", "a_1_": "a[1]"} // "team/a" was deleted
 	sees := func(one Right, names map[string]string, served string) (tools string) {
@@ -267,6 +267,8 @@ func TestRights_NamesInFile(t *testing.T) {
 		"a served view":       {Right{Views: []string{"servers/team_a"}}, "", "", "", ""},
 		"denied":              {Right{Deny: []string{"team/a.rm"}}, "get ", "get rm ", "get rm ", "get rm "},
 		"denied as served":    {Right{Deny: []string{"team_a.rm"}}, "get ", "get rm ", "get ", "get rm "},
+		"denied by own name":  {Right{Deny: []string{"team/a.remove"}}, "get ", "get rm ", "get rm ", "get rm "},
+		"own name, as served": {Right{Deny: []string{"team_a.remove"}}, "get ", "get rm ", "get ", "get rm "},
 		"globs":               {Right{Servers: []string{"team*"}}, "get rm ", "get rm ", "get rm ", ""},
 		"like a glob":         {Right{Servers: []string{"a[1]"}, Allow: []string{"a[1].get"}}, "", "", "", "get "},
 	} {

@@ -71,7 +71,7 @@ func (r *Registry) clientSession(
 		if r.clients[who] == nil {
 			r.clients[who] = make(map[sessionKey]*clientSession)
 			if c.home != nil && c.home.Life() != nil {
-				context.AfterFunc(c.home.Life(), func() { r.ForgetClient(who) })
+				r.lives[who] = context.AfterFunc(c.home.Life(), func() { r.ForgetClient(who) })
 			}
 		}
 		r.clients[who][key] = c
@@ -215,6 +215,10 @@ func (r *Registry) endSessions(client string, end retired, grace time.Duration, 
 	}
 	if len(sessions) == 0 {
 		delete(r.clients, client)
+		if stop := r.lives[client]; stop != nil {
+			stop()
+			delete(r.lives, client)
+		}
 	}
 	if home && len(sessions) == 0 { // nothing else says that its client is gone
 		r.forgetLists(client)

@@ -104,7 +104,7 @@ func (e *entry) offersOfBoth(offers catalog.Offers) catalog.Offers {
 // not speak the legacy era.
 func (r *Registry) olderRoute(ctx context.Context, t *route) {
 	q, e := t.request, t.entry
-	asks := q.Client.Ident() != "" && isOlder(q.Client) && q.Client.Answers()
+	asks := asksOlder(q.Client)
 	if only := q.Subscription != nil || q.Method == "completion/complete"; !r.options.ManyClients || !asks && !only {
 		return
 	}
@@ -133,6 +133,11 @@ func offered(q *request.Request, offers catalog.Offers) bool {
 // isOlder reports whether a client speaks the legacy era.
 func isOlder(client *caller.Client) bool {
 	return client != nil && client.Version != "" && !client.Modern()
+}
+
+// asksOlder reports whether a client speaks the legacy era and can be asked something.
+func asksOlder(client *caller.Client) bool {
+	return client.Ident() != "" && isOlder(client) && client.Answers()
 }
 
 // metOlder returns the session of the legacy era, after the shared session has told whether there may be one.

@@ -198,3 +198,40 @@ func TestEras_Updates(t *testing.T) {
 		}
 	}
 }
+
+// A notification that mcpx does not know goes over the session that the requests of its client use: with a server that
+// speaks both eras, not over the shared one. Another client's session does not get it.
+func TestEras_Notifications(t *testing.T) {
+	mcptest.NoLeaks(t)
+	for _, kind := range []string{transport.HTTP, transport.Stdio} {
+		fake := mcptest.Spec{Era: mcptest.EraBoth}.WithFiles(t)
+		var server Server
+		if kind == transport.HTTP {
+			server = Server{Spec: over(transport.HTTP, "one", fake.HTTP(t).URL), Definition: "one"}
+		} else {
+			server = child(t, "one", fake)
+		}
+		r := start(t, Options{ManyClients: true}, server)
+		tried(t, r)
+		all := []*caller.Client{person("ada", mcptest.LegacyVersion), person("bob", mcptest.LegacyVersion), person("eve", mcptest.ModernVersion)}
+		for _, who := range all {
+			if _, err := call(r, "one", who, "ask", `{}`); err != nil {
+				t.Error(err)
+			}
+		}
+		to, _ := r.Snapshot().Server("one")
+		method := "notifications/x-of-" + all[0].Name
+		if _, err := r.Send(t.Context(), &request.Request{From: request.From{Client: all[0]}, To: to, Method: method, Notification: true}); err != nil {
+			t.Error(err)
+		}
+		sent := func() mcptest.Log { return fake.Log(t).Method(method) }
+		mcptest.WaitFor(t, "the notification over "+kind, patience, func() bool { return len(sent()) > 0 })
+		if n := len(sent()); n != 1 {
+			t.Errorf("%s: %d notifications", kind, n)
+		}
+		own := fake.Log(t).Calls("ask")[0]
+		if got := sent()[0]; got.Session != own.Session || got.PID != own.PID {
+			t.Errorf("%s: the notification came over %q in %d, the call over %q in %d", kind, got.Session, got.PID, own.Session, own.PID)
+		}
+	}
+}

@@ -98,3 +98,68 @@ func TestHomes(t *testing.T) {
 		r.Close(0)
 	})
 }
+
+// watched is the life of a connection that counts what waits for its end.
+type watched struct {
+	context.Context
+	waiting atomic.Int32
+}
+
+// Value hides what the context is made of, so that [context.AfterFunc] calls AfterFunc.
+func (w *watched) Value(any) any { return nil }
+
+// AfterFunc implements what package context looks for.
+func (w *watched) AfterFunc(f func()) (stop func() bool) {
+	w.waiting.Add(1)
+	stopped := context.AfterFunc(w.Context, f)
+	return func() bool {
+		defer w.waiting.Add(-1)
+		return stopped()
+	}
+}
+
+// A connection whose client takes one name after another is watched for its sessions that are left, beside another
+// connection. The end of each connection ends them.
+func TestHomes_Names(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		server := piped(t, "one", mcptest.Spec{})
+		server.PerClient, server.SessionIdle = true, time.Minute
+		r := start(t, Options{}, server)
+		tried(t, r)
+		both, end := context.WithCancel(t.Context())
+		lives := []*watched{{Context: both}, {Context: both}}
+		request := func(i int, connection int) {
+			from := caller.Client{ID: fmt.Sprint(i, connection), Name: fmt.Sprint("name ", i), Version: "2026-07-28"}
+			from = from.AtHome(&caller.Connection{ID: uint64(connection), Life: lives[connection]})
+			if _, err := call(r, "one", &from, "echo", `{"text":"x"}`); err != nil {
+				t.Error(err)
+			}
+			r.ForgetClient(from.ID)
+		}
+		request(0, 1)
+		for i := range 10 * maxHomes {
+			request(i, 0)
+		}
+		for i, most := range []int32{maxHomes, 1} {
+			if n := lives[i].waiting.Load(); n != most {
+				t.Errorf("connection %d: %d wait for its end", i, n)
+			}
+		}
+		<-time.After(5 * time.Minute)
+		for i := range lives { // idle sessions have ended
+			if n := lives[i].waiting.Load(); n != 0 {
+				t.Errorf("connection %d: at last %d wait for its end", i, n)
+			}
+		}
+		request(1, 1)
+		end()
+		synctest.Wait()
+		r.mu.Lock()
+		if len(r.clients) > 0 || len(r.lives) > 0 {
+			t.Errorf("%d clients and %d connections are left", len(r.clients), len(r.lives))
+		}
+		r.mu.Unlock()
+		r.Close(0)
+	})
+}

@@ -7,8 +7,8 @@ import (
 	"mcpx/internal/caller"
 )
 
-// ownCatalogue has the servers whose lists, over the client's own sessions, differ from those over the shared ones. It
-// lasts until the client is gone. The registry's lock guards it.
+// ownCatalogue has the servers whose lists, over the client's own sessions, differ from what the client would see without
+// them. It lasts until the client is gone. The registry's lock guards it.
 type ownCatalogue struct {
 	servers map[string]ownLists
 	from    *catalog.Snapshot // the shared snapshot that made derives from
@@ -49,25 +49,36 @@ func (r *Registry) SnapshotOf(client *caller.Client) *catalog.Snapshot {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	own := r.own[client.HomeKey()]
+	own, alike := r.own[client.HomeKey()], r.alike(client)
 	if own == nil {
-		v := r.variantOf(client)
-		if v == nil || len(v.servers) == 0 {
+		if own = alike; own == nil || len(own.servers) == 0 {
 			return snap
 		}
-		own = &v.ownCatalogue
 	}
 	if own.from != snap {
-		own.from, own.made = snap, own.apply(snap)
+		own.from, own.made = snap, own.apply(snap, alike)
 	}
 	return own.made
 }
 
-// apply returns snap with the client's own lists.
-func (o *ownCatalogue) apply(snap *catalog.Snapshot) *catalog.Snapshot {
+// of returns the lists of a server's entry, if o, which may be nil, has them.
+func (o *ownCatalogue) of(server string, generation uint64) (lists ownLists, ok bool) {
+	if o == nil {
+		return lists, false
+	}
+	lists, ok = o.servers[server]
+	return lists, ok && lists.generation == generation
+}
+
+// apply returns snap with the client's own lists and, where it has none, those of clients with its capabilities.
+func (o *ownCatalogue) apply(snap *catalog.Snapshot, alike *ownCatalogue) *catalog.Snapshot {
 	servers := slices.Clone(snap.Servers)
 	for i := range servers {
-		if own, ok := o.servers[servers[i].Name]; ok && own.generation == servers[i].Generation {
+		own, ok := o.of(servers[i].Name, servers[i].Generation)
+		if !ok {
+			own, ok = alike.of(servers[i].Name, servers[i].Generation)
+		}
+		if ok {
 			servers[i] = servers[i].WithTools(own.tools)
 			if !own.toolsOnly {
 				servers[i].Offers, servers[i].Items = own.offers, own.items
@@ -126,10 +137,15 @@ func (r *Registry) keep(client *caller.Client, server string, listed, shared own
 	}
 	own := r.own[who]
 	if own == nil {
-		own = &ownCatalogue{servers: r.listsOf(client)}
+		own = &ownCatalogue{servers: make(map[string]ownLists)}
+	}
+	first, differ := r.alike(client).of(server, listed.generation)
+	kept, ok := own.of(server, listed.generation)
+	if !ok {
+		kept, ok = first, differ
 	}
 	before := shared
-	if kept, ok := own.servers[server]; ok && kept.generation == listed.generation {
+	if ok {
 		if before.tools = kept.tools; !kept.toolsOnly {
 			before = kept
 		}
@@ -138,7 +154,7 @@ func (r *Registry) keep(client *caller.Client, server string, listed, shared own
 		return nil
 	}
 	r.own[who] = own
-	if own.from = nil; len(listed.changed(shared)) == 0 {
+	if own.from = nil; len(listed.changed(shared)) == 0 && !differ {
 		delete(own.servers, server)
 	} else {
 		own.servers[server] = listed

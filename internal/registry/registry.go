@@ -119,6 +119,8 @@ type bounds struct {
 type ofClients struct {
 	clients map[string]map[sessionKey]*clientSession
 	own     map[string]*ownCatalogue
+	// lives stop watching the connection of each client in clients that ends with it.
+	lives map[string]func() bool
 	// variants are the catalogues of clients with the same capabilities, by these (see [variant]).
 	variants map[string]*variant
 	// differing is the number of own catalogues and variants.
@@ -185,6 +187,7 @@ func New(servers []Server, options Options) *Registry {
 		},
 	}
 	r.variants = make(map[string]*variant)
+	r.lives = make(map[string]func() bool)
 	r.clients, r.own = make(map[string]map[sessionKey]*clientSession), make(map[string]*ownCatalogue)
 	r.handler = r.send
 	r.ownOnce = sync.OnceFunc(func() { close(r.owned) })

@@ -112,19 +112,21 @@ func (t *route) next(ctx context.Context, failed error) (*upstream.Upstream, err
 
 // sessionsWith returns the upstreams that get a client's notification. The caller holds the lock.
 func (r *Registry) sessionsWith(e *entry, q *request.Request) (all []*upstream.Upstream) {
-	own := r.clients[q.Client.HomeKey()]
+	own, known := r.clients[q.Client.HomeKey()], request.Known(q.Method)
 	for key, c := range own {
-		if key.server == q.To.Name && (request.Known(q.Method) || e.server.PerClient && key == keyOf(q.To.Name, q.Credentials)) {
+		if key.server == q.To.Name && (known || key == keyOf(q.To.Name, q.Credentials)) {
 			all = append(all, c.upstream)
 		}
 	}
 	switch owner := r.owner.Load(); {
-	case e.server.PerClient:
+	case e.server.PerClient, !known && len(all) > 0:
 		return all
-	case request.Known(q.Method) && (owner == nil || owner.ID != q.Client.ID):
+	case known && (owner == nil || owner.ID != q.Client.ID):
 		return all // the shared session is not this client's own
-	case request.Known(q.Method):
+	case known:
 		return append(all, e.upstreams()...)
+	case e.older.upstream != nil && asksOlder(q.Client): // its requests use this session, see olderRoute
+		return []*upstream.Upstream{e.older.upstream}
 	case e.instances == nil:
 		return []*upstream.Upstream{e.upstream}
 	}

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"context"
-	"maps"
 	"sync"
 
 	"mcpx/internal/base/catalog"
@@ -50,16 +49,19 @@ func (r *Registry) learn(client *caller.Client, e *entry, tools []catalog.Tool, 
 	} else {
 		delete(v.servers, name)
 	}
+	for _, own := range r.own { // they may derive from v
+		own.from = nil
+	}
 	r.countDiffering()
 }
 
-// listsOf returns a copy of the lists that a client sees before its own sessions have listed anything. The caller holds the
-// lock.
-func (r *Registry) listsOf(client *caller.Client) map[string]ownLists {
+// alike returns the lists that a client sees of servers that its own sessions have not listed; nil if none are known. The
+// caller holds the lock.
+func (r *Registry) alike(client *caller.Client) *ownCatalogue {
 	if v := r.variantOf(client); v != nil {
-		return maps.Clone(v.servers)
+		return &v.ownCatalogue
 	}
-	return make(map[string]ownLists)
+	return nil
 }
 
 // countDiffering updates differing. The caller holds the lock.
@@ -106,7 +108,8 @@ func (r *Registry) listFor(ctx context.Context, e *entry, client *caller.Client)
 	r.listed(client, e, c)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c.waiting--; !c.learned {
+	c.waiting--
+	if v := r.variantOf(client); !c.learned && (v == nil || v.tried[e.server.Spec.Name] != e.generation) {
 		r.learn(client, e, nil, false)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -101,6 +102,82 @@ func TestVariants(t *testing.T) {
 		}
 		if n := len(r.variants); n > maxVariants {
 			t.Errorf("%d variants", n)
+		}
+		r.Close(0)
+	})
+}
+
+// choosyServer is choosy as a server with a session for each client. Session number hang, from 1, answers nothing.
+func choosyServer(name string, hang int32) Server {
+	var begun atomic.Int32
+	return Server{Definition: name, PerClient: true, Spec: upstream.Spec{
+		Options: transport.Options{Name: name, Type: transport.InProcess, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
+			if begun.Add(1) == hang {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return choosy(ctx, in, out)
+		}},
+	}}
+}
+
+func poorClient(id string) *caller.Client {
+	return &caller.Client{ID: id, Capabilities: json.RawMessage(`{}`), Notify: func(string, json.RawMessage) {}}
+}
+
+// waitOwn is WaitOwn for one server, as a request for lists bounds it.
+func waitOwn(t *testing.T, r *Registry, client *caller.Client, server string) {
+	t.Helper()
+	bounded, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	r.WaitOwn(bounded, client, func(name string) bool { return name == server })
+}
+
+func names(r *Registry, client *caller.Client, server string) []string {
+	s, _ := r.SnapshotOf(client).Server(server)
+	return s.ToolNames()
+}
+
+// TestVariants_Failed: a session that lists nothing takes away nothing that another client's session has listed meanwhile.
+func TestVariants_Failed(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, Options{}, choosyServer("x", 2)) // the first session reads the catalogue
+		tried(t, r)
+		var waiting sync.WaitGroup
+		waiting.Go(func() { waitOwn(t, r, poorClient("hangs"), "x") })
+		synctest.Wait()
+		waitOwn(t, r, poorClient("lists"), "x")
+		few := []string{"plain", "grow"}
+		for _, when := range []string{"listed", "failed"} {
+			if got := names(r, poorClient("third"), "x"); !slices.Equal(got, few) {
+				t.Errorf("%s: a third client sees %v", when, got)
+			}
+			waiting.Wait()
+		}
+		r.Close(0)
+	})
+}
+
+// TestVariants_Beside: a client whose own session lists something else of one server sees of another server what a client
+// like it has been listed later.
+func TestVariants_Beside(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, Options{}, choosyServer("x", 0), choosyServer("y", 0))
+		tried(t, r)
+		poor := poorClient("poor")
+		waitOwn(t, r, poor, "x")
+		_, _ = call(r, "x", poor, "grow", `{}`) // its result is empty
+		<-time.After(5 * time.Second)
+		if got := names(r, poor, "y"); len(got) != 3 {
+			t.Errorf("before: y has %v", got)
+		}
+		waitOwn(t, r, poorClient("other"), "y")
+		for server, want := range map[string][]string{"x": {"plain", "grow", "grown"}, "y": {"plain", "grow"}} {
+			if got := names(r, poor, server); !slices.Equal(got, want) {
+				t.Errorf("after: %s has %v", server, got)
+			}
 		}
 		r.Close(0)
 	})

@@ -64,12 +64,12 @@ func Confirmed(needs func(r *Request) (key string)) Middleware {
 			r.Relay = false
 			if !r.Consent.Given.Covers(r) {
 				asked := time.Now()
-				err := r.ask(ctx, key)
+				given, err := Ask(ctx, key, r)
 				r.Event.Confirming += time.Since(asked)
 				if err != nil {
 					return nil, err
 				}
-				r.Consent.asked, r.Consent.Given = true, Approval{[][sha256.Size]byte{r.digest()}}
+				r.Consent.asked, r.Consent.Given = true, given
 			}
 			return next(ctx, r)
 		}
@@ -84,10 +84,24 @@ func (r *Request) named() string {
 	return r.To.Name + " " + sanitize.Line(r.Method, 80)
 }
 
+// Ask asks the user to confirm requests that differ in their params only, with one question that shows them all. key is the config
+// key that demands it.
+func Ask(ctx context.Context, key string, all ...*Request) (Approval, error) {
+	if err := ask(ctx, key, all); err != nil {
+		return Approval{}, err
+	}
+	given := Approval{}
+	for _, r := range all {
+		given.digests = append(given.digests, r.digest())
+	}
+	return given, nil
+}
+
 // ask asks the user. A nil error is consent.
-func (r *Request) ask(ctx context.Context, key string) error {
+func ask(ctx context.Context, key string, all []*Request) error {
+	r := all[0]
 	name := r.named()
-	question, whyNot := r.question()
+	question, whyNot := question(all)
 	if whyNot != "" {
 		return &RefusedError{name + " needs the user's confirmation. The call was not made, as its arguments cannot be shown to the user: " + whyNot}
 	}
@@ -137,16 +151,31 @@ const asksToRun = `{"type":"object","properties":{"run":{"type":"boolean","title
 
 // question returns the params of the elicitation. It names what will be called, not what the server says about it. whyNot
 // says why the arguments cannot be shown.
-func (r *Request) question() (params json.RawMessage, whyNot string) {
-	what, sent, changes := r.Method, r.Params, true
+func question(all []*Request) (params json.RawMessage, whyNot string) {
+	r := all[0]
+	what, changes := r.Method, true
 	if r.Tool != nil {
-		what, sent, changes = r.Tool.OwnName(), wire.Member(r.Params, "arguments"), !r.Tool.Hints.IsReadOnly()
+		what, changes = r.Tool.OwnName(), !r.Tool.Hints.IsReadOnly()
 	}
-	text := "Run " + sanitize.Line(r.To.Name, 0) + "." + sanitize.Line(what, 0) + "?"
+	text := "Run " + sanitize.Line(r.To.Name, 0) + "." + sanitize.Line(what, 0)
+	if len(all) > 1 {
+		text += fmt.Sprintf(" %d times", len(all))
+	}
+	text += "?"
 	if changes {
 		text += " It may change something."
 	}
-	shown, whyNot := show(sent)
+	sent := make([]json.RawMessage, len(all))
+	for i, r := range all {
+		if sent[i] = r.Params; r.Tool != nil {
+			sent[i] = wire.Member(r.Params, "arguments")
+		}
+	}
+	whole := sent[0]
+	if len(all) > 1 {
+		whole = wire.Encode(sent)
+	}
+	shown, whyNot := show(whole)
 	if shown != "" && shown != "{}" {
 		text += "\n" + shown
 	}

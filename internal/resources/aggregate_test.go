@@ -307,29 +307,29 @@ func TestFollow(t *testing.T) {
 			if n := fake.Count(subscribed) - before; n != 1 {
 				t.Errorf("%d subscriptions", n)
 			}
-			const changed = `{"uri":"one://0001"}`
+			const changed, told = `{"uri":"one://0001"}`, `{"uri":"one://0001","_meta":{"mcpx/origin":"one"}}`
 			hears := func(what string, from *mcptest.HTTPServer, least int) {
 				t.Helper()
 				mcptest.WaitFor(t, what, patience, func() bool {
 					from.Notify("notifications/resources/updated", changed)
-					return !slices.ContainsFunc(all, func(h *heard) bool { return h.times(changed) < least })
+					return !slices.ContainsFunc(all, func(h *heard) bool { return h.times(told) < least })
 				})
 			}
 			hears("the change", fake, 1)
 			fake.Notify("notifications/resources/updated", `{"uri":"one://0000"}`)
 			fake.Restart()
-			n := all[0].times(changed)
+			n := all[0].times(told)
 			mcptest.WaitFor(t, "the loss as a change", patience, func() bool {
 				_, _ = s.Send(t.Context(), &request.Request{Method: "resources/read", Params: json.RawMessage(changed)})
-				return all[0].times(changed) > n
+				return all[0].times(told) > n
 			})
 			hears("changes after the loss", fake, n+2)
 			s.Registry.Apply([]registry.Server{remote("one", other)}, registry.Options{}, nil)
 			mcptest.WaitFor(t, "changes after the reload", patience, func() bool {
 				other.Notify("notifications/resources/updated", `{"uri":"one://0001","x":1}`)
-				return all[0].times(`{"uri":"one://0001","x":1}`) > 0
+				return all[0].times(`{"uri":"one://0001","x":1,"_meta":{"mcpx/origin":"one"}}`) > 0
 			})
-			if all[0].times(`{"uri":"one://0000"}`) != 0 {
+			if all[0].times(`{"uri":"one://0000","_meta":{"mcpx/origin":"one"}}`) != 0 {
 				t.Error("heard of another resource")
 			}
 			cancel()

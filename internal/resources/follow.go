@@ -64,7 +64,7 @@ func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params j
 		if err == nil {
 			subscription := &request.Subscription{Renewal: began, Updated: func(params json.RawMessage) {
 				if t.shown(server.Name) {
-					updated(t.renamed(snap, server, own, params))
+					updated(request.Originated(server.Name, t.renamed(snap, server, own, params)))
 				}
 			}}
 			if err = t.subscribe(ctx, server, own, subscription); err == nil {
@@ -74,7 +74,7 @@ func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params j
 					began = true
 					agreed()
 				case t.shown(server.Name):
-					updated(wire.Encode(map[string]string{"uri": t.uri}))
+					updated(request.Originated(server.Name, wire.Encode(map[string]string{"uri": t.uri})))
 				}
 				err = <-subscription.Ended // ends with ctx at the latest
 			}

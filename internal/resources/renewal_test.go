@@ -3,7 +3,6 @@ package resources
 import (
 	"context"
 	"encoding/json"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -33,19 +32,7 @@ func TestFollow_Renewal(t *testing.T) {
 		}
 	})
 	s.awaitLists(t.Context(), patience)
-	ctx, cancel := context.WithCancel(t.Context())
-	var following sync.WaitGroup
-	defer following.Wait()
-	defer cancel()
-	topic, err := s.Topic(ctx, request.From{}, "one://0001", false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	agreed, told := make(chan struct{}), make(chan struct{}, 100)
-	following.Go(func() {
-		_ = topic.Follow(ctx, func() { close(agreed) }, func(json.RawMessage) { told <- struct{}{} })
-	})
-	<-agreed
+	changed := followed(t, s)
 	fake.Down()
 	fake.KillSessions()
 	mcptest.WaitFor(t, "the server to be down", patience, func() bool {
@@ -68,10 +55,31 @@ func TestFollow_Renewal(t *testing.T) {
 		s.Registry.Retry("one")
 		return asked.Load() > before
 	})
-	<-told // the resource may have changed meanwhile
+	<-changed // the resource may have changed meanwhile
 	if paid := (asked.Load() - before) - (free.Load() - wasFree); paid != 0 {
 		t.Errorf("%d renewals count for the limits", paid)
 	}
+}
+
+// followed subscribes to a resource until the test ends, and waits until the server agrees. The channel gets its updates.
+func followed(t *testing.T, s *Servers) <-chan struct{} {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	topic, err := s.Topic(ctx, request.From{}, "one://0001", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	agreed, changed, ended := make(chan struct{}), make(chan struct{}, 100), make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = topic.Follow(ctx, func() { close(agreed) }, func(json.RawMessage) { changed <- struct{}{} })
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	<-agreed
+	return changed
 }
 
 // TestFollow_Instances: a subscription whose instance loses the session is renewed, at whichever instance is up.
@@ -82,20 +90,8 @@ func TestFollow_Instances(t *testing.T) {
 	server.Spec.Health = upstream.Health{Interval: 10 * time.Millisecond, Timeout: patience, Threshold: 1}
 	s := start(t, registry.Options{}, server)
 	s.awaitLists(t.Context(), patience)
-	ctx, cancel := context.WithCancel(t.Context())
-	var following sync.WaitGroup
-	defer following.Wait()
-	defer cancel()
-	topic, err := s.Topic(ctx, request.From{}, "one://0001", false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	agreed, told := make(chan struct{}), make(chan struct{}, 100)
-	following.Go(func() {
-		_ = topic.Follow(ctx, func() { close(agreed) }, func(json.RawMessage) { told <- struct{}{} })
-	})
-	<-agreed
+	changed := followed(t, s)
 	one.Restart()
 	two.Restart()
-	<-told // the resource may have changed meanwhile
+	<-changed // the resource may have changed meanwhile
 }

@@ -9,13 +9,18 @@ import (
 )
 
 // Annotate tells the client how mcpx has read the arguments. Converted and omitted arguments go into _meta. Arguments that the
-// tool does not declare go into a text block, which models see: the tool may have ignored them.
+// tool does not declare, and a wrapper around all, go into a text block, which models see: the tool may have ignored them.
 func (r *Result) Annotate(tool string, notes arguments.Notes) {
 	if len(notes.Converted)+len(notes.LeftOut) > 0 {
 		r.Meta = wire.WithMember(r.Meta, "mcpx/arguments", wire.Encode(struct {
 			Converted []string `json:"converted,omitempty"`
 			LeftOut   []string `json:"left_out,omitempty"`
 		}{notes.Converted, notes.LeftOut}))
+	}
+	if notes.Unwrapped != "" {
+		text := "mcpx: took the arguments out of " + notes.Unwrapped + "; they need no such wrapper"
+		r.Content = wire.AppendText(r.Content, text)
+		r.Sent += Roughly(text)
 	}
 	if len(notes.Unknown) == 0 {
 		return

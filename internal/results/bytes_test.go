@@ -8,11 +8,13 @@ import (
 
 	"mcpx/internal/base/wire"
 	"mcpx/internal/compress"
+	"mcpx/internal/mcptest"
 )
 
 // Results under the limit of tokens are cut to the bytes that a client shows, and are
 // read to their end in parts within them.
 func TestCut_Bytes(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	var rows, lines strings.Builder
 	for i := range 400 {
 		fmt.Fprintf(&rows, `,{"id":%d,"name":"row number %d of many","größe":"日本語"}`, i, i)

@@ -3,6 +3,8 @@ package results
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+
 	"mcpx/internal/base/wire"
 )
 
@@ -37,6 +39,15 @@ type Field struct {
 // Invalid is the failure of a call with one violation, of the form "/path: reason".
 func Invalid(violation string) *Failure {
 	return (&Failure{Code: CodeValidation, Message: violation}).With("violations", []string{violation})
+}
+
+// ErrBusy means that a filter or a grep got no slot, as those of other requests are under way.
+var ErrBusy = errors.New("too many filters and greps are under way")
+
+// Busy is the failure of [ErrBusy].
+func Busy() *Failure {
+	f := &Failure{Code: CodeRateLimited, Message: ErrBusy.Error() + "; retry_after: 1 s"}
+	return f.With("retry_after", 1)
 }
 
 // With adds a member to the data.

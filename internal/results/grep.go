@@ -29,10 +29,7 @@ const (
 	grepRunes = 1000
 )
 
-var (
-	errGrepTime = errors.New("the grep took too long")
-	errGrepBusy = errors.New("too many are under way; try again")
-)
+var errGrepTime = errors.New("the grep took too long")
 
 // CheckGrep returns a [RefusedError] for an expression that [Pages.Grep] would refuse for any result.
 func CheckGrep(pattern string) error {
@@ -64,18 +61,18 @@ func (p Pages) newGrep(ctx context.Context, pattern string) (*matcher, error) {
 		return newMatcher(ctx, re, time.Now().Add(grepTime)), nil
 	}
 	if err := p.Work.Enter(ctx, p.Principal); err != nil {
-		return nil, cmp.Or(ctx.Err(), errGrepBusy)
+		return nil, cmp.Or(ctx.Err(), ErrBusy)
 	}
 	m := newMatcher(ctx, re, time.Now().Add(grepTime))
 	m.slots, m.owner = p.Work, p.Principal
 	return m, nil
 }
 
-// refusedGrep converts an error of a grep into a [RefusedError], except ctx's.
+// refusedGrep converts an error of a grep into a [RefusedError], except ctx's and [ErrBusy].
 func refusedGrep(err error) error {
 	var wrong *syntax.Error
 	switch {
-	case err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+	case err == nil || err == ErrBusy || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.Is(err, errGrepTime):
 		return &RefusedError{"/grep: took more than " + grepTime.String() + "; use a simpler expression, or select"}
@@ -87,7 +84,7 @@ func refusedGrep(err error) error {
 
 // Grep finds the matching items or lines in the texts of a result. It returns a page for each block; nil for a block that is
 // unchanged because it has no text or all of it matches. If there are several texts, a text without a match gets an empty page.
-// Errors are ctx's, and a [RefusedError].
+// Errors are ctx's, [ErrBusy] and a [RefusedError].
 func (p Pages) Grep(ctx context.Context, pattern string, s Shown) (found []*Page, err error) {
 	m, err := p.newGrep(ctx, pattern)
 	if err != nil {

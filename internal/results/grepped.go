@@ -24,7 +24,7 @@ func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, s
 	found, err := p.Grep(ctx, a.Grep, shown)
 	var refused *RefusedError
 	switch {
-	case errors.As(err, &refused):
+	case errors.As(err, &refused), err == ErrBusy:
 		failed := a.grepFailure(refused, p.KeepBlocks(rawBlocks(shown.Received, hasText))).Result(a.Format.Always())
 		failed.Received = out.Received
 		return failed, nil
@@ -85,9 +85,12 @@ func (a *Answer) bound(out *Result) {
 	}
 }
 
-// grepFailure is a grep that failed after the call was made. The call's result is kept.
+// grepFailure is a grep that failed after the call was made; refused is nil if it got no slot. The call's result is kept.
 func (a *Answer) grepFailure(refused *RefusedError, handle string) *Failure {
-	f := &Failure{Code: CodeSelect, Message: refused.Violation}
+	f := Busy()
+	if refused != nil {
+		f = &Failure{Code: CodeSelect, Message: refused.Violation}
+	}
 	f.Text = f.Said() + f.kept(a.Pages, ReadArguments{Handle: handle})
 	return f
 }

@@ -84,7 +84,7 @@ type RefusedError struct{ Violation string }
 
 func (e *RefusedError) Error() string { return e.Violation }
 
-// Read answers read_result. Errors are ctx's, a [RefusedError], a [FilterError] and [state.ErrAway].
+// Read answers read_result. Errors are ctx's, [ErrBusy], a [RefusedError], a [FilterError] and [state.ErrAway].
 func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
 	h, err := p.Store.get(ctx, args.Handle, p.Principal)
 	switch {
@@ -144,7 +144,7 @@ func (p Pages) page(h *result, wanted span, args ReadArguments) *Page {
 	return page
 }
 
-// wanted returns the items or lines that the arguments select. Errors are ctx's, and a [RefusedError].
+// wanted returns the items or lines that the arguments select. Errors are ctx's, [ErrBusy] and a [RefusedError].
 func (p Pages) wanted(ctx context.Context, h *result, args ReadArguments) (which span, err error) {
 	which = h.all()
 	if args.Grep != "" {

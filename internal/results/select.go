@@ -11,6 +11,7 @@ import (
 
 	"mcpx/internal/base/pattern"
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/semaphore"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/compress"
 	"mcpx/internal/jq"
@@ -30,7 +31,7 @@ func (e *FilterError) Error() string { return e.Err.Error() }
 func (e *FilterError) Unwrap() error { return e.Err }
 
 // Select applies a filter to a value, and a grep, unless empty, to its output. If the filter does not fit the value, other is tried
-// unless it is nil. Errors are ctx's, a [FilterError] and a [RefusedError].
+// unless it is nil. Errors are ctx's, a [FilterError], a [RefusedError] and, of the grep, [ErrBusy].
 func (p Pages) Select(ctx context.Context, filter, grep string, value, other json.RawMessage) (*Page, error) {
 	s, err := p.filter(ctx, filter, value)
 	if _, unfit := errors.AsType[*jq.FilterError](err); unfit && other != nil {
@@ -133,16 +134,19 @@ type selection struct {
 	nulls int
 }
 
-// filter runs a jq filter. Errors are ctx's, or the runner's.
+// filter runs a jq filter. Errors are ctx's, [ErrBusy], or the runner's.
 func (p Pages) filter(ctx context.Context, filter string, value json.RawMessage) (*selection, error) {
 	if p.Filter == nil {
 		return nil, errNoFilter
 	}
 	outputs, err := p.Filter.Run(ctx, p.Principal, filter, value)
-	if err != nil && ctx.Err() != nil {
+	_, busy := errors.AsType[*semaphore.BusyError](err)
+	switch {
+	case err != nil && ctx.Err() != nil:
 		return nil, ctx.Err()
-	}
-	if err != nil {
+	case busy:
+		return nil, ErrBusy
+	case err != nil:
 		return nil, err
 	}
 	inOrder(filter, value, outputs)

@@ -19,6 +19,10 @@ func FilterFailure(failed *FilterError, p Pages) *Failure {
 	var broken *jq.FilterError
 	reason := failed.Error()
 	switch {
+	case errors.Is(failed, ErrBusy):
+		f := Busy()
+		f.Text = f.Said() + f.kept(p, ReadArguments{Handle: failed.Handle, Select: "..."})
+		return f
 	case errors.As(failed, &limit):
 		reason = "the filter went over its limit of " + limit.What
 	case errors.As(failed, &broken):
@@ -193,7 +197,7 @@ func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire
 	var refused *RefusedError
 	var out *Result
 	switch {
-	case errors.As(err, &refused):
+	case errors.As(err, &refused), err == ErrBusy:
 		out = a.grepFailure(refused, a.Pages.keepValue(value)).Result(a.Format.Always())
 	case errors.As(err, &failed):
 		out = FilterFailure(failed, a.Pages).Result(a.Format.Always())

@@ -43,8 +43,8 @@ type result struct {
 	itemHandles map[itemName]itemHandle
 }
 
-// Origin is the tool that a result comes from. Without a tool it is a resource or prompt of the server; the zero Origin is mcpx
-// itself.
+// Origin is the tool that a result comes from. Without a tool it is a resource or prompt of the server, or a list of them, which
+// may have several servers, each after a space; the zero Origin is mcpx itself.
 type Origin struct{ Server, Tool string }
 
 // itemName identifies consecutive items of a result: the first, their number, and whether everything around the list is included.

@@ -9,10 +9,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"mcpx/internal/base/state"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/compress"
+	"mcpx/internal/mcptest"
 )
 
 // newStore is a store in memory.
@@ -23,6 +26,7 @@ func newStore() *Store {
 
 // The size of a kept result includes its parts; a result over the bound is not kept.
 func TestStore_Bytes(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	const mib = 1 << 20
 	s := newStore()
 	for name, tt := range map[string]struct {
@@ -45,6 +49,7 @@ func TestStore_Bytes(t *testing.T) {
 // What kept results cost the heap is within the bound, whatever they consist of, and however long the messages were that they
 // came in.
 func TestStore_Heap(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	const memory = 64 << 20
 	lines := func(n, size int) string { return strings.Repeat(strings.Repeat("a", size-1)+"\n", n) }
 	for name, text := range map[string]string{
@@ -149,6 +154,7 @@ func TestDivide_Many(t *testing.T) {
 
 // The note of what is not kept says so, and names no handle.
 func TestCut_NotKept(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	p := Pages{Store: newStore(), Limit: 400}
 	text := strings.Repeat("0123456 ", keptBytes/8+1)
 	h := p.divide(text, text, false)
@@ -173,6 +179,23 @@ func TestSpan(t *testing.T) {
 			t.Errorf("%v: got %q, want %q", tt.which, got, tt.want)
 		}
 	}
+}
+
+// A handle of an item can be used for half of keptAge at least, and until then the item is kept once.
+func TestStore_ItemHandle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := newStore(), &result{units: []string{"a\n", "b\n"}}
+		add := func() string { return s.addItem(h, span{to: 1}, &result{units: []string{"a", "b"}}) }
+		first := add()
+		time.Sleep(keptAge/2 - time.Second)
+		if again := add(); again != first || s.Len() != 1 {
+			t.Errorf("%q and then %q, %d are kept", first, again, s.Len())
+		}
+		time.Sleep(time.Second)
+		if again := add(); again == first {
+			t.Error("a handle that may end soon")
+		}
+	})
 }
 
 // elsewhere is the door of another process: each result comes as a copy.

@@ -2,6 +2,7 @@ package schemats
 
 import (
 	"maps"
+	"strconv"
 	"strings"
 )
 
@@ -11,6 +12,8 @@ type answer struct {
 	estimate func(string) int
 	said     said
 	cut      bool // some description
+	// apartTypes is the number of tools so far whose arguments have a type of their own.
+	apartTypes int
 }
 
 // said records the contents of the text so far.
@@ -107,7 +110,7 @@ func (a *answer) result(t Tool) (s *schema, brief string) {
 // tool is the text of one tool.
 func (a *answer) tool(t *converted) string {
 	before := a.said.clone()
-	head, types, sig, lossy := a.parts(t)
+	head, types, sig, after, lossy := a.parts(t)
 	text := types + sig
 	switch {
 	case head == "":
@@ -116,6 +119,7 @@ func (a *answer) tool(t *converted) string {
 	default:
 		text = types + comment(head) + "\n" + sig
 	}
+	text += after
 	raw := rawTool(t.Tool)
 	if len(raw) > maxOutput {
 		return text
@@ -133,7 +137,10 @@ func (a *answer) tool(t *converted) string {
 
 // parts are the header, the type statements and the signature of a tool. lossy reports
 // whether they lack a part of the schema.
-func (a *answer) parts(t *converted) (head, types, sig string, lossy bool) {
+//
+// If the arguments cannot be written as parameters, the signature is the name alone, and after
+// has the types Args and Result: models that see a parameter named args send {"args": …}.
+func (a *answer) parts(t *converted) (head, types, sig, after string, lossy bool) {
 	p := &printer{o: a.o, limit: maxOutput, tight: true, said: &a.said}
 	if t.in != nil {
 		p.statements(t.in, a.said.types)
@@ -149,25 +156,47 @@ func (a *answer) parts(t *converted) (head, types, sig string, lossy bool) {
 	}
 	head = a.said.linked(t.header(t.marks))
 	p.write(propertyKey(t.Name))
-	if t.in == nil {
-		p.write("(args?: object)")
-	} else {
-		list, form := p.paramList(t.in.root)
-		if form {
+	list, form := p.paramList(t.in)
+	if form {
+		if t.in == nil {
+			p.write(anyArguments)
+		} else {
 			desc, notes := p.docs(t.in.root.body)
 			if desc == prose(t.Description) {
 				desc = ""
 			}
 			head = joinHead(head, sentence(desc, notes))
+			p.params(list)
 		}
-		p.params(t.in.root, list, form)
+		if t.out != nil {
+			q.tight = p.tight
+			q.result(t.out)
+		}
+		sig = string(p.b) + string(q.b) + t.brief
+	} else {
+		sig, p.b = string(p.b), nil
+		after = a.apart(t, p, q)
 	}
-	lossy = lossy || p.over
-	if t.out != nil {
-		q.tight = p.tight
-		q.result(t.out)
-		lossy = lossy || t.out.lossy || q.over
-	}
+	lossy = lossy || p.over || t.out != nil && (t.out.lossy || q.over)
 	a.cut = a.cut || p.cut || q.cut
-	return head, types, string(p.b) + string(q.b) + t.brief, lossy
+	return head, types, sig, after, lossy
+}
+
+// apart is the types of the arguments, written with p, and of the result, with q. Of several tools in an answer the names have
+// numbers.
+func (a *answer) apart(t *converted, p, q *printer) string {
+	number := ""
+	if a.apartTypes++; a.apartTypes > 1 {
+		number = strconv.Itoa(a.apartTypes)
+	}
+	if name := "Args" + number; !t.in.root.named || t.in.root.name != name { // a recursive type may have the name already
+		p.statement(name, t.in.root.ref())
+	}
+	switch {
+	case t.brief != "":
+		q.write("type Result", number, " = ", strings.TrimPrefix(t.brief, ": "), ";\n")
+	case t.out != nil && !q.saysNothing(t.out):
+		q.statement("Result"+number, t.out.root.ref())
+	}
+	return "\n" + strings.TrimSuffix(string(p.b)+string(q.b), "\n")
 }

@@ -121,11 +121,14 @@ func toolCases(id string, x Tool) []oracleCase {
 		o := full
 		o.MaxResult = most
 		a, list := newAnswer([]Tool{x}, o, length)
-		_, types, _, _ := a.parts(&list[0])
+		_, types, _, after, _ := a.parts(&list[0])
 		text := complete(x, o, length)
 		member, ok := strings.CutPrefix(text, types)
 		if !ok {
-			member, types = text, ""
+			member, types, after = text, "", ""
+		}
+		if member, ok = strings.CutSuffix(member, after); ok {
+			types += after
 		}
 		c := oracleCase{ID: fmt.Sprintf("%s complete %d", id, most), Types: types, Member: member}
 		if most == 0 {
@@ -196,6 +199,8 @@ func TestTypeScriptOracle_Controls(t *testing.T) {
 		{ID: "wide", Schema: schema, Declaration: "type Args = {a?: unknown};"},
 		{ID: "narrow", Schema: schema, Declaration: "type Args = {a: number};"},
 		{ID: "member", Args: schema, Member: "f(a: number)"},
+		{ID: "apart", Args: schema, Types: "type Args = {a: number};", Member: "f"},
+		{ID: "property", Args: schema, Member: "f: {a: number}"},
 		{ID: "result", Result: schema, Member: "f(): {a: number}"},
 		{ID: "named", Args: schema, Types: "type T = number;", Member: "f(a: T)"},
 		{ID: "null", Args: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"},"c":{"type":"string"},"d":{"type":"string"},"e":{"type":"string"}}}`),
@@ -206,7 +211,7 @@ func TestTypeScriptOracle_Controls(t *testing.T) {
 		{ID: "circular", Declaration: "type A = A | string;\ntype Args = A;"},
 		{ID: "index", Declaration: "type Args = {a?: string; [k: string]: number};"},
 	})
-	for _, id := range []string{"wide", "narrow", "member", "result", "named", "null", "not null", "open"} {
+	for _, id := range []string{"wide", "narrow", "member", "apart", "property", "result", "named", "null", "not null", "open"} {
 		if !slices.ContainsFunc(r.Disagree, func(s string) bool { return strings.HasPrefix(s, id+":") }) {
 			t.Errorf("%s: not found out", id)
 		}

@@ -85,7 +85,7 @@ func TestResult_Wrapper(t *testing.T) {
 		{`{"type":"object","properties":{"kind":{"enum":["a","b"]}},"required":["kind"]}`, `{kind: "a"|"b"}`},
 	} {
 		tool := Tool{Name: "find", Output: json.RawMessage(tt.output)}
-		if got := Listing(tool); got != "find(args?: object): "+tt.want {
+		if got := Listing(tool); got != "find(/* any arguments */): "+tt.want {
 			t.Errorf("Listing: got %s, want %s", got, tt.want)
 		}
 		tight := strings.NewReplacer(": ", ":", "; ", ";")

@@ -216,8 +216,8 @@ func TestListing(t *testing.T) {
 	}{
 		{Tool{Name: "read", Description: "Read it, e.g. a file. Then more.", Input: json.RawMessage(`{"properties":{"head":{"type":"integer","minimum":1},"path":{"type":"string"}},"required":["path"]}`)},
 			`read(path: string, head?: number) // Read it, e.g. a file.`},
-		{Tool{Name: "get-sum"}, `"get-sum"(args?: object)`},
-		{Tool{Name: "f", Input: json.RawMessage(`{"properties":{"class":{"type":"string"}}}`), Output: json.RawMessage(`{"type":"string"}`)}, `f(args: {class?: string}): string`},
+		{Tool{Name: "get-sum"}, `"get-sum"(/* any arguments */)`},
+		{Tool{Name: "f", Input: json.RawMessage(`{"properties":{"class":{"type":"string"}}}`), Output: json.RawMessage(`{"type":"string"}`)}, `f: {class?: string} // returns string`},
 		{Tool{Name: "f", Input: json.RawMessage(`{"properties":{"e":{"enum":[` + values + `]}}}`)}, `f(e?: string /* 600 values */)`},
 		{Tool{Name: "f", Input: json.RawMessage(`{"properties":{"n":{"$ref":"#/$defs/N"}},"$defs":{"N":{"properties":{"n":{"$ref":"#/$defs/N"}}}}}`)}, `f(n?: object)`},
 		{Tool{Name: "f", Input: json.RawMessage(`{"properties":{"p":{"type":"array","prefixItems":[{"type":"string"},{"type":"number"}]}}}`)}, `f(p?: [string, number])`},
@@ -263,7 +263,7 @@ func TestComplete_Unsaid(t *testing.T) {
 func TestComplete_Fallback(t *testing.T) {
 	long := `{"type":"object","properties":{"a":{"type":"string"}},"not":{"enum":["` + strings.Repeat("x", 300) + `\u2028"]}}`
 	got := complete(Tool{Name: "t", Description: "d", Input: json.RawMessage(long)}, full, length)
-	if want := "// d\nt(args) // JSON Schema: " + long; got != want {
+	if want := "// d\nt // JSON Schema: " + long; got != want {
 		t.Errorf("a keyword too long for a comment: got %s", got)
 	}
 	for _, away := range []string{
@@ -273,18 +273,18 @@ func TestComplete_Fallback(t *testing.T) {
 		`{"type":"object","properties":{"a":{"type":"number"}},"additionalProperties":{"$ref":"#/$defs/n"},"$defs":{"n":{"type":"string"}}}`,
 		`{"type":"object","properties":{"a":{"$ref":"#x"}},"$defs":{"n":{"$anchor":"x","type":"string"}}}`,
 	} {
-		if got := complete(Tool{Name: "t", Input: json.RawMessage(away)}, full, length); got != "t(args) // JSON Schema: "+away {
+		if got := complete(Tool{Name: "t", Input: json.RawMessage(away)}, full, length); got != "t // JSON Schema: "+away {
 			t.Errorf("not all is in the quotation: got %s", got)
 		}
 	}
 	all := `{"enum":[` + strings.TrimSuffix(strings.Repeat(`"a/b",`, 3), ",") + `]}`
 	dear := func(s string) int {
-		if strings.Contains(s, "|") || strings.Contains(s, `t(args: "a/b")`) {
+		if strings.Contains(s, "|") || strings.Contains(s, `type Args = "a/b"`) {
 			return 1000
 		}
 		return len(s)
 	}
-	if got := complete(Tool{Name: "t", Input: json.RawMessage(all)}, full, dear); got != "t(args) // JSON Schema: "+all {
+	if got := complete(Tool{Name: "t", Input: json.RawMessage(all)}, full, dear); got != "t // JSON Schema: "+all {
 		t.Errorf("dear TypeScript: got %s", got)
 	}
 }

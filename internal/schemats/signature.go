@@ -77,7 +77,7 @@ func (t Tool) fallback(o Options, estimate func(string) int) string {
 			out = shown.brief(max(o.MaxResult, maxOutput), "", estimate)
 		}
 	}
-	text := propertyKey(t.Name) + "(args) // JSON Schema: " + in
+	text := propertyKey(t.Name) + " // JSON Schema: " + in
 	if out != "" {
 		text += "\n// result: " + out
 	}
@@ -187,9 +187,12 @@ func joinHead(a, b string) string {
 
 // paramList has the properties as parameters, required ones first. It is false if the
 // arguments must be written as one object.
-func (p *printer) paramList(root *def) ([]prop, bool) {
-	t := p.resolve(root.body)
-	if root.named || t.kind != tObject || t.keys != nil {
+func (p *printer) paramList(in *schema) ([]prop, bool) {
+	if in == nil {
+		return nil, true
+	}
+	t := p.resolve(in.root.body)
+	if in.root.named || t.kind != tObject || t.keys != nil {
 		return nil, false
 	}
 	if t.rest != nil && !(p.plain && len(t.props) > 0) {
@@ -217,15 +220,12 @@ func (d *def) ref() *typ {
 	return d.body
 }
 
+// anyArguments are the parameters of a tool without an input schema.
+const anyArguments = "(/* any arguments */)"
+
 // params writes the parameters in parentheses.
-func (p *printer) params(root *def, list []prop, form bool) {
+func (p *printer) params(list []prop) {
 	at := len(p.b)
-	if !form {
-		p.write("(args: ")
-		p.whole(root.ref(), lineWidth-(len(p.b)-at))
-		p.write(")")
-		return
-	}
 	q := *p
 	q.limit, q.trial, q.tight = max(lineWidth, at+20), true, false
 	q.inlineParams(list)
@@ -272,13 +272,19 @@ func (p *printer) inlineParams(list []prop) {
 
 // result writes the return type, unless nothing is known of it.
 func (p *printer) result(out *schema) {
-	t := out.root.ref()
-	if p.resolve(t).kind == tUnknown && len(t.notes) == 0 {
+	if p.saysNothing(out) {
 		return
 	}
+	t := out.root.ref()
 	p.tight = p.tight || p.multiline(t, lineWidth)
 	p.write(": ")
 	p.whole(t, lineWidth)
+}
+
+// saysNothing reports whether nothing is known of a result.
+func (p *printer) saysNothing(out *schema) bool {
+	t := out.root.ref()
+	return p.resolve(t).kind == tUnknown && len(t.notes) == 0
 }
 
 // Listing is one line for a list of many tools: the signature without constraints and named
@@ -297,10 +303,10 @@ func (t Tool) line(needed bool) string {
 	for _, step := range [...]struct{ levels, listed int }{{4, maxListed}, {2, 12}, {1, 6}, {0, 6}} {
 		p := &printer{plain: true, levels: step.levels, listed: step.listed, limit: maxListing * 4}
 		p.write(propertyKey(t.Name))
-		p.listParams(in, step.levels, needed)
+		form := p.listParams(in, step.levels, needed)
 		if out != nil {
 			p.levels = min(step.levels, 1)
-			p.listResult(out)
+			p.listResult(out, form)
 		}
 		if text = string(p.b); len(text) <= maxListing {
 			break
@@ -311,18 +317,18 @@ func (t Tool) line(needed bool) string {
 		most = maxNeeded
 	}
 	if s := firstSentence(t.Description, most); s != "" {
-		text += " // " + s
+		if text += " // "; strings.Contains(text, " // returns ") {
+			text = strings.TrimSuffix(text, " // ") + ". "
+		}
+		text += s
 	}
 	return text
 }
 
-func (p *printer) listParams(in *schema, levels int, needed bool) {
-	if in == nil {
-		p.write("(args?: object)")
-		return
-	}
-	list, form := p.paramList(in.root)
-	if form && needed {
+// listParams writes the parameters. If they cannot be written as such it writes the object, as a property of its type: form is false.
+func (p *printer) listParams(in *schema, levels int, needed bool) (form bool) {
+	list, form := p.paramList(in)
+	if form && needed && in != nil {
 		required := slices.DeleteFunc(slices.Clone(list), func(a prop) bool { return a.optional })
 		p.inlineParams(required)
 		if n := len(list) - len(required); n > 0 && !p.over {
@@ -332,24 +338,32 @@ func (p *printer) listParams(in *schema, levels int, needed bool) {
 			}
 			p.write("/* …", strconv.Itoa(n), " optional */)")
 		}
-		return
+		return true
 	}
-	if form {
+	switch {
+	case in == nil:
+		p.write(anyArguments)
+	case form:
 		p.inlineParams(list)
-		return
+	default:
+		p.levels = levels + 1
+		p.write(": ")
+		p.inline(in.root.body, loose)
 	}
-	p.levels = levels + 1
-	p.write("(args: ")
-	p.inline(in.root.body, loose)
-	p.write(")")
+	return form
 }
 
-func (p *printer) listResult(out *schema) {
+// listResult writes the type of the result; behind an object, in a comment.
+func (p *printer) listResult(out *schema, form bool) {
 	at := len(p.b)
-	p.write(": ")
+	before := ": "
+	if !form {
+		before = " // returns "
+	}
+	p.write(before)
 	p.inline(out.root.body, loose)
-	switch string(p.b[at:]) {
-	case ": object", ": unknown": // no news, as every structured result is an object
+	switch strings.TrimPrefix(string(p.b[at:]), before) {
+	case "object", "unknown": // no news, as every structured result is an object
 		p.b = p.b[:at]
 	}
 }

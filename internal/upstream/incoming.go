@@ -44,7 +44,7 @@ func (s *session) incoming(m wire.Message, of int64) {
 			s.changes.noStream()
 		}
 	case m.Method != "" && s.spec.OnUnknown != nil:
-		s.spec.OnUnknown(m.Method, validText(m.Params))
+		s.spec.OnUnknown(m.Method, s.spec.originated(m.Params))
 	}
 }
 

@@ -149,7 +149,7 @@ func (s *session) progressed(params json.RawMessage) {
 	h := s.calls.listeners[id]
 	s.mu.Unlock()
 	if h != nil {
-		h.tell(h.progress, validText(params))
+		h.tell(h.progress, s.spec.originated(params))
 	}
 }
 

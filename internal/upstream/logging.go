@@ -11,6 +11,7 @@ import (
 
 	"mcpx/internal/base/delay"
 	"mcpx/internal/base/wire"
+	"mcpx/internal/request"
 )
 
 // LogLevels are the log levels of MCP (RFC 5424), the least severe first.
@@ -22,7 +23,7 @@ var LogLevels = []mcp.LoggingLevel{
 // levelPatience is how long a call waits until a legacy server has accepted the log level, so that no message is missed.
 const levelPatience = 500 * time.Millisecond
 
-// signed returns the params of a log message with the server's name before the logger's.
+// signed returns the params of a log message with the server's name before the logger's, and as the origin.
 func (s *Spec) signed(params json.RawMessage) json.RawMessage {
 	name, rest := s.Name, []byte{}
 	_ = wire.Members(params, func(key string, written, value []byte) bool {
@@ -34,7 +35,12 @@ func (s *Spec) signed(params json.RawMessage) json.RawMessage {
 		return true
 	})
 	out := wire.AppendQuoted([]byte(`{"logger":`), name)
-	return validText(append(append(out, rest...), '}'))
+	return s.originated(append(append(out, rest...), '}'))
+}
+
+// originated returns the params of a notification that is passed on, as valid UTF-8, with the server's name.
+func (s *Spec) originated(params json.RawMessage) json.RawMessage {
+	return request.Originated(s.Name, validText(params))
 }
 
 // level is the log level of a legacy server. The session's lock guards it.

@@ -332,7 +332,7 @@ func TestOwner(t *testing.T) {
 		fake.Notify("notifications/message", `{"level":"info","logger":"db","data":"x"}`) // the stream may open late
 		return len(heard) > 0
 	})
-	if got := <-heard; got != `notifications/message {"logger":"fake/db","level":"info","data":"x"}` {
+	if got := <-heard; got != `notifications/message {"logger":"fake/db","level":"info","data":"x","_meta":{"mcpx/origin":"fake"}}` {
 		t.Errorf("heard %s", got)
 	}
 	u.Notify("notifications/roots/list_changed", nil)

@@ -50,7 +50,7 @@ func TestTwoTools_Searched(t *testing.T) {
 			more += tokens.Count(string(wire.Encode(d)))
 		}
 		most = max(most, more)
-		if more > 200 {
+		if more > 245 { // 200, and the 45 of each and JavaScript (issue 24)
 			t.Errorf("%d tokens more with %d servers: %s", more, len(list), names.String())
 		}
 	}

@@ -28,6 +28,7 @@ const (
 		`"server_name":{"type":"string"},` +
 		`"tool_name":{"type":"string"},` +
 		`"arguments":{"type":"object","additionalProperties":true},` +
+		`"each":{"type":"array","items":{"type":"object","additionalProperties":true}},` +
 		`"select":{"type":"string","description":"jq filter on the JSON result"},` +
 		`"grep":{"type":"string","description":"regex: only matching lines"}},` +
 		`"required":["server_name","tool_name"]}`

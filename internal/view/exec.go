@@ -2,14 +2,18 @@ package view
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/executor"
 	"mcpx/internal/results"
 )
 
 var (
-	execNames      = []string{"server_name", "tool_name", "arguments", "select", "grep"}
-	shortExecNames = []string{"server", "tool", "args", "select", "grep"}
+	execNames      = []string{"server_name", "tool_name", "arguments", "each", "select", "grep"}
+	shortExecNames = []string{"server", "tool", "args", "each", "select", "grep"}
 )
 
 // execArguments returns the advertised names of exec's arguments.
@@ -28,7 +32,7 @@ func (v *TwoTools) exec(ctx context.Context, call Call, form results.Format) (*r
 	if failure == nil {
 		r.Scope, r.Catalogue, r.Format = v.scope(), v.catalogue(call.Client), form
 		r.ReadOnly = call.Name == ReadTool
-		r.Beside, r.Stray = g.beside, g.stray
+		r.Beside = executor.Beside{Arguments: g.beside, Violation: g.stray}
 		failure = v.readCall(&r, names, &g)
 	}
 	v.needs(r.Server)
@@ -40,13 +44,16 @@ func (v *TwoTools) exec(ctx context.Context, call Call, form results.Format) (*r
 
 // readCall reads what exec is to call. The name of a tool after its server's is understood in place of both, as "server.tool".
 func (v *TwoTools) readCall(r *executor.Request, names []string, g *given) (failure *results.Failure) {
-	for i, text := range []*string{&r.Server, &r.Tool, nil, &r.Select, &r.Grep} {
+	for i, text := range []*string{&r.Server, &r.Tool, nil, nil, &r.Select, &r.Grep} {
 		if text == nil {
 			continue
 		}
 		if *text, failure = optional(names[i], g.args[i]); failure != nil {
 			return failure
 		}
+	}
+	if r.Each, failure = readEach(g.args[3]); failure != nil {
+		return failure
 	}
 	if (r.Server == "") != (r.Tool == "") {
 		if server, tool, ok := v.executor.Qualified(r.Catalogue, r.Server+r.Tool); ok {
@@ -65,4 +72,24 @@ func (v *TwoTools) readCall(r *executor.Request, names []string, g *given) (fail
 		return results.Invalid("/" + names[0] + ": " + missing)
 	}
 	return nil
+}
+
+// readEach reads the arguments of several calls: an array, or a string that holds one; nil if absent.
+func readEach(raw json.RawMessage) (each []json.RawMessage, failure *results.Failure) {
+	if text, ok := wire.Text(raw); ok {
+		raw = json.RawMessage(strings.TrimSpace(text))
+	}
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, nil
+	}
+	if raw[0] != '[' || wire.Elements(raw, func(one []byte) bool { each = append(each, one); return true }) != nil {
+		return nil, results.Invalid("/each: must be an array of objects, the arguments of one call each")
+	}
+	switch {
+	case len(each) == 0:
+		return nil, results.Invalid("/each: has no arguments; for a single call leave it out")
+	case len(each) > executor.MaxEach:
+		return nil, results.Invalid(fmt.Sprintf("/each: has %d calls, at most %d are made at once; none was made", len(each), executor.MaxEach))
+	}
+	return each, nil
 }

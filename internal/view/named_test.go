@@ -60,7 +60,14 @@ func TestInspect_ExactNames(t *testing.T) {
 
 	eleven := strings.Fields("create_issue read_graph search_nodes list_issues get_issue browser_click browser_snapshot create_pull_request open_nodes merge_pull_request search_code")
 	named := func(text string) (names []string) {
-		for line := range strings.Lines(text) {
+		lines := strings.Split(text, "\n")
+		for i, line := range lines {
+			apart := i+1 < len(lines) && strings.HasPrefix(lines[i+1], "type Args") // not all its arguments are identifiers
+			if apart || strings.Contains(line, " // JSON Schema: ") {
+				line, _, _ = strings.Cut(line, " //")
+				line += "("
+			}
+			line = strings.Replace(line, ": {", "(", 1)
 			if name, _, ok := strings.Cut(line, "("); ok && !strings.HasPrefix(line, " ") && !strings.ContainsAny(name, " /{") {
 				names = append(names, name)
 			}

@@ -30,7 +30,7 @@ type Options struct {
 	// Naming says how AllTools names tools. Untouched means that the results of its calls are not compressed.
 	Naming    Naming
 	Untouched bool
-	// BudgetTokens bounds the description of inspect, in o200k tokens; 0 = 2000.
+	// BudgetTokens bounds the description of inspect, in o200k tokens; 0 = 1200.
 	BudgetTokens int
 	// BudgetChars bounds it in UTF-16 units for every client; 0 = no bound.
 	BudgetChars int

@@ -13,7 +13,9 @@ const file = process.env.PAIR_CANCELLED;
 const user = [{ role: 'user', content: { type: 'text', text: 'Your name?' } }];
 const named = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] };
 const keyed = { type: 'object', properties: { key: { type: 'string' } }, required: ['key'] };
+const keys = ['progress', 'heard', 'slow', 'cancelled'];
 const sessions = new Set();
+const noted = () => (existsSync(file) ? readFileSync(file, 'utf8').split('\n') : []);
 
 // need asks with a result, which the SDK turns into a request for clients of the legacy era.
 const need = (make, answer) => async (_args, ctx) => {
@@ -31,12 +33,18 @@ const tools = (s, notifier) => ({
   need_elicit: need(() => inputRequired.elicit({ message: 'Your name?', requestedSchema: named }), (a) => `${a.action} ${a.content.name}`),
   need_sample: need(() => inputRequired.createMessage({ messages: user, maxTokens: 10 }), (a) => a.content.text),
   need_roots: need(inputRequired.listRoots, (a) => a.roots[0].uri),
-  progress: async (_args, ctx) => {
-    for (let i = 1; i <= 3; i++) {
-      const progressToken = ctx.mcpReq._meta?.progressToken;
-      if (progressToken !== undefined) await ctx.mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress: i, total: 3 } });
+  progress: async ({ key }, ctx) => {
+    const progressToken = ctx.mcpReq._meta?.progressToken;
+    for (let i = 1; i <= 600; i++) {
+      if (noted().includes(key + ' heard')) return 'done';
+      if (progressToken !== undefined) await ctx.mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress: i, total: 600 } });
+      await wait(100);
     }
-    return 'done';
+    return 'not heard';
+  },
+  heard: ({ key }) => {
+    appendFileSync(file, key + ' heard\n');
+    return 'noted';
   },
   slow: async ({ key }, ctx) => {
     appendFileSync(file, key + ' began\n');
@@ -48,7 +56,7 @@ const tools = (s, notifier) => ({
     return 'over';
   },
   cancelled: ({ key }) => {
-    const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : [];
+    const lines = noted();
     return ['cancelled', 'began'].find((state) => lines.includes(`${key} ${state}`)) ?? 'not called';
   },
   touch: async () => {
@@ -62,7 +70,7 @@ function server(notifier) {
   const s = new Server({ name: 'pair', version: '1.0.0' }, { capabilities: { tools: {}, resources: { subscribe: true } } });
   const all = tools(s, notifier);
   s.setRequestHandler('tools/list', () => ({
-    tools: Object.keys(all).map((name) => ({ name, inputSchema: name === 'slow' || name === 'cancelled' ? keyed : { type: 'object' } })),
+    tools: Object.keys(all).map((name) => ({ name, inputSchema: keys.includes(name) ? keyed : { type: 'object' } })),
   }));
   s.setRequestHandler('tools/call', async ({ params }, ctx) => {
     const result = await all[params.name](params.arguments ?? {}, ctx);

@@ -307,7 +307,7 @@ function expand(text, open, nullable) {
 function whole(c, i) {
   const source = ts.createSourceFile('m.ts', `interface Tools {\n${c.member}\n}`, options.target, true);
   const method = source.statements[0].members[0];
-  if (!method || !ts.isMethodSignature(method)) return;
+  if (!method || !ts.isMethodSignature(method)) return apart(c, i, method);
   const list = method.parameters.map((p) => ({ name: p.name.getText(), optional: !!p.questionToken, type: p.type?.getText() }));
   if (list.some((p) => p.type === undefined)) return; // the JSON Schema itself is shown
   const sides = [];
@@ -323,6 +323,22 @@ function whole(c, i) {
     const nullable = side === 'r' && c.null ? 'all' : c.null;
     put(`namespace w${i}${side} {`, { id: c.id, where: 'whole' });
     put(expand(`${c.types ?? ''}\ntype Whole = ${type};`, open, nullable), { id: c.id, where: 'whole' });
+    judge({ ...c, schema }, 'Whole');
+    put('}', { id: c.id, where: 'whole' });
+  }
+}
+
+// apart is whole for a text whose arguments have a type of their own, Args, or are the type of the member.
+function apart(c, i, member) {
+  if (!member || !ts.isPropertySignature(member)) return;
+  const types = c.types ?? '';
+  const sides = [];
+  if (c.args && member.type) sides.push(['a', c.args, member.type.getText(), c.open, c.null]);
+  else if (c.args && /^type Args = /m.test(types)) sides.push(['a', c.args, 'Args', c.open, c.null]);
+  if (c.result && /^type Result = /m.test(types)) sides.push(['r', c.result, 'Result', c.open ? 'all' : c.open, c.null ? 'all' : c.null]);
+  for (const [side, schema, type, open, nullable] of sides) {
+    put(`namespace w${i}${side} {`, { id: c.id, where: 'whole' });
+    put(expand(`${types}\ntype Whole = ${type};`, open, nullable), { id: c.id, where: 'whole' });
     judge({ ...c, schema }, 'Whole');
     put('}', { id: c.id, where: 'whole' });
   }

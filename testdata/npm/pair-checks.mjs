@@ -34,8 +34,15 @@ async function check(client, tools, { Server, Prefix, Thing }) {
   }
   await attempt('progress', 'it came', async () => {
     let n = 0;
-    await call('progress', {}, { onprogress: () => n++ });
-    return (await until(() => n > 0)) ? 'it came' : 'nothing';
+    let over = false;
+    const key = `${name}-${Server}-${Date.now()}`;
+    const working = call('progress', { key }, { onprogress: () => n++ }).finally(() => (over = true));
+    working.catch(() => {});
+    await until(() => n > 0 || over);
+    const heard = n > 0;
+    await call('heard', { key });
+    await working;
+    return heard ? 'it came' : 'nothing';
   });
   await attempt('cancel', 'the server heard', async () => {
     const key = `${name}-${Server}-${Date.now()}`;

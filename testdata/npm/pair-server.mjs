@@ -17,7 +17,9 @@ const file = process.env.PAIR_CANCELLED;
 const user = [{ role: 'user', content: { type: 'text', text: 'Your name?' } }];
 const named = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] };
 const keyed = { type: 'object', properties: { key: { type: 'string' } }, required: ['key'] };
+const keys = ['progress', 'heard', 'slow', 'cancelled'];
 const sessions = new Set();
+const noted = () => (existsSync(file) ? readFileSync(file, 'utf8').split('\n') : []);
 
 const tools = {
   elicit: async (_args, ctx) => {
@@ -27,12 +29,18 @@ const tools = {
   sample: async (_args, ctx) =>
     (await ctx.sendRequest({ method: 'sampling/createMessage', params: { messages: user, maxTokens: 10 } }, CreateMessageResultSchema)).content.text,
   roots: async (_args, ctx) => (await ctx.sendRequest({ method: 'roots/list' }, ListRootsResultSchema)).roots[0].uri,
-  progress: async (_args, ctx) => {
-    for (let i = 1; i <= 3; i++) {
-      const progressToken = ctx._meta?.progressToken;
-      if (progressToken !== undefined) await ctx.sendNotification({ method: 'notifications/progress', params: { progressToken, progress: i, total: 3 } });
+  progress: async ({ key }, ctx) => {
+    const progressToken = ctx._meta?.progressToken;
+    for (let i = 1; i <= 600; i++) {
+      if (noted().includes(key + ' heard')) return 'done';
+      if (progressToken !== undefined) await ctx.sendNotification({ method: 'notifications/progress', params: { progressToken, progress: i, total: 600 } });
+      await wait(100);
     }
-    return 'done';
+    return 'not heard';
+  },
+  heard: ({ key }) => {
+    appendFileSync(file, key + ' heard\n');
+    return 'noted';
   },
   slow: async ({ key }, ctx) => {
     appendFileSync(file, key + ' began\n');
@@ -44,7 +52,7 @@ const tools = {
     return 'over';
   },
   cancelled: ({ key }) => {
-    const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : [];
+    const lines = noted();
     return ['cancelled', 'began'].find((state) => lines.includes(`${key} ${state}`)) ?? 'not called';
   },
   touch: async () => {
@@ -56,7 +64,7 @@ const tools = {
 function server() {
   const s = new Server({ name: 'pair', version: '1.0.0' }, { capabilities: { tools: {}, resources: { subscribe: true } } });
   s.setRequestHandler(ListToolsRequestSchema, () => ({
-    tools: Object.keys(tools).map((name) => ({ name, inputSchema: name === 'slow' || name === 'cancelled' ? keyed : { type: 'object' } })),
+    tools: Object.keys(tools).map((name) => ({ name, inputSchema: keys.includes(name) ? keyed : { type: 'object' } })),
   }));
   s.setRequestHandler(CallToolRequestSchema, async ({ params }, ctx) => ({ content: [{ type: 'text', text: await tools[params.name](params.arguments ?? {}, ctx) }] }));
   s.setRequestHandler(ListResourcesRequestSchema, () => ({ resources: [{ uri: thing, name: 'thing' }] }));

@@ -195,11 +195,16 @@ async def check(client, stack, tools, server):
     async def progress():
         global got_progress
         got_progress = 0
-        await call('progress', {})
+        key = f'{name}-{server["Server"]}-{time.time_ns()}'
+        working = asyncio.create_task(call('progress', {'key': key}))
 
         async def came():
-            return got_progress
-        return 'it came' if await until(came) else 'nothing'
+            return got_progress or working.done()
+        await until(came)
+        heard = got_progress
+        await call('heard', {'key': key})
+        await working
+        return 'it came' if heard else 'nothing'
     await attempt('progress', progress, 'it came')
 
     async def cancel():

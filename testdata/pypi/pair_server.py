@@ -1,7 +1,8 @@
 # A server of the pairings (docs/clients.md), on the SDK that its Python has: mcp 1 or 2, or
 # FastMCP 3 or 4. The first argument is stdio, or http for streamable HTTP on a free port,
 # whose URL it prints. PAIR_NAME makes its resource unique, PAIR_CANCELLED is the file that
-# says which calls of the tool slow began, and which were cancelled.
+# says which calls of the tool slow began, and which were cancelled, and which clients have
+# heard of the progress of the tool progress, which goes on until then.
 import os, socket, sys, threading
 
 import anyio
@@ -61,10 +62,26 @@ async def roots(ctx: Context) -> str:
 
 
 @app.tool()
-async def progress(ctx: Context) -> str:
-    for i in range(3):
-        await ctx.report_progress(i + 1, 3)
-    return 'done'
+async def progress(ctx: Context, key: str) -> str:
+    for i in range(600):
+        if f'{key} heard' in noted():
+            return 'done'
+        await ctx.report_progress(i + 1, 600)
+        await anyio.sleep(0.1)
+    return 'not heard'
+
+
+@app.tool()
+def heard(key: str) -> str:
+    note(key + ' heard')
+    return 'noted'
+
+
+def noted() -> list[str]:
+    try:
+        return open(os.environ['PAIR_CANCELLED']).read().split('\n')
+    except FileNotFoundError:
+        return []
 
 
 def note(line: str):
@@ -84,10 +101,7 @@ async def slow(key: str) -> str:
 
 @app.tool()
 def cancelled(key: str) -> str:
-    try:
-        lines = open(os.environ['PAIR_CANCELLED']).read().split('\n')
-    except FileNotFoundError:
-        return 'not called'
+    lines = noted()
     return next((state for state in ('cancelled', 'began') if f'{key} {state}' in lines), 'not called')
 
 

@@ -76,6 +76,7 @@ type OverHTTP struct {
 	TLS            *conf.TLS // nil = none
 	Limits         conf.Limits
 	SessionTimeout time.Duration
+	HTTPPath       string
 	SSE, UI        bool
 	API            *bool  // nil = the file does not have the key
 	Audit          *Audit // nil = no audit trail
@@ -92,6 +93,9 @@ const (
 	ViewServer   = "servers/"
 	ViewGroup    = "groups/"
 )
+
+// DefaultHTTPPath is the default of http_path.
+const DefaultHTTPPath = "/mcp"
 
 // Group is a named part of the catalogue.
 type Group struct {
@@ -276,7 +280,7 @@ func defaults(path string) *Config {
 	return &Config{
 		Path: path,
 		ForClients: ForClients{
-			View: ViewTwoTools, CatalogueTokenBudget: 2000, SchemaCompression: true, MaxDescriptionLen: 300,
+			View: ViewTwoTools, CatalogueTokenBudget: 1200, SchemaCompression: true, MaxDescriptionLen: 300,
 			Separator: "__", Prefix: "always", Compress: true, Resources: true, Prompts: true,
 			StructuredContent: "auto", StartupWait: 5 * time.Second,
 		},
@@ -285,7 +289,7 @@ func defaults(path string) *Config {
 			MaxMessageBytes: 64 << 20, ShutdownGrace: 5 * time.Second, HealthCheck: true,
 			Health: conf.Health{Interval: 30 * time.Second, Timeout: 5 * time.Second, Threshold: 2},
 		},
-		OverHTTP: OverHTTP{Limits: defaultLimits(), SessionTimeout: 30 * time.Minute, UI: true, Telemetry: Telemetry{Metrics: true}},
+		OverHTTP: OverHTTP{Limits: defaultLimits(), SessionTimeout: 30 * time.Minute, HTTPPath: DefaultHTTPPath, UI: true, Telemetry: Telemetry{Metrics: true}},
 		ToLog:    ToLog{LogLevel: "info", LogFormat: "text"},
 	}
 }

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"path"
 	"slices"
 	"strings"
 
 	"mcpx/internal/base/conf"
+	"mcpx/internal/base/pattern"
 )
 
 // root describes the whole file.
@@ -101,6 +103,7 @@ func (l *loader) overHTTP() []key {
 		{"limits", value{read: l.limits, off: "plainOff", of: l.limitsObject}, "[how much](docs/hosting.md#how-much) each principal, each server and all may use"},
 		{"rate_limit_per_minute", value{schema: `{"type": "integer"}`, off: "off", most: math.MaxInt32, read: l.oldRateLimit}, ""},
 		{"session_timeout", l.timeout(&c.SessionTimeout).takes(atStart), "how long a client may keep a session without using it"},
+		{"http_path", value{into: &c.HTTPPath, schema: `{"type": "string", "pattern": "^(/[A-Za-z0-9._~-]+)+$"}`, read: l.httpPath}.takes(atStart), "the path of the endpoint; the views are below it. `auth.resource` ends in it, unless a proxy changes the path"},
 		{"sse", l.boolean(&c.SSE).takes(atStart), "serves clients over the transport of 2024-11-05 (HTTP+SSE) too"},
 		{"ui", l.boolean(&c.UI).takes(atStart), "the [status page](docs/hosting.md#the-status-page)"},
 		{"api", value{into: new(c.ChangesServers()), derived: true, schema: `{"type": "boolean"}`, read: l.api}.takes(atStart), "whether admins can [change servers](docs/hosting.md#servers-at-run-time); without the key they can if there is `auth`"},
@@ -115,6 +118,27 @@ func (l *loader) toLog() []key {
 		{"log_level", value{into: &c.LogLevel, schema: levelSchema, read: l.logLevel}.takes(atStart), "`debug`, `info`, `warn` or `error`; to stderr, as stdout is the protocol"},
 		{"log_format", oneOf(l, &c.LogFormat, "text", "json").takes(atStart), "the form of the lines"},
 		{"log_file", l.path(&c.LogFile).takes(atStart), "writes the log to a file too, for clients that hide stderr; renamed at 10 MB"},
+	}
+}
+
+var (
+	pathForm = pattern.New(`^(/[A-Za-z0-9._~-]+)+$`)
+	// servedPaths are the first parts of the paths that mcpx serves beside the endpoint.
+	servedPaths = []string{".well-known", "api", "healthz", "messages", "metrics", "oauth", "readyz", "register", "sse", "status", "ui"}
+)
+
+func (l *loader) httpPath(n *node) {
+	if !l.is(stringKind, n) {
+		return
+	}
+	first, _, _ := strings.Cut(strings.TrimPrefix(n.text, "/"), "/")
+	switch {
+	case !pathForm.MatchString(n.text) || path.Clean(n.text) != n.text:
+		l.fault(n, `must be a path such as "/mcp", of letters, digits, '.', '_', '~' and '-'`)
+	case slices.Contains(servedPaths, first):
+		l.fault(n, "mcpx serves something else at /%s", first)
+	default:
+		l.cfg.HTTPPath = n.text
 	}
 }
 

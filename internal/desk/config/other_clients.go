@@ -98,9 +98,18 @@ func (r *serverReader) otherClientKeys() []key {
 		// The older systems.
 		{name: "startup_timeout", value: l.timeout(&s.ConnectTimeout)},
 		{name: "stdio_mode", value: oneOf(l, &s.Framing, "newline", "content-length")},
-		{name: "exposed_tools", value: r.unprotected(`is not supported; write "tools": {"allow": [...]} instead`)},
+		{name: "exposed_tools", value: r.exposed()},
 		{name: "instructions", value: l.str(&s.Description)},
 	}
+}
+
+// exposed reads MCP-Dock's list of the tools that exist. There an empty list, which is its default, is all of them.
+func (r *serverReader) exposed() value {
+	return value{schema: texts, read: func(n *node) {
+		if n.kind != arrayKind || len(n.items) > 0 {
+			r.allow().read(n)
+		}
+	}}
 }
 
 // timeout reads a number up to 3600 as seconds, the unit of Cline and Roo Code (at most an hour), and a larger one as

@@ -25,7 +25,11 @@ var (
 	// aboutSecret are names of values about a secret, such as its place or kind.
 	aboutSecret = pattern.New(`(?i)(?:file|path|dir|mode|type|kind|method|provider|ur[il]|host|port|env|var|name|ttl|timeout|expiry|scopes?|format|length|limit|count|store|storage)$`)
 	// userinfo is the part of a URL before the host, also if its characters keep the URL from being parsed.
-	userinfo   = pattern.New(`[A-Za-z][A-Za-z0-9+.-]*://([^/?#\s@]*(?:@[^/?#\s@]+)*)@`)
+	userinfo = pattern.New(`[A-Za-z][A-Za-z0-9+.-]*://([^/?#\s@]*(?:@[^/?#\s@]+)*)@`)
+	// tokenShape is a token of a service, by the beginning that the service gives to all of its tokens, or a JWT.
+	tokenShape = pattern.New(`(?:^|[^A-Za-z0-9])((?:gh[pousr]_|github_pat_|glpat-|sk-|xox[abeoprs]-|AKIA|AIza|npm_|hf_|lin_api_|ntn_|figd_|tvly-|pplx-|dop_v1_|shpat_|SG\.)[A-Za-z0-9_.-]{16,}|eyJ[A-Za-z0-9_-]{5,}\.eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]+)`)
+	// webPath is the path of a web address.
+	webPath    = pattern.New(`(?i)(?:https?|wss?)://[^/?#\s"']+(/[^?#\s"']*)`)
 	plainWords = []string{"true", "false", "null", "none"}
 	// settings are values that are not secret, though the names of their arguments look so.
 	settings = []string{
@@ -71,6 +75,8 @@ func SecretName(name string) bool {
 }
 
 func (r *serverReader) secretIfNamed(name, value string) {
+	r.tokens(value)
+	r.urlSecrets(value)
 	if SecretName(name) {
 		r.secret(value, true)
 	}
@@ -101,6 +107,7 @@ func (r *serverReader) argSecrets(args []string) {
 }
 
 func (r *serverReader) argSecret(arg string) {
+	r.tokens(arg)
 	r.urlSecrets(strings.Trim(arg, `"'`))
 	for range 3 { // nested, as in --env=TOKEN=X and --config={…}
 		arg = strings.Trim(arg, `"'`)
@@ -154,6 +161,8 @@ func (r *serverReader) urlSecrets(text string) {
 	if !ok {
 		return
 	}
+	r.pathSecrets(text)
+	r.tokens(text)
 	for _, found := range userinfo.FindAllStringSubmatchIndex(text, -1) {
 		scheme := strings.ToLower(text[found[0]:found[2]])
 		user, password, _ := strings.Cut(text[found[2]:found[3]], ":")
@@ -173,6 +182,40 @@ func (r *serverReader) urlSecrets(text string) {
 			r.encoded(value, leastSecret)
 		}
 	}
+}
+
+// tokens notes what has the form of a token, whatever its name is.
+func (r *serverReader) tokens(text string) {
+	for _, found := range tokenShape.FindAllStringSubmatchIndex(text, -1) {
+		r.strike(text[found[2]:found[3]], leastLiteral, true)
+	}
+}
+
+// pathSecrets notes parts of the paths of web addresses that look random: some services have the token of a user there.
+func (r *serverReader) pathSecrets(text string) {
+	for _, found := range webPath.FindAllStringSubmatchIndex(text, -1) {
+		for part := range strings.SplitSeq(text[found[2]:found[3]], "/") {
+			if random(part) {
+				r.strike(part, leastLiteral, true)
+			}
+		}
+	}
+}
+
+// random reports whether a word looks like random characters, and not like a name or the number of something.
+func random(word string) bool {
+	has := func(from, to rune) bool {
+		return strings.ContainsFunc(word, func(c rune) bool { return c >= from && c <= to })
+	}
+	switch other := strings.Trim(word, "="); {
+	case strings.ContainsFunc(other, func(c rune) bool {
+		return c != '-' && c != '_' && (c > unicode.MaxASCII || !unicode.IsLetter(c) && !unicode.IsDigit(c))
+	}):
+		return false
+	case len(word) >= 22 && has('0', '9') && has('a', 'z') && has('A', 'Z'):
+		return true
+	}
+	return len(word) >= 32 && has('0', '9') && has('a', 'f') && strings.Trim(word, "0123456789abcdef") == ""
 }
 
 // encoded notes a part of a URL, both as it is written and decoded.

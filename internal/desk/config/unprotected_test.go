@@ -34,7 +34,6 @@ func TestUnprotected_Server(t *testing.T) {
 	for _, test := range []struct{ key, on, off, want string }{
 		{"sandboxEnabled", `true`, `false null`, "mcpx has no sandbox"},
 		{"sandbox", `true {"enabled":true}`, `false {"enabled":false} {"allowWrite":["/"]}`, "mcpx has no sandbox"},
-		{"exposed_tools", `["a"]`, `[] null`, `write "tools": {"allow": [...]}`},
 	} {
 		parse := func(value string) *Config {
 			t.Helper()

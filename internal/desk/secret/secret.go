@@ -92,6 +92,14 @@ func (s *Store) Set(ctx context.Context, name, value string) (unsealed, err erro
 	return unsealed, s.write(file)
 }
 
+// Works returns why a new secret could not be kept in the keyring of the system; nil if it can.
+func (s *Store) Works(ctx context.Context) error {
+	if _, err := keyring.Get(ctx, inKeyring("works")); err != nil && !errors.Is(err, keyring.ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
 // Delete deletes a secret, and reports whether there was one.
 func (s *Store) Delete(ctx context.Context, name string) (found bool, err error) {
 	if err := CheckName(name); err != nil {

@@ -53,6 +53,20 @@ var secretValues = []*pattern.Lazy{
 	pattern.New(`(?i)([\w.-]*(?:token|secret|passw|key|credential|authorization|cookie)[\w.-]*["']?\s*[:=,]\s*["'])(?:[^"'\\\n]|\\.)+`),
 	pattern.New(`(?i)([\w.-]*(?:token|secret|passw|key|credential)[\w.-]*=)[^"'\s&]+`),
 	pattern.New(`(?i)(bearer |basic )[^"'\s]+`),
+	pattern.New(`([A-Za-z][A-Za-z0-9+.-]*://[^/?#\s"'@]*:|https?://|wss?://)[^/?#\s"']+(?:@[^/?#\s"']+)*@`), // what logs in, in a URL
+}
+
+// secrets are the credentials of the servers in the file, before the edit and after it, as the file has them. The longest come first.
+func (c Change) secrets() (all []string) {
+	for _, data := range [][]byte{c.Before, c.After} {
+		for _, f := range readSourceText(c.Client, origin{client: c.Client.ID, file: c.File}, data).Servers {
+			for _, secret := range f.Server.Credentials {
+				all = append(all, secret, strings.Trim(string(quoted(secret)), `"`))
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b string) int { return len(b) - len(a) })
+	return all
 }
 
 // Diff returns the edit as a unified diff, without values that look like secrets.
@@ -61,6 +75,9 @@ func (c Change) Diff(s System) string {
 	text := string(diff.Diff(name, c.Before, name, c.After))
 	_, text, _ = strings.Cut(text, "\n") // the line "diff FILE FILE"
 	text = strings.ReplaceAll(text, "\r", "")
+	for _, secret := range c.secrets() {
+		text = strings.ReplaceAll(text, secret, "…")
+	}
 	for _, secret := range secretValues {
 		text = secret.ReplaceAllString(text, "${1}…")
 	}

@@ -52,6 +52,8 @@ var (
 
 	dollarName  = pattern.New(`\$([A-Za-z_][A-Za-z0-9_]*)`)
 	openCodeEnv = pattern.New(`\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
+	// openCodeFile is opencode's reference to a file, whose path is relative to the folder of the config.
+	openCodeFile = pattern.New(`(^|[^$])\{file:([^}"]+)\}`)
 )
 
 // ofMcpx translates a client's entry into mcpx's format. It changes only what config would
@@ -62,6 +64,7 @@ func (o object) ofMcpx(dialect string) (entry object, leftOut []string) {
 		o = o.without("timeout", "source")
 	case "mcp", "mcp.servers": // opencode's timeout limits tools/list; its variables have a syntax of their own
 		o = rewrite(o.without("timeout", "oauth", "codemode"), openCodeEnv, "$${$1}")
+		o = rewrite(o, openCodeFile, "$1$${file:$2}")
 		if env := o.get("environment"); env != nil {
 			o = o.without("environment").with("env", env)
 		}
@@ -104,8 +107,31 @@ func (o object) inFolder(project, beside string) object {
 			o = o.with("cwd", filepath.Join(project, cwd))
 		}
 	}
+	o = o.withFiles(beside)
 	if name := o.text("envFile"); name != "" && !filepath.IsAbs(name) && !strings.HasPrefix(name, "$") {
 		o = o.with("envFile", filepath.Join(beside, name))
 	}
 	return o
+}
+
+var fileReference = pattern.New(`\$\{file:([^}"]+)\}`)
+
+// withFiles makes the relative paths in ${file:PATH} absolute: for mcpx they would begin at the folder of its own config.
+func (o object) withFiles(folder string) object {
+	out := make(object, len(o))
+	for i, f := range o {
+		out[i] = f
+		text, err := marshal(f.value)
+		if err != nil || !fileReference.MatchString(string(text)) {
+			continue
+		}
+		out[i].value = json.RawMessage(fileReference.ReplaceAllStringFunc(string(text), func(reference string) string {
+			path := strings.TrimSuffix(strings.TrimPrefix(reference, "${file:"), "}")
+			if filepath.IsAbs(path) || strings.HasPrefix(path, "~") || strings.Contains(path, `\`) {
+				return reference
+			}
+			return "${file:" + strings.Trim(string(quoted(filepath.Join(folder, path))), `"`) + "}"
+		}))
+	}
+	return out
 }

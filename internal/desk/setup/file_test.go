@@ -61,9 +61,34 @@ func TestDiff_Secrets(t *testing.T) {
   "url": "https://example.com/?key=hidden&path=seen", "path": "seen"
 }
 secret = 'hidden'
+"dsn": "postgresql://user:hidden@host/db", "git": "https://hidden@example.com/x/@scope/y", "hook": "ws://a:hid@den@example.com"
 `)}
 	got := change.Diff(linux(t))
 	if strings.Contains(got, "hid") || strings.Count(got, "seen") != 2 || strings.HasPrefix(got, "diff ") {
 		t.Errorf("got %s", got)
+	}
+}
+
+// TestDiff_Servers: what the config knows to be secret in the arguments and URLs of a server is not shown, whatever the file is.
+func TestDiff_Servers(t *testing.T) {
+	const entry = `{"command": "x", "args": ["mongodb+srv://me:hidden-1@db/x", "--key", "hidden-22", "X-Api-Key:hidden-3",
+		"ghp_hidden4hidden4hidden4hidden4", "{\"password\": \"hidden-5\"}", "seen-1"],
+		"env": {"PLAIN": "sk-proj-hidden6hidden6hidden6", "SESSION_SECRET": "hidden\n-7-\"hidden", "MODE": "seen-2"}},
+		"web": {"url": "https://mcp.example.com/s/hidden8Hidden8hidden8Hidden8/mcp?sig=1&access_token=hidden-9"}`
+	for id, text := range map[string]string{
+		"cursor": `{"mcpServers": {"s": ` + entry + `}}`,
+		"vscode": `{"servers": {"s": ` + entry + `}}`,
+		"codex": "[mcp_servers.s]\ncommand = 'x'\nargs = ['mongodb://me:hidden-1@db/x', '--key', 'hidden-22', 'seen-1']\n" +
+			"[mcp_servers.s.env]\nMODE = 'seen-2'\nPLAIN = 'glpat-hidden2hidden2hidden2'\n",
+	} {
+		for _, change := range []Change{
+			{Client: client(t, id), File: "/f", Before: []byte(text + "\n")},
+			{Client: client(t, id), File: "/f", After: []byte(text + "\n")},
+		} {
+			got := change.Diff(linux(t))
+			if strings.Contains(strings.ToLower(got), "hidden") || strings.Count(got, "seen-") != 2 {
+				t.Errorf("%s: got %s", id, got)
+			}
+		}
 	}
 }

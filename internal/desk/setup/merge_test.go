@@ -143,6 +143,8 @@ func TestFind_Formats(t *testing.T) {
 		"gemini":                 {"gemini", `{"mcpServers": {"s": {"httpUrl": "https://x.example.com", "headers": {"A": "$TOKEN"}, "trust": true, "includeTools": ["a"], "excludeTools": ["b"], "timeout": 60000}}}`, `{"type":"http","url":"https://x.example.com","headers":{"A":"${TOKEN}"},"tools":{"allow":["a"],"deny":["b"]},"timeout":60000}`},
 		"windsurf":               {"windsurf", `{"mcpServers": {"s": {"serverUrl": "https://x.example.com", "disabledTools": ["b"], "disabled": true}}}`, `{"url":"https://x.example.com","enabled":false,"tools":{"deny":["b"]}}`},
 		"opencode, local":        {"opencode", `{"mcp": {"s": {"type": "local", "command": ["npx", "-y", "x"], "environment": {"A": "{env:HOME}"}, "enabled": true, "timeout": 5000, "cwd": "/w"}}}`, `{"command":"npx","args":["-y","x"],"env":{"A":"${HOME}"},"cwd":"/w"}`},
+		"opencode, files":        {"opencode", `{"mcp": {"s": {"type": "local", "command": ["x", "${file:/tok/a}"], "environment": {"A": "Bearer {file:/tok/a}", "B": "{file:~/b}", "C": "{file:c}"}}}}`, `{"command":"x","args":["${file:/tok/a}"],"env":{"A":"Bearer ${file:/tok/a}","B":"${file:~/b}","C":"${file:FOLDER/c}"}}`},
+		"files elsewhere":        {"cursor", `{"mcpServers": {"s": {"command": "x", "env": {"A": "{file:/tok/a}"}}}}`, `{"command":"x","env":{"A":"{file:/tok/a}"}}`},
 		"opencode, remote":       {"opencode", `{"mcp": {"s": {"type": "remote", "url": "https://x.example.com", "headers": {"A": "b"}, "oauth": false}}}`, `{"url":"https://x.example.com","headers":{"A":"b"}}`},
 		"opencode 2":             {"opencode", `{"mcp": {"timeout": {"startup": 1}, "servers": {"s": {"type": "local", "command": ["x"], "disabled": true}}}}`, `{"command":"x","enabled":false}`},
 		"cline's timeout":        {"cursor", `{"mcpServers": {"s": {"command": "x", "timeout": 60, "alwaysAllow": []}}}`, `{"command":"x","timeout":60}`},
@@ -163,6 +165,8 @@ func TestFind_Formats(t *testing.T) {
 			}
 			o := reading
 			o.Getenv = func(name string) (string, bool) { return "value of " + name, true }
+			o.ReadFile = func(name string) ([]byte, error) { return []byte("content of " + name), nil }
+			one.want = strings.ReplaceAll(one.want, "FOLDER", filepath.Dir(sources[0].File))
 			var servers []config.Server
 			for _, text := range []string{string(text), `{"mcpServers": {"s": ` + one.want + `}}`} {
 				cfg, err := config.Parse("", []byte(text), o)
@@ -215,13 +219,18 @@ func TestReadFile(t *testing.T) {
 
 func TestRuns(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"command": "/usr/bin/npx", "args": ["-y", "@scope/pkg@1.0", "secret"]}`:          "npx @scope/pkg@1.0",
-		`{"command": "C:\\x\\uvx.exe", "args": ["--from", "git+https://t:x@h/r", "tool"]}`: "uvx.exe",
-		`{"command": "docker", "args": ["run", "-i", "--rm", "-e", "TOKEN=abc", "img"]}`:   "docker",
-		`{"url": "https://user:pass@x.example.com/mcp?key=1"}`:                             "http x.example.com",
-		`{"url": "https://x.example.com/sse"}`:                                             "sse x.example.com",
-		`{"command": "notes", "args": ["hidden"]}`:                                         "notes",
-		`{"command": "pnpm", "args": ["dlx", "pkg"]}`:                                      "pnpm pkg",
+		`{"command": "/usr/bin/npx", "args": ["-y", "@scope/pkg@1.0", "secret"]}`:                                 "npx @scope/pkg@1.0",
+		`{"command": "C:\\x\\uvx.exe", "args": ["--from", "git+https://t:x@h/r", "a-tool"]}`:                      "uvx.exe a-tool",
+		`{"command": "uvx", "args": ["--with", "mcp<2", "--python=3.12", "mcp-server-sqlite", "--db-path", "x"]}`: "uvx mcp-server-sqlite",
+		`{"command": "npx", "args": ["-y", "-p", "a-package", "a-program"]}`:                                      "npx a-program",
+		`{"command": "python", "args": ["-m", "a_module", "hidden"]}`:                                             "python a_module",
+		`{"command": "uv", "args": ["--directory", "/home/me/x", "run", "server.py"]}`:                            "uv server.py",
+		`{"command": "npx", "args": ["ghp_hidden1hidden1hidden1hidden1"]}`:                                        "npx",
+		`{"command": "docker", "args": ["run", "-i", "--rm", "-e", "TOKEN=abc", "img"]}`:                          "docker",
+		`{"url": "https://user:pass@x.example.com/mcp?key=1"}`:                                                    "http x.example.com",
+		`{"url": "https://x.example.com/sse"}`:                                                                    "sse x.example.com",
+		`{"command": "notes", "args": ["hidden"]}`:                                                                "notes",
+		`{"command": "pnpm", "args": ["dlx", "pkg"]}`:                                                             "pnpm pkg",
 	} {
 		got := served(t, `{"mcpServers": {"s": `+text+`}}`)
 		if len(got) != 1 || got[0].Runs() != want {

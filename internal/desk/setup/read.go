@@ -111,6 +111,13 @@ func readSource(c Client, from origin) Source {
 	if !existed {
 		return source
 	}
+	servers := readSourceText(c, from, data)
+	source.Servers, source.Err = servers.Servers, servers.Err
+	return source
+}
+
+// readSourceText reads the servers in the text of a file.
+func readSourceText(c Client, from origin, data []byte) (source Source) {
 	if c.format.toml || c.ID == "" && strings.EqualFold(filepath.Ext(from.file), ".toml") {
 		var d *tomlText
 		if d, source.Err = parseTOMLText(data); source.Err == nil {
@@ -316,6 +323,9 @@ var launchers = []string{
 	"npx", "bunx", "uvx", "pipx", "pnpm", "yarn", "npm", "npx.cmd", "uv", "bun", "deno", "node", "go", "python", "python3",
 }
 
+// withValue are options of launchers whose value is the next argument.
+var withValue = []string{"--with", "--from", "--python", "-p", "--package", "--index", "--index-url", "--directory", "--project", "--env-file"}
+
 // Runs describes the server in a few words, without parts that may be secret.
 func (f *Found) Runs() string {
 	s := &f.Server
@@ -330,13 +340,17 @@ func (f *Found) Runs() string {
 	if !slices.Contains(launchers, strings.TrimSuffix(words[0], ".exe")) {
 		return words[0] // an argument may be a secret
 	}
-	for _, arg := range s.Args {
-		if !strings.HasPrefix(arg, "-") && !slices.Contains([]string{"run", "exec", "dlx", "tool", "x"}, arg) {
-			if !strings.ContainsAny(arg, "=:") {
-				words = append(words, arg)
-			}
-			break
+	for i, arg := range s.Args {
+		switch {
+		case strings.HasPrefix(arg, "-") || slices.Contains([]string{"run", "exec", "dlx", "tool", "x"}, arg):
+			continue
+		case i > 0 && slices.Contains(withValue, s.Args[i-1]):
+			continue
 		}
+		if !strings.ContainsAny(arg, "=:") && !slices.Contains(s.Credentials, arg) {
+			words = append(words, arg)
+		}
+		break
 	}
 	return strings.Join(words, " ")
 }

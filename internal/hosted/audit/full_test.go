@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"log/slog"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -16,9 +17,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// fullChild is set in the environment of the child that runs TestTrail_full.
+const fullChild = "MCPX_TEST_FULL_DISK"
+
 // A full disk, here simulated by a limit on file sizes: failed writes are reported and counted, no partial line is
-// left, and the trail later says how many records it lacks.
+// left, and the trail later says how many records it lacks. The limit is one of a whole process: the test runs in a child, so
+// that nothing else that the package tests meets it.
 func TestTrail_full(t *testing.T) {
+	if os.Getenv(fullChild) == "" {
+		own, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		child := exec.CommandContext(t.Context(), own, "-test.run=^TestTrail_full$", "-test.v")
+		child.Env = append(os.Environ(), fullChild+"=1")
+		if out, err := child.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("--- PASS: TestTrail_full")) {
+			t.Errorf("%v: %s", err, out)
+		}
+		return
+	}
 	signal.Ignore(syscall.SIGXFSZ)
 	defer signal.Reset(syscall.SIGXFSZ)
 	var before unix.Rlimit

@@ -47,8 +47,8 @@ const (
 
 // Options are the settings of a server. They are immutable.
 type Options struct {
-	// Resource is the public URL of /mcp.
-	Resource string
+	// Resource is the public URL of the endpoint, and Path the endpoint's own path; empty = /mcp.
+	Resource, Path string
 	// Granted are the scopes of every token, whatever the client requests.
 	Granted []string
 
@@ -88,7 +88,7 @@ func New(o Options, open Grants) (*Server, error) {
 		o.Scopes = append([]string{"openid"}, o.Scopes...)
 	}
 	origin := u.Scheme + "://" + strings.ToLower(u.Host)
-	folder := strings.TrimSuffix(strings.TrimSuffix(u.EscapedPath(), "/"), "/mcp")
+	folder := strings.TrimSuffix(strings.TrimSuffix(u.EscapedPath(), "/"), cmp.Or(o.Path, "/mcp"))
 	s := &Server{o: o, issuer: origin + folder, sameSite: http.NewCrossOriginProtection()}
 	if err := s.sameSite.AddTrustedOrigin(origin); err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (s *Server) Close() {
 	s.login.web.CloseIdleConnections()
 }
 
-// Issuer is the identifier of this server (RFC 8414): the resource without its /mcp.
+// Issuer is the identifier of this server (RFC 8414): the resource without the path of the endpoint.
 func (s *Server) Issuer() string { return s.issuer }
 
 // Callback is the address where the issuer sends users back. It must be registered at the issuer.

@@ -163,9 +163,9 @@ func (c *connection) prove(ctx context.Context) bool {
 	}
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
-	if c.closed {
+	if c.closed || c.proved.Load() { // meanwhile
 		c.of.leave()
-		return false
+		return !c.closed
 	}
 	c.of.forget(c)
 	c.proved.Store(true)
@@ -201,12 +201,10 @@ func (l *connections) leave() {
 
 // Close implements net.Conn.
 func (c *connection) Close() error {
+	defer c.end() // after the close: a request that waited for a place can no longer be answered
 	c.of.mu.Lock()
 	first := !c.closed
-	if first {
-		c.closed = true
-		c.end()
-	}
+	c.closed = true
 	c.of.forget(c)
 	c.of.mu.Unlock()
 	if first && c.proved.Load() {

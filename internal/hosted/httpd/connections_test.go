@@ -78,6 +78,25 @@ func ask(c net.Conn, request string) string {
 	return strconv.Itoa(answer.StatusCode)
 }
 
+// guardedCrowd serves a crowd under limits, until stop, which fails the test where serving did.
+func guardedCrowd(t *testing.T, o limits.Options) (l *crowd, stop func()) {
+	l = &crowd{ended: make(chan struct{}), conns: make(chan net.Conn)}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	v := verifierOf(guardedBy(t, "", "a"))
+	go func() { // ends with stop
+		served <- Serve(ctx, l, Options{
+			Endpoint: whoami, Identity: v.Verifier, Logger: slog.New(slog.DiscardHandler), Limits: limits.New(o),
+		})
+	}()
+	return l, func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestConnections_HalfOpen: however many connections strangers leave half-open, from one address or from many, good
 // tokens and probes are served, from the same address too, and the connections of good clients stay. The strangers are
 // bounded all the same.
@@ -90,16 +109,7 @@ func TestConnections_HalfOpen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := &crowd{ended: make(chan struct{}), conns: make(chan net.Conn)}
-				ctx, stop := context.WithCancel(t.Context())
-				served := make(chan error, 1)
-				v := verifierOf(guardedBy(t, "", "a"))
-				go func() { // ends with stop
-					served <- Serve(ctx, l, Options{
-						Endpoint: whoami, Identity: v.Verifier, Logger: slog.New(slog.DiscardHandler),
-						Limits: limits.New(limits.Options{Connections: most, AddressConnections: ofAddress}),
-					})
-				}()
+				l, stop := guardedCrowd(t, limits.Options{Connections: most, AddressConnections: ofAddress})
 				good := l.dial(t, address(0))
 				if got := ask(good, mcpHead+token); got != "200" {
 					t.Fatal(got)
@@ -140,9 +150,6 @@ func TestConnections_HalfOpen(t *testing.T) {
 					t.Errorf("the probe of this machine: %s", got)
 				}
 				stop()
-				if err := <-served; err != nil {
-					t.Error(err)
-				}
 			})
 		})
 	}
@@ -152,16 +159,7 @@ func TestConnections_HalfOpen(t *testing.T) {
 // that ends while it waits takes no place.
 func TestConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &crowd{ended: make(chan struct{}), conns: make(chan net.Conn)}
-		ctx, stop := context.WithCancel(t.Context())
-		served := make(chan error, 1)
-		v := verifierOf(guardedBy(t, "", "a"))
-		go func() { // ends with stop
-			served <- Serve(ctx, l, Options{
-				Endpoint: whoami, Identity: v.Verifier, Logger: slog.New(slog.DiscardHandler),
-				Limits: limits.New(limits.Options{Connections: 2, AddressConnections: 2}),
-			})
-		}()
+		l, stop := guardedCrowd(t, limits.Options{Connections: 2, AddressConnections: 2})
 		const place = "192.0.2.1"
 		known := []net.Conn{l.dial(t, place), l.dial(t, place)}
 		for _, c := range known {
@@ -192,9 +190,6 @@ func TestConnections(t *testing.T) {
 			t.Errorf("the second: %s", got)
 		}
 		stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
 	})
 }
 
@@ -233,4 +228,52 @@ func TestConnections_Certificate(t *testing.T) {
 			t.Errorf("the proved one: %s", got)
 		}
 	}
+}
+
+// Requests that prove their connection at the same time keep one place together, and give it back with the connection. The
+// other connection gets its place then.
+func TestConnections_ProvedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		crowd := &crowd{ended: make(chan struct{}), conns: make(chan net.Conn)}
+		v := verifierOf(guardedBy(t, "", "a"))
+		o := &Options{Identity: v.Verifier, Limits: limits.New(limits.Options{Connections: 2})}
+		l := o.connections(crowd)
+		defer l.Close()
+		accept := func() *connection {
+			go crowd.dial(t, "192.0.2.1") // ends with Accept
+			c, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c.(*connection)
+		}
+		full, twice, other := accept(), accept(), accept()
+		if !full.prove(t.Context()) || !l.take(t.Context(), nil) {
+			t.Fatal("no place")
+		}
+		proved := make(chan bool, 2)
+		for range 2 {
+			go func() { proved <- twice.prove(t.Context()) }()
+		}
+		synctest.Wait()
+		full.Close()
+		l.leave()
+		for range 2 {
+			if !<-proved {
+				t.Error("a request did not prove its connection")
+			}
+		}
+		if n := len(l.slots); n != 1 {
+			t.Errorf("one connection has %d places", n)
+		}
+		for _, c := range []*connection{twice, other} {
+			if !c.prove(t.Context()) {
+				t.Error("not proved")
+			}
+			c.Close()
+		}
+		if n := len(l.slots); n != 0 {
+			t.Errorf("%d places are never given back", n)
+		}
+	})
 }

@@ -25,7 +25,7 @@ import (
 	"mcpx/internal/request"
 )
 
-// Endpoint answers MCP at /mcp and below.
+// Endpoint answers MCP at Options.Path and below.
 type Endpoint interface {
 	// Serve answers a request, and returns the events of its messages. httpd ends them once the answer is sent.
 	Serve(w http.ResponseWriter, r *http.Request) []*request.Event
@@ -44,6 +44,8 @@ type Page interface {
 // Options are the settings of a server. A zero time means its default.
 type Options struct {
 	Endpoint Endpoint
+	// Path is the path of the endpoint; empty = /mcp.
+	Path string
 	// Identity says who may connect; nil = everyone who reaches the listener.
 	Identity *identity.Verifier
 	// TLS has the certificates of the server; nil: no TLS.
@@ -216,6 +218,9 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	return err
 }
 
+// path is the path of the endpoint.
+func (o *Options) path() string { return cmp.Or(o.Path, "/mcp") }
+
 func (o *Options) endpoint(w http.ResponseWriter, r *http.Request) {
 	answerOf(w).events = o.Endpoint.Serve(w, r)
 }
@@ -223,8 +228,8 @@ func (o *Options) endpoint(w http.ResponseWriter, r *http.Request) {
 // pages routes to the endpoint and the pages about the process.
 func (o *Options) pages() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/mcp", o.endpoint)
-	mux.HandleFunc("/mcp/", o.endpoint)
+	mux.HandleFunc(o.path(), o.endpoint)
+	mux.HandleFunc(o.path()+"/", o.endpoint)
 	if o.SSE {
 		mux.HandleFunc("/sse", o.endpoint)
 		mux.HandleFunc("/messages", o.endpoint)
@@ -292,16 +297,16 @@ func (o *Options) start(w http.ResponseWriter, r *http.Request) {
 
 It is for MCP clients. Give yours this address:
 
-    %[2]s/mcp
+    %[2]s%[3]s
 
 For a look with a terminal:
 
-    claude mcp add --transport http mcpx %[2]s/mcp
+    claude mcp add --transport http mcpx %[2]s%[3]s
     curl %[2]s/status      servers, tools, tokens saved
     curl %[2]s/metrics     the same for Prometheus, and more
     curl %[2]s/readyz      whether every server has been tried
     curl %[2]s/healthz     whether mcpx is up
-`, o.Version, scheme+"://"+r.Host) // guard has checked Host
+`, o.Version, scheme+"://"+r.Host, o.path()) // guard has checked Host
 }
 
 // WriteJSON answers with JSON.

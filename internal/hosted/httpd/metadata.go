@@ -16,7 +16,7 @@ func metadataURL(resource *url.URL) string {
 }
 
 // metadata serves the protected resource metadata (RFC 9728), which tells a client where to get a token. Each path
-// has its own document, as clients refuse metadata for any URL but theirs; the root has the document of /mcp. Without
+// has its own document, as clients refuse metadata for any URL but theirs; the root has the document of the endpoint. Without
 // an authorization server there is none.
 func (o *Options) metadata(w http.ResponseWriter, r *http.Request) {
 	asked := o.Identity.Options()
@@ -25,13 +25,11 @@ func (o *Options) metadata(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	path := strings.TrimPrefix(r.URL.Path, wellKnown)
-	if asked.Resource != nil { // a proxy may serve mcpx below a path
-		if below, ok := strings.CutPrefix(path, strings.TrimSuffix(asked.Resource.Path, "/mcp")); ok {
-			path = below
-		}
+	if below, ok := strings.CutPrefix(path, asked.Folder()); ok { // a proxy may serve mcpx below a path
+		path = below
 	}
 	if strings.Trim(path, "/") == "" {
-		path = "/mcp"
+		path = o.path()
 	}
 	w.Header().Set("Cache-Control", "public, max-age=300")
 	document := map[string]any{

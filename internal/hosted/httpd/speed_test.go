@@ -167,6 +167,7 @@ func BenchmarkSmallCall(b *testing.B) {
 // TestSmallCall_Allocations holds what a small call may allocate beside net/http. It takes the least of several
 // measures: with the race detector pools drop a part of what they get, by chance.
 func TestSmallCall_Allocations(t *testing.T) {
+	mcptest.OneGoroutine(t) // and with it pools lose some of what they are given
 	calls := smallCalls(t)
 	allocations := func(name string) float64 {
 		least := math.Inf(1)

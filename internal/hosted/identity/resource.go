@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"net"
 	"net/http"
 	"net/url"
@@ -8,7 +9,18 @@ import (
 	"strings"
 )
 
-// base is the URL of /mcp: the public one, else the one in the request, which is possible on loopback only (clients
+// endpoint is the path of the endpoint.
+func (o *Options) endpoint() string { return cmp.Or(o.Path, "/mcp") }
+
+// Folder is the path that the public URL has before the endpoint's own path, where a proxy serves mcpx below it.
+func (o *Options) Folder() string {
+	if o.Resource == nil {
+		return ""
+	}
+	return strings.TrimSuffix(o.Resource.Path, o.endpoint())
+}
+
+// base is the URL of the endpoint: the public one, else the one in the request, which is possible on loopback only (clients
 // treat localhost and 127.0.0.1 as different). If a public URL is configured, the Host header is ignored: the client
 // could choose with it which tokens are accepted.
 func (o *Options) base(r *http.Request) *url.URL {
@@ -19,18 +31,18 @@ func (o *Options) base(r *http.Request) *url.URL {
 	if r.TLS != nil {
 		scheme = "https"
 	}
-	return &url.URL{Scheme: scheme, Host: strings.ToLower(r.Host), Path: "/mcp"}
+	return &url.URL{Scheme: scheme, Host: strings.ToLower(r.Host), Path: o.endpoint()}
 }
 
 // ResourceAt is the resource identifier (RFC 8707) for a path of mcpx, as a client names it that connects there.
 func (o *Options) ResourceAt(r *http.Request, path string) *url.URL {
 	at := *o.base(r)
-	below, isBelow := strings.CutPrefix(path, "/mcp")
+	below, isBelow := strings.CutPrefix(path, o.endpoint())
 	switch {
 	case isBelow && (below == "" || below[0] == '/'):
 		at.Path += below
 	case path != "" && path != "/":
-		at.Path = strings.TrimSuffix(at.Path, "/mcp") + path
+		at.Path = strings.TrimSuffix(at.Path, o.endpoint()) + path
 	}
 	if messages, found := strings.CutSuffix(at.Path, "/messages"); found { // an SSE client names the stream that it opened first
 		at.Path = messages + "/sse"

@@ -23,7 +23,9 @@ import (
 
 // Options say who may connect. They are immutable.
 type Options struct {
-	// Resource is the public URL of /mcp; nil = on loopback, the address in the request.
+	// Path is the path of the endpoint; empty = /mcp.
+	Path string
+	// Resource is the public URL of the endpoint; nil = on loopback, the address in the request.
 	Resource *url.URL
 	Tokens   []Token
 	Issuers  []Issuer

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"encoding/json"
+	"runtime"
+	"strings"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// TestCheck_Cost: check and init say in one line what the servers of this machine cost, and what lazy would save. What another mcpx
+// has started is none of it.
+func TestCheck_Cost(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	servers := map[string]server{
+		"one": fake(t, mcptest.Spec{ForkGrandchild: true}), "two": fake(t, mcptest.Spec{}), "remote": {"url": mcptest.Spec{}.HTTP(t).URL}, "down": {"command": "no-such-program"},
+	}
+	path := h.config(t, servers, nil)
+	other := &client{peer: h.serveStdio(t, "--config", path), era: legacy, name: "e2e"}
+	other.open(t)
+	other.tool(t, "exec", `{"server_name":"two","tool_name":"echo","arguments":{"text":"x"}}`)
+
+	line := func(out string) string {
+		t.Helper()
+		for line := range strings.SplitSeq(out, "\n\n") {
+			if _, line, ok := strings.Cut(line, "servers of this machine "); ok {
+				return strings.Join(strings.Fields(line), " ")
+			}
+		}
+		t.Errorf("no line in\n%s", out)
+		return ""
+	}
+	got := line(h.must(t, exitFailed, "check", "--config", path))
+	if runtime.GOOS == "linux" && !strings.HasPrefix(got, "take 3 processes and ") {
+		t.Errorf("got %s", got)
+	}
+	hasAll(t, got, `for each client that starts mcpx; with "start": "lazy" in the config none before the first call, which then waits for its server (here at most `)
+	var outcome struct{ Cost *cost }
+	out, _, _ := h.run(t, "", "check", "--json", "--config", path)
+	if err := json.Unmarshal([]byte(out), &outcome); err != nil || outcome.Cost == nil || outcome.Cost.Servers != 2 {
+		t.Errorf("%v in %s", err, out)
+	}
+	if c := outcome.Cost; runtime.GOOS == "linux" && (c.Processes != 3 || c.MemoryBytes < 1e6 || c.MemoryBytes > 2e9) {
+		t.Errorf("got %+v", c)
+	}
+
+	servers["one"]["start"] = "lazy"
+	hasAll(t, line(h.must(t, exitFailed, "check", "--config", h.config(t, servers, nil))), `but for 1 that start with the first call ("start": "lazy")`)
+	hasAll(t, line(h.must(t, exitFailed, "check", "--config", h.config(t, map[string]server{"one": servers["one"], "two": servers["two"], "down": servers["down"]}, map[string]any{"start": "lazy"}))),
+		`from the first call on only ("start": "lazy")`)
+	if out := h.must(t, 0, "check", "--config", h.config(t, map[string]server{"remote": servers["remote"]}, nil)); strings.Contains(out, "machine") {
+		t.Errorf("got %s", out)
+	}
+	h.write(t, ".cursor/mcp.json", `{"mcpServers": {"one": `+fakeEntry(t)+`, "two": `+fakeEntry(t)+`}}`)
+	line(h.must(t, 0, "init", "--yes"))
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// TestExec_Grep: the command prints the matching lines alone, of a text and of a selection.
+func TestExec_Grep(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	path := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
+	const lines, rows = "text=first line\nthe second\nthird line\nlast", `text=[{"a":1},{"a":22},{"a":221}]`
+	for _, test := range []struct {
+		code int
+		want string
+		args []string
+	}{
+		{0, "1:first line\n3:third line\n[2 of 4 lines match]\n", []string{lines, "--grep", "line$"}},
+		{0, "[0 of 4 lines match]\n", []string{lines, "--grep", "nothing"}},
+		{0, "first line\nthe second\nthird line\nlast\n", []string{lines, "--grep", "."}},
+		{0, "[22,221]\n[2 of 3 items match, offset 1-2]\n", []string{rows, "--grep", "2", "--select", ".[].a"}},
+		{0, "[{\"a\":22},{\"a\":221}]\n[2 of 3 items match, offset 1-2]\n", []string{rows, "--grep", "2"}},
+		{0, "{\"result\":[{\"a\":22},{\"a\":221}]}\n", []string{rows, "--grep", "2", "--json"}},
+		{0, "[22,221]\n", []string{rows, "--grep", "2", "--json", "--select", ".[].a"}},
+		{exitFailed, "VALIDATION_ERROR: /grep: missing closing ) `(`\n", []string{`{"text":"x"}`, "--grep", "("}},
+	} {
+		out, stderr, code := h.run(t, "", append([]string{"--config", path, "exec", "fake", "echo"}, test.args...)...)
+		if code != test.code || out != test.want || stderr != "" {
+			t.Errorf("%q: exit %d, stderr %q, got\n%s", test.args, code, stderr, out)
+		}
+	}
+	out := h.must(t, 0, "--config", path, "exec", "fake", "content", "--grep", "annotated")
+	if strings.Contains(out, "handle") {
+		t.Errorf("a handle that ends with the command:\n%s", out)
+	}
+	hasAll(t, out, "annotated\n", "[1 of 6 text blocks match]\n")
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/zalando/go-keyring"
+
+	"mcpx/internal/mcptest"
+)
+
+// TestInit_Keyring: init offers to move what the config has in plain text to the keyring; the servers work as before, and can be
+// taken out of the clients. A second init has nothing to do.
+func TestInit_Keyring(t *testing.T) {
+	h := newHome(t)
+	for _, pair := range h.env() {
+		name, value, _ := strings.Cut(pair, "=")
+		t.Setenv(name, value)
+	}
+	t.Setenv("MCPX_KEYRING", "")
+	keyring.MockInit()
+	behind, err := url.Parse(mcptest.Spec{}.HTTP(t).URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	behind.Path = ""
+	proxy := httputil.NewSingleHostReverseProxy(behind)
+	guarded := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer hush-1111" {
+			http.Error(w, "no", http.StatusForbidden)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(guarded.Close)
+	cursor := `{"mcpServers": {"web": {"url": "` + guarded.URL + `/mcp", "headers": {"Authorization": "Bearer hush-1111"}}, "b": {"command": "no-such-program", "env": {"B_KEY": "hush-2222"}}}}`
+	file := h.write(t, ".cursor/mcp.json", cursor)
+	say := func(answers string, args ...string) (string, int) {
+		t.Helper()
+		var out lockedBuffer
+		code := run(context.Background(), args, streams{in: strings.NewReader(answers), out: &out, err: &out, terminal: true, getenv: os.LookupEnv})
+		if strings.Contains(out.String(), "hush-") {
+			t.Errorf("a secret is on the screen:\n%s", out.String())
+		}
+		return out.String(), code
+	}
+
+	// Without a keyring nobody is asked, and --keyring is refused.
+	keyring.MockInitWithError(errors.New("locked"))
+	out, code := say("n\n", "init", "--no-check")
+	if strings.Contains(out, "keyring of this system (") || code != 0 {
+		t.Errorf("exit %d:\n%s", code, out)
+	}
+	out, code = say("", "init", "--no-check", "--keyring", "--yes")
+	hasAll(t, out, "nothing was written: there is no keyring")
+	if _, err := os.Stat(h.own()); err == nil || code != exitFailed {
+		t.Errorf("exit %d, and a config: %v", code, err)
+	}
+
+	keyring.MockInit()
+	out, code = say("y\ny\ny\ny\n", "init")
+	hasAll(t, out, "2 servers have a token or password in plain text. Move them to the keyring of this system (", "web.Authorization", "b.B_KEY",
+		"moved to the keyring", "web     ready", "mcpx serves web now. Take it out of Cursor?")
+	if got := readFile(t, h.own()); code != 0 || strings.Contains(got, "hush-") {
+		t.Errorf("exit %d, %s", code, got)
+	}
+	hasAll(t, readFile(t, h.own()), "Bearer ${keyring:web.Authorization}", "${keyring:b.B_KEY}")
+	if got := readFile(t, file); strings.Contains(got, `"web"`) || !strings.Contains(got, `"b"`) {
+		t.Errorf("got %s", got)
+	}
+	out, code = say("", "disconnect", "cursor", "--yes")
+	hasAll(t, out, "byte for byte")
+	if got := readFile(t, file); got != cursor || code != 0 {
+		t.Errorf("exit %d, %s", code, got)
+	}
+	out, _ = say("", "init", "--yes", "--keyring", "--no-check")
+	hasAll(t, out, "is in the config already", "has all of them")
+	if strings.Contains(out, "moved to the keyring") {
+		t.Errorf("got %s", out)
+	}
+}

@@ -1,0 +1,41 @@
+package arguments
+
+import (
+	"encoding/json"
+
+	"mcpx/internal/base/wire"
+)
+
+// Merged returns the arguments of one of several calls: the members of own, after the members of all that own lacks. Each is an
+// object, a string with an object, or nothing. Errors are [*ValidationError].
+func Merged(all, own json.RawMessage) (json.RawMessage, error) {
+	shared, err := unpack(all)
+	if err != nil {
+		return nil, err
+	}
+	object, err := unpack(own)
+	if err != nil {
+		return nil, err
+	}
+	has := map[string]bool{}
+	merged := []byte{'{'}
+	add := func(written, value []byte) {
+		if len(merged) > 1 {
+			merged = append(merged, ',')
+		}
+		merged = append(append(append(merged, written...), ':'), value...)
+	}
+	if wire.Fields(object, func(name string, _ []byte) bool { has[name] = true; return true }) != nil {
+		return nil, Invalid("/: is not valid JSON")
+	}
+	if wire.Members(shared, func(name string, written, value []byte) bool {
+		if !has[name] {
+			add(written, value)
+		}
+		return true
+	}) != nil {
+		return nil, Invalid("/: arguments is not valid JSON")
+	}
+	_ = wire.Members(object, func(_ string, written, value []byte) bool { add(written, value); return true }) // valid: it was read before
+	return append(merged, '}'), nil
+}

@@ -1,0 +1,167 @@
+package setup
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tailscale/hujson"
+
+	"mcpx/internal/base/pattern"
+	"mcpx/internal/desk/config"
+)
+
+// Secret is a credential to keep outside of the config, which then refers to it as ${keyring:NAME}.
+type Secret struct{ Name, Value string }
+
+// sealable are the keys of a server in which the config expands references.
+var sealable = []string{"command", "args", "env", "url", "urls", "httpUrl", "serverUrl", "headers", "http_headers"}
+
+// Seal replaces the credentials that the servers of a config have in plain text by references, and returns the text and the
+// credentials. taken returns the value that a secret has already; ok is false if there is none. servers counts those with
+// credentials.
+func Seal(file string, data []byte, o config.Options, taken func(name string) (value string, ok bool)) (
+	after []byte, secrets []Secret, servers int, err error,
+) {
+	cfg, err := config.Parse(file, data, o)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	s := &sealer{taken: taken}
+	after, err = editJSON(data, func(d *jsonText) error {
+		for _, key := range ownKeys {
+			for _, one := range entriesIn(d.value(key)) {
+				server := serverOf(cfg, one.name)
+				entry, ok := one.value.Value.(*hujson.Object)
+				if server == nil || !ok {
+					continue
+				}
+				s.server, s.credentials = safeName(one.name), server.Credentials
+				before := len(s.edits)
+				for i := range entry.Members {
+					if name := nameOf(&entry.Members[i]); slices.Contains(sealable, name) {
+						s.walk(&entry.Members[i].Value, []string{key, one.key, name})
+					}
+				}
+				if len(s.edits) > before {
+					servers++
+				}
+			}
+		}
+		for _, e := range s.edits {
+			if err := d.set(e.text, e.at...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return after, s.secrets, servers, err
+}
+
+func serverOf(cfg *config.Config, written string) *config.Server {
+	i := slices.IndexFunc(cfg.Servers, func(s config.Server) bool { return s.Name == cfg.Served(written) })
+	if i < 0 {
+		return nil
+	}
+	return &cfg.Servers[i]
+}
+
+// sealer collects the edits of [Seal].
+type sealer struct {
+	taken       func(name string) (string, bool)
+	server      string   // the name of the server
+	credentials []string // of the server, the longest first
+	edits       []sealed
+	secrets     []Secret
+}
+
+// sealed is a text with references, and its path.
+type sealed struct {
+	at   []string
+	text string
+}
+
+func (s *sealer) walk(v *hujson.Value, at []string) {
+	switch value := v.Value.(type) {
+	case hujson.Literal:
+		if value.Kind() != '"' {
+			return
+		}
+		if text := s.seal(value.String(), at); text != value.String() {
+			s.edits = append(s.edits, sealed{slices.Clone(at), text})
+		}
+	case *hujson.Object:
+		for i := range value.Members {
+			s.walk(&value.Members[i].Value, append(slices.Clip(at), nameOf(&value.Members[i])))
+		}
+	case *hujson.Array:
+		for i := range value.Elements {
+			s.walk(&value.Elements[i], append(slices.Clip(at), strconv.Itoa(i)))
+		}
+	}
+}
+
+// scheme begins the value of an Authorization header.
+var scheme = pattern.New(`(?i)^(?:bearer|basic|token|apikey) `)
+
+// seal returns a text with references in place of its credentials.
+func (s *sealer) seal(text string, at []string) string {
+	if slices.Contains(s.credentials, text) && !scheme.MatchString(text) && !strings.Contains(text, "${") {
+		return s.reference(text, at)
+	}
+	for i, credential := range s.credentials {
+		// Of credentials that contain each other the shortest is the secret itself: X, in "Bearer X".
+		within := slices.ContainsFunc(s.credentials[i+1:], func(other string) bool {
+			return len(other) < len(credential) && strings.Contains(credential, other)
+		})
+		if !within && !strings.Contains(credential, "${") && strings.Contains(text, credential) {
+			text = outside(text, credential, func() string { return s.reference(credential, at) })
+		}
+	}
+	return text
+}
+
+var anyReference = pattern.New(`\$\{[^}]*\}`)
+
+// outside replaces old in a text, but not inside of the references that are there.
+func outside(text, old string, reference func() string) string {
+	var b strings.Builder
+	for {
+		at := anyReference.FindStringIndex(text)
+		if at == nil {
+			at = []int{len(text), len(text)}
+		}
+		part := text[:at[0]]
+		if strings.Contains(part, old) {
+			part = strings.ReplaceAll(part, old, reference())
+		}
+		b.WriteString(part + text[at[0]:at[1]])
+		if text = text[at[1]:]; text == "" {
+			return b.String()
+		}
+	}
+}
+
+var unfitSecret = pattern.New(`[^A-Za-z0-9._-]+`)
+
+// reference returns the reference to a credential, which has the name of its server and of its key.
+func (s *sealer) reference(value string, at []string) string {
+	key := at[len(at)-1]
+	if _, err := strconv.Atoi(key); err == nil {
+		key = "argument"
+	}
+	name := unfitSecret.ReplaceAllString(strings.TrimLeft(s.server, "._-")+"."+key, "_")
+	first := name[:min(len(name), 60)]
+	for i := 2; ; i++ {
+		at := slices.IndexFunc(s.secrets, func(one Secret) bool { return one.Name == name })
+		kept, known := s.taken(name)
+		switch {
+		case at >= 0 && s.secrets[at].Value == value:
+			return "${keyring:" + name + "}"
+		case at < 0 && (!known || kept == value):
+			s.secrets = append(s.secrets, Secret{name, value})
+			return "${keyring:" + name + "}"
+		}
+		name = first + "-" + strconv.Itoa(i)
+	}
+}

@@ -1,0 +1,82 @@
+package setup
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mcpx/internal/base/pattern"
+	"mcpx/internal/desk/config"
+)
+
+// namedEntry is the beginning of a member of an object, as documents show it without the braces around it.
+var namedEntry = pattern.New(`^"[^"]*"\s*:`)
+
+// IsSnippet reports whether a text is meant as JSON with a server, and not as a program or URL.
+func IsSnippet(text string) bool { return strings.HasPrefix(text, "{") || namedEntry.MatchString(text) }
+
+// ReadSnippet reads the server in a piece of JSON, in the forms in which documents show it: its entry, the entry under its name, or
+// the file of a client. Of several servers it returns the one called name. The errors have no values, which may be secrets.
+func ReadSnippet(s System, name, text string, o config.Options) (*Found, error) {
+	if namedEntry.MatchString(text) {
+		text = "{" + text + "}"
+	}
+	d, err := parseJSONText([]byte(text))
+	if err != nil {
+		return nil, errors.New("the text is not valid JSON")
+	}
+	from := origin{file: filepath.Join(s.Dir, "snippet.json"), reading: o}
+	found, err := from.jsonServers([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	if entry := fields(&d.root); isEntry(entry) {
+		dialect := ""
+		if entry.get("environment") != nil {
+			dialect = "mcp"
+		}
+		found = []Found{from.translate(name, entry, dialect)}
+	} else if len(found) == 0 {
+		found = from.serversIn(&d.root, "mcpServers")
+		found = slices.DeleteFunc(found, func(f Found) bool { return !isEntry(f.entry) })
+	}
+	return oneOf(found, name)
+}
+
+// isEntry reports whether an object is the entry of a server.
+func isEntry(entry object) bool {
+	return slices.ContainsFunc(entry, func(f field) bool {
+		return slices.Contains([]string{"command", "url", "urls", "httpUrl", "serverUrl"}, f.key)
+	})
+}
+
+// oneOf returns the server called name, or the only one.
+func oneOf(found []Found, name string) (*Found, error) {
+	at := slices.IndexFunc(found, func(f Found) bool { return f.Name == name })
+	switch {
+	case len(found) == 0:
+		return nil, errors.New("the JSON has no server: no command and no url")
+	case at < 0 && len(found) > 1:
+		names := make([]string, len(found))
+		for i := range found {
+			names[i] = found[i].Name
+		}
+		return nil, fmt.Errorf("the JSON has %d servers: %s; give one of these names, or take all from a file with mcpx init --from FILE",
+			len(found), strings.Join(names, ", "))
+	}
+	f := &found[max(at, 0)]
+	switch {
+	case f.Self:
+		return nil, errors.New("the entry is mcpx itself")
+	case f.Fault != "":
+		return nil, errors.New(f.Fault)
+	}
+	return f, nil
+}
+
+// AddTo adds the server to the text of a config.
+func (f *Found) AddTo(data []byte, name string) ([]byte, error) {
+	return AddServer(data, name, f.entry)
+}

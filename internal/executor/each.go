@@ -1,0 +1,352 @@
+package executor
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"mcpx/internal/arguments"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/request"
+	"mcpx/internal/results"
+)
+
+// MaxEach bounds the calls of one request (design 11), and eachAtOnce how many of them run at once.
+const (
+	MaxEach    = 50
+	eachAtOnce = 16
+)
+
+// several runs a request that is several calls of one tool, each with an event of its own. They run at once if repeating one could do
+// no harm, otherwise in turn until the first failure.
+func (e *Executor) several(ctx context.Context, r Request) (*results.Result, error) {
+	run, of := e.begin(), r
+	of.began = time.Now()
+	if of.Catalogue == nil {
+		of.Catalogue = e.seen(&of)
+	}
+	calls, tool, refused, err := run.checkEach(ctx, &of)
+	if err == nil {
+		err = e.confirmEach(ctx, calls)
+	}
+	if err != nil { // no call is made; the refusal is recorded once
+		return e.recorded(ctx, of, refused, err)
+	}
+	hints := tool.Hints
+	at := 1
+	if hints.IsReadOnly() || hints.IsIdempotent() && !hints.IsDestructive() {
+		at = eachAtOnce
+	}
+	made := e.runEach(ctx, calls, at)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return joinEach(made, r.Format.Always()), nil
+}
+
+// recorded answers a request none of whose calls is made.
+func (e *Executor) recorded(ctx context.Context, r Request, t target, err error) (*results.Result, error) {
+	r, own := e.started(r)
+	result, err := e.begin().finish(ctx, &r, t, nil, err)
+	if own {
+		e.journal.End(r.Event)
+	}
+	return result, err
+}
+
+// oneOf is one of several calls.
+type oneOf struct {
+	r       Request
+	message *request.Request // nil if the arguments are invalid
+	result  *results.Result  // nil if the call was not made
+
+	run    run
+	raw    json.RawMessage
+	target target
+	err    error
+}
+
+// checkEach makes the calls of a request and checks them all. Invalid arguments of one are an error of the request unless the tool is
+// read-only: then that call fails by itself.
+func (e run) checkEach(ctx context.Context, r *Request) (calls []*oneOf, tool *catalog.Tool, refused target, err error) {
+	bad := &arguments.ValidationError{}
+	for i, own := range r.Each {
+		one := &oneOf{r: *r}
+		one.r.Each, one.r.Arguments, one.r.part = nil, own, 1
+		one.r.Format.Wait = 0
+		if one.r.Format.Structured != results.StructuredAlways {
+			one.r.Format.Structured = results.StructuredNone // an answer has one structuredContent
+		}
+		one.r.Event = &request.Event{} // of the check; the call gets its own
+		merged, err := arguments.Merged(r.Arguments, own)
+		if err == nil {
+			one.r.Arguments = merged
+			one.message, refused, err = e.prepare(ctx, &one.r)
+		}
+		var invalid *arguments.ValidationError
+		switch {
+		case err == nil:
+			tool = refused.tool
+		case errors.As(err, &invalid):
+			within(bad, invalid, i)
+		default:
+			return nil, nil, refused, err
+		}
+		r.Catalogue = one.r.Catalogue // the server may have been waited for
+		calls = append(calls, one)
+	}
+	if refused.tool != nil {
+		tool = refused.tool
+	}
+	if len(bad.Violations) > 0 && (tool == nil || !tool.Hints.IsReadOnly()) {
+		return nil, nil, refused, bad
+	}
+	return calls, tool, refused, nil
+}
+
+// maxViolations bounds the violations that a failure lists (design 7).
+const maxViolations = 5
+
+// within adds the violations of the call with index i to all, under its path.
+func within(all, more *arguments.ValidationError, i int) {
+	all.More += more.More
+	for n, violation := range more.Violations {
+		if len(all.Violations) == maxViolations {
+			all.More += len(more.Violations) - n
+			return
+		}
+		all.Violations = append(all.Violations, "/each/"+strconv.Itoa(i)+strings.Replace(violation, "/:", ":", 1))
+		all.Places = append(all.Places, more.Places[n])
+	}
+}
+
+// confirmEach asks the user once for all calls, where the config demands it.
+func (e *Executor) confirmEach(ctx context.Context, calls []*oneOf) error {
+	var all []*request.Request
+	for _, one := range calls {
+		if one.message != nil {
+			all = append(all, one.message)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	key := e.Confirms(all[0]) // the same for all: they are calls of one tool
+	covered := func(q *request.Request) bool { return q.Consent.Given.Covers(q) }
+	if key == "" || !slices.ContainsFunc(all, func(q *request.Request) bool { return !covered(q) }) {
+		return nil
+	}
+	allowed := request.Rights(e.Sees)(func(context.Context, *request.Request) (json.RawMessage, error) { return nil, nil })
+	if _, err := allowed(ctx, all[0]); err != nil {
+		return err
+	}
+	given, err := request.Ask(ctx, key, all...)
+	if err != nil {
+		return err
+	}
+	for _, one := range calls {
+		one.r.Consent.Given = given
+	}
+	return nil
+}
+
+// runEach makes the calls, most of them at once, and returns them with their results. What was not called has none. If most is 1, it
+// ends with the first failure.
+//
+// Where the caller may make fewer calls at once than these, the refused call is tried again with one fewer at once.
+func (e *Executor) runEach(ctx context.Context, calls []*oneOf, most int) []*oneOf {
+	var (
+		mu      sync.Mutex
+		waiting = slices.Clone(calls)
+		workers sync.WaitGroup
+		working = min(most, len(calls))
+		ended   int
+	)
+	next := func() (one *oneOf) {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(waiting) == 0 || ctx.Err() != nil {
+			working--
+			return nil
+		}
+		one, waiting = waiting[0], waiting[1:]
+		return one
+	}
+	// over reports whether the worker ends after a call.
+	over := func(one *oneOf) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		var limit *request.LimitError
+		if errors.As(one.err, &limit) && working > 1 {
+			e.finishOne(ctx, one)
+			one.err, one.result, waiting = nil, nil, append(waiting, one)
+			working--
+			return true
+		}
+		if ended++; one.r.Sink.Progress != nil {
+			one.r.Sink.Progress(fmt.Appendf(nil, `{"progress":%d,"total":%d,"message":"%d of %d calls"}`, ended, len(calls), ended, len(calls)))
+		}
+		if most == 1 && (one.err != nil || isError(one.raw)) {
+			waiting = nil
+		}
+		return false
+	}
+	for range working {
+		workers.Go(func() { // ends with the last call, or when ctx ends
+			for one := next(); one != nil; one = next() {
+				e.call(ctx, one)
+				if over(one) {
+					return
+				}
+			}
+		})
+	}
+	workers.Wait()
+	part := partOf(calls, e.current().ResultTokens)
+	for _, one := range calls {
+		if one.r.Event.Attempted {
+			one.r.part = part
+			e.finishOne(ctx, one)
+		}
+	}
+	return calls
+}
+
+// call makes one of several calls. Its own progress is not passed on, as the client has one token for all calls.
+func (e *Executor) call(ctx context.Context, one *oneOf) {
+	progress := one.r.Sink.Progress
+	defer func() {
+		one.r.Sink.Progress = progress
+		one.r.Event.Stop()
+		if what := recover(); what != nil {
+			one.result = Panicked(e.log, one.r.Event, one.r.Tool, what).Result(one.r.Format.Always())
+		}
+	}()
+	if progress != nil {
+		one.r.Sink.Progress = func(json.RawMessage) {}
+	}
+	one.r.Event = nil
+	one.r, _ = e.started(one.r)
+	one.run = e.begin()
+	one.raw, one.target, one.err = one.run.call(ctx, &one.r)
+}
+
+// finishOne makes the answer of one of several calls and ends its event.
+func (e *Executor) finishOne(ctx context.Context, one *oneOf) {
+	defer e.journal.End(one.r.Event)
+	if one.result == nil {
+		one.result, _ = one.run.finish(ctx, &one.r, one.target, one.raw, one.err) // ctx's error is that of the request
+	}
+}
+
+func isError(raw json.RawMessage) bool { return string(wire.Member(raw, "isError")) == "true" }
+
+// partOf returns the part of the limits of an answer that each of its results may have, so that all of them fit in: small ones are
+// whole, and the others share what is left. tokens is the limit, 0 = none.
+func partOf(calls []*oneOf, tokens int) float64 {
+	room := 3 * tokens // bytes: no text has many fewer for a token
+	if most := calls[0].r.Format.Bytes; most > 0 && (room == 0 || most < room) {
+		room = most
+	}
+	if room == 0 {
+		return 1
+	}
+	sizes := make([]int, 0, len(calls))
+	for _, one := range calls {
+		sizes = append(sizes, len(one.raw))
+	}
+	slices.Sort(sizes)
+	left := room
+	for i, size := range sizes {
+		if level := left / (len(sizes) - i); size > level {
+			return float64(level) / float64(room)
+		}
+		left -= size
+	}
+	return 1
+}
+
+// joinEach makes one answer of the results of several calls. Each text of call n begins with #n, and with a mark that none of the
+// texts contains if one of them could pass for another call's.
+func joinEach(calls []*oneOf, structured bool) *results.Result {
+	out := &results.Result{IsError: true}
+	mark := ""
+	if slices.ContainsFunc(calls, imitates) {
+		mark = "-" + rand.Text()[:6]
+	}
+	var data, metas []json.RawMessage
+	meta := false
+	for i, one := range calls {
+		head := "#" + strconv.Itoa(i+1) + mark
+		result := one.result
+		if result == nil {
+			result = &results.Result{IsError: true, Content: []json.RawMessage{wire.TextBlock("not called, because an earlier call failed")}}
+		}
+		out.Content = append(out.Content, headed(head, result)...)
+		out.Received, out.Sent = out.Received+result.Received, out.Sent+result.Sent+2
+		out.IsError = out.IsError && result.IsError
+		data, metas = append(data, orNull(result.Structured)), append(metas, orNull(result.Meta))
+		meta = meta || result.Meta != nil
+	}
+	if structured {
+		out.Structured = wire.Encode(results.Object{{Name: "result", Value: data}})
+	}
+	if meta {
+		out.Meta = wire.Encode(results.Object{{Name: "mcpx/each", Value: metas}})
+	}
+	return out
+}
+
+// imitates reports whether a line in the texts of a call begins like the texts of a call.
+func imitates(one *oneOf) bool {
+	if one.result == nil {
+		return false
+	}
+	for _, raw := range one.result.Content {
+		block := wire.ReadBlock(raw)
+		for line := range strings.Lines(block.Text) {
+			if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "#"); ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// headed puts the head of a call before its texts, and as a text of its own before other blocks if there is no text.
+func headed(head string, result *results.Result) (content []json.RawMessage) {
+	if result.IsError && result.Code == "" {
+		head += " (error)"
+	}
+	for i, raw := range result.Content {
+		block := wire.ReadBlock(raw)
+		switch {
+		case block.IsText && strings.Contains(block.Text, "\n"):
+			raw = block.WithText(head + "\n" + block.Text)
+		case block.IsText:
+			raw = block.WithText(head + " " + block.Text)
+		case i == 0:
+			content = append(content, wire.TextBlock(head))
+		}
+		content = append(content, raw)
+	}
+	if len(content) == 0 {
+		content = append(content, wire.TextBlock(head+" (no content)"))
+	}
+	return content
+}
+
+func orNull(raw json.RawMessage) json.RawMessage {
+	if raw == nil {
+		return json.RawMessage("null")
+	}
+	return raw
+}

@@ -1,5 +1,0 @@
-//go:build !race
-
-package jq
-
-const raceEnabled = false

@@ -1,0 +1,50 @@
+package mcptest
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestOneGoroutine_RunsWithoutRace: .ci/run runs each package that skips tests under the race detector once more.
+func TestOneGoroutine_RunsWithoutRace(t *testing.T) {
+	root := filepath.Join("..", "..")
+	script, err := os.ReadFile(filepath.Join(root, ".ci", "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := regexp.MustCompile(`(?s)\nreadonly without_race='(.*?)'\n`).FindSubmatch(script)
+	if list == nil {
+		t.Fatal(".ci/run has no list without_race")
+	}
+	again := strings.Fields(string(list[1]))
+	skips := 0
+	for _, top := range []string{"cmd", "internal", "tools"} {
+		err := filepath.WalkDir(filepath.Join(root, top), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			if err != nil || !bytes.Contains(data, []byte("mcptest.OneGoroutine"+"(t)")) {
+				return err
+			}
+			skips++
+			dir, err := filepath.Rel(root, filepath.Dir(path))
+			if name := "./" + filepath.ToSlash(dir); !slices.Contains(again, name) {
+				t.Errorf("%s skips tests under the race detector, and is not in without_race of .ci/run", name)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if skips < 10 {
+		t.Errorf("only %d files have such tests: this test proves nothing", skips)
+	}
+}

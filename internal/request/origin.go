@@ -1,0 +1,24 @@
+package request
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"mcpx/internal/base/wire"
+)
+
+// Origin is the member of _meta with the name of the server that a notification comes from.
+const Origin = "mcpx/origin"
+
+// Originated returns the params of a server's notification, which may be nil, with the server's name in _meta. Only mcpx writes that
+// name: one that the server has written is replaced. Params that are no object stay as they are.
+func Originated(server string, params json.RawMessage) json.RawMessage {
+	if params = bytes.TrimSpace(params); len(params) > 0 && params[0] != '{' {
+		return params
+	}
+	without := func(object json.RawMessage, key string) json.RawMessage {
+		return wire.Filter(object, func(name string, _ []byte) bool { return name != key })
+	}
+	meta := wire.WithMember(without(wire.Member(params, "_meta"), Origin), Origin, wire.Encode(server))
+	return wire.WithMember(without(params, "_meta"), "_meta", meta)
+}
