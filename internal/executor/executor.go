@@ -332,16 +332,15 @@ func (e run) waitLeft(r *Request) time.Duration {
 }
 
 // starting returns what tells the client of a call that its server's command installs or starts, as progress: so long the call
-// waits for it. Nil if it does not wait, as exec_wait = 0 says, and for a request that is no call.
+// waits for it. Nil if it does not wait, as exec_wait = 0 says.
 func (e run) starting(r *Request) func(does string) {
-	if e.options.ExecWait <= time.Nanosecond || r.inspects {
+	if e.options.ExecWait <= time.Nanosecond {
 		return nil
 	}
 	return func(does string) {
 		if r.Sink.Progress != nil && r.part == 0 { // the calls of one request would each count their own
-			// In thousandths, so that it stays below the progress that the tool itself may then report.
-			r.told++
-			r.Sink.Progress(fmt.Appendf(nil, `{"progress":%g,"message":%s}`, float64(r.told)/1000, wire.Encode(r.Server+" "+does)))
+			// Seconds in thousandths, so that it stays below the progress that the tool itself may then report.
+			r.Sink.Progress(fmt.Appendf(nil, `{"progress":%g,"message":%s}`, time.Since(r.began).Seconds()/1000, wire.Encode(r.Server+" "+does)))
 		}
 	}
 }
@@ -362,8 +361,10 @@ func (e run) awaitServer(ctx context.Context, r *Request) {
 // returns the catalogue after that. The failure for an unknown server names the servers that have the tool.
 func (e *Executor) FindServer(ctx context.Context, r Request) (*catalog.Snapshot, *catalog.Server, *results.Failure) {
 	run := e.begin()
-	r.began, r.inspects, r.Event = time.Now(), true, &request.Event{} // observers do not get this event
-	s, err := run.findServer(ctx, &r)
+	r.began, r.Event = time.Now(), &request.Event{} // observers do not get this event
+	bounded, cancel := context.WithTimeout(ctx, run.waitLeft(&r))
+	defer cancel()
+	s, err := run.findServer(bounded, &r)
 	if err == nil && r.Tool != "" && lacks(s, r.Tool) {
 		if again, _, _ := run.lookAgain(ctx, &r); again != nil {
 			s = again

@@ -46,10 +46,8 @@ type Request struct {
 	// Consent is how the user confirms the call, where the config demands it.
 	Consent request.Consent
 
-	began    time.Time
-	inspects bool   // it is no call
-	told     int    // how often it was told that its server starts
-	read     string // the servers of the resources and prompts that a tool of the built-in server has read, each after a space
+	began time.Time
+	read  string // the servers of the resources and prompts that a tool of the built-in server has read, each after a space
 	// part is the part of the answer's limits that one of several calls has; 0 = the request is one call.
 	part float64
 }

@@ -117,7 +117,7 @@ func (u *Upstream) awaitSession(ctx context.Context, w *waits) error {
 	defer wait.tick()()
 	for {
 		u.mu.Lock()
-		s, status, changed, stopped, starts := u.session, u.status, u.changed, u.stopped, u.starts
+		s, status, changed, stopped, starts := u.session, u.status, u.changed, u.stopped, u.status.starts
 		u.mu.Unlock()
 		switch {
 		case stopped:

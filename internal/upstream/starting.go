@@ -12,8 +12,8 @@ import (
 func (u *Upstream) startsNow(starts bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.starts != starts {
-		u.starts = starts
+	if u.status.starts != starts {
+		u.status.starts = starts
 		u.wake()
 	}
 }
@@ -26,7 +26,7 @@ func (u *Upstream) starting() (does string, starts bool) {
 	if u.status.Installing {
 		does = cmp.Or(u.status.Reason, does)
 	}
-	return does, u.starts && !u.stopped
+	return does, u.status.starts && !u.stopped
 }
 
 // startWait is one wait for a session. It lasts until over and then, with starting, while the command installs or starts.
@@ -79,7 +79,7 @@ func (u *Upstream) AwaitStart(ctx context.Context, patience time.Duration, start
 	defer wait.tick()()
 	for {
 		u.mu.Lock()
-		over, changed, starts := u.stopped || u.status.State != catalog.Connecting, u.changed, u.starts
+		over, changed, starts := u.stopped || u.status.State != catalog.Connecting, u.changed, u.status.starts
 		u.mu.Unlock()
 		if over || !wait.next(ctx, u, changed, starts) {
 			return

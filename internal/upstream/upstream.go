@@ -24,7 +24,6 @@ type Upstream struct {
 	warned  string        // the failure that was logged last; for the supervising goroutine only
 
 	stopped bool          // under mu: new calls are refused
-	starts  bool          // under mu: the command installs or starts, or waits for its turn
 	open    int           // under mu: how many calls are open
 	idle    chan struct{} // closed once stopped and open is 0
 

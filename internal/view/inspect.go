@@ -96,7 +96,8 @@ func (v *TwoTools) describeOptions(client *caller.Client) describe.Options {
 // Of several, those that do not exist are named below the others.
 func (v *TwoTools) single(client *caller.Client, snap *catalog.Snapshot, s *catalog.Server, name string, structured bool) *results.Result {
 	if tool, ok := s.Tool(name); ok {
-		return result(describe.Tool(s, tool, v.describeOptions(client)), structured, func() any { return toolsData(s, []*catalog.Tool{tool}) })
+		text := describe.Tool(s, tool, v.describeOptions(client))
+		return result(text, structured, func() any { return toolsData(s, []*catalog.Tool{tool}) })
 	}
 	var tools []*catalog.Tool
 	var missing []string
