@@ -29,7 +29,7 @@ type Options struct {
 	ListingTokens int
 	// Seen returns what is known of the results of a tool that declares no output type, as
 	// a TypeScript type behind prefix; empty = nothing. Nil = nothing is known of any.
-	Seen func(t *catalog.Tool, prefix string) string
+	Seen func(s *catalog.Server, t *catalog.Tool, prefix string) string
 }
 
 const (
@@ -148,7 +148,7 @@ func Server(s *catalog.Server, o Options) (text string, complete bool) {
 		}
 		return text + ".", true
 	}
-	if list, ok := all(s.Tools, o); ok {
+	if list, ok := all(s, o); ok {
 		return head + list, true
 	}
 	return head + listing(s, o, listingOver*o.ListingTokens-tokens.Estimate(head)), false
@@ -157,17 +157,17 @@ func Server(s *catalog.Server, o Options) (text string, complete bool) {
 // Tool is the answer to inspect with the names of a server and a tool.
 func Tool(s *catalog.Server, t *catalog.Tool, o Options) string {
 	texts, _ := definitions([]*catalog.Tool{t}, o.withDefaults())
-	return stateLine(s) + texts[0] + o.seen(t)
+	return stateLine(s) + texts[0] + o.seen(s, t)
 }
 
 // seen is a line with what is known of the results of t, empty if that is nothing or t
 // declares it.
-func (o Options) seen(t *catalog.Tool) string {
+func (o Options) seen(s *catalog.Server, t *catalog.Tool) string {
 	const prefix = "\n// seen: "
 	if o.Seen == nil || !o.TypeScript || t.OutputSchema != nil {
 		return ""
 	}
-	if seen := o.Seen(t, prefix); seen != "" {
+	if seen := o.Seen(s, t, prefix); seen != "" {
 		return prefix + seen
 	}
 	return ""

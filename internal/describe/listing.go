@@ -19,7 +19,8 @@ const (
 )
 
 // all has all tools complete. It is false if that is over the limit.
-func all(ts []catalog.Tool, o Options) (string, bool) {
+func all(s *catalog.Server, o Options) (string, bool) {
+	ts := s.Tools
 	list := make([]*catalog.Tool, len(ts))
 	bytes := 0
 	for i := range ts {

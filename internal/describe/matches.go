@@ -14,8 +14,10 @@ import (
 const (
 	// CompleteMatches is the number of tools that the answer to a query has complete.
 	CompleteMatches = 3
-	// matchTokens bounds a complete tool there, signatureTokens a signature.
-	matchTokens, signatureTokens = 500, 100
+	// matchTokens bounds a complete tool there, and allMatchTokens those after the first with it; signatureTokens a signature.
+	matchTokens, allMatchTokens, signatureTokens = 500, 250, 100
+	// matchDescription bounds the description of a parameter there, in characters.
+	matchDescription = 150
 )
 
 // Match is a tool that a query found, and its server.
@@ -198,19 +200,24 @@ func (o Options) notComplete() string {
 	return "not complete"
 }
 
-// completeTexts are complete tools for one text, except those over matchTokens, which are
+// completeTexts are complete tools for one text, except those over matchTokens or allMatchTokens, which are
 // signatures. legend is a line to put above them.
 func completeTexts(ms []Match, o Options) (texts []string, legend string) {
 	texts = make([]string, len(ms))
 	var whole []*catalog.Tool
 	var at []int
+	sum := 0
 	for i, m := range ms {
-		if one, _ := definitions([]*catalog.Tool{m.Tool}, o); tokens.Estimate(one[0]) > matchTokens {
+		one, _ := definitions([]*catalog.Tool{m.Tool}, o)
+		size := tokens.Estimate(one[0])
+		if sum += size; size > matchTokens || o.TypeScript && sum > allMatchTokens && sum > size {
+			sum -= size
 			texts[i] = "// " + o.notComplete() + ", inspect it before exec\n" + brief(m.Tool, o)
 			continue
 		}
 		whole, at = append(whole, m.Tool), append(at, i)
 	}
+	o.MaxDescription = min(o.MaxDescription, matchDescription)
 	together, legend := definitions(whole, o)
 	for i, text := range together {
 		texts[at[i]] = text

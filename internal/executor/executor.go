@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"sync"
@@ -292,7 +293,7 @@ func (e run) prepare(ctx context.Context, r *Request) (*request.Request, target,
 		From: r.From, To: t.server, Tool: t.tool, Method: "tools/call",
 		Params:     request.ToolParams(t.tool.OwnName(), policy.Arguments(t.tool, t.arguments)),
 		Repeatable: t.tool.Hints.IsIdempotent() || t.tool.Hints.IsReadOnly(),
-		Times:      request.Times{Wait: e.waitLeft(r), Timeout: t.settings.timeout, Idle: t.settings.idle},
+		Times:      request.Times{Wait: e.waitLeft(r), Starting: e.starting(r), Timeout: t.settings.timeout, Idle: t.settings.idle},
 		Relay:      r.Client.Modern() && r.part == 0,
 		Scope:      r.Scope, Apps: r.Apps, ReadOnly: r.ReadOnly, Consent: r.Consent,
 	}
@@ -331,12 +332,29 @@ func (e run) waitLeft(r *Request) time.Duration {
 	return max(e.options.ExecWait+r.Event.Confirming-time.Since(r.began), time.Nanosecond) // 0 would mean no bound
 }
 
+// starting returns what tells the client of a call that its server's command installs or starts, as progress: so long the call
+// waits for it. Nil if it does not wait, as exec_wait = 0 says.
+func (e run) starting(r *Request) func(does string) {
+	if e.options.ExecWait <= time.Nanosecond {
+		return nil
+	}
+	return func(does string) {
+		if r.Sink.Progress != nil && r.part == 0 { // the calls of one request would each count their own
+			// Seconds in thousandths, so that it stays below the progress that the tool itself may then report.
+			r.Sink.Progress(fmt.Appendf(nil, `{"progress":%g,"message":%s}`, time.Since(r.began).Seconds()/1000, wire.Encode(r.Server+" "+does)))
+		}
+	}
+}
+
 // awaitServer waits for a request's server and then renews the request's catalogue, which lacks the tools that were waited for.
 // Nothing else replaces the catalogue of a request.
 func (e run) awaitServer(ctx context.Context, r *Request) {
-	bounded, cancel := context.WithTimeout(ctx, e.waitLeft(r))
-	defer cancel()
-	e.registry.WaitServer(bounded, r.Server)
+	if timeout := e.options.Servers[r.Server].CallTimeout; timeout > 0 {
+		bounded, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		ctx = bounded
+	}
+	e.registry.WaitStart(ctx, r.Server, e.waitLeft(r), e.starting(r))
 	r.Catalogue = e.seen(r)
 }
 
@@ -345,7 +363,9 @@ func (e run) awaitServer(ctx context.Context, r *Request) {
 func (e *Executor) FindServer(ctx context.Context, r Request) (*catalog.Snapshot, *catalog.Server, *results.Failure) {
 	run := e.begin()
 	r.began, r.Event = time.Now(), &request.Event{} // observers do not get this event
-	s, err := run.findServer(ctx, &r)
+	bounded, cancel := context.WithTimeout(ctx, run.waitLeft(&r))
+	defer cancel()
+	s, err := run.findServer(bounded, &r)
 	if err == nil && r.Tool != "" && lacks(s, r.Tool) {
 		if again, _, _ := run.lookAgain(ctx, &r); again != nil {
 			s = again

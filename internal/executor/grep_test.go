@@ -15,7 +15,8 @@ import (
 	"mcpx/internal/results"
 )
 
-// grep shows the matching lines or items of each text, and how to read around them.
+// grep shows the matching lines or items of each text. Where much is left out, they are numbered, and a line says how to read
+// around them.
 func TestGrep(t *testing.T) {
 	mcptest.NoLeaks(t)
 	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
@@ -24,6 +25,13 @@ func TestGrep(t *testing.T) {
 	text := func(s string) string { return `{"type":"text","text":` + string(wire.Encode(s)) + `}` }
 	const list = "[\n  {\"id\": 1, \"name\": \"a\"},\n  {\"id\": 2, \"name\": \"b\"},\n  {\"id\": 3, \"name\": \"b\"}\n]"
 	long := strings.Repeat("a line\n", 200) + "the one\n" + strings.Repeat("a line\n", 200)
+	numbered := func(n int) string {
+		rows := make([]string, n)
+		for i := range rows {
+			rows[i] = fmt.Sprintf(`{"n":%d}`, i)
+		}
+		return "[" + strings.Join(rows, ",") + "]"
+	}
 	const call = `exec {"server_name":"mcpx","tool_name":"read_result","arguments":{"handle":"H"`
 	tests := []struct {
 		name, grep, selects string
@@ -31,28 +39,30 @@ func TestGrep(t *testing.T) {
 		want                []string // the texts, with H for a handle; other blocks as they are
 		data                string
 	}{
-		{"lines", "^b", "", `{"content":[` + text("alpha\nbeta\ngamma") + `]}`, []string{"2:beta\n[1 of 3 lines match]"}, ""},
-		{"the end of a line", "a$", "", `{"content":[` + text("alpha\nbeta\r\ngama x") + `]}`, []string{"1:alpha\n2:beta\r\n[2 of 3 lines match]"}, ""},
+		{"lines", "^b", "", `{"content":[` + text("alpha\nbeta\ngamma") + `]}`, []string{"beta\n[1 of 3 lines match]"}, ""},
+		{"the end of a line", "a$", "", `{"content":[` + text("alpha\nbeta\r\ngama x") + `]}`, []string{"alpha\nbeta\r\n[2 of 3 lines match]"}, ""},
 		{"all lines", "a", "", `{"content":[` + text("alpha\nbeta") + `]}`, []string{"alpha\nbeta"}, ""},
 		{"no line", "x", "", `{"content":[` + text("alpha\nbeta") + `]}`, []string{"[0 of 2 lines match]"}, ""},
 		{"a long text", "one", "", `{"content":[` + text(long) + `]}`, []string{"201:the one\n[1 of 401 lines match; around them: " + call + `,"offset":200}}]`}, ""},
+		{"a long list", `"n":3[0-9]\b`, "", `{"content":[` + text(numbered(300)) + `]}`, []string{`[{"n":30},{"n":31},{"n":32},{"n":33},{"n":34},{"n":35},{"n":36},{"n":37},{"n":38},{"n":39}]` + "\n[10 of 300 items match, offset 30-39; around them: " + call + `,"offset":30}}]`}, ""},
 		{"nothing in a long text", "two", "", `{"content":[` + text(long) + `]}`, []string{"[0 of 401 lines match; all: " + call + `}}]`}, ""},
-		{"items", `"b"`, "", `{"content":[` + text(list) + `]}`, []string{"[2]{id,name}:\n  2,b\n  3,b\n[2 of 3 items match, offset 1-2]"}, `{"result":[{"id":2,"name":"b"},{"id":3,"name":"b"}]}`},
-		{"rows of a table", `^3,b$`, "", `{"content":[` + text(list) + `]}`, []string{`[{"id":3,"name":"b"}]` + "\n[1 of 3 items match, offset 2]"}, ""},
-		{"items within an object", `"b"`, "", `{"content":[` + text(`{"total":3,"rows":`+list+`}`) + `]}`, []string{"[2]{id,name}:\n  2,b\n  3,b\n[2 of 3 items of .rows match, offset 1-2]"}, `{"result":[{"id":2,"name":"b"},{"id":3,"name":"b"}]}`},
+		{"items", `"b"`, "", `{"content":[` + text(list) + `]}`, []string{"[2]{id,name}:\n  2,b\n  3,b\n[2 of 3 items match]"}, `{"result":[{"id":2,"name":"b"},{"id":3,"name":"b"}]}`},
+		{"rows of a table", `^3,b$`, "", `{"content":[` + text(list) + `]}`, []string{`[{"id":3,"name":"b"}]` + "\n[1 of 3 items match]"}, ""},
+		{"items within an object", `"b"`, "", `{"content":[` + text(`{"total":3,"rows":`+list+`}`) + `]}`, []string{"[2]{id,name}:\n  2,b\n  3,b\n[2 of 3 items of .rows match]"}, `{"result":[{"id":2,"name":"b"},{"id":3,"name":"b"}]}`},
 		{"beside the items", `total`, "", `{"content":[` + text(`{"total":3,"rows":`+list+`}`) + `]}`, []string{`{"total":3,"rows":[]}` + "\n[0 of 3 items of .rows match]"}, `{"result":{"total":3,"rows":[]}}`},
-		{"members", `url`, "", `{"content":[` + text(`{"id":1,"html_url":"x","name":"y"}`) + `]}`, []string{`{"html_url":"x"}` + "\n[1 of 3 items match, offset 1]"}, `{"result":{"html_url":"x"}}`},
-		{"JSON Lines", `"b"`, "", `{"content":[` + text("{\"id\":1,\"n\":\"a\"}\n{\"id\":2,\"n\":\"b\",\"x\":[]}\n{\"id\":3}") + `]}`, []string{`{"id":2,"n":"b","x":[]}` + "\n[1 of 3 items match, offset 1]"}, `{"result":[{"id":2,"n":"b","x":[]}]}`},
-		{"lines of a string", `two`, "", `{"content":[` + text(`{"exit_code":0,"stdout":"one\ntwo\nthree"}`) + `]}`, []string{"2:two\n[1 of 3 lines of .stdout match]"}, ""},
-		{"structuredContent only", `b`, "", `{"content":[],"structuredContent":{"rows":["a","b"]}}`, []string{"[\"b\"]\n[1 of 2 items of .rows match, offset 1]"}, `{"result":["b"]}`},
-		{"structuredContent that a text says", `b`, "", `{"content":[` + text(`["a","b"]`) + `],"structuredContent":{"result":["a","b"]}}`, []string{"[\"b\"]\n[1 of 2 items match, offset 1]"}, `{"result":["b"]}`},
-		{"several texts", `b`, "", `{"content":[` + text("a\nb") + "," + image + "," + text("c\nd") + "," + text("b") + `]}`, []string{"2:b\n[1 of 2 lines match]", image, "b", "\n[2 of 3 text blocks match; all: " + call + "}}]"}, ""},
-		{"items as blocks", `"b"`, "", `{"content":[` + text(`{"id":1,"n":"a"}`) + "," + text(`{ "id": 2, "n": "b" }`) + "," + text(`{"id":3}`) + `]}`, []string{`{"id":2,"n":"b"}` + "\n[1 of 3 items match, offset 1]"}, `{"result":[{"id":2,"n":"b"}]}`},
+		{"members", `url`, "", `{"content":[` + text(`{"id":1,"html_url":"x","name":"y"}`) + `]}`, []string{`{"html_url":"x"}` + "\n[1 of 3 items match]"}, `{"result":{"html_url":"x"}}`},
+		{"JSON Lines", `"b"`, "", `{"content":[` + text("{\"id\":1,\"n\":\"a\"}\n{\"id\":2,\"n\":\"b\",\"x\":[]}\n{\"id\":3}") + `]}`, []string{`{"id":2,"n":"b","x":[]}` + "\n[1 of 3 items match]"}, `{"result":[{"id":2,"n":"b","x":[]}]}`},
+		{"lines of a string", `two`, "", `{"content":[` + text(`{"exit_code":0,"stdout":"one\ntwo\nthree"}`) + `]}`, []string{"two\n[1 of 3 lines of .stdout match]"}, ""},
+		{"structuredContent only", `b`, "", `{"content":[],"structuredContent":{"rows":["a","b"]}}`, []string{"[\"b\"]\n[1 of 2 items of .rows match]"}, `{"result":["b"]}`},
+		{"structuredContent that a text says", `b`, "", `{"content":[` + text(`["a","b"]`) + `],"structuredContent":{"result":["a","b"]}}`, []string{"[\"b\"]\n[1 of 2 items match]"}, `{"result":["b"]}`},
+		{"several texts", `b`, "", `{"content":[` + text("a\nb") + "," + image + "," + text("c\nd") + "," + text("b") + `]}`, []string{"b\n[1 of 2 lines match]", image, "b", "\n[2 of 3 text blocks match]"}, ""},
+		{"several long texts", `b`, "", `{"content":[` + text("a\nb") + "," + text(long) + `]}`, []string{"b\n[1 of 2 lines match]", "\n[1 of 2 text blocks match; all: " + call + "}}]"}, ""},
+		{"items as blocks", `"b"`, "", `{"content":[` + text(`{"id":1,"n":"a"}`) + "," + text(`{ "id": 2, "n": "b" }`) + "," + text(`{"id":3}`) + `]}`, []string{`{"id":2,"n":"b"}` + "\n[1 of 3 items match]"}, `{"result":[{"id":2,"n":"b"}]}`},
 		{"no text", `b`, "", `{"content":[` + image + `]}`, []string{image}, ""},
 		{"an error of the tool", `b`, "", `{"content":[` + text("a\nb") + `],"isError":true}`, []string{"a\nb"}, ""},
-		{"a selection", `b`, ".[].name", `{"content":[` + text(list) + `]}`, []string{"[\"b\",\"b\"]\n[2 of 3 items match, offset 1-2]"}, `{"result":["b","b"]}`},
+		{"a selection", `b`, ".[].name", `{"content":[` + text(list) + `]}`, []string{"[\"b\",\"b\"]\n[2 of 3 items match]"}, `{"result":["b","b"]}`},
 		{"all of a selection", `b`, ".[1:][].name", `{"content":[` + text(list) + `]}`, []string{"\"b\"\n\"b\""}, `{"result":["b","b"]}`},
-		{"lines of a selection", `^b`, ".[].name|tostring", `{"content":[` + text(`[{"name":"a\nb"}]`) + `]}`, []string{"2:b\n[1 of 2 lines match]"}, ""},
+		{"lines of a selection", `^b`, ".[].name|tostring", `{"content":[` + text(`[{"name":"a\nb"}]`) + `]}`, []string{"b\n[1 of 2 lines match]"}, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

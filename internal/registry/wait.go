@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"sync"
+	"time"
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/caller"
@@ -46,6 +47,25 @@ func (r *Registry) WaitKnown(ctx context.Context, which func(server string) bool
 func (r *Registry) WaitServer(ctx context.Context, name string) {
 	r.Prefer(name)
 	r.await(ctx, name)
+	r.Refresh()
+}
+
+// WaitStart is [Registry.WaitServer], but it waits at most for patience and then, if starting is not nil, while the server's
+// command installs or starts. starting is called now and then with what the command does.
+func (r *Registry) WaitStart(ctx context.Context, name string, patience time.Duration, starting func(does string)) {
+	r.Prefer(name)
+	for e := r.running(name); e != nil; e = r.running(name) {
+		if e.instances != nil {
+			bounded, cancel := context.WithTimeout(ctx, patience)
+			e.await(bounded)
+			cancel()
+		} else {
+			e.upstream.AwaitStart(ctx, patience, starting)
+		}
+		if ctx.Err() != nil || !r.replaced(name, e) {
+			break
+		}
+	}
 	r.Refresh()
 }
 

@@ -93,9 +93,12 @@ const (
 
 // Times bound a request. 0 = the bound in the server's settings; for Wait, no bound.
 type Times struct {
-	Wait    time.Duration // for a session
-	Timeout time.Duration // for the answer
-	Idle    time.Duration // without progress
+	Wait time.Duration // for a session
+	// Starting, if not nil, means that the request waits beyond Wait, within Timeout, while the command of the server installs
+	// or starts. Starting is called now and then with what the command does.
+	Starting func(does string)
+	Timeout  time.Duration // for the answer
+	Idle     time.Duration // without progress
 }
 
 // Subscription follows the changes of one resource, from the answer to resources/subscribe until the request's context or

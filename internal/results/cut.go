@@ -243,14 +243,21 @@ func rawBlocks(blocks []wire.Block, which func(wire.Block) bool) []json.RawMessa
 // repeats the arguments, for the next part; if they have no handle, cut keeps h under a new one. If limit is the whole limit, at
 // least a part of one item or line is shown, so that a reader always gets to the end.
 func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments, about string) string {
+	line := rest{total: wanted.len(), first: again.Handle == ""}
+	kept := "" // for a grep
+	if line.first && h.omitsMuch(wanted) {
+		kept = p.Store.add(h)
+		again.Handle = kept
+	}
+	wanted.numbered = again.Handle != ""
 	if h.within(wanted, likelyBytes*limit) {
-		if text := p.withMatched(p.render(h, wanted), h, wanted, again); p.weigh(text) <= limit {
+		if text := p.withMatched(p.render(h, wanted), h, wanted, kept); p.weigh(text) <= limit {
 			return text
 		}
 	}
-	line := rest{total: wanted.len(), first: again.Handle == ""}
-	if line.first {
+	if again.Handle == "" {
 		again.Handle = p.Store.add(h)
+		wanted.numbered = again.Handle != ""
 	}
 	room := limit - p.rest() - p.weigh(again.Grep) - p.weigh(about)
 	if wanted.list != nil {
@@ -269,7 +276,7 @@ func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments, about
 		}
 	}
 	if line.left = wanted.len() - shown; line.left == 0 {
-		return p.withMatched(text, h, wanted, again)
+		return p.withMatched(text, h, wanted, kept)
 	}
 	again.Offset += shown
 	if again.Limit > 0 {

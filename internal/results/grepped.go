@@ -32,7 +32,7 @@ func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, s
 		return nil, err
 	}
 	matches := &Result{Meta: out.Meta, Received: out.Received}
-	texts, without, changed := 0, 0, false
+	texts, without, omitted, changed := 0, 0, 0, false
 	for i, page := range found {
 		b, content := shown.Received[i], shown.Content[i]
 		if b.HasText {
@@ -42,6 +42,7 @@ func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, s
 			changed = true
 			if page.Text == "" {
 				without++
+				omitted += len(b.Text)
 				continue
 			}
 			content = b.WithText(page.Text)
@@ -58,19 +59,16 @@ func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, s
 		matches.Structured = nil
 	}
 	if without > 0 {
-		matches.Content = wire.AppendText(matches.Content, withoutMatch(p, shown.Received, texts, without))
+		line := fmt.Sprintf("%d of %d text blocks match", texts-without, texts)
+		if omitted > aroundBytes {
+			if handle := p.KeepBlocks(rawBlocks(shown.Received, hasText)); handle != "" {
+				line += "; all: " + p.Call(ReadArguments{Handle: handle})
+			}
+		}
+		matches.Content = wire.AppendText(matches.Content, "["+line+"]")
 	}
 	a.bound(matches)
 	return matches, nil
-}
-
-// withoutMatch is the line about text blocks without a match.
-func withoutMatch(p Pages, blocks []wire.Block, texts, without int) string {
-	line := fmt.Sprintf("%d of %d text blocks match", texts-without, texts)
-	if handle := p.KeepBlocks(rawBlocks(blocks, hasText)); handle != "" {
-		line += "; all: " + p.Call(ReadArguments{Handle: handle})
-	}
-	return "[" + line + "]"
 }
 
 // bound cuts the texts of a result made by mcpx to the limit, and counts their tokens.

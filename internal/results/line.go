@@ -53,28 +53,22 @@ func (p Pages) CallOf(tool string, args ReadArguments) string {
 	}{Server, tool, args}))
 }
 
-// withMatched adds the count of matches to a text that shows all matching parts. If h is much longer than the matches and not kept
-// yet, it is kept, and the line says how to read around them.
-func (p Pages) withMatched(text string, h *result, wanted span, again ReadArguments) string {
+// withMatched adds the count of matches to a text that shows all matching parts. kept is the handle under which h was kept for
+// this grep, empty if the reader has one already, or needs none: then no line says how to read around the matches.
+func (p Pages) withMatched(text string, h *result, wanted span, kept string) string {
 	if wanted.list == nil {
 		return text
 	}
 	line := h.matched(wanted, wanted.len())
-	if again.Handle == "" && !h.within(h.all(), len(text)+aroundBytes) {
-		if again.Handle = p.Store.add(h); again.Handle != "" {
-			again.Grep = ""
-			around := "; all: "
-			if wanted.len() > 0 {
-				around, again.Offset = "; around them: ", wanted.at(0)
-			}
-			line += around + p.Call(again)
+	if kept != "" {
+		next, around := ReadArguments{Handle: kept}, "; all: "
+		if wanted.len() > 0 {
+			around, next.Offset = "; around them: ", wanted.at(0)
 		}
+		line += around + p.Call(next)
 	}
 	return withLine(text, "["+line+"]")
 }
-
-// aroundBytes is how much a grep must leave out before it is worth offering the rest.
-const aroundBytes = 1000
 
 // withLines adds a line about the whole, which may be empty, and the line about the rest. The latter comes first for clients that
 // only keep the beginning.

@@ -127,7 +127,11 @@ func (p Pages) page(h *result, wanted span, args ReadArguments) *Page {
 	switch {
 	case wanted.len() > 0 || wanted.whole:
 	case wanted.list != nil:
-		return &Page{Text: p.withMatched("", h, wanted, args)}
+		kept := ""
+		if args.Handle == "" && h.omitsMuch(wanted) {
+			kept = p.Store.add(h)
+		}
+		return &Page{Text: p.withMatched("", h, wanted, kept)}
 	default:
 		return &Page{Text: fmt.Sprintf("[none of %d %s]", h.count(), h.noun())}
 	}

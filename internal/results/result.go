@@ -194,14 +194,14 @@ func (h *result) length(i int) int {
 	return len(h.units[i])
 }
 
-// matched says how many parts match a grep and how many of them are shown. Lines show their numbers; for items the offsets are
-// listed.
+// matched says how many parts match a grep and how many of them are shown. If the span is numbered, lines show their numbers, and
+// for items the offsets are listed.
 func (h *result) matched(which span, shown int) string {
 	line := fmt.Sprintf("%d of %d %s match", len(which.list), h.count(), h.noun())
 	if shown < len(which.list) {
 		line = fmt.Sprintf("%d shown, %s", shown, line)
 	}
-	if h.items != nil && shown > 0 {
+	if h.items != nil && shown > 0 && which.numbered {
 		line += ", offset " + offsets(which.first(shown))
 	}
 	return line
@@ -239,6 +239,8 @@ type span struct {
 	from, to int
 	// list has the numbers of the matches; from and to are indexes into it. Nil: from and to are item numbers.
 	list []int
+	// numbered means that matches are shown with their numbers, because there is a handle to read on from them.
+	numbered bool
 	// whole means that items are shown together with everything around their list.
 	whole bool
 }
@@ -279,6 +281,18 @@ func (h *result) within(which span, size int) bool {
 	return true
 }
 
+// omitsMuch reports whether a grep leaves out so much that it is worth offering the rest.
+func (h *result) omitsMuch(which span) bool {
+	size := aroundBytes
+	for n := range which.len() {
+		size += h.length(which.at(n))
+	}
+	return which.list != nil && !h.within(h.all(), size)
+}
+
+// aroundBytes is how much that is.
+const aroundBytes = 1000
+
 // chosen returns the selected items.
 func (h *result) chosen(which span) []json.RawMessage {
 	if which.list == nil {
@@ -303,8 +317,11 @@ func (h *result) part(which span) string {
 			out.WriteString(unit)
 			continue
 		}
-		// A match is on a line of its own, with its line number (offset+1).
-		out.WriteString(strconv.Itoa(which.at(n)+1) + ":" + unit)
+		// A match is on a line of its own; its number is offset+1.
+		if which.numbered {
+			out.WriteString(strconv.Itoa(which.at(n)+1) + ":")
+		}
+		out.WriteString(unit)
 		if n+1 < which.len() && !strings.HasSuffix(unit, "\n") {
 			out.WriteByte('\n')
 		}

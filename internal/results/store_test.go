@@ -167,7 +167,7 @@ func TestCut_NotKept(t *testing.T) {
 // A grep that makes a list, and a range, are paged the same.
 func TestSpan(t *testing.T) {
 	h := &result{units: []string{"a\n", "b\n", "c\n", "d\n"}}
-	list := span{to: 3, list: []int{0, 2, 3}}
+	list := span{to: 3, list: []int{0, 2, 3}, numbered: true}
 	for _, tt := range []struct {
 		which span
 		want  string

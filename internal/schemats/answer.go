@@ -92,7 +92,7 @@ func newAnswer(tools []Tool, o Options, estimate func(string) int) (*answer, []c
 
 // result converts the output schema of t. If the type is too long, brief has its top levels.
 func (a *answer) result(t Tool) (s *schema, brief string) {
-	s = asShown(t.Output, true)
+	s, _ = asShown(t.Output, true)
 	if s == nil || a.o.MaxResult <= 0 {
 		return s, ""
 	}
@@ -103,7 +103,8 @@ func (a *answer) result(t Tool) (s *schema, brief string) {
 	if a.estimate(string(p.b)) > a.o.MaxResult {
 		return nil, ": " + s.brief(a.o.MaxResult, shortened, a.estimate)
 	}
-	return asShown(t.Output, true), "" // again, without the names of this trial
+	s, _ = asShown(t.Output, true) // again, without the names of this trial
+	return s, ""
 }
 
 // tool is the text of one tool.

@@ -93,9 +93,16 @@ func TestResult_Wrapper(t *testing.T) {
 			t.Errorf("Complete: got %s, want %s", got, tt.want)
 		}
 	}
-	odd := Tool{Name: "find", Input: json.RawMessage(`{"type":"object","properties":{"q":{"not":{"type":"string","enum":["` + strings.Repeat("x", 300) + `"]}}}}`),
-		Output: json.RawMessage(`{"type":"object","properties":{"content":{"type":"string"}}}`)}
-	if got := complete(odd, full, length); !strings.Contains(got, "JSON Schema: {") || !strings.HasSuffix(got, "} | JSON") {
-		t.Errorf("as JSON Schema: got %s", got)
+	// As JSON Schema the result is as it is shown, too.
+	odd := Tool{Name: "find", Input: json.RawMessage(`{"type":"object","properties":{"q":{"not":{"type":"string","enum":["` + strings.Repeat("x", 300) + `"]}}}}`)}
+	for _, tt := range []struct{ output, want string }{
+		{`{"type":"object","properties":{"content":{"type":"string"}}}`, "\n// result: string | JSON /* if the text is JSON */"},
+		{`{"properties":{"result":{"type":"array","items":{"type":"string"}}},"required":["result"],"title":"findOutput","type":"object"}`, "\n// result: string[]"},
+		{`{"properties":{"a":{"type":"string"},"b":{"type":"string"}},"type":"object"}`, `,"type":"object"}`},
+	} {
+		odd.Output = json.RawMessage(tt.output)
+		if got := complete(odd, full, length); !strings.Contains(got, "JSON Schema: {") || !strings.HasSuffix(got, tt.want) {
+			t.Errorf("as JSON Schema: got %s, want %s at its end", got, tt.want)
+		}
 	}
 }

@@ -16,6 +16,8 @@ const (
 	maxDescription = 50_000
 	// maxSentence bounds the first sentence in a listing, in runes.
 	maxSentence = 100
+	// maxNeeded is the same for a listing of what a call needs, which is found by its words anyway.
+	maxNeeded = 50
 	// maxListing is the length of a listing, in bytes, from which on nested objects are
 	// written as "object".
 	maxListing = 320
@@ -67,10 +69,12 @@ func (t Tool) fallback(o Options, estimate func(string) int) string {
 		if out = minified(t.Output); out == "" {
 			return ""
 		}
-		if o.MaxResult > 0 && estimate(out) > o.MaxResult {
-			out = asShown(t.Output, true).brief(o.MaxResult, shortened, estimate)
-		} else if load(t.Output, "Result").wraps() {
-			out += " | JSON"
+		shown, unwrapped := asShown(t.Output, true)
+		switch {
+		case o.MaxResult > 0 && estimate(out) > o.MaxResult:
+			out = shown.brief(o.MaxResult, shortened, estimate)
+		case unwrapped:
+			out = shown.brief(max(o.MaxResult, maxOutput), "", estimate)
 		}
 	}
 	text := propertyKey(t.Name) + " // JSON Schema: " + in
@@ -133,8 +137,8 @@ func wrapsResult(output json.RawMessage) bool {
 
 // asShown is the type of a result as models see it and select gets it: without an object
 // that only wraps a text or the result. A wrapped string may be JSON; with says, that is
-// said. It is nil for no output schema.
-func asShown(output json.RawMessage, says bool) *schema {
+// said. It is nil for no output schema; unwrapped means that the object was left out.
+func asShown(output json.RawMessage, says bool) (shown *schema, unwrapped bool) {
 	s := load(output, "Result")
 	inner := s.only()
 	switch {
@@ -145,11 +149,11 @@ func asShown(output json.RawMessage, says bool) *schema {
 		}
 		inner = &typ{kind: tUnion, members: []*typ{inner, {kind: tPrim, text: other}}}
 	case inner == nil || !wrapsResult(output):
-		return s
+		return s, false
 	}
 	root := *s.root
 	root.body = inner
-	return &schema{&root, s.lossy}
+	return &schema{&root, s.lossy}, true
 }
 
 // shortened marks an incomplete type.
@@ -293,7 +297,8 @@ func Needed(t Tool) string { return t.line(true) }
 
 // line is one line for a list; with needed, the optional parameters are only counted.
 func (t Tool) line(needed bool) string {
-	in, out := load(t.Input, "Args"), asShown(t.Output, false)
+	in := load(t.Input, "Args")
+	out, _ := asShown(t.Output, false)
 	text := ""
 	for _, step := range [...]struct{ levels, listed int }{{4, maxListed}, {2, 12}, {1, 6}, {0, 6}} {
 		p := &printer{plain: true, levels: step.levels, listed: step.listed, limit: maxListing * 4}
@@ -307,7 +312,11 @@ func (t Tool) line(needed bool) string {
 			break
 		}
 	}
-	if s := firstSentence(t.Description, maxSentence); s != "" {
+	most := maxSentence
+	if needed {
+		most = maxNeeded
+	}
+	if s := firstSentence(t.Description, most); s != "" {
 		if text += " // "; strings.Contains(text, " // returns ") {
 			text = strings.TrimSuffix(text, " // ") + ". "
 		}

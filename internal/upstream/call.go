@@ -37,7 +37,7 @@ func (u *Upstream) Call(ctx context.Context, r request.Request) (json.RawMessage
 	}
 	defer u.finished()
 
-	waits := waits{owner: r.Client.On().Key(), limited: r.Wait > 0, left: r.Wait}
+	waits := waits{owner: r.Client.On().Key(), limited: r.Wait > 0, left: r.Wait, starting: r.Starting}
 	result, err := u.attempts(ctx, &c, &waits)
 	if err == nil && !r.Relay { // with Relay, an input_required result goes to the client
 		result, err = u.rounds(ctx, &c, &waits, result)

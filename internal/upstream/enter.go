@@ -18,7 +18,9 @@ type waits struct {
 	owner   string // of the request
 	limited bool
 	left    time.Duration // how long it may still wait for a session, if limited
-	queued  time.Duration // how long it waited for the concurrency limits
+	// starting is [request.Times.Starting].
+	starting func(does string)
+	queued   time.Duration // how long it waited for the concurrency limits
 }
 
 // begin counts an open request; it fails once the upstream is stopped. The caller must call finished after it.
@@ -106,16 +108,16 @@ func (u *Upstream) current() *session {
 // awaitSession waits for a session while one is being opened, at most until ctx ends and within the limit of w. After a
 // failed attempt it returns the reason at once.
 func (u *Upstream) awaitSession(ctx context.Context, w *waits) error {
+	wait := startWait{starting: w.starting}
 	if w.limited {
 		began := time.Now()
 		defer func() { w.left -= time.Since(began) }()
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, w.left)
-		defer cancel()
+		wait.over = time.After(w.left)
 	}
+	defer wait.tick()()
 	for {
 		u.mu.Lock()
-		s, status, changed, stopped := u.session, u.status, u.changed, u.stopped
+		s, status, changed, stopped, starts := u.session, u.status, u.changed, u.stopped, u.status.starts
 		u.mu.Unlock()
 		switch {
 		case stopped:
@@ -132,9 +134,7 @@ func (u *Upstream) awaitSession(ctx context.Context, w *waits) error {
 		default:
 			u.Prefer()
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
+		if !wait.next(ctx, u, changed, starts) {
 			return status.Unavailable()
 		}
 	}

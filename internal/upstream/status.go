@@ -17,6 +17,8 @@ type Status struct {
 	Lists
 	// Installing means that a command that may install its program first is at its first start, or waits for it.
 	Installing bool
+	// starts means that the command installs or starts, or waits for its turn.
+	starts bool
 	// Took is how long the last successful attempt took.
 	Took time.Duration
 	// Restarts counts the sessions that were lost, CrashLoop means that they are lost again and again.

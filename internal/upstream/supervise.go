@@ -40,6 +40,7 @@ func (u *Upstream) supervise(ctx context.Context) {
 	var t degradation
 	spec := u.spec
 	for u.sleep(ctx); ctx.Err() == nil; u.sleep(ctx) {
+		u.startsNow(spec.Launch.Command != "")
 		s, err := u.connectAny(ctx, &spec, t)
 		if ctx.Err() != nil {
 			if s != nil {
@@ -54,12 +55,14 @@ func (u *Upstream) supervise(ctx context.Context) {
 			spec.Legacy = !spec.Legacy && spec.Type == transport.Stdio
 			pause = min(max(2*pause, firstPause), longPause)
 			wait := u.failed(err, jitter(pause))
+			u.startsNow(false)
 			_, silent := errors.AsType[*silenceError](err)
 			u.dialer.Failed(silent)
 			delay.Until(ctx, wait, u.kick, nil)
 
 			continue
 		}
+		u.startsNow(false)
 		spec.Legacy, pause = !s.Modern && !s.Unprobed, 0
 		if t.loop == "" {
 			u.warned = ""

@@ -72,7 +72,7 @@ func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, 
 		if q.Tool != "" {
 			// A list of names, or a name with its server. A bare name needs server_name (design 6).
 			if strings.ContainsAny(q.Tool, ",.") || strings.Contains(q.Tool, "__") {
-				if named, _ := v.byName(snap, Query{Text: q.Tool}, structured); named != nil {
+				if named, _ := v.byName(client, snap, Query{Text: q.Tool}, structured); named != nil {
 					return named
 				}
 			}
@@ -97,26 +97,28 @@ func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, 
 	}
 	switch {
 	case q.Tool != "":
-		o := v.describeOptions()
-		o.Seen = func(t *catalog.Tool, prefix string) string { return v.executor.Seen(client, v.scope(), s, t, prefix) }
-		return v.single(snap, s, q.Tool, o, structured)
+		return v.single(client, snap, s, q.Tool, structured)
 	case q.Text != "":
 		return v.matches(ctx, client, snap, q, structured)
 	}
-	text, complete := describe.Server(s, v.describeOptions())
+	text, complete := describe.Server(s, v.describeOptions(client))
 	return result(text, structured, func() any { return serverData(s, complete) })
 }
 
-func (v *TwoTools) describeOptions() describe.Options {
+func (v *TwoTools) describeOptions(client *caller.Client) describe.Options {
 	s := v.current()
-	return describe.Options{TypeScript: !s.JSONSchema, MaxDescription: s.MaxDescription, ShortNames: s.ShortNames}
+	seen := func(s *catalog.Server, t *catalog.Tool, prefix string) string {
+		return v.executor.Seen(client, v.scope(), s, t, prefix)
+	}
+	return describe.Options{TypeScript: !s.JSONSchema, MaxDescription: s.MaxDescription, ShortNames: s.ShortNames, Seen: seen}
 }
 
 // single describes one tool, or several whose names are separated by commas. A tool whose own name contains the commas comes first.
 // Of several, those that do not exist are named below the others.
-func (v *TwoTools) single(snap *catalog.Snapshot, s *catalog.Server, name string, o describe.Options, structured bool) *results.Result {
+func (v *TwoTools) single(client *caller.Client, snap *catalog.Snapshot, s *catalog.Server, name string, structured bool) *results.Result {
 	if tool, ok := s.Tool(name); ok {
-		return result(describe.Tool(s, tool, o), structured, func() any { return toolsData(s, []*catalog.Tool{tool}) })
+		text := describe.Tool(s, tool, v.describeOptions(client))
+		return result(text, structured, func() any { return toolsData(s, []*catalog.Tool{tool}) })
 	}
 	var tools []*catalog.Tool
 	var missing []string
@@ -138,7 +140,7 @@ func (v *TwoTools) single(snap *catalog.Snapshot, s *catalog.Server, name string
 	case len(tools) == 0:
 		return v.executor.ToolNotFound(snap, s, missing[0]).Result(structured)
 	}
-	text := describe.Tools(s, tools, o)
+	text := describe.Tools(s, tools, v.describeOptions(client))
 	for _, one := range missing {
 		text += "\n// " + v.executor.ToolNotFound(snap, s, one).Said()
 	}
@@ -149,7 +151,7 @@ func (v *TwoTools) single(snap *catalog.Snapshot, s *catalog.Server, name string
 const maxMissing = 5
 
 // byName answers a query that lists names of tools with those tools alone; nil if it is none. all means that each name has a tool.
-func (v *TwoTools) byName(snap *catalog.Snapshot, q Query, structured bool) (named *results.Result, all bool) {
+func (v *TwoTools) byName(client *caller.Client, snap *catalog.Snapshot, q Query, structured bool) (named *results.Result, all bool) {
 	index := v.texts.search(snap)
 	v.searching.Lock()
 	hits, missing := index.Named(q.Text, search.Options{Server: q.Server})
@@ -159,7 +161,7 @@ func (v *TwoTools) byName(snap *catalog.Snapshot, q Query, structured bool) (nam
 	}
 	found := matched(snap, hits)
 	q.show(found)
-	text := describe.Named(found, missing, v.describeOptions())
+	text := describe.Named(found, missing, v.describeOptions(client))
 	if len(missing) > 0 {
 		text = unsearched(snap, q.Server) + text
 	}
@@ -204,13 +206,13 @@ const maxUnsearched = 20
 
 // matches answers a query. Unless it names known tools alone, it waits for servers that connect for the first time.
 func (v *TwoTools) matches(ctx context.Context, client *caller.Client, snap *catalog.Snapshot, q Query, structured bool) *results.Result {
-	named, all := v.byName(snap, q, structured)
+	named, all := v.byName(client, snap, q, structured)
 	if named != nil && all {
 		return named
 	}
 	if q.Server == "" && v.awaitTools(ctx, client) {
 		snap = v.named(client)
-		named, _ = v.byName(snap, q, structured)
+		named, _ = v.byName(client, snap, q, structured)
 	}
 	if named != nil {
 		return named
@@ -228,7 +230,7 @@ func (v *TwoTools) matches(ctx context.Context, client *caller.Client, snap *cat
 		return result(text, structured, func() any { return matchesData(found) })
 	}
 	q.show(found[:min(describe.CompleteMatches, len(found))])
-	text := unsearched(snap, q.Server) + describe.Matches(found, more, v.describeOptions())
+	text := unsearched(snap, q.Server) + describe.Matches(found, more, v.describeOptions(client))
 	return result(text, structured, func() any { return matchesData(found) })
 }
 

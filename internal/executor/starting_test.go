@@ -1,0 +1,110 @@
+package executor
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpx/internal/caller"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/registry"
+	"mcpx/internal/results"
+)
+
+// Ten servers whose commands install for 40 s each, three at a time, and several clients that call one of the last: it is the next
+// to install, and the calls wait for it beyond exec_wait, with progress.
+func TestStarting(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var servers []registry.Server
+		for i := range 10 {
+			s := piped(t, fmt.Sprint("s", i), mcptest.Spec{InstallFor: 40 * time.Second, InstallEvery: time.Second})
+			s.Spec.Launch.Command = "npx"
+			servers = append(servers, s)
+		}
+		silent := piped(t, "silent", mcptest.Spec{InstallFor: -1}) // it has no command that could install
+		r := registry.New(append(servers, silent), registry.Options{})
+		r.Start()
+		t.Cleanup(func() { r.Close(0) })
+		e := chained(r, Options{ExecWait: 20 * time.Second, Servers: map[string]ServerOptions{"s8": {CallTimeout: 30 * time.Second}}})
+		hasty := chained(r, Options{ExecWait: time.Nanosecond}) // exec_wait = 0
+		time.Sleep(time.Second)
+		began := time.Now()
+		var all sync.WaitGroup
+		calls := func(name string, e *Executor, r Request, after time.Duration, want string) {
+			all.Go(func() {
+				var told []string
+				r.Client = &caller.Client{ID: name, Principal: &caller.Principal{ID: name}}
+				r.Tool, r.Arguments = "echo", json.RawMessage(`{"text":"here"}`)
+				last := 0.0
+				r.Sink.Progress = func(params json.RawMessage) {
+					var p struct {
+						Progress float64
+						Message  string
+					}
+					if err := json.Unmarshal(params, &p); err != nil || p.Progress <= last || p.Progress >= 1 {
+						t.Errorf("%s: progress %s after %v: %v", name, params, last, err)
+					}
+					last = p.Progress
+					told = append(told, p.Message)
+				}
+				got := said(t, exec(t, e, r))
+				took := time.Since(began)
+				if !strings.HasPrefix(got, want) || took < after-2*time.Second || took > after+3*time.Second {
+					t.Errorf("%s: got %q after %v, want %q after %v", name, got, took, want, after)
+				}
+				text := strings.Join(told, "\n")
+				if after > 70*time.Second && (!strings.Contains(text, r.Server+" waits for other installs\n") || !strings.Contains(text, r.Server+" npx installs it")) {
+					t.Errorf("%s: was told %q", name, told)
+				}
+			})
+		}
+		calls("one", e, Request{Server: "s9"}, 79*time.Second, "here")
+		calls("two", e, Request{Server: "s9"}, 79*time.Second, "here")
+		calls("one that does not wait so long", e, Request{Server: "s9", Format: results.Format{Wait: 50 * time.Second}}, 50*time.Second, "[still running after 50 s; do not repeat the call")
+		calls("one with a deadline", e, Request{Server: "s8"}, 30*time.Second, `SERVER_UNAVAILABLE: server "s8" is connecting`)
+		calls("one without a command", e, Request{Server: "silent"}, 20*time.Second, `SERVER_UNAVAILABLE: server "silent" is connecting`)
+		calls("one that does not wait", hasty, Request{Server: "s9"}, 0, `SERVER_UNAVAILABLE: server "s9" is connecting`)
+		all.Wait()
+		e.Close()
+		if _, _, failure := e.FindServer(t.Context(), Request{Server: "silent", Catalogue: e.Catalogue(nil)}); failure == nil || time.Since(began) > 105*time.Second {
+			t.Errorf("inspect: %v after %v, want a failure after exec_wait", failure, time.Since(began))
+		}
+	})
+}
+
+// A call waits as well for a server whose tools are known from an earlier start, or that is started again, and has the reason at
+// once if that fails.
+func TestStarting_Again(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		dir := t.TempDir()
+		server := func(fake mcptest.Spec) registry.Server {
+			s := piped(t, "s", fake)
+			s.Spec.Launch.Command, s.Key = "npx", "key"
+			return s
+		}
+		first := registry.New([]registry.Server{server(mcptest.Spec{})}, registry.Options{CacheDir: dir})
+		first.Start()
+		first.WaitTried(t.Context())
+		first.Close(0)
+		for _, tt := range []struct {
+			fake  mcptest.Spec
+			after time.Duration
+			want  string
+		}{
+			{mcptest.Spec{InstallFor: time.Minute, InstallEvery: time.Second}, time.Minute, "here"},
+			{mcptest.Spec{InstallFor: -1}, 30 * time.Second, `SERVER_UNAVAILABLE: server "s" is unavailable: nothing has moved for 30s`},
+		} {
+			r := registry.New([]registry.Server{server(tt.fake)}, registry.Options{CacheDir: dir})
+			r.Start()
+			e, began := chained(r, Options{ExecWait: 20 * time.Second}), time.Now()
+			got := said(t, exec(t, e, Request{Server: "s", Tool: "echo", Arguments: json.RawMessage(`{"text":"here"}`)}))
+			if took := time.Since(began); !strings.HasPrefix(got, tt.want) || took < tt.after-3*time.Second || took > tt.after+3*time.Second {
+				t.Errorf("got %q after %v, want %q after %v", got, took, tt.want, tt.after)
+			}
+			r.Close(0)
+		}
+	})
+}

@@ -1,0 +1,111 @@
+package results
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"mcpx/internal/base/wire"
+	"mcpx/internal/compress"
+)
+
+// realTexts are texts of real results: the documents in MCPX_CORPUS/results, and the results of the recorded sessions in
+// MCPX_SESSIONS.
+func realTexts(t *testing.T) (texts []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(os.Getenv("MCPX_CORPUS"), "results", "*"))
+	if err != nil || os.Getenv("MCPX_CORPUS") == "" {
+		t.Skip("MCPX_CORPUS is not set: no real results")
+	}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, string(data))
+	}
+	sessions := os.Getenv("MCPX_SESSIONS")
+	files, err = filepath.Glob(filepath.Join(sessions, "*.jsonl.gz"))
+	if err != nil || sessions == "" {
+		return texts
+	}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unpacked, err := gzip.NewReader(bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for lines := json.NewDecoder(unpacked); ; {
+			var session struct {
+				Events []struct {
+					Result any `json:"result"`
+					Text   string
+				}
+			}
+			if err := lines.Decode(&session); err == io.EOF {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range session.Events {
+				if e.Text != "" {
+					texts = append(texts, e.Text)
+				}
+			}
+		}
+	}
+	return texts
+}
+
+// A grep numbers its matches exactly where there is a handle to read on from them, and a result that is shown whole has no line
+// that reads on.
+func TestGrep_RealResults(t *testing.T) {
+	texts := realTexts(t)
+	store := NewStore(nil)
+	p := Pages{Store: &store, Limit: 20_000, Preview: 2000, Texts: compress.Options{TOON: true}}
+	numbers := regexp.MustCompile(`^\d+:`)
+	offsets := regexp.MustCompile(` match, offset \d[-0-9, …]*[];]`)
+	greps, numbered := 0, 0
+	for _, text := range texts {
+		if !utf8.ValidString(text) {
+			continue
+		}
+		s := Shown{Received: []wire.Block{wire.ReadBlock(wire.TextBlock(text))}, Texts: []string{text}}
+		for _, pattern := range []string{"id", "(?i)error|name"} {
+			found, err := p.Grep(t.Context(), pattern, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found[0] == nil {
+				continue
+			}
+			greps++
+			got := found[0].Text
+			kept := strings.Contains(got, `"handle":"`)
+			var lines bool
+			for line := range strings.Lines(text) {
+				lines = lines || numbers.MatchString(line) // the text has such lines itself
+			}
+			if !lines && strings.Contains(got, " lines match") && !strings.HasPrefix(got, "[0 of") && numbers.MatchString(got) != kept ||
+				strings.Contains(got, " items match") && offsets.MatchString(got) && !kept {
+				t.Fatalf("%q of %.100q: %.300q … %q", pattern, text, got, got[max(0, len(got)-300):])
+			}
+			if kept {
+				numbered++
+			} else if len(got) > len(text)+120 { // the line names the list by a path of at most 60 bytes
+				t.Errorf("%q of %.100q is longer than the text: %q", pattern, text, got)
+			}
+		}
+	}
+	t.Logf("%d greps of %d results, %d with numbers", greps, len(texts), numbered)
+}

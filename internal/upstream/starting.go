@@ -1,0 +1,88 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"mcpx/internal/base/catalog"
+)
+
+// startsNow records that the command installs or starts, or no longer does.
+func (u *Upstream) startsNow(starts bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.status.starts != starts {
+		u.status.starts = starts
+		u.wake()
+	}
+}
+
+// starting reports whether the command installs or starts, and what it does.
+func (u *Upstream) starting() (does string, starts bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	does = "starts"
+	if u.status.Installing {
+		does = cmp.Or(u.status.Reason, does)
+	}
+	return does, u.status.starts && !u.stopped
+}
+
+// startWait is one wait for a session. It lasts until over and then, with starting, while the command installs or starts.
+type startWait struct {
+	over     <-chan time.Time // nil = without limit
+	starting func(does string)
+	ticks    <-chan time.Time
+	late     bool // over has passed
+}
+
+// tellEvery is the time between two calls of starting.
+const tellEvery = 5 * time.Second
+
+// tick begins the calls of starting, which end with stop.
+func (w *startWait) tick() (stop func()) {
+	if w.starting == nil {
+		return func() {}
+	}
+	ticker := time.NewTicker(tellEvery)
+	w.ticks = ticker.C
+	return ticker.Stop
+}
+
+// next waits for a change of u, or until over. It returns false if there is no time left; starts says whether the command was
+// installing or starting when the caller looked.
+func (w *startWait) next(ctx context.Context, u *Upstream, changed <-chan struct{}, starts bool) bool {
+	if w.late && (w.starting == nil || !starts) {
+		return false
+	}
+	select {
+	case <-changed:
+	case <-w.over:
+		w.late = true
+	case <-w.ticks:
+		if does, starts := u.starting(); starts {
+			w.starting(does)
+		}
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// AwaitStart is [Upstream.Await], but it waits at most for patience and then, if starting is not nil, as long as a call may take,
+// while the command installs or starts. starting is called now and then with what the command does.
+func (u *Upstream) AwaitStart(ctx context.Context, patience time.Duration, starting func(does string)) {
+	ctx, cancel := context.WithTimeout(ctx, max(patience, u.spec.Timeouts.Call))
+	defer cancel()
+	wait := startWait{over: time.After(patience), starting: starting}
+	defer wait.tick()()
+	for {
+		u.mu.Lock()
+		over, changed, starts := u.stopped || u.status.State != catalog.Connecting, u.changed, u.status.starts
+		u.mu.Unlock()
+		if over || !wait.next(ctx, u, changed, starts) {
+			return
+		}
+	}
+}
