@@ -18,11 +18,11 @@ func TestExec_Grep(t *testing.T) {
 		want string
 		args []string
 	}{
-		{0, "1:first line\n3:third line\n[2 of 4 lines match]\n", []string{lines, "--grep", "line$"}},
+		{0, "first line\nthird line\n[2 of 4 lines match]\n", []string{lines, "--grep", "line$"}},
 		{0, "[0 of 4 lines match]\n", []string{lines, "--grep", "nothing"}},
 		{0, "first line\nthe second\nthird line\nlast\n", []string{lines, "--grep", "."}},
-		{0, "[22,221]\n[2 of 3 items match, offset 1-2]\n", []string{rows, "--grep", "2", "--select", ".[].a"}},
-		{0, "[{\"a\":22},{\"a\":221}]\n[2 of 3 items match, offset 1-2]\n", []string{rows, "--grep", "2"}},
+		{0, "[22,221]\n[2 of 3 items match]\n", []string{rows, "--grep", "2", "--select", ".[].a"}},
+		{0, "[{\"a\":22},{\"a\":221}]\n[2 of 3 items match]\n", []string{rows, "--grep", "2"}},
 		{0, "{\"result\":[{\"a\":22},{\"a\":221}]}\n", []string{rows, "--grep", "2", "--json"}},
 		{0, "[22,221]\n", []string{rows, "--grep", "2", "--json", "--select", ".[].a"}},
 		{exitFailed, "VALIDATION_ERROR: /grep: missing closing ) `(`\n", []string{`{"text":"x"}`, "--grep", "("}},

@@ -95,7 +95,7 @@ func (c *sdkClient) noted(note string) int {
 	defer c.mu.Unlock()
 	n := 0
 	for _, got := range c.notes {
-		if got == note {
+		if got == note || strings.HasPrefix(got, "notifications/resources/updated ") && strings.Contains(got, note) {
 			n++
 		}
 	}

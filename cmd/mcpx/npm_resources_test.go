@@ -106,7 +106,7 @@ func TestNPM_Resources(t *testing.T) {
 			}
 			c.call(t, "exec", execArgs("everything", "toggle-subscriber-updates", `{}`))
 			mcptest.WaitFor(t, "an update", patience, func() bool {
-				return c.noted(`notifications/resources/updated {"uri":"demo://resource/dynamic/text/1"}`) > 0
+				return c.noted(`"uri":"demo://resource/dynamic/text/1"`) > 0
 			})
 			c.call(t, "exec", execArgs("everything", "toggle-subscriber-updates", `{}`))
 			if a := c.ask(t, "unsubscribeResource", `,"params":{"uri":"demo://resource/dynamic/text/1"}`); a.Error != "" {

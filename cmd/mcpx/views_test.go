@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -223,15 +224,19 @@ func TestViews_Groups(t *testing.T) {
 func TestViews_Results(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
-	rows := strings.TrimSuffix(strings.Repeat(`{"name": "a city", "population": 100000},`, 5000), ",")
-	result, err := json.Marshal(map[string]any{"content": []any{map[string]string{"type": "text", "text": "[" + rows + "]"}}})
+	var rows []string
+	for i := range 5000 {
+		rows = append(rows, fmt.Sprintf(`{"name": "a city %d", "population": %d}`, i, 7919*i%100000))
+	}
+	list := "[" + strings.Join(rows, ",") + "]"
+	result, err := json.Marshal(map[string]any{"content": []any{map[string]string{"type": "text", "text": list}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	servers := map[string]server{"alpha": fake(t, mcptest.Spec{
 		Tools: json.RawMessage(`[{"name":"cities","inputSchema":{"type":"object"}}]`), Results: map[string]json.RawMessage{"cities": result},
 	})}
-	for compress, want := range map[bool]string{true: "[5000]{name,population}:\n", false: "[" + rows + "]"} {
+	for compress, want := range map[bool]string{true: "[5000]{name,population}:\n", false: list} {
 		config := h.config(t, servers, map[string]any{"compress": compress, "result_token_limit": 1000})
 		onViews(t, h, config, "tools", func(t *testing.T, c *client) {
 			if text := c.tool(t, "alpha__cities", `{}`).text(t); !strings.HasPrefix(text, want) || strings.Count(text, "a city") != 5000 {

@@ -48,7 +48,7 @@ func TestZero_Limits(t *testing.T) {
 	}
 	servers := map[string]server{"fake": fake(t, mcptest.Spec{Tools: tools, ExtraTools: 200})}
 	config := h.config(t, servers, map[string]any{
-		"max_description_len": 0, "clients": map[string]any{"claude-code": map[string]any{"description_chars": 0}},
+		"max_description_len": 0, "catalogue_token_budget": 2000, "clients": map[string]any{"claude-code": map[string]any{"description_chars": 0}},
 	})
 	if out, _, _ := h.run(t, "", "--config", config, "inspect", "fake", "one"); !strings.Contains(out, end) {
 		t.Errorf("cut: %s", out)

@@ -66,7 +66,9 @@ func (b *builder) identities(cfg *config.Config, server *authServer) *identity.O
 	if cfg.Auth == nil {
 		return nil
 	}
-	o := &identity.Options{Path: b.path, Tokens: cfg.Auth.Tokens, Scopes: cfg.Auth.Scopes, Certificates: cfg.Auth.Certificates, Logger: b.log}
+	o := &identity.Options{
+		Path: b.path, Tokens: cfg.Auth.Tokens, Scopes: cfg.Auth.Scopes, Certificates: cfg.Auth.Certificates, Logger: b.log,
+	}
 	if cfg.Auth.Resource != "" {
 		o.Resource, _ = url.Parse(cfg.Auth.Resource) // config has checked it
 	}

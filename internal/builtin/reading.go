@@ -82,7 +82,7 @@ func (s *Server) list(ctx context.Context, q *request.Request, read func(server 
 		for more := servers.Shows(kind); more; more = page.Next != "" {
 			page, _ = servers.List(ctx, kind, page.Next)
 			for _, item := range page.Items {
-				of := wire.MemberText(wire.Member(wire.Member(item, "_meta"), resources.OriginKey), "server")
+				of := wire.MemberText(wire.Member(wire.Member(item, "_meta"), request.Origin), "server")
 				if server != "" && server != of {
 					continue
 				}

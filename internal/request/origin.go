@@ -7,7 +7,7 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Origin is the member of _meta with the name of the server that a notification comes from.
+// Origin is the member of _meta with the name of the server that a notification or a listed item comes from.
 const Origin = "mcpx/origin"
 
 // Originated returns the params of a server's notification, which may be nil, with the server's name in _meta. Only mcpx writes that

@@ -9,6 +9,7 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
+	"mcpx/internal/request"
 )
 
 // Page is one page of a list.
@@ -20,9 +21,6 @@ type Page struct {
 
 // pageItems is the length of a page. It is large because many clients read only the first page.
 const pageItems = 1000
-
-// OriginKey is the member of an item's _meta that names its server, and the server's own name for it.
-const OriginKey = "mcpx/origin"
 
 // List returns one page of what the servers list of a kind, grouped by server in each server's order. It leaves out
 // servers that are down. ok is false if the cursor is invalid.
@@ -75,12 +73,12 @@ func (s *Servers) item(snap *catalog.Snapshot, server *catalog.Server, kind cata
 			return meta
 		}
 		marked = true
-		return wire.WithMember(meta, OriginKey, origin)
+		return wire.WithMember(meta, request.Origin, origin)
 	})
 	if marked {
 		return raw
 	}
-	return wire.WithMember(raw, "_meta", wire.WithMember(nil, OriginKey, origin))
+	return wire.WithMember(raw, "_meta", wire.WithMember(nil, request.Origin, origin))
 }
 
 // named returns the name by which clients know an item.

@@ -303,8 +303,10 @@ func defaults(path string) *Config {
 			MaxMessageBytes: 64 << 20, ShutdownGrace: 5 * time.Second, HealthCheck: true,
 			Health: conf.Health{Interval: 30 * time.Second, Timeout: 5 * time.Second, Threshold: 2},
 		},
-		OverHTTP: OverHTTP{Limits: defaultLimits(), SessionTimeout: 30 * time.Minute, HTTPPath: DefaultHTTPPath, UI: true, Telemetry: Telemetry{Metrics: true}},
-		ToLog:    ToLog{LogLevel: "info", LogFormat: "text"},
+		OverHTTP: OverHTTP{
+			Limits: defaultLimits(), SessionTimeout: 30 * time.Minute, HTTPPath: DefaultHTTPPath, UI: true, Telemetry: Telemetry{Metrics: true},
+		},
+		ToLog: ToLog{LogLevel: "info", LogFormat: "text"},
 	}
 }
 
