@@ -49,8 +49,8 @@ var pages = template.Must(template.New("").Parse(`<!doctype html>
 {{end}}</body></html>
 `))
 
-// policy allows the page its own style and nothing else. It has no form-action: browsers would apply it also to the
-// redirects after the form, to the issuer and to the client.
+// policy allows the page to use its own style and nothing else. It does not set form-action: browsers would apply it
+// also to the redirects that follow the form, which lead to the issuer and the client.
 var policy = func() string {
 	sum := sha256.Sum256([]byte(style))
 	digest := base64.StdEncoding.EncodeToString(sum[:])
