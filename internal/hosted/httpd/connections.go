@@ -18,9 +18,10 @@ import (
 // A connection is a stranger until it is proved: until a request with a valid credential has come over it, or its
 // client certificate was verified. Strangers never keep other connections out: if there are too many, the stranger
 // that has been silent for longest is closed. So good clients and probes can always connect, even if an attacker
-// holds many half-open connections. For strangers on this machine there is only the bound per address.\nProved
-// connections have a bound of their own. If it is reached, the request that would prove another connection waits.
-// Without auth, all connections count as proved, and wait in Accept.
+// holds many half-open connections. For strangers on this machine there is only the bound per address.
+//
+// Proved connections have a bound of their own. If it is reached, the request that would prove another connection
+// waits. Without auth, all connections count as proved, and wait in Accept.
 type connections struct {
 	net.Listener
 	slots     chan struct{} // holds one element per proved connection; nil means no bound

@@ -54,7 +54,7 @@ func served(b testing.TB, endpoint Endpoint) string {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- Serve(ctx, listener, o) }() // ends with cancel
+	go func() { ended <- Serve(ctx, listener, o) }() // ends when cancel is called
 	b.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {

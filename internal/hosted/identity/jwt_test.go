@@ -307,7 +307,7 @@ func TestJWT_UnknownKeys(t *testing.T) {
 					if err := try(fmt.Sprint("forged", n, round), otherKey()); !errors.Is(err, ErrInvalid) {
 						t.Errorf("forged: %v", err)
 					}
-					select { // pauses after each answer, because an earlier version answered at once
+					select { // pauses after each answer
 					case <-time.After(100 * time.Millisecond):
 					case <-ctx.Done():
 					}
