@@ -193,7 +193,8 @@ func TestTimes(t *testing.T) {
 	})
 }
 
-// TestOnce: if many requests use the same code at the same time, one gets tokens, but these are revoked at once.
+// TestOnce: if several requests use the same code at the same time, one gets tokens, and the others cause these
+// tokens to be revoked.
 func TestOnce(t *testing.T) {
 	s := still(t, GrantsIn(t.TempDir(), quiet), 'k')
 	form := s.codeOf("c")
