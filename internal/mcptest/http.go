@@ -24,7 +24,7 @@ type HTTPServer struct {
 	srv  *server
 	web  *httptest.Server
 	gate *gate
-	// life counts restarts. With it, a request that a restart has ended is distinguished from a canceled one.
+	// life counts restarts. With it, a request that a restart has ended is distinguished from a cancelled one.
 	life atomic.Int64
 
 	mu       sync.Mutex
@@ -127,7 +127,7 @@ func (h *HTTPServer) serveMCP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// servePost handles one message of a client.
+// servePost handles a POST, which has one message from a client.
 func (h *HTTPServer) servePost(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {

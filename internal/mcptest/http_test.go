@@ -179,7 +179,7 @@ func TestHTTP_ModernListen(t *testing.T) {
 	WaitFor(t, "the cancel", patience, func() bool { return len(h.Log().Event(EventCancel)) == 1 })
 }
 
-// TestHTTP_Disconnect: if a modern client disconnects, its request is canceled. The request of a legacy client is
+// TestHTTP_Disconnect: if a modern client disconnects, its request is cancelled. The request of a legacy client is
 // not.
 func TestHTTP_Disconnect(t *testing.T) {
 	NoLeaks(t)
@@ -226,7 +226,7 @@ func TestHTTP_Disconnect(t *testing.T) {
 }
 
 // TestHTTP_NoCancelAfterAnswer: if a client closes its connection after it has received the answer, nothing is
-// canceled.
+// cancelled.
 func TestHTTP_NoCancelAfterAnswer(t *testing.T) {
 	NoLeaks(t)
 	h := Spec{Era: EraModern, AnswerSSE: true}.HTTP(t)

@@ -20,7 +20,7 @@ const (
 	EventStart = "start"
 	// EventMessage: a JSON-RPC message arrived.
 	EventMessage = "message"
-	// EventGarbage: something arrived that is not a message; Text is its beginning.
+	// EventGarbage: input arrived that is not a message; Text is its beginning.
 	EventGarbage = "garbage"
 	// EventCall: a tool was executed. If a fault happens first, there is no such entry, so tests can count them to
 	// check that a call is executed at most once.
@@ -28,7 +28,7 @@ const (
 	// EventAnswer: the answer to a request is about to be written. A fault of the transport may still drop the
 	// answer.
 	EventAnswer = "answer"
-	// EventCancel: an open request was canceled. Text is "notification", or "disconnect" if a modern HTTP client has
+	// EventCancel: an open request was cancelled. Text is "notification", or "disconnect" if a modern HTTP client has
 	// closed its stream.
 	EventCancel = "cancel"
 	// EventDisconnect: a legacy HTTP client disconnected before it got the answer. This does not cancel the request.
@@ -228,7 +228,7 @@ func (s Spec) Pids(t testing.TB) []Process {
 		pid, role, ok := strings.Cut(strings.TrimSpace(line), " ")
 		n, err := strconv.Atoi(pid)
 		if !ok || err != nil {
-			continue // still being written
+			continue // this line is still being written
 		}
 		out = append(out, Process{PID: n, Role: role})
 	}

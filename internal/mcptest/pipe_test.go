@@ -259,7 +259,7 @@ func TestWedgeFile(t *testing.T) {
 	c.call(2, "pid", `{}`) // never answered
 	c.send(`{"jsonrpc":"2.0","id":3,"method":"ping"}`)
 	WaitFor(t, "the ping to arrive", patience, func() bool { return len(log().Method("ping")) == 1 })
-	// The fake must read both cancellations before the file is removed. Then only goroutines that serve the canceled
+	// The fake must read both cancellations before the file is removed. Then only goroutines that serve the cancelled
 	// requests are still running, and the next answer must be to request 4.
 	c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
 	c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)

@@ -22,7 +22,7 @@ const (
 	// ProxyHalfOpen reads data from both sides and discards it, as if the other side had vanished. Connections stay
 	// open.
 	ProxyHalfOpen ProxyMode = "half open"
-	// ProxyOneByte forwards one byte per segment.
+	// ProxyOneByte forwards one byte at a time, each in a TCP segment of its own.
 	ProxyOneByte ProxyMode = "one byte"
 )
 

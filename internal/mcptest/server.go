@@ -17,7 +17,7 @@ import (
 type server struct {
 	spec Spec
 	rec  *recorder
-	// Canceling ctx ends all open requests. wg counts all goroutines.
+	// Cancelling ctx ends all open requests. wg counts all goroutines.
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -105,7 +105,7 @@ type call struct {
 	reply func(...message) error
 
 	mu   sync.Mutex
-	over bool // canceled, or the answer is being written
+	over bool // cancelled, or the answer is being written
 }
 
 // settle marks the call as over. It reports false if the call was already over.

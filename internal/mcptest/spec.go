@@ -63,8 +63,8 @@ type Spec struct {
 	Resources, Templates, Prompts json.RawMessage `json:",omitempty"`
 	// SubscribeEra, if not empty, is the only era in which the fake offers resources/subscribe.
 	SubscribeEra string
-	// AskEra, if not empty, is the only era in which the tool ask works: the legacy one for a tool that sends a request, the
-	// modern one for a tool that answers input_required.
+	// AskEra, if not empty, is the only era in which the tool ask works. In the legacy era, ask sends a request; in the
+	// modern era, it answers input_required.
 	AskEra string
 	// Results has raw results of tools/call by tool name. They are sent without changes.
 	Results map[string]json.RawMessage
@@ -109,7 +109,7 @@ type Spec struct {
 	BOM bool
 	// CRLF ends lines with CR LF. Otherwise they end with LF.
 	CRLF bool
-	// ContentLength frames messages with Content-Length headers and ignores input without them.
+	// ContentLength frames messages with Content-Length headers, and ignores input lines that are not framed like this.
 	ContentLength bool
 	// AnyFraming makes a fake with ContentLength also read plain lines.
 	AnyFraming bool
@@ -132,7 +132,7 @@ type Spec struct {
 	// AnswerBeforeRequest sends, after each tools/list, answers to the next three requests, before the client has
 	// sent them. Their text is "answered too early".
 	AnswerBeforeRequest bool
-	// AnswerAfterCancel sends answers even to canceled calls.
+	// AnswerAfterCancel sends answers even to cancelled calls.
 	AnswerAfterCancel bool
 	// LateProgress sends one more progress notification after each answer.
 	LateProgress bool
@@ -166,7 +166,7 @@ type Spec struct {
 	// GrandchildHoldsPipes lets the grandchild inherit stdout and stderr, so that they stay open after the fake has
 	// ended.
 	GrandchildHoldsPipes bool
-	// NeverReadStdin stops reading stdin after the first tools/list.
+	// NeverReadStdin makes the fake stop reading stdin after the first tools/list.
 	NeverReadStdin bool
 	// MaxLife is how long the process may run; 0 means 10 minutes. A fake also ends when the test process has ended.
 	MaxLife time.Duration

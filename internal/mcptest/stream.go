@@ -191,13 +191,13 @@ func (o oneByte) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Serve returns a function that serves the fake in this process, over in and out, until in ends or ctx is canceled.
+// Serve returns a function that serves the fake in this process, over in and out, until in ends or ctx is cancelled.
 // Each call of the function starts a new fake. It also calls began with a function that returns the log of this fake;
 // began may be nil.
 func (s Spec) Serve(t testing.TB, began func(log func() Log)) func(ctx context.Context, in io.Reader, out io.Writer) error {
 	return func(ctx context.Context, in io.Reader, out io.Writer) error {
 		stdin, stdout, log := s.Pipe(t)
-		// needed because a fake that imitates an installer does not notice the end of its input
+		// This is needed because a fake that imitates an installer does not notice the end of its input.
 		defer context.AfterFunc(ctx, func() { stdout.Close() })()
 		if began != nil {
 			began(log)

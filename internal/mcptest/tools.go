@@ -39,7 +39,7 @@ const defaultTools = `[
 //   - echo {text} answers with the text. read_echo, idempotent_echo and destroy_echo do the same, but have other
 //     annotations, and obey Spec.CrashFile.
 //   - add {a, b} answers with the JSON text {"sum":…}. It is exact for integers of any size.
-//   - slow {ms, while} answers after ms milliseconds, and after the file named by while is gone. If it is canceled,
+//   - slow {ms, while} answers after ms milliseconds, and after the file named by while is gone. If it is cancelled,
 //     it does not answer.
 //   - fail {message} answers with a result with isError. rpc_error answers with the error -32050 with data.
 //   - content {known} answers with ContentResult or KnownContentResult.

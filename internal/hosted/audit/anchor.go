@@ -20,7 +20,7 @@ import (
 // anchor notes the first and the last line of a trail. It is a file outside the trail's folder. The lines of a trail
 // cannot show that its first or last lines were removed; the anchor can.
 type anchor struct {
-	File string `json:"file"` // the trail
+	File string `json:"file"` // path of the trail
 	// First is the number of the oldest line that has not been deleted because of Options.Keep. Last is the number of
 	// the newest line known to be on disk, and MAC is its HMAC. The trail may have newer lines.
 	First uint64 `json:"first"`
@@ -47,8 +47,7 @@ func (a anchor) sealed(key []byte) string {
 		return ""
 	}
 	a.Seal = ""
-	// its first member differs from that of a line, so that an anchor cannot pass for a line, nor a line for an
-	// anchor
+	// An anchor and a line begin with different members, so neither can be mistaken for the other.
 	data, _ := json.Marshal(a)
 	return sum(hmac.New(sha256.New, key), data)
 }
@@ -103,7 +102,7 @@ func (f *anchorFile) write(change func(*anchor)) {
 	f.failed = err != nil
 }
 
-// reached notes that a line is on disk.
+// reached notes in the anchor that a line is on disk.
 func (f *anchorFile) reached(seq uint64, mac string) {
 	f.write(func(a *anchor) { a.Last, a.MAC = seq, mac })
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestAnchor: if somebody can change the folder of a trail, but not the anchor, Verify reports every line that they
+// TestAnchor: if an attacker can change the folder of a trail, but not the anchor, Verify reports every line that they
 // remove, from the beginning or the end, before a restart or after it, with or without a key, and with or without
 // Keep.
 func TestAnchor(t *testing.T) {

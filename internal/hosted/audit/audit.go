@@ -74,7 +74,7 @@ const (
 // ErrClosed is returned by writes after Close.
 var ErrClosed = errors.New("the audit trail is closed")
 
-// InUseError says that another process has the file open.
+// InUseError is returned if another process has the file open.
 type InUseError struct{ Path string }
 
 func (e *InUseError) Error() string { return "another process writes to " + e.Path }
@@ -83,8 +83,9 @@ func (e *InUseError) Hint() string {
 	return `give each mcpx its own file; audit.file may contain variables, such as "audit-${NAME}.jsonl"`
 }
 
-// Open opens or creates the trail in a file, and writes its first line. It fails if the file does not fit the key, or
-// if another process has it open ([InUseError]). An incomplete last line, as after a power failure, is cut off.
+// Open opens or creates the trail in a file, and writes its first line. It fails if the file was not written with
+// this key, or if another process has it open ([InUseError]). An incomplete last line, as after a power failure, is
+// removed.
 func Open(path string, o Options) (*Trail, error) {
 	o.MaxBytes, o.syncAfter = cmp.Or(o.MaxBytes, 100<<20), cmp.Or(o.syncAfter, time.Second)
 	if o.Logger == nil {
@@ -261,7 +262,7 @@ func (t *Trail) say(err error) {
 	switch {
 	case err != nil && t.failure == nil:
 		t.o.Logger.Error("the audit trail cannot be written", "file", t.path, "err", err)
-		t.wantSync() // sync tries again
+		t.wantSync() // the method sync will retry
 	case err == nil && t.failure != nil:
 		t.o.Logger.Info("the audit trail is written again", "file", t.path)
 	}

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// maxText bounds one string in a record, in bytes.
+	// maxText is the most bytes of one string in a record. Longer strings are cut.
 	maxText = 1024
 	// maxLine is longer than any line of a trail.
 	maxLine = 64 << 10
-	// macMember precedes the HMAC, the last member of a line.
+	// macMember is the text before the HMAC, which is the last member of a line.
 	macMember = `,"mac":"`
 	macLength = 64
 )

@@ -136,7 +136,7 @@ func (s *Server) answered(w http.ResponseWriter, r *http.Request, a *authorizati
 // back redirects the user's browser to the client, with the client's state and the issuer name of this server (RFC
 // 9207).
 func (s *Server) back(w http.ResponseWriter, a *authorization, values url.Values) {
-	u, _ := redirect(a.Redirect) // checked by authorizationRequest
+	u, _ := redirect(a.Redirect) // valid: authorizationRequest has checked it
 	if a.State != "" {
 		values.Set("state", a.State)
 	}

@@ -24,7 +24,7 @@ import (
 	"mcpx/internal/hosted/httpd"
 )
 
-// The paths of the server, below its issuer.
+// These are the paths of the server, relative to its issuer URL.
 const (
 	authorizePath = "/oauth/authorize"
 	callbackPath  = "/oauth/callback"
@@ -34,7 +34,7 @@ const (
 	metadataPath  = "/.well-known/oauth-authorization-server"
 )
 
-// Validity of pages, codes and tokens.
+// These constants say how long pages, codes, tokens and logins are valid.
 const (
 	pageTime    = 10 * time.Minute // for the consent page, and again for the login
 	codeTime    = time.Minute
@@ -68,7 +68,7 @@ type Server struct {
 	documents *documents
 	login     *login
 	sameSite  *http.CrossOriginProtection
-	ctx       context.Context // canceled by Close; all requests that use tokens of this server end with it
+	ctx       context.Context // cancelled by Close; all requests that use tokens of this server end with it
 	revoked   context.CancelFunc
 }
 
@@ -104,7 +104,7 @@ func New(o Options, open Grants) (*Server, error) {
 	return s, nil
 }
 
-// Close ends the requests that use tokens of this server.
+// Close ends all requests that were authenticated with tokens of this server.
 func (s *Server) Close() {
 	s.revoked()
 	s.documents.web.CloseIdleConnections()
@@ -117,7 +117,7 @@ func (s *Server) Issuer() string { return s.issuer }
 // Callback is the URL to which the issuer sends users back. It must be registered at the issuer.
 func (s *Server) Callback() string { return s.issuer + callbackPath }
 
-// Serves reports whether a path belongs to this server.
+// Serves reports whether a request for this path is for the authorization server.
 func Serves(path string) bool {
 	return strings.HasPrefix(path, "/oauth/") || path == metadataPath || strings.HasPrefix(path, metadataPath+"/")
 }

@@ -24,7 +24,7 @@ type client struct {
 	ID        string   `json:"-"`
 	Name      string   `json:"name,omitempty"`
 	Redirects []string `json:"redirects"`
-	// Host is the host of its metadata document; empty if the client has registered itself.
+	// Host is the host of the client's metadata document; empty if the client has registered itself.
 	Host string `json:"-"`
 }
 

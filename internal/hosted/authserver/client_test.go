@@ -65,7 +65,7 @@ func TestRegister(t *testing.T) {
 			t.Errorf("%s: %v", test.name, answer)
 		}
 	}
-	// The longest client ID still fits a URL.
+	// Even the longest client ID fits into a URL.
 	long := `{"client_name":"` + strings.Repeat("é", 500) + `","redirect_uris":["http://localhost/` + strings.Repeat("x", maxMetadata-20) + `"]}`
 	if status, answer := s.send(registerPath, "application/json", long); status != 201 || len(answer["client_id"].(string)) > 4096 {
 		t.Errorf("%d %v", status, answer)

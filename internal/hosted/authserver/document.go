@@ -34,7 +34,7 @@ const (
 // documents must be short and on public servers, and few are cached.
 type documents struct {
 	web *http.Client
-	ctx context.Context // canceled when the server is closed; ends all fetches
+	ctx context.Context // cancelled when the server is closed; ends all fetches
 
 	mu      sync.Mutex
 	kept    *lru.Map[string, keptDocument]
@@ -48,7 +48,7 @@ type keptDocument struct {
 
 func newDocuments(ctx context.Context, web *http.Client) *documents {
 	web.Timeout = documentFetch
-	// the draft forbids following redirects
+	// The draft forbids following redirects.
 	web.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &documents{web: web, ctx: ctx, kept: lru.New[string, keptDocument](maxDocuments, nil)}
 }

@@ -58,7 +58,7 @@ var policy = func() string {
 }()
 
 func (s *Server) consentPage(w http.ResponseWriter, c *client, a *authorization, proof string) {
-	u, _ := redirect(a.Redirect) // checked by authorizationRequest
+	u, _ := redirect(a.Redirect) // valid: authorizationRequest has checked it
 	to := u.Host
 	if u.Scheme != "https" && u.Scheme != "http" {
 		to = u.Scheme + "://" + u.Host

@@ -18,7 +18,7 @@ import (
 // another kind.
 type seals struct {
 	client, page, login, code, access, refresh seal
-	// id identifies the secret and the resource.
+	// id is different for each combination of secret and resource.
 	id string
 }
 
@@ -48,14 +48,14 @@ func newSeals(secret *state.Secret, resource string) (s seals) {
 	return s
 }
 
-// accessPrefix marks the access tokens of this server.
+// accessPrefix is the beginning of the access tokens of this server.
 const accessPrefix = "mcpx_at_"
 
 // close encrypts v and returns it as a string.
 func (s seal) close(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // impossible: all types of this package encode
+		panic(err) // impossible: all types of this package can be encoded
 	}
 	return s.prefix + base64.RawURLEncoding.EncodeToString(s.aead.Seal(nil, nil, data, nil))
 }
@@ -79,7 +79,7 @@ func (s seal) open(text string, into any) error {
 // random returns 128 random bits in base64url.
 func random() string {
 	bits := make([]byte, 16)
-	_, _ = rand.Read(bits) // it never fails
+	_, _ = rand.Read(bits) // never fails
 	return base64.RawURLEncoding.EncodeToString(bits)
 }
 

@@ -13,7 +13,7 @@ import (
 type authenticated struct {
 	next     http.Handler
 	verifier *identity.Verifier
-	// issuing is [Options.AuthServer].
+	// issuing is the function [Options.AuthServer].
 	issuing  func(path string) http.Handler
 	refusals *refusals
 }
@@ -64,7 +64,7 @@ func register(w http.ResponseWriter, _ *http.Request) {
 }
 
 // refuse answers a request without a principal. The log says why a token is not valid; the answer does not, since the
-// reason would help somebody who guesses tokens.
+// reason would help an attacker who guesses tokens.
 func (a *authenticated) refuse(w http.ResponseWriter, r *http.Request, why error) {
 	a.refusals.note(slog.LevelInfo, r, why.Error(), "")
 	lacks, _ := errors.AsType[*identity.ScopeError](why)

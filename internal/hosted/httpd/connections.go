@@ -146,7 +146,7 @@ type connection struct {
 	net.Conn
 	of      *connections
 	address netip.Addr
-	proved  atomic.Bool        // set under of.mu
+	proved  atomic.Bool        // set while of.mu is held
 	caller  caller.Connection  // its Life ends when the connection is closed; the context of a request does not until its body is read
 	end     context.CancelFunc // ends caller.Life
 

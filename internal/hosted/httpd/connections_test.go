@@ -102,7 +102,7 @@ func guardedCrowd(t *testing.T, o limits.Options) (l *crowd, stop func()) {
 // requests with a valid token and probes are served, even from the same address, and connections of good clients stay
 // open. The number of strangers stays bounded nevertheless.
 func TestConnections_HalfOpen(t *testing.T) {
-	const most, ofAddress = 80, 10 // most minus the slots of proved connections leaves 20 strangers
+	const most, ofAddress = 80, 10 // a quarter of most, so 20, may be strangers
 	one := func(int) string { return "192.0.2.1" }
 	for name, address := range map[string]func(int) string{
 		"one address": one, "many addresses": func(i int) string { return fmt.Sprintf("198.51.%d.%d", i/250, i%250) },

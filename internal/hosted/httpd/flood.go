@@ -71,7 +71,7 @@ func (f *flood) afterAuth(next http.Handler) http.Handler {
 		f.pause(r.Context(), wait)
 		next.ServeHTTP(w, r)
 		if answerOf(w).status >= http.StatusBadRequest && f.options.Limits.Refused(who, AddressOf(r.RemoteAddr)) {
-			f.pause(r.Context(), uneven(floodPause)) // net/http sends a short answer only after this returns
+			f.pause(r.Context(), uneven(floodPause)) // net/http sends a short answer only after the handler returns
 		}
 	})
 }

@@ -60,7 +60,7 @@ var hostile = []struct {
 	{"two codings", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHTransfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", "[501]"},
 	{"two headers of codings", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n", "[501]"},
 	{"a coding behind a tab", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHTransfer-Encoding:\x0bchunked\r\n\r\n0\r\n\r\n", "[400]"},
-	// the chunks decide where the body ends (RFC 9112, section 6.3)
+	// The chunks decide where the body ends (RFC 9112, section 6.3).
 	{"chunks and a length", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", "[200 200]"},
 	{"a chunk with a sign", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHTransfer-Encoding: chunked\r\n\r\n-2\r\n{}\r\n0\r\n\r\n", "[200]"},
 	{"a header with a space", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHContent-Length : 2\r\n\r\n{}", "[400]"},
@@ -70,7 +70,7 @@ var hostile = []struct {
 	{"line feeds alone", "POST /mcp HTTP/1.1\nHost: localhost\nContent-Length: 0\n\n", "[401]"},
 	{"carriage returns alone", "POST /mcp HTTP/1.1\r\nHost: localhost\rX: y\r\n\r\n", "[400]"},
 
-	// Hosts: a page in a browser must not reach mcpx by DNS rebinding.
+	// Host: a web page must not reach mcpx by DNS rebinding.
 	{"no host", "POST /mcp HTTP/1.1\r\n$AUTHContent-Length: 0\r\n\r\n", "[400]"},
 	{"two hosts", "POST /mcp HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n$AUTHContent-Length: 0\r\n\r\n", "[400]"},
 	{"a host in the line", "POST http://evil.example/mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHContent-Length: 0\r\n\r\n", "[403]"},
@@ -83,9 +83,9 @@ var hostile = []struct {
 	{"a long header", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHX: " + strings.Repeat("x", 100_000) + "\r\n\r\n", "[431]"},
 	{"many headers", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTH" + strings.Repeat("X: y\r\n", 20_000) + "\r\n", "[431]"},
 	{"a long path", "POST /mcp/" + strings.Repeat("x", 100_000) + " HTTP/1.1\r\nHost: localhost\r\n$AUTH\r\n", "[431]"},
-	// the beginning of a TLS handshake
+	// This is the beginning of a TLS handshake.
 	{"no request", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "[400]"},
-	// parsed as a request with the method PRI and without a host
+	// This is parsed as a request with the method PRI and without a Host.
 	{"HTTP/2 without TLS", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00", "[403]"},
 	{"an upgrade to HTTP/2", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\nContent-Length: 0\r\n\r\n", "[200]"},
 	{"HTTP/9.9", "POST /mcp HTTP/9.9\r\nHost: localhost\r\n$AUTH\r\n", "[505]"},
@@ -94,7 +94,7 @@ var hostile = []struct {
 	{"half a header", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHX: ", "[400]"},
 	{"half a body", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHContent-Length: 100\r\n\r\n{", "[200]"},
 
-	// Methods and paths: without a token no endpoint is reached.
+	// Methods and paths: no request without a token reaches the endpoint.
 	{"no token", "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", "[401]"},
 	{"two tokens", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTH$AUTHContent-Length: 0\r\n\r\n", "[400]"},
 	{"another method", "BREW /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", "[401]"},

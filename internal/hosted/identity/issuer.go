@@ -26,7 +26,7 @@ const (
 	// may take.
 	discoverWithin = 10 * time.Second
 	fetchWithin    = 5 * time.Second
-	// tryAgain is the time between two attempts to reach an issuer.
+	// tryAgain is the time between two attempts to discover the keys of an issuer.
 	tryAgain = 10 * time.Second
 	// lookEvery is the time between two downloads that are made because a token has an unknown key ID, so that forged
 	// tokens do not burden the issuer. The first unknownKeys downloads are made without this pause, since the issuer
@@ -77,7 +77,7 @@ func (i *issuer) key(ctx context.Context, t *jwt.Token) (any, error) {
 }
 
 // reach discovers the keys of the issuer when they are first needed, so that mcpx can start while the issuer is down.
-// Concurrent requests share one attempt; it continues even if one of the requests is canceled.
+// Concurrent requests share one attempt; it continues even if one of the requests is cancelled.
 func (i *issuer) reach() (keyfunc.Keyfunc, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

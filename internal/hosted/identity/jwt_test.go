@@ -40,7 +40,7 @@ type testIssuer struct {
 
 	mu   sync.Mutex
 	down bool
-	keys map[string]crypto.Signer // by kid
+	keys map[string]crypto.Signer // by key ID (kid)
 }
 
 func newTestIssuer(t testing.TB, path string) *testIssuer {

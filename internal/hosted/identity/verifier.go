@@ -103,7 +103,7 @@ type State struct {
 type credential struct {
 	token     Token
 	principal *caller.Principal // nil for certificates, since each certificate has its own principal
-	valid     context.Context   // canceled when the credential is revoked
+	valid     context.Context   // cancelled when the credential is revoked
 	revoke    context.CancelFunc
 }
 
@@ -191,14 +191,14 @@ func (s *State) Revoke(next *State) {
 // Proof is the principal of a request, and how long the credential is valid.
 type Proof struct {
 	Principal *caller.Principal
-	// Revoked is canceled when the credential is revoked.
+	// Revoked is cancelled when the credential is revoked.
 	Revoked context.Context
 	// Until is when the credential expires; zero means never.
 	Until time.Time
 }
 
-// Context returns a context for a request with this proof. It is canceled with the cause [ErrRevoked] when the
-// credential is revoked, so that open streams end. It is not canceled when the credential expires; streams check
+// Context returns a context for a request with this proof. It is cancelled with the cause [ErrRevoked] when the
+// credential is revoked, so that open streams end. It is not cancelled when the credential expires; streams check
 // [caller.Until]. The caller calls end after the request.
 func (p *Proof) Context(of context.Context) (ctx context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(caller.With(of, p.Principal, p.Until))
@@ -315,7 +315,7 @@ const tokenDigits = 27
 // in the config, although the hash has no salt.
 func NewToken() string {
 	bits := make([]byte, 20)
-	_, _ = rand.Read(bits) // it never fails
+	_, _ = rand.Read(bits) // never fails
 	digits := new(big.Int).SetBytes(bits).Text(62)
 	return tokenPrefix + strings.Repeat("0", tokenDigits-len(digits)) + digits
 }

@@ -155,7 +155,7 @@ func (l *Limits) quotaOf(p *caller.Principal) *Quota {
 	return &l.options().Principal
 }
 
-// Call is a call between Begin and End. The zero value is not limited.
+// Call is a call for which Begin, but not yet End, was called. The zero value has no limits.
 type Call struct {
 	limits                 *Limits
 	all, server, principal *usage

@@ -107,8 +107,8 @@ func TestBytes(t *testing.T) {
 	})
 }
 
-// TestConcurrentCalls: a call over the limit waits, no longer than Queue.Wait, and together with at most Queue.Calls
-// calls. If a caller gives up waiting, the error is not a LimitError.
+// TestConcurrentCalls: a call over the limit waits for at most Queue.Wait. At most Queue.Calls calls wait at the same
+// time; further calls are refused. If a caller gives up waiting, the error is not a LimitError.
 func TestConcurrentCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{Principal: Quota{ConcurrentCalls: 1, Queue: semaphore.Queue{Calls: 2, Wait: 10 * time.Second}}})
@@ -345,7 +345,7 @@ func TestLimit(t *testing.T) {
 		}
 		_, err := send(t.Context(), of("notifications/made_up", true))
 		mustRefuse(t, err, "over the limit of 4 calls a minute; retry_after: 15 s")
-		// belongs to the session, so it is not counted
+		// This notification belongs to the session, so it is not counted.
 		if _, err := send(t.Context(), of("notifications/roots/list_changed", true)); err != nil {
 			t.Error(err)
 		}

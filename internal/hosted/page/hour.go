@@ -62,7 +62,7 @@ type Hour struct {
 }
 
 // Add counts a call that has ended. A call to an unknown server is counted only in the total, since callers can make
-// up any number of server names. A call that was canceled before it was sent to its server is not counted: the page
+// up any number of server names. A call that was cancelled before it was sent to its server is not counted: the page
 // does this to ask its viewer for consent.
 func (h *Hour) Add(r *request.Event) {
 	if !r.Attempted || !r.IsCall() || r.Cancelled() && r.Upstream == 0 {

@@ -26,7 +26,7 @@ func TestHour(t *testing.T) {
 		call := func(outcome string, target request.Target) *request.Event {
 			return &request.Event{Method: "tools/call", Attempted: true, Outcome: outcome, Target: target}
 		}
-		h.Add(call("CANCELLED", request.Target{Server: "b", KnownServer: true, Known: true})) // canceled before it was sent to b
+		h.Add(call("CANCELLED", request.Target{Server: "b", KnownServer: true, Known: true})) // cancelled before it was sent to b
 		h.Add(call("TOOL_NOT_FOUND", request.Target{Server: "b", KnownServer: true}))
 		add("made up", "SERVER_NOT_FOUND", 0, 0)
 		// The following are not calls of a tool, so they are not counted.

@@ -45,7 +45,7 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.text + ": " + r.why.Error() }
 
-// viewer finds the principal of a browser's request, by cookie or client certificate. It ignores an Authorization
+// viewer finds the principal of a browser's request by its cookie or client certificate. It ignores an Authorization
 // header.
 func (p *Page) viewer(r *http.Request) (*identity.Proof, *refusal) {
 	token, key := "", ""
@@ -161,7 +161,7 @@ func cookie(value string, age int) *http.Cookie {
 	return &http.Cookie{Name: cookieName, Value: value, Path: "/", MaxAge: age, Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode}
 }
 
-// read decodes the JSON body of a request. If it cannot, it responds with an error.
+// read decodes the JSON body of a request. If that fails, it responds with an error.
 func read(w http.ResponseWriter, r *http.Request, most int64, into any) bool {
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, most)).Decode(into)
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {

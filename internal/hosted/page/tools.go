@@ -120,7 +120,7 @@ func (p *Page) tool(w http.ResponseWriter, r *http.Request) {
 	}{said(p.View.Inspect(r.Context(), c, q, false)), hints(t), t.InputSchema})
 }
 
-// search responds with what inspect finds.
+// search responds with the tools that inspect finds for a query.
 func (p *Page) search(w http.ResponseWriter, r *http.Request) {
 	result := p.View.Inspect(r.Context(), p.client(r.Context()), view.Query{Text: r.URL.Query().Get("query")}, true)
 	out := struct {
@@ -149,7 +149,7 @@ func (p *Page) call(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	writing := http.NewResponseController(w)
-	_ = writing.SetWriteDeadline(time.Time{}) // a call has its own deadline
+	_ = writing.SetWriteDeadline(time.Time{}) // no write deadline: the executor limits how long a call takes
 	c, question := p.client(r.Context()), ""
 	defer p.View.Attach(c, view.Attachment{})()
 	ctx, cancel := context.WithCancel(r.Context())

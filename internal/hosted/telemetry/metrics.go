@@ -23,7 +23,7 @@ type Metrics struct {
 	registry *prometheus.Registry
 	upstream *prometheus.HistogramVec // by server, tool, outcome
 	requests *prometheus.HistogramVec // by method, error
-	sessions *prometheus.HistogramVec // by revision
+	sessions *prometheus.HistogramVec // by protocol revision
 	calls    *prometheus.CounterVec   // by server, outcome
 	tokens   *prometheus.CounterVec   // by server, direction
 	bytes    *prometheus.CounterVec   // by server, direction

@@ -127,7 +127,7 @@ func (t *Traces) send(ctx context.Context, batch []span, within time.Duration) (
 	defer answer.Body.Close()
 	said, _ := io.ReadAll(io.LimitReader(answer.Body, 4096))
 	switch code := answer.StatusCode; {
-	// the codes for which OTLP says to retry
+	// For these codes, OTLP says to retry.
 	case code == http.StatusTooManyRequests, code >= http.StatusBadGateway && code <= http.StatusGatewayTimeout:
 		return true, fmt.Errorf("the collector answered %s", answer.Status)
 	case code/100 != 2:
