@@ -36,7 +36,7 @@ const (
 	FaultStallAfter FaultKind = "stall after"
 	// FaultReset sends half of the answer as an event, and then resets the connection.
 	FaultReset FaultKind = "reset"
-	// FaultEnd ends the event stream in order, but without the answer.
+	// FaultEnd ends the event stream properly, but without the answer.
 	FaultEnd FaultKind = "end"
 	// FaultHalfJSON sends half of the answer as a complete JSON body.
 	FaultHalfJSON FaultKind = "half json"
@@ -46,7 +46,7 @@ const (
 	// FaultStallAfter and FaultEnd, it also works for notifications.
 	FaultStatusAfter FaultKind = "status after"
 	// FaultPoll sends an event with an ID, and then ends the event stream. A GET that resumes from this ID gets the
-	// answer. Before that, the streams of as many GETs as Polls says end in the same way.
+	// answer. Before that, as many GETs as Polls says get only a new ID, and their streams end in the same way.
 	FaultPoll FaultKind = "poll"
 	// FaultBreak is like FaultPoll, but resets the connection.
 	FaultBreak FaultKind = "break"

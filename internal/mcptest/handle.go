@@ -79,7 +79,7 @@ func (h *HTTPServer) end(ses *httpSession) {
 func (h *HTTPServer) Restart() {
 	h.life.Add(1)
 	// The sessions are forgotten before the reset, so that no client can still use them. They are ended after it;
-	// otherwise their streams would end in order.
+	// otherwise their streams would end properly.
 	sessions := h.takeSessions()
 	h.gate.closeAll()
 	for _, ses := range sessions {

@@ -9,7 +9,7 @@ import (
 type parked struct {
 	answer []message
 	polls  int  // how many GETs get only a new event ID before one gets the answer
-	reset  bool // whether the stream ends with a reset, not in order
+	reset  bool // whether the stream ends with a TCP reset
 }
 
 // park sends an event with an ID and ends the stream. A GET with this ID then gets the answer.

@@ -67,7 +67,7 @@ type Trail struct {
 // These events are written by the trail itself.
 const (
 	opened = "opened" // a run starts
-	closed = "closed" // a run ends in order
+	closed = "closed" // a run ends normally
 	lost   = "lost"   // number of records that could not be written before this line
 )
 

@@ -54,7 +54,7 @@ type Options struct {
 	// Limits bound the connections and the rate of requests; nil means no bounds.
 	Limits *limits.Limits
 	// AuthServer returns the handler of the authorization server for a path, or nil if the path is not one of its
-	// paths. These requests need no token. The function is nil if there is no authorization server.
+	// paths. Requests for its paths need no token. AuthServer is nil if there is no authorization server.
 	AuthServer func(path string) http.Handler
 	// SSE makes the endpoint available also at /sse and /messages, for the HTTP+SSE transport of 2024-11-05.
 	SSE bool

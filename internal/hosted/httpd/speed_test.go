@@ -169,7 +169,7 @@ func BenchmarkSmallCall(b *testing.B) {
 // TestSmallCall_Allocations bounds how much memory a small call allocates in addition to net/http. It takes the least
 // of several measurements: under the race detector, a sync.Pool randomly drops items.
 func TestSmallCall_Allocations(t *testing.T) {
-	mcptest.OneGoroutine(t) // with several goroutines, a sync.Pool loses some of its items
+	mcptest.OneGoroutine(t) // also, under the race detector a sync.Pool drops some of its items
 	calls := smallCalls(t)
 	allocations := func(name string) float64 {
 		least := math.Inf(1)

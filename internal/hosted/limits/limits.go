@@ -72,7 +72,7 @@ func Following(current func() *Options, counters state.Counters) *Limits {
 type usage struct {
 	kind         *kind
 	whose        string // name of the principal or server
-	quota        Quota  // the quota that the buckets and the gate were made for
+	quota        Quota  // the quota for which pace, bodies and gate were made
 	pace, bodies state.Bucket
 	gate         semaphore.Semaphore
 	open         int   // calls for which Begin, but not yet End, was called

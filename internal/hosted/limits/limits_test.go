@@ -309,8 +309,8 @@ func BenchmarkBegin(b *testing.B) {
 }
 
 // TestLimit: the middleware counts calls and the bytes of results. A notification is counted as a call, but needs no
-// concurrency slot. Otherwise its sender, which reads the client's messages one after the other, could not read the
-// next one.
+// concurrency slot: while it waited for one, the goroutine that reads the client's messages could not read the next
+// one.
 func TestLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{Principal: Quota{CallsPerMinute: 4, ConcurrentCalls: 1, ResultBytesPerMinute: 60}})
