@@ -86,10 +86,10 @@ func TestBytes_Huge(t *testing.T) {
 		xs += bytes.Count(part, []byte("x"))
 		end = err == nil
 	}
-	if xs != size+2 { // and those in "type":"text","text"
+	if xs != size+2 { // two more are in "type":"text","text"
 		t.Errorf("%d x, want %d", xs, size+2)
 	}
-	// An endless one goes on until the reader has enough.
+	// A text of endless length is sent until the reader stops.
 	go fmt.Fprintln(in, callMessage(2, "big", `{"bytes":-1}`))
 	if _, err := io.CopyN(io.Discard, r, 8<<20); err != nil {
 		t.Error(err)
@@ -144,7 +144,7 @@ func TestIDs(t *testing.T) {
 		t.Errorf("UnknownIDs: got %s", got)
 	}
 	c, _ = piped(t, Spec{DuplicateAnswers: true})
-	c.answer("0") // the second one of initialize
+	c.answer("0") // skips the second answer to initialize
 	c.call(7, "echo", `{"text":"first"}`)
 	if a, b := textOf(t, c.answer("7")), textOf(t, c.answer("7")); a != "first" || b != "second answer" {
 		t.Errorf("DuplicateAnswers: got %q, %q", a, b)
@@ -201,7 +201,7 @@ func TestStorms(t *testing.T) {
 		if changes < 990 || changes > 1010 || progresses < 490 || progresses > 510 {
 			t.Errorf("%d list_changed and %d progress in a second, want 1000 and 500", changes, progresses)
 		}
-		// Nothing of the call comes after its answer; the storm goes on.
+		// After the answer, the call sends no more notifications; list_changed notifications continue.
 		deadline := time.After(time.Second)
 		for more := true; more; {
 			select {
@@ -242,7 +242,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// modernLine is a modern request over stdio.
+// modernLine sends a request of the modern protocol version over stdio.
 func (c *lineClient) modern(id int, method, params string) {
 	c.t.Helper()
 	if params != "" {

@@ -20,8 +20,8 @@ func TestMain(m *testing.M) {
 
 const patience = 2 * time.Minute
 
-// lineClient is the simplest client of a stdio fake: it writes lines and reads
-// lines. The goroutine that reads ends with the output.
+// lineClient is a minimal client for a stdio fake: it writes and reads lines. Its reading goroutine ends when the
+// output ends.
 type lineClient struct {
 	t     *testing.T
 	in    io.WriteCloser
@@ -48,8 +48,8 @@ func newLineClient(t *testing.T, in io.WriteCloser, out io.Reader) *lineClient {
 	return c
 }
 
-// child starts the fake as a process. Stderr goes to the returned buffer. The
-// process is killed and reaped at the end, unless the test has waited for it.
+// child starts the fake as a process. The returned buffer gets its stderr. The process is killed and reaped when the
+// test ends, unless the test has already waited for it.
 func child(t *testing.T, s Spec) (*lineClient, *exec.Cmd, *buffer) {
 	t.Helper()
 	cmd := s.Command(t)
@@ -79,7 +79,7 @@ func child(t *testing.T, s Spec) (*lineClient, *exec.Cmd, *buffer) {
 	return c, cmd, stderr
 }
 
-// buffer is a bytes.Buffer that two goroutines may use.
+// buffer is a bytes.Buffer that is safe for concurrent use.
 type buffer struct {
 	mu sync.Mutex
 	b  []byte
@@ -105,7 +105,7 @@ func (c *lineClient) send(format string, a ...any) {
 	}
 }
 
-// line returns the next line, without its end; "" when there is no more.
+// line returns the next line without its newline, or "" if the output has ended.
 func (c *lineClient) line() string {
 	c.t.Helper()
 	timer := time.NewTimer(patience)
@@ -132,7 +132,7 @@ type reply struct {
 	raw string
 }
 
-// next returns the next message, skipping lines that are no messages.
+// next returns the next message. It skips lines that are not messages.
 func (c *lineClient) next() reply {
 	c.t.Helper()
 	for {
@@ -153,7 +153,7 @@ func (c *lineClient) next() reply {
 	}
 }
 
-// answer returns the next response to the id, skipping everything else.
+// answer returns the next response with this ID. It skips everything else.
 func (c *lineClient) answer(id string) reply {
 	c.t.Helper()
 	for {
@@ -165,7 +165,7 @@ func (c *lineClient) answer(id string) reply {
 
 const initParams = `{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{}},"clientInfo":{"name":"test","version":"1"}}`
 
-// handshake does the legacy handshake with request 0.
+// handshake does the legacy handshake. The request has the ID 0.
 func (c *lineClient) handshake() reply {
 	c.t.Helper()
 	c.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":%s}`, initParams)

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// eventWriter writes a text/event-stream response. Several goroutines may use it, but none after close.
+// eventWriter writes a text/event-stream response. Several goroutines may use it. After close, writes fail.
 type eventWriter struct {
 	spec Spec
 	w    http.ResponseWriter
@@ -24,14 +24,14 @@ func newEventWriter(w http.ResponseWriter, spec Spec) *eventWriter {
 	return &eventWriter{spec: spec, w: w}
 }
 
-// open sends the header, unless an event has done so.
+// open sends the header, unless it was already sent.
 func (e *eventWriter) open() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.start()
 }
 
-// start needs mu.
+// start is open for callers that hold mu.
 func (e *eventWriter) start() {
 	if e.opened {
 		return
@@ -41,12 +41,12 @@ func (e *eventWriter) start() {
 	e.w.Header().Set("Cache-Control", "no-cache")
 	e.w.WriteHeader(http.StatusOK)
 	if e.spec.BOM {
-		io.WriteString(e.w, bom) // allowed once, at the start of the stream
+		io.WriteString(e.w, bom) // allowed only once, at the start of the stream
 	}
 	flush(e.w)
 }
 
-// noiseEvents are written between events, in turn. None is a message.
+// noiseEvents are written between events, in turn. None of them contains a message.
 var noiseEvents = []string{
 	": keep-alive\n\n",
 	"\n\n",
@@ -58,14 +58,14 @@ var noiseEvents = []string{
 	":\n",
 }
 
-// event writes one message. A message with cut set lacks its line end.
+// event writes one message. If m.cut is set, the line end after the message is missing.
 func (e *eventWriter) event(m message) error { return e.write("message", m) }
 
-// prime writes an event without a message, whose id a GET can resume from.
+// prime writes an event without a message. A client can resume from its ID with GET.
 func (e *eventWriter) prime(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	io.WriteString(e.w, "id: "+id+"\nretry: 10\ndata:\n\n") // an error means that the client is gone
+	io.WriteString(e.w, "id: "+id+"\nretry: 10\ndata:\n\n") // if this fails, the client has disconnected
 	flush(e.w)
 }
 
@@ -115,7 +115,7 @@ func (e *eventWriter) reset() {
 
 func flush(w http.ResponseWriter) error { return http.NewResponseController(w).Flush() }
 
-// flushed sends every write at once.
+// flushed sends each write immediately.
 type flushed struct{ w http.ResponseWriter }
 
 func (f flushed) Write(p []byte) (int, error) {
@@ -126,7 +126,7 @@ func (f flushed) Write(p []byte) (int, error) {
 	return n, flush(f.w)
 }
 
-// decodeHeader undoes the wrapping of header values that are not plain ASCII.
+// decodeHeader decodes a header value that was encoded in base64 because it is not plain ASCII.
 func decodeHeader(v string) string {
 	inner, ok := strings.CutPrefix(v, "=?base64?")
 	if !ok {

@@ -10,127 +10,127 @@ import (
 	"time"
 )
 
-// FaultKind says what happens to a request instead of a proper answer.
+// FaultKind says what the fake does to a request instead of answering it normally.
 type FaultKind string
 
-// Faults before the request is handled: nothing is executed.
+// These faults happen before the request is handled: nothing is executed.
 const (
-	// FaultStatus answers with Status, Header and Body. In Body, $ID is replaced by the id of the request.
+	// FaultStatus answers with Status, Header and Body. In Body, $ID is replaced by the ID of the request.
 	FaultStatus FaultKind = "status"
-	// FaultDrop resets the connection without a byte of an answer.
+	// FaultDrop resets the connection without sending anything.
 	FaultDrop FaultKind = "drop"
-	// FaultStall sends nothing until the client leaves.
+	// FaultStall sends nothing until the client disconnects.
 	FaultStall FaultKind = "stall"
-	// FaultDelay waits for Delay, then serves as usual.
+	// FaultDelay waits for Delay, and then serves the request normally.
 	FaultDelay FaultKind = "delay"
-	// FaultLostSession forgets the session of the request and answers 404.
+	// FaultLostSession forgets the session of the request, and answers 404.
 	FaultLostSession FaultKind = "lost session"
 )
 
-// Faults after the request was handled: a tool has been executed, its answer
-// does not arrive. On GET they come right after the header.
+// These faults happen after the request was handled: a tool was executed, but its answer does not arrive. With GET,
+// they happen right after the header was sent.
 const (
 	// FaultDropAfter resets the connection instead of answering.
 	FaultDropAfter FaultKind = "drop after"
-	// FaultStallAfter sends the header of the response and nothing more.
+	// FaultStallAfter sends the header of the response, and nothing more.
 	FaultStallAfter FaultKind = "stall after"
-	// FaultReset sends half of the answer as an event and resets the connection.
+	// FaultReset sends half of the answer as an event, and then resets the connection.
 	FaultReset FaultKind = "reset"
-	// FaultEnd ends the event stream properly, before the answer.
+	// FaultEnd ends the event stream properly, but without the answer.
 	FaultEnd FaultKind = "end"
 	// FaultHalfJSON sends half of the answer as a complete JSON body.
 	FaultHalfJSON FaultKind = "half json"
-	// FaultWrongID answers with the id of another request.
+	// FaultWrongID sends an answer with the ID of another request.
 	FaultWrongID FaultKind = "wrong id"
 	// FaultStatusAfter answers with Status, Header and Body after the request was executed. Like FaultDropAfter,
-	// FaultStallAfter and FaultEnd it also works for notifications.
+	// FaultStallAfter and FaultEnd, it also works for notifications.
 	FaultStatusAfter FaultKind = "status after"
-	// FaultPoll sends an event with an id and ends the event stream. A GET with that id gets the answer, after Polls GETs
-	// whose streams end in the same way.
+	// FaultPoll sends an event with an ID, and then ends the event stream. A GET that resumes from this ID gets the
+	// answer. Before that, as many GETs as Polls says get only a new ID, and their streams end in the same way.
 	FaultPoll FaultKind = "poll"
-	// FaultBreak is FaultPoll with a reset of the connection.
+	// FaultBreak is like FaultPoll, but resets the connection.
 	FaultBreak FaultKind = "break"
 )
 
 // Fault is something that goes wrong with HTTP requests to a fake.
 type Fault struct {
 	Kind FaultKind
-	// Method is the JSON-RPC method of the requests that fail, or GET or DELETE
-	// for those HTTP methods; empty for all.
+	// Method says which requests fail: those with this JSON-RPC method, or with the HTTP method GET or DELETE. Empty
+	// means all requests.
 	Method string
-	// Skip is how many of those requests succeed first.
+	// Skip is how many of these requests succeed first.
 	Skip int
-	// Times is how many requests then fail: 0 means one, below 0 all.
+	// Times is how many requests then fail: 0 means one, a negative number means all.
 	Times int
-	// Status, Header and Body are for FaultStatus and FaultStatusAfter.
+	// Status, Header and Body are used by FaultStatus and FaultStatusAfter.
 	Status int
 	Header map[string]string
 	Body   string
-	// Delay is for FaultDelay.
+	// Delay is used by FaultDelay.
 	Delay time.Duration
-	// Polls is for FaultPoll and FaultBreak.
+	// Polls is used by FaultPoll and FaultBreak.
 	Polls int
 }
 
-// On returns the fault for one method.
+// On returns the fault for requests with this method only.
 func (f Fault) On(method string) Fault { f.Method = method; return f }
 
-// Always returns the fault for all requests, for ever.
+// Always returns the fault for all requests, forever.
 func (f Fault) Always() Fault { f.Times = -1; return f }
 
-// Drop resets the connection before anything is executed.
+// Drop returns a fault that resets the connection before anything is executed.
 func Drop() Fault { return Fault{Kind: FaultDrop} }
 
-// Stall never answers; nothing is executed.
+// Stall returns a fault that never answers; nothing is executed.
 func Stall() Fault { return Fault{Kind: FaultStall} }
 
-// LostSession forgets the session and answers 404.
+// LostSession returns a fault that forgets the session and answers 404.
 func LostSession() Fault { return Fault{Kind: FaultLostSession} }
 
-// DropAfter resets the connection after the call was executed.
+// DropAfter returns a fault that resets the connection after the call was executed.
 func DropAfter() Fault { return Fault{Kind: FaultDropAfter} }
 
-// StallAfter executes the call and sends no more than the header.
+// StallAfter returns a fault that executes the call, and then sends only the header of the response.
 func StallAfter() Fault { return Fault{Kind: FaultStallAfter} }
 
-// Reset executes the call and resets the connection in the middle of the answer.
+// Reset returns a fault that executes the call, and resets the connection in the middle of the answer.
 func Reset() Fault { return Fault{Kind: FaultReset} }
 
-// End executes the call and ends the event stream without the answer.
+// End returns a fault that executes the call, and ends the event stream without the answer.
 func End() Fault { return Fault{Kind: FaultEnd} }
 
-// Unauthorized answers 401 with a challenge.
+// Unauthorized returns a fault that answers 401 with a challenge.
 func Unauthorized() Fault {
 	return Fault{Kind: FaultStatus, Status: 401, Body: `{"error":"invalid_token"}`, Header: map[string]string{
 		"Content-Type": "application/json", "WWW-Authenticate": `Bearer realm="fake", error="invalid_token"`}}
 }
 
-// TooMany answers 429 with Retry-After in whole seconds.
+// TooMany returns a fault that answers 429 with Retry-After, rounded down to seconds.
 func TooMany(retryAfter time.Duration) Fault {
 	return Fault{Kind: FaultStatus, Status: 429, Body: "slow down", Header: map[string]string{
 		"Content-Type": "text/plain", "Retry-After": strconv.Itoa(int(retryAfter / time.Second))}}
 }
 
-// BadGateway answers 502 with an HTML page.
+// BadGateway returns a fault that answers 502 with an HTML page.
 func BadGateway() Fault {
 	return Fault{Kind: FaultStatus, Status: 502, Header: map[string]string{"Content-Type": "text/html; charset=utf-8"},
 		Body: "<!DOCTYPE html>\n<html><head><title>502 Bad Gateway</title></head>\n<body><h1>502 Bad Gateway</h1><hr>nginx</body></html>\n"}
 }
 
-// HTML answers 200 with an HTML page, as captive portals do.
+// HTML returns a fault that answers 200 with an HTML page, as captive portals do.
 func HTML() Fault {
 	f := BadGateway()
 	f.Status, f.Body = 200, "<!DOCTYPE html>\n<html><body><h1>Sign in</h1></body></html>\n"
 	return f
 }
 
-// Redirect answers 307 to that URL, which may be on another host.
+// Redirect returns a fault that answers 307 with this URL, which may be on another host.
 func Redirect(url string) Fault {
 	return Fault{Kind: FaultStatus, Status: 307, Header: map[string]string{"Location": url}}
 }
 
-// Script lets requests fail from now on. Faults are tried in the order in which
-// they were given; the first that matches is used up and applies alone.
+// Script adds faults for the requests from now on. For each request, the first fault in this order that matches is
+// applied, and no other.
 func (h *HTTPServer) Script(faults ...Fault) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -149,7 +149,7 @@ func (h *HTTPServer) Heal() {
 	h.faults = nil
 }
 
-// fault returns the fault of a request with this method, or nil.
+// fault returns the fault for a request with this method, or nil.
 func (h *HTTPServer) fault(method string) *Fault {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -168,7 +168,7 @@ func (h *HTTPServer) fault(method string) *Fault {
 	return nil
 }
 
-// write answers with the status of the fault. id is the request's, as raw JSON.
+// write answers with the status, header and body of the fault. id is the ID of the request, as raw JSON.
 func (f Fault) write(w http.ResponseWriter, id string) {
 	for k, v := range f.Header {
 		w.Header().Set(k, v)
@@ -177,8 +177,8 @@ func (f Fault) write(w http.ResponseWriter, id string) {
 	io.WriteString(w, strings.ReplaceAll(f.Body, "$ID", id))
 }
 
-// before applies the faults that come before handling, and all of them if the request is not a POST. It reports whether
-// the request is over. id is the request's, as raw JSON.
+// before applies the faults that happen before handling or, if the request is not a POST, all faults. It reports
+// whether the response is complete. id is the ID of the request, as raw JSON.
 func (f *Fault) before(h *HTTPServer, w http.ResponseWriter, r *http.Request, post bool, id string) bool {
 	switch f.Kind {
 	case FaultStatus:
@@ -209,17 +209,17 @@ func (f *Fault) before(h *HTTPServer, w http.ResponseWriter, r *http.Request, po
 	return true
 }
 
-// lazily returns a func for the event stream of a response; its first call opens the stream.
+// lazily returns a function that returns the event stream of a response. The stream is opened at the first call.
 func (h *HTTPServer) lazily(w http.ResponseWriter) func() *eventWriter {
 	stream := newEventWriter(w, h.srv.spec)
 	return func() *eventWriter { stream.open(); return stream }
 }
 
-// errTaken is returned by a writer of answers if a fault replaced the answer.
+// errTaken is returned when an answer was to be written, but a fault has replaced it.
 var errTaken = errors.New("a fault took the answer")
 
-// after applies the faults that replace the answer ms. It returns what is still to be sent, nil if nothing. stream
-// returns the event stream for the answer.
+// after applies the faults that happen after handling. ms is the answer. after returns the messages that must still
+// be sent, or nil if there are none. stream returns the event stream for the answer.
 func (f *Fault) after(h *HTTPServer, w http.ResponseWriter, r *http.Request, id string, stream func() *eventWriter, ms []message) []message {
 	switch f.Kind {
 	case FaultDropAfter:
@@ -248,7 +248,7 @@ func (f *Fault) after(h *HTTPServer, w http.ResponseWriter, r *http.Request, id 
 	return nil
 }
 
-// half is the first half of a message; with cut it also lacks its line end.
+// half returns the first half of a message. If cut is true, its line end is missing too.
 func half(m message, cut bool) message {
 	return message{head: m.head[:len(m.head)/2], cut: cut}
 }
@@ -257,7 +257,7 @@ func wrongAnswer() []message {
 	return []message{textResult("answer to another request").with("424242")}
 }
 
-// hold waits until the client or the server goes away.
+// hold waits until the client disconnects or the server is stopped.
 func (h *HTTPServer) hold(r *http.Request) {
 	select {
 	case <-r.Context().Done():
@@ -269,7 +269,7 @@ func (h *HTTPServer) hold(r *http.Request) {
 func reset(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		panic(http.ErrAbortHandler) // closes the connection at least
+		panic(http.ErrAbortHandler) // this at least closes the connection
 	}
 	resetConn(conn)
 }

@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// Full makes the tests leave nothing out. .ci/full sets MCPX_FULL for that.
+// Full is whether tests run completely. .ci/full sets MCPX_FULL, which turns it on.
 var Full = os.Getenv("MCPX_FULL") != ""
 
-// Part returns some of all cases, spread evenly, or all of them if Full. It is for tests that compute for many seconds
-// and whose cases check much the same.
+// Part returns some of all cases, spread evenly, or all cases if Full is true. It is for tests that compute for many
+// seconds and whose cases are similar.
 func Part[T any](t testing.TB, all []T, some int) []T {
 	t.Helper()
 	if Full || some >= len(all) {
@@ -23,14 +23,15 @@ func Part[T any](t testing.TB, all []T, some int) []T {
 	return part
 }
 
-// Rounds is Part for random cases, which have no list.
+// Rounds is like Part, for tests with random cases: it returns how many of them to run.
 func Rounds(t testing.TB, all, some int) int {
 	t.Helper()
 	return len(Part(t, make([]struct{}, all), some))
 }
 
-// OneGoroutine skips a test with the race detector: what one goroutine computes alone has no races, and takes five to
-// ten times as long. .ci/run runs the packages that call OneGoroutine once more, without the race detector.
+// OneGoroutine skips a test under the race detector. A test that computes in one goroutine has no races, but takes
+// five to ten times as long there. .ci/run runs the packages that call OneGoroutine a second time, without the race
+// detector.
 func OneGoroutine(t testing.TB) {
 	t.Helper()
 	if Race {

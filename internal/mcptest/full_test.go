@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestOneGoroutine_RunsWithoutRace: .ci/run runs each package that skips tests under the race detector once more.
+// TestOneGoroutine_RunsWithoutRace: .ci/run also runs each package that calls OneGoroutine without the race detector.
 func TestOneGoroutine_RunsWithoutRace(t *testing.T) {
 	root := filepath.Join("..", "..")
 	script, err := os.ReadFile(filepath.Join(root, ".ci", "run"))

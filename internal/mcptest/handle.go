@@ -7,11 +7,11 @@ import (
 	"sync/atomic"
 )
 
-// Log returns what has happened so far; in a long run only the last 10,000 to 20,000 entries.
+// Log returns what has happened so far. After many events, it has only the last 10,000 to 20,000 entries.
 func (h *HTTPServer) Log() Log { return h.srv.rec.log() }
 
-// Count returns how many messages with that method arrived, or of all methods if it is empty. Unlike Log it forgets
-// nothing.
+// Count returns how many messages with this method have arrived. If method is empty, it counts all messages. Unlike
+// Log, it includes old messages.
 func (h *HTTPServer) Count(method string) int { return h.srv.rec.count(method) }
 
 // Sessions returns how many legacy sessions are open.
@@ -21,14 +21,15 @@ func (h *HTTPServer) Sessions() int {
 	return len(h.sessions)
 }
 
-// AnswerSSE sets whether every request is answered by an event stream from now on, or by plain JSON where possible.
+// AnswerSSE sets how requests are answered from now on: with an event stream if always is true, otherwise with plain
+// JSON where possible.
 func (h *HTTPServer) AnswerSSE(always bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.asSSE = always
 }
 
-// SetTools replaces the tools by this raw JSON array and tells all clients.
+// SetTools replaces the tools by this raw JSON array, and notifies all clients.
 func (h *HTTPServer) SetTools(tools json.RawMessage) {
 	h.srv.mu.Lock()
 	h.srv.tools, h.srv.offered = tools, nil
@@ -36,12 +37,11 @@ func (h *HTTPServer) SetTools(tools json.RawMessage) {
 	h.Notify("notifications/tools/list_changed", `{}`)
 }
 
-// Notify sends a notification to all clients that listen. params is a JSON
-// object.
+// Notify sends a notification to all clients that listen for notifications. params is a JSON object.
 func (h *HTTPServer) Notify(method, params string) { h.srv.notify(method, params) }
 
-// KillSession forgets a legacy session: its open requests end without an answer, and later ones get 404. It reports
-// whether the session existed.
+// KillSession forgets a legacy session. Its open requests end without an answer, and later ones get 404. It reports
+// whether there was such a session.
 func (h *HTTPServer) KillSession(id string) bool {
 	h.mu.Lock()
 	ses := h.sessions[id]
@@ -61,7 +61,7 @@ func (h *HTTPServer) KillSessions() {
 	}
 }
 
-// takeSessions empties the table of sessions, so that each session ends only once.
+// takeSessions returns all sessions and empties the table, so that each session is ended only once.
 func (h *HTTPServer) takeSessions() map[string]*httpSession {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -75,10 +75,10 @@ func (h *HTTPServer) end(ses *httpSession) {
 	close(ses.gone)
 }
 
-// Restart simulates a crash and a new start: every connection is reset and every session forgotten.
+// Restart imitates a crash and a restart: every connection is reset, and every session is forgotten.
 func (h *HTTPServer) Restart() {
 	h.life.Add(1)
-	// The sessions are forgotten before the reset, so that no client can still use them, but they end after it, as
+	// The sessions are forgotten before the reset, so that no client can still use them. They are ended after it;
 	// otherwise their streams would end properly.
 	sessions := h.takeSessions()
 	h.gate.closeAll()
@@ -87,17 +87,17 @@ func (h *HTTPServer) Restart() {
 	}
 }
 
-// Down resets all connections and refuses new ones until Up. The port stays bound, so that no other process gets it.
-// Sessions are forgotten.
+// Down resets all connections, and refuses new ones until Up is called. The port stays bound, so that no other
+// process gets it. Sessions are forgotten.
 func (h *HTTPServer) Down() {
 	h.gate.down.Store(true)
 	h.Restart()
 }
 
-// Up ends Down.
+// Up accepts connections again after Down.
 func (h *HTTPServer) Up() { h.gate.down.Store(false) }
 
-// gate is a listener that knows its open connections and can refuse new ones.
+// gate is a listener that knows its open connections, and can refuse new ones.
 type gate struct {
 	net.Listener
 	down atomic.Bool
@@ -105,7 +105,7 @@ type gate struct {
 	open map[net.Conn]struct{}
 }
 
-// Accept resets what comes while the gate is down.
+// Accept resets connections that arrive while down is set.
 func (g *gate) Accept() (net.Conn, error) {
 	for {
 		conn, err := g.Listener.Accept()
@@ -132,7 +132,7 @@ func (g *gate) closeAll() {
 	clear(g.open)
 }
 
-// gatedConn leaves the gate when it is closed.
+// gatedConn is a connection that removes itself from the gate when it is closed.
 type gatedConn struct {
 	*net.TCPConn
 	gate *gate

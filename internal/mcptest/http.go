@@ -15,28 +15,28 @@ import (
 	"testing"
 )
 
-// HTTPServer is a fake served over HTTP in the test process. Its methods control the faults, and may be called at any
-// time from any goroutine.
+// HTTPServer is a fake that is served over HTTP in the test process. Its methods control the faults. They are safe
+// for concurrent use.
 type HTTPServer struct {
-	// URL is the endpoint, with its path.
+	// URL is the URL of the endpoint, including the path.
 	URL string
 
 	srv  *server
 	web  *httptest.Server
 	gate *gate
-	// life counts restarts, to tell requests that a restart ended from cancelled ones.
+	// life counts restarts. With it, a request that a restart has ended is distinguished from a cancelled one.
 	life atomic.Int64
 
 	mu       sync.Mutex
 	sessions map[string]*httpSession
 	faults   []*Fault
 	asSSE    bool
-	parked   map[string]parked // by the id of the event to resume from
-	polls    int               // how many event ids were given out
+	parked   map[string]parked // answers to be fetched later, by the ID of the event to resume from
+	polls    int               // how many event IDs were given out
 }
 
-// httpSession is a legacy session with the stream for what the server sends on its own: the GET stream, or the only
-// stream of the SSE transport.
+// httpSession is a legacy session. stream carries the messages that the server sends without a request: it is the GET
+// stream, or the only stream of the SSE transport.
 type httpSession struct {
 	*session
 	gone   chan struct{} // closed when the session is forgotten
@@ -56,10 +56,9 @@ func (hs *httpSession) attach(w *eventWriter) {
 	hs.stream = w
 }
 
-// HTTP serves the fake as streamable HTTP on a free port of 127.0.0.1, at /mcp,
-// until the test ends. Legacy clients get a session (unless NoSession); modern
-// ones are served request by request, their headers are checked against the
-// body, and closing the response stream cancels.
+// HTTP serves the fake as streamable HTTP on a free port of 127.0.0.1, at /mcp, until the test ends. Legacy clients
+// get a session, unless Spec.NoSession is set. Modern clients have no session; their headers are checked against the
+// body, and they cancel a request by closing its response stream.
 func (s Spec) HTTP(t testing.TB) *HTTPServer {
 	t.Helper()
 	h := s.serveHTTP(t, false)
@@ -98,7 +97,8 @@ func (s Spec) serveHTTP(t testing.TB, sse bool) *HTTPServer {
 	return h
 }
 
-// handled wraps a handler: it records the request, refuses it without the token, and lets the server wait for its end.
+// handled wraps a handler. It records the request, refuses it if the token is missing, and makes the server wait
+// until the handler has returned.
 func (h *HTTPServer) handled(f http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !h.srv.enter() {
@@ -127,11 +127,11 @@ func (h *HTTPServer) serveMCP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// servePost handles one message of a client.
+// servePost handles a POST, which has one message from a client.
 func (h *HTTPServer) servePost(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the client left
+		return // the client has disconnected
 	}
 	env, ok := parseEnvelope(raw)
 	if !ok {
@@ -167,7 +167,7 @@ func (h *HTTPServer) servePost(w http.ResponseWriter, r *http.Request) {
 	h.serveRequest(w, r, ses, env, fault)
 }
 
-// serveRequest runs one request and writes its answer to the response.
+// serveRequest runs one request, and writes its answer to w.
 func (h *HTTPServer) serveRequest(w http.ResponseWriter, r *http.Request, ses *httpSession, env envelope, fault *Fault) {
 	c := h.srv.begin(ses.session, env)
 	out := &postWriter{h: h, w: w, r: r, id: c.id, fault: fault, modern: c.modern}
@@ -191,7 +191,7 @@ func (h *HTTPServer) serveRequest(w http.ResponseWriter, r *http.Request, ses *h
 	out.finish()
 }
 
-// sessionFor finds or makes the legacy session of a message.
+// sessionFor finds or makes the legacy session that a message belongs to.
 func (h *HTTPServer) sessionFor(w http.ResponseWriter, r *http.Request, env envelope) (*httpSession, bool) {
 	id := r.Header.Get("Mcp-Session-Id")
 	h.mu.Lock()
@@ -230,7 +230,7 @@ func (h *HTTPServer) newSession(id string) *httpSession {
 	return hs
 }
 
-// serveGet serves the stream of a legacy session for messages that belong to no request.
+// serveGet serves the GET stream of a legacy session, which has the messages that are not part of any request.
 func (h *HTTPServer) serveGet(w http.ResponseWriter, r *http.Request) {
 	if f := h.fault("GET"); f != nil && f.before(h, w, r, false, "null") {
 		return
@@ -250,7 +250,7 @@ func (h *HTTPServer) serveGet(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	stream := newEventWriter(w, h.srv.spec)
-	ses.attach(stream) // before the client knows that the stream is open
+	ses.attach(stream) // before open, so that no message is lost after the client sees that the stream is open
 	stream.open()
 	select {
 	case <-r.Context().Done():
@@ -275,7 +275,7 @@ func (h *HTTPServer) serveDelete(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// checkHeaders refuses a modern message whose headers do not match its body.
+// checkHeaders refuses a message of the modern protocol version whose headers do not match its body.
 func checkHeaders(w http.ResponseWriter, r *http.Request, env envelope, p params) bool {
 	want := map[string]string{"Mcp-Protocol-Version": p.Meta.Version, "Mcp-Method": env.Method}
 	if env.Method == "tools/call" {

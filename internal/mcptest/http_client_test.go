@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// webClient is the simplest client of streamable HTTP.
+// webClient is a minimal client of streamable HTTP.
 type webClient struct {
 	t       *testing.T
 	url     string
@@ -27,7 +27,7 @@ func newWebClient(t *testing.T, url string) *webClient {
 		Transport: tr, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// do sends one request; the caller closes the body.
+// do sends one request. The caller closes the body of the response.
 func (c *webClient) do(ctx context.Context, method, body string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.url, strings.NewReader(body))
 	if err != nil {
@@ -44,8 +44,8 @@ func (c *webClient) do(ctx context.Context, method, body string) (*http.Response
 	return c.http.Do(req)
 }
 
-// post sends a message and returns the status, the header and what was said:
-// the JSON body, or the data of all events.
+// post sends a message. It returns the status, the header, and the messages of the response: the JSON body, or the
+// data of all events.
 func (c *webClient) post(body string) (int, http.Header, []string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -68,7 +68,7 @@ func (c *webClient) post(body string) (int, http.Header, []string, error) {
 	return resp.StatusCode, resp.Header, said, err
 }
 
-// events reads an event stream until f says no or it ends.
+// events reads an event stream until f returns false or the stream ends.
 func events(r io.Reader, f func(kind, data string) bool) error {
 	br := bufio.NewReader(r)
 	var kind, data string
@@ -114,7 +114,8 @@ func callMessage(id int, tool, args string) string {
 
 const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},"progressToken":"p1"}`
 
-// modern makes the client's headers those of a modern request and returns it.
+// modern sets the client's headers for a request of the modern protocol version, and returns the body of this
+// request.
 func (c *webClient) modern(id int, method, name, params string) string {
 	c.header["Mcp-Protocol-Version"], c.header["Mcp-Method"] = ModernVersion, method
 	delete(c.header, "Mcp-Name")

@@ -48,7 +48,7 @@ func TestHTTP_LegacySession(t *testing.T) {
 	}
 }
 
-// stream opens the GET stream and returns what it says.
+// stream opens the GET stream, and returns a channel with its messages.
 func (c *webClient) stream(ctx context.Context) <-chan string {
 	c.t.Helper()
 	resp, err := c.do(ctx, "GET", "")
@@ -97,7 +97,7 @@ func TestHTTP_GETStream(t *testing.T) {
 		t.Errorf("tools: %s", got)
 	}
 	h.KillSessions()
-	for range said { // ends with the session
+	for range said { // ends when the session ends
 	}
 	h2 := Spec{NoGET: true}.HTTP(t)
 	c2 := newWebClient(t, h2.URL)
@@ -115,7 +115,7 @@ func TestHTTP_Modern(t *testing.T) {
 	c := newWebClient(t, h.URL)
 	for _, tc := range []struct {
 		method, name, params string
-		breaks               string // header to be broken
+		breaks               string // the header that is given a wrong value
 		status, code         int
 	}{
 		{"server/discover", "", "", "", 200, 0},
@@ -179,7 +179,8 @@ func TestHTTP_ModernListen(t *testing.T) {
 	WaitFor(t, "the cancel", patience, func() bool { return len(h.Log().Event(EventCancel)) == 1 })
 }
 
-// A modern client cancels by leaving; a legacy one does not.
+// TestHTTP_Disconnect: if a modern client disconnects, its request is cancelled. The request of a legacy client is
+// not.
 func TestHTTP_Disconnect(t *testing.T) {
 	NoLeaks(t)
 	h := Spec{Era: EraBoth}.HTTP(t)
@@ -224,7 +225,8 @@ func TestHTTP_Disconnect(t *testing.T) {
 	}
 }
 
-// A client that closes its connection once it has the answer cancels nothing.
+// TestHTTP_NoCancelAfterAnswer: if a client closes its connection after it has received the answer, nothing is
+// cancelled.
 func TestHTTP_NoCancelAfterAnswer(t *testing.T) {
 	NoLeaks(t)
 	h := Spec{Era: EraModern, AnswerSSE: true}.HTTP(t)
@@ -248,9 +250,9 @@ func TestHTTP_Faults(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		fault    Fault
-		status   int // 0: no answer at all
+		status   int // 0 if there must be no response
 		contains string
-		broken   bool // the body ends with an error
+		broken   bool // whether reading the body must end with an error
 		executed int
 	}{
 		{"drop", Drop(), 0, "", true, 0},
@@ -296,7 +298,7 @@ func TestHTTP_Faults(t *testing.T) {
 	}
 }
 
-// What comes back with the id of the last event gets the rest of the answer.
+// TestHTTP_Polls: a GET with the ID of the last event gets the rest of the answer.
 func TestHTTP_Polls(t *testing.T) {
 	NoLeaks(t)
 	h := Spec{}.HTTP(t)
@@ -335,7 +337,7 @@ func TestHTTP_Polls(t *testing.T) {
 	}
 }
 
-// Refusals of sessions and notifications, in the words of the test.
+// TestHTTP_Refusals: sessions and notifications are refused with the response that the test has set.
 func TestHTTP_Refusals(t *testing.T) {
 	NoLeaks(t)
 	h := Spec{Forgotten: Refusal{Status: 400, Type: "text/plain", Body: "who is $ID?"}}.HTTP(t)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// install simulates an installer that runs before the server. It ends early with ctx.
+// install imitates an installer that runs before the server. It ends early if ctx ends.
 func (s Spec) install(ctx context.Context, out io.Writer) {
 	if s.InstallFor == 0 {
 		return

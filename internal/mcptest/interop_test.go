@@ -35,7 +35,7 @@ func dialEvents(t *testing.T, s Spec) transport.Interface {
 	return tr
 }
 
-// Each fake must satisfy an independent client.
+// TestInterop: an independent MCP client can use each fake.
 func TestInterop(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -65,7 +65,7 @@ func TestInterop(t *testing.T) {
 	}
 }
 
-// use goes through a whole session.
+// use goes through a complete session with the server.
 func use(t *testing.T, tr transport.Interface, version string) {
 	t.Helper()
 	c := client.NewClient(tr)

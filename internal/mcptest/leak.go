@@ -13,40 +13,38 @@ import (
 	"time"
 )
 
-// leakWait is how long leftovers may take to go away. It can be long, as only a failing test waits that long.
+// leakWait is how long leftovers may take to go away. It can be long, since only a failing test waits that long.
 const leakWait = time.Minute
 
-// NoLeaks fails the test when it leaves anything behind: goroutines, processes
-// (Linux: children in any state, and living descendants of fakes, wherever they
-// were reparented to) or file descriptors (Linux). What was there at the time
-// of this call is left out. Leftovers have a bounded time to go away; processes
-// that do not are killed, so that the next test starts clean.
+// NoLeaks fails the test if it leaves anything behind: goroutines, processes (Linux only: child processes in any
+// state, and living descendants of fakes, whatever their parent is) or file descriptors (Linux only). What existed
+// when NoLeaks was called does not matter. Leftovers have some time to go away. Processes that are still there after
+// that are killed, so that they do not disturb the next test.
 //
-// Call it first in the test: cleanups run last in, first out. It looks at the
-// whole process, so tests that run at the same time are checked as one: by the
-// last of them to end. A parallel test calls Parallel instead. Idle connections
-// of http.DefaultClient are closed before it looks.
+// Call NoLeaks at the beginning of the test, because cleanup functions run in reverse order. It checks the whole
+// process. So tests that run at the same time are checked together, when the last of them ends. A parallel test calls
+// Parallel instead. Idle connections of http.DefaultClient are closed before the check.
 func NoLeaks(t testing.TB) {
 	t.Helper()
 	noLeaks(t, leakWait)
 }
 
-// Parallel is t.Parallel and NoLeaks. Each parallel test of a package that has
-// leak checks calls it: another one would be taken for a leak of theirs.
+// Parallel calls t.Parallel and NoLeaks. In a package with leak checks, each parallel test must call it; otherwise
+// its goroutines could be reported as leaks of other tests.
 func Parallel(t *testing.T) {
 	t.Helper()
 	t.Parallel()
 	noLeaks(t, leakWait)
 }
 
-// AtOnce sets how many parallel tests run at the same time, for packages whose tests mostly wait for processes and
-// timers. The default is the number of processors, and -parallel overrides AtOnce. Call it in TestMain.
+// AtOnce sets how many parallel tests run at the same time. It is for packages whose tests mostly wait for processes
+// and timers. The default is the number of processors. The flag -parallel overrides AtOnce. Call it in TestMain.
 func AtOnce(tests int) {
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {
-		// Fails only if the flag does not exist or the value is not a number.
+		// This fails only if the flag does not exist or the value is not a number.
 		_ = flag.Set("test.parallel", strconv.Itoa(max(tests, runtime.GOMAXPROCS(0))))
 	}
 }
@@ -61,15 +59,15 @@ func noLeaks(t testing.TB, limit time.Duration) {
 	})
 }
 
-// running is the only group, as goroutines, processes and files belong to the whole process.
+// running is the only group, since goroutines, processes and files belong to the whole process.
 var running group
 
-// group is the tests that run at the same time. A leaked goroutine does not show which of them started it.
+// group has the tests that run at the same time. It is not possible to tell which of them started a leaked goroutine.
 type group struct {
 	mu       sync.Mutex
-	tests    int    // how many have not ended
-	settling int    // how many have ended and wait for leftovers to go away
-	before   census // taken when both were 0
+	tests    int    // tests that have not ended
+	settling int    // tests that have ended, and wait until leftovers go away
+	before   census // taken when tests and settling were both 0
 }
 
 func (g *group) enter() {
@@ -81,8 +79,8 @@ func (g *group) enter() {
 	g.tests++
 }
 
-// leave ends one test. If it was the last one running, leave waits until everything new since the start is gone, and
-// returns what still exists at the deadline. If another test begins meanwhile, that test does the check.
+// leave ends one test. If no other test is running, leave waits until everything new since the start is gone, and
+// returns what still exists after limit. If another test begins meanwhile, that test does the check.
 func (g *group) leave(limit time.Duration) []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -118,7 +116,8 @@ func (g *group) leave(limit time.Duration) []string {
 	return nil
 }
 
-// census is what exists at one moment. Each map goes from an identity to a description for the failing test.
+// census is what exists at one moment. In each map, the keys are identities, and the values are descriptions for the
+// report.
 type census struct {
 	goroutines, processes, files map[string]string
 }
@@ -127,7 +126,7 @@ func takeCensus() census {
 	return census{goroutines: goroutines(), processes: processes(), files: openFiles()}
 }
 
-// surplus describes what exists in now but not in before.
+// surplus describes what exists in now, but not in before.
 func surplus(kind string, before, now map[string]string) []string {
 	var out []string
 	for id, what := range now {
@@ -139,7 +138,7 @@ func surplus(kind string, before, now map[string]string) []string {
 	return out
 }
 
-// goroutines returns the stacks of all goroutines that could be leaks, by id.
+// goroutines returns the stacks of all goroutines that could be leaks, by goroutine ID.
 func goroutines() map[string]string {
 	buf := make([]byte, 1<<20)
 	for {
@@ -152,7 +151,7 @@ func goroutines() map[string]string {
 	}
 	out := map[string]string{}
 	for i, stack := range strings.Split(string(buf), "\n\n") {
-		if i == 0 || harmless(stack) { // the first is the caller
+		if i == 0 || harmless(stack) { // the first stack is the caller's
 			continue
 		}
 		head, _, _ := strings.Cut(stack, " [")
@@ -161,7 +160,7 @@ func goroutines() map[string]string {
 	return out
 }
 
-// harmless reports whether a goroutine belongs to the runtime or to testing.
+// harmless reports whether a goroutine belongs to the runtime or to package testing.
 func harmless(stack string) bool {
 	for _, s := range []string{
 		"testing.(*T).Run(", "testing.(*M).", "testing.RunTests", "testing.runFuzzing", "testing.(*F).Fuzz",

@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// stat is what is read of /proc/PID/stat.
+// stat has the fields of /proc/PID/stat that are needed.
 type stat struct {
 	state   string
 	parent  int
-	started string // clock ticks since boot; with the pid, an identity
+	started string // in clock ticks since boot; together with the PID, it identifies a process
 }
 
 func readStat(pid int) (stat, bool) {
@@ -22,7 +22,7 @@ func readStat(pid int) (stat, bool) {
 	if err != nil {
 		return stat{}, false
 	}
-	// The name in parentheses may hold anything.
+	// The process name in parentheses may contain any characters.
 	f := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
 	if len(f) < 20 {
 		return stat{}, false
@@ -37,8 +37,8 @@ func Alive(pid int) bool {
 	return ok && st.state != "Z" && st.state != "X"
 }
 
-// processes returns the descendants of this process (zombies too), and every
-// living process that inherited the mark of a fake of this test binary.
+// processes returns all descendants of this process, including zombies, and every living process that has inherited
+// the mark of a fake started by this test binary.
 func processes() map[string]string {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -96,7 +96,7 @@ func commandLine(pid int) string {
 	return strings.TrimSpace(string(bytes.ReplaceAll(data, []byte{0}, []byte{' '})))
 }
 
-// killAll kills the processes that are in now and not in before.
+// killAll kills the processes that are in now, but not in before.
 func killAll(before, now map[string]string) {
 	for id := range now {
 		if _, ok := before[id]; ok {
@@ -109,7 +109,7 @@ func killAll(before, now map[string]string) {
 	}
 }
 
-// openFiles returns the open descriptors, except those of the runtime.
+// openFiles returns the open file descriptors, except the ones that the Go runtime uses.
 func openFiles() map[string]string {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// fakeTB collects what NoLeaks and WaitFor would say of a test.
+// fakeTB collects the errors that NoLeaks and WaitFor report.
 type fakeTB struct {
 	testing.TB
 	cleanups []func()
@@ -27,7 +27,7 @@ func (f *fakeTB) Fatalf(format string, a ...any) {
 	panic(f)
 }
 
-// settle ends the only test of a group that began with before.
+// settle ends the only test of a group, and returns the leaks since before.
 func settle(before census, limit time.Duration) []string {
 	return (&group{tests: 1, before: before}).leave(limit)
 }
@@ -59,7 +59,7 @@ func TestSettle_Processes(t *testing.T) {
 	if got := len(surplus("", before.processes, now)); got != 2 {
 		t.Errorf("%d new processes, want the fake and its grandchild", got)
 	}
-	// Once the fake is gone nothing but the mark tells whose the grandchild is.
+	// After the fake has ended, only the mark shows that the grandchild belongs to it.
 	c.in.Close()
 	<-c.done
 	WaitFor(t, "the fake to be a zombie", patience, func() bool { return !Alive(cmd.Process.Pid) })
@@ -68,7 +68,7 @@ func TestSettle_Processes(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	cmd.Wait()
-	// What is left at the deadline is reported and killed.
+	// Processes that still exist after limit are reported and killed.
 	faults := settle(before, 2*time.Second)
 	if len(faults) != 1 || !strings.Contains(faults[0], "mcptest-grandchild") {
 		t.Errorf("got %q", faults)
@@ -102,7 +102,7 @@ func TestSettle_Files(t *testing.T) {
 		t.Skip("descriptors are looked at on Linux only")
 	}
 	before := takeCensus()
-	f, err := os.Open(os.Args[0]) // an absolute path under go test
+	f, err := os.Open(os.Args[0]) // os.Args[0] is an absolute path under go test
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,8 +137,8 @@ func TestNoLeaks_FailsTheTest(t *testing.T) {
 	}
 }
 
-// TestGroup: of overlapping tests the last one reports what any of them left behind, even if it began while an earlier
-// one waited for that to go away.
+// TestGroup: if tests overlap, the last test to end reports what any of them left behind. This also holds if it began
+// while an earlier test was waiting for its leftovers to go away.
 func TestGroup(t *testing.T) {
 	const limit = 30 * time.Millisecond
 	quit, done := make(chan struct{}), make(chan struct{})

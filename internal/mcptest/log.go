@@ -14,27 +14,29 @@ import (
 	"time"
 )
 
-// Events of an Entry.
+// These are the values of Entry.Event.
 const (
 	// EventStart: a fake was started. PID is its process.
 	EventStart = "start"
 	// EventMessage: a JSON-RPC message arrived.
 	EventMessage = "message"
-	// EventGarbage: something arrived that is not a message; Text is its beginning.
+	// EventGarbage: input arrived that is not a message; Text is its beginning.
 	EventGarbage = "garbage"
-	// EventCall: a tool was executed. If a fault comes first there is no such entry, so an at-most-once test counts
-	// these.
+	// EventCall: a tool was executed. If a fault happens first, there is no such entry, so tests can count them to
+	// check that a call is executed at most once.
 	EventCall = "call"
-	// EventAnswer: the answer to a request is about to be written. A fault of the transport may still drop it.
+	// EventAnswer: the answer to a request is about to be written. A fault of the transport may still drop the
+	// answer.
 	EventAnswer = "answer"
-	// EventCancel: an open request was cancelled. Text is "notification", or
-	// "disconnect" for a modern HTTP client that closed its stream.
+	// EventCancel: an open request was cancelled. Text is "notification", or "disconnect" if a modern HTTP client has
+	// closed its stream.
 	EventCancel = "cancel"
-	// EventDisconnect: a legacy HTTP client left before its answer, which does not cancel the request.
+	// EventDisconnect: a legacy HTTP client disconnected before it got the answer. This does not cancel the request.
 	EventDisconnect = "disconnect"
 	// EventHTTP: an HTTP request arrived; Text is its method and path, Header its header.
 	EventHTTP = "http"
-	// EventEOF: stdin was closed. EventTERM: SIGTERM or SIGINT came. EventExit: the fake ends; Text is its exit status.
+	// EventEOF: stdin was closed. EventTERM: SIGTERM or SIGINT arrived. EventExit: the fake ends; Text is its exit
+	// status.
 	EventEOF  = "eof"
 	EventTERM = "term"
 	EventExit = "exit"
@@ -45,33 +47,33 @@ type Entry struct {
 	Time  time.Time `json:"time"`
 	PID   int       `json:"pid"`
 	Event string    `json:"event"`
-	// Session is the HTTP session id, empty elsewhere.
+	// Session is the ID of the HTTP session. It is empty for other transports.
 	Session string `json:"session,omitempty"`
-	// ID, Method and Tool are those of the message or call.
+	// ID, Method and Tool are taken from the message or the call.
 	ID     json.RawMessage `json:"id,omitempty"`
 	Method string          `json:"method,omitempty"`
 	Tool   string          `json:"tool,omitempty"`
-	// Size is the length of the message in bytes. Message is empty if that is over 16 KiB.
+	// Size is the length of the message in bytes. Message is empty if Size is more than 16 KiB.
 	Size    int             `json:"size,omitempty"`
 	Message json.RawMessage `json:"message,omitempty"`
 	Header  http.Header     `json:"header,omitempty"`
 	Text    string          `json:"text,omitempty"`
 }
 
-// Log is what happened, in the order in which it was recorded.
+// Log has the entries in the order in which they were recorded.
 type Log []Entry
 
-// Event returns the entries of that kind.
+// Event returns the entries of one kind.
 func (l Log) Event(event string) Log {
 	return l.where(func(e Entry) bool { return e.Event == event })
 }
 
-// Method returns the messages with that method.
+// Method returns the messages with this method.
 func (l Log) Method(method string) Log {
 	return l.where(func(e Entry) bool { return e.Event == EventMessage && e.Method == method })
 }
 
-// Calls returns the executions of a tool (of all tools when empty).
+// Calls returns the executions of a tool, or of all tools if tool is empty.
 func (l Log) Calls(tool string) Log {
 	return l.where(func(e Entry) bool { return e.Event == EventCall && (tool == "" || e.Tool == tool) })
 }
@@ -86,23 +88,24 @@ func (l Log) where(keep func(Entry) bool) Log {
 	return out
 }
 
-// maxKept is how many entries an in-process fake keeps. It drops the oldest, so that a long test does not measure its own
-// log.
+// maxKept is the most entries that a fake in the test process keeps. It drops the oldest ones, so that the log does
+// not grow during a long test and distort what the test measures.
 const maxKept = 20000
 
-// maxMessage is the size up to which a message is recorded whole.
+// maxMessage is the length, in bytes, up to which a message is recorded.
 const maxMessage = 16 << 10
 
-// recorder writes entries to the log file, or keeps them in memory.
+// recorder writes entries to the log file, keeps them in memory, or both.
 type recorder struct {
 	mu     sync.Mutex
 	file   io.WriteCloser
 	keep   bool
 	kept   Log
-	counts map[string]int // messages by method
+	counts map[string]int // number of messages by method
 }
 
-// newRecorder opens the log file, if path is not empty, for appending. With keep it also keeps the entries in memory.
+// newRecorder opens the log file for appending, if path is not empty. If keep is true, it also keeps the entries in
+// memory.
 func newRecorder(path string, keep bool) (*recorder, error) {
 	r := &recorder{keep: keep, counts: map[string]int{}}
 	if path == "" {
@@ -116,8 +119,7 @@ func newRecorder(path string, keep bool) (*recorder, error) {
 	return r, nil
 }
 
-// add records an entry. One write per line keeps the lines of several
-// processes apart.
+// add records an entry. Each line is written with one write, so that lines of several processes do not mix.
 func (r *recorder) add(e Entry) {
 	e.Time, e.PID = time.Now(), os.Getpid()
 	r.mu.Lock()
@@ -170,7 +172,8 @@ func (r *recorder) close() {
 	}
 }
 
-// Log reads LogFile: what has happened so far in all processes of this fake. A missing file is an empty log.
+// Log returns the entries in LogFile: what has happened so far in all processes of this fake. A missing file is an
+// empty log.
 func (s Spec) Log(t testing.TB) Log {
 	t.Helper()
 	log, err := readLog(s.LogFile)
@@ -194,7 +197,7 @@ func readLog(path string) (Log, error) {
 	for {
 		line, err := r.ReadBytes('\n')
 		if err == io.EOF {
-			return log, nil // a last line without its end is still being written
+			return log, nil // the last line has no newline yet: it is still being written
 		}
 		if err != nil {
 			return nil, fmt.Errorf("reading the log: %w", err)
@@ -213,8 +216,7 @@ type Process struct {
 	Role string // "server" or "grandchild"
 }
 
-// Pids reads PidFile: all processes that were ever started for this fake,
-// oldest first.
+// Pids returns the processes in PidFile: all that were ever started for this fake, oldest first.
 func (s Spec) Pids(t testing.TB) []Process {
 	t.Helper()
 	data, err := os.ReadFile(s.PidFile)
@@ -226,7 +228,7 @@ func (s Spec) Pids(t testing.TB) []Process {
 		pid, role, ok := strings.Cut(strings.TrimSpace(line), " ")
 		n, err := strconv.Atoi(pid)
 		if !ok || err != nil {
-			continue // still being written
+			continue // this line is still being written
 		}
 		out = append(out, Process{PID: n, Role: role})
 	}

@@ -7,20 +7,20 @@ import (
 	"strconv"
 )
 
-// message is JSON text to be sent: head, then the letter x fill times, then tail. The x are made while writing, so that
-// an answer of hundreds of megabytes takes no memory. With a fill below 0 the message never ends.
+// message is JSON text to be sent: head, then fill times the letter x, then tail. The x are generated during writing,
+// so that an answer of hundreds of megabytes takes no memory. If fill is negative, the message never ends.
 type message struct {
 	head []byte
 	fill int64
 	tail []byte
-	// cut leaves out the line end, as in the last output before a crash.
+	// cut leaves out the line end after the message, as if the sender had crashed.
 	cut bool
 }
 
-// text returns a message of exactly these bytes.
+// text returns a message with exactly this text.
 func text(s string) message { return message{head: []byte(s)} }
 
-// size is the number of bytes, -1 for an endless message.
+// size returns the length in bytes, or -1 for an endless message.
 func (m message) size() int64 {
 	if m.fill < 0 {
 		return -1
@@ -28,7 +28,7 @@ func (m message) size() int64 {
 	return int64(len(m.head)) + m.fill + int64(len(m.tail))
 }
 
-// in puts the message between two texts.
+// in returns the message with before in front of it and after behind it.
 func (m message) in(before, after string) message {
 	head := append([]byte(before), m.head...)
 	if m.fill == 0 && len(m.tail) == 0 {
@@ -37,7 +37,7 @@ func (m message) in(before, after string) message {
 	return message{head: head, fill: m.fill, tail: append(bytes.Clone(m.tail), after...)}
 }
 
-// WriteTo writes the message; an endless one until the writer fails.
+// WriteTo writes the message. If the message is endless, it writes until the writer fails.
 func (m message) WriteTo(w io.Writer) (int64, error) {
 	n, err := w.Write(m.head)
 	total := int64(n)
@@ -63,7 +63,7 @@ func (m message) WriteTo(w io.Writer) (int64, error) {
 	return total + int64(n), err
 }
 
-// envelope is the parsed part of an incoming message. Raw members keep the client's bytes.
+// envelope is the parsed part of an incoming message. Raw members have the bytes that the client sent.
 type envelope struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -74,7 +74,7 @@ type envelope struct {
 
 func (e envelope) isRequest() bool { return e.Method != "" && len(e.ID) > 0 }
 
-// params are the parameters that the fakes read.
+// params has the parameters that the fakes read, of all methods.
 type params struct {
 	Name           string                     `json:"name"`
 	URI            string                     `json:"uri"`
@@ -94,7 +94,7 @@ type params struct {
 	} `json:"_meta"`
 }
 
-// rpcError is the error of an answer; data is raw JSON or empty.
+// rpcError is a JSON-RPC error. data is raw JSON, or empty if there is none.
 type rpcError struct {
 	code    int
 	message string
@@ -109,14 +109,14 @@ func (e *rpcError) json() string {
 	return s + `}`
 }
 
-// answer is the outcome of a request: a result or an error. Silent means that nothing is sent.
+// answer is what a request leads to: a result or an error. If silent is true, nothing is sent.
 type answer struct {
 	result message
 	err    *rpcError
 	silent bool
 }
 
-// with makes the answer a response to the request with this id.
+// with returns the answer as a response to the request with this ID.
 func (a answer) with(id string) message {
 	if a.err != nil {
 		return text(`{"jsonrpc":"2.0","id":` + id + `,"error":` + a.err.json() + `}`)
@@ -128,7 +128,7 @@ func fails(code int, msg string) answer { return answer{err: &rpcError{code: cod
 
 func result(s string) answer { return answer{result: text(s)} }
 
-// textResult is a tool result of one text block.
+// textResult returns a tool result with one text block.
 func textResult(s string) answer {
 	return result(`{"content":[{"type":"text","text":` + quote(s) + `}]}`)
 }
@@ -141,13 +141,13 @@ func notification(method, params string) message {
 	return text(`{"jsonrpc":"2.0","method":` + quote(method) + `,"params":` + params + `}`)
 }
 
-// quote returns s as a JSON string, without the escaping of <, > and &.
+// quote returns s as a JSON string. It does not escape <, > and &.
 func quote(s string) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(s); err != nil {
-		panic(err) // a string always encodes
+		panic(err) // impossible: every string can be encoded
 	}
 	return string(bytes.TrimRight(b.Bytes(), "\n"))
 }

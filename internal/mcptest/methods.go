@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// answer executes a request.
+// answer executes a request and returns its answer.
 func (s *server) answer(c *call) answer {
 	if slices.Contains(s.spec.FailMethods, c.method) {
 		return fails(-32603, "told to fail")
@@ -32,7 +32,7 @@ func (s *server) answer(c *call) answer {
 	case c.method == "ping" && !c.modern:
 		a = result(`{}`)
 	case c.method == "logging/setLevel" && !c.modern && !s.spec.NoLogging:
-		a = result(`{}`) // ignored: the tool notify sends at any level
+		a = result(`{}`) // the level is ignored: the tool notify sends messages of any level
 	case c.method == "server/discover" && c.modern:
 		a = s.discover(c)
 	case c.method == "subscriptions/listen" && c.modern:
@@ -53,7 +53,7 @@ func (s *server) answer(c *call) answer {
 	return a
 }
 
-// unknown answers a method that the fake does not have.
+// unknown returns the answer to a method that the fake does not know.
 func (s *server) unknown(c *call) answer {
 	if c.method == "server/discover" && s.spec.ExitOnDiscover {
 		s.leave(s.spec.ExitCode)
@@ -66,7 +66,7 @@ func (s *server) unknown(c *call) answer {
 	return fails(-32601, "Method not found: "+c.method)
 }
 
-// checkModern refuses a modern request that lacks a required member.
+// checkModern refuses a request of the modern protocol version if a required member is missing.
 func (s *server) checkModern(c *call) (answer, bool) {
 	meta := c.params.Meta
 	switch {
@@ -84,7 +84,7 @@ func (s *server) checkModern(c *call) (answer, bool) {
 	return answer{}, false
 }
 
-// checkLegacy refuses requests that come before the handshake is complete.
+// checkLegacy refuses a request that comes before the handshake is complete.
 func (s *server) checkLegacy(c *call) (answer, bool) {
 	if c.method != "tools/list" && c.method != "tools/call" {
 		return answer{}, false
@@ -97,7 +97,7 @@ func (s *server) checkLegacy(c *call) (answer, bool) {
 	return answer{}, false
 }
 
-// complete adds the resultType that modern results require, unless it is there.
+// complete adds the member resultType, which modern results need, if it is missing.
 func complete(m message) message {
 	if len(m.head) == 0 || m.head[0] != '{' || strings.HasPrefix(string(m.head), `{"resultType"`) {
 		return m
@@ -164,7 +164,7 @@ func (s *server) listen(c *call) answer {
 			granted[key] = value
 		}
 	}
-	honoured, _ := json.Marshal(granted) // of raw JSON
+	honoured, _ := json.Marshal(granted) // cannot fail: the values are raw JSON
 	tag := `"io.modelcontextprotocol/subscriptionId":` + c.id
 	ack := notification("notifications/subscriptions/acknowledged", `{"_meta":{`+tag+`},"notifications":`+string(honoured)+`}`)
 	if err := c.note(ack); err != nil {
@@ -181,19 +181,19 @@ func (s *server) listen(c *call) answer {
 	return answer{silent: true}
 }
 
-// offer is the tools of a fake: their raw definitions and their names.
+// offer has the tools of a fake: their raw definitions and their names.
 type offer struct {
 	defs  []json.RawMessage
 	names map[string]bool
 }
 
-// definitions returns the tools as they are now.
+// definitions returns the current tools.
 func (s *server) definitions() (*offer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	raw := s.tools
 	if raw == nil && s.spec.ToolsFile != "" {
-		s.offered = nil // it may have changed
+		s.offered = nil // the file may have changed
 		if data, err := os.ReadFile(s.spec.ToolsFile); err == nil {
 			raw = data
 		}
@@ -230,7 +230,7 @@ func (s *server) definitions() (*offer, error) {
 	return o, nil
 }
 
-// list answers tools/list, in pages if the spec says so.
+// list answers tools/list, with several pages if the spec says so.
 func (s *server) list(c *call) answer {
 	if !c.pause(s.spec.ListDelay) {
 		return answer{silent: true}
@@ -278,7 +278,7 @@ func (s *server) list(c *call) answer {
 	return result(b.String())
 }
 
-// storm starts sending list_changed, once for the whole fake.
+// storm starts sending list_changed notifications, if the spec says so and they have not been started yet.
 func (s *server) storm() {
 	if s.spec.ListChangedStorm <= 0 {
 		return
@@ -297,8 +297,8 @@ func (s *server) storm() {
 	})
 }
 
-// progressStorm sends progress for the call until the returned function is
-// called, which waits for the last one to be written.
+// progressStorm sends progress notifications for the call until the returned function is called. That function waits
+// until the last notification is written.
 func (s *server) progressStorm(c *call) (stop func()) {
 	token := c.params.Meta.ProgressToken
 	if s.spec.ProgressStorm <= 0 || len(token) == 0 || c.method != "tools/call" {
@@ -312,7 +312,8 @@ func (s *server) progressStorm(c *call) (stop func()) {
 	return func() { close(quit); <-done }
 }
 
-// paced calls f so many times a second, in bursts if the clock is too coarse, until quit is closed or f fails.
+// paced calls f this many times per second until quit is closed or f fails. If the clock is too coarse for that rate,
+// it calls f several times in a row.
 func paced(perSecond int, quit <-chan struct{}, f func(n int) error) {
 	ticker := time.NewTicker(max(time.Second/time.Duration(perSecond), time.Millisecond))
 	defer ticker.Stop()

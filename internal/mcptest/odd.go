@@ -2,15 +2,16 @@ package mcptest
 
 import "encoding/json"
 
-// ContentResult is the result of the tool content: every kind of content block, with things that typed clients lose or
-// refuse (an unknown kind, unknown fields, integers beyond 2^53, 1.10, escapes), as one line of JSON.
+// ContentResult is the result of the tool content, as one line of JSON. It has every kind of content block, and
+// things that typed clients lose or refuse: an unknown kind, unknown fields, integers beyond 2^53, the number 1.10,
+// and escapes.
 const ContentResult = `{"content":[` + knownBlocks +
 	`,{"type":"future","payload":{"n":9007199254740993,"list":[1,2.50,null]},"annotations":{"audience":["user"]},"x":true}` +
 	`,{"type":"text","text":"with more","extra":{"kept":1.10}}` +
 	`],"structuredContent":{"z":1,"a":9007199254740993,"rate":1.10,"exp":1E+2,"neg":-0,"big":123456789012345678901234567890,"none":null,"nested":{"b":[],"a":{}}}` +
 	`,"isError":false,"_meta":{"example.com/trace":"abc","n":9007199254740993},"futureField":{"keep":"me","n":1.0}}`
 
-// KnownContentResult is the part of ContentResult that a typed client accepts.
+// KnownContentResult is ContentResult without the parts that typed clients refuse.
 const KnownContentResult = `{"content":[` + knownBlocks + `],"structuredContent":{"a":9007199254740993,"rate":1.10}}`
 
 const knownBlocks = `{"type":"text","text":"plain \u00e9 \/ <b>&amp;</b> \ud83d\ude00 \u2028 \"quoted\" \\ tab\there"}` +
@@ -22,20 +23,20 @@ const knownBlocks = `{"type":"text","text":"plain \u00e9 \/ <b>&amp;</b> \ud83d\
 	`,{"type":"resource_link","uri":"https://example.com/doc","name":"doc","title":"A document","description":"Linked.","mimeType":"text/html","size":1234}` +
 	`,{"type":"text","text":"{\n  \"a\": 1,\n  \"b\": [1.10, 9007199254740993]\n}"}`
 
-// OddTool is a tool definition that typed SDKs refuse, change or trip over.
+// OddTool is a tool definition that typed SDKs refuse, change or fail on.
 type OddTool struct {
-	// Raw is the definition as it is sent.
+	// Raw is the definition that the fake sends.
 	Raw json.RawMessage
-	// Name is the tool's name, empty if it has no usable one.
+	// Name is the tool's name; empty if the definition has no usable name.
 	Name string
-	// Usable means that the tool can be offered and called (a fake answers with its arguments). Otherwise only this
-	// definition is dropped.
+	// Usable means that mcpx can offer and call the tool; a fake answers a call with its arguments. If Usable is
+	// false, mcpx must drop this definition, but no others.
 	Usable bool
-	// Why says what is odd.
+	// Why says what is odd about the definition.
 	Why string
 }
 
-// OddTools returns the definitions that Spec.OddTools adds, in their order.
+// OddTools returns the definitions that Spec.OddTools adds, in the same order.
 func OddTools() []OddTool {
 	tools := make([]OddTool, len(oddTools))
 	for i, o := range oddTools {

@@ -8,7 +8,7 @@ import (
 
 const updated = "notifications/resources/updated"
 
-// offers are the capabilities beside tools, each behind a comma.
+// offers returns the capabilities other than tools as JSON members, each with a comma before it.
 func (s *server) offers(modern bool) (all string) {
 	if s.spec.Resources != nil || s.spec.Templates != nil {
 		era := EraLegacy
@@ -27,13 +27,13 @@ func (s *server) offers(modern bool) (all string) {
 	return all
 }
 
-// offer answers the methods beside tools:
+// offer answers the methods for resources, prompts and completions:
 //
-//   - resources/read: one text, "NAME has URI", of a URI that is listed or has a
-//     question mark; else the error of the era
+//   - resources/read: one text, "NAME has URI", if the URI is listed or contains a question mark; otherwise the error
+//     of the era
 //   - prompts/get: one message, "NAME prompts PROMPT ARGUMENTS"
 //   - completion/complete: the values NAME and the raw ref
-//   - subscriptions of a legacy session, for the tool notify
+//   - subscriptions of a legacy session; the tool notify sends their notifications
 func (s *server) offer(c *call) (a answer, known bool) {
 	lists := map[string]struct {
 		kind  string
@@ -89,7 +89,7 @@ func (s *server) read(c *call) answer {
 		`,"x-big":9007199254740993}]` + cacheable(c) + `}`)
 }
 
-// cacheable returns the members that modern lists and reads require.
+// cacheable returns the members about caching that modern lists and reads must have.
 func cacheable(c *call) string {
 	if c.modern {
 		return `,"ttlMs":60000,"cacheScope":"public"`
@@ -97,8 +97,8 @@ func cacheable(c *call) string {
 	return ""
 }
 
-// listensTo reports whether a legacy session gets a notification. An updated resource is sent only to sessions that
-// subscribed to it or to a URI that it begins with.
+// listensTo reports whether a legacy session gets a notification. The notification that a resource was updated is
+// sent only to sessions that have subscribed to its URI, or to a URI that is a prefix of it.
 func (ses *session) listensTo(method, params string) bool {
 	if method != updated {
 		return true
@@ -115,6 +115,6 @@ func (ses *session) listensTo(method, params string) bool {
 
 func uriOf(params string) string {
 	var p struct{ URI string }
-	_ = json.Unmarshal([]byte(params), &p) // else it is empty
+	_ = json.Unmarshal([]byte(params), &p) // if params is invalid, URI stays empty
 	return p.URI
 }

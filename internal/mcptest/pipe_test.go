@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// piped starts the fake in the process and does the handshake.
+// piped starts the fake in the test process and does the handshake.
 func piped(t *testing.T, s Spec) (*lineClient, func() Log) {
 	t.Helper()
 	in, out, log := s.Pipe(t)
@@ -27,7 +27,7 @@ func (c *lineClient) list(id int, params string) reply {
 	return c.answer(fmt.Sprint(id))
 }
 
-// names returns the names in a tools/list result, and the next cursor.
+// names returns the tool names in a tools/list result, and the next cursor.
 func names(t *testing.T, r reply) (names []string, cursor string) {
 	t.Helper()
 	var res struct {
@@ -202,7 +202,7 @@ func TestHangs(t *testing.T) {
 		for _, tc := range []struct {
 			name string
 			spec Spec
-			send string // never answered; id 5
+			send string // this request, with the ID 5, is never answered
 			init bool
 		}{
 			{"init", Spec{NeverInit: true}, `"method":"initialize","params":` + initParams, false},
@@ -256,11 +256,11 @@ func TestWedgeFile(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.call(2, "pid", `{}`) // lost
+	c.call(2, "pid", `{}`) // never answered
 	c.send(`{"jsonrpc":"2.0","id":3,"method":"ping"}`)
 	WaitFor(t, "the ping to arrive", patience, func() bool { return len(log().Method("ping")) == 1 })
-	// Both are looked at before the file goes: they were read, so only the
-	// goroutines that serve them are behind; the next answer must be that of 4.
+	// The fake must read both cancellations before the file is removed. Then only goroutines that serve the cancelled
+	// requests are still running, and the next answer must be to request 4.
 	c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
 	c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
 	WaitFor(t, "the cancels", patience, func() bool { return len(log().Event(EventCancel)) == 2 })

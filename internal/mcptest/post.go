@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// postWriter answers one POST: as JSON if the answer is all there is to send, else as an event stream.
+// postWriter writes the response to one POST: as JSON if only the answer is sent, otherwise as an event stream.
 type postWriter struct {
 	h      *HTTPServer
 	w      http.ResponseWriter
@@ -20,17 +20,17 @@ type postWriter struct {
 
 	mu     sync.Mutex
 	stream *eventWriter
-	over   bool // nothing more may be written
+	over   bool // whether the response is complete
 }
 
-// note writes to the event stream, and opens it if necessary.
+// note writes a message to the event stream. It opens the stream if necessary.
 func (p *postWriter) note(m message) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.events(m)
 }
 
-// events needs mu.
+// events writes messages to the event stream. The caller holds mu.
 func (p *postWriter) events(ms ...message) error {
 	if p.over {
 		return errors.New("the response is complete")
@@ -44,7 +44,7 @@ func (p *postWriter) events(ms ...message) error {
 	return nil
 }
 
-// opened returns the stream, and opens it if necessary. It needs mu.
+// opened returns the event stream. It opens the stream if necessary. The caller holds mu.
 func (p *postWriter) opened() *eventWriter {
 	if p.stream == nil {
 		p.stream = newEventWriter(p.w, p.h.srv.spec)
@@ -72,7 +72,7 @@ func (p *postWriter) reply(ms ...message) error {
 	return p.events(ms...)
 }
 
-// json writes the answer as the body, with the HTTP status that modern errors have.
+// json writes the answer as the body. For an error in the modern protocol version, it sets the HTTP status.
 func (p *postWriter) json(m message) error {
 	p.w.Header().Set("Content-Type", "application/json")
 	if p.modern {

@@ -9,24 +9,25 @@ import (
 	"testing"
 )
 
-// ProxyMode is what a Proxy does with the bytes that pass through it.
+// ProxyMode is what a Proxy does with connections and the bytes on them.
 type ProxyMode string
 
 const (
 	// ProxyPass forwards everything.
 	ProxyPass ProxyMode = "pass"
-	// ProxyRefuse resets new connections at once; open ones are not affected.
+	// ProxyRefuse resets new connections at once; open connections are not affected.
 	ProxyRefuse ProxyMode = "refuse"
 	// ProxyStall neither reads nor forwards: data waits until the mode changes.
 	ProxyStall ProxyMode = "stall"
-	// ProxyHalfOpen reads and discards data of both sides, as if the other side had vanished. Connections stay open.
+	// ProxyHalfOpen reads data from both sides and discards it, as if the other side had vanished. Connections stay
+	// open.
 	ProxyHalfOpen ProxyMode = "half open"
-	// ProxyOneByte forwards one byte per segment.
+	// ProxyOneByte forwards one byte at a time, each in a TCP segment of its own.
 	ProxyOneByte ProxyMode = "one byte"
 )
 
-// Proxy forwards TCP connections to a server and breaks them on demand. It does not parse HTTP. Modes apply at once, to
-// open connections too. Its methods may be called from any goroutine.
+// Proxy forwards TCP connections to a server, and breaks them when a test asks for it. It does not parse HTTP. A new
+// mode also applies to open connections at once. Safe for concurrent use.
 type Proxy struct {
 	target   string
 	listener net.Listener
@@ -36,12 +37,12 @@ type Proxy struct {
 	mu      sync.Mutex
 	mode    ProxyMode
 	changed chan struct{} // closed when mode changes
-	answers int64         // bytes of answers before it stalls; below 0 = no limit
+	answers int64         // how many more bytes the server may send before the proxy stalls; negative means no limit
 	pairs   map[*pair]struct{}
 	closed  bool
 }
 
-// pair is one forwarded connection.
+// pair is one forwarded connection: the connection from the client and the connection to the server.
 type pair struct {
 	client, server net.Conn
 	once           sync.Once
@@ -56,8 +57,8 @@ func (p *pair) close() {
 	})
 }
 
-// NewProxy starts a proxy in front of the server at target, a URL or a
-// host:port, on a free port of 127.0.0.1. It ends with the test.
+// NewProxy starts a proxy on a free port of 127.0.0.1. target is the server, as a URL or host:port. The proxy ends
+// with the test.
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	if u, err := url.Parse(target); err == nil && u.Host != "" {
@@ -80,7 +81,7 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// URL returns the server's URL with the proxy's address in it.
+// URL returns the URL of the server with its host replaced by the proxy's.
 func (p *Proxy) URL(server string) string {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -90,13 +91,13 @@ func (p *Proxy) URL(server string) string {
 	return u.String()
 }
 
-// Addr is the proxy's host:port.
+// Addr returns the proxy's host:port.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Accepted returns how many connections came so far, refused ones included.
+// Accepted returns how many connections were made so far, including refused ones.
 func (p *Proxy) Accepted() int { return int(p.accepted.Load()) }
 
-// Set changes the mode and cancels StallAfter.
+// Set changes the mode, and ends the effect of StallAfter.
 func (p *Proxy) Set(mode ProxyMode) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +106,7 @@ func (p *Proxy) Set(mode ProxyMode) {
 	p.changed = make(chan struct{})
 }
 
-// StallAfter stalls after that many more bytes of answers, over all connections together.
+// StallAfter makes the proxy stall after the server has sent this many more bytes, counted over all connections.
 func (p *Proxy) StallAfter(bytes int64) {
 	p.Set(ProxyPass)
 	p.mu.Lock()
@@ -122,7 +123,7 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// accept ends when the listener is closed.
+// accept accepts connections until the listener is closed.
 func (p *Proxy) accept() {
 	for {
 		client, err := p.listener.Accept()
@@ -168,7 +169,7 @@ func (p *Proxy) serve(client net.Conn) {
 	both.Wait()
 }
 
-// pump copies one direction.
+// pump forwards the bytes of one direction.
 func (p *Proxy) pump(pr *pair, dst, src net.Conn, answers bool) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -196,7 +197,7 @@ func (p *Proxy) current() ProxyMode {
 	return p.mode
 }
 
-// forward passes bytes on as the mode requires. It reports false when the connection is over.
+// forward sends bytes on in the current mode. It reports false if the connection has ended.
 func (p *Proxy) forward(pr *pair, dst net.Conn, data []byte, answers bool) bool {
 	for len(data) > 0 {
 		p.mu.Lock()

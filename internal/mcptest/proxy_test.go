@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// lettersServer answers each connection with letters once it has read a byte,
+// lettersServer returns the address of a server that sends n letters on each connection after it has read a byte, and
 // then echoes what it reads.
 func lettersServer(t *testing.T, n int) string {
 	t.Helper()
@@ -106,7 +106,7 @@ func TestProxy_RefuseCutHalfOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Set(ProxyRefuse)
-	if refused, err := net.Dial("tcp", p.Addr()); err == nil { // the reset may come as early as that
+	if refused, err := net.Dial("tcp", p.Addr()); err == nil { // the reset may come before Dial returns
 		if _, err := refused.Read(buf); err == nil {
 			t.Error("not refused")
 		}

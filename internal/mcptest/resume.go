@@ -5,14 +5,14 @@ import (
 	"strconv"
 )
 
-// parked is an answer that waits for a GET with the id of the event before it.
+// parked is an answer that waits until a GET resumes from the last event ID.
 type parked struct {
 	answer []message
-	polls  int  // how many GETs get only a new id first
-	reset  bool // instead of a proper end
+	polls  int  // how many GETs get only a new event ID before one gets the answer
+	reset  bool // whether the stream ends with a TCP reset
 }
 
-// park ends the stream of an answer after an event with an id.
+// park sends an event with an ID and ends the stream. A GET with this ID then gets the answer.
 func (h *HTTPServer) park(stream *eventWriter, p parked) {
 	h.mu.Lock()
 	h.polls++
@@ -27,7 +27,7 @@ func (h *HTTPServer) park(stream *eventWriter, p parked) {
 	stream.close()
 }
 
-// unpark serves a GET that resumes from an event. It reports false if nothing is parked there.
+// unpark serves a GET that resumes from an event ID. It reports false if no answer waits for this ID.
 func (h *HTTPServer) unpark(w http.ResponseWriter, lastID string) bool {
 	h.mu.Lock()
 	p, ok := h.parked[lastID]
@@ -43,13 +43,13 @@ func (h *HTTPServer) unpark(w http.ResponseWriter, lastID string) bool {
 		return true
 	}
 	for _, m := range p.answer {
-		stream.event(m) // an error means that the client is gone
+		stream.event(m) // if this fails, the client has disconnected
 	}
 	stream.close()
 	return true
 }
 
-// write sends the refusal of a session. id is that of the request, raw.
+// write sends the refusal. id is the ID of the request, as raw JSON.
 func (f Refusal) write(w http.ResponseWriter, id string) {
 	if f.Status == 0 {
 		refuse(w, http.StatusNotFound, "null", &rpcError{code: -32001, message: "Session not found"})

@@ -12,31 +12,31 @@ import (
 	"time"
 )
 
-// server is what all transports share: it computes what to send for each incoming message. The transports own the
-// connections and the bytes.
+// server is the part of a fake that all transports share: it computes what to send for each incoming message. The
+// transports handle the connections and the bytes.
 type server struct {
 	spec Spec
 	rec  *recorder
-	// ctx ends everything that is open; wg has every goroutine.
+	// Cancelling ctx ends all open requests. wg counts all goroutines.
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	// exit ends the fake as its transport can: the process, or all connections. retire does the same after the last
-	// answer was sent.
+	// exit ends the fake at once: the process, or all connections, depending on the transport. retire does the same
+	// after the last answer was sent.
 	exit   func(code int)
 	retire func(code int)
 
 	mu       sync.Mutex
-	tools    json.RawMessage       // replaces spec.Tools, set by HTTPServer.SetTools
-	offered  *offer                // the cache of definitions; nil after a change
-	answered int                   // tool calls answered
-	sessions map[*session]struct{} // legacy sessions that are initialized
-	listens  map[*call]struct{}    // open subscriptions/listen
+	tools    json.RawMessage       // set by HTTPServer.SetTools; replaces spec.Tools
+	offered  *offer                // cache of definitions; nil after a change
+	answered int                   // number of answered tool calls
+	sessions map[*session]struct{} // legacy sessions whose handshake is complete
+	listens  map[*call]struct{}    // open subscriptions/listen requests
 	storming bool
-	asks     int // server requests made
+	asks     int // number of requests that the fake has sent to clients
 }
 
-// newServer makes a server without starting anything; stop must still be called.
+// newServer makes a server. It starts nothing, but stop must be called nevertheless.
 func newServer(spec Spec, keepLog bool) (*server, error) {
 	rec, err := newRecorder(spec.LogFile, keepLog)
 	if err != nil {
@@ -51,7 +51,7 @@ func newServer(spec Spec, keepLog bool) (*server, error) {
 	return s, nil
 }
 
-// enter makes stop wait for the caller until it calls wg.Done. It reports false if the server has ended.
+// enter makes stop wait until the caller calls wg.Done. It reports false if the server has ended.
 func (s *server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +62,7 @@ func (s *server) enter() bool {
 	return true
 }
 
-// stop ends all open requests and waits for their goroutines.
+// stop ends all open requests, and waits until their goroutines have ended.
 func (s *server) stop() {
 	s.mu.Lock()
 	s.cancel()
@@ -71,16 +71,17 @@ func (s *server) stop() {
 	s.rec.close()
 }
 
-// session is one client: the client of a stdio fake, one Mcp-Session-Id over HTTP, or (modern HTTP) a single request.
+// session is one client: the client of a stdio fake, one Mcp-Session-Id over HTTP, or a single request over modern
+// HTTP.
 type session struct {
 	id string
-	// push sends what belongs to no request of the client.
+	// push sends a message that is not part of a request.
 	push func(message) error
 
 	mu      sync.Mutex
-	subs    map[string]bool // the URIs that the client subscribed to
-	ready   bool            // notifications/initialized came
-	elicits bool            // the client declared elicitation
+	subs    map[string]bool // URIs that the client has subscribed to
+	ready   bool            // notifications/initialized has arrived
+	elicits bool            // the client has declared the capability elicitation
 	open    map[string]*call
 	asked   map[string]chan envelope
 }
@@ -98,15 +99,16 @@ type call struct {
 	modern bool
 	ctx    context.Context
 	cancel context.CancelFunc
-	// note sends what belongs to this request before its answer; reply sends the answer, with what faults add to it.
+	// note sends a message that belongs to this request, before its answer. reply sends the answer, and what faults
+	// add to it.
 	note  func(message) error
 	reply func(...message) error
 
 	mu   sync.Mutex
-	over bool // cancelled, or its answer is being written
+	over bool // cancelled, or the answer is being written
 }
 
-// settle marks the call as over. It reports false if it already was.
+// settle marks the call as over. It reports false if the call was already over.
 func (c *call) settle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,10 +123,11 @@ func (c *call) isOpen() bool {
 	return !c.over
 }
 
-// begin registers a request before the next message is read, so that a cancellation right after it finds it.
+// begin registers a request. It is called before the next message is read, so that a cancellation right after the
+// request finds it.
 func (s *server) begin(ses *session, env envelope) *call {
 	c := &call{ses: ses, id: string(env.ID), method: env.Method}
-	json.Unmarshal(env.Params, &c.params) // invalid members stay empty and are refused later
+	json.Unmarshal(env.Params, &c.params) // invalid members stay empty; such requests are refused later
 	c.modern = s.isModern(env.Method, c.params)
 	c.ctx, c.cancel = context.WithCancel(s.ctx)
 	ses.mu.Lock()
@@ -133,7 +136,7 @@ func (s *server) begin(ses *session, env envelope) *call {
 	return c
 }
 
-// isModern decides the era of a request.
+// isModern reports whether a request is one of the modern era.
 func (s *server) isModern(method string, p params) bool {
 	return s.spec.modern() && (p.Meta.Version != "" || method == "server/discover" || !s.spec.legacy())
 }
@@ -147,7 +150,7 @@ func (s *server) end(c *call) {
 	c.ses.mu.Unlock()
 }
 
-// abort cancels an open call and records why. A client that closes its stream after the answer cancels nothing.
+// abort cancels an open call and records why. If the call was already answered, abort does nothing.
 func (s *server) abort(c *call, why string) {
 	if !c.settle() {
 		return
@@ -163,7 +166,7 @@ func (c *call) tool() string {
 	return c.params.Name
 }
 
-// record notes an incoming message.
+// record adds an entry for an incoming message.
 func (s *server) record(ses *session, raw []byte, env envelope) {
 	e := Entry{Event: EventMessage, Session: ses.id, ID: env.ID, Method: env.Method, Size: len(raw)}
 	if env.Method == "tools/call" {
@@ -181,7 +184,7 @@ func (s *server) garbage(ses *session, raw []byte) {
 	s.rec.add(Entry{Event: EventGarbage, Session: ses.id, Size: len(raw), Text: string(raw[:min(len(raw), 200)])})
 }
 
-// take handles messages that are not requests: notifications, and answers to the fake's own requests.
+// take handles messages that are not requests: notifications, and answers to requests of the fake.
 func (s *server) take(ses *session, env envelope) {
 	switch {
 	case env.Method == "notifications/initialized":
@@ -209,7 +212,7 @@ func (s *server) take(ses *session, env envelope) {
 		delete(ses.asked, string(env.ID))
 		ses.mu.Unlock()
 		if answers != nil {
-			answers <- env // has room for one
+			answers <- env // does not block: the channel has a buffer of one
 		}
 	}
 }
@@ -226,7 +229,7 @@ func (s *server) forget(ses *session) {
 	}
 }
 
-// serve answers a request that begin returned. It returns when the request is over.
+// serve answers a request that was registered with begin. It returns when the request is over.
 func (s *server) serve(c *call) {
 	defer s.end(c)
 	if s.wedged() || s.spec.hangs(c.method) {
@@ -245,7 +248,7 @@ func (s *server) serve(c *call) {
 	s.send(c, a)
 }
 
-// wedged reports whether the fake currently answers nothing.
+// wedged reports whether the fake answers nothing at the moment.
 func (s *server) wedged() bool {
 	if s.spec.WedgeFile == "" {
 		return false
@@ -254,7 +257,7 @@ func (s *server) wedged() bool {
 	return err == nil
 }
 
-// send writes an answer, with the faults of the spec that concern answers.
+// send writes an answer, and applies the faults of the spec that concern answers.
 func (s *server) send(c *call, a answer) {
 	isCall := c.method == "tools/call"
 	id := c.id
@@ -290,17 +293,17 @@ func (s *server) send(c *call, a answer) {
 			}
 		}
 	}
-	// Both come first: a test that has the answer can rely on them.
+	// The entry and the count come before the answer, so that a test that has received the answer can rely on them.
 	s.rec.add(Entry{Event: EventAnswer, Session: c.ses.id, ID: json.RawMessage(c.id), Method: c.method, Tool: c.tool()})
 	over := isCall && s.countCall()
-	c.reply(out...) // an error means that the client is gone
+	c.reply(out...) // if this fails, the client has disconnected
 	if over {
 		s.rec.add(Entry{Event: EventExit, Text: strconv.Itoa(s.spec.ExitCode)})
 		s.retire(s.spec.ExitCode)
 	}
 }
 
-// countCall counts a tool call before its answer is written, and reports whether the fake must end after it.
+// countCall counts a tool call before its answer is written. It reports whether the fake must end after this answer.
 func (s *server) countCall() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -308,13 +311,13 @@ func (s *server) countCall() bool {
 	return s.spec.ExitAfterCalls > 0 && s.answered == s.spec.ExitAfterCalls
 }
 
-// leave ends the fake as a crash would.
+// leave ends the fake as if it had crashed.
 func (s *server) leave(code int) {
 	s.rec.add(Entry{Event: EventExit, Text: strconv.Itoa(code)})
 	s.exit(code)
 }
 
-// pause waits. It reports false if the call has ended meanwhile.
+// pause waits for d. It reports false if the call ends before that.
 func (c *call) pause(d time.Duration) bool {
 	if d <= 0 {
 		return c.ctx.Err() == nil
@@ -329,7 +332,7 @@ func (c *call) pause(d time.Duration) bool {
 	}
 }
 
-// notify sends a notification to every legacy session, and to every modern subscription that covers it.
+// notify sends a notification to every legacy session, and to every modern subscription that includes it.
 func (s *server) notify(method, params string) {
 	s.mu.Lock()
 	var push []func(message) error
@@ -346,18 +349,18 @@ func (s *server) notify(method, params string) {
 	}
 	s.mu.Unlock()
 	for _, p := range push {
-		p(notification(method, params)) // fails if the client is gone
+		p(notification(method, params)) // fails if the client has disconnected
 	}
 	for _, c := range listens {
 		c.note(notification(method, withMeta(params, `"io.modelcontextprotocol/subscriptionId":`+c.id)))
 	}
 }
 
-// listensTo reports whether a subscription covers the method.
+// listensTo reports whether a subscription includes a notification.
 func (c *call) listensTo(method, params string) bool {
 	if method == updated {
 		var uris []string
-		_ = json.Unmarshal(c.params.Notifications["resourceSubscriptions"], &uris) // else none
+		_ = json.Unmarshal(c.params.Notifications["resourceSubscriptions"], &uris) // if this fails, there are no URIs
 		return slices.ContainsFunc(uris, func(uri string) bool { return strings.HasPrefix(uriOf(params), uri) })
 	}
 	key := map[string]string{
@@ -368,7 +371,7 @@ func (c *call) listensTo(method, params string) bool {
 	return string(c.params.Notifications[key]) == "true"
 }
 
-// withMeta adds a _meta with these fields to the JSON object params.
+// withMeta adds a member _meta with these fields to params, which is a JSON object.
 func withMeta(params, fields string) string {
 	rest := bytes.TrimSpace([]byte(params))[1:]
 	sep := ","

@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// SSE serves the fake as a server of the old HTTP+SSE transport (revision
-// 2024-11-05) until the test ends: GET /sse opens the one stream of a session
-// and announces where to POST; answers come on that stream. URL is that of the
-// stream; a POST to it gets 405, as from real ones. The era is always legacy.
+// SSE serves the fake as a server of the old HTTP+SSE transport (revision 2024-11-05) until the test ends. GET /sse
+// opens the only stream of a session, and announces the URL for POSTs; answers are sent on the stream. HTTPServer.URL
+// is the URL of the stream. A POST to it gets 405, as from real servers. The era is always legacy.
 //
-// Faults are those of HTTPServer. On "GET" they affect the stream, on a JSON-RPC method the POST (before handling) or the
-// answer on the stream (after).
+// Faults are those of HTTPServer. With the method "GET", a fault affects the stream. With a JSON-RPC method, a fault
+// that happens before handling affects the POST, and a fault that happens after handling affects the answer on the
+// stream.
 func (s Spec) SSE(t testing.TB) *HTTPServer {
 	t.Helper()
 	s.Era = EraLegacy
@@ -22,7 +22,7 @@ func (s Spec) SSE(t testing.TB) *HTTPServer {
 	return h
 }
 
-// serveEvents serves the stream of a session, which ends with the stream.
+// serveEvents opens a session and serves its stream. The session ends with the stream.
 func (h *HTTPServer) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
@@ -42,7 +42,7 @@ func (h *HTTPServer) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if h.srv.spec.Endpoint != "" {
 		endpoint = h.srv.spec.Endpoint
 	}
-	stream.write("endpoint", text(endpoint)) // an error shows below
+	stream.write("endpoint", text(endpoint)) // if this fails, the request's context ends below
 	select {
 	case <-r.Context().Done():
 		h.KillSession(ses.id)
@@ -52,11 +52,11 @@ func (h *HTTPServer) serveEvents(w http.ResponseWriter, r *http.Request) {
 	stream.close()
 }
 
-// serveMessages handles one message of a client and answers on its stream.
+// serveMessages handles one message from a client, and answers on the stream of the client's session.
 func (h *HTTPServer) serveMessages(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the client left
+		return // the client has disconnected
 	}
 	id := r.URL.Query().Get("sessionId")
 	h.mu.Lock()
@@ -94,7 +94,7 @@ func accepted(w http.ResponseWriter) {
 	flush(w)
 }
 
-// serveMessage runs a request after its POST has been answered.
+// serveMessage runs a request after its POST was answered.
 func (h *HTTPServer) serveMessage(w http.ResponseWriter, ses *httpSession, env envelope, fault *Fault) {
 	c := h.srv.begin(ses.session, env)
 	stream := ses.current()
@@ -113,7 +113,7 @@ func (h *HTTPServer) serveMessage(w http.ResponseWriter, ses *httpSession, env e
 		return nil
 	}
 	if h.srv.enter() {
-		go func() { // stop waits for it
+		go func() { // stop waits for this goroutine
 			defer h.srv.wg.Done()
 			h.srv.serve(c)
 		}()
@@ -121,7 +121,8 @@ func (h *HTTPServer) serveMessage(w http.ResponseWriter, ses *httpSession, env e
 	accepted(w)
 }
 
-// afterOnStream is Fault.after for answers on a session's stream. If the stream breaks, the session ends.
+// afterOnStream is Fault.after for answers on the stream of a session. If the fault breaks the stream, the session
+// ends.
 func (f *Fault) afterOnStream(h *HTTPServer, ses *httpSession, ms []message) []message {
 	stream := ses.current()
 	switch f.Kind {

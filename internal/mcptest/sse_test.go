@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// sseClient is the simplest client of the old transport.
+// sseClient is a minimal client of the old HTTP+SSE transport.
 type sseClient struct {
 	*webClient
 	said <-chan string
@@ -30,7 +30,7 @@ func dialSSE(t *testing.T, h *HTTPServer) *sseClient {
 	return c
 }
 
-// tell posts a message and expects the status.
+// tell posts a message, and checks the status of the response.
 func (c *sseClient) tell(body string, want int) {
 	c.t.Helper()
 	if status, _, said, err := c.post(body); status != want || err != nil {
@@ -45,7 +45,7 @@ func (c *sseClient) hear() reply {
 
 func TestSSE(t *testing.T) {
 	NoLeaks(t)
-	h := Spec{Era: EraModern}.SSE(t) // the era is legacy all the same
+	h := Spec{Era: EraModern}.SSE(t) // the era is legacy nevertheless
 	c := dialSSE(t, h)
 	c.tell(callMessage(1, "echo", `{"text":"hi"}`), 202)
 	if got := textOf(t, c.hear()); got != "hi" {
@@ -69,7 +69,7 @@ func TestSSE(t *testing.T) {
 		t.Errorf("POST to the stream: %d, want 405", status)
 	}
 	h.KillSessions()
-	for range c.said { // ends with the session
+	for range c.said { // ends when the session ends
 	}
 	c.tell(callMessage(4, "pid", `{}`), 404)
 }
@@ -80,8 +80,8 @@ func TestSSE_Faults(t *testing.T) {
 		fault    Fault
 		status   int
 		executed int
-		ends     bool   // the stream ends
-		odd      string // what is said instead of the answer
+		ends     bool   // whether the stream ends
+		odd      string // what is sent instead of the answer; empty if the answer is sent
 	}{
 		{Reset(), 202, 1, true, ""},
 		{End(), 202, 1, true, ""},
@@ -127,7 +127,7 @@ func TestSSE_StreamFaults(t *testing.T) {
 	h := Spec{}.SSE(t)
 	h.Script(BadGateway().On("GET"), Drop().On("GET"), End().On("GET"))
 	c := newWebClient(t, h.URL)
-	c.http.Transport = &http.Transport{DisableKeepAlives: true} // or it tries a reset GET again by itself
+	c.http.Transport = &http.Transport{DisableKeepAlives: true} // otherwise the client retries a GET whose connection was reset
 	for i, want := range []int{502, 0, 200} {
 		resp, err := c.do(context.Background(), "GET", "")
 		if err != nil {

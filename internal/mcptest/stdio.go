@@ -18,20 +18,20 @@ import (
 	"time"
 )
 
-// Environment variables that turn a test binary into a fake.
+// These environment variables turn a test binary into a fake.
 const (
-	// envSpec names the file with the Spec.
+	// envSpec is the path of the file with the Spec.
 	envSpec = "MCPX_MCPTEST_SPEC"
-	// envRole is "grandchild" in the process of ForkGrandchild.
+	// envRole is "grandchild" in the process that Spec.ForkGrandchild starts.
 	envRole = "MCPX_MCPTEST_ROLE"
-	// envOwner is the process id of the test. Every descendant inherits it, so that NoLeaks finds those whose parent is
-	// gone.
+	// envOwner is the process ID of the test. Every descendant inherits it, so that NoLeaks finds descendants whose
+	// parent has ended.
 	envOwner = "MCPX_MCPTEST_OWNER"
 )
 
-// Main makes the process a fake server, and exits when that ends, if the
-// process was started as one (see Spec.Stdio); otherwise it returns at once.
-// Call it first in TestMain: then each test binary can be its own upstream.
+// Main turns the process into a fake server if it was started as one (see Spec.Stdio), and exits when the fake ends.
+// Otherwise it returns at once. Call it at the beginning of TestMain, so that the test binary can be its own
+// upstream.
 //
 //	func TestMain(m *testing.M) {
 //		mcptest.Main()
@@ -59,9 +59,8 @@ func Main() {
 	os.Exit(p.run())
 }
 
-// Stdio returns the command that starts this fake as a child process: the test
-// binary itself, which must call Main. The environment must reach the child;
-// nothing else of the test's own environment is needed.
+// Stdio returns the command that starts this fake as a child process. The command is the test binary itself, which
+// must call Main. The child needs the environment variables in env, and no others.
 func (s Spec) Stdio(t testing.TB) (command string, args []string, env map[string]string) {
 	t.Helper()
 	if s.FailStarts > 0 && s.LogFile == "" {
@@ -75,7 +74,7 @@ func (s Spec) Stdio(t testing.TB) (command string, args []string, env map[string
 	if err != nil {
 		t.Fatalf("encoding the spec: %v", err)
 	}
-	// A file, because 5,000 tools do not fit into an environment variable.
+	// The spec is in a file, because 5,000 tools do not fit into an environment variable.
 	path := filepath.Join(t.TempDir(), "spec.json")
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatalf("writing the spec: %v", err)
@@ -83,22 +82,22 @@ func (s Spec) Stdio(t testing.TB) (command string, args []string, env map[string
 	env = map[string]string{
 		envSpec:  path,
 		envOwner: strconv.Itoa(os.Getpid()),
-		// A race-enabled binary sleeps for a second when it exits otherwise.
+		// Otherwise a binary with the race detector sleeps for a second when it exits.
 		"GORACE": "atexit_sleep_ms=0",
 	}
 	if testing.CoverMode() != "" {
-		env["GOCOVERDIR"] = t.TempDir() // or the binary complains on stderr
+		env["GOCOVERDIR"] = t.TempDir() // otherwise the binary writes a warning to stderr
 	}
-	// This argument, which is not a test flag, identifies the process in process lists.
+	// This argument is not a test flag; it makes the process recognizable in process lists.
 	return exe, []string{"-test.run=^$", "mcptest-fake-" + s.name()}, env
 }
 
-// Mark is an environment variable by which NoLeaks recognizes the descendants of this test, even after their parent has
-// ended. Fakes have it; a test that starts other programs can set it for them.
+// Mark returns an environment variable by which NoLeaks recognizes the descendants of this test, even after their
+// parent has ended. Fakes have it; a test that starts other programs can set it for them.
 func Mark() (name, value string) { return envOwner, strconv.Itoa(os.Getpid()) }
 
-// Command is Stdio as an exec.Cmd without pipes, for tests that start the fake
-// themselves. Only the fake's own environment is set.
+// Command returns the command of Stdio as an exec.Cmd without pipes, for tests that start the fake themselves. Its
+// environment has only the variables that the fake needs.
 func (s Spec) Command(t testing.TB) *exec.Cmd {
 	t.Helper()
 	command, args, env := s.Stdio(t)
@@ -110,13 +109,13 @@ func (s Spec) Command(t testing.TB) *exec.Cmd {
 	return cmd
 }
 
-// process is a fake that runs as its own process.
+// process is a fake that runs in its own process.
 type process struct {
 	spec Spec
 	srv  *server
 }
 
-// run serves until there is a reason to end, and returns the exit status.
+// run serves until the fake has a reason to end, and returns the exit status.
 func (p *process) run() int {
 	srv, err := newServer(p.spec, false)
 	if err != nil {
@@ -124,7 +123,7 @@ func (p *process) run() int {
 		return 3
 	}
 	p.srv = srv
-	var once sync.Mutex // held for ever by the first exit
+	var once sync.Mutex // locked by the first exit, and never unlocked
 	srv.exit = func(code int) {
 		once.Lock()
 		os.Exit(code)
@@ -157,7 +156,7 @@ func (p *process) run() int {
 	return 0
 }
 
-// starts is how often this fake was started before, according to its log.
+// starts returns how often this fake was started before, according to its log.
 func (p *process) starts() int {
 	if p.spec.FailStarts == 0 {
 		return 0
@@ -169,7 +168,7 @@ func (p *process) starts() int {
 	return len(log.Event(EventStart))
 }
 
-// handleSignals records TERM and INT, and ends the process unless IgnoreTERM is set.
+// handleSignals records SIGTERM and SIGINT, and ends the process unless IgnoreTERM is set.
 func (p *process) handleSignals() {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
@@ -183,8 +182,8 @@ func (p *process) handleSignals() {
 	}()
 }
 
-// boundLife ends the process after MaxLife, or when the test is gone, so that
-// an interrupted test run leaves nothing behind.
+// boundLife ends the process after MaxLife, or when the test process has ended, so that an interrupted test run
+// leaves nothing behind.
 func (p *process) boundLife() {
 	owner, _ := strconv.Atoi(os.Getenv(envOwner))
 	life := p.spec.MaxLife
@@ -207,7 +206,7 @@ func (p *process) boundLife() {
 	}()
 }
 
-// fork starts the grandchild and writes the process ids.
+// fork starts the grandchild, and writes the process IDs to PidFile.
 func (p *process) fork() error {
 	if p.spec.ForkGrandchild {
 		exe, err := os.Executable()
@@ -222,7 +221,7 @@ func (p *process) fork() error {
 		if err := cmd.Start(); err != nil {
 			return fmt.Errorf("starting a grandchild: %w", err)
 		}
-		go cmd.Wait() // ends with either process
+		go cmd.Wait() // ends when either process ends
 		if err := writePid(p.spec.PidFile, cmd.Process.Pid, "grandchild"); err != nil {
 			return err
 		}
@@ -230,8 +229,8 @@ func (p *process) fork() error {
 	return writePid(p.spec.PidFile, os.Getpid(), "server")
 }
 
-// flood writes StderrFlood bytes to stderr. A finite flood is written before anything is read, so that a client that does
-// not drain stderr gets no answer.
+// flood writes StderrFlood bytes to stderr. A finite flood is written before anything is read, so a client that does
+// not read stderr gets no answer.
 func (p *process) flood() {
 	line := strings.Repeat("stderr flood ", 78) + "\n"
 	if p.spec.StderrFlood < 0 {
@@ -249,7 +248,7 @@ func (p *process) flood() {
 	}
 }
 
-// linger is the life of a grandchild: it does nothing until it is killed.
+// linger is what a grandchild runs: it does nothing until it is killed.
 func (p *process) linger() {
 	if p.spec.IgnoreTERM {
 		signal.Ignore(syscall.SIGTERM, os.Interrupt)

@@ -208,7 +208,7 @@ func TestStdio_NeverReadStdin(t *testing.T) {
 	go func() {
 		defer close(written)
 		line := strings.Repeat("x", 1<<20) + "\n"
-		c.in.Write([]byte(line)) // more than the pipe and the fake's buffer take
+		c.in.Write([]byte(line)) // more than fits into the pipe and the fake's buffer
 	}()
 	select {
 	case <-written:
@@ -238,7 +238,7 @@ func TestStdio_ExitOnDiscover(t *testing.T) {
 	}
 }
 
-// A fake must not outlive an interrupted test run.
+// TestStdio_BoundedLife: a fake ends even if the test run that has started it was interrupted.
 func TestStdio_BoundedLife(t *testing.T) {
 	NoLeaks(t)
 	c, cmd, _ := child(t, Spec{MaxLife: 10 * time.Millisecond})
@@ -257,7 +257,7 @@ func TestStdio_BoundedLife(t *testing.T) {
 			orphan.Env[i] = name + "=" + strconv.Itoa(gone)
 		}
 	}
-	stdin, err := orphan.StdinPipe() // kept open: only the missing owner ends it
+	stdin, err := orphan.StdinPipe() // stays open, so the fake ends only because its owner is missing
 	if err != nil {
 		t.Fatal(err)
 	}

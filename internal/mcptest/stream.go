@@ -28,8 +28,8 @@ func newStream(srv *server, in io.Reader, out io.Writer) *stream {
 	return st
 }
 
-// run reads until the end of the input, or with NeverReadStdin until a tools/list. It reports whether the input has
-// ended. Goroutines of the server serve the requests.
+// run reads messages until the input ends or, with NeverReadStdin, until a tools/list. It reports whether the input
+// has ended. The server handles requests in goroutines of its own.
 func (st *stream) run() (eof bool) {
 	for {
 		raw, err := st.next()
@@ -44,7 +44,7 @@ func (st *stream) run() (eof bool) {
 	}
 }
 
-// dispatch handles one message and returns its method.
+// dispatch handles one message and returns the message's method.
 func (st *stream) dispatch(raw []byte) string {
 	env, ok := parseEnvelope(raw)
 	if !ok {
@@ -70,7 +70,7 @@ func (st *stream) dispatch(raw []byte) string {
 	return env.Method
 }
 
-// next reads one message, in the framing of the spec. After an error it also returns what was read.
+// next reads one message in the framing of the spec. If it returns an error, it also returns what it has read before.
 func (st *stream) next() ([]byte, error) {
 	spec := st.srv.spec
 	for {
@@ -93,7 +93,7 @@ func (st *stream) next() ([]byte, error) {
 	}
 }
 
-// body reads the rest of a header and the message after it.
+// body reads the remaining header lines, and then the message of this length.
 func (st *stream) body(length int) ([]byte, error) {
 	for {
 		line, err := st.in.ReadBytes('\n')
@@ -120,15 +120,15 @@ func contentLength(line []byte) (int, bool) {
 	return n, err == nil && n >= 0
 }
 
-// frameWriter writes whole messages, one at a time, with the faults of the spec that concern bytes.
+// frameWriter writes complete messages, one after the other, and applies the faults of the spec that concern bytes.
 type frameWriter struct {
 	spec Spec
 	mu   sync.Mutex
 	out  io.Writer
-	n    int // messages written
+	n    int // number of messages written
 }
 
-// noise is written between messages, in turn.
+// noise has lines that are written between messages, in turn.
 var noise = []string{
 	"Server starting up... [ok]\n",
 	"\n",
@@ -179,7 +179,7 @@ func (w *frameWriter) write(m message) error {
 	return nil
 }
 
-// oneByte writes each byte on its own.
+// oneByte writes each byte separately.
 type oneByte struct{ w io.Writer }
 
 func (o oneByte) Write(p []byte) (int, error) {
@@ -191,16 +191,18 @@ func (o oneByte) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Serve returns a func that serves the fake in this process over in and out until in or the context ends; each call
-// starts a new fake. began, which may be nil, gets the log of each.
+// Serve returns a function that serves the fake in this process, over in and out, until in ends or ctx is cancelled.
+// Each call of the function starts a new fake. It also calls began with a function that returns the log of this fake;
+// began may be nil.
 func (s Spec) Serve(t testing.TB, began func(log func() Log)) func(ctx context.Context, in io.Reader, out io.Writer) error {
 	return func(ctx context.Context, in io.Reader, out io.Writer) error {
 		stdin, stdout, log := s.Pipe(t)
-		defer context.AfterFunc(ctx, func() { stdout.Close() })() // a fake that installs does not read its end
+		// This is needed because a fake that imitates an installer does not notice the end of its input.
+		defer context.AfterFunc(ctx, func() { stdout.Close() })()
 		if began != nil {
 			began(log)
 		}
-		go func() { // ends with in
+		go func() { // ends when in ends
 			_, _ = io.Copy(stdin, in)
 			stdin.Close()
 		}()
@@ -209,9 +211,9 @@ func (s Spec) Serve(t testing.TB, began func(log func() Log)) func(ctx context.C
 	}
 }
 
-// Pipe serves the fake in this process over two pipes: it reads stdin and writes to stdout. It works in a synctest
-// bubble. Faults of processes have no effect, except that the fake closes both pipes where a process would exit. log
-// returns what has happened so far. The fake ends with the test at the latest.
+// Pipe serves the fake in this process over two pipes: the fake reads from stdin and writes to stdout. It works in a
+// synctest bubble. Faults of processes have no effect, except that the fake closes both pipes where a process would
+// exit. log returns what has happened so far. The fake ends with the test at the latest.
 func (s Spec) Pipe(t testing.TB) (stdin io.WriteCloser, stdout io.ReadCloser, log func() Log) {
 	t.Helper()
 	inR, inW := io.Pipe()

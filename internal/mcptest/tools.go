@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// defaultTools are the definitions of the tools in callTool.
+// defaultTools are the definitions of the tools that the method run implements.
 const defaultTools = `[
 {"name":"echo","description":"Answers the text.","inputSchema":{"type":"object","properties":{"text":{"type":"string","description":"What to answer."}},"required":["text"]}},
 {"name":"add","description":"Adds two numbers and answers {\"sum\":…} as JSON text.","inputSchema":{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number"}},"required":["a","b"],"additionalProperties":false}},
@@ -34,27 +34,28 @@ const defaultTools = `[
 {"name":"destroy_echo","description":"Answers the text; declared destructive.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]},"annotations":{"destructiveHint":true}}
 ]`
 
-// DefaultTools returns the tools array of a fake without Tools, as raw JSON:
+// DefaultTools returns the tools of a fake whose Spec.Tools is nil, as a raw JSON array:
 //
-//   - echo {text}, and the same with other annotations: read_echo,
-//     idempotent_echo, destroy_echo. These three obey Spec.CrashFile.
-//   - add {a, b}: the JSON text {"sum":…}, exact for integers of any size
-//   - slow {ms, while}: answers late, and not while that file exists; never when
-//     cancelled
-//   - fail {message}: a result with isError. rpc_error: the error -32050 with data
-//   - content {known}: ContentResult, or KnownContentResult
-//   - bare: structuredContent without content
-//   - table {rows}: TableText as one text block
-//   - big {bytes}: one text of that many times x
-//   - progress {steps, ms}: that many notifications for the request's token
-//   - pid: the process id as text
-//   - crash {partial}: ends the fake during the call
-//   - ask: elicits a word from the user (legacy: a request; modern: input_required)
-//   - notify {method, params, times, mine}: sends notifications
-//   - raw {result}: the JSON in that string is the result
+//   - echo {text} answers with the text. read_echo, idempotent_echo and destroy_echo do the same, but have other
+//     annotations, and obey Spec.CrashFile.
+//   - add {a, b} answers with the JSON text {"sum":…}. It is exact for integers of any size.
+//   - slow {ms, while} answers after ms milliseconds, and after the file named by while is gone. If it is cancelled,
+//     it does not answer.
+//   - fail {message} answers with a result with isError. rpc_error answers with the error -32050 with data.
+//   - content {known} answers with ContentResult or KnownContentResult.
+//   - bare answers with structuredContent, without content.
+//   - table {rows} answers with TableText as one text block.
+//   - big {bytes} answers with one text of that many letters x.
+//   - progress {steps, ms} sends that many notifications for the progress token of the request.
+//   - pid answers with the process ID as text.
+//   - crash {partial} ends the fake during the call.
+//   - ask asks the user for a word by elicitation: in the legacy era with a request, in the modern era with an
+//     input_required result.
+//   - notify {method, params, times, mine} sends notifications.
+//   - raw {result} answers with the JSON in that string as the result.
 func DefaultTools() json.RawMessage { return json.RawMessage(defaultTools) }
 
-// args are the arguments of all default tools together.
+// args has the arguments of all default tools.
 type args struct {
 	Text    *string         `json:"text"`
 	A       json.Number     `json:"a"`
@@ -77,7 +78,7 @@ type args struct {
 // callTool executes a tool.
 func (s *server) callTool(c *call) answer {
 	name := c.params.Name
-	if slices.Contains(s.spec.HangTools, name) { // even if it is not offered
+	if slices.Contains(s.spec.HangTools, name) { // even if the tool is not in tools/list
 		s.executed(c)
 		<-c.ctx.Done()
 		return answer{silent: true}
@@ -111,7 +112,7 @@ func keptArguments(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// run is the body of each tool.
+// run runs one tool. It contains the code of every tool.
 func (s *server) run(c *call, name string, a args, raw json.RawMessage) answer {
 	switch name {
 	case "echo":
@@ -185,7 +186,7 @@ func echo(a args) answer {
 	return textResult(*a.Text)
 }
 
-// sum is exact if both are integers.
+// sum adds two numbers. The result is exact if both are integers.
 func sum(a, b json.Number) string {
 	x, okX := new(big.Int).SetString(a.String(), 10)
 	y, okY := new(big.Int).SetString(b.String(), 10)
@@ -223,7 +224,7 @@ func (s *server) steps(c *call, a args) answer {
 func (s *server) crash(c *call, a args) answer {
 	if a.Partial {
 		whole := textResult("never complete").with(c.id)
-		c.note(message{head: whole.head[:len(whole.head)/2], cut: true}) // the fake dies now in any case
+		c.note(message{head: whole.head[:len(whole.head)/2], cut: true}) // an error does not matter, since the fake ends now
 	}
 	s.leave(s.spec.ExitCode)
 	return answer{silent: true}
@@ -252,16 +253,16 @@ func (s *server) notifyTool(c *call, a args) answer {
 
 const elicitation = `{"message":"Which word?","requestedSchema":{"type":"object","properties":{"word":{"type":"string"}},"required":["word"]}}`
 
-// ask asks the user for a word: with a request of its own in the legacy era, with an input_required result in the modern
-// one.
+// ask asks the user for a word: in the legacy era with a request of its own, in the modern era with an input_required
+// result.
 func (s *server) ask(c *call) answer {
 	switch {
 	case c.modern && s.spec.AskEra == EraLegacy:
-		return toolError("server-initiated requests are unavailable on 2026-07-28 connections") // as FastMCP 4 says
+		return toolError("server-initiated requests are unavailable on 2026-07-28 connections") // the error of FastMCP 4
 	case c.modern:
 		return s.askModern(c)
 	case s.spec.AskEra == EraModern:
-		return fails(-32603, "Handler returned an invalid result") // as the Python SDK 2 says
+		return fails(-32603, "Handler returned an invalid result") // the error of the Python SDK 2
 	}
 	c.ses.mu.Lock()
 	elicits := c.ses.elicits
@@ -309,7 +310,7 @@ func (s *server) askModern(c *call) answer {
 	return textResult("answered: " + string(c.params.InputResponses))
 }
 
-// TableText is the result of the tool table: a pretty-printed JSON array of uniform objects.
+// TableText returns the result of the tool table: a pretty-printed JSON array of objects with the same keys.
 func TableText(rows int) string {
 	var b strings.Builder
 	b.WriteString("[")
@@ -328,7 +329,7 @@ func TableText(rows int) string {
 }
 
 // oneLine returns JSON without line breaks, so that it fits into a line of the stdio transport. Text that is not JSON
-// stays as it is.
+// is returned unchanged.
 func oneLine(raw json.RawMessage) json.RawMessage {
 	if !bytes.ContainsAny(raw, "\r\n") {
 		return raw

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// WaitFor polls cond until it is true. If that takes longer than limit, it fails the test and names what it waited for.
+// WaitFor polls cond until it returns true. If that takes longer than limit, it fails the test and names what it was
+// waiting for.
 func WaitFor(t testing.TB, what string, limit time.Duration, cond func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(limit)

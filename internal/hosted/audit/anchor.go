@@ -17,19 +17,19 @@ import (
 	"mcpx/internal/base/atomicfile"
 )
 
-// anchor says from where to where a trail reaches. It is a file outside the folder of the trail, so that lines removed
-// from the beginning or the end of the trail are missed: the lines themselves do not tell.
+// anchor notes the first and the last line of a trail. It is a file outside the trail's folder. The lines of a trail
+// cannot show that its first or last lines were removed; the anchor can.
 type anchor struct {
-	File string `json:"file"` // the trail
-	// First is the number of the oldest line that Options.Keep has left. Last is the number of a line that is on disk,
-	// MAC its HMAC; the trail may have newer lines.
+	File string `json:"file"` // path of the trail
+	// First is the number of the oldest line that has not been deleted because of Options.Keep. Last is the number of
+	// the newest line known to be on disk, and MAC is its HMAC. The trail may have newer lines.
 	First uint64 `json:"first"`
 	Last  uint64 `json:"last"`
 	MAC   string `json:"mac,omitempty"`
 	Seal  string `json:"seal,omitempty"` // HMAC of the other members
 }
 
-// AnchorPath returns where the anchor of a trail is in a folder: it depends on the absolute path of the trail.
+// AnchorPath returns the path of a trail's anchor in folder. The name depends on the absolute path of the trail.
 func AnchorPath(folder, trail string) (string, error) {
 	trail, err := filepath.Abs(trail)
 	if err != nil {
@@ -47,13 +47,14 @@ func (a anchor) sealed(key []byte) string {
 		return ""
 	}
 	a.Seal = ""
-	data, _ := json.Marshal(a) // begins with another member than a line, so that neither passes for the other
+	// An anchor and a line begin with different members, so neither can be mistaken for the other.
+	data, _ := json.Marshal(a)
 	return sum(hmac.New(sha256.New, key), data)
 }
 
 var errAnchor = errors.New("it was changed, or written with another key")
 
-// readAnchor reads an anchor; nil if there is none.
+// readAnchor reads an anchor. It returns nil if the file does not exist.
 func readAnchor(path string, key []byte) (*anchor, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -77,10 +78,11 @@ type anchorFile struct {
 
 	mu     sync.Mutex
 	now    anchor
-	failed bool // the last attempt to write
+	failed bool // whether the last attempt to write failed
 }
 
-// write changes the anchor. It takes over a later beginning from the file, which [Accept] may have written.
+// write changes the anchor and writes it to its file. If [Accept] has meanwhile raised First in the file, write keeps
+// that value.
 func (f *anchorFile) write(change func(*anchor)) {
 	if f == nil {
 		return
@@ -100,13 +102,13 @@ func (f *anchorFile) write(change func(*anchor)) {
 	f.failed = err != nil
 }
 
-// reached notes that a line is on disk.
+// reached notes in the anchor that a line is on disk.
 func (f *anchorFile) reached(seq uint64, mac string) {
 	f.write(func(a *anchor) { a.Last, a.MAC = seq, mac })
 }
 
-// dropped notes that Options.Keep removes a renamed file. It is called before, so that a crash in between leaves a file
-// too many, not a false alarm.
+// dropped notes in the anchor that a renamed file is about to be removed because of Options.Keep. If mcpx crashes
+// between this note and the removal, there is one file too many, but no false alarm.
 func (f *anchorFile) dropped(path string) {
 	last, _, err := lastLine(path)
 	if head, ok := readHead(last); err == nil && ok {
@@ -123,7 +125,7 @@ func (a *anchor) write(path string, key []byte) error {
 	return atomicfile.Write(path, append(data, '\n'), 0o600)
 }
 
-// locked calls do while no other process changes the anchor.
+// locked calls do while holding the lock that keeps other processes from changing the anchor.
 func locked(path string, do func() error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -135,9 +137,9 @@ func locked(path string, do func() error) error {
 	return errors.Join(do(), lock.Close())
 }
 
-// compare loads the anchor, and compares it with what begin has found. If the anchor has later lines, the numbers
-// continue after those, so that the trail itself shows that they are missing. The attributes are for the first line of
-// the run.
+// compare loads the anchor and compares it with what the method begin found in the trail. If the anchor knows of
+// later lines, new lines are numbered after them, so that the gap in the trail shows that lines are missing. attrs
+// are for the first line of the run.
 func (t *Trail) compare() (attrs []slog.Attr, err error) {
 	if t.o.Anchor == "" {
 		return nil, nil
@@ -175,7 +177,7 @@ func (t *Trail) compare() (attrs []slog.Attr, err error) {
 	return attrs, nil
 }
 
-// firstSeq returns the number of the first line of a file, 0 if there is none.
+// firstSeq returns the number of the first line of a file, or 0 if the file has no line.
 func firstSeq(path string) uint64 {
 	file, err := os.Open(path)
 	if err != nil {
@@ -187,8 +189,9 @@ func firstSeq(path string) uint64 {
 	return head.Seq
 }
 
-// Accept makes the trail as it now is the one that [Verify] expects: its first and last lines become the anchor. It is
-// for an operator who has moved or removed files on purpose. A process that writes the trail may go on.
+// Accept makes [Verify] expect the trail in its present state: it writes the trail's first and last lines to the
+// anchor. It is for an operator who has moved or removed files on purpose. Another process may be writing the trail
+// meanwhile.
 func Accept(path string, key []byte, at string) error {
 	r, err := Verify(path, key, at)
 	if err != nil {

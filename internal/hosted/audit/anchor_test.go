@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// TestAnchor: whoever can change the folder of a trail, but not the anchor, can remove no line unseen: neither from its
-// beginning nor from its end, before a restart and after it, with a key and without, with Keep and without.
+// TestAnchor: if an attacker can change the folder of a trail, but not the anchor, Verify reports every line that they
+// remove, from the beginning or the end, before a restart or after it, with or without a key, and with or without
+// Keep.
 func TestAnchor(t *testing.T) {
 	remove := func(t *testing.T, paths ...string) {
 		for _, path := range paths {
@@ -42,7 +43,7 @@ func TestAnchor(t *testing.T) {
 	for _, attack := range []struct {
 		name string
 		do   func(t *testing.T, path string)
-		want string // in a fault
+		want string // part of a fault
 	}{
 		{"nothing", func(*testing.T, string) {}, ""},
 		{"the beginning", func(t *testing.T, path string) { remove(t, names(t, path)[0]) }, "are missing before it, by the anchor"},
@@ -86,7 +87,8 @@ func TestAnchor(t *testing.T) {
 	}
 }
 
-// TestAnchor_running: what is removed while the trail is written is found too, also after a kill.
+// TestAnchor_running: Verify also reports files that were removed while the trail was being written, even if mcpx was
+// killed afterwards.
 func TestAnchor_running(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	trail := open(t, path, Options{Anchor: anchorOf(t, path), Key: key})
@@ -94,19 +96,19 @@ func TestAnchor_running(t *testing.T) {
 	trail.sync()
 	moved := filepath.Join(t.TempDir(), "moved")
 	if err := os.Rename(path, moved); err != nil {
-		t.Skip(err) // Windows: an open file
+		t.Skip(err) // Windows does not rename an open file
 	}
 	if r, err := Verify(path, key, anchorOf(t, path)); err != nil || len(r.Faults) == 0 {
 		t.Errorf("the file is gone: %+v, %v", r, err)
 	}
 	trail.sync()
 	write(t, trail, "c")
-	trail.sync() // and no end: killed
+	trail.sync() // the trail is not closed, as if the process were killed
 	r := verify(t, path, key)
 	if len(r.Faults) != 1 || !strings.Contains(r.Faults[0].String(), "audit.jsonl:1: lines number 1 to 3 are missing before it") {
 		t.Errorf("%+v", r)
 	}
-	// The operator did it, and says so, while the trail goes on.
+	// The operator accepts the removal while the trail is still being written.
 	if err := Accept(path, key, anchorOf(t, path)); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +119,8 @@ func TestAnchor_running(t *testing.T) {
 	}
 }
 
-// TestAnchor_changed: an anchor written without the key is not believed, and the next run says that it was replaced.
+// TestAnchor_changed: Verify rejects an anchor written without the key, and the next run records that it was
+// replaced.
 func TestAnchor_changed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	at := anchorOf(t, path)
@@ -142,7 +145,7 @@ func TestAnchor_changed(t *testing.T) {
 	if r := verify(t, path, key); len(r.Faults) > 0 {
 		t.Errorf("%+v", r)
 	}
-	// A genuine trail that is another one does not pass.
+	// An anchor does not accept a genuine trail that was copied from another path.
 	other := filepath.Join(t.TempDir(), "audit.jsonl")
 	trail := open(t, other, Options{Key: key})
 	write(t, trail, "a", "b", "c", "d")

@@ -21,60 +21,60 @@ import (
 
 // Options are the settings of a trail.
 type Options struct {
-	// Anchor is a file outside the folder of the trail ([AnchorPath]) by which [Verify] finds removed lines at the
-	// beginning and the end; empty = none.
+	// Anchor is the path of a file outside the folder of the trail, see [AnchorPath]. With it, [Verify] detects that
+	// lines were removed from the beginning or the end. Empty means no anchor.
 	Anchor string
-	// Key is the key of the HMACs; empty = no HMACs.
+	// Key is the key of the HMACs. If it is empty, lines have no HMACs.
 	Key []byte
-	// MaxBytes is the size at which the file is renamed to FILE.000001 and so on, and a new one is started; 0 = 100
-	// MiB.
+	// MaxBytes is the size in bytes at which the file is renamed to FILE.000001 and so on, and a new file is started.
+	// 0 means 100 MiB.
 	MaxBytes int64
-	// Keep bounds the renamed files; the oldest are deleted. 0 = all are kept.
+	// Keep is how many renamed files are kept; older ones are deleted. 0 means that all are kept.
 	Keep int
-	// About are attributes for the first line of a run, such as the version.
+	// About has attributes for the first line of each run, such as the version.
 	About []slog.Attr
-	// Logger gets a line when writing fails for the first time, and when it works again; nil = discard.
+	// Logger logs when writing fails for the first time, and when it works again. nil means no logging.
 	Logger *slog.Logger
-	// syncAfter bounds how long a line may be unsynced; 0 = 1 s.
+	// syncAfter is the longest time between writing a line and syncing it to disk. 0 means one second.
 	syncAfter time.Duration
 }
 
-// Trail appends lines to a file. Only one process at a time can open a file. Safe for concurrent use. [Trail.Close]
-// ends it.
+// Trail appends lines to a file. Only one process at a time can have the file open. Safe for concurrent use. End it
+// with [Trail.Close].
 type Trail struct {
 	path string
 	o    Options
 	run  string // identifies this process in each line, since pids are reused
 	lock *flock.Flock
-	// anchor is nil if there is none.
+	// anchor is nil if the trail has no anchor.
 	anchor *anchorFile
 
 	mu      sync.Mutex
-	file    *os.File // nil = opened by the next line
+	file    *os.File // nil if the next line must open the file
 	size    int64
-	seq     uint64 // of the last line
-	mac     string // of the last line, hex; empty before the first, and without a key
+	seq     uint64 // number of the last line
+	mac     string // HMAC of the last line, in hex; empty before the first line, and if there is no key
 	chain   hash.Hash
 	line    []byte
-	lost    uint64 // records since the last line that could not be written
-	failure error  // of the last attempt to write or to sync
+	lost    uint64 // number of records since the last line that could not be written
+	failure error  // error of the last attempt to write or to sync; nil if it succeeded
 	closed  bool
 
-	timer   *time.Timer // calls sync; nil = everything is synced or being synced
-	syncing sync.Mutex  // held during sync and Close; locked before mu
+	timer   *time.Timer // calls sync; nil if every line is synced or being synced
+	syncing sync.Mutex  // held during sync and Close; always locked before mu
 }
 
-// Events that the trail itself writes.
+// These events are written by the trail itself.
 const (
-	opened = "opened" // start of a run
-	closed = "closed" // orderly end of a run
+	opened = "opened" // a run starts
+	closed = "closed" // a run ends normally
 	lost   = "lost"   // number of records that could not be written before this line
 )
 
-// ErrClosed is the error of a write after Close.
+// ErrClosed is returned by writes after Close.
 var ErrClosed = errors.New("the audit trail is closed")
 
-// InUseError says that another process has the file open.
+// InUseError is returned if another process has the file open.
 type InUseError struct{ Path string }
 
 func (e *InUseError) Error() string { return "another process writes to " + e.Path }
@@ -83,8 +83,9 @@ func (e *InUseError) Hint() string {
 	return `give each mcpx its own file; audit.file may contain variables, such as "audit-${NAME}.jsonl"`
 }
 
-// Open opens or creates the trail in a file, and writes its first line. It fails if the file does not fit the key, or
-// if another process has it open ([InUseError]). An incomplete last line, as after a power failure, is cut off.
+// Open opens or creates the trail in a file, and writes its first line. It fails if the file was not written with
+// this key, or if another process has it open ([InUseError]). An incomplete last line, as after a power failure, is
+// removed.
 func Open(path string, o Options) (*Trail, error) {
 	o.MaxBytes, o.syncAfter = cmp.Or(o.MaxBytes, 100<<20), cmp.Or(o.syncAfter, time.Second)
 	if o.Logger == nil {
@@ -116,7 +117,7 @@ func Open(path string, o Options) (*Trail, error) {
 	return t, nil
 }
 
-// start writes the first line of the run, and anchors it.
+// start writes the first line of the run, and notes it in the anchor.
 func (t *Trail) start() error {
 	cut, err := t.begin()
 	if err != nil {
@@ -134,8 +135,8 @@ func (t *Trail) start() error {
 	return nil
 }
 
-// begin opens the file, and continues the numbers and the chain of its last line or, if it is empty, of the newest
-// renamed file. cut is the length of an incomplete last line that was removed.
+// begin opens the file. It continues the numbers and the HMAC chain after the last line of the file or, if the file
+// is empty, of the newest renamed file. cut is the length in bytes of an incomplete last line that begin removed.
 func (t *Trail) begin() (cut int64, err error) {
 	if info, err := os.Stat(t.path); err == nil && !info.Mode().IsRegular() {
 		return 0, fmt.Errorf("%s is not a regular file", t.path)
@@ -194,8 +195,9 @@ func (t *Trail) open() error {
 	return nil
 }
 
-// Write appends one record: its number, time, run, event and attributes (no groups; long strings are cut). The system
-// has the record when Write returns, and it is synced to disk a second later.
+// Write appends one record: its number, time, run, event and attributes. Groups are not supported, and long strings
+// are cut. When Write returns, the operating system has the record; it is synced to disk at most Options.syncAfter
+// later.
 func (t *Trail) Write(event string, attrs ...slog.Attr) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -213,7 +215,7 @@ func (t *Trail) Write(event string, attrs ...slog.Attr) error {
 	return err
 }
 
-// account writes the number of lost records, if there are any.
+// account writes a line with the number of lost records, if there are any.
 func (t *Trail) account() error {
 	if t.lost == 0 {
 		return nil
@@ -225,7 +227,8 @@ func (t *Trail) account() error {
 	return err
 }
 
-// append writes one line with one system call. If a full disk accepts only part of it, that part is removed.
+// append writes one line with one system call. If a full disk accepts only part of the line, append removes that
+// part.
 func (t *Trail) append(event string, attrs []slog.Attr) error {
 	line := appendRecord(t.line[:0], t.seq+1, t.run, event, attrs)
 	mac := ""
@@ -259,14 +262,14 @@ func (t *Trail) say(err error) {
 	switch {
 	case err != nil && t.failure == nil:
 		t.o.Logger.Error("the audit trail cannot be written", "file", t.path, "err", err)
-		t.wantSync() // sync tries again
+		t.wantSync() // the method sync will retry
 	case err == nil && t.failure != nil:
 		t.o.Logger.Info("the audit trail is written again", "file", t.path)
 	}
 	t.failure = err
 }
 
-// Err returns why records cannot be written now; nil if they can.
+// Err returns why records cannot be written at present, or nil if they can.
 func (t *Trail) Err() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -293,7 +296,7 @@ func (t *Trail) Close() error {
 	return err
 }
 
-// release ends the trail. The caller holds mu.
+// release closes the file and the lock. The caller holds mu.
 func (t *Trail) release() {
 	t.closed = true
 	if t.timer != nil {

@@ -43,7 +43,7 @@ func end(t testing.TB, trail *Trail) {
 	}
 }
 
-// anchorOf is the anchor of a trail, in another folder.
+// anchorOf returns the path of the trail's anchor, in a folder next to the trail's folder.
 func anchorOf(t testing.TB, path string) string {
 	t.Helper()
 	at, err := AnchorPath(filepath.Dir(path)+"-anchors", path)
@@ -62,7 +62,8 @@ func verify(t testing.TB, path string, key []byte) *Report {
 	return r
 }
 
-// A trail goes on where the run before has ended, over rotations, and all of it verifies.
+// TestTrail: each run continues the trail of the run before, even after the file was renamed, and the whole trail
+// verifies.
 func TestTrail(t *testing.T) {
 	for _, key := range [][]byte{nil, key} {
 		path := filepath.Join(t.TempDir(), "folder", "audit.jsonl")
@@ -114,7 +115,7 @@ func TestTrail_keep(t *testing.T) {
 	}
 }
 
-// Every manipulation of a chained trail is found, with its place.
+// TestVerify_tampering: Verify finds every manipulation of a chained trail, and says where it is.
 func TestVerify_tampering(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	trail := open(t, path, Options{Key: key})
@@ -137,7 +138,7 @@ func TestVerify_tampering(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		text string
-		want []string // each fault; none = all is well
+		want []string // the expected faults; nil if there are none
 	}{
 		"nothing":              {string(whole), nil},
 		"changed":              {strings.Replace(string(whole), `"tool":"event4"`, `"tool":"event5"`, 1), []string{":6: the line was changed"}},
@@ -179,7 +180,7 @@ func TestVerify_tampering(t *testing.T) {
 	if _, err := Verify(path, nil, ""); !errors.Is(err, ErrNeedsKey) {
 		t.Error(err)
 	}
-	// A removed end shows against the number and the HMAC that were noted.
+	// If the last lines were removed, Verify returns a number and an HMAC that differ from those noted before.
 	if err := os.WriteFile(path, []byte(join(lines[:8])), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +189,7 @@ func TestVerify_tampering(t *testing.T) {
 	}
 }
 
-// Without a key what is missing is found, and what was changed is not.
+// TestVerify_plain: without a key, Verify finds removed lines, but not changed ones.
 func TestVerify_plain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	trail := open(t, path, Options{})
@@ -207,7 +208,7 @@ func TestVerify_plain(t *testing.T) {
 	}
 }
 
-// Calls without an end, and runs without one.
+// TestVerify_open: Verify counts the calls that began but did not end, and the runs that did not end.
 func TestVerify_open(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	trail := open(t, path, Options{})
@@ -227,7 +228,7 @@ func TestVerify_open(t *testing.T) {
 	}
 }
 
-// A second trail on a file is refused; after the end of the first it may come.
+// TestOpen_inUse: Open refuses a file that another trail has open, and accepts it once that trail is closed.
 func TestOpen_inUse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	trail := open(t, path, Options{})
@@ -245,7 +246,7 @@ func TestOpen_inUse(t *testing.T) {
 	}
 }
 
-// Files that a trail must not go on with.
+// TestOpen_refused: Open refuses a file that is not a trail or does not fit the key.
 func TestOpen_refused(t *testing.T) {
 	folder := t.TempDir()
 	chained, plain, other := filepath.Join(folder, "chained"), filepath.Join(folder, "plain"), filepath.Join(folder, "other")
@@ -277,7 +278,7 @@ func TestOpen_refused(t *testing.T) {
 	}
 }
 
-// A line that a power failure has cut is gone, and the next line says so.
+// TestOpen_cut: Open removes a last line that a power failure has cut, and records this in the next line.
 func TestOpen_cut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	end(t, open(t, path, Options{Key: key}))
@@ -296,7 +297,7 @@ func TestOpen_cut(t *testing.T) {
 	}
 }
 
-// If the file is moved away, a new one begins, and the chain continues.
+// TestTrail_moved: if the file is moved away, the trail starts a new file, and the chain continues.
 func TestTrail_moved(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("an open file cannot be moved")
@@ -307,7 +308,7 @@ func TestTrail_moved(t *testing.T) {
 	if err := os.Rename(path, path+".000001"); err != nil {
 		t.Fatal(err)
 	}
-	write(t, trail, "b") // into the moved file
+	write(t, trail, "b") // goes to the moved file
 	trail.sync()
 	write(t, trail, "c")
 	end(t, trail)

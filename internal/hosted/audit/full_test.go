@@ -20,9 +20,9 @@ import (
 // fullChild is set in the environment of the child that runs TestTrail_full.
 const fullChild = "MCPX_TEST_FULL_DISK"
 
-// A full disk, here simulated by a limit on file sizes: failed writes are reported and counted, no partial line is
-// left, and the trail later says how many records it lacks. The limit is one of a whole process: the test runs in a child, so
-// that nothing else that the package tests meets it.
+// TestTrail_full: when the disk is full, failed writes are reported and counted, no partial line stays in the file,
+// and a later line says how many records are missing. A limit on file sizes imitates the full disk. It applies to the
+// whole process, so the test runs in a child process and does not disturb other tests.
 func TestTrail_full(t *testing.T) {
 	if os.Getenv(fullChild) == "" {
 		own, err := os.Executable()
@@ -51,7 +51,7 @@ func TestTrail_full(t *testing.T) {
 		t.Fatal(err)
 	}
 	limit := before
-	limit.Cur = uint64(info.Size()) + 20 // the next line begins to be written
+	limit.Cur = uint64(info.Size()) + 20 // only 20 bytes of the next line can be written
 	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &limit); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestTrail_full(t *testing.T) {
 	}
 	failure := trail.Err()
 	full, readErr := os.ReadFile(path)
-	trail.sync() // tries again in vain
+	trail.sync() // tries again, and fails again
 	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
 		t.Fatal(err)
 	}

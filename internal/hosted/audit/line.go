@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// maxText bounds one string in a record, in bytes.
+	// maxText is the most bytes of one string in a record. Longer strings are cut.
 	maxText = 1024
 	// maxLine is longer than any line of a trail.
 	maxLine = 64 << 10
-	// macMember precedes the HMAC, the last member of a line.
+	// macMember is the text before the HMAC, which is the last member of a line.
 	macMember = `,"mac":"`
 	macLength = 64
 )
 
-// appendRecord appends a record without its closing brace.
+// appendRecord appends a record as JSON, without its closing brace.
 func appendRecord(out []byte, seq uint64, run, event string, attrs []slog.Attr) []byte {
 	out = strconv.AppendUint(append(out, `{"seq":`...), seq, 10)
 	out = time.Now().UTC().AppendFormat(append(out, `,"time":"`...), time.RFC3339Nano)
@@ -60,7 +60,7 @@ func appendSeconds(out []byte, d time.Duration) []byte {
 	return out
 }
 
-// appendText appends a JSON string, cut at maxText.
+// appendText appends text as a JSON string. Text longer than maxText is cut.
 func appendText(out []byte, text string) []byte {
 	if len(text) > maxText {
 		text = strings.ToValidUTF8(text[:maxText], "") + "..."
@@ -74,7 +74,8 @@ func appendText(out []byte, text string) []byte {
 	return append(append(append(out, '"'), text...), '"')
 }
 
-// seal appends the HMAC of the previous line, and the HMAC of this line including that.
+// seal adds two members to a line: the HMAC of the previous line, and the HMAC of this line, which covers the
+// previous one too.
 func seal(line []byte, chain hash.Hash, prev string) (sealed []byte, mac string) {
 	line = append(append(append(line, `,"prev":"`...), prev...), '"')
 	mac = sum(chain, line)
@@ -89,7 +90,7 @@ func unseal(line []byte) (body []byte, mac string, ok bool) {
 	return line[:at], string(line[at+len(macMember):][:macLength]), true
 }
 
-// head has the members of a line that are read back.
+// head has those members of a line that mcpx reads back.
 type head struct {
 	Seq     uint64
 	Run     string
@@ -112,7 +113,7 @@ func fits(chain hash.Hash, line []byte) bool {
 	return ok && hmac.Equal([]byte(sum(chain, body)), []byte(mac))
 }
 
-// sum is the HMAC of data, in hex.
+// sum returns the HMAC of data in hex.
 func sum(chain hash.Hash, data []byte) string {
 	chain.Reset()
 	chain.Write(data)
@@ -121,8 +122,8 @@ func sum(chain hash.Hash, data []byte) string {
 
 var errNoTrail = errors.New("the file is not an audit trail; move it away")
 
-// lastLine returns the last complete line of a file without its newline, nil if there is none. whole is the size of
-// all complete lines.
+// lastLine returns the last complete line of a file without its newline, or nil if there is none. whole is the size
+// of all complete lines, in bytes.
 func lastLine(path string) (line []byte, whole int64, err error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -34,7 +34,7 @@ func parts(path string) ([]part, error) {
 	return all, nil
 }
 
-// rotate renames the file, so that the next line starts a new one. If that fails, the file keeps growing.
+// rotate renames the file, so that the next line starts a new file. If the renaming fails, the file keeps growing.
 func (t *Trail) rotate() {
 	before, err := parts(t.path)
 	next := uint64(1)

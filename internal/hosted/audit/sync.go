@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// wantSync makes sync run within Options.syncAfter. The caller holds mu.
+// wantSync schedules a call of the method sync within Options.syncAfter. The caller holds mu.
 func (t *Trail) wantSync() {
 	if t.timer == nil {
 		t.timer = time.AfterFunc(t.o.syncAfter, t.sync)
 	}
 }
 
-// sync syncs the lines to disk, moves the anchor, and retries failed writes. Records can be written meanwhile.
+// sync syncs the lines to disk, updates the anchor, and retries failed writes. Records can be written meanwhile.
 func (t *Trail) sync() {
 	t.syncing.Lock()
 	defer t.syncing.Unlock()
@@ -25,7 +25,7 @@ func (t *Trail) sync() {
 		t.timer = nil
 	}
 	t.mu.Unlock()
-	if closed { // another process may have the trail by now, and its anchor
+	if closed { // another process may now have the trail open, and write its anchor
 		return
 	}
 	var err error
@@ -55,7 +55,8 @@ func (t *Trail) sync() {
 	}
 }
 
-// moved reports whether the path of the trail now names another file, or none.
+// moved reports whether the file at the trail's path is not the one that the trail writes to, or there is no such
+// file.
 func (t *Trail) moved() bool {
 	ours, err := t.file.Stat()
 	if err != nil {
@@ -65,7 +66,7 @@ func (t *Trail) moved() bool {
 	return errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(ours, named)
 }
 
-// syncFolder syncs the directory entry of a new file, where the system can.
+// syncFolder syncs the directory entry of a new file, on systems that can do this.
 func syncFolder(path string) {
 	if folder, err := os.Open(filepath.Dir(path)); err == nil {
 		_ = folder.Sync()

@@ -16,27 +16,27 @@ import (
 type Report struct {
 	Files []string
 	Lines uint64
-	// First and Last are numbers of lines. MAC is the HMAC of the last line: a copy of MAC and Last, kept elsewhere,
-	// reveals later whether lines were cut from the end.
+	// First and Last are the numbers of the first and the last line, and MAC is the HMAC of the last line. An
+	// operator who keeps a copy of Last and MAC elsewhere can tell later whether lines were removed from the end.
 	First, Last uint64
 	MAC         string
 	Chained     bool
-	// Lost is the number of records that could not be written, Open of calls without an end, Unclosed of runs without
-	// an end. One of these runs may be still active.
+	// Lost is the number of records that could not be written, Open the number of calls without an end, and Unclosed
+	// the number of runs without an end. One of these runs may still be active.
 	Lost     uint64
 	Open     int
 	Unclosed int
 	// Cut is the number of incomplete lines that were cut off when the next run started.
 	Cut int
-	// Anchored is whether the anchor was there.
+	// Anchored reports whether the anchor was found.
 	Anchored bool
 	Faults   []Fault
 }
 
-// Fault is a place where the trail is not as it was written.
+// Fault is a place where the trail was changed after it was written.
 type Fault struct {
 	File string
-	Line int // from 1
+	Line int // line number in File, starting at 1
 	Text string
 }
 
@@ -44,13 +44,14 @@ func (f Fault) String() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line,
 
 const maxFaults = 100
 
-// ErrNeedsKey: the lines have HMACs, but no key was given.
+// ErrNeedsKey is returned if the lines have HMACs and no key was given.
 var ErrNeedsKey = errors.New("the lines have HMACs, which only the key can check")
 
-// Verify reads a trail with all its renamed files. key is empty for a trail without HMACs. at is the file of the anchor;
-// without it, removed lines at the end cannot be found, and no removed line at the beginning is excused.
+// Verify reads a trail with all its renamed files. key is empty for a trail without HMACs. at is the path of the
+// anchor. Without an anchor, removed lines at the end are not found, and any missing line at the beginning is a
+// fault, even one that Options.Keep has removed.
 func Verify(path string, key []byte, at string) (*Report, error) {
-	// Lines that the anchor names were on disk before it.
+	// The anchor is read before the trail, so every line that it names must be in the trail.
 	reached, unusable := readAnchor(at, key)
 	v := &verifier{key: key, calls: make(map[call]bool), runs: make(map[string]bool)}
 	if len(key) > 0 {
@@ -60,16 +61,16 @@ func Verify(path string, key []byte, at string) (*Report, error) {
 	if err := v.files(path); err != nil {
 		return nil, err
 	}
-	from, err := readAnchor(at, key) // audit.keep may have removed a file meanwhile
+	from, err := readAnchor(at, key) // read again: Options.Keep may have removed a file meanwhile
 	v.ends(from, errors.Join(unusable, err), at)
 	v.report.Open, v.report.Unclosed, v.report.MAC = len(v.calls), len(v.runs), v.mac
 	return &v.report, nil
 }
 
-// files reads the renamed files and the newest one. That one may be missing, which is a fault, if there are others or
-// an anchor.
+// files reads the renamed files and then the newest file. If the newest file is missing although there are renamed
+// files or an anchor, that is a fault.
 func (v *verifier) files(path string) error {
-	// The newest file is opened first: if it is rotated now, it is found among the parts.
+	// The newest file is opened first: if it is renamed now, it is still found among the renamed files.
 	newest, missing := os.Open(path)
 	if missing == nil {
 		defer newest.Close()
@@ -106,7 +107,7 @@ func (v *verifier) files(path string) error {
 	return nil
 }
 
-// ends compares the first and the last line with the anchor.
+// ends compares the first and the last line of the trail with the anchor.
 func (v *verifier) ends(from *anchor, unusable error, at string) {
 	r := &v.report
 	r.Anchored = from != nil
@@ -141,15 +142,15 @@ type verifier struct {
 	key    []byte
 	chain  hash.Hash
 	report Report
-	mac    string // of the last line
+	mac    string // HMAC of the last line
 	calls  map[call]bool
 	runs   map[string]bool
-	anchor *anchor // nil = none
-	// place is the last line that was read, first the first one.
+	anchor *anchor // nil if there is no anchor
+	// place is the line that was read last, first the line that was read first.
 	place, first Fault
 }
 
-// fault adds a fault at the last line that was read.
+// fault adds a fault at the line that was read last.
 func (v *verifier) fault(format string, args ...any) {
 	if len(v.report.Faults) < maxFaults {
 		v.place.Text = fmt.Sprintf(format, args...)
@@ -251,7 +252,8 @@ func (v *verifier) count(h head) {
 	}
 }
 
-// The events of calls, from package app. Both have the number of the call in this run in the member call.
+// CallBegan and CallEnded are the events that package app writes for each call. Their member "call" is the number of
+// the call within the run.
 const (
 	CallBegan = "call_began"
 	CallEnded = "call_ended"

@@ -16,15 +16,15 @@ const maxQuery = 16 << 10
 
 // authorization is a checked authorization request of a client (RFC 6749, section 4.1.1).
 type authorization struct {
-	Client    string `json:"c"` // digest of the client ID
+	Client    string `json:"c"` // digest of the client_id
 	Redirect  string `json:"r"`
 	State     string `json:"s"`
-	Challenge string `json:"p"` // PKCE
+	Challenge string `json:"p"` // PKCE code_challenge
 }
 
-// authorize is the authorization endpoint. GET shows the consent page; POST, from its form, starts the login. The
-// page is shown at every authorization: the issuer knows only this server, so it would let pass a client that the
-// user has never seen.
+// authorize is the authorization endpoint. GET shows the consent page; POST, from the form on that page, starts the
+// login. The page is shown at every authorization. The issuer knows only this server, not its clients, so without the
+// page it would log in users for clients that they have never seen.
 func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	if len(r.URL.RawQuery) > maxQuery {
 		s.faultPage(w, http.StatusRequestURITooLong, "The request is too long.")
@@ -60,8 +60,9 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	s.consentPage(w, c, a, s.seals.page.close(page{browser, digest(r.URL.RawQuery), deadline(pageTime)}))
 }
 
-// authorizationRequest checks an authorization request. If it returns an authorization with the error, the error goes
-// back to the client. Otherwise the redirect URI is not trusted, and only the user sees the error.
+// authorizationRequest checks an authorization request. If it returns an error together with an authorization, the
+// error is sent back to the client. If it returns only an error, the redirect URI cannot be trusted, and the error is
+// shown to the user alone.
 func (s *Server) authorizationRequest(r *http.Request, query url.Values) (*client, *authorization, error) {
 	var values [7]string
 	for i, name := range []string{
@@ -100,18 +101,18 @@ func (s *Server) authorizationRequest(r *http.Request, query url.Values) (*clien
 	return c, a, nil
 }
 
-// challenge reports whether text has the form of a SHA-256 in base64url (RFC 7636, section 4.2).
+// challenge reports whether text has the form of a SHA-256 hash in base64url (RFC 7636, section 4.2).
 func challenge(text string) bool {
 	return len(text) == 43 && strings.Trim(text, base64url) == ""
 }
 
 const base64url = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// page is sealed into the form of the consent page. It proves that the form was shown in this browser, for this
+// page is encrypted into the form of the consent page. It proves that the form was shown in this browser and for this
 // request.
 type page struct {
 	Browser string `json:"b"`
-	Query   string `json:"q"` // its digest
+	Query   string `json:"q"` // digest of the query string
 	Until   int64  `json:"u"` // Unix seconds
 }
 
@@ -132,9 +133,10 @@ func (s *Server) answered(w http.ResponseWriter, r *http.Request, a *authorizati
 	s.startLogin(w, r, a)
 }
 
-// back redirects the user to the client, with the client's state and our issuer (RFC 9207).
+// back redirects the user's browser to the client, with the client's state and the issuer name of this server (RFC
+// 9207).
 func (s *Server) back(w http.ResponseWriter, a *authorization, values url.Values) {
-	u, _ := redirect(a.Redirect) // checked by authorizationRequest
+	u, _ := redirect(a.Redirect) // valid: authorizationRequest has checked it
 	if a.State != "" {
 		values.Set("state", a.State)
 	}
@@ -147,14 +149,15 @@ func (s *Server) back(w http.ResponseWriter, a *authorization, values url.Values
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// pageCookie identifies the browser that the consent page was shown in. loginCookie holds the sealed [pendingLogin].
+// pageCookie identifies the browser in which the consent page was shown. loginCookie holds the encrypted
+// [pendingLogin].
 const (
 	pageCookie  = "mcpx-page"
 	loginCookie = "mcpx-login"
-	maxCookie   = 3800 // bytes; browsers drop a cookie of more than 4 KB
+	maxCookie   = 3800 // bytes; browsers drop cookies of more than 4 KB
 )
 
-// setCookie sets a cookie for this host alone, or deletes it if value is empty. It is SameSite=Lax because the
+// setCookie sets a cookie for this host only, or deletes it if value is empty. The cookie is SameSite=Lax because the
 // redirect from the issuer comes from another site.
 func (s *Server) setCookie(w http.ResponseWriter, name, value string) {
 	c := &http.Cookie{
@@ -170,7 +173,7 @@ func (s *Server) setCookie(w http.ResponseWriter, name, value string) {
 	http.SetCookie(w, c)
 }
 
-// cookie returns the value of a cookie; empty if there is none, or more than one.
+// cookie returns the value of a cookie. It is empty if the request has no such cookie, or more than one.
 func (s *Server) cookie(r *http.Request, name string) string {
 	if s.secure() {
 		name = "__Host-" + name
@@ -181,7 +184,7 @@ func (s *Server) cookie(r *http.Request, name string) string {
 	return ""
 }
 
-// secure reports whether browsers come over TLS, as everywhere but on loopback.
+// secure reports whether browsers use TLS. They always do, except on loopback.
 func (s *Server) secure() bool { return strings.HasPrefix(s.issuer, "https://") }
 
 func deadline(d time.Duration) int64 { return time.Now().Add(d).Unix() }

@@ -24,7 +24,7 @@ import (
 	"mcpx/internal/hosted/httpd"
 )
 
-// The paths of the server, below its issuer.
+// These are the paths of the server, relative to its issuer URL.
 const (
 	authorizePath = "/oauth/authorize"
 	callbackPath  = "/oauth/callback"
@@ -34,27 +34,27 @@ const (
 	metadataPath  = "/.well-known/oauth-authorization-server"
 )
 
-// Validity of pages, codes and tokens.
+// These constants say how long pages, codes, tokens and logins are valid.
 const (
-	pageTime    = 10 * time.Minute // each for the consent page and the login
+	pageTime    = 10 * time.Minute // for the consent page, and again for the login
 	codeTime    = time.Minute
 	accessTime  = time.Hour
-	refreshTime = 30 * 24 * time.Hour // from each use
-	// grantTime is the longest time without a new login: the user may have left the organization, and only the issuer
-	// knows that.
+	refreshTime = 30 * 24 * time.Hour // counted from each use
+	// grantTime is the longest time until a user must log in again. The user may have left the organization, and only
+	// the issuer knows that.
 	grantTime = 90 * 24 * time.Hour
 )
 
 // Options are the settings of a server. They are immutable.
 type Options struct {
-	// Resource is the public URL of the endpoint, and Path the endpoint's own path; empty = /mcp.
+	// Resource is the public URL of the endpoint. Path is the path at which this process serves it; empty means /mcp.
 	Resource, Path string
-	// Granted are the scopes of every token, whatever the client requests.
+	// Granted are the scopes that every token has, whatever the client requests.
 	Granted []string
 
 	conf.AuthServer
 
-	// All encryption keys are derived from Secret.
+	// Secret is what all encryption keys are derived from.
 	Secret *state.Secret
 	Log    *slog.Logger
 }
@@ -62,17 +62,17 @@ type Options struct {
 // Server is the authorization server, an http.Handler for the paths of [Server.Serves].
 type Server struct {
 	o         Options
-	issuer    string // of this server
+	issuer    string // the issuer identifier of this server
 	seals     seals
 	grants    state.Once
 	documents *documents
 	login     *login
 	sameSite  *http.CrossOriginProtection
-	ctx       context.Context // ends with Close, and with it all requests that use tokens of this server
+	ctx       context.Context // cancelled by Close; all requests that use tokens of this server end with it
 	revoked   context.CancelFunc
 }
 
-// New makes a server, which the caller must close. It makes no network request before the first login.
+// New makes a server, which the caller must close. It makes no network request until the first login.
 func New(o Options, open Grants) (*Server, error) {
 	u, err := url.Parse(o.Resource)
 	if err != nil || u.Host == "" || !netguard.Safe(o.Resource) {
@@ -104,20 +104,20 @@ func New(o Options, open Grants) (*Server, error) {
 	return s, nil
 }
 
-// Close ends the requests that use tokens of this server.
+// Close ends all requests that were authenticated with tokens of this server.
 func (s *Server) Close() {
 	s.revoked()
 	s.documents.web.CloseIdleConnections()
 	s.login.web.CloseIdleConnections()
 }
 
-// Issuer is the identifier of this server (RFC 8414): the resource without the path of the endpoint.
+// Issuer is the issuer identifier of this server (RFC 8414): the resource URL without the endpoint's path.
 func (s *Server) Issuer() string { return s.issuer }
 
-// Callback is the address where the issuer sends users back. It must be registered at the issuer.
+// Callback is the URL to which the issuer sends users back. It must be registered at the issuer.
 func (s *Server) Callback() string { return s.issuer + callbackPath }
 
-// Serves reports whether a path belongs to this server.
+// Serves reports whether a request for this path is for the authorization server.
 func Serves(path string) bool {
 	return strings.HasPrefix(path, "/oauth/") || path == metadataPath || strings.HasPrefix(path, metadataPath+"/")
 }
@@ -143,8 +143,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
-	// The addresses contain codes, which other sites must not see. With no-referrer the form of the page would come
-	// from the origin "null".
+	// The URLs contain codes, which other sites must not see. The policy is not no-referrer, because then browsers
+	// would send the consent form with the Origin "null".
 	header.Set("Referrer-Policy", "same-origin")
 	switch {
 	case !ok:
@@ -198,7 +198,7 @@ func refuse(w http.ResponseWriter, f *fault) {
 	httpd.WriteJSON(w, status, f)
 }
 
-// only returns the value of a parameter that may occur once (RFC 6749, section 3.1).
+// only returns the value of a parameter that may not be repeated (RFC 6749, section 3.1).
 func only(values url.Values, name string) (string, error) {
 	if len(values[name]) > 1 {
 		return "", &fault{"invalid_request", "duplicate " + name}
@@ -206,7 +206,8 @@ func only(values url.Values, name string) (string, error) {
 	return values.Get(name), nil
 }
 
-// ours reports whether the resource parameter (RFC 8707) is absent, or is the URL of this mcpx or of a view below it.
+// ours reports whether every resource parameter (RFC 8707) is the URL of this mcpx or of a view below it. It is true
+// also if there is no such parameter.
 func (s *Server) ours(resources []string) bool {
 	for _, resource := range resources {
 		u, err := url.Parse(resource)

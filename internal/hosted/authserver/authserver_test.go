@@ -19,7 +19,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// site is a server, an issuer, and the browser of a user.
+// site is an authorization server with its login issuer and a user's browser.
 type site struct {
 	t       *testing.T
 	server  *Server
@@ -51,10 +51,10 @@ func newSite(t *testing.T, change ...func(*Options)) *site {
 	return s
 }
 
-// secretOf is a secret of one letter.
+// secretOf returns a secret that consists of one repeated letter.
 func secretOf(letter byte) *state.Secret { return state.SecretOf(bytes.Repeat([]byte{letter}, 32)) }
 
-// newBrowser follows redirects between this machine's servers alone.
+// newBrowser returns a browser that follows redirects only between the servers on this machine.
 func (s *site) newBrowser() *http.Client {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -77,7 +77,7 @@ const (
 
 var challengeOfVerifier = digest(verifier)
 
-// post posts a form, or JSON, and reads the JSON of the answer.
+// post posts a form and reads the JSON response.
 func (s *site) post(path string, form url.Values, headers ...string) (status int, answer map[string]any) {
 	s.t.Helper()
 	return s.send(path, "application/x-www-form-urlencoded", form.Encode(), headers...)
@@ -113,7 +113,7 @@ func (s *site) send(path, kind, body string, headers ...string) (status int, ans
 	return resp.StatusCode, answer
 }
 
-// registered registers a client with these redirects.
+// registered registers a client with these redirect URIs and returns its ID.
 func (s *site) registered(redirects ...string) (id string) {
 	s.t.Helper()
 	body, _ := json.Marshal(map[string]any{"client_name": "Claude", "redirect_uris": redirects})
@@ -124,7 +124,7 @@ func (s *site) registered(redirects ...string) (id string) {
 	return answer["client_id"].(string)
 }
 
-// query is a request to authorize of a client.
+// query returns the parameters of a client's authorization request.
 func (s *site) query(client, redirect string) url.Values {
 	return url.Values{
 		"response_type": {"code"}, "client_id": {client}, "redirect_uri": {redirect}, "state": {"state of the client"}, "scope": {"mcp offline_access"},
@@ -132,7 +132,8 @@ func (s *site) query(client, redirect string) url.Values {
 	}
 }
 
-// open opens a request to authorize in the browser. It returns the page, or the address that the browser is sent to.
+// open opens an authorization request in the browser. It returns the page, or the URL that the browser was redirected
+// to.
 func (s *site) open(query url.Values) (status int, text string, to *url.URL) {
 	s.t.Helper()
 	return s.get(s.server.issuer + authorizePath + "?" + query.Encode())
@@ -160,7 +161,8 @@ func (s *site) read(resp *http.Response) (status int, text string, to *url.URL) 
 
 var pageField = regexp.MustCompile(`name="page" value="([^"]+)"`)
 
-// allow answers the page that the request shows.
+// allow opens an authorization request, and allows it on the consent page. It returns the parameters that the client
+// receives.
 func (s *site) allow(query url.Values) (back url.Values) {
 	s.t.Helper()
 	status, text, _ := s.open(query)
@@ -183,7 +185,7 @@ func (s *site) allow(query url.Values) (back url.Values) {
 	return to.Query()
 }
 
-// exchange is the form that gives a code away for tokens.
+// exchange returns the form with which a client exchanges a code for tokens.
 func (s *site) exchange(client, redirect, code string) url.Values {
 	return url.Values{
 		"grant_type": {"authorization_code"}, "code": {code}, "client_id": {client}, "redirect_uri": {redirect}, "code_verifier": {verifier},
@@ -191,7 +193,7 @@ func (s *site) exchange(client, redirect, code string) url.Values {
 	}
 }
 
-// connected is a client that has tokens.
+// connected goes through the whole login of a client, and returns the client's tokens.
 func (s *site) connected(client, redirect string) (tokens map[string]any) {
 	s.t.Helper()
 	back := s.allow(s.query(client, redirect))
@@ -210,12 +212,13 @@ func (s *site) refresh(client string, tokens map[string]any) (int, map[string]an
 	return s.post(tokenPath, url.Values{"grant_type": {"refresh_token"}, "client_id": {client}, "refresh_token": {tokens["refresh_token"].(string)}, "resource": {s.server.o.Resource}})
 }
 
-// counts reports whether an access token is valid.
+// counts reports whether the access token is valid.
 func (s *site) counts(tokens map[string]any) bool {
 	return s.server.Prove(tokens["access_token"].(string)) != nil
 }
 
-// TestConnect is what claude.ai does where it registers: from the metadata to a token, and on with refresh tokens.
+// TestConnect does what claude.ai does when it registers itself: it reads the metadata, gets a token, and then uses
+// refresh tokens.
 func TestConnect(t *testing.T) {
 	s := newSite(t)
 	status, text, _ := s.get(s.server.issuer + metadataPath)
@@ -248,7 +251,7 @@ func TestConnect(t *testing.T) {
 			t.Fatalf("refresh: %d %v", status, tokens)
 		}
 	}
-	// A token is used a second time, so it or its successor was stolen.
+	// A refresh token is used a second time, so it or its successor was stolen.
 	if status, answer := s.refresh(client, first); status != 400 || answer["error"] != "invalid_grant" {
 		t.Errorf("an old refresh token: %d %v", status, answer)
 	}
@@ -268,7 +271,7 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// TestPage: the page says who asks, in words that cannot be forged.
+// TestPage: the consent page shows which client asks. The client cannot use its name to forge the page.
 func TestPage(t *testing.T) {
 	s := newSite(t)
 	body, _ := json.Marshal(map[string]any{"client_name": "<script>x</script>\u202eClaude", "redirect_uris": []string{claude, "http://127.0.0.1/cb"}})
@@ -292,8 +295,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestAuthorize_Refused: who may not be sent anywhere sees a page, and a client that may hear of a fault of its own
-// gets its state and our issuer with it.
+// TestAuthorize_Refused: if the redirect URI cannot be trusted, the user sees an error page. Other errors are sent to
+// the client, with its state and the server's issuer name.
 func TestAuthorize_Refused(t *testing.T) {
 	s := newSite(t)
 	client, other := s.registered(claude, "http://localhost/cb?x=1"), newSite(t, func(o *Options) { o.Secret = secretOf('o') })
@@ -301,7 +304,7 @@ func TestAuthorize_Refused(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		change url.Values
-		code   string // empty: a page
+		code   string // empty if an error page is expected
 		text   string
 	}{
 		{"no client", url.Values{"client_id": nil}, "", "client_id is missing"},
@@ -357,7 +360,8 @@ func TestAuthorize_Refused(t *testing.T) {
 			t.Errorf("%.20s: %d %v", path, status, to)
 		}
 	}
-	// Addresses on loopback may have any port; views are the resource too.
+	// The port of a loopback address may differ from the registered one. The URL of a view is also accepted as the
+	// resource.
 	query := s.query(client, "http://localhost:4711/cb?x=1")
 	query.Set("resource", strings.ToUpper(s.server.issuer[:4])+s.server.issuer[4:]+"/mcp/view/")
 	if back := s.allow(query); back.Get("code") == "" || back.Get("x") != "1" {
@@ -368,7 +372,7 @@ func TestAuthorize_Refused(t *testing.T) {
 	}
 }
 
-// TestAnswer: only the user who sees the page can answer it.
+// TestAnswer: only the browser that was shown the consent page can submit its form.
 func TestAnswer(t *testing.T) {
 	s := newSite(t)
 	client := s.registered(claude)
@@ -428,7 +432,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// TestLongState: what does not fit a cookie is an error for the client.
+// TestLongState: if a state does not fit into a cookie, the client gets an error.
 func TestLongState(t *testing.T) {
 	s := newSite(t)
 	query := s.query(s.registered(claude), claude)

@@ -18,17 +18,17 @@ import (
 	"mcpx/internal/hosted/httpd"
 )
 
-// client is a program that requests tokens. Its name is its own claim.
+// client is a program that requests tokens. It has chosen its name itself, so the name proves nothing.
 type client struct {
-	// ID is its client_id: a URL, or text made by register.
+	// ID is its client_id: the URL of its metadata document, or a string made by the method register.
 	ID        string   `json:"-"`
 	Name      string   `json:"name,omitempty"`
 	Redirects []string `json:"redirects"`
-	// Host is the host of its metadata document; empty if the client has registered itself.
+	// Host is the host of the client's metadata document; empty if the client has registered itself.
 	Host string `json:"-"`
 }
 
-// client looks up a client by its ID, for a request from address.
+// client looks up a client by its ID. address is where the request comes from.
 func (s *Server) client(ctx context.Context, address netip.Addr, id string) (*client, error) {
 	if strings.HasPrefix(id, "https://") && !s.o.NoDocuments {
 		return s.documents.client(ctx, address, id)
@@ -43,8 +43,8 @@ func (s *Server) client(ctx context.Context, address netip.Addr, id string) (*cl
 	return c, nil
 }
 
-// maxRegistration bounds a registration request, in bytes. maxMetadata bounds the redirect URIs in it, as they become
-// part of the client ID, which goes into URLs.
+// maxRegistration is the longest registration request, in bytes. maxMetadata is the most bytes that the redirect URIs
+// in it may have together: they become part of the client ID, which goes into URLs.
 const (
 	maxRegistration = 16 << 10
 	maxMetadata     = 2 << 10
@@ -52,8 +52,8 @@ const (
 	maxName         = 80 // characters
 )
 
-// register is the registration endpoint (RFC 7591). The client ID is the sealed metadata, so registrations use no
-// memory.
+// register is the registration endpoint (RFC 7591). The client ID is the encrypted metadata, so the server need not
+// store registrations.
 func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRegistration))
 	if err != nil {
@@ -62,7 +62,8 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	}
 	c, err := readClient(data)
 	if err == nil {
-		// The server may drop URIs that it does not allow (section 2). VS Code, for one, always sends several.
+		// The server may drop redirect URIs that it does not allow (RFC 7591, section 2). VS Code, for example,
+		// always sends several.
 		c.Redirects = slices.DeleteFunc(c.Redirects, func(one string) bool { return !s.redirects(one) })
 		if len(c.Redirects) == 0 {
 			err = &fault{"invalid_redirect_uri", "none of these redirect_uris is allowed here; auth.front.redirects of mcpx allows more"}
@@ -88,7 +89,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	httpd.WriteJSON(w, http.StatusCreated, out)
 }
 
-// readClient reads client metadata (RFC 7591, section 2); its error is a *fault.
+// readClient reads client metadata (RFC 7591, section 2). Its errors are of type *fault.
 func readClient(data []byte) (*client, error) {
 	var in struct {
 		Name      string   `json:"client_name"`
@@ -121,7 +122,7 @@ func readClient(data []byte) (*client, error) {
 	return c, nil
 }
 
-// redirect parses a redirect URI. It refuses characters that browsers read differently than net/url.
+// redirect parses a redirect URI. It refuses characters that browsers interpret differently from net/url.
 func redirect(address string) (*url.URL, bool) {
 	for _, c := range []byte(address) {
 		if c <= ' ' || c >= 0x7f || strings.IndexByte("\\\"<>^`{|}", c) >= 0 {
@@ -142,7 +143,7 @@ func redirect(address string) (*url.URL, bool) {
 	return u, true
 }
 
-// Redirects are the redirect URIs allowed by default: Claude, ChatGPT, VS Code, and loopback.
+// Redirects are the redirect URIs allowed by default: those of Claude, ChatGPT and VS Code, and all loopback URLs.
 var Redirects = []string{
 	"https://claude.ai/api/mcp/auth_callback",
 	"https://claude.com/api/mcp/auth_callback",
@@ -153,7 +154,7 @@ var Redirects = []string{
 	Loopback,
 }
 
-// Loopback in a list of redirects allows every address on the user's machine.
+// Loopback, in a list of redirect URIs, allows every http URL on the user's own machine.
 const Loopback = "loopback"
 
 // redirects reports whether the config allows this redirect URI.
@@ -167,7 +168,7 @@ func (s *Server) redirects(address string) bool {
 	})
 }
 
-// matches compares scheme, host and path one by one, so that a * does not match across them.
+// matches compares scheme, host and path separately, so that a * never matches across two of them.
 func matches(glob string, u *url.URL) bool {
 	scheme, rest, _ := strings.Cut(glob, "://")
 	rest, query, _ := strings.Cut(rest, "?")
@@ -177,8 +178,8 @@ func matches(glob string, u *url.URL) bool {
 	return u.Scheme == scheme && matchesHost && matchesPath && u.RawQuery == query
 }
 
-// knows reports whether the client has registered this address. On loopback the port may differ: a program uses any
-// free port (RFC 8252, section 7.3).
+// knows reports whether the client has registered this redirect URI. The port of a loopback URL may differ, since a
+// program uses any free port (RFC 8252, section 7.3).
 func (c *client) knows(address string) bool {
 	u, ok := redirect(address)
 	return ok && slices.ContainsFunc(c.Redirects, func(known string) bool {

@@ -20,7 +20,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestRegister: strange registrations are refused by the code that RFC 7591 has for them.
+// TestRegister: bad registrations are refused with the error code that RFC 7591 defines for them.
 func TestRegister(t *testing.T) {
 	s := newSite(t)
 	many := strings.Repeat(`"http://localhost/`+strings.Repeat("x", 300)+`",`, 9)
@@ -65,14 +65,14 @@ func TestRegister(t *testing.T) {
 			t.Errorf("%s: %v", test.name, answer)
 		}
 	}
-	// The longest client ID still fits a URL.
+	// Even the longest client ID fits into a URL.
 	long := `{"client_name":"` + strings.Repeat("é", 500) + `","redirect_uris":["http://localhost/` + strings.Repeat("x", maxMetadata-20) + `"]}`
 	if status, answer := s.send(registerPath, "application/json", long); status != 201 || len(answer["client_id"].(string)) > 4096 {
 		t.Errorf("%d %v", status, answer)
 	}
 }
 
-// TestRedirects: the globs of the config, part by part.
+// TestRedirects: a redirect URI is allowed if its scheme, host and path match a glob of the config.
 func TestRedirects(t *testing.T) {
 	s := &Server{o: Options{AuthServer: conf.AuthServer{Redirects: []string{"https://*.example.com/cb/*", "cursor://anysphere.cursor-mcp/oauth/callback", "https://a.example"}}}}
 	for address, want := range map[string]bool{
@@ -104,14 +104,14 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// chatGPT is the document of ChatGPT, but for its address.
+// chatGPT is the metadata document that ChatGPT publishes, with another client_id.
 func chatGPT(id string) string {
 	return `{"client_id":"` + id + `","client_name":"ChatGPT","client_uri":"https://chatgpt.com/","redirect_uris":["https://chatgpt.com/connector_platform_oauth_redirect"],
 "grant_types":["authorization_code","refresh_token"],"response_types":["code"],"token_endpoint_auth_method":"private_key_jwt",
 "token_endpoint_auth_methods_supported":["none","private_key_jwt"],"token_endpoint_auth_signing_alg":"RS256","jwks_uri":"https://chatgpt.com/oauth/jwks.json"}`
 }
 
-// web serves documents over TLS, and lets the server fetch them there.
+// web serves documents over TLS from a new test server, and makes the authorization server trust it.
 func (s *site) web(serve http.HandlerFunc) string {
 	web := httptest.NewTLSServer(serve)
 	s.t.Cleanup(web.Close)
@@ -120,7 +120,7 @@ func (s *site) web(serve http.HandlerFunc) string {
 	return web.URL
 }
 
-// TestConnect_Document is what ChatGPT does: its client ID is a document.
+// TestConnect_Document does what ChatGPT does: the client ID is the URL of a metadata document.
 func TestConnect_Document(t *testing.T) {
 	s := newSite(t)
 	id, fetched := "", 0
@@ -150,7 +150,8 @@ func TestConnect_Document(t *testing.T) {
 	}
 }
 
-// TestNoDocuments: where documents are not wanted, none is fetched, and the metadata says so.
+// TestNoDocuments: with Options.NoDocuments, no document is fetched, and the metadata says that documents are not
+// supported.
 func TestNoDocuments(t *testing.T) {
 	s := newSite(t, func(o *Options) { o.NoDocuments = true })
 	id := s.web(func(http.ResponseWriter, *http.Request) { t.Error("was fetched") }) + "/c"
@@ -162,7 +163,7 @@ func TestNoDocuments(t *testing.T) {
 	}
 }
 
-// TestDocument: the rules for documents.
+// TestDocument checks which client metadata documents are accepted.
 func TestDocument(t *testing.T) {
 	const id = "https://client.example/client.json"
 	good := `{"client_id":"` + id + `","redirect_uris":["` + claude + `"]`
@@ -204,7 +205,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestDocument_Fetch: a document is fetched with care, and errors are not kept.
+// TestDocument_Fetch checks how documents are fetched and cached. Errors are not cached.
 func TestDocument_Fetch(t *testing.T) {
 	s := newSite(t)
 	var serve http.HandlerFunc
@@ -244,7 +245,7 @@ func TestDocument_Fetch(t *testing.T) {
 	if _, err := s.server.client(t.Context(), netip.Addr{}, id); err != nil || fetched != before {
 		t.Errorf("a good one is kept: %v, fetched %d times", err, fetched-before)
 	}
-	// One that must not be kept is not.
+	// A document with Cache-Control: no-store is not cached.
 	id += "2"
 	serve = func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
@@ -260,7 +261,7 @@ func TestDocument_Fetch(t *testing.T) {
 	}
 }
 
-// silent is a network in which the host named quick serves documents, and every other host never answers.
+// silent is a network in which only the host named quick answers; it serves documents.
 type silent struct {
 	quick   string
 	fetched atomic.Int32
@@ -273,7 +274,7 @@ func (n *silent) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, r.Context().Err()
 	}
 	n.fetched.Add(1)
-	timer := time.NewTimer(time.Second) // answers are not instant
+	timer := time.NewTimer(time.Second) // even quick hosts take a second
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -286,9 +287,10 @@ func (n *silent) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// TestDocuments_Silent: however many documents of silent servers are asked for, those of other clients are read at
-// once, also for requests from the same address, and a document that many clients need at once is read once. The
-// requests that had to give way get an error that says so, and one whose sender has gone keeps no place.
+// TestDocuments_Silent: an attacker requests documents from many servers that never answer. Documents of other
+// clients are still read at once, even for requests from the attacker's address, and a document that many clients
+// need at the same time is read once. Requests whose fetch was ended to make room get an error that says so. If the
+// sender of a request has gone, its fetch takes no room.
 func TestDocuments_Silent(t *testing.T) {
 	type attack struct {
 		name string
@@ -346,7 +348,8 @@ func TestDocuments_Silent(t *testing.T) {
 	}
 }
 
-// TestDocuments_Inside: no client ID leads into the network of mcpx, whatever name it has.
+// TestDocuments_Inside: no client ID makes the server fetch something from its own network, whatever the host is
+// called.
 func TestDocuments_Inside(t *testing.T) {
 	mcptest.NoLeaks(t)
 	inside := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("was reached") }))
@@ -361,13 +364,13 @@ func TestDocuments_Inside(t *testing.T) {
 	}
 }
 
-// nothing is a network in which nothing can be reached.
+// nothing is a network in which every request fails.
 type nothing struct{}
 
 // RoundTrip implements http.RoundTripper.
 func (nothing) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("no network") }
 
-// FuzzServer: no request makes the server panic, or redirect to an address that is not allowed.
+// FuzzServer: no request makes the server panic, or redirect to a URL that is not allowed.
 func FuzzServer(f *testing.F) {
 	s, err := New(Options{Resource: "https://mcp.example.com/mcp", AuthServer: conf.AuthServer{Issuer: "http://127.0.0.1:1"}, Secret: secretOf('k'), Log: quiet}, GrantsIn("", quiet))
 	if err != nil {

@@ -22,19 +22,19 @@ import (
 )
 
 const (
-	// maxDocument, in bytes, is recommended by the draft (section 6.6).
+	// maxDocument is in bytes, and recommended by the draft (section 6.6).
 	maxDocument   = 5 << 10
-	maxDocuments  = 100 // in the cache ([lru.Map])
+	maxDocuments  = 100 // most documents in the cache ([lru.Map])
 	documentTime  = 10 * time.Minute
 	documentMost  = 24 * time.Hour
 	documentFetch = 5 * time.Second
 )
 
-// documents fetches client metadata documents, for client IDs that are URLs. Anyone can trigger a fetch, so documents
-// must be short and public, and few are cached.
+// documents fetches the client metadata documents of clients whose ID is a URL. Anyone can trigger a fetch, so
+// documents must be short and on public servers, and few are cached.
 type documents struct {
 	web *http.Client
-	ctx context.Context // ends all fetches
+	ctx context.Context // cancelled when the server is closed; ends all fetches
 
 	mu      sync.Mutex
 	kept    *lru.Map[string, keptDocument]
@@ -48,12 +48,13 @@ type keptDocument struct {
 
 func newDocuments(ctx context.Context, web *http.Client) *documents {
 	web.Timeout = documentFetch
-	web.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // forbidden by the draft
+	// The draft forbids following redirects.
+	web.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &documents{web: web, ctx: ctx, kept: lru.New[string, keptDocument](maxDocuments, nil)}
 }
 
-// client returns the client described by the document at id, for a request from address. Errors are not cached; each is
-// a *fault.
+// client returns the client described by the document at the URL id. address is where the request comes from. Errors
+// are not cached; each is of type *fault.
 func (d *documents) client(ctx context.Context, address netip.Addr, id string) (*client, error) {
 	u, err := url.Parse(id)
 	if err != nil || !documentURL(id, u) {
@@ -86,7 +87,7 @@ func dotted(u *url.URL) bool {
 	return slices.ContainsFunc(strings.Split(u.Path, "/"), func(part string) bool { return part == "." || part == ".." })
 }
 
-// read reads a document. The duration says how long it may be cached.
+// read downloads a document. The duration is how long the document may be cached.
 func (d *documents) read(ctx context.Context, id string) (*client, time.Duration, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, id, nil)
 	if err != nil {
@@ -120,7 +121,7 @@ func readDocument(id string, data []byte) (*client, error) {
 		Secret  json.RawMessage `json:"client_secret"`
 		Expires json.RawMessage `json:"client_secret_expires_at"`
 		Method  string          `json:"token_endpoint_auth_method"`
-		// Methods is a list that ChatGPT sends in addition to its preferred Method.
+		// Methods is a list that ChatGPT sends in addition to Method, the one it prefers.
 		Methods []string `json:"token_endpoint_auth_methods_supported"`
 	}
 	if err := json.Unmarshal(data, &doc); err != nil {

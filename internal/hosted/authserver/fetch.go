@@ -13,31 +13,32 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// The most fetches at the same time: in all, for requests from one address, and from one host. Behind a proxy all
-// requests come from one address.
+// These constants bound the fetches at the same time: fetching in all, fetchingFor for requests from one address, and
+// fetchingOf from one host. Behind a proxy, all requests come from one address.
 const (
 	fetching    = 256
 	fetchingFor = 64
 	fetchingOf  = 16
 )
 
-// fetch is a download of a client document, shared by all requests that need it. It waits for a server that a stranger
-// has named. So it has no right to its place: over a bound, an old fetch ends for the sake of a new one.
+// fetch is a download of a client document, shared by all requests that need it. It waits for a server that a
+// stranger has named. Therefore, when there are too many fetches, an old one is ended in favor of a new one.
 type fetch struct {
 	id      string
-	address netip.Addr // of the request that began it
+	address netip.Addr // where the request that began the fetch came from
 	host    string
-	waiting int // requests; guarded by documents.mu
+	waiting int // number of requests that wait for the fetch; guarded by documents.mu
 	end     context.CancelCauseFunc
 	done    chan struct{} // closed once client or err is set
 	client  *client
-	err     error // a *fault
+	err     error // of type *fault
 }
 
-// errCrowded ends a fetch for the sake of a newer one.
+// errCrowded is the error of a fetch that was ended in favor of a newer one.
 var errCrowded = errors.New("too many client documents are being fetched")
 
-// join returns the cached client of a document, or the fetch of it, which the caller waits for or leaves.
+// join returns the cached client of a document or, if it is not cached, the fetch of the document. The caller waits
+// for the fetch, or calls leave.
 func (d *documents) join(id string, address netip.Addr, u *url.URL) (*client, *fetch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -56,12 +57,13 @@ func (d *documents) join(id string, address netip.Addr, u *url.URL) (*client, *f
 	d.fetches = append(d.fetches, f)
 	ctx, end := context.WithCancelCause(d.ctx)
 	f.end = end
-	go d.run(ctx, f, u) // ends with documentFetch, or f.end
+	go d.run(ctx, f, u) // ends after documentFetch at the latest, or when f.end is called
 	return nil, f
 }
 
-// makeRoom ends one of the fetches in a group if the group has as many as it may have: the oldest from the host that
-// has the most of them, so that a silent server crowds out its own fetches first. The caller holds mu.
+// makeRoom ends one fetch of a group if the group has already as many fetches as it may have. It ends the oldest
+// fetch from the host with the most fetches in the group. So a server that never answers loses its own fetches first.
+// The caller holds mu.
 func (d *documents) makeRoom(most int, in func(*fetch) bool) {
 	count, hosts := 0, make(map[string]int)
 	for _, f := range d.fetches {
@@ -83,7 +85,7 @@ func (d *documents) makeRoom(most int, in func(*fetch) bool) {
 	victim.end(errCrowded)
 }
 
-// leave ends a fetch that no request waits for.
+// leave ends the fetch if no other request waits for it.
 func (d *documents) leave(f *fetch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -93,7 +95,7 @@ func (d *documents) leave(f *fetch) {
 	}
 }
 
-// forget gives up the place of a fetch. The caller holds mu.
+// forget removes a fetch from the list. The caller holds mu.
 func (d *documents) forget(f *fetch) {
 	d.fetches = slices.DeleteFunc(d.fetches, func(other *fetch) bool { return other == f })
 }

@@ -9,18 +9,18 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// maxGrants bounds the remembered grants of one key, about 1 MB on disk. If an old grant is forgotten, its tokens
-// stay valid and a second use of one is not noticed.
+// maxGrants is the most grants that are remembered per key; they take about 1 MB on disk. If an old grant is
+// forgotten, its tokens stay valid, but a second use of one of them is not noticed.
 const maxGrants = 10_000
 
-// Grants opens the record of used tokens for one sealing key, given by its id. A grant is one login of one client:
-// its code has the number 0, and each following refresh token the next number. Each number is valid once. A second
-// use means that the token or its successor was stolen (RFC 9700, section 4.14.2). So all servers with the same key
-// must share their grants, across restarts too.
+// Grants opens the record of used tokens for the encryption key with this id. A grant is one login of one client: its
+// code has the number 0, and each following refresh token the next number. Each number is valid once. A second use
+// means that the token or its successor was stolen (RFC 9700, section 4.14.2). So all servers with the same key must
+// share the record, and it must survive restarts.
 type Grants func(id string) (state.Once, error)
 
-// GrantsIn keeps the grants of this process, and saves them in a file per key in folder. With an empty folder they
-// are forgotten when the process ends. Safe for concurrent use.
+// GrantsIn keeps the records in the memory of this process, and saves each in a file in folder. If folder is empty,
+// nothing is saved, and the records are lost when the process ends. Safe for concurrent use.
 func GrantsIn(folder string, log *slog.Logger) Grants {
 	var mu sync.Mutex
 	opened := make(map[string]state.Once)

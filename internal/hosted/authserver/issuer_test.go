@@ -17,22 +17,22 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// issuer is an OpenID issuer that logs in everyone without a question, and can be made to lie. The tests of cmd/mcpx
-// use a real one.
+// issuer is an OpenID issuer that logs in everyone without asking. Tests can make it lie. The tests of cmd/mcpx use a
+// real issuer instead.
 type issuer struct {
 	url string
 	key *ecdsa.PrivateKey
-	// change changes the claims of the next ID tokens, sign signs them in another way, answer changes the parameters
-	// that the user comes back with, info is what the endpoint userinfo says.
+	// change changes the claims of the next ID tokens. sign replaces how they are signed. answer changes the
+	// parameters with which the user is sent back. info is the response of the userinfo endpoint.
 	change func(jwt.MapClaims)
 	sign   func(jwt.MapClaims) string
 	answer func(url.Values)
 	info   map[string]any
-	// lies changes the metadata.
+	// lies changes the issuer's metadata.
 	lies func(map[string]any)
 
 	mu    sync.Mutex
-	asked map[string]url.Values // by code
+	asked map[string]url.Values // parameters of the authorization requests, by code
 	paths []string
 }
 

@@ -24,12 +24,13 @@ import (
 )
 
 const (
-	// maxUser bounds the claims of a user, in bytes, as they go into codes, and so into URLs and headers.
+	// maxUser is the most bytes that the claims of a user may have, as they become part of codes and tokens, which go
+	// into URLs and headers.
 	maxUser       = 4 << 10
 	discoveryTime = time.Hour // how long the issuer's metadata is cached
 )
 
-// login is the client of the OpenID issuer.
+// login logs users in at the OpenID issuer; it is an OpenID Connect client.
 type login struct {
 	o        *Options
 	callback string
@@ -56,8 +57,8 @@ func newLogin(o *Options, callback string) *login {
 	return &login{o: o, callback: callback, web: netguard.NewClient(reach)}
 }
 
-// provider returns the metadata of the issuer, cached for discoveryTime. If it cannot be refreshed, the earlier
-// metadata stays in use.
+// provider returns the metadata of the issuer, cached for discoveryTime. If it cannot be fetched again after that
+// time, the old metadata stays in use.
 func (l *login) provider(ctx context.Context) (*provider, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +86,7 @@ func (l *login) provider(ctx context.Context) (*provider, error) {
 }
 
 func (l *login) config(p *provider) *oauth2.Config {
-	style := oauth2.AuthStyleInHeader // the default of OpenID Connect
+	style := oauth2.AuthStyleInHeader // the default in OpenID Connect
 	if l.o.ClientSecret == "" || p.Methods != nil && !slices.Contains(p.Methods, "client_secret_basic") {
 		style = oauth2.AuthStyleInParams
 	}
@@ -95,17 +96,17 @@ func (l *login) config(p *provider) *oauth2.Config {
 	}
 }
 
-// pendingLogin is a login that has not come back from the issuer yet. It is sealed in a cookie, so that only the same
-// browser can finish it.
+// pendingLogin is a login for which the issuer has not sent the user back yet. It is encrypted in a cookie, so that
+// only the same browser can finish it.
 type pendingLogin struct {
 	For      authorization `json:"a"`
 	State    string        `json:"s"`
 	Nonce    string        `json:"n"`
-	Verifier string        `json:"v"` // PKCE
+	Verifier string        `json:"v"` // PKCE code_verifier
 	Until    int64         `json:"u"` // Unix seconds
 }
 
-// startLogin sends the user to the issuer, after consent.
+// startLogin sends the user to the issuer, after the user has consented.
 func (s *Server) startLogin(w http.ResponseWriter, r *http.Request, a *authorization) {
 	p, err := s.login.provider(r.Context())
 	if err != nil {
@@ -148,16 +149,16 @@ func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
 	}
 	s.o.Log.Info("user logged in", "principal", s.principal(who).Name, "email", who.Email, "redirect", b.For.Redirect)
 	of := b.For
-	of.State = "" // it would make the code long; back returns it separately
+	of.State = "" // it would make the code long; the method back adds the state separately
 	s.back(w, &b.For, url.Values{"code": {s.seals.code.close(code{random(), of, *who, deadline(codeTime)})}})
 }
 
-// refusedError says why a user may not log in. The user reads it.
+// refusedError says why a user may not log in. Its text is shown to the user.
 type refusedError struct{ subject, why string }
 
 func (e *refusedError) Error() string { return e.why }
 
-// finish exchanges the code of the issuer and returns the user.
+// finish exchanges the issuer's code for an ID token, and returns the user.
 func (l *login) finish(ctx context.Context, query url.Values, b *pendingLogin) (*user, error) {
 	p, err := l.provider(ctx)
 	if err != nil {
@@ -190,7 +191,7 @@ func (l *login) finish(ctx context.Context, query url.Values, b *pendingLogin) (
 	return l.user(claims)
 }
 
-// plainRetrieve removes the body of the response from an error, as it may contain tokens.
+// plainRetrieve removes the response body from an error, since it may contain tokens.
 func plainRetrieve(err error) error {
 	if r, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 		return fmt.Errorf("%s %s %s", r.Response.Status, sanitize.Line(r.ErrorCode, 60), sanitize.Line(r.ErrorDescription, 200))
@@ -198,7 +199,7 @@ func plainRetrieve(err error) error {
 	return err
 }
 
-// verify checks an ID token (OpenID Connect Core 1.0, section 3.1.3.7). The keys are read anew for each login.
+// verify checks an ID token (OpenID Connect Core 1.0, section 3.1.3.7). The issuer's keys are fetched at each login.
 func (l *login) verify(ctx context.Context, p *provider, raw, nonce string) (jwt.MapClaims, error) {
 	var set json.RawMessage
 	if err := netguard.Get(ctx, l.web, p.Keys, "", &set); err != nil {
@@ -225,8 +226,8 @@ func (l *login) verify(ctx context.Context, p *provider, raw, nonce string) (jwt
 	return claims, nil
 }
 
-// addUserInfo adds the claims that are only in UserInfo. If it fails, the login goes on without them, and Allow may
-// refuse the user.
+// addUserInfo adds claims that only the userinfo endpoint returns. If that fails, the login continues without them;
+// Allow may then refuse the user.
 func (l *login) addUserInfo(ctx context.Context, p *provider, token string, claims jwt.MapClaims) {
 	more := map[string]any{}
 	if err := netguard.Get(ctx, l.web, p.UserInfo, token, &more); err != nil || more["sub"] != claims["sub"] {
@@ -240,20 +241,21 @@ func (l *login) addUserInfo(ctx context.Context, p *provider, token string, clai
 	}
 }
 
-// Allow says who may log in: users that match any of its members. If all are nil, every user of the issuer.
+// Allow says which users may log in: those who match any of its members. If all members are nil, every user of the
+// issuer may.
 type Allow = conf.Allow
 
 // user is the user who has logged in.
 type user struct {
 	Subject string `json:"s"`
-	Name    string `json:"n,omitempty"` // may be chosen by the user
-	Email   string `json:"e,omitempty"` // empty if the issuer says that it is not verified
-	// Verified means that the issuer says that Email is verified.
+	Name    string `json:"n,omitempty"` // users may be able to choose it
+	Email   string `json:"e,omitempty"` // empty if the issuer says that the address is not verified
+	// Verified is true if the issuer says that Email is verified.
 	Verified bool     `json:"v,omitempty"`
 	Groups   []string `json:"g,omitempty"`
 }
 
-// user reads the claims of a user. The error is a *refusedError if Allow refuses.
+// user makes a user from claims. The error is a *refusedError if Allow does not permit this user.
 func (l *login) user(claims jwt.MapClaims) (*user, error) {
 	text := func(name string) string {
 		value, _ := claims[name].(string)

@@ -21,7 +21,8 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// TestLogin_Refused: an invalid answer of the issuer, or of an attacker in its place, does not log in a user.
+// TestLogin_Refused: an invalid response from the issuer, or from an attacker who imitates it, does not log in a
+// user.
 func TestLogin_Refused(t *testing.T) {
 	foreign, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -103,13 +104,13 @@ func TestLogin_Refused(t *testing.T) {
 	}
 }
 
-// TestCallback: only the browser that has begun a login can end it, and only once.
+// TestCallback: only the browser that began a login can finish it, and only once.
 func TestCallback(t *testing.T) {
 	s := newSite(t)
 	var back url.Values
 	s.issuer.answer = func(values url.Values) { back = values }
 	query := s.query(s.registered(claude), claude)
-	// The browser stops at the issuer's answer.
+	// The browser does not follow the redirect from the issuer to the callback.
 	follow := s.browser.CheckRedirect
 	s.browser.CheckRedirect = func(next *http.Request, via []*http.Request) error {
 		if next.URL.Path == callbackPath {
@@ -146,7 +147,7 @@ func TestCallback(t *testing.T) {
 	}
 }
 
-// TestAllow: who may log in.
+// TestAllow checks which users the setting Allow permits.
 func TestAllow(t *testing.T) {
 	user := func(claims jwt.MapClaims, allow Allow) string {
 		l := newLogin(&Options{AuthServer: conf.AuthServer{Allow: allow, GroupsClaim: "groups"}}, "")
@@ -189,8 +190,8 @@ func TestAllow(t *testing.T) {
 	}
 }
 
-// TestUserInfo: claims missing from the ID token are taken from UserInfo, if it is of the same user. Claims of the ID
-// token take precedence.
+// TestUserInfo: claims that the ID token lacks are taken from UserInfo, if UserInfo is about the same user. Claims of
+// the ID token take precedence.
 func TestUserInfo(t *testing.T) {
 	for _, test := range []struct {
 		info map[string]any
@@ -214,7 +215,7 @@ func TestUserInfo(t *testing.T) {
 	}
 }
 
-// TestAllow_Later: what the config takes away later ends a login at its next use.
+// TestAllow_Later: if the config no longer allows a user, the user's tokens are refused from then on.
 func TestAllow_Later(t *testing.T) {
 	s := newSite(t)
 	client := s.registered(claude)
@@ -225,7 +226,7 @@ func TestAllow_Later(t *testing.T) {
 	}
 }
 
-// TestSecret_InBody: the secret is sent in the form if the issuer requires that.
+// TestSecret_InBody: the client secret is sent in the request body if the issuer requires that.
 func TestSecret_InBody(t *testing.T) {
 	l := newLogin(&Options{AuthServer: conf.AuthServer{ClientID: "mcpx", ClientSecret: "x"}}, "")
 	for _, test := range []struct {
@@ -238,7 +239,7 @@ func TestSecret_InBody(t *testing.T) {
 	}
 }
 
-// TestChallenge: what cannot be a SHA-256 is no challenge.
+// TestChallenge: a string that cannot be a SHA-256 hash is refused as code_challenge.
 func TestChallenge(t *testing.T) {
 	good := base64.RawURLEncoding.EncodeToString(make([]byte, 32))
 	for text, want := range map[string]bool{good: true, good + "A": false, good[1:]: false, good[1:] + "+": false, "": false} {

@@ -49,8 +49,8 @@ var pages = template.Must(template.New("").Parse(`<!doctype html>
 {{end}}</body></html>
 `))
 
-// policy allows the page its own style and nothing else. It has no form-action: browsers would apply it also to the
-// redirects after the form, to the issuer and to the client.
+// policy allows the page to use its own style and nothing else. It does not set form-action: browsers would apply it
+// also to the redirects that follow the form, which lead to the issuer and the client.
 var policy = func() string {
 	sum := sha256.Sum256([]byte(style))
 	digest := base64.StdEncoding.EncodeToString(sum[:])
@@ -58,7 +58,7 @@ var policy = func() string {
 }()
 
 func (s *Server) consentPage(w http.ResponseWriter, c *client, a *authorization, proof string) {
-	u, _ := redirect(a.Redirect) // checked by authorizationRequest
+	u, _ := redirect(a.Redirect) // valid: authorizationRequest has checked it
 	to := u.Host
 	if u.Scheme != "https" && u.Scheme != "http" {
 		to = u.Scheme + "://" + u.Host

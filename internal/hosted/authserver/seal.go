@@ -14,20 +14,21 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// seals are the encryption keys of one server, one for each kind of value, so that no kind is accepted as another.
+// seals are the encryption keys of one server. Each kind of value has its own key, so that no value is accepted as
+// another kind.
 type seals struct {
 	client, page, login, code, access, refresh seal
-	// id identifies the secret and the resource.
+	// id is different for each combination of secret and resource.
 	id string
 }
 
 // seal encrypts one kind of value with AES-256-GCM and a random nonce.
 type seal struct {
-	prefix string // of the text, for users and secret scanners
+	prefix string // start of the encrypted string, by which users and secret scanners recognize it
 	aead   cipher.AEAD
 }
 
-// newSeals derives the keys. They differ between resources, even with the same secret.
+// newSeals derives the keys from secret. They differ between resources, even if the secret is the same.
 func newSeals(secret *state.Secret, resource string) (s seals) {
 	key := func(name string) []byte { return secret.Key("mcpx authorization server 1 " + name + " " + resource) }
 	for name, into := range map[string]*seal{
@@ -47,21 +48,21 @@ func newSeals(secret *state.Secret, resource string) (s seals) {
 	return s
 }
 
-// accessPrefix marks the access tokens of this server.
+// accessPrefix is the beginning of the access tokens of this server.
 const accessPrefix = "mcpx_at_"
 
-// close encrypts v as text.
+// close encrypts v and returns it as a string.
 func (s seal) close(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // impossible: all types of this package encode
+		panic(err) // impossible: all types of this package can be encoded
 	}
 	return s.prefix + base64.RawURLEncoding.EncodeToString(s.aead.Seal(nil, nil, data, nil))
 }
 
 var errSeal = errors.New("not issued by this server, or issued under another key")
 
-// open decrypts a text made by close into a value.
+// open decrypts a string made by close, into the value that into points to.
 func (s seal) open(text string, into any) error {
 	text, ok := strings.CutPrefix(text, s.prefix)
 	sealed, err := base64.RawURLEncoding.Strict().DecodeString(text)
@@ -75,14 +76,14 @@ func (s seal) open(text string, into any) error {
 	return json.Unmarshal(data, into)
 }
 
-// random returns 128 random bits as text.
+// random returns 128 random bits in base64url.
 func random() string {
 	bits := make([]byte, 16)
-	_, _ = rand.Read(bits) // it never fails
+	_, _ = rand.Read(bits) // never fails
 	return base64.RawURLEncoding.EncodeToString(bits)
 }
 
-// digest is the SHA-256 of a text in base64url.
+// digest returns the SHA-256 hash of a string in base64url.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return base64.RawURLEncoding.EncodeToString(sum[:])

@@ -18,7 +18,7 @@ import (
 
 const maxTokenRequest = 32 << 10
 
-// code is an authorization code. It has the number 0 in its grant.
+// code is an authorization code. Its number in the grant is 0.
 type code struct {
 	Grant string        `json:"g"`
 	For   authorization `json:"a"`
@@ -29,17 +29,17 @@ type code struct {
 type refresh struct {
 	Grant  string `json:"g"`
 	Number int    `json:"n"`
-	Client string `json:"c"` // digest of the client ID
+	Client string `json:"c"` // digest of the client_id
 	Who    user   `json:"w"`
 	Login  int64  `json:"l"` // when the user logged in, in Unix seconds
 	Until  int64  `json:"u"` // Unix seconds
 }
 
-// access is an access token. It is not a JWT: only this server reads it, and clients must not see the user's data in
+// access is an access token. It is not a JWT: only this server reads it, and clients must not see the user data in
 // it.
 type access struct {
 	Grant  string `json:"g"`
-	Client string `json:"c"` // digest of the client ID
+	Client string `json:"c"` // digest of the client_id
 	Who    user   `json:"w"`
 	Until  int64  `json:"u"` // Unix seconds
 }
@@ -94,7 +94,8 @@ func (s *Server) form(w http.ResponseWriter, r *http.Request) (url.Values, bool)
 	return r.PostForm, true
 }
 
-// redeem exchanges a code. If a code is used twice it was stolen, and all tokens of its grant are revoked.
+// redeem exchanges a code for a refresh token. If a code is used twice, it was stolen; then all tokens of its grant
+// are revoked.
 func (s *Server) redeem(ctx context.Context, form url.Values) (*refresh, error) {
 	var c code
 	bad := func(text string) (*refresh, error) { return nil, &fault{"invalid_grant", text} }
@@ -125,10 +126,10 @@ func (s *Server) redeem(ctx context.Context, form url.Values) (*refresh, error) 
 	return &refresh{c.Grant, 1, c.For.Client, c.Who, time.Now().Unix(), until.Unix()}, nil
 }
 
-// errUnavailable is the answer when it cannot be checked whether a code or token was used already.
+// errUnavailable is returned if the server cannot check whether a code or token was already used.
 var errUnavailable = &fault{"temporarily_unavailable", "used codes and tokens cannot be looked up now; try again"}
 
-// verifies checks a PKCE verifier (RFC 7636, section 4.6).
+// verifies checks a PKCE code_verifier (RFC 7636, section 4.6).
 func verifies(verifier, challenge string) bool {
 	sum := sha256.Sum256([]byte(verifier))
 	return len(verifier) >= 43 && len(verifier) <= 128 && equal(base64.RawURLEncoding.EncodeToString(sum[:]), challenge)
@@ -163,7 +164,7 @@ func (s *Server) renew(ctx context.Context, form url.Values) (*refresh, error) {
 	return &old, nil
 }
 
-// revoke ends the grant of a token (RFC 7009). The response is the same for an unknown token.
+// revoke ends the grant that a token belongs to (RFC 7009). The response is the same if the token is unknown.
 func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
 	form, ok := s.form(w, r)
 	if !ok {
@@ -204,7 +205,7 @@ func (s *Server) Prove(token string) *identity.Proof {
 // LoginIssuer implements [identity.LocalIssuer].
 func (s *Server) LoginIssuer() string { return s.o.Issuer }
 
-// principal makes the same principal as a JWT of the login issuer would.
+// principal returns the principal that a JWT of the login issuer for this user would have.
 func (s *Server) principal(who *user) *caller.Principal {
 	claims := map[string]any{"iss": s.o.Issuer, "sub": who.Subject, s.o.GroupsClaim: who.Groups}
 	for name, value := range map[string]string{"name": who.Name, "email": who.Email} {
@@ -212,7 +213,7 @@ func (s *Server) principal(who *user) *caller.Principal {
 			claims[name] = value
 		}
 	}
-	all, _ := json.Marshal(claims) // of texts
+	all, _ := json.Marshal(claims) // cannot fail: the values are strings and lists of strings
 	p := identity.OfIssuer(s.o.Issuer, who.Subject)
 	p.Groups, p.Scopes, p.Claims = who.Groups, s.o.Granted, all
 	return p

@@ -18,7 +18,7 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// TestToken_Code: a code is for one client, one address, one verifier, and one use.
+// TestToken_Code: a code can be used only by one client, with one redirect URI and one code_verifier, and only once.
 func TestToken_Code(t *testing.T) {
 	s := newSite(t)
 	client, other := s.registered(claude), s.registered(claude, "http://localhost/")
@@ -61,7 +61,7 @@ func TestToken_Code(t *testing.T) {
 	if status, answer := s.send(tokenPath, "application/x-www-form-urlencoded", "grant_type=authorization_code&x="+strings.Repeat("x", maxTokenRequest)); status != 400 {
 		t.Errorf("a long request: %d %v", status, answer)
 	}
-	// None of that has used it up.
+	// None of the failed requests has used up the code.
 	status, tokens := s.post(tokenPath, good)
 	if status != 200 || !s.counts(tokens) {
 		t.Fatalf("%d %v", status, tokens)
@@ -77,7 +77,8 @@ func TestToken_Code(t *testing.T) {
 	}
 }
 
-// TestToken_Refresh: a refresh token is for one client, and none of another kind passes for it.
+// TestToken_Refresh: a refresh token can be used only by its own client. Other kinds of tokens are not accepted as
+// refresh tokens.
 func TestToken_Refresh(t *testing.T) {
 	s := newSite(t)
 	client, other := s.registered(claude), s.registered(claude, "http://localhost/")
@@ -104,7 +105,7 @@ func TestToken_Refresh(t *testing.T) {
 	}
 }
 
-// TestRevoke: a client can end its own login and no other.
+// TestRevoke: a client can revoke its own tokens, and no others.
 func TestRevoke(t *testing.T) {
 	s := newSite(t)
 	client, other := s.registered(claude), s.registered(claude, "http://localhost/")
@@ -126,7 +127,7 @@ func TestRevoke(t *testing.T) {
 	}
 }
 
-// still is a server without logins, for tests in fake time.
+// still returns a server whose issuer is never asked, for tests in fake time.
 func still(t *testing.T, grants Grants, key byte) *Server {
 	t.Helper()
 	s, err := New(Options{Resource: "https://mcp.example.com/mcp", AuthServer: conf.AuthServer{Issuer: "https://login.example.com"}, Secret: secretOf(key), Log: quiet}, grants)
@@ -137,7 +138,7 @@ func still(t *testing.T, grants Grants, key byte) *Server {
 	return s
 }
 
-// codeOf makes a code of a client.
+// codeOf makes a code for a client, and returns the form to redeem it.
 func (s *Server) codeOf(client string) url.Values {
 	sealed := s.seals.code.close(code{random(), authorization{digest(client), claude, "", challengeOfVerifier}, user{Subject: "ann", Name: "ann"}, deadline(codeTime)})
 	return url.Values{"grant_type": {"authorization_code"}, "code": {sealed}, "client_id": {client}, "redirect_uri": {claude}, "code_verifier": {verifier}}
@@ -147,7 +148,8 @@ func refreshOf(client string, r *refresh, s *Server) url.Values {
 	return url.Values{"grant_type": {"refresh_token"}, "client_id": {client}, "refresh_token": {s.seals.refresh.close(r)}}
 }
 
-// TestTimes: codes last a minute, access tokens an hour, refresh tokens 30 days, and a login 90.
+// TestTimes: codes are valid for one minute, access tokens for an hour, refresh tokens for 30 days, and a login for
+// 90 days.
 func TestTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := still(t, GrantsIn("", quiet), 'k')
@@ -170,7 +172,7 @@ func TestTimes(t *testing.T) {
 			t.Error("an old access token counts")
 		}
 		begun := time.Now()
-		for { // used each 20 days, it lasts for more than 30
+		for { // a client that refreshes every 20 days stays connected for more than 30 days
 			time.Sleep(20 * 24 * time.Hour)
 			next, err := s.renew(t.Context(), refreshOf("c", r, s))
 			if err != nil {
@@ -191,7 +193,8 @@ func TestTimes(t *testing.T) {
 	})
 }
 
-// TestOnce: of many who come with one code at the same time, one gets tokens, and they do not count any more.
+// TestOnce: if several requests use the same code at the same time, one gets tokens, and the others cause these
+// tokens to be revoked.
 func TestOnce(t *testing.T) {
 	s := still(t, GrantsIn(t.TempDir(), quiet), 'k')
 	form := s.codeOf("c")
@@ -217,7 +220,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// BenchmarkPrincipal is what a token costs in each request.
+// BenchmarkPrincipal measures what checking an access token costs in each request.
 func BenchmarkPrincipal(b *testing.B) {
 	s, err := New(Options{Resource: "https://mcp.example.com/mcp", Secret: secretOf(0), Log: quiet, Granted: []string{"mcp"},
 		AuthServer: conf.AuthServer{Issuer: "https://login.example.com", Allow: Allow{Emails: []string{"*@example.com"}}}}, GrantsIn("", quiet))
@@ -234,7 +237,8 @@ func BenchmarkPrincipal(b *testing.B) {
 	}
 }
 
-// TestRestart: what was used stays used, and what was not goes on. Another key knows nothing of it.
+// TestRestart: after a restart, used codes and tokens stay used, and unused ones stay valid. A server with another
+// key accepts none of them.
 func TestRestart(t *testing.T) {
 	folder := t.TempDir()
 	s := still(t, GrantsIn(folder, quiet), 'k')
@@ -271,7 +275,7 @@ func TestRestart(t *testing.T) {
 	if _, err := still(t, GrantsIn(folder, quiet), 'l').redeem(t.Context(), again); err == nil || !strings.Contains(err.Error(), "unknown code") {
 		t.Errorf("another key: %v", err)
 	}
-	// A replica without the file knows a newer token, and from then on that the older was used.
+	// A replica without the file accepts a newer token, and from then on knows that the older ones were used.
 	replica := still(t, GrantsIn(t.TempDir(), quiet), 'k')
 	r, err := replica.renew(t.Context(), refreshOf("c", second, replica))
 	if err != nil || r.Number != 3 {
@@ -297,9 +301,9 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestGrants_Shared: used and revoked tokens stay so at another server with the same key, started later or running
-// beside it, with and without a file. A server with another key has other tokens. Requests end with the server that
-// accepted their token.
+// TestGrants_Shared: a token that was used or revoked at one server is also refused by another server with the same
+// key, whether that server starts later or runs at the same time, and with or without a file. A server with another
+// key has other tokens. When a server is closed, the requests whose tokens it has accepted end.
 func TestGrants_Shared(t *testing.T) {
 	for name, test := range map[string]struct {
 		folder string
@@ -332,7 +336,7 @@ func TestGrants_Shared(t *testing.T) {
 	}
 }
 
-// awayOnce is a door behind which nothing can be reached.
+// awayOnce is a store that cannot be reached.
 type awayOnce struct{}
 
 func (awayOnce) Redeem(context.Context, string, int, time.Time) (bool, error) {
@@ -341,8 +345,8 @@ func (awayOnce) Redeem(context.Context, string, int, time.Time) (bool, error) {
 func (awayOnce) End(context.Context, string, time.Time) error           { return state.ErrAway }
 func (awayOnce) Standing(ctx context.Context, _ string) context.Context { return ctx }
 
-// TestAway: while the store is away, codes and refresh tokens are refused with an error that asks to try again, and
-// no client is told that its login has ended. Access tokens stay valid.
+// TestAway: while the store cannot be reached, codes and refresh tokens are refused with an error that asks the
+// client to try again, so that it does not give up its login. Access tokens stay valid.
 func TestAway(t *testing.T) {
 	s := still(t, func(string) (state.Once, error) { return awayOnce{}, nil }, 'k')
 	until := deadline(time.Hour)
@@ -369,7 +373,7 @@ func TestAway(t *testing.T) {
 	}
 }
 
-// TestCookies_TLS: cookies are of this host alone.
+// TestCookies_TLS: over TLS, cookies have the prefix __Host-, so that they are sent to this host only.
 func TestCookies_TLS(t *testing.T) {
 	s := still(t, GrantsIn("", quiet), 'k')
 	client := s.seals.client.close(client{Name: "Claude", Redirects: []string{claude}})

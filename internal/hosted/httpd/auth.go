@@ -13,7 +13,7 @@ import (
 type authenticated struct {
 	next     http.Handler
 	verifier *identity.Verifier
-	// issuing is [Options.AuthServer].
+	// issuing is the function [Options.AuthServer].
 	issuing  func(path string) http.Handler
 	refusals *refusals
 }
@@ -63,15 +63,15 @@ func register(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "mcpx has no authorization server here: the client needs a token (mcpx token new NAME) in the header Authorization: Bearer TOKEN", http.StatusNotFound)
 }
 
-// refuse answers a request without a principal. The log says why a token is not valid; the answer does not, as that
-// would help someone who is guessing tokens.
+// refuse answers a request without a principal. The log says why a token is not valid; the answer does not, since the
+// reason would help an attacker who guesses tokens.
 func (a *authenticated) refuse(w http.ResponseWriter, r *http.Request, why error) {
 	a.refusals.note(slog.LevelInfo, r, why.Error(), "")
 	lacks, _ := errors.AsType[*identity.ScopeError](why)
 	switch {
 	case errors.Is(why, identity.ErrMalformed):
 		http.Error(w, "the Authorization header is malformed", http.StatusBadRequest)
-	case errors.Is(why, identity.ErrUnavailable): // after a 401 the client would discard a good token
+	case errors.Is(why, identity.ErrUnavailable): // not 401: a client would then discard a token that may be valid
 		w.Header().Set("Retry-After", "10")
 		http.Error(w, "the issuer of the token cannot be reached", http.StatusServiceUnavailable)
 	case lacks != nil:
@@ -86,8 +86,8 @@ func (a *authenticated) refuse(w http.ResponseWriter, r *http.Request, why error
 	}
 }
 
-// challenge tells the client how to get a token (RFC 6750, section 3; RFC 9728, section 5.1) with these scopes; nil =
-// the scopes required of every request.
+// challenge tells the client how to get a token (RFC 6750, section 3; RFC 9728, section 5.1) with these scopes. If
+// scopes is nil, it names the scopes that every request needs.
 func (a *authenticated) challenge(w http.ResponseWriter, r *http.Request, fault string, scopes []string) {
 	parameters := []string{`realm="mcpx"`}
 	if o := a.verifier.Options(); o != nil && len(o.AuthorizationServers) > 0 {

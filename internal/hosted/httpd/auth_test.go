@@ -18,7 +18,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// changing is a verifier whose options a test changes.
+// changing is a verifier whose options a test can change.
 type changing struct {
 	*identity.Verifier
 	state atomic.Pointer[identity.State]
@@ -31,7 +31,7 @@ func verifierOf(o *identity.Options) *changing {
 	return c
 }
 
-// SetOptions changes the options as a reload does.
+// SetOptions changes the options in the same way as a reload of the config.
 func (c *changing) SetOptions(o *identity.Options) {
 	before := c.state.Load()
 	next := identity.NewState(o, before)
@@ -39,7 +39,7 @@ func (c *changing) SetOptions(o *identity.Options) {
 	before.Revoke(next)
 }
 
-// guarded serves an endpoint to the principals of two tokens, mcpx_a and mcpx_b.
+// guarded serves an endpoint to two principals, whose tokens are mcpx_a and mcpx_b.
 func guarded(t *testing.T, endpoint Endpoint, resource string) (*site, *changing) {
 	t.Helper()
 	v := verifierOf(guardedBy(t, resource, "a", "b"))
@@ -60,12 +60,12 @@ func guardedBy(t testing.TB, resource string, names ...string) *identity.Options
 	return o
 }
 
-// whoami answers with the principal of a request.
+// whoami is an endpoint that answers with the principal of the request.
 var whoami = stub(func(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, caller.From(r.Context()).Key())
 })
 
-// answer makes a request and returns its response, whose body is closed.
+// answer makes a request and returns its response, after closing the body.
 func (s *site) answer(t *testing.T, method, path string, headers ...string) *http.Response {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, s.url+path, nil)
@@ -86,7 +86,7 @@ func (s *site) answer(t *testing.T, method, path string, headers ...string) *htt
 	return response
 }
 
-// TestAuth_EveryRequest: every path and method needs a token, in its header.
+// TestAuth_EveryRequest: every path and method needs a token, and the token must be in the Authorization header.
 func TestAuth_EveryRequest(t *testing.T) {
 	mcptest.NoLeaks(t)
 	s, _ := guarded(t, whoami, "")
@@ -122,7 +122,7 @@ func TestAuth_EveryRequest(t *testing.T) {
 	}
 }
 
-// TestAuth_BodyUnread: a request without a token is answered while its body is still to come.
+// TestAuth_BodyUnread: a request without a token is answered before its body has arrived.
 func TestAuth_BodyUnread(t *testing.T) {
 	mcptest.NoLeaks(t)
 	s, _ := guarded(t, whoami, "")
@@ -144,7 +144,7 @@ func TestAuth_Revoked(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		done := make(chan int)
 		ended[name] = done
-		go func() { // ends with the stream
+		go func() { // ends when the server ends the stream
 			status, _ := s.do(t, "GET", "/mcp", "", "Authorization: Bearer mcpx_"+name)
 			done <- status
 		}()
@@ -166,7 +166,7 @@ func TestAuth_Revoked(t *testing.T) {
 	<-ended["b"]
 }
 
-// TestAuth_PublicHost: the public URL names another Host and Origin that are mcpx's own.
+// TestAuth_PublicHost: the host of the public URL is accepted as Host and Origin.
 func TestAuth_PublicHost(t *testing.T) {
 	mcptest.NoLeaks(t)
 	s, _ := guarded(t, whoami, "https://mcp.example.com/mcp")
@@ -189,8 +189,8 @@ func TestAuth_PublicHost(t *testing.T) {
 	}
 }
 
-// TestAuth_AnyAddress: beyond loopback, Host may also be the IP address that the request came to, which DNS cannot
-// rebind.
+// TestAuth_AnyAddress: if mcpx listens beyond loopback, Host may also be the IP address that the request came to,
+// since DNS rebinding cannot change an IP address.
 func TestAuth_AnyAddress(t *testing.T) {
 	o := &Options{Identity: &identity.Verifier{}, Logger: slog.New(slog.DiscardHandler)}
 	for _, test := range []struct {
@@ -214,8 +214,8 @@ func TestAuth_AnyAddress(t *testing.T) {
 	}
 }
 
-// TestAuth_Challenge: a client without a token learns at each path, and by each method, where to get one for that
-// path, and the document there is about the URL that the client has.
+// TestAuth_Challenge: at every path and with every method, a client without a token is told where to get a token for
+// that path. The metadata document there names the URL that the client used.
 func TestAuth_Challenge(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for _, test := range []struct{ resource, host, base, path, metadata, about string }{
@@ -259,8 +259,8 @@ func TestAuth_Challenge(t *testing.T) {
 	}
 }
 
-// TestAuth_Browser: a page of an own origin may ask first, and read why it was refused; a page of another one may
-// not, and without auth none may.
+// TestAuth_Browser: a web page of an allowed origin may send preflight requests, and read why a request was refused.
+// A page of another origin may not. Without auth, no page may.
 func TestAuth_Browser(t *testing.T) {
 	mcptest.NoLeaks(t)
 	s, v := guarded(t, whoami, "https://mcp.example.com/mcp")
@@ -286,7 +286,7 @@ func TestAuth_Browser(t *testing.T) {
 	}
 }
 
-// TestAuth_Log: neither the log nor the answer has the token that was tried.
+// TestAuth_Log: neither the log nor the answer contains the refused token.
 func TestAuth_Log(t *testing.T) {
 	mcptest.NoLeaks(t)
 	var log strings.Builder
@@ -300,7 +300,7 @@ func TestAuth_Log(t *testing.T) {
 	}
 }
 
-// nowhere is a response that is discarded.
+// nowhere is a ResponseWriter that discards the response.
 type nowhere struct{ header http.Header }
 
 // Header implements http.ResponseWriter.
@@ -312,8 +312,8 @@ func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
 // WriteHeader implements http.ResponseWriter.
 func (nowhere) WriteHeader(int) {}
 
-// BenchmarkChain is what a request costs before the endpoint has it: without auth, with a token, and without the one
-// that is needed.
+// BenchmarkChain measures what a request costs before the endpoint is called: without auth, with a token, and without
+// the token that is needed.
 func BenchmarkChain(b *testing.B) {
 	digest := sha256.Sum256([]byte("mcpx_a"))
 	asked := verifierOf(&identity.Options{Tokens: []identity.Token{{Name: "a", SHA256: digest}}})
@@ -336,7 +336,7 @@ func BenchmarkChain(b *testing.B) {
 	}
 }
 
-// TestAuth_Server: clients reach the paths of an authorization server before they have a token, and no other path.
+// TestAuth_Server: the paths of the authorization server need no token, and all other paths do.
 func TestAuth_Server(t *testing.T) {
 	mcptest.NoLeaks(t)
 	issues := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

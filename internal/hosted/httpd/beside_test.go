@@ -24,8 +24,8 @@ import (
 	"mcpx/internal/view"
 )
 
-// bounded serves all of mcpx, with one upstream in a process of its own, to the principals of the tokens mcpx_a and
-// mcpx_b, and returns its address.
+// bounded serves the whole of mcpx with one upstream, which runs in another process, to two principals, whose tokens
+// are mcpx_a and mcpx_b. It returns the address.
 func bounded(b *testing.B, o limits.Options) string {
 	b.Helper()
 	command, args, env := mcptest.Spec{}.Stdio(b)
@@ -48,7 +48,7 @@ func bounded(b *testing.B, o limits.Options) string {
 	v := verifierOf(guardedBy(b, "", "a", "b"))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { // ends with cancel
+	go func() { // ends when cancel is called
 		ended <- Serve(ctx, listener, Options{Endpoint: f, Identity: v.Verifier, Limits: l, Logger: slog.New(slog.DiscardHandler)})
 	}()
 	b.Cleanup(func() {
@@ -61,7 +61,7 @@ func bounded(b *testing.B, o limits.Options) string {
 	return listener.Addr().String()
 }
 
-// attacks are what hostile clients do on so many connections at once, each over and over until ctx ends.
+// attacks are what hostile clients do. Each of the connections calls do over and over until ctx ends.
 var attacks = []struct {
 	name        string
 	connections int
@@ -87,7 +87,7 @@ var attacks = []struct {
 	}},
 }
 
-// send sends a message, and reads the answer.
+// send returns a function that sends a message and reads the answer.
 func send(header, body string) func(context.Context, net.Conn, *bufio.Reader) error {
 	request := rawRequest(body, header)
 	return func(_ context.Context, c net.Conn, in *bufio.Reader) error {
@@ -108,14 +108,14 @@ func answered(in *bufio.Reader) error {
 	return err
 }
 
-// attack sends such requests until the caller calls end, and counts them.
+// attack calls do on so many connections until the caller calls end, which returns how often do was called.
 func attack(addr string, connections int, do func(context.Context, net.Conn, *bufio.Reader) error) (end func() (rounds int)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	rounds := 0
 	for range connections {
-		all.Go(func() { // ends with cancel
+		all.Go(func() { // ends when cancel is called
 			for ctx.Err() == nil {
 				c, err := net.Dial("tcp", addr)
 				if err != nil {
@@ -141,8 +141,8 @@ func attack(addr string, connections int, do func(context.Context, net.Conn, *bu
 	}
 }
 
-// BenchmarkBeside is a client that makes a call every 5 ms beside hostile ones, and beside none: it reports what the
-// calls took. Hostile clients share the machine, and their own work takes its time too.
+// BenchmarkBeside measures the calls of a client that makes one every 5 ms, with and without hostile clients at the
+// same time. The hostile clients run on the same machine, so the result includes the time that their own work takes.
 func BenchmarkBeside(b *testing.B) {
 	addr := bounded(b, limits.Options{AddressRequests: 100, AddressConnections: 1000, Principal: limits.Quota{
 		CallsPerMinute: 30_000, Burst: 500, RequestsPerSecond: 1000, ConcurrentCalls: 256, BodyBytes: 256 << 20, BodyPace: 4 << 20, Pace: 5000,

@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// handler builds the chain of handlers that each request passes, starting with the last: a later line here wraps the
-// earlier ones.
+// handler builds the chain of handlers that each request passes. It starts with the innermost handler: each further
+// line wraps the handlers before it.
 func (o *Options) handler() http.Handler {
 	var h http.Handler = o.pages()
 	refused := &refusals{log: o.Logger}
@@ -26,7 +26,8 @@ func (o *Options) handler() http.Handler {
 	return &recovered{h, o.Journal, o.Logger}
 }
 
-// recovered is the first handler. It answers a panic with 500, where net/http would close the connection.
+// recovered is the outermost handler. It answers 500 if a handler panics; without it, net/http would close the
+// connection.
 type recovered struct {
 	next    http.Handler
 	journal *request.Journal
@@ -49,18 +50,20 @@ func (h *recovered) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.next.ServeHTTP(a, r)
 }
 
-// answer is the ResponseWriter of the chain. Handlers note in it what is needed once the answer is written.
+// answer is the ResponseWriter that all handlers of the chain share. Handlers store in it what is needed after the
+// response was written.
 type answer struct {
 	http.ResponseWriter
-	status    int              // 0 = no header was written, which means 200
+	status    int              // 0 if WriteHeader was not called, which means 200
 	principal string           // set by authenticated
-	events    []*request.Event // of the answered messages, set by endpoint
+	events    []*request.Event // of the answered messages; set by endpoint
 }
 
-// finish flushes the answer and ends the events of its messages. For an HTTP error from any handler it adds an event
-// of the refusal. By then the caller's concurrency slot is free, so its next request is not refused.
+// finish flushes the response and ends the events of its messages. For a response with an HTTP error, it adds an
+// event about the refusal. It runs after all other handlers, when the caller's concurrency slot is already free, so
+// the client's next request is not refused.
 func (h *recovered) finish(a *answer, r *http.Request) {
-	if len(a.events) > 0 { // without a flush, net/http adds a Content-Length to a refusal
+	if len(a.events) > 0 { // only if there are events: without a flush, net/http adds a Content-Length to refusals
 		_ = http.NewResponseController(a.ResponseWriter).Flush()
 	}
 	if a.status >= http.StatusBadRequest {
@@ -78,7 +81,7 @@ func (h *recovered) finish(a *answer, r *http.Request) {
 	}
 }
 
-// answerOf returns the answer that a handler of the chain writes to.
+// answerOf returns the answer behind the ResponseWriter that a handler of the chain was given.
 func answerOf(w http.ResponseWriter) *answer { return w.(*answer) }
 
 // WriteHeader implements http.ResponseWriter.
@@ -87,5 +90,5 @@ func (a *answer) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap is called by http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }

@@ -16,8 +16,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// TestRecovered_Events: the events of an answer end once each, when the handlers have let go of the request, and the
-// client has its answer; also where a handler panics after them.
+// TestRecovered_Events: each event of a response ends exactly once, after the handlers have returned and the client
+// has received the response. This holds also if a handler panics after it has stored the events.
 func TestRecovered_Events(t *testing.T) {
 	var hold, over chan struct{}
 	var released bool
@@ -64,8 +64,8 @@ func TestRecovered_Events(t *testing.T) {
 	}
 }
 
-// TestEvents: the event of each request ends once, when its client has the answer; while it ends the caller's place
-// among the concurrent calls is free again.
+// TestEvents: the event of each request ends exactly once, after the client has received the response. By then the
+// caller's slot for concurrent calls is free again.
 func TestEvents(t *testing.T) {
 	mcptest.NoLeaks(t)
 	hold, over := make(chan struct{}), make(chan string, 10)
@@ -83,7 +83,7 @@ func TestEvents(t *testing.T) {
 		Limits:  limits.New(limits.Options{Anybody: limits.Quota{ConcurrentCalls: 1, Queue: semaphore.Queue{Calls: -1}}}),
 	})
 	mcptest.WaitFor(t, "the server", patience, func() bool { return fake.Count("tools/list") > 0 })
-	const own = "Connection: close" // a connection of its own, which has an end before its event
+	const own = "Connection: close" // a new connection per request, which the server closes before the event ends
 	for range 2 {
 		status, answer := s.do(t, "POST", "/mcp", echoStart+meta+","+echoRest, own,
 			"Mcp-Protocol-Version: "+modernVersion, "Mcp-Method: tools/call", "Mcp-Name: exec")

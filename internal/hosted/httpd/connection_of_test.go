@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestConnectionOf: the requests of one connection share a caller.Connection, which ends with it; those of another have
-// another.
+// TestConnectionOf: all requests over one connection have the same caller.Connection, whose Life ends with the
+// connection. Requests over another connection have a different one.
 func TestConnectionOf(t *testing.T) {
 	mcptest.NoLeaks(t)
 	seen := make(chan *caller.Connection, 1)

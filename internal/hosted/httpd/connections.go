@@ -12,25 +12,28 @@ import (
 	"mcpx/internal/caller"
 )
 
-// connections is a listener that bounds its connections, as each, even a silent one, uses memory and a descriptor.
+// connections is a listener that bounds the number of open connections, since each uses memory and a file descriptor,
+// even if it is silent.
 //
-// A connection is a stranger until it is proved: a request with a valid credential came over it, or a client certificate
-// was verified. Strangers never keep others out. Over a bound of theirs, the one that has been silent for longest is
-// closed, so a good client or a probe always gets in beside half-open connections. Strangers on this machine have a
-// bound of their own. Proved connections have places that no stranger takes; over their bound, the request that would
-// prove another one waits. Without auth all connections are proved from the beginning, and wait in Accept.
+// A connection is a stranger until it is proved: until a request with a valid credential has come over it, or its
+// client certificate was verified. Strangers never keep other connections out: if there are too many, the stranger
+// that has been silent for longest is closed. So good clients and probes can always connect, even if an attacker
+// holds many half-open connections. For strangers on this machine there is only the bound per address.
+//
+// Proved connections have a bound of their own. If it is reached, the request that would prove another connection
+// waits. Without auth, all connections count as proved, and wait in Accept.
 type connections struct {
 	net.Listener
-	slots     chan struct{} // holds one element per proved connection; nil = no bound
-	most      int           // the bound of strangers from other machines; 0 = no bound
-	ofAddress func() int    // the bound of strangers from one address; 0 = no bound
+	slots     chan struct{} // holds one element per proved connection; nil means no bound
+	most      int           // the most strangers from other machines; 0 means no bound
+	ofAddress func() int    // returns the most strangers from one address; 0 means no bound
 	auth      func() bool   // whether credentials are needed
 	ended     chan struct{} // closed by Close
 	once      sync.Once
 	last      atomic.Uint64 // the ID of the newest connection
 
 	mu        sync.Mutex
-	strangers list.List // *connection; from other machines, the longest silent first
+	strangers list.List // *connection of strangers from other machines; the one silent for longest is first
 	addresses map[netip.Addr]*list.List
 }
 
@@ -76,7 +79,7 @@ func (l *connections) Close() error {
 	return l.Listener.Close()
 }
 
-// take waits for a place of a proved connection. It reports false if ctx, the connection or the listener ends first.
+// take waits for a slot for a proved connection. It reports false if ctx, the connection or the listener ends first.
 func (l *connections) take(ctx context.Context, gone <-chan struct{}) bool {
 	if l.slots == nil {
 		return true
@@ -91,14 +94,14 @@ func (l *connections) take(ctx context.Context, gone <-chan struct{}) bool {
 	return false
 }
 
-// admit adds a stranger, and closes those that are over the bounds because of it.
+// admit adds a stranger. If there are then too many strangers, it closes old ones.
 func (l *connections) admit(c *connection) {
 	remote := c.RemoteAddr().String()
 	c.address = AddressOf(remote)
 	host, _ := netip.ParseAddrPort(remote)
 	here := host.Addr().Unmap().IsLoopback()
 	if here {
-		c.address = netip.IPv6Unspecified() // one for all of this machine
+		c.address = netip.IPv6Unspecified() // a single address for all connections from this machine
 	}
 	var over []*connection
 	l.mu.Lock()
@@ -123,7 +126,7 @@ func (l *connections) admit(c *connection) {
 	}
 }
 
-// forget removes a stranger from the lists, if it is there, and returns it. The caller holds mu.
+// forget removes a connection from the lists of strangers, if it is in them, and returns it. The caller holds mu.
 func (l *connections) forget(c *connection) *connection {
 	if c.ofAddress != nil {
 		of := l.addresses[c.address]
@@ -138,22 +141,22 @@ func (l *connections) forget(c *connection) *connection {
 	return c
 }
 
-// connection is a connection of connections, until Close.
+// connection is an accepted connection, until Close.
 type connection struct {
 	net.Conn
 	of      *connections
 	address netip.Addr
-	proved  atomic.Bool        // set under of.mu
-	caller  caller.Connection  // its Life ends with closed; a request's context does not end before the body is read
-	end     context.CancelFunc // of the Life
+	proved  atomic.Bool        // set while of.mu is held
+	caller  caller.Connection  // its Life ends when the connection is closed; the context of a request does not until its body is read
+	end     context.CancelFunc // ends caller.Life
 
-	// Guarded by of.mu; the elements are nil if it is no stranger.
+	// These are guarded by of.mu. The list elements are nil if the connection is not a stranger.
 	ofAddress, stranger *list.Element
 	closed              bool
 }
 
-// prove gives the connection a place among the proved ones. It reports false if there was none until ctx ended, or the
-// connection is closed. c may be nil.
+// prove marks the connection as proved, for which it needs a slot. It reports false if no slot became free before ctx
+// ended, or if the connection is closed. c may be nil.
 func (c *connection) prove(ctx context.Context) bool {
 	if c == nil || c.proved.Load() {
 		return true
@@ -163,7 +166,7 @@ func (c *connection) prove(ctx context.Context) bool {
 	}
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
-	if c.closed || c.proved.Load() { // meanwhile
+	if c.closed || c.proved.Load() { // this happened while prove was waiting
 		c.of.leave()
 		return !c.closed
 	}
@@ -172,13 +175,13 @@ func (c *connection) prove(ctx context.Context) bool {
 	return true
 }
 
-// noPlace answers a request whose connection could not be proved.
+// noPlace answers a request whose connection got no slot for a proved connection.
 func noPlace(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "1")
 	http.Error(w, "too many connections; try again", http.StatusServiceUnavailable)
 }
 
-// heard notes that the whole header of a request has come over the connection, which may be nil.
+// heard notes that a complete request header has come over the connection, so it was not silent. c may be nil.
 func (c *connection) heard() {
 	if c == nil || c.proved.Load() {
 		return
@@ -201,7 +204,7 @@ func (l *connections) leave() {
 
 // Close implements net.Conn.
 func (c *connection) Close() error {
-	defer c.end() // after the close: a request that waited for a place can no longer be answered
+	defer c.end() // after closing: a request that is still waiting for a slot can no longer be answered
 	c.of.mu.Lock()
 	first := !c.closed
 	c.closed = true
@@ -213,7 +216,7 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite lets net/http close a connection in such a way that the client can read the last answer.
+// CloseWrite closes the sending half. net/http uses it so that the client can still read the last response.
 func (c *connection) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -225,7 +228,7 @@ type connectionKey struct{}
 
 // withConnection adds the connection to the context of its requests ([http.Server.ConnContext]).
 func withConnection(ctx context.Context, c net.Conn) context.Context {
-	if secret, ok := c.(interface{ NetConn() net.Conn }); ok { // over TLS
+	if secret, ok := c.(interface{ NetConn() net.Conn }); ok { // a TLS connection around it
 		c = secret.NetConn()
 	}
 	own, ok := c.(*connection)
@@ -235,7 +238,7 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, own)
 }
 
-// connectionOf returns the connection of a request; nil if unknown.
+// connectionOf returns the connection of a request, or nil if it is unknown.
 func connectionOf(ctx context.Context) *connection {
 	c, _ := ctx.Value(connectionKey{}).(*connection)
 	return c

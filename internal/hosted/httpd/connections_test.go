@@ -18,13 +18,13 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// crowd is a listener for connections from any address, in memory.
+// crowd is an in-memory listener. Its connections can pretend to come from any address.
 type crowd struct {
 	ended chan struct{}
 	conns chan net.Conn
 }
 
-// from is the server's end of a connection from an address.
+// from is the server's end of a connection that pretends to come from address.
 type from struct {
 	net.Conn
 	address net.Addr
@@ -51,7 +51,7 @@ func (l *crowd) Close() error {
 // Addr implements net.Listener.
 func (l *crowd) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 99), Port: 80} }
 
-// dial opens a connection from an address; it ends with the test.
+// dial opens a connection that pretends to come from address. It is closed when the test ends.
 func (l *crowd) dial(t *testing.T, address string) net.Conn {
 	near, far := net.Pipe()
 	t.Cleanup(func() { near.Close() })
@@ -78,13 +78,14 @@ func ask(c net.Conn, request string) string {
 	return strconv.Itoa(answer.StatusCode)
 }
 
-// guardedCrowd serves a crowd under limits, until stop, which fails the test where serving did.
+// guardedCrowd serves connections of a crowd, with limits, until stop is called. stop fails the test if Serve
+// returned an error.
 func guardedCrowd(t *testing.T, o limits.Options) (l *crowd, stop func()) {
 	l = &crowd{ended: make(chan struct{}), conns: make(chan net.Conn)}
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	v := verifierOf(guardedBy(t, "", "a"))
-	go func() { // ends with stop
+	go func() { // ends when stop is called
 		served <- Serve(ctx, l, Options{
 			Endpoint: whoami, Identity: v.Verifier, Logger: slog.New(slog.DiscardHandler), Limits: limits.New(o),
 		})
@@ -97,11 +98,11 @@ func guardedCrowd(t *testing.T, o limits.Options) (l *crowd, stop func()) {
 	}
 }
 
-// TestConnections_HalfOpen: however many connections strangers leave half-open, from one address or from many, good
-// tokens and probes are served, from the same address too, and the connections of good clients stay. The strangers are
-// bounded all the same.
+// TestConnections_HalfOpen: however many half-open connections strangers hold, from one address or from many,
+// requests with a valid token and probes are served, even from the same address, and connections of good clients stay
+// open. The number of strangers stays bounded nevertheless.
 func TestConnections_HalfOpen(t *testing.T) {
-	const most, ofAddress = 80, 10 // 20 strangers
+	const most, ofAddress = 80, 10 // a quarter of most, so 20, may be strangers
 	one := func(int) string { return "192.0.2.1" }
 	for name, address := range map[string]func(int) string{
 		"one address": one, "many addresses": func(i int) string { return fmt.Sprintf("198.51.%d.%d", i/250, i%250) },
@@ -122,7 +123,7 @@ func TestConnections_HalfOpen(t *testing.T) {
 				attack := func() {
 					for i := range 200 {
 						c := l.dial(t, address(i))
-						go func() { // ends with the connection
+						go func() { // ends when the connection is closed
 							_, _ = io.WriteString(c, halfHead)
 							_, _ = io.Copy(io.Discard, c)
 							ended <- struct{}{}
@@ -155,8 +156,8 @@ func TestConnections_HalfOpen(t *testing.T) {
 	}
 }
 
-// TestConnections: proved connections over their bound wait until another one ends, and probes go on meanwhile. One
-// that ends while it waits takes no place.
+// TestConnections: if there are too many proved connections, a request over another connection waits until one of
+// them ends; probes are served meanwhile. A connection that ends while waiting takes no slot.
 func TestConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, stop := guardedCrowd(t, limits.Options{Connections: 2, AddressConnections: 2})
@@ -170,13 +171,13 @@ func TestConnections(t *testing.T) {
 		answers := make(chan string, 2)
 		third, fourth := l.dial(t, place), l.dial(t, place)
 		for _, c := range []net.Conn{third, fourth} {
-			go func() { answers <- ask(c, mcpHead+token) }() // ends with the answer
+			go func() { answers <- ask(c, mcpHead+token) }() // ends when the answer has come
 			synctest.Wait()
 		}
 		if len(answers) > 0 {
 			t.Errorf("the third: %s", <-answers)
 		}
-		if got := ask(l.dial(t, place), probing); got != "200" { // the third gives way
+		if got := ask(l.dial(t, place), probing); got != "200" { // the third connection is closed for it
 			t.Errorf("a probe: %s", got)
 		}
 		if got := <-answers; got != "closed" {
@@ -193,7 +194,7 @@ func TestConnections(t *testing.T) {
 	})
 }
 
-// TestConnections_Certificate: a client certificate proves a connection, also where tokens say who its client is.
+// TestConnections_Certificate: a client certificate proves a connection, even if tokens decide who the principal is.
 func TestConnections_Certificate(t *testing.T) {
 	mcptest.NoLeaks(t)
 	ours := newAuthority(t, "ours")
@@ -230,8 +231,8 @@ func TestConnections_Certificate(t *testing.T) {
 	}
 }
 
-// Requests that prove their connection at the same time keep one place together, and give it back with the connection. The
-// other connection gets its place then.
+// TestConnections_ProvedOnce: requests that prove the same connection at the same time take one slot together. When
+// the connection is closed, the slot is free for another connection.
 func TestConnections_ProvedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		crowd := &crowd{ended: make(chan struct{}), conns: make(chan net.Conn)}
@@ -240,7 +241,7 @@ func TestConnections_ProvedOnce(t *testing.T) {
 		l := o.connections(crowd)
 		defer l.Close()
 		accept := func() *connection {
-			go crowd.dial(t, "192.0.2.1") // ends with Accept
+			go crowd.dial(t, "192.0.2.1") // ends when Accept returns
 			c, err := l.Accept()
 			if err != nil {
 				t.Fatal(err)

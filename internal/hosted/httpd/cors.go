@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// shared lets web pages of the origins that guard admits read the answers (CORS). Preflight requests have no token,
-// so it comes before authenticated. Without auth no page may read answers: any page open on this machine could call
-// every tool.
+// shared lets web pages read the responses (CORS), if guard has accepted their origin. It comes before authenticated
+// in the chain, because preflight requests have no token. Without auth, no page may read responses; otherwise any
+// page open on this machine could call every tool.
 type shared struct {
 	next    http.Handler
 	options *Options
 }
 
-// ServeHTTP implements http.Handler. The origin was checked by guard.
+// ServeHTTP implements http.Handler. The handler guard has already checked the origin.
 func (s *shared) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	origins := r.Header["Origin"]
 	if len(origins) == 0 || s.options.Identity.Options() == nil {
@@ -29,8 +29,8 @@ func (s *shared) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
-	// All headers are allowed, as MCP servers may define headers of their own (Mcp-Param-...). Without the token none
-	// of them gives any rights.
+	// All headers are allowed, since MCP servers may define headers of their own (Mcp-Param-...). No header except
+	// the one with the token gives any rights.
 	if wanted := strings.Join(r.Header.Values("Access-Control-Request-Headers"), ", "); wanted != "" {
 		h.Set("Access-Control-Allow-Headers", wanted)
 		h.Add("Vary", "Access-Control-Request-Headers")

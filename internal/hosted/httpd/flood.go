@@ -12,8 +12,9 @@ import (
 	"mcpx/internal/caller"
 )
 
-// flood answers 429 to requests that come too fast, before their bodies are read. beforeAuth counts a request for its
-// address, unless its credential was valid before; afterAuth counts it for its principal.
+// flood answers 429 to requests that come too fast, before their bodies are read. Its handler beforeAuth counts a
+// request for its address, unless the credential of the request was already valid earlier. Its handler afterAuth
+// counts it for its principal.
 type flood struct {
 	options *Options
 	pauses  chan struct{} // holds one element per delayed request
@@ -21,10 +22,10 @@ type flood struct {
 }
 
 const (
-	// floodPause is the average delay of a refusal: it slows down a sender that waits for each answer. The delays
-	// vary, so that they do not all end at the same time.
+	// floodPause is the average delay of a refusal. It slows down a sender that waits for each answer. The delays are
+	// random, so that they do not all end at the same time.
 	floodPause = 100 * time.Millisecond
-	// mostPaused bounds the delayed requests. Above it, answers are not delayed.
+	// mostPaused is the most requests that are delayed at the same time. Further answers are not delayed.
 	mostPaused = 10_000
 	// floodLog is the least time between two log lines about floods.
 	floodLog = 10 * time.Second
@@ -70,19 +71,20 @@ func (f *flood) afterAuth(next http.Handler) http.Handler {
 		f.pause(r.Context(), wait)
 		next.ServeHTTP(w, r)
 		if answerOf(w).status >= http.StatusBadRequest && f.options.Limits.Refused(who, AddressOf(r.RemoteAddr)) {
-			f.pause(r.Context(), uneven(floodPause)) // net/http sends a short answer only after this returns
+			f.pause(r.Context(), uneven(floodPause)) // net/http sends a short answer only after the handler returns
 		}
 	})
 }
 
-// refused delays the answer of guard to an address that is refused repeatedly. A nil *flood does not delay.
+// refused delays the answer if guard has refused too many requests from this address. A nil *flood does not delay.
 func (f *flood) refused(r *http.Request) {
 	if f != nil && f.options.Limits.Refused(nil, AddressOf(r.RemoteAddr)) {
 		f.pause(r.Context(), uneven(floodPause))
 	}
 }
 
-// pause waits, at most until ctx ends. It returns at once if mostPaused requests wait already.
+// pause waits for the duration wait, or until ctx ends. It returns at once if mostPaused requests are already
+// waiting.
 func (f *flood) pause(ctx context.Context, wait time.Duration) {
 	if wait <= 0 {
 		return
@@ -101,14 +103,14 @@ func (f *flood) pause(ctx context.Context, wait time.Duration) {
 	<-f.pauses
 }
 
-// uneven returns a random time with the average d.
+// uneven returns a random duration whose average is d.
 func uneven(d time.Duration) time.Duration { return d/2 + rand.N(d) }
 
 // probe reports whether a request is a health check.
 func probe(r *http.Request) bool { return r.URL.Path == "/healthz" || r.URL.Path == "/readyz" }
 
-// sender returns the address and the credential of a request: the Authorization header, else the client's
-// certificate.
+// sender returns the address and the credential of a request. The credential is the Authorization header or, without
+// one, the client's certificate.
 func sender(r *http.Request) (address netip.Addr, credential string) {
 	credential = r.Header.Get("Authorization")
 	if credential == "" && r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
@@ -117,10 +119,10 @@ func sender(r *http.Request) (address netip.Addr, credential string) {
 	return AddressOf(r.RemoteAddr), credential
 }
 
-// AddressOf is the address under which a remote host is counted. An IPv6 host has at least a whole /64, so all
-// addresses of a /64 are counted as one.
+// AddressOf returns the address under which the requests of a remote host are counted. An IPv6 host usually has a
+// whole /64, so all addresses in one /64 are counted together.
 func AddressOf(remote string) netip.Addr {
-	port, _ := netip.ParseAddrPort(remote) // the format of package net
+	port, _ := netip.ParseAddrPort(remote) // remote has the form that package net returns
 	address := port.Addr().Unmap().WithZone("")
 	if address.Is6() {
 		network, _ := address.Prefix(64)

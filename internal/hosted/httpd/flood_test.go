@@ -13,15 +13,15 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// limited serves an endpoint to the principals of the tokens mcpx_a and mcpx_b.
+// limited serves an endpoint, with limits, to two principals, whose tokens are mcpx_a and mcpx_b.
 func limited(t *testing.T, endpoint Endpoint, o limits.Options) *site {
 	t.Helper()
 	v := verifierOf(guardedBy(t, "", "a", "b"))
 	return serve(t, Options{Endpoint: endpoint, Identity: v.Verifier, Limits: limits.New(o)})
 }
 
-// floods sends n requests, several at once, and counts the answers by their status. It returns one answer of each
-// status.
+// floods sends n requests, several at the same time, and counts the responses by status. It also returns one response
+// of each status.
 func (s *site) floods(t *testing.T, n int, headers ...string) (count map[int]int, one map[int]*http.Response) {
 	t.Helper()
 	count, one = make(map[int]int), make(map[int]*http.Response)
@@ -42,7 +42,7 @@ func (s *site) floods(t *testing.T, n int, headers ...string) (count map[int]int
 	return count, one
 }
 
-// isFlood expects the answer to a flood.
+// isFlood checks that answer is the refusal of a flood.
 func isFlood(t *testing.T, answer *http.Response) {
 	t.Helper()
 	if answer == nil {
@@ -55,8 +55,8 @@ func isFlood(t *testing.T, answer *http.Response) {
 	}
 }
 
-// A flood of requests without a valid token is refused in plain text, before the tokens are verified. Clients with a
-// valid token at the same address, and probes, are still served.
+// TestFlood_Address: a flood of requests without a valid token is refused in plain text, before the tokens are
+// verified. Clients with a valid token at the same address, and probes, are still served.
 func TestFlood_Address(t *testing.T) {
 	mcptest.NoLeaks(t)
 	s := limited(t, whoami, limits.Options{AddressRequests: 2})
@@ -77,7 +77,7 @@ func TestFlood_Address(t *testing.T) {
 	}
 }
 
-// A flood from one principal is refused on all paths. Other principals are not affected.
+// TestFlood_Principal: a flood from one principal is refused on all paths. Other principals are not affected.
 func TestFlood_Principal(t *testing.T) {
 	mcptest.NoLeaks(t)
 	var read atomic.Bool
@@ -93,7 +93,7 @@ func TestFlood_Principal(t *testing.T) {
 	}
 	isFlood(t, one[429])
 	status, answer := 0, ""
-	for n := 0; n < 30 && status != 429; n++ { // one request a second is let through
+	for n := 0; n < 30 && status != 429; n++ { // repeated, since one request a second is let through
 		read.Store(false)
 		status, answer = s.do(t, "POST", "/mcp", ping, "Authorization: Bearer mcpx_a")
 	}

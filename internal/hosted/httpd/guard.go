@@ -11,14 +11,14 @@ import (
 	"mcpx/internal/base/netguard"
 )
 
-// guard admits only requests whose Host and Origin belong to mcpx. It protects from web pages: every page sends its
-// origin, and a page that reaches mcpx by DNS rebinding sends another host.
+// guard admits only requests whose Host and Origin belong to mcpx. It protects against web pages: browsers send the
+// origin of the page with each request, and a page that reaches mcpx by DNS rebinding sends another host.
 type guard struct {
 	next     http.Handler
 	options  *Options
 	refusals *refusals
-	flood    *flood // nil = refusals are not delayed
-	// local caches the last Host that named this machine; most requests have the same.
+	flood    *flood // nil means that refusals are not delayed
+	// local caches the last Host that names this machine, since most requests have the same Host.
 	local atomic.Pointer[string]
 }
 
@@ -38,7 +38,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ownHost is [Options.ownHost] with the cache in local.
+// ownHost is [Options.ownHost], with a cache in local.
 func (g *guard) ownHost(r *http.Request) bool {
 	if local := g.local.Load(); local != nil && *local == r.Host {
 		return true
@@ -47,13 +47,13 @@ func (g *guard) ownHost(r *http.Request) bool {
 		return false
 	}
 	if host := r.Host; localHost(strings.ToLower(host)) {
-		g.local.Store(&host) // a copy: &r.Host would keep the whole request in memory
+		g.local.Store(&host) // the address of a copy: &r.Host would keep the whole request in memory
 	}
 	return true
 }
 
-// ownHost reports whether the Host is this machine, the public URL, or the IP address that the request came to: DNS
-// can rebind a name, but not an address.
+// ownHost reports whether the Host is this machine, the host of the public URL, or the IP address that the request
+// came to. DNS rebinding works with names, not with IP addresses.
 func (o *Options) ownHost(r *http.Request) bool {
 	host := strings.ToLower(r.Host)
 	if localHost(host) {
@@ -67,7 +67,7 @@ func (o *Options) ownHost(r *http.Request) bool {
 	return ok && ip != nil && ip.Equal(local.IP)
 }
 
-// ownOrigins reports whether all origins of a request belong to this machine or to the public URL.
+// ownOrigins reports whether every Origin of a request belongs to this machine or to the public URL.
 func (o *Options) ownOrigins(r *http.Request) bool {
 	for _, origin := range r.Header["Origin"] {
 		u, err := url.Parse(origin)
@@ -82,7 +82,7 @@ func (o *Options) ownOrigins(r *http.Request) bool {
 	return true
 }
 
-// public is the public URL of /mcp; nil if none is configured.
+// public returns the public URL of /mcp, or nil if none is configured.
 func (o *Options) public() *url.URL {
 	if asked := o.Identity.Options(); asked != nil {
 		return asked.Resource

@@ -21,13 +21,13 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// exchange writes bytes to a connection of its own and returns the statuses of all answers to them; 0 is an end of
-// the connection without one more.
+// exchange sends bytes over a new connection and returns the statuses of all responses. A 0 at the end means that the
+// server closed the connection without another response.
 func (s *site) exchange(t *testing.T, bytes string) (statuses []int) {
 	t.Helper()
 	connection := s.dial(t)
 	defer connection.Close()
-	// The server may answer, and close, before it has read all.
+	// The server may answer and close the connection before it has read all bytes.
 	_, _ = io.WriteString(connection, bytes)
 	_ = connection.(*net.TCPConn).CloseWrite()
 	in := bufio.NewReader(connection)
@@ -50,7 +50,7 @@ var hostile = []struct {
 	name, request string
 	want          string
 }{
-	// Two readings of where a request ends would let one in behind another's back.
+	// Request smuggling: if two programs disagree where a request ends, a second request could be hidden in its body.
 	{"two lengths", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}x", "[400]"},
 	{"a length twice", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHContent-Length: 2, 2\r\n\r\n{}", "[400]"},
 	{"a negative length", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHContent-Length: -2\r\n\r\n{}", "[400]"},
@@ -60,7 +60,8 @@ var hostile = []struct {
 	{"two codings", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHTransfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", "[501]"},
 	{"two headers of codings", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n", "[501]"},
 	{"a coding behind a tab", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHTransfer-Encoding:\x0bchunked\r\n\r\n0\r\n\r\n", "[400]"},
-	{"chunks and a length", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", "[200 200]"}, // the chunks count (RFC 9112, section 6.3)
+	// The chunks decide where the body ends (RFC 9112, section 6.3).
+	{"chunks and a length", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", "[200 200]"},
 	{"a chunk with a sign", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHTransfer-Encoding: chunked\r\n\r\n-2\r\n{}\r\n0\r\n\r\n", "[200]"},
 	{"a header with a space", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHContent-Length : 2\r\n\r\n{}", "[400]"},
 	{"a folded header", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHX: a\r\n b\r\nContent-Length: 0\r\n\r\n", "[200]"},
@@ -69,7 +70,7 @@ var hostile = []struct {
 	{"line feeds alone", "POST /mcp HTTP/1.1\nHost: localhost\nContent-Length: 0\n\n", "[401]"},
 	{"carriage returns alone", "POST /mcp HTTP/1.1\r\nHost: localhost\rX: y\r\n\r\n", "[400]"},
 
-	// Hosts: a page in a browser must not reach mcpx by DNS rebinding.
+	// Host: a web page must not reach mcpx by DNS rebinding.
 	{"no host", "POST /mcp HTTP/1.1\r\n$AUTHContent-Length: 0\r\n\r\n", "[400]"},
 	{"two hosts", "POST /mcp HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n$AUTHContent-Length: 0\r\n\r\n", "[400]"},
 	{"a host in the line", "POST http://evil.example/mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHContent-Length: 0\r\n\r\n", "[403]"},
@@ -78,12 +79,14 @@ var hostile = []struct {
 	{"a host of an older version", "POST /mcp HTTP/1.0\r\nHost: evil.example\r\n$AUTHContent-Length: 0\r\n\r\n", "[403]"},
 	{"an older version without one", "POST /mcp HTTP/1.0\r\n$AUTHContent-Length: 0\r\n\r\n", "[403]"},
 
-	// Sizes and shapes.
+	// Long or malformed requests.
 	{"a long header", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHX: " + strings.Repeat("x", 100_000) + "\r\n\r\n", "[431]"},
 	{"many headers", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTH" + strings.Repeat("X: y\r\n", 20_000) + "\r\n", "[431]"},
 	{"a long path", "POST /mcp/" + strings.Repeat("x", 100_000) + " HTTP/1.1\r\nHost: localhost\r\n$AUTH\r\n", "[431]"},
-	{"no request", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "[400]"},                                 // TLS
-	{"HTTP/2 without TLS", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00", "[403]"}, // a method without a host
+	// This is the beginning of a TLS handshake.
+	{"no request", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "[400]"},
+	// This is parsed as a request with the method PRI and without a Host.
+	{"HTTP/2 without TLS", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00", "[403]"},
 	{"an upgrade to HTTP/2", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\nContent-Length: 0\r\n\r\n", "[200]"},
 	{"HTTP/9.9", "POST /mcp HTTP/9.9\r\nHost: localhost\r\n$AUTH\r\n", "[505]"},
 	{"an expectation", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHExpect: 200-ok\r\nContent-Length: 0\r\n\r\n", "[417]"},
@@ -91,14 +94,14 @@ var hostile = []struct {
 	{"half a header", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHX: ", "[400]"},
 	{"half a body", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTHContent-Length: 100\r\n\r\n{", "[200]"},
 
-	// Methods and paths: without a token no endpoint is reached.
+	// Methods and paths: no request without a token reaches the endpoint.
 	{"no token", "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", "[401]"},
 	{"two tokens", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n$AUTH$AUTHContent-Length: 0\r\n\r\n", "[400]"},
 	{"another method", "BREW /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", "[401]"},
 	{"CONNECT", "CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n", "[401]"},
 	{"CONNECT with a path", "CONNECT /.well-known/../mcp HTTP/1.1\r\nHost: localhost\r\n\r\n", "[404]"},
 	{"TRACE", "TRACE /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n", "[401]"},
-	{"an asterisk", "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", "[200]"}, // of net/http
+	{"an asterisk", "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", "[200]"}, // net/http itself answers this
 	{"up from an open path", "POST /.well-known/../mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", "[307]"},
 	{"up, encoded", "POST /.well-known/%2e%2e/mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", "[404]"},
 	{"up, slash encoded", "POST /.well-known/..%2fmcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", "[404]"},
@@ -115,7 +118,7 @@ var hostile = []struct {
 	{"a bad escape", "POST /mcp/%zz HTTP/1.1\r\nHost: localhost\r\n$AUTHContent-Length: 0\r\n\r\n", "[400]"},
 }
 
-// noPanics is a logger that fails the test where httpd has caught a panic.
+// noPanics returns a logger that fails the test if the server logs an error, such as a panic in a handler.
 func noPanics(t testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(writerFunc(func(p []byte) (int, error) {
 		if strings.Contains(string(p), "level=ERROR") {
@@ -125,8 +128,8 @@ func noPanics(t testing.TB) *slog.Logger {
 	}), nil))
 }
 
-// TestHostile: no such request is taken for another, reaches the endpoint without a token, or disturbs those after
-// it.
+// TestHostile: no hostile request is misread as another request, reaches the endpoint without a token, or disturbs
+// the requests after it.
 func TestHostile(t *testing.T) {
 	mcptest.NoLeaks(t)
 	var strangers atomic.Int32
@@ -151,8 +154,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// FuzzServe: whatever bytes come over a connection, each gets an answer or its end, and nothing but a good token
-// reaches the endpoint.
+// FuzzServe: whatever bytes come over a connection, the server answers or closes it, and only requests with a valid
+// token reach the endpoint.
 func FuzzServe(f *testing.F) {
 	for _, one := range hostile {
 		if len(one.request) < 1000 {
@@ -166,7 +169,7 @@ func FuzzServe(f *testing.F) {
 			listener := &oneConnection{Conn: far, ended: make(chan struct{})}
 			ctx, stop := context.WithCancel(t.Context())
 			served := make(chan error, 1)
-			go func() { // ends with stop
+			go func() { // ends when stop is called
 				served <- Serve(ctx, listener, Options{
 					Endpoint: stub(func(_ http.ResponseWriter, r *http.Request) {
 						if caller.From(r.Context()) == nil {
@@ -177,7 +180,7 @@ func FuzzServe(f *testing.F) {
 					Ready: func() (Readiness, any) { return Readiness{}, nil }, Status: func() any { return 1 },
 				})
 			}()
-			go func() { // ends with near
+			go func() { // ends when near is closed
 				_, _ = io.WriteString(near, strings.ReplaceAll(request, "$AUTH", "Authorization: Bearer mcpx_a\r\n"))
 				_, _ = io.WriteString(near, "\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 			}()
@@ -203,7 +206,7 @@ func FuzzServe(f *testing.F) {
 	})
 }
 
-// oneConnection is a listener with one connection.
+// oneConnection is a listener that accepts one connection.
 type oneConnection struct {
 	net.Conn
 	given atomic.Bool

@@ -1,4 +1,4 @@
-// Package httpd is the HTTP server around package front: it decides who may connect and how long a client may take,
+// Package httpd is the HTTP server around package front. It decides who may connect and how long a client may take,
 // and serves the pages about the state of the process.
 package httpd
 
@@ -25,13 +25,14 @@ import (
 	"mcpx/internal/request"
 )
 
-// Endpoint answers MCP at Options.Path and below.
+// Endpoint answers MCP requests at Options.Path and below.
 type Endpoint interface {
-	// Serve answers a request, and returns the events of its messages. httpd ends them once the answer is sent.
+	// Serve answers a request, and returns the events of its messages. httpd ends these events after the response was
+	// sent.
 	Serve(w http.ResponseWriter, r *http.Request) []*request.Event
-	// EndStreams ends the requests that wait for events instead of a result. It is called when the shutdown begins.
+	// EndStreams ends the requests that wait for events, not for a result. It is called when the shutdown begins.
 	EndStreams()
-	// EndCalls ends all other open requests with an error. It is called after Options.Grace.
+	// EndCalls ends all other open requests with an error. It is called once Options.Grace has passed.
 	EndCalls()
 }
 
@@ -41,37 +42,40 @@ type Page interface {
 	EndStreams()
 }
 
-// Options are the settings of a server. A zero time means its default.
+// Options are the settings of a server. A duration of 0 means its default.
 type Options struct {
 	Endpoint Endpoint
-	// Path is the path of the endpoint; empty = /mcp.
+	// Path is the path of the endpoint; empty means /mcp.
 	Path string
-	// Identity says who may connect; nil = everyone who reaches the listener.
+	// Identity finds out who sends a request; nil means that no credentials are needed.
 	Identity *identity.Verifier
-	// TLS has the certificates of the server; nil: no TLS.
+	// TLS has the certificates of the server; nil means no TLS.
 	TLS *TLS
-	// Limits bound the connections and the rate of requests; nil = no bounds.
+	// Limits bound the connections and the rate of requests; nil means no bounds.
 	Limits *limits.Limits
-	// AuthServer returns the handler for a path of an authorization server, which needs no token; nil for other
-	// paths. The function is nil if there is none.
+	// AuthServer returns the handler of the authorization server for a path, or nil if the path is not one of its
+	// paths. Requests for its paths need no token. AuthServer is nil if there is no authorization server.
 	AuthServer func(path string) http.Handler
-	// SSE serves the endpoint also at /sse and /messages, for the HTTP+SSE transport of 2024-11-05.
+	// SSE makes the endpoint available also at /sse and /messages, for the HTTP+SSE transport of 2024-11-05.
 	SSE bool
-	// Grace bounds how long the shutdown waits for open requests; 0 = 4 s.
+	// Grace is how long the shutdown waits for open requests; 0 means 4 s.
 	Grace time.Duration
-	// Ready returns the content of /readyz: whole, or public if auth is configured, as probes have no tokens.
+	// Ready returns the content of /readyz. If auth is configured, only public is shown, since probes have no tokens;
+	// otherwise whole is shown.
 	Ready func() (public Readiness, whole any)
-	// Journal gets an event for each answered message and each HTTP error. May be nil.
+	// Journal gets an event for each answered message and each HTTP error; may be nil.
 	Journal *request.Journal
-	// Status returns the content of /status, for principals that Admin admits. A nil Admin admits everyone.
+	// Status returns the content of /status. Only principals for which Admin returns true may read it; a nil Admin
+	// means everyone.
 	Status func() any
 	Admin  func(*caller.Principal) bool
-	// Metrics serves /metrics to principals that Measures admits; nil = no such path. A nil Measures admits everyone.
+	// Metrics serves /metrics; nil means that there is no such path. Only principals for which Measures returns true
+	// may read it; a nil Measures means everyone.
 	Metrics  http.Handler
 	Measures func(*caller.Principal) bool
-	// Page serves / to browsers, and /ui/; nil = / is plain text.
+	// Page serves / to browsers, and /ui/. If it is nil, / is plain text.
 	Page Page
-	// Servers serves /api/servers to principals that Admin admits; nil = no such path.
+	// Servers serves /api/servers to principals for which Admin returns true; nil means that there is no such path.
 	Servers http.Handler
 	// Version is the version of mcpx, shown at /.
 	Version string
@@ -80,19 +84,20 @@ type Options struct {
 	timeouts
 }
 
-// timeouts bound the parts of a request: headerTimeout the time to receive its header, 0 = 10 s; bodyTimeout the whole request, 0 =
-// 1 min; writeTimeout the time to send the response, 0 = 2 min, which the endpoint extends for streams.
+// timeouts bound the parts of a request: headerTimeout the time to receive its header (0 means 10 s), bodyTimeout the
+// time to receive the whole request (0 means 1 min), and writeTimeout the time to send the response (0 means 2 min).
+// The endpoint extends writeTimeout for streams.
 type timeouts struct{ headerTimeout, bodyTimeout, writeTimeout time.Duration }
 
 // Readiness is the public content of /readyz.
 type Readiness struct {
-	// Ready means that every server was tried and that calls are possible.
+	// Ready means that mcpx has tried to connect to every server, and that calls are possible.
 	Ready bool `json:"ready"`
-	// Degraded names the parts that fail, such as audit.
+	// Degraded names the parts of mcpx that fail, such as audit.
 	Degraded []string `json:"degraded,omitempty"`
 }
 
-// BindError is the refusal to listen on an address that is reachable from other machines.
+// BindError is returned if mcpx refuses to listen on an address that is reachable from other machines.
 type BindError struct{ Addr string }
 
 func (e *BindError) Error() string {
@@ -103,7 +108,7 @@ func (e *BindError) Hint() string {
 	return "bind to loopback, for example 127.0.0.1:8080; or make a token, mcpx token new NAME; or, if something else restricts the access, --insecure"
 }
 
-// ListenError says that the system refuses an address, mostly because another program listens there.
+// ListenError is returned if the operating system refuses an address, usually because another program listens there.
 type ListenError struct {
 	Addr string
 	Err  error
@@ -117,7 +122,7 @@ func (e *ListenError) Error() string {
 	return fmt.Sprintf("listening on %s: %v", e.Addr, err)
 }
 
-// Unwrap returns the cause.
+// Unwrap returns the cause of the error.
 func (e *ListenError) Unwrap() error { return e.Err }
 
 func (e *ListenError) Hint() string {
@@ -129,8 +134,8 @@ func (e *ListenError) Hint() string {
 	return "take another port"
 }
 
-// Listen listens on an address, or on a port of 127.0.0.1. Unless anywhere is true, it accepts only loopback
-// addresses.
+// Listen listens on addr, which is an address, or only a port, which means that port of 127.0.0.1. Unless anywhere is
+// true, it accepts only loopback addresses.
 func Listen(ctx context.Context, addr string, anywhere bool) (net.Listener, error) {
 	if addr != "" && strings.Trim(addr, "0123456789") == "" {
 		addr = net.JoinHostPort("127.0.0.1", addr)
@@ -160,10 +165,11 @@ func OnLoopback(listener net.Listener) bool {
 	return ok && tcp.IP.IsLoopback()
 }
 
-// lastAnswers bounds the time to write the errors of the calls that the shutdown ended.
+// lastAnswers is how long the shutdown waits, after it has ended the open calls, until their error responses are
+// sent.
 const lastAnswers = 200 * time.Millisecond
 
-// Serve answers requests until ctx ends, then lets open requests finish for at most Options.Grace.
+// Serve serves requests until ctx ends. Then it lets open requests finish for at most Options.Grace.
 func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	if o.Identity == nil {
 		o.Identity = &identity.Verifier{}
@@ -177,8 +183,8 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	server := &http.Server{
 		Handler:           o.handler(),
 		ReadHeaderTimeout: o.headerTimeout,
-		ReadTimeout:       max(o.bodyTimeout, o.headerTimeout), // net/http lifts it once the body is read
-		WriteTimeout:      o.writeTimeout,                      // the endpoint extends it
+		ReadTimeout:       max(o.bodyTimeout, o.headerTimeout), // applies until the body is read
+		WriteTimeout:      o.writeTimeout,                      // the endpoint extends it for streams
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		BaseContext:       func(net.Listener) context.Context { return base },
@@ -192,16 +198,16 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 		defer following.Wait()
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		following.Go(func() { o.TLS.follow(ctx) }) // ends with Serve
+		following.Go(func() { o.TLS.follow(ctx) }) // ends when Serve returns
 	}
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }() // ends with Shutdown or Close
+	go func() { served <- server.Serve(listener) }() // ends when Shutdown or Close is called
 	select {
 	case err := <-served:
 		return fmt.Errorf("serving HTTP: %w", err)
 	case <-ctx.Done():
 	}
-	o.Endpoint.EndStreams() // Shutdown would wait for them
+	o.Endpoint.EndStreams() // otherwise Shutdown would wait for them
 	if o.Page != nil {
 		o.Page.EndStreams()
 	}
@@ -220,7 +226,7 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	return err
 }
 
-// path is the path of the endpoint.
+// path returns the path of the endpoint.
 func (o *Options) path() string { return cmp.Or(o.Path, "/mcp") }
 
 func (o *Options) endpoint(w http.ResponseWriter, r *http.Request) {
@@ -257,7 +263,7 @@ func (o *Options) pages() http.Handler {
 		if !public.Ready {
 			status = http.StatusServiceUnavailable
 		}
-		if o.Identity.Options() != nil { // probes have no token, and the details need one
+		if o.Identity.Options() != nil { // probes have no token, and the details are only for clients with one
 			info = public
 		}
 		WriteJSON(w, status, info)
@@ -271,7 +277,7 @@ func (o *Options) pages() http.Handler {
 	return mux
 }
 
-// only serves principals that may admits; a nil may admits everyone.
+// only serves principals for which may returns true; a nil may means everyone.
 func only(may func(*caller.Principal) bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if may != nil && !may(caller.From(r.Context())) {
@@ -282,7 +288,7 @@ func only(may func(*caller.Principal) bool, next http.Handler) http.Handler {
 	})
 }
 
-// start serves the page to a browser, and a text to other programs. The text does not reveal the configuration.
+// start serves the status page to browsers, and a text to other programs. The text does not reveal the configuration.
 func (o *Options) start(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Vary", "Accept")
 	if o.Page != nil && strings.Contains(r.Header.Get("Accept"), "text/html") {
@@ -308,7 +314,7 @@ For a look with a terminal:
     curl %[2]s/metrics     the same for Prometheus, and more
     curl %[2]s/readyz      whether every server has been tried
     curl %[2]s/healthz     whether mcpx is up
-`, o.Version, scheme+"://"+r.Host, o.path()) // guard has checked Host
+`, o.Version, scheme+"://"+r.Host, o.path()) // guard has checked Host, so it can be shown
 }
 
 // WriteJSON answers with JSON.

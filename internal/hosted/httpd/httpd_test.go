@@ -28,7 +28,7 @@ import (
 
 const modernVersion = "2026-07-28"
 
-// patience passes only where a test fails anyway.
+// patience is a time limit that only a failing test reaches.
 const patience = 2 * time.Minute
 
 func TestMain(m *testing.M) {
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// site is a served endpoint.
+// site is an endpoint that is being served.
 type site struct {
 	url    string // without a path
 	addr   string
@@ -46,7 +46,7 @@ type site struct {
 	err    error
 }
 
-// serve serves until the test ends, or until stop.
+// serve serves until the test ends, or until stop is called.
 func serve(t *testing.T, o Options) *site {
 	t.Helper()
 	listener, err := Listen(t.Context(), "127.0.0.1:0", false)
@@ -64,7 +64,7 @@ func serve(t *testing.T, o Options) *site {
 		addr: listener.Addr().String(), url: "http://" + listener.Addr().String(),
 		stop: cancel, served: make(chan struct{}),
 	}
-	go func() { // ends with cancel
+	go func() { // ends when cancel is called
 		defer close(s.served)
 		s.err = Serve(ctx, listener, o)
 	}()
@@ -78,7 +78,7 @@ func serve(t *testing.T, o Options) *site {
 	return s
 }
 
-// stub is an endpoint without anything that has to be ended.
+// stub is an endpoint made of a function. It has no streams or calls that must be ended.
 type stub func(http.ResponseWriter, *http.Request)
 
 // Serve implements Endpoint.
@@ -93,11 +93,11 @@ func (stub) EndStreams() {}
 // EndCalls implements Endpoint.
 func (stub) EndCalls() {}
 
-// echoes is an endpoint that answers with the body that it got.
+// echoes is an endpoint that answers with the body of the request.
 var echoes = stub(func(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) })
 
-// do makes a request with these headers, "Name: value". Where there is no whole answer the status is 0, and the
-// answer says why.
+// do makes a request with these headers, each "Name: value". If there is no complete response, the status is 0 and
+// answer is the error.
 func (s *site) do(t *testing.T, method, path, body string, headers ...string) (status int, answer string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
@@ -169,13 +169,13 @@ func TestServe_OriginAndHost(t *testing.T) {
 			}
 		}
 	}
-	// One good origin does not excuse another.
+	// All origins must be allowed, not only one of them.
 	if got, _ := s.do(t, "POST", "/mcp", ping, "Origin: http://localhost", "Origin: http://evil.example"); got != 403 {
 		t.Errorf("two origins: %d", got)
 	}
 }
 
-// dial opens a connection, which ends with the test.
+// dial opens a connection, which is closed when the test ends.
 func (s *site) dial(t *testing.T) net.Conn {
 	t.Helper()
 	connection, err := net.Dial("tcp", s.addr)
@@ -187,7 +187,7 @@ func (s *site) dial(t *testing.T) net.Conn {
 	return connection
 }
 
-// raw writes bytes to a connection of its own and returns the answer's status.
+// raw sends bytes over a new connection and returns the status of the response.
 func (s *site) raw(t *testing.T, bytes string) int {
 	t.Helper()
 	connection := s.dial(t)
@@ -217,7 +217,7 @@ func TestListen(t *testing.T) {
 	for _, addr := range []string{"127.0.0.1:0", "localhost:0", "127.0.0.9:0", "0"} {
 		if listener, err := Listen(t.Context(), addr, false); err == nil {
 			listener.Close()
-		} else if addr != "127.0.0.9:0" { // only Linux has the whole of 127/8
+		} else if addr != "127.0.0.9:0" { // only Linux has all addresses of 127.0.0.0/8
 			t.Errorf("%s: %v", addr, err)
 		}
 	}
@@ -248,7 +248,7 @@ func TestServe_HeaderTimeout(t *testing.T) {
 	}
 }
 
-// TestServe_Panic: a panic is that request's, is logged, and says nothing of itself.
+// TestServe_Panic: a panic ends only its own request. It is logged, and the response does not reveal it.
 func TestServe_Panic(t *testing.T) {
 	mcptest.NoLeaks(t)
 	var mu sync.Mutex
@@ -273,7 +273,7 @@ type writerFunc func([]byte) (int, error)
 // Write implements io.Writer.
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// TestServe_Page: a browser gets a page that says what this is and which address clients need.
+// TestServe_Page: the page at / says what mcpx is and which URL clients need.
 func TestServe_Page(t *testing.T) {
 	mcptest.NoLeaks(t)
 	s := serve(t, Options{Endpoint: echoes, Version: "1.2.3"})
@@ -312,7 +312,7 @@ func TestServe_Health(t *testing.T) {
 	}
 }
 
-// whole serves a front with one fake upstream.
+// whole serves all of mcpx, with one fake upstream.
 func whole(t *testing.T, grace time.Duration) (*site, *mcptest.HTTPServer) {
 	t.Helper()
 	return wholeWith(t, Options{Grace: grace})
@@ -336,11 +336,11 @@ func wholeWith(t *testing.T, o Options) (*site, *mcptest.HTTPServer) {
 	return serve(t, o), fake
 }
 
-// visitor is one client of a site.
+// visitor is a client of a site.
 type visitor struct {
 	site    *site
-	session string // empty in the modern era
-	// version is sent with every request.
+	session string // empty for a client of the modern protocol version
+	// version is the protocol version that is sent with every request.
 	version string
 }
 
@@ -397,12 +397,12 @@ func slow(id, ms int) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"fake","tool_name":"slow","arguments":{"ms":%d}}}}`, id, ms)
 }
 
-// slowWhile is a call that ends when a file is gone.
+// slowWhile is a call that ends once a file no longer exists.
 func slowWhile(id int, file string) string {
 	return strings.Replace(slow(id, 0), `"ms":0`, fmt.Sprintf(`"while":%q`, file), 1)
 }
 
-// TestServe_ForeignCancel: a cancellation of request 7 only affects request 7 of the same client.
+// TestServe_ForeignCancel: if a client cancels its request 7, request 7 of another client continues.
 func TestServe_ForeignCancel(t *testing.T) {
 	mcptest.NoLeaks(t)
 	s, fake := whole(t, 0)
@@ -412,7 +412,7 @@ func TestServe_ForeignCancel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := len(fake.Log().Calls("slow"))
 			answer := make(chan string, 1)
-			go func() { // ends with the answer
+			go func() { // ends when the answer has come
 				_, body := victim.post(t, slow(7, 700))
 				answer <- body
 			}()
@@ -432,11 +432,11 @@ func TestServe_ForeignCancel(t *testing.T) {
 			}
 		})
 	}
-	// The client's own cancellation works, so the test above shows something.
+	// A client can cancel its own request. This shows that the cases above send valid cancellations.
 	t.Run("its own", func(t *testing.T) {
 		victim, before := victims["legacy"], len(fake.Log().Calls("slow"))
 		answer := make(chan string, 1)
-		go func() { // ends with the answer
+		go func() { // ends when the answer has come
 			_, body := victim.post(t, slow(8, 600000))
 			answer <- body
 		}()
@@ -449,13 +449,13 @@ func TestServe_ForeignCancel(t *testing.T) {
 	})
 }
 
-// TestServe_Shutdown: streams that wait for events do not hold the end up, a call is answered, and one that never
-// ends is given up after the grace.
+// TestServe_Shutdown: the shutdown does not wait for streams. It waits until a call is answered, but ends a call that
+// is still open when Grace has passed.
 func TestServe_Shutdown(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		grace time.Duration
-		call  bool // one is open, and ends where the grace has room for it
+		call  bool // whether a call is open; it ends in time if the grace is long enough
 	}{
 		{"streams only", time.Hour, false},
 		{"a call that ends", time.Hour, true},
@@ -512,7 +512,7 @@ func TestServe_Shutdown(t *testing.T) {
 	}
 }
 
-// listen opens a client's stream of events, and reads it to its end.
+// listen opens a stream of events for a client, and reads it to its end.
 func (c *visitor) listen(t *testing.T, opened chan<- struct{}) {
 	defer close(opened)
 	method, body := "GET", ""

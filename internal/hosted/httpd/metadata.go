@@ -16,8 +16,8 @@ func metadataURL(resource *url.URL) string {
 }
 
 // metadata serves the protected resource metadata (RFC 9728), which tells a client where to get a token. Each path
-// has its own document, as clients refuse metadata for any URL but theirs; the root has the document of the endpoint. Without
-// an authorization server there is none.
+// has its own document, as clients refuse metadata about any URL but the one they use. The document at the root is
+// about the endpoint. Without an authorization server there are no documents.
 func (o *Options) metadata(w http.ResponseWriter, r *http.Request) {
 	asked := o.Identity.Options()
 	if asked == nil || len(asked.AuthorizationServers) == 0 || r.Method != http.MethodGet {
@@ -25,7 +25,7 @@ func (o *Options) metadata(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	path := strings.TrimPrefix(r.URL.Path, wellKnown)
-	if below, ok := strings.CutPrefix(path, asked.Folder()); ok { // a proxy may serve mcpx below a path
+	if below, ok := strings.CutPrefix(path, asked.Folder()); ok { // a proxy may serve mcpx below another path
 		path = below
 	}
 	if strings.Trim(path, "/") == "" {

@@ -13,11 +13,11 @@ import (
 	"mcpx/internal/hosted/identity"
 )
 
-// ServeProfiles serves the profiles of this process at /debug/pprof/ until ctx ends. It does not wait for an
-// unfinished profile.
+// ServeProfiles serves the profiles of this process at /debug/pprof/ until ctx ends. When ctx ends, it does not wait
+// for a profile that is still being recorded.
 func ServeProfiles(ctx context.Context, listener net.Listener, log *slog.Logger) error {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index) // also serves the profiles that it lists
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index) // serves the index, and the profiles listed there
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)

@@ -9,16 +9,17 @@ import (
 	"mcpx/internal/hosted/limits"
 )
 
-// refusals logs refused requests with short lines and at a bounded rate, as anyone can cause them.
+// refusals logs refused requests, with short lines and at a bounded rate, since anyone can cause refusals.
 type refusals struct {
 	log   *slog.Logger
 	lines limits.Lines
 }
 
-// shownRefused bounds each text from a request in a log line, in bytes.
+// shownRefused is the longest text from a request in a log line, in bytes.
 const shownRefused = 200
 
-// note logs a refused request. what is the offending part of it; empty if reason says everything.
+// note logs a refused request. what is the part of the request that caused the refusal; it is empty if reason says
+// everything.
 func (l *refusals) note(level slog.Level, r *http.Request, reason, what string) {
 	if !l.log.Enabled(context.Background(), level) {
 		return

@@ -14,7 +14,7 @@ import (
 	"mcpx/internal/hosted/limits"
 )
 
-// A stranger who is refused before any flood is counted must not fill the log.
+// TestRefusedRequestsFillNoLog: requests that are refused before floods are counted cannot fill the log.
 func TestRefusedRequestsFillNoLog(t *testing.T) {
 	long := strings.Repeat("x", 60_000)
 	for name, change := range map[string]func(*http.Request){
@@ -54,7 +54,8 @@ func TestRefusedRequestsFillNoLog(t *testing.T) {
 	}
 }
 
-// A sender that is refused repeatedly before authentication gets delayed answers.
+// TestRefusedOverAndOverIsLate: if requests from one address are refused repeatedly before authentication, the
+// answers are delayed.
 func TestRefusedOverAndOverIsLate(t *testing.T) {
 	for name, change := range map[string]func(*http.Request){
 		"host":   func(r *http.Request) { r.Host = "evil.example" },

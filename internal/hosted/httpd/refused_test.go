@@ -14,7 +14,7 @@ import (
 	"mcpx/internal/request"
 )
 
-// Refusals of every handler become events.
+// TestRefused: a refusal by any handler of the chain becomes an event.
 func TestRefused(t *testing.T) {
 	mcptest.NoLeaks(t)
 	var told []string
@@ -52,7 +52,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestRefused_Principal: a refusal names the principal that another handler of the chain has proved.
+// TestRefused_Principal: the event of a refusal names the principal, even though another handler of the chain found
+// it.
 func TestRefused_Principal(t *testing.T) {
 	mcptest.NoLeaks(t)
 	v := verifierOf(guardedBy(t, "", "a"))

@@ -13,8 +13,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestServe_SlowBodies: what bounds the header of a request bounds neither its body nor the response, which may take
-// many times as long.
+// TestServe_SlowBodies: headerTimeout bounds only the header. The body and the response may take many times as long.
 func TestServe_SlowBodies(t *testing.T) {
 	mcptest.Parallel(t)
 	const limit = 2 * time.Second
@@ -53,7 +52,8 @@ func TestServe_SlowBodies(t *testing.T) {
 	}
 }
 
-// TestServe_BodyTimeout: a body that does not come is given up. A call, and a stream of events, may take longer.
+// TestServe_BodyTimeout: the server gives up a request whose body does not arrive in time. A call, or a stream of
+// events, may take longer than that.
 func TestServe_BodyTimeout(t *testing.T) {
 	mcptest.Parallel(t)
 	const limit = 2 * time.Second
@@ -75,7 +75,7 @@ func TestServe_BodyTimeout(t *testing.T) {
 	}
 }
 
-// TestServe_LongCall: an answer reaches its client however long the call took.
+// TestServe_LongCall: a client gets its answer even if the call took longer than writeTimeout.
 func TestServe_LongCall(t *testing.T) {
 	mcptest.Parallel(t)
 	s, _ := wholeWith(t, Options{timeouts: timeouts{writeTimeout: 2 * time.Second}})

@@ -24,8 +24,8 @@ import (
 	"mcpx/internal/view"
 )
 
-// served serves an endpoint until the benchmark ends, and returns its address. For nil it serves all of mcpx, with
-// one upstream in a process of its own.
+// served serves an endpoint until the benchmark ends, and returns its address. If endpoint is nil, it serves the
+// whole of mcpx with one upstream, which runs in another process.
 func served(b testing.TB, endpoint Endpoint) string {
 	o := Options{Endpoint: endpoint, Logger: slog.New(slog.DiscardHandler)}
 	if endpoint == nil {
@@ -54,7 +54,7 @@ func served(b testing.TB, endpoint Endpoint) string {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- Serve(ctx, listener, o) }() // ends with cancel
+	go func() { ended <- Serve(ctx, listener, o) }() // ends when cancel is called
 	b.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -64,7 +64,7 @@ func served(b testing.TB, endpoint Endpoint) string {
 	return listener.Addr().String()
 }
 
-// rawClient is a connection on which a request costs no allocation.
+// rawClient is an HTTP connection on which making a request allocates no memory.
 type rawClient struct {
 	net.Conn
 	in *bufio.Reader
@@ -86,8 +86,8 @@ func rawRequest(body string, headers ...string) []byte {
 
 var lengthHeader = []byte("Content-Length: ")
 
-// do sends a request and reads the answer, which must be a success. It returns the session id, if the answer has one
-// and the caller needs it.
+// do sends a request and reads the response, which must be successful. If wantSession is true, it returns the session
+// ID in the response.
 func (c *rawClient) do(b testing.TB, request []byte, wantSession bool) (session string) {
 	if _, err := c.Write(request); err != nil {
 		b.Fatal(err)
@@ -114,7 +114,7 @@ func (c *rawClient) do(b testing.TB, request []byte, wantSession bool) (session 
 	}
 }
 
-// open opens a session and returns its header.
+// open opens a session and returns the header with its ID.
 func (c *rawClient) open(b testing.TB) string {
 	return "Mcp-Session-Id: " + c.do(b, rawRequest(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`), true)
 }
@@ -124,7 +124,7 @@ const (
 	echoRest  = `"name":"exec","arguments":{"server_name":"fake","tool_name":"echo","arguments":{"text":"hello"}}}}`
 )
 
-// empty does only the minimum work of an endpoint.
+// empty is an endpoint that does as little as possible: it reads the body and sends it back.
 func empty(w http.ResponseWriter, r *http.Request) {
 	body := make([]byte, r.ContentLength)
 	_, _ = io.ReadFull(r.Body, body)
@@ -132,7 +132,8 @@ func empty(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body)
 }
 
-// smallCalls are the clients that make a small call, and the endpoint that does nothing beside the one that does all.
+// smallCalls returns functions that make one small call each: to the endpoint empty, and to the whole of mcpx as a
+// legacy and as a modern client.
 func smallCalls(b testing.TB) map[string]func() {
 	call := func(addr string, header func(*rawClient) string, body string) func() {
 		c := rawConnect(b, addr)
@@ -150,8 +151,9 @@ func smallCalls(b testing.TB) map[string]func() {
 	}
 }
 
-// BenchmarkSmallCall measures one small call from the client's socket to the pipe of a child process and back, next
-// to an endpoint that does nothing. The allocations include the server and net/http, but not the child.
+// BenchmarkSmallCall measures a small call from the client's socket to the pipe of a child process and back. For
+// comparison, it also measures an endpoint that does nothing. The allocations include the server and net/http, but
+// not the child process.
 func BenchmarkSmallCall(b *testing.B) {
 	calls := smallCalls(b)
 	for _, name := range []string{"empty", "legacy", "modern"} {
@@ -164,10 +166,10 @@ func BenchmarkSmallCall(b *testing.B) {
 	}
 }
 
-// TestSmallCall_Allocations holds what a small call may allocate beside net/http. It takes the least of several
-// measures: with the race detector pools drop a part of what they get, by chance.
+// TestSmallCall_Allocations bounds how much memory a small call allocates in addition to net/http. It takes the least
+// of several measurements: under the race detector, a sync.Pool randomly drops items.
 func TestSmallCall_Allocations(t *testing.T) {
-	mcptest.OneGoroutine(t) // and with it pools lose some of what they are given
+	mcptest.OneGoroutine(t) // also, under the race detector a sync.Pool drops some of its items
 	calls := smallCalls(t)
 	allocations := func(name string) float64 {
 		least := math.Inf(1)
@@ -184,8 +186,8 @@ func TestSmallCall_Allocations(t *testing.T) {
 	}
 }
 
-// BenchmarkIdleSession opens sessions, each on a connection of its own, and reports what one keeps once its first
-// call has been answered: in the heap and in stacks, without the client's half of the connection.
+// BenchmarkIdleSession opens sessions, each on a new connection. It reports how much memory an idle session uses, in
+// the heap and in stacks, after its first call was answered. The client's half of the connection is not included.
 func BenchmarkIdleSession(b *testing.B) {
 	addr := served(b, nil)
 	clients := make([]*rawClient, 0, b.N)
@@ -200,10 +202,10 @@ func BenchmarkIdleSession(b *testing.B) {
 	runtime.KeepAlive(clients)
 }
 
-// kept is the memory in use after a collection.
+// kept returns how many bytes of memory are in use after a garbage collection.
 func kept() uint64 {
 	runtime.GC()
-	runtime.GC() // of what pools let go in the first
+	runtime.GC() // frees what a sync.Pool still kept during the first collection
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc + m.StackInuse

@@ -17,8 +17,8 @@ import (
 	"mcpx/internal/base/conf"
 )
 
-// lookEvery is the time between two checks of the certificate files. Each check reads them, since modification times
-// do not help in Kubernetes: the files are links to links whose targets change.
+// lookEvery is the time between two checks of the certificate files. Each check reads the files. Their modification
+// times are no help in Kubernetes, where the files are symbolic links whose targets change.
 const lookEvery = 10 * time.Second
 
 type TLSFiles = conf.TLS
@@ -28,16 +28,16 @@ type TLS struct {
 	files TLSFiles
 	log   *slog.Logger
 	now   atomic.Pointer[certificates]
-	seen  [3][]byte // contents at the last check
+	seen  [3][]byte // contents of the files at the last check
 }
 
-// certificates are the parsed files.
+// certificates are the parsed certificate files.
 type certificates struct {
 	config *tls.Config
-	roots  map[string]bool // the CAs of clients, by their DER; nil without ClientCA
+	roots  map[string]bool // DER of the CAs that may sign client certificates; nil without ClientCA
 }
 
-// LoadTLS reads the files. An invalid file is an error.
+// LoadTLS reads the files. It returns an error if a file is invalid.
 func LoadTLS(files TLSFiles, log *slog.Logger) (*TLS, error) {
 	t := &TLS{files: files, log: log}
 	next, _, err := t.look()
@@ -48,7 +48,7 @@ func LoadTLS(files TLSFiles, log *slog.Logger) (*TLS, error) {
 	return t, nil
 }
 
-// look reads the files. changed is false if they are the same as at the last check.
+// look reads the files. changed is false if their contents are the same as at the last check.
 func (t *TLS) look() (next *certificates, changed bool, err error) {
 	var data [3][]byte
 	for i, name := range []string{t.files.Cert, t.files.Key, t.files.ClientCA} {
@@ -74,7 +74,7 @@ func (t *TLS) look() (next *certificates, changed bool, err error) {
 	}
 	next = &certificates{config: &tls.Config{
 		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair},
-		// HTTP/2 has no advantage for MCP clients, but needs a second set of limits.
+		// HTTP/2 has no advantage for MCP clients, and would need limits of its own.
 		NextProtos: []string{"http/1.1"},
 	}}
 	if t.files.ClientCA != "" {
@@ -110,8 +110,8 @@ func authorities(data []byte) (*x509.CertPool, map[string]bool, error) {
 	return pool, roots, nil
 }
 
-// follow applies changed files until ctx ends. Invalid files, such as a pair with only one half written yet, leave
-// the previous certificates in use.
+// follow reads the files again and again until ctx ends, and uses changed ones. If a file is invalid, for example
+// because only the certificate was replaced yet and not its key, the previous certificates stay in use.
 func (t *TLS) follow(ctx context.Context) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
@@ -131,7 +131,7 @@ func (t *TLS) follow(ctx context.Context) {
 	}
 }
 
-// config is for the listener: each handshake uses the current certificates.
+// config returns the config for the listener. Each handshake uses the current certificates.
 func (t *TLS) config() *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
@@ -139,8 +139,8 @@ func (t *TLS) config() *tls.Config {
 	}
 }
 
-// trusted refuses requests over connections whose client certificate was issued by a CA that has been removed since
-// the handshake. The certificates of the others prove their connections.
+// trusted refuses a request if the CA of its client certificate is no longer trusted, even if it was during the
+// handshake. A client certificate that is still trusted proves its connection.
 func (t *TLS) trusted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if roots := t.now.Load().roots; r.TLS != nil && !trusts(roots, r.TLS.VerifiedChains) {
@@ -162,5 +162,5 @@ func trusts(roots map[string]bool, chains [][]*x509.Certificate) bool {
 			return true
 		}
 	}
-	return len(chains) == 0 // without a certificate, the handshake has decided
+	return len(chains) == 0 // no client certificate: the handshake has accepted that
 }

@@ -40,7 +40,7 @@ func newAuthority(t *testing.T, name string) *authority {
 	return &authority{pair.Leaf, pair.PrivateKey.(crypto.Signer)}
 }
 
-// issue makes a certificate, signed by itself if there is no authority yet.
+// issue makes a certificate. It is self-signed if the authority has no certificate yet.
 func (a *authority) issue(t *testing.T, template *x509.Certificate) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -104,8 +104,8 @@ func tlsFiles(t *testing.T) TLSFiles {
 	return TLSFiles{Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key"), ClientCA: filepath.Join(dir, "ca"), Identity: true}
 }
 
-// TestTLS_Certificates: who a certificate says it is, beside tokens; and one whose authority is taken away is
-// refused, also over a connection that is open already.
+// TestTLS_Certificates checks which principal a certificate or a token yields. If a CA is removed, its certificates
+// are refused, even over open connections.
 func TestTLS_Certificates(t *testing.T) {
 	mcptest.NoLeaks(t)
 	ours, theirs := newAuthority(t, "ours"), newAuthority(t, "theirs")
@@ -126,7 +126,7 @@ func TestTLS_Certificates(t *testing.T) {
 	connect := func(certificates ...tls.Certificate) func(token string) (int, string) {
 		transport := &http.Transport{TLSClientConfig: &tls.Config{
 			RootCAs: roots, ServerName: "localhost",
-			// Sent even where the server names other authorities, as an attacker would.
+			// Like an attacker, the client sends its certificate even if the server does not trust the CA.
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 				return &append(certificates, tls.Certificate{})[0], nil
 			},
@@ -162,7 +162,8 @@ func TestTLS_Certificates(t *testing.T) {
 		"a URI":         {[]tls.Certificate{ours.forClient(t, uri)}, "", 200, "certificate spiffe://example.com/agent"},
 		"a DNS name":    {[]tls.Certificate{ours.forClient(t, func(c *x509.Certificate) { c.DNSNames = []string{"A.example.com"} })}, "", 200, "certificate DNS:a.example.com"},
 		"a common name": {[]tls.Certificate{ours.forClient(t, func(*x509.Certificate) {})}, "", 401, ""},
-		// Rights go by names: these look like the names of a user and of a token.
+		// Rights refer to principals by name. The names in these certificates look like the names of a user or a
+		// token.
 		"a URI of a user": {[]tls.Certificate{ours.forClient(t, func(c *x509.Certificate) {
 			c.URIs = []*url.URL{{Scheme: "spiffe", User: url.User("ann"), Host: "login.example.com"}}
 		})}, "", 401, ""},
@@ -199,7 +200,8 @@ func TestTLS_Certificates(t *testing.T) {
 	}
 }
 
-// TestTLS_Follow: changed files come into force within ten seconds, and half of a pair does not.
+// TestTLS_Follow: changed files are used within ten seconds. If only one file of a pair was replaced, the old pair
+// stays in use.
 func TestTLS_Follow(t *testing.T) {
 	ours := newAuthority(t, "ours")
 	files := tlsFiles(t)
@@ -222,7 +224,7 @@ func TestTLS_Follow(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer synctest.Wait()
 		defer cancel()
-		go served.follow(ctx) // ends with cancel
+		go served.follow(ctx) // ends when cancel is called
 		look := func() {
 			time.Sleep(lookEvery)
 			synctest.Wait()

@@ -9,12 +9,12 @@ import (
 	"mcpx/internal/caller"
 )
 
-// certificates begins the ID of a principal that is proved by a client certificate.
+// certificates is the beginning of the ID of principals that are proved by a client certificate.
 const certificates = "certificate"
 
-// ofCertificate makes the principal of a client's verified certificate. Its name is the first URI of the certificate,
-// where workloads have their SPIFFE ID, else the first DNS name. The common name is ignored: CAs do not verify it.
-// The expiry is checked here because a connection may outlive the certificate.
+// ofCertificate returns the principal of a verified client certificate. Its name is the first URI of the certificate,
+// where workloads have their SPIFFE ID, or else the first DNS name. The common name is ignored, since CAs do not
+// verify it. The expiry is checked because a connection may be open longer than the certificate is valid.
 func ofCertificate(c *x509.Certificate, now time.Time) (*caller.Principal, error) {
 	name := ""
 	switch {
@@ -27,8 +27,8 @@ func ofCertificate(c *x509.Certificate, now time.Time) (*caller.Principal, error
 	default:
 		return nil, invalid(errors.New("the certificate has no URI and no DNS name"))
 	}
-	// The rights tell kinds of principals apart by the form of the name: NAME is a token, SUB@ISSUER a user. A
-	// certificate must not take such a name.
+	// Rights tell kinds of principals apart by the form of the name: NAME is a token, SUB@ISSUER a user. So a
+	// certificate must not have a name of these forms.
 	if strings.Contains(name, "@") || !strings.Contains(name, ":") {
 		return nil, invalid(errors.New("the name in the certificate has an @ or no scheme, as the names of other principals"))
 	}

@@ -34,7 +34,7 @@ func TestNewToken(t *testing.T) {
 	}
 }
 
-// changing is a verifier whose options a test changes.
+// changing is a verifier whose options a test can change.
 type changing struct {
 	*Verifier
 	state atomic.Pointer[State]
@@ -47,7 +47,7 @@ func verifierOf(o *Options) *changing {
 	return c
 }
 
-// SetOptions changes the options as a reload does.
+// SetOptions changes the options in the same way as a reload of the config.
 func (c *changing) SetOptions(o *Options) {
 	before := c.state.Load()
 	next := NewState(o, before)
@@ -55,7 +55,7 @@ func (c *changing) SetOptions(o *Options) {
 	before.Revoke(next)
 }
 
-// TestVerifier_Header: who a request with this header comes from.
+// TestVerifier_Header checks which principal a request with a given header has.
 func TestVerifier_Header(t *testing.T) {
 	v := verifierOf(&Options{Tokens: []Token{tokenOf("ci", "mcpx_ci"), tokenOf("alice", "mcpx_alice")}})
 	for _, test := range []struct {
@@ -87,7 +87,8 @@ func TestVerifier_Header(t *testing.T) {
 	}
 }
 
-// TestVerifier_Change: what the old and the new options have goes on, everything else is revoked.
+// TestVerifier_Change: after a change of the options, credentials that are in both the old and the new options stay
+// valid; all others are revoked.
 func TestVerifier_Change(t *testing.T) {
 	v := verifierOf(nil)
 	if proof, err := v.Request(requestWith()); proof != nil || err != nil {
@@ -146,13 +147,13 @@ func TestVerifier_Knows(t *testing.T) {
 	}
 }
 
-// frontOf asks the issuer that it is called.
+// frontOf is a LocalIssuer whose login issuer has this URL.
 type frontOf string
 
 func (frontOf) Prove(string) *Proof   { return nil }
 func (f frontOf) LoginIssuer() string { return string(f) }
 
-// TestCertificate_Until: a certificate proves nothing beyond its own end.
+// TestCertificate_Until: a certificate is not accepted after it has expired.
 func TestCertificate_Until(t *testing.T) {
 	v := verifierOf(&Options{Certificates: true})
 	of := &x509.Certificate{DNSNames: []string{"a"}, NotAfter: time.Now().Add(time.Hour)}

@@ -22,28 +22,30 @@ import (
 )
 
 const (
-	// discoverWithin bounds the search for an issuer's keys, fetchWithin each later download.
+	// discoverWithin is how long the search for an issuer's keys may take, fetchWithin how long each later download
+	// may take.
 	discoverWithin = 10 * time.Second
 	fetchWithin    = 5 * time.Second
-	// tryAgain is the time between two attempts to reach an issuer.
+	// tryAgain is the time between two attempts to discover the keys of an issuer.
 	tryAgain = 10 * time.Second
-	// lookEvery is the time between two downloads for tokens with an unknown key id, so that forged tokens do not burden
-	// the issuer. The first unknownKeys of these downloads do not wait, as the issuer may rotate several keys at once.
+	// lookEvery is the time between two downloads that are made because a token has an unknown key ID, so that forged
+	// tokens do not burden the issuer. The first unknownKeys downloads are made without this pause, since the issuer
+	// may replace several keys at once.
 	lookEvery   = 2 * time.Second
 	unknownKeys = 3
-	// refreshEvery is the time between two regular downloads, and so the longest that a key stays in use after the
-	// issuer revoked it.
+	// refreshEvery is the time between two regular downloads of the keys. It is also the longest time that mcpx
+	// accepts a key after the issuer has removed it.
 	refreshEvery = 15 * time.Minute
 )
 
 // Issuer is an authorization server whose JWTs are accepted.
 type Issuer = conf.Issuer
 
-// issuer verifies the tokens of an Issuer. It fetches the keys when the first token comes, and stops all downloads
-// when ctx ends.
+// issuer verifies the tokens of an Issuer. It fetches the keys when the first token arrives. All downloads stop when
+// ctx ends.
 type issuer struct {
 	Issuer
-	audiences []string // canonical; nil = the resource of the request
+	audiences []string // in canonical form; nil means the resource of the request
 	web       *http.Client
 	log       *slog.Logger
 	ctx       context.Context
@@ -51,7 +53,7 @@ type issuer struct {
 
 	mu    sync.Mutex // held during discovery
 	keys  keyfunc.Keyfunc
-	again time.Time // when the next attempt may begin
+	again time.Time // when the issuer may be contacted again
 }
 
 func newIssuer(of Issuer, log *slog.Logger) *issuer {
@@ -74,8 +76,8 @@ func (i *issuer) key(ctx context.Context, t *jwt.Token) (any, error) {
 	return keys.KeyfuncCtx(ctx)(t)
 }
 
-// reach discovers the keys of the issuer at the first use, so that mcpx can start while the issuer is down.
-// Concurrent requests share one attempt, which goes on if one of them is cancelled.
+// reach discovers the keys of the issuer when they are first needed, so that mcpx can start while the issuer is down.
+// Concurrent requests share one attempt; it continues even if one of the requests is cancelled.
 func (i *issuer) reach() (keyfunc.Keyfunc, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -110,13 +112,13 @@ func (i *issuer) discover() (keyfunc.Keyfunc, error) {
 			i.log.Warn("cannot refresh the keys of an issuer; the earlier keys stay in use", "issuer", i.URL, "err", err)
 		},
 		Storage: known,
-		// A key with a bad certificate or another bad member that mcpx does not use is accepted.
+		// A key is accepted even if members that mcpx does not use, such as its certificate, are invalid.
 		ValidateOptions: jwkset.JWKValidateOptions{SkipAll: true},
 	})
 	if err != nil {
 		return nil, err
 	}
-	// It downloads the keys at each read of an unknown one; looked decides when that happens.
+	// This client would download the keys whenever an unknown key is read. lookedUp decides when it is asked for one.
 	unlimited, err := jwkset.NewHTTPClient(jwkset.HTTPClientOptions{
 		HTTPURLs: map[string]jwkset.Storage{at: keys}, RateLimitWaitMax: fetchWithin, RefreshUnknownKID: rate.NewLimiter(rate.Inf, 1),
 	})
@@ -125,12 +127,12 @@ func (i *issuer) discover() (keyfunc.Keyfunc, error) {
 	}
 	looked := &lookedUp{
 		keySet: known, ctx: i.ctx, rate: rate.NewLimiter(rate.Every(lookEvery), unknownKeys),
-		download: func(kid string) { _, _ = unlimited.KeyRead(i.ctx, kid) }, // logs its errors
+		download: func(kid string) { _, _ = unlimited.KeyRead(i.ctx, kid) }, // logs its errors itself
 	}
 	return keyfunc.New(keyfunc.Options{Ctx: i.ctx, Storage: looked, UseWhitelist: []jwkset.USE{"", jwkset.UseSig}})
 }
 
-// keySet keeps its keys if a download has none, which is a fault of the issuer.
+// keySet keeps its old keys if a download has no keys, which is a mistake of the issuer.
 type keySet struct{ *jwkset.MemoryJWKSet }
 
 // KeyReplaceAll implements jwkset.Storage.
@@ -141,8 +143,8 @@ func (k *keySet) KeyReplaceAll(ctx context.Context, keys []jwkset.JWK) error {
 	return k.MemoryJWKSet.KeyReplaceAll(ctx, keys)
 }
 
-// keysURL reads the address of the keys from the issuer's metadata: RFC 8414, else OpenID Connect Discovery, with the
-// well-known part before or after the path of the issuer.
+// keysURL reads the URL of the keys from the issuer's metadata. It tries RFC 8414, then OpenID Connect Discovery with
+// the well-known part before the path of the issuer, then with it after the path.
 func (i *issuer) keysURL(ctx context.Context) (string, error) {
 	u, err := url.Parse(strings.TrimSuffix(i.URL, "/"))
 	if err != nil {

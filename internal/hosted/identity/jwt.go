@@ -18,19 +18,19 @@ import (
 const (
 	// leeway is how far the clock of an issuer may be off.
 	leeway = 30 * time.Second
-	// keepVerified is how long a verified token is cached, mostVerified bounds the cache ([lru.Map]).
+	// keepVerified is how long a verified token is cached. mostVerified is the most tokens in the cache ([lru.Map]).
 	keepVerified = time.Minute
 	mostVerified = 2048
 )
 
-// Algorithms are the accepted signature algorithms, all asymmetric. With "none" or HMAC, everyone who knows the
-// public key could sign.
+// Algorithms are the accepted signature algorithms. All are asymmetric. With "none", anyone could make tokens; with
+// HMAC, anyone who knows the public key could.
 var Algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
 var parser = jwt.NewParser(jwt.WithValidMethods(Algorithms), jwt.WithExpirationRequired(), jwt.WithLeeway(leeway), jwt.WithStrictDecoding())
 
-// claims are the claims of a JWT (RFC 9068). Names match exactly: encoding/json ignores case, so a claim "Sub", which
-// a user may be able to choose, would replace "sub".
+// claims are the claims of a JWT (RFC 9068). Their names are compared exactly. encoding/json would ignore case, and a
+// claim "Sub", which a user may be able to choose, would replace "sub".
 type claims struct {
 	jwt.RegisteredClaims
 	all     json.RawMessage
@@ -53,7 +53,7 @@ func (c *claims) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// list returns the strings of a claim that is a string or a list of strings, else nil.
+// list returns the strings of a claim that is a string or a list of strings. It returns nil for any other claim.
 func (c *claims) list(name string) (all []string) {
 	if json.Unmarshal(c.members[name], &all) == nil {
 		return all
@@ -65,8 +65,8 @@ func (c *claims) list(name string) (all []string) {
 	return nil
 }
 
-// scopes returns the scopes of a token from the claims scope and scp (Entra and Okta). Each is a list, or a string
-// with spaces.
+// scopes returns the scopes of a token, from the claims scope and scp (used by Entra and Okta). Each of these claims
+// is a list of strings, or one string with spaces between the scopes.
 func (c *claims) scopes() (all []string) {
 	for _, name := range []string{"scope", "scp"} {
 		for _, text := range c.list(name) {
@@ -76,16 +76,16 @@ func (c *claims) scopes() (all []string) {
 	return all
 }
 
-// verified is a JWT whose signature and times are valid. Whether it fits the audience depends on the request.
+// verified is a JWT whose signature and times are valid. Whether its audience is right depends on the request.
 type verified struct {
 	principal *caller.Principal
 	issuer    *issuer
 	audience  []string
-	expires   time.Time // with the leeway
-	until     time.Time // end of the cache entry
+	expires   time.Time // includes the leeway
+	until     time.Time // when the cache entry ends
 }
 
-// verify checks everything of a JWT except audience and scopes.
+// verify checks everything about a JWT except audience and scopes.
 func (s *State) verify(ctx context.Context, token string, digest [sha256.Size]byte) (*verified, error) {
 	now := time.Now()
 	s.mu.Lock()
@@ -125,8 +125,8 @@ func (s *State) verify(ctx context.Context, token string, digest [sha256.Size]by
 	return v, nil
 }
 
-// checkHeader refuses a JWT that is not an access token, such as a logout token, and one with critical parameters
-// (crit), which mcpx does not know.
+// checkHeader refuses JWTs that are not access tokens, such as logout tokens, and JWTs with critical parameters
+// (crit), since mcpx supports none.
 func checkHeader(header map[string]any) error {
 	typ, _ := header["typ"].(string)
 	switch strings.TrimPrefix(strings.ToLower(typ), "application/") {
@@ -146,5 +146,5 @@ func (i *issuer) principal(c *claims) *caller.Principal {
 	return p
 }
 
-// invalid is ErrInvalid with a reason for the log.
+// invalid wraps ErrInvalid, adding a reason for the log.
 func invalid(why error) error { return fmt.Errorf("%w: %w", ErrInvalid, why) }

@@ -31,16 +31,16 @@ import (
 	"mcpx/internal/base/lru"
 )
 
-// testIssuer is an authorization server that has nothing but keys.
+// testIssuer is an authorization server that serves only its metadata and keys.
 type testIssuer struct {
 	*httptest.Server
-	form    string // where its metadata lies, after the path of the issuer
+	form    string // path of its metadata
 	fetches atomic.Int32
-	asked   atomic.Int32 // requests of any kind
+	asked   atomic.Int32 // number of requests to any path
 
 	mu   sync.Mutex
 	down bool
-	keys map[string]crypto.Signer // by kid
+	keys map[string]crypto.Signer // by key ID (kid)
 }
 
 func newTestIssuer(t testing.TB, path string) *testIssuer {
@@ -113,7 +113,7 @@ func newEC() crypto.Signer {
 	return key
 }
 
-// sign makes a JWT of kid "k", with some claims or headers replaced; a nil one is left out.
+// sign makes a JWT with the key ID "k". claims and header replace the default ones; a nil value removes one.
 func sign(t testing.TB, method jwt.SigningMethod, key any, issuer string, claims, header map[string]any) string {
 	t.Helper()
 	all := jwt.MapClaims{"iss": issuer, "sub": "alice", "aud": "https://mcp.example.com/mcp", "exp": time.Now().Add(time.Hour).Unix()}
@@ -130,7 +130,7 @@ func sign(t testing.TB, method jwt.SigningMethod, key any, issuer string, claims
 	return text
 }
 
-// trusting is a verifier for one issuer, at the URL https://mcp.example.com/mcp.
+// trusting returns a verifier that trusts these issuers. The endpoint's URL is https://mcp.example.com/mcp.
 func trusting(t testing.TB, change func(*Options), issuers ...string) *changing {
 	o := &Options{Resource: &url.URL{Scheme: "https", Host: "mcp.example.com", Path: "/mcp"}}
 	for _, one := range issuers {
@@ -150,8 +150,8 @@ func requestAt(path, token string) *http.Request {
 	return r
 }
 
-// TestJWT_Attacks: only tokens that the issuer made for mcpx are valid, and the sender of another is not told the
-// reason.
+// TestJWT_Attacks: only tokens that the issuer has made for mcpx are valid. For other tokens, the answer does not
+// tell the reason.
 func TestJWT_Attacks(t *testing.T) {
 	i := newTestIssuer(t, "")
 	i.set(false, map[string]crypto.Signer{"k": rsaKey(), "e": ecKey()})
@@ -224,7 +224,7 @@ func TestJWT_Attacks(t *testing.T) {
 	}
 }
 
-// TestJWT_Principal: what a token says of who it comes from.
+// TestJWT_Principal checks which principal a token yields.
 func TestJWT_Principal(t *testing.T) {
 	i := newTestIssuer(t, "/realms/a")
 	i.set(false, map[string]crypto.Signer{"k": ecKey()})
@@ -259,7 +259,7 @@ func TestJWT_Principal(t *testing.T) {
 	}
 }
 
-// inProcess is a network in which the issuer is called directly, for tests in fake time.
+// inProcess is a network in which the issuer's handler is called directly, for tests in fake time.
 type inProcess struct{ *testIssuer }
 
 // RoundTrip implements http.RoundTripper.
@@ -269,8 +269,9 @@ func (i inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// TestJWT_UnknownKeys: a rotation is seen at once and, while forged tokens with unknown key ids come in, a moment later.
-// Those cost the issuer a download every two seconds, whatever their number.
+// TestJWT_UnknownKeys: after the issuer has replaced its key, tokens with the new key are accepted at once, or a
+// moment later if forged tokens with unknown key IDs are arriving. However many forged tokens arrive, mcpx downloads
+// the keys at most every two seconds.
 func TestJWT_UnknownKeys(t *testing.T) {
 	i := newTestIssuer(t, "")
 	i.set(false, map[string]crypto.Signer{"k": ecKey()})
@@ -296,7 +297,7 @@ func TestJWT_UnknownKeys(t *testing.T) {
 		if err := try("k", ecKey()); !errors.Is(err, ErrInvalid) {
 			t.Errorf("the key before: %v", err)
 		}
-		// Eight hostile clients each send the next forged token when they have the answer to the last.
+		// Eight hostile clients each send a new forged token as soon as the last one is answered.
 		ctx, end := context.WithCancel(t.Context())
 		var hostile sync.WaitGroup
 		before := i.fetches.Load()
@@ -306,7 +307,7 @@ func TestJWT_UnknownKeys(t *testing.T) {
 					if err := try(fmt.Sprint("forged", n, round), otherKey()); !errors.Is(err, ErrInvalid) {
 						t.Errorf("forged: %v", err)
 					}
-					select { // before, the answer came at once
+					select { // pauses after each answer
 					case <-time.After(100 * time.Millisecond):
 					case <-ctx.Done():
 					}
@@ -331,8 +332,9 @@ func TestJWT_UnknownKeys(t *testing.T) {
 	})
 }
 
-// TestJWT_IssuerDown: mcpx starts without the issuer, says so and not that the token is bad, finds it later, and
-// needs it no more for keys that it knows.
+// TestJWT_IssuerDown: mcpx starts while the issuer is down. It reports that the issuer is unavailable, not that the
+// token is invalid. It finds the issuer later, and after that verifies tokens with known keys even if the issuer is
+// down.
 func TestJWT_IssuerDown(t *testing.T) {
 	i := newTestIssuer(t, "")
 	keys := map[string]crypto.Signer{"k": ecKey()}
@@ -346,7 +348,7 @@ func TestJWT_IssuerDown(t *testing.T) {
 			t.Errorf("down: %v", err)
 		}
 	}
-	if n := i.asked.Load(); n != 3 { // the places of the metadata
+	if n := i.asked.Load(); n != 3 { // one for each place where the metadata may be
 		t.Errorf("%d requests to an issuer that is down", n)
 	}
 	i.set(false, keys)
@@ -367,8 +369,8 @@ func TestJWT_IssuerDown(t *testing.T) {
 	}
 }
 
-// TestJWT_Issuers: each issuer speaks for its own subjects only, whatever its keys are called; and a set without
-// keys, as of a server that restarts, takes none away.
+// TestJWT_Issuers: an issuer can only make tokens for its own subjects, even if its keys have the same IDs as those
+// of another. If a download has no keys, as while the issuer restarts, the old keys stay valid.
 func TestJWT_Issuers(t *testing.T) {
 	a, b := newTestIssuer(t, ""), newTestIssuer(t, "")
 	a.set(false, map[string]crypto.Signer{"k": ecKey()})
@@ -402,7 +404,8 @@ func TestJWT_Issuers(t *testing.T) {
 	}
 }
 
-// TestJWT_Change: an issuer goes on as long as its tokens need what they needed.
+// TestJWT_Change: a request stays valid after a change of the options, as long as the options that matter for its
+// token are the same.
 func TestJWT_Change(t *testing.T) {
 	i := newTestIssuer(t, "")
 	i.set(false, map[string]crypto.Signer{"k": ecKey()})
@@ -431,7 +434,7 @@ func TestJWT_Change(t *testing.T) {
 	}
 }
 
-// TestJWT_Discovery: each place where the metadata of an issuer may lie.
+// TestJWT_Discovery: the metadata of an issuer is found at each of the places where it may be.
 func TestJWT_Discovery(t *testing.T) {
 	for _, form := range []string{"/.well-known/oauth-authorization-server/a/b", "/.well-known/openid-configuration/a/b", "/a/b/.well-known/openid-configuration"} {
 		i := newTestIssuer(t, "/a/b")
@@ -442,7 +445,7 @@ func TestJWT_Discovery(t *testing.T) {
 			t.Errorf("%s: %v", form, err)
 		}
 	}
-	// Metadata of another issuer proves nothing.
+	// Metadata that names another issuer is refused.
 	i := newTestIssuer(t, "")
 	i.form = "/.well-known/oauth-authorization-server/a"
 	v := trusting(t, nil, i.URL+"/a")
@@ -451,8 +454,9 @@ func TestJWT_Discovery(t *testing.T) {
 	}
 }
 
-// TestJWT_Kept: a token is verified once, and not kept beyond its own end. Its proof says how long the token would be
-// accepted, with the leeway: who is sent away before comes back with the same one, again and again.
+// TestJWT_Kept: a token is verified once and then cached, but not accepted after it has expired. Proof.Until includes
+// the leeway: a client that is disconnected before that would come back with the same, still accepted token again and
+// again.
 func TestJWT_Kept(t *testing.T) {
 	i := newTestIssuer(t, "")
 	i.set(false, map[string]crypto.Signer{"k": ecKey()})
@@ -485,7 +489,8 @@ func TestJWT_Kept(t *testing.T) {
 	}
 }
 
-// TestResource: the identifier of each path, whatever the client calls the host.
+// TestResource checks the resource identifier for each path. If a public URL is configured, the Host of the request
+// does not matter.
 func TestResource(t *testing.T) {
 	public := &Options{Resource: &url.URL{Scheme: "https", Host: "a.example", Path: "/x/mcp"}}
 	for _, test := range []struct {
@@ -546,7 +551,7 @@ func BenchmarkRequest(b *testing.B) {
 	})
 }
 
-// FuzzRequest: no header causes a panic, or yields a principal, unless it has a configured token.
+// FuzzRequest: no header causes a panic. No header yields a principal, unless it contains a configured token.
 func FuzzRequest(f *testing.F) {
 	i := newTestIssuer(f, "")
 	i.set(false, map[string]crypto.Signer{"k": ecKey()})

@@ -8,20 +8,20 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// lookedUp is the key set of an issuer, which looks for unknown keys by downloads at a bounded rate. All tokens with an
-// unknown key share the next download, which is never far away: so forged key ids can delay the look for a truly new
-// key, but not use it up.
+// lookedUp is the key set of an issuer. It looks for unknown keys with downloads at a bounded rate. All tokens with
+// an unknown key wait for the same next download, which begins soon. So tokens with forged key IDs can delay the
+// search for a really new key, but not prevent it.
 type lookedUp struct {
 	*keySet
-	ctx      context.Context // of the issuer
+	ctx      context.Context // the context of the issuer
 	rate     *rate.Limiter
 	download func(kid string)
 
 	mu   sync.Mutex
-	next *look // has not begun; nil = no token needs one
+	next *look // a download that has not begun; nil if no token needs a download
 }
 
-// look is a download. done is closed when it has ended.
+// look is a download of the keys. done is closed when it has ended.
 type look struct{ done chan struct{} }
 
 // KeyRead implements jwkset.Storage.
@@ -38,13 +38,14 @@ func (l *lookedUp) KeyRead(ctx context.Context, kid string) (jwkset.JWK, error) 
 	}
 }
 
-// look returns the next download to begin. One that is under way may have been answered before the key was added.
+// look returns the next download to begin. It does not return a download that has begun, because the issuer may have
+// answered that before the key was added.
 func (l *lookedUp) look(kid string) *look {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.next == nil {
 		l.next = &look{make(chan struct{})}
-		go l.run(l.next, kid) // ends with ctx, or the download
+		go l.run(l.next, kid) // ends with ctx, or when the download has ended
 	}
 	return l.next
 }

@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
-// endpoint is the path of the endpoint.
+// endpoint returns the path of the endpoint.
 func (o *Options) endpoint() string { return cmp.Or(o.Path, "/mcp") }
 
-// Folder is the path that the public URL has before the endpoint's own path, where a proxy serves mcpx below it.
+// Folder returns the part of the public URL's path before the endpoint's own path. It is not empty if a proxy serves
+// mcpx below another path.
 func (o *Options) Folder() string {
 	if o.Resource == nil {
 		return ""
@@ -20,9 +21,9 @@ func (o *Options) Folder() string {
 	return strings.TrimSuffix(o.Resource.Path, o.endpoint())
 }
 
-// base is the URL of the endpoint: the public one, else the one in the request, which is possible on loopback only (clients
-// treat localhost and 127.0.0.1 as different). If a public URL is configured, the Host header is ignored: the client
-// could choose with it which tokens are accepted.
+// base returns the URL of the endpoint: the configured public URL, or else the URL in the request. The latter happens
+// on loopback only, where clients treat localhost and 127.0.0.1 as different. If there is a public URL, the Host
+// header is ignored, since with it a client could choose which tokens are accepted.
 func (o *Options) base(r *http.Request) *url.URL {
 	if o.Resource != nil {
 		return o.Resource
@@ -34,7 +35,7 @@ func (o *Options) base(r *http.Request) *url.URL {
 	return &url.URL{Scheme: scheme, Host: strings.ToLower(r.Host), Path: o.endpoint()}
 }
 
-// ResourceAt is the resource identifier (RFC 8707) for a path of mcpx, as a client names it that connects there.
+// ResourceAt returns the resource identifier (RFC 8707) that a client uses if it connects to this path of mcpx.
 func (o *Options) ResourceAt(r *http.Request, path string) *url.URL {
 	at := *o.base(r)
 	below, isBelow := strings.CutPrefix(path, o.endpoint())
@@ -44,15 +45,15 @@ func (o *Options) ResourceAt(r *http.Request, path string) *url.URL {
 	case path != "" && path != "/":
 		at.Path = strings.TrimSuffix(at.Path, o.endpoint()) + path
 	}
-	if messages, found := strings.CutSuffix(at.Path, "/messages"); found { // an SSE client names the stream that it opened first
+	if messages, found := strings.CutSuffix(at.Path, "/messages"); found { // an SSE client uses the URL of the stream that it opened first
 		at.Path = messages + "/sse"
 	}
 	at.RawPath = ""
 	return &at
 }
 
-// accepts reports whether the audience of a token fits a request: it must be an audience configured for the issuer
-// or, if none is configured, mcpx as a whole or the path of the request.
+// accepts reports whether the audience of a token fits a request. It must be an audience configured for the issuer
+// or, if none is configured, the URL of the endpoint or of the request.
 func (s *State) accepts(v *verified, r *http.Request) bool {
 	if own := v.issuer.audiences; own != nil {
 		return slices.ContainsFunc(v.audience, func(audience string) bool { return slices.Contains(own, audience) })
@@ -65,7 +66,7 @@ func (s *State) accepts(v *verified, r *http.Request) bool {
 }
 
 // canonical normalizes an identifier that is a URL: scheme and host in lower case, without default port, fragment and
-// trailing slash. Other identifiers stay as they are.
+// trailing slash. Other identifiers are returned unchanged.
 func canonical(identifier string) string {
 	u, err := url.Parse(identifier)
 	if err != nil || u.Host == "" || !strings.EqualFold(u.Scheme, "http") && !strings.EqualFold(u.Scheme, "https") {

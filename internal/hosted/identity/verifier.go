@@ -1,4 +1,5 @@
-// Package identity finds out which principal an HTTP request comes from, by token, JWT or client certificate.
+// Package identity finds out which principal has sent an HTTP request, by a static token, a JWT or a client
+// certificate.
 package identity
 
 import (
@@ -21,43 +22,43 @@ import (
 	"mcpx/internal/caller"
 )
 
-// Options say who may connect. They are immutable.
+// Options say which credentials are accepted. They are immutable.
 type Options struct {
-	// Path is the path of the endpoint; empty = /mcp.
+	// Path is the path of the endpoint; empty means /mcp.
 	Path string
-	// Resource is the public URL of the endpoint; nil = on loopback, the address in the request.
+	// Resource is the public URL of the endpoint. nil means the URL in the request; this is only for loopback.
 	Resource *url.URL
 	Tokens   []Token
 	Issuers  []Issuer
-	// Scopes are required of the tokens of Issuers.
+	// Scopes are the scopes that every token of Issuers must have.
 	Scopes []string
-	// Certificates allows a verified client certificate as the credential.
+	// Certificates says that a verified client certificate is accepted as a credential.
 	Certificates bool
-	// AuthorizationServers are the issuers that mcpx names to clients without a token.
+	// AuthorizationServers are the issuers that mcpx recommends to clients without a token.
 	AuthorizationServers []string
-	// LocalIssuer is the authorization server inside mcpx; nil = there is none.
+	// LocalIssuer is the authorization server inside mcpx; nil if there is none.
 	LocalIssuer LocalIssuer
-	// Logger gets errors about unreachable issuers; nil = discard.
+	// Logger logs errors about unreachable issuers; nil means no logging.
 	Logger *slog.Logger
 }
 
-// Token is a static token of the config.
+// Token is a static token from the config.
 type Token = conf.Token
 
-// The reasons why a request has no principal. Their texts are for logs: a client is only told that its token is not
-// valid.
+// These errors say why a request has no principal. Their texts are for logs; a client only learns that its token is
+// not valid.
 var (
-	// ErrNone: the request has no credential.
+	// ErrNone is returned if the request has no credential.
 	ErrNone = caller.ErrNoToken
-	// ErrMalformed: the Authorization header cannot be read.
+	// ErrMalformed is returned if the Authorization header cannot be parsed.
 	ErrMalformed = caller.ErrMalformed
-	// ErrInvalid: the credential is unknown, expired, revoked or for another audience.
+	// ErrInvalid is returned if the credential is unknown, expired, revoked or for another audience.
 	ErrInvalid = errors.New("the credential is not valid")
-	// ErrUnavailable: the token cannot be verified because its issuer cannot be reached.
+	// ErrUnavailable is returned if a token cannot be verified because its issuer cannot be reached.
 	ErrUnavailable = errors.New("the issuer of the token cannot be reached")
 )
 
-// ScopeError is the error of a valid token that lacks scopes.
+// ScopeError is returned for a valid token that lacks scopes.
 type ScopeError struct {
 	Principal *caller.Principal
 	Missing   []string
@@ -65,8 +66,8 @@ type ScopeError struct {
 
 func (e *ScopeError) Error() string { return "the token lacks scopes" }
 
-// ErrRevoked is the cause with which the context of a request ends when a reload of the config removed its
-// credential.
+// ErrRevoked is the cancellation cause of a request's context if a reload of the config has removed the credential of
+// the request.
 var ErrRevoked = errors.New("the credential was revoked")
 
 // Verifier finds the principal of a request. The zero value needs no credentials.
@@ -74,8 +75,8 @@ type Verifier struct {
 	current func() *State
 }
 
-// NewVerifier makes a verifier that calls current for each request. No credential is needed while current returns
-// nil.
+// NewVerifier makes a verifier that calls current for each request. While current returns nil, no credentials are
+// needed.
 func NewVerifier(current func() *State) *Verifier { return &Verifier{current} }
 
 func (v *Verifier) state() *State {
@@ -85,24 +86,24 @@ func (v *Verifier) state() *State {
 	return v.current()
 }
 
-// State is the credentials that one version of the options accepts. Its owner ends it with [State.Revoke].
+// State has the credentials that one version of the options accepts. Its owner ends it with [State.Revoke].
 type State struct {
 	options      *Options
-	base         string // canonical public URL; empty = none
+	base         string // canonical public URL; empty if there is none
 	tokens       map[[sha256.Size]byte]*credential
 	issuers      map[string]*issuer // by URL
-	certificates *credential        // nil = not accepted
+	certificates *credential        // nil if certificates are not accepted
 
 	mu       sync.Mutex
-	verified *lru.Map[[sha256.Size]byte, verified] // by the digests of the tokens
+	verified *lru.Map[[sha256.Size]byte, verified] // by the SHA-256 of the token
 }
 
-// credential is a static token, or the permission to use certificates. It lives from the first version of the options
-// that has it until the first version that does not.
+// credential is a static token, or the permission to use certificates. When the options change, it is kept as long as
+// the new options have it too.
 type credential struct {
 	token     Token
-	principal *caller.Principal // nil for certificates, each of which has its own
-	valid     context.Context   // ends when it is revoked
+	principal *caller.Principal // nil for certificates, since each certificate has its own principal
+	valid     context.Context   // cancelled when the credential is revoked
 	revoke    context.CancelFunc
 }
 
@@ -112,7 +113,7 @@ func newCredential(t Token, p *caller.Principal) *credential {
 	return c
 }
 
-// Options returns the current options; nil = no credential is needed.
+// Options returns the current options, or nil if no credentials are needed.
 func (v *Verifier) Options() *Options {
 	if s := v.state(); s != nil {
 		return s.options
@@ -120,8 +121,8 @@ func (v *Verifier) Options() *Options {
 	return nil
 }
 
-// NewState makes the state for options; for nil it returns nil. It takes over the unchanged credentials and issuers
-// of before, which may be nil and is not modified.
+// NewState makes the state for options. It returns nil if o is nil. Unchanged credentials and issuers are taken from
+// before, the previous state; before may be nil and is not modified.
 func NewState(o *Options, before *State) *State {
 	if o == nil {
 		return nil
@@ -163,7 +164,7 @@ func NewState(o *Options, before *State) *State {
 	return next
 }
 
-// Revoke ends the credentials and issuers that next does not have, and with them the requests that they proved
+// Revoke ends the credentials and issuers that are not in next, and so the requests that they proved
 // ([Proof.Context]). Both states may be nil.
 func (s *State) Revoke(next *State) {
 	if s == nil {
@@ -187,18 +188,18 @@ func (s *State) Revoke(next *State) {
 	}
 }
 
-// Proof is the principal of a request and how long its credential is valid.
+// Proof is the principal of a request, and how long the credential is valid.
 type Proof struct {
 	Principal *caller.Principal
-	// Revoked is done when the credential is revoked.
+	// Revoked is cancelled when the credential is revoked.
 	Revoked context.Context
-	// Until is when the credential expires; zero = never.
+	// Until is when the credential expires; zero means never.
 	Until time.Time
 }
 
-// Context returns a context for a request with this proof. It is cancelled, with [ErrRevoked] as the cause, when the
-// credential is revoked, so that open streams end. The expiry does not cancel it: streams look at [caller.Until]. The
-// caller calls end after the request.
+// Context returns a context for a request with this proof. It is cancelled with the cause [ErrRevoked] when the
+// credential is revoked, so that open streams end. It is not cancelled when the credential expires; streams check
+// [caller.Until]. The caller calls end after the request.
 func (p *Proof) Context(of context.Context) (ctx context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(caller.With(of, p.Principal, p.Until))
 	stop := context.AfterFunc(p.Revoked, func() { cancel(ErrRevoked) })
@@ -208,8 +209,8 @@ func (p *Proof) Context(of context.Context) (ctx context.Context, end func()) {
 	}
 }
 
-// Knows reports whether the current options can still prove this principal. Packages use it after a reload to end the
-// state of principals that cannot come back.
+// Knows reports whether a request can still have this principal under the current options. Other packages call it
+// after a reload, to discard the state of principals that cannot come back.
 func (v *Verifier) Knows(p *caller.Principal) bool {
 	s := v.state()
 	if p == nil || s == nil {
@@ -229,8 +230,8 @@ func (v *Verifier) Knows(p *caller.Principal) bool {
 	return s.certificates != nil && p.ProvedBy(certificates) || local != nil && p.ProvedBy(local.LoginIssuer())
 }
 
-// Request returns the principal of a request. The error is a *ScopeError or one of the Err values above, perhaps
-// wrapped. A nil Proof without an error means that no credential is needed.
+// Request returns the principal of a request. The error is a *ScopeError or one of the Err values above, possibly
+// wrapped. A nil Proof without an error means that no credentials are needed.
 func (v *Verifier) Request(r *http.Request) (*Proof, error) {
 	s := v.state()
 	if s == nil {
@@ -273,8 +274,8 @@ func (v *Verifier) Request(r *http.Request) (*Proof, error) {
 	return &Proof{one.principal, one.issuer.ctx, one.expires}, nil
 }
 
-// missing returns the required scopes that a principal lacks. A scope of it that ends in * includes all scopes with
-// that prefix.
+// missing returns the required scopes that a principal lacks. If the principal has a scope that ends in *, it has all
+// scopes with that prefix.
 func (s *State) missing(p *caller.Principal) (missing []string) {
 	for _, wanted := range s.options.Scopes {
 		if !slices.ContainsFunc(p.Scopes, func(has string) bool {
@@ -291,14 +292,14 @@ func (s *State) missing(p *caller.Principal) (missing []string) {
 // a network request.
 type LocalIssuer interface {
 	// Prove verifies an access token. It returns nil if the token is not valid or comes from another issuer. A valid
-	// token is for mcpx as a whole and has all required scopes.
+	// token is accepted on all paths of mcpx, and has all required scopes.
 	Prove(token string) *Proof
-	// LoginIssuer is the URL of the OpenID issuer where its users log in.
+	// LoginIssuer returns the URL of the OpenID issuer where users log in.
 	LoginIssuer() string
 }
 
-// OfIssuer makes the principal for a subject (the claim sub) of an issuer, without its claims. The name contains the
-// issuer, so it differs from the name of any token and of subjects of other issuers.
+// OfIssuer returns the principal for a subject (the claim sub) of an issuer, without claims. Its name contains the
+// issuer, so it differs from the names of static tokens and of other issuers' subjects.
 func OfIssuer(url, subject string) *caller.Principal {
 	_, short, _ := strings.Cut(url, "://")
 	return &caller.Principal{ID: url + " " + subject, Name: subject + "@" + strings.TrimSuffix(short, "/")}
@@ -307,14 +308,14 @@ func OfIssuer(url, subject string) *caller.Principal {
 // tokenPrefix lets secret scanners find a token that was committed to a repository.
 const tokenPrefix = "mcpx_"
 
-// tokenDigits is the length of 160 bits in base 62.
+// tokenDigits is how many base 62 digits 160 bits need.
 const tokenDigits = 27
 
-// NewToken makes a token of 160 random bits. It is too long to be guessed from its plain SHA-256, which the config
-// holds.
+// NewToken makes a token of 160 random bits. These are enough that the token cannot be guessed from its SHA-256 hash
+// in the config, although the hash has no salt.
 func NewToken() string {
 	bits := make([]byte, 20)
-	_, _ = rand.Read(bits) // it never fails
+	_, _ = rand.Read(bits) // never fails
 	digits := new(big.Int).SetBytes(bits).Text(62)
 	return tokenPrefix + strings.Repeat("0", tokenDigits-len(digits)) + digits
 }

@@ -12,11 +12,11 @@ import (
 )
 
 // A flood is refused as early as possible: when only the header of a request was read. Many clients behind a proxy
-// share one address, so a request with a credential that was valid before is not counted for its address. That cache
-// decides nothing else: each request's credential is still verified.
+// share one address, so a request is not counted for its address if its credential was valid earlier. The cache of
+// such credentials is used for nothing else: the credential of each request is still verified.
 
-// Connections returns the bounds of open connections: in all, and from one address without an authenticated request;
-// 0 = no bound.
+// Connections returns the most open connections in all, and the most from one address that have not sent an
+// authenticated request. 0 means no bound.
 func (l *Limits) Connections() (all, ofAddress int) {
 	if l == nil {
 		return 0, 0
@@ -25,8 +25,8 @@ func (l *Limits) Connections() (all, ofAddress int) {
 	return o.Connections, o.AddressConnections
 }
 
-// Arrived counts a request from an address, before its credential (empty = none) is verified. If there are too many,
-// it returns how long the sender should wait, else 0.
+// Arrived counts a request from an address before its credential is verified. credential is empty if the request has
+// none. If there were too many requests, Arrived returns how long the sender should wait, otherwise 0.
 func (l *Limits) Arrived(address netip.Addr, credential string) time.Duration {
 	if l == nil {
 		return 0
@@ -43,16 +43,16 @@ func (l *Limits) Arrived(address netip.Addr, credential string) time.Duration {
 	return l.take(state.Draw{What: addressRequests, Whose: address.String(), Flow: rate, Tokens: 1})
 }
 
-// take takes from one bucket, or returns the time until it has a token. The caller holds the lock.
+// take takes tokens from one bucket, or returns the time until the bucket has enough. The caller holds the lock.
 func (l *Limits) take(d state.Draw) time.Duration {
 	l.draws[0] = d
 	_, wait := l.counters.Take(l.draws[:1])
 	return wait
 }
 
-// Known counts a request after authentication; p is nil if none is needed. address and credential are the ones given
-// to Arrived; they are ignored without a principal. If flood is true, the request must be refused, and wait is how
-// long its sender should wait before the next one. Otherwise the request itself should wait that long.
+// Known counts a request after authentication. p is nil if no credentials are needed. address and credential are
+// those given to Arrived; they are ignored if p is nil. If flood is true, the request must be refused, and its sender
+// should wait for the time wait before the next request. Otherwise, this request should be delayed by that time.
 func (l *Limits) Known(p *caller.Principal, address netip.Addr, credential string) (wait time.Duration, flood bool) {
 	if l == nil {
 		return 0, false
@@ -69,8 +69,8 @@ func (l *Limits) Known(p *caller.Principal, address netip.Addr, credential strin
 	return l.request(p)
 }
 
-// Request counts one more message that a principal has sent in a request which [Limits.Known] has counted. If the error
-// is not nil, the message must be refused; otherwise it should wait.
+// Request counts one more message in a request that [Limits.Known] has already counted. If over is not nil, the
+// message must be refused; otherwise it should be delayed by wait.
 func (l *Limits) Request(p *caller.Principal) (wait time.Duration, over *request.LimitError) {
 	if l == nil {
 		return 0, nil
@@ -102,8 +102,8 @@ func (l *Limits) request(p *caller.Principal) (wait time.Duration, flood bool) {
 	return wait, false
 }
 
-// perSecond is a rate of n requests a second. Its burst is larger, as many clients of one principal may start at the
-// same time.
+// perSecond returns a rate of n requests per second. Its burst is larger than n, since many clients of one principal
+// may start at the same time.
 func perSecond(n int) state.Rate {
 	if n <= 0 {
 		return state.Rate{}
@@ -111,11 +111,11 @@ func perSecond(n int) state.Rate {
 	return state.Rate{Rate: float64(n), Burst: float64(2*n + 100)}
 }
 
-// refusals is the rate of error answers that are sent without a delay. Well-behaved clients get few.
+// refusals is the rate at which error answers are sent without a delay. Well-behaved clients get few error answers.
 var refusals = state.Rate{Rate: 10, Burst: 100}
 
 // Refused counts an error answer to a principal or, if p is nil, to an address. It reports whether the answer should
-// be delayed, as there are too many.
+// be delayed because there were too many.
 func (l *Limits) Refused(p *caller.Principal, address netip.Addr) (late bool) {
 	if l == nil {
 		return false
@@ -134,7 +134,7 @@ func (l *Limits) Refused(p *caller.Principal, address netip.Addr) (late bool) {
 	return false
 }
 
-// refusedKey is a principal, or the address of a request without one.
+// refusedKey is a principal, or the address that a request without a principal came from.
 type refusedKey struct {
 	principal string
 	address   netip.Addr

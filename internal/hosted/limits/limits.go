@@ -1,5 +1,5 @@
-// Package limits bounds how much callers may use: calls, bytes of results and sessions of a principal, of a server
-// and in all, and the rate of requests.
+// Package limits bounds how much callers may use: calls, bytes of results and sessions, for each principal, for each
+// server and in all, and the rate of requests.
 package limits
 
 import (
@@ -19,42 +19,45 @@ import (
 	"mcpx/internal/request"
 )
 
-// Options are the limits of a process. Quota is how much one principal, one server, or all together may use. Zero
-// means no bound.
+// Options are the limits of a process. Quota is how much one principal, one server, or all together may use. 0 means
+// no bound.
 type (
 	Options = conf.Limits
 	Quota   = conf.Quota
 )
 
-// Limits count what is used. Safe for concurrent use. A nil *Limits bounds nothing.
+// Limits count what callers use. Safe for concurrent use. A nil *Limits bounds nothing.
 //
-// Calls, bytes of results and requests are counted in counters, which several processes can share. The rest is about
-// this process only: calls under way, sessions, bodies being read, the pace of both, and the delay of refusals.
+// Calls, bytes of results and requests are counted in counters, which several processes can share. Everything else is
+// counted per process: calls in progress, sessions, bodies being read, the pace of requests and bodies, and error
+// answers.
 type Limits struct {
-	options    func() *Options // current
+	options    func() *Options // returns the current options
 	counters   state.Counters
 	mu         sync.Mutex
 	draws      [6]state.Draw // buffer for the draws of one call
 	all        usage
 	servers    *lru.Map[string, usage]
 	principals *lru.Map[string, usage]
-	proved     *lru.Map[uint64, struct{}] // digests of valid credentials
-	seed       maphash.Seed               // of the digests
+	proved     *lru.Map[uint64, struct{}] // keys are digests of valid credentials
+	seed       maphash.Seed               // seed of these digests
 	refused    *lru.Map[refusedKey, state.Bucket]
 }
 
-// mostKept bounds each map of Limits ([lru.Map]), as callers can make up keys. A forgotten entry starts anew.
+// mostKept is the most entries in each map of Limits ([lru.Map]), since callers can make up keys. An entry that was
+// dropped starts anew.
 const mostKept = 10_000
 
-// NewCounters makes counters for one process.
+// NewCounters makes counters that only this process uses.
 func NewCounters() state.Counters { return state.NewCounters(mostKept) }
 
-// New makes fixed limits with counters of their own.
+// New makes limits whose options do not change, with counters that only this process uses.
 func New(options Options) *Limits {
 	return Following(func() *Options { return &options }, NewCounters())
 }
 
-// Following makes limits whose options may change: current is called for each use. Calls under way stay counted.
+// Following makes limits whose options may change: current is called at each use. After a change, calls in progress
+// are still counted.
 func Following(current func() *Options, counters state.Counters) *Limits {
 	return &Limits{
 		options: current, counters: counters, seed: maphash.MakeSeed(),
@@ -65,22 +68,22 @@ func Following(current func() *Options, counters state.Counters) *Limits {
 	}
 }
 
-// usage is what one principal, one server, or all together use of their quota in this process.
+// usage is what one principal, one server, or all together use in this process.
 type usage struct {
 	kind         *kind
 	whose        string // name of the principal or server
-	quota        Quota  // the quota that the buckets and the gate were made for
+	quota        Quota  // the quota for which pace, bodies and gate were made
 	pace, bodies state.Bucket
 	gate         semaphore.Semaphore
-	open         int   // calls between Begin and End
-	sessions     int   // of this process
-	reading      int64 // bytes of bodies being read
+	open         int   // calls for which Begin, but not yet End, was called
+	sessions     int   // open sessions in this process
+	reading      int64 // total bytes of the bodies being read
 }
 
-// kind has the names of the counters of a kind of usage.
+// kind has the names of the counters for principals, for servers or for all.
 type kind struct {
 	calls, bytes, requests string
-	of                     string // whose limit it is, for error texts, after a space
+	of                     string // end of error texts that says whose limit it is; begins with a space
 }
 
 var (
@@ -93,7 +96,7 @@ const addressRequests = "requests of an address"
 
 func (h *usage) busy() bool { return h.open > 0 || h.sessions > 0 || h.reading > 0 }
 
-// under sets the kind, the name and the quota. If the quota has changed, its buckets start full.
+// under sets the kind, the name and the quota. If the quota has changed, the buckets start full.
 func (h *usage) under(q Quota, kind *kind, whose string) *usage {
 	if h.kind == nil || h.quota != q {
 		h.kind, h.whose, h.quota = kind, whose, q
@@ -103,8 +106,8 @@ func (h *usage) under(q Quota, kind *kind, whose string) *usage {
 	return h
 }
 
-// draw appends what a new call takes from the counters. The size of its result is not known yet, so that draw only
-// checks that bytes are left.
+// draw appends what a new call takes from the counters. The size of its result is not known yet, so draw only checks
+// that the bytes are not used up.
 func (h *usage) draw(from []state.Draw) []state.Draw {
 	if h.quota.CallsPerMinute > 0 {
 		from = append(from, state.Draw{What: h.kind.calls, Whose: h.whose, Flow: h.callRate(), Tokens: 1})
@@ -115,13 +118,13 @@ func (h *usage) draw(from []state.Draw) []state.Draw {
 	return from
 }
 
-// bytes is a draw of n bytes of results.
+// bytes returns a draw of n bytes of results.
 func (h *usage) bytes(n int) state.Draw {
 	most := float64(h.quota.ResultBytesPerMinute)
 	return state.Draw{What: h.kind.bytes, Whose: h.whose, Flow: state.Rate{Rate: most / 60, Burst: most}, Tokens: float64(n)}
 }
 
-// limit describes the limit that a draw hit; empty if the draw is of another usage.
+// limit describes the limit that refused a draw. It is empty if the draw belongs to another usage.
 func (h *usage) limit(d *state.Draw) string {
 	switch d.What {
 	case h.kind.calls:
@@ -152,16 +155,16 @@ func (l *Limits) quotaOf(p *caller.Principal) *Quota {
 	return &l.options().Principal
 }
 
-// Call is a call between Begin and End. The zero value is not limited.
+// Call is a call for which Begin, but not yet End, was called. The zero value has no limits.
 type Call struct {
 	limits                 *Limits
 	all, server, principal *usage
-	inside                 bool // it has passed the gate of the principal
+	inside                 bool // whether the call holds a concurrency slot of the principal
 }
 
-// Limit is the middleware that applies the limits. A notification needs no concurrency slot: it is over at once, and
-// waiting would delay everything that its client sends after it. Requests to the built-in server count against no limit
-// of a server: one principal's would use up the limit of the others.
+// Limit is the middleware that applies the limits. A notification needs no concurrency slot: it ends at once, and if
+// it waited, everything that its client sends later would wait too. Requests to the built-in server are not limited
+// per server: otherwise one principal could use up that limit for all others.
 func (l *Limits) Limit(next request.Handler) request.Handler {
 	if l == nil {
 		return next
@@ -185,9 +188,9 @@ func (l *Limits) Limit(next request.Handler) request.Handler {
 	}
 }
 
-// Begin admits a call of a principal to a server, perhaps after a wait for one of the principal's concurrency slots. An
-// empty server means the built-in one, for which no limit of a server holds. part marks a request that belongs to an
-// admitted call, such as one about its task: only its result is counted. If the error is nil, the caller must call End.
+// Begin admits a call of a principal to a server. It may wait for one of the principal's concurrency slots. An empty
+// server means the built-in server, which has no limit per server. part marks a request that belongs to an admitted
+// call, such as a request about its task; only its result is counted. If the error is nil, the caller must call End.
 // Otherwise it is a *request.LimitError or the error of ctx.
 func (l *Limits) Begin(ctx context.Context, p *caller.Principal, server string, part bool) (Call, error) {
 	if l == nil {
@@ -211,7 +214,7 @@ func (l *Limits) Begin(ctx context.Context, p *caller.Principal, server string, 
 	return Call{}, &request.LimitError{Limit: fmt.Sprintf("%d calls at once", c.principal.quota.ConcurrentCalls)}
 }
 
-// begin is Begin without the wait. The error is nil or a *request.LimitError.
+// begin is Begin without waiting for a slot. The error is nil or a *request.LimitError.
 func (l *Limits) begin(p *caller.Principal, server string, part bool) (Call, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -235,7 +238,8 @@ func (l *Limits) begin(p *caller.Principal, server string, part bool) (Call, err
 	return c, nil
 }
 
-// charge takes the tokens of a call, or returns the limit that it hits. The caller holds the lock.
+// charge takes what the call needs from the counters, or returns an error that names the limit it has reached. The
+// caller holds the lock.
 func (l *Limits) charge(c *Call) error {
 	draws := l.draws[:0]
 	for _, one := range c.holders() {
@@ -257,7 +261,7 @@ func (l *Limits) charge(c *Call) error {
 
 func (c *Call) holders() [3]*usage { return [3]*usage{c.principal, c.server, c.all} }
 
-// End ends the call. bytes is the size of its result.
+// End ends the call. bytes is the size of its result in bytes.
 func (c *Call) End(bytes int) {
 	if c.limits == nil {
 		return
@@ -280,12 +284,12 @@ func (c *Call) End(bytes int) {
 	}
 }
 
-// sessionsEnd is the wait suggested when a session is refused. It is a guess: sessions end when their clients end
-// them, or after session_timeout.
+// sessionsEnd is how long a client is told to wait if a session is refused. It is a guess: sessions end when their
+// clients end them, or after session_timeout.
 const sessionsEnd = time.Minute
 
-// OpenSession counts a session of a principal. The limit is per process, as a session uses memory, streams and
-// subscriptions here. If the error is nil, the caller must call CloseSession with the same principal.
+// OpenSession counts a session of a principal. The limit is per process, since a session uses memory, streams and
+// subscriptions in this process. If the result is nil, the caller must call CloseSession with the same principal.
 func (l *Limits) OpenSession(p *caller.Principal) *request.LimitError {
 	if l == nil {
 		return nil
@@ -304,7 +308,7 @@ func (l *Limits) OpenSession(p *caller.Principal) *request.LimitError {
 	return nil
 }
 
-// CloseSession undoes OpenSession.
+// CloseSession ends what OpenSession has counted.
 func (l *Limits) CloseSession(p *caller.Principal) {
 	if l == nil {
 		return
@@ -315,8 +319,8 @@ func (l *Limits) CloseSession(p *caller.Principal) {
 	l.all.sessions--
 }
 
-// ServerSession refuses another session with a server for a single client if there are already as many as allowed.
-// The error is nil or a *[request.LimitError].
+// ServerSession checks whether mcpx may open another session with a server for one client. open is how many such
+// sessions there are. The error is nil or a *[request.LimitError].
 func (l *Limits) ServerSession(open int) error {
 	if l == nil {
 		return nil
@@ -329,9 +333,9 @@ func (l *Limits) ServerSession(open int) error {
 	return nil
 }
 
-// ReadBody counts bytes of a body before they are read. ok is false if the principal's bodies together are too large;
-// wait is how long to wait before reading. When the caller has finished with the body, it calls BodyRead with the
-// sum.
+// ReadBody counts bytes of a body before they are read. ok is false if the bodies that the principal is sending are
+// together too large. wait is how long to wait before reading. After the body was processed, the caller calls
+// BodyRead with the total.
 func (l *Limits) ReadBody(p *caller.Principal, bytes int) (wait time.Duration, ok bool) {
 	if l == nil {
 		return 0, true
@@ -348,7 +352,7 @@ func (l *Limits) ReadBody(p *caller.Principal, bytes int) (wait time.Duration, o
 	return who.bodies.Wait(now, pace), true
 }
 
-// BodyRead undoes ReadBody for a body.
+// BodyRead subtracts what ReadBody has counted for a body.
 func (l *Limits) BodyRead(p *caller.Principal, bytes int) {
 	if l == nil || bytes == 0 {
 		return

@@ -19,7 +19,7 @@ import (
 
 var alice, bob = &caller.Principal{ID: "alice"}, &caller.Principal{ID: "bob"}
 
-// once makes a call that ends at once with a result of so many bytes.
+// once makes a call that ends at once, with a result of this size in bytes.
 func once(l *Limits, p *caller.Principal, server string, bytes int) error {
 	c, err := l.Begin(context.Background(), p, server, false)
 	if err == nil {
@@ -28,7 +28,7 @@ func once(l *Limits, p *caller.Principal, server string, bytes int) error {
 	return err
 }
 
-// mustRefuse expects the refusal of a call, in these words.
+// mustRefuse checks that err is the refusal of a call, with this text.
 func mustRefuse(t *testing.T, err error, want string) {
 	t.Helper()
 	if over, ok := errors.AsType[*request.LimitError](err); !ok || over.Error() != want {
@@ -36,7 +36,7 @@ func mustRefuse(t *testing.T, err error, want string) {
 	}
 }
 
-// Tokens for calls come back evenly over the minute, separately for each principal.
+// TestCalls: used calls become available again evenly over the minute, separately for each principal.
 func TestCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		options := Options{
@@ -55,7 +55,7 @@ func TestCalls(t *testing.T) {
 			}
 		}
 		mustRefuse(t, once(l, bob, "a", 0), "over the limit of 60 calls a minute of this server; retry_after: 1 s")
-		for range 4 { // which the refusal by the server has left
+		for range 4 { // the server's refusal took none of bob's own calls
 			if err := once(l, bob, "b", 0); err != nil {
 				t.Fatal(err)
 			}
@@ -78,8 +78,8 @@ func TestCalls(t *testing.T) {
 	})
 }
 
-// A result may go beyond the limit; the calls after it wait for that. What is part of a call is never refused, and
-// its bytes count.
+// TestBytes: one result may exceed the limit; the calls after it are then refused for a longer time. A request that
+// is part of a call is never refused, but its bytes are counted.
 func TestBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{Principal: Quota{ResultBytesPerMinute: 6000}})
@@ -98,7 +98,7 @@ func TestBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		<-time.After(time.Hour) // of a long call comes back no more than the limit holds
+		<-time.After(time.Hour) // after a long call, no more bytes are available than the limit
 		c.End(9000)
 		mustRefuse(t, once(l, alice, "a", 0), "over the limit of 6000 bytes of results a minute; retry_after: 31 s")
 		if err := once(l, bob, "a", 9000); err != nil {
@@ -107,8 +107,8 @@ func TestBytes(t *testing.T) {
 	})
 }
 
-// Who is over the limit of calls at once waits, no longer than the queue lets wait, and as one of no more than it
-// takes. Who gives up is no error of the limits.
+// TestConcurrentCalls: a call over the limit waits for at most Queue.Wait. At most Queue.Calls calls wait at the same
+// time; further calls are refused. If a caller gives up waiting, the error is not a LimitError.
 func TestConcurrentCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{Principal: Quota{ConcurrentCalls: 1, Queue: semaphore.Queue{Calls: 2, Wait: 10 * time.Second}}})
@@ -181,7 +181,8 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// Callers who make up principals and addresses fill no memory, and do not make the limits forget who is at work.
+// TestMadeUpKeys: callers who make up principals and addresses cannot fill the memory, and do not make the limits
+// forget principals with open sessions or calls.
 func TestMadeUpKeys(t *testing.T) {
 	l := New(Options{Principal: Quota{CallsPerMinute: 1, Sessions: 1}, AddressRequests: 1})
 	if err := l.OpenSession(alice); err != nil {
@@ -205,15 +206,15 @@ func TestMadeUpKeys(t *testing.T) {
 	}
 }
 
-// A flood of an address is refused, but not what comes with a credential that was found good; that has limits of its
-// own.
+// TestFlood: a flood from an address is refused. Requests with a credential that was valid earlier are not counted
+// for the address; they have a limit of their own.
 func TestFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{AddressRequests: 10, Principal: Quota{RequestsPerSecond: 20}})
 		if wait := l.Arrived(netip.MustParseAddr("1.2.3.4"), "Bearer good"); wait != 0 {
 			t.Fatal(wait)
 		}
-		l.Known(alice, netip.MustParseAddr("1.2.3.4"), "Bearer good") // gives the address back what it took
+		l.Known(alice, netip.MustParseAddr("1.2.3.4"), "Bearer good") // the request is no longer counted for the address
 		passed := 0
 		for range 300 {
 			if l.Arrived(netip.MustParseAddr("1.2.3.4"), "Bearer bad") == 0 {
@@ -241,7 +242,7 @@ func TestFlood(t *testing.T) {
 	})
 }
 
-// known counts the requests of a principal until one is refused as a flood.
+// known counts how many requests of a principal are accepted until one is refused as a flood.
 func known(l *Limits, p *caller.Principal) (n int) {
 	for {
 		if _, flood := l.Known(p, netip.MustParseAddr("1.2.3.4"), "Bearer "+p.ID); flood {
@@ -251,7 +252,8 @@ func known(l *Limits, p *caller.Principal) (n int) {
 	}
 }
 
-// Requests above the pace wait in order. Answers to senders that are refused repeatedly are delayed.
+// TestPace: requests above the pace are delayed, one after the other. Error answers are delayed if a sender causes
+// too many.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{Principal: Quota{Pace: 100, BodyBytes: 1000, BodyPace: 100}})
@@ -259,7 +261,7 @@ func TestPace(t *testing.T) {
 		for range 400 {
 			wait, _ = l.Known(alice, netip.Addr{}, "")
 		}
-		if wait != time.Second { // of 400, 300 may come at once
+		if wait != time.Second { // the first 300 of 400 are not delayed
 			t.Errorf("the last of 400 waits %v", wait)
 		}
 		if wait, _ := l.Known(bob, netip.Addr{}, ""); wait != 0 {
@@ -285,8 +287,8 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// BenchmarkBegin is what the limits cost a call: with the defaults of a known principal, with all limits, and without
-// any.
+// BenchmarkBegin measures what the limits cost a call: without limits, with the default limits of a principal, and
+// with all limits.
 func BenchmarkBegin(b *testing.B) {
 	every := Quota{CallsPerMinute: 1e9, ResultBytesPerMinute: 1e9, ConcurrentCalls: 100}
 	for name, o := range map[string]Options{
@@ -307,7 +309,8 @@ func BenchmarkBegin(b *testing.B) {
 }
 
 // TestLimit: the middleware counts calls and the bytes of results. A notification is counted as a call, but needs no
-// concurrency slot: its sender reads the client's messages, and must get to the next one.
+// concurrency slot: while it waited for one, the goroutine that reads the client's messages could not read the next
+// one.
 func TestLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{Principal: Quota{CallsPerMinute: 4, ConcurrentCalls: 1, ResultBytesPerMinute: 60}})
@@ -325,7 +328,7 @@ func TestLimit(t *testing.T) {
 		}
 		first := make(chan error, 2)
 		for range 2 {
-			go func() { // ends with hold
+			go func() { // ends when hold is closed
 				_, err := send(t.Context(), of("tools/call", false))
 				first <- err
 			}()
@@ -342,7 +345,8 @@ func TestLimit(t *testing.T) {
 		}
 		_, err := send(t.Context(), of("notifications/made_up", true))
 		mustRefuse(t, err, "over the limit of 4 calls a minute; retry_after: 15 s")
-		if _, err := send(t.Context(), of("notifications/roots/list_changed", true)); err != nil { // which belongs to the session
+		// This notification belongs to the session, so it is not counted.
+		if _, err := send(t.Context(), of("notifications/roots/list_changed", true)); err != nil {
 			t.Error(err)
 		}
 		close(hold)

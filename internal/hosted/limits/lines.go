@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Lines bounds the rate of log lines that anyone can cause, such as refused requests, so that a flood does not fill
-// the disk. Safe for concurrent use. The zero value is ready.
+// Lines bounds the rate of log lines that anyone can cause, such as lines about refused requests, so that a flood
+// does not fill the disk. Safe for concurrent use. The zero value is ready.
 type Lines struct {
 	mu     sync.Mutex
-	second int64  // Unix time of count
+	second int64  // Unix time, in seconds, for which count is valid
 	count  int    // lines in that second
-	left   uint64 // lines left out since the last one
+	left   uint64 // lines dropped since the last logged line
 }
 
-// mostLines bounds the lines per second.
+// mostLines is the most lines per second.
 const mostLines = 50
 
-// Take reports whether a line may be logged now. left is the number of lines dropped before it, which the line should
-// mention.
+// Take reports whether a line may be logged now. left is how many lines were dropped before it; the line should
+// mention this number.
 func (l *Lines) Take() (left uint64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -33,7 +33,7 @@ func (l *Lines) Take() (left uint64, ok bool) {
 	return left, true
 }
 
-// Left returns the number of lines dropped since the last one.
+// Left returns how many lines were dropped since the last logged line.
 func (l *Lines) Left() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// maxViewers bounds the open event streams. A page without a stream polls instead.
+	// maxViewers is the most open event streams. A page that gets no stream polls instead.
 	maxViewers = 50
-	// lookEvery is the time between two checks for a change.
+	// lookEvery is how often a stream checks whether the state has changed.
 	lookEvery = 2 * time.Second
-	// quietFor is how long a stream may be silent, as proxies close silent streams.
+	// quietFor is how long a stream may be silent, since proxies close silent streams.
 	quietFor = 20 * time.Second
-	// writeWithin bounds the time to write an event.
+	// writeWithin is how long writing an event may take.
 	writeWithin = 30 * time.Second
 )
 
-// current returns the state of mcpx as JSON, the same bytes for all viewers. It is computed at most once per half of
-// lookEvery.
+// current returns the state of mcpx as JSON. All viewers get the same bytes. They are computed at most once per
+// lookEvery/2.
 func (p *Page) current() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -37,7 +37,7 @@ func (p *Page) current() []byte {
 	return p.state
 }
 
-// sendState answers with the state, and whether the viewer has a session to sign out of.
+// sendState answers with the state of mcpx, and with whether the viewer has a session that it could end.
 func (p *Page) sendState(w http.ResponseWriter, r *http.Request) {
 	_, err := r.Cookie(cookieName)
 	httpd.WriteJSON(w, http.StatusOK, struct {
@@ -46,7 +46,8 @@ func (p *Page) sendState(w http.ResponseWriter, r *http.Request) {
 	}{err == nil, p.current()})
 }
 
-// events streams the state whenever it has changed, until the viewer leaves, loses the right to see it, or mcpx ends.
+// events sends the state whenever it has changed, until the viewer disconnects or loses the right to see it, or mcpx
+// ends.
 func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	select {
 	case p.viewers <- struct{}{}:
@@ -56,7 +57,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // or nginx would buffer events
+	w.Header().Set("X-Accel-Buffering", "no") // otherwise nginx buffers the events
 	stream := http.NewResponseController(w)
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
@@ -78,12 +79,13 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		}
 		select {
 		case <-ticker.C:
-		case <-r.Context().Done(): // the viewer has left, or its token was revoked
+		case <-r.Context().Done(): // the viewer has disconnected, or its token was revoked
 		case <-p.ended:
 			return
 		}
 		if _, refused := p.viewer(r); refused != nil {
-			// Otherwise the page would take the end for a lost connection, and retry for ten seconds.
+			// Without this event, the page would believe that the connection was lost, and try to reconnect for ten
+			// seconds.
 			_, _ = w.Write([]byte("event: refused\ndata: {}\n\n"))
 			return
 		}

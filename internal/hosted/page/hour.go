@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/results"
 )
 
-// minutes is the length of the plots.
+// minutes is how many minutes the plots show.
 const minutes = 60
 
 type minute struct {
@@ -16,7 +16,7 @@ type minute struct {
 	calls, errors, saved int
 }
 
-// series are the last minutes, a ring indexed by minute modulo 60.
+// series has the counts of the last minutes. It is a ring, indexed by the minute modulo 60.
 type series [minutes]minute
 
 func (s *series) add(at int64, r *request.Event) {
@@ -40,7 +40,8 @@ type plots struct {
 	Saved  []int `json:"saved"`
 }
 
-// plots returns the hour that ends with the minute now; used is false if there was no call.
+// plots returns the counts of the hour that ends with the minute now. used is false if there was no call in that
+// hour.
 func (s *series) plots(now int64) (p plots, used bool) {
 	p = plots{make([]int, minutes), make([]int, minutes), make([]int, minutes)}
 	for i := range minutes {
@@ -60,9 +61,9 @@ type Hour struct {
 	servers map[string]*series
 }
 
-// Add observes a call that has ended. A call to an unknown server is counted in all only, as callers can make up any
-// number of names. A call that was cancelled before it was sent is not counted: the page cancels a call to ask its
-// viewer for consent.
+// Add counts a call that has ended. A call to an unknown server is counted only in the total, since callers can make
+// up any number of server names. A call that was cancelled before it was sent to its server is not counted: the page
+// does this to ask its viewer for consent.
 func (h *Hour) Add(r *request.Event) {
 	if !r.Attempted || !r.IsCall() || r.Cancelled() && r.Upstream == 0 {
 		return
@@ -85,13 +86,13 @@ func (h *Hour) Add(r *request.Event) {
 	one.add(at, r)
 }
 
-// lastHour is the last hour as the page receives it.
+// lastHour has the counts of the last hour in the form that the page receives.
 type lastHour struct {
 	plots
 	Servers map[string]plots `json:"servers"`
 }
 
-// last returns the hour that ends now, and drops servers without a call in it.
+// last returns the counts of the hour that ends now. It forgets servers that had no call in this hour.
 func (h *Hour) last(now time.Time) lastHour {
 	h.mu.Lock()
 	defer h.mu.Unlock()

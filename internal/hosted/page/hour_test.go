@@ -26,12 +26,12 @@ func TestHour(t *testing.T) {
 		call := func(outcome string, target request.Target) *request.Event {
 			return &request.Event{Method: "tools/call", Attempted: true, Outcome: outcome, Target: target}
 		}
-		h.Add(call("CANCELLED", request.Target{Server: "b", KnownServer: true, Known: true})) // before b heard of it
+		h.Add(call("CANCELLED", request.Target{Server: "b", KnownServer: true, Known: true})) // cancelled before it was sent to b
 		h.Add(call("TOOL_NOT_FOUND", request.Target{Server: "b", KnownServer: true}))
 		add("made up", "SERVER_NOT_FOUND", 0, 0)
-		// What is no call of a tool does not count.
+		// The following are not calls of a tool, so they are not counted.
 		h.Add(&request.Event{Method: "resources/read", Attempted: true, Outcome: "RESULT", Target: request.Target{Server: "b", KnownServer: true}})
-		h.Add(&request.Event{Method: "tools/call", Outcome: "RESULT"}) // of inspect
+		h.Add(&request.Event{Method: "tools/call", Outcome: "RESULT"}) // not attempted: only inspected
 		h.Add(&request.Event{Refused: &request.Refused{Status: 401}})
 		time.Sleep(time.Minute)
 		add("a", "RESULT", 50, 20)
@@ -50,7 +50,7 @@ func TestHour(t *testing.T) {
 			t.Errorf("servers %v", last.Servers)
 		}
 
-		time.Sleep((minutes - 1) * time.Minute) // the first minute takes its place again
+		time.Sleep((minutes - 1) * time.Minute) // now the ring reuses the entry of the first minute
 		add("c", "RESULT", 1, 1)
 		last = h.last(time.Now())
 		if got := total(last.Calls); got != 2 {

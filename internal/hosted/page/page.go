@@ -1,4 +1,4 @@
-// Package page is the status page: it shows a running mcpx in a browser, and can call its tools.
+// Package page serves the status page, which shows a running mcpx in a browser, and can call tools.
 package page
 
 import (
@@ -21,7 +21,7 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// Options are what the page shows and who may see it. All but Sessions are required.
+// Options are what the page shows and who may see it. All fields except Sessions are required.
 type Options struct {
 	View *view.TwoTools
 	// ViewName is the name of View in the configuration. Rights may depend on it.
@@ -30,7 +30,7 @@ type Options struct {
 	Hour     *Hour
 	// Status returns the content of /status.
 	Status func() any
-	// Sessions are the signed-in browsers; nil = in memory.
+	// Sessions are the sessions of signed-in browsers; nil means that they are kept in memory.
 	Sessions state.Sessions[Session]
 	Identity *identity.Verifier
 	// Admin reports whether a principal may see the page.
@@ -59,7 +59,7 @@ func New(o Options) *Page {
 	p := &Page{Options: o, mux: http.NewServeMux(), ended: make(chan struct{}), viewers: make(chan struct{}, maxViewers)}
 	files, err := fs.Sub(assets, "assets")
 	if err != nil {
-		panic(err) // the name is a constant
+		panic(err) // impossible: the name is a constant
 	}
 	p.file(files, "GET /{$}", "page.html", "text/html; charset=utf-8")
 	p.file(files, "GET /ui/page.css", "page.css", "text/css; charset=utf-8")
@@ -76,12 +76,12 @@ func New(o Options) *Page {
 	return p
 }
 
-// contentPolicy lets the page load its own three files, talk to this mcpx and do nothing else, as it shows texts from
-// untrusted servers.
+// contentPolicy lets the page load its own three files and talk to this mcpx, and nothing else, since it shows texts
+// from untrusted servers.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// ServeHTTP implements http.Handler. It refuses requests from pages of other origins.
+// ServeHTTP implements http.Handler. It refuses requests that pages of other origins send.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", contentPolicy)
@@ -100,7 +100,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (p *Page) file(files fs.FS, pattern, name, kind string) {
 	data, err := fs.ReadFile(files, name)
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // impossible: the file is embedded
 	}
 	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", kind)
@@ -111,7 +111,7 @@ func (p *Page) file(files fs.FS, pattern, name, kind string) {
 // EndStreams ends the event streams.
 func (p *Page) EndStreams() { p.endOnce.Do(func() { close(p.ended) }) }
 
-// refuse responds with an error for the user of the page.
+// refuse responds with an error that the page shows to its user.
 func refuse(w http.ResponseWriter, status int, text string) {
 	httpd.WriteJSON(w, status, map[string]string{"error": text})
 }

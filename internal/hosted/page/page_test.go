@@ -30,7 +30,7 @@ import (
 	"mcpx/internal/view"
 )
 
-// patience passes only where a test fails anyway.
+// patience is a time limit that only a failing test reaches.
 const patience = 2 * time.Minute
 
 func TestMain(m *testing.M) {
@@ -51,7 +51,7 @@ func asked(tokens ...string) *identity.Options {
 	return o
 }
 
-// changing is a verifier whose options a test changes.
+// changing is a verifier whose options a test can change.
 type changing struct {
 	*identity.Verifier
 	state atomic.Pointer[identity.State]
@@ -64,7 +64,7 @@ func verifierOf(o *identity.Options) *changing {
 	return c
 }
 
-// SetOptions changes the options as a reload does.
+// SetOptions changes the options in the same way as a reload of the config.
 func (c *changing) SetOptions(o *identity.Options) {
 	before := c.state.Load()
 	next := identity.NewState(o, before)
@@ -72,7 +72,7 @@ func (c *changing) SetOptions(o *identity.Options) {
 	before.Revoke(next)
 }
 
-// site is a served page in front of one fake server.
+// site is a page that is being served, with one fake server.
 type site struct {
 	*httptest.Server
 	page *Page
@@ -162,7 +162,7 @@ func (s *site) signIn(t *testing.T, token string) (cookie string) {
 	return "Cookie: " + made.Name + "=" + made.Value
 }
 
-// guarded are the paths that show or do something.
+// guarded are the requests that only a signed-in viewer may make.
 var guarded = []struct{ method, path string }{
 	{"GET", "/ui/state"},
 	{"GET", "/ui/events"},
@@ -187,7 +187,7 @@ func TestPage_SignIn(t *testing.T) {
 		}
 	}
 	refused(t)
-	refused(t, "Authorization: Bearer "+adminToken) // only a session counts
+	refused(t, "Authorization: Bearer "+adminToken) // an Authorization header is ignored: a session is needed
 	refused(t, "Cookie: __Host-mcpx="+adminToken)
 	for token, want := range map[string]int{"": 401, "wrong": 401, "a b": 401, otherToken: 403} {
 		response := s.request(t, "POST", "/ui/session", `{"token":"`+token+`"}`)
@@ -212,7 +212,7 @@ func TestPage_SignIn(t *testing.T) {
 		t.Errorf("the other session after that: %d", status)
 	}
 
-	// What ends the token ends the session, and its stream.
+	// When the token is revoked, its session and the session's event stream end.
 	stream := s.request(t, "GET", "/ui/events", "", cookie)
 	verifier.SetOptions(asked(otherToken))
 	if events, err := io.ReadAll(stream.Body); err != nil || !strings.HasSuffix(string(events), "event: refused\ndata: {}\n\n") {
@@ -221,7 +221,8 @@ func TestPage_SignIn(t *testing.T) {
 	refused(t, cookie)
 }
 
-// TestPage_NameTaken: a token that becomes another principal's opens nothing.
+// TestPage_NameTaken: if the token of a session becomes the token of another principal, the session is no longer
+// accepted.
 func TestPage_NameTaken(t *testing.T) {
 	verifier := verifierOf(asked(adminToken))
 	s := serve(t, Options{Identity: verifier.Verifier, Admin: func(*caller.Principal) bool { return true }})
@@ -275,8 +276,8 @@ func (away) Open(context.Context, *Session, time.Time) (string, error) { return 
 func (away) Get(context.Context, string) (*Session, error)             { return nil, state.ErrAway }
 func (away) End(context.Context, string, state.Ending) error           { return state.ErrAway }
 
-// TestPage_Away: while the store is away, a user with a cookie is not asked to sign in again, and signing out reports
-// the failure.
+// TestPage_Away: while the session store cannot be reached, a user with a cookie is not asked to sign in again.
+// Signing out reports the failure.
 func TestPage_Away(t *testing.T) {
 	s := serve(t, Options{Identity: verifierOf(asked(adminToken)).Verifier, Sessions: away{}, Admin: func(*caller.Principal) bool { return true }})
 	for _, one := range []struct{ method, path, body string }{
@@ -309,8 +310,8 @@ func TestPage_Origin(t *testing.T) {
 	}
 }
 
-// TestPage_Call: a call that needs consent is made once, after the question that it has was confirmed in so many
-// words.
+// TestPage_Call: a call that needs consent is made only after the page has sent back the exact question that was
+// asked about it, and then exactly once.
 func TestPage_Call(t *testing.T) {
 	s := serve(t, Options{})
 	call := func(tool, arguments, confirmed string) map[string]any {
@@ -343,7 +344,7 @@ func TestPage_Call(t *testing.T) {
 		t.Errorf("a tool that is not there: %v", out)
 	}
 	last := s.page.Hour.last(time.Now())
-	if calls, errors := total(last.Calls), total(last.Errors); calls != 2 || errors != 1 { // two were not confirmed
+	if calls, errors := total(last.Calls), total(last.Errors); calls != 2 || errors != 1 { // two calls were not confirmed
 		t.Errorf("%d calls with %d errors", calls, errors)
 	}
 	for _, body := range []string{"", "[]", "{", `{"arguments":`} {
@@ -413,7 +414,7 @@ func TestPage_Events(t *testing.T) {
 		t.Errorf("%d calls at first", calls)
 	}
 	s.page.Hour.Add(&request.Event{Method: "tools/call", Attempted: true, Outcome: "RESULT", Target: request.Target{Server: "fake", Known: true}})
-	for next() != 1 { // the hour may have moved on by a minute before
+	for next() != 1 { // skips states: the plots may have moved on by a minute before the call was counted
 	}
 	for range maxViewers - 1 {
 		if response := s.request(t, "GET", "/ui/events", ""); response.StatusCode != 200 {

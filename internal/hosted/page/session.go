@@ -14,29 +14,29 @@ import (
 )
 
 const (
-	// cookieName has a prefix with which browsers accept the cookie only if it is Secure, for this host alone and for
-	// all paths. On loopback they accept it over http too.
+	// cookieName has a prefix by which browsers accept the cookie only if it is Secure, for this host only and for
+	// all paths. On loopback, they accept it over http too.
 	cookieName = "__Host-mcpx"
-	// sessionLife bounds a session; it ends earlier if its token expires.
+	// sessionLife is the longest life of a session. The session ends earlier if its token expires.
 	sessionLife = 12 * time.Hour
-	// maxSessions bounds the sessions. Another one ends the oldest.
+	// maxSessions is the most sessions. A new one above that ends the oldest.
 	maxSessions = 200
-	// maxToken bounds the body of a sign-in, in bytes.
+	// maxToken is the longest body of a sign-in, in bytes.
 	maxToken = 64 << 10
 )
 
-// Session is a signed-in browser. Its token is verified again for every request, so the session ends with the token's
-// expiry, its removal by a reload, or the loss of the right. The token is never sent to a browser: the cookie is a
-// random id, which gives no access to /mcp. A store outside this process must encrypt the record.
+// Session is a signed-in browser. Its token is verified again at every request. So the session ends when the token
+// expires, is removed from the config, or loses the right to see the page. The browser never gets the token: its
+// cookie is a random ID, which gives no access to /mcp. A store outside this process must encrypt the session.
 type Session struct {
 	Token     string `json:"token"`
 	Principal string `json:"principal"`
 }
 
-// NewSessions makes sessions for one process.
+// NewSessions makes sessions that are kept in the memory of this process.
 func NewSessions() state.Sessions[Session] { return state.NewSessions[Session](maxSessions) }
 
-// refusal is why a request may not see the page: text is for the viewer, why for the log.
+// refusal says why a request may not see the page: text is for the viewer, why for the log.
 type refusal struct {
 	status int
 	text   string
@@ -45,7 +45,7 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.text + ": " + r.why.Error() }
 
-// viewer finds the principal of a browser's request, by cookie or client certificate. It ignores an Authorization
+// viewer finds the principal of a browser's request by its cookie or client certificate. It ignores an Authorization
 // header.
 func (p *Page) viewer(r *http.Request) (*identity.Proof, *refusal) {
 	token, key := "", ""
@@ -89,7 +89,7 @@ func (p *Page) prove(r *http.Request, token string) (*identity.Proof, *refusal) 
 		return nil, &refusal{http.StatusUnauthorized, "this token is not valid here", err}
 	case err != nil:
 		return nil, &refusal{http.StatusUnauthorized, "sign in with a token", err}
-	case proof == nil: // no credential is needed
+	case proof == nil: // no credentials are needed
 		proof = &identity.Proof{Revoked: context.Background()}
 	}
 	if !p.Admin(proof.Principal) {
@@ -98,7 +98,7 @@ func (p *Page) prove(r *http.Request, token string) (*identity.Proof, *refusal) 
 	return proof, nil
 }
 
-// seen admits viewers who may see the page, and puts their principal into the context.
+// seen calls next only for viewers who may see the page, and puts their principal into the context.
 func (p *Page) seen(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		proof, refused := p.viewer(r)
@@ -134,7 +134,7 @@ func (p *Page) signIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if before, err := r.Cookie(cookieName); err == nil {
-		_ = p.Sessions.End(r.Context(), before.Value, state.Closed) // if that fails, it ends by its time
+		_ = p.Sessions.End(r.Context(), before.Value, state.Closed) // if that fails, the old session ends after sessionLife
 	}
 	made := &Session{Token: body.Token, Principal: proof.Principal.Key()}
 	name, err := p.Sessions.Open(r.Context(), made, time.Now().Add(sessionLife))
@@ -161,7 +161,7 @@ func cookie(value string, age int) *http.Cookie {
 	return &http.Cookie{Name: cookieName, Value: value, Path: "/", MaxAge: age, Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode}
 }
 
-// read decodes the JSON body of a request. If it cannot, it responds with an error.
+// read decodes the JSON body of a request. If that fails, it responds with an error.
 func read(w http.ResponseWriter, r *http.Request, most int64, into any) bool {
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, most)).Decode(into)
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {

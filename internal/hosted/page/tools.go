@@ -20,18 +20,18 @@ import (
 	"mcpx/internal/view"
 )
 
-// maxArguments bounds the body of a call, in bytes.
+// maxArguments is the longest body of a call, in bytes.
 const maxArguments = 4 << 20
 
-// client makes a client of the executor for one request; the page keeps no sessions with servers. It answers no
-// questions of servers. Only call asks the viewer for consent.
+// client makes a client of the executor for one request. The page keeps no sessions with servers, and does not answer
+// questions from servers. Only the method call asks the viewer for consent.
 func (p *Page) client(ctx context.Context) *caller.Client {
 	place := caller.Place{ID: "page " + rand.Text(), View: p.ViewName, Principal: caller.From(ctx)}
 	client := caller.New(place, caller.Said{Name: "mcpx page"})
 	return &client
 }
 
-// hints are the annotations of a tool, in words for the page.
+// hints describes the annotations of a tool in words.
 func hints(t *catalog.Tool) (words []string) {
 	if t.Hints.IsReadOnly() {
 		words = append(words, "read-only")
@@ -45,14 +45,14 @@ func hints(t *catalog.Tool) (words []string) {
 	return words
 }
 
-// listed is a tool in the list of its server.
+// listed is a tool in the list of tools of its server.
 type listed struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
 	Hints       []string `json:"hints,omitempty"`
 }
 
-// server responds with the tools of a server that the viewer may use.
+// server responds with the tools that the viewer may use on a server.
 func (p *Page) server(w http.ResponseWriter, r *http.Request) {
 	s, ok := p.Executor.Catalogue(p.client(r.Context())).Server(r.URL.Query().Get("name"))
 	if !ok {
@@ -70,7 +70,7 @@ func (p *Page) server(w http.ResponseWriter, r *http.Request) {
 	httpd.WriteJSON(w, http.StatusOK, out)
 }
 
-// text joins the texts of a result. An image or audio is named by its type.
+// text joins the text blocks of a result. For an image or audio, it shows the type.
 func text(result *results.Result) string {
 	var texts []string
 	for _, block := range result.Content {
@@ -89,7 +89,7 @@ func text(result *results.Result) string {
 	return strings.Join(texts, "\n")
 }
 
-// found is an answer of inspect: the text for the model, and its estimated tokens.
+// found is a result of inspect: the text as a model gets it, and its estimated tokens.
 type found struct {
 	Text   string `json:"text"`
 	Tokens int    `json:"tokens"`
@@ -100,7 +100,7 @@ func said(result *results.Result) found {
 	return found{all, tokens.Estimate(all)}
 }
 
-// tool responds with a tool as a model sees it, and the schema of its arguments.
+// tool responds with the description of a tool as a model gets it, and with the schema of its arguments.
 func (p *Page) tool(w http.ResponseWriter, r *http.Request) {
 	q := view.Query{Server: r.URL.Query().Get("server"), Tool: r.URL.Query().Get("name")}
 	c := p.client(r.Context())
@@ -120,7 +120,7 @@ func (p *Page) tool(w http.ResponseWriter, r *http.Request) {
 	}{said(p.View.Inspect(r.Context(), c, q, false)), hints(t), t.InputSchema})
 }
 
-// search responds with what inspect finds.
+// search responds with the tools that inspect finds for a query.
 func (p *Page) search(w http.ResponseWriter, r *http.Request) {
 	result := p.View.Inspect(r.Context(), p.client(r.Context()), view.Query{Text: r.URL.Query().Get("query")}, true)
 	out := struct {
@@ -130,15 +130,15 @@ func (p *Page) search(w http.ResponseWriter, r *http.Request) {
 	var data struct {
 		Tools []struct{ Server, Name, Description string }
 	}
-	_ = json.Unmarshal(result.Structured, &data) // a failure has no structured result
+	_ = json.Unmarshal(result.Structured, &data) // without an error check: a failed search has no structured result
 	for _, t := range data.Tools {
 		out.Tools = append(out.Tools, wire.Encode(map[string]string{"server": t.Server, "name": t.Name, "description": sanitize.Line(t.Description, 160)}))
 	}
 	httpd.WriteJSON(w, http.StatusOK, out)
 }
 
-// call runs a tool as the viewer. If the call needs consent, the response is the question, and the page repeats the
-// call with that question in Confirmed.
+// call runs a tool for the viewer. If the call needs consent, the response is a question. After the viewer has
+// agreed, the page repeats the call with that question in Confirmed.
 func (p *Page) call(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Server, Tool string
@@ -149,7 +149,7 @@ func (p *Page) call(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	writing := http.NewResponseController(w)
-	_ = writing.SetWriteDeadline(time.Time{}) // a call has its own deadline
+	_ = writing.SetWriteDeadline(time.Time{}) // no write deadline: the executor limits how long a call takes
 	c, question := p.client(r.Context()), ""
 	defer p.View.Attach(c, view.Attachment{})()
 	ctx, cancel := context.WithCancel(r.Context())
@@ -161,7 +161,7 @@ func (p *Page) call(w http.ResponseWriter, r *http.Request) {
 		Consent: request.Consent{Ask: func(text string) bool {
 			if text != body.Confirmed {
 				question = text
-				cancel() // not a refusal: the page repeats the call
+				cancel() // not a refusal by the viewer: the page will repeat the call
 				return false
 			}
 			return true
@@ -173,7 +173,7 @@ func (p *Page) call(w http.ResponseWriter, r *http.Request) {
 		httpd.WriteJSON(w, http.StatusOK, map[string]string{"confirm": question})
 		return
 	case err != nil:
-		return // the viewer is gone
+		return // the viewer has disconnected
 	}
 	httpd.WriteJSON(w, http.StatusOK, struct {
 		found

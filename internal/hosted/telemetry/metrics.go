@@ -1,4 +1,4 @@
-// Package telemetry exports what mcpx does: metrics for Prometheus, and traces for an OpenTelemetry collector.
+// Package telemetry exports what mcpx does, as metrics for Prometheus and as traces for an OpenTelemetry collector.
 package telemetry
 
 import (
@@ -15,14 +15,15 @@ import (
 	"mcpx/internal/request"
 )
 
-// Metrics counts calls and requests. The names follow the OpenTelemetry conventions for MCP (gen-ai, status
-// "Development") in Prometheus form; others begin with mcpx_. No label contains text from a client: a server or tool
-// that is not in the catalogue is labelled other. Safe for concurrent use.
+// Metrics counts calls and requests. Names follow the OpenTelemetry conventions for MCP (gen-ai, status
+// "Development") in the form for Prometheus; names that are not in the conventions begin with mcpx_. No label
+// contains text from a client: a server or tool that is not in the catalogue gets the label [other]. Safe for
+// concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
 	upstream *prometheus.HistogramVec // by server, tool, outcome
 	requests *prometheus.HistogramVec // by method, error
-	sessions *prometheus.HistogramVec // by revision
+	sessions *prometheus.HistogramVec // by protocol revision
 	calls    *prometheus.CounterVec   // by server, outcome
 	tokens   *prometheus.CounterVec   // by server, direction
 	bytes    *prometheus.CounterVec   // by server, direction
@@ -47,16 +48,17 @@ type Server struct {
 }
 
 const (
-	// other is the label for names outside the catalogue, and for everything above maxSeries.
+	// other is the label for names that are not in the catalogue, and for all calls once there are maxSeries series.
 	other = "_other"
-	// maxSeries bounds the series of calls, as a server may change its tools all the time.
+	// maxSeries is the most series of calls, since a server may change its tools all the time.
 	maxSeries = 2000
 )
 
-// buckets are the ones of the conventions, and finer ones below 10 ms, the usual overhead of mcpx.
+// buckets are the buckets that the conventions define, and finer ones below 10 ms, because mcpx itself usually takes
+// less than that.
 var buckets = []float64{0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
 
-// NewMetrics makes metrics. state is called whenever they are read.
+// NewMetrics makes metrics. It calls state whenever the metrics are read.
 func NewMetrics(version string, state func() State) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
@@ -104,17 +106,17 @@ func (m *Metrics) Handler(log *slog.Logger) http.Handler {
 
 type seriesKey struct {
 	server, tool, outcome string
-	asked                 bool // a request was sent to the upstream
+	asked                 bool // whether a request was sent to the upstream
 }
 
-// series are the metrics of calls of one tool with one outcome.
+// series are the metrics of all calls of one tool with one outcome.
 type series struct {
-	upstream                                         prometheus.Observer // nil if no request was sent to it
+	upstream                                         prometheus.Observer // nil if no request was sent to the upstream
 	calls                                            prometheus.Counter
 	tokensReceived, tokensSent, bytesReceived, bytes prometheus.Counter
 }
 
-// Event observes [request.Event]: requests of clients, calls of tools, and refusals.
+// Event is an observer of [request.Event]. It counts requests of clients, calls of tools, and refusals.
 func (m *Metrics) Event(r *request.Event) {
 	switch {
 	case r.Refused != nil:
@@ -182,8 +184,8 @@ type answerKey struct {
 	failed bool
 }
 
-// answered counts a request of a client. method is empty if unknown. code is the code of its error, 0 for a result;
-// failed marks the result of a failed tool (isError).
+// answered counts a request of a client. method is empty if it is unknown. code is the code of the JSON-RPC error, or
+// 0 for a result. failed is true for the result of a failed tool (isError).
 func (m *Metrics) answered(method string, code int, failed bool, took time.Duration) {
 	m.answerOf(answerKey{method, code, failed}).Observe(took.Seconds())
 }
@@ -214,7 +216,7 @@ func (m *Metrics) answerOf(key answerKey) prometheus.Observer {
 	return o
 }
 
-// SessionEnded counts a session with the negotiated protocol version.
+// SessionEnded counts a session of this negotiated protocol version, and how long it lasted.
 func (m *Metrics) SessionEnded(version string, lasted time.Duration) {
 	m.sessions.WithLabelValues(version).Observe(lasted.Seconds())
 }

@@ -28,7 +28,7 @@ func scraped(t *testing.T, m *Metrics) string {
 	return string(body)
 }
 
-// used are metrics after a few calls.
+// used returns metrics after a few calls.
 func used() *Metrics {
 	m := NewMetrics("1.2.3", func() State {
 		return State{Servers: []Server{{"shop", "ready", 4, 1}, {"off", "unavailable", 0, 7}}, Sessions: 3, AuditFailing: true}
@@ -53,7 +53,7 @@ func used() *Metrics {
 	return m
 }
 
-// answered is the event of a client's request that went to no server.
+// answered returns the event of a client's request that was not sent to a server.
 func answered(method string, known bool, outcome string, code int) *request.Event {
 	return &request.Event{
 		Method: method, KnownMethod: known, Request: true, Outcome: outcome, Code: code, Durations: request.Durations{Duration: time.Millisecond},
@@ -90,8 +90,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// One event of a call is both the request of a client and the call of a tool. An error of JSON-RPC is no error of the
-// tool, whatever the outcome of the call is.
+// TestMetrics_oneEvent: one event is counted as the request of a client and also as the call of a tool. A JSON-RPC
+// error is not counted as an error of the tool, whatever the outcome of the call is.
 func TestMetrics_oneEvent(t *testing.T) {
 	m := NewMetrics("1", func() State { return State{} })
 	e := answered("tools/call", true, "TOOL_NOT_FOUND", -32602)
@@ -118,7 +118,7 @@ func TestMetrics_oneEvent(t *testing.T) {
 	}
 }
 
-// The names are valid for Prometheus, by its linter, and by promtool if installed.
+// TestMetrics_lint: the names are valid according to the linter of Prometheus, and to promtool if it is installed.
 func TestMetrics_lint(t *testing.T) {
 	m := used()
 	problems, err := testutil.GatherAndLint(m.registry)
@@ -136,7 +136,8 @@ func TestMetrics_lint(t *testing.T) {
 	}
 }
 
-// Servers that change their tools all the time, and clients that make up methods' errors, cost bounded memory.
+// TestMetrics_bounded: the number of series stays bounded if servers change their tools all the time or use ever new
+// error codes.
 func TestMetrics_bounded(t *testing.T) {
 	m := NewMetrics("1", func() State { return State{} })
 	for i := range maxSeries + 100 {
@@ -166,7 +167,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// The alert rules are valid, and ask for metrics and labels that exist.
+// TestAlerts: the alert rules are valid, and use only metrics and labels that exist.
 func TestAlerts(t *testing.T) {
 	const folder = "../../../deploy/prometheus/"
 	rules, err := os.ReadFile(folder + "alerts.yml")

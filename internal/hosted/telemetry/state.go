@@ -2,7 +2,7 @@ package telemetry
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// states is a collector that asks for the State at each reading.
+// states is a Prometheus collector that gets the State whenever the metrics are read.
 type states func() State
 
 var (

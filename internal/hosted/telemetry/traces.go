@@ -18,36 +18,36 @@ import (
 	"mcpx/internal/request"
 )
 
-// Traces sends two spans for each sampled call to a collector of OpenTelemetry, in batches of OTLP/JSON over HTTP
+// Traces sends two spans for each sampled call to an OpenTelemetry collector, in batches of OTLP/JSON over HTTP
 // (docs/decisions/0043). [Traces.Close] sends the last batch.
 type Traces struct {
 	options  TraceOptions
 	resource []attribute
 	client   http.Client
 	spans    chan span
-	stop     context.CancelFunc // ends the loop, which then sends what is left
-	closed   chan error         // holds the error of the last batch
+	stop     context.CancelFunc // ends run, which then sends the remaining spans
+	closed   chan error         // receives the error of the last batch
 }
 
-// TraceOptions say where spans go.
+// TraceOptions say where spans are sent.
 type TraceOptions struct {
-	// Endpoint is the whole URL, which mostly ends in /v1/traces.
+	// Endpoint is the complete URL, which usually ends in /v1/traces.
 	Endpoint string
 	Headers  map[string]string
 	Version  string
 	Logger   *slog.Logger
 }
 
-// The bounds are those of OpenTelemetry's batch processor.
+// These bounds are the defaults of OpenTelemetry's batch processor.
 const (
-	maxWaiting  = 2048 // spans; more are dropped while the collector does not take them
-	maxBatch    = 512  // spans of a request
+	maxWaiting  = 2048 // spans; if more are waiting for the collector, new ones are dropped
+	maxBatch    = 512  // spans in one request
 	batchPause  = 5 * time.Second
 	sendWithin  = 10 * time.Second
 	closeWithin = time.Second
 )
 
-// NewTraces makes traces. If the collector cannot be reached, the log says so.
+// NewTraces makes traces. If the collector cannot be reached, this is only logged.
 func NewTraces(o TraceOptions) *Traces {
 	ctx, stop := context.WithCancel(context.Background())
 	t := &Traces{
@@ -58,18 +58,19 @@ func NewTraces(o TraceOptions) *Traces {
 	return t
 }
 
-// Close sends the spans that wait, for at most a second. [Traces.Call] must not be called any more.
+// Close sends the waiting spans, which takes at most a second. [Traces.Call] must not be called afterwards.
 func (t *Traces) Close() error {
 	t.stop()
 	return <-t.closed
 }
 
-// run sends batches until ctx ends, then the last one. A batch that the collector may take later is sent again at the next tick.
+// run sends batches until ctx ends, and then the last batch. If the collector may accept a batch later, run sends it
+// again at the next tick.
 func (t *Traces) run(ctx context.Context) {
 	tick := time.NewTicker(batchPause)
 	defer tick.Stop()
 	var batch []span
-	var said string // the reason in the last log line
+	var said string // the error that was logged last
 	for {
 		spans := t.spans
 		if len(batch) == maxBatch {
@@ -100,7 +101,7 @@ func (t *Traces) run(ctx context.Context) {
 	}
 }
 
-// send sends a batch to the collector. later means that the collector may take it another time.
+// send sends a batch to the collector. If it fails, later reports whether the collector may accept the batch later.
 func (t *Traces) send(ctx context.Context, batch []span, within time.Duration) (later bool, err error) {
 	if len(batch) == 0 {
 		return false, nil
@@ -126,7 +127,8 @@ func (t *Traces) send(ctx context.Context, batch []span, within time.Duration) (
 	defer answer.Body.Close()
 	said, _ := io.ReadAll(io.LimitReader(answer.Body, 4096))
 	switch code := answer.StatusCode; {
-	case code == http.StatusTooManyRequests, code >= http.StatusBadGateway && code <= http.StatusGatewayTimeout: // OTLP's list
+	// For these codes, OTLP says to retry.
+	case code == http.StatusTooManyRequests, code >= http.StatusBadGateway && code <= http.StatusGatewayTimeout:
 		return true, fmt.Errorf("the collector answered %s", answer.Status)
 	case code/100 != 2:
 		return false, fmt.Errorf("the collector answered %s: %.200s", answer.Status, said)
@@ -140,9 +142,9 @@ func (t *Traces) send(ctx context.Context, batch []span, within time.Duration) (
 	return false, nil
 }
 
-// Call is an observer. It makes the spans of a call after its end: one of the call, with the client's span above
-// it, and below it one of the request to the upstream, whose id the upstream got in
-// _meta.traceparent. No span has arguments, results, or names that are not in the catalogue.
+// Call is an observer. It makes the spans of a call after the call has ended: a span for the call, whose parent is
+// the client's span, and as its child a span for the request to the upstream. The upstream has received the ID of the
+// latter in _meta.traceparent. Spans contain no arguments, no results, and no names that are not in the catalogue.
 func (t *Traces) Call(r *request.Event) {
 	if r.Spans == nil || !r.IsCall() {
 		return
@@ -174,7 +176,7 @@ func (t *Traces) Call(r *request.Event) {
 	}
 }
 
-// add drops the span if too many wait: a call must not wait for a collector.
+// add drops the span if too many are waiting, since a call must not wait for the collector.
 func (t *Traces) add(one span) {
 	select {
 	case t.spans <- one:
@@ -182,7 +184,8 @@ func (t *Traces) add(one span) {
 	}
 }
 
-// The message of OTLP/JSON (opentelemetry-proto, ExportTraceServiceRequest): ids in hex, 64-bit numbers as strings.
+// These types are the OTLP/JSON message (opentelemetry-proto, ExportTraceServiceRequest). IDs are in hex, and 64-bit
+// numbers are strings.
 type (
 	export struct {
 		ResourceSpans []resourceSpans `json:"resourceSpans"`
@@ -240,7 +243,8 @@ func text(key, value string) (a attribute) {
 	return a
 }
 
-// resource says who sends: OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME come before what mcpx says of itself.
+// resource describes this process. OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME take precedence over the values
+// that mcpx sets.
 func resource(version string, env func(string) string) []attribute {
 	name := "mcpx"
 	var all []attribute

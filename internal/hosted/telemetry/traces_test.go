@@ -21,11 +21,11 @@ import (
 	"mcpx/internal/request"
 )
 
-// collected is a collector, which reads spans as OpenTelemetry's own does.
+// collected is a collector that parses spans in the same way as the OpenTelemetry Collector.
 type collected struct {
 	mu      sync.Mutex
 	spans   []ptrace.Span
-	about   map[string]any // of the resource
+	about   map[string]any // attributes of the resource
 	headers http.Header
 }
 
@@ -49,7 +49,8 @@ func (c *collected) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A sampled call is two spans with the ids that were given out, below the client's.
+// TestTraces: a sampled call yields two spans, which have the IDs that were made for it and are below the client's
+// span.
 func TestTraces(t *testing.T) {
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=a%20b, service.name=other,broken")
 	t.Setenv("OTEL_SERVICE_NAME", "gateway")
@@ -68,11 +69,11 @@ func TestTraces(t *testing.T) {
 		Trace:     request.Trace{ID: trace, Spans: &request.Spans{Parent: parent, Call: call, Upstream: upstream}},
 	}
 	traces.Call(event)
-	event.Method = "resources/read" // no call of a tool
+	event.Method = "resources/read" // not the call of a tool
 	traces.Call(event)
 	event.Method, event.Spans = "tools/call", nil // not sampled
 	traces.Call(event)
-	traces.Call(&request.Event{ // begins here, and asks no upstream
+	traces.Call(&request.Event{ // has no parent span, and was not sent to an upstream
 		Method: "tools/call", Outcome: "SERVER_NOT_FOUND", Target: request.Target{Server: "canary", Tool: "canary"}, Durations: request.Durations{Began: began},
 		Trace: request.Trace{ID: "aa" + trace[2:], Spans: &request.Spans{Call: "3333333333333333", Upstream: "4444444444444444"}},
 	})
@@ -108,7 +109,8 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// Spans that the collector does not take now are sent again; those that it refuses are not. The same reason is logged once.
+// TestTraces_later: spans that the collector cannot accept at the moment are sent again; spans that it refuses are
+// not. The same error is logged only once.
 func TestTraces_later(t *testing.T) {
 	for code, sent := range map[int]int{http.StatusServiceUnavailable: 3, http.StatusBadRequest: 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -137,7 +139,8 @@ type roundTripper func(r *http.Request) *http.Response
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
 
-// A collector that is not there costs no call, and one line of the log.
+// TestTraces_unreachable: if the collector cannot be reached, calls are not delayed, and there is one line in the
+// log.
 func TestTraces_unreachable(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()

@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// Counters tests an implementation of [state.Counters]. more is how many tokens beyond the burst may be taken, as
-// processes take their shares in advance; 0 in memory.
+// Counters tests an implementation of [state.Counters]. more is how many tokens beyond the burst may be taken,
+// because processes may take some in advance; it is 0 for counters in memory. For doors, see the package comment.
 func Counters(t *testing.T, more int, doors func(t *testing.T) (here, there state.Counters)) {
 	for name, test := range map[string]func(*testing.T, state.Counters){
 		"a burst": countBurst, "all or none": countAllOrNone, "only asked": countAsked, "debts": countDebts, "another flow": countFlow,
@@ -26,14 +26,14 @@ func Counters(t *testing.T, more int, doors func(t *testing.T) (here, there stat
 	})
 }
 
-// slow is a rate that adds no token while a test runs.
+// slow is a rate so low that no token is added while a test runs.
 var slow = state.Rate{Rate: 1e-6, Burst: 10}
 
 func draw(what, whose string, tokens float64) state.Draw {
 	return state.Draw{What: what, Whose: whose, Flow: slow, Tokens: tokens}
 }
 
-// takes counts how many tokens can be taken from a bucket, one at a time.
+// takes returns how many tokens can be taken from a bucket, one at a time.
 func takes(c state.Counters, d state.Draw) (n int) {
 	d.Tokens = 1
 	for short := -1; n < 1000; n++ {
@@ -66,7 +66,8 @@ func countBurst(t *testing.T, c state.Counters) {
 	}
 }
 
-// If one bucket is empty, nothing is taken from the others, and the first empty one is returned.
+// countAllOrNone: if one bucket is empty, nothing is taken from the others, and Take returns the index of the first
+// empty one.
 func countAllOrNone(t *testing.T, c state.Counters) {
 	takes(c, draw("calls", "empty", 1))
 	takes(c, draw("bytes", "empty", 1))

@@ -11,7 +11,8 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// Once tests an implementation of [state.Once] that has room for a few hundred names.
+// Once tests an implementation of [state.Once] that can store a few hundred names. For doors, see the package
+// comment.
 func Once(t *testing.T, doors func(t *testing.T) (here, there state.Once)) {
 	run(t, doors, map[string]func(*testing.T, state.Once, state.Once){
 		"numbers": onceNumbers, "a second use": onceTwice, "the end": onceEnded, "one of many": onceRaced, "standing": onceStanding,
@@ -34,7 +35,7 @@ func onceNumbers(t *testing.T, here, there state.Once) {
 			t.Errorf("%d is not fresh", i)
 		}
 	}
-	if !redeems(t, there, "a", 9) { // only its owner can have made it
+	if !redeems(t, there, "a", 9) { // accepted although lower numbers were not seen: only the owner of the name can have made it
 		t.Error("a number is not fresh that nobody has seen")
 	}
 	if !redeems(t, here, "b", 0) || !redeems(t, here, "", 0) || !redeems(t, here, "a b/c é", 0) {
@@ -49,7 +50,7 @@ func onceTwice(t *testing.T, here, there state.Once) {
 	if !redeems(t, here, "a", 0) || !redeems(t, here, "a", 1) || redeems(t, there, "a", 0) {
 		t.Error("a number is fresh twice")
 	}
-	// It was stolen, or the next one was: none is good any more.
+	// This token or the next one was stolen, so no token of the name is valid any more.
 	if redeems(t, here, "a", 2) || redeems(t, there, "a", 3) {
 		t.Error("the name goes on")
 	}
@@ -121,7 +122,7 @@ func onceStanding(t *testing.T, here, there state.Once) {
 	}
 }
 
-// A context made for one server does not end with another server.
+// onceParents: a context made for one server does not end when another server's context does.
 func onceParents(t *testing.T, here, _ state.Once) {
 	redeems(t, here, "a", 0)
 	first, stop := context.WithCancel(t.Context())

@@ -12,7 +12,8 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// Results tests an implementation of [state.Results]; doors gets its bound in bytes.
+// Results tests an implementation of [state.Results]. most, the argument of doors, is how many bytes the store may
+// keep. For doors, see the package comment.
 func Results(t *testing.T, doors func(t *testing.T, most int) (here, there state.Results[Record])) {
 	bounded := func(t *testing.T) (here, there state.Results[Record]) { return doors(t, mostBytes) }
 	run(t, bounded, map[string]func(*testing.T, state.Results[Record], state.Results[Record]){
@@ -23,7 +24,7 @@ func Results(t *testing.T, doors func(t *testing.T, most int) (here, there state
 
 const mostBytes = 1000
 
-// reads reports whether an owner can read a result. Only ErrUnknown is an allowed error.
+// reads reports whether an owner can read a result. Any error except ErrUnknown fails the test.
 func reads(t *testing.T, r state.Results[Record], handle, owner string) bool {
 	t.Helper()
 	_, err := r.Get(context.Background(), handle, owner)
@@ -45,7 +46,7 @@ func resultKept(t *testing.T, here, there state.Results[Record]) {
 	if len(handle) < 20 || handle == here.Keep("alice", want, 10) || here.Len() != 2 {
 		t.Errorf("handle %s, %d are kept", handle, here.Len())
 	}
-	// Clients copy handles into JSON, and models into arguments.
+	// A handle must be safe in JSON, and easy to copy for models, so it has only lower-case letters and digits.
 	if strings.Trim(handle, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
 		t.Errorf("handle %s", handle)
 	}
@@ -67,7 +68,8 @@ func resultOwned(t *testing.T, here, there state.Results[Record]) {
 	}
 }
 
-// The total size is bounded: the oldest results make room, and a result over the bound is not kept.
+// resultRoom: the total size is bounded. The oldest results are removed to make room, and a result larger than the
+// bound is not kept.
 func resultRoom(t *testing.T, here, _ state.Results[Record]) {
 	var handles []string
 	put := func(size int, want ...int) {
@@ -89,7 +91,7 @@ func resultRoom(t *testing.T, here, _ state.Results[Record]) {
 	}
 	put(400, 0)
 	put(400, 0, 1)
-	put(200, 0, 1, 2) // just full
+	put(200, 0, 1, 2) // exactly full
 	put(1, 1, 2, 3)
 	put(800, 3, 4)
 	put(mostBytes+1, 3, 4)
@@ -98,7 +100,7 @@ func resultRoom(t *testing.T, here, _ state.Results[Record]) {
 	put(1, 7, 8)
 }
 
-// One owner does not push out the results of another that has less.
+// resultFair: results of one owner do not push out results of another owner who has less.
 func resultFair(t *testing.T, here, _ state.Results[Record]) {
 	hers := here.Keep("alice", record("a"), 100)
 	var his []string
@@ -113,7 +115,7 @@ func resultFair(t *testing.T, here, _ state.Results[Record]) {
 			t.Errorf("his %dth: kept %t", i, i < 14)
 		}
 	}
-	// Who then has most makes room.
+	// Now alice has the most, so her results make room.
 	if here.Keep("alice", record("a"), 850) == "" || reads(t, here, hers, "alice") || !reads(t, here, his[19], "bob") {
 		t.Error("others made room")
 	}
@@ -130,7 +132,7 @@ func resultGrown(t *testing.T, here, _ state.Results[Record]) {
 	if reads(t, here, first, "alice") || reads(t, here, second, "alice") {
 		t.Error("more is kept than fits")
 	}
-	here.Grow(second, 1) // it is gone
+	here.Grow(second, 1) // has no effect: the result is already gone
 	if here.Keep("alice", record("c"), mostBytes) == "" || here.Len() != 1 {
 		t.Errorf("%d are kept", here.Len())
 	}

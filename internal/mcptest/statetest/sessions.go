@@ -11,7 +11,8 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// Sessions tests an implementation of [state.Sessions] that has room for a few hundred.
+// Sessions tests an implementation of [state.Sessions] that can store a few hundred sessions. For doors, see the
+// package comment.
 func Sessions(t *testing.T, doors func(t *testing.T) (here, there state.Sessions[Record])) {
 	run(t, doors, map[string]func(*testing.T, state.Sessions[Record], state.Sessions[Record]){
 		"a record is what was kept": sessionKept, "unknown": sessionUnknown, "changes": sessionChanged, "no change is lost": sessionChanges,
@@ -28,7 +29,7 @@ func opened(t *testing.T, s state.Sessions[Record], r *Record) (id string) {
 	return id
 }
 
-// has reports whether a door knows a session. Only ErrUnknown is an allowed error.
+// has reports whether a store has a session. Any error except ErrUnknown fails the test.
 func has(t *testing.T, s state.Sessions[Record], id string) bool {
 	t.Helper()
 	_, err := s.Get(context.Background(), id)
@@ -140,7 +141,7 @@ func sessionEnded(t *testing.T, here, there state.Sessions[Record]) {
 	}
 }
 
-// A change concurrent with the end does not bring the session back.
+// sessionEndedAmongChanges: if a session is changed and ended at the same time, the change does not bring it back.
 func sessionEndedAmongChanges(t *testing.T, here, there state.Sessions[Record]) {
 	for range 20 {
 		id := opened(t, here, record("a"))
@@ -179,7 +180,8 @@ func sessionUntil(t *testing.T, here, there state.Sessions[Record]) {
 	}
 }
 
-// A session released by one process goes on for the others, or has ended for all.
+// sessionReleased: if one process releases a session, the session either continues to exist for all processes or has
+// ended for all.
 func sessionReleased(t *testing.T, here, there state.Sessions[Record]) {
 	id := opened(t, here, record("a"))
 	soon(t, "the session is known there", func() bool { return has(t, there, id) })

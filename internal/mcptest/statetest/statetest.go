@@ -1,7 +1,8 @@
 // Package statetest tests implementations of the interfaces of package state against their contracts.
 //
-// Each test gets two doors of one implementation, here and there, as if in two processes that share their state. In
-// memory both are the same.
+// Each test calls a function doors, which returns two instances of the implementation, here and there. They behave
+// like the stores of two processes that share their state. For an implementation in memory, both are the same
+// instance.
 package statetest
 
 import (
@@ -9,7 +10,7 @@ import (
 	"time"
 )
 
-// Record is a record for tests. It must come back unchanged.
+// Record is a record for tests. A store must return it unchanged.
 type Record struct {
 	Name   string            `json:"name"`
 	Number int               `json:"number"`
@@ -21,11 +22,11 @@ func record(name string) *Record {
 	return &Record{Name: name, Parts: map[string]string{"a": `<&> "é"`}, Until: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)}
 }
 
-// heard is how long a process may take to learn of another's change: twice the time in the contracts, for a busy
-// machine.
+// heard is how long it may take until one process sees a change made by another. It is twice the time in the
+// contracts of package state, in case the machine is busy.
 const heard = 4 * time.Second
 
-// soon waits until a condition is true.
+// soon waits until a condition is true. If that takes longer than heard, the test fails.
 func soon(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	look := time.NewTicker(10 * time.Millisecond)
@@ -38,7 +39,7 @@ func soon(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// run runs each test with fresh doors.
+// run runs each test with new instances.
 func run[D any](t *testing.T, doors func(*testing.T) (here, there D), tests map[string]func(*testing.T, D, D)) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

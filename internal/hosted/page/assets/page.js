@@ -1,4 +1,4 @@
-// The script of the status page. What servers and tools say becomes text nodes only.
+// The script of the status page. Texts from servers and tools are only ever inserted as text nodes.
 
 const $ = (id) => document.getElementById(id);
 
@@ -14,8 +14,8 @@ const number = (n) => n.toLocaleString("en", Math.abs(n) >= 10000 ? { notation: 
 const sum = (list) => (list ?? []).reduce((a, b) => a + b, 0);
 const count = (n, one, many) => `${number(n)} ${n === 1 ? one : many}`;
 
-// ask fetches from this mcpx. It shows the door to a viewer who is signed out, and throws
-// an Error with the words of the answer.
+// ask sends a request to this mcpx and returns the JSON of the response. If the request is
+// refused, it throws an Error with the status and the error text of the response.
 async function ask(path, method = "GET", body = undefined) {
   const options = { method };
   if (body !== undefined) {
@@ -68,14 +68,15 @@ $("sign-out").addEventListener("click", async () => {
 // --- the state, and its changes ---
 
 let stream, again;
-let state; // the last one
+let state; // the state that was received last
 
 function live(text, lost = false) {
   if ($("live").textContent !== text) $("live").textContent = text;
   $("live").classList.toggle("lost", lost);
 }
 
-// open shows the page if the viewer may see it, and follows the state.
+// open shows the page if the viewer may see it, and keeps it up to date. Otherwise it shows
+// the sign-in form.
 async function open(refusal) {
   clearTimeout(again);
   let session;
@@ -104,10 +105,10 @@ function follow() {
   stream = new EventSource("ui/events");
   stream.onopen = () => live("Live");
   stream.onmessage = (event) => show(JSON.parse(event.data));
-  stream.addEventListener("refused", () => open()); // signed out elsewhere, or the token has ended
+  stream.addEventListener("refused", () => open()); // signed out in another tab, or the token is no longer valid
   stream.onerror = () => {
     if (stream?.readyState !== EventSource.CLOSED) return live("No connection to mcpx; trying again", true);
-    live("Not live: looking every few seconds"); // no stream for this page, or none for this viewer
+    live("Not live: looking every few seconds"); // too many streams are open, or this viewer may not have one
     again = setTimeout(open, 5000);
   };
 }
@@ -132,7 +133,7 @@ function show(next) {
 
 const svgNames = "http://www.w3.org/2000/svg";
 
-// bars draws one bar a minute.
+// bars draws a plot with one bar per minute.
 function bars(values, label) {
   const svg = document.createElementNS(svgNames, "svg");
   svg.setAttribute("viewBox", `0 0 ${values.length * 4} 40`);
@@ -166,7 +167,7 @@ function plots(hour) {
 
 // --- servers ---
 
-const rows = new Map(); // by name; a row stays as long as its server, and keeps the focus
+const rows = new Map(); // table rows by server name; a row is reused, so that it keeps the focus
 
 function row(name) {
   const cells = { link: el("a", { href: "#/" + encodeURIComponent(name) }, name), how: el("small"), state: el("span"), reason: el("span", { class: "reason" }) };
@@ -212,20 +213,20 @@ function servers(list, hour) {
   $("none").hidden = list.length > 0;
 }
 
-// --- the panel: a server, a tool, or what a search found ---
+// --- the panel: it shows a server, a tool, or the results of a search ---
 
-let at = []; // the parts of the address
-let drawn = 0; // counts what was asked for, so that a late answer draws nothing
+let at = []; // server and tool named in the URL fragment; empty for a search
+let drawn = 0; // number of calls of route, so that the answer to an older one is ignored
 
 function decoded(part) {
   try {
     return decodeURIComponent(part);
   } catch {
-    return part; // somebody wrote it by hand
+    return part; // invalid percent-encoding: typed by hand
   }
 }
 
-// route draws what the address names: #/SERVER, #/SERVER/TOOL or #?QUERY.
+// route shows in the panel what the URL fragment names: #/SERVER, #/SERVER/TOOL or #?QUERY.
 async function route(event) {
   const address = location.hash;
   if (address && !address.startsWith("#/") && !address.startsWith("#?")) return;
@@ -244,11 +245,11 @@ async function route(event) {
   }
   if (mine !== drawn) return;
   $("panel").replaceChildren(...parts);
-  if (event) $("panel").focus(); // the viewer went here
+  if (event) $("panel").focus(); // the viewer has navigated, not the script
 }
 addEventListener("hashchange", route);
 
-// panelFollows draws the server in the panel anew if it has changed.
+// panelFollows updates the panel if it shows a server that has changed.
 function panelFollows(before) {
   const server = state.status.servers.find((one) => one.name === at[0]);
   const was = before.get(at[0]);
@@ -290,7 +291,7 @@ $("search").addEventListener("submit", (event) => {
   const query = $("query").value.trim();
   const address = query ? "#?" + encodeURIComponent(query) : "#/";
   if (location.hash === address) route(event);
-  else location.hash = address; // and so to route
+  else location.hash = address; // the event hashchange then calls route
 });
 
 async function toolParts(server, name) {
@@ -306,7 +307,7 @@ async function toolParts(server, name) {
 
 // --- trying a tool ---
 
-// start is a value to begin with: of an object what it requires.
+// start returns an example value for a schema. For an object, it has the required members.
 function start(schema) {
   if (!schema || typeof schema !== "object") return null;
   if ("default" in schema) return schema.default;
@@ -355,8 +356,8 @@ function notJSON(text) {
   }
 }
 
-// call calls a tool, and asks the viewer first where mcpx wants that. The arguments go as
-// they were written: numbers keep all their digits.
+// call calls a tool. If mcpx requires consent, it asks the viewer first. args is sent as it
+// was typed, without parsing, so that numbers keep all their digits.
 async function call(server, tool, args) {
   const body = (confirmed) => `{"server":${JSON.stringify(server)},"tool":${JSON.stringify(tool)},"confirmed":${JSON.stringify(confirmed)},"arguments":${args}}`;
   let answer = await send(body(""));
