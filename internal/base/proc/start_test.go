@@ -15,7 +15,8 @@ import (
 	"testing"
 )
 
-// Programs of many languages cannot handle a non-blocking stdin or stdout.
+// TestStart_PipesBlock: the child's stdin, stdout and stderr are in blocking mode, since programs of many languages
+// cannot handle non-blocking ones.
 func TestStart_PipesBlock(t *testing.T) {
 	p := start(t, "flags", nil)
 	out, _ := io.ReadAll(p.Stdout())
