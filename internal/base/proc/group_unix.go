@@ -73,8 +73,8 @@ func (g *group) signalOthers(sig unix.Signal) {
 	}
 }
 
-// alive reports whether any process of the group can still run; zombies cannot. It is called in a loop, so it first
-// checks the processes found last time: if one still runs, it need not look at every process of the machine.
+// alive reports whether any process of the group still runs; zombies do not. It is called in a loop, so it first checks
+// the processes that the last call found. If one of them still runs, it need not search all processes of the machine.
 func (g *group) alive() bool {
 	runs := func(m member) bool { return m.state != zombie }
 	if slices.ContainsFunc(g.seen, func(m member) bool { return runs(m) && stillRuns(m) }) {

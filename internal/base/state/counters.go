@@ -10,8 +10,8 @@ import (
 // Bucket is a token bucket whose number of tokens can be negative. The zero value is full. It is not safe for
 // concurrent use.
 type Bucket struct {
-	taken float64   // zero if the bucket was never used
-	last  time.Time // zero = never
+	taken float64   // tokens that the bucket lacked to be full at the time last
+	last  time.Time // zero if the bucket was never used
 }
 
 // Rate says how a bucket fills: Rate tokens a second, until it has Burst tokens. A Rate of 0 means no limit.

@@ -16,7 +16,7 @@ import (
 // once implements [Once] in memory. If path is set, it also writes a file, so that its state survives restarts.
 type once struct {
 	most int
-	path string // empty = no file
+	path string // empty if there is no file
 	log  *slog.Logger
 
 	writing sync.Mutex // held while the file is written
@@ -28,7 +28,7 @@ type once struct {
 type thing struct {
 	// Next is the lowest unused number.
 	Next int `json:"next"`
-	// Until is when the name may be forgotten, in Unix seconds.
+	// Until is the time after which the name may be forgotten, in Unix seconds.
 	Until int64 `json:"until"`
 	// Ended means that no number may be used any more.
 	Ended bool `json:"ended,omitempty"`

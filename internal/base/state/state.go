@@ -40,7 +40,7 @@ type Sessions[S any] interface {
 	// Open keeps a record until the given time, or until End is called if the time is zero. It returns an id that
 	// cannot be guessed.
 	Open(ctx context.Context, record *S, until time.Time) (id string, err error)
-	// Get returns a record, ErrUnknown or ErrAway.
+	// Get returns the record, or the error ErrUnknown or ErrAway.
 	Get(ctx context.Context, id string) (*S, error)
 	// Change calls change with a copy of the record, keeps the changed copy and returns it. Concurrent changes do not
 	// overwrite each other: change may be called again with a newer record. It may replace pointers, slices and maps
