@@ -38,7 +38,7 @@ func (k Kind) Changed() string {
 type List struct {
 	// Items are the raw definitions.
 	Items []json.RawMessage
-	// NextCursor is the raw cursor (a JSON string) of the next page; nil at the end.
+	// NextCursor is the raw cursor (a JSON string) of the next page. It is nil for the last page.
 	NextCursor json.RawMessage
 	// Faults says which definitions were left out and why.
 	Faults []string

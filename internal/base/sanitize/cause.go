@@ -6,11 +6,11 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// causeLines bounds the lines that are joined to a line ending in a colon.
+// causeLines is how many further lines are joined at most to a line that ends in a colon.
 const causeLines = 3
 
-// Cause finds in a program's stderr the line that explains its end: the last exception of a traceback, else the last
-// line that looks like an error, else an error of npm. It is empty if there is none.
+// Cause returns the line of a program's stderr that explains why the program ended: the last exception of a traceback,
+// or else the last line that looks like an error, or else an error of npm. It is empty if there is no such line.
 func Cause(stderr string) string {
 	lines := strings.Split(Lines(stderr), "\n")
 	if cause := exception(lines); cause != "" {
@@ -48,10 +48,11 @@ var (
 	usage = pattern.New(`^\s*(?i:usage:)`)
 )
 
-// traceback is the first line of a Python traceback. In an exception group a frame precedes it.
+// traceback is the first line of a Python traceback. In an exception group, a margin of spaces, | and + comes before
+// it.
 const traceback = "Traceback (most recent call last):"
 
-// exception returns the last line of the last traceback, or of the innermost one in a group.
+// exception returns the last line of the last traceback; in an exception group, of the innermost traceback.
 func exception(lines []string) string {
 	for i := len(lines) - 1; i >= 0; i-- {
 		before, _, found := strings.Cut(lines[i], traceback)
@@ -75,10 +76,10 @@ func exception(lines []string) string {
 	return ""
 }
 
-// opensList matches a line that is continued by the next ones.
+// opensList matches a line that the next lines continue.
 var opensList = pattern.New(`:$|validation errors? for \S+$`)
 
-// whole returns the first line, joined with the next ones if it is incomplete.
+// whole returns the first line. If that line is incomplete, it is joined with the next ones.
 func whole(lines []string) string {
 	text := strings.TrimSpace(lines[0])
 	if !opensList.MatchString(text) {
@@ -93,10 +94,10 @@ func whole(lines []string) string {
 	return text
 }
 
-// deeper matches the cause of an error, as runtimes print it.
+// deeper matches a line with the cause of an error, as Node, Java and Rust print it.
 var deeper = pattern.New(`^\s*(?:\[cause\]|Caused by): *(.*)$`)
 
-// causedBy adds the first cause that follows an error.
+// causedBy appends to an error the first cause in the lines behind it.
 func causedBy(text string, behind []string) string {
 	for i, line := range behind {
 		m := deeper.FindStringSubmatch(line)
@@ -112,7 +113,8 @@ func causedBy(text string, behind []string) string {
 	return text
 }
 
-// Ending returns the last n relevant lines of a program's stderr: no stack, no help, no warnings of npm.
+// Ending returns the last n lines of a program's stderr that matter: without stack traces, help texts and warnings of
+// npm.
 func Ending(stderr string, n int) string {
 	lines := strings.Split(strings.TrimRight(Lines(stderr), " \n"), "\n")
 	var kept []string
@@ -121,7 +123,7 @@ func Ending(stderr string, n int) string {
 			if len(kept) == 0 {
 				kept = append(kept, line)
 			}
-			// After its help, a program may say what was wrong.
+			// After its help text, a program may print what was wrong.
 			if last := lines[len(lines)-1]; i < len(lines)-1 && !noise.MatchString(last) && strings.IndexAny(last, " \t-") != 0 {
 				kept = append(kept, last)
 			}

@@ -47,7 +47,7 @@ type Place struct {
 	refused bool          // set before decided is closed
 }
 
-// Queue bounds the calls that wait for a semaphore. The zero value has no bounds.
+// Queue bounds the calls that wait for a semaphore. The zero value means no bounds.
 type Queue struct {
 	// Calls is how many calls may wait. 0 means any number, a negative number none. If so many wait and another call
 	// arrives, the newest call of the owner with the most waiting calls is refused.
@@ -285,8 +285,9 @@ func (s *Semaphore) Leave(owner string) {
 	s.end(s.of(owner))
 }
 
-// Yield gives the room of one call of this owner to another owner that waits for it, if there is one, and waits for room
-// again, at most until ctx ends. After an error the call is no longer in. waited is how long that took.
+// Yield lets in a waiting call of another owner instead of one open call of this owner, and then waits until the latter is
+// let in again, at most until ctx ends. If no other owner waits, Yield returns at once. After an error the call is no longer
+// open. waited is how long Yield has waited.
 func (s *Semaphore) Yield(ctx context.Context, owner string) (waited time.Duration, err error) {
 	s.mu.Lock()
 	l := s.of(owner)
