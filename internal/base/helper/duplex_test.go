@@ -63,7 +63,8 @@ func TestAsk_AtOnce(t *testing.T) {
 	}
 }
 
-// TestAsk_Over: a request that is still open when its job ends gets ErrOver. Its reply does not reach the next job.
+// TestAsk_Over: when a job has ended, its open requests fail with ErrOver, and so do requests that it sends later.
+// None of them reaches the Reply of the next job.
 func TestAsk_Over(t *testing.T) {
 	p := newPool(t, patient)
 	left := make(chan struct{})

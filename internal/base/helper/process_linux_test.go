@@ -133,7 +133,8 @@ func spinning(t *testing.T, pid int) {
 	t.Fatal("the helper does not spin")
 }
 
-// TestHelper_Process: what a helper process gets from its parent: no environment, no other files.
+// TestHelper_Process: a helper process has no environment of its parent, the root as its working folder, its own name
+// and process group, and pipes as stdin and stdout.
 func TestHelper_Process(t *testing.T) {
 	t.Setenv("HELPER_TEST_SECRET", "sesame")
 	p := newPool(t, patient)

@@ -61,7 +61,7 @@ func exception(lines []string) string {
 		}
 		frame := len(strings.TrimSuffix(before, "Exception Group "))
 		if strings.Trim(before[:frame], " |+") != "" {
-			frame = 0 // a log prefix, only on this line
+			frame = 0 // before is a log prefix, which the next lines do not have
 		}
 		for j, line := range lines[i+1:] {
 			if len(line) > frame && strings.Trim(line[:frame], " |+-") == "" && exceptionLine.MatchString(line[frame:]) {
