@@ -106,8 +106,8 @@ type ClientRule struct {
 	// LineFirst is for clients that keep only the beginning of a long result. Then the line that says how to get the
 	// rest of a result comes before the text. No config key sets it.
 	LineFirst bool
-	// Searches is for clients that search for tools themselves, but load the tools of mcpx at once: their
-	// descriptions are short, unless a rule of the user sets DescriptionChars. It has no key.
+	// Searches is for clients that search for tools themselves, but load the tools of mcpx at once. Then the
+	// descriptions of the tools of mcpx are short, unless the user has set DescriptionChars. No config key sets it.
 	Searches bool
 	// CallWait is how long the client waits for the response to a call.
 	CallWait time.Duration

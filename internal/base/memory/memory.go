@@ -15,8 +15,9 @@ func Default() int64 { return container() / 10 * 8 }
 const (
 	// outside is how many bytes of the resident memory the Go runtime does not count, mostly pages of the executable.
 	outside = 48 << 20
-	// usualPercent is the usual GOGC: the live heap is only a few megabytes, so that 100 would collect very often. Of the CPU
-	// time of a small call, collecting takes 1/12 at 200 and 1/24 at 400. An idle mcpx needs the same memory with both.
+	// usualPercent is the usual value for GOGC. The live heap of mcpx is only a few megabytes, so with GOGC=100 garbage would be
+	// collected very often. With 200, collecting takes 1/12 of the CPU time of a small call, with 400 it takes 1/24. An idle
+	// mcpx needs the same memory with both.
 	usualPercent = 400
 	leastPercent = 100
 	// garbage is how many bytes GOGC over leastPercent may add to the live heap. For a larger heap GOGC is
