@@ -41,8 +41,8 @@ type Tool struct {
 	Annotations  json.RawMessage
 	// Hints are the decoded Annotations that mcpx uses in its decisions.
 	Hints Hints
-	// AppOnly means that the tool is for the server's own user interface, not for a model: _meta.ui.visibility
-	// without "model" (MCP Apps).
+	// AppOnly means that the tool is for the server's own user interface, not for a model: its _meta.ui.visibility does not
+	// contain "model" (MCP Apps).
 	AppOnly bool
 	// App is the URI of the user interface that shows the tool's results (MCP Apps). It is empty if there is none.
 	App string
@@ -299,7 +299,7 @@ func NewSnapshot(servers []Server) *Snapshot {
 	return snap
 }
 
-// SameTools reports whether two lists are the same slice, which is enough for immutable lists.
+// SameTools reports whether two lists are the same slice. Lists are immutable, so they then have the same tools.
 func SameTools(a, b []Tool) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

@@ -1,4 +1,4 @@
-// Package helper runs jobs in helper processes with limits: this executable, started again in a role.
+// Package helper executes jobs in helper processes, which have limits. A helper is this executable, started again in a role.
 //
 // A job and its answer are bytes; the role defines their meaning. During a job the helper can send requests to its
 // parent, and gets a reply to each. A helper that exceeds a limit is killed, and the next job starts another helper.

@@ -178,7 +178,7 @@ func deep(n int, text string) []byte {
 }
 
 func recurse(n int64) int64 {
-	if n < 0 { // never
+	if n < 0 { // never true
 		return n
 	}
 	return recurse(n+1) + n

@@ -1,4 +1,4 @@
-// Package memory bounds the memory of this process.
+// Package memory bounds the memory that this process uses, and sets how often it collects garbage.
 package memory
 
 import (

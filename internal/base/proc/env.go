@@ -72,7 +72,7 @@ func hasPrefix(name string) bool {
 	})
 }
 
-// envKey normalizes a name: two names with the same key are the same variable.
+// envKey normalizes the name of a variable: two names with the same result mean the same variable.
 func envKey(name string) string {
 	if runtime.GOOS == "windows" {
 		return strings.ToUpper(name)

@@ -47,11 +47,11 @@ import (
 	"syscall"
 )
 
-// markVar is the variable that marks a child and all that inherit its environment. The value is unique per child and
-// begins with the reaper's token.
+// markVar is the environment variable that marks a child and all processes that inherit the child's environment. Its
+// value, the mark, is different for each child and begins with the reaper's token.
 const markVar = "MCPX_CHILD"
 
-// ErrNotFound means that a command without a slash is in no folder of PATH.
+// ErrNotFound means that no folder of PATH contains the command, which has no slash.
 var ErrNotFound = errors.New("executable file not found in PATH")
 
 // Spec says what to start.
@@ -67,8 +67,8 @@ type Spec struct {
 	Dir string
 	// StderrBytes is how many bytes of the end of stderr are kept; 0 means 64 KiB.
 	StderrBytes int
-	// OnStderr, if not nil, gets each line of stderr as valid UTF-8 without its end. Lines over 8 KiB come in pieces.
-	// It is called from one goroutine and must not block, as the child waits for it.
+	// OnStderr, if not nil, is called with each line of stderr, as valid UTF-8 without its line end. A line over 8 KiB is
+	// split into several calls. All calls come from one goroutine. OnStderr must not block, as the child would block too.
 	OnStderr func(line string)
 }
 
@@ -168,10 +168,10 @@ func (p *Process) run(stderr *output, onLine func(string)) {
 	go p.supervise(stderr, drained)
 }
 
-// Stdin writes to the child's standard input. Its Close unblocks a writer whose child never reads.
+// Stdin writes to the child's standard input. If a Write blocks because the child does not read, Close unblocks it.
 func (p *Process) Stdin() io.WriteCloser { return p.stdin }
 
-// Stdout reads the child's standard output, up to io.EOF when the child has ended and its output was read. A process
+// Stdout reads the child's standard output. It returns io.EOF when the child has ended and its output was read. A process
 // that inherited the pipe and outlives the child can delay io.EOF for at most half a second after Done.
 func (p *Process) Stdout() io.Reader { return p.stdout }
 

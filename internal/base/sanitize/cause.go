@@ -32,8 +32,8 @@ func Cause(stderr string) string {
 }
 
 var (
-	// errorLine matches errors as runtimes and command libraries print them, at the start of a line or after the
-	// program's name. Help and stack frames are indented.
+	// errorLine matches errors as language runtimes and command-line libraries print them, at the start of a line or after
+	// the program's name. Help texts and stack frames are indented, so they do not match.
 	errorLine = pattern.New(`^(?:(?i:fatal|panic|critical)\b.*[: ]\S|[\w.$-]*(?i:error|exception)\b(?: \[\w+\])?: *\S|(?i:uncaught|unhandled)\b.*\S|Exception in thread .*\S|thread '.*'.* panicked at |[^\s:]+: (?i:fatal|error)\b.*: *\S|[^\s:]+: (?i:fatal|error): *\S)|^\s*× \S`)
 	// errorLog matches a log line of level error or above.
 	errorLog = pattern.New(`\b(?:ERROR|FATAL|CRITICAL)\b.*\S|\blevel=(?:error|fatal)\b|"level": ?"(?:error|fatal)"`)
@@ -41,7 +41,7 @@ var (
 	exceptionLine = pattern.New(`^[A-Za-z_][\w.]*(?:: |$)`)
 	npmLine       = pattern.New(`^npm (?:\S+ )?(?i:warn|notice|error|err!)`)
 	npmError      = pattern.New(`^npm (?i:error|err!) (.*\S)$`)
-	// npmDetail matches npm's error lines without information.
+	// npmDetail matches error lines of npm that do not say what went wrong.
 	npmDetail = pattern.New(`^(?:\S+(?: \S+)?$|path |command |\s|[{}]|A complete log|If you are behind)`)
 	// noise matches lines that do not explain the end of a program.
 	noise = pattern.New(`^\s*$|^npm (?:\S+ )?(?i:warn|notice)|^[\s^~|]*$|^\s+at |^\s*File ".*", line \d|^Node\.js v|^\s*(?:Try|Run|Use|For more information)\b.*(?:help|--)|^\s*For further information|^note: |DeprecationWarning|--trace-(?:deprecation|warnings|uncaught)`)

@@ -56,7 +56,7 @@ func Nearest(name string, known []string) []string {
 	return names
 }
 
-// Closest returns n of the known names, the most similar first.
+// Closest returns the n known names that are most similar to name, the most similar first.
 func Closest(name string, known []string, n int) []string {
 	wanted := Bare(name)
 	if len(known) <= n || len(wanted) > 200 {

@@ -26,7 +26,7 @@ type once struct {
 
 // thing is the state of one name.
 type thing struct {
-	// Next is the lowest unused number.
+	// Next is the lowest number that was not used.
 	Next int `json:"next"`
 	// Until is the time after which the name may be forgotten, in Unix seconds.
 	Until int64 `json:"until"`

@@ -36,7 +36,7 @@ func (l *Live) Draw(lines []string) {
 	_, _ = io.WriteString(l.w, b.String()) // an error means that the terminal is gone
 }
 
-// Clear removes the lines.
+// Clear removes the lines from the terminal.
 func (l *Live) Clear() {
 	if l.drawn > 0 {
 		_, _ = io.WriteString(l.w, l.back()+ansi.EraseScreenBelow)

@@ -21,7 +21,7 @@ const (
 // Screen describes what a command prints to: a terminal, a pipe or a file. The zero value is a pipe with 80 columns. A
 // Screen formats text, but does not write it.
 type Screen struct {
-	size         func() (columns, rows int) // nil for a pipe
+	size         func() (columns, rows int) // nil for a pipe or a file
 	colour, live bool
 }
 

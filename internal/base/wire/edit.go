@@ -30,7 +30,7 @@ func EditEach(array json.RawMessage, f func(element json.RawMessage) json.RawMes
 		return !changed
 	})
 	if err != nil || !changed {
-		return array // not copied, as it may be large
+		return array // no copy, as it may be large
 	}
 	out := []byte{'['}
 	_ = Elements(array, func(element []byte) bool {

@@ -99,7 +99,7 @@ func (r *Reader) Pin(f Framing) {
 	r.framing.Store(int32(f))
 }
 
-// reads reports whether the reader accepts a framing.
+// reads reports whether the reader accepts messages in the framing f.
 func (r *Reader) reads(f Framing) bool { return !r.pinned || r.Framing() == f }
 
 // Framing returns the pinned framing, or the framing of the last message.

@@ -180,7 +180,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestParse_Ambiguous: what another reader could understand otherwise is found, whatever members there are beside it.
+// TestParse_Ambiguous: Ambiguous is true if a member occurs twice or in other letter case. Nested members do not matter.
 func TestParse_Ambiguous(t *testing.T) {
 	for members, want := range map[string]bool{
 		`"method":"ping"`: false,

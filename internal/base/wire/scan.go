@@ -76,7 +76,7 @@ type scanner struct {
 	seen     uint64 // bitwise or of all bytes of strings; a high bit means that some are not ASCII
 	open     brackets
 
-	compact bool   // collect the compact text
+	compact bool   // whether to collect the text without white space
 	kept    []byte // kept[:length] is the compact text of src[:from]
 	length  int
 	from    int

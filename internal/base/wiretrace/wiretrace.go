@@ -52,8 +52,8 @@ func NewSecrets(secrets []string) Secrets {
 const (
 	// leastSecret is the length in bytes of the shortest value that is removed. Shorter values occur in any text.
 	leastSecret = 4
-	// maxMessage bounds the bytes of a message in a line. Up to beyond further bytes are searched for secrets, so that
-	// none is cut in half.
+	// maxMessage is how many bytes of a message a line contains at most. The next beyond bytes are searched for secrets
+	// too, so that no secret is cut in half and missed.
 	maxMessage = 64 << 10
 	beyond     = 16 << 10
 
