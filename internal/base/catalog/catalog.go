@@ -251,7 +251,7 @@ type Snapshot struct {
 	// the snapshot so that a caller never gets the rules of one config with the servers of another. nil means that
 	// there are no rules.
 	Rules Rules
-	// Empty explains, for users and models, why there is no server. If Empty is empty too, no server is configured.
+	// Empty explains, for users and models, why there are no servers. If there are none and Empty is empty, none is configured.
 	Empty string
 
 	index map[string]int

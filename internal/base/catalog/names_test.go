@@ -80,7 +80,7 @@ func TestNames_unlisted(t *testing.T) {
 		{uri: "x://7/t?q=1&r=2", server: "one"},
 		{uri: "f:///a b/ü.md", server: "one"},
 		{uri: "g://1.2", server: "two"},
-		{uri: "y://7/8", server: ""}, // the template has no slash in a value
+		{uri: "y://7/8", server: ""}, // a value in the template y://{n} has no slash
 		{uri: "mcpx://two/x://1", server: "two", own: "x://1"},
 		{uri: "mcpx://three/x://1"},
 		{uri: "mcpx://two/"},

@@ -72,7 +72,8 @@ type ToolTimeout struct {
 	Timeout time.Duration
 }
 
-// StructuredPolicy says which clients get structuredContent: "auto", "always", "once" or "never". Its owner is view.
+// StructuredPolicy says when clients get structuredContent: "auto", "always", "once" or "never". Its owner is view,
+// which explains the values.
 type StructuredPolicy string
 
 // TextForm is "auto", or "json" if the texts of results must not be converted to TOON. Its owner is view.

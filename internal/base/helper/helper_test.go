@@ -250,7 +250,8 @@ func TestPool_Memory(t *testing.T) {
 	}
 }
 
-// TestPool_Large: a job or a reply larger than the helper's memory limit is not sent.
+// TestPool_Large: a job or a reply over the helper's memory limit fails with ErrMemory. Such a job is not sent to a
+// helper; such a reply ends the helper.
 func TestPool_Large(t *testing.T) {
 	l := patient
 	l.Memory = 128 << 20

@@ -126,7 +126,7 @@ func spinning(t *testing.T, pid int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if utime >= 10 { // in clock ticks of 10 ms
+		if utime >= 10 { // clock ticks of 10 ms
 			return
 		}
 	}

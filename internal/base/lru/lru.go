@@ -2,8 +2,8 @@
 // clients can make up.
 package lru
 
-// Map has a value for each key. It keeps at least the most recently used most values, and at most 2 * most values plus
-// the busy ones. It is not safe for concurrent use.
+// Map has a value for each key. It keeps at least the values that were used last, as many as its field most says, and at
+// most twice as many plus the busy ones. It is not safe for concurrent use.
 type Map[K comparable, V any] struct {
 	most       int
 	busy       func(*V) bool

@@ -56,7 +56,7 @@ func Nearest(name string, known []string) []string {
 	return names
 }
 
-// Closest returns the n known names that are most similar to name, the most similar first.
+// Closest returns at most n known names: those most similar to name, the most similar first.
 func Closest(name string, known []string, n int) []string {
 	wanted := Bare(name)
 	if len(known) <= n || len(wanted) > 200 {

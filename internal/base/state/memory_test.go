@@ -32,7 +32,7 @@ func TestSessions_Bounded(t *testing.T) {
 		}
 		last := open(0)
 		first, second := open(2*time.Hour), open(3*time.Hour)
-		third := open(time.Minute) // removes first, which expires before the others
+		third := open(time.Minute) // the session first is removed, as it expires before last and second
 		there := func() (list []bool) {
 			for _, id := range []string{last, first, second, third} {
 				_, err := s.Get(t.Context(), id)
