@@ -115,7 +115,7 @@ type ClientRule struct {
 }
 
 // Health says how mcpx checks its session with a server while no calls show that the session works. Its owner is
-// upstream.
+// the package upstream.
 type Health struct {
 	Interval  time.Duration // 0 means no checks
 	Timeout   time.Duration // 0 means 5 s

@@ -55,7 +55,7 @@ func (m *Map[K, V]) Delete(key K) {
 // Len returns the number of values.
 func (m *Map[K, V]) Len() int { return len(m.young) + len(m.old) }
 
-// age drops the values in old that are not busy, and makes the values in young the old ones.
+// age drops the values in old, except the busy ones, which it moves to a new map young. The map that was young becomes old.
 func (m *Map[K, V]) age() {
 	young := make(map[K]*V)
 	for key, one := range m.old {

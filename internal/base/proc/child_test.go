@@ -21,7 +21,8 @@ import (
 // modeVar is an environment variable that makes this test binary a child. Its value is one of the keys of modes.
 const modeVar = "PROC_TEST_MODE"
 
-// modes are the functions that this test binary runs as a child. A child prints its first line when it is set up.
+// modes are the functions that this test binary runs as a child. Once a child has printed a line,
+// it is set up.
 var modes = map[string]func(){
 	"echo": func() { io.Copy(os.Stdout, os.Stdin) },
 	// move does what each line of stdin says, and prints "done" after each.
@@ -127,7 +128,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// linger does not return for ten minutes. The test kills the process earlier, unless the test itself was killed.
+// linger waits for ten minutes. The test kills the process earlier; the limit is for tests that fail to do so.
 func linger() { <-time.After(10 * time.Minute) }
 
 // self returns the environment that makes this test binary a child in the given mode.

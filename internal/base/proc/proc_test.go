@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// short is a Grace that makes tests quick whose children do not end when asked to.
+// short is a Grace for tests with children that do not end when their stdin is closed or when they get TERM.
 var short = Grace{EOF: 50 * time.Millisecond, TERM: 100 * time.Millisecond}
 
-// slack is the time limit of steps that should be quick, with time for slow machines. long is a grace that would make
-// the test fail if Close waited until its end.
+// slack is the time limit of steps that should be quick; it is so long because machines may be slow. long is a grace so
+// long that the test fails if Close waits until its end.
 const (
 	slack = 2 * time.Minute
 	long  = time.Hour

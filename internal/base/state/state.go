@@ -46,7 +46,7 @@ type Sessions[S any] interface {
 	// overwrite each other: change may be called again with a newer record. It may replace pointers, slices and maps
 	// in the record, but must not write to what they refer to. The errors are those of Get.
 	Change(ctx context.Context, id string, change func(*S)) (*S, error)
-	// End ends a session. An unknown id is no error.
+	// End ends a session. An unknown id is not an error.
 	End(ctx context.Context, id string, why Ending) error
 }
 

@@ -14,7 +14,7 @@ import (
 
 // Message is the envelope of a JSON-RPC message. Its slices share memory with the bytes given to [Parse].
 type Message struct {
-	// ID is the raw id; nil for a notification or a null id.
+	// ID is the raw id. It is nil if there is no id (a notification), or if the id is null.
 	ID json.RawMessage
 	// Method is empty for a response.
 	Method string

@@ -177,7 +177,7 @@ func (s *scanner) text() string {
 
 var space = [256]bool{' ': true, '\t': true, '\n': true, '\r': true}
 
-// peek skips white space and returns the next byte; 0 at the end.
+// peek skips white space and returns the next byte without reading it, or 0 at the end of src.
 func (s *scanner) peek() (c byte) {
 	if s.pos < len(s.src) {
 		c = s.src[s.pos]
