@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestWrite: a file is replaced with its permissions in a folder that is made for it; where
-// that cannot be, nothing is left beside what there was.
+// TestWrite: Write creates the folder, and replaces a file and its permissions. If it cannot replace the file, it
+// leaves no temporary file behind.
 func TestWrite(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "a", "b")
 	path := filepath.Join(folder, "file")

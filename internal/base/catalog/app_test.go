@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestApp: what a definition says of its user interface, in both forms.
+// TestApp: DecodeTool reads the members about a user interface in both forms.
 func TestApp(t *testing.T) {
 	for _, test := range []struct {
 		meta string

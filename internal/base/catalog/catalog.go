@@ -1,5 +1,5 @@
-// Package catalog has the data types for servers, tools, resources and prompts, as immutable snapshots. It imports
-// only base packages.
+// Package catalog has the data types for servers, tools, resources and prompts, and for immutable snapshots of them.
+// It imports only packages under internal/base.
 package catalog
 
 import (
@@ -11,56 +11,56 @@ import (
 	"sync"
 )
 
-// State is the state of an upstream server.
+// State is the state of an MCP server that mcpx connects to.
 type State string
 
 // The states of a server.
 const (
-	// Connecting: a first attempt or a reconnect is under way.
+	// Connecting: mcpx is connecting to the server, for the first time or again.
 	Connecting State = "connecting"
-	// Ready: a session is open and responds.
+	// Ready: there is a session with the server, and the server responds.
 	Ready State = "ready"
-	// Degraded: it responds, but fails health checks or crashes repeatedly.
+	// Degraded: the server responds, but fails health checks or crashes repeatedly.
 	Degraded State = "degraded"
-	// Unavailable: the last attempt failed; another follows after a backoff.
+	// Unavailable: the last attempt to connect failed. mcpx tries again after a pause.
 	Unavailable State = "unavailable"
-	// Idle: no session is open as none is needed; the next call opens it.
+	// Idle: there is no session, as none is needed. The next call opens one.
 	Idle State = "idle"
-	// Disabled: switched off in the config.
+	// Disabled: the user has switched the server off in the config.
 	Disabled State = "disabled"
 )
 
-// Tool is a tool as its server declared it. The schemas are the upstream's bytes, at most compacted.
+// Tool is a tool as its server declared it. The schemas are the server's JSON, at most without its white space.
 type Tool struct {
 	Name        string
 	Title       string
 	Description string
-	// InputSchema is the JSON Schema of the arguments; nil if absent.
+	// InputSchema is the JSON Schema of the arguments. It is nil if the server sent none.
 	InputSchema  json.RawMessage
 	OutputSchema json.RawMessage
 	Annotations  json.RawMessage
-	// Hints are the decoded annotations that affect decisions.
+	// Hints are the decoded Annotations that mcpx uses in its decisions.
 	Hints Hints
-	// AppOnly means that the tool is for the server's own user interface, not for a model: _meta.ui.visibility
-	// without "model" (MCP Apps).
+	// AppOnly means that the tool is for the server's own user interface, not for a model: its _meta.ui.visibility does not
+	// contain "model" (MCP Apps).
 	AppOnly bool
-	// App is the URI of the user interface for the tool's results (MCP Apps); empty = none.
+	// App is the URI of the user interface that shows the tool's results (MCP Apps). It is empty if there is none.
 	App string
-	// TaskOnly means that the tool must run as a task: execution.taskSupport "required" (MCP 2025-11-25). RunsAsTask means
-	// that it may: "required" or "optional".
+	// TaskOnly means that the tool must be called as a task: execution.taskSupport is "required" (MCP 2025-11-25).
+	// RunsAsTask means that it may be called as a task: taskSupport is "required" or "optional".
 	TaskOnly, RunsAsTask bool
 	Raw                  json.RawMessage
-	// Own is the server's name for the tool if an override has renamed it or fixed some arguments; empty = Name.
-	// Fixed are these arguments, a JSON object or nil.
+	// Own is the server's name for the tool if the config has renamed the tool or fixed some of its arguments. If Own
+	// is empty, the server's name is Name. Fixed are the fixed arguments, a JSON object or nil.
 	Own   string
 	Fixed json.RawMessage
 }
 
-// OwnName returns the server's name for the tool.
+// OwnName returns the server's own name for the tool.
 func (t *Tool) OwnName() string { return cmp.Or(t.Own, t.Name) }
 
-// Hints are the behaviour annotations of a tool (MCP ToolAnnotations). nil means not declared; the methods then
-// return the default of the specification.
+// Hints are the behaviour annotations of a tool (MCP ToolAnnotations). nil means that the server did not declare the
+// hint; the methods of Hints then return the specification's default.
 type Hints struct {
 	ReadOnly    *bool `json:"readOnlyHint"`
 	Destructive *bool `json:"destructiveHint"`
@@ -71,7 +71,8 @@ type Hints struct {
 // IsReadOnly reports whether the tool is declared read-only.
 func (h Hints) IsReadOnly() bool { return h.ReadOnly != nil && *h.ReadOnly }
 
-// IsDestructive reports whether the tool may destroy something: it is declared so, or not declared and not read-only.
+// IsDestructive reports whether the tool may destroy something. Without a declaration, every tool may that is not
+// read-only.
 func (h Hints) IsDestructive() bool {
 	if h.Destructive != nil {
 		return *h.Destructive
@@ -79,26 +80,26 @@ func (h Hints) IsDestructive() bool {
 	return !h.IsReadOnly()
 }
 
-// IsIdempotent reports whether a repeated call has no further effect.
+// IsIdempotent reports whether repeating a call has no further effect.
 func (h Hints) IsIdempotent() bool { return h.Idempotent != nil && *h.Idempotent }
 
-// IsOpenWorld reports whether the tool may interact with the outside.
+// IsOpenWorld reports whether the tool may interact with the world outside of its server.
 func (h Hints) IsOpenWorld() bool { return h.OpenWorld == nil || *h.OpenWorld }
 
 // Item is a resource, a resource template, a prompt or a skill as its server declared it.
 type Item struct {
-	// Name identifies it in requests: its uri, uriTemplate or name.
+	// Name identifies the item in requests: it is its uri, uriTemplate or name.
 	Name string
-	// Raw is the whole definition, at most compacted.
+	// Raw is the whole definition, at most without its white space.
 	Raw json.RawMessage
 }
 
-// Items are the lists of a server other than tools, in its order. They are immutable.
+// Items are the lists of a server other than its tools, in the server's order. They are immutable.
 type Items struct {
 	Resources, Templates, Prompts, Skills []Item
 }
 
-// Of returns the items of a kind; nil for tools.
+// Of returns the items of a kind. For Tools it returns nil.
 func (i *Items) Of(kind Kind) []Item {
 	switch {
 	case i == nil:
@@ -114,7 +115,7 @@ func (i *Items) Of(kind Kind) []Item {
 	return nil
 }
 
-// ItemKinds are the kinds of items that clients list. Clients see skills as tools.
+// ItemKinds are the kinds of items that clients can list. Skills are not among them: clients see them as tools.
 var ItemKinds = [...]Kind{Resources, ResourceTemplates, Prompts}
 
 func EqualItems(a, b []Item) bool {
@@ -122,7 +123,7 @@ func EqualItems(a, b []Item) bool {
 		slices.EqualFunc(a, b, func(a, b Item) bool { return bytes.Equal(a.Raw, b.Raw) })
 }
 
-// Offers are the capabilities of a server besides tools, from the handshake.
+// Offers are the capabilities that a server declared in the handshake, besides tools.
 type Offers struct {
 	Resources   bool `json:"resources,omitempty"`
 	Subscribe   bool `json:"subscribe,omitempty"`
@@ -130,11 +131,11 @@ type Offers struct {
 	Completions bool `json:"completions,omitempty"`
 	Tasks       bool `json:"tasks,omitempty"`
 	Skills      bool `json:"skills,omitempty"`
-	// Others are the capabilities unknown to mcpx, a JSON object; empty = none.
+	// Others is a JSON object with the capabilities that mcpx does not know. It is empty if there are none.
 	Others string `json:"others,omitempty"`
 }
 
-// Kinds returns the kinds of items that the server lists.
+// Kinds returns the kinds of items that the server can list.
 func (o Offers) Kinds() []Kind {
 	var kinds []Kind
 	if o.Resources {
@@ -149,40 +150,40 @@ func (o Offers) Kinds() []Kind {
 	return kinds
 }
 
-// MaxReason bounds the reason of a state, in runes. It is always shown uncut.
+// MaxReason bounds the reason of a state, in runes. Texts for users and models always show the whole reason.
 const MaxReason = 500
 
-// Server is what is known about an upstream server at one moment.
+// Server is what mcpx knows about an MCP server at one moment.
 type Server struct {
 	Name string
-	// Title and Version come from serverInfo: untrusted text.
+	// Title and Version come from the server's serverInfo: untrusted text.
 	Title   string
 	Version string
-	// Description comes from the config and replaces Instructions in texts for the model.
+	// Description comes from the config. In texts for the model it replaces Instructions.
 	Description string
 	// Instructions come from the server: untrusted text.
 	Instructions string
-	// State and Reason are current. Reason is empty for Ready.
+	// State is the current state, Reason explains it. Reason is empty if State is Ready.
 	State  State
 	Reason string
-	// RetryAfter is the time until the next attempt in seconds; 0 = unknown.
+	// RetryAfter is the time until mcpx connects again, in seconds; 0 if unknown.
 	RetryAfter float64
-	// Transport is stdio, http, sse or websocket.
+	// Transport is "stdio", "http", "sse" or "websocket".
 	Transport string
-	// Protocol is the negotiated revision, such as 2026-07-28; empty before.
+	// Protocol is the negotiated revision of MCP, such as 2026-07-28. It is empty before the handshake.
 	Protocol string
-	// Known is false until a tools/list of this server was received or loaded from disk.
+	// Known is false until mcpx has received the tools/list of this server or loaded it from disk.
 	Known bool
-	// Tried means that an earlier run of mcpx got no list from the server: the startup does not wait for it.
+	// Tried means that an earlier run of mcpx got no tools/list from the server, so the startup does not wait for it.
 	Tried bool
-	// Generation distinguishes servers that had the same name one after another: a reload that changes a server's
-	// identity increments it.
+	// Generation distinguishes servers that had the same name one after the other. A reload of the config that makes
+	// the name mean another server increments it.
 	Generation uint64
 	// Key names the server's files in the cache; empty = nothing of the server is kept on disk.
 	Key string
 	// Tools are in the server's order.
 	Tools []Tool
-	// Listed is false until Offers and Items are known, live or from disk, which is later than Tools.
+	// Listed is false until Offers and Items were received or loaded from disk, which happens later than for Tools.
 	Listed bool
 	Offers Offers
 	Items  *Items
@@ -191,19 +192,22 @@ type Server struct {
 	index map[string]int
 }
 
-// Restrictions are what a caller may not use of a server. They are zero in the registry's snapshot.
+// Restrictions say what a caller may not use of a server. In the registry's snapshot, which belongs to no caller, they
+// are zero.
 type Restrictions struct {
-	// Hidden explains, for users and models, why a server with tools shows none; empty if it shows some.
+	// Hidden explains, for users and models, why the caller sees none of the server's tools. It is empty if the caller
+	// sees some.
 	Hidden string
-	// Limited means that the caller may use only a part of the server, so mcpx does not forward requests that it does
-	// not know.
+	// Limited means that the caller may use only a part of the server. Then mcpx does not forward requests whose
+	// method it does not know.
 	Limited bool
-	// ToolsOnly means that the caller may use some of its tools but no resources and prompts, so names of these never
-	// refer to this server.
+	// ToolsOnly means that the caller may use tools of the server, but no resources and prompts. Then no name of a
+	// resource or prompt is resolved to this server.
 	ToolsOnly bool
 }
 
-// Purpose says what the server is for: the config's description, else the server's instructions. Untrusted text.
+// Purpose returns what the server is for: the description in the config, or else the server's instructions. It is
+// untrusted text.
 func (s *Server) Purpose() string {
 	return cmp.Or(s.Description, s.Instructions)
 }
@@ -211,7 +215,7 @@ func (s *Server) Purpose() string {
 // Tool finds a tool by its exact name.
 func (s *Server) Tool(name string) (*Tool, bool) {
 	i, ok := s.index[name]
-	if s.index == nil { // not from a snapshot
+	if s.index == nil { // the server is not from a Snapshot
 		i = slices.IndexFunc(s.Tools, func(t Tool) bool { return t.Name == name })
 		ok = i >= 0
 	}
@@ -221,7 +225,8 @@ func (s *Server) Tool(name string) (*Tool, bool) {
 	return &s.Tools[i], true
 }
 
-// Find finds a tool by its exact name, else by its name after the name of s; see [Unqualified].
+// Find finds a tool by its exact name, or else by a name that consists of the server's name, a separator and the
+// tool's name; see [Unqualified].
 func (s *Server) Find(name string) (*Tool, bool) {
 	if t, ok := s.Tool(name); ok {
 		return t, true
@@ -232,7 +237,7 @@ func (s *Server) Find(name string) (*Tool, bool) {
 	return nil, false
 }
 
-// ToolNames returns the names in the server's order.
+// ToolNames returns the names of the tools in the server's order.
 func (s *Server) ToolNames() []string {
 	names := make([]string, len(s.Tools))
 	for i := range s.Tools {
@@ -244,20 +249,22 @@ func (s *Server) ToolNames() []string {
 // Snapshot is the state of all servers at one moment. Nothing in it changes after [NewSnapshot].
 type Snapshot struct {
 	Servers []Server
-	// Rules are the rules of the same configuration, not yet applied to Servers; nil = none. They are here so that a
-	// caller never gets the rules of one configuration with the servers of another.
+	// Rules are the rules of the config that Servers belong to. They are not yet applied to Servers. They are part of
+	// the snapshot so that a caller never gets the rules of one config with the servers of another. nil means that
+	// there are no rules.
 	Rules Rules
-	// Empty explains, for users and models, why there is no server; empty = none is configured.
+	// Empty explains, for users and models, why there are no servers. If there are none and Empty is empty, none is configured.
 	Empty string
 
 	index map[string]int
-	names func() *names // computed at the first use
+	names func() *names // computed when first called
 
 	mu      sync.Mutex
-	derived map[any]*Snapshot // under mu
+	derived map[any]*Snapshot // guarded by mu
 }
 
-// Derived returns the snapshot derived for key. derive makes it at the first call; it lives as long as s.
+// Derived returns a snapshot that derive makes from s. It calls derive only once for each key, and keeps the result as
+// long as s lives.
 func (s *Snapshot) Derived(key any, derive func() *Snapshot) *Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -272,13 +279,15 @@ func (s *Snapshot) Derived(key any, derive func() *Snapshot) *Snapshot {
 	return made
 }
 
-// Rules say which tools exist for a caller, and how it sees them.
+// Rules say which tools a caller can see, and how it sees them.
 type Rules interface {
-	// See returns a tool as callers see it, or the setting that hides it.
+	// See returns the tool as the caller sees it. If the caller must not see it, See returns nil and the name of the
+	// setting that hides it.
 	See(server *Server, tool *Tool) (seen *Tool, hiddenBy string)
 }
 
-// NewSnapshot sorts the servers by name and indexes them. It takes over the slice.
+// NewSnapshot returns a snapshot with these servers, sorted by name and indexed. The caller must not use the slice
+// afterwards.
 func NewSnapshot(servers []Server) *Snapshot {
 	sort.Slice(servers, func(i, j int) bool { return servers[i].Name < servers[j].Name })
 	snap := &Snapshot{Servers: servers, index: make(map[string]int, len(servers))}
@@ -292,12 +301,12 @@ func NewSnapshot(servers []Server) *Snapshot {
 	return snap
 }
 
-// SameTools reports whether two lists are the same slice, which is enough for immutable lists.
+// SameTools reports whether two lists are the same slice. Lists are immutable, so they then have the same tools.
 func SameTools(a, b []Tool) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// EqualTools reports whether two lists have the same definitions.
+// EqualTools reports whether two lists have the same definitions in the same order.
 func EqualTools(a, b []Tool) bool {
 	return SameTools(a, b) || slices.EqualFunc(a, b, func(a, b Tool) bool { return bytes.Equal(a.Raw, b.Raw) })
 }
@@ -312,14 +321,15 @@ func indexTools(tools []Tool) map[string]int {
 	return index
 }
 
-// WithTools returns a copy of s with these tools only.
+// WithTools returns a copy of s that has only these tools.
 func (s Server) WithTools(tools []Tool) Server {
 	s.Tools = tools
 	s.index = indexTools(tools)
 	return s
 }
 
-// WithToolsOf returns a copy of s with the tools of another server, without indexing them again.
+// WithToolsOf returns a copy of s with the tools of another server. It copies the index of the tools too, which saves
+// time.
 func (s Server) WithToolsOf(other *Server) Server {
 	s.Tools, s.index = other.Tools, other.index
 	return s
@@ -343,7 +353,7 @@ func (s *Snapshot) ServerNames() []string {
 	return names
 }
 
-// Tools counts the tools of all servers.
+// Tools returns how many tools all servers have together.
 func (s *Snapshot) Tools() int {
 	n := 0
 	for i := range s.Servers {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Kind is a kind of list; its value is the member of the list result with the definitions.
+// Kind is a kind of list. Its value is the name of the member of the list result that has the definitions.
 type Kind string
 
 const (
@@ -19,7 +19,7 @@ const (
 	Skills            Kind = "skills" // SEP-2640
 )
 
-// Method is the method that lists the kind.
+// Method returns the MCP method that lists the kind.
 func (k Kind) Method() string {
 	if k == ResourceTemplates {
 		return "resources/templates/list"
@@ -34,25 +34,25 @@ func (k Kind) Changed() string {
 	return "notifications/" + string(k) + "/list_changed"
 }
 
-// List is one page of a list, or all its pages.
+// List is one page of a list, or all its pages together.
 type List struct {
 	// Items are the raw definitions.
 	Items []json.RawMessage
-	// NextCursor is the raw cursor (a JSON string) of the next page; nil at the end.
+	// NextCursor is the raw cursor (a JSON string) of the next page. It is nil for the last page.
 	NextCursor json.RawMessage
-	// Faults says what was left out and why.
+	// Faults says which definitions were left out and why.
 	Faults []string
 }
 
 const (
-	// maxDefinitions bounds the definitions of a page, far above real servers: tiny ones need a hundred times their
-	// size in memory.
+	// maxDefinitions bounds the definitions of a page. No real server has so many. The bound protects the memory, since
+	// tiny definitions need a hundred times their size.
 	maxDefinitions = 50_000
-	// maxFaults bounds the refused definitions that are named.
+	// maxFaults bounds how many refused definitions are described one by one.
 	maxFaults = 100
 )
 
-// ReadPage reads a list result without decoding the definitions.
+// ReadPage reads the result of a list request without decoding the definitions.
 func ReadPage(kind Kind, result json.RawMessage) (List, error) {
 	var body map[string]json.RawMessage
 	if err := json.Unmarshal(result, &body); err != nil {
@@ -70,7 +70,7 @@ func ReadPage(kind Kind, result json.RawMessage) (List, error) {
 		return List{}, fmt.Errorf("reading %s: %s is not an array", kind.Method(), kind)
 	}
 	definitions := json.NewDecoder(bytes.NewReader(items))
-	_, _ = definitions.Token() // the bracket; all was valid JSON above
+	_, _ = definitions.Token() // the opening bracket; json.Unmarshal has checked that the JSON is valid
 	for definitions.More() {
 		if len(page.Items) == maxDefinitions {
 			page.Faults = append(page.Faults, fmt.Sprintf("the items after item %d of the page are left out", maxDefinitions))
@@ -85,8 +85,8 @@ func ReadPage(kind Kind, result json.RawMessage) (List, error) {
 	return page, nil
 }
 
-// DecodeTools decodes each definition separately, so that a bad one does not hide the others, and keeps the schemas
-// as raw JSON. faults names the refused definitions and the reason; beyond maxFaults, only their number.
+// DecodeTools decodes each definition separately, so that a bad one does not hide the others. It keeps the schemas as
+// raw JSON. faults describes each refused definition; after maxFaults of them, it only says how many more there are.
 func DecodeTools(raw []json.RawMessage) (tools []Tool, faults []string) {
 	return decodeEach(raw, "tool", DecodeTool)
 }
@@ -107,8 +107,8 @@ func decodeEach[T any](raw []json.RawMessage, what string, decode func(json.RawM
 	return decoded, faults
 }
 
-// DecodeTool reads one tool definition. It refuses only a definition without a usable name; a schema of the wrong
-// type is kept for its readers to handle.
+// DecodeTool reads one tool definition. It refuses a definition only if it is not an object or has no usable name. A
+// schema of the wrong type is kept; the code that reads the schema handles it.
 func DecodeTool(raw json.RawMessage) (Tool, error) {
 	var flat bytes.Buffer
 	flat.Grow(len(raw))
@@ -140,8 +140,8 @@ func DecodeTool(raw json.RawMessage) (Tool, error) {
 	return tool, nil
 }
 
-// readApp reads the members about user interfaces (MCP Apps): _meta.ui, and the older _meta["ui/resourceUri"]. A tool
-// without a valid visibility is for the model too.
+// readApp reads the members about user interfaces (MCP Apps): _meta.ui, and the older _meta["ui/resourceUri"]. If
+// there is no valid visibility, AppOnly stays false.
 func (t *Tool) readApp(meta json.RawMessage) {
 	if !bytes.Contains(meta, []byte(`"ui`)) {
 		return
@@ -166,7 +166,7 @@ func (t *Tool) readApp(meta json.RawMessage) {
 	}
 }
 
-// readHints reads each hint separately, so that one of the wrong type does not hide the others.
+// readHints reads each hint separately, so that a hint of the wrong type does not hide the others.
 func (t *Tool) readHints() {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(t.Annotations, &members) != nil {
@@ -188,7 +188,7 @@ func (t *Tool) readHints() {
 	}
 }
 
-// Member is the member that identifies an item in requests.
+// Member returns the name of the member that identifies an item of this kind in requests.
 func (k Kind) Member() string {
 	switch k {
 	case Resources, Skills:
@@ -199,8 +199,8 @@ func (k Kind) Member() string {
 	return "name"
 }
 
-// DecodeItems decodes each definition of a list separately. faults names the definitions that are refused because no
-// request could identify them.
+// DecodeItems decodes each definition of a list separately. faults describes the definitions that are refused because
+// they have no name or URI by which a request could identify them.
 func DecodeItems(kind Kind, raw []json.RawMessage) (items []Item, faults []string) {
 	return decodeEach(raw, string(kind)+" item", func(one json.RawMessage) (Item, error) {
 		var flat bytes.Buffer
@@ -214,8 +214,8 @@ func DecodeItems(kind Kind, raw []json.RawMessage) (items []Item, faults []strin
 	})
 }
 
-// Unique keeps the first tool of each name. faults names the later ones: if they took precedence, a server could
-// shadow its own tools.
+// Unique keeps the first of several tools with the same name. faults names the others. If a later one took precedence,
+// a server could hide one of its tools behind another.
 func Unique(tools []Tool) (kept []Tool, faults []string) {
 	seen := make(map[string]bool, len(tools))
 	for _, tool := range tools {
@@ -239,8 +239,8 @@ func text(raw json.RawMessage) string {
 	return s
 }
 
-// part returns value as a slice of whole, which contains it, so that all parts of a definition share one buffer; nil
-// for null and for nothing.
+// part returns value as a slice of whole, which contains the same bytes, so that all parts of a definition share one
+// buffer. If value is empty or null, part returns nil.
 func part(whole, value json.RawMessage) json.RawMessage {
 	if len(value) == 0 || string(value) == "null" {
 		return nil

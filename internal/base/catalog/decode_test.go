@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// page is what a page of tools/list says.
+// page is a decoded page of tools/list.
 type page struct {
 	Tools      []Tool
 	NextCursor json.RawMessage
@@ -54,7 +54,8 @@ func TestDecodePage(t *testing.T) {
 	}
 }
 
-// A page of very many definitions is read up to a bound, and its faults are told in few words.
+// TestDecodePageBounds: of a page with very many definitions only the first maxDefinitions are read, and only the
+// first maxFaults faults are described.
 func TestDecodePageBounds(t *testing.T) {
 	many := func(one string, n int) json.RawMessage {
 		return json.RawMessage(`{"tools":[` + strings.Repeat(one+",", n-1) + one + `]}`)

@@ -8,36 +8,37 @@ import (
 	"sync"
 )
 
-// Clients see the resources and prompts of many servers under these names. The names depend on what servers list,
-// never on states: a URI must not change because a server is down. They can be resolved without stored state, so they
-// stay valid after a restart and in another process.
+// Clients see the resources and prompts of many servers under the names that this file makes. A name depends only on
+// what servers list, never on their states: a URI must not change because a server is down. Names can be resolved
+// without stored state, so they stay valid after a restart and in another process.
 
-// uriScheme is the scheme of URIs that name a server: mcpx://SERVER/URI.
+// uriScheme begins URIs that contain the name of a server: mcpx://SERVER/URI.
 const uriScheme = "mcpx://"
 
-// appScheme is the scheme of user interfaces of tools (MCP Apps).
+// appScheme begins URIs of the user interfaces of tools (MCP Apps).
 const appScheme = "ui://"
 
-// names indexes which servers list a URI or a template.
+// names indexes which servers list a resource URI or a URI template.
 type names struct {
-	// Indexes of servers by URI and by template, without names that contain a server.
+	// From the URI or template to indexes in Snapshot.Servers. Names that contain the name of a server (see naming)
+	// are not included.
 	resources, templates map[string][]int
 	patterns             []pattern
-	able                 []int // servers that offer resources
+	able                 []int // indexes of the servers that have resources
 }
 
-// pattern is a URI template of a server.
+// pattern is a URI template that a server lists.
 type pattern struct {
 	server   int
 	template string
-	prefix   string // before the first expression
+	prefix   string // the template up to its first expression
 	matches  func() *regexp.Regexp
 }
 
 func newNames(servers []Server) *names {
 	n := &names{resources: make(map[string][]int), templates: make(map[string][]int)}
 	add := func(into map[string][]int, name string, server int) {
-		if all := into[name]; !naming(name) && (len(all) == 0 || all[len(all)-1] != server) { // a server may list it twice
+		if all := into[name]; !naming(name) && (len(all) == 0 || all[len(all)-1] != server) { // a server may list a name twice
 			into[name] = append(all, server)
 		}
 	}
@@ -62,7 +63,7 @@ func newNames(servers []Server) *names {
 	return n
 }
 
-// taken reports whether another server lists a resource that matches the template.
+// taken reports whether another server lists a resource that matches the template p.
 func (n *names) taken(p pattern) bool {
 	for uri, owners := range n.resources {
 		if strings.HasPrefix(uri, p.prefix) && !slices.Contains(owners, p.server) && p.matches().MatchString(uri) {
@@ -72,8 +73,8 @@ func (n *names) taken(p pattern) bool {
 	return false
 }
 
-// URI is the client's name for a resource or template of a server: the server's own name, unless another server has
-// it too, or it would name a server.
+// URI returns the client's name for a resource or template of a server. It is the server's own name for it, unless
+// another server has the same name too, or the name has the form of names that contain a server (see naming).
 func (s *Snapshot) URI(kind Kind, server *Server, own string) string {
 	owners := s.names().resources[own]
 	if kind == ResourceTemplates {
@@ -85,8 +86,9 @@ func (s *Snapshot) URI(kind Kind, server *Server, own string) string {
 	return own
 }
 
-// Link is the client's name for a URI in a result of a server. It is the own URI if [Snapshot.Resource] resolves it
-// to the same server. Web addresses stay unchanged, as clients can read them directly.
+// Link returns the client's name for a URI in a result of a server. The URI stays unchanged if [Snapshot.Resource]
+// resolves it to the same server. Web addresses that no server lists stay unchanged too, as clients can read them
+// directly.
 func (s *Snapshot) Link(server *Server, own string) string {
 	if !server.Offers.Resources {
 		return own
@@ -101,12 +103,14 @@ func (s *Snapshot) Link(server *Server, own string) string {
 	return withServer(server.Name, own)
 }
 
-// naming reports whether a URI has the form of withServer. Such a name always belongs to the server in it.
+// naming reports whether a URI has the form that withServer makes. Such a URI always belongs to the server that it
+// names.
 func naming(uri string) bool {
 	return strings.HasPrefix(uri, uriScheme) || strings.HasPrefix(uri, appScheme+"mcpx/")
 }
 
-// withServer makes a URI that names a server. The URI of an app keeps its scheme, by which clients recognize apps.
+// withServer returns a URI that contains the name of the server. The URI of an app keeps its scheme ui://, by which
+// clients recognize apps.
 func withServer(server, own string) string {
 	if rest, app := strings.CutPrefix(own, appScheme); app {
 		return appScheme + "mcpx/" + server + "/" + rest
@@ -114,7 +118,7 @@ func withServer(server, own string) string {
 	return uriScheme + server + "/" + own
 }
 
-// AppURI is the client's name for an app of the server.
+// AppURI returns the client's name for an app (a user interface) of the server.
 func (s *Server) AppURI(own string) string {
 	if !strings.HasPrefix(own, appScheme) {
 		return own
@@ -122,10 +126,10 @@ func (s *Server) AppURI(own string) string {
 	return withServer(s.Name, own)
 }
 
-// URIError means that a URI names no resource, or several.
+// URIError means that a URI names no resource, or may name several.
 type URIError struct {
 	URI string
-	// Candidates are unambiguous names for the possible resources.
+	// Candidates are URIs that name each possible resource unambiguously.
 	Candidates []string
 }
 
@@ -136,8 +140,9 @@ func (e *URIError) Error() string {
 	return fmt.Sprintf("several servers may have %q; use one of %s", e.URI, strings.Join(e.Candidates, ", "))
 }
 
-// Resource resolves a client's URI to the server and its own name for the resource. A URI that no server lists
-// belongs to the server with a matching template, or to the only server that has resources.
+// Resource resolves a client's URI to the server and the server's own name for the resource. A URI that no server
+// lists belongs to the server with a matching template or, if no template matches, to the only server that has
+// resources.
 func (s *Snapshot) Resource(uri string) (server *Server, own string, err error) {
 	if server, own, ok := s.named(uri); ok {
 		return server, own, nil
@@ -165,7 +170,7 @@ func (s *Snapshot) Template(uri string) (server *Server, own string, err error) 
 	return s.only(uri, slices.DeleteFunc(slices.Clone(owners), func(i int) bool { return i < 0 }))
 }
 
-// named resolves a name of the form mcpx://SERVER/URI, or ui://mcpx/SERVER/REST.
+// named resolves a URI of the form mcpx://SERVER/URI or ui://mcpx/SERVER/REST.
 func (s *Snapshot) named(uri string) (server *Server, own string, ok bool) {
 	rest, app := strings.CutPrefix(uri, appScheme+"mcpx/")
 	if ok = app; !app {
@@ -193,7 +198,7 @@ func (s *Snapshot) only(uri string, owners []int) (*Server, string, error) {
 	return nil, "", e
 }
 
-// maxTemplate bounds the length of compiled templates, in bytes.
+// maxTemplate bounds the length of templates that are compiled, in bytes.
 const maxTemplate = 2000
 
 func newPattern(server int, template string) pattern {
@@ -203,8 +208,8 @@ func newPattern(server int, template string) pattern {
 
 var nothing = regexp.MustCompile(`[^\s\S]`)
 
-// compile makes a regular expression for the URIs of a URI template (RFC 6570). It is as lenient as the SDKs of
-// servers: the values need not be escaped.
+// compile returns a regular expression that matches the URIs of a URI template (RFC 6570). Like the SDKs of servers,
+// it also accepts values that are not escaped.
 func compile(template string) *regexp.Regexp {
 	if len(template) > maxTemplate {
 		return nothing
@@ -232,7 +237,7 @@ func compile(template string) *regexp.Regexp {
 	return matches
 }
 
-// valueOf is the regular expression for the values of an expression.
+// valueOf returns a regular expression that matches the values of a template expression.
 func valueOf(expression string) string {
 	switch expression[0] {
 	case '+':
@@ -245,21 +250,21 @@ func valueOf(expression string) string {
 	return `[^/?#]+`
 }
 
-// PromptName is the client's name for a prompt of a server. With an empty separator it is the own name.
+// PromptName returns the client's name for a prompt of a server. With an empty separator it is the server's own name.
 func (s *Snapshot) PromptName(server *Server, own, separator string) string {
 	if separator == "" {
 		return own
 	}
 	name := server.Name + separator + own
-	// Servers a and a__b may have prompts with the same combined name.
+	// Two servers a and a__b may have prompts with the same combined name.
 	if found, has, ok := s.Prompt(name, separator); !ok || found.Name != server.Name || has != own {
 		name = server.Name + separator + separator + own
 	}
 	return name
 }
 
-// Prompt resolves a client's name to the server and its own name for the prompt. A prompt that no server lists
-// belongs to the server that the name begins with.
+// Prompt resolves a client's name to the server and the server's own name for the prompt. If no server lists such a
+// prompt, it returns the server with whose name the client's name begins.
 func (s *Snapshot) Prompt(name, separator string) (server *Server, own string, ok bool) {
 	for i := range s.Servers {
 		one := &s.Servers[i]
@@ -286,7 +291,8 @@ func (s *Snapshot) Prompt(name, separator string) (server *Server, own string, o
 	return server, own, server != nil && own != ""
 }
 
-// Unqualified cuts the name of a server and a separator off the name of a tool.
+// Unqualified removes the name of a server and a separator from the beginning of a tool's name. ok is false if the
+// name does not begin with them.
 func Unqualified(name, server string) (tool string, ok bool) {
 	rest, ok := strings.CutPrefix(name, server)
 	if !ok || server == "" {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// having is a server with resources, templates and prompts of these names.
+// having returns a server with resources, templates and prompts of these names.
 func having(name string, resources, templates, prompts string) Server {
 	items := func(names string) (all []Item) {
 		for _, one := range strings.Fields(names) {
@@ -21,7 +21,8 @@ func having(name string, resources, templates, prompts string) Server {
 	}
 }
 
-// Every name that a client is given leads back, and no two are the same.
+// TestNames_reversible: every name that a client gets is resolved to the same server and item, and no two servers'
+// items have the same name.
 func TestNames_reversible(t *testing.T) {
 	snap := NewSnapshot([]Server{
 		having("a", "x://1 x://1 s://1 s://2 made://by-b mcpx://b/x://9", "t://{n} u://{n} made://{+all}", "p b__c"),
@@ -60,7 +61,8 @@ func TestNames_reversible(t *testing.T) {
 			seen["prompt "+name] = s.Name
 		}
 	}
-	// As they are where only one has them; a template that makes what another lists is shared.
+	// A name that only one server has stays unchanged. A template that matches a resource of another server gets the
+	// name of its server.
 	for name, server := range map[string]string{"y://1": "a__b", "s://2": "a", "u://{n}": "a", "mcpx://a/s://1": "a", "mcpx://b/made://{id}": "b", "mcpx://a/made://{+all}": "a", "prompt a__p": "a"} {
 		if seen[name] != server {
 			t.Errorf("%s is of %q", name, seen[name])
@@ -68,8 +70,8 @@ func TestNames_reversible(t *testing.T) {
 	}
 }
 
-// An unlisted URI belongs to the server with a matching template, or to the only one with resources; otherwise the
-// error suggests names.
+// TestNames_unlisted: a URI that no server lists belongs to the server with a matching template, or to the only server
+// with resources. Otherwise the error suggests names.
 func TestNames_unlisted(t *testing.T) {
 	one, two := having("one", "x://1", "x://{n}/t{?q,r} f:///{+path}", ""), having("two", "y://1", "y://{n} g://{a}.{b}", "")
 	snap := NewSnapshot([]Server{one, two, {Name: "tools"}})
@@ -78,7 +80,7 @@ func TestNames_unlisted(t *testing.T) {
 		{uri: "x://7/t?q=1&r=2", server: "one"},
 		{uri: "f:///a b/ü.md", server: "one"},
 		{uri: "g://1.2", server: "two"},
-		{uri: "y://7/8", server: ""}, // a value has no slash
+		{uri: "y://7/8", server: ""}, // a value in the template y://{n} has no slash
 		{uri: "mcpx://two/x://1", server: "two", own: "x://1"},
 		{uri: "mcpx://three/x://1"},
 		{uri: "mcpx://two/"},
@@ -102,8 +104,8 @@ func TestNames_unlisted(t *testing.T) {
 	}
 }
 
-// What a server lists under the name of another server's resource has its own server before it, and the other keeps
-// its name.
+// TestNames_forged: a server may list a name that mcpx made for another server's resource. Clients then get that name
+// with the listing server's name before it, and the other resource keeps its name.
 func TestNames_forged(t *testing.T) {
 	snap := NewSnapshot([]Server{
 		having("evil", "s://1 mcpx://victim/s://1 ui://mcpx/victim/app", "t://{n} mcpx://victim/t://{n} mcpx://victim/{+all}", ""),
@@ -139,7 +141,7 @@ func TestNames_forged(t *testing.T) {
 	}
 }
 
-// A link that leads back to its server stays; others get a name that does.
+// TestLink: a URI in a result stays unchanged if it is resolved to the same server. Otherwise it gets a name that is.
 func TestLink(t *testing.T) {
 	snap := NewSnapshot([]Server{having("one", "x://1 s://1 https://a/", "x://{n}?t", ""), having("two", "s://1", "", ""), {Name: "tools"}})
 	of := func(name string) *Server { s, _ := snap.Server(name); return s }
@@ -162,7 +164,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// No template takes long, or panics.
+// TestTemplate_hostile: no template makes Resource panic or take long.
 func TestTemplate_hostile(t *testing.T) {
 	for _, template := range []string{"{", "}", "{}", "a{", "{+", "a}b", "{*}", "{?}", strings.Repeat("{a}", 300), strings.Repeat("{+a}", 500), "\\E{x}(", "{|x}"} {
 		snap := NewSnapshot([]Server{having("one", "", template, ""), having("two", "y://1", "y://{n}", "")})

@@ -37,7 +37,7 @@ func TestUntil(t *testing.T) {
 	})
 }
 
-// The pauses grow; an attempt that lasted begins them anew, and one may ask for a longer pause.
+// TestRetry: the pauses grow, begin anew after an attempt that took long, and are longer if an attempt asks for it.
 func TestRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var began []time.Duration

@@ -27,14 +27,14 @@ func TestAsk_Twice(t *testing.T) {
 	}
 }
 
-// Requests that are made at the same time get their own replies, in any order, and no more
-// than Limits.Requests are under way.
+// TestAsk_AtOnce: requests that are made at the same time each get their own reply, in any order. Not more than
+// Limits.Requests are handled at the same time.
 func TestAsk_AtOnce(t *testing.T) {
 	p := newPool(t, patient)
 	var (
 		now     atomic.Int32
 		tooMany = make(chan struct{}, 40)
-		full    = make(chan struct{}) // closed when Limits.Requests are under way, and no more come
+		full    = make(chan struct{}) // closed when Limits.Requests requests are being handled and no more were started
 		release = sync.OnceFunc(func() { close(full) })
 		want    []string
 	)
@@ -63,8 +63,8 @@ func TestAsk_AtOnce(t *testing.T) {
 	}
 }
 
-// A request is of its job: what a job leaves behind is cut off, and does not reach the
-// replies to the next one.
+// TestAsk_Over: when a job has ended, its open requests fail with ErrOver, and so do requests that it sends later.
+// None of them reaches the Reply of the next job.
 func TestAsk_Over(t *testing.T) {
 	p := newPool(t, patient)
 	left := make(chan struct{})
@@ -96,7 +96,7 @@ func TestAsk_Over(t *testing.T) {
 	}
 }
 
-// endless is a reply that waits for the end of its job.
+// endless returns a Reply that does not return before its job ends.
 func endless(asked chan<- struct{}) Reply {
 	return func(ctx context.Context, _ []byte) []byte {
 		asked <- struct{}{}
@@ -105,7 +105,8 @@ func endless(asked chan<- struct{}) Reply {
 	}
 }
 
-// What ends a job ends its helper and the replies to it, also where more requests wait.
+// TestAsk_Interrupted: when a job is interrupted, its helper is killed and the calls of its Reply end, even if further
+// requests wait.
 func TestAsk_Interrupted(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -147,7 +148,7 @@ func TestAsk_Interrupted(t *testing.T) {
 	}
 }
 
-// A helper that sends what it should not is ended, at once and with an error that says why.
+// TestPool_Garbage: a helper that sends invalid data is killed at once, and the error says what was invalid.
 func TestPool_Garbage(t *testing.T) {
 	l := patient
 	l.Frame = 1000

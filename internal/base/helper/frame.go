@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// The protocol: both directions carry frames of a kind (1 byte), a number (8 bytes), the size of the body (8 bytes),
-// both big endian, and the body. The parent sends a job. The helper may send requests, each with its own number, and
-// the parent sends a reply with the number of the request. The helper sends an answer with the number of the job.
-// Only one job is under way at a time, and no request follows the answer.
+// The protocol: parent and helper send each other frames. A frame has a kind (1 byte), a number and the size of the
+// body (8 bytes each, big endian), and the body. The parent sends a job. The helper may send requests, each with its
+// own number, and the parent sends a reply with the number of the request. When the helper is done, it sends an answer
+// with the number of the job. A helper has only one job at a time, and sends no request after the answer.
 
 const (
-	kindReady   = 'r' // to the parent, once: the helper takes jobs
+	kindReady   = 'r' // to the parent, once: the helper can take jobs
 	kindJob     = 'j' // to the helper
 	kindAnswer  = 'a' // to the parent
 	kindRequest = 'q' // to the parent
@@ -23,7 +23,7 @@ const (
 
 const (
 	headerSize = 1 + 8 + 8
-	// smallFrame is the size up to which a frame is written at once.
+	// smallFrame is the size in bytes up to which a frame is written with one call.
 	smallFrame = 4 << 10
 )
 
@@ -34,13 +34,13 @@ type frame struct {
 	body   []byte
 }
 
-// frameError says what is wrong with received data, after "it sent".
+// frameError says what is wrong with received data. Its message begins with "it sent".
 type frameError string
 
 func (e frameError) Error() string { return "it sent " + string(e) }
 
-// writeFrame writes a frame whose body is the parts joined. It writes small parts together, so that a small frame
-// wakes the reader once.
+// writeFrame writes a frame whose body is all parts joined. It writes small parts together, so that a small frame
+// wakes the reader only once.
 func writeFrame(w io.Writer, kind byte, number uint64, parts ...[]byte) error {
 	size := 0
 	for _, part := range parts {
@@ -55,10 +55,11 @@ func writeFrame(w io.Writer, kind byte, number uint64, parts ...[]byte) error {
 	return out.Flush()
 }
 
-// readFrame reads a frame of one of the kinds whose body has at most limit bytes. Anything else is a frameError.
+// readFrame reads a frame. If its kind is not one of kinds, or its body has more than limit bytes, the error is a
+// frameError.
 func readFrame(r io.Reader, kinds string, limit int64) (frame, error) {
 	var header [headerSize]byte
-	// Garbage may be shorter than a header, so the first byte is checked first.
+	// Invalid data may be shorter than a header, so the kind is checked before the rest is read.
 	have, err := io.ReadAtLeast(r, header[:], 1)
 	if err != nil {
 		return frame{}, err

@@ -1,21 +1,22 @@
-// Package helper runs jobs in helper processes with limits: this executable, started again in a role.
+// Package helper executes jobs in helper processes, which have limits. A helper is this executable, started again in a role.
 //
-// A job is bytes, and so is its answer; the role defines their meaning. During a job the helper can send requests to
-// its parent, and gets a reply to each. A helper that exceeds a limit is killed, and the next job starts another.
+// A job and its answer are bytes; the role defines their meaning. During a job the helper can send requests to its
+// parent, and gets a reply to each. A helper that exceeds a limit is killed, and the next job starts another helper.
 // Between jobs the helper keeps running.
 //
 // # Roles
 //
-// The main function of the program calls Roles.Play first. Serve is the main function of roles whose jobs come from a
+// The main function of the program first calls Roles.Play. Serve is the main function of roles whose jobs come from a
 // Pool.
 //
 // # What limits a helper
 //
-// The parent measures the time and kills the helper; the helper also exits a little later by itself, in case the
-// parent is stopped. Memory has three guards: the kernel refuses memory far over the limit (RLIMIT_DATA, Linux), the
-// parent checks the resident size (Linux), and the helper checks its own heap (everywhere). A helper has no
-// environment, the root as its working folder and UTC as its time zone. It exits when its stdin closes, even during a
-// job, so it does not outlive its parent; the reaper of package proc ensures that too.
+// The parent measures the time and kills a helper that takes too long; in case the parent is stopped, the helper also
+// exits itself, a little later. Memory has three guards: the kernel refuses memory far over the limit (RLIMIT_DATA, on
+// Linux), the parent checks the helper's resident size (on Linux), and the helper checks its own heap (everywhere). A
+// helper has no environment variables, the root as its working folder and UTC as its time zone. It exits when its
+// stdin is closed, even during a job, so it does not outlive its parent; the reaper of package proc also makes sure of
+// that.
 package helper
 
 import (
@@ -29,39 +30,40 @@ import (
 	"mcpx/internal/base/semaphore"
 )
 
-// Errors of Do, besides the error of its context and faults of the helper.
+// Errors that Do returns. It may also return the error of its context, or say that the helper failed.
 var (
-	// ErrTime: the job took longer than Limits.Time. The helper is killed.
+	// ErrTime: the job took longer than Limits.Time. The helper was killed.
 	ErrTime = errors.New("the job exceeds its time limit")
-	// ErrMemory: the job, a reply or the work on the job exceeds Limits.Memory.
+	// ErrMemory: the job, a reply or executing the job needs more than Limits.Memory.
 	ErrMemory = errors.New("the job exceeds its memory limit")
 	// ErrClosed: the pool was closed before the job was done.
 	ErrClosed = errors.New("the pool of helpers is closed")
 )
 
-// Limits bound the helpers of a pool. All must be set; Requests may be 0 if helpers get no Reply.
+// Limits bound the helpers of a pool. All fields must be set, except Requests if Do is always called without a Reply.
 type Limits struct {
-	// Time is the wall clock time of a job, including the transfer of job and answer and the parent's work on
-	// requests, but not the start of a helper.
+	// Time bounds the time of a job. It includes sending the job and the answer, and the parent's work on requests,
+	// but not the start of a helper.
 	Time time.Duration
-	// Memory is the size in bytes that a helper may reach, including the job.
+	// Memory is how much memory a helper may use, in bytes. The job is included.
 	Memory int64
-	// Frame is the largest answer or request of a helper, in bytes.
+	// Frame bounds the size of an answer or request that a helper sends, in bytes.
 	Frame int64
-	// Requests is how many requests of a helper are handled at the same time; others wait.
+	// Requests is how many requests of one helper are handled at the same time. Further requests wait.
 	Requests int
-	// Helpers is the maximum number of helpers; more jobs wait. One principal uses at most half of them.
+	// Helpers is the maximum number of helpers. Further jobs wait. The jobs of one principal use at most half of the
+	// helpers.
 	Helpers int
-	// Queue bounds the jobs that wait.
+	// Queue bounds the waiting jobs.
 	Queue semaphore.Queue
-	// Idle is how long a helper is kept without a job.
+	// Idle is how long a helper without a job is kept.
 	Idle time.Duration
 }
 
 type Starter func(proc.Spec) (*proc.Process, error)
 
-// Reply handles a request that a helper sends during a job. Several may run concurrently. ctx ends with the job, and
-// Do returns only after all replies to its helper.
+// Reply handles a request that a helper sends during a job. Several calls may run at the same time. ctx ends with the
+// job. Do returns only after all calls of its Reply have returned.
 type Reply func(ctx context.Context, request []byte) []byte
 
 // Pool distributes jobs to helpers of one role. It is safe for concurrent use.
@@ -69,17 +71,18 @@ type Pool struct {
 	role   string
 	limits Limits
 	start  Starter
-	slots  *semaphore.Semaphore // of running jobs
-	open   context.Context      // ends with Close
+	slots  *semaphore.Semaphore // bounds the jobs that are executed
+	open   context.Context      // ends when Close is called
 	close  context.CancelFunc   // ends open
 
 	mu   sync.Mutex
-	idle []*helper // guarded by mu; the most recently used is last
+	idle []*helper // guarded by mu; the helper that was used last is at the end
 
 	helpers sync.WaitGroup // done when all helper processes have ended
 }
 
-// New returns a pool of helpers in a role from main's Roles. The first job starts the first helper.
+// New returns a pool of helpers in a role. The role must be one of the Roles that main plays. The first job starts the
+// first helper.
 func New(role string, l Limits, start Starter) *Pool {
 	open, end := context.WithCancel(context.Background())
 	return &Pool{
@@ -91,10 +94,10 @@ func New(role string, l Limits, start Starter) *Pool {
 	}
 }
 
-// Do runs a job, which is its parts joined, for an owner in a helper and returns the answer, which the caller owns. reply
-// handles the helper's requests; nil forbids them. The error is ErrTime, ErrMemory, ErrClosed, a *semaphore.BusyError,
-// ctx.Err(), or says that a helper could not be started, died, or sent invalid data. If ctx ends, the helper is killed,
-// and the next job starts another.
+// Do executes a job for an owner in a helper and returns the answer, which the caller owns. The job is its parts
+// joined. reply handles the helper's requests; if reply is nil, the helper must not send any. The error is ErrTime,
+// ErrMemory, ErrClosed, a *semaphore.BusyError or ctx.Err(), or says that a helper could not be started, died, or sent
+// invalid data. If ctx ends, the helper is killed, and the next job starts another.
 func (p *Pool) Do(ctx context.Context, owner string, reply Reply, job ...[]byte) ([]byte, error) {
 	size := 0
 	for _, part := range job {
@@ -123,7 +126,7 @@ func (p *Pool) Do(ctx context.Context, owner string, reply Reply, job ...[]byte)
 	return answer, nil
 }
 
-// enter waits for the slot of a job.
+// enter waits until the pool may execute one more job.
 func (p *Pool) enter(ctx context.Context, owner string) error {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -143,9 +146,9 @@ func (p *Pool) enter(ctx context.Context, owner string) error {
 	return err
 }
 
-// acquire returns an idle helper whose last job was this owner's, else a new one: an owner whose jobs have their helpers
-// killed must not use up the helpers that others have started. If there are already as many as allowed, it returns the one
-// that is idle for the longest time.
+// acquire returns an idle helper whose last job was of the same owner, or else a new helper: if the jobs of one owner
+// get their helpers killed, this must not use up the helpers that other owners have started. If no further helper is
+// allowed, acquire returns the helper that was idle for the longest time.
 func (p *Pool) acquire(ctx context.Context, owner string) (*helper, error) {
 	p.mu.Lock()
 	for len(p.idle) > 0 {
@@ -173,7 +176,7 @@ func (p *Pool) acquire(ctx context.Context, owner string) (*helper, error) {
 		p.mu.Unlock()
 		return nil, ErrClosed
 	}
-	// Under mu, so that Close waits for this helper too.
+	// mu is locked here, so that Close waits for this helper too.
 	p.helpers.Add(1)
 	p.mu.Unlock()
 	h, err := startHelper(ctx, p)
@@ -183,7 +186,7 @@ func (p *Pool) acquire(ctx context.Context, owner string) (*helper, error) {
 	return h, err
 }
 
-// release keeps a helper for the next job, for the time Idle.
+// release keeps a helper for the next job, at most for Limits.Idle.
 func (p *Pool) release(h *helper) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -195,8 +198,8 @@ func (p *Pool) release(h *helper) {
 	h.timer = time.AfterFunc(p.limits.Idle, func() { p.retire(h) })
 }
 
-// retire ends an idle helper. If a timer of an earlier idle time calls it late, it ends a helper too early, which
-// costs only a start.
+// retire ends an idle helper. It may be called late, by the timer of an earlier idle time. Then it ends the helper too
+// early, which only means that the next job starts another.
 func (p *Pool) retire(h *helper) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -206,8 +209,8 @@ func (p *Pool) retire(h *helper) {
 	}
 }
 
-// Close kills all helpers and returns when they are reaped. Running jobs return ErrClosed. Later calls wait for the
-// same end.
+// Close kills all helpers and returns when they are reaped. Running jobs return ErrClosed. Further calls of Close also
+// wait until all helpers are reaped.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.close()

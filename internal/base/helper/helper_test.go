@@ -16,10 +16,10 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// patient are limits for tests of what helpers do: a busy machine must not matter.
+// patient are limits so high that they are not exceeded on a busy machine.
 var patient = Limits{Time: 5 * time.Minute, Memory: 256 << 20, Frame: 8 << 20, Requests: 4, Helpers: 2, Idle: 5 * time.Minute}
 
-// unwatched starts a process without a reaper.
+// unwatched starts a process that no reaper kills.
 func unwatched(s proc.Spec) (*proc.Process, error) { return proc.Start(s, nil) }
 
 func newPool(t testing.TB, l Limits) *Pool {
@@ -29,7 +29,7 @@ func newPool(t testing.TB, l Limits) *Pool {
 	return p
 }
 
-// do is a job that must be done.
+// do executes a job and returns the answer. The test fails if there is an error.
 func do(t testing.TB, p *Pool, reply Reply, job string) string {
 	t.Helper()
 	answer, err := p.Do(context.Background(), "", reply, []byte(job))
@@ -39,7 +39,7 @@ func do(t testing.TB, p *Pool, reply Reply, job string) string {
 	return string(answer)
 }
 
-// warm makes sure that there is an idle helper, and returns it.
+// warm makes the pool start a helper, which is then idle, and returns it.
 func warm(t testing.TB, p *Pool) *helper {
 	t.Helper()
 	if got := do(t, p, nil, "echo 42"); got != "42" {
@@ -50,7 +50,7 @@ func warm(t testing.TB, p *Pool) *helper {
 	return p.idle[len(p.idle)-1]
 }
 
-// untilTaken returns when a job has taken h.
+// untilTaken returns when a job uses the helper h.
 func untilTaken(t *testing.T, p *Pool, h *helper) {
 	t.Helper()
 	for {
@@ -135,7 +135,8 @@ func TestPool_Cancel(t *testing.T) {
 	}
 }
 
-// A principal whose jobs do not end delays the jobs of no other, and does not use up the other's helper.
+// TestPool_Fair: a principal whose jobs do not end does not delay the jobs of another principal, and does not use the
+// other's helper.
 func TestPool_Fair(t *testing.T) {
 	l := patient
 	l.Helpers = 2
@@ -200,7 +201,7 @@ func TestPool_Idle(t *testing.T) {
 	l.Idle = time.Millisecond
 	p := newPool(t, l)
 	do(t, p, nil, "echo")
-	p.helpers.Wait() // only the end of the idleness ends the helper
+	p.helpers.Wait() // the idle helper ends only because Limits.Idle is over
 	p.mu.Lock()
 	n := len(p.idle)
 	p.mu.Unlock()
@@ -231,8 +232,8 @@ func TestPool_Time(t *testing.T) {
 	}
 }
 
-// Whichever way a job grows, a guard is there before the machine notices. One at a time: a
-// guard that gets no processor comes late.
+// TestPool_Memory: however a job uses up memory, a guard ends it soon. The jobs run one after the other, since a guard
+// that gets no CPU time reacts late.
 func TestPool_Memory(t *testing.T) {
 	p := newPool(t, patient)
 	for _, job := range []string{"grow", "at-once", "recurse"} {
@@ -243,13 +244,14 @@ func TestPool_Memory(t *testing.T) {
 		<-h.process.Done()
 		most := peak(h.process)
 		t.Logf("%s: %d MB", job, most>>20)
-		if !mcptest.Race && most > 300_000_000 { // the race detector has memory of its own
+		if !mcptest.Race && most > 300_000_000 { // the race detector uses memory too
 			t.Errorf("%s: the helper had %d MB, want at most 300", job, most/1e6)
 		}
 	}
 }
 
-// Whatever is sent to a helper is in its memory. A job that does not fit is not sent.
+// TestPool_Large: a job or a reply over the helper's memory limit fails with ErrMemory. Such a job is not sent to a
+// helper; such a reply ends the helper.
 func TestPool_Large(t *testing.T) {
 	l := patient
 	l.Memory = 128 << 20
@@ -271,7 +273,7 @@ func TestPool_Large(t *testing.T) {
 	}
 }
 
-// A large helper makes itself small after the job, and its worker knows.
+// TestPool_Forget: after a job that used much memory, the helper frees memory and calls the worker's Forget.
 func TestPool_Forget(t *testing.T) {
 	p := newPool(t, patient)
 	if got := do(t, p, nil, "forgotten"); got != "0" {
@@ -283,7 +285,7 @@ func TestPool_Forget(t *testing.T) {
 	}
 }
 
-// What a broken helper says last is in the error.
+// TestPool_Broken: the error for a helper that crashed contains the crash message.
 func TestPool_Broken(t *testing.T) {
 	p := newPool(t, patient)
 	for job, want := range map[string]string{
@@ -321,7 +323,7 @@ func TestPool_NotStarted(t *testing.T) {
 	}
 }
 
-// A program that does not play its roles does not start itself for ever.
+// TestPool_NoPlay: a program whose main does not call Play does not start itself again and again.
 func TestPool_NoPlay(t *testing.T) {
 	t.Setenv(proc.RoleVar, testRole+" 1 1 1")
 	p := newPool(t, patient)
@@ -346,7 +348,7 @@ func TestRoles_Unknown(t *testing.T) {
 	}
 }
 
-// begin gives a new helper a job without a guard.
+// begin gives a job to a new helper, without the guard of the parent.
 func begin(t *testing.T, p *Pool, job string) *helper {
 	t.Helper()
 	h, err := p.acquire(t.Context(), "")
@@ -360,7 +362,7 @@ func begin(t *testing.T, p *Pool, job string) *helper {
 	return h
 }
 
-// A helper ends with its stdin, in the middle of a job.
+// TestHelper_StdinClosed: a helper exits when its stdin is closed, even during a job.
 func TestHelper_StdinClosed(t *testing.T) {
 	p := newPool(t, patient)
 	h := begin(t, p, "spin")
@@ -371,7 +373,7 @@ func TestHelper_StdinClosed(t *testing.T) {
 	}
 }
 
-// A helper whose parent does not watch ends itself.
+// TestHelper_Overtime: a helper exits itself if its parent does not check the time.
 func TestHelper_Overtime(t *testing.T) {
 	l := patient
 	l.Time = time.Millisecond

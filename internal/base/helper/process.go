@@ -14,24 +14,26 @@ import (
 )
 
 const (
-	// startLimit is how long a helper may take to become ready.
+	// startLimit is how long a new helper may take until it is ready for a job.
 	startLimit = 10 * time.Second
-	// lookEvery is the time between two checks of a helper's size, in which a process can touch a few megabytes.
+	// lookEvery is the time between two checks of a helper's memory. In this time a process can fill only a few
+	// megabytes.
 	lookEvery = 2 * time.Millisecond
 )
 
-// helper is the parent's view of a helper process. Only one job at a time uses it.
+// helper is a helper process as its parent sees it. It executes only one job at a time.
 type helper struct {
 	pool    *Pool
 	process *proc.Process
-	timer   *time.Timer // calls retire; set when idle
+	timer   *time.Timer // calls retire; set while the helper is idle
 	job     uint64      // the number of the last job
-	owner   string      // of the last job
+	owner   string      // owner of the last job
 
 	writing sync.Mutex // held during a write to stdin
 }
 
-// startHelper starts a process and waits until it is ready. The caller has incremented p.helpers.
+// startHelper starts a helper process and waits until it is ready. The caller has incremented p.helpers; when the
+// process has ended, startHelper decrements it.
 func startHelper(ctx context.Context, p *Pool) (*helper, error) {
 	process, err := p.startProcess()
 	if err != nil {
@@ -42,7 +44,7 @@ func startHelper(ctx context.Context, p *Pool) (*helper, error) {
 	go func() { // ends after the process; Pool.Close waits for it
 		defer p.helpers.Done()
 		<-process.Done()
-		_ = process.Close(context.Background(), proc.Grace{}) // it has ended
+		_ = process.Close(context.Background(), proc.Grace{}) // the process has ended, so this returns soon
 	}()
 	late := fmt.Errorf("starting the %s helper: it is not ready after %v", p.role, startLimit)
 	_, unguard := h.guard(ctx, bounds{time: startLimit, late: late})
@@ -69,9 +71,9 @@ func (p *Pool) startProcess() (*proc.Process, error) {
 	}
 	env := []string{
 		roleEnv(p.role, p.limits),
-		"GOTRACEBACK=none", // keeps crash messages short enough for explain
+		"GOTRACEBACK=none", // keeps crash messages short, since explain uses their first line
 	}
-	if root, ok := os.LookupEnv("SYSTEMROOT"); ok { // Windows loads its libraries from there
+	if root, ok := os.LookupEnv("SYSTEMROOT"); ok { // Windows loads system libraries from this folder
 		env = append(env, "SYSTEMROOT="+root)
 	}
 	return p.start(proc.Spec{
@@ -83,7 +85,7 @@ func (p *Pool) startProcess() (*proc.Process, error) {
 	})
 }
 
-// processName is the name of a helper in ps.
+// processName returns the name that a helper has in ps.
 func processName(role string) string { return "mcpx-" + role }
 
 // do sends a job and returns the answer. After an error the helper must not be used again.
@@ -101,8 +103,8 @@ func (h *helper) do(ctx context.Context, reply Reply, job [][]byte) ([]byte, err
 	return answer, nil
 }
 
-// exchange sends a job, handles requests, and reads the answer. ctx ends when the helper is killed, which also ends
-// reads and writes. All replies have ended when exchange returns.
+// exchange sends a job, handles the helper's requests, and reads the answer. When the helper is killed, ctx ends, and
+// reads and writes fail. When exchange returns, all calls of reply have returned.
 func (h *helper) exchange(ctx context.Context, reply Reply, job [][]byte) ([]byte, error) {
 	if err := h.write(kindJob, h.job, job...); err != nil {
 		return nil, err
@@ -129,14 +131,14 @@ func (h *helper) exchange(ctx context.Context, reply Reply, job [][]byte) ([]byt
 		}
 		select {
 		case free <- struct{}{}:
-		case <-ctx.Done(): // then the next read fails
+		case <-ctx.Done(): // the helper was killed, so the next read fails
 			continue
 		}
 		replies.Go(func() {
 			defer func() { <-free }()
 			body := reply(ctx, f.body)
 			if ctx.Err() == nil {
-				_ = h.write(kindReply, f.number, body) // if it fails, the next read fails too
+				_ = h.write(kindReply, f.number, body) // if this fails, the next read fails too
 			}
 		})
 	}
@@ -148,7 +150,8 @@ func (h *helper) write(kind byte, number uint64, parts ...[]byte) error {
 	return writeFrame(h.process.Stdin(), kind, number, parts...)
 }
 
-// explain kills a helper and explains why an exchange with it failed that guard did not interrupt.
+// explain kills a helper, and returns an error that explains why an exchange with it failed. The caller has checked
+// that guard did not kill the helper.
 func (h *helper) explain(err error) error {
 	h.kill()
 	if _, garbage := errors.AsType[frameError](err); garbage {
@@ -162,14 +165,14 @@ func (h *helper) explain(err error) error {
 			return ErrTime
 		case code == exitFatal && strings.HasPrefix(words.Error(), "panic: "):
 			return fmt.Errorf("the %s helper broke: %w", h.pool.role, words)
-		case code == exitMemory, code == exitFatal, code == exitSignal: // the kernel, or the runtime, found no memory
+		case code == exitMemory, code == exitFatal, code == exitSignal: // the kernel or the Go runtime found no memory
 			return ErrMemory
 		}
 	}
 	return fmt.Errorf("the %s helper ended with %s: %w", h.pool.role, h.process.ExitReason(), words)
 }
 
-// lastWords returns the first line of stderr of a process that has ended, or err if there is none.
+// lastWords returns the first line that a process, which has ended, wrote to stderr. If there is none, it returns err.
 func (h *helper) lastWords(err error) error {
 	line, _, _ := strings.Cut(strings.TrimSpace(h.process.StderrTail()), "\n")
 	if line == "" {
@@ -178,26 +181,26 @@ func (h *helper) lastWords(err error) error {
 	return errors.New(line)
 }
 
-// kill makes the process end soon. It does not wait.
+// kill makes the process end soon. It does not wait for the end.
 func (h *helper) kill() { h.process.Kill() }
 
 // bounds are the limits of an exchange with a helper.
 type bounds struct {
 	time   time.Duration
-	late   error // the error when the time is over
-	memory int64 // 0 = unlimited
+	late   error // the error to return when time is over
+	memory int64 // in bytes; 0 means no limit
 }
 
-// guard watches the helper during an exchange, until the caller calls unguard. It kills the helper when ctx ends,
-// when the pool is closed, or when a bound is exceeded; unguard returns which of these happened, nil if none. The
-// returned context ends with the kill or with unguard.
+// guard watches the helper during an exchange, until the caller calls unguard. It kills the helper when ctx ends, when
+// the pool is closed, or when a bound is exceeded. unguard returns the reason for the kill, or nil if the helper was
+// not killed. The context guarded ends when the helper is killed or unguard is called.
 func (h *helper) guard(ctx context.Context, b bounds) (guarded context.Context, unguard func() error) {
 	guarded, cancel := context.WithCancel(ctx)
 	stop, ended := make(chan struct{}), make(chan error, 1)
-	go func() { // ends with unguard, which waits for it
+	go func() { // ends when unguard is called, which waits for it
 		cause := h.watch(ctx, stop, b)
 		if cause != nil {
-			h.kill() // the reads and writes of the exchange end with it
+			h.kill() // this also makes the reads and writes of the exchange fail
 			cancel()
 		}
 		ended <- cause

@@ -18,13 +18,13 @@ import (
 	"mcpx/internal/base/proc"
 )
 
-// peak is the largest resident size that a process had which has ended, in bytes.
+// peak returns the largest resident size, in bytes, that a process had before it ended.
 func peak(p *proc.Process) int64 { return p.State().SysUsage().(*syscall.Rusage).Maxrss << 10 }
 
-// middleVar makes this test binary a parent of a helper that is to be killed.
+// middleVar is an environment variable that makes this test binary a parent with a helper. The test kills that parent.
 const middleVar = "HELPER_TEST_MIDDLE"
 
-// middleMain gives a job to a helper, and prints the helper's pid before.
+// middleMain starts a helper, prints its pid, and gives it a job.
 func middleMain() {
 	job := os.Getenv(middleVar)
 	if job == "" {
@@ -32,7 +32,7 @@ func middleMain() {
 	}
 	reaper := proc.NewReaper()
 	limits := patient
-	limits.Memory = 4 << 30 // on a busy machine garbage piles up before the collector comes
+	limits.Memory = 4 << 30 // on a busy machine, garbage piles up until the collector runs
 	p := New(testRole, limits, func(s proc.Spec) (*proc.Process, error) { return proc.Start(s, reaper) })
 	if _, err := p.Do(context.Background(), "", nil, []byte("echo")); err != nil {
 		fmt.Println(err)
@@ -43,8 +43,8 @@ func middleMain() {
 	os.Exit(1)
 }
 
-// TestHelper_ParentKilled kills a parent while its helper is busy, or is stopped so that
-// only the kernel can end it.
+// TestHelper_ParentKilled: if a parent is killed, its helper ends too: while it is busy, and while it is stopped, when
+// only a KILL can end it.
 func TestHelper_ParentKilled(t *testing.T) {
 	tests := []struct {
 		name, job string
@@ -74,7 +74,7 @@ func TestHelper_ParentKilled(t *testing.T) {
 	}
 }
 
-// awaitEnd returns when the process behind a pidfd has ended.
+// awaitEnd returns when the process of a pidfd has ended.
 func awaitEnd(t *testing.T, fd int) {
 	t.Helper()
 	for {
@@ -88,8 +88,8 @@ func awaitEnd(t *testing.T, fd int) {
 	}
 }
 
-// startMiddle starts a parent of a helper and returns the pid of the helper. The parent is
-// reaped at the end.
+// startMiddle starts a process that is a parent with a helper, and returns the pid of the helper. The parent is reaped
+// at the end of the test.
 func startMiddle(t *testing.T, job string) (*exec.Cmd, int) {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
@@ -113,7 +113,7 @@ func startMiddle(t *testing.T, job string) (*exec.Cmd, int) {
 	return cmd, pid
 }
 
-// spinning returns when a process has used the processor for a tenth of a second.
+// spinning returns when a process has used a tenth of a second of CPU time.
 func spinning(t *testing.T, pid int) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); {
@@ -126,14 +126,15 @@ func spinning(t *testing.T, pid int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if utime >= 10 { // ticks of 10 ms
+		if utime >= 10 { // clock ticks of 10 ms
 			return
 		}
 	}
 	t.Fatal("the helper does not spin")
 }
 
-// TestHelper_Process checks what a helper has of its surroundings.
+// TestHelper_Process: a helper process has no environment of its parent, the root as its working folder, its own name
+// and process group, and pipes as stdin and stdout.
 func TestHelper_Process(t *testing.T) {
 	t.Setenv("HELPER_TEST_SECRET", "sesame")
 	p := newPool(t, patient)
@@ -168,7 +169,7 @@ func TestHelper_Process(t *testing.T) {
 	}
 }
 
-// TestPool_Leaks checks that a closed pool leaves no descriptor and no child.
+// TestPool_Leaks: a closed pool leaves no file descriptor open and no child running.
 func TestPool_Leaks(t *testing.T) {
 	before := descriptors(t)
 	for range 3 {
@@ -188,8 +189,8 @@ func TestPool_Leaks(t *testing.T) {
 	}
 }
 
-// descriptors lists what the process has open. Epoll and event descriptors are the runtime's,
-// which opens them once and for all.
+// descriptors lists the open file descriptors of this process. It leaves out epoll and event descriptors, which the Go
+// runtime opens once and keeps.
 func descriptors(t *testing.T) string {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")

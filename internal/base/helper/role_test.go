@@ -14,8 +14,8 @@ import (
 	"mcpx/internal/base/proc"
 )
 
-// testRole is the role of this test binary whose jobs are a word, which names one of
-// tasks, and what it needs.
+// testRole is the role in which this test binary is a helper. A job is a word, which is a key of tasks, and the text
+// that this task needs.
 const testRole = "test"
 
 func TestMain(m *testing.M) {
@@ -28,11 +28,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// tester is the worker of the tests.
+// tester is the Worker of the tests.
 type tester struct {
 	limits    Limits
 	forgotten int
-	left      chan error // what the requests got that a job left behind
+	left      chan error // errors of the requests that were still open when their job ended
 }
 
 func (w *tester) Forget() { w.forgotten++ }
@@ -42,7 +42,7 @@ func (w *tester) Do(job *Job) []byte {
 	return tasks[string(name)](w, job, rest)
 }
 
-// task is what the tester can be asked to do.
+// task executes one kind of job. rest is the job without the word that names the task.
 type task func(w *tester, job *Job, rest []byte) []byte
 
 var tasks = map[string]task{
@@ -58,7 +58,7 @@ var tasks = map[string]task{
 	},
 	"bytes": func(_ *tester, _ *Job, rest []byte) []byte { return make([]byte, number(rest)) },
 
-	// What asks the parent.
+	// These tasks send requests to the parent.
 	"twice": twice,
 	"crowd": crowd,
 	"ask": func(_ *tester, job *Job, rest []byte) []byte {
@@ -70,7 +70,7 @@ var tasks = map[string]task{
 		return fmt.Append(nil, <-w.left, ", ", <-w.left)
 	},
 
-	// What never ends, or uses too much.
+	// These tasks never end, or use too much memory.
 	"spin":    spin,
 	"collect": collect,
 	"match":   match,
@@ -78,7 +78,7 @@ var tasks = map[string]task{
 	"at-once": func(*tester, *Job, []byte) []byte { return bytes.Repeat([]byte("a"), 2e9) },
 	"recurse": func(*tester, *Job, []byte) []byte { return strconv.AppendInt(nil, recurse(1), 10) },
 
-	// What is broken.
+	// These tasks crash or send invalid data.
 	"panic":        func(_ *tester, _ *Job, rest []byte) []byte { return deep(50, string(rest)) },
 	"panic-beside": func(_ *tester, _ *Job, rest []byte) []byte { go panic(string(rest)); select {} },
 	"exit": func(_ *tester, _ *Job, rest []byte) []byte {
@@ -97,7 +97,7 @@ func number(text []byte) int {
 	return n
 }
 
-// twice makes a second request of the first reply.
+// twice sends a request, and then another whose body is the reply to the first.
 func twice(_ *tester, job *Job, rest []byte) []byte {
 	first, err := job.Ask(rest)
 	if err != nil {
@@ -110,8 +110,8 @@ func twice(_ *tester, job *Job, rest []byte) []byte {
 	return fmt.Appendf(nil, "%s %s", first, second)
 }
 
-// crowd makes requests at the same time: the numbers below rest. Its answer is the replies
-// in the order of the numbers.
+// crowd sends requests at the same time: the numbers from 0 up to the number in rest. Its answer has the replies in
+// the order of the numbers.
 func crowd(_ *tester, job *Job, rest []byte) []byte {
 	replies := make([]string, number(rest))
 	var asked sync.WaitGroup
@@ -128,8 +128,8 @@ func crowd(_ *tester, job *Job, rest []byte) []byte {
 	return []byte(strings.Join(replies, " "))
 }
 
-// leave answers while a request is under way, and makes another one afterwards. The
-// request "seen" is replied to when "left" has arrived.
+// leave answers the job while a request is open, and then sends another request. The parent replies to the request
+// "seen" when the request "left" has arrived.
 func leave(w *tester, job *Job, _ []byte) []byte {
 	go func() {
 		_, err := job.Ask([]byte("left"))
@@ -146,7 +146,7 @@ func spin(*tester, *Job, []byte) []byte {
 	}
 }
 
-// collect makes garbage.
+// collect allocates memory without end, most of which becomes garbage.
 func collect(*tester, *Job, []byte) []byte {
 	kept := make([][]byte, 100)
 	for i := 0; ; i++ {
@@ -154,7 +154,7 @@ func collect(*tester, *Job, []byte) []byte {
 	}
 }
 
-// match is in one long call, again and again.
+// match spends all its time in single long calls of a regular expression.
 func match(*tester, *Job, []byte) []byte {
 	expression, text := regexp.MustCompile("(a?){900}b"), strings.Repeat("a", 1e7)
 	for {
@@ -169,7 +169,7 @@ func grow(*tester, *Job, []byte) []byte {
 	}
 }
 
-// deep panics n calls further down: the runtime has much to say then.
+// deep panics in n nested calls, so that the runtime prints a long trace.
 func deep(n int, text string) []byte {
 	if n == 0 {
 		panic(text)
@@ -178,7 +178,7 @@ func deep(n int, text string) []byte {
 }
 
 func recurse(n int64) int64 {
-	if n < 0 { // never
+	if n < 0 { // never true
 		return n
 	}
 	return recurse(n+1) + n

@@ -14,24 +14,25 @@ import (
 	"time"
 )
 
-// The exit codes of helpers.
+// The exit codes of helper processes.
 const (
-	exitOK     = 0  // stdin closed
-	exitFatal  = 2  // from the Go runtime: panic, out of memory, stack overflow
-	exitSignal = -1 // reported by package os for a process killed by a signal
+	exitOK     = 0  // stdin was closed
+	exitFatal  = 2  // set by the Go runtime: panic, out of memory, stack overflow
+	exitSignal = -1 // what package os reports for a process killed by a signal
 	exitUsage  = 100
 	exitMemory = 101
 	exitTime   = 102
 )
 
 const (
-	// gcPercent keeps the heap of a helper small.
+	// gcPercent is the value for debug.SetGCPercent. It keeps the heap of a helper small.
 	gcPercent = 60
-	// maxStack bounds a goroutine's stack, for values nested a million deep. The runtime's own bound is 1 GB.
+	// maxStack bounds a goroutine's stack, in bytes. It is enough for values nested a million levels deep. The Go
+	// runtime's own bound is 1 GB.
 	maxStack = 64 << 20
-	// trimAbove is the heap size above which a helper frees memory between two jobs.
+	// trimAbove is the heap size, in bytes, above which a helper frees memory between two jobs.
 	trimAbove = 24 << 20
-	// overtime is how long after its time limit the helper itself ends a job, if the parent has not done so.
+	// overtime is how long after Limits.Time the helper exits itself, if the parent has not killed it.
 	overtime = 500 * time.Millisecond
 )
 
@@ -39,12 +40,12 @@ const (
 type Worker interface {
 	// Do executes a job and returns the answer.
 	Do(*Job) []byte
-	// Forget drops what Do keeps between jobs, as the helper has become too large.
+	// Forget frees what Do keeps from one job to the next. It is called when the helper has become too large.
 	Forget()
 }
 
-// Serve makes this process a helper whose jobs are executed by a worker. It returns when the parent closes stdin, and
-// exits if a limit is exceeded. start gets the limits Time, Memory and Frame.
+// Serve makes this process a helper whose jobs a Worker executes. It returns when the parent closes stdin. If a limit
+// is exceeded, it exits the process. The Limits that start gets have only Time, Memory and Frame set.
 func Serve(start func(Limits) Worker) {
 	role, limits, err := ownRole()
 	if err != nil {
@@ -52,16 +53,16 @@ func Serve(start func(Limits) Worker) {
 	}
 	os.Clearenv()
 	time.Local = time.UTC // jobs must not see this machine's time zone
-	// These signals may be sent to all processes of the parent. The parent decides when a helper ends.
+	// These signals may be sent to the parent and all its children. The parent decides when a helper ends.
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	bindProcess(processName(role), limits.Memory)
-	runtime.GOMAXPROCS(2) // the job and its guard
+	runtime.GOMAXPROCS(2) // one for the job, one for its guard
 	debug.SetGCPercent(gcPercent)
 	debug.SetMaxStack(maxStack)
 	debug.SetMemoryLimit(limits.Memory - limits.Memory/8)
 	p := &parent{w: os.Stdout, jobs: make(chan *Job), replies: make(map[uint64]chan<- []byte)}
-	// This goroutine ends with the process. During a job only it notices the parent's death, so it exits the process
-	// itself.
+	// This goroutine lasts as long as the process. During a job only this goroutine notices that the parent has died,
+	// so it exits the process.
 	go func() {
 		p.receive(bufio.NewReader(os.Stdin), limits.Memory)
 		os.Exit(exitOK)
@@ -72,17 +73,17 @@ func Serve(start func(Limits) Worker) {
 type parent struct {
 	jobs chan *Job // unbuffered
 
-	// writing is held during a write to w, and while a job ends, so that no request follows the job's answer. It is
-	// locked before mu.
+	// writing is held during a write to w, and when a job ends, so that no request is sent after the job's answer. It
+	// is locked before mu.
 	writing sync.Mutex
 	w       io.Writer
 
 	mu      sync.Mutex
 	last    uint64                   // guarded by mu; number of the last request
-	replies map[uint64]chan<- []byte // guarded by mu; of the pending requests; buffered
+	replies map[uint64]chan<- []byte // guarded by mu; one buffered channel for each request without a reply
 }
 
-// serve executes jobs until the parent accepts no more answers.
+// serve executes jobs until an answer cannot be sent to the parent.
 func (p *parent) serve(worker Worker, limits Limits) {
 	if writeFrame(p.w, kindReady, 0) != nil {
 		return
@@ -102,7 +103,7 @@ func (p *parent) serve(worker Worker, limits Limits) {
 	}
 }
 
-// receive reads from the parent until EOF. It also reads during a job, to notice EOF.
+// receive reads from the parent until EOF. It runs during jobs too, so that EOF is noticed at once.
 func (p *parent) receive(r io.Reader, memory int64) {
 	for {
 		f, err := readFrame(r, string(kindJob)+string(kindReply), memory)
@@ -117,7 +118,7 @@ func (p *parent) receive(r io.Reader, memory int64) {
 			continue
 		}
 		p.mu.Lock()
-		reply := p.replies[f.number] // nil if the job is over
+		reply := p.replies[f.number] // nil if the job has ended
 		delete(p.replies, f.number)
 		p.mu.Unlock()
 		if reply != nil {
@@ -133,7 +134,7 @@ func (p *parent) finish(job *Job, answer []byte) error {
 	return writeFrame(p.w, kindAnswer, job.number, answer)
 }
 
-// Job is a running job, in the helper.
+// Job is a job that is being executed, as its Worker sees it.
 type Job struct {
 	Body []byte
 
@@ -142,11 +143,11 @@ type Job struct {
 	over   chan struct{} // closed when Do has returned
 }
 
-// ErrOver is the error of Ask after the worker has answered the job.
+// ErrOver is the error of Ask after the Worker has returned the answer of the job.
 var ErrOver = errors.New("the job is over")
 
-// Ask sends a request to the parent and returns the reply. It is safe for concurrent use. When the job is over it
-// fails with ErrOver, also while it waits for a reply.
+// Ask sends a request to the parent and returns the reply. It is safe for concurrent use. When the job has ended, Ask
+// fails with ErrOver, even if it is waiting for a reply.
 func (j *Job) Ask(request []byte) ([]byte, error) {
 	p := j.parent
 	reply := make(chan []byte, 1)
@@ -165,7 +166,7 @@ func (j *Job) Ask(request []byte) ([]byte, error) {
 	}
 }
 
-// request sends a request unless the job is over, and returns its number.
+// request sends a request unless the job has ended, and returns the number of the request.
 func (p *parent) request(j *Job, request []byte, reply chan<- []byte) (uint64, error) {
 	p.writing.Lock()
 	defer p.writing.Unlock()
@@ -182,8 +183,8 @@ func (p *parent) request(j *Job, request []byte, reply chan<- []byte) (uint64, e
 	return number, writeFrame(p.w, kindRequest, number, request)
 }
 
-// restrain ends the process if the job uses too much memory or, in case the parent does not kill it, time. stop ends
-// this.
+// restrain exits the process if the job uses too much memory, or if it takes too long and the parent does not kill the
+// process. stop ends this watch.
 func restrain(limits Limits, used *heapMeter) (stop func()) {
 	timeout := time.AfterFunc(limits.Time+overtime, func() { os.Exit(exitTime) })
 	look := time.NewTicker(lookEvery)
@@ -209,8 +210,8 @@ func restrain(limits Limits, used *heapMeter) (stop func()) {
 	}
 }
 
-// heapMeter reads how much memory the runtime has from the system. An allocation is included before its first byte is
-// written. Only one goroutine may use it at a time.
+// heapMeter measures how much memory the Go runtime has from the operating system. It includes an allocation even
+// before its first byte is written. Only one goroutine may use it at a time.
 type heapMeter struct{ samples []metrics.Sample }
 
 func newHeapMeter() *heapMeter {

@@ -8,30 +8,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dataSlack is how much a helper may map beyond its memory limit and its mappings at the start, so that the guards
-// with a clear error trip first.
+// dataSlack is how many bytes a helper may allocate over its memory limit before the kernel refuses more. The other
+// guards, which report a clear error, so notice the excess first.
 const dataSlack = 16 << 20
 
-// bindProcess makes the kernel refuse memory far over the limit (the runtime then ends the process), names the helper
-// in ps, and makes it the first victim if the machine runs out of memory. Failures are ignored, as there are other
-// guards.
+// bindProcess makes the kernel refuse memory far over the limit (the Go runtime then ends the process). It sets the
+// helper's name in ps, and makes the kernel kill the helper first if the machine runs out of memory. Errors are
+// ignored, as there are other guards.
 func bindProcess(name string, memory int64) {
-	// prctl(PR_SET_NAME) names the calling thread, but ps shows the first thread.
+	// prctl(PR_SET_NAME) would name the calling thread, but ps shows the name of the first thread.
 	os.WriteFile("/proc/self/comm", []byte(name), 0)
 	os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
-	// RLIMIT_AS would include the address space that the runtime reserves without using it, over a gigabyte.
-	// RLIMIT_DATA limits private writable pages.
+	// RLIMIT_AS would also count address space that the Go runtime reserves but does not use, over a gigabyte.
+	// RLIMIT_DATA counts only private writable pages.
 	if mapped := statm(os.Getpid(), 5); mapped > 0 && !raceEnabled {
 		limit := uint64(mapped + memory + dataSlack)
 		unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: limit, Max: limit})
 	}
 }
 
-// resident is the resident size of a process in bytes; 0 if unknown.
+// resident returns the resident size of a process in bytes, or 0 if it is unknown.
 func resident(pid int) int64 { return statm(pid, 1) }
 
-// statm returns a field of /proc/PID/statm (proc_pid_statm(5)) in bytes; 0 if unknown.
+// statm returns a field of /proc/PID/statm (proc_pid_statm(5)) in bytes, or 0 if it is unknown.
 func statm(pid, field int) int64 {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
 	fields := bytes.Fields(data)

@@ -1,4 +1,4 @@
-// Package lazyctx has a context that costs little as long as nothing waits for it.
+// Package lazyctx has a context that is cheap as long as its method Done is not called.
 package lazyctx
 
 import (
@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// Context is a context that ends with the outer one, or when End is called. It makes a standard context only when Done is
-// called, or Value after its end, as that is a large part of the cost of a small call. A call that waits in one place
-// only uses [Ends] instead of Done.
+// Context is a context that ends when the outer context ends or when End is called. It makes a context of package
+// context only when Done is called, or Value after End: making one is a large part of the cost of a small call. Code
+// that waits for the end of a context in only one place uses [Ends] instead of Done.
 type Context struct {
 	outer context.Context
-	over  chan struct{} // closed by End
+	over  chan struct{} // closed by the method End
 
 	mu     sync.Mutex
-	made   context.Context // the standard context within outer; nil until needed
+	made   context.Context // made by package context, within outer; nil until needed
 	cancel context.CancelCauseFunc
 	ended  bool
 	cause  error
 }
 
-// Begin makes c, which must be new, a context within outer. The caller must call End.
+// Begin makes c, which must be new, a context within outer. The caller must call End when the work is done.
 func (c *Context) Begin(outer context.Context) { c.outer, c.over = outer, make(chan struct{}) }
 
-// End ends the context; a nil cause is context.Canceled. Only the first call has an effect.
+// End ends the context. If cause is nil, the cause is context.Canceled. Only the first call has an effect.
 func (c *Context) End(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,7 +38,7 @@ func (c *Context) End(cause error) {
 	close(c.over)
 }
 
-// make returns the standard context. The caller holds the lock.
+// make returns the context of package context, which it creates at its first call. The caller holds the lock.
 func (c *Context) make() context.Context {
 	if c.made == nil {
 		c.made, c.cancel = context.WithCancelCause(c.outer)
@@ -67,7 +67,7 @@ func (c *Context) Err() error {
 	return nil
 }
 
-// Value also serves [context.Cause], which looks for the cause in a context's values.
+// Value also makes [context.Cause] work, which looks for the cause among a context's values.
 func (c *Context) Value(key any) any {
 	c.mu.Lock()
 	of := c.outer
@@ -80,8 +80,9 @@ func (c *Context) Value(key any) any {
 
 func (c *Context) Deadline() (time.Time, bool) { return c.outer.Deadline() }
 
-// Ends returns three channels, at least one of which closes when ctx ends, without the cost of Done. inner is for ctx
-// itself and outer for the context around it, each nil unless that is a [Context]; done is for the context around both.
+// Ends returns three channels. At least one of them is closed when ctx ends. If ctx is a [Context], inner is closed by
+// its End; if the context around ctx is a [Context] too, outer is closed by the End of that. Otherwise they are nil.
+// done is the Done channel of the first context that is not a [Context]. Unlike ctx.Done(), Ends allocates nothing.
 func Ends(ctx context.Context) (done, inner, outer <-chan struct{}) {
 	if c, ok := ctx.(*Context); ok {
 		ctx, inner = c.outer, c.over

@@ -1,21 +1,22 @@
-// Package lru keeps the most recently used values within a bound, as a cache or for keys that clients can make up.
+// Package lru keeps the most recently used values, in a bounded number. It is for caches, and for values whose keys
+// clients can make up.
 package lru
 
-// Map has a value for each key. It keeps at least the most recently used values, as many as most says, and at most
-// twice as many plus the busy ones. It is not safe for concurrent use.
+// Map has a value for each key. It keeps at least the values that were used last, as many as its field most says, and at
+// most twice as many plus the busy ones. It is not safe for concurrent use.
 type Map[K comparable, V any] struct {
 	most       int
 	busy       func(*V) bool
 	young, old map[K]*V
-	room       int // for young ones
+	room       int // how many values young may have
 }
 
-// New makes a map. Values for which busy returns true are kept even if not used recently; busy may be nil.
+// New returns a Map. Values for which busy returns true are kept even if they were not used recently. busy may be nil.
 func New[K comparable, V any](most int, busy func(*V) bool) *Map[K, V] {
 	return &Map[K, V]{most: most, busy: busy}
 }
 
-// Get returns the value of a key, and adds a zero value if there is none.
+// Get returns the value of a key. If there is none, it adds a zero value.
 func (m *Map[K, V]) Get(key K) *V {
 	one := m.Find(key)
 	if one == nil {
@@ -25,7 +26,7 @@ func (m *Map[K, V]) Get(key K) *V {
 	return one
 }
 
-// Find returns the value of a key; nil if there is none.
+// Find returns the value of a key, or nil if there is none.
 func (m *Map[K, V]) Find(key K) *V {
 	one := m.young[key]
 	if one == nil {
@@ -45,7 +46,7 @@ func (m *Map[K, V]) Put(key K, one *V) {
 	m.young[key] = one
 }
 
-// Delete forgets a key.
+// Delete removes a key and its value.
 func (m *Map[K, V]) Delete(key K) {
 	delete(m.young, key)
 	delete(m.old, key)
@@ -54,7 +55,7 @@ func (m *Map[K, V]) Delete(key K) {
 // Len returns the number of values.
 func (m *Map[K, V]) Len() int { return len(m.young) + len(m.old) }
 
-// age begins a new generation and drops the values of the old one that are not busy.
+// age drops the values in old, except the busy ones, which it moves to a new map young. The map that was young becomes old.
 func (m *Map[K, V]) age() {
 	young := make(map[K]*V)
 	for key, one := range m.old {

@@ -2,8 +2,8 @@ package lru
 
 import "testing"
 
-// TestMap: made-up keys fill no memory, and push out neither the values used last nor the
-// busy ones.
+// TestMap: keys that clients make up do not fill the memory, and do not push out the most recently used values or the
+// busy values.
 func TestMap(t *testing.T) {
 	const most = 100
 	m := New[int](most, func(busy *bool) bool { return *busy })
@@ -30,14 +30,13 @@ func TestMap(t *testing.T) {
 	}
 }
 
-// TestMap_Put: a value replaces the one before, also one that was busy, and a deleted one is
-// gone.
+// TestMap_Put: Put replaces an earlier value, even a busy one. After Delete the value is gone.
 func TestMap_Put(t *testing.T) {
 	m := New[string](2, func(busy *bool) bool { return *busy })
 	before, after := true, false
 	m.Put("a", &before)
 	m.Get("b")
-	m.Get("c") // "a" is an old one now
+	m.Get("c") // "a" is now in the map old
 	m.Put("a", &after)
 	for _, key := range []string{"d", "e"} {
 		m.Get(key)

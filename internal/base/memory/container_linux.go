@@ -8,20 +8,22 @@ import (
 	"strings"
 )
 
-// container returns the memory limit of the control groups that this process is in, in bytes; 0 = none.
+// container returns the memory limit of the control groups that this process is in, in bytes; 0 means no limit.
 func container() int64 { return containerIn(os.DirFS("/")) }
 
-// unlimited is the least value that means no limit in version 1, which writes the largest multiple of a page.
+// unlimited is the least value that means "no limit" in control groups of version 1. There, the value for "no limit"
+// is the largest multiple of the page size.
 const unlimited = 1 << 60
 
-// containerIn is container with another root folder.
+// containerIn does what container does, but reads the files below root.
 func containerIn(root fs.FS) (limit int64) {
 	groups, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
 		return 0
 	}
 	for line := range strings.Lines(string(groups)) {
-		// Version 2 is 0::/path, version 1 is 4:memory:/path with a list of controllers.
+		// In version 2 a line is 0::/path. In version 1 it is 4:memory:/path, where memory may be a list of
+		// controllers.
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(parts) < 3 {
 			continue
@@ -33,7 +35,8 @@ func containerIn(root fs.FS) (limit int64) {
 				continue
 			}
 		}
-		// A group is bounded by those around it too. Inside of a container the path may be the host's, and only the root is there.
+		// The limits of the groups above apply too. In a container, the path may be the host's; then only the root
+		// group exists.
 		for group := path.Clean("/" + parts[2]); ; group = path.Dir(group) {
 			text, err := fs.ReadFile(root, path.Join(at, group, file))
 			if n, wrong := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && wrong == nil && n > 0 && n < unlimited {

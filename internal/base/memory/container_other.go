@@ -2,5 +2,5 @@
 
 package memory
 
-// container returns 0: only Linux has control groups.
+// container returns 0, which means no limit: only Linux has control groups.
 func container() int64 { return 0 }

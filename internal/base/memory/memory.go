@@ -1,4 +1,4 @@
-// Package memory bounds the memory of this process.
+// Package memory bounds the memory that this process uses, and sets how often it collects garbage.
 package memory
 
 import (
@@ -8,21 +8,25 @@ import (
 	"runtime/metrics"
 )
 
-// Default returns the soft limit for a process in a container with a memory limit: 0.8 of that limit, in bytes; 0 = none.
+// Default returns the soft memory limit to use if this process runs in a container with a memory limit: 80 % of the
+// container's limit, in bytes. 0 means no limit.
 func Default() int64 { return container() / 10 * 8 }
 
 const (
-	// outside is the part of the memory that the runtime of Go does not count: mostly the pages of the executable.
+	// outside is how many bytes of the resident memory the Go runtime does not count, mostly pages of the executable.
 	outside = 48 << 20
-	// usualPercent is the usual GOGC: the live heap is only a few megabytes, so that 100 would collect very often. Of the CPU
-	// time of a small call, collecting takes 1/12 at 200 and 1/24 at 400. An idle mcpx needs the same memory with both.
+	// usualPercent is the usual value for GOGC. The live heap of mcpx is only a few megabytes, so with GOGC=100 garbage would be
+	// collected very often. With 200, collecting takes 1/12 of the CPU time of a small call, with 400 it takes 1/24. An idle
+	// mcpx needs the same memory with both.
 	usualPercent = 400
 	leastPercent = 100
-	// garbage bounds what usualPercent may add to the live heap. A larger heap has leastPercent.
+	// garbage is how many bytes GOGC over leastPercent may add to the live heap. For a larger heap GOGC is
+	// leastPercent.
 	garbage = 64 << 20
 )
 
-// Tune sets how often garbage is collected, in proportion to the live heap, from now on. GOGC in the environment takes its place.
+// Tune makes this process adapt GOGC to the size of the live heap. If the environment variable GOGC is set, Tune does
+// nothing.
 func Tune() {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -31,21 +35,22 @@ func Tune() {
 	follow(&tuner{percent: usualPercent, live: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}})
 }
 
-// Limit sets a soft limit for the resident memory of this process, in bytes; 0 = none. Near it, garbage is collected more often.
-// GOMEMLIMIT in the environment takes its place.
+// Limit sets a soft limit for the resident memory of this process, in bytes; 0 means no limit. Close to the limit,
+// garbage is collected more often. If the environment variable GOMEMLIMIT is set, Limit does nothing.
 func Limit(bytes int64) {
 	if bytes > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(bytes - min(outside, bytes/4))
 	}
 }
 
-// tuner sets GOGC after each collection.
+// tuner sets GOGC after each garbage collection.
 type tuner struct {
 	percent int
 	live    []metrics.Sample
 }
 
-// follow calls t.set after each collection: a finalizer runs after the collection that finds its object unreachable.
+// follow calls t.set after each garbage collection. It uses a finalizer, which runs after the collection that finds
+// its object unreachable.
 func follow(t *tuner) {
 	type cycle struct{ _ *tuner }
 	runtime.SetFinalizer(&cycle{t}, func(*cycle) {
@@ -62,7 +67,8 @@ func (t *tuner) set() {
 	}
 }
 
-// percentOf returns GOGC for a live heap. It changes in steps, as each change stops all goroutines for a moment.
+// percentOf returns the GOGC to use for a live heap of this many bytes. It changes in steps of 50, as each change of
+// GOGC stops all goroutines for a moment.
 func percentOf(live uint64) int {
 	if live == 0 {
 		return usualPercent

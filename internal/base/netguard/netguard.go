@@ -1,5 +1,5 @@
-// Package netguard makes HTTP clients for addresses that come from outside. They reach only public addresses, and what
-// the config allows.
+// Package netguard makes HTTP clients for addresses that come from outside, for example from an MCP server. Such a
+// client connects only to public addresses and to addresses that the config allows.
 package netguard
 
 import (
@@ -18,25 +18,25 @@ import (
 	"time"
 )
 
-// RequestTime bounds one request, including its body.
+// RequestTime bounds the time of one request, including reading the body of the response.
 const RequestTime = 20 * time.Second
 
-// Reach is what a client may reach beside public addresses.
+// Reach says which addresses a client may connect to besides public ones.
 type Reach struct {
-	// Loopback allows this machine, Private any address.
+	// Loopback allows addresses of this machine, Private all addresses.
 	Loopback, Private bool
-	// Key is the config key that sets Private, for errors.
+	// Key is the config key that sets Private. Error messages name it.
 	Key string
 }
 
-// guard keeps requests out of the user's own network: metadata documents and redirects contain addresses, with which a
-// malicious server could have mcpx send requests there.
+// guard is the transport of such a client. It keeps requests out of the user's own network: metadata documents and
+// redirects contain addresses, with which a malicious server could make mcpx send requests there.
 type guard struct {
 	Reach
 	checked, overProxy http.RoundTripper
 }
 
-// NewClient returns a client. It follows redirects of GET requests only.
+// NewClient returns an HTTP client that is restricted to r. It follows redirects of GET requests only.
 func NewClient(r Reach) *http.Client {
 	g := &guard{Reach: r}
 	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
@@ -53,7 +53,7 @@ func NewClient(r Reach) *http.Client {
 		}
 	}
 	g.checked = transport(dialer)
-	// A proxy may be on a private address, as the user has configured it.
+	// A proxy may have a private address, since the user has configured it.
 	overProxy := transport(&net.Dialer{Timeout: 10 * time.Second})
 	overProxy.Proxy = http.ProxyFromEnvironment
 	g.overProxy = overProxy
@@ -68,7 +68,7 @@ func NewClient(r Reach) *http.Client {
 	}}
 }
 
-// maxAnswer bounds the body of an answer, in bytes; a longer one is cut off.
+// maxAnswer bounds the body of a response, in bytes. A longer body is cut off.
 const maxAnswer = 1 << 20
 
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -94,7 +94,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// StatusError means that an answer does not have status 200.
+// StatusError means that the status of a response is not 200.
 type StatusError struct {
 	Code   int
 	Status string // such as "404 Not Found"
@@ -102,7 +102,7 @@ type StatusError struct {
 
 func (e *StatusError) Error() string { return "the answer is " + e.Status }
 
-// Get reads the JSON document at an address, with a bearer token unless that is empty.
+// Get reads the JSON document at an address. If token is not empty, the request has it as its bearer token.
 func Get(ctx context.Context, web *http.Client, address, token string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -133,7 +133,8 @@ func (g *guard) CloseIdleConnections() {
 	}
 }
 
-// Cause returns why a request failed, without method and URL, for errors that already name the address.
+// Cause returns why a request failed, without method and URL. It is for error messages that already contain the
+// address.
 func Cause(err error) error {
 	outer, ok := errors.AsType[*url.Error](err)
 	switch {
@@ -145,8 +146,8 @@ func Cause(err error) error {
 	return outer.Err
 }
 
-// reserved are private and special ranges that netip does not know: this network, carrier-grade NAT, protocol
-// assignments, benchmarks, class E, discard, Teredo.
+// reserved are private and special address ranges for which package netip has no method: this network, carrier-grade
+// NAT, protocol assignments, benchmarks, class E, discard, Teredo.
 var reserved = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"),
@@ -159,7 +160,7 @@ var (
 	sixToFour = netip.MustParsePrefix("2002::/16")
 )
 
-// address returns an error unless ip may be reached.
+// address returns an error if the client must not connect to ip.
 func (g *guard) address(ip netip.Addr) error {
 	if g.Private {
 		return nil
@@ -179,19 +180,19 @@ func (g *guard) address(ip netip.Addr) error {
 	return nil
 }
 
-// Safe reports whether secrets may be sent to this address: over TLS, or to this machine.
+// Safe reports whether secrets may be sent to this URL: it uses TLS, or its host is this machine.
 func Safe(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && (u.Scheme == "https" || u.Scheme == "wss" || (u.Scheme == "http" || u.Scheme == "ws") && Loopback(u.Hostname()))
 }
 
-// LoopbackURL reports whether the host of a URL is this machine, without looking it up.
+// LoopbackURL reports whether the host of a URL is this machine. It does not resolve host names.
 func LoopbackURL(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && Loopback(u.Hostname())
 }
 
-// Loopback reports whether a host is this machine, without looking it up.
+// Loopback reports whether a host is this machine. It does not resolve host names other than localhost.
 func Loopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()

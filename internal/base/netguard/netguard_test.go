@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// TestGuard: which addresses a client may be led to.
+// TestGuard: which addresses a client may connect to, with each kind of Reach.
 func TestGuard(t *testing.T) {
 	for _, test := range []struct {
 		address       string
-		remote, local bool // may be reached for a server elsewhere, and for one on loopback
+		remote, local bool // whether a client may connect to it without Reach, and with Reach.Loopback
 	}{
 		{"93.184.216.34", true, true},
 		{"2606:2800:220:1::1", true, true},
@@ -23,17 +23,17 @@ func TestGuard(t *testing.T) {
 		{"10.1.2.3", false, false},
 		{"172.20.0.1", false, false},
 		{"192.168.0.10", false, false},
-		{"169.254.169.254", false, false}, // metadata of clouds
+		{"169.254.169.254", false, false}, // address of the metadata services of clouds
 		{"::ffff:169.254.169.254", false, false},
 		{"fd00:ec2::254", false, false},
 		{"fe80::1%eth0", false, false},
 		{"100.64.0.1", false, false},
 		{"0.0.0.0", false, false},
 		{"::", false, false},
-		{"64:ff9b::a9fe:a9fe", false, false}, // NAT64 of 169.254.169.254
-		{"64:ff9b::5db8:d822", true, true},   // and of a public address
+		{"64:ff9b::a9fe:a9fe", false, false}, // NAT64 form of 169.254.169.254
+		{"64:ff9b::5db8:d822", true, true},   // NAT64 form of a public address
 		{"64:ff9b:1::1", false, false},
-		{"2002:a00:1::1", false, false}, // 6to4 of 10.0.0.1
+		{"2002:a00:1::1", false, false}, // 6to4 form of 10.0.0.1
 		{"224.0.0.1", false, false},
 		{"255.255.255.255", false, false},
 	} {
@@ -46,7 +46,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestGuard_Client: the rules hold over redirects and names, and for plain HTTP.
+// TestGuard_Client: the rules also apply to redirects, to host names and to plain HTTP.
 func TestGuard_Client(t *testing.T) {
 	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("was reached") }))
 	defer inside.Close()
@@ -83,7 +83,8 @@ func TestGuard_Client(t *testing.T) {
 	}
 }
 
-// TestGet: a document is read with a token, and a long answer not to its end.
+// TestGet: a document is read with a bearer token. A response over maxAnswer is not read to its end, which is an
+// error.
 func TestGet(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

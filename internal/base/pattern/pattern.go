@@ -1,4 +1,4 @@
-// Package pattern has regular expressions that are compiled at their first use.
+// Package pattern has regular expressions that are compiled when they are first used.
 package pattern
 
 import (
@@ -6,18 +6,18 @@ import (
 	"sync"
 )
 
-// Lazy is a regular expression. Compiling rare ones at the start would cost every process time and memory, even the
-// reaper. Safe for concurrent use.
+// Lazy is a regular expression that is compiled when it is first used. Compiling rarely used expressions at the start
+// would cost every process time and memory, even the reaper of package proc. Safe for concurrent use.
 type Lazy struct {
 	text string
 	once sync.Once
 	re   *regexp.Regexp
 }
 
-// New makes a Lazy. Its first use panics if text is not a valid expression.
+// New returns a Lazy. If text is not a valid expression, the first use panics.
 func New(text string) *Lazy { return &Lazy{text: text} }
 
-// compiled returns the expression. The following methods are the ones of [regexp.Regexp].
+// compiled returns the compiled expression. The other methods are the methods of [regexp.Regexp] with the same names.
 func (l *Lazy) compiled() *regexp.Regexp {
 	l.once.Do(func() { l.re = regexp.MustCompile(l.text) })
 	return l.re

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestNew_Everywhere compiles the expressions of the whole tree: what a Lazy cannot compile
-// would show at its first use only.
+// TestNew_Everywhere compiles the expressions in all Go files of mcpx. Without this test, an invalid expression would
+// be noticed only when it is first used.
 func TestNew_Everywhere(t *testing.T) {
 	n := 0
 	err := filepath.WalkDir("../../..", func(path string, entry fs.DirEntry, err error) error {
@@ -56,7 +56,7 @@ func TestNew_Everywhere(t *testing.T) {
 	}
 }
 
-// literal is the value of a string literal, or of a sum of such.
+// literal returns the value of a string literal, or of several string literals joined by +.
 func literal(of ast.Expr) (string, bool) {
 	switch of := of.(type) {
 	case *ast.BasicLit:

@@ -18,13 +18,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// modeVar makes this test binary a child that behaves in one of the ways of modes.
+// modeVar is an environment variable that makes this test binary a child. Its value is one of the keys of modes.
 const modeVar = "PROC_TEST_MODE"
 
-// modes are the children of the tests. Those that print do so when they are set up.
+// modes are the functions that this test binary runs as a child. Once a child has printed a line,
+// it is set up.
 var modes = map[string]func(){
 	"echo": func() { io.Copy(os.Stdout, os.Stdin) },
-	// move does what each line says, and says when that is done.
+	// move does what each line of stdin says, and prints "done" after each.
 	"move": func() {
 		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 			switch in.Text() {
@@ -51,7 +52,7 @@ var modes = map[string]func(){
 	"ignore-term": func() {
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println("ready")
-		os.NewFile(3, "ready").Close() // see parent
+		os.NewFile(3, "ready").Close() // tells the function parent that TERM is ignored
 		linger()
 	},
 	"deaf": func() {
@@ -72,7 +73,7 @@ var modes = map[string]func(){
 		}()
 		io.Copy(os.Stdout, os.Stdin)
 	},
-	"quiet-on-term": func() { // ends cleanly on TERM, and says so
+	"quiet-on-term": func() { // on TERM, prints "bye" and exits with status 0
 		c := make(chan os.Signal, 1)
 		signal.Notify(c, syscall.SIGTERM)
 		fmt.Println("ready")
@@ -89,8 +90,9 @@ var modes = map[string]func(){
 		bufio.NewReader(os.Stdin).ReadString('\n')
 		os.Exit(7)
 	},
-	// The parents start a grandchild that ignores TERM and prints "ready", then print its pid, and end at EOF; those
-	// that leave end at once.
+	// In the modes that begin with "parent", the child starts a grandchild, which ignores TERM and prints "ready";
+	// then the child prints the grandchild's pid, and ends when stdin is closed. In the modes that begin with "leave",
+	// it ends at once.
 	"parent":       func() { parent(nil); io.Copy(io.Discard, os.Stdin) },
 	"parent-setpg": func() { parent(&syscall.SysProcAttr{Setpgid: true}); io.Copy(io.Discard, os.Stdin) },
 	"parent-setsid": func() {
@@ -126,18 +128,18 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// linger stays until it is killed, or for ten minutes in case a test forgets it.
+// linger waits for ten minutes. The test kills the process earlier; the limit is for tests that fail to do so.
 func linger() { <-time.After(10 * time.Minute) }
 
-// self is the environment that makes the test binary a child.
+// self returns the environment that makes this test binary a child in the given mode.
 func self(mode string) []string {
 	return Environment(os.Environ(), map[string]string{
 		modeVar:  mode,
-		"GORACE": "atexit_sleep_ms=0", // the race detector keeps programs for a second
+		"GORACE": "atexit_sleep_ms=0", // otherwise the race detector delays the exit by a second
 	})
 }
 
-// burn uses five clock ticks of CPU time.
+// burn uses 50 ms of CPU time, which is five clock ticks.
 func burn() {
 	used := func() time.Duration {
 		var u unix.Rusage
@@ -148,7 +150,7 @@ func burn() {
 	}
 }
 
-// parent starts a grandchild that ignores TERM, and returns when it does.
+// parent starts a grandchild that ignores TERM. It returns once the grandchild ignores TERM.
 func parent(attr *syscall.SysProcAttr) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -156,7 +158,7 @@ func parent(attr *syscall.SysProcAttr) {
 	}
 	cmd := exec.Command(exe)
 	cmd.Env = append(without(os.Environ(), modeVar), modeVar+"=ignore-term")
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr // what may hold our reader up
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr // the grandchild holds our stdout and stderr open
 	cmd.SysProcAttr = attr
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -167,11 +169,12 @@ func parent(attr *syscall.SysProcAttr) {
 		panic(err)
 	}
 	w.Close()
-	r.Read(make([]byte, 1)) // until the grandchild ignores TERM
+	r.Read(make([]byte, 1)) // returns once the grandchild ignores TERM
 	fmt.Println("grandchild", cmd.Process.Pid)
 }
 
-// middle starts children of several kinds, prints what has to die with it, and lingers.
+// middle starts children of several kinds, prints the pids of all processes that must die when middle is killed, and
+// waits.
 func middle() {
 	r := NewReaper()
 	kinds := []string{"echo", "ignore-term", "parent", "deaf", "flood"}
@@ -191,7 +194,7 @@ func middle() {
 	linger()
 }
 
-// storm starts children as fast as it can until it is killed.
+// storm starts children as fast as it can, until it is killed.
 func storm() {
 	r := NewReaper()
 	fmt.Println("token", r.token)
@@ -218,7 +221,7 @@ func mustStart(mode string, r *Reaper) *Process {
 	return p
 }
 
-// readLine reads one line, byte by byte so that nothing after it is taken.
+// readLine reads one line, byte by byte, so that it reads nothing after the line.
 func readLine(r io.Reader) string {
 	var line []byte
 	b := make([]byte, 1)

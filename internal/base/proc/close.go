@@ -8,34 +8,34 @@ import (
 )
 
 const (
-	// orphanGrace is the time between TERM and KILL for the rest of a group whose child ended unexpectedly: its
-	// session is lost, so nothing waits for the rest.
+	// orphanGrace is the time between TERM and KILL for the other processes of a group whose child ended unexpectedly.
+	// The MCP session with the child is lost by then, so it is no use to wait longer.
 	orphanGrace = 200 * time.Millisecond
 	// killPatience is how long processes may take to disappear after SIGKILL. Only an uninterruptible system call
 	// takes longer.
 	killPatience = 2 * time.Second
-	// outputGrace bounds, after the end, how long a pipe may be held open by a process that cannot be signalled, and
-	// how long a reader has to empty it.
+	// outputGrace is how long, after the end of the child, a process that cannot be signalled may hold stdout or
+	// stderr open, and how long a reader has to read the rest of the output.
 	outputGrace = 500 * time.Millisecond
-	// pollFirst and pollMost bound the growing pauses between checks of a group.
+	// pollFirst and pollMost are the shortest and the longest pause between two checks of a group.
 	pollFirst = 2 * time.Millisecond
 	pollMost  = 50 * time.Millisecond
 )
 
-// Grace is how long a group gets to end by itself after each step of Close.
+// Grace is how long a group may take to end after each step of Close.
 type Grace struct {
-	// EOF is the time after stdin was closed; 0 = 500 ms.
+	// EOF is the time after stdin was closed; 0 means 500 ms.
 	EOF time.Duration
-	// TERM is the time after SIGTERM (CTRL_BREAK on Windows); 0 = 2 s.
+	// TERM is the time after SIGTERM (CTRL_BREAK on Windows); 0 means 2 s.
 	TERM time.Duration
 }
 
-// Close ends the child and its whole group in steps: it closes stdin; after g.EOF it sends TERM; after g.TERM it
-// sends KILL. A step is skipped when no process of the group is left, grandchildren included. If the ctx of any
-// caller ends, KILL follows at once. Close returns when the group is gone and all descriptors are closed, after at
-// most g.EOF + g.TERM and about half a second. Later calls wait for the same end, with the grace of the first. The
-// error is not nil only if a process survived SIGKILL for 2 s (an uninterruptible system call, another user's
-// process).
+// Close ends the child and its whole group in steps: it closes stdin; after g.EOF it sends TERM; after g.TERM it sends
+// KILL. It skips the remaining steps once no process of the group runs, grandchildren included. If the ctx of any
+// caller ends, Close sends KILL at once. Close returns when the group is gone and all descriptors are closed, after at
+// most g.EOF + g.TERM and about half a second. Further calls wait for the same end; their g is ignored. The error is
+// not nil only if a process survived SIGKILL for 2 s: it is in an uninterruptible system call, or belongs to another
+// user.
 func (p *Process) Close(ctx context.Context, g Grace) error {
 	g.EOF, g.TERM = cmp.Or(g.EOF, 500*time.Millisecond), cmp.Or(g.TERM, 2*time.Second)
 	p.closeOnce.Do(func() {
@@ -50,18 +50,18 @@ func (p *Process) Close(ctx context.Context, g Grace) error {
 	}
 	select {
 	case <-p.stuck:
-	case <-p.finished: // err is not written any more
+	case <-p.finished: // p.err no longer changes
 	}
 	return p.err
 }
 
-// Kill makes supervise send KILL to the whole group soon. It does not wait; a later Close does.
+// Kill makes supervise send KILL to the whole group soon. Kill does not wait for the end; a later Close does.
 func (p *Process) Kill() {
 	p.killOnce.Do(func() { close(p.killing) })
 }
 
-// supervise is the only code that signals and reaps; the package comment says why it is one goroutine. It ends after
-// the child.
+// supervise is the only code that signals and reaps the child; the package comment says why one goroutine does both.
+// It ends after the child.
 func (p *Process) supervise(stderr *output, drained <-chan struct{}) {
 	defer close(p.finished)
 	var g Grace
@@ -84,7 +84,7 @@ func (p *Process) supervise(stderr *output, drained <-chan struct{}) {
 		p.kill()
 	}
 	<-p.exited
-	p.group.signal(sigKill) // processes forked during the search in /proc
+	p.group.signal(sigKill) // for processes that were forked during the search in /proc
 	p.reaper.forget(p.PID())
 	p.reap()
 
@@ -107,7 +107,8 @@ func (p *Process) supervise(stderr *output, drained <-chan struct{}) {
 	p.stdin.Close()
 }
 
-// gone waits until the child has ended and its group is empty. It gives up after d, or on Kill.
+// gone waits until the child has ended and its group is empty, and then returns true. It returns false after d, or
+// when Kill is called.
 func (p *Process) gone(d time.Duration) bool {
 	limit := time.After(d)
 	select {
@@ -133,7 +134,8 @@ func (p *Process) gone(d time.Duration) bool {
 	return true
 }
 
-// kill sends KILL until the group is empty. One round is not enough if a process forks during the search.
+// kill sends KILL until the group is empty, or until killPatience is over. One round is not enough if a process forks
+// during the search for processes.
 func (p *Process) kill() {
 	limit := time.After(killPatience)
 	for pause := pollFirst; ; pause = min(2*pause, pollMost) {
@@ -155,8 +157,8 @@ func (p *Process) kill() {
 	}
 }
 
-// reap collects the child's exit status, and the zombies of its group that became our children because we are the
-// init process of a container.
+// reap collects the child's exit status. It also reaps zombies of the child's group that became our children because
+// we are the init process of a container.
 func (p *Process) reap() {
 	p.seen.stop()
 	p.group.reapAdopted()

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// envNames are the variables that a child inherits. They say where things are and how to reach the network. Variables
-// that often hold a secret are left out, such as tokens, package indexes with a password, and agent sockets.
+// envNames are the variables that a child inherits. They contain paths, and how to reach the network. Variables that
+// often contain a secret are not inherited: tokens, package indexes with a password, agent sockets.
 var envNames = strings.Fields(`
 	PATH HOME USER LOGNAME SHELL LANG LANGUAGE TERM TZ TMPDIR TEMP TMP
 	HTTP_PROXY HTTPS_PROXY FTP_PROXY ALL_PROXY NO_PROXY
@@ -40,22 +40,22 @@ var envNames = strings.Fields(`
 	PROCESSOR_IDENTIFIER PSModulePath
 `)
 
-// envPrefixes are families of variables that a child inherits.
+// envPrefixes are prefixes of further variables that a child inherits.
 var envPrefixes = []string{"LC_", "XDG_"}
 
-// Environment returns the small environment of a child, sorted: the variables of parent (KEY=VALUE, such as
-// os.Environ) that programs need to work, plus extra, which takes precedence. Secrets of mcpx are not inherited; a
-// server that needs one gets it by extra.
+// Environment returns the environment of a child, sorted: the variables of parent (KEY=VALUE, such as os.Environ) that
+// programs need to work, plus extra, which takes precedence. A child inherits no secrets of mcpx; a server that needs
+// a secret gets it in extra.
 func Environment(parent []string, extra map[string]string) []string {
 	wanted := make(map[string]bool, len(envNames))
 	for _, name := range envNames {
 		wanted[envKey(name)] = true
 	}
-	// By envKey: on Windows Path and PATH are the same variable.
+	// The keys are normalized by envKey: on Windows Path and PATH are the same variable.
 	env := make(map[string]string)
 	for _, entry := range parent {
 		name, val, ok := cutEnv(entry)
-		// Old shells export functions as values that begin like this.
+		// Old shells export functions as variables whose values begin with "()".
 		if ok && !strings.HasPrefix(val, "()") && (wanted[envKey(name)] || hasPrefix(name)) {
 			env[envKey(name)] = entry
 		}
@@ -72,7 +72,7 @@ func hasPrefix(name string) bool {
 	})
 }
 
-// envKey normalizes a name: two names with the same key are the same variable.
+// envKey normalizes the name of a variable: two names with the same result mean the same variable.
 func envKey(name string) string {
 	if runtime.GOOS == "windows" {
 		return strings.ToUpper(name)
@@ -80,7 +80,7 @@ func envKey(name string) string {
 	return name
 }
 
-// cutEnv splits an entry. Windows has hidden variables whose names begin with "=".
+// cutEnv splits KEY=VALUE. Windows has hidden variables whose names begin with "=".
 func cutEnv(entry string) (name, val string, ok bool) {
 	if entry == "" {
 		return "", "", false
@@ -89,7 +89,7 @@ func cutEnv(entry string) (name, val string, ok bool) {
 	return entry[:1] + name, val, ok
 }
 
-// value returns a variable in env; the last of several takes precedence.
+// value returns the value of a variable in env. If the variable occurs several times, the last one is used.
 func value(env []string, name string) string {
 	for _, entry := range slices.Backward(env) {
 		if n, val, ok := cutEnv(entry); ok && envKey(n) == envKey(name) {
@@ -99,7 +99,7 @@ func value(env []string, name string) string {
 	return ""
 }
 
-// without returns a copy of env that lacks the variable.
+// without returns a copy of env that lacks the variable name.
 func without(env []string, name string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		n, _, ok := cutEnv(entry)

@@ -8,11 +8,11 @@ import (
 
 const zombie = 5 // SZOMB, sys/proc.h
 
-// watch returns when the child has ended, without reaping it. (On darwin, waitid would return for a stopped child
-// too.)
+// watch returns when the child has ended, without reaping it. It does not use waitid, which on darwin also returns
+// when the child was stopped.
 func (g *group) watch() {
 	kq, err := unix.Kqueue()
-	for ; err != nil; kq, err = unix.Kqueue() { // until a descriptor is free
+	for ; err != nil; kq, err = unix.Kqueue() { // retry until a file descriptor is free
 		<-time.After(pollMost)
 	}
 	defer unix.Close(kq)
@@ -21,14 +21,14 @@ func (g *group) watch() {
 	ev.Fflags = unix.NOTE_EXIT
 	out := make([]unix.Kevent_t, 1)
 	for {
-		// For a child that has ended already, the error is ESRCH.
+		// If the child has ended already, the error is ESRCH.
 		if _, err := unix.Kevent(kq, []unix.Kevent_t{ev}, out, nil); err != unix.EINTR {
 			return
 		}
 	}
 }
 
-// members lists the process group, including zombies.
+// members returns the processes of the process group, including zombies.
 func (g *group) members() []member {
 	infos, err := unix.SysctlKinfoProcSlice("kern.proc.pgrp", g.id)
 	if err != nil {
@@ -46,11 +46,12 @@ func (g *group) members() []member {
 	return found
 }
 
-// signalMember is never called: members lists only processes of the group, which group.signal reaches.
+// signalMember is never called on darwin: members returns only processes of the process group, which group.signal
+// reaches.
 func signalMember(member, unix.Signal) {}
 
-// stillRuns makes alive list the group again, which is cheap here.
+// stillRuns always returns false, so that the method alive lists the group again, which is cheap on darwin.
 func stillRuns(member) bool { return false }
 
-// born is used only where processes are found by their mark.
+// born returns 0: the start time is needed only on Linux, where processes are found by their mark.
 func born(int) uint64 { return 0 }

@@ -16,40 +16,40 @@ func (g *group) watch() {
 	}
 }
 
-// members finds the processes of the group in /proc: the session, and all that carry the mark. Without /proc it finds
-// none, and only the process group is signalled.
+// members finds the processes of the group in /proc: those in the child's session, and those whose environment
+// contains the mark. Without /proc it finds none; then only the process group gets signals.
 func (g *group) members() []member {
 	return find(func(m member) bool {
 		return m.session == g.id || m.born >= g.born && carries(m.pid, g.mark)
 	})
 }
 
-// signalMember signals one process, unless its number now belongs to another.
+// signalMember signals one process, unless its id now belongs to another process.
 func signalMember(m member, sig unix.Signal) {
 	fd, err := unix.PidfdOpen(m.pid, 0)
 	if err != nil {
 		return
 	}
 	defer unix.Close(fd)
-	// The descriptor refers to one process for ever. It is the right one if the start time is still the same.
+	// A pidfd always refers to the same process. That process is m if its start time is still the same.
 	if now, ok := readMember(m.pid, make([]byte, 1024)); ok && now.born == m.born {
 		unix.PidfdSendSignal(fd, sig, nil, 0)
 	}
 }
 
-// born returns the start time of a process in clock ticks since boot; 0 if unknown.
+// born returns the start time of a process in clock ticks since boot, or 0 if it cannot be read.
 func born(pid int) uint64 {
 	m, _ := readMember(pid, make([]byte, 1024))
 	return m.born
 }
 
-// stillRuns reports whether a process found earlier still runs.
+// stillRuns reports whether m, which was found earlier, still runs.
 func stillRuns(m member) bool {
 	now, ok := readMember(m.pid, make([]byte, 1024))
 	return ok && now.born == m.born && now.state != zombie
 }
 
-// find lists the processes of this machine for which belongs is true.
+// find returns the processes of this machine for which belongs returns true.
 func find(belongs func(member) bool) []member {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -98,7 +98,7 @@ func readMember(pid int, buf []byte) (member, bool) {
 	}, true
 }
 
-// carries reports whether the environment of a process has a mark with this prefix.
+// carries reports whether the environment of a process contains a mark that begins with mark.
 func carries(pid int, mark string) bool {
 	env, ok := readProc(pid, "environ", make([]byte, 4096))
 	if !ok {
@@ -108,8 +108,8 @@ func carries(pid int, mark string) bool {
 	return bytes.HasPrefix(env, entry) || bytes.Contains(env, append([]byte{0}, entry...))
 }
 
-// readProc reads a file of a process with plain system calls, as it is called often, and in the reaper, which must
-// stay small. It uses buf if that is large enough.
+// readProc reads a file of a process in /proc. It uses plain system calls, because it is called often, and also in the
+// reaper, which must stay small. It reads into buf if buf is large enough.
 func readProc(pid int, file string, buf []byte) ([]byte, bool) {
 	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/"+file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 
 const sigKill = unix.SIGKILL
 
-// group is a child's process group and session, both numbered by its pid. Its methods must not be called once the
-// child is reaped.
+// group is a child's process group and session, whose ids are both the child's pid. Its methods must not be called
+// after the child was reaped.
 type group struct {
 	id   int
 	mark string
@@ -27,10 +27,10 @@ type member struct {
 	pid, parent, group, session int
 	state                       byte
 	born                        uint64
-	cpu                         uint64 // used by it and its reaped children; 0 if unknown
+	cpu                         uint64 // CPU time of the process and its reaped children, in clock ticks; 0 if unknown
 }
 
-// sysProcAttr makes the child lead a session; see the package comment.
+// sysProcAttr makes the child the leader of a new session; see the package comment.
 func sysProcAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true}
 }
@@ -39,7 +39,7 @@ func newGroup(p *os.Process, mark string) (*group, error) {
 	return &group{id: p.Pid, mark: mark, born: born(p.Pid)}, nil
 }
 
-// work returns a number that changes with the processes of the group and, where known, with their CPU time.
+// work returns a number that changes when the processes of the group change and, on Linux, when they use CPU time.
 func (g *group) work() (sum uint64) {
 	for _, m := range g.members() {
 		sum += m.cpu + uint64(m.pid)<<40
@@ -47,24 +47,24 @@ func (g *group) work() (sum uint64) {
 	return sum
 }
 
-// signal signals the process group only.
+// signal sends sig to the process group only, not to processes that have left it.
 func (g *group) signal(sig unix.Signal) { unix.Kill(-g.id, sig) }
 
-// terminate sends TERM to the whole group, and wakes stopped processes, which could not handle it.
+// terminate sends TERM to the whole group, and CONT to its stopped processes, which could not handle TERM otherwise.
 func (g *group) terminate() {
 	g.signal(unix.SIGTERM)
 	g.signal(unix.SIGCONT)
 	g.signalOthers(unix.SIGTERM)
 }
 
-// kill sends KILL to everything of the group that can be found.
+// kill sends KILL to all processes of the group that can be found.
 func (g *group) kill() {
 	g.signal(unix.SIGKILL)
 	g.signalOthers(unix.SIGKILL)
 	g.signal(unix.SIGKILL)
 }
 
-// signalOthers signals the processes of the group that have left the process group.
+// signalOthers sends sig to the processes of the group that have left the process group.
 func (g *group) signalOthers(sig unix.Signal) {
 	for _, m := range g.members() {
 		if m.group != g.id {
@@ -73,8 +73,8 @@ func (g *group) signalOthers(sig unix.Signal) {
 	}
 }
 
-// alive reports whether any process of the group can still run; zombies cannot. It is called in a loop, so it first
-// checks the processes found last time: if one still runs, it need not look at every process of the machine.
+// alive reports whether any process of the group still runs; zombies do not. It is called in a loop, so it first checks
+// the processes that the last call found. If one of them still runs, it need not search all processes of the machine.
 func (g *group) alive() bool {
 	runs := func(m member) bool { return m.state != zombie }
 	if slices.ContainsFunc(g.seen, func(m member) bool { return runs(m) && stillRuns(m) }) {
@@ -85,7 +85,7 @@ func (g *group) alive() bool {
 }
 
 // reapAdopted reaps zombies of the group that became our children because we are the init process of a container. The
-// child itself is still a zombie, so no number has been reused.
+// child itself is still a zombie, so the group's id has not been reused.
 func (g *group) reapAdopted() {
 	for _, m := range g.members() {
 		if m.state == zombie && m.pid != g.id && m.parent == os.Getpid() {

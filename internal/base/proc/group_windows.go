@@ -13,16 +13,16 @@ import (
 // sigKill is the only signal that a job object supports.
 const sigKill = syscall.SIGKILL
 
-// group is a job object. It contains everything that the child starts, and ends with its last handle, which we hold:
-// also when we are killed.
+// group is a job object, which contains the child and everything that the child starts. We hold its only handle. When
+// the handle is closed, also because we are killed, Windows ends all processes of the job.
 type group struct {
 	pid  int
 	proc *os.Process
 	job  windows.Handle
 }
 
-// sysProcAttr starts the child suspended, so that it cannot start anything before it is in its job, and in its own
-// console group, so that CTRL_BREAK can be sent to it alone.
+// sysProcAttr starts the child suspended, so that the child cannot start anything before it is in its job. The child
+// gets its own console group, so that CTRL_BREAK can be sent to this child only.
 func sysProcAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
 		HideWindow:    true,
@@ -30,7 +30,7 @@ func sysProcAttr() *syscall.SysProcAttr {
 	}
 }
 
-// newGroup puts a suspended child into a job and resumes it. On an error the child is gone.
+// newGroup puts a suspended child into a job and resumes it. If that fails, newGroup kills the child.
 func newGroup(p *os.Process, _ string) (*group, error) {
 	g := &group{pid: p.Pid, proc: p}
 	err := g.enclose()
@@ -94,20 +94,21 @@ func resume(pid int) error {
 	return fmt.Errorf("finding the first thread: %w", err)
 }
 
-// watch returns when the child has ended. Its process id is not reused while p.proc holds a handle, until Wait.
+// watch returns when the child has ended. The child's process id is not reused before Wait, because g.proc holds a
+// handle.
 func (g *group) watch() {
 	g.proc.WithHandle(func(h uintptr) {
 		windows.WaitForSingleObject(windows.Handle(h), windows.INFINITE)
 	})
 }
 
-// signal ends everything in the job.
+// signal ends all processes of the job.
 func (g *group) signal(syscall.Signal) { windows.TerminateJobObject(g.job, 1) }
 
 func (g *group) kill() { g.signal(sigKill) }
 
-// terminate sends CTRL_BREAK, which console programs can handle. It fails if we have no console; then the time for
-// TERM passes unused.
+// terminate sends CTRL_BREAK, which console programs can handle. If we have no console, nothing is sent, and Close
+// only waits for Grace.TERM.
 func (g *group) terminate() {
 	windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(g.pid))
 }
@@ -122,7 +123,7 @@ type accounting struct {
 	totalTerminatedProcesses                 uint32
 }
 
-// accounts returns zeros on failure.
+// accounts returns the accounting of the job, or zeros if that fails.
 func (g *group) accounts() (info accounting) {
 	err := windows.QueryInformationJobObject(g.job, windows.JobObjectBasicAccountingInformation,
 		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)), nil)
@@ -135,7 +136,7 @@ func (g *group) accounts() (info accounting) {
 // alive reports whether the job has a running process.
 func (g *group) alive() bool { return g.accounts().activeProcesses > 0 }
 
-// work changes with the CPU time and the processes of the job.
+// work returns a number that changes when the processes of the job change or use CPU time.
 func (g *group) work() uint64 {
 	info := g.accounts()
 	return uint64(info.totalUserTime+info.totalKernelTime) + uint64(info.totalProcesses)<<40 + uint64(info.totalTerminatedProcesses)<<52
@@ -144,7 +145,7 @@ func (g *group) work() uint64 {
 // reapAdopted does nothing, as Windows has no zombies.
 func (g *group) reapAdopted() {}
 
-// release closes the job. The child was waited for.
+// release closes the job. The child must have been reaped before.
 func (g *group) release() {
 	if g.job != 0 {
 		windows.CloseHandle(g.job)

@@ -5,24 +5,24 @@ import (
 	"sync/atomic"
 )
 
-// Movement is a snapshot of the activity of a child's group. If two snapshots differ, something happened between
+// Movement is a snapshot of the activity of a child's group. If two snapshots differ, the group was active between
 // them.
 type Movement struct {
-	stderr int64  // bytes
-	work   uint64 // processor time and processes; see group.work
+	stderr int64  // bytes written so far
+	work   uint64 // CPU time and processes; see group.work
 }
 
-// movements is what was last seen of a child's group.
+// movements is the last known activity of a child's group.
 type movements struct {
-	stderr atomic.Int64 // bytes
+	stderr atomic.Int64 // bytes written so far
 
 	mu   sync.Mutex
-	over bool   // under mu: the group must not be used any more
-	work uint64 // under mu: last result of group.work
+	over bool   // guarded by mu: the group must not be used any more
+	work uint64 // guarded by mu: last result of group.work
 }
 
-// Movement returns the signs of work seen so far in the child and its process group. After the child's end they no longer
-// change.
+// Movement returns the activity of the child and its group so far: bytes on stderr, CPU time and processes. After the
+// child's end it no longer changes.
 func (p *Process) Movement() Movement { return p.seen.look(p.group) }
 
 func (m *movements) look(at *group) Movement {
@@ -34,7 +34,8 @@ func (m *movements) look(at *group) Movement {
 	return Movement{stderr: m.stderr.Load(), work: m.work}
 }
 
-// stop makes look leave the group alone, as its number may soon be reused.
+// stop is called before the child is reaped. After it the method look no longer uses the process group, because the
+// group's id may soon be reused.
 func (m *movements) stop() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

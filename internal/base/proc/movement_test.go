@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What a child says, computes and starts is seen, and a child that does nothing does not move.
+// TestMovement: Movement changes when the child writes to stderr, uses CPU time or starts a process.
 func TestMovement(t *testing.T) {
 	p := start(t, "move", nil)
 	for _, what := range []string{"nothing", "say", "burn", "fork", "fork-setsid"} {

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// pipes are the three pipes of a child; [0] is the reading end.
+// pipes are the three pipes of a child. Element 0 of each is the read end, element 1 the write end.
 type pipes struct {
 	stdin, stdout, stderr [2]*os.File
 }
@@ -26,7 +26,7 @@ func newPipes() (*pipes, error) {
 	return p, nil
 }
 
-// child returns the child's ends in the order of their descriptors.
+// child returns the child's ends of the pipes, in the order of the descriptors 0, 1, 2.
 func (p *pipes) child() []*os.File {
 	return []*os.File{p.stdin[0], p.stdout[1], p.stderr[1]}
 }
@@ -34,7 +34,7 @@ func (p *pipes) child() []*os.File {
 func (p *pipes) closeChild()  { closeAll(p.child()) }
 func (p *pipes) closeParent() { closeAll([]*os.File{p.stdin[1], p.stdout[0], p.stderr[0]}) }
 
-// closeAll closes the files. Close of a nil *os.File only returns an error.
+// closeAll closes the files; nil files do no harm.
 func closeAll(files []*os.File) {
 	for _, f := range files {
 		f.Close()
@@ -48,27 +48,27 @@ type input struct {
 	try  trier
 }
 
-// Write writes b as a whole unless Close interrupts it.
+// Write writes all of b, unless Close interrupts it.
 func (i *input) Write(b []byte) (int, error) { return i.f.Write(b) }
 
-// Close closes stdin and unblocks a Write. Later calls return the same result.
+// Close closes stdin, and a blocked Write returns. Further calls return the result of the first.
 func (i *input) Close() error {
 	i.once.Do(func() { i.err = i.f.Close() })
 	return i.err
 }
 
-// output is our end of a child's stdout or stderr. It closes its descriptor at EOF, so its readers need not.
+// output is our end of a child's stdout or stderr. At EOF it closes its descriptor, so readers need not close it.
 type output struct {
 	f     *os.File
 	once  sync.Once
-	ended chan struct{} // closed with the descriptor
+	ended chan struct{} // closed together with the descriptor
 }
 
 func newOutput(f *os.File) *output {
 	return &output{f: f, ended: make(chan struct{})}
 }
 
-// Read returns io.EOF at the end, also when end has closed the pipe.
+// Read returns io.EOF at the end of the output, and also after the method end has closed the pipe.
 func (o *output) Read(b []byte) (int, error) {
 	n, err := o.f.Read(b)
 	if err != nil {
@@ -80,7 +80,7 @@ func (o *output) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// end closes the descriptor; a pending Read returns.
+// end closes the descriptor. A blocked Read then returns.
 func (o *output) end() {
 	o.once.Do(func() {
 		o.f.Close()

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exhausted reports whether a Read would return io.EOF: no writer is left, and everything was read. Then supervise
-// need not wait for a reader.
+// exhausted reports whether a Read would return io.EOF: no process can write to the pipe any more, and everything was
+// read. In this case supervise need not wait for a reader.
 func (o *output) exhausted() bool {
 	conn, err := o.f.SyscallConn()
 	if err != nil {
@@ -24,16 +24,16 @@ func (o *output) exhausted() bool {
 	return over || err != nil
 }
 
-// trier holds what TryWrite needs, made once to save allocations.
+// trier holds what TryWrite needs. It is made once, to save allocations.
 type trier struct {
 	conn syscall.RawConn
-	do   func(fd uintptr) bool // writes rest, once
+	do   func(fd uintptr) bool // writes rest with one system call
 	rest []byte
 	n    int
 }
 
-// TryWrite writes as much of b as the pipe accepts without blocking, and returns the number of bytes; 0 if it is
-// broken, for which Write returns the error. Only one goroutine may call TryWrite or Write at a time.
+// TryWrite writes as much of b as the pipe accepts without blocking, and returns the number of bytes. If the pipe is
+// broken it returns 0; a following Write returns the error. Only one goroutine may call TryWrite or Write at a time.
 func (i *input) TryWrite(b []byte) int {
 	t := &i.try
 	if t.conn == nil {

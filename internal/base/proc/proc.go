@@ -1,34 +1,36 @@
 // Package proc starts child processes, each in its own group, and ends them with all their descendants: on Close,
 // when the child crashes, and when this process is killed.
 //
-// # Who is reached
+// # Which processes are signalled
 //
 // A child leads its own session and process group. So it does not get signals from our terminal, a program that opens
 // /dev/tty gets an error instead of being stopped, and all descendants that do not call setsid share its session id,
 // also if they change their group (shells with job control, timeout). Signals go to the group; on Linux also to the
 // rest of the session, and to every process whose environment contains the child's mark (the variable MCPX_CHILD),
-// which includes daemons that called setsid. Not reached: daemons that left the session and removed or replaced their
-// environment (env -u MCPX_CHILD, for a daemon that should stay), processes of another user (sudo), and what other
-// programs start for the child (containers). On darwin only the group is reached.
+// which includes daemons that called setsid. Signals do not reach daemons that left the session and removed or
+// replaced their environment (a user can start a daemon with env -u MCPX_CHILD so that it stays), processes of another
+// user (sudo), and what other programs start for the child (containers). On darwin only the group gets signals.
 //
-// # Why no reused number is ever signalled
+// # Why a reused id is never signalled
 //
-// The end of the child is detected without reaping it. While it is a zombie, the kernel does not reuse its number for
-// another process, group or session. One goroutine, in this order, sends all signals, removes the group from the
-// reaper's list, and reaps the child. Single processes found in /proc are signalled through a pidfd and checked again
-// once it is open. One gap remains: if we are killed between the end of a child and its removal from the list, init
-// reaps it, and the reaper signals the number a moment later. That does harm only if within this moment a new group
-// leader gets the number.
+// The end of the child is detected without reaping it. While the child is a zombie, the kernel does not reuse its id
+// for another process, group or session. One goroutine, in this order, sends all signals, removes the group from the
+// reaper's list, and reaps the child. Single processes found in /proc are signalled through a pidfd, and checked again
+// once the pidfd is open. One gap remains: if we are killed between the end of a child and the removal of its group
+// from the list, init reaps the child, and the reaper signals its id a moment later. That does harm only if a new
+// group leader gets the id within this moment.
 //
 // # When we are killed
 //
-// A reaper process (see Reaper) outlives us for a moment and kills what is left. Pdeathsig is no alternative: it is
-// bound to the thread that forked, so a child would die when the Go runtime ends that thread, and it does not reach
-// grandchildren. It would only close the gap between the fork of a child and its registration. On Linux the mark
-// closes this gap: until its exec the child holds a copy of our end of the reaper's pipe, so the reaper sees the pipe
-// close only when the child has its environment. On darwin a gap of some microseconds remains.
+// A reaper process (see Reaper) outlives us for a moment and kills the children and their descendants. Pdeathsig is no
+// alternative: it is bound to the thread that forked, so a child would die when the Go runtime ends that thread, and
+// it does not reach grandchildren. Pdeathsig would only close the gap between the fork of a child and its registration
+// with the reaper. On Linux the mark closes this gap: until its exec the child holds a copy of our end of the reaper's
+// pipe, so the reaper sees the pipe close only when the child has its environment, which contains the mark. On darwin
+// a gap of some microseconds remains.
 //
-// On Windows, a job object that ends with our last handle does all of this.
+// On Windows each child is in a job object. When we end, our handle of the job is closed, and Windows ends all its
+// processes.
 package proc
 
 import (
@@ -45,33 +47,33 @@ import (
 	"syscall"
 )
 
-// markVar is the variable that marks a child and all that inherit its environment. The value is unique per child and
-// begins with the reaper's token.
+// markVar is the environment variable that marks a child and all processes that inherit the child's environment. Its
+// value, the mark, is different for each child and begins with the reaper's token.
 const markVar = "MCPX_CHILD"
 
-// ErrNotFound means that a command without a slash is in no folder of PATH.
+// ErrNotFound means that no folder of PATH contains the command, which has no slash.
 var ErrNotFound = errors.New("executable file not found in PATH")
 
 // Spec says what to start.
 type Spec struct {
 	// Command is a path, or a name to look up in the PATH of Env. A relative path with a slash is relative to Dir.
 	Command string
-	// Name is the name of the child in ps and errors; empty = Command.
+	// Name is the name of the child in ps and errors. If it is empty, Command is used.
 	Name string
 	Args []string
 	// Env is the whole environment, KEY=VALUE; see Environment. MCPX_CHILD is added.
 	Env []string
-	// Dir is the working folder; empty = ours.
+	// Dir is the working folder. If it is empty, the child gets our working folder.
 	Dir string
-	// StderrBytes is how much of the end of stderr is kept; 0 = 64 KiB.
+	// StderrBytes is how many bytes of the end of stderr are kept; 0 means 64 KiB.
 	StderrBytes int
-	// OnStderr, if not nil, gets each line of stderr as valid UTF-8 without its end. Lines over 8 KiB come in pieces.
-	// It is called from one goroutine and must not block, as the child waits for it.
+	// OnStderr, if not nil, is called with each line of stderr, as valid UTF-8 without its line end. A line over 8 KiB is
+	// split into several calls. All calls come from one goroutine. OnStderr must not block, as the child would block too.
 	OnStderr func(line string)
 }
 
-// Process is a child that was started. The caller of Start must Close it, even if it has ended by itself. All methods
-// are safe for concurrent use.
+// Process is a child that was started. The caller of Start must call Close, also after the child has ended. All
+// methods are safe for concurrent use.
 type Process struct {
 	name   string // for errors
 	proc   *os.Process
@@ -82,24 +84,24 @@ type Process struct {
 	stdout *output
 	stderr *tail
 
-	closing   chan Grace // the grace of the first Close, for supervise
+	closing   chan Grace // the first Close sends its grace to supervise
 	closeOnce sync.Once
-	killing   chan struct{} // closed by the first Kill, for supervise
+	killing   chan struct{} // closed by the first Kill; supervise waits for it
 	killOnce  sync.Once
 	seen      movements
 
-	exited   chan struct{} // the child ended; it is still a zombie
-	done     chan struct{} // the child is reaped, its stderr read
-	stuck    chan struct{} // a process survived SIGKILL; err is set
-	finished chan struct{} // done, and all descriptors are closed
+	exited   chan struct{} // closed when the child has ended; it is still a zombie
+	done     chan struct{} // closed when the child is reaped and its stderr read
+	stuck    chan struct{} // closed when a process survived SIGKILL; err is set
+	finished chan struct{} // closed after done, when all descriptors are closed
 
 	err    error            // written before stuck is closed
-	state  *os.ProcessState // written before done is closed; nil on failure
+	state  *os.ProcessState // written before done is closed; nil if waiting for the child failed
 	reason string           // written before done is closed
 }
 
-// Start starts a child and, if r is not nil, registers it there. The error names the command and the remedy; its
-// cause may be ErrNotFound, fs.ErrNotExist or fs.ErrPermission.
+// Start starts a child. If r is not nil, r kills the child when this process is killed. The error names the command
+// and what to do; errors.Is may find ErrNotFound, fs.ErrNotExist or fs.ErrPermission in it.
 func Start(s Spec, r *Reaper) (*Process, error) {
 	s.Name = cmp.Or(s.Name, s.Command)
 	path, err := lookup(s)
@@ -151,8 +153,8 @@ func Start(s Spec, r *Reaper) (*Process, error) {
 	return p, nil
 }
 
-// run starts the three goroutines of a process. supervise waits for the other two, and Close for supervise. Without
-// Close they end after the child.
+// run starts the three goroutines of a process. supervise waits for the other two, and Close waits for supervise.
+// Without a call of Close the goroutines end after the child.
 func (p *Process) run(stderr *output, onLine func(string)) {
 	go func() {
 		p.group.watch()
@@ -166,19 +168,19 @@ func (p *Process) run(stderr *output, onLine func(string)) {
 	go p.supervise(stderr, drained)
 }
 
-// Stdin writes to the child's standard input. Its Close unblocks a writer whose child never reads.
+// Stdin writes to the child's standard input. If a Write blocks because the child does not read, Close unblocks it.
 func (p *Process) Stdin() io.WriteCloser { return p.stdin }
 
-// Stdout reads the child's standard output, up to io.EOF when the child has ended and its output was read. A process
+// Stdout reads the child's standard output. It returns io.EOF when the child has ended and its output was read. A process
 // that inherited the pipe and outlives the child can delay io.EOF for at most half a second after Done.
 func (p *Process) Stdout() io.Reader { return p.stdout }
 
-// Done is closed when the child has ended and was reaped; then ExitReason is known and StderrTail complete. If a
-// child ends by itself and leaves other processes of its group behind, these get TERM, and KILL 200 ms later, before
-// Done is closed.
+// Done is closed when the child has ended and was reaped; from then on ExitReason is known and StderrTail complete. If
+// the child ends without Close and its group still has processes, they get TERM, and KILL 200 ms later, before Done is
+// closed.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// ExitReason says how the child ended, such as "exit status 1" or "signal: killed"; empty until Done is closed.
+// ExitReason says how the child ended, such as "exit status 1" or "signal: killed". It is empty until Done is closed.
 func (p *Process) ExitReason() string {
 	select {
 	case <-p.done:
@@ -188,7 +190,7 @@ func (p *Process) ExitReason() string {
 	}
 }
 
-// State says how the child ended; nil until Done is closed.
+// State returns how the child ended. It is nil until Done is closed.
 func (p *Process) State() *os.ProcessState {
 	select {
 	case <-p.done:
@@ -198,16 +200,16 @@ func (p *Process) State() *os.ProcessState {
 	}
 }
 
-// StderrTail is the end of the child's stderr, at most Spec.StderrBytes, as valid UTF-8. If it is cut, it begins with
-// a whole line.
+// StderrTail returns the end of the child's stderr, at most Spec.StderrBytes bytes, as valid UTF-8. If the beginning
+// was cut off, the result begins with a whole line.
 func (p *Process) StderrTail() string { return p.stderr.text() }
 
-// PID is the child's process id, also the number of its group and session. After Done it may belong to another
-// process.
+// PID returns the child's process id, which is also the id of its group and session. After Done the id may belong to
+// another process.
 func (p *Process) PID() int { return p.proc.Pid }
 
-// lookup finds the program of s in the PATH of the child. It skips empty and relative folders, with which the program
-// would depend on our working folder.
+// lookup finds the program of s in the PATH of the child. It skips empty and relative folders of PATH: with them, the
+// program would depend on our working folder.
 func lookup(s Spec) (string, error) {
 	if s.Command == "" {
 		return "", errors.New("the command is empty")
@@ -245,7 +247,7 @@ func lookup(s Spec) (string, error) {
 	return "", ErrNotFound
 }
 
-// startError explains an error of fork and exec: the working folder, the program or its interpreter is missing.
+// startError explains why fork and exec failed: the working folder, the program or its interpreter is missing.
 func startError(s Spec, path string, err error) error {
 	if s.Dir != "" {
 		if info, statErr := os.Stat(s.Dir); statErr != nil {
@@ -273,16 +275,16 @@ func withoutPath(err error) error {
 	return err
 }
 
-// RoleVar is the variable that starts this executable in a role: the name of the role, a space, and arguments of the
-// role. main must check it first. Without it, the process is the program itself.
+// RoleVar is an environment variable that makes this executable run in a role. Its value is the name of the role, a
+// space, and the arguments of the role. main must check it first. Without the variable, the process is a normal mcpx.
 const RoleVar = "MCPX_ROLE"
 
 // ReaperRole is the role of the reaper, whose main function is ReaperMain.
 const ReaperRole = "reaper"
 
-// Executable is the path of this program, for starting it again in a role. On Linux it works even if the file was
-// replaced by another version. It fails in a process that was itself started in a role, which would otherwise start
-// itself endlessly.
+// Executable returns the path of this program, for starting it again in a role. On Linux the path works even if the
+// file was replaced by another version. Executable fails in a process that was itself started in a role: the process
+// would otherwise start itself endlessly.
 func Executable() (string, error) {
 	if role, _, _ := strings.Cut(os.Getenv(RoleVar), " "); role != "" {
 		return "", fmt.Errorf("this process was started in the role %q, but its main does not know that role", role)

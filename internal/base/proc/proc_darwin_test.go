@@ -10,7 +10,7 @@ import (
 
 var platformModes = map[string]func(){}
 
-// exists reports whether a process runs; a zombie does not.
+// exists reports whether a process runs. A zombie does not run.
 func exists(pid int) bool {
 	out, err := exec.Command("/bin/ps", "-o", "stat=", "-p", fmt.Sprint(pid)).Output()
 	return err == nil && len(out) > 0 && out[0] != 'Z'

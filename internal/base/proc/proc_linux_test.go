@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exists reports whether a process runs; a zombie does not.
+// exists reports whether a process runs. A zombie does not run.
 func exists(pid int) bool {
 	m, ok := readMember(pid, make([]byte, 1024))
 	return ok && m.state != zombie
@@ -24,13 +24,13 @@ func zombies(*testing.T) int {
 	return len(find(func(m member) bool { return m.state == zombie && m.parent == os.Getpid() }))
 }
 
-// marked lists what runs and carries a mark.
+// marked returns the running processes whose environment contains the mark.
 func marked(mark string) []member {
 	return find(func(m member) bool { return m.state != zombie && carries(m.pid, mark) })
 }
 
-// We are killed while children are being forked, at moments that differ: none may escape between its fork and its
-// registration.
+// TestReaper_AfterSIGKILLWhileStarting: a process is killed while it starts children, in each round at another moment.
+// No child may survive, not even one that was forked but not yet registered with the reaper.
 func TestReaper_AfterSIGKILLWhileStarting(t *testing.T) {
 	for round := range 12 {
 		cmd, out := spawn(t, "storm")
@@ -52,7 +52,7 @@ func TestReaper_AfterSIGKILLWhileStarting(t *testing.T) {
 	}
 }
 
-// The reaper is not reached by what ends us, or by the terminal.
+// TestReaper_IgnoresSignals: signals that end mcpx, and signals from the terminal, do not end the reaper.
 func TestReaper_IgnoresSignals(t *testing.T) {
 	r := NewReaper()
 	p := start(t, "ignore-term", r)
@@ -66,7 +66,7 @@ func TestReaper_IgnoresSignals(t *testing.T) {
 		var mask uint64
 		_, list, _ := strings.Cut(string(b), "SigIgn:")
 		fmt.Sscanf(list, "%x", &mask)
-		return mask&(1<<(syscall.SIGPIPE-1)) != 0 // the last of them
+		return mask&(1<<(syscall.SIGPIPE-1)) != 0 // the last signal that the reaper starts to ignore
 	})
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		if err := syscall.Kill(reaper, sig); err != nil {
@@ -139,7 +139,7 @@ func TestReadMember(t *testing.T) {
 	}
 }
 
-// One child's mark must not be found in another's.
+// TestCarries: the mark of one child must not be found in the environment of another.
 func TestCarries(t *testing.T) {
 	r := NewReaper()
 	var marks []string
@@ -157,7 +157,7 @@ func TestCarries(t *testing.T) {
 	}
 	defer cmd.Wait()
 	defer in.Close()
-	// A program has no environment yet for a moment after its exec.
+	// For a moment after its exec, a process has no environment yet.
 	eventually(t, slack, "its mark is found", func() bool { return carries(cmd.Process.Pid, marks[10]) })
 	for i, mark := range marks {
 		if got, want := carries(cmd.Process.Pid, mark), i == 10; got != want {
@@ -169,8 +169,8 @@ func TestCarries(t *testing.T) {
 	}
 }
 
-// Where orphans come to us, their zombies are reaped: while the child runs, and when it is closed; what others wait
-// for is left to them.
+// TestReaper_AdoptedZombies: if we adopt orphans, their zombies are reaped while the child runs and when the child is
+// closed. Children that other code waits for are not reaped.
 func TestReaper_AdoptedZombies(t *testing.T) {
 	_, out := spawn(t, "subreaper")
 	for out.Scan() {
@@ -185,14 +185,14 @@ func TestReaper_AdoptedZombies(t *testing.T) {
 
 var platformModes = map[string]func(){"subreaper": subreaper}
 
-// subreaper gets orphans as an init process does, and prints "ok" or what is wrong.
+// subreaper adopts orphans as an init process does. It prints "ok", or what went wrong.
 func subreaper() {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		fmt.Println(err)
 		return
 	}
 	r := NewReaper()
-	// Five orphans that end at once, and one in the group that lives until Close.
+	// The shell leaves five orphans that end at once, and one in the child's group that lives until Close.
 	sh := "for i in 1 2 3 4 5; do (setsid sh -c 'exit 0' & ) ; done; (sleep 60 &) ; echo ready; read x"
 	p, err := Start(Spec{Command: "/bin/sh", Args: []string{"-c", sh}, Env: Environment(os.Environ(), nil)}, r)
 	if err != nil {
@@ -200,7 +200,7 @@ func subreaper() {
 		return
 	}
 	readLine(p.Stdout())
-	// What another package starts keeps its exit status.
+	// Children that another package starts must keep their exit status.
 	for range 20 {
 		if err := exec.Command("/bin/sh", "-c", "exit 4").Run(); err == nil || err.Error() != "exit status 4" {
 			fmt.Println("a child of os/exec:", err)

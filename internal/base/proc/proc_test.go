@@ -16,16 +16,17 @@ import (
 	"time"
 )
 
-// short is a Grace that keeps the tests of stubborn children quick.
+// short is a Grace for tests with children that do not end when their stdin is closed or when they get TERM.
 var short = Grace{EOF: 50 * time.Millisecond, TERM: 100 * time.Millisecond}
 
-// slack is time for slow machines, in which nothing happens on others; long is a step that must not be waited for.
+// slack is the time limit of steps that should be quick; it is so long because machines may be slow. long is a grace so
+// long that the test fails if Close waits until its end.
 const (
 	slack = 2 * time.Minute
 	long  = time.Hour
 )
 
-// start starts a child of the test and closes it at the end.
+// start starts this test program as a child in the given mode, and closes the child at the end of the test.
 func start(t *testing.T, mode string, r *Reaper) *Process {
 	t.Helper()
 	exe, err := os.Executable()
@@ -40,7 +41,7 @@ func start(t *testing.T, mode string, r *Reaper) *Process {
 	return p
 }
 
-// eventually polls until ok, which has to be before d has passed.
+// eventually calls ok until it returns true. The test fails if that takes longer than d.
 func eventually(t *testing.T, d time.Duration, what string, ok func() bool) {
 	t.Helper()
 	limit := time.After(d)
@@ -75,7 +76,7 @@ func closeWithin(t *testing.T, p *Process, g Grace, most time.Duration) {
 	}
 }
 
-// grandchild reads what the parent modes print, and returns the grandchild's pid.
+// grandchild reads what a child in one of the parent modes prints, and returns the grandchild's pid.
 func grandchild(t *testing.T, r io.Reader) int {
 	t.Helper()
 	var pid int
@@ -133,7 +134,8 @@ func TestProcess_ExitAtOnce(t *testing.T) {
 	closeWithin(t, p, Grace{}, slack)
 }
 
-// What a child says on stderr before it ends is there when its end is known.
+// TestProcess_LastWords: when Done is closed, StderrTail has everything that the child wrote to stderr before it
+// ended.
 func TestProcess_LastWords(t *testing.T) {
 	sh := "head -c 60000 /dev/zero | tr '\\0' x >&2; echo >&2; echo last words >&2"
 	for range 20 {
@@ -202,7 +204,8 @@ func TestClose_Grandchildren(t *testing.T) {
 	}
 }
 
-// A grandchild gets TERM, although the child ended before it.
+// TestClose_GrandchildGetsItsGrace: a grandchild gets TERM and time to end, although the child
+// has ended before.
 func TestClose_GrandchildGetsItsGrace(t *testing.T) {
 	sh := "/bin/sh -c 'trap \"echo clean; exit\" TERM; echo ready; while :; do sleep 0.01; done' & read x"
 	p, err := Start(Spec{Command: "/bin/sh", Args: []string{"-c", sh}, Env: Environment(os.Environ(), nil)}, nil)
@@ -248,7 +251,8 @@ func TestProcess_LeavesGrandchild(t *testing.T) {
 	}
 }
 
-// A process out of reach (another session, no mark) holds stdout and stderr open.
+// TestProcess_PipeHeldOpen: a process that Close cannot reach (another session, no mark) holds stdout and stderr open.
+// Reading Stdout ends nevertheless.
 func TestProcess_PipeHeldOpen(t *testing.T) {
 	p := start(t, "parent-setsid-unmarked", nil)
 	pid := grandchild(t, p.Stdout())
@@ -273,7 +277,7 @@ func TestProcess_PipeHeldOpen(t *testing.T) {
 	}
 }
 
-// Concurrent Closes all return in time, also without a KILL.
+// TestClose_Concurrent: concurrent calls of Close all return in time, with and without a Kill.
 func TestClose_Concurrent(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed %t", killed), func(t *testing.T) {
@@ -346,7 +350,7 @@ func TestStdin_StuckWriter(t *testing.T) {
 	}
 }
 
-// descriptors counts this process's open descriptors.
+// descriptors counts the open file descriptors of this process.
 func descriptors(t *testing.T) int {
 	t.Helper()
 	entries, err := os.ReadDir("/dev/fd")
@@ -362,7 +366,7 @@ func TestClose_LeavesNothing(t *testing.T) {
 		p := mustStart(mode, r)
 		p.Close(context.Background(), Grace{EOF: long})
 	}
-	once("echo") // opens what stays: the poller, the reaper's pipe
+	once("echo") // opens what stays open: the poller and the reaper's pipe
 	before, goroutines := descriptors(t), runtime.NumGoroutine()
 	var wg sync.WaitGroup
 	for range 4 {

@@ -2,6 +2,7 @@
 
 package proc
 
-// raceEnabled: the race detector's own memory is not what is measured. Package mcptest says so too, but with it this
-// binary would be larger, which is the reaper that is measured.
+// raceEnabled tells that the race detector adds its own memory to the reaper's, so a test must not check it. Package
+// mcptest has such a constant too, but importing mcptest would make this test binary, which is also the measured
+// reaper, larger.
 const raceEnabled = true

@@ -4,10 +4,10 @@ func nameReaper() {}
 
 func DropFilePages() {}
 
-// killFound has nothing to do: all processes are in the groups.
+// killFound does nothing: on darwin only processes of the groups are killed.
 func killFound(map[int]bool, string) bool { return false }
 
-// adoptsOrphans is false: on darwin only launchd adopts orphans.
+// adoptsOrphans returns false: on darwin only launchd adopts orphans.
 func adoptsOrphans() bool { return false }
 
 type sweeper struct{}

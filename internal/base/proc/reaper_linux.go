@@ -17,8 +17,8 @@ func nameReaper() {
 	unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0, 0, 0)
 }
 
-// DropFilePages releases the pages of the executable that were needed for the start: several megabytes, of which the
-// reaper uses hardly any. The kernel reads them again on access.
+// DropFilePages releases the memory pages of the executable that were needed only for the start. They are several
+// megabytes, and the reaper uses hardly any of them. The kernel reads a page again when it is accessed.
 func DropFilePages() {
 	smaps, err := os.ReadFile("/proc/self/smaps")
 	if err != nil {
@@ -36,16 +36,16 @@ func DropFilePages() {
 			}
 			continue
 		}
-		// Read-only memory that was written before, such as relocated addresses, differs from the file. It is listed
-		// as anonymous.
+		// Read-only memory that was written before (relocated addresses) differs from the file. It is listed as
+		// anonymous.
 		if f[0] == "Anonymous:" && f[1] == "0" && to > from {
 			unix.Syscall(unix.SYS_MADVISE, uintptr(from), uintptr(to-from), unix.MADV_DONTNEED)
 		}
 	}
 }
 
-// killFound kills what is left of the sessions in groups and all processes that carry the token. It reports whether
-// there were any.
+// killFound kills the remaining processes of the sessions in groups, and all processes whose environment contains the
+// token. It reports whether there were any.
 func killFound(groups map[int]bool, token string) bool {
 	found := find(func(m member) bool {
 		return m.state != zombie && (groups[m.session] || carries(m.pid, token+"."))
@@ -56,14 +56,14 @@ func killFound(groups map[int]bool, token string) bool {
 	return len(found) > 0
 }
 
-// adoptsOrphans reports whether orphans become our children.
+// adoptsOrphans reports whether orphaned processes become our children: we are process 1, or a subreaper.
 func adoptsOrphans() bool {
 	var subreaper int32
 	err := unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&subreaper)), 0, 0, 0)
 	return os.Getpid() == 1 || err == nil && subreaper != 0
 }
 
-// sweeper reaps adopted zombies while the program runs, as a server may leave some behind every minute.
+// sweeper reaps adopted zombies while the program runs, as an MCP server may leave some behind every minute.
 type sweeper struct {
 	signals chan os.Signal
 	done    chan struct{}
@@ -87,8 +87,8 @@ func (s *sweeper) stop() {
 	<-s.done
 }
 
-// reapAdopted reaps zombies that no other code waits for: children of ours in another session, which were not started
-// by Start. They are orphaned descendants of Start's processes. Children that other packages start are in our
+// reapAdopted reaps zombies that no other code waits for: our children in another session that Start did not start.
+// They are orphaned descendants of processes that Start started. Children that other packages start are in our
 // session.
 func (r *Reaper) reapAdopted() {
 	r.starting.Lock()
@@ -105,7 +105,7 @@ func (r *Reaper) reapAdopted() {
 	}
 }
 
-// waitsFor reports whether this package reaps a child itself.
+// waitsFor reports whether this package itself reaps the child pid.
 func (r *Reaper) waitsFor(pid int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

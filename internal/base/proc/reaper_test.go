@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// spawn starts the test binary in a mode, by other means than this package.
+// spawn starts the test binary in a mode with os/exec, not with this package.
 func spawn(t *testing.T, mode string) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
 	exe, err := os.Executable()
@@ -57,7 +57,7 @@ func TestReaper_AfterSIGKILL(t *testing.T) {
 			t.Fatalf("%s %d is not there", kind, pid)
 		}
 	}
-	// To the whole group, as some clients do.
+	// The signal goes to the whole process group, as some MCP clients do it.
 	syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	begin := time.Now()
 	for pid, kind := range pids {
@@ -66,12 +66,13 @@ func TestReaper_AfterSIGKILL(t *testing.T) {
 	t.Logf("%d processes were gone after %v", len(pids), time.Since(begin))
 }
 
-// A killed reaper is replaced, and the new one knows the same groups.
+// TestReaper_Replaced: if the reaper is killed or stopped, it is replaced. The new reaper has the same groups on its
+// list.
 func TestReaper_Replaced(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
 		t.Run(sig.String(), func(t *testing.T) {
 			r := NewReaper()
-			// Without its mark the first child is known by the list alone.
+			// The first child removes its mark, so only the list of groups can lead to it.
 			sh := "exec env -u " + markVar + " sh -c 'echo ready; exec sleep 60'"
 			first, err := Start(Spec{Command: "/bin/sh", Args: []string{"-c", sh}, Env: Environment(os.Environ(), nil)}, r)
 			if err != nil {
@@ -84,7 +85,7 @@ func TestReaper_Replaced(t *testing.T) {
 			if sig == syscall.SIGKILL {
 				<-old.done
 			} else {
-				// Nobody reads any more: fill the pipe, so that writing is refused.
+				// The reaper does not read any more. We fill its pipe, so that the next write fails.
 				old.pipe.SetWriteDeadline(time.Now().Add(time.Second))
 				old.pipe.Write(make([]byte, 1<<20))
 			}
@@ -143,7 +144,7 @@ func TestListen(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer r.Close()
-			go func() { // byte by byte: lines arrive in pieces
+			go func() { // byte by byte, so that lines arrive in pieces
 				for _, b := range []byte(tt.in) {
 					w.Write([]byte{b})
 				}

@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// writePatience bounds a write to the reaper. Its pipe holds thousands of lines, so only a stopped reaper takes
-	// longer; it is replaced.
+	// writePatience bounds a write to the reaper. Its pipe holds thousands of lines, so a write takes this long only
+	// if the reaper is stopped. We then replace the reaper.
 	writePatience = time.Second
-	// closePatience is how long a reaper may take to end at EOF; usually milliseconds.
+	// closePatience is how long a reaper may take to end after its pipe was closed. It usually takes milliseconds.
 	closePatience = 2 * time.Second
 )
 
 var errClosed = errors.New("the reaper is closed")
 
 // Reaper manages a small process, this executable started again, that holds the read end of a pipe and a list of our
-// children's groups. When the pipe closes, which happens however we end, it kills the groups and exits. A program
-// needs only one, and its main must call ReaperMain. It is restarted if it dies. Safe for concurrent use. With a nil
-// *Reaper, children survive us when we are killed.
+// children's groups. The pipe closes however we end; the process then kills the groups and exits. A program needs only
+// one Reaper, and its main must call ReaperMain. Reaper restarts the process if it dies. Reaper is safe for concurrent
+// use. With a nil *Reaper, children survive us when we are killed.
 //
 // If orphans become our children (we are the init process of a container, or a subreaper), Reaper also reaps their
 // zombies.
@@ -35,13 +35,13 @@ type Reaper struct {
 	token string // unique on this machine
 	seq   atomic.Uint64
 
-	// starting is held from before the fork of a process until it is on the list, so that the sweeper does not reap
-	// it. It is locked before mu.
+	// starting is held from before the fork of a process until the process is on the list, so that the sweeper does
+	// not reap it. starting is locked before mu.
 	starting sync.Mutex
 
-	// mu is held during writes to the pipe too, so that our list and the reaper's stay the same.
+	// mu is held during writes to the pipe too, so that groups and the list of the reaper process stay the same.
 	mu     sync.Mutex
-	groups map[int]bool // guarded by mu; false between forget and reaped
+	groups map[int]bool // guarded by mu; true while the reaper process lists the group, false from forget until reaped
 	link   *link        // guarded by mu; nil before the first child and after Close
 	sweep  *sweeper     // guarded by mu; nil if we get no orphans
 	closed bool         // guarded by mu
@@ -51,16 +51,16 @@ type link struct {
 	pipe    *os.File
 	proc    *os.Process
 	started time.Time
-	done    chan struct{} // closed when it has been reaped
+	done    chan struct{} // closed when the reaper process has been reaped
 }
 
-// NewReaper returns a reaper. Its process is started with the first child.
+// NewReaper returns a Reaper. Its process is started together with the first child.
 func NewReaper() *Reaper {
 	return &Reaper{token: rand.Text(), groups: make(map[int]bool)}
 }
 
-// mark is the value of markVar for the next child. It ends in a dot so that the mark of child 1 is not a prefix of
-// child 12.
+// mark returns the value of markVar for the next child. It ends in a dot so that the mark of child 1 is not a prefix
+// of the mark of child 12.
 func (r *Reaper) mark() string {
 	if r == nil {
 		return rand.Text() + "."
@@ -68,8 +68,8 @@ func (r *Reaper) mark() string {
 	return r.token + "." + strconv.FormatUint(r.seq.Add(1), 10) + "."
 }
 
-// launch runs start, which forks a child, and puts the child's group on the list. The reaper process is started
-// before.
+// launch calls start, which forks a child, and puts the child's group on the list. Before that it starts the reaper
+// process if needed.
 func (r *Reaper) launch(start func() (*os.Process, error)) (*os.Process, error) {
 	if r == nil {
 		return start()
@@ -92,7 +92,7 @@ func (r *Reaper) launch(start func() (*os.Process, error)) (*os.Process, error) 
 	return proc, nil
 }
 
-// ready starts the reaper process unless it runs.
+// ready starts the reaper process if it does not run.
 func (r *Reaper) ready() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,7 +108,7 @@ func (r *Reaper) ready() error {
 	return r.spawn()
 }
 
-// add puts a group on the list. If the reaper does not accept it, the reaper is replaced once.
+// add puts a group on the list. If the write to the reaper process fails, add replaces that process once.
 func (r *Reaper) add(id int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,8 +123,8 @@ func (r *Reaper) add(id int) error {
 	return r.spawn()
 }
 
-// forget removes a group from the list, before the child is reaped. If the reaper does not accept that, it is
-// replaced by one that never knew the group.
+// forget removes a group from the list, before the child is reaped. If the write to the reaper process fails, a new
+// reaper process replaces it, whose list does not contain the group.
 func (r *Reaper) forget(id int) {
 	if r == nil {
 		return
@@ -139,7 +139,7 @@ func (r *Reaper) forget(id int) {
 	}
 }
 
-// reaped follows forget when the number is free.
+// reaped is called after forget, when the child has been reaped and its id may be reused.
 func (r *Reaper) reaped(id int) {
 	if r == nil {
 		return
@@ -149,7 +149,7 @@ func (r *Reaper) reaped(id int) {
 	delete(r.groups, id)
 }
 
-// spawn starts a reaper process and sends it the list. The caller holds mu.
+// spawn starts a reaper process and sends it the list of groups. The caller holds mu.
 func (r *Reaper) spawn() error {
 	exe, err := Executable()
 	if err != nil {
@@ -167,7 +167,7 @@ func (r *Reaper) spawn() error {
 	defer read.Close()
 	proc, err := os.StartProcess(exe, []string{"mcpx-reaper"}, &os.ProcAttr{
 		Dir: "/",
-		// Only one thread and a small heap, from the start.
+		// A single thread and a small heap keep the reaper small.
 		Env:   []string{RoleVar + "=" + ReaperRole + " " + r.token, "GOMAXPROCS=1", "GOGC=10"},
 		Files: []*os.File{read, null, null},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
@@ -191,8 +191,8 @@ func (r *Reaper) spawn() error {
 	return nil
 }
 
-// attend waits for the end of a reaper process. If it died while it is needed, it is replaced, unless it lived for
-// less than a second: then the next launch tries again and reports the error.
+// attend waits for the end of a reaper process. If the process died while there are groups, attend replaces it. If it
+// lived for less than a second, attend does not replace it; the next launch tries again and reports the error.
 func (r *Reaper) attend(l *link) {
 	l.proc.Wait()
 	r.starting.Lock()
@@ -209,8 +209,8 @@ func (r *Reaper) attend(l *link) {
 	}
 }
 
-// drop ends a reaper that is dead or does not read. It is killed before its pipe is closed, since at the end of the
-// pipe it would kill the children. The caller holds mu.
+// drop ends a reaper process that is dead or does not read its pipe. The process is killed before its pipe is closed,
+// because at the end of the pipe it would kill the children. The caller holds mu.
 func (r *Reaper) drop() {
 	if r.link != nil {
 		r.link.end()
@@ -223,15 +223,15 @@ func (l *link) end() {
 	l.pipe.Close()
 }
 
-// send adds ('+') or removes ('-') a group in the reaper. Such a short write is atomic.
+// send tells the reaper process to add ('+') or remove ('-') a group. A write this short is atomic.
 func (l *link) send(op byte, id int) error {
 	l.pipe.SetWriteDeadline(time.Now().Add(writePatience))
 	_, err := l.pipe.Write(append(strconv.AppendInt([]byte{op}, int64(id), 10), '\n'))
 	return err
 }
 
-// Close ends the reaper process and waits for it. It must be called after the Close of all children: remaining ones
-// are killed. After it, nothing can be started with r.
+// Close ends the reaper process and waits for its end. Call Close after closing all children: the reaper kills those
+// that still run. After Close, no child can be started with r.
 func (r *Reaper) Close() error {
 	if r == nil {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// Reaper does nothing on Windows: each child is in a job object that ends with us.
+// Reaper does nothing on Windows: each child is in a job object, which Windows ends when we end.
 type Reaper struct{}
 
 func NewReaper() *Reaper { return &Reaper{} }

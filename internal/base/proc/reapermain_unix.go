@@ -16,31 +16,31 @@ import (
 )
 
 const (
-	// reapRounds and reapPause bound the reaper's work at the end to less than 100 ms.
+	// reapRounds and reapPause bound how long the reaper kills processes before it exits: less than 100 ms.
 	reapRounds = 12
 	reapPause  = 5 * time.Millisecond
 )
 
-// ReaperMain runs the reaper and exits if this process was started as one; otherwise it does nothing. Call it first
-// in main and in TestMain: whatever runs before it costs the reaper memory.
+// ReaperMain runs the reaper and exits if this process was started as a reaper; otherwise it does nothing. Call it
+// first in main and in TestMain: whatever runs before it costs the reaper memory.
 func ReaperMain() {
 	token, ok := strings.CutPrefix(os.Getenv(RoleVar), ReaperRole+" ")
 	if !ok || token == "" {
 		return
 	}
-	// The reaper must survive signals to all our processes and the end of the terminal.
+	// The reaper must survive signals that are sent to all our processes, and the closing of the terminal.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGPIPE)
 	debug.SetGCPercent(10)
 	nameReaper()
 	groups := listen(0)
 	reapAll(groups, token)
-	// os.Exit takes a second under the race detector
+	// os.Exit takes a second under the race detector.
 	syscall.Exit(0)
 }
 
-// listen reads from a pipe which process groups to watch and which no longer, until the pipe closes, and returns those that
-// are left. It uses plain system calls, so that the runtime starts no poller.
+// listen reads the ids of process groups to add or remove from a pipe, until the pipe closes, and returns the groups
+// that were not removed. It uses plain system calls, so that the runtime starts no poller.
 func listen(fd int) map[int]bool {
 	debug.FreeOSMemory()
 	DropFilePages()
@@ -68,14 +68,14 @@ func listen(fd int) map[int]bool {
 	}
 }
 
-// note applies one line: +ID or -ID.
+// note applies one line from the pipe to groups: +ID adds a group, -ID removes it.
 func note(groups map[int]bool, line []byte) {
 	if len(line) < 2 {
 		return
 	}
 	id, err := strconv.Atoi(string(line[1:]))
 	if err != nil || id <= 1 {
-		return // kill(-1) would kill everything
+		return // kill(-1) would kill all processes of the user
 	}
 	switch line[0] {
 	case '+':
@@ -85,8 +85,9 @@ func note(groups map[int]bool, line []byte) {
 	}
 }
 
-// reapAll kills the groups and all that carry the token, until two searches in a row find nothing. The second is for
-// processes forked during the first, or seen between their exec and their environment.
+// reapAll kills the groups and all processes whose environment contains the token, until two searches in a row find no
+// process. The second search is for processes that were forked during the first, or that were between exec and the
+// setup of their environment.
 func reapAll(groups map[int]bool, token string) {
 	clean := 0
 	for round := 0; round < reapRounds && clean < 2; round++ {

@@ -15,7 +15,8 @@ import (
 	"testing"
 )
 
-// Programs of many languages cannot handle a non-blocking stdin or stdout.
+// TestStart_PipesBlock: the child's stdin, stdout and stderr are in blocking mode, since programs of many languages
+// cannot handle non-blocking ones.
 func TestStart_PipesBlock(t *testing.T) {
 	p := start(t, "flags", nil)
 	out, _ := io.ReadAll(p.Stdout())
@@ -127,7 +128,7 @@ func TestStderr_Flood(t *testing.T) {
 	if got := <-lines; got != want {
 		t.Errorf("OnStderr got %q", got)
 	}
-	// The child is read at a bounded speed, and answers all the same.
+	// Its stderr is read at a bounded speed, but the child still answers on stdout.
 	eventually(t, slack, "the tail is full", func() bool { return len(p.StderrTail()) > kept-len(want)-1 })
 	fmt.Fprintln(p.Stdin(), "hello")
 	if got := readLine(p.Stdout()); got != "hello" {

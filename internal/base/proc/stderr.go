@@ -10,17 +10,18 @@ import (
 )
 
 const (
-	// tailBytes is the default of Spec.StderrBytes.
+	// tailBytes is used if Spec.StderrBytes is 0.
 	tailBytes = 64 << 10
-	// lineBytes is the longest line that OnStderr gets in one piece.
+	// lineBytes is the longest line, in bytes, that OnStderr gets in one piece.
 	lineBytes = 8 << 10
-	// drainRate and drainBurst limit how fast stderr is read, in bytes per second and bytes. A child that floods it
-	// is slowed down, as by a slow disk, and uses hardly any of our CPU.
+	// drainRate, in bytes per second, and drainBurst, in bytes, limit how fast stderr is read. A child that writes
+	// faster is slowed down, as by a slow disk, and so uses hardly any of our CPU.
 	drainRate  = 4 << 20
 	drainBurst = 1 << 20
 )
 
-// drain reads a child's stderr to its end, at a bounded speed while the child lives. total counts the bytes.
+// drain reads a child's stderr to its end, and at a bounded speed while the child lives. It adds the bytes read to
+// total.
 func drain(from *output, to *tail, total *atomic.Int64, onLine func(string), exited <-chan struct{}) {
 	defer from.end()
 	buf := make([]byte, 32<<10)
@@ -46,7 +47,7 @@ func drain(from *output, to *tail, total *atomic.Int64, onLine func(string), exi
 	}
 }
 
-// throttle is a leaky bucket of bytes.
+// throttle is a leaky bucket: level grows with the bytes read and sinks by drainRate.
 type throttle struct {
 	level float64
 	last  time.Time
@@ -62,13 +63,13 @@ func (t *throttle) take(n int, now time.Time) time.Duration {
 	return time.Duration((t.level - drainBurst) / drainRate * float64(time.Second))
 }
 
-// tail keeps the last max bytes written to it.
+// tail keeps the last max bytes that were written to it.
 type tail struct {
 	max int
 
 	mu   sync.Mutex
 	buf  []byte // guarded by mu; up to 2*max bytes
-	lost bool   // guarded by mu; something was dropped from buf
+	lost bool   // guarded by mu; the beginning of the output was dropped from buf
 }
 
 func newTail(limit int) *tail {
@@ -90,8 +91,8 @@ func (t *tail) write(b []byte) {
 	t.buf = append(t.buf, b...)
 }
 
-// text is the kept end. If something was dropped, the incomplete first line, or at least an incomplete first
-// character, is left out.
+// text returns the kept end of the output. If the beginning was dropped, text leaves out the incomplete first line or,
+// if there is only one line, an incomplete first character.
 func (t *tail) text() string {
 	t.mu.Lock()
 	b := bytes.Clone(t.buf[max(0, len(t.buf)-t.max):])
@@ -109,7 +110,7 @@ func (t *tail) text() string {
 	return strings.ToValidUTF8(string(b), "\uFFFD")
 }
 
-// lineSplitter splits a stream into lines for emit, which may be nil.
+// lineSplitter splits a stream into lines and calls emit with each, unless emit is nil.
 type lineSplitter struct {
 	emit func(string)
 	part []byte

@@ -46,7 +46,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// The ring keeps the same as cutting the end off everything, however it is written.
+// FuzzTail: however the data is split into writes, the tail keeps its last bytes.
 func FuzzTail(f *testing.F) {
 	f.Add([]byte("one\ntwo\n"), uint8(3), uint8(2))
 	f.Add([]byte("€\xff\n\n"), uint8(1), uint8(5))
@@ -112,7 +112,7 @@ func TestThrottle(t *testing.T) {
 	if d := f.take(drainBurst, start.Add(time.Hour)); d != 0 {
 		t.Errorf("after an hour of silence: a pause of %v", d)
 	}
-	// A second of flooding, at whatever speed, lets no more through than allowed.
+	// In one second of continuous writing, at whatever speed, no more bytes are read than the limits allow.
 	now, total := start.Add(2*time.Hour), 0
 	f = throttle{last: now}
 	for end := now.Add(time.Second); now.Before(end); {

@@ -6,8 +6,9 @@ import (
 	"strconv"
 )
 
-// Usage returns how many processes run that this one has started, directly or not, without those in a role of mcpx, and the memory
-// that they take. Memory that several processes share is divided among them. ok is false where the system does not say.
+// Usage returns how many processes this process has started, directly or through others, that still run, and the
+// memory in bytes that they use. Processes in a role of mcpx are not included. Memory that several processes share is
+// divided among them. ok is false if the operating system does not provide this.
 func Usage() (processes int, memory int64, ok bool) {
 	all := find(func(m member) bool { return m.state != zombie })
 	children := make(map[int][]int, len(all))
@@ -26,13 +27,14 @@ func Usage() (processes int, memory int64, ok bool) {
 	return processes, memory, true
 }
 
-// inRole reports whether a process is mcpx itself, as its reaper or a helper.
+// inRole reports whether a process is mcpx itself in a role: its reaper or a helper.
 func inRole(pid int) bool {
 	env, _ := readProc(pid, "environ", make([]byte, 4096))
 	return bytes.HasPrefix(env, []byte(RoleVar+"=")) || bytes.Contains(env, []byte("\x00"+RoleVar+"="))
 }
 
-// memoryOf returns the memory of a process in bytes: its share (PSS), or what is resident; 0 if it has ended.
+// memoryOf returns the memory of a process in bytes: its proportional share (PSS) or, if that is unknown, its resident
+// memory; 0 if the process has ended.
 func memoryOf(pid int) int64 {
 	rollup, _ := readProc(pid, "smaps_rollup", make([]byte, 4096))
 	for line := range bytes.Lines(rollup) {

@@ -2,5 +2,5 @@
 
 package proc
 
-// Usage is known on Linux only.
+// Usage works only on Linux.
 func Usage() (processes int, memory int64, ok bool) { return 0, 0, false }

@@ -6,11 +6,11 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// causeLines bounds the lines that are joined to a line ending in a colon.
+// causeLines is how many further lines are joined at most to a line that ends in a colon.
 const causeLines = 3
 
-// Cause finds in a program's stderr the line that explains its end: the last exception of a traceback, else the last
-// line that looks like an error, else an error of npm. It is empty if there is none.
+// Cause returns the line of a program's stderr that explains why the program ended: the last exception of a traceback,
+// or else the last line that looks like an error, or else an error of npm. It is empty if there is no such line.
 func Cause(stderr string) string {
 	lines := strings.Split(Lines(stderr), "\n")
 	if cause := exception(lines); cause != "" {
@@ -32,8 +32,8 @@ func Cause(stderr string) string {
 }
 
 var (
-	// errorLine matches errors as runtimes and command libraries print them, at the start of a line or after the
-	// program's name. Help and stack frames are indented.
+	// errorLine matches errors as language runtimes and command-line libraries print them, at the start of a line or after
+	// the program's name. Help texts and stack frames are indented, so they do not match.
 	errorLine = pattern.New(`^(?:(?i:fatal|panic|critical)\b.*[: ]\S|[\w.$-]*(?i:error|exception)\b(?: \[\w+\])?: *\S|(?i:uncaught|unhandled)\b.*\S|Exception in thread .*\S|thread '.*'.* panicked at |[^\s:]+: (?i:fatal|error)\b.*: *\S|[^\s:]+: (?i:fatal|error): *\S)|^\s*× \S`)
 	// errorLog matches a log line of level error or above.
 	errorLog = pattern.New(`\b(?:ERROR|FATAL|CRITICAL)\b.*\S|\blevel=(?:error|fatal)\b|"level": ?"(?:error|fatal)"`)
@@ -41,17 +41,18 @@ var (
 	exceptionLine = pattern.New(`^[A-Za-z_][\w.]*(?:: |$)`)
 	npmLine       = pattern.New(`^npm (?:\S+ )?(?i:warn|notice|error|err!)`)
 	npmError      = pattern.New(`^npm (?i:error|err!) (.*\S)$`)
-	// npmDetail matches npm's error lines without information.
+	// npmDetail matches error lines of npm that do not say what went wrong.
 	npmDetail = pattern.New(`^(?:\S+(?: \S+)?$|path |command |\s|[{}]|A complete log|If you are behind)`)
 	// noise matches lines that do not explain the end of a program.
 	noise = pattern.New(`^\s*$|^npm (?:\S+ )?(?i:warn|notice)|^[\s^~|]*$|^\s+at |^\s*File ".*", line \d|^Node\.js v|^\s*(?:Try|Run|Use|For more information)\b.*(?:help|--)|^\s*For further information|^note: |DeprecationWarning|--trace-(?:deprecation|warnings|uncaught)`)
 	usage = pattern.New(`^\s*(?i:usage:)`)
 )
 
-// traceback is the first line of a Python traceback. In an exception group a frame precedes it.
+// traceback is the first line of a Python traceback. In an exception group, a margin of spaces, | and + comes before
+// it.
 const traceback = "Traceback (most recent call last):"
 
-// exception returns the last line of the last traceback, or of the innermost one in a group.
+// exception returns the last line of the last traceback; in an exception group, of the innermost traceback.
 func exception(lines []string) string {
 	for i := len(lines) - 1; i >= 0; i-- {
 		before, _, found := strings.Cut(lines[i], traceback)
@@ -60,7 +61,7 @@ func exception(lines []string) string {
 		}
 		frame := len(strings.TrimSuffix(before, "Exception Group "))
 		if strings.Trim(before[:frame], " |+") != "" {
-			frame = 0 // a log prefix, only on this line
+			frame = 0 // before is a log prefix, which the next lines do not have
 		}
 		for j, line := range lines[i+1:] {
 			if len(line) > frame && strings.Trim(line[:frame], " |+-") == "" && exceptionLine.MatchString(line[frame:]) {
@@ -75,10 +76,10 @@ func exception(lines []string) string {
 	return ""
 }
 
-// opensList matches a line that is continued by the next ones.
+// opensList matches a line that the next lines continue.
 var opensList = pattern.New(`:$|validation errors? for \S+$`)
 
-// whole returns the first line, joined with the next ones if it is incomplete.
+// whole returns the first line. If that line is incomplete, it is joined with the next ones.
 func whole(lines []string) string {
 	text := strings.TrimSpace(lines[0])
 	if !opensList.MatchString(text) {
@@ -93,10 +94,10 @@ func whole(lines []string) string {
 	return text
 }
 
-// deeper matches the cause of an error, as runtimes print it.
+// deeper matches a line with the cause of an error, as Node, Java and Rust print it.
 var deeper = pattern.New(`^\s*(?:\[cause\]|Caused by): *(.*)$`)
 
-// causedBy adds the first cause that follows an error.
+// causedBy appends to an error the first cause in the lines behind it.
 func causedBy(text string, behind []string) string {
 	for i, line := range behind {
 		m := deeper.FindStringSubmatch(line)
@@ -112,7 +113,8 @@ func causedBy(text string, behind []string) string {
 	return text
 }
 
-// Ending returns the last n relevant lines of a program's stderr: no stack, no help, no warnings of npm.
+// Ending returns the last n lines of a program's stderr that matter: without stack traces, help texts and warnings of
+// npm.
 func Ending(stderr string, n int) string {
 	lines := strings.Split(strings.TrimRight(Lines(stderr), " \n"), "\n")
 	var kept []string
@@ -121,7 +123,7 @@ func Ending(stderr string, n int) string {
 			if len(kept) == 0 {
 				kept = append(kept, line)
 			}
-			// After its help, a program may say what was wrong.
+			// After its help text, a program may print what was wrong.
 			if last := lines[len(lines)-1]; i < len(lines)-1 && !noise.MatchString(last) && strings.IndexAny(last, " \t-") != 0 {
 				kept = append(kept, last)
 			}

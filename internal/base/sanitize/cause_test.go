@@ -7,13 +7,13 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// Of what real programs wrote, the line that says why they ended.
+// TestCause: in the stderr of real programs, Cause finds the line that explains why they ended.
 func TestCause(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/stderr.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What has no such line is behind "ends: ".
+	// "ends: " begins what Ending returns for the programs for which Cause finds nothing.
 	want := map[string]string{
 		"kubernetes":      "Error: unable to create kubernetes target provider: no current-context is set and no contexts are defined in kubeconfig.",
 		"docker":          "docker.errors.DockerException: Error while fetching server API version: ('Connection aborted.', FileNotFoundError(2, 'No such file or directory'))",
@@ -49,7 +49,7 @@ func TestCause(t *testing.T) {
 			t.Errorf("%s:\ngot  %s\nwant %s", file.Name, got, want[file.Name])
 		}
 		delete(want, file.Name)
-		// Where the output breaks off, something is found or nothing, quickly.
+		// With incomplete output, Cause and Ending must not panic or take long.
 		for i := 0; i < len(text); i += 101 {
 			Cause(text[:i])
 			Ending(text[i:], 5)
@@ -60,7 +60,7 @@ func TestCause(t *testing.T) {
 	}
 }
 
-// No text is too odd.
+// FuzzCause: no text makes Cause or Ending panic.
 func FuzzCause(f *testing.F) {
 	f.Add("Traceback (most recent call last):\n  | x: y\nusage: a\n")
 	f.Add(strings.Repeat("npm error code X\n", 10))

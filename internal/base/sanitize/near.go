@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// DidYouMean returns a question with the nearest name, for the end of an error about an unknown name; empty if none
-// is near.
+// DidYouMean returns text for the end of an error about an unknown name: a question with the most similar known name.
+// It is empty if no known name is similar.
 func DidYouMean(name string, known []string) string {
 	if near := Nearest(name, known); len(near) > 0 {
 		return "; did you mean " + near[0] + "?"
@@ -15,8 +15,9 @@ func DidYouMean(name string, known []string) string {
 	return ""
 }
 
-// Nearest returns up to three names that may be meant, best first: the ones that differ only in case and separators;
-// if there are none, the ones a few letters away, containing name or contained in it, or with the same words.
+// Nearest returns up to three known names that may be meant, the best first. If some differ from name only in case and
+// separators, it returns only these. Otherwise it returns names that are a few letters different, that contain name or
+// are contained in it, or that have the same words.
 func Nearest(name string, known []string) []string {
 	type scored struct {
 		name string
@@ -55,7 +56,7 @@ func Nearest(name string, known []string) []string {
 	return names
 }
 
-// Closest returns n of the known names, the most similar first.
+// Closest returns at most n known names: those most similar to name, the most similar first.
 func Closest(name string, known []string, n int) []string {
 	wanted := Bare(name)
 	if len(known) <= n || len(wanted) > 200 {
@@ -92,8 +93,8 @@ func sameWords(a, b string) bool {
 	return words(a) == words(b)
 }
 
-// Distance is the edit distance in bytes, with swaps of neighbours. If it is over limit, or b over 200 bytes, the
-// result is any number over limit.
+// Distance returns the edit distance of a and b in bytes, where swapping two neighbours is one edit. If the distance
+// is over limit, or b is over 200 bytes long, it returns any number over limit.
 func Distance(a, b string, limit int) int {
 	if len(a)-len(b) > limit || len(b)-len(a) > limit || len(b) > 200 {
 		return limit + 1

@@ -1,5 +1,5 @@
-// Package sanitize makes untrusted text harmless: one line without hidden parts, and without secrets. It also finds
-// the name that was meant by a wrong one, and the cause of a program's end in its stderr.
+// Package sanitize makes untrusted text harmless: one line without hidden parts and without secrets. It also finds
+// known names that are similar to an unknown one, and the reason for a program's end in its stderr.
 package sanitize
 
 import (
@@ -10,9 +10,10 @@ import (
 
 const escape = 0x1b
 
-// Line makes untrusted text one line that cannot hide anything from a reader: white space is collapsed to single
-// spaces; control characters, ANSI escape sequences, bidi controls, zero-width and tag characters are removed. Text
-// longer than max runes is cut at a word and ends in "...", within max; 0 = no cut. Invalid UTF-8 becomes U+FFFD.
+// Line makes untrusted text one line that cannot hide anything from a reader. It collapses white space to single
+// spaces, and removes control characters, ANSI escape sequences, bidi controls, zero-width and tag characters. Text
+// longer than max runes is cut, if possible after a word; with the "..." at its end it has at most max runes. If max
+// is 0, the text is not cut. Invalid UTF-8 becomes U+FFFD.
 func Line(s string, max int) string {
 	if isLine(s) && (max == 0 || len(s) <= max) {
 		return s
@@ -33,8 +34,8 @@ func isLine(s string) bool {
 	return !space || s == ""
 }
 
-// Clean is [Line] without the mark of a cut: it stops after max runes (0 = never) and reports whether visible text is
-// left.
+// Clean does what [Line] does, but does not append "..." to cut text. It stops after max runes; 0 means no limit. more
+// reports whether visible text was cut off.
 func Clean(s string, max int) (text string, more bool) {
 	var b strings.Builder
 	n, space := 0, false
@@ -73,10 +74,10 @@ func Clean(s string, max int) (text string, more bool) {
 	return b.String(), false
 }
 
-// lineEnds normalizes line ends.
+// lineEnds replaces all kinds of line ends by \n.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 
-// Lines is [Line] for text of several lines. White space is kept, for tables and code.
+// Lines does what [Line] does for text of several lines, but keeps white space, for tables and code.
 func Lines(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && r != '\t' && (Invisible(r) || r == '\u2028' || r == '\u2029') }) {
 		return s
@@ -97,8 +98,8 @@ func Lines(s string) string {
 	return lineEnds.Replace(b.String())
 }
 
-// Cut shortens text to max runes, at a word if there is one in the second half, and appends "..."; 0 = no cut. more
-// means that text is already cut.
+// Cut shortens text to max runes and appends "...". It cuts after a word if a word ends in the second half. If max is
+// 0, it does not cut. more means that text is already the beginning of a longer text.
 func Cut(text string, max int, more bool) string {
 	if max <= 0 || !more && runesWithin(text, max) {
 		return text
@@ -135,8 +136,8 @@ func runesWithin(s string, max int) bool {
 	return len(s) <= max || utf8.RuneCountInString(s) <= max
 }
 
-// Invisible reports whether r is not visible by itself: controls, formats (bidi, zero-width, tags), variation
-// selectors and blank fillers. All have been used to hide instructions in tool descriptions.
+// Invisible reports whether r alone is not visible: control characters, formatting characters (bidi, zero-width,
+// tags), variation selectors and blank fillers. All these have been used to hide instructions in tool descriptions.
 func Invisible(r rune) bool {
 	switch {
 	case r < 0x20, r == 0x7f:
@@ -153,9 +154,9 @@ func Invisible(r rune) bool {
 		unicode.Is(unicode.Variation_Selector, r)
 }
 
-// sequence returns the length of the escape sequence (ECMA-48) at the start of s. Its first rune r is ESC or a C1
-// control, size bytes long. Of an incomplete sequence only the introducer is included, so that it cannot hide the
-// text after it.
+// sequence returns the length of the escape sequence (ECMA-48) at the start of s. The sequence begins with r, which is
+// ESC or a C1 control, and is size bytes long in s. If the sequence is incomplete, only its introducer is counted, so
+// that it cannot hide the text after it.
 func sequence(s string, r rune, size int) int {
 	kind := byte(0)
 	i := size
@@ -189,7 +190,7 @@ func sequence(s string, r rune, size int) int {
 	return size
 }
 
-// span returns the first index from i on with a byte outside low to high.
+// span returns the first index from i on at which the byte is below low or above high.
 func span(s string, i int, low, high byte) int {
 	for i < len(s) && s[i] >= low && s[i] <= high {
 		i++
@@ -197,8 +198,8 @@ func span(s string, i int, low, high byte) int {
 	return i
 }
 
-// controlString returns the end of a control string (OSC, DCS, …) whose text starts at i. It ends with BEL or ST; any
-// other control makes it invalid, which also keeps the search linear.
+// controlString returns the end of a control string (OSC, DCS, …) whose text starts at i. The string ends with BEL or
+// ST. Any other control character makes it invalid; the result is then i. This also keeps the time for a text linear.
 func controlString(s string, i int) int {
 	for j := i; j < len(s); j++ {
 		switch {

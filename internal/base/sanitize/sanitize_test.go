@@ -72,7 +72,7 @@ func FuzzLine(f *testing.F) {
 func TestLine_linear(t *testing.T) {
 	for _, part := range []string{"\x1b]", "\u009d", "\x1b[", "\x1b]a", "\u0090 "} {
 		s := strings.Repeat(part, 1<<19)
-		Line(s, 0) // quadratic would be hours
+		Line(s, 0) // takes hours if the time is quadratic
 	}
 }
 
@@ -97,7 +97,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// What is dropped is what [Line] drops; the rest, white space too, stays.
+// FuzzLines: Lines removes the same characters as [Line], except that it keeps white space.
 func FuzzLines(f *testing.F) {
 	for _, tt := range linesCases {
 		f.Add(tt.in)

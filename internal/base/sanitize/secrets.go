@@ -9,25 +9,27 @@ import (
 )
 
 const (
-	// looked bounds the text that is processed.
+	// looked is how many bytes of a text are processed.
 	looked = 64 << 10
-	// shortSecret is the length below which a secret is not removed, as it would occur in any text.
+	// shortSecret is the length in bytes below which a secret is not removed, because so short a string occurs in any
+	// text.
 	shortSecret = 4
 )
 
-// Secrets are values to be removed from untrusted text before users or logs get it. Nil removes none. Safe for
-// concurrent use.
+// Secrets are values to remove from untrusted text before it is shown to users or logged. A nil *Secrets removes
+// nothing. Safe for concurrent use.
 type Secrets struct {
-	spelled []string // longest first
+	spelled []string // all spellings of the fixed secrets, longest first
 	fresh   func() []string
 }
 
-// NewSecrets makes Secrets of fixed values and the values that fresh, which may be nil, returns for each text.
+// NewSecrets returns Secrets with fixed values and with the values that fresh returns when a text is processed. fresh
+// may be nil.
 func NewSecrets(fixed []string, fresh func() []string) *Secrets {
 	return &Secrets{spellings(fixed), fresh}
 }
 
-// And returns Secrets with more fixed values, and with fresh, which may be nil, in place of the previous one.
+// And returns Secrets with more fixed values. Its function fresh, which may be nil, replaces the function of s.
 func (s *Secrets) And(fixed []string, fresh func() []string) *Secrets {
 	more := spellings(fixed)
 	if s != nil {
@@ -36,7 +38,7 @@ func (s *Secrets) And(fixed []string, fresh func() []string) *Secrets {
 	return &Secrets{more, fresh}
 }
 
-// Strike replaces each secret by "[secret]".
+// Strike replaces each secret in text by "[secret]".
 func (s *Secrets) Strike(text string) string {
 	if s == nil {
 		return text
@@ -51,18 +53,19 @@ func (s *Secrets) Strike(text string) string {
 	return text
 }
 
-// Line removes secrets and applies [Line] to the first 64 KiB of text.
+// Line removes secrets and applies the function [Line] to the first 64 KiB of text.
 func (s *Secrets) Line(text string, max int) string {
 	text = Line(s.Strike(text[:min(len(text), looked)]), 0)
-	return Line(s.Strike(text), max) // again: invisible characters inside a secret are gone now
+	return Line(s.Strike(text), max) // again, because invisible characters inside a secret have been removed only now
 }
 
-// LineOf is Line for bytes. It copies only the bytes that it processes.
+// LineOf does what the method Line does, for bytes. It copies only the bytes that it processes.
 func (s *Secrets) LineOf(text []byte, max int) string {
 	return s.Line(string(text[:min(len(text), looked)]), max)
 }
 
-// LineEnd is Line for text whose end matters most.
+// LineEnd does what the method Line does, but for the last 64 KiB of text, and cuts off the beginning if more than
+// limit runes are left.
 func (s *Secrets) LineEnd(text string, limit int) string {
 	text = s.Strike(Line(s.Strike(text[max(0, len(text)-looked):]), 0))
 	if runes := []rune(text); len(runes) > limit {
@@ -71,7 +74,8 @@ func (s *Secrets) LineEnd(text string, limit int) string {
 	return text
 }
 
-// spellings returns secrets in all forms in which they may occur: literal, in a URL, in JSON, and line by line.
+// spellings returns secrets in all forms in which they may occur: literal, escaped for a URL, escaped for JSON, and
+// each line of a secret with several lines.
 func spellings(secrets []string) []string {
 	var all []string
 	for _, secret := range secrets {
@@ -79,7 +83,7 @@ func spellings(secrets []string) []string {
 		all = append(all, secret, url.QueryEscape(secret), url.PathEscape(secret), string(quoted[1:len(quoted)-1]))
 		if lines := strings.Split(secret, "\n"); len(lines) > 1 {
 			for _, line := range lines {
-				// A shorter line may be a common word.
+				// A line shorter than this may be a common word.
 				if line = strings.TrimSpace(line); len(line) >= 2*shortSecret {
 					all = append(all, line)
 				}
@@ -89,7 +93,7 @@ func spellings(secrets []string) []string {
 	return inOrder(slices.DeleteFunc(all, func(secret string) bool { return len(secret) < shortSecret }))
 }
 
-// inOrder sorts secrets, longest first as one may contain another, without duplicates.
+// inOrder sorts secrets, the longest first because it may contain a shorter one, and removes duplicates.
 func inOrder(secrets []string) []string {
 	slices.SortFunc(secrets, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	return slices.Compact(secrets)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A secret is struck out in each of the spellings that servers have for it.
+// TestSecretSpellings: a secret is removed in each form in which servers may write it.
 func TestSecretSpellings(t *testing.T) {
 	key := "-----BEGIN KEY-----\nMIIabcdefgh\nijklmnopqr\n-----END KEY-----\n"
 	secrets := NewSecrets([]string{"to ken/+\"1", "abc"}, nil).And([]string{key, "word"}, func() []string { return []string{"fresh one"} })

@@ -1,5 +1,5 @@
-// Package semaphore bounds how many calls are open at once, with a bounded queue for those that wait. It is fair to the
-// owners of the calls.
+// Package semaphore bounds how many calls are open at the same time. Calls over the limit wait in a queue, which is
+// bounded too and fair to the owners of the calls.
 package semaphore
 
 import (
@@ -12,29 +12,30 @@ import (
 	"time"
 )
 
-// Semaphore bounds how many calls are open at once. Further calls wait. Room that comes free goes to the owner with the
-// fewest open calls, among equals to the one that was let in least recently; the calls of one owner are let in first come
-// first served. So the number of calls that one owner makes does not delay the others. An owner is the ID of a principal;
-// all calls without a principal have one owner, the empty one. The zero value has no limit. Safe for concurrent use.
+// Semaphore bounds how many calls are open at the same time. Further calls wait. When a call ends, the next one is of
+// the owner with the fewest open calls; among such owners, of the one whose last call was let in the longest time ago.
+// The calls of one owner are let in in the order of their arrival. So an owner with many calls does not delay the
+// others. An owner is the ID of a principal; all calls without a principal have the empty owner. The zero value has no
+// limit. Safe for concurrent use.
 type Semaphore struct {
 	mu      sync.Mutex
-	limit   int              // 0 = none
-	share   int              // bounds the open calls of one owner; 0 = none
-	most    Queue            // bounds the queue
+	limit   int              // maximum of open; 0 means no limit
+	share   int              // maximum of open calls of one owner; 0 means no limit
+	most    Queue            // bounds of the queue
 	open    int              // how many calls are open
 	waiting int              // how many calls wait
 	arrived uint64           // counts the calls that had to wait
 	let     uint64           // counts the calls that were let in
-	owners  map[string]*line // of owners with open or waiting calls; nil before the first
-	spare   *line            // the last one that was forgotten, for the next owner; may be nil
+	owners  map[string]*line // owners with open or waiting calls; nil before the first call
+	spare   *line            // the last line removed from owners, reused for the next owner; may be nil
 }
 
-// line is what one owner uses.
+// line is the open and waiting calls of one owner.
 type line struct {
 	owner string
 	open  int
-	last  uint64    // the number of the owner's last call that was let in
-	queue list.List // of *Place
+	last  uint64    // value of Semaphore.let when a call of this owner was last let in
+	queue list.List // elements are *Place
 }
 
 // Place is the place of a call in the queue.
@@ -46,25 +47,27 @@ type Place struct {
 	refused bool          // set before decided is closed
 }
 
-// Queue bounds the calls that wait for a semaphore. The zero value has no bounds.
+// Queue bounds the calls that wait for a semaphore. The zero value means no bounds.
 type Queue struct {
-	// Calls is how many may wait; 0 = any number, less than 0 = none. If so many wait, the newest call of the owner with
-	// the most waiting calls is refused.
+	// Calls is how many calls may wait. 0 means any number, a negative number none. If so many wait and another call
+	// arrives, the newest call of the owner with the most waiting calls is refused.
 	Calls int
-	// Wait is how long each may wait; 0 = as long as its context lasts.
+	// Wait is how long a call may wait. 0 means until its context ends.
 	Wait time.Duration
 }
 
-// New returns a semaphore for this many open calls, 0 = no limit, and a queue.
+// New returns a semaphore that lets this many calls be open (0 means no limit), with a queue.
 func New(limit int, queue Queue) *Semaphore { return &Semaphore{limit: limit, most: queue} }
 
-// Shared is New for a limit of which one principal may use only half, so that the others need not wait for its calls to
-// end. The bound does not apply to calls without a principal: then there are no others.
+// Shared is like New, but calls of one principal may use only half of the limit, so that other principals need not
+// wait for these calls to end. Calls without a principal may use the whole limit: where they occur, there are no
+// principals.
 func Shared(limit int, queue Queue) *Semaphore {
 	return &Semaphore{limit: limit, share: max(1, limit/2), most: queue}
 }
 
-// Set changes the limit, 0 = none, and the bounds of the queue. Open calls stay open, and those that wait keep their bounds.
+// Set changes the limit (0 means no limit) and the bounds of the queue. Open calls stay open, and calls that wait
+// already keep their old bounds.
 func (s *Semaphore) Set(limit int, queue Queue) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +75,7 @@ func (s *Semaphore) Set(limit int, queue Queue) {
 	s.admit()
 }
 
-// admit lets in calls of the queue while there is room. The caller holds the lock.
+// admit lets in waiting calls while the limit allows it. The caller holds the lock.
 func (s *Semaphore) admit() {
 	for s.waiting > 0 && (s.limit <= 0 || s.open < s.limit) {
 		var next *Place
@@ -90,7 +93,7 @@ func (s *Semaphore) admit() {
 	}
 }
 
-// first returns the owner's first call that waits; nil = none waits.
+// first returns the owner's first waiting call, or nil if none waits.
 func (l *line) first() *Place {
 	if front := l.queue.Front(); front != nil {
 		return front.Value.(*Place)
@@ -98,16 +101,16 @@ func (l *line) first() *Place {
 	return nil
 }
 
-// before reports whether p is let in before another owner's call.
+// before reports whether p is let in before other, the first waiting call of another owner.
 func (p *Place) before(other *Place) bool {
 	a, b := p.line, other.line
 	return cmp.Or(cmp.Compare(a.open, b.open), cmp.Compare(a.last, b.last), cmp.Compare(p.arrival, other.arrival)) < 0
 }
 
-// mayOpen reports whether an owner may open another call, if there is room.
+// mayOpen reports whether the owner has fewer open calls than its share.
 func (s *Semaphore) mayOpen(l *line) bool { return s.share <= 0 || l.owner == "" || l.open < s.share }
 
-// letIn opens a call. The caller holds the lock.
+// letIn counts one more open call of the owner. The caller holds the lock.
 func (s *Semaphore) letIn(l *line) {
 	s.open++
 	s.let++
@@ -115,13 +118,13 @@ func (s *Semaphore) letIn(l *line) {
 	l.last = s.let
 }
 
-// leaveQueue removes a call from the queue. The caller holds the lock.
+// leaveQueue removes a call from the queue of its owner. The caller holds the lock.
 func (s *Semaphore) leaveQueue(p *Place) {
 	p.line.queue.Remove(p.at)
 	s.waiting--
 }
 
-// of returns what an owner uses. The caller holds the lock.
+// of returns the line of an owner; it creates the line if needed. The caller holds the lock.
 func (s *Semaphore) of(owner string) *line {
 	l := s.owners[owner]
 	if l == nil {
@@ -137,7 +140,7 @@ func (s *Semaphore) of(owner string) *line {
 	return l
 }
 
-// forget drops an owner that uses nothing. The caller holds the lock.
+// forget removes the line of an owner that has no open and no waiting calls. The caller holds the lock.
 func (s *Semaphore) forget(l *line) {
 	if l.open == 0 && l.queue.Len() == 0 {
 		delete(s.owners, l.owner)
@@ -145,15 +148,15 @@ func (s *Semaphore) forget(l *line) {
 	}
 }
 
-// Use returns how many calls are open, and how many wait.
+// Use returns how many calls are open and how many wait.
 func (s *Semaphore) Use() (open, waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.open, s.waiting
 }
 
-// Enter waits for room for a call of this owner, at most until ctx ends and within the bounds of the queue. Leave gives the
-// room back. The error is a *BusyError.
+// Enter waits until a call of this owner is let in, at most until ctx ends and within the bounds of the queue. After a
+// nil error the caller must call Leave when the call ends. Any other error is a *BusyError.
 func (s *Semaphore) Enter(ctx context.Context, owner string) error {
 	s.mu.Lock()
 	most := s.most
@@ -181,8 +184,9 @@ func (s *Semaphore) Enter(ctx context.Context, owner string) error {
 	return err
 }
 
-// displace makes room in a full queue for a call of an owner: it refuses the newest call of the owner with the most waiting
-// calls. It reports whether it did; not if this would only exchange the two. The caller holds the lock.
+// displace makes room in a full queue for a call of the owner of l: it refuses the newest call of the owner with the
+// most waiting calls. It returns false and does nothing if that owner would then have fewer waiting calls than the
+// owner of l. The caller holds the lock.
 func (s *Semaphore) displace(l *line) bool {
 	longest := l
 	for _, other := range s.owners {
@@ -200,21 +204,21 @@ func (s *Semaphore) displace(l *line) bool {
 	return true
 }
 
-// Join adds a call to the queue, however long that is, and returns its place, with which the caller must call Await. If
-// there is room, the place is nil and the call is in.
+// Join adds a call to the queue, even if the queue is full, and returns its place. The caller must then call Await
+// with that place. If the place is nil, the call was let in at once.
 func (s *Semaphore) Join(owner string) *Place {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.join(s.of(owner))
 }
 
-// free reports whether a call is let in at once. The others that wait then wait for their own shares. The caller holds the
-// lock.
+// free reports whether a call of the owner can be let in at once. Calls of other owners that wait at that moment wait
+// only because their owners have used up their shares. The caller holds the lock.
 func (s *Semaphore) free(l *line) bool {
 	return l.queue.Len() == 0 && (s.limit <= 0 || s.open < s.limit) && s.mayOpen(l)
 }
 
-// join is Join for a caller that holds the lock.
+// join does the work of Join. The caller holds the lock.
 func (s *Semaphore) join(l *line) *Place {
 	if s.free(l) {
 		s.letIn(l)
@@ -227,8 +231,8 @@ func (s *Semaphore) join(l *line) *Place {
 	return p
 }
 
-// Await waits until the call at this place is let in, at most until ctx ends. A signal on hurry, which may be nil, moves
-// the place to the front of its owner's.
+// Await waits until the call at this place is let in, at most until ctx ends. A signal on hurry, which may be nil,
+// moves the call to the front of its owner's calls.
 func (s *Semaphore) Await(ctx context.Context, place *Place, hurry <-chan struct{}) error {
 	for {
 		select {
@@ -246,18 +250,18 @@ func (s *Semaphore) Await(ctx context.Context, place *Place, hurry <-chan struct
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
-	case <-place.decided: // at the same moment
+	case <-place.decided: // decided at the same moment as ctx ended
 		if !place.refused {
 			s.end(place.line)
 		}
-	default: // so its owner is not forgotten
+	default: // not decided, so place.line is still in owners
 		s.leaveQueue(place)
 		s.forget(place.line)
 	}
 	return &BusyError{Open: s.open}
 }
 
-// outcome returns nil for a call that was let in.
+// outcome returns nil if the call was let in, or the error if it was refused.
 func (s *Semaphore) outcome(p *Place) error {
 	if !p.refused {
 		return nil
@@ -267,22 +271,23 @@ func (s *Semaphore) outcome(p *Place) error {
 	return &BusyError{Open: s.open, Refused: true}
 }
 
-// Exceed lets a call in at once, even over the limit.
+// Exceed lets a call of this owner in at once, even over the limit.
 func (s *Semaphore) Exceed(owner string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.letIn(s.of(owner))
 }
 
-// Leave gives back the room of one call of this owner.
+// Leave ends one open call of this owner, so that another call can be let in.
 func (s *Semaphore) Leave(owner string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.end(s.of(owner))
 }
 
-// Yield gives the room of one call of this owner to another owner that waits for it, if there is one, and waits for room
-// again, at most until ctx ends. After an error the call is no longer in. waited is how long that took.
+// Yield lets in a waiting call of another owner instead of one open call of this owner, and then waits until the latter is
+// let in again, at most until ctx ends. If no other owner waits, Yield returns at once. After an error the call is no longer
+// open. waited is how long Yield has waited.
 func (s *Semaphore) Yield(ctx context.Context, owner string) (waited time.Duration, err error) {
 	s.mu.Lock()
 	l := s.of(owner)
@@ -301,7 +306,7 @@ func (s *Semaphore) Yield(ctx context.Context, owner string) (waited time.Durati
 	return time.Since(began), err
 }
 
-// end closes a call of an owner. The caller holds the lock.
+// end ends an open call of an owner. The caller holds the lock.
 func (s *Semaphore) end(l *line) {
 	s.open--
 	l.open--
@@ -309,14 +314,14 @@ func (s *Semaphore) end(l *line) {
 	s.forget(l)
 }
 
-// BusyError means that a call was not let in. It was not executed.
+// BusyError means that a call was not let in, and so was not executed.
 type BusyError struct {
 	// Open is how many other calls were open.
 	Open int
-	// All means that the limit is the one for all upstreams together.
+	// All means that the limit for all servers together was reached, not the limit of one server.
 	All bool
-	// Refused means that the queue was full, or that the call has waited as long as the queue allows; otherwise its
-	// context ended.
+	// Refused means that the queue was full, or that the call had waited as long as the queue allows. If Refused is
+	// false, the context of the call ended.
 	Refused bool
 }
 

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// callers make calls that wait for a semaphore, and record the order in which they are let in.
+// callers makes calls that wait for a semaphore, and records the order in which they are let in.
 type callers struct {
 	t *testing.T
 	s *Semaphore
 
 	mu    sync.Mutex
-	order []string // of the calls that were let in, or refused
+	order []string // names of the calls that were let in; with "-" if refused
 }
 
 func (c *callers) record(what string) {
@@ -25,10 +25,11 @@ func (c *callers) record(what string) {
 	c.order = append(c.order, what)
 }
 
-// call makes a call whose name begins with its owner: a1. It returns once the call is in, waits, or is refused.
+// call makes calls, one after the other. A name is the owner and a number, such as a1. call goes on once the call was
+// let in, waits, or was refused.
 func (c *callers) call(ctx context.Context, names ...string) {
 	for _, name := range names {
-		go func() { // ends with the bubble
+		go func() { // ends with the bubble of synctest
 			err := c.s.Enter(ctx, strings.TrimRight(name, "0123456789"))
 			busy, _ := errors.AsType[*BusyError](err)
 			switch {
@@ -60,7 +61,7 @@ func (c *callers) check(want string) {
 	c.order = nil
 }
 
-// However many calls one owner makes, the next room is for another one: after the first of its calls that ends, not after all.
+// TestFair: however many calls one owner makes, another owner's call is let in as soon as one of them ends.
 func TestFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &callers{t: t, s: New(2, Queue{})}
@@ -71,7 +72,7 @@ func TestFair(t *testing.T) {
 		c.leave("b")
 		c.check("c1")
 		c.leave("a")
-		c.check("a3") // c has a call open, a and b have none, and a was let in before b
+		c.check("a3") // c has an open call, a and b have none, and a's last call was let in before b's
 		c.leave("c")
 		c.check("b2")
 		c.leave("b")
@@ -81,7 +82,8 @@ func TestFair(t *testing.T) {
 	})
 }
 
-// Room that one principal may not use is there for another at once. Calls without a principal may use all of it.
+// TestShared: calls of another principal are let in at once where one principal has used up its half. Calls without a
+// principal may use the whole limit.
 func TestShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &callers{t: t, s: Shared(2, Queue{})}
@@ -101,7 +103,8 @@ func TestShared(t *testing.T) {
 	})
 }
 
-// A full queue is shared fairly too: the newest call of the owner with the most waiting calls is refused for another's.
+// TestQueue_Fair: if the queue is full, a call of another owner displaces the newest call of the owner with the most
+// waiting calls.
 func TestQueue_Fair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &callers{t: t, s: New(1, Queue{Calls: 3})}
@@ -114,7 +117,8 @@ func TestQueue_Fair(t *testing.T) {
 	})
 }
 
-// A call that yields goes on at once unless another owner waits; then that one is let in first.
+// TestYield: a call that yields goes on at once if no other owner waits. Otherwise it goes on after a call of that
+// owner.
 func TestYield(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &callers{t: t, s: New(1, Queue{})}
@@ -133,7 +137,7 @@ func TestYield(t *testing.T) {
 		yield(nil)
 		c.check("a1 yielded")
 		c.call(t.Context(), "b1")
-		go func() { // ends with the bubble
+		go func() { // ends with the bubble of synctest
 			yield(nil)
 			c.s.Leave("a")
 		}()
@@ -143,7 +147,7 @@ func TestYield(t *testing.T) {
 		c.check("yielded a2")
 		c.call(t.Context(), "b2")
 		cancel()
-		yield(ctx.Err()) // its room is b's
+		yield(ctx.Err()) // b2 is let in, the yielding call is not
 		c.check("b2")
 		c.leave("b")
 		if open, waiting := c.s.Use(); open != 0 || waiting != 0 || len(c.s.owners) != 0 {
@@ -152,7 +156,7 @@ func TestYield(t *testing.T) {
 	})
 }
 
-// A call that gives up leaves the queue of its owner, and no trace.
+// TestGivesUp: a call whose wait ends leaves the queue, and its owner is forgotten.
 func TestGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &callers{t: t, s: New(1, Queue{Wait: time.Second})}

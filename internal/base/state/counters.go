@@ -7,16 +7,17 @@ import (
 	"mcpx/internal/base/lru"
 )
 
-// Bucket is a token bucket that can go into debt. The zero value is full. It is not safe for concurrent use.
+// Bucket is a token bucket whose number of tokens can be negative. The zero value is full. It is not safe for
+// concurrent use.
 type Bucket struct {
-	taken float64   // tokens missing at the time last
-	last  time.Time // zero = never
+	taken float64   // tokens that the bucket lacked to be full at the time last
+	last  time.Time // zero if the bucket was never used
 }
 
-// Rate is how a bucket fills: Rate tokens a second, up to Burst. A Rate of 0 means no limit.
+// Rate says how a bucket fills: Rate tokens a second, until it has Burst tokens. A Rate of 0 means no limit.
 type Rate struct{ Rate, Burst float64 }
 
-// Wait returns the time until one token is there; 0 if it is.
+// Wait returns the time until the bucket has a whole token, or 0 if it has one.
 func (b *Bucket) Wait(now time.Time, f Rate) time.Duration {
 	if f.Rate <= 0 {
 		return 0
@@ -29,7 +30,7 @@ func (b *Bucket) Wait(now time.Time, f Rate) time.Duration {
 	return max(time.Duration(missing/f.Rate*float64(time.Second)), 1)
 }
 
-// Take takes n tokens, even if they are not there. A negative n gives tokens back, up to a full bucket.
+// Take takes n tokens, even if the bucket has fewer. A negative n gives tokens back, until the bucket is full.
 func (b *Bucket) Take(now time.Time, f Rate, n float64) {
 	if f.Rate > 0 {
 		b.fill(now, f)
@@ -48,22 +49,22 @@ func (b *Bucket) fill(now time.Time, f Rate) {
 type counters struct {
 	most int
 	mu   sync.Mutex
-	kept []keptCounters // few
+	kept []keptCounters // one for each What; there are few
 }
 
-// keptCounters are the buckets of one What, by Whose.
+// keptCounters are the buckets with the same Draw.What; their keys are the values of Draw.Whose.
 type keptCounters struct {
 	what string
 	of   *lru.Map[string, counter]
 }
 
 type counter struct {
-	flow Rate // rate that the bucket was made for
+	flow Rate // the Rate with which the bucket was last used
 	Bucket
 }
 
-// NewCounters makes counters in memory. Of each What they keep at least the most recently used buckets, as many as
-// most says, and at most twice as many.
+// NewCounters returns Counters in memory. For each Draw.What they keep at least the buckets that were used last, as many
+// as most says, and never more than about twice as many.
 func NewCounters(most int) Counters { return &counters{most: most} }
 
 // find returns the bucket of a draw. The caller holds the lock while it uses the bucket.
@@ -94,7 +95,7 @@ func (c *counters) Take(from []Draw) (short int, wait time.Duration) {
 	for i := range from {
 		d := &from[i]
 		d.bucket = c.find(d)
-		if wait := d.bucket.Wait(now, d.Flow); wait > 0 { // nothing was taken yet
+		if wait := d.bucket.Wait(now, d.Flow); wait > 0 { // no token was taken yet
 			return i, wait
 		}
 	}
@@ -115,7 +116,7 @@ func (c *counters) Charge(to []Draw) {
 	}
 }
 
-// take takes the tokens of a draw after find.
+// take takes the draw's tokens from the bucket that find returned.
 func (d *Draw) take(now time.Time) {
 	d.bucket.Take(now, d.Flow, d.Tokens)
 	d.bucket = nil

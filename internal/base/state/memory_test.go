@@ -17,7 +17,8 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// TestSessions_Bounded: what is over makes room first, then what ends first. Without a bound none makes room for another.
+// TestSessions_Bounded: if there are too many sessions, expired ones are removed first, then the one that expires
+// first. With a bound of 0, no session is removed.
 func TestSessions_Bounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewSessions[int](3)
@@ -31,7 +32,7 @@ func TestSessions_Bounded(t *testing.T) {
 		}
 		last := open(0)
 		first, second := open(2*time.Hour), open(3*time.Hour)
-		third := open(time.Minute) // in place of the first
+		third := open(time.Minute) // the session first is removed, as it expires before last and second
 		there := func() (list []bool) {
 			for _, id := range []string{last, first, second, third} {
 				_, err := s.Get(t.Context(), id)
@@ -62,7 +63,7 @@ func TestSessions_Bounded(t *testing.T) {
 	}
 }
 
-// TestResults_Age: what is old is forgotten, also when nothing new comes.
+// TestResults_Age: results over the maximum age are removed, also if no new result is kept.
 func TestResults_Age(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const age = 30 * time.Minute
@@ -103,7 +104,7 @@ func TestResults_Age(t *testing.T) {
 	})
 }
 
-// TestResults_Sums: the sums always match the kept results.
+// TestResults_Sums: the counted bytes, in total and per owner, always match the kept results.
 func TestResults_Sums(t *testing.T) {
 	s := NewResults[int](1000, time.Hour).(*results[int])
 	var handles []string
@@ -135,7 +136,7 @@ func openOnce(t *testing.T, path string) Once {
 	return o
 }
 
-// TestOnce_File: what was used stays used over restarts, and what was not goes on.
+// TestOnce_File: after a restart, used numbers are still used, and unused numbers can still be used.
 func TestOnce_File(t *testing.T) {
 	path, until := filepath.Join(t.TempDir(), "once.json"), time.Now().Add(time.Hour)
 	use := func(name string, number int) bool {
@@ -154,7 +155,7 @@ func TestOnce_File(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", info.Mode(), err)
 	}
-	// As mcpx has written it since there is an authorization server.
+	// This is the format of the file in all earlier versions of mcpx with an authorization server.
 	written := `{"a":{"next":2,"until":` + fmt.Sprint(until.Unix()) + `},"b":{"next":2,"until":1,"ended":true}}`
 	if err := os.WriteFile(path, []byte(written), 0o600); err != nil {
 		t.Fatal(err)
@@ -170,13 +171,13 @@ func TestOnce_File(t *testing.T) {
 	}
 }
 
-// TestOnce_Unwritten: a failed write of the file is logged, and used numbers stay used in this process.
+// TestOnce_Unwritten: if writing the file fails, the error is logged, and used numbers stay used in this process.
 func TestOnce_Unwritten(t *testing.T) {
 	var log bytes.Buffer
 	path := filepath.Join(t.TempDir(), "folder", "once.json")
 	o, err := OpenOnce(path, 10, slog.New(slog.NewTextHandler(&log, nil)))
 	if err == nil {
-		err = os.WriteFile(filepath.Dir(path), nil, 0o600) // a file in the place of the folder
+		err = os.WriteFile(filepath.Dir(path), nil, 0o600) // a file at the path where the folder should be
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -189,8 +190,8 @@ func TestOnce_Unwritten(t *testing.T) {
 	}
 }
 
-// TestOnce_Bounded: expired names make room first, then the ones that expire first; ended names stay longest. The
-// contexts of a forgotten name end, as End could not reach them any more.
+// TestOnce_Bounded: if there are too many names, expired ones are removed first, then those that expire first; ended
+// names are removed last. The contexts of a removed name are canceled, since End could not cancel them any more.
 func TestOnce_Bounded(t *testing.T) {
 	const most = 1000
 	o := NewOnce(most, quiet).(*once)
@@ -220,7 +221,7 @@ func TestOnce_Bounded(t *testing.T) {
 	}
 }
 
-// TestOnce_Memory: the contexts of servers that are gone are not kept, and a name that is not known takes no memory.
+// TestOnce_Memory: contexts whose parent is canceled are not kept, and Standing keeps nothing for an unknown name.
 func TestOnce_Memory(t *testing.T) {
 	o := NewOnce(1000, quiet).(*once)
 	if _, err := o.Redeem(t.Context(), "a", 0, time.Now().Add(time.Hour)); err != nil {
@@ -237,7 +238,8 @@ func TestOnce_Memory(t *testing.T) {
 	}
 }
 
-// TestCounters_Bounded: who makes up names fills no memory, and pushes out no bucket of another kind.
+// TestCounters_Bounded: a caller that makes up values of Whose cannot fill the memory, and does not push out buckets
+// with another What.
 func TestCounters_Bounded(t *testing.T) {
 	const most = 100
 	c := NewCounters(most).(*counters)
@@ -260,7 +262,7 @@ func TestCounters_Bounded(t *testing.T) {
 	}
 }
 
-// TestCounters_Fill: tokens come back evenly, and no more than the bucket holds.
+// TestCounters_Fill: tokens come back evenly, up to the size of the bucket.
 func TestCounters_Fill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := NewCounters(10)
@@ -289,7 +291,8 @@ func TestCounters_Fill(t *testing.T) {
 	})
 }
 
-// TestSecret: keys depend on secret and purpose alone, and never change: what was sealed with one is opened by later versions.
+// TestSecret: a key depends only on the secret and the purpose, and is the same in all versions of mcpx, so that data
+// sealed by an earlier version can be opened.
 func TestSecret(t *testing.T) {
 	secret := SecretOf([]byte("0123456789abcdef0123456789abcdef"))
 	const login = "mcpx authorization server 1 access https://mcp.example.com/mcp"
@@ -308,7 +311,7 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// TestSecretFile: a secret is made once, for its user alone.
+// TestSecretFile: the first call creates the file, readable only by its user; the second call returns the same secret.
 func TestSecretFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "front.key")
 	one, err := SecretFile(path)

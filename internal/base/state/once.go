@@ -13,10 +13,10 @@ import (
 	"mcpx/internal/base/atomicfile"
 )
 
-// once implements [Once] in memory; with a file it survives restarts.
+// once implements [Once] in memory. If path is set, it also writes a file, so that its state survives restarts.
 type once struct {
 	most int
-	path string // empty = no file
+	path string // empty if there is no file
 	log  *slog.Logger
 
 	writing sync.Mutex // held while the file is written
@@ -24,11 +24,11 @@ type once struct {
 	names   map[string]thing
 }
 
-// thing is the state of a name.
+// thing is the state of one name.
 type thing struct {
-	// Next is the lowest unused number.
+	// Next is the lowest number that was not used.
 	Next int `json:"next"`
-	// Until is when the name may be forgotten, in Unix seconds.
+	// Until is the time after which the name may be forgotten, in Unix seconds.
 	Until int64 `json:"until"`
 	// Ended means that no number may be used any more.
 	Ended bool `json:"ended,omitempty"`
@@ -36,7 +36,8 @@ type thing struct {
 	standing []standing
 }
 
-// standing is a context returned by Standing. Later requests share it while the parent context lives.
+// standing is a context that Standing returned. Further calls of Standing with the same parent context (from) return
+// it too.
 type standing struct {
 	from, ctx context.Context
 	end       context.CancelFunc
@@ -54,13 +55,13 @@ func (one *thing) release() {
 	one.standing = nil
 }
 
-// NewOnce makes a Once in memory for at most that many names.
+// NewOnce returns a Once in memory for at most that many names.
 func NewOnce(most int, log *slog.Logger) Once {
 	return &once{most: most, log: log, names: make(map[string]thing)}
 }
 
-// OpenOnce is [NewOnce] with a file, written at each change. If writing fails, which is logged, a used number may be
-// used again after a restart.
+// OpenOnce is [NewOnce] with a file, which is read at the start and written at each change. If writing fails, the
+// error is logged; a used number may then be used again after a restart.
 func OpenOnce(path string, most int, log *slog.Logger) (Once, error) {
 	o := &once{most: most, path: path, log: log, names: make(map[string]thing)}
 	data, err := os.ReadFile(path)
@@ -94,7 +95,7 @@ func (o *once) End(_ context.Context, name string, until time.Time) error {
 	return nil
 }
 
-// change applies a change to a name, and writes the file.
+// change applies change to the state of a name, and writes the file.
 func (o *once) change(name string, until time.Time, change func(*thing)) {
 	o.mu.Lock()
 	one, known := o.names[name]
@@ -116,7 +117,7 @@ func (o *once) Standing(ctx context.Context, name string) context.Context {
 	switch {
 	case one.Ended:
 		return nil
-	case !known: // uses no memory
+	case !known: // an unknown name must use no memory
 		return ctx
 	}
 	lasting := one.standing[:0:0]
@@ -134,8 +135,8 @@ func (o *once) Standing(ctx context.Context, name string) context.Context {
 	return made
 }
 
-// makeRoom forgets expired names and, if there are still too many, the name that expires first. The contexts of a
-// forgotten name end, as End could not reach them any more. The caller holds the lock.
+// makeRoom forgets expired names and, if there are still too many, the name that expires first, ended names last. The
+// contexts of a forgotten name are canceled, as End could not cancel them any more. The caller holds the lock.
 func (o *once) makeRoom() {
 	if len(o.names) < o.most {
 		return
@@ -160,7 +161,7 @@ func (o *once) makeRoom() {
 	}
 }
 
-// write writes the file. Concurrent callers take turns; the first writes the changes of all who wait.
+// write writes the file. Concurrent callers write one after the other, each the newest state.
 func (o *once) write() {
 	if o.path == "" {
 		return

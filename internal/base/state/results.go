@@ -11,15 +11,15 @@ import (
 
 // results implement [Results] in memory.
 type results[R any] struct {
-	most int           // bound of all bytes
-	age  time.Duration // bound of the age
+	most int           // maximum of all sizes together, in bytes
+	age  time.Duration // maximum age of a result
 
 	mu       sync.Mutex
 	byHandle map[string]*kept[R]
-	order    []string // oldest first
+	order    []string // handles, the oldest result first
 	bytes    int
 	of       map[string]int // bytes per owner
-	timer    *time.Timer    // calls expire; nil if nothing is kept
+	timer    *time.Timer    // calls expire; nil if there are no results
 }
 
 type kept[R any] struct {
@@ -29,7 +29,8 @@ type kept[R any] struct {
 	since  time.Time
 }
 
-// NewResults makes results in memory with a bound on their total bytes and their age.
+// NewResults returns Results in memory. most bounds all results together, in bytes; results older than age are
+// removed.
 func NewResults[R any](most int, age time.Duration) Results[R] {
 	return &results[R]{most: most, age: age, byHandle: make(map[string]*kept[R]), of: make(map[string]int)}
 }
@@ -81,7 +82,7 @@ func (s *results[R]) Len() int {
 	return len(s.byHandle)
 }
 
-// grow adds to the bytes of an owner. The caller holds the lock.
+// grow adds size, in bytes, to what an owner uses. The caller holds the lock.
 func (s *results[R]) grow(owner string, size int) {
 	s.bytes += size
 	if s.of[owner] += size; s.of[owner] == 0 {
@@ -89,7 +90,8 @@ func (s *results[R]) grow(owner string, size int) {
 	}
 }
 
-// makeRoom drops the oldest results of the owner that uses most. The caller holds the lock.
+// makeRoom removes results until they fit the bound: each time the oldest result of the owner that uses the most
+// bytes. The caller holds the lock.
 func (s *results[R]) makeRoom() {
 	for s.bytes > s.most {
 		most := ""
@@ -102,7 +104,7 @@ func (s *results[R]) makeRoom() {
 	}
 }
 
-// drop drops the result at index i of order. The caller holds the lock.
+// drop removes the result whose handle is at index i of order. The caller holds the lock.
 func (s *results[R]) drop(i int) {
 	handle := s.order[i]
 	s.order = slices.Delete(s.order, i, i+1)
@@ -110,7 +112,7 @@ func (s *results[R]) drop(i int) {
 	delete(s.byHandle, handle)
 }
 
-// expire drops expired results, and sets the timer for the next one.
+// expire removes expired results, and sets the timer for the result that expires next.
 func (s *results[R]) expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,25 +11,25 @@ import (
 	"path/filepath"
 )
 
-// Secret is the secret that keys are derived from. Processes with the same secret have the same keys, so each can
-// open what another has sealed. It is immutable.
+// Secret is what keys are derived from. Processes with the same secret have the same keys, so each can open data that
+// another has sealed. A Secret is immutable.
 type Secret struct{ secret []byte }
 
-// leastSecret is the minimum length of a secret file, in bytes.
+// leastSecret is the minimum length of the secret in a file, in bytes.
 const leastSecret = 32
 
-// NewSecret makes a random secret for the lifetime of this process.
+// NewSecret returns a random secret. It is lost when this process ends.
 func NewSecret() *Secret {
 	s := &Secret{make([]byte, sha256.Size)}
 	_, _ = rand.Read(s.secret) // it never fails
 	return s
 }
 
-// SecretOf makes a secret from bytes that the user has chosen, at least 32.
+// SecretOf returns a Secret from bytes that the user has chosen. They must be at least 32 bytes.
 func SecretOf(secret []byte) *Secret { return &Secret{bytes.Clone(secret)} }
 
-// SecretFile reads a secret from a file, or creates the file with a random secret. If two processes do so at the same
-// time, one creates the file and both read it.
+// SecretFile reads a secret from a file. If the file does not exist, SecretFile creates it with a random secret. If
+// two processes do this at the same time, one creates the file and both return the same secret.
 func SecretFile(path string) (*Secret, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
@@ -55,8 +55,9 @@ func SecretFile(path string) (*Secret, error) {
 	return &Secret{secret}, nil
 }
 
-// Key derives a key of 32 bytes (HKDF-SHA256, RFC 5869), which reveals nothing about keys for other purposes. The
-// purpose names the package and the use of the key. It must never change, or sealed data cannot be opened any more.
+// Key derives a key of 32 bytes (HKDF-SHA256, RFC 5869), which reveals nothing about the keys for other purposes.
+// purpose names the package and the use of the key. A purpose must never change: data sealed with the old key could
+// not be opened any more.
 func (s *Secret) Key(purpose string) []byte {
 	key, err := hkdf.Key(sha256.New, s.secret, nil, purpose, sha256.Size)
 	if err != nil {

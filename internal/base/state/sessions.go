@@ -16,13 +16,13 @@ type sessions[S any] struct {
 
 type session[S any] struct {
 	record *S
-	until  time.Time // zero = until End
+	until  time.Time // zero means until End is called
 }
 
 func (s *session[S]) over(now time.Time) bool { return !s.until.IsZero() && !now.Before(s.until) }
 
-// NewSessions makes sessions in memory, at most that many at the same time; 0 = no bound, if their owner limits them
-// and ends each.
+// NewSessions returns Sessions in memory, at most that many at the same time; 0 means no bound. Use 0 only if the
+// caller itself limits the sessions and ends each of them.
 func NewSessions[S any](most int) Sessions[S] {
 	return &sessions[S]{most: most, byID: make(map[string]session[S])}
 }
@@ -39,8 +39,8 @@ func (s *sessions[S]) Open(_ context.Context, record *S, until time.Time) (id st
 	return id, nil
 }
 
-// makeRoom removes expired sessions and, if there is no room for another, the one that ends first. The caller holds
-// the lock.
+// makeRoom removes expired sessions and, if there are still too many for another, the session that expires first. The
+// caller holds the lock.
 func (s *sessions[S]) makeRoom() {
 	now, first := time.Now(), ""
 	for id, one := range s.byID {

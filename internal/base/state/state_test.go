@@ -12,7 +12,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// TestContracts holds what is in memory to the contracts.
+// TestContracts: the implementations in memory do what the comments of the interfaces promise.
 func TestContracts(t *testing.T) {
 	t.Run("sessions", func(t *testing.T) {
 		statetest.Sessions(t, func(*testing.T) (here, there state.Sessions[statetest.Record]) {

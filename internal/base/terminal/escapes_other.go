@@ -4,5 +4,5 @@ package terminal
 
 import "os"
 
-// understandsEscapes reports whether a terminal supports escape sequences.
+// understandsEscapes reports whether a terminal supports ANSI escape sequences.
 func understandsEscapes(*os.File) bool { return true }

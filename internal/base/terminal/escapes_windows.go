@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// understandsEscapes turns escape sequences on. It fails on consoles before Windows 10.
+// understandsEscapes makes a console interpret ANSI escape sequences, and reports whether that worked. It does not
+// work before Windows 10.
 func understandsEscapes(f *os.File) bool {
 	var mode uint32
 	console := windows.Handle(f.Fd())

@@ -7,8 +7,9 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// Text prepares a text of a server for the screen. On a terminal, escape sequences and invisible characters are removed:
-// they could write to the clipboard, forge earlier lines or hide a part. A pipe or file gets the text unchanged.
+// Text prepares text of an MCP server for the screen. On a terminal, it removes escape sequences and invisible
+// characters: they could write to the clipboard, change earlier lines or hide a part of the text. For a pipe or file
+// the text stays unchanged.
 func (s Screen) Text(text string) string {
 	if s.size == nil {
 		return text
@@ -16,7 +17,8 @@ func (s Screen) Text(text string) string {
 	return strings.ToValidUTF8(sanitize.Lines(text), "\ufffd")
 }
 
-// JSON is [Screen.Text] for JSON. Control and invisible characters become \u escapes, so that the value stays the same.
+// JSON does what [Screen.Text] does, for JSON. It replaces control and invisible characters by \u escapes, so that the
+// value stays the same.
 func (s Screen) JSON(raw string) string {
 	if s.size == nil {
 		return raw

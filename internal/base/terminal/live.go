@@ -7,21 +7,22 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Live is a block of lines at the end of a terminal that is updated in place. Nothing else may write
-// to the terminal until [Live.Clear].
+// Live is a block of lines at the end of a terminal that is updated in place. Until [Live.Clear] is called, no other
+// code may write to the terminal.
 type Live struct {
 	w     io.Writer
 	s     Screen
-	drawn int // the number of lines now
+	drawn int // the number of lines on the screen now
 }
 
-// NewLive returns a block that draws on w, whose screen is s.
+// NewLive returns a block that is written to w, whose screen is s.
 func NewLive(w io.Writer, s Screen) *Live { return &Live{w: w, s: s} }
 
-// Room is the largest number of lines: a line that scrolled off the screen cannot be updated.
+// Room returns how many lines the block may have. It is less than the height of the screen, as a line that scrolled
+// off the screen cannot be updated.
 func (l *Live) Room() int { return max(l.s.Height()-1, 3) }
 
-// Draw replaces the lines. It cuts long lines, so that each takes one row.
+// Draw replaces the lines of the block. It cuts lines that are wider than the screen.
 func (l *Live) Draw(lines []string) {
 	lines = lines[:min(len(lines), l.Room())]
 	width := l.s.columns()
@@ -35,7 +36,7 @@ func (l *Live) Draw(lines []string) {
 	_, _ = io.WriteString(l.w, b.String()) // an error means that the terminal is gone
 }
 
-// Clear removes the lines.
+// Clear removes the lines from the terminal.
 func (l *Live) Clear() {
 	if l.drawn > 0 {
 		_, _ = io.WriteString(l.w, l.back()+ansi.EraseScreenBelow)
@@ -43,7 +44,7 @@ func (l *Live) Clear() {
 	l.drawn = 0
 }
 
-// back returns the escape sequence that moves to the first line.
+// back returns the escape sequence that moves the cursor to the first line of the block.
 func (l *Live) back() string {
 	if l.drawn == 0 {
 		return "\r"

@@ -8,17 +8,17 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// leastName is the smallest width of the first column.
+// leastName is the smallest width to which the first column is cut.
 const leastName = 8
 
-// Row is a row of a [Screen.Table]. Without cells it is a line of dashes.
+// Row is a row of a [Screen.Table]. A row without cells is printed as a line of dashes.
 type Row struct {
 	Cells []string
 	Notes []string // printed below the row
 }
 
-// Table lays rows out in columns. The first row has the headings. Columns from index figures on are
-// aligned to the right. If the table is too wide, the first column is cut.
+// Table arranges rows in columns. The first row has the headings. The columns with index figures and higher are
+// aligned to the right. If the table is wider than the screen, the names in the first column are cut.
 func (s Screen) Table(figures int, rows []Row) string {
 	widths := make([]int, len(rows[0].Cells))
 	for _, row := range rows {
@@ -61,7 +61,7 @@ func (s Screen) Table(figures int, rows []Row) string {
 	return b.String()
 }
 
-// Number writes n with commas between the thousands.
+// Number formats n with commas between the thousands.
 func Number(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -70,13 +70,13 @@ func Number(n int) string {
 	return s
 }
 
-// Dollars writes an amount with two decimals.
+// Dollars formats an amount with two decimals.
 func Dollars(x float64) string {
 	cents := int(math.Round(x * 100))
 	return Number(cents/100) + "." + strconv.Itoa(100 + cents%100)[1:]
 }
 
-// Change writes the change between two figures, such as "-41.3 %".
+// Change formats the change between two numbers in percent, such as "-41.3 %".
 func Change(from, to int) string {
 	if from == 0 {
 		return "0 %"
@@ -88,7 +88,7 @@ func Change(from, to int) string {
 	return text + " %"
 }
 
-// Count writes a number of things, such as "1 tool" or "2 tools".
+// Count formats a number of things, such as "1 tool" or "2 tools".
 func Count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -96,7 +96,7 @@ func Count(n int, thing string) string {
 	return Number(n) + " " + thing + "s"
 }
 
-// Bar draws a bar for n. A bar for the figure of would take all columns.
+// Bar returns a bar whose length shows n. If n is equal to of, the bar is as long as columns.
 func (s Screen) Bar(n, of, columns int) string {
 	mark := "#"
 	if s.live {

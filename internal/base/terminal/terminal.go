@@ -12,26 +12,26 @@ import (
 	"golang.org/x/term"
 )
 
-// The limits of [Screen.Width]. Longer lines are hard to read.
+// The limits of [Screen.Width]. Lines of more than mostWidth columns are hard to read.
 const (
 	leastWidth = 40
 	mostWidth  = 120
 )
 
-// Screen describes what a command prints to: a terminal, a pipe or a file. The zero value is a pipe
-// with 80 columns. A Screen lays texts out, but does not write them.
+// Screen describes what a command prints to: a terminal, a pipe or a file. The zero value is a pipe with 80 columns. A
+// Screen formats text, but does not write it.
 type Screen struct {
-	size         func() (columns, rows int) // nil for a pipe
+	size         func() (columns, rows int) // nil for a pipe or a file
 	colour, live bool
 }
 
-// New returns a terminal. size is called for each text, because the user may resize the window; it
-// returns 0 if it does not know a size. live is true if lines can be updated in place.
+// New returns the Screen of a terminal. size is called for each text, because the user may resize the window. It
+// returns 0 for a number that it does not know. live is true if lines can be updated in place.
 func New(size func() (columns, rows int), colour, live bool) Screen {
 	return Screen{size: size, colour: colour, live: live}
 }
 
-// Of returns the screen of f. NO_COLOR turns colours off (https://no-color.org).
+// Of returns the screen of f. The environment variable NO_COLOR turns colours off (https://no-color.org).
 func Of(f *os.File, getenv func(string) (string, bool)) Screen {
 	if !IsTerminal(f) {
 		return Screen{}
@@ -49,7 +49,7 @@ func Of(f *os.File, getenv func(string) (string, bool)) Screen {
 // IsTerminal reports whether f is a terminal.
 func IsTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
-// ReadHidden reads a line from a terminal without showing it. It returns early if ctx ends.
+// ReadHidden reads a line from a terminal without showing what is typed. It returns early if ctx ends.
 func ReadHidden(ctx context.Context, f *os.File) (string, error) {
 	before, err := term.GetState(int(f.Fd()))
 	if err != nil {
@@ -60,7 +60,7 @@ func ReadHidden(ctx context.Context, f *os.File) (string, error) {
 		err  error
 	}
 	read := make(chan outcome, 1)
-	go func() { // ends with the line, or with the process
+	go func() { // ends when the line is entered, or with the process
 		line, err := term.ReadPassword(int(f.Fd()))
 		read <- outcome{line, err}
 	}()
@@ -75,12 +75,12 @@ func ReadHidden(ctx context.Context, f *os.File) (string, error) {
 // Live reports whether lines can be updated in place.
 func (s Screen) Live() bool { return s.live }
 
-// Width is the number of columns to lay out for.
+// Width returns the number of columns that text may use.
 func (s Screen) Width() int {
 	return min(max(s.columns(), leastWidth), mostWidth)
 }
 
-// Height is the number of rows, or 0 for a pipe or a file.
+// Height returns the number of rows, or 0 for a pipe or a file.
 func (s Screen) Height() int {
 	if s.size == nil {
 		return 0
@@ -89,7 +89,7 @@ func (s Screen) Height() int {
 	return rows
 }
 
-// columns is the width of the terminal, or 80 if it is not known.
+// columns returns the width of the terminal, or 80 if it is not known.
 func (s Screen) columns() int {
 	if s.size != nil {
 		if columns, _ := s.size(); columns > 0 {
@@ -99,20 +99,20 @@ func (s Screen) columns() int {
 	return 80
 }
 
-// Bold is for headings and important figures. Like the other styles, it changes nothing on a screen
-// without colour.
+// Bold formats headings and important numbers. Like the other styles, it returns text unchanged on a screen without
+// colour.
 func (s Screen) Bold(text string) string { return s.styled("1", text) }
 
-// Dim is for less important texts.
+// Dim formats less important text.
 func (s Screen) Dim(text string) string { return s.styled("2", text) }
 
-// Red is for failures.
+// Red formats failures.
 func (s Screen) Red(text string) string { return s.styled("31", text) }
 
-// Green is for success, and for savings.
+// Green formats success, and savings.
 func (s Screen) Green(text string) string { return s.styled("32", text) }
 
-// Yellow is for warnings.
+// Yellow formats warnings.
 func (s Screen) Yellow(text string) string { return s.styled("33", text) }
 
 func (s Screen) styled(code, text string) string {
@@ -122,13 +122,13 @@ func (s Screen) styled(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// Wrap breaks a text into lines that fit the screen, and indents each by this many spaces.
+// Wrap breaks text into lines that fit the screen, and indents each line by indent spaces.
 func (s Screen) Wrap(indent int, text string) string {
 	return s.Hang(strings.Repeat(" ", indent), text)
 }
 
-// Hang writes a label and wraps the text after it; the other lines are indented by the width of the
-// label. On a pipe it does not break the line.
+// Hang writes a label and the text after it, broken into lines that fit the screen. All lines but the first are
+// indented by the width of the label. On a pipe it does not break the text.
 func (s Screen) Hang(label, text string) string {
 	if s.Height() == 0 {
 		return label + text + "\n"
@@ -141,10 +141,10 @@ func (s Screen) Hang(label, text string) string {
 	return label + strings.Join(lines, "\n"+strings.Repeat(" ", at)) + "\n"
 }
 
-// Clip cuts a line to columns; a cut line ends with "...".
+// Clip cuts a line to this many columns. A line that was cut ends with "...".
 func Clip(line string, columns int) string { return ansi.Truncate(line, columns, "...") }
 
-// ClipMiddle cuts a name in the middle, because long names often differ only at the end.
+// ClipMiddle cuts a name in its middle, because long names often differ only at the end.
 func ClipMiddle(name string, columns int) string {
 	width := ansi.StringWidth(name)
 	if width <= columns {
@@ -154,7 +154,7 @@ func ClipMiddle(name string, columns int) string {
 	return ansi.Truncate(name, head, "") + "..." + ansi.TruncateLeft(name, width-(columns-3-head), "")
 }
 
-// Pad adds spaces up to columns.
+// Pad appends spaces until text has this many columns.
 func Pad(text string, columns int) string {
 	return text + strings.Repeat(" ", max(0, columns-ansi.StringWidth(text)))
 }

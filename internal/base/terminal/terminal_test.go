@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// sized returns a terminal of this size.
+// sized returns the Screen of a terminal of this size.
 func sized(columns, rows int, colour bool) Screen {
 	return New(func() (int, int) { return columns, rows }, colour, true)
 }
@@ -32,7 +32,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestOf checks that a file that is not a terminal has neither colours nor a height.
+// TestOf: the Screen of a file that is not a terminal has neither colours nor a height.
 func TestOf(t *testing.T) {
 	f, err := os.Open(os.DevNull)
 	if err != nil {
@@ -64,7 +64,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// terminal emulates the escape sequences that [Live] uses.
+// terminal returns the lines that a terminal shows after written was written to it. It knows the escape sequences that
+// [Live] uses.
 func terminal(written string) []string {
 	rows, at := []string{""}, 0
 	for len(written) > 0 {

@@ -9,7 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// largeAnswers are answers of about a megabyte: a table as text, lines of plain text, and text that is not ASCII.
+// largeAnswers returns responses to tool calls of about a megabyte: a table in JSON, lines of plain text, and Japanese
+// text.
 func largeAnswers() map[string][]byte {
 	var table strings.Builder
 	table.WriteByte('[')

@@ -5,18 +5,18 @@ import (
 	"encoding/json"
 )
 
-// Block is a content block of a tool result with its text.
+// Block is a content block of a tool result, with its text.
 type Block struct {
-	// Raw is the block as the upstream sent it.
+	// Raw is the block as the MCP server sent it.
 	Raw  json.RawMessage
 	Text string
-	// IsText marks a text block. HasText is true also for an embedded resource with a text.
+	// IsText is true for a text block. HasText is true also for an embedded resource that has a text.
 	IsText, HasText bool
 
-	start, end int // of the text in Raw, with its quotes
+	start, end int // position in Raw of the text with its quotes
 }
 
-// ReadBlock reads a content block. A malformed block has no text.
+// ReadBlock reads a content block. If the block is malformed, the result has Raw but no text.
 func ReadBlock(raw json.RawMessage) Block {
 	s := scanner{src: view(raw)}
 	b, ok := s.block(raw)
@@ -48,7 +48,7 @@ func ReadBlocks(content json.RawMessage) (blocks []Block, ok bool) {
 	}
 }
 
-// block reads the value at pos as a content block. data has the same bytes as s.src.
+// block reads the value at pos as a content block. data must have the same bytes as s.src.
 func (s *scanner) block(data []byte) (b Block, ok bool) {
 	var kind, text, embedded place
 	s.peek()
@@ -98,7 +98,7 @@ func (s *scanner) placed(p *place) bool {
 	return ok
 }
 
-// WithText returns the block with another text. The rest stays byte for byte.
+// WithText returns the block with its text replaced. All other bytes are kept.
 func (b Block) WithText(text string) json.RawMessage {
 	out := make([]byte, 0, len(b.Raw)-(b.end-b.start)+len(text)+len(text)/8+16)
 	out = append(out, b.Raw[:b.start]...)

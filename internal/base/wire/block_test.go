@@ -9,7 +9,7 @@ func TestReadBlocks(t *testing.T) {
 	tests := []struct {
 		raw, text       string
 		isText, hasText bool
-		with            string // the block with another text
+		with            string // the block with the text NEW
 	}{
 		{`{"type":"text","text":"a\n\u00e9"}`, "a\né", true, true, `{"type":"text","text":"NEW"}`},
 		{`{ "text" : "a" , "x":[{"text":"no"}], "\u0074ype":"te\u0078t" }`, "a", true, true, `{ "text" : "NEW" , "x":[{"text":"no"}], "\u0074ype":"te\u0078t" }`},

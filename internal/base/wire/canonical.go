@@ -7,9 +7,10 @@ import (
 	"strconv"
 )
 
-// AppendCanonical appends one form for all writings of a JSON value: without white space, members in the order of
-// their names, strings and numbers as a JavaScript client would write them again. It is for comparing, not for
-// sending: numbers become doubles. Of members with the same name the last is kept. What is no JSON is appended as it is.
+// AppendCanonical appends a form of a JSON value that is the same however the value was written: without white space,
+// members sorted by name, strings and numbers as a JavaScript client would write them after reading. It is for
+// comparing, not for sending, since numbers become doubles. Of duplicate members it keeps the last. A value that is
+// not valid JSON is appended unchanged.
 func AppendCanonical(out []byte, raw json.RawMessage) []byte {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
@@ -62,7 +63,7 @@ func AppendCanonical(out []byte, raw json.RawMessage) []byte {
 		return append(out, raw...)
 	}
 	number, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil { // too large for JavaScript too
+	if err != nil { // also too large for JavaScript
 		return append(out, raw...)
 	}
 	return strconv.AppendFloat(out, number+0, 'g', -1, 64)

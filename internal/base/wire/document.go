@@ -19,15 +19,15 @@ const (
 // Container reports whether the value is an array or an object.
 func (k Kind) Container() bool { return k >= Array }
 
-// Document is a completely read JSON value. Members keep their order, also duplicates; numbers keep their digits;
-// strings are decoded.
+// Document is a completely read JSON value. Members keep their order, also duplicate members; numbers keep their
+// digits; strings are decoded.
 type Document struct {
-	// Nodes has the values in the order of the text. The children of Nodes[i] begin at i+1. Nodes[i].Next is the
-	// index of the first node after Nodes[i] and its descendants.
+	// Nodes has the values in the order in which they begin in the JSON. The children of Nodes[i] begin at i+1.
+	// Nodes[i].Next is the index of the first node after Nodes[i] and its descendants.
 	Nodes []Node
-	// Depth is the number of containers around the innermost value.
+	// Depth is how deep arrays and objects are nested: 0 for a scalar, 1 for a flat array or object.
 	Depth int
-	// Lone means that a string or key contains half a surrogate pair.
+	// Lone means that a string or key contains half a surrogate pair, which is not valid Unicode.
 	Lone bool
 	UTF8 bool
 
@@ -39,16 +39,16 @@ type Node struct {
 	Kind  Kind
 	Next  int32
 	Count int32 // number of members or items
-	Text  Span  // of a number or a string
-	Key   Span  // of a member
+	Text  Span  // digits of a number, or content of a string
+	Key   Span  // the key, if the value is a member of an object
 }
 
-// Span is a part of the JSON of a [Document] or, if it contains escapes, of its decoded strings (start is then
-// ^start).
+// Span is a part of the JSON of a [Document]. If that part contains escapes, it is a part of Document.decoded instead,
+// and start is stored as its bitwise complement ^start.
 type Span struct{ start, end int32 }
 
-// Str returns the text at s: the digits of a number, or a decoded string or key. Half a surrogate pair is encoded as
-// three bytes, as if UTF-8 allowed it.
+// Str returns the text of s: the digits of a number, or a decoded string or key. Half a surrogate pair is encoded as
+// three bytes, as if UTF-8 allowed that.
 func (d *Document) Str(s Span) string {
 	if s.start < 0 {
 		return d.decoded[^s.start:s.end]
@@ -56,13 +56,13 @@ func (d *Document) Str(s Span) string {
 	return d.json[s.start:s.end]
 }
 
-// Read reads text, which must be exactly one JSON value of less than 2 GB.
+// Read reads text, which must be exactly one JSON value of less than 2 GiB.
 func Read(text string) (d *Document, ok bool) {
 	r := reader{scanner: scanner{src: text}}
 	return r.document()
 }
 
-// ReadCompact does [Read] and [Compact] in one pass. If text is not JSON, d is nil and compact empty.
+// ReadCompact does what [Read] and [Compact] do, in one pass. If text is not JSON, d is nil and compact is empty.
 func ReadCompact(text string) (d *Document, compact string, ok bool) {
 	r := reader{scanner: scanner{src: text, compact: true}}
 	if d, ok = r.document(); ok {
@@ -74,7 +74,7 @@ func ReadCompact(text string) (d *Document, compact string, ok bool) {
 type reader struct {
 	scanner
 	doc     Document
-	parents []int32 // the open containers
+	parents []int32 // indexes in Nodes of the open arrays and objects
 	decoded []byte
 }
 
@@ -100,7 +100,7 @@ func (r *reader) document() (*Document, bool) {
 		}
 		if len(r.parents) == 0 {
 			r.doc.json, r.doc.decoded, r.doc.UTF8 = r.src, view(r.decoded), r.utf8()
-			d := r.doc // a copy keeps r off the heap, where each write costs more
+			d := r.doc // a copy keeps r off the heap, where each write to it would cost more
 			return &d, r.end()
 		}
 	}
@@ -133,7 +133,8 @@ var kinds = [...]Kind{
 	tokenTrue: True, tokenFalse: False, tokenNull: Null,
 }
 
-// grow makes room for as many nodes as the text has if its rest resembles its beginning.
+// grow enlarges Nodes to the estimated total number of nodes: the rest of the text is expected to have as many nodes
+// per byte as the part read so far.
 func (r *reader) grow() {
 	n := len(r.doc.Nodes)
 	room := 2*n + 16
@@ -145,7 +146,7 @@ func (r *reader) grow() {
 	r.doc.Nodes = nodes
 }
 
-// span is the span of the last string or key, which ends at end.
+// span returns the span of the last string or key, which ends at end.
 func (r *reader) span(end int) Span {
 	start, end := r.start+1, end-1
 	if !r.escaped {

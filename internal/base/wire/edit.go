@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// Edit replaces the value of the member key of a JSON object by f's result. The rest stays byte for byte. Of
-// duplicate members it edits the first. The object is not copied if nothing changes.
+// Edit replaces the value of one member of a JSON object by f's result. All other bytes are kept. If the member occurs
+// several times, Edit changes the first one. If nothing changes, Edit returns object itself, not a copy.
 func Edit(object json.RawMessage, key string, f func(value json.RawMessage) json.RawMessage) json.RawMessage {
 	edited := object
 	_ = FieldsAt(object, func(name string, start, end int) bool {
@@ -22,7 +22,7 @@ func Edit(object json.RawMessage, key string, f func(value json.RawMessage) json
 	return edited
 }
 
-// EditEach is [Edit] for all elements of an array.
+// EditEach replaces each element of an array by f's result. If nothing changes, it returns array itself.
 func EditEach(array json.RawMessage, f func(element json.RawMessage) json.RawMessage) json.RawMessage {
 	changed := false
 	err := Elements(array, func(element []byte) bool {
@@ -30,7 +30,7 @@ func EditEach(array json.RawMessage, f func(element json.RawMessage) json.RawMes
 		return !changed
 	})
 	if err != nil || !changed {
-		return array // not copied, as it may be large
+		return array // no copy, as it may be large
 	}
 	out := []byte{'['}
 	_ = Elements(array, func(element []byte) bool {
@@ -43,7 +43,7 @@ func EditEach(array json.RawMessage, f func(element json.RawMessage) json.RawMes
 	return append(out, ']')
 }
 
-// EditText makes an f for [Edit] that replaces a string.
+// EditText returns a function for [Edit] that replaces a string by f's result, and leaves other values unchanged.
 func EditText(f func(text string) string) func(json.RawMessage) json.RawMessage {
 	return func(value json.RawMessage) json.RawMessage {
 		text, ok := Text(value)
@@ -57,7 +57,8 @@ func EditText(f func(text string) string) func(json.RawMessage) json.RawMessage 
 	}
 }
 
-// Member returns a member of a JSON object; nil if there is none. Of duplicates it returns the first.
+// Member returns the value of a member of a JSON object, or nil if there is no such member. Of duplicate members it
+// returns the first.
 func Member(object json.RawMessage, key string) (value json.RawMessage) {
 	_ = Fields(object, func(name string, found []byte) bool {
 		if name == key {
@@ -68,13 +69,14 @@ func Member(object json.RawMessage, key string) (value json.RawMessage) {
 	return value
 }
 
-// MemberText returns a string member of a JSON object; empty if there is none.
+// MemberText returns the value of a string member of a JSON object. It is empty if there is no such member, or if the
+// value is not a string.
 func MemberText(object json.RawMessage, key string) string {
 	text, _ := Text(Member(object, key))
 	return text
 }
 
-// Filter returns the members of a JSON object for which keep returns true. A nil object is treated as {}.
+// Filter returns a JSON object with the members for which keep returns true. A nil object is treated as {}.
 func Filter(object json.RawMessage, keep func(name string, value []byte) bool) json.RawMessage {
 	out := []byte{'{'}
 	_ = Members(object, func(name string, written, value []byte) bool {
@@ -89,7 +91,7 @@ func Filter(object json.RawMessage, keep func(name string, value []byte) bool) j
 	return append(out, '}')
 }
 
-// WithMember appends a member to a JSON object, which may be nil.
+// WithMember returns a JSON object, which may be nil, with one more member at its end.
 func WithMember(object json.RawMessage, key string, value []byte) json.RawMessage {
 	out := make([]byte, 0, len(object)+len(key)+len(value)+5)
 	if before := bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(object), []byte{'}'})); len(before) > 1 {
@@ -101,8 +103,8 @@ func WithMember(object json.RawMessage, key string, value []byte) json.RawMessag
 	return append(out, '}')
 }
 
-// Merge returns the members of the first JSON object, then the members of the second whose names the first does not
-// have. Both may be nil.
+// Merge returns an object with all members of the first JSON object, and then those members of the second whose names
+// the first does not have. Both may be nil.
 func Merge(first, second json.RawMessage) json.RawMessage {
 	switch {
 	case second == nil:

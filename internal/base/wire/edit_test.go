@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestEdit: only the value changes; what does not change is not copied.
+// TestEdit: only the value changes. If the value does not change, the object is not copied.
 func TestEdit(t *testing.T) {
 	upper := EditText(strings.ToUpper)
 	for object, want := range map[string]string{

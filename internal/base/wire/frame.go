@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 )
 
-// Framing separates the messages on a stream.
+// Framing is how the messages on a stream are separated.
 type Framing int32
 
 // The framings of MCP over stdio.
@@ -26,7 +26,7 @@ const (
 	ContentLength
 )
 
-// TooLargeError is a message over the limit. The next Read continues after it.
+// TooLargeError is the error for a message over the limit. The next Read continues after that message.
 type TooLargeError struct {
 	Limit int64
 	// Head and Tail are the first and last bytes of the message, at most 4 KiB each. They usually contain the id.
@@ -37,9 +37,9 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("message over the limit of %d bytes", e.Limit)
 }
 
-// ID returns the raw id of the message; nil if it is in neither Head nor Tail. It ignores ids in nested objects: in
-// Head it reads only members of the message itself, and in Tail it expects no nested value after the id. request
-// reports whether Head has a method.
+// ID returns the raw id of the message, or nil if the id is in neither Head nor Tail. It ignores ids in nested
+// objects: in Head it reads only members of the message itself, and in Tail it expects no nested value after the id.
+// request reports whether Head contains a method.
 func (e *TooLargeError) ID() (id json.RawMessage, request bool) {
 	read := func(text []byte) error {
 		return Fields(text, func(key string, value []byte) bool {
@@ -68,13 +68,13 @@ func (e *TooLargeError) ID() (id json.RawMessage, request bool) {
 const (
 	edge       = 4 << 10
 	maxHeaders = 16 << 10
-	// firstBody bounds the buffer of a body before any of it has arrived.
+	// firstBody bounds, in bytes, the buffer that is allocated for a body before any of it has arrived.
 	firstBody = 64 << 10
 	bom       = "\xef\xbb\xbf"
 )
 
-// Reader reads messages from a stream. Each may have either framing, unless Pin was called. Only one goroutine may
-// use it.
+// Reader reads messages from a stream. Each message may have either framing, unless Pin was called. Only one goroutine
+// may use a Reader.
 type Reader struct {
 	r     *bufio.Reader
 	limit int64
@@ -84,8 +84,8 @@ type Reader struct {
 	noise   func(line []byte)
 }
 
-// NewReader returns a reader of r. A message over limit bytes is a [TooLargeError]. noise, which may be nil, gets
-// each line that is not a message, in a slice that is valid only during the call.
+// NewReader returns a reader of r. A message over limit bytes is a [TooLargeError]. noise, if not nil, is called with
+// each line that is not part of a message; the slice is valid only during the call.
 func NewReader(r io.Reader, limit int64, noise func(line []byte)) *Reader {
 	if noise == nil {
 		noise = func([]byte) {}
@@ -93,13 +93,13 @@ func NewReader(r io.Reader, limit int64, noise func(line []byte)) *Reader {
 	return &Reader{r: bufio.NewReaderSize(r, 16<<10), limit: limit, noise: noise}
 }
 
-// Pin fixes the framing; a message in the other one is noise. Call it before the first Read.
+// Pin makes the reader accept only framing f; a message in the other framing is noise. Call Pin before the first Read.
 func (r *Reader) Pin(f Framing) {
 	r.pinned = true
 	r.framing.Store(int32(f))
 }
 
-// reads reports whether the reader accepts a framing.
+// reads reports whether the reader accepts messages in the framing f.
 func (r *Reader) reads(f Framing) bool { return !r.pinned || r.Framing() == f }
 
 // Framing returns the pinned framing, or the framing of the last message.
@@ -146,7 +146,7 @@ func (r *Reader) Read() ([]byte, error) {
 	}
 }
 
-// line reads a line including its newline. It skips a line over the limit.
+// line reads a line including its newline. If the line is over the limit, it skips the line and returns an error.
 func (r *Reader) line(limit int64) ([]byte, error) {
 	var line []byte
 	for {
@@ -155,7 +155,7 @@ func (r *Reader) line(limit int64) ([]byte, error) {
 			return nil, r.skipLine(append(line, part...), err)
 		}
 		if len(line) > 0 && cap(line)-len(line) < len(part) {
-			line = slices.Grow(line, max(len(line), len(part))) // append would grow a large slice by a quarter only
+			line = slices.Grow(line, max(len(line), len(part))) // append alone would grow a large slice by only a quarter
 		}
 		line = append(line, part...)
 		if err == nil {
@@ -167,7 +167,8 @@ func (r *Reader) line(limit int64) ([]byte, error) {
 	}
 }
 
-// skipLine skips the rest of a line over the limit.
+// skipLine reads the rest of a line over the limit and returns its TooLargeError. line is what was read so far, err
+// the error of that read.
 func (r *Reader) skipLine(line []byte, err error) error {
 	large := &TooLargeError{Limit: r.limit, Head: bytes.Clone(line[:min(edge, len(line))])}
 	tail := bytes.Clone(line[max(0, len(line)-edge):])
@@ -186,8 +187,8 @@ func (r *Reader) skipLine(line []byte, err error) error {
 	return large
 }
 
-// Skip reads the rest of a message over the limit, which starts with begin, and returns its [TooLargeError], or the
-// error of rest.
+// Skip reads the rest of a message over the limit, which starts with begin, and returns the [TooLargeError] of the
+// message, or the error of reading rest.
 func Skip(rest io.Reader, begin []byte, limit int64) error {
 	large := &TooLargeError{Limit: limit, Head: bytes.Clone(begin[:min(edge, len(begin))])}
 	tail, part := bytes.Clone(begin[max(0, len(begin)-edge):]), make([]byte, firstBody)
@@ -211,8 +212,8 @@ func isHeader(line []byte) bool {
 	return ok && (bytes.EqualFold(name, []byte("Content-Length")) || bytes.EqualFold(name, []byte("Content-Type")))
 }
 
-// headers reads the header lines after first, up to the empty one. If a line looks like a message instead, ok is
-// false: then first was noise, and the next Read gets the message.
+// headers reads the header lines after first, up to the empty line, and returns the Content-Length. If a line looks
+// like a message instead, ok is false: first was not a header, and the next Read returns that message.
 func (r *Reader) headers(first []byte) (length int64, ok bool) {
 	length = -1
 	line := first
@@ -250,7 +251,7 @@ func (r *Reader) body(length int64) ([]byte, error) {
 	return bytes.TrimSpace(bytes.TrimPrefix(body, []byte(bom))), nil
 }
 
-// grow reads length bytes. It allocates as they arrive, since a sender can claim any length.
+// grow reads length bytes. It allocates memory as the bytes arrive, since a sender can claim any length.
 func (r *Reader) grow(length int64) ([]byte, error) {
 	body := make([]byte, 0, min(length, firstBody))
 	for {
@@ -270,14 +271,15 @@ func (r *Reader) grow(length int64) ([]byte, error) {
 	}
 }
 
-// Writer writes whole messages to a stream. It is safe for concurrent use, except for TryWrite.
+// Writer writes whole messages to a stream. It is safe for concurrent use, except that calls of TryWrite have a
+// condition.
 type Writer struct {
 	mu      sync.Mutex
 	w       io.Writer
 	framing atomic.Int32
-	frames  []byte   // reused buffer of frames
-	list    [][]byte // reused buffer of parts
-	parts   [][]byte // still to be written
+	frames  []byte   // reused buffer for small messages with their framing
+	list    [][]byte // reused array behind parts
+	parts   [][]byte // what must still be written, in order
 }
 
 func NewWriter(w io.Writer, framing Framing) *Writer {
@@ -288,7 +290,7 @@ func NewWriter(w io.Writer, framing Framing) *Writer {
 
 func (w *Writer) SetFraming(f Framing) { w.framing.Store(int32(f)) }
 
-// Write writes messages, which must not contain newlines, with one call of the underlying writer unless they are
+// Write writes messages, which must not contain newlines. It calls the underlying writer once, unless a message is
 // large.
 func (w *Writer) Write(messages ...[]byte) error {
 	w.mu.Lock()
@@ -300,9 +302,10 @@ func (w *Writer) Write(messages ...[]byte) error {
 	return w.flush()
 }
 
-// TryWrite writes as much of the messages as the underlying writer accepts without blocking by a method TryWrite(p
-// []byte) (n int); without that method it writes nothing. It reports whether all was written. The next Write starts
-// with the rest, which refers to the messages; until then the caller must not call TryWrite again.
+// TryWrite writes as much of the messages as the underlying writer accepts without blocking. The underlying writer
+// needs a method TryWrite(p []byte) (n int); without it TryWrite writes nothing. It reports whether everything was
+// written. If not, the next Write first writes the rest, so the messages must not be changed until then, and TryWrite
+// must not be called again before that Write.
 func (w *Writer) TryWrite(messages ...[]byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -319,18 +322,18 @@ func (w *Writer) TryWrite(messages ...[]byte) bool {
 	return len(w.parts) == 0
 }
 
-// Messages of at least largeMessage bytes are not copied into a frame. keptFrames bounds the buffer kept between two
-// writes.
+// Messages of at least largeMessage bytes are not copied into the buffer of frames. A buffer of more than keptFrames
+// bytes is not kept for the next write.
 const (
 	largeMessage = 64 << 10
 	keptFrames   = 128 << 10
 )
 
-// frame converts messages to parts. No parts may be left from before.
+// frame sets parts to the messages with their framing. All earlier parts must have been written.
 func (w *Writer) frame(messages [][]byte) {
 	headers := Framing(w.framing.Load()) == ContentLength
 	frames, parts := w.frames[:0], w.list[:0]
-	start := 0 // of the bytes in frames that are not in parts yet
+	start := 0 // frames[start:] is not in parts yet
 	for _, message := range messages {
 		if headers {
 			frames = append(strconv.AppendInt(append(frames, "Content-Length: "...), int64(len(message)), 10), "\r\n\r\n"...)

@@ -19,8 +19,7 @@ func framed(message string) string {
 	return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(message), message)
 }
 
-// readAll reads until the end of the stream. A message over the limit is noted as "large" with what can be read at
-// its edges.
+// readAll reads messages until the end of the stream. In its result, "large" replaces a message over the limit.
 func readAll(t *testing.T, r *Reader) (messages []string) {
 	t.Helper()
 	for range 1000 {
@@ -91,8 +90,8 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// A message of exactly the limit is taken, one byte more is not: in both framings, and on both sides of the buffer's
-// size.
+// TestReaderLimit: a message of exactly the limit is read, a message one byte longer is refused, in both framings. The
+// limits are below, at and above the sizes of the buffers.
 func TestReaderLimit(t *testing.T) {
 	for _, limit := range []int{100, 9000, 64 << 10, 64<<10 + 1, 200 << 10} {
 		fits := `{"a":"` + strings.Repeat("x", limit-8) + `"}`
@@ -109,7 +108,7 @@ func TestReaderLimit(t *testing.T) {
 	}
 }
 
-// What is left of a message over the limit are its edges, which have the id.
+// TestTooLargeKeepsEdges: a TooLargeError has the first and the last bytes of the message, which contain the id.
 func TestTooLargeKeepsEdges(t *testing.T) {
 	body := `{"id":17,"result":"` + strings.Repeat("x", 300<<10) + `","end":18}`
 	for name, in := range map[string]string{"lines": body + "\n", "headers": framed(body)} {
@@ -127,7 +126,7 @@ func TestTooLargeKeepsEdges(t *testing.T) {
 	}
 }
 
-// A huge line passes through in a bounded buffer.
+// TestSkippedLineTakesNoMemory: a line far over the limit is skipped without keeping it in memory.
 func TestSkippedLineTakesNoMemory(t *testing.T) {
 	huge := io.MultiReader(strings.NewReader(`{"id":1,"x":"`), io.LimitReader(endless{}, 200<<20), strings.NewReader("\"}\n"+one+"\n"))
 	var before, after runtime.MemStats
@@ -136,14 +135,14 @@ func TestSkippedLineTakesNoMemory(t *testing.T) {
 		t.Errorf("got %d messages", len(got))
 	}
 	runtime.ReadMemStats(&after)
-	// The megabyte that is read before the line is known to be too long grows by doubling; the other 199 leave
-	// nothing behind.
+	// Up to the limit of 1 MB the line is kept, in a buffer that grows by doubling. The other 199 MB must not be
+	// allocated.
 	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 40<<20 {
 		t.Errorf("%d bytes allocated", allocated)
 	}
 }
 
-// endless is a reader without an end.
+// endless is a reader that never returns an error.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
@@ -157,7 +156,8 @@ func TestReaderFraming(t *testing.T) {
 	}
 }
 
-// With a pinned framing nothing else is read: what is in the other one is noise, and cannot swallow what follows it.
+// TestReaderPinned: after Pin, messages in the other framing are noise, and a Content-Length does not make the reader
+// skip what follows.
 func TestReaderPinned(t *testing.T) {
 	long := strings.Repeat("x", maxHeaders+100)
 	tests := []struct {
@@ -196,7 +196,8 @@ func TestReaderPinned(t *testing.T) {
 	}
 }
 
-// A length that is announced costs nothing before its bytes come, and a body that comes is read whole.
+// TestBodyGrowsWithWhatArrives: a large Content-Length allocates no memory before the bytes of the body arrive. A body
+// that arrives is read completely.
 func TestBodyGrowsWithWhatArrives(t *testing.T) {
 	const limit = 64 << 20
 	allocated := func(in io.Reader) (message []byte, bytes uint64, err error) {
@@ -242,7 +243,7 @@ func TestReaderError(t *testing.T) {
 	}
 }
 
-// The caller owns a message: a later Read does not change it.
+// TestReaderGivesMessagesAway: a later Read does not change a message that was returned before.
 func TestReaderGivesMessagesAway(t *testing.T) {
 	r := NewReader(strings.NewReader(one+"\n"+framed(strings.ToUpper(one))+one+"\n"), 1000, nil)
 	var kept [][]byte
@@ -302,8 +303,8 @@ func TestWriterConcurrent(t *testing.T) {
 	}
 }
 
-// FuzzReader: no input makes the reader panic, hang or give away a message over the limit, and however the bytes
-// arrive the messages are the same.
+// FuzzReader: no input makes the reader panic, hang or return a message over the limit. The messages are the same
+// however the bytes are split.
 func FuzzReader(f *testing.F) {
 	for _, seed := range []string{one + "\n", framed(one), "noise\n\xef\xbb\xbf" + one, "Content-Length: 3\n\n{}\n" + one,
 		"Content-Length: 9999999999999999999\r\n\r\n", "Content-Length: 70000\r\n\r\n{", "[1]\r\n" + strings.Repeat("x", 100) + "\n" + one,

@@ -1,5 +1,6 @@
-// Package wire reads and writes JSON as raw bytes: a scanner, the envelopes of JSON-RPC messages, and their framing
-// on a stream. Params, results and ids stay byte for byte. It imports no other package of mcpx.
+// Package wire reads and writes JSON as raw bytes: a JSON scanner, the envelopes of JSON-RPC messages, and how
+// messages are separated on a stream. It does not change a byte of params, results and ids. It imports no other
+// package of mcpx.
 package wire
 
 import (
@@ -11,9 +12,9 @@ import (
 	"strings"
 )
 
-// Message is the envelope of a JSON-RPC message. Its slices refer to the bytes given to [Parse].
+// Message is the envelope of a JSON-RPC message. Its slices share memory with the bytes given to [Parse].
 type Message struct {
-	// ID is the raw id; nil for a notification or a null id.
+	// ID is the raw id. It is nil if there is no id (a notification), or if the id is null.
 	ID json.RawMessage
 	// Method is empty for a response.
 	Method string
@@ -21,11 +22,11 @@ type Message struct {
 	// Result and Error are nil if absent.
 	Result json.RawMessage
 	Error  json.RawMessage
-	// Valid means that the whole message is valid JSON, by the rules of [json.Valid]; UTF8 that it is valid UTF-8.
-	// mcpx may forward its values only if both are true.
+	// Valid means that the whole message is valid JSON by the rules of [json.Valid]. UTF8 means that it is valid
+	// UTF-8. mcpx may forward values of the message only if both are true.
 	Valid, UTF8 bool
-	// Ambiguous means that the message has a duplicate member, or one in other letter case, so that readers may
-	// interpret it differently.
+	// Ambiguous means that a member of the envelope occurs twice, or also in other letter case (ID, Params), so that
+	// another JSON reader may see a different message.
 	Ambiguous bool
 }
 
@@ -34,20 +35,20 @@ func (m *Message) IsResponse() bool {
 	return m.Method == "" && (m.Result != nil || m.Error != nil)
 }
 
-// ErrNotObject means that the bytes are not a JSON object, and so not a message.
+// ErrNotObject means that the bytes are not a JSON object, so they are no message.
 var ErrNotObject = errors.New("not a JSON object")
 
-// envelope lists the members of a message.
+// envelope lists the members that a JSON-RPC message may have.
 var envelope = []string{"jsonrpc", "id", "method", "params", "result", "error"}
 
 // Parse reads the envelope of one message, and checks the whole message in the same pass. If the value of a member is
-// invalid, Parse finds its end by brackets and quotes, so that an error response can name the id.
+// invalid JSON, Parse finds the end of the value by brackets and quotes, so that an error response can name the id.
 func Parse(data []byte) (Message, error) {
 	var m Message
-	var seen uint8 // bits of the members found so far
+	var seen uint8 // one bit for each member found so far
 	valid, err := members(data, &m.UTF8, func(key string, _, _, start, end int) bool {
 		value := data[start:end:end]
-		bit := uint8(0) // of the member in seen
+		bit := uint8(0) // the bit of this member in seen
 		switch key {
 		case "jsonrpc":
 			bit = 1
@@ -81,7 +82,8 @@ func Parse(data []byte) (Message, error) {
 	return m, err
 }
 
-// maxBatch bounds the messages of a batch, since many small ones need twenty times the memory of the batch.
+// maxBatch is how many messages a batch may have. Many small messages need twenty times the memory of the batch
+// itself.
 const maxBatch = 10_000
 
 // The errors of [Batch].
@@ -90,8 +92,8 @@ var (
 	ErrLargeBatch = fmt.Errorf("a batch of more than %d messages", maxBatch)
 )
 
-// Batch splits a JSON-RPC batch (protocol 2025-03-26 only). It skips elements that are not objects. With an error there
-// are no messages: a batch is taken whole or not at all.
+// Batch splits a JSON-RPC batch (protocol 2025-03-26 only) into its messages. It skips elements that are not objects.
+// If it returns an error, it returns no messages.
 func Batch(data []byte) (messages []json.RawMessage, err error) {
 	s := scanner{src: view(data)}
 	if s.peek() != '[' {
@@ -112,23 +114,23 @@ func Batch(data []byte) (messages []json.RawMessage, err error) {
 	return messages, nil
 }
 
-// Fields calls yield with each member of the JSON object in data, in order and with its raw value, until yield
-// returns false. Only white space may follow the object. A caller that keeps the key must clone it, as it may refer
-// to data.
+// Fields calls yield with each member of the JSON object in data, in order and with its raw value, until yield returns
+// false. Only white space may follow the object. A caller that keeps the key must clone it, as the key may share
+// memory with data.
 func Fields(data []byte, yield func(key string, value []byte) bool) error {
 	return FieldsAt(data, func(key string, start, end int) bool {
 		return yield(key, data[start:end:end])
 	})
 }
 
-// FieldsAt is [Fields] with positions of values in data.
+// FieldsAt is [Fields], but yield gets the positions of the values in data.
 func FieldsAt(data []byte, yield func(key string, start, end int) bool) error {
 	_, err := members(data, nil, func(key string, _, _, start, end int) bool { return yield(key, start, end) })
 	return err
 }
 
-// Members is [Fields] with each key also in its raw form with quotes, as a Go string cannot hold half a surrogate
-// pair.
+// Members is [Fields], but yield also gets each key in its raw form with quotes (written), as a Go string cannot hold
+// half a surrogate pair.
 func Members(data []byte, yield func(key string, written, value []byte) bool) error {
 	_, err := members(data, nil, func(key string, at, after, start, end int) bool {
 		return yield(key, data[at:after:after], data[start:end:end])
@@ -136,9 +138,9 @@ func Members(data []byte, yield func(key string, written, value []byte) bool) er
 	return err
 }
 
-// members reads the members of an object. A key may refer to data. valid reports whether all of data is valid JSON;
-// *utf8, unless nil, whether it is valid UTF-8. Both have a meaning only without an error and if yield never returned
-// false.
+// members reads the members of an object; at and after are the positions of a key in data, start and end the positions
+// of its value. A key may share memory with data. valid reports whether all of data is valid JSON, and *utf8, if utf8
+// is not nil, whether it is valid UTF-8. Both are meaningful only if err is nil and yield never returned false.
 func members(data []byte, utf8 *bool, yield func(key string, at, after, start, end int) bool) (valid bool, err error) {
 	s := scanner{src: view(data)}
 	if s.begin() != tokenObject {
@@ -179,7 +181,7 @@ func Elements(data []byte, yield func(value []byte) bool) error {
 	return ElementsAt(data, func(start, end int) bool { return yield(data[start:end:end]) })
 }
 
-// ElementsAt is [Elements] with positions in data.
+// ElementsAt is [Elements], but yield gets the positions of the elements in data.
 func ElementsAt(data []byte, yield func(start, end int) bool) error {
 	s := scanner{src: view(data)}
 	if s.begin() != tokenArray {
@@ -211,20 +213,21 @@ func syntaxError(at int) error {
 	return fmt.Errorf("invalid JSON at byte %d", at)
 }
 
-// skip reads the value at pos. If it is invalid JSON, strict is false and skip finds the end by quotes and brackets;
-// ok is false if it cannot.
+// skip reads the value at pos. If the value is invalid JSON, strict is false, and skip finds the end of the value by
+// quotes and brackets. ok is false if it finds no end.
 func (s *scanner) skip() (strict, ok bool) {
 	start, depth := s.pos, s.open.depth
 	if s.value() {
 		return true, true
 	}
 	s.open.depth, s.expected = depth, expectAfter
-	s.seen = highBits // not all strings were read, so utf8 must check everything
+	s.seen = highBits // not all strings were scanned, so the method utf8 must check all of src
 	s.pos, ok = looseEnd(s.src, start)
 	return false, ok
 }
 
-// looseEnd finds the end of the value at text[start] by quotes and brackets alone, at any nesting.
+// looseEnd finds the end of the value that begins at text[start] by looking at quotes and brackets only, at any
+// nesting depth.
 func looseEnd(text string, start int) (end int, ok bool) {
 	depth := 0
 	for i := start; i < len(text); i++ {
@@ -260,14 +263,14 @@ func looseEnd(text string, start int) (end int, ok bool) {
 		default:
 			continue
 		}
-		if depth == 0 { // after a string or a container
+		if depth == 0 { // after a string, an array or an object
 			return i + 1, true
 		}
 	}
 	return len(text), depth == 0 && len(text) > start
 }
 
-// IntID reads an integer id. Some peers return it as a string, others with a fraction.
+// IntID reads an integer id. Some peers return our id as a string, others with a fraction (".0").
 func IntID(raw json.RawMessage) (int64, bool) {
 	text := strings.TrimSuffix(strings.Trim(string(raw), `"`), ".0")
 	id, err := strconv.ParseInt(text, 10, 64)

@@ -59,8 +59,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// A message with an invalid value keeps its id, before or after it, and the value as far as its brackets and quotes
-// extend.
+// TestParseBroken: if a value is invalid JSON, Parse still returns the id, before or after the value, and the value
+// itself, whose end it finds by brackets and quotes.
 func TestParseBroken(t *testing.T) {
 	for value, utf8 := range map[string]bool{
 		`{"a":01}`: true, `[1,,2]`: true, `{"a":"\q]"}`: true, `"\u12"`: true, `tru`: true, `[}`: true, "\"\x01\"": true, `{"b":[nul],"c":"}\""}`: true,
@@ -80,7 +80,7 @@ func TestParseBroken(t *testing.T) {
 	}
 }
 
-// Nesting costs no stack.
+// TestParseDeep: deep nesting does not overflow the stack.
 func TestParseDeep(t *testing.T) {
 	const depth = 5 << 20
 	deep := `{"id":1,"result":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`
@@ -89,7 +89,7 @@ func TestParseDeep(t *testing.T) {
 	}
 }
 
-// A value cannot be appended to over its neighbour.
+// TestFieldsBoundsValues: appending to a value that yield got does not overwrite the bytes after it.
 func TestFieldsBoundsValues(t *testing.T) {
 	data := []byte(`{"a":[1],"b":2}`)
 	err := Fields(data, func(key string, value []byte) bool {
@@ -133,8 +133,9 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// FuzzParse compares with encoding/json: what it takes for an object Parse takes too, with the same members, and what
-// Parse takes is at most wrong in its literals, not in what belongs to which member.
+// FuzzParse compares Parse with encoding/json. An object that encoding/json accepts must be accepted by Parse, with
+// the same members. An object that only Parse accepts may have invalid literals, but each value must belong to the
+// same member.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{one, `{"id":null,"method":"a\u0062","params":[1,{"x":"]}"}]}`, `{"a":"\\","b":"\\\""}`, `{"a":nonsense}`,
 		`{"a":[}}`, `{"id":1,"id":2}`, `{"":{}}`, "{\"a\":1}\n", `{"result":-0.10e+5,"error":null}`, "{\"\xff\":1}"} {
@@ -179,7 +180,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestParse_Ambiguous: what another reader could understand otherwise is found, whatever members there are beside it.
+// TestParse_Ambiguous: Ambiguous is true if a member occurs twice or in other letter case. Nested members do not matter.
 func TestParse_Ambiguous(t *testing.T) {
 	for members, want := range map[string]bool{
 		`"method":"ping"`: false,

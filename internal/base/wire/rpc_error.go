@@ -8,33 +8,34 @@ import (
 	"strings"
 )
 
-// RPCError is a JSON-RPC error response of an upstream.
+// RPCError is a JSON-RPC error response of an MCP server.
 type RPCError struct {
 	Code    int64
 	Message string
 	// Data is the raw data member, nil if absent.
 	Data json.RawMessage
-	// OddCode is the raw code if it is not an integer. NoCode means that there is no code. Code is 0 in both cases.
+	// OddCode is the raw code if the code is not an integer. NoCode means that there is no code. In both cases Code is
+	// 0.
 	OddCode json.RawMessage
 	NoCode  bool
 }
 
 func (e *RPCError) Error() string { return e.Message + e.CodeNote() }
 
-// CodeNote formats the code to be appended to a text; empty without a code.
+// CodeNote returns the code in a form to append to the message; it is empty if there is no code.
 func (e *RPCError) CodeNote() string {
 	switch {
 	case e.NoCode:
 		return ""
 	case e.OddCode != nil:
 		text := string(e.OddCode)
-		_ = json.Unmarshal(e.OddCode, &text) // if it is not a string, the raw text stays
+		_ = json.Unmarshal(e.OddCode, &text) // if OddCode is not a string, text stays the raw JSON
 		return " (code " + strings.ToValidUTF8(text[:min(len(text), 40)], "") + ")"
 	}
 	return fmt.Sprintf(" (code %d)", e.Code)
 }
 
-// readCode reads a raw code. Some servers send integers with a fraction, or as a string.
+// readCode reads a raw code. Some servers send an integer with a fraction (-32000.0), or as a string.
 func (e *RPCError) readCode(raw json.RawMessage) {
 	text := strings.Trim(string(raw), `"`)
 	if number, err := strconv.ParseFloat(text, 64); err == nil && math.Trunc(number) == number && math.Abs(number) < 1<<53 {
@@ -48,7 +49,7 @@ func (e *RPCError) readCode(raw json.RawMessage) {
 
 const MethodNotFound = -32601
 
-// RPCCode reads the code of a raw error; 0 if there is none.
+// RPCCode returns the code of a raw error, or 0 if there is none.
 func RPCCode(raw json.RawMessage) int64 {
 	if raw == nil {
 		return 0
@@ -56,8 +57,8 @@ func RPCCode(raw json.RawMessage) int64 {
 	return ReadRPCError(raw).Code
 }
 
-// ReadRPCError reads an error from a peer. Anything that is not a JSON-RPC error becomes an error without a code,
-// with the raw value as its Data if that is valid JSON.
+// ReadRPCError reads an error from a peer. If raw is not a JSON-RPC error, the result has no code, and has raw as its
+// Data if raw is valid JSON.
 func ReadRPCError(raw json.RawMessage) *RPCError {
 	var e struct {
 		Code, Message, Data json.RawMessage
@@ -90,7 +91,7 @@ func moreThanCode(raw json.RawMessage) bool {
 	return more
 }
 
-// ReadObject returns the members of a JSON object; ok is false if raw is not an object.
+// ReadObject returns the members of a JSON object. ok is false if raw is not an object.
 func ReadObject(raw json.RawMessage) (members map[string]json.RawMessage, ok bool) {
 	err := json.Unmarshal(raw, &members)
 	return members, err == nil && members != nil

@@ -16,8 +16,8 @@ func Valid(data []byte) bool {
 	return s.value() && s.end() && s.utf8()
 }
 
-// Compact removes the white space between the tokens of one JSON value. Literals and escapes stay byte for byte,
-// invalid UTF-8 inside strings too. ok is false if text is not exactly one value.
+// Compact removes the white space between the tokens of one JSON value. All other bytes are kept, also escapes and
+// invalid UTF-8 in strings. ok is false if text is not exactly one JSON value.
 func Compact(text string) (compact string, ok bool) {
 	s := scanner{src: text, compact: true}
 	if !s.value() || !s.end() {
@@ -26,24 +26,25 @@ func Compact(text string) (compact string, ok bool) {
 	return s.text(), true
 }
 
-// First reads the JSON value at the beginning of a text, which goes on behind it. end is the end of the value; if there is none,
-// the end of what was read.
+// First reads the JSON value at the beginning of text; other text may follow. end is the index after the value. If ok
+// is false, end is where reading stopped.
 func First(text string) (end int, ok bool) {
 	s := scanner{src: text}
 	ok = s.value() && s.utf8()
 	return s.pos, ok
 }
 
-// view returns data as a string without a copy. This is safe as no code changes a message after reading it, or reuses
-// a buffer that it has returned.
+// view returns data as a string without a copy. This is safe because no code changes a message after it was read, or
+// reuses a buffer whose content was returned.
 func view(data []byte) string { return unsafe.String(unsafe.SliceData(data), len(data)) }
 
-// token is the kind of a JSON token. Commas and colons are read with the token next to them.
+// token is the kind of a JSON token. Commas and colons are not tokens; they are read together with the token next to
+// them.
 type token byte
 
 const (
 	tokenBad   token = iota // invalid JSON
-	tokenValue              // from advance only: a value begins at pos
+	tokenValue              // only advance returns it: a value begins at pos
 	tokenObject
 	tokenArray
 	tokenClose
@@ -59,30 +60,30 @@ type expected byte
 
 const (
 	expectValue expected = iota
-	expectFirst          // the first member or item of a container, or its end
-	expectAfter          // a comma, or the end of a container
+	expectFirst          // the first member or item of an array or object, or its end
+	expectAfter          // a comma, or the end of an array or object
 )
 
-// scanner reads JSON strictly, token by token, without recursion, so nesting uses no stack. It is the only code of
-// mcpx that implements the grammar of JSON.
+// scanner reads JSON strictly, token by token. It has no recursion, so deep nesting does not use up the stack. It is
+// the only code of mcpx that implements the grammar of JSON.
 type scanner struct {
 	src      string
-	start    int // of the last token
-	pos      int // of the next byte
-	after    int // end of the last key; pos is after its colon
+	start    int // where the last token starts
+	pos      int // where the next byte is
+	after    int // where the last key ends; pos is after its colon
 	expected expected
 	escaped  bool   // the last string or key has a backslash
-	seen     uint64 // all bytes of strings, or-ed: a high bit means not ASCII
+	seen     uint64 // bitwise or of all bytes of strings; a high bit means that some are not ASCII
 	open     brackets
 
-	compact bool   // collect the compact text
+	compact bool   // whether to collect the text without white space
 	kept    []byte // kept[:length] is the compact text of src[:from]
 	length  int
 	from    int
 }
 
-// brackets are the '{' or '[' of the open containers. The first are in an array, since a slice would move every
-// scanner to the heap.
+// brackets is the stack of '{' and '[' of the open arrays and objects. The first 32 are in an array: with only a
+// slice, every scanner would be allocated on the heap.
 type brackets struct {
 	depth int
 	first [32]byte
@@ -111,7 +112,7 @@ func (s *scanner) value() bool {
 	return s.finish(s.begin(), depth)
 }
 
-// finish reads the rest of a value that starts with token t at nesting depth.
+// finish reads the rest of a value whose first token is t and which began at the given nesting depth.
 func (s *scanner) finish(t token, depth int) bool {
 	for t != tokenBad && s.open.depth > depth {
 		t = s.next()
@@ -119,8 +120,8 @@ func (s *scanner) finish(t token, depth int) bool {
 	return t != tokenBad
 }
 
-// object reads one whole value. If it is an object, it calls member after each key; member must read the value. The
-// key may refer to src.
+// object reads one whole value. If the value is an object, it calls member after each key, and member must read the
+// member's value. key may share memory with src.
 func (s *scanner) object(member func(key string) bool) bool {
 	depth := s.open.depth
 	if t := s.begin(); t != tokenObject {
@@ -140,7 +141,7 @@ func (s *scanner) object(member func(key string) bool) bool {
 	}
 }
 
-// lastKey returns the last key, which may refer to src.
+// lastKey returns the last key. It may share memory with src.
 func (s *scanner) lastKey() string {
 	if s.escaped {
 		key, _, _ := decode(s.src[s.start:s.after])
@@ -158,8 +159,8 @@ func (s *scanner) end() bool {
 	return i == len(s.src)
 }
 
-// utf8 reports whether the text, which must be completely read, is valid UTF-8. Outside of strings the grammar allows
-// only ASCII.
+// utf8 reports whether src is valid UTF-8. src must be completely read. Only strings are checked, as the grammar of
+// JSON allows only ASCII outside of strings.
 func (s *scanner) utf8() bool {
 	return s.seen&highBits == 0 || utf8.ValidString(s.src)
 }
@@ -176,7 +177,7 @@ func (s *scanner) text() string {
 
 var space = [256]bool{' ': true, '\t': true, '\n': true, '\r': true}
 
-// peek skips white space and returns the next byte; 0 at the end.
+// peek skips white space and returns the next byte without reading it, or 0 at the end of src.
 func (s *scanner) peek() (c byte) {
 	if s.pos < len(s.src) {
 		c = s.src[s.pos]
@@ -213,7 +214,8 @@ func (s *scanner) next() token {
 	return s.begin()
 }
 
-// advance reads up to the next value of the open container: a comma, a key, or the end of the container.
+// advance reads up to the next value of the open array or object: past a comma, and past a key (tokenKey), or past the
+// closing bracket (tokenClose).
 func (s *scanner) advance() token {
 	if s.expected == expectValue {
 		return tokenValue
@@ -309,8 +311,8 @@ func word8(src string, i int) uint64 {
 		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
 }
 
-// special marks the high bit of each byte of w that is a control character, a quote or a backslash. Only the lowest
-// mark is exact.
+// special sets the high bit of each byte of w that is a control character, a quote or a backslash. Only the lowest bit
+// set is reliable.
 func special(w uint64) uint64 {
 	return ((w - eachByte*' ') | ((w ^ eachByte*'"') - eachByte) | ((w ^ eachByte*'\\') - eachByte)) &^ w & highBits
 }
@@ -348,7 +350,7 @@ func (s *scanner) str() bool {
 				return false
 			}
 			i += 6
-		default: // one of the last seven bytes
+		default: // one of the last seven bytes of src
 			s.seen |= uint64(c)
 			i++
 		}

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// TestValid_Positions puts each byte at each place of strings around the length of a word: the scanner reads them
-// eight bytes at a time.
+// TestValid_Positions: in strings of up to 19 bytes, every byte at every position is accepted or refused as by
+// encoding/json. The scanner reads eight bytes at a time, so positions around multiples of eight matter.
 func TestValid_Positions(t *testing.T) {
 	for length := range 20 {
 		for at := range length {
@@ -60,7 +60,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// FuzzScan holds the scanner and what is built on it against encoding/json.
+// FuzzScan compares the scanner, and the functions that use it, with encoding/json.
 func FuzzScan(f *testing.F) {
 	for _, seed := range []string{`{"a":[1,-2.5e+3,true,false,null,"x\u00e9\ud83d\ude00\ud800\n"]}`, " [ 1 , { } ] ", `[1,]`, `{"a":1,}`, `01`, `"a`, "\"\x1f\"",
 		"\"\xff\"", `[[[]`, `{"a" 1}`, `"\u12g4"`, `1e`, `-`, `nul`, `[1]x`, `"aaaaaaaa\"aaaaaaa\\"`, `{"":""}`} {
@@ -107,7 +107,7 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// written is node i of d as JSON again.
+// written returns node i of d as JSON.
 func written(d *Document, i int32) (string, error) {
 	n := d.Nodes[i]
 	switch n.Kind {

@@ -11,14 +11,14 @@ import (
 	"unicode/utf8"
 )
 
-// Text decodes a JSON string. Half a surrogate pair becomes U+FFFD, since a Go string cannot hold it. ok is false if
-// quoted is not a string in valid UTF-8.
+// Text decodes a JSON string with its quotes. Half a surrogate pair becomes U+FFFD, since a Go string cannot hold it.
+// ok is false if quoted is not a string in valid UTF-8.
 func Text(quoted []byte) (text string, ok bool) {
 	text, _, ok = decode(view(quoted))
 	return text, ok
 }
 
-// WholeText is [Text], but ok is false also for half a surrogate pair, which decoding would lose.
+// WholeText is [Text], but ok is also false if the string contains half a surrogate pair, which Text would replace.
 func WholeText(quoted []byte) (text string, ok bool) {
 	text, lone, ok := decode(view(quoted))
 	return text, ok && !lone
@@ -42,10 +42,11 @@ func decode(quoted string) (text string, lone, ok bool) {
 	return view(out), lone, utf8.Valid(out) && (!lone || utf8.ValidString(inner))
 }
 
-// unescape appends the decoded content of a JSON string. Half a surrogate pair (lone) is encoded as three bytes, as
-// if UTF-8 allowed it. ok is false if inner has an invalid escape or byte.
+// unescape appends to out the decoded content of a JSON string. Half a surrogate pair is encoded as three bytes, as if
+// UTF-8 allowed that, and lone is true. ok is false if inner has an invalid escape or byte.
 func unescape(out []byte, inner string) (text []byte, lone, ok bool) {
-	// An escape is never shorter than its character. 8 more bytes, as the loop writes whole words.
+	// An escape is never shorter than the character it encodes. The loop writes eight bytes at a time, so it may need
+	// up to 8 more.
 	out = slices.Grow(out, len(inner)+8)
 	n := len(out)
 	out = out[:cap(out)]
@@ -53,7 +54,7 @@ func unescape(out []byte, inner string) (text []byte, lone, ok bool) {
 		if i+8 <= len(inner) {
 			w := word8(inner, i)
 			binary.LittleEndian.PutUint64(out[n:], w)
-			plain := bits.TrailingZeros64(special(w)) / 8 // 8 if there is nothing special
+			plain := bits.TrailingZeros64(special(w)) / 8 // number of bytes before the first special one; 8 if none is special
 			i, n = i+plain, n+plain
 			if plain == 8 {
 				continue
@@ -87,8 +88,8 @@ func unescape(out []byte, inner string) (text []byte, lone, ok bool) {
 	return out[:n], lone, true
 }
 
-// EscapedRune decodes the valid \u escape at the start of text. n is its length: 6, or 12 for a surrogate pair. For
-// half a pair r is that half, and whole is false.
+// EscapedRune decodes the valid \u escape at the start of text. n is the number of bytes read: 6, or 12 for a
+// surrogate pair. For half a pair, r is that half and whole is false.
 func EscapedRune(text string) (r rune, n int, whole bool) {
 	r, _ = hex4(text)
 	if !utf16.IsSurrogate(r) {
@@ -102,7 +103,7 @@ func EscapedRune(text string) (r rune, n int, whole bool) {
 	return r, 6, false
 }
 
-// hex4 reads the \u escape at the start of text.
+// hex4 reads the \u escape at the start of text, without joining surrogate pairs.
 func hex4(text string) (r rune, ok bool) {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return 0, false
@@ -121,14 +122,14 @@ func hex4(text string) (r rune, ok bool) {
 	return r, true
 }
 
-// unescaped maps the byte after a backslash to the escaped byte; 0 = none.
+// unescaped maps the byte after a backslash to the character that the escape encodes; 0 means that it is not such an
+// escape.
 var unescaped = [256]byte{
 	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
 }
 
-// AppendQuoted appends text as a JSON string. It escapes only what it must: <, > and & are kept, as each escape costs
-// a model several tokens. Invalid UTF-8 becomes U+FFFD. U+2028 and U+2029 are escaped, since some readers treat JSON
-// as JavaScript.
+// AppendQuoted appends text as a JSON string. It keeps <, > and &, as each escape costs a model several tokens.
+// Invalid UTF-8 becomes U+FFFD. U+2028 and U+2029 are escaped, since some programs read JSON as JavaScript.
 func AppendQuoted(out []byte, text string) []byte {
 	out = append(slices.Grow(out, len(text)+len(text)/8+16), '"')
 	for i := 0; i < len(text); {
@@ -159,7 +160,7 @@ func AppendQuoted(out []byte, text string) []byte {
 	return append(out, '"')
 }
 
-// runes returns the length of the non-ASCII characters at the start of text that need no escape.
+// runes returns how many bytes at the start of text are non-ASCII characters that need no escape.
 func runes(text string) int {
 	n := 0
 	for n < len(text) && text[n] >= utf8.RuneSelf {
@@ -172,7 +173,7 @@ func runes(text string) int {
 	return n
 }
 
-// appendRune appends the first character of text, at which runes stopped.
+// appendRune appends the first character of text, which runes did not accept: it is invalid UTF-8, U+2028 or U+2029.
 func appendRune(out []byte, text string) (_ []byte, size int) {
 	r, size := utf8.DecodeRuneInString(text)
 	if r == utf8.RuneError {
@@ -201,8 +202,8 @@ func appendByte(out []byte, c byte) []byte {
 	return append(out, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
 }
 
-// Encode returns the JSON of v, without escaping <, > and &, which would cost tokens. It is null if v cannot be
-// encoded.
+// Encode returns the JSON of v. It does not escape <, > and &, as escapes would cost tokens. If v cannot be encoded,
+// it returns null.
 func Encode(v any) json.RawMessage {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -218,8 +219,8 @@ func TextBlock(text string) json.RawMessage {
 	return append(AppendQuoted([]byte(`{"type":"text","text":`), text), '}')
 }
 
-// AppendText appends a text of mcpx to the content blocks of an upstream. After other blocks it starts with a
-// newline, as some clients join texts without one (Copilot CLI).
+// AppendText appends a text block written by mcpx to the content blocks of an MCP server. If there are blocks already,
+// the text starts with a newline, as some clients (Copilot CLI) join text blocks without one.
 func AppendText(content []json.RawMessage, text string) []json.RawMessage {
 	if len(content) > 0 {
 		text = "\n" + text

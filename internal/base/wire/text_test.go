@@ -19,7 +19,8 @@ func FuzzText(f *testing.F) {
 		if err := json.Unmarshal(quoted, &back); err != nil {
 			t.Fatalf("AppendQuoted(%q) = %s: %v", s, quoted, err)
 		}
-		// encoding/json replaces each invalid byte by itself, as AppendQuoted does.
+		// Both encoding/json and AppendQuoted replace each single invalid byte; ToValidUTF8 replaces several in a row
+		// by one U+FFFD.
 		if strings.ToValidUTF8(back, "\ufffd") != back || strings.ReplaceAll(back, "\ufffd", "") != strings.ReplaceAll(want, "\ufffd", "") {
 			t.Fatalf("AppendQuoted(%q) reads back as %q", s, back)
 		}
@@ -36,7 +37,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// FuzzDecode holds the decoding of any string against encoding/json.
+// FuzzDecode compares decoding a JSON string with encoding/json.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{"", "a", `\n\u0041\ud83d\ude00`, `\ud800\ud800x\udc00`, `\q`, `\u12`, `\`, "aaaaaaaa\\", "\xff\\n", `"`, "\x01\\n"} {
 		f.Add(s)
@@ -54,7 +55,7 @@ func FuzzDecode(f *testing.F) {
 		if ok != utf8.ValidString(inner) {
 			t.Fatalf("Text(%q): ok is %t", quoted, ok)
 		}
-		// Text makes one U+FFFD of halves that follow each other.
+		// Text replaces consecutive halves of surrogate pairs by a single U+FFFD.
 		if whole, isWhole := WholeText(quoted); ok && (isWhole && whole != want || strings.ReplaceAll(got, "\ufffd", "") != strings.ReplaceAll(want, "\ufffd", "")) {
 			t.Fatalf("Text(%q) = %q, want %q", quoted, got, want)
 		}

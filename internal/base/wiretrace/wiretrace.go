@@ -1,5 +1,5 @@
-// Package wiretrace writes the messages between clients and mcpx, and between mcpx and its upstreams, to a file, for
-// authors of servers. It removes secrets.
+// Package wiretrace writes the messages between clients and mcpx, and between mcpx and MCP servers, to a file, for
+// authors of MCP servers. It removes secrets.
 package wiretrace
 
 import (
@@ -16,7 +16,7 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// Trace writes one line of JSON for each message. Safe for concurrent use if its writer is.
+// Trace writes one line of JSON for each message. It is safe for concurrent use if its writer is.
 type Trace struct {
 	out   io.Writer
 	named func(name string) bool
@@ -26,21 +26,22 @@ type Trace struct {
 	failed  atomic.Bool
 }
 
-// New returns a trace. named reports whether a member of this name holds a secret; secrets returns values to remove
-// wherever they are. Each line is one Write to out. The first error of out is logged; the trace goes on.
+// New returns a Trace. named reports whether the value of a member with this name is a secret. secrets returns values
+// that are removed wherever they occur in a message. Each line is one Write to out. The first error of out is logged;
+// after it, the trace still tries to write.
 func New(out io.Writer, named func(name string) bool, secrets func() Secrets, log *slog.Logger) *Trace {
 	return &Trace{out: out, named: named, secrets: secrets, log: log}
 }
 
-// Secrets are values in all the forms that a message may have them in, the longest first.
+// Secrets are values in all forms in which a message may contain them, the longest first.
 type Secrets []string
 
-// NewSecrets returns the forms of some values.
+// NewSecrets returns these values in all their forms.
 func NewSecrets(secrets []string) Secrets {
 	var all Secrets
 	for _, secret := range secrets {
 		quoted, _ := json.Marshal(secret)
-		nested, _ := json.Marshal(string(quoted[1 : len(quoted)-1])) // JSON in a string of JSON
+		nested, _ := json.Marshal(string(quoted[1 : len(quoted)-1])) // the form in JSON that is quoted in other JSON
 		all = append(all, secret, string(quoted[1:len(quoted)-1]), string(nested[1:len(nested)-1]))
 	}
 	all = slices.DeleteFunc(all, func(secret string) bool { return len(secret) < leastSecret })
@@ -49,30 +50,31 @@ func NewSecrets(secrets []string) Secrets {
 }
 
 const (
-	// leastSecret is the length of the shortest value that is removed: shorter ones occur in any text.
+	// leastSecret is the length in bytes of the shortest value that is removed. Shorter values occur in any text.
 	leastSecret = 4
-	// maxMessage bounds the bytes of a message in a line. Up to beyond further bytes are searched for secrets, so that
-	// none is cut in half.
+	// maxMessage is how many bytes of a message a line contains at most. The next beyond bytes are searched for secrets
+	// too, so that no secret is cut in half and missed.
 	maxMessage = 64 << 10
 	beyond     = 16 << 10
 
 	struck = "[secret]"
 )
 
-// line is one message.
+// line is what is written for one message.
 type line struct {
 	Time string `json:"time"`
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Peer is the client's connection, where From or To is "client".
+	// Peer is the client's connection. It is empty if the message is not to or from a client.
 	Peer  string `json:"peer,omitempty"`
 	Bytes int    `json:"bytes"`
-	// Message is the message without its secrets. If it is too long or invalid JSON, Text replaces it.
+	// Message is the message without its secrets. If the message is too long or invalid JSON, Text is set instead.
 	Message json.RawMessage `json:"message,omitempty"`
 	Text    string          `json:"text,omitempty"`
 }
 
-// Client writes a message between a client, on the connection peer, and mcpx.
+// Client writes a message between mcpx and the client on the connection peer. received means that mcpx received the
+// message.
 func (t *Trace) Client(peer string, received bool, message []byte) {
 	one := line{From: "mcpx", To: "client", Peer: peer}
 	if received {
@@ -81,7 +83,7 @@ func (t *Trace) Client(peer string, received bool, message []byte) {
 	t.write(one, message)
 }
 
-// Server writes a message between mcpx and a server.
+// Server writes a message between mcpx and an MCP server. received means that mcpx received the message.
 func (t *Trace) Server(name string, received bool, message []byte) {
 	one := line{From: "mcpx", To: "server " + name}
 	if received {
@@ -102,7 +104,7 @@ func (t *Trace) write(one line, message []byte) {
 		one.Text = text
 	}
 	var out bytes.Buffer
-	encoder := json.NewEncoder(&out) // also compacts the message
+	encoder := json.NewEncoder(&out) // Encode also compacts the message
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(one); err != nil {
 		return
@@ -113,20 +115,22 @@ func (t *Trace) write(one line, message []byte) {
 }
 
 var (
-	// member matches a string with its name, nested the same in JSON that is quoted in other JSON.
+	// member matches a member whose value is a string. nested matches such a member in JSON that is quoted in other
+	// JSON.
 	member = pattern.New(`"([^"\\]{1,100})"(\s*:\s*)"((?:[^"\\]|\\.)+)"`)
 	nested = pattern.New(`\\"([^"\\]{1,100})\\"(\s*:\s*)\\"((?:[^"\\]|\\\\(?:\\["\\]|[^"\\])|\\[^"\\])+)\\"`)
-	// looks matches values that look like credentials, under any name.
+	// looks matches text that looks like a credential, in any member.
 	looks = pattern.New(`(?i:\bbearer\s+|\bbasic\s+)[A-Za-z0-9._~+/=-]{8,}|` +
 		`\b(?:mcpx_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|sk-[\w-]{16,}|xox[a-z]-[\w-]{10,}|AKIA[A-Z0-9]{16}|AIza[\w-]{30,}|eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?)|` +
 		`-----BEGIN [A-Z ]*PRIVATE KEY-----[A-Za-z0-9+/=\s\\]*(?:-----END [A-Z ]*PRIVATE KEY-----)?|` +
 		`://[^/?#\s@"\\]+:[^/?#\s@"\\]+@`)
 )
 
-// notSecret are names that only resemble those of secrets.
+// notSecret are names that resemble names of secrets, but whose values are not secret.
 var notSecret = []string{"progressToken", "sessionId", "session"}
 
-// clean removes known secrets, the values of members with the name of a secret, and values that look like credentials.
+// clean removes known secrets, the values of members whose name says that they are secret, and values that look like
+// credentials.
 func (t *Trace) clean(text string) string {
 	for _, secret := range t.secrets() {
 		text = strings.ReplaceAll(text, secret, struck)
@@ -146,7 +150,7 @@ func (t *Trace) clean(text string) string {
 	return text
 }
 
-// replace removes the value (group 3) of each match whose name (group 1) is that of a secret.
+// replace removes the value (group 3) of each match of form whose name (group 1) is the name of a secret.
 func replace(form *pattern.Lazy, text string, secret func(name string) bool) string {
 	var out strings.Builder
 	last := 0

@@ -26,7 +26,7 @@ func traced(t *testing.T, secrets []string, message string) map[string]any {
 	return line
 }
 
-// Secrets are removed wherever they are, and nothing else is.
+// TestTrace_secrets: secrets are removed wherever they occur in a message, and nothing else is removed.
 func TestTrace_secrets(t *testing.T) {
 	known := []string{"canary value", "canary\"quoted\\", "abc"}
 	for _, text := range []string{
@@ -60,14 +60,14 @@ func TestTrace_secrets(t *testing.T) {
 	}
 }
 
-// Long messages are cut, and invalid JSON is written as text.
+// TestTrace_bounds: a long message is cut, and a message that is invalid JSON is written as text.
 func TestTrace_bounds(t *testing.T) {
 	line := traced(t, nil, `{"a":"`+strings.Repeat("x", 10<<20)+`"}`)
 	if text, _ := line["text"].(string); len(text) != maxMessage+3 || line["bytes"].(float64) != 10<<20+8 || line["message"] != nil {
 		t.Errorf("%d bytes: %v", len(text), line["bytes"])
 	}
 	secret := "canary" + strings.Repeat("s", 100)
-	line = traced(t, []string{secret}, strings.Repeat("x", maxMessage-50)+secret) // over the cut
+	line = traced(t, []string{secret}, strings.Repeat("x", maxMessage-50)+secret) // the secret is partly after maxMessage
 	if text := line["text"].(string); strings.Contains(text, "canary") {
 		t.Error(text[maxMessage-100:])
 	}
@@ -76,7 +76,7 @@ func TestTrace_bounds(t *testing.T) {
 	}
 }
 
-// An error of the writer is logged once.
+// TestTrace_failing: an error of the writer is logged only once.
 func TestTrace_failing(t *testing.T) {
 	var log bytes.Buffer
 	read, write := io.Pipe()
