@@ -639,7 +639,7 @@ func (c *mcpGoPair) subscribe(ctx context.Context, uri string) error {
 		return c.client.Subscribe(ctx, r)
 	}
 	failed := make(chan error, 1)
-	go func() { // ends with the process
+	go func() { // the goroutine ends with the process
 		failed <- c.client.Listen(ctx, gomcp.SubscriptionFilter{ResourceSubscriptions: []string{uri}})
 	}()
 	select {

@@ -37,7 +37,7 @@ func installed(ctx context.Context, a *app.App, s streams) {
 
 func showing(ctx context.Context, a *app.App, s streams, wait func(context.Context)) {
 	done := make(chan struct{})
-	go func() { // ends when wait returns; show waits for that
+	go func() { // the goroutine ends when wait returns; show waits for that
 		defer close(done)
 		wait(ctx)
 	}()

@@ -429,7 +429,7 @@ func (p *httpPeer) abort(t *testing.T, raw string, begun func() bool) {
 	}
 	ctx, cancel := contextOf(t)
 	done := make(chan struct{})
-	go func() { // ends with cancel
+	go func() { // the goroutine ends with cancel
 		defer close(done)
 		if response, err := p.client.Do(request.WithContext(ctx)); err == nil {
 			response.Body.Close()

@@ -172,7 +172,7 @@ func TestServersAPI_AtOnce(t *testing.T) {
 	const n = 8
 	var adding sync.WaitGroup
 	for i := range n {
-		adding.Go(func() { // ends with the answer
+		adding.Go(func() { // the goroutine ends with the answer
 			if status, body := d.api(t, "POST", "", fmt.Sprintf(`{"name":"s%d","command":"mcpx-no-such-program"}`, i)); status != 201 {
 				t.Errorf("adding s%d: %d %s", i, status, body)
 			}

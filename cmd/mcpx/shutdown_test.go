@@ -211,7 +211,7 @@ func TestShutdown_ClientDoesNotRead(t *testing.T) {
 				stdin.Close()
 			}
 			ended := make(chan struct{})
-			go func() { // ends with the process, which is killed at the latest
+			go func() { // the goroutine ends with the process, which is killed at the latest
 				_, _ = cmd.Process.Wait()
 				close(ended)
 			}()

@@ -77,7 +77,7 @@ func TestServe_HTTPEnds(t *testing.T) {
 	}
 	listener.Close()
 	code := report(write, cmd.serveHTTP(t.Context(), a, log, s, listener))
-	go func() { // ends when all is read
+	go func() { // the goroutine ends when all is read
 		stderr.close()
 		<-stderr.ended
 		write.Close()
@@ -112,7 +112,7 @@ func TestServe_StdoutGone(t *testing.T) {
 	}
 	write.Close()
 	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }() // ends with the process
+	go func() { ended <- cmd.Wait() }() // the goroutine ends with the process
 	t.Cleanup(func() { cmd.Process.Kill() })
 	lines := bufio.NewScanner(read)
 	ask := func(message string) {
@@ -155,7 +155,7 @@ func TestDroppingWriter(t *testing.T) {
 	for range lines {
 		d.Write([]byte(line))
 	}
-	go func() { // ends when all is read
+	go func() { // the goroutine ends when all is read
 		d.close()
 		<-d.ended
 		write.Close()
