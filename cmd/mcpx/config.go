@@ -39,7 +39,7 @@ func readConfig(ctx context.Context, path string, s streams, only ...string) (*c
 	return cfg, err
 }
 
-// reading returns the options to read config files without looking up secrets.
+// reading returns the options for reading config files without looking up secrets.
 func (s streams) reading() config.Options {
 	self, _ := os.Executable() // if unknown, entries of mcpx are recognized by name only
 	return config.Options{Getenv: s.getenv, Executable: self}

@@ -55,7 +55,7 @@ func (cmd *demoCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return nil
 }
 
-// demoScreen prints the parts of the demo. Without all, they fit on a screen of 80 x 24.
+// demoScreen prints the parts of the demo. Unless all is set, they fit on a screen of 80 x 24 characters.
 type demoScreen struct {
 	terminal.Screen
 	w   io.Writer

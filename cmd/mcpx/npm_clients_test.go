@@ -102,8 +102,8 @@ func (c *sdkClient) noted(note string) int {
 	return n
 }
 
-// ask sends a command and waits for its answer. The answer to the first command, number 0, is that of the
-// connection.
+// ask sends a command and waits for its answer. If op is empty, it sends nothing and waits for the first message,
+// which says whether the client has connected.
 func (c *sdkClient) ask(t *testing.T, op, params string) sdkAnswer {
 	t.Helper()
 	id := 0
@@ -171,7 +171,8 @@ func TestNPM_SDKClient(t *testing.T) {
 					t.Errorf("%s %s: no %s in %.2000s %s", test.tool, test.arguments, test.want, a.Result, a.Error)
 				}
 			}
-			if a := c.call(t, "exec", execArgs("everything", "trigger-long-running-operation", `{"duration":0.4,"steps":4}`)); len(a.Progress) == 0 { // the SDK loses progress that comes with the result
+			// The SDK loses progress that it reads together with the result.
+			if a := c.call(t, "exec", execArgs("everything", "trigger-long-running-operation", `{"duration":0.4,"steps":4}`)); len(a.Progress) == 0 {
 				t.Errorf("progress: %s %s", a.Progress, a.Error)
 			}
 			cancelled := c.ask(t, "cancel", `,"ms":2000,"params":{"name":"exec","arguments":`+execArgs("fake", "slow", `{"ms":600000}`)+`}`)

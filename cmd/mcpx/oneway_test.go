@@ -305,7 +305,8 @@ func TestUnknownNotifications(t *testing.T) {
 	}
 	bob.tell(t, "bob")
 	overTheLimit(t, "a call behind the notifications", ann.request(t, "tools/call", `{"name":"echo","arguments":{"text":"x"}}`))
-	if r := bob.tool(t, "echo", `{"text":"x"}`); r.IsError || r.text(t) != "x" { // handled after the notifications
+	// The server handles this call after the notifications.
+	if r := bob.tool(t, "echo", `{"text":"x"}`); r.IsError || r.text(t) != "x" {
 		t.Errorf("bob gets %s", r.Content)
 	}
 	all := strings.Join(arrived(t, spec, vendorHello), " ")

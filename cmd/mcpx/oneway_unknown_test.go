@@ -73,8 +73,8 @@ type inputRequired struct {
 	}
 }
 
-// consent returns the answer to a confirmation question. For other actions than those listed it has no
-// content, like the answer of a client that did not ask its user.
+// consent returns the answer to a confirmation question. The action "accept by itself" imitates a client that
+// accepts without asking its user.
 func consent(action string) json.RawMessage {
 	switch action {
 	case "accept":
@@ -134,7 +134,8 @@ func withoutMethod(t *testing.T, c *client, spec mcptest.Spec) {
 		t.Errorf("%s gets %s %s", deleteAll, m.Result, m.Error)
 	}
 	c.tell(t, "nobody")
-	if m := c.request(t, "tools/call", `{"name":"read_echo","arguments":{"text":"x"}}`); !strings.Contains(string(m.Result), `"text":"x"`) { // handled after the notification
+	// The server handles this call after the notification.
+	if m := c.request(t, "tools/call", `{"name":"read_echo","arguments":{"text":"x"}}`); !strings.Contains(string(m.Result), `"text":"x"`) {
 		t.Errorf("read_echo gets %s %s", m.Result, m.Error)
 	}
 	for _, method := range []string{deleteAll, vendorHello} {
