@@ -154,7 +154,7 @@ func TestAccepted(t *testing.T) {
 		name    string
 		command []string
 		env     map[string]string
-		skip    []string // tools that download something, or take seconds
+		skip    []string // tools not to call: they download something, or take seconds
 		least   int      // the least number of calls that the server accepts
 		must    []string // calls that the server must accept: tool and arguments
 	}{

@@ -26,7 +26,7 @@ type usageError struct{ hintError }
 // asker asks the user at the terminal. It must be used by one goroutine only.
 type asker struct {
 	s     streams
-	yes   bool        // --yes: do not ask
+	yes   bool        // the flag --yes: every answer is yes without a question
 	lines chan string // lines from the terminal; nil before the first question
 }
 
@@ -104,7 +104,7 @@ func ownFolder() (string, error) {
 	return filepath.Join(folder, "mcpx"), nil
 }
 
-// configFile returns the path of the config to edit: that of --config, or the one in the user's
+// configFile returns the path of the config to edit: the file of --config, or the config in the user's
 // configuration folder. It is never ./config.json, which may belong to another program.
 func (c *cli) configFile() (string, error) {
 	if c.Config != "" {

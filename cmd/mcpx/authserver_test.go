@@ -120,7 +120,7 @@ func agree(t *testing.T, f *fronted, address string) *url.URL {
 // connector acts as the backend of claude.ai or ChatGPT: it knows only the URL of an MCP server.
 type connector struct {
 	t        *testing.T
-	metadata map[string]any // of the authorization server
+	metadata map[string]any // the metadata of the authorization server
 	resource string
 	scope    string
 	session  string // the MCP session; it belongs to the user, so it also works with renewed tokens

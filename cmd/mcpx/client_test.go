@@ -386,7 +386,7 @@ func (p *stdioPeer) follow(t *testing.T, outcome string, act func()) {
 // daemon is an mcpx that serves HTTP.
 type daemon struct {
 	*stdioPeer
-	url string // of the endpoint
+	url string // the URL of the MCP endpoint
 }
 
 var servedAt = regexp.MustCompile(`(?:msg=serving url=|serving the demo at )(\S+)`)

@@ -166,7 +166,7 @@ type draft struct {
 	undo    string         // the command that undoes the change
 	before  []byte         // the text of the file now
 	existed bool           // the file exists
-	servers []setup.Merged // to add
+	servers []setup.Merged // the servers to add
 }
 
 // draft reads the config in file, which need not exist yet.

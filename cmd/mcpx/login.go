@@ -86,7 +86,7 @@ func openBrowser(ctx context.Context, address string) error {
 	return browser.Process.Release()
 }
 
-// pastedLine returns a channel that gets the first line that the user types.
+// pastedLine returns a channel that receives the first line that the user types or pastes.
 func pastedLine(s streams) <-chan string {
 	line := make(chan string, 1)
 	go func() { // the goroutine ends with the input, or the process

@@ -90,7 +90,7 @@ func (l *level) UnmarshalText(text []byte) error {
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
-	terminal bool // in is a terminal
+	terminal bool // the field in is a terminal
 	// screen formats text for out, errScreen for err.
 	screen, errScreen terminal.Screen
 	getenv            func(string) (string, bool)

@@ -243,7 +243,7 @@ func TestUnknownMethods_Confirm(t *testing.T) {
 				t.Errorf("nobody can be asked: got %s %s", m.Result, m.Error)
 			}
 			c.tell(t, "nobody")
-			c.result(t, "resources/read", uriIs("res://a")) // handled after the notification
+			c.result(t, "resources/read", uriIs("res://a")) // the server handles this after the notification
 			if requests, notes := arrived(t, specs[name], deleteAll), arrived(t, specs[name], vendorHello); len(requests) != sent || notes != nil {
 				t.Errorf("the server got %d requests, want %d, and the notifications %s", len(requests), sent, notes)
 			}

@@ -16,7 +16,7 @@ import (
 // Content-Length may be false.
 const firstBody = 16 << 10
 
-// errBodies refuses a body because the bodies being read already take too much memory.
+// errBodies is the error for a body that is refused because the bodies being read already take too much memory.
 var errBodies = errors.New("too many large bodies at once")
 
 // readBody reads the body of a request. It refuses an unreadable body in plain text: a JSON-RPC error would need the
@@ -54,7 +54,7 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (data []byte, o
 	return data, err == nil
 }
 
-// pause waits for the given time, or until ctx ends.
+// pause waits for the given time. If ctx ends first, it returns at once.
 func pause(ctx context.Context, wait time.Duration) error {
 	if wait <= 0 {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"mcpx/internal/view"
 )
 
-// note is a notification that belongs to no request.
+// note is a notification that is not part of a request, such as a list change.
 type note struct {
 	method string
 	uri    string // of the changed resource; empty for other notifications
@@ -23,7 +23,7 @@ type note struct {
 // pending holds the notifications that a client has yet to receive. There is at most one for each list and
 // each resource, however often it has changed. Only notifications with unknown methods need a bound.
 type pending struct {
-	due chan struct{} // has a buffer of one: signals that there are notes
+	due chan struct{} // has a buffer of one: a value means that there are notes
 
 	mu    sync.Mutex
 	notes []note

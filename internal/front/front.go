@@ -1,5 +1,6 @@
 // Package front is the MCP server that clients connect to. It speaks both protocol eras over stdio and HTTP, keeps the
-// clients' sessions, and has one table of methods. Its view decides which tools a client sees and may call.
+// clients' sessions, and has one table of methods. A front serves one view; the view decides which tools a client sees
+// and may call.
 package front
 
 import (
@@ -41,9 +42,9 @@ type Options struct {
 	Sessions state.Sessions[Session]
 	Once     state.Once
 	Secret   *state.Secret
-	// Journal passes the events of requests to the observers. May be nil.
+	// Journal passes the events of requests to the observers. It may be nil.
 	Journal *request.Journal
-	// SessionEnded is called when a session over HTTP has ended in this process (see [Front.Sessions]). May be nil.
+	// SessionEnded is called when a session over HTTP has ended in this process (see [Front.Sessions]). It may be nil.
 	SessionEnded func(client *caller.Client, lasted time.Duration)
 	// Logger may be nil: then nothing is logged.
 	Logger *slog.Logger
@@ -68,7 +69,7 @@ type Admission interface {
 	BodyRead(p *caller.Principal, bytes int)
 }
 
-// unbounded is the default Admission.
+// unbounded is the default Admission: it has no limits.
 type unbounded struct{}
 
 func (unbounded) OpenSession(*caller.Principal) *request.LimitError              { return nil }
@@ -80,7 +81,7 @@ func (unbounded) BodyRead(*caller.Principal, int)                               
 // Front serves the clients of one view. Close ends its goroutine.
 type Front struct {
 	view      view.View
-	name      string // of the view
+	name      string // the name of the view
 	options   Options
 	identity  json.RawMessage // a _meta object with mcpx as the server
 	log       *slog.Logger
@@ -98,7 +99,7 @@ type Front struct {
 	loops    sync.WaitGroup
 }
 
-// New makes a front of the view v.
+// New makes a front that serves the view v.
 func New(v view.View, options Options) *Front {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
@@ -131,7 +132,7 @@ func New(v view.View, options Options) *Front {
 // Protocols returns the protocol revisions that clients may use, newest first.
 func Protocols() []string { return mcp.ValidProtocolVersions }
 
-// The reasons for which mcpx ends a request before its answer.
+// The reasons why mcpx may end a request before it is answered. The client gets them as errors.
 var (
 	errStopping     = errors.New("mcpx is shutting down; the call may have been executed")
 	errClosed       = errors.New("this view was removed from the config of mcpx; the call may have been executed")

@@ -23,7 +23,7 @@ type declared struct {
 	Tasks       json.RawMessage     `json:"tasks,omitempty"` // legacy era only
 }
 
-// callTasks is the capability of running tools as tasks.
+// callTasks is the value of the capability tasks: tools can run as tasks, which can be cancelled.
 const callTasks = `{"cancel":{},"requests":{"tools":{"call":{}}}}`
 
 type listCapability struct {

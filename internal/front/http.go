@@ -167,7 +167,7 @@ func (f *Front) openSession(e *exchange, m *message) {
 	e.answer(answer.body)
 }
 
-// legacyMessage answers a session's request, or acts on its notification.
+// legacyMessage answers a request of a legacy session, or handles its notification.
 func (f *Front) legacyMessage(e *exchange, s *session, m *message) {
 	r := &ownRequest{incoming{message: m, session: s}, s.client.Load().Sending(e.who, e.r.Header)}
 	r.client = &r.own
@@ -286,7 +286,7 @@ func statusOf(code int) int {
 	return http.StatusOK
 }
 
-// events serves the GET stream of a session: the notifications that belong to no request. If a session has several such
+// events serves the GET stream of a session, for notifications that are not part of any request. If a session has several such
 // streams, only the newest gets them.
 func (f *Front) events(e *exchange, s *session) {
 	// The key differs from the id of every request. A session with an open stream is not idle. The stream ends
@@ -381,7 +381,7 @@ func (e *exchange) peer() string {
 	return "connection " + e.r.RemoteAddr
 }
 
-// connection returns the client's connection; nil if it is unknown, or leads to a proxy.
+// connection returns the client's connection; nil if the connection is unknown, or is from a proxy.
 func (e *exchange) connection() *caller.Connection {
 	if e.proxied() {
 		return nil

@@ -18,13 +18,13 @@ type exchange struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	who     *caller.Principal
-	version string // in the request's header
+	version string // the protocol version in the request's header
 	events  bool   // the client accepts event streams
 	json    bool   // the client accepts JSON
 	batch   bool   // a batch is being answered, with events
 	status  int    // HTTP status of a JSON answer; 0 means 200
 
-	ended    []*request.Event  // of the requests answered so far
+	ended    []*request.Event  // the events of the requests answered so far
 	room     [1]*request.Event // the first array of ended: only a batch needs a larger one
 	writable time.Time         // the connection's write deadline; the zero time means that none has been set
 
@@ -191,8 +191,8 @@ func (e *exchange) accepted() {
 	}
 }
 
-// refuse answers with a status and a JSON-RPC error. Without an id it answers in plain text: some clients hang on an error
-// whose id is null.
+// refuse answers with an HTTP status and a JSON-RPC error. Without an id it answers in plain text, because some clients hang
+// when an error has the id null.
 func (e *exchange) refuse(status int, id json.RawMessage, err *rpcError) {
 	if id == nil {
 		http.Error(e.w, err.message, status)

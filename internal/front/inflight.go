@@ -26,7 +26,7 @@ type inflight struct {
 type openRequest struct {
 	lazyctx.Context
 	key       string
-	lasts     bool               // see method.lasts
+	lasts     bool               // the request is long-lived; see method.lasts
 	who       *caller.Principal  // set only if lasts is true
 	expired   context.CancelFunc // set only if lasts is true and the credential expires
 	cancelled bool               // the client has cancelled the request; guarded by inflight.mu

@@ -31,8 +31,8 @@ var unknownMethod method
 // requestMeta has the members of _meta that mcpx uses.
 type requestMeta struct {
 	version      string           // protocol revision; empty in the legacy era
-	clientName   string           // modern only
-	capabilities json.RawMessage  // of the client, an object; modern only
+	clientName   string           // modern era only
+	capabilities json.RawMessage  // the client's, a JSON object; modern era only
 	token        json.RawMessage  // progressToken; nil if absent
 	level        mcp.LoggingLevel // modern era only: the lowest log level that the client wants; empty means no log messages
 	code         bool             // the call is made by a program that the model wrote

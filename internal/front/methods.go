@@ -79,7 +79,7 @@ type incoming struct {
 	*message
 	client  *caller.Client
 	session *session    // nil for a modern request over HTTP
-	headers http.Header // of a modern request over HTTP; nil otherwise
+	headers http.Header // the headers of a modern request over HTTP; otherwise nil
 	// structured is the client's choice in structuredHeader.
 	structured view.StructuredPolicy
 	// out sends notifications before the answer; nil if the client accepts no notifications.

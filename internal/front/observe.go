@@ -44,7 +44,7 @@ func answeredWith(e *request.Event, code, bytes int) {
 	}
 }
 
-// ended ends events, and calls the observers.
+// ended ends the events of requests, which calls the observers.
 func (f *Front) ended(events ...*request.Event) {
 	for _, e := range events {
 		f.options.Journal.End(e)

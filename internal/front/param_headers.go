@@ -25,7 +25,7 @@ func (f *Front) compareParams(ctx context.Context, r *incoming) *rpcError {
 		return nil
 	}
 	arguments := r.arguments
-	if text, ok := wire.Text(arguments); ok { // the executor reads arguments in a string too
+	if text, ok := wire.Text(arguments); ok { // the executor also accepts arguments that are JSON in a string
 		arguments = json.RawMessage(text)
 	}
 	var names memberNames

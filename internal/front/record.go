@@ -95,7 +95,7 @@ func (f *Front) live(id string, record *Session, who *caller.Principal, headers 
 	return s
 }
 
-// find returns a principal's session, and makes its live part if this process has none. The error is state.ErrUnknown,
+// find returns a principal's session, and makes its live part if this process has none. An error is state.ErrUnknown,
 // state.ErrAway or a *request.LimitError.
 func (f *Front) find(ctx context.Context, id string, who *caller.Principal, headers http.Header) (*session, error) {
 	s := f.sessions.get(id)
@@ -106,7 +106,7 @@ func (f *Front) find(ctx context.Context, id string, who *caller.Principal, head
 	record, err := f.options.Sessions.Get(ctx, id)
 	switch {
 	case err == nil && (record.View != f.name || record.Principal != who.Key()):
-		return nil, state.ErrUnknown // does not reveal that another principal has such a session
+		return nil, state.ErrUnknown // so that the caller does not learn that another principal has this session
 	case err == nil && s == nil:
 		return f.takeUp(ctx, id, record, who, headers)
 	case err == nil:
