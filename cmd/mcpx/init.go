@@ -184,7 +184,7 @@ func (c *cli) draft(file string) (next draft, err error) {
 func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, error) {
 	s, sys := w.s, w.sys
 	if len(next.servers) == 0 && !w.asker.yes && !cmd.Keyring && !s.terminal {
-		return false, nil // the only change would be "$schema", so a failure would not be an error for the user
+		return false, nil // only "$schema" would be added, and no user can be asked
 	}
 	data, question, err := next.text(sys)
 	if err == nil {

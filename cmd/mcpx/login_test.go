@@ -36,12 +36,11 @@ type guarded struct {
 	dead     []string // tokens that are no longer accepted
 	repeats  bool     // errors repeat the received token
 	client   string   // the id of the client that requested the last login
-	// answer, if not nil, may change an answer of the authorization server. If it returns true, it has written the
-	// answer itself.
+	// answer, if not nil, may answer a request to the authorization server in its place. It returns true if it has.
 	answer func(w http.ResponseWriter, r *http.Request) bool
-	behind http.Handler // the handler for requests with a valid token
-	change func(*http.Response) error
-	asked  map[string]int // number of requests to the authorization server, by path
+	behind http.Handler               // the handler for requests with a valid token
+	change func(*http.Response) error // if not nil, changes an answer of the authorization server
+	asked  map[string]int             // number of requests to the authorization server, by path
 }
 
 // with changes settings while the server handles requests.

@@ -44,7 +44,7 @@ func TestNPM_Resources(t *testing.T) {
 					}
 					delete(item, "_meta")
 					var name string
-					_ = json.Unmarshal(item["name"], &name) // only prompts have a name that mcpx changes
+					_ = json.Unmarshal(item["name"], &name) // only the names of prompts have the server as a prefix
 					if rest, ok := strings.CutPrefix(name, of+"__"); ok {
 						item["name"], _ = json.Marshal(rest)
 					}

@@ -306,8 +306,8 @@ func TestGuard_Confirm(t *testing.T) {
 	}
 }
 
-// TestGuard_Metrics: the metrics count each request by its method. Methods that mcpx does not know are not
-// counted. Calls are counted by server and tool.
+// TestGuard_Metrics: the metrics count each request by its method. Methods that mcpx does not know are counted together
+// as _other. Calls are also counted by server and tool.
 func TestGuard_Metrics(t *testing.T) {
 	mcptest.Parallel(t)
 	spec := things(t)

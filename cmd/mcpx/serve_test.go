@@ -343,7 +343,7 @@ func literal(t *testing.T, raw json.RawMessage) string {
 		if err != nil {
 			return fmt.Sprintf("%s (%v in %.300s)", out.String(), err, raw)
 		}
-		for { // and the brackets that close after the token
+		for { // the token, and then the brackets that close after it
 			if text, ok := token.(string); ok {
 				if strings.ContainsAny(text[:min(1, len(text))], "{[") && json.Valid([]byte(text)) {
 					text = literal(t, json.RawMessage(text))
