@@ -82,8 +82,8 @@ func (s *spy) open(client string, listens bool) (n int) {
 	return n
 }
 
-// settled checks that every attachment except the front's own has been detached exactly once, and then forgets
-// all attachments.
+// settled checks that every attachment has been detached exactly once, except the front's own and those of sole
+// clients. Then it forgets all attachments.
 func (s *spy) settled(t *testing.T, way string, want ...string) {
 	t.Helper()
 	var got []string
