@@ -162,7 +162,7 @@ type wiring struct {
 
 // served returns all servers of mcpx's config, and in seen those that may be removed from a client's file
 // because mcpx is known to have served them: their catalogue is on disk and, if there was a check, it found
-// them ready.
+// them ready or idle.
 func (w wiring) served(ctx context.Context, file string) (all, seen []setup.Found, err error) {
 	cfg, err := readConfig(ctx, file, w.s)
 	if err != nil {
