@@ -14,8 +14,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// python is the folder with the servers from PyPI, installed under testdata/pypi: in
-// sdk1 and sdk2 those on the two major versions of the SDK.
+// python returns the folder with the servers from PyPI, installed under testdata/pypi. Its subfolders sdk1 and
+// sdk2 have the servers for the two major versions of the SDK.
 func python(t testing.TB) string {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join("..", "..", "testdata", "pypi", "venv"))
@@ -32,8 +32,7 @@ func python(t testing.TB) string {
 	return dir
 }
 
-// judged is a tool as a server lists it, with the part of its schema that calls are
-// made of.
+// judged is a tool as a server lists it, with the parts of its schema from which the test makes calls.
 type judged struct {
 	Name        string
 	InputSchema struct {
@@ -43,7 +42,7 @@ type judged struct {
 	}
 }
 
-// parameter is one property. A schema with keywords of other kinds is not plain.
+// parameter is one property of a schema. The test skips properties whose schema has other keywords.
 type parameter struct {
 	Type    any
 	Enum    []json.RawMessage
@@ -59,8 +58,8 @@ func (p parameter) is(kinds ...string) bool {
 	return slices.Contains(kinds, kind)
 }
 
-// value fits the schema; ok is false where it is not plain. No value names anything
-// that exists.
+// value returns a JSON value that fits the schema; ok is false if the schema is too complex for the test. The
+// value names nothing that exists, such as a file.
 func value(schema json.RawMessage) (text string, ok bool) {
 	var p parameter
 	if json.Unmarshal(schema, &p) != nil {
@@ -91,8 +90,8 @@ func value(schema json.RawMessage) (text string, ok bool) {
 	return "", false
 }
 
-// calls are arguments that fit the schema of a tool but for one thing that the
-// server may do without, or understand.
+// calls returns arguments for the tool. Each of them fits the schema except for one deviation that the server
+// may accept.
 func (j judged) calls() (all []string) {
 	var base []string
 	names := make([]string, 0, len(j.InputSchema.Properties))
@@ -134,12 +133,11 @@ func (j judged) calls() (all []string) {
 	return all
 }
 
-// refusal is how servers say that arguments do not fit.
+// refusal matches the errors by which servers refuse invalid arguments.
 var refusal = regexp.MustCompile(`(?i)-32602|validation error|invalid (arguments|params|input)|invalid_type|Field required|is not of type|is a required property|expected .*received|must be (a |an )?(string|number|integer|boolean)`)
 
-// TestAccepted: calls of ten real servers that leave out what has a default, write
-// numbers and booleans as strings, or have nulls or more than is described: mcpx
-// lets pass what the server takes.
+// TestAccepted: calls to ten real servers leave out arguments that have a default, write numbers and booleans
+// as strings, or have nulls or unknown arguments. mcpx does not refuse a call that the server itself accepts.
 func TestAccepted(t *testing.T) {
 	mcptest.Parallel(t)
 	p, bin := findPeers(t), python(t)
@@ -156,16 +154,16 @@ func TestAccepted(t *testing.T) {
 		name    string
 		command []string
 		env     map[string]string
-		skip    []string // tools that download something, or take seconds
-		least   int      // calls that the server takes
-		must    []string // some of them: tool and arguments
+		skip    []string // tools not to call: they download something, or take seconds
+		least   int      // the least number of calls that the server accepts
+		must    []string // calls that the server must accept: tool and arguments
 	}{
 		{name: "everything", command: reference("everything"), least: 20, skip: []string{"gzip-file-as-resource", "trigger-long-running-operation", "simulate-research-query"}},
 		{name: "filesystem", command: reference("filesystem", "DIR"), least: 14},
 		{name: "memory", command: reference("memory"), env: map[string]string{"MEMORY_FILE_PATH": "DIR/memory.jsonl"}, least: 10},
 		{name: "sequential-thinking", command: reference("sequential-thinking"), least: 5},
-		// It starts its browser, which is not there, before it reads arguments, and so takes
-		// all calls; those below it takes with a browser as well.
+		// The server starts its browser before it reads arguments. The browser is missing here, so no call gets an
+		// error about arguments. The calls in must are accepted with a browser too.
 		{name: "playwright", command: script("@playwright/mcp/cli.js", "--headless", "--executable-path", "/no/such/browser"), skip: []string{"browser_install"}, least: 88, must: []string{
 			"browser_take_screenshot {}", "browser_console_messages {}", "browser_network_requests {}"}},
 		{name: "git", command: program("sdk2", "mcp-server-git"), least: 31, must: []string{`git_log {"repo_path":"no-such-thing","max_count":"1"}`, `git_log {"repo_path":"no-such-thing","zz_unknown":1}`}},

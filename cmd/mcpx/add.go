@@ -64,7 +64,8 @@ func (cmd *addCommand) Run(ctx context.Context, parsed *kong.Context, c *cli, s 
 	return cmd.try(ctx, c, s, check)
 }
 
-// try starts the new server and says what it has. A server that is down is no error: it was added.
+// try starts the new server and prints what it offers. If the server is unavailable, try still returns no
+// error: the server has been added.
 func (cmd *addCommand) try(ctx context.Context, c *cli, s streams, again string) error {
 	cfg, err := c.loadConfig(ctx, s, cmd.Name)
 	if err != nil {
@@ -96,7 +97,7 @@ func (cmd *addCommand) try(ctx context.Context, c *cli, s streams, again string)
 	return nil
 }
 
-// shortList returns the names of a server's first tools, after a colon.
+// shortList returns a colon and the names of a server's first tools.
 func shortList(server *catalog.Server) string {
 	const most = 12
 	names := server.ToolNames()
@@ -169,8 +170,8 @@ func (cmd *addCommand) entry() (setup.Entry, error) {
 	return entry, err
 }
 
-// fromHere makes the paths ., ./x and ../x absolute if they exist, because clients do not start mcpx
-// in the user's working folder.
+// fromHere makes the paths ., ./x and ../x absolute if they exist, because clients start mcpx in another
+// folder than the user's working folder.
 func fromHere(word string) (string, error) {
 	first, _, _ := strings.Cut(filepath.ToSlash(word), "/")
 	if _, err := os.Stat(word); err != nil || first != "." && first != ".." {
@@ -179,8 +180,8 @@ func fromHere(word string) (string, error) {
 	return filepath.Abs(word)
 }
 
-// keyValues reads KEY=VALUE, and for headers also KEY: VALUE. Its errors do not quote the words,
-// which may hold a secret.
+// keyValues reads KEY=VALUE, and for headers also KEY: VALUE. Its errors do not quote the arguments, which may
+// contain a secret.
 func keyValues(flag string, list []string) (map[string]string, error) {
 	all := map[string]string{}
 	for _, one := range list {

@@ -10,7 +10,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestAdd_Tries: add starts the new server alone, and says what it has.
+// TestAdd_Tries: mcpx add starts the new server, no other, and prints what it offers.
 func TestAdd_Tries(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -36,7 +36,7 @@ func TestAdd_Tries(t *testing.T) {
 		t.Errorf("the catalogue was not kept: %d starts", one)
 	}
 
-	// A server that is down is added too, and is not tried if the user says so.
+	// A server that is unavailable is added too. With --no-check, mcpx add does not start the server.
 	out = h.must(t, 0, "add", "down", "--config", path, "--", "no-such-program")
 	hasAll(t, out, "added down to", "down is unavailable: ", "no-such-program", "try it again: mcpx check down --config "+path)
 	out = h.must(t, 0, "add", "later", "--config", path, "--no-check", "--", "no-such-program")
@@ -47,7 +47,7 @@ func TestAdd_Tries(t *testing.T) {
 	hasAll(t, h.must(t, 0, "add", "remote", "--config", path, mcptest.Spec{}.HTTP(t).URL), "remote is ready: 18 tools: ", " more")
 }
 
-// TestAdd_JSON: what a server's README says can be pasted.
+// TestAdd_JSON: a user can paste the JSON snippet from a server's README.
 func TestAdd_JSON(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

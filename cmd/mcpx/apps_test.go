@@ -10,9 +10,9 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestApps: a client that shows apps sees the tools that have one beside the two tools,
-// with an address that it can read, and the tools that only apps call; a model's exec and
-// other clients do not.
+// TestApps: a client that can show MCP apps sees, beside the two tools of mcpx, the tools that have an app,
+// each with a resource URI that it can read, and the tools that only apps call. The model, through exec, and
+// other clients do not see the latter.
 func TestApps(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -50,7 +50,7 @@ func TestApps(t *testing.T) {
 		c := open(t, "", declares)
 		names, tools := c.rawTools(t)
 		want := []string{"inspect", "exec", "one__show", "one__poll_one", "two__show", "two__poll_two"}
-		for i := range 18 { // 20 with an app
+		for i := range 18 { // with these, 20 tools have an app
 			want = append(want, fmt.Sprintf("zmany__show_%02d", i))
 		}
 		if !slices.Equal(names, want) {
@@ -62,7 +62,7 @@ func TestApps(t *testing.T) {
 		if got := string(c.result(t, "resources/read", `{"uri":"ui://mcpx/two/app/page.html"}`)); !strings.Contains(got, `"text":"two"`) {
 			t.Errorf("read %s", got)
 		}
-		for _, name := range []string{"two__show", "two__poll_two", "poll_two"} { // apps know only the names of their servers
+		for _, name := range []string{"two__show", "two__poll_two", "poll_two"} { // an app knows only the name that its own server uses
 			if r := c.tool(t, name, `{"a":1}`); r.IsError || r.text(t) != `{"a":1}` {
 				t.Errorf("%s got %s", name, r.Content)
 			}

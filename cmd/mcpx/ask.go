@@ -19,18 +19,19 @@ func (e *hintError) Error() string { return e.text }
 
 func (e *hintError) Hint() string { return e.hint }
 
-// usageError is a wrong command line that kong accepts. It has the exit code of kong's own errors.
+// usageError is an error in the command line that kong does not detect. It has the exit code of kong's own
+// errors.
 type usageError struct{ hintError }
 
 // asker asks the user at the terminal. It must be used by one goroutine only.
 type asker struct {
 	s     streams
-	yes   bool        // --yes: do not ask
-	lines chan string // from the terminal; nil before the first question
+	yes   bool        // the flag --yes: every answer is yes without a question
+	lines chan string // lines from the terminal; nil before the first question
 }
 
-// ask asks before a change and reports whether the answer is yes. If there is no terminal, it returns
-// an error that advises unasked, the command that does not ask.
+// ask asks the user before a change and reports whether the answer is yes. If there is no terminal, ask
+// returns an error that recommends unasked, a command that makes the change without a question.
 func (a *asker) ask(ctx context.Context, question, unasked string) (bool, error) {
 	if a.yes {
 		return true, nil
@@ -45,11 +46,11 @@ func (a *asker) ask(ctx context.Context, question, unasked string) (bool, error)
 	return yes, err
 }
 
-// agrees asks at the terminal and reports whether the answer is yes.
+// agrees asks the user at the terminal and reports whether the answer is yes.
 func (a *asker) agrees(ctx context.Context, question string) (bool, error) {
 	if a.lines == nil {
 		a.lines = make(chan string)
-		go func() { // ends with the input, or with the process
+		go func() { // the goroutine ends with the input, or with the process
 			defer close(a.lines)
 			for in := bufio.NewScanner(a.s.in); in.Scan(); {
 				a.lines <- in.Text()
@@ -66,7 +67,7 @@ func (a *asker) agrees(ctx context.Context, question string) (bool, error) {
 	}
 }
 
-// askFor is [asker.ask] for the change of a file, which it shows.
+// askFor is [asker.ask] for a change of a file. It shows the change first.
 func (a *asker) askFor(ctx context.Context, change setup.Change, sys setup.System, unasked string) (bool, error) {
 	for line := range strings.Lines(change.Diff(sys)) {
 		text, end := strings.TrimSuffix(line, "\n"), "\n"
@@ -88,13 +89,13 @@ func (a *asker) askFor(ctx context.Context, change setup.Change, sys setup.Syste
 	return a.ask(ctx, "Write this to "+sys.Short(change.File)+"?", unasked)
 }
 
-// system returns what the paths of clients' files depend on.
+// system returns what determines the paths of clients' files, such as the home and the working folder.
 func (s streams) system() (setup.System, error) {
 	dir, err := os.Getwd()
 	return setup.Here(s.getenv, dir), err
 }
 
-// ownFolder returns the folder of mcpx in the user's configuration folder.
+// ownFolder returns mcpx's folder in the user's configuration folder.
 func ownFolder() (string, error) {
 	folder, err := os.UserConfigDir()
 	if err != nil {
@@ -103,7 +104,7 @@ func ownFolder() (string, error) {
 	return filepath.Join(folder, "mcpx"), nil
 }
 
-// configFile returns the path of the config to edit: that of --config, or the one in the user's
+// configFile returns the path of the config to edit: the file of --config, or the config in the user's
 // configuration folder. It is never ./config.json, which may belong to another program.
 func (c *cli) configFile() (string, error) {
 	if c.Config != "" {
@@ -116,7 +117,7 @@ func (c *cli) configFile() (string, error) {
 	return filepath.Join(folder, "config.json"), nil
 }
 
-// backups returns the folder with the backups of files that mcpx changed.
+// backups returns the store for backups of files that mcpx has changed.
 func backups() (setup.Backups, error) {
 	folder, err := ownFolder()
 	return setup.Backups{Dir: filepath.Join(folder, "backups")}, err

@@ -33,7 +33,7 @@ func (cmd *auditVerifyCommand) Help() string {
 			"mcpx audit verify audit.jsonl --accept")
 }
 
-// Run prints what the trail holds, and each fault.
+// Run prints a summary of the audit trail, and each fault in it.
 func (cmd *auditVerifyCommand) Run(ctx context.Context, c *cli, s streams) error {
 	key, err := cmd.key(ctx, c, s)
 	if err != nil {
@@ -67,7 +67,7 @@ func (cmd *auditVerifyCommand) Run(ctx context.Context, c *cli, s streams) error
 	return nil
 }
 
-// key returns the key to check the trail with, or nil if it is not known.
+// key returns the key for checking the trail, or nil if the key is not known.
 func (cmd *auditVerifyCommand) key(ctx context.Context, c *cli, s streams) ([]byte, error) {
 	if cmd.KeyFile != "" {
 		key, err := os.ReadFile(cmd.KeyFile)
@@ -77,7 +77,7 @@ func (cmd *auditVerifyCommand) key(ctx context.Context, c *cli, s streams) ([]by
 	if err != nil && c.Config != "" {
 		return nil, err
 	}
-	if err != nil { // this may be another machine than the one that wrote the trail
+	if err != nil { // the trail may have been written on another machine
 		return nil, nil
 	}
 	cfg, err := readConfig(ctx, path, s)

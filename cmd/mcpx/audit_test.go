@@ -16,7 +16,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// auditLine are members of a line of the trail.
+// auditLine has the members of an audit trail line that the tests use.
 type auditLine struct {
 	Event, Principal, Client, Method, Server, Tool, Item, Outcome, Trace string
 
@@ -42,8 +42,9 @@ func auditLines(t *testing.T, path string) (lines []auditLine) {
 
 var auditTools = json.RawMessage(`[{"name":"echo"},{"name":"look","annotations":{"readOnlyHint":true}},{"name":"slow"}]`)
 
-// The trail has refused requests, a line before each call that may write and one after each
-// call, and TERM loses none of them; nobody else may write to the file meanwhile.
+// TestAudit_http: the trail has refused requests, a line before each call that may write, and a line after
+// each call. None of them is lost when mcpx gets TERM. While mcpx runs, no other process may write to the
+// file.
 func TestAudit_http(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -78,7 +79,7 @@ func TestAudit_http(t *testing.T) {
 	terminate(d.cmd)
 	d.wait(t)
 	if runtime.GOOS == "windows" {
-		return // which has no TERM
+		return // Windows has no TERM
 	}
 	var got []string
 	for _, line := range auditLines(t, trail) {
@@ -115,8 +116,8 @@ func TestAudit_http(t *testing.T) {
 	}
 }
 
-// With the disk full, calls are refused where the trail is required, and /readyz says so;
-// when there is room again, all goes on, and the trail says what it lacks.
+// TestAudit_fullDisk: if the trail is required and the disk is full, mcpx refuses calls, and /readyz reports
+// it. Once there is space again, calls work, and the trail records which lines are missing.
 func TestAudit_fullDisk(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -180,8 +181,9 @@ func TestAudit_fullDisk(t *testing.T) {
 	}
 }
 
-// TestAudit_removed: verify finds lines that were removed from the beginning of a trail, and a file that was removed as a
-// whole while mcpx ran, also after a restart. An operator who did it accepts it.
+// TestAudit_removed: mcpx audit verify finds that lines were removed from the beginning of a trail, or that
+// the whole file was removed while mcpx ran, also after a restart. An operator who removed them can accept the
+// loss.
 func TestAudit_removed(t *testing.T) {
 	mcptest.Parallel(t)
 	if runtime.GOOS == "windows" {

@@ -30,15 +30,15 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// fronted is an mcpx with auth.front, whose people log in at a real OpenID issuer.
+// fronted is an mcpx with the setting auth.front. Its users log in at a real OpenID issuer.
 type fronted struct {
 	*daemon
-	resource string // which a proxy passes on to the daemon
+	resource string // the public URL, from which a proxy forwards to the daemon
 	issuer   *guarded
 	box      server
 }
 
-// startFronted starts it; change changes auth.front.
+// startFronted starts an mcpx with auth.front; change has keys of auth.front to set.
 func (h *home) startFronted(t *testing.T, change map[string]any) *fronted {
 	t.Helper()
 	f := &fronted{issuer: guard(t, 600)}
@@ -58,7 +58,7 @@ func (h *home) startFronted(t *testing.T, change map[string]any) *fronted {
 	return f
 }
 
-// frontConfig writes the config.
+// frontConfig writes the config of such an mcpx and returns its path.
 func (h *home) frontConfig(t *testing.T, f *fronted, change map[string]any) string {
 	t.Helper()
 	front := map[string]any{"issuer": f.issuer.issuer, "client_id": "front", "client_secret": "front-secret-of-the-tests", "scopes": []string{"openid", "email", "groups"}}
@@ -76,8 +76,8 @@ var (
 	formField = regexp.MustCompile(`<input[^>]*name="([^"]+)"[^>]*value="([^"]*)"`)
 )
 
-// agree is a user with a browser who opens the page, allows what mcpx asks, logs in, and
-// agrees. It returns the address on another host that the browser is sent to.
+// agree acts as a user with a browser: it opens the page, allows the access that mcpx asks about, logs in, and
+// gives consent. It returns the address on another host to which the browser is redirected.
 func agree(t *testing.T, f *fronted, address string) *url.URL {
 	t.Helper()
 	jar, _ := cookiejar.New(nil)
@@ -117,14 +117,13 @@ func agree(t *testing.T, f *fronted, address string) *url.URL {
 	return nil
 }
 
-// connector is the server of claude.ai or ChatGPT: it knows the URL of an MCP server and
-// nothing else of it.
+// connector acts as the backend of claude.ai or ChatGPT: it knows only the URL of an MCP server.
 type connector struct {
 	t        *testing.T
-	metadata map[string]any // of the authorization server
+	metadata map[string]any // the metadata of the authorization server
 	resource string
 	scope    string
-	session  string // with the MCP server, which belongs to the user: it goes on with renewed tokens
+	session  string // the MCP session; it belongs to the user, so it also works with renewed tokens
 }
 
 func (c *connector) get(address string) (out map[string]any) {
@@ -151,7 +150,8 @@ func (c *connector) call(at, token, message string) (status int, header http.Hea
 	return resp.StatusCode, resp.Header, answer
 }
 
-// discover asks the MCP server without a token, and reads where that leads.
+// discover sends the MCP server a request without a token, and follows the answer to the metadata of the
+// authorization server.
 func discover(t *testing.T, f *fronted) *connector {
 	c := &connector{t: t}
 	status, header, _ := c.call(f.resource, "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`)
@@ -192,7 +192,7 @@ func (c *connector) token(form url.Values) (status int, answer map[string]any) {
 	return c.post("token_endpoint", "application/x-www-form-urlencoded", form.Encode())
 }
 
-// connect gets tokens, with a user at the browser.
+// connect gets tokens; the function agree acts as the user.
 func (c *connector) connect(f *fronted, client, redirect string) (tokens map[string]any) {
 	c.t.Helper()
 	const verifier = "verifier-of-the-connector-of-43-characters-or-more"
@@ -217,7 +217,7 @@ const (
 	legacyTools      = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
 )
 
-// tools lists the tools with a token, in a session that is opened if there is none yet.
+// tools lists the tools with a token. It opens a session if there is none yet.
 func (c *connector) tools(tokens map[string]any) string {
 	c.t.Helper()
 	token := tokens["access_token"].(string)
@@ -233,8 +233,8 @@ func (c *connector) tools(tokens map[string]any) string {
 	return answer
 }
 
-// TestFront_Claude replays a connector of claude.ai that registers: from an MCP server that
-// it knows nothing of to tools/list, and on with a refresh token.
+// TestFront_Claude replays how claude.ai connects with dynamic registration: it knows only the URL, discovers
+// and registers, lists the tools, and continues with a refresh token.
 func TestFront_Claude(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -259,7 +259,7 @@ func TestFront_Claude(t *testing.T) {
 			t.Errorf("%.12s…: %d", token, status)
 		}
 	}
-	// A stolen refresh token ends the login, for the thief and for the client.
+	// If an old refresh token is used again, it may be stolen: the login ends for the thief and for the client.
 	if status, answer := c.token(url.Values{"grant_type": {"refresh_token"}, "client_id": {id}, "refresh_token": {tokens["refresh_token"].(string)}}); status != http.StatusBadRequest || answer["error"] != "invalid_grant" {
 		t.Errorf("an old refresh token: %d %v", status, answer)
 	}
@@ -273,7 +273,7 @@ func TestFront_Claude(t *testing.T) {
 	}
 }
 
-// TestFront_ChatGPT replays a connector of ChatGPT: its client ID is a document.
+// TestFront_ChatGPT replays how ChatGPT connects: its client ID is the URL of a metadata document.
 func TestFront_ChatGPT(t *testing.T) {
 	mcptest.Parallel(t)
 	id := ""
@@ -298,7 +298,8 @@ func TestFront_ChatGPT(t *testing.T) {
 	}
 }
 
-// trusts lets the programs of a home trust the certificate of a server.
+// trusts makes the programs of a home trust the certificate of a server. It returns false if the operating
+// system does not allow that.
 func trusts(h *home, web *httptest.Server) bool {
 	var file bytes.Buffer
 	_ = pem.Encode(&file, &pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw})
@@ -307,7 +308,7 @@ func trusts(h *home, web *httptest.Server) bool {
 	return os.WriteFile(path, file.Bytes(), 0o600) == nil && certificatesByVariable
 }
 
-// TestFront_Allow: who is not meant does not come in, and hears that.
+// TestFront_Allow: a user whom the config does not allow gets no access, and reads the reason.
 func TestFront_Allow(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -323,8 +324,8 @@ func TestFront_Allow(t *testing.T) {
 	}
 }
 
-// TestFront_Reload: who is not meant any more after a change of the config has no access at
-// once, and open streams end.
+// TestFront_Reload: if a changed config no longer allows a user, the user loses access at once, and the user's
+// open streams end.
 func TestFront_Reload(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -359,8 +360,8 @@ func TestFront_Reload(t *testing.T) {
 	}
 }
 
-// TestFront_Restart: mcpx starts again, with the key that it has made, and nobody has to
-// log in again.
+// TestFront_Restart: after a restart mcpx uses the key that it made before, so users do not have to log in
+// again.
 func TestFront_Restart(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -385,14 +386,14 @@ func TestFront_Restart(t *testing.T) {
 	}
 }
 
-// TestFront_TypeScript: the client of the TypeScript SDK registers, or is a document, logs
-// in and renews its tokens.
+// TestFront_TypeScript: the client of the TypeScript SDK identifies itself by registration or by a metadata
+// document, logs in, and renews its tokens.
 func TestFront_TypeScript(t *testing.T) {
 	mcptest.Parallel(t)
 	for _, document := range []bool{false, true} {
 		t.Run(fmt.Sprint("document ", document), func(t *testing.T) {
 			h, s := newHome(t), findSuite(t)
-			const redirect = "http://localhost:1/callback" // where nobody listens
+			const redirect = "http://localhost:1/callback" // no program listens there
 			args := []string{filepath.Join(s.dir, "connect.mjs"), "", redirect}
 			if document {
 				id := ""
@@ -414,8 +415,8 @@ func TestFront_TypeScript(t *testing.T) {
 	}
 }
 
-// logIn opens a page for a client with a listener: it agrees, logs in, and goes back to the
-// client.
+// logIn returns a function that opens a login page for a client with a local listener: it consents, logs in,
+// and follows the redirect to the client.
 func (f *fronted) logIn(t *testing.T) func(page string) {
 	return func(page string) {
 		t.Helper()
@@ -427,8 +428,7 @@ func (f *fronted) logIn(t *testing.T) func(page string) {
 	}
 }
 
-// TestFront_Itself: an mcpx logs in at another one, with the discovery and registration of
-// go-sdk.
+// TestFront_Itself: one mcpx logs in at another, using the discovery and registration of go-sdk.
 func TestFront_Itself(t *testing.T) {
 	mcptest.Parallel(t)
 	f, h := newHome(t).startFronted(t, nil), newHome(t)
@@ -445,7 +445,7 @@ func TestFront_Itself(t *testing.T) {
 	}
 }
 
-// TestFront_Go: the handler of go-sdk for clients registers and logs in by itself.
+// TestFront_Go: the OAuth handler for clients in go-sdk registers and logs in without other help.
 func TestFront_Go(t *testing.T) {
 	mcptest.Parallel(t)
 	f := newHome(t).startFronted(t, nil)
@@ -484,14 +484,13 @@ func TestFront_Go(t *testing.T) {
 	}
 }
 
-// TestConformanceOfTheFront is the part of the official suite that is about authorization
-// servers.
+// TestConformanceOfTheFront runs the part of the official conformance suite that tests authorization servers.
 func TestConformanceOfTheFront(t *testing.T) {
 	mcptest.Parallel(t)
 	h, s := newHome(t), findSuite(t)
 	f := h.startFronted(t, nil)
 	c := discover(t, f)
-	// The suite listens on a fixed port unless it is given one.
+	// Without an explicit port the suite would listen on a fixed one.
 	free := httptest.NewServer(nil)
 	port := free.URL[strings.LastIndex(free.URL, ":")+1:]
 	free.Close()
@@ -506,6 +505,6 @@ func TestConformanceOfTheFront(t *testing.T) {
 	t.Logf("%s", out)
 }
 
-// certificatesByVariable: only elsewhere than on these systems SSL_CERT_FILE says which
-// certificates a program trusts.
+// certificatesByVariable reports whether SSL_CERT_FILE determines which certificates a program trusts. On
+// Windows and macOS it does not.
 const certificatesByVariable = runtime.GOOS != "windows" && runtime.GOOS != "darwin"

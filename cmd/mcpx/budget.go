@@ -31,7 +31,7 @@ func (cmd *budgetCommand) Help() string {
 		"mcpx budget --tools tools/ --results results/ --svg budget.svg")
 }
 
-// Validate reports a bad value as a usage error.
+// Validate reports an invalid value as a usage error.
 func (cmd *budgetCommand) Validate() error {
 	if !(cmd.Price >= 0 && cmd.Price <= 1e6) {
 		return fmt.Errorf("--price: must be from 0 to 1000000")
@@ -63,7 +63,7 @@ func printJSON(w io.Writer, v any) error {
 	return encoder.Encode(v)
 }
 
-// measure measures tool definitions, recorded results, or both, as the flags select.
+// measure measures tool definitions, recorded results, or both, depending on the flags.
 func (cmd *budgetCommand) measure(ctx context.Context, c *cli, s streams) (*budget.Report, error) {
 	meter := &budget.Meter{Price: cmd.Price, Compress: compress.Options{TOON: true, JS: true}}
 	report := meter.Report()
@@ -101,7 +101,7 @@ func (cmd *budgetCommand) measure(ctx context.Context, c *cli, s streams) (*budg
 	return report, nil
 }
 
-// assemble makes the app to measure. With --tools, only its settings are used.
+// assemble makes the app to measure. With --tools, only the settings of the app are used.
 func (cmd *budgetCommand) assemble(ctx context.Context, c *cli, s streams) (*app.App, error) {
 	if cmd.Tools != "" || cmd.Demo {
 		return app.New(app.Options{Profile: app.Demo, Log: c.logger(s, "error", "text")})
@@ -113,7 +113,8 @@ func (cmd *budgetCommand) assemble(ctx context.Context, c *cli, s streams) (*app
 	return app.New(app.Options{Config: cfg, Profile: app.Measure, Log: c.logger(s, "error", cfg.LogFormat)})
 }
 
-// servers returns the servers to measure. Without --tools, it connects to those whose catalogue is not on disk.
+// servers returns the servers to measure. Without --tools, it connects to servers whose catalogue is not on
+// disk yet.
 func (cmd *budgetCommand) servers(ctx context.Context, a *app.App) (*catalog.Snapshot, []string, error) {
 	if cmd.Tools != "" {
 		snap, notes, err := budget.ReadTools(os.DirFS(cmd.Tools))

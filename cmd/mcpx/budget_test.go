@@ -31,7 +31,7 @@ func recorded(t *testing.T, folder string) string {
 	return dir
 }
 
-// budgetOf runs mcpx budget --json.
+// budgetOf runs mcpx budget --json and returns its report.
 func budgetOf(t *testing.T, h *home, args ...string) *budget.Report {
 	t.Helper()
 	out, stderr, code := h.run(t, "", append([]string{"budget", "--json"}, args...)...)
@@ -89,7 +89,7 @@ func TestBudget_Recorded(t *testing.T) {
 	}
 }
 
-// TestBudget_ResultsAlone needs no config.
+// TestBudget_ResultsAlone: mcpx budget needs no config to measure only recorded results.
 func TestBudget_ResultsAlone(t *testing.T) {
 	mcptest.Parallel(t)
 	r := budgetOf(t, newHome(t), "--results", recorded(t, "results"))
@@ -98,7 +98,8 @@ func TestBudget_ResultsAlone(t *testing.T) {
 	}
 }
 
-// TestBudget_Config: servers are connected, and the report names those that are down.
+// TestBudget_Config: mcpx budget connects to the servers of the config, and its report names unavailable
+// servers.
 func TestBudget_Config(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -119,8 +120,7 @@ func TestBudget_Config(t *testing.T) {
 	}
 }
 
-// TestApp_Surface: what is measured for any servers is what clients of these
-// servers are shown.
+// TestApp_Surface: the tool definitions that mcpx budget measures are those that clients get.
 func TestApp_Surface(t *testing.T) {
 	mcptest.Parallel(t)
 	a, err := app.New(app.Options{Profile: app.Demo, Log: slog.New(slog.DiscardHandler)})

@@ -22,10 +22,10 @@ type checkCommand struct {
 	JSON    bool     `name:"json" help:"Print the outcome as JSON."`
 	Timeout duration `help:"Wait no longer than this, such as 90 or 1m30s; without it, as long as the servers' connect_timeout." placeholder:"DURATION"`
 
-	outcome *outcome // after Run
+	outcome *outcome // set by Run
 }
 
-// states returns the states that Run has found.
+// states returns the state that Run found for each server.
 func (cmd *checkCommand) states() map[string]catalog.State {
 	states := make(map[string]catalog.State)
 	if cmd.outcome != nil {
@@ -36,7 +36,8 @@ func (cmd *checkCommand) states() map[string]catalog.State {
 	return states
 }
 
-// duration is written as in the config: a number of seconds such as 90, or with units, as 1m30s.
+// duration is a flag value, written as in the config: a number of seconds such as 90, or with units, such as
+// 1m30s.
 type duration time.Duration
 
 func (d *duration) UnmarshalText(text []byte) error {
@@ -95,9 +96,9 @@ func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 // the time limit of one attempt to get them.
 const listsPatience = 15 * time.Second
 
-// wait waits until every server has been tried and has listed its resources and prompts, or for
-// --timeout. The disk cache keeps resources too: if they were missing, the texts that the first
-// client sees would change once.
+// wait waits until mcpx has tried every server and has the lists of its resources and prompts, but at most for
+// --timeout. The lists go to the disk cache: without them, the descriptions that the first client gets would
+// change once.
 func (cmd *checkCommand) wait(ctx context.Context, a *app.App, s streams) {
 	if cmd.Timeout > 0 {
 		bounded, cancel := context.WithTimeout(ctx, time.Duration(cmd.Timeout))
@@ -112,7 +113,7 @@ func (cmd *checkCommand) wait(ctx context.Context, a *app.App, s streams) {
 	}
 }
 
-// namedIn finds the servers and tools that the arguments SERVER or SERVER.TOOL name.
+// namedIn finds the servers and tools for arguments of the form SERVER or SERVER.TOOL.
 func namedIn(cfg *config.Config, names []string) (servers []string, tools []checkedTool, err error) {
 	for _, name := range names {
 		server, tool := named(cfg, name)
@@ -136,8 +137,8 @@ func serverNames(cfg *config.Config) (names []string) {
 	return names
 }
 
-// named finds a server by its name or by SERVER.TOOL; both names may have dots. server is empty if
-// the config does not have it.
+// named finds the server for a name of the form SERVER or SERVER.TOOL. The names of servers and tools may
+// contain dots. If the config has no such server, server is empty.
 func named(cfg *config.Config, name string) (server, tool string) {
 	server = cfg.Served(name)
 	for dot := strings.LastIndexByte(name, '.'); dot > 0 && server == ""; dot = strings.LastIndexByte(name[:dot], '.') {
@@ -189,7 +190,7 @@ type checkedTool struct {
 	Why     string `json:"why"`
 }
 
-// checked returns the outcome for these servers, or all if there are none, and tools.
+// checked returns the outcome for these servers and tools. If servers is empty, it includes all servers.
 func checked(a *app.App, servers []string, tools []checkedTool) *outcome {
 	cfg, full, seen := a.Config, a.Registry.Snapshot(), a.Executor.Catalogue(nil)
 	unmatched := app.Unmatched(cfg, full)
@@ -262,7 +263,7 @@ func printHead(cfg *config.Config, s streams) {
 func (o *outcome) print(s streams) {
 	sc := s.screen
 	for _, warning := range o.Warnings {
-		if strings.Contains(warning, " matches no tool") { // printHead has printed the others
+		if strings.Contains(warning, " matches no tool") { // the other warnings were printed by printHead
 			fmt.Fprint(s.out, sc.Hang(sc.Yellow("warning   "), warning))
 		}
 	}
@@ -312,7 +313,7 @@ func (o *outcome) print(s streams) {
 	}
 }
 
-// stateOn returns a state in its colour.
+// stateOn returns the name of a state in its colour.
 func stateOn(sc terminal.Screen, state catalog.State) string {
 	switch text := string(state); state {
 	case catalog.Ready:
@@ -328,7 +329,7 @@ func stateOn(sc terminal.Screen, state catalog.State) string {
 
 func seconds(n float64) string { return strconv.FormatFloat(n, 'f', 1, 64) + " s" }
 
-// states returns how many servers are in each state.
+// states returns a text with the number of servers in each state.
 func (o *outcome) states(sc terminal.Screen) string {
 	var parts []string
 	for _, state := range []catalog.State{

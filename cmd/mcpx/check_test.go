@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestCheck_KeepsLists: the catalogue that check leaves on disk has what a server lists beside
-// its tools, also if that comes late. With it a first client sees the texts as they stay.
+// TestCheck_KeepsLists: mcpx check stores each server's resources and prompts on disk, even if the server
+// lists them late. So the descriptions that the first client gets do not change afterwards.
 func TestCheck_KeepsLists(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

@@ -21,11 +21,10 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// patience is how long a test waits for what must come; it passes only where a
-// test fails anyway.
+// patience is the longest time that a test waits for something. Only a failing test waits that long.
 const patience = 2 * time.Minute
 
-// The eras of the protocol that the tests speak.
+// The protocol revisions that the tests use, one for each era.
 const (
 	legacy = "2025-06-18"
 	modern = "2026-07-28"
@@ -40,29 +39,27 @@ type message struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-// peer is a connection to mcpx. The tests write JSON-RPC themselves: no SDK is
-// between them and the bytes.
+// peer is a connection to mcpx. The tests write JSON-RPC without an SDK, so that they see the exact bytes.
 type peer interface {
 	// send sends one message and does not wait.
 	send(t testing.TB, raw string)
 	// answer waits for the response to the request with this id.
 	answer(t testing.TB, id string) message
-	// notes are the notifications so far, of a method.
+	// notes returns the notifications of this method received so far.
 	notes(method string) []message
 }
 
-// client speaks one era over a peer.
+// client uses one protocol era over a peer.
 type client struct {
 	peer
 	era  string
 	name string
-	caps string // its capabilities, a JSON object; empty = it has none
+	caps string // the client's capabilities, a JSON object; empty means no capabilities
 	mu   sync.Mutex
 	last int
 }
 
-// params adds what the era wants to params. meta are further members of _meta,
-// as JSON without the braces.
+// params adds to params what the era requires. meta has further members of _meta, as JSON without the braces.
 func (c *client) params(params, meta string) string {
 	if c.era == modern {
 		era := `"io.modelcontextprotocol/protocolVersion":"` + modern + `","io.modelcontextprotocol/clientInfo":{"name":"` + c.name +
@@ -95,7 +92,7 @@ func (c *client) request(t testing.TB, method, params string) message {
 	return c.answer(t, c.start(t, method, params, ""))
 }
 
-// result is what a request got, which must not be an error.
+// result sends a request and returns its result. An error fails the test.
 func (c *client) result(t testing.TB, method, params string) json.RawMessage {
 	t.Helper()
 	m := c.request(t, method, params)
@@ -105,7 +102,7 @@ func (c *client) result(t testing.TB, method, params string) json.RawMessage {
 	return m.Result
 }
 
-// open does what the era wants before anything else, and returns its answer.
+// open sends the handshake of the era, and returns its result.
 func (c *client) open(t testing.TB) json.RawMessage {
 	t.Helper()
 	if c.era == modern {
@@ -124,7 +121,7 @@ type toolResult struct {
 	Meta       json.RawMessage   `json:"_meta"`
 }
 
-// text is that of the only block.
+// text returns the text of the result, which must have exactly one content block.
 func (r toolResult) text(t testing.TB) string {
 	t.Helper()
 	var block struct {
@@ -151,20 +148,20 @@ func execArgs(server, tool, arguments string) string {
 	return `{"server_name":"` + server + `","tool_name":"` + tool + `","arguments":` + arguments + `}`
 }
 
-// exec calls an upstream's tool through mcpx.
+// exec calls a tool of an upstream server through mcpx.
 func (c *client) exec(t testing.TB, server, tool, arguments string) toolResult {
 	t.Helper()
 	return c.tool(t, "exec", execArgs(server, tool, arguments))
 }
 
-// inbox collects what mcpx sends.
+// inbox collects the messages that mcpx sends.
 type inbox struct {
 	mu       sync.Mutex
 	all      []message
 	byID     map[string]message
-	arrived  chan struct{} // closed and replaced with each message
-	ended    error         // why nothing comes any more
-	unwanted []string      // what was no message, or an answer too many
+	arrived  chan struct{} // closed and replaced whenever a message arrives
+	ended    error         // why no more messages can come; nil while they can
+	unwanted []string      // lines that are no messages, and repeated answers
 }
 
 func newInbox() *inbox {
@@ -188,7 +185,7 @@ func (b *inbox) add(raw []byte) {
 	b.wake()
 }
 
-// wake tells those who wait. The caller holds the lock.
+// wake wakes the goroutines that wait for a message. The caller holds the lock.
 func (b *inbox) wake() {
 	close(b.arrived)
 	b.arrived = make(chan struct{})
@@ -247,24 +244,22 @@ func (b *inbox) check(t testing.TB) {
 	}
 }
 
-// stdioPeer is mcpx, or another server, as a child process.
+// stdioPeer is mcpx, or another MCP server, as a child process.
 type stdioPeer struct {
 	*inbox
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	stderr *lockedBuffer
-	exited chan struct{} // closed when the process is gone and stdout is read
+	exited chan struct{} // closed when the process has ended and its stdout has been read
 }
 
-// serveStdio starts mcpx on stdio. The test's end closes it, and checks that
-// stdout had nothing but messages.
+// serveStdio starts mcpx on stdio. When the test ends, it stops mcpx and checks that stdout had only messages.
 func (h *home) serveStdio(t testing.TB, args ...string) *stdioPeer {
 	t.Helper()
 	return startStdio(t, h.command(t, args...))
 }
 
-// fetch sends a request with these headers, "Name: value", over a connection of its own, and
-// reads the answer.
+// fetch sends a request on a new connection and reads the answer. Each header has the form "Name: value".
 func fetch(t testing.TB, method, to, body string, headers ...string) (response *http.Response, answer string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, to, strings.NewReader(body))
@@ -287,7 +282,7 @@ func fetch(t testing.TB, method, to, body string, headers ...string) (response *
 	return response, string(data)
 }
 
-// bearer is the header with a token.
+// bearer returns the Authorization header with a token.
 func bearer(token string) string { return "Authorization: Bearer " + token }
 
 const (
@@ -295,7 +290,7 @@ const (
 	takesBoth = "Accept: application/json, text/event-stream"
 )
 
-// serveOver starts mcpx over stdio or HTTP, with a client of an era.
+// serveOver starts mcpx over stdio or HTTP, and returns a client of the given era.
 func serveOver(t *testing.T, h *home, over, era string, args ...string) (*client, *stdioPeer) {
 	t.Helper()
 	c := &client{era: era, name: "e2e"}
@@ -309,7 +304,7 @@ func serveOver(t *testing.T, h *home, over, era string, args ...string) (*client
 	return c, p
 }
 
-// startStdio is the same for any MCP server. A stderr that is set stays.
+// startStdio is serveStdio for any MCP server. If cmd.Stderr is set, it keeps it.
 func startStdio(t testing.TB, cmd *exec.Cmd) *stdioPeer {
 	t.Helper()
 	p := &stdioPeer{inbox: newInbox(), cmd: cmd, stderr: &lockedBuffer{}, exited: make(chan struct{})}
@@ -318,7 +313,7 @@ func startStdio(t testing.TB, cmd *exec.Cmd) *stdioPeer {
 	}
 	stdin, stdout := start(t, cmd)
 	p.stdin = stdin
-	go func() { // ends with the process
+	go func() { // the goroutine ends with the process
 		defer close(p.exited)
 		lines := bufio.NewReader(stdout)
 		for {
@@ -351,7 +346,7 @@ func (p *stdioPeer) send(t testing.TB, raw string) {
 	}
 }
 
-// wait waits for the end of the process, which is killed if that does not come.
+// wait waits until the process ends. If the process does not end in time, wait kills it.
 func (p *stdioPeer) wait(t testing.TB) {
 	t.Helper()
 	timer := time.NewTimer(patience)
@@ -365,7 +360,7 @@ func (p *stdioPeer) wait(t testing.TB) {
 	}
 }
 
-// logged counts the lines of the log with all of these texts.
+// logged returns the number of log lines that contain all of these texts.
 func (p *stdioPeer) logged(texts ...string) int {
 	n := 0
 	for line := range strings.Lines(p.stderr.String()) {
@@ -380,7 +375,7 @@ func (p *stdioPeer) logged(texts ...string) int {
 	return n
 }
 
-// follow does what makes mcpx load its config again, and waits for the outcome.
+// follow calls act, which makes mcpx load its config again, and waits until mcpx has logged the outcome.
 func (p *stdioPeer) follow(t *testing.T, outcome string, act func()) {
 	t.Helper()
 	before := p.logged(outcome)
@@ -388,21 +383,21 @@ func (p *stdioPeer) follow(t *testing.T, outcome string, act func()) {
 	mcptest.WaitFor(t, outcome, patience, func() bool { return p.logged(outcome) > before })
 }
 
-// daemon is mcpx that serves HTTP.
+// daemon is an mcpx that serves HTTP.
 type daemon struct {
 	*stdioPeer
-	url string // of the endpoint
+	url string // the URL of the MCP endpoint
 }
 
 var servedAt = regexp.MustCompile(`(?:msg=serving url=|serving the demo at )(\S+)`)
 
-// serveHTTP starts mcpx on a free port of loopback.
+// serveHTTP starts mcpx over HTTP on a free port of the loopback interface.
 func (h *home) serveHTTP(t testing.TB, args ...string) *daemon {
 	t.Helper()
 	return h.serving(t, h.command(t, append([]string{"--log-level", "info", "serve", "--http", "127.0.0.1:0"}, args...)...))
 }
 
-// serving is serveHTTP with a command that starts mcpx.
+// serving is serveHTTP for a given command that starts mcpx.
 func (h *home) serving(t testing.TB, cmd *exec.Cmd) *daemon {
 	t.Helper()
 	p := startStdio(t, cmd)
@@ -424,7 +419,7 @@ func (h *home) serving(t testing.TB, cmd *exec.Cmd) *daemon {
 	return d
 }
 
-// httpPeer is one client of a daemon.
+// httpPeer is one client of an mcpx over HTTP.
 type httpPeer struct {
 	*inbox
 	url     string
@@ -444,8 +439,8 @@ func (d *daemon) peer(t testing.TB) *httpPeer {
 	return p
 }
 
-// send posts a message in a goroutine, which ends with the answer; legacy
-// initialization, on which the others depend, is waited for.
+// send posts a message in a goroutine, which ends with the answer. Only for a legacy handshake does send wait
+// for the answer, because later messages depend on it.
 func (p *httpPeer) send(t testing.TB, raw string) {
 	t.Helper()
 	done := make(chan struct{})
@@ -511,7 +506,7 @@ func (p *httpPeer) post(raw string) error {
 	return p.read(response)
 }
 
-// read takes the messages of a response, a JSON body or an event stream.
+// read reads the messages of a response, which is a JSON body or an event stream.
 func (p *httpPeer) read(response *http.Response) error {
 	if response.StatusCode == http.StatusAccepted {
 		return nil
@@ -547,8 +542,8 @@ func (p *httpPeer) read(response *http.Response) error {
 	}
 }
 
-// listen opens the stream that carries what belongs to no request: GET in the
-// legacy era, subscriptions/listen in the modern one. It is closed with the test.
+// listen opens the stream for notifications that belong to no request: GET in the legacy era,
+// subscriptions/listen in the modern era. It is closed when the test ends.
 func (c *client) listen(t testing.TB) {
 	t.Helper()
 	if c.era == modern {
@@ -560,7 +555,7 @@ func (c *client) listen(t testing.TB) {
 	}
 	p, ok := c.peer.(*httpPeer)
 	if !ok {
-		return // over stdio there is one stream for all
+		return // over stdio all messages use one stream
 	}
 	request, err := p.request(`{"method":""}`)
 	if err != nil {
@@ -572,7 +567,7 @@ func (c *client) listen(t testing.TB) {
 		t.Fatalf("opening the stream: %v, %v", response, err)
 	}
 	done := make(chan struct{})
-	go func() { // ends with the body
+	go func() { // the goroutine ends with the body
 		defer close(done)
 		_ = p.read(response)
 	}()
@@ -582,21 +577,20 @@ func (c *client) listen(t testing.TB) {
 	})
 }
 
-// each runs a test over both transports and in both eras, on servers that are
-// the same for all of them.
+// each runs a test over both transports and in both eras. All runs use the same servers.
 func each(t *testing.T, h *home, args []string, test func(t *testing.T, c *client)) {
 	t.Helper()
 	eachOver(t, h, args, []string{legacy, modern}, test)
 }
 
-// eachSlow is each for tests to which the transport matters little, and which are slow because every mcpx over stdio is
-// a process of its own, with its own servers. Only a full run has stdio.
+// eachSlow is each for tests that hardly depend on the transport. Over stdio each client needs a new mcpx
+// process with its own servers, which is slow, so only a full test run includes stdio.
 func eachSlow(t *testing.T, h *home, args []string, test func(t *testing.T, c *client)) {
 	t.Helper()
 	eachOver(t, h, args, mcptest.Part(t, []string{legacy, modern}, 0), test)
 }
 
-// eachOver runs a test over HTTP in both eras, and over stdio in some.
+// eachOver runs a test over HTTP in both eras, and over stdio in the eras that stdio lists.
 func eachOver(t *testing.T, h *home, args, stdio []string, test func(t *testing.T, c *client)) {
 	t.Helper()
 	for _, era := range stdio {
@@ -613,7 +607,7 @@ func eachOver(t *testing.T, h *home, args, stdio []string, test func(t *testing.
 	})
 }
 
-// contextOf is a context that ends with the test at the latest.
+// contextOf returns a context that ends with the test, unless it is cancelled before.
 func contextOf(t testing.TB) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)

@@ -10,8 +10,9 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestServe_Clients: each client gets results as it takes them, by its name, by the rule
-// for it in the config, and by the header of a request, over both transports and eras.
+// TestServe_Clients: each client gets results in the form that it supports. The form depends on the client's
+// name, on the client's rule in the config, and on a header of the request, over both transports and in both
+// eras.
 func TestServe_Clients(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -29,7 +30,8 @@ func TestServe_Clients(t *testing.T) {
 	both := `{"result":` + strconv.Quote(`{"content":[{"type":"text","text":"found 1"}],"structuredContent":{"a":1}}`) + `}`
 	for _, test := range []struct {
 		client, header string
-		// toon: a table is one. own, made: structuredContent of the upstream, and of mcpx.
+		// toon: a table is encoded as TOON. own, made: the result has structuredContent from the upstream server, or
+		// from mcpx.
 		toon, own, made bool
 	}{
 		{"some-agent", "", true, true, false},

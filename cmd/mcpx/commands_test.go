@@ -24,7 +24,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestDemo_Screen: no config, no network, and fit to be looked at.
+// TestDemo_Screen: mcpx demo needs no config and no network, and its output fits on the screen.
 func TestDemo_Screen(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -63,7 +63,7 @@ func TestDemo_Screen(t *testing.T) {
 	}
 }
 
-// TestDemo_All: the whole texts.
+// TestDemo_All: mcpx demo --all prints the complete texts.
 func TestDemo_All(t *testing.T) {
 	mcptest.Parallel(t)
 	out, stderr, code := newHome(t).run(t, "", "demo", "--all")
@@ -92,7 +92,7 @@ func TestUsageErrors(t *testing.T) {
 	}
 }
 
-// TestUsageHints: a refused command line is answered with the right one.
+// TestUsageHints: the error for a wrong command line recommends the right one.
 func TestUsageHints(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -183,12 +183,12 @@ func TestConfigMissing(t *testing.T) {
 			t.Errorf("%q: stderr %q", args, stderr)
 		}
 	}
-	// An editor may start mcpx in a cloned repository: what lies there is not run.
+	// An editor may start mcpx in a cloned repository, so mcpx does not use a config.json in the working folder.
 	h.write(t, "config.json", `{"mcpServers":{}}`)
 	if _, stderr, code := h.run(t, "", "check"); code != 2 {
 		t.Errorf("a config.json in the working folder was read: exit %d, %s", code, stderr)
 	}
-	// The one in the user's folder is.
+	// mcpx uses the config in the user's configuration folder.
 	h.write(t, "config/mcpx/config.json", `{"mcpServers":{}}`)
 	if _, stderr, code := h.run(t, "", "check"); code != 0 {
 		t.Errorf("the user's config was not found: exit %d, %s", code, stderr)
@@ -215,7 +215,7 @@ func TestCheck(t *testing.T) {
 	rows, last := make(map[string]string), ""
 	for _, line := range strings.Split(out, "\n") {
 		name, rest, _ := strings.Cut(line, " ")
-		if name == "" { // a note
+		if name == "" { // this entry is a note and not a server
 			name = last
 		}
 		rows[name] += " " + strings.TrimSpace(rest)
@@ -250,7 +250,7 @@ func TestExec_Command(t *testing.T) {
 		name, stdin string
 		args        []string
 		code        int
-		want        string // "" = looked at by check
+		want        string // empty means that the function check examines the output
 		check       func(t *testing.T, out string)
 	}{
 		{name: "text", args: []string{"fake", "echo", `{"text":"hello <world> & \u00e9"}`}, want: "hello <world> & \u00e9\n"},
@@ -313,7 +313,7 @@ func TestInspect_Command(t *testing.T) {
 			t.Errorf("%q does not wait for the server:\n%s", test.args, out)
 		}
 		for _, want := range test.want {
-			// How the TypeScript is laid out is not this test's business.
+			// White space in the generated TypeScript is not part of this test.
 			if !strings.Contains(strings.ReplaceAll(out, " ", ""), strings.ReplaceAll(want, " ", "")) {
 				t.Errorf("%q: no %q in:\n%s", test.args, want, out)
 			}
@@ -332,7 +332,7 @@ func TestInspect_Command(t *testing.T) {
 	}
 }
 
-// TestServe_Bind: what other machines could reach is not served.
+// TestServe_Bind: mcpx refuses to serve at an address that other machines could reach without auth.
 func TestServe_Bind(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -344,7 +344,7 @@ func TestServe_Bind(t *testing.T) {
 	}
 }
 
-// TestServe_PprofBind: profiles are for this machine alone, whoever else mcpx serves.
+// TestServe_PprofBind: profiles are served only to this machine, even if mcpx serves other machines.
 func TestServe_PprofBind(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

@@ -19,7 +19,8 @@ import (
 	"mcpx/internal/desk/setup"
 )
 
-// The scripts call mcpx __complete for candidates, so that they never are out of date.
+// The completion scripts call mcpx __complete to get candidates, so the scripts need no update when the
+// commands change.
 //
 //go:embed completion
 var completionScripts embed.FS
@@ -42,14 +43,14 @@ func (cmd *completionCommand) Run(s streams) error {
 	return err
 }
 
-// completeCommand is the command that the scripts call. They put a colon before the word to complete,
-// because some shells drop empty words.
+// completeCommand is the command that the completion scripts call. The scripts put a colon before the word to
+// complete, because some shells drop empty arguments.
 type completeCommand struct {
 	Word   string   `arg:""`
 	Before []string `arg:"" optional:"" passthrough:""`
 }
 
-// Run prints a candidate on each line, with a tab and a description. If it prints none, the shell
+// Run prints one candidate per line, followed by a tab and a description. If it prints none, the shell
 // completes file names.
 func (cmd *completeCommand) Run(c *cli, parsed *kong.Context, s streams) error {
 	word := strings.TrimPrefix(cmd.Word, ":")
@@ -93,7 +94,7 @@ func offer(w io.Writer, word, candidate, help string) {
 // typedLine is a command line up to the word to complete.
 type typedLine struct {
 	node       *kong.Node // the command
-	positional []string   // the arguments before the word to complete
+	positional []string   // the word to complete is the value of this flag; nil if it is no flag's value
 	flag       *kong.Flag // the flag whose value is to complete, or nil
 	config     string     // the value of --config
 }
@@ -132,7 +133,7 @@ func readLine(root *kong.Node, words []string) typedLine {
 	return l
 }
 
-// arguments offers candidates for the next argument of a command.
+// arguments prints candidates for the next argument of a command.
 func (cmd *completeCommand) arguments(c *cli, l typedLine, root *kong.Node, word string, s streams) {
 	at := len(l.positional)
 	switch name := l.node.Name; {
@@ -176,8 +177,8 @@ func offerTools(w io.Writer, word, prefix string, server *catalog.Server) {
 	}
 }
 
-// servers yields the servers of the config, with their tools from the disk cache. After an error
-// there are no servers: completion has no place to report it.
+// servers yields the servers of the config, with their tools from the disk cache. If the config cannot be
+// read, it yields none: completion cannot report errors.
 func (cmd *completeCommand) servers(c *cli, l typedLine, s streams) iter.Seq[*catalog.Server] {
 	return func(yield func(*catalog.Server) bool) {
 		if l.config != "" {

@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/desk/secret"
 )
 
-// loadConfig finds and reads the config file. It looks up the secrets of the servers in only, or of
-// all servers if only is empty.
+// loadConfig finds and reads the config file. It looks up the secrets of the servers in only; if only is
+// empty, those of all servers.
 func (c *cli) loadConfig(ctx context.Context, s streams, only ...string) (*config.Config, error) {
 	path, err := c.findConfig(s)
 	if err != nil {
@@ -23,7 +23,7 @@ func (c *cli) loadConfig(ctx context.Context, s streams, only ...string) (*confi
 }
 
 func (c *cli) findConfig(s streams) (string, error) {
-	folder, _ := os.UserConfigDir() // empty after an error
+	folder, _ := os.UserConfigDir() // if this fails, folder is empty
 	return config.Find(c.Config, s.getenv, s.terminal, folder)
 }
 
@@ -33,26 +33,27 @@ func readConfig(ctx context.Context, path string, s streams, only ...string) (*c
 	o.Run = func(argv []string) (string, error) { return secret.Run(ctx, argv) }
 	o.Only = slices.DeleteFunc(only, func(name string) bool { return name == "" })
 	cfg, err := config.Load(path, o)
-	if err == nil && ctx.Err() != nil { // the end of ctx may have caused the faults in cfg
+	if err == nil && ctx.Err() != nil { // the faults in cfg may only come from the end of ctx
 		return nil, ctx.Err()
 	}
 	return cfg, err
 }
 
-// reading returns the options to read config files without looking up secrets.
+// reading returns the options for reading config files without looking up secrets.
 func (s streams) reading() config.Options {
 	self, _ := os.Executable() // if unknown, entries of mcpx are recognized by name only
 	return config.Options{Getenv: s.getenv, Executable: self}
 }
 
-// readingSecrets is [streams.reading] with the secrets in the keyring. The commands of the config are not run.
+// readingSecrets is [streams.reading] with a lookup of secrets in the keyring. It does not run the commands by
+// which a config may obtain secrets.
 func (s streams) readingSecrets(ctx context.Context) config.Options {
 	o, secrets := s.reading(), app.Secrets()
 	o.Keyring = func(name string) (string, error) { return secrets.Get(ctx, name) }
 	return o
 }
 
-// logger logs to stderr. --log-level overrides level.
+// logger returns a logger to stderr. --log-level overrides level.
 func (c *cli) logger(s streams, level, format string) *slog.Logger {
 	var l slog.Level
 	if l.UnmarshalText([]byte(cmp.Or(string(c.LogLevel), level))) != nil {
@@ -65,8 +66,9 @@ func (c *cli) logger(s streams, level, format string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(s.err, options))
 }
 
-// start starts mcpx with the servers in only, or all servers if it is empty. It also connects to
-// servers that are idle until their first use, if the profile is app.Command. The caller closes it.
+// start starts mcpx with the servers in only; if only is empty, with all servers. If the profile is
+// app.Command, it also connects to servers that would otherwise start at their first call. The caller closes
+// the app.
 func (c *cli) start(s streams, cfg *config.Config, profile app.Profile, only ...string) (*app.App, error) {
 	a, err := app.New(app.Options{Config: cfg, Profile: profile, Log: c.logger(s, "error", cfg.LogFormat), Only: only})
 	if err != nil {

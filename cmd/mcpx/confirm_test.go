@@ -10,9 +10,9 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestNPM_Confirm: before a call that may change something the user is asked, by a
-// real client, with what will run; a declined call is not made, nor one of a client that
-// cannot be asked. Calls that only read are not asked about.
+// TestNPM_Confirm: before a call that may change something, a real client asks the user and shows what will
+// run. If the user declines, or the client cannot ask, the call is not made. Calls that only read need no
+// question.
 func TestNPM_Confirm(t *testing.T) {
 	mcptest.Parallel(t)
 	p, h := findPeers(t), newHome(t)
@@ -70,8 +70,8 @@ func TestNPM_Confirm(t *testing.T) {
 	}
 }
 
-// TestConfirm_Levels: a server's own confirm replaces that of the file, and a group's can
-// only ask about more.
+// TestConfirm_Levels: the setting confirm of a server replaces the global one. The setting of a group can only
+// require more questions.
 func TestConfirm_Levels(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -100,8 +100,8 @@ func TestConfirm_Levels(t *testing.T) {
 	}
 }
 
-// TestConfirm_Modern: a client of the modern era is asked by an input_required result,
-// and its next request makes the call.
+// TestConfirm_Modern: a modern client gets the question as an input_required result. Its next request, with
+// the answer, makes the call.
 func TestConfirm_Modern(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -135,8 +135,8 @@ func TestConfirm_Modern(t *testing.T) {
 	}
 }
 
-// TestConfirm_Padded: a long first member hides no other from the user, in either era. What has too many members to be shown
-// is refused, and another client's calls go on.
+// TestConfirm_Padded: a long first argument does not hide the other arguments from the user, in either era. A
+// call with too many arguments to show is refused; calls by another client still work.
 func TestConfirm_Padded(t *testing.T) {
 	mcptest.Parallel(t)
 	spec := mcptest.Spec{Tools: json.RawMessage(`[{"name":"send","inputSchema":{"type":"object"}}]`)}
@@ -170,8 +170,8 @@ func TestConfirm_Padded(t *testing.T) {
 	}
 }
 
-// TestReadDoor: exec_read calls tools that only read, and refuses the others; without the
-// key it is not there.
+// TestReadDoor: exec_read calls tools that only read, and refuses others. Without the config key the tool
+// exec_read does not exist.
 func TestReadDoor(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

@@ -25,15 +25,14 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// suite is the official conformance suite, installed under testdata/conformance with
-// the version of Node that it needs.
+// suite is the official MCP conformance suite, installed under testdata/conformance together with the version
+// of Node that it needs.
 type suite struct {
 	node string
 	dir  string
 }
 
-// findSuite skips the test where the suite is not installed, unless MCPX_REQUIRE_NPM
-// says that it must be.
+// findSuite skips the test if the suite is not installed. With MCPX_REQUIRE_NPM it fails instead.
 func findSuite(t *testing.T) suite {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join("..", "..", "testdata", "conformance"))
@@ -50,11 +49,11 @@ func findSuite(t *testing.T) suite {
 	return s
 }
 
-// suiteTime bounds a run of the suite, which needs one to two minutes.
+// suiteTime is the time limit for one run of the suite, which takes one to two minutes.
 const suiteTime = 5 * time.Minute
 
-// run runs the suite in one role. It fails where a check fails that is not in the file
-// of expected failures, and where one passes that is.
+// run runs the suite for a client or a server. It fails if a check fails that is not in the file of expected
+// failures, or if an expected failure passes.
 func (s suite) run(t *testing.T, h *home, expected string, args ...string) {
 	t.Helper()
 	saved := t.TempDir()
@@ -64,7 +63,7 @@ func (s suite) run(t *testing.T, h *home, expected string, args ...string) {
 	cmd := exec.CommandContext(ctx, s.node, append(command, "--timeout", "120000", "--output-dir", saved, "--expected-failures", filepath.Join(s.dir, expected))...)
 	cmd.Env = append(h.env(), "NODE_OPTIONS=--require="+filepath.Join(s.dir, "slow.cjs"), "PATH="+filepath.Dir(s.node)+string(filepath.ListSeparator)+os.Getenv("PATH"), "MCPX_BIN="+binary(t))
 	cmd.Dir = h.dir
-	cmd.WaitDelay = 10 * time.Second // a program that it started may have its output
+	cmd.WaitDelay = 10 * time.Second // a program that the suite has started may still hold its output open
 	out, err := cmd.CombinedOutput()
 	switch {
 	case ctx.Err() != nil:
@@ -82,31 +81,31 @@ func (s suite) run(t *testing.T, h *home, expected string, args ...string) {
 	}
 }
 
-// passed are the lines of the suite that tell of nothing wrong: some 200 before the first
-// that does.
+// passed matches the lines of output that report no failure: about 200 of them come before the first failure.
 var passed = regexp.MustCompile(`(?m)^(=== Running scenario: .*|Running (client )?scenario .*|Starting scenario: .*|Executing client: .*|With context: .*|Results saved to .*|✓ .*|)\n`)
 
-// failed is the line of a scenario that does not pass.
+// failed matches the line of a scenario that has failed.
 var failed = regexp.MustCompile(`(?m)^ *✗ (\S+)$`)
 
 // revisions are the revisions of MCP whose requirements the suite checks.
 var revisions = []string{"2025-11-25", "2026-07-28"}
 
-// scenarios of the client are run unless mcptest.Full: all that a revision requires takes 20 s of a processor.
+// scenarios are the client scenarios to run unless mcptest.Full is set: all scenarios of a revision would take
+// 20 s of processor time.
 var scenarios = map[string][]string{
 	"2025-11-25": {"sse-retry", "auth/scope-step-up"},
 	"2026-07-28": {"http-custom-headers", "sep-2322-client-request-state", "auth/iss-wrong-issuer"},
 }
 
-// notScored are the scenarios that the suite runs beside the requirements of a revision without a look at their outcome. The
-// extension for tasks is not among them: the suite's own server has no tools for it.
+// notScored are the scenarios that the suite runs in addition to a revision's requirements, without evaluating
+// the result. The scenarios for the tasks extension are missing: the suite's own server has no tools for them.
 var notScored = map[string][]string{
 	"2025-11-25": {"server-session-lifecycle", "server-sse-polling", "json-schema-2020-12"},
 	"2026-07-28": {"http-header-validation", "http-custom-header-server-validation", "json-schema-2020-12"},
 }
 
-// throughExec returns the URL of a proxy before mcpx's two tools: a call of a tool of the suite's server becomes the call of
-// exec that a model would make. All else passes unchanged, as do all answers.
+// throughExec returns the URL of a proxy in front of mcpx. It replaces each call of a tool of the suite's
+// server by the call of exec that a model would make. Other requests, and all answers, pass unchanged.
 func throughExec(t *testing.T, to string) string {
 	t.Helper()
 	target, err := url.Parse(to)
@@ -121,7 +120,7 @@ func throughExec(t *testing.T, to string) string {
 			if host == r.In.Context().Value(http.LocalAddrContextKey).(net.Addr).String() {
 				host = target.Host
 			}
-			r.Out.Host = host // a foreign one must stay foreign
+			r.Out.Host = host // keeps a foreign Host header, which a scenario tests
 			body, name := asExec(r.In)
 			r.Out.Body, r.Out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 			if name != "" && r.Out.Header.Get("Mcp-Name") == name {
@@ -134,8 +133,8 @@ func throughExec(t *testing.T, to string) string {
 	return web.URL
 }
 
-// asExec reads the body of a request and rewrites the call of a tool, whose name it returns. Other bodies are unchanged, and
-// the name is empty.
+// asExec reads the body of a request. If it is a tool call, asExec rewrites it as a call of exec and returns
+// the tool's name. Otherwise the body is unchanged and the name is empty.
 func asExec(r *http.Request) (body []byte, name string) {
 	body, _ = io.ReadAll(r.Body)
 	var message, params map[string]json.RawMessage
@@ -164,14 +163,14 @@ func TestConformanceOfTheServer(t *testing.T) {
 	for _, view := range []string{"tools", "exec"} {
 		for _, revision := range revisions {
 			if view == "exec" && revision != revisions[0] && !mcptest.Full {
-				continue // the tools through exec have what the others have
+				continue // for the tools through exec, one run is enough
 			}
 			t.Run(view+"/"+revision, func(t *testing.T) {
 				mcptest.Parallel(t)
 				h := newHome(t)
-				protocol := "auto" // whichever mcpx finds
+				protocol := "auto" // mcpx detects the protocol itself
 				if revision == revisions[1] {
-					protocol = "modern" // the server may be too slow to be found out
+					protocol = "modern" // the server may be too slow for the detection
 				}
 				path := h.config(t, map[string]server{
 					"suite": {"command": s.node, "args": []string{filepath.Join(s.dir, "server.mjs")}, "protocol": protocol},
@@ -182,7 +181,7 @@ func TestConformanceOfTheServer(t *testing.T) {
 					url = throughExec(t, d.url)
 				}
 				s.run(t, h, fmt.Sprintf("expected/server-%s-%s.yml", view, revision), "server", "--url", url, "--requirements", revision)
-				if view == "tools" { // exec has no Mcp-Param headers, and lists no schemas of tools
+				if view == "tools" { // calls of exec have no Mcp-Param headers, and exec lists no tool schemas
 					for _, scenario := range mcptest.Part(t, notScored[revision], 1) {
 						s.run(t, h, fmt.Sprintf("expected/server-tools-%s.yml", revision), "server", "--url", url, "--scenario", scenario, "--spec-version", revision)
 					}
@@ -195,7 +194,7 @@ func TestConformanceOfTheServer(t *testing.T) {
 func TestConformanceOfTheClient(t *testing.T) {
 	mcptest.Parallel(t)
 	s := findSuite(t)
-	port := turns(t, 4) // each is a client, an mcpx and a server of the suite
+	port := turns(t, 4) // one client, one mcpx and one server of the suite take a turn
 	run := func(t *testing.T, expected string, args ...string) {
 		h := newHome(t)
 		h.extra = append(h.extra, "TURNS="+port)
@@ -214,8 +213,7 @@ func TestConformanceOfTheClient(t *testing.T) {
 			}
 		})
 	}
-	// Beside what the revisions require: grants without a user, and servers older than
-	// the metadata.
+	// Scenarios in addition to the requirements: grants without a user, and servers older than the metadata.
 	for _, scenario := range mcptest.Part(t, []string{
 		"auth/client-credentials-basic", "auth/client-credentials-jwt",
 		"auth/2025-03-26-oauth-metadata-backcompat", "auth/2025-03-26-oauth-endpoint-fallback",
@@ -227,8 +225,8 @@ func TestConformanceOfTheClient(t *testing.T) {
 	}
 }
 
-// turns is the port of a listener that sends a byte on some connections at a time, and on
-// the next one where one ends.
+// turns returns the port of a listener that serves only atOnce connections at a time: it sends each one a byte
+// when its turn comes, and its turn lasts until the connection ends.
 func turns(t *testing.T, atOnce int) (port string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -241,13 +239,13 @@ func turns(t *testing.T, atOnce int) (port string) {
 		open.Wait()
 	})
 	taken := make(chan struct{}, atOnce)
-	open.Go(func() { // ends with the listener
+	open.Go(func() { // the goroutine ends with the listener
 		for {
 			conn, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			open.Go(func() { // ends with the client
+			open.Go(func() { // the goroutine ends with the client
 				defer conn.Close()
 				taken <- struct{}{}
 				defer func() { <-taken }()

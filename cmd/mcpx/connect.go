@@ -121,7 +121,7 @@ func findClient(id string) (setup.Client, error) {
 	}}
 }
 
-// list prints all clients with their files, and whether they are connected.
+// list prints all clients with their config files, and whether mcpx is in them.
 func (cmd *connectCommand) list(sys setup.System, s streams) error {
 	rows := []terminal.Row{{Cells: []string{"CLIENT", "STATE", "FILE"}}}
 	for _, client := range setup.Clients() {
@@ -149,19 +149,20 @@ func clientState(client setup.Client, file string, s streams) string {
 	return state
 }
 
-// wiring connects clients.
+// wiring has what is needed to write mcpx into the config files of clients.
 type wiring struct {
 	cli   *cli
 	s     streams
 	sys   setup.System
 	asker *asker
 	move  bool
-	// checked has the states that a check has just found; nil = there was none.
+	// checked has the server states that a check in this process has just found; nil if there was no check.
 	checked map[string]catalog.State
 }
 
-// served returns the servers of mcpx's config, and those of them that may be taken out of a client's file: mcpx was seen to serve
-// them. Their catalogue is on disk, and a check, if there was one, has found them well.
+// served returns all servers of mcpx's config, and in seen those that may be removed from a client's file
+// because mcpx is known to have served them: their catalogue is on disk and, if there was a check, it found
+// them ready or idle.
 func (w wiring) served(ctx context.Context, file string) (all, seen []setup.Found, err error) {
 	cfg, err := readConfig(ctx, file, w.s)
 	if err != nil {
@@ -185,8 +186,8 @@ func (w wiring) served(ctx context.Context, file string) (all, seen []setup.Foun
 	return all, seen, nil
 }
 
-// connect shows the change of one client's file, asks and writes. unasked is the command that does
-// this without asking.
+// connect shows the change of one client's config file, asks the user, and writes the file. unasked is the
+// command that does this without a question.
 func (w wiring) connect(ctx context.Context, client setup.Client, file, unasked string) error {
 	if file == "" {
 		return &hintError{"there is no home folder", "name the file of " + client.Name + " with --file"}
@@ -244,14 +245,14 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, unasked 
 	return nil
 }
 
-// doubled returns the servers of mcpx that the client still starts itself.
+// doubled returns the servers in own that the client also starts itself.
 func (w wiring) doubled(client setup.Client, file string, own []setup.Found) []string {
-	servers, _ := client.Servers(file, w.s.reading()) // none after an error
+	servers, _ := client.Servers(file, w.s.reading()) // after an error there are no servers
 	return setup.Doubled(servers, own)
 }
 
-// warnDoubled names the servers that both the client and mcpx start: those that can be taken out of the client's file, and those
-// that mcpx was not seen to serve.
+// warnDoubled names the servers that both the client and mcpx start. It distinguishes those that can be
+// removed from the client's file from those that mcpx is not known to have served.
 func (w wiring) warnDoubled(client setup.Client, file string, served, seen []setup.Found) {
 	take := w.doubled(client, file, seen)
 	if len(take) > 0 {
@@ -265,7 +266,7 @@ func (w wiring) warnDoubled(client setup.Client, file string, served, seen []set
 	}
 }
 
-// them is the pronoun for servers.
+// them returns "it" or "them", depending on the number of servers.
 func them(names []string) string {
 	if len(names) == 1 {
 		return "it"

@@ -10,19 +10,20 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// cost is what the servers on this machine take while all of them run.
+// cost is what the servers on this machine use while all of them run.
 type cost struct {
 	Servers int `json:"servers"`
-	// Lazy are those of them that start with their first call.
+	// Lazy is how many of them start only with their first call.
 	Lazy int `json:"lazy"`
-	// Processes and MemoryBytes are 0 where the system does not say.
+	// Processes and MemoryBytes are 0 if the operating system does not report them.
 	Processes   int   `json:"processes,omitempty"`
 	MemoryBytes int64 `json:"memory_bytes,omitempty"`
-	// Slowest is the longest start, in seconds.
+	// Slowest is the time that the slowest server took to start, in seconds.
 	Slowest float64 `json:"slowest_start,omitempty"`
 }
 
-// costOf measures the servers that a check has just started; nil if none of them runs on this machine.
+// costOf measures the servers that a check has just started. It returns nil if none of them runs on this
+// machine.
 func costOf(a *app.App) *cost {
 	c := &cost{}
 	for _, server := range a.Config.Servers {
@@ -43,7 +44,7 @@ func costOf(a *app.App) *cost {
 	return c
 }
 
-// String says what the servers cost, and what starting them with their first call would save.
+// String describes what the servers cost, and how much would be saved if they started with their first call.
 func (c *cost) String() string {
 	servers, takes := terminal.Count(c.Servers, "server"), "run"
 	if c.Servers == 1 {

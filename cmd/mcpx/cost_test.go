@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestCheck_Cost: check and init say in one line what the servers of this machine cost, and what lazy would save. What another mcpx
-// has started is none of it.
+// TestCheck_Cost: mcpx check and mcpx init print in one line what the servers on this machine cost, and what
+// the setting lazy would save. Servers that another mcpx has started are not included.
 func TestCheck_Cost(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

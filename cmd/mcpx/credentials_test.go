@@ -12,9 +12,9 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestCredentials: two callers at once, in both eras: the
-// server gets the key of each with the calls of that one. A caller without a key reads which
-// header is missing, and over stdio nobody can have one.
+// TestCredentials: two callers make calls at the same time, in both eras. With each call the server gets the
+// key of its caller. A caller without a key gets an error that names the missing header. Over stdio no caller
+// can have a key.
 func TestCredentials(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -62,7 +62,7 @@ func TestCredentials(t *testing.T) {
 	if len(calls) != 20 {
 		t.Errorf("%d calls", len(calls))
 	}
-	// A legacy session whose next request has another key.
+	// In a legacy session the next request has another key.
 	c := open(legacy, "hush-one")
 	c.exec(t, "web", "echo", `{"text":"x"}`)
 	c.peer.(*httpPeer).header.Set("X-User-Key", "hush-two")
@@ -89,8 +89,8 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestCredentials_Exchange: the JWT with which a caller comes to mcpx is exchanged for a token
-// of the server, and a claim of it is a header. The JWT itself stays behind.
+// TestCredentials_Exchange: mcpx exchanges the JWT of a caller for a token for the server, and sends a claim
+// of the JWT as a header. The JWT itself does not reach the server.
 func TestCredentials_Exchange(t *testing.T) {
 	mcptest.Parallel(t)
 	g, h := guard(t, 600), newHome(t)
@@ -140,7 +140,7 @@ func TestCredentials_Exchange(t *testing.T) {
 	if len(calls) != 20 {
 		t.Errorf("%d calls", len(calls))
 	}
-	if n := g.count("/token"); n != 2+1+2 { // the callers', the catalogue's, and one exchange a caller
+	if n := g.count("/token"); n != 2+1+2 { // one for each caller, one for the catalogue, and one exchange for each caller
 		t.Errorf("%d requests for tokens", n)
 	}
 
@@ -188,7 +188,7 @@ func TestCredentials_Exchange(t *testing.T) {
 	}
 }
 
-// token is a JWT for a program that comes to mcpx.
+// token returns a JWT for a program that calls mcpx.
 func (g *guarded) token(t *testing.T, who, resource string) string {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodPost, g.issuer+"/token", strings.NewReader(url.Values{"grant_type": {"client_credentials"}, "resource": {resource}, "scope": {"mcp"}}.Encode()))

@@ -27,7 +27,7 @@ func (cmd *demoCommand) Help() string {
 		examples("mcpx demo", "mcpx demo --all | less", "mcpx budget --demo")
 }
 
-// Run shows what a model sees of the sample servers, and how many tokens that is.
+// Run shows what a model sees of the sample servers, and how many tokens that costs.
 func (cmd *demoCommand) Run(ctx context.Context, c *cli, s streams) error {
 	a, err := app.New(app.Options{Profile: app.Demo, Log: c.logger(s, "error", "text")})
 	if err != nil {
@@ -55,7 +55,7 @@ func (cmd *demoCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return nil
 }
 
-// demoScreen prints the parts of the demo. Without all, they fit on a screen of 80 x 24.
+// demoScreen prints the parts of the demo. Unless all is set, they fit on a screen of 80 x 24 characters.
 type demoScreen struct {
 	terminal.Screen
 	w   io.Writer
@@ -63,7 +63,7 @@ type demoScreen struct {
 	all bool
 }
 
-// title prints a title, after an empty line if there is room.
+// title prints a title. It prints an empty line before it if the screen is high enough.
 func (d *demoScreen) title(format string, args ...any) {
 	if d.all || d.Height() == 0 || d.Height() > 28 {
 		fmt.Fprintln(d.w)
@@ -71,14 +71,14 @@ func (d *demoScreen) title(format string, args ...any) {
 	fmt.Fprint(d.w, d.Hang("", d.Bold(fmt.Sprintf(format, args...))))
 }
 
-// text prints a text for the model.
+// text prints a text that the model gets.
 func (d *demoScreen) text(text string) {
 	for line := range strings.Lines(text) {
 		fmt.Fprint(d.w, d.Wrap(2, strings.TrimSuffix(line, "\n")))
 	}
 }
 
-// carried compares the tokens of the tool definitions in each request, with and without mcpx.
+// carried compares how many tokens of tool definitions each request contains with and without mcpx.
 func (d *demoScreen) carried() {
 	snap := d.app.Executor.Catalogue(nil)
 	total, mine := 0, 0
@@ -113,7 +113,7 @@ func (d *demoScreen) lookUp(ctx context.Context, server, tool string) error {
 	return nil
 }
 
-// calls shows a table, a selection, and an error with its remedy.
+// calls shows three results of exec: a table, a selection, and an error that says what to do.
 func (d *demoScreen) calls(ctx context.Context) error {
 	for _, call := range []struct {
 		executor.Request
@@ -154,7 +154,7 @@ func (d *demoScreen) calls(ctx context.Context) error {
 	return nil
 }
 
-// sent returns the text that the server itself sends.
+// sent returns the result text as the server itself sends it.
 func (d *demoScreen) sent(ctx context.Context, request executor.Request) (string, error) {
 	raw, failure := d.app.Executor.Raw(ctx, request)
 	if failure != nil {

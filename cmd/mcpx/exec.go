@@ -40,8 +40,8 @@ func (cmd *execCommand) Validate() error {
 	return nil
 }
 
-// resolve finds the server. Its name may be joined with the tool, as SERVER.TOOL; then the next
-// word on the command line is an argument of the tool.
+// resolve finds the server and the tool. If they are joined as SERVER.TOOL, the next word on the command line
+// is an argument of the tool.
 func (cmd *execCommand) resolve(cfg *config.Config) error {
 	server, tool := named(cfg, cmd.Server)
 	joined := cmd.Tool == "" || cmd.Tool == "-" || strings.ContainsAny(cmd.Tool, "={")
@@ -63,7 +63,7 @@ func (cmd *execCommand) resolve(cfg *config.Config) error {
 	return nil
 }
 
-// Run prints the result that a model would get from exec, but in full length.
+// Run prints the result that a model would get from exec, but without shortening it.
 func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 	cfg, err := c.loadConfig(ctx, s, cmd.Server)
 	if err == nil {
@@ -99,7 +99,7 @@ func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 		return cmd.raw(ctx, a, request, s)
 	}
 	if request.Select, request.Grep = cmd.Select, cmd.Grep; cmd.Select != "" || cmd.Raw {
-		request.Format.Structured = results.StructuredAlways // selection and --json need it
+		request.Format.Structured = results.StructuredAlways // --select and --json need structured content
 	}
 	result, err := a.Executor.Exec(ctx, request)
 	if err != nil {
@@ -114,7 +114,8 @@ func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return printResult(s, result, cmd.Raw)
 }
 
-// withoutHandle removes the handle of the whole result from the line about a grep, because the stored result ends with this command.
+// withoutHandle removes, from the line about a grep, the handle for reading the whole result: the stored
+// result is gone when this command ends.
 func withoutHandle(r *results.Result) *results.Result {
 	last := len(r.Content) - 1
 	if last < 0 {
@@ -130,8 +131,8 @@ func withoutHandle(r *results.Result) *results.Result {
 	return &cut
 }
 
-// selection returns what --select prints: only the value, or an error. It removes the handle from the
-// error, because the stored result ends with this command.
+// selection returns what --select prints: only the value, or an error. It removes from the error the handle
+// for reading the whole result: the stored result is gone when this command ends.
 func selection(r *results.Result) *results.Result {
 	var data struct {
 		Result json.RawMessage

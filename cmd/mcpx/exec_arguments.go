@@ -13,11 +13,11 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// maxArguments limits the arguments from stdin, in bytes.
+// maxArguments is how many bytes of arguments are read from stdin at most.
 const maxArguments = 64 << 20
 
-// arguments reads the arguments of the tool: a JSON object, or pairs of a key and a value. The types
-// of the values are in the tool's schema.
+// arguments reads the arguments of the tool: either a JSON object, or pairs of a key and a value. The types of
+// the values in pairs are determined later, by the tool's schema.
 func (cmd *execCommand) arguments(s streams) (arguments []byte, pairs [][2]string, err error) {
 	if len(cmd.Arguments) == 0 {
 		return nil, nil, nil
@@ -54,13 +54,13 @@ func (cmd *execCommand) arguments(s streams) (arguments []byte, pairs [][2]strin
 	}
 	arguments, err = config.StandardJSON("arguments", arguments)
 	var syntax *config.SyntaxError
-	if errors.As(err, &syntax) { // a plain SyntaxError would exit with 2, as for a config
+	if errors.As(err, &syntax) { // a plain SyntaxError would exit with code 2, which means a fault in the config
 		err = &hintError{syntax.Error(), fmt.Sprintf(`KEY=VALUE needs no quotes: mcpx exec %s %s KEY=VALUE`, cmd.Server, cmd.Tool)}
 	}
 	return arguments, nil, err
 }
 
-// properties returns the schemas of a tool's arguments. It returns none if the schema of the tool is
+// properties returns the schemas of a tool's arguments, by name. It returns none if the tool's schema is
 // invalid.
 func properties(schema json.RawMessage) map[string]json.RawMessage {
 	var object struct {
@@ -70,7 +70,7 @@ func properties(schema json.RawMessage) map[string]json.RawMessage {
 	return object.Properties
 }
 
-// typesOf returns the JSON types that a schema allows at its top, or in anyOf and oneOf.
+// typesOf returns the JSON types that a schema allows: at its top level, or in anyOf and oneOf.
 func typesOf(schema json.RawMessage) []string {
 	var s struct {
 		Type         json.RawMessage
@@ -92,8 +92,8 @@ func typesOf(schema json.RawMessage) []string {
 	return all
 }
 
-// object makes a JSON object of pairs. A value is JSON if the schema has types for it other than
-// string; any other value becomes a string.
+// object makes a JSON object of pairs. A value is parsed as JSON if its schema allows other types than string;
+// otherwise it becomes a string.
 func object(pairs [][2]string, schema json.RawMessage) []byte {
 	schemas := properties(schema)
 	members := make(map[string]json.RawMessage, len(pairs))

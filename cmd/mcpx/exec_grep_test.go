@@ -7,7 +7,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestExec_Grep: the command prints the matching lines alone, of a text and of a selection.
+// TestExec_Grep: mcpx exec with a grep prints only the matching lines of a text, or of a selection.
 func TestExec_Grep(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

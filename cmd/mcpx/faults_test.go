@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// failures is how many failures of other gateways docs/faults.md answers for.
+// failures is the number of failures of other gateways that docs/faults.md discusses.
 const failures = 79
 
-// TestFaults_TestsExist: docs/faults.md has a row for every failure, in order,
-// and every test that it names exists.
+// TestFaults_TestsExist: docs/faults.md has a row for each failure, in order, and every test that it names
+// exists.
 func TestFaults_TestsExist(t *testing.T) {
 	root := filepath.Join("..", "..")
 	data, err := os.ReadFile(filepath.Join(root, "docs", "faults.md"))
@@ -43,7 +43,7 @@ func TestFaults_TestsExist(t *testing.T) {
 		if len(tests) == 0 && !strings.Contains(cells[4], "none: ") {
 			t.Errorf("row %d names no test", number)
 		}
-		// Whatever is in backquotes is a name, or is mistyped.
+		// Each text in backquotes must be the name of a test; otherwise the name is mistyped.
 		if quoted := strings.Count(cells[4], "`"); quoted != 2*len(tests) {
 			t.Errorf("row %d: %d backquotes around %d tests: %s", number, quoted, len(tests), cells[4])
 		}
@@ -61,7 +61,7 @@ func TestFaults_TestsExist(t *testing.T) {
 	}
 }
 
-// testsOf are the names of the test functions of a package, on any system.
+// testsOf returns the names of the test functions of a package, including files for other operating systems.
 func testsOf(t *testing.T, dir string) map[string]bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))

@@ -15,12 +15,12 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// hostile has sequences that write to the clipboard, set the title and move the cursor, with 7-bit and 8-bit
-// introducers, and a character that reverses the text after it.
+// hostile has terminal sequences that write to the clipboard, set the title and move the cursor, with 7-bit
+// and 8-bit introducers. It also has a character that reverses the direction of the text after it.
 const hostile = "a\x1b]52;c;cm0gLXJmIH4K\x07b\x1b[2Jc\u009b1;31md\u009d0;title\u009ce\u202ef\x7f\x08g"
 
-// TestTerminal_ForeignText: whatever a server says, no sequence of it is written to a terminal. A pipe gets the bytes
-// of the server, and JSON means the same on both.
+// TestTerminal_ForeignText: mcpx writes no terminal sequence from a server to a terminal. To a pipe it writes
+// the server's bytes unchanged. JSON output has the same meaning in both cases.
 func TestTerminal_ForeignText(t *testing.T) {
 	h := newHome(t)
 	for _, pair := range h.env() {
@@ -31,7 +31,7 @@ func TestTerminal_ForeignText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	with := func(text string) json.RawMessage { // JSON may have all but the controls below 0x20 as they are
+	with := func(text string) json.RawMessage { // in JSON, only control characters below 0x20 must be escaped
 		return json.RawMessage(strings.ReplaceAll(text, "RAW", string(quoted)))
 	}
 	spec := mcptest.Spec{

@@ -8,8 +8,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestFromDisk: inspect and budget read the catalogues that an earlier mcpx has left on disk and start no server. A server
-// without one, or with another definition than then, is started.
+// TestFromDisk: inspect and budget read the catalogues that an earlier mcpx has stored on disk, and start no
+// server. A server is started if its catalogue is missing, or if its definition in the config has changed.
 func TestFromDisk(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -29,7 +29,7 @@ func TestFromDisk(t *testing.T) {
 			t.Errorf("%q: two was started %d times, want %d", args, n, others)
 		}
 	}
-	run("echo(", 1, 0, "inspect", "one", "echo") // as there is nothing on disk yet
+	run("echo(", 1, 0, "inspect", "one", "echo") // no catalogue is on disk yet
 	run("echo(", 1, 0, "inspect", "one", "echo")
 	run("echo(", 1, 0, "inspect", "one")
 	run("two", 1, 1, "budget", "--all")
@@ -38,21 +38,21 @@ func TestFromDisk(t *testing.T) {
 	run("echo(", 1, 1, "inspect")
 	run("1 ready", 2, 1, "check", "one")
 
-	// Only the server itself knows whether it has a tool that is not on disk.
+	// To find out whether a tool that is not on disk exists, mcpx must start the server.
 	run("TOOL_NOT_FOUND", 3, 1, "inspect", "one", "nothing")
 	run("hello", 4, 1, "exec", "one", "echo", "text=hello")
 
-	// Another definition is another server.
+	// With a changed definition the catalogue on disk is not used.
 	servers["two"]["env"].(map[string]string)["MORE"] = "1"
 	h.config(t, servers, nil)
 	run("echo(", 4, 2, "inspect", "two", "echo")
 	run("echo(", 4, 2, "inspect", "two", "echo")
 
-	// The demo runs in the process, and knows nothing of the config.
+	// The demo's servers run in its own process; the demo ignores the config.
 	run("30 tools", 4, 2, "demo")
 }
 
-// TestFromDisk_Newer: a tool that the server has got since is found.
+// TestFromDisk_Newer: mcpx finds a tool that the server has added after its catalogue was stored.
 func TestFromDisk_Newer(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

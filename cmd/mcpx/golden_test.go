@@ -20,13 +20,13 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// sized is a terminal of this size.
+// sized returns a terminal screen of this size.
 func sized(columns, rows int, colour bool) terminal.Screen {
 	return terminal.New(func() (int, int) { return columns, rows }, colour, true)
 }
 
-// golden compares what print prints on a pipe and on terminals of two sizes with a
-// file. On a terminal it must have at most so many lines, unless that is 0.
+// golden compares the output of print, on a pipe and on terminals of two sizes, with a file. On a terminal the
+// output must have at most lines(height) lines; 0 means no limit.
 func golden(t *testing.T, file string, lines func(height int) int, print func(s streams)) {
 	t.Helper()
 	archive := &txtar.Archive{}
@@ -68,7 +68,7 @@ func golden(t *testing.T, file string, lines func(height int) int, print func(s 
 	}
 }
 
-// TestDemo_Golden: all of it, and the prompt, are on one screen.
+// TestDemo_Golden: the output of mcpx demo fits on one screen, together with the shell prompt.
 func TestDemo_Golden(t *testing.T) {
 	mcptest.Parallel(t)
 	golden(t, "testdata/demo.txtar", func(height int) int { return height - 1 }, func(s streams) {
@@ -98,8 +98,8 @@ func TestCheck_Golden(t *testing.T) {
 	golden(t, "testdata/check_none.txtar", nil, (&outcome{}).print)
 }
 
-// TestCheck_Names: a server's own name may have dots, and a wrong one is answered
-// with the nearest.
+// TestCheck_Names: the names of servers may have dots. For a wrong name the error suggests the most similar
+// one.
 func TestCheck_Names(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

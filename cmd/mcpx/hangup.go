@@ -12,28 +12,28 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// reloading is how a serving mcpx follows its config file.
+// reloading makes a serving mcpx load its config file again.
 type reloading struct {
 	cmd     *serveCommand
 	app     *app.App
 	log     *slog.Logger
 	streams streams
-	serves  string // where clients reach it
+	serves  string // the address for clients, as a text
 }
 
-// start reads the config again after each SIGHUP and mcpx reload and, with --watch, when the file changes. If
-// SIGHUP means that the terminal was closed, it calls hangUp. stop ends its goroutines.
+// start reads the config again after each SIGHUP, after each mcpx reload and, with --watch, whenever the file
+// changes. If a SIGHUP means that the terminal was closed, it calls hangUp instead. stop ends the goroutines.
 func (r *reloading) start(ctx context.Context, hangUp func()) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var loops sync.WaitGroup
 	hangups := make(chan os.Signal, 1)
-	if signal.Ignored(syscall.SIGHUP) { // as under nohup
+	if signal.Ignored(syscall.SIGHUP) { // for example under nohup
 		r.log.Info("SIGHUP is ignored, as what started mcpx did: it does not read the config again, mcpx reload does")
 	} else {
 		signal.Notify(hangups, syscall.SIGHUP)
 	}
 	reloads := make(chan app.Request)
-	loops.Go(func() { // ends with ctx
+	loops.Go(func() { // the goroutine ends with ctx
 		for {
 			select {
 			case <-ctx.Done():
@@ -51,7 +51,7 @@ func (r *reloading) start(ctx context.Context, hangUp func()) (stop func()) {
 			}
 		}
 	})
-	loops.Go(func() { // ends with ctx
+	loops.Go(func() { // the goroutine ends with ctx
 		load := func() (*config.Config, error) {
 			cfg, err := readConfig(ctx, r.app.Config.Path, r.streams)
 			if err == nil && r.cmd.View != "" {
@@ -70,7 +70,7 @@ func (r *reloading) start(ctx context.Context, hangUp func()) (stop func()) {
 	}
 }
 
-// terminalGone reports whether the terminal of mcpx was closed.
+// terminalGone reports whether the terminal of this process was closed.
 func terminalGone() bool {
 	f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err == nil {

@@ -18,7 +18,7 @@ func (cmd *helpCommand) Help() string { return examples("mcpx help", "mcpx help 
 
 // Run prints the same as --help.
 func (cmd *helpCommand) Run(parsed *kong.Context) error {
-	if len(cmd.Command) == 0 { // kong would take no command for serve, the default
+	if len(cmd.Command) == 0 { // without a command, kong would choose the default command serve
 		_, _ = parsed.Kong.Parse([]string{"--help"}) // prints the help; the error says that there is no command
 		return nil
 	}
@@ -38,7 +38,7 @@ func examples(lines ...string) string {
 	return "Examples:\n\n    " + strings.Join(lines, "\n    ")
 }
 
-// otherWords are the names of our commands in other programs.
+// otherWords maps command names of other programs to ours.
 var otherWords = map[string]string{
 	"list": "check", "ls": "check", "status": "check", "test": "check",
 	"call": "exec", "install": "add", "search": "inspect", "tools": "inspect",

@@ -9,7 +9,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestHTTPPath: another path than /mcp has everything that /mcp has, for clients without and with a token, and /mcp nothing.
+// TestHTTPPath: if the config sets another path than /mcp, everything is served under that path, for clients
+// without and with a token, and nothing under /mcp.
 func TestHTTPPath(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -62,7 +63,7 @@ func TestHTTPPath(t *testing.T) {
 		}
 	}
 
-	// With an authorization server the metadata names the path too.
+	// With an authorization server, the metadata contains the path too.
 	d = h.serveHTTP(t, "--config", h.config(t, fakes, map[string]any{"http_path": "/gateway/v1", "auth": map[string]any{
 		"resource": "https://tools.example.com/a/gateway/v1", "issuers": []any{map[string]any{"issuer": "https://issuer.example.com"}},
 	}}))

@@ -10,17 +10,18 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// layers are the packages directly under internal/, top to bottom: each may import those that come after it, and base.
+// layers are the packages directly under internal/, from top to bottom. Each may import the packages after it,
+// and base.
 var layers = []string{
 	"app", "budget", "front", "view", "executor", "learned", "builtin", "results", "resources", "registry", "upstream", "transport",
 	"request", "policy", "caller", "jq", "arguments", "describe", "search", "schemats", "compress", "tokens",
 }
 
-// pure are the packages of the way that compute: they import only each other and base.
+// pure are packages that only compute: they import only each other and base.
 var pure = []string{"arguments", "describe", "search", "schemats", "compress", "tokens"}
 
-// forbidden says why a package of mcpx must not import another; empty if it may. Both are paths below internal/, or
-// that of a command.
+// forbidden returns the reason why a package of mcpx must not import another; it is empty if the import is
+// allowed. Both paths are relative to internal/, or name a command.
 func forbidden(from, to string) string {
 	wing := func(path string) string {
 		first, _, nested := strings.Cut(path, "/")
@@ -55,8 +56,8 @@ func forbidden(from, to string) string {
 	return ""
 }
 
-// allowedModules says who may import what is not ours, by the longest prefix of
-// the import path. Test files are free to use any of it.
+// allowedModules has the packages that may import an external module, by the longest matching prefix of the
+// import path. Test files may import all of them.
 var allowedModules = map[string][]string{
 	"github.com/MicahParks/jwkset":           {"internal/hosted/identity"},
 	"github.com/MicahParks/keyfunc":          {"internal/hosted/authserver", "internal/hosted/identity"},
@@ -86,8 +87,8 @@ var allowedModules = map[string][]string{
 	"gopkg.in/natefinch/lumberjack.v2":       {"cmd/mcpx"},
 }
 
-// TestImports_Direction holds the map over what the code really imports, on
-// every system that mcpx is built for.
+// TestImports_Direction checks the actual imports against these rules, for every operating system that mcpx is
+// built for.
 func TestImports_Direction(t *testing.T) {
 	mcptest.Parallel(t)
 	for _, system := range []string{"linux", "darwin", "windows"} {
@@ -128,7 +129,7 @@ func checkImports(t *testing.T, system, name string, imports []string) {
 			continue
 		}
 		if first, _, _ := strings.Cut(path, "/"); !strings.Contains(first, ".") {
-			continue // the standard library
+			continue // a package of the standard library
 		}
 		if !slices.Contains(modulesOf(path), name) {
 			t.Errorf("%s: %s must not import %s", system, name, path)
@@ -136,7 +137,7 @@ func checkImports(t *testing.T, system, name string, imports []string) {
 	}
 }
 
-// modulesOf is who may import a foreign package.
+// modulesOf returns the packages that may import an external package.
 func modulesOf(path string) []string {
 	longest := ""
 	for prefix := range allowedModules {

@@ -72,7 +72,7 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams, sys setup.Sy
 	c.Config = file
 	if !cmd.NoCheck {
 		fmt.Fprintln(s.out)
-		// The clients get connected even if a server is down.
+		// The clients are connected even if a server is unavailable.
 		check := &checkCommand{}
 		if err := check.Run(ctx, c, s); err != nil && !errors.Is(err, errFailed) {
 			return err
@@ -89,7 +89,7 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams, sys setup.Sy
 	return err
 }
 
-// unreadable returns the files that cannot be read.
+// unreadable returns the source files that cannot be read.
 func unreadable(sys setup.System, sources []setup.Source) (files []string) {
 	for _, source := range sources {
 		if source.Err != nil {
@@ -99,7 +99,7 @@ func unreadable(sys setup.System, sources []setup.Source) (files []string) {
 	return files
 }
 
-// sources reads the files to take servers from.
+// sources reads the files from which init may take servers.
 func (cmd *initCommand) sources(sys setup.System, s streams) ([]setup.Source, error) {
 	if len(cmd.From) == 0 {
 		return setup.Find(sys, s.reading()), nil
@@ -122,7 +122,7 @@ func (cmd *initCommand) sources(sys setup.System, s streams) ([]setup.Source, er
 	return sources, nil
 }
 
-// show prints the servers that were found, and which of them init will take.
+// show prints the servers that were found, and which of them init will add to the config.
 func (cmd *initCommand) show(sys setup.System, s streams, sources []setup.Source, merged []setup.Merged, skipped []setup.Skipped) {
 	section := func(title string, heads []string, rows []terminal.Row) {
 		if len(rows) > 0 {
@@ -165,11 +165,11 @@ type draft struct {
 	file    string
 	undo    string         // the command that undoes the change
 	before  []byte         // the text of the file now
-	existed bool           // there is a file
-	servers []setup.Merged // to add
+	existed bool           // the file exists
+	servers []setup.Merged // the servers to add
 }
 
-// draft reads a config, which need not exist.
+// draft reads the config in file, which need not exist yet.
 func (c *cli) draft(file string) (next draft, err error) {
 	next = draft{file: file, undo: "mcpx init --undo"}
 	if c.Config != "" {
@@ -179,12 +179,12 @@ func (c *cli) draft(file string) (next draft, err error) {
 	return next, err
 }
 
-// write makes the config, or adds to an existing one and keeps a backup of it. It writes the schema
-// beside it. It returns false if the user does not agree.
+// write creates the config, or adds to an existing one and keeps a backup. It writes the JSON schema into the
+// same folder. It returns false if the user declines.
 func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, error) {
 	s, sys := w.s, w.sys
 	if len(next.servers) == 0 && !w.asker.yes && !cmd.Keyring && !s.terminal {
-		return false, nil // only "$schema" would be added: not worth an error
+		return false, nil // only "$schema" would be added, and no user can be asked
 	}
 	data, question, err := next.text(sys)
 	if err == nil {
@@ -233,7 +233,7 @@ func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, 
 	return true, nil
 }
 
-// unasked returns the command that does this without asking.
+// unasked returns the command that does the same without questions.
 func (cmd *initCommand) unasked() string {
 	again := "mcpx init --yes"
 	if cmd.Move {
@@ -248,8 +248,8 @@ func (cmd *initCommand) unasked() string {
 	return again
 }
 
-// seal offers to move the credentials in the text of the config to the keyring. It returns the text, with references to them if the
-// user agrees, and what is to be kept. It writes nothing.
+// seal offers to move the credentials in the text of the config to the keyring. If the user agrees, it returns
+// the text with references in their place, and the secrets to store. It writes nothing itself.
 func (cmd *initCommand) seal(ctx context.Context, w wiring, file string, data []byte) ([]byte, []setup.Secret, error) {
 	if !cmd.Keyring && (w.asker.yes || !w.s.terminal) {
 		return data, nil, nil
@@ -282,7 +282,7 @@ func (cmd *initCommand) seal(ctx context.Context, w wiring, file string, data []
 	return sealed, secrets, nil
 }
 
-// keep stores secrets in the keyring: all or none.
+// keep stores secrets in the keyring: all of them or, after an error, none.
 func keep(ctx context.Context, secrets []setup.Secret) error {
 	store := app.Secrets()
 	for i, one := range secrets {
@@ -305,7 +305,7 @@ func secretNames(secrets []setup.Secret) string {
 	return strings.Join(names, ", ")
 }
 
-// text returns the new text of the config, and the question whether to write it.
+// text returns the new text of the config, and the question that asks the user whether to write it.
 func (next draft) text(sys setup.System) (data []byte, question string, err error) {
 	file, servers := sys.Short(next.file), terminal.Count(len(next.servers), "server")
 	switch {
@@ -324,7 +324,7 @@ func (next draft) text(sys setup.System) (data []byte, question string, err erro
 	return data, question, err
 }
 
-// undoInit undoes what init wrote to the config, and removes the schema.
+// undoInit undoes the changes of init in the config, and removes the schema.
 func (w wiring) undoInit(ctx context.Context, file string) error {
 	s, sys := w.s, w.sys
 	kept, err := backups()
@@ -361,8 +361,8 @@ func (w wiring) undoInit(ctx context.Context, file string) error {
 	return nil
 }
 
-// connect writes mcpx into the files of the clients that were found. Without a terminal and --yes, it
-// prints the commands that do so.
+// connect adds mcpx to the config files of the clients that were found. Without a terminal and without --yes,
+// it only prints the commands that do so.
 func (cmd *initCommand) connect(ctx context.Context, w wiring, sources []setup.Source) error {
 	_, seen, err := w.served(ctx, w.cli.Config)
 	if err != nil {

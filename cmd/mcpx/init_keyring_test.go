@@ -16,8 +16,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestInit_Keyring: init offers to move what the config has in plain text to the keyring; the servers work as before, and can be
-// taken out of the clients. A second init has nothing to do.
+// TestInit_Keyring: mcpx init offers to move plain-text credentials from the config to the keyring. Afterwards
+// the servers work as before, and can be removed from the clients' files. A second init changes nothing.
 func TestInit_Keyring(t *testing.T) {
 	h := newHome(t)
 	for _, pair := range h.env() {
@@ -52,7 +52,7 @@ func TestInit_Keyring(t *testing.T) {
 		return out.String(), code
 	}
 
-	// Without a keyring nobody is asked, and --keyring is refused.
+	// Without a keyring the user is not asked, and --keyring is refused.
 	keyring.MockInitWithError(errors.New("locked"))
 	out, code := say("n\n", "init", "--no-check")
 	if strings.Contains(out, "keyring of this system (") || code != 0 {

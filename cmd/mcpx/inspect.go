@@ -20,14 +20,14 @@ type inspectCommand struct {
 	JSON   bool   `name:"json" help:"Print structuredContent instead of the text."`
 }
 
-// fromDisk is the help about catalogues that an earlier mcpx has left on disk.
+// fromDisk is a help text about catalogues that an earlier mcpx has stored on disk.
 const fromDisk = "Starts no server whose catalogue is on disk already; mcpx check reads it anew.\n\n"
 
 func (cmd *inspectCommand) Help() string {
 	return fromDisk + examples("mcpx inspect", "mcpx inspect github", "mcpx inspect github create_issue", "mcpx inspect --query 'read a file'")
 }
 
-// Run prints the answer that a model would get from inspect.
+// Run prints the answer that a model would get from the tool inspect.
 func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	switch {
 	case cmd.Tool != "" && cmd.Query != "":
@@ -71,14 +71,15 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return printResult(s, result, cmd.JSON)
 }
 
-// find waits until the tool can be shown. If the catalogue on disk does not have it, that may be out of date: the server is started.
+// find waits until the tool can be shown. If the catalogue on disk does not have the tool, the catalogue may
+// be out of date, so find starts the server.
 func (cmd *inspectCommand) find(ctx context.Context, a *app.App) {
 	a.Registry.WaitServer(ctx, cmd.Server)
 	server, ok := a.Registry.Snapshot().Server(cmd.Server)
 	if !ok || server.State != catalog.Idle || cmd.Tool == "" {
 		return
 	}
-	if _, there := server.Tool(cmd.Tool); there { // the name may have commas
+	if _, there := server.Tool(cmd.Tool); there { // a name with commas can be that of one tool
 		return
 	}
 	for name := range strings.SplitSeq(cmd.Tool, ",") {
@@ -90,8 +91,9 @@ func (cmd *inspectCommand) find(ctx context.Context, a *app.App) {
 	}
 }
 
-// printResult prints the content blocks of a result: text as it is, other blocks as JSON. If raw is
-// true, it prints structuredContent instead. A terminal gets no control characters of a server.
+// printResult prints the content blocks of a result: text blocks as plain text, other blocks as JSON. If raw
+// is true, it prints structuredContent instead. Control characters from a server are not written to a
+// terminal.
 func printResult(s streams, r *results.Result, raw bool) error {
 	if raw && r.Structured != nil {
 		fmt.Fprintln(s.out, s.screen.JSON(string(r.Structured)))

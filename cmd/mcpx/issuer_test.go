@@ -14,7 +14,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// trusting serves an mcpx that takes the JWTs of a real authorization server.
+// trusting serves an mcpx that accepts the JWTs of a real authorization server.
 func trusting(t *testing.T, h *home) (*daemon, *guarded) {
 	t.Helper()
 	g := guard(t, 600, "TOKEN_FORMAT=jwt")
@@ -40,8 +40,8 @@ func TestIssuer_TypeScript(t *testing.T) {
 	}, g.suite.node, filepath.Join(g.suite.dir, "connect.mjs"), d.url, "http://127.0.0.1:1/callback")
 }
 
-// listsTwice runs connect.mjs, which lists the tools of mcpx, renews its tokens and lists them
-// again. browse opens a page to log in and returns the address that it leads back to.
+// listsTwice runs connect.mjs, which lists the tools of mcpx, renews its tokens and lists the tools again.
+// browse opens the login page and returns the address of the final redirect.
 func listsTwice(t *testing.T, d *daemon, browse func(page string) string, node string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(node, args...)
@@ -58,8 +58,8 @@ func listsTwice(t *testing.T, d *daemon, browse func(page string) string, node s
 	}
 }
 
-// TestIssuer_Itself: an mcpx logs in at another one, as a user who runs mcpx login: at its
-// endpoint, and at the path of one server, whose document is about that path.
+// TestIssuer_Itself: one mcpx logs in at another, as when a user runs mcpx login. It does so at the main endpoint
+// and at the path of one server, whose metadata document names that path.
 func TestIssuer_Itself(t *testing.T) {
 	mcptest.Parallel(t)
 	d, _ := trusting(t, newHome(t))
@@ -79,7 +79,7 @@ func TestIssuer_Itself(t *testing.T) {
 	}
 }
 
-// machineToken is a token that the authorization server gives a program for a resource.
+// machineToken returns a token that the authorization server has issued to a program for a resource.
 func (g *guarded) machineToken(t *testing.T, resource, scope string) string {
 	t.Helper()
 	form := url.Values{"grant_type": {"client_credentials"}, "resource": {resource}, "scope": {scope}}
@@ -103,8 +103,8 @@ func (g *guarded) machineToken(t *testing.T, resource, scope string) string {
 	return said.Token
 }
 
-// TestIssuer_Tokens: of the real server's tokens only those for mcpx count, after a rotation
-// of its keys too, and while it is down.
+// TestIssuer_Tokens: mcpx accepts only tokens that a real authorization server has issued for mcpx, also after
+// the server has rotated its keys, and while the server is down.
 func TestIssuer_Tokens(t *testing.T) {
 	mcptest.Parallel(t)
 	d, g := trusting(t, newHome(t))
@@ -144,7 +144,7 @@ func TestIssuer_Tokens(t *testing.T) {
 			t.Errorf("%s: %d %s\nwant %d %s", test.name, status, challenge, test.status, test.challenge)
 		}
 	}
-	// A client that has renewed its token is the same principal, and goes on with its session.
+	// A client with a renewed token is the same principal, and can continue its session.
 	peer := d.peer(t)
 	c := &client{era: legacy, name: "e2e", peer: peer}
 	for i := range 2 {
@@ -168,8 +168,8 @@ func TestIssuer_Tokens(t *testing.T) {
 	}
 }
 
-// TestIssuer_DownAtStart: mcpx starts without the authorization server, and says of a token
-// that nobody can judge it.
+// TestIssuer_DownAtStart: mcpx starts although the authorization server is down. A request with a token gets
+// an error that says that the token cannot be checked now.
 func TestIssuer_DownAtStart(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -177,7 +177,7 @@ func TestIssuer_DownAtStart(t *testing.T) {
 		"auth": map[string]any{"issuers": []any{map[string]any{"issuer": "http://127.0.0.1:1"}}},
 	})
 	d := h.serveHTTP(t, "--config", path)
-	// {"alg":"RS256"}.{"iss":"http://127.0.0.1:1"}.x
+	// The first token decodes to {"alg":"RS256"}.{"iss":"http://127.0.0.1:1"}.x
 	for token, want := range map[string]int{"eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJodHRwOi8vMTI3LjAuMC4xOjEifQ.eA": 503, "a.b.c": 401, "x": 401} {
 		response, _ := fetch(t, http.MethodGet, d.url, "", bearer(token))
 		if response.StatusCode != want {

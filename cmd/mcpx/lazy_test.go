@@ -7,8 +7,9 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestLazy_Inspect: who asks about a lazy server will call it: it starts in the background, also for a query that its tools answer
-// best. Other servers, and those that the client does not see, do not start; after a restart all are idle again.
+// TestLazy_Inspect: when a client inspects a lazy server, mcpx starts the server in the background, because a
+// call will probably follow. The same holds if a tool of the server is the best match for a query. Other
+// servers, and servers that the client may not see, do not start. After a restart all are idle again.
 func TestLazy_Inspect(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -47,7 +48,8 @@ func TestLazy_Inspect(t *testing.T) {
 		c := &client{peer: h.serveStdio(t, "--config", path, "serve", "--view", "groups/g"), era: legacy, name: "e2e"}
 		c.open(t)
 		c.result(t, "tools/list", `{}`)
-		// What it lists to this client is read over the client's own session, which stays.
+		// This server has a session for each client, so its lists are read over the client's own session, which stays
+		// open.
 		mcptest.WaitFor(t, "own to start", patience, func() bool { return starts("own") == before["own"]+1 })
 		before["own"]++
 		return c
@@ -67,7 +69,7 @@ func TestLazy_Inspect(t *testing.T) {
 			t.Errorf("the call started it again: %s", r.Content)
 		}
 	}
-	// A command that only looks starts none.
+	// The command mcpx inspect starts no lazy server.
 	h.must(t, 0, "--config", path, "inspect", "zoo", "feed_zebra")
 	h.must(t, 0, "--config", path, "inspect", "--query", "feed the zebra")
 	for name := range specs {

@@ -16,16 +16,16 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// slack is what a loaded machine may add to a bound that the design sets. What a test
-// makes mcpx not wait for takes longer.
+// slack is how much longer than designed something may take, because the machine may be busy. Things for which
+// mcpx must not wait take longer than slack.
 const slack = time.Minute
 
-// stubborn is an upstream that does not want to end, with a process of its own.
+// stubborn is an upstream server that ignores TERM and the end of its input, and that has a child process.
 func stubborn(t *testing.T) mcptest.Spec {
 	return mcptest.Spec{IgnoreTERM: true, IgnoreEOF: true, ForkGrandchild: true, GrandchildHoldsPipes: true}.WithFiles(t)
 }
 
-// checkGone waits until no process of these upstreams is left.
+// checkGone waits until all processes of these upstream servers have ended.
 func checkGone(t *testing.T, specs ...mcptest.Spec) {
 	t.Helper()
 	for _, spec := range specs {
@@ -41,8 +41,8 @@ func checkGone(t *testing.T, specs ...mcptest.Spec) {
 	}
 }
 
-// TestStdio_EOF: open answers are delivered, calls that never end are not waited
-// for, and everything is gone before a client would kill.
+// TestStdio_EOF: after the end of its input mcpx delivers the answers of open calls, but does not wait for
+// calls that never end. All processes have ended before a client would kill mcpx.
 func TestStdio_EOF(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -91,8 +91,8 @@ func TestStdio_EOF(t *testing.T) {
 	}
 }
 
-// TestSignal_Ends: TERM ends mcpx within its grace, KILL at once; in both cases
-// nothing that it started is left.
+// TestSignal_Ends: TERM ends mcpx within its grace period, KILL ends it at once. In both cases no process that
+// mcpx has started is left.
 func TestSignal_Ends(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no signals on Windows")
@@ -127,8 +127,8 @@ func TestSignal_Ends(t *testing.T) {
 	}
 }
 
-// TestStdio_IDs: an id comes back as it was written, and those of mcpx itself are
-// whole in every client's and server's numbers, whatever it was asked with.
+// TestStdio_IDs: each answer has the id exactly as the client wrote it. The ids that mcpx itself sends are
+// integers that every client and server can represent, whatever ids it received.
 func TestStdio_IDs(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -163,19 +163,18 @@ func TestStdio_IDs(t *testing.T) {
 		t.Error("the upstream was not asked: the test shows nothing")
 	}
 	p.mu.Lock()
-	p.unwanted = nil // the same ids were used again on purpose
+	p.unwanted = nil // the test has used the same ids again on purpose, which is not an error
 	p.mu.Unlock()
 }
 
-// answers are all responses so far, in order. mcpx may announce changes between them.
+// answers returns all responses received so far, in order. It leaves out notifications.
 func (b *inbox) answers() []message {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(b.all), func(m message) bool { return m.Method != "" })
 }
 
-// TestStdio_Garbage: what is no request gets an error or nothing, and the next
-// request is answered.
+// TestStdio_Garbage: an invalid message gets an error or no answer, and the next request is answered.
 func TestStdio_Garbage(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -198,7 +197,7 @@ func TestStdio_Garbage(t *testing.T) {
 	c.result(t, "ping", `{}`)
 }
 
-// TestStdio_LastLine: a client that does not end its last line is answered too.
+// TestStdio_LastLine: mcpx also answers a request whose last line does not end with a line break.
 func TestStdio_LastLine(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -215,7 +214,7 @@ func TestStdio_LastLine(t *testing.T) {
 	}
 }
 
-// TestStdio_ContentLength: a client that frames with headers is answered alike.
+// TestStdio_ContentLength: mcpx also answers a client that sends Content-Length headers before its messages.
 func TestStdio_ContentLength(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -247,8 +246,8 @@ func TestStdio_ContentLength(t *testing.T) {
 	}
 }
 
-// TestStdio_Noise: whatever upstreams write, and however much mcpx logs, stdout
-// carries nothing but messages (serveStdio checks each line).
+// TestStdio_Noise: whatever upstream servers write, and however much mcpx logs, stdout has only messages
+// (serveStdio checks each line).
 func TestStdio_Noise(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -271,8 +270,7 @@ func TestStdio_Noise(t *testing.T) {
 	}
 }
 
-// TestParallel: many calls at once, each with its own answer; those that take long hold
-// up no other.
+// TestParallel: many calls at the same time each get their own answer. Long calls do not delay the others.
 func TestParallel(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

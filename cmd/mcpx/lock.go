@@ -69,7 +69,7 @@ func (cmd *lockCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return lock.Save(cfg)
 }
 
-// show prints the tools of a server that differ from the lock, and reports whether there are any.
+// show prints how the tools of a server differ from the lock file, and reports whether they do.
 func (cmd *lockCommand) show(lock app.Lock, server *catalog.Server, s streams) (differs bool) {
 	if server.State != catalog.Ready {
 		fmt.Fprint(s.out, s.screen.Hang(server.Name+"  ", "is "+string(server.State)+"; its approved tools stay approved"))

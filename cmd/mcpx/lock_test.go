@@ -8,8 +8,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestLock: what a server declares is approved once; a tool that it declares in another
-// way later is noticed, or does not exist until it is approved.
+// TestLock: the user approves a server's tool definitions once. Tools that are new or have changed since are named by
+// mcpx check, and do not exist for clients until the user approves them.
 func TestLock(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -25,7 +25,7 @@ func TestLock(t *testing.T) {
 		}
 	}
 	run(exitFailed, "hidden by pin", "check", "alpha.add")
-	run(exitFailed, "mcpx lock --yes", "lock") // nobody to ask
+	run(exitFailed, "mcpx lock --yes", "lock") // without a terminal the user cannot be asked
 	run(exitOK, "alpha  2 tools", "lock", "--yes")
 	run(exitOK, "nothing has changed", "lock")
 	run(exitOK, "visible", "check", "alpha.add")
@@ -48,8 +48,8 @@ func TestLock(t *testing.T) {
 	run(exitOK, "visible", "check", "alpha.add", "alpha.more")
 }
 
-// TestPin_Warn: without any setting the log names a tool that its server declares in
-// another way than at the last start; with an approval, in another way than approved.
+// TestPin_Warn: without any setting, mcpx logs the names of tools whose definitions have changed since the
+// last start. If there is an approval, it logs the tools that differ from the approval.
 func TestPin_Warn(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

@@ -16,7 +16,7 @@ import (
 	"mcpx/internal/desk/logins"
 )
 
-// loginTime is how long the user has to log in.
+// loginTime is how long the user has to complete the login.
 const loginTime = 10 * time.Minute
 
 type loginCommand struct {
@@ -59,7 +59,7 @@ func (cmd *loginCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return nil
 }
 
-// show opens the login page in the user's browser, or prints its address.
+// show opens the login page in the user's browser, or prints its address if it cannot.
 func (cmd *loginCommand) show(ctx context.Context, s streams, address string) {
 	fmt.Fprintf(s.out, "log in with a browser:\n\n%s\n\n", address)
 	if cmd.NoBrowser {
@@ -70,7 +70,7 @@ func (cmd *loginCommand) show(ctx context.Context, s streams, address string) {
 	fmt.Fprintln(s.out, "If the page does not know mcpx: mcpx login", cmd.Server, "--new")
 }
 
-// openBrowser starts the user's browser, without a shell, and does not wait for it.
+// openBrowser starts the user's browser, without using a shell, and does not wait for it.
 func openBrowser(ctx context.Context, address string) error {
 	words := []string{"xdg-open", address}
 	switch runtime.GOOS {
@@ -86,10 +86,10 @@ func openBrowser(ctx context.Context, address string) error {
 	return browser.Process.Release()
 }
 
-// pastedLine returns a channel that gets the first line that the user types.
+// pastedLine returns a channel that receives the first line that the user types or pastes.
 func pastedLine(s streams) <-chan string {
 	line := make(chan string, 1)
-	go func() { // ends with the input, or the process
+	go func() { // the goroutine ends with the input, or the process
 		for input := bufio.NewScanner(s.in); input.Scan(); {
 			if text := strings.TrimSpace(input.Text()); text != "" {
 				line <- text
@@ -129,7 +129,7 @@ func (cmd *logoutCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return nil
 }
 
-// loginServer finds a server by its name. It is an error if the server cannot have logins.
+// loginServer finds a server by its name. It returns an error if the server does not support logins.
 func loginServer(ctx context.Context, c *cli, s streams, name string) (*logins.Logins, logins.Server, error) {
 	cfg, err := c.loadConfig(ctx, s, name)
 	if err != nil {

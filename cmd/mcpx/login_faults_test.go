@@ -24,7 +24,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// loggedIn is a home with a login to g, and its config.
+// loggedIn returns a home with a login at the server g, and the path of its config.
 func loggedIn(t *testing.T, g *guarded) (h *home, config string) {
 	t.Helper()
 	h = newHome(t)
@@ -33,7 +33,7 @@ func loggedIn(t *testing.T, g *guarded) (h *home, config string) {
 	return h, config
 }
 
-// working is a client that has made a call with the login.
+// working starts mcpx, and returns a client that has made a call for which the login was needed.
 func (h *home) working(t *testing.T, config string) *client {
 	t.Helper()
 	c := h.client(t, config)
@@ -55,16 +55,16 @@ func (c *client) echo(t *testing.T) string {
 	return c.exec(t, "tracker", "echo", `{"text":"x"}`).text(t)
 }
 
-// TestLogin_TwoProcesses: two mcpx use one login whose tokens last for five seconds, and
-// whose refresh token is another each time. One that is used twice would end the login.
+// TestLogin_TwoProcesses: two mcpx processes use one login. Its tokens expire after five seconds, and each
+// refresh issues a new refresh token. If a refresh token were used twice, the login would end.
 //
-// With MCPX_SOAK=5m, say, both tokens last for a minute, and 50 callers make a call every
-// two seconds each, for so long:
+// With MCPX_SOAK=5m, for example, tokens expire after a minute, and for five minutes each of 50 callers makes
+// a call every two seconds:
 //
 //	MCPX_SOAK=5m go test ./cmd/mcpx -run TestLogin_TwoProcesses -v -timeout 0
 func TestLogin_TwoProcesses(t *testing.T) {
 	mcptest.Parallel(t)
-	lifetime, callers, pause, lasts := 5, 6, 50*time.Millisecond, 16*time.Second // a call in time even on a busy machine
+	lifetime, callers, pause, lasts := 5, 6, 50*time.Millisecond, 16*time.Second // calls often enough even on a busy machine
 	var env []string
 	if soak, err := time.ParseDuration(os.Getenv("MCPX_SOAK")); err == nil {
 		lifetime, callers, pause, lasts = 60, 50, 2*time.Second, soak
@@ -106,13 +106,14 @@ func TestLogin_TwoProcesses(t *testing.T) {
 	}
 }
 
-// ended lets the access token of a login be of no use any more.
+// ended makes the server refuse the login's access tokens.
 func (g *guarded) ended(t *testing.T) {
 	t.Helper()
 	g.with(func() { g.dead = append(g.dead, g.tokens[len(g.tokens)-1]) })
 }
 
-// TestLogin_ProviderDown: a refresh that fails for a moment keeps the login, and says so.
+// TestLogin_ProviderDown: if a refresh fails because the authorization server is down for a moment, mcpx keeps
+// the login, and the error says so.
 func TestLogin_ProviderDown(t *testing.T) {
 	mcptest.Parallel(t)
 	g := guard(t, 600)
@@ -137,8 +138,8 @@ func TestLogin_ProviderDown(t *testing.T) {
 	}
 }
 
-// TestLogin_ProviderSlow: a refresh goes on when the call that needed it is given up. Its
-// answer is kept, or the next refresh would use the same token twice.
+// TestLogin_ProviderSlow: a refresh continues when the call that needed it is cancelled. mcpx keeps the new
+// tokens; otherwise the next refresh would use the same refresh token again.
 func TestLogin_ProviderSlow(t *testing.T) {
 	mcptest.Parallel(t)
 	g := guard(t, 600)
@@ -170,8 +171,8 @@ func TestLogin_ProviderSlow(t *testing.T) {
 	}
 }
 
-// TestLogin_Forgotten: the authorization server has forgotten mcpx. The next login
-// registers it again.
+// TestLogin_Forgotten: if the authorization server has forgotten the registration of mcpx, the next login
+// registers mcpx again.
 func TestLogin_Forgotten(t *testing.T) {
 	mcptest.Parallel(t)
 	g := guard(t, 600)
@@ -195,7 +196,8 @@ func TestLogin_Forgotten(t *testing.T) {
 	mcptest.WaitFor(t, "the new login", patience, func() bool { return c.echo(t) == "x" })
 }
 
-// TestLogin_Revoked: the login was ended at the authorization server.
+// TestLogin_Revoked: if the login was revoked at the authorization server, mcpx tells the user to log in
+// again.
 func TestLogin_Revoked(t *testing.T) {
 	mcptest.Parallel(t)
 	g := guard(t, 600)
@@ -241,7 +243,7 @@ func loginFiles(t *testing.T, h *home) []string {
 	return files
 }
 
-// TestLogin_Refused: what a login must not accept, and how it says so.
+// TestLogin_Refused: mcpx refuses invalid or insecure logins, and its error gives the reason.
 func TestLogin_Refused(t *testing.T) {
 	mcptest.Parallel(t)
 	g, h := guard(t, 600), newHome(t)
@@ -315,8 +317,8 @@ func TestLogin_Refused(t *testing.T) {
 	}
 }
 
-// TestLogin_MoreRights: a server that wants further scopes later gets them by the next
-// login, and what it had stays.
+// TestLogin_MoreRights: if a server later requires further scopes, the next login requests them in addition to
+// the earlier scopes.
 func TestLogin_MoreRights(t *testing.T) {
 	mcptest.Parallel(t)
 	g := guard(t, 600)
@@ -336,7 +338,7 @@ func TestLogin_MoreRights(t *testing.T) {
 	}
 }
 
-// TestLogin_Machine: the grants without a user, with tokens that end.
+// TestLogin_Machine: the grants without a user work, also when their tokens expire.
 func TestLogin_Machine(t *testing.T) {
 	mcptest.Parallel(t)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -347,7 +349,7 @@ func TestLogin_Machine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	public, err := key.PublicKey.Bytes() // 4, X, Y
+	public, err := key.PublicKey.Bytes() // the byte 4, then X and Y
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -374,8 +376,8 @@ func TestLogin_Machine(t *testing.T) {
 	}
 }
 
-// TestLogin_Secrets: tokens and codes are in the file of the login alone, which only its
-// user may read, and of which one warning tells.
+// TestLogin_Secrets: tokens and codes are stored only in the login file, which only its owner may read. One
+// warning in the log tells the user about this file.
 func TestLogin_Secrets(t *testing.T) {
 	mcptest.Parallel(t)
 	g, h := guard(t, 600), newHome(t)
@@ -390,7 +392,7 @@ func TestLogin_Secrets(t *testing.T) {
 	if got := c.echo(t); got != "x" {
 		t.Fatalf("got %s", got)
 	}
-	// A server that repeats what it was sent.
+	// This server repeats the received token in its errors.
 	g.with(func() { g.repeats = true })
 	g.ended(t)
 	said += c.echo(t)

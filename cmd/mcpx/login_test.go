@@ -22,29 +22,28 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// guarded is a server behind a real authorization server (npm's oidc-provider): an MCP
-// server that asks that one about each token.
+// guarded is an MCP server that requires logins at a real authorization server (npm's oidc-provider). For each
+// token it asks the authorization server whether the token is valid.
 type guarded struct {
 	url, issuer string
 	suite       suite
-	inner       *mcptest.HTTPServer // gets X-Sub, whom the token of a request is for
+	inner       *mcptest.HTTPServer // the MCP server itself; X-Sub tells it the subject of the request's token
 
 	mu       sync.Mutex
-	resource string // in the metadata
-	scopes   string // that a token must have
+	resource string // the resource in the metadata
+	scopes   string // the scopes that a token must have
 	tokens   []string
-	dead     []string // tokens that count no more
-	repeats  bool     // refusals repeat the token
-	client   string   // that asked for a login last
-	// change, where not nil, changes an answer of the authorization server; answer
-	// replaces it where it reports true.
+	dead     []string // tokens that are no longer accepted
+	repeats  bool     // errors repeat the received token
+	client   string   // the id of the client that requested the last login
+	// answer, if not nil, may answer a request to the authorization server in its place. It returns true if it has.
 	answer func(w http.ResponseWriter, r *http.Request) bool
-	behind http.Handler // the MCP server of those with a token
-	change func(*http.Response) error
-	asked  map[string]int // requests to the authorization server, by path
+	behind http.Handler               // the handler for requests with a valid token
+	change func(*http.Response) error // if not nil, changes an answer of the authorization server
+	asked  map[string]int             // number of requests to the authorization server, by path
 }
 
-// with changes settings while requests come.
+// with changes settings while the server handles requests.
 func (g *guarded) with(change func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -57,7 +56,7 @@ func (g *guarded) count(path string) int {
 	return g.asked[path]
 }
 
-// seen are the tokens that requests came with.
+// seen returns the tokens in the requests so far.
 func (g *guarded) seen() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -70,7 +69,7 @@ func (g *guarded) lastClient() string {
 	return g.client
 }
 
-// guard starts both. Access tokens live for so many seconds.
+// guard starts both servers. lifetime is how many seconds an access token is valid.
 func guard(t *testing.T, lifetime int, env ...string) *guarded {
 	t.Helper()
 	g := &guarded{suite: findSuite(t), scopes: "mcp", asked: map[string]int{}}
@@ -136,7 +135,7 @@ func guard(t *testing.T, lifetime int, env ...string) *guarded {
 	return g
 }
 
-// serve is the MCP server.
+// serve handles the requests to the MCP server.
 func (g *guarded) serve(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	pass, resource, scopes, repeats := g.behind, g.resource, g.scopes, g.repeats
@@ -168,7 +167,7 @@ func (g *guarded) serve(w http.ResponseWriter, r *http.Request) {
 	pass.ServeHTTP(w, r)
 }
 
-// introspect asks the authorization server, by its own way, whether a token is for g.
+// introspect asks the authorization server, by token introspection, whether a token is valid for g.
 func (g *guarded) introspect(token string) (scopes []string, sub string, ok bool) {
 	if token == "" {
 		return nil, "", false
@@ -200,7 +199,7 @@ func (g *guarded) introspect(token string) (scopes []string, sub string, ok bool
 	return strings.Fields(said.Scope), said.Sub, said.Active && said.Aud == g.url
 }
 
-// admin changes the authorization server itself.
+// admin calls a test endpoint of the authorization server that changes its state.
 func (g *guarded) admin(t *testing.T, path string) {
 	t.Helper()
 	resp, err := http.Post(g.issuer+path, "text/plain", nil)
@@ -212,16 +211,16 @@ func (g *guarded) admin(t *testing.T, path string) {
 
 var formAction = regexp.MustCompile(`<form[^>]*action="([^"]+)"[\s\S]*?name="prompt" value="([^"]+)"`)
 
-// browse is a user with a browser: it opens the page, logs in, agrees, and follows the
-// redirect back to mcpx. It returns the page at the end.
+// browse acts as a user with a browser: it opens the page, logs in, gives consent, and follows the redirect
+// back to mcpx. It returns the last page.
 func browse(t *testing.T, address string) string {
 	t.Helper()
 	page, _ := browseFrom(t, address, func(*http.Request, []*http.Request) error { return nil })
 	return page
 }
 
-// browseFrom is a browser that follows the redirects that follow allows. last is where the
-// one goes that it does not.
+// browseFrom acts as a browser that follows the redirects that follow allows. last is the address of the
+// redirect that it did not follow.
 func browseFrom(t *testing.T, address string, follow func(*http.Request, []*http.Request) error) (page, last string) {
 	t.Helper()
 	jar, _ := cookiejar.New(nil)
@@ -243,7 +242,7 @@ func browseFrom(t *testing.T, address string, follow func(*http.Request, []*http
 	return "", ""
 }
 
-// login runs mcpx login with a user at the browser.
+// login runs mcpx login; the function browse acts as the user.
 func (h *home) login(t *testing.T, code int, args ...string) (output, page string) {
 	t.Helper()
 	cmd := h.command(t, append([]string{"login", "--no-browser"}, args...)...)
@@ -254,8 +253,8 @@ func (h *home) login(t *testing.T, code int, args ...string) (output, page strin
 	return output, page
 }
 
-// TestLogin: discovery, registration, a user's login, a running mcpx that takes it up,
-// logout with revocation.
+// TestLogin: mcpx discovers the authorization server and registers, the user logs in, a running mcpx uses the
+// login, and logout revokes it.
 func TestLogin(t *testing.T) {
 	mcptest.Parallel(t)
 	g, h := guard(t, 600), newHome(t)
@@ -301,8 +300,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// TestLogin_Pasted: the browser runs on another machine, so that its user pastes the
-// address at which it ended.
+// TestLogin_Pasted: the browser runs on another machine, so the user pastes the address of its last redirect.
 func TestLogin_Pasted(t *testing.T) {
 	t.Parallel()
 	g, h := guard(t, 600), newHome(t)

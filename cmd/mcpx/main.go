@@ -1,5 +1,4 @@
-// Command mcpx stands between an AI agent and many MCP servers: the agent sees
-// two tools, inspect and exec.
+// Command mcpx connects an AI agent to many MCP servers: the agent sees only two tools, inspect and exec.
 package main
 
 import (
@@ -19,7 +18,7 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// The exit codes. exitUsage is kong's code.
+// The exit codes. The value of exitUsage is the exit code of kong's own errors.
 const (
 	exitOK     = 0
 	exitFailed = 1
@@ -48,7 +47,7 @@ type cli struct {
 	Complete   completeCommand   `cmd:"" hidden:"" name:"__complete"`
 }
 
-// fileCommands edit the config, and the config files of clients.
+// fileCommands edit mcpx's config, and the config files of clients.
 type fileCommands struct {
 	Init       initCommand       `cmd:"" help:"Make a config of the servers that your MCP clients have, and connect the clients."`
 	Schema     schemaCommand     `cmd:"" help:"Print the JSON Schema of the config."`
@@ -91,8 +90,8 @@ func (l *level) UnmarshalText(text []byte) error {
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
-	terminal bool // in is a terminal
-	// screen lays out texts for out, errScreen for err.
+	terminal bool // the field in is a terminal
+	// screen formats text for out, errScreen for err.
 	screen, errScreen terminal.Screen
 	getenv            func(string) (string, bool)
 }
@@ -112,8 +111,8 @@ func main() {
 	os.Exit(code)
 }
 
-// forgetEmptyVariables unsets empty MCPX_ variables, which compose files and ${X:-} create. kong
-// would take them for empty flags.
+// forgetEmptyVariables unsets MCPX_ variables that are empty, such as those that compose files and ${X:-}
+// create. kong would treat them as flags with empty values.
 func forgetEmptyVariables() {
 	for _, pair := range os.Environ() {
 		if name, value, _ := strings.Cut(pair, "="); value == "" && strings.HasPrefix(name, "MCPX_") {
@@ -122,13 +121,13 @@ func forgetEmptyVariables() {
 	}
 }
 
-// interruptible returns a context that the first signal cancels. The second signal ends the
-// process; the reaper then kills the children of mcpx.
+// interruptible returns a context that the first signal cancels. The second signal ends the process; then the
+// reaper, a helper process, kills the child processes of mcpx.
 func interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() { // ends with the process
+	go func() { // the goroutine ends with the process
 		<-signals
 		cancel()
 		<-signals
@@ -164,11 +163,11 @@ func run(ctx context.Context, args []string, s streams) int {
 		return exitUsage
 	}
 	parsed, err := parser.Parse(args)
-	if exited >= 0 { // --help has been printed
+	if exited >= 0 { // kong has printed the help
 		return exited
 	}
 	if err != nil {
-		text := strings.Replace(err.Error(), `, did you mean "-h"?`, "", 1) // kong suggests it for any short flag
+		text := strings.Replace(err.Error(), `, did you mean "-h"?`, "", 1) // kong suggests -h for any unknown short flag
 		text = strings.Replace(text, `but got "EOL" (<EOL>)`, "after it", 1)
 		fmt.Fprintln(s.err, "mcpx: error:", text)
 		fmt.Fprintln(s.err, "mcpx: hint:", usageHint(parser, args))
@@ -184,8 +183,9 @@ func run(ctx context.Context, args []string, s streams) int {
 	return report(s.err, err)
 }
 
-// checkedWriter remembers the first error of a write, since a command whose output is lost must not
-// exit with 0. It must be used by one goroutine only. serve unwraps it: it handles such errors.
+// checkedWriter remembers the first error of a write, because a command whose output is lost must not exit
+// with 0. Only one goroutine may use it. The command serve uses the wrapped writer: it handles write errors
+// itself.
 type checkedWriter struct {
 	io.Writer
 	err error
@@ -237,5 +237,5 @@ func report(w io.Writer, err error) int {
 // errFailed makes the program exit with 1. The command has printed the reason.
 var errFailed = errors.New("failed")
 
-// errConfigFailed makes it exit with 2. The command has printed the faults of the config.
+// errConfigFailed makes the program exit with 2. The command has printed the faults of the config.
 var errConfigFailed = errors.New("config fault")

@@ -19,7 +19,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// built is the real binary, made once in a folder that TestMain removes.
+// built is the mcpx binary, built once in a folder that TestMain removes.
 var built struct {
 	once sync.Once
 	dir  string
@@ -42,8 +42,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// binary is the path of mcpx, built from this checkout; with the race detector
-// if the test has it.
+// binary returns the path of mcpx, built from this checkout. If the tests run with the race detector, mcpx has
+// it too.
 func binary(t testing.TB) string {
 	t.Helper()
 	built.once.Do(func() {
@@ -65,7 +65,7 @@ func binary(t testing.TB) string {
 	return built.path
 }
 
-// home is a user's folder, empty at first, and the environment in it.
+// home is a user's folder, empty at first, and the environment variables that refer to it.
 type home struct {
 	dir   string
 	extra []string
@@ -77,7 +77,7 @@ func newHome(t testing.TB) *home {
 	return &home{dir: t.TempDir(), extra: []string{name + "=" + value}}
 }
 
-// env is what a desktop client passes on: almost nothing.
+// env returns the few environment variables that a desktop client passes to mcpx.
 func (h *home) env() []string {
 	env := []string{
 		"HOME=" + h.dir, "USERPROFILE=" + h.dir,
@@ -85,14 +85,14 @@ func (h *home) env() []string {
 		"XDG_CACHE_HOME=" + filepath.Join(h.dir, "cache"),
 		"APPDATA=" + filepath.Join(h.dir, "config"), "LOCALAPPDATA=" + filepath.Join(h.dir, "cache"),
 		"XDG_RUNTIME_DIR=" + h.dir, "PATH=" + os.Getenv("PATH"), "SYSTEMROOT=" + os.Getenv("SYSTEMROOT"), "TMPDIR=" + h.dir, "TEMP=" + h.dir,
-		// A binary with the race detector sleeps for a second when it exits otherwise.
+		// Without this, a binary with the race detector waits for a second before it exits.
 		"GORACE=atexit_sleep_ms=0",
-		"MCPX_KEYRING=off", // the tests leave the user's own keyring alone
+		"MCPX_KEYRING=off", // the tests must not change the user's own keyring
 	}
 	return append(env, h.extra...)
 }
 
-// write puts a file into the home and returns its path.
+// write writes a file in the home folder and returns its path.
 func (h *home) write(t testing.TB, name, content string) string {
 	t.Helper()
 	path := filepath.Join(h.dir, name)
@@ -105,21 +105,22 @@ func (h *home) write(t testing.TB, name, content string) string {
 	return path
 }
 
-// server is an entry of mcpServers.
+// server is an entry of mcpServers in the config.
 type server map[string]any
 
-// fake is the entry of a fake upstream over stdio.
+// fake returns the config entry of a fake upstream server over stdio.
 func fake(t testing.TB, spec mcptest.Spec) server {
 	t.Helper()
 	command, args, env := spec.Stdio(t)
 	return server{"command": command, "args": args, "env": env}
 }
 
-// config writes a config of these servers, and of global keys. The client e2e of the
-// tests is a program, which gets data with everything, unless the keys have rules.
+// config writes a config with these servers and global keys, and returns its path. The tests' client, named
+// e2e, gets structured content with every result, as a program would, unless the global keys have rules for
+// clients.
 func (h *home) config(t testing.TB, servers map[string]server, global map[string]any) string {
 	t.Helper()
-	// What waits for a server waits for it on a slow machine, too.
+	// On a slow machine servers need longer, so mcpx waits longer for them.
 	all := map[string]any{"mcpServers": servers, "startup_wait": 60, "exec_wait": 60, "clients": map[string]any{"e2e": map[string]any{"structured_content": "always"}}}
 	for key, value := range global {
 		all[key] = value
@@ -131,7 +132,7 @@ func (h *home) config(t testing.TB, servers map[string]server, global map[string
 	return h.write(t, "mcpx.json", string(data))
 }
 
-// command is mcpx in this home, in its own process.
+// command returns a command that runs mcpx in this home, in its own process.
 func (h *home) command(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(binary(t), args...)
@@ -140,14 +141,14 @@ func (h *home) command(t testing.TB, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs mcpx to its end. One that does not come to it says where its goroutines are.
+// run runs mcpx until it exits. If mcpx does not exit in time, it prints the stacks of its goroutines.
 func (h *home) run(t testing.TB, stdin string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	cmd := h.command(t, args...)
 	cmd.Stdin = strings.NewReader(stdin)
 	var out, err bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &err
-	cmd.WaitDelay = patience // a process that it left may have its outputs
+	cmd.WaitDelay = patience // a process that it has left behind may hold its outputs open
 	failure := cmd.Start()
 	if failure == nil {
 		hung := time.AfterFunc(2*patience, func() { quit(cmd) })
@@ -161,7 +162,7 @@ func (h *home) run(t testing.TB, stdin string, args ...string) (stdout, stderr s
 	return out.String(), err.String(), cmd.ProcessState.ExitCode()
 }
 
-// start starts a program with pipes to its stdin and from its stdout.
+// start starts a program with pipes for its stdin and its stdout.
 func start(t testing.TB, cmd *exec.Cmd) (in io.WriteCloser, out io.ReadCloser) {
 	t.Helper()
 	in, err := cmd.StdinPipe()
@@ -177,8 +178,8 @@ func start(t testing.TB, cmd *exec.Cmd) (in io.WriteCloser, out io.ReadCloser) {
 	return in, out
 }
 
-// visit runs a program to its end, and opens each page whose address is a line of its
-// stdout. The output has its stderr too, unless cmd sends that elsewhere.
+// visit runs a program until it exits, and calls open for each line of its stdout that is the address of a
+// page. The output includes stderr, unless cmd.Stderr is set.
 func visit(t testing.TB, cmd *exec.Cmd, open func(page string)) (output string, err error) {
 	t.Helper()
 	var all lockedBuffer
@@ -202,7 +203,7 @@ func visit(t testing.TB, cmd *exec.Cmd, open func(page string)) (output string, 
 	return all.String(), err
 }
 
-// lockedBuffer collects what a process writes while the test reads it.
+// lockedBuffer collects the output of a process, and can be read meanwhile.
 type lockedBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -221,7 +222,7 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
-// TestEmptyVariables: a variable of a flag that is set to nothing is not set.
+// TestEmptyVariables: mcpx ignores an empty environment variable of a flag.
 func TestEmptyVariables(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

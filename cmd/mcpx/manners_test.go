@@ -35,7 +35,7 @@ func TestManners(t *testing.T) {
 			t.Errorf("%q: exit %d, %q, stderr %q", test.args, code, stdout, stderr)
 		}
 	}
-	// Every command has examples.
+	// The help of every command has examples.
 	names, _, _ := h.run(t, "", "__complete", ":", "--", "help")
 	for line := range strings.Lines(names) {
 		name, _, _ := strings.Cut(line, "\t")
@@ -48,7 +48,7 @@ func TestManners(t *testing.T) {
 	}
 }
 
-// TestComplete: what the shells are offered. Nothing is started for it.
+// TestComplete: the candidates that completion offers to the shells. Completion starts no server.
 func TestComplete(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -59,7 +59,7 @@ func TestComplete(t *testing.T) {
 	for _, test := range []struct {
 		word   string
 		before []string
-		want   string // the first of what is offered
+		want   string // the first candidate
 		never  string
 	}{
 		{"", nil, "serve", "__complete"},
@@ -89,8 +89,8 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// TestExec_KeyValue: the schema says what a value is; JSON may be as lax as the
-// config.
+// TestExec_KeyValue: the tool's schema decides the type of a value. JSON arguments may have comments and
+// trailing commas, as in the config.
 func TestExec_KeyValue(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -118,7 +118,7 @@ func TestExec_KeyValue(t *testing.T) {
 	}
 }
 
-// TestServe_LogFile: the log is in the file too; a file that cannot be had is said.
+// TestServe_LogFile: the log is also written to the log file. If the file cannot be written, mcpx says so.
 func TestServe_LogFile(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -148,7 +148,7 @@ func TestServe_PortInUse(t *testing.T) {
 	}
 }
 
-// TestCheck_Tool: why a tool is not visible, and patterns that match nothing.
+// TestCheck_Tool: mcpx check says why a tool is not visible, and which patterns match no tool.
 func TestCheck_Tool(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -184,7 +184,7 @@ func TestCheck_Tool(t *testing.T) {
 	}
 }
 
-// TestCheck_Timeout: who has not answered by then is said, and fails the check.
+// TestCheck_Timeout: servers that have not answered within --timeout are named, and the check fails.
 func TestCheck_Timeout(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -195,11 +195,13 @@ func TestCheck_Timeout(t *testing.T) {
 	}
 }
 
-// TestCheck_Savings: what the results of this config have cost, not those of others.
+// TestCheck_Savings: mcpx check reports the tokens saved in the results for this config, without those for
+// other configs.
 func TestCheck_Savings(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
-	// The input ends before the call does: on a slow machine the server is not even ready then.
+	// With a short grace period the end of the input would end the call: on a slow machine the server is not ready
+	// then.
 	path := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, map[string]any{"shutdown_grace": 60})
 	rows, err := json.Marshal(map[string]string{"text": "[" + strings.Repeat(`{"name": "a", "size": 1}, `, 200) + `{"name": "a", "size": 1}]`})
 	if err != nil {

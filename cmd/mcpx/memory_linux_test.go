@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestMemory: one client fills the store of long results several times over. The resident memory of mcpx stays under its limit all
-// the time, and another client's calls work.
+// TestMemory: one client fills the store of long results several times over. The resident memory of mcpx
+// always stays under its limit, and calls by another client work.
 func TestMemory(t *testing.T) {
 	mcptest.Parallel(t)
 	if mcptest.Race {
@@ -45,7 +45,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// peakMemory is the most resident memory that a process has had, in bytes.
+// peakMemory returns the highest resident memory of a process so far, in bytes.
 func peakMemory(t *testing.T, pid int) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -12,7 +12,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// get asks a running mcpx for a page, with a token if it is not empty.
+// get requests a page from a running mcpx. If token is empty, it sends none.
 func (d *daemon) get(t *testing.T, path, token string) (status int, body string) {
 	t.Helper()
 	var headers []string
@@ -23,8 +23,8 @@ func (d *daemon) get(t *testing.T, path, token string) (status int, body string)
 	return response.StatusCode, body
 }
 
-// /metrics and /status have the servers and their calls, and nothing that must stay
-// secret. With auth both are for admins, and /metrics for those that the config names.
+// TestMetrics_http: /metrics and /status contain the servers and their calls, and no secrets. With auth, only
+// admins may read them; /metrics may also be read by principals that the config names.
 func TestMetrics_http(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -60,7 +60,7 @@ func TestMetrics_http(t *testing.T) {
 		}
 	}
 	var metrics string
-	mcptest.WaitFor(t, "the last call in the metrics", patience, func() bool { // which get it after the client
+	mcptest.WaitFor(t, "the last call in the metrics", patience, func() bool { // the metrics are updated after the client has its answer
 		_, metrics = d.get(t, "/metrics", "mcpx_canary_prometheus")
 		return strings.Contains(metrics, `{error_type="tool_error",mcp_method_name="tools/call"} 2`)
 	})

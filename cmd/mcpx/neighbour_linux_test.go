@@ -15,12 +15,12 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// hostileCalls are what a hostile principal sends again and again, in many places at once; half-open connections have a place of
-// their own.
+// hostileCalls are the calls that a hostile principal repeats over many connections at once. The function
+// halfOpen imitates half-open connections.
 var hostileCalls = []struct {
 	kind   string
 	places int
-	token  string // empty = the principal's own
+	token  string // empty means the token of the hostile principal
 	body   string
 }{
 	{"nothing", 0, "", ""},
@@ -46,8 +46,9 @@ func toolCall(name, arguments string) string {
 		`"name":"` + name + `","arguments":` + arguments + `}}`
 }
 
-// TestNeighbour prints how long the calls of a principal take beside each kind of hostile client. MCPX_NEIGHBOUR is the time for each
-// kind. On two cores the hostile client's own work slows the calls as well.
+// TestNeighbour prints how long one principal's calls take while each kind of hostile client is active.
+// MCPX_NEIGHBOUR is the duration for each kind. On a machine with two cores, the hostile client's own work
+// slows the calls too.
 //
 //	MCPX_NEIGHBOUR=10s go test ./cmd/mcpx -run TestNeighbour -v -timeout 0
 func TestNeighbour(t *testing.T) {
@@ -91,7 +92,7 @@ func TestNeighbour(t *testing.T) {
 	}
 }
 
-// molest sends a body until stop is closed.
+// molest sends a body again and again until stop is closed.
 func (e *endpoint) molest(t *testing.T, stop chan struct{}, token, body string) {
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
@@ -126,7 +127,7 @@ func (e *endpoint) molest(t *testing.T, stop chan struct{}, token, body string) 
 	}
 }
 
-// halfOpen keeps 1,000 connections on which half a request has come, until stop is closed.
+// halfOpen keeps 1,000 connections open, each with half a request sent, until stop is closed.
 func (e *endpoint) halfOpen(t *testing.T, stop chan struct{}) {
 	host := strings.TrimSuffix(strings.TrimPrefix(e.url, "http://"), "/mcp")
 	var open []net.Conn
@@ -145,7 +146,8 @@ func (e *endpoint) halfOpen(t *testing.T, stop chan struct{}) {
 	}
 }
 
-// TestSoak makes calls of many kinds for as long as MCPX_SOAK says, with a limit for the memory, and prints how much mcpx took.
+// TestSoak makes calls of many kinds for the duration MCPX_SOAK, with a memory limit, and prints how much
+// memory mcpx used.
 //
 //	MCPX_SOAK=1h go test ./cmd/mcpx -run TestSoak -v -timeout 0
 func TestSoak(t *testing.T) {
@@ -163,7 +165,7 @@ func TestSoak(t *testing.T) {
 	var calls [3]int
 	for i, who := range []string{"alice", "bob", "carol"} {
 		all.Go(func() {
-			pace := time.NewTicker(30 * time.Millisecond) // an hour of work, not of load
+			pace := time.NewTicker(30 * time.Millisecond) // the test is about duration, not about load
 			defer pace.Stop()
 			for n := 0; time.Now().Before(end); n++ {
 				c := e.client(t, who, []string{modern, legacy}[n%2], "")
@@ -196,13 +198,13 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// withSession gives each client a session of its own.
+// withSession sets a server's config to one session per client.
 func withSession(s server) server {
 	s["session"] = "per_client"
 	return s
 }
 
-// finish ends the session, as a client that leaves does.
+// finish ends the session, as a client does that disconnects properly.
 func (p *httpPeer) finish() {
 	r, err := http.NewRequest(http.MethodDelete, p.url, nil)
 	if err != nil {

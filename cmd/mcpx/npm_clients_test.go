@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// sdkClient is the official TypeScript SDK's client (testdata/npm/sdk-client.mjs).
+// sdkClient is the client of the official TypeScript SDK (testdata/npm/sdk-client.mjs).
 type sdkClient struct {
 	in   io.WriteCloser
 	last int
@@ -35,9 +35,9 @@ type sdkAnswer struct {
 	Progress []json.RawMessage
 }
 
-// harmless are complaints of the client that say nothing about mcpx: it handles
-// notifications later than responses that came behind them; a POST that was
-// cancelled must still be answered; and it aborts its own streams at the end.
+// harmless are complaints of the client that are no faults of mcpx: the client handles notifications after
+// responses that arrived later; it requires an answer to a POST that it has cancelled; and it aborts its own
+// streams at the end.
 var harmless = []string{"progress notification for an unknown token", "response for an unknown message ID", "AbortError"}
 
 func startSDK(t *testing.T, p peers, h *home, args ...string) *sdkClient {
@@ -49,7 +49,7 @@ func startSDK(t *testing.T, p peers, h *home, args ...string) *sdkClient {
 	in, out := start(t, cmd)
 	c := &sdkClient{in: in, answers: make(map[int]sdkAnswer)}
 	done := make(chan struct{})
-	go func() { // ends with the process
+	go func() { // the goroutine ends with the process
 		defer close(done)
 		lines := bufio.NewScanner(out)
 		lines.Buffer(nil, 16<<20)
@@ -89,7 +89,7 @@ func startSDK(t *testing.T, p peers, h *home, args ...string) *sdkClient {
 	return c
 }
 
-// noted counts what came unasked.
+// noted returns how many notifications of this method have arrived.
 func (c *sdkClient) noted(note string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +102,8 @@ func (c *sdkClient) noted(note string) int {
 	return n
 }
 
-// ask sends a command, and waits for its answer unless it is 0, the connection.
+// ask sends a command and waits for its answer. If op is empty, it sends nothing and waits for the first message,
+// which says whether the client has connected.
 func (c *sdkClient) ask(t *testing.T, op, params string) sdkAnswer {
 	t.Helper()
 	id := 0
@@ -132,8 +133,8 @@ func (c *sdkClient) call(t *testing.T, name, arguments string) sdkAnswer {
 	return c.ask(t, "call", `,"params":{"name":"`+name+`","arguments":`+arguments+`}`)
 }
 
-// TestNPM_SDKClient: the official client connects, lists, calls, gets progress,
-// cancels, and hears of changes, over both transports.
+// TestNPM_SDKClient: the official client connects, lists and calls tools, gets progress, cancels a call, and
+// is notified of changes, over both transports.
 func TestNPM_SDKClient(t *testing.T) {
 	mcptest.Parallel(t)
 	p := findPeers(t)
@@ -170,7 +171,8 @@ func TestNPM_SDKClient(t *testing.T) {
 					t.Errorf("%s %s: no %s in %.2000s %s", test.tool, test.arguments, test.want, a.Result, a.Error)
 				}
 			}
-			if a := c.call(t, "exec", execArgs("everything", "trigger-long-running-operation", `{"duration":0.4,"steps":4}`)); len(a.Progress) == 0 { // the SDK loses what it reads together with the result
+			// The SDK loses progress that it reads together with the result.
+			if a := c.call(t, "exec", execArgs("everything", "trigger-long-running-operation", `{"duration":0.4,"steps":4}`)); len(a.Progress) == 0 {
 				t.Errorf("progress: %s %s", a.Progress, a.Error)
 			}
 			cancelled := c.ask(t, "cancel", `,"ms":2000,"params":{"name":"exec","arguments":`+execArgs("fake", "slow", `{"ms":600000}`)+`}`)
@@ -180,7 +182,7 @@ func TestNPM_SDKClient(t *testing.T) {
 			mcptest.WaitFor(t, "the cancellation upstream", patience, func() bool {
 				return len(spec.Log(t).Event(mcptest.EventCancel)) > 0
 			})
-			// All servers are connected by now, so nothing else changes.
+			// All servers are connected now, so only this change can be announced.
 			known := c.noted("notifications/tools/list_changed")
 			upstream.SetTools(json.RawMessage(`[{"name":"brand_new","inputSchema":{"type":"object"}}]`))
 			mcptest.WaitFor(t, "the new tool", patience, func() bool {
@@ -193,9 +195,9 @@ func TestNPM_SDKClient(t *testing.T) {
 	}
 }
 
-// TestNPM_Questions: a real server asks real clients in the middle of calls, everything
-// that there is to ask. Two clients at once, and one that can do nothing, get what is
-// theirs; each has a session of its own.
+// TestNPM_Questions: in the middle of calls, a real server asks real clients every kind of question. Two
+// clients that call at the same time, and one that supports no questions, each get the right questions and
+// results. Each client has its own session with the server.
 func TestNPM_Questions(t *testing.T) {
 	mcptest.Parallel(t)
 	p := findPeers(t)
@@ -250,8 +252,8 @@ func TestNPM_Questions(t *testing.T) {
 	})
 }
 
-// TestNPM_TaskStream: a tool that must run as a task does so for the SDK's callToolStream, for two clients at once, each
-// with the answers to its own questions, and a task of nobody is unknown.
+// TestNPM_TaskStream: the SDK's callToolStream calls a tool that must run as a task. Two clients do so at the
+// same time, and each gets the answers to its own questions. A task id that no client owns is unknown.
 func TestNPM_TaskStream(t *testing.T) {
 	p := findPeers(t)
 	h := newHome(t)
@@ -280,7 +282,7 @@ func TestNPM_TaskStream(t *testing.T) {
 	streaming.Wait()
 }
 
-// TestNPM_Inspector: the MCP Inspector's command line lists and calls.
+// TestNPM_Inspector: the command line of the MCP Inspector lists and calls tools through mcpx.
 func TestNPM_Inspector(t *testing.T) {
 	mcptest.Parallel(t)
 	p := findPeers(t)
@@ -320,7 +322,7 @@ func TestNPM_Inspector(t *testing.T) {
 	}
 }
 
-// inspectorConfig is a config of the Inspector with mcpx in it.
+// inspectorConfig writes a config for the Inspector that has mcpx as a server.
 func inspectorConfig(t *testing.T, h *home, command string, args ...string) string {
 	t.Helper()
 	env := make(map[string]string)

@@ -8,8 +8,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestNPM_Resources: resources and prompts of a real server are to the official client the
-// same through mcpx as directly, and it hears of changes.
+// TestNPM_Resources: the official client gets the same resources and prompts of a real server through mcpx as
+// directly, and is notified of changes.
 func TestNPM_Resources(t *testing.T) {
 	mcptest.Parallel(t)
 	p := findPeers(t)
@@ -44,7 +44,7 @@ func TestNPM_Resources(t *testing.T) {
 					}
 					delete(item, "_meta")
 					var name string
-					_ = json.Unmarshal(item["name"], &name) // of prompts; others stay as they are
+					_ = json.Unmarshal(item["name"], &name) // only the names of prompts have the server as a prefix
 					if rest, ok := strings.CutPrefix(name, of+"__"); ok {
 						item["name"], _ = json.Marshal(rest)
 					}
@@ -83,7 +83,7 @@ func TestNPM_Resources(t *testing.T) {
 				now := func(raw json.RawMessage) json.RawMessage { return clock.ReplaceAll(raw, []byte("created at noon")) }
 				sameJSON(t, call.op, now(got.Result), now(want.Result))
 			}
-			// What two servers have, and what none has.
+			// A URI that two servers have, and a URI that no server has.
 			if a := c.ask(t, "readResource", `,"params":{"uri":"mcpx://twin/memory://knowledge-graph"}`); !strings.Contains(string(a.Result), `"uri":"mcpx://twin/memory://knowledge-graph"`) {
 				t.Errorf("twin: %s %s", a.Result, a.Error)
 			}
@@ -92,7 +92,7 @@ func TestNPM_Resources(t *testing.T) {
 					t.Errorf("%s: %s", uri, a.Result)
 				}
 			}
-			// A link in the result of a tool is readable by its URI.
+			// The client can read a resource link in a tool's result by its URI.
 			links := c.call(t, "exec", execArgs("everything", "get-resource-links", `{"count":2}`))
 			var result struct{ Content []struct{ Type, URI string } }
 			if err := json.Unmarshal(links.Result, &result); err != nil || len(result.Content) < 2 {

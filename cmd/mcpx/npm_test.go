@@ -19,12 +19,11 @@ type peers struct {
 	dir  string // the folder with node_modules
 }
 
-// patient waits for real servers as long as a loaded machine needs to start
-// them all at once.
+// patient has config keys that make mcpx wait longer for servers: a busy machine needs time to start many at
+// once.
 var patient = map[string]any{"startup_wait": 60, "exec_wait": 60}
 
-// findPeers skips the test where the peers are not installed, unless
-// MCPX_REQUIRE_NPM says that they must be.
+// findPeers skips the test if the npm packages are not installed. With MCPX_REQUIRE_NPM it fails instead.
 func findPeers(t testing.TB) peers {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join("..", "..", "testdata", "npm"))
@@ -45,16 +44,16 @@ func findPeers(t testing.TB) peers {
 	return peers{node: node, dir: dir}
 }
 
-// server is the entry of a server package, with its environment.
+// server returns the config entry of a server package, with its environment.
 func (p peers) server(name string, env map[string]string, args ...string) server {
 	script := filepath.Join(p.dir, "node_modules", "@modelcontextprotocol", "server-"+name, "dist", "index.js")
 	return server{"command": p.node, "args": append([]string{script}, args...), "env": env}
 }
 
-// real are the three servers on a folder with files of several kinds.
+// real returns the entries of the three real servers, which use a folder with files of several kinds.
 func (p peers) real(t testing.TB, h *home) (servers map[string]server, folder string) {
 	t.Helper()
-	// The filesystem server answers with resolved paths.
+	// The filesystem server returns paths in which symbolic links are resolved.
 	root, err := filepath.EvalSymlinks(h.dir)
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +82,7 @@ func (p peers) real(t testing.TB, h *home) (servers map[string]server, folder st
 	}, folder
 }
 
-// direct connects to a server without mcpx between.
+// direct connects to a server without using mcpx.
 func direct(t testing.TB, h *home, s server) *client {
 	t.Helper()
 	cmd := exec.Command(s["command"].(string), s["args"].([]string)...)
@@ -96,12 +95,11 @@ func direct(t testing.TB, h *home, s server) *client {
 	return c
 }
 
-// clock is what server-everything writes of the time into its resources, the
-// second time in base64.
+// clock matches the time that server-everything writes into its resources, in plain text or in base64.
 var clock = regexp.MustCompile(`created at [^"\\]*|IGNyZWF0ZWQgYXQg[^"]*`)
 
-// TestNPM_SameAsDirect: real servers answer the same through exec as directly,
-// block by block, numbers as text, over both transports and in both eras.
+// TestNPM_SameAsDirect: results of real servers are the same through exec as directly, in every block and
+// digit, over both transports and in both eras.
 func TestNPM_SameAsDirect(t *testing.T) {
 	mcptest.Parallel(t)
 	p, h := findPeers(t), newHome(t)
@@ -142,7 +140,7 @@ func TestNPM_SameAsDirect(t *testing.T) {
 			t.Errorf("%s directly: no %q in %.500s", call.tool, call.has, want[i])
 		}
 	}
-	// TOON is another text for the same; that it is has tests of its own.
+	// TOON would change the text of the results; other tests check it.
 	config := h.config(t, servers, map[string]any{"toon_compression_enabled": false, "startup_wait": 60, "exec_wait": 60})
 	eachSlow(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
 		c.open(t)
@@ -153,8 +151,8 @@ func TestNPM_SameAsDirect(t *testing.T) {
 	})
 }
 
-// sameResult compares results of tools/call. mcpx may add structuredContent that
-// says what a text block says, and _meta of its own.
+// sameResult compares two results of tools/call. mcpx may add its own _meta, and structuredContent with the
+// same data as a text block.
 func sameResult(t *testing.T, got, want json.RawMessage) {
 	t.Helper()
 	now := func(raw json.RawMessage) json.RawMessage { return clock.ReplaceAll(raw, []byte("created at noon")) }
@@ -174,7 +172,7 @@ func sameResult(t *testing.T, got, want json.RawMessage) {
 	}
 }
 
-// TestNPM_Catalogue: what inspect says of real servers, and progress of a real call.
+// TestNPM_Catalogue: inspect describes the tools of real servers, and a real call reports progress.
 func TestNPM_Catalogue(t *testing.T) {
 	mcptest.Parallel(t)
 	p, h := findPeers(t), newHome(t)
@@ -216,8 +214,8 @@ func TestNPM_Catalogue(t *testing.T) {
 	})
 }
 
-// TestNPM_Select: of a real server that wraps its texts a filter sees what the model
-// saw, and nothing comes back but the selection.
+// TestNPM_Select: a real server wraps its results in texts. The selection applies to the data that the model
+// would see, and the result is only the selection.
 func TestNPM_Select(t *testing.T) {
 	mcptest.Parallel(t)
 	p, h := findPeers(t), newHome(t)
@@ -241,7 +239,7 @@ func TestNPM_Select(t *testing.T) {
 	}
 }
 
-// server-everything has a tool that it runs as a task only.
+// TestNPM_Task: server-everything has a tool that it runs only as a task.
 func TestNPM_Task(t *testing.T) {
 	mcptest.Parallel(t)
 	p, h := findPeers(t), newHome(t)

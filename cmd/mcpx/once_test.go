@@ -12,7 +12,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestExec_Whole: nothing is left behind a handle that nobody can use any more.
+// TestExec_Whole: mcpx exec prints the whole result, because the handle of a stored result would be useless
+// after the command has ended.
 func TestExec_Whole(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -37,8 +38,8 @@ func TestExec_Whole(t *testing.T) {
 	}
 }
 
-// TestExec_Patient: the servers of one command are always connecting; its call
-// waits for them, whatever exec_wait says.
+// TestExec_Patient: with mcpx exec the servers are always just starting, so the call waits for them, even if
+// exec_wait is short.
 func TestExec_Patient(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -80,8 +81,8 @@ func TestExec_Select(t *testing.T) {
 	}
 }
 
-// TestCheck_Slow: a check that takes a while says whom it waits for, and what to
-// do where a download did not end in time.
+// TestCheck_Slow: if a check takes long, it prints which servers it is waiting for, and what to do if a
+// download did not finish in time.
 func TestCheck_Slow(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a script of a shell")
@@ -127,8 +128,8 @@ func TestCheck_Slow(t *testing.T) {
 	}
 }
 
-// TestInspect_Installs: no command that installs for the first time is ended because a
-// list has been printed.
+// TestInspect_Installs: a command that has printed its list still waits until servers have finished
+// installing.
 func TestInspect_Installs(t *testing.T) {
 	mcptest.Parallel(t)
 	if runtime.GOOS == "windows" {
@@ -148,8 +149,8 @@ func TestInspect_Installs(t *testing.T) {
 	}
 }
 
-// TestLazy: with its catalogue on disk a lazy server runs for calls only, and check
-// tries it.
+// TestLazy: if the catalogue of a lazy server is on disk, the server runs only for calls. mcpx check starts it
+// too.
 func TestLazy(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -174,7 +175,7 @@ func TestLazy(t *testing.T) {
 	run("1 ready", 3, "check")
 }
 
-// TestCheck_Secrets: what is written literally into a config is struck out too.
+// TestCheck_Secrets: mcpx check also hides secrets that are written literally in the config.
 func TestCheck_Secrets(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -189,8 +190,8 @@ func TestCheck_Secrets(t *testing.T) {
 	}
 }
 
-// TestCheck_SameReason: why a server is not there is one sentence, the cause first,
-// whoever tells it.
+// TestCheck_SameReason: every command gives the same one-sentence reason why a server is unavailable, and the
+// sentence begins with the cause.
 func TestCheck_SameReason(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

@@ -12,15 +12,15 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// Each of these tests fails if one part of the way of a request is taken out: that which it is
-// named after.
+// Every request to a server passes several guards, such as limits and the audit trail. Each of these tests
+// fails if the guard in its name is removed.
 
-// way is one way for a client to reach a server, s.
+// way is one way for a client to reach the server s.
 type way struct {
 	name, view, method, params string
-	// sent is the method of the message that the server gets; empty = method.
+	// sent is the method of the message that the server gets; empty means the same method.
 	sent string
-	era  string // the only one that has it; empty = both
+	era  string // the only era that has this way; empty means both
 }
 
 var waysToServer = []way{
@@ -50,14 +50,14 @@ func (w way) eras() []string {
 	return []string{legacy, modern}
 }
 
-// worked reports whether a request got what it asked for, and what it got.
+// worked reports whether a request succeeded, and returns its result or error as text.
 func worked(m message) (ok bool, said string) {
 	said = string(m.Result) + string(m.Error)
 	return m.Error == nil && !strings.Contains(said, `"isError":true`), said
 }
 
-// TestGuard_Limits: each way has the limits of its principal. What is refused does not reach
-// the server, and is in the trail.
+// TestGuard_Limits: requests of every way count against the limits of their principal. A refused request does
+// not reach the server, and is in the audit trail.
 func TestGuard_Limits(t *testing.T) {
 	mcptest.Parallel(t)
 	spec := things(t)
@@ -79,7 +79,7 @@ func TestGuard_Limits(t *testing.T) {
 			}
 		})
 	}
-	// The two that go by a tool of the server mcpx are requests to two servers.
+	// The two ways that use a tool of the built-in server mcpx are recorded as requests to two servers.
 	direct := slices.DeleteFunc(slices.Clone(waysToServer), func(w way) bool { return w.sent != "" })
 	lines := e.end(t, 2*len(direct), func(l auditLine) bool {
 		return l.Event == "call_ended" && slices.ContainsFunc(direct, func(w way) bool { return l.Principal == "token "+w.name })
@@ -97,8 +97,8 @@ func TestGuard_Limits(t *testing.T) {
 	}
 }
 
-// TestGuard_Audit: where the trail is required and cannot be written, nothing goes to a server
-// by any way. When it can be written again, all goes on.
+// TestGuard_Audit: if the audit trail is required but cannot be written, no request of any way reaches a
+// server. Once the trail can be written again, requests work.
 func TestGuard_Audit(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("an open file cannot be taken away there")
@@ -138,7 +138,7 @@ func TestGuard_Audit(t *testing.T) {
 	}
 	alone.tell(t, "nobody")
 	mkdir()
-	mcptest.WaitFor(t, "mcpx to write again", patience, works) // behind the notification
+	mcptest.WaitFor(t, "mcpx to write again", patience, works) // the answer shows that the notification before it has been handled
 	if seen := arrived(t, spec, vendorHello); seen != nil {
 		t.Errorf("the server got the notification %s", seen)
 	}
@@ -149,8 +149,8 @@ func TestGuard_Audit(t *testing.T) {
 	}
 }
 
-// TestGuard_Credentials: by each way a server gets the key of the caller whose message it is.
-// Without one nothing is sent.
+// TestGuard_Credentials: with a message of any way, the server gets the key of the caller that sent the
+// message. If the caller has no key, nothing is sent.
 func TestGuard_Credentials(t *testing.T) {
 	mcptest.Parallel(t)
 	spec := things(t)
@@ -199,7 +199,7 @@ func TestGuard_Credentials(t *testing.T) {
 	t.Run("notification", func(t *testing.T) {
 		for _, who := range []string{"ann", "bob", "cat"} {
 			c := client(who, legacy, "/servers/s")
-			c.request(t, "tools/call", `{"name":"echo","arguments":{"text":"x"}}`) // which opens a session of the caller's with the server
+			c.request(t, "tools/call", `{"name":"echo","arguments":{"text":"x"}}`) // opens the caller's own session with the server
 			c.tell(t, who)
 		}
 		mcptest.WaitFor(t, "the notifications", patience, func() bool { return web.Count(vendorHello) >= 2 })
@@ -209,8 +209,8 @@ func TestGuard_Credentials(t *testing.T) {
 	})
 }
 
-// TestGuard_Pins: a tool that its server declares in another way while mcpx runs is gone from
-// every view, also for a call that waits for a person's consent to what it was.
+// TestGuard_Pins: if a server changes the definition of a tool while mcpx runs, the tool disappears from every
+// view. A call of the old tool that still waits for the user's consent is not made.
 func TestGuard_Pins(t *testing.T) {
 	mcptest.Parallel(t)
 	define := func(description string) json.RawMessage {
@@ -261,8 +261,8 @@ func TestGuard_Pins(t *testing.T) {
 	}
 }
 
-// TestGuard_Confirm: a person is asked by each view. A call that they decline is not made, is in
-// the trail, and is no call for the limits.
+// TestGuard_Confirm: the user is asked to confirm a call in every view. If the user declines, the call is not
+// made, is recorded in the trail, and does not count against the limits.
 func TestGuard_Confirm(t *testing.T) {
 	mcptest.Parallel(t)
 	spec := things(t)
@@ -306,8 +306,8 @@ func TestGuard_Confirm(t *testing.T) {
 	}
 }
 
-// TestGuard_Metrics: each request is in the metrics by its method, and what mcpx does not know
-// by none. Calls are there by their server and tool.
+// TestGuard_Metrics: the metrics count each request by its method. Methods that mcpx does not know are counted together
+// as _other. Calls are also counted by server and tool.
 func TestGuard_Metrics(t *testing.T) {
 	mcptest.Parallel(t)
 	spec := things(t)
@@ -328,7 +328,7 @@ func TestGuard_Metrics(t *testing.T) {
 		`mcp_client_operation_duration_seconds_count{error_type="",gen_ai_tool_name="read_echo",mcp_method_name="tools/call",mcpx_server="s"} 6`,
 		`mcpx_calls_total{mcpx_server="s",outcome="RESULT"} 6`,
 	} {
-		mcptest.WaitFor(t, want, patience, func() bool { // which come after the answer
+		mcptest.WaitFor(t, want, patience, func() bool { // the metrics are updated after the answer
 			_, metrics := e.get(t, "/metrics", tokenOf("ann"))
 			return strings.Contains(metrics, want)
 		})

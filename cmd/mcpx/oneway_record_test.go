@@ -14,8 +14,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestRecord_Beside: the record of a request beside the tools says which server it went to, for
-// what, how much went both ways, and how long the server took, in the trail and in the log.
+// TestRecord_Beside: a request that is not a tool call is recorded in the trail and in the log with its
+// server, what it was for, the bytes sent and received, and how long the server took.
 func TestRecord_Beside(t *testing.T) {
 	mcptest.Parallel(t)
 	spec := things(t)
@@ -23,12 +23,12 @@ func TestRecord_Beside(t *testing.T) {
 	const argument = `,"argument":{"name":"who","value":"x"}}`
 	ways := []struct {
 		view, method, params string
-		items                []string // by any of these names
+		items                []string // any one of these names is expected
 		failed               bool
 	}{
 		{"/servers/s", "resources/read", uriIs("res://a"), []string{"res://a"}, false},
 		{"", "resources/read", uriIs("res://b"), []string{"res://b"}, false},
-		{"", "resources/read", uriIs("res://x/9"), []string{"res://x/9"}, true}, // which the server does not have
+		{"", "resources/read", uriIs("res://x/9"), []string{"res://x/9"}, true}, // a URI that the server does not have
 		{"/servers/s", "prompts/get", `{"name":"hello"}`, []string{"hello"}, false},
 		{"", "prompts/get", `{"name":"s__hello"}`, []string{"hello", "s__hello"}, false},
 		{"/servers/s", "completion/complete", `{"ref":{"type":"ref/prompt","name":"hello"}` + argument, []string{"hello"}, false},
@@ -58,7 +58,7 @@ func TestRecord_Beside(t *testing.T) {
 		}
 		texts := []string{"msg=call", "method=" + way.method, "server=s ", lines[at].Item}
 		if runtime.GOOS == "windows" {
-			continue // where the end of the log is lost
+			continue // on this system the end of the log is lost
 		}
 		if n := e.logged(texts...); n < 2 || e.logged(append(texts, "upstream=0s")...) > 0 || !way.failed && e.logged(append(texts, "bytes_received=0 ")...) > 0 {
 			t.Errorf("the log has %d lines of %s %s with their server, item, bytes and time", n, way.method, way.items)
@@ -68,9 +68,8 @@ func TestRecord_Beside(t *testing.T) {
 
 var notThere = regexp.MustCompile(`mcpx_calls_total\{mcpx_server="[^"]*",outcome="TOOL_NOT_FOUND"\} (\d+)`)
 
-// TestRecord_Hidden: a call of a tool that does not exist for its caller is in the trail and in
-// the metrics whichever view it came by, as one through exec is: with the name that the caller
-// gave.
+// TestRecord_Hidden: a call of a tool that does not exist for its caller is in the trail and in the metrics,
+// with the name that the caller gave. This holds for every view, as it does for calls through exec.
 func TestRecord_Hidden(t *testing.T) {
 	mcptest.Parallel(t)
 	spec := things(t)
@@ -107,7 +106,7 @@ func TestRecord_Hidden(t *testing.T) {
 	}
 	e.client(t, "bob", legacy, "/servers/s").tool(t, "echo", `{"text":"x"}`)
 	counted := 0
-	for late := time.Now().Add(patience); counted != calls && time.Now().Before(late); { // the metrics have a call after its client has the answer
+	for late := time.Now().Add(patience); counted != calls && time.Now().Before(late); { // calls are counted after the answer
 		_, metrics := e.get(t, "/metrics", tokenOf("root"))
 		counted = 0
 		for _, found := range notThere.FindAllStringSubmatch(metrics, -1) {
@@ -124,7 +123,7 @@ func TestRecord_Hidden(t *testing.T) {
 			t.Errorf("the trail has %+v", l)
 		}
 		if strings.HasPrefix(l.Tool, "s__") {
-			l.Server = "" // which the name has
+			l.Server = "" // the name contains the server
 		}
 		lines = append(lines, l.Principal+" "+l.Server+" "+l.Tool)
 	}
@@ -138,7 +137,7 @@ func TestRecord_Hidden(t *testing.T) {
 	}
 }
 
-// TestRecord_Tasks: what is asked about a task is in the trail with the server that has it.
+// TestRecord_Tasks: a request about a task is in the trail with the server that runs the task.
 func TestRecord_Tasks(t *testing.T) {
 	mcptest.Parallel(t)
 	const working = `"taskId":"1","status":"working","createdAt":"2026-11-21T10:00:00Z","lastUpdatedAt":"2026-11-21T10:00:00Z","ttlMs":60000}`

@@ -15,23 +15,23 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// Every message of a client to a server goes one way: it meets the record and the audit
-// trail, the rights, the limits, the credentials, the pins and the confirmation, whatever its
-// method is. The files oneway_*_test.go look at this from outside: at what a whole mcpx
-// answers, at what its server gets, and at what the trail says.
+// Every message from a client to a server, whatever its method, passes the same guards: the record and the
+// audit trail, the rights, the limits, the credentials, the pins and the confirmation. The files
+// oneway_*_test.go test this from outside: they check the answers of a whole mcpx, the messages that its
+// server gets, and the lines of the trail.
 
-// endpoint is a whole mcpx over HTTP with an audit trail. Each of its callers has a token.
+// endpoint is a whole mcpx over HTTP with an audit trail. Each caller has its own token.
 type endpoint struct {
 	*daemon
 	home *home
-	path string // of the trail
+	path string // of the file with the trail
 }
 
-// tokenOf is the token of a caller.
+// tokenOf returns the token of a caller.
 func tokenOf(who string) string { return "mcpx_token_of_" + who }
 
-// endpoint starts mcpx with these servers, global keys of its config, and callers. It returns
-// when all servers are ready.
+// endpoint starts mcpx with these servers, global config keys, and callers. It returns when all servers are
+// ready.
 func (h *home) endpoint(t *testing.T, servers map[string]server, global map[string]any, callers ...string) *endpoint {
 	t.Helper()
 	tokens := make(map[string]any)
@@ -52,7 +52,8 @@ func (h *home) endpoint(t *testing.T, servers map[string]server, global map[stri
 	return e
 }
 
-// client is a caller at a view, such as "/servers/s"; empty = the two tools.
+// client returns a client for a caller at a view, such as "/servers/s". An empty view means the default view
+// with the two tools.
 func (e *endpoint) client(t *testing.T, who, era, view string) *client {
 	t.Helper()
 	c := e.knocking(t, who, era, view)
@@ -60,7 +61,7 @@ func (e *endpoint) client(t *testing.T, who, era, view string) *client {
 	return c
 }
 
-// knocking is a client that has yet to open its session.
+// knocking returns a client that has not opened its session yet.
 func (e *endpoint) knocking(t *testing.T, who, era, view string) *client {
 	t.Helper()
 	p := e.peer(t)
@@ -69,14 +70,14 @@ func (e *endpoint) knocking(t *testing.T, who, era, view string) *client {
 	return &client{peer: p, era: era, name: "e2e"}
 }
 
-// end ends mcpx, and returns the lines of the trail that keep keeps. There are n of them if
-// all is well.
+// end stops mcpx and returns the lines of the audit trail for which keep returns true. n is how many lines the
+// test expects.
 func (e *endpoint) end(t *testing.T, n int, keep func(auditLine) bool) (lines []auditLine) {
 	t.Helper()
 	read := func() []auditLine {
 		return slices.DeleteFunc(auditLines(t, e.path), func(l auditLine) bool { return !keep(l) })
 	}
-	if runtime.GOOS == "windows" { // where nothing asks a process to end: what it has not written yet is lost
+	if runtime.GOOS == "windows" { // on Windows mcpx is killed, so lines that it has not written yet are lost
 		mcptest.WaitFor(t, "the trail", patience, func() bool { return len(read()) >= n })
 	}
 	terminate(e.cmd)
@@ -87,8 +88,8 @@ func (e *endpoint) end(t *testing.T, n int, keep func(auditLine) bool) (lines []
 	return lines
 }
 
-// piped is a client of an mcpx over stdio with one server, s. end ends mcpx, and returns the
-// lines of its trail that keep keeps.
+// piped returns a client of an mcpx over stdio with one server, s. end stops mcpx and returns the lines of its
+// audit trail for which keep returns true.
 func piped(t *testing.T, s server, view string) (c *client, end func(keep func(auditLine) bool) []auditLine) {
 	t.Helper()
 	h := newHome(t)
@@ -105,14 +106,15 @@ func piped(t *testing.T, s server, view string) (c *client, end func(keep func(a
 	}
 }
 
-// endsOf keeps the lines of requests of a caller that have ended.
+// endsOf returns a filter for trail lines: it keeps the lines for ended requests of a caller with these
+// methods.
 func endsOf(who string, methods ...string) func(auditLine) bool {
 	return func(l auditLine) bool {
 		return l.Event == "call_ended" && l.Principal == "token "+who && slices.Contains(methods, l.Method)
 	}
 }
 
-// things is a fake with something of each kind, and with methods that mcpx does not know.
+// things returns a fake server with a tool, resource and prompt, and with methods that mcpx does not know.
 func things(t *testing.T) mcptest.Spec {
 	raw := func(text string) json.RawMessage { return json.RawMessage(text) }
 	return mcptest.Spec{
@@ -122,7 +124,7 @@ func things(t *testing.T) mcptest.Spec {
 	}.WithFiles(t)
 }
 
-// arrived has what a fake got of a method: the params of the messages, in their order.
+// arrived returns the params of all messages of a method that a fake server got, in order.
 func arrived(t *testing.T, spec mcptest.Spec, method string) (params []string) {
 	t.Helper()
 	for _, entry := range spec.Log(t).Method(method) {
@@ -135,12 +137,12 @@ func arrived(t *testing.T, spec mcptest.Spec, method string) (params []string) {
 	return params
 }
 
-// callsAMinute limits each principal. What is no call is not a flood.
+// callsAMinute returns a config with this limit for each principal, and with no limit on requests per second.
 func callsAMinute(n int) map[string]any {
 	return map[string]any{"limits": map[string]any{"principal": map[string]any{"calls_per_minute": n, "requests_per_second": 0}}}
 }
 
-// overTheLimit fails unless a request was refused for being one too many.
+// overTheLimit fails the test unless the request was refused because of a limit.
 func overTheLimit(t *testing.T, what string, m message) {
 	t.Helper()
 	if said := string(m.Error) + string(m.Result); !strings.Contains(said, "over the limit of") || !strings.Contains(said, "RATE_LIMITED") {
@@ -150,9 +152,9 @@ func overTheLimit(t *testing.T, what string, m message) {
 
 func uriIs(uri string) string { return `{"uri":"` + uri + `"}` }
 
-// TestSubscribe_Limits: a subscription is a request of its principal to the server. One too
-// many is refused, does not reach the server, and is in the trail. Another principal has
-// subscriptions of its own meanwhile, and hears of what it subscribed to.
+// TestSubscribe_Limits: a subscription counts as a request of its principal to the server. One over the limit
+// is refused, does not reach the server, and is in the trail. Another principal can still subscribe, and is
+// notified of updates.
 func TestSubscribe_Limits(t *testing.T) {
 	mcptest.Parallel(t)
 	spec := things(t)
@@ -189,8 +191,8 @@ func TestSubscribe_Limits(t *testing.T) {
 	}
 }
 
-// TestSubscribe_Again: a limit that is reached ends no subscription that the server has
-// agreed to: mcpx renews it when the session with the server was lost.
+// TestSubscribe_Again: a principal that has reached its limit keeps the subscriptions that the server has
+// accepted: after a lost session, mcpx subscribes again.
 func TestSubscribe_Again(t *testing.T) {
 	mcptest.Parallel(t)
 	spec := things(t)
@@ -205,11 +207,11 @@ func TestSubscribe_Again(t *testing.T) {
 	mcptest.WaitFor(t, "the subscription in the next session", patience, func() bool { return web.Count("resources/subscribe") == 2 })
 	mcptest.WaitFor(t, "the news for ann", patience, func() bool {
 		web.Notify("notifications/resources/updated", uriIs("res://a"))
-		return len(ann.notes("notifications/resources/updated")) > 1 // one is of the loss
+		return len(ann.notes("notifications/resources/updated")) > 1 // one notification is about the lost session
 	})
 }
 
-// TestSubscribe_Audit: both ends of a subscription are in the trail, with its server and its
+// TestSubscribe_Audit: the beginning and the end of a subscription are in the trail, with its server and its
 // resource, over each transport.
 func TestSubscribe_Audit(t *testing.T) {
 	mcptest.Parallel(t)
@@ -226,7 +228,7 @@ func TestSubscribe_Audit(t *testing.T) {
 				t.Errorf("%s: the trail has %+v", over, l)
 			}
 		}
-		slices.Sort(events) // the end of one may be recorded after the beginning of the next
+		slices.Sort(events) // one subscription's end may be recorded after the next one's beginning
 		if want := "call_began resources/subscribe,call_began resources/unsubscribe,call_ended resources/subscribe,call_ended resources/unsubscribe"; strings.Join(events, ",") != want {
 			t.Errorf("%s: the trail has %s, want %s", over, events, want)
 		}
@@ -243,8 +245,8 @@ func TestSubscribe_Audit(t *testing.T) {
 	check("stdio", "", end(about))
 }
 
-// TestListen_Limits: what a client of the modern era subscribes to in one stream is a request
-// to a server for each resource: each has to be within the limit, and is in the trail.
+// TestListen_Limits: a modern client subscribes to several resources in one stream. For each resource this is
+// a request to a server, which must be within the limit, and is in the trail.
 func TestListen_Limits(t *testing.T) {
 	mcptest.Parallel(t)
 	spec := things(t)
@@ -285,14 +287,14 @@ func TestListen_Limits(t *testing.T) {
 
 const vendorHello = "notifications/vendor/hello"
 
-// tell sends the notification vendorHello.
+// tell sends a notification with the method vendorHello.
 func (c *client) tell(t *testing.T, from string) {
 	t.Helper()
 	c.send(t, `{"jsonrpc":"2.0","method":"`+vendorHello+`","params":`+c.params(`{"from":"`+from+`"}`, "")+`}`)
 }
 
-// TestUnknownNotifications: a notification that mcpx does not know counts as a call. One too
-// many is dropped, as nothing can answer it; each is in the trail.
+// TestUnknownNotifications: a notification whose method mcpx does not know counts as a call. One over the
+// limit is dropped, because a notification cannot be answered. Each is in the trail.
 func TestUnknownNotifications(t *testing.T) {
 	mcptest.Parallel(t)
 	spec := things(t)
@@ -303,14 +305,15 @@ func TestUnknownNotifications(t *testing.T) {
 	}
 	bob.tell(t, "bob")
 	overTheLimit(t, "a call behind the notifications", ann.request(t, "tools/call", `{"name":"echo","arguments":{"text":"x"}}`))
-	if r := bob.tool(t, "echo", `{"text":"x"}`); r.IsError || r.text(t) != "x" { // the server has got the notifications when it gets this
+	// The server handles this call after the notifications.
+	if r := bob.tool(t, "echo", `{"text":"x"}`); r.IsError || r.text(t) != "x" {
 		t.Errorf("bob gets %s", r.Content)
 	}
 	all := strings.Join(arrived(t, spec, vendorHello), " ")
 	if n := strings.Count(all, "ann"); n != 2 || strings.Count(all, "bob") != 1 {
 		t.Errorf("the server got %s, want 2 of ann and that of bob", all)
 	}
-	outcomes, passed := make(map[string]int), "" // of ann; of bob
+	outcomes, passed := make(map[string]int), "" // the outcomes of ann's notifications; the outcome of bob's
 	for _, l := range e.end(t, 6, func(l auditLine) bool { return l.Event == "call_ended" && l.Method == vendorHello }) {
 		if l.Server != "s" || l.Client != "e2e" || l.Outcome == "" {
 			t.Errorf("the trail has %+v", l)

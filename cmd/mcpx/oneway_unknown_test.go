@@ -11,13 +11,13 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// A view of one server alone passes on what mcpx does not know of the protocol. Who restricts
-// what may be done with the server restricts that too: no schema and no annotation says what
-// such a method does.
+// A view of only one server passes on messages whose methods mcpx does not know. If the config restricts what
+// may be done with the server, these messages are restricted too: no schema and no annotation says what such a
+// method does.
 
 const deleteAll, deleteParams = "vendor/deleteEverything", `{"where":"canary of the params"}`
 
-// inboxOf has what came to a client.
+// inboxOf returns the inbox of a client.
 func inboxOf(c *client) *inbox {
 	switch p := c.peer.(type) {
 	case *httpPeer:
@@ -28,14 +28,14 @@ func inboxOf(c *client) *inbox {
 	return nil
 }
 
-// consenting sends a request, answers each question about it with this action, and returns its
-// answer and the questions.
+// consenting sends a request, answers each question about it with this action, and returns the answer to the
+// request, and the questions.
 func (c *client) consenting(t *testing.T, method, params, action string) (m message, questions []string) {
 	t.Helper()
 	if c.era == modern {
 		return c.consentingModern(t, method, params, action)
 	}
-	box, before := inboxOf(c), make(map[string]bool) // ids of questions that were answered
+	box, before := inboxOf(c), make(map[string]bool) // ids of the questions that have been answered
 	box.mu.Lock()
 	for _, m := range box.all {
 		before[string(m.ID)] = m.Method != ""
@@ -63,7 +63,7 @@ func (c *client) consenting(t *testing.T, method, params, action string) (m mess
 	return c.answer(t, id), questions
 }
 
-// inputRequired is the result by which a client of the modern era is asked.
+// inputRequired is the result by which mcpx asks a modern client.
 type inputRequired struct {
 	ResultType    string
 	RequestState  json.RawMessage
@@ -73,7 +73,8 @@ type inputRequired struct {
 	}
 }
 
-// consent is the answer to a confirmation; the action alone is a client that answers by itself.
+// consent returns the answer to a confirmation question. The action "accept by itself" imitates a client that
+// accepts without asking its user.
 func consent(action string) json.RawMessage {
 	switch action {
 	case "accept":
@@ -84,7 +85,7 @@ func consent(action string) json.RawMessage {
 	return json.RawMessage(`{"action":"` + action + `"}`)
 }
 
-// with are params with the answers to these questions.
+// with returns params with answers to these questions added.
 func (asked inputRequired) with(params, action string) string {
 	answers := make(map[string]any)
 	for key := range asked.InputRequests {
@@ -113,7 +114,7 @@ func (c *client) consentingModern(t *testing.T, method, params, action string) (
 	return c.request(t, method, asked.with(params, action)), questions
 }
 
-// eachEra runs a test at the endpoint of a server alone, with clients of these capabilities.
+// eachEra runs a test in both eras, with a client that has these capabilities, at the endpoint for one server.
 func (e *endpoint) eachEra(t *testing.T, who, view, caps string, test func(t *testing.T, c *client)) {
 	for _, era := range []string{legacy, modern} {
 		t.Run(strings.TrimPrefix(view, "/servers/")+" "+era, func(t *testing.T) {
@@ -125,15 +126,16 @@ func (e *endpoint) eachEra(t *testing.T, who, view, caps string, test func(t *te
 	}
 }
 
-// withoutMethod fails unless an unknown method does not exist for the client, and if a request or
-// a notification of such a method reaches the server.
+// withoutMethod fails the test if an unknown method exists for the client, or if a request or notification
+// with such a method reaches the server.
 func withoutMethod(t *testing.T, c *client, spec mcptest.Spec) {
 	t.Helper()
 	if m := c.request(t, deleteAll, deleteParams); !strings.Contains(string(m.Error), `"code":-32601`) {
 		t.Errorf("%s gets %s %s", deleteAll, m.Result, m.Error)
 	}
 	c.tell(t, "nobody")
-	if m := c.request(t, "tools/call", `{"name":"read_echo","arguments":{"text":"x"}}`); !strings.Contains(string(m.Result), `"text":"x"`) { // behind the notification
+	// The server handles this call after the notification.
+	if m := c.request(t, "tools/call", `{"name":"read_echo","arguments":{"text":"x"}}`); !strings.Contains(string(m.Result), `"text":"x"`) {
 		t.Errorf("read_echo gets %s %s", m.Result, m.Error)
 	}
 	for _, method := range []string{deleteAll, vendorHello} {
@@ -143,9 +145,9 @@ func withoutMethod(t *testing.T, c *client, spec mcptest.Spec) {
 	}
 }
 
-// TestUnknownMethods_Limited: for a server of which only a part may be used, a method that
-// mcpx does not know does not exist, and no unknown notification goes to it. What is allowed
-// works as before, and other servers get what mcpx does not know.
+// TestUnknownMethods_Limited: if only a part of a server may be used, methods that mcpx does not know do not
+// exist there, and no notification with such a method reaches the server. Allowed requests work, and other
+// servers still get messages with unknown methods.
 func TestUnknownMethods_Limited(t *testing.T) {
 	mcptest.Parallel(t)
 	servers, specs := make(map[string]server), make(map[string]mcptest.Spec)
@@ -180,8 +182,8 @@ func TestUnknownMethods_Limited(t *testing.T) {
 	})
 }
 
-// TestUnknownMethods_Rights: the same by the rights of a principal. Another principal may do
-// with the same server what it wants.
+// TestUnknownMethods_Rights: if a principal may use only a part of a server, methods that mcpx does not know
+// do not exist for that principal. Another principal may use the same server without restriction.
 func TestUnknownMethods_Rights(t *testing.T) {
 	mcptest.Parallel(t)
 	spec := things(t)
@@ -203,9 +205,9 @@ func TestUnknownMethods_Rights(t *testing.T) {
 	}
 }
 
-// TestUnknownMethods_Confirm: where a person must confirm calls, a request of a method that
-// mcpx does not know is one that may change something. The person is asked with what will be
-// sent; without a consent it is not sent. A notification cannot be asked about, and is not sent.
+// TestUnknownMethods_Confirm: if the user must confirm calls, this includes requests whose method mcpx does
+// not know, since they may change something. The user sees what will be sent; without consent nothing is sent.
+// For a notification mcpx cannot ask, so it is not sent.
 func TestUnknownMethods_Confirm(t *testing.T) {
 	mcptest.Parallel(t)
 	servers, specs := make(map[string]server), make(map[string]mcptest.Spec)
@@ -218,7 +220,7 @@ func TestUnknownMethods_Confirm(t *testing.T) {
 	e := newHome(t).endpoint(t, servers, map[string]any{"confirm": "destructive"}, "ann")
 	const asked, silent = `{"elicitation":{}}`, `{}`
 	for _, name := range []string{"all", "destructive", "of-file"} {
-		sent := 0 // by both eras
+		sent := 0 // in both eras together
 		e.eachEra(t, "ann", "/servers/"+name, asked, func(t *testing.T, c *client) {
 			for _, one := range []struct{ action, want string }{{"decline", "declined"}, {"accept", `"deleted":true`}, {"cancel", "declined"}} {
 				if one.action == "accept" {
@@ -241,7 +243,7 @@ func TestUnknownMethods_Confirm(t *testing.T) {
 				t.Errorf("nobody can be asked: got %s %s", m.Result, m.Error)
 			}
 			c.tell(t, "nobody")
-			c.result(t, "resources/read", uriIs("res://a")) // behind the notification
+			c.result(t, "resources/read", uriIs("res://a")) // the server handles this after the notification
 			if requests, notes := arrived(t, specs[name], deleteAll), arrived(t, specs[name], vendorHello); len(requests) != sent || notes != nil {
 				t.Errorf("the server got %d requests, want %d, and the notifications %s", len(requests), sent, notes)
 			}
@@ -254,8 +256,8 @@ func TestUnknownMethods_Confirm(t *testing.T) {
 	})
 }
 
-// TestUnknownMethods_OtherParams: a consent is one to the request that the question showed, and
-// to one request.
+// TestUnknownMethods_OtherParams: consent is valid only for the request that the question showed, and only
+// once.
 func TestUnknownMethods_OtherParams(t *testing.T) {
 	mcptest.Parallel(t)
 	spec := things(t)

@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// origins are the servers that notifications of a method say they come from.
+// origins returns the names of the servers that the notifications of a method say they come from.
 func origins(t *testing.T, c *client, method string) (names []string) {
 	t.Helper()
 	for _, note := range c.notes(method) {
@@ -24,8 +24,8 @@ func origins(t *testing.T, c *client, method string) (names []string) {
 	return names
 }
 
-// TestOrigin: every notification that is passed on names the server that it comes from, to each of two clients, and a server cannot
-// name another one.
+// TestOrigin: every notification from a server that mcpx passes on has the server's name, for each of two
+// clients. A server cannot use another server's name.
 func TestOrigin(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

@@ -8,8 +8,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestNPM_Overrides: a real server's tools as the config repairs them, in exec, inspect,
-// search and under names of their own; fixed arguments reach the server.
+// TestNPM_Overrides: the config changes the tools of a real server. The changes are effective in exec, in
+// inspect, in search, and in views with all tools. Fixed arguments reach the server.
 func TestNPM_Overrides(t *testing.T) {
 	mcptest.Parallel(t)
 	p, h := findPeers(t), newHome(t)

@@ -18,14 +18,14 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// evilTools have markup and scripts wherever a server can put a text.
+// evilTools have markup and scripts in every text that a server can choose.
 const evilTools = `[
 	{"name": "<img src=x onerror=alert(4)>", "description": "<b>bold</b><script>alert(5)</script> \u202eright to left\u202c", "annotations": {"destructiveHint": true},
 		"inputSchema": {"type": "object", "properties": {"<i>a</i>": {"type": "string", "default": "</textarea><script>alert(6)</script>"}}}},
 	{"name": "` + "an_endless_name_" + `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "inputSchema": {"type": "object"}}]`
 
-// TestPage_Browser walks through the status page in a real browser: see
-// testdata/npm/page-check.mjs. With MCPX_PAGE_PICTURES=DIR it leaves pictures there.
+// TestPage_Browser tests the status page in a real browser; see testdata/npm/page-check.mjs. With
+// MCPX_PAGE_PICTURES=DIR it stores screenshots in that folder.
 func TestPage_Browser(t *testing.T) {
 	mcptest.Parallel(t)
 	p, h := findPeers(t), newHome(t)
@@ -83,7 +83,8 @@ func TestPage_Browser(t *testing.T) {
 	}
 }
 
-// TestPage_Off: without the page there is the text for programs.
+// TestPage_Off: if the status page is turned off, mcpx returns plain text at / and the paths of the page do
+// not exist.
 func TestPage_Off(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -103,8 +104,8 @@ func TestPage_Off(t *testing.T) {
 	}
 }
 
-// TestPage_JWT: a token of a real authorization server opens the page, and its session
-// nothing else.
+// TestPage_JWT: a token from a real authorization server opens the status page. The session of the page gives
+// access to nothing else.
 func TestPage_JWT(t *testing.T) {
 	mcptest.Parallel(t)
 	h, g := newHome(t), guard(t, 600, "TOKEN_FORMAT=jwt")
@@ -132,7 +133,7 @@ func TestPage_JWT(t *testing.T) {
 	}
 	cookie := response.Cookies()[0].Name + "=" + response.Cookies()[0].Value
 	mcptest.WaitFor(t, "the server", patience, func() bool {
-		if d.logged("msg=connected", "server=fake") == 0 { // asking all the time would be a flood
+		if d.logged("msg=connected", "server=fake") == 0 { // checks the log, since repeated requests would hit the limits
 			return false
 		}
 		_, text := ask("GET", "/ui/state", "", cookie)

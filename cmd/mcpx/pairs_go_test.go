@@ -26,8 +26,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The servers and clients of the pairings on the two Go SDKs. The environment variable pairRole makes the test binary one
-// of them; testdata/pypi/pair_server.py and pair_client.py say what they do.
+// The servers and clients of the pairings that use the two Go SDKs. With the environment variable pairRole,
+// the test binary runs as one of them. testdata/pypi/pair_server.py and pair_client.py describe what they do.
 const pairRole = "MCPX_PAIR_ROLE"
 
 func init() {
@@ -56,7 +56,7 @@ type pairKey struct {
 	Key string `json:"key"`
 }
 
-// pairSlow is the tool slow.
+// pairSlow implements the tool slow.
 func pairSlow(ctx context.Context, key string) string {
 	pairNote(key, "began")
 	<-ctx.Done()
@@ -64,7 +64,7 @@ func pairSlow(ctx context.Context, key string) string {
 	return "cancelled"
 }
 
-// pairNote writes down what happened to a call.
+// pairNote records in a file what happened to a call.
 func pairNote(key, state string) {
 	if file, err := os.OpenFile(os.Getenv("PAIR_CANCELLED"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err == nil {
 		fmt.Fprintln(file, key, state)
@@ -72,13 +72,13 @@ func pairNote(key, state string) {
 	}
 }
 
-// pairNoted reports whether that was written down.
+// pairNoted reports whether pairNote has recorded this state of a call.
 func pairNoted(key, state string) bool {
 	data, _ := os.ReadFile(os.Getenv("PAIR_CANCELLED"))
 	return slices.Contains(strings.Split(string(data), "\n"), key+" "+state)
 }
 
-// pairProgress is the tool progress: it reports progress until the client has said that it heard of it.
+// pairProgress implements the tool progress: it reports progress until the client has received some.
 func pairProgress(key string, report func(n int)) string {
 	n := 0
 	if pairPatient(func() bool { n++; report(n); return pairNoted(key, "heard") }) {
@@ -87,7 +87,7 @@ func pairProgress(key string, report func(n int)) string {
 	return "not heard"
 }
 
-// pairCancelled is the tool cancelled.
+// pairCancelled implements the tool cancelled.
 func pairCancelled(key string) string {
 	for _, state := range []string{"cancelled", "began"} {
 		if pairNoted(key, state) {
@@ -97,7 +97,7 @@ func pairCancelled(key string) string {
 	return "not called"
 }
 
-// pairServe serves over HTTP on a free port, whose URL it prints, until stdin ends.
+// pairServe serves over HTTP on a free port until stdin ends. It prints the URL.
 func pairServe(handler http.Handler) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -294,23 +294,23 @@ func mcpGoServer() error {
 	return goserver.ServeStdio(s)
 }
 
-// pairTarget is a server that a client finds behind a connection.
+// pairTarget is a server that a client reaches through its connection.
 type pairTarget struct {
-	Server string // its name in the answers
-	Prefix string // of the names of its tools
-	Thing  string // its resource
+	Server string // the server's name in its answers
+	Prefix string // of the names of the server's tools
+	Thing  string // the URI of the server's resource
 }
 
-// pairClient is a client of the pairings.
+// pairClient is a client that the pairings test.
 type pairClient interface {
 	tools(ctx context.Context) ([]string, error)
-	// call calls a tool; progressed, where not nil, counts the notifications of progress.
+	// call calls a tool. If progressed is not nil, it counts the progress notifications.
 	call(ctx context.Context, tool string, arguments any, progressed *atomic.Int64) (string, error)
 	subscribe(ctx context.Context, uri string) error
-	updates(uri string) bool // whether a change of the resource was heard of
+	updates(uri string) bool // whether an update of the resource was received
 }
 
-// pairRun checks what each server can, and prints a line for each.
+// pairRun checks what works with each server, and prints a line for each.
 func pairRun(c pairClient) error {
 	var targets []pairTarget
 	if err := json.Unmarshal([]byte(os.Getenv("PAIR_TARGETS")), &targets); err != nil {
@@ -328,7 +328,7 @@ func pairRun(c pairClient) error {
 	return nil
 }
 
-// pairPatient waits, a minute at most, until done.
+// pairPatient waits until done returns true, for at most a minute.
 func pairPatient(done func() bool) bool {
 	late, again := time.After(time.Minute), time.NewTicker(50*time.Millisecond)
 	defer again.Stop()
@@ -432,13 +432,14 @@ func pairUpdates(ctx context.Context, c pairClient, target pairTarget) string {
 	return "nothing came"
 }
 
-// pairArgs are the arguments of a client: the era, stdio or http, and what is behind it.
+// pairArgs returns the arguments of a client: its era, its transport (stdio or http), and the command or URL
+// to connect to.
 func pairArgs() (era, over string, target []string) {
 	at := slices.Index(os.Args, "--") + 1
 	return os.Args[at], os.Args[at+1], os.Args[at+2:]
 }
 
-// heard are the resources of which a change was heard.
+// heard holds the resources for which an update was received.
 type heard struct{ uris [64]atomic.Pointer[string] }
 
 func (h *heard) add(uri string) {
@@ -501,7 +502,7 @@ func goSDKClient() error {
 	return pairRun(c)
 }
 
-// pairEnv is the environment of what a client starts: without the role.
+// pairEnv returns the environment for programs that a client starts, without pairRole.
 func pairEnv() []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, pairRole+"=") })
 }
@@ -639,7 +640,7 @@ func (c *mcpGoPair) subscribe(ctx context.Context, uri string) error {
 		return c.client.Subscribe(ctx, r)
 	}
 	failed := make(chan error, 1)
-	go func() { // ends with the process
+	go func() { // the goroutine ends with the process
 		failed <- c.client.Listen(ctx, gomcp.SubscriptionFilter{ResourceSubscriptions: []string{uri}})
 	}()
 	select {

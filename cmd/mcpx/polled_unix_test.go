@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// pipe is a pipe as a shell gives it to a program: its reads block.
+// pipe returns a pipe whose reads block, like the one that a shell gives to a program.
 func pipe(t *testing.T) (in *os.File, out *os.File) {
 	var ends [2]int
-	syscall.ForkLock.RLock() // a child with its other end would keep it open
+	syscall.ForkLock.RLock() // a child that inherits the other end would keep it open
 	defer syscall.ForkLock.RUnlock()
 	if err := syscall.Pipe(ends[:]); err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func pipe(t *testing.T) (in *os.File, out *os.File) {
 func TestPolled(t *testing.T) {
 	in, out := pipe(t)
 	through, restore := polled(in)
-	if err := through.(*os.File).SetReadDeadline(time.Now()); err != nil { // files that block refuse it
+	if err := through.(*os.File).SetReadDeadline(time.Now()); err != nil { // this fails for files whose reads block
 		t.Fatalf("the pipe is not polled: %v", err)
 	}
 	if _, err := through.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {

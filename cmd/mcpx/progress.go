@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	// redrawEvery is the time between two updates on a terminal.
+	// redrawEvery is the time between two updates of the progress on a terminal.
 	redrawEvery = 100 * time.Millisecond
-	// quietFor is how long progress prints nothing if stderr is not a terminal.
+	// quietFor is how long nothing is printed at first if stderr is not a terminal.
 	quietFor = 2 * time.Second
 )
 
-// tryAll waits until the first attempt to connect to each server is over, or ctx ends. It shows
-// progress on stderr.
+// tryAll waits until mcpx has tried once to connect to each server, or until ctx ends. It shows the progress
+// on stderr.
 func tryAll(ctx context.Context, a *app.App, s streams) { showing(ctx, a, s, a.Registry.WaitTried) }
 
-// installed waits until no server is installing its program, or ctx ends. It shows progress on
-// stderr. An install that is interrupted can leave a broken cache behind.
+// installed waits until no server is installing its program, or until ctx ends. It shows the progress on
+// stderr. An interrupted install can leave a broken cache.
 func installed(ctx context.Context, a *app.App, s streams) {
 	if slices.ContainsFunc(attempts(a), func(one attempt) bool { return one.installing }) {
 		showing(ctx, a, s, a.Registry.WaitInstalled)
@@ -37,7 +37,7 @@ func installed(ctx context.Context, a *app.App, s streams) {
 
 func showing(ctx context.Context, a *app.App, s streams, wait func(context.Context)) {
 	done := make(chan struct{})
-	go func() { // ends when wait returns; show waits for that
+	go func() { // the goroutine ends when wait returns; the method show waits for that
 		defer close(done)
 		wait(ctx)
 	}()
@@ -50,12 +50,12 @@ type attempt struct {
 	state  catalog.State
 	tools  int
 	reason string
-	// installing means that reason is the progress of an install.
+	// installing means that a server is installing its program; then reason has the progress.
 	installing bool
-	took       time.Duration // 0 until it is over
+	took       time.Duration // 0 until the attempt has ended
 }
 
-// attempts returns the attempts of all servers, sorted by name.
+// attempts returns the attempts for all servers, sorted by name.
 func attempts(a *app.App) []attempt {
 	var all []attempt
 	snap := a.Registry.Snapshot()
@@ -70,18 +70,18 @@ func attempts(a *app.App) []attempt {
 	return all
 }
 
-// progress shows the attempts to the user. On a terminal it updates a line for each server.
-// Otherwise it prints, after quietFor, a line for each attempt that is over.
+// progress shows the attempts to the user. On a terminal it has a line for each server and updates it.
+// Otherwise it prints, after quietFor, a line for each attempt that has ended.
 type progress struct {
 	w     io.Writer
 	s     terminal.Screen
 	look  func() []attempt
 	began time.Time
 	took  map[string]time.Duration
-	said  bool // plain has printed which servers it waits for
+	said  bool // the method plain has printed which servers it waits for
 }
 
-// show shows the attempts until done is closed.
+// show shows the progress until done is closed.
 func (p *progress) show(done <-chan struct{}) {
 	p.began, p.took = time.Now(), make(map[string]time.Duration)
 	every, draw := quietFor/8, p.plain
@@ -102,7 +102,7 @@ func (p *progress) show(done <-chan struct{}) {
 	}
 }
 
-// now returns the attempts that are still open, and those that are over, with the time they took.
+// now returns the attempts that have not ended, and those that have ended, with the time they took.
 func (p *progress) now() (open, over []attempt) {
 	for _, one := range p.look() {
 		if one.state == catalog.Connecting && p.took[one.name] == 0 {
@@ -116,7 +116,8 @@ func (p *progress) now() (open, over []attempt) {
 	return open, over
 }
 
-// plain prints, after quietFor, which servers mcpx waits for, and later which attempts are over.
+// plain prints, once quietFor is over, which servers mcpx waits for. Later it prints which attempts have
+// ended.
 func (p *progress) plain() {
 	before := maps.Clone(p.took)
 	open, over := p.now()
@@ -148,8 +149,8 @@ func names(all []attempt) string {
 	return strings.Join(list, ", ")
 }
 
-// picture returns a line for each server and a last line, together at most room. If there are more
-// servers, it leaves out attempts that are over.
+// picture returns a line for each server and a last line, together at most room lines. If there are too many
+// servers, it leaves out attempts that have ended.
 func (p *progress) picture(room int) []string {
 	open, over := p.now()
 	shown := slices.Concat(open, over)

@@ -12,12 +12,12 @@ import (
 	"mcpx/internal/base/terminal"
 )
 
-// shown runs a progress of three servers for nine seconds and the moment until it ends: a is
-// ready after one, b fails after five, and c never answers.
+// shown shows the progress of three servers for a little over nine seconds, and returns the output: a is ready
+// after one second, b fails after five, and c never answers.
 func shown(t *testing.T, s terminal.Screen) string {
 	t.Helper()
 	var out bytes.Buffer
-	const end = 9*time.Second + redrawEvery/2 // after the last picture
+	const end = 9*time.Second + redrawEvery/2 // after the last update
 	synctest.Test(t, func(t *testing.T) {
 		began, done := time.Now(), make(chan struct{})
 		time.AfterFunc(end, func() { close(done) })
@@ -39,7 +39,8 @@ func shown(t *testing.T, s terminal.Screen) string {
 	return out.String()
 }
 
-// TestProgress_Plain: nothing is said at first; then who is waited for, and who is over.
+// TestProgress_Plain: nothing is printed at first. Then mcpx prints which servers it waits for, and later
+// which attempts have ended.
 func TestProgress_Plain(t *testing.T) {
 	const want = "mcpx: waiting for b-with-a-name-that-goes-on-and-on, c\nmcpx: b-with-a-name-that-goes-on-and-on is unavailable after 5.0 s\n"
 	if got := shown(t, terminal.Screen{}); got != want {
@@ -47,11 +48,11 @@ func TestProgress_Plain(t *testing.T) {
 	}
 }
 
-// TestProgress_Live: each server has a line, which is rewritten and in the end gone.
+// TestProgress_Live: each server has a line, which is updated, and is removed at the end.
 func TestProgress_Live(t *testing.T) {
 	for _, test := range []struct {
 		width, height int
-		want          []string // of the last picture
+		want          []string // lines of the last update
 	}{
 		{80, 24, []string{
 			"  a                           ready          1.0 s  14 tools",
@@ -70,7 +71,7 @@ func TestProgress_Live(t *testing.T) {
 		pictures := strings.Split(got, "\x1b[J")
 		last := strings.Split(strings.ReplaceAll(pictures[len(pictures)-3], "\x1b[K", ""), "\n")
 		for _, line := range last {
-			if len(line) >= test.width+8 { // the first has an escape sequence
+			if len(line) >= test.width+8 { // the first line also has an escape sequence
 				t.Errorf("%dx%d: too long: %q", test.width, test.height, line)
 			}
 		}

@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// counting is a server of the modern era, on the second major version of the Python SDK.
+// counting is a modern server that uses the second major version of the Python SDK.
 const counting = `
 from mcp.server.mcpserver import Context, MCPServer
 server = MCPServer('counting')
@@ -36,8 +36,8 @@ async def bump(ctx: Context) -> str:
 server.run()
 `
 
-// TestPyPI_Resources: resources and prompts of servers on both major versions of the Python
-// SDK, in the legacy and in the modern era, to clients of both eras.
+// TestPyPI_Resources: clients of both eras use the resources and prompts of servers on both major versions of
+// the Python SDK, in both eras.
 func TestPyPI_Resources(t *testing.T) {
 	mcptest.Parallel(t)
 	bin, h := python(t), newHome(t)

@@ -24,7 +24,7 @@ func (cmd *reloadCommand) Help() string {
 		examples("mcpx reload", "mcpx reload --config ~/mcp.json")
 }
 
-// Run prints a line for each mcpx that reads the config file.
+// Run prints a line for each running mcpx that uses the config file.
 func (cmd *reloadCommand) Run(ctx context.Context, c *cli, s streams) error {
 	path, err := c.findConfig(s)
 	if err != nil {
@@ -70,7 +70,7 @@ func (cmd *reloadCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return told(s, mine, outcomes, failures)
 }
 
-// told prints the outcomes. The returned error has the exit code.
+// told prints the outcomes. The error that it returns determines the exit code.
 func told(s streams, mine []*control.Running, outcomes []control.Outcome, failures []error) (worst error) {
 	for i, one := range mine {
 		who := fmt.Sprintf("%d (%s)", one.PID, one.Serves)
@@ -93,7 +93,7 @@ func told(s streams, mine []*control.Running, outcomes []control.Outcome, failur
 	return worst
 }
 
-// changes says in one line what a reload has changed.
+// changes describes in one line what a reload has changed.
 func changes(out control.Outcome) string {
 	var parts []string
 	for _, part := range []struct {
@@ -126,8 +126,8 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// listen opens the control socket, at which mcpx reload finds this process, until stop is called. Without a folder for it,
-// mcpx serves without.
+// listen opens the control socket, through which mcpx reload finds this process. stop closes it. If there is no folder
+// for the socket, mcpx serves without one.
 func (r *reloading) listen(requests chan<- app.Request) (stop func()) {
 	file, err := filepath.Abs(r.app.Config.Path)
 	var socket *control.Socket

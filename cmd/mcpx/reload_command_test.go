@@ -15,7 +15,7 @@ const (
 	refused     = `level=ERROR msg="config refused`
 )
 
-// openOver serves a config over stdio, or over HTTP, to a legacy client that listens.
+// openOver serves a config over stdio or HTTP, and returns a legacy client that listens for notifications.
 func openOver(t *testing.T, h *home, over string, args ...string) (*client, *stdioPeer) {
 	t.Helper()
 	if over != "http" {
@@ -32,14 +32,15 @@ func callExec(t *testing.T, c *client, server, tool, arguments string) string {
 	return c.start(t, "tools/call", `{"name":"exec","arguments":`+execArgs(server, tool, arguments)+`}`, "")
 }
 
-// reload runs mcpx reload, with the config named on the command line.
+// reload runs mcpx reload with this config.
 func (h *home) reload(t *testing.T, config string) (out, stderr string, code int) {
 	t.Helper()
 	return h.run(t, "", "--config", config, "reload")
 }
 
-// TestReloadCommand: every mcpx that reads the file reloads it and says what changed, the others do nothing; a faulty file
-// is refused with its faults and exit code 2. Calls of clients go on.
+// TestReloadCommand: every mcpx that uses the config file reloads it and reports what has changed; other mcpx
+// processes do nothing. A file with faults is refused: the faults are printed, and the exit code is 2. Calls
+// of clients are not interrupted.
 func TestReloadCommand(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -68,7 +69,7 @@ func TestReloadCommand(t *testing.T) {
 	servers["unset"] = server{"command": "${MCPX_NOT_SET}"}
 	h.config(t, servers, map[string]any{"structured_content": "never", "clients": map[string]any{}, "shutdown_grace": 7})
 	link := filepath.Join(h.dir, "link.json")
-	if os.Symlink(config, link) != nil { // not allowed to users on some Windows
+	if os.Symlink(config, link) != nil { // some Windows systems do not permit users to make symbolic links
 		link = config
 	}
 	out, stderr, code := h.reload(t, link)
@@ -109,7 +110,7 @@ func TestReloadCommand(t *testing.T) {
 	}
 	stdio.exec(t, "keep", "pid", `{}`)
 
-	// What was killed is no obstacle, and one that has ended leaves nothing.
+	// A killed mcpx does not disturb the command, and an mcpx that has ended leaves no files behind.
 	if err := first.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +127,7 @@ func TestReloadCommand(t *testing.T) {
 	}
 }
 
-// TestReloadCommand_Ignored: under nohup mcpx says that SIGHUP does nothing, and mcpx reload works.
+// TestReloadCommand_Ignored: under nohup mcpx logs that SIGHUP has no effect; mcpx reload works.
 func TestReloadCommand_Ignored(t *testing.T) {
 	mcptest.Parallel(t)
 	if runtime.GOOS == "windows" {
@@ -147,7 +148,7 @@ func TestReloadCommand_Ignored(t *testing.T) {
 			t.Errorf("exit %d, %q, %q", code, out, stderr)
 		}
 	})
-	// The other one, with SIGHUP as it is, says nothing.
+	// An mcpx that was not started under nohup does not log this.
 	if other := h.serveHTTP(t, "--config", config); other.logged("SIGHUP") != 0 {
 		t.Error("SIGHUP is named where it works")
 	}

@@ -22,8 +22,8 @@ func (p *stdioPeer) hangUp(t *testing.T) {
 	}
 }
 
-// TestReload: what changed is stopped and started, nothing else; clients keep
-// their sessions and hear of it.
+// TestReload: a reload restarts the servers whose config has changed, and no others. Clients keep their
+// sessions and are notified.
 func TestReload(t *testing.T) {
 	mcptest.Parallel(t)
 	for _, over := range []string{"stdio", "http"} {
@@ -85,8 +85,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestReload_Faulty: a file with faults is refused, each is told with its place,
-// and all goes on as before; so it does when the file is gone or empty.
+// TestReload_Faulty: mcpx refuses a config file with faults, reports each fault with its position, and
+// continues with the old config. It also does so if the file is missing or empty.
 func TestReload_Faulty(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -131,7 +131,7 @@ func TestReload_Faulty(t *testing.T) {
 	h.config(t, servers, nil)
 	p.follow(t, loadedAgain, func() { p.hangUp(t) })
 	c.exec(t, "add", "pid", `{}`)
-	// A fault inside one server is that server's alone.
+	// A fault in the entry of one server affects only that server.
 	servers["unset"] = server{"command": "${MCPX_NOT_SET}"}
 	h.config(t, servers, nil)
 	p.follow(t, loadedAgain, func() { p.hangUp(t) })
@@ -141,7 +141,7 @@ func TestReload_Faulty(t *testing.T) {
 	}
 }
 
-// TestReload_Watch: the ways in which editors write a file.
+// TestReload_Watch: with --watch mcpx notices a change in whatever way an editor writes the file.
 func TestReload_Watch(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -166,16 +166,16 @@ func TestReload_Watch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p.follow(t, loadedAgain, func() { // renamed over
+	p.follow(t, loadedAgain, func() { // a new file is renamed to the old name
 		write(config+".new", content("renamed"))
 		if err := os.Rename(config+".new", config); err != nil {
 			t.Fatal(err)
 		}
 	})
 	c.exec(t, "renamed", "pid", `{}`)
-	p.follow(t, loadedAgain, func() { // emptied, and written a moment later
+	p.follow(t, loadedAgain, func() { // the file is emptied, and written a moment later
 		write(config, nil)
-		p.hangUp(t) // so that it is seen empty
+		p.hangUp(t) // makes mcpx read the file while it is empty
 		timer := time.NewTimer(300 * time.Millisecond)
 		defer timer.Stop()
 		<-timer.C
@@ -185,14 +185,14 @@ func TestReload_Watch(t *testing.T) {
 	if n := p.logged(refused); n != 0 {
 		t.Errorf("%d lines about a file that was empty for a moment", n)
 	}
-	// Broken for good: told once.
+	// If the file stays invalid, mcpx reports it once.
 	p.follow(t, refused, func() { write(config, []byte(`{"mcpServers":`)) })
-	// The same again, and other bytes that say the same, are no change.
+	// The same content again, or other bytes with the same meaning, are no change.
 	p.follow(t, loadedAgain, func() { write(config, content("last")) })
 	loaded := p.logged(loadedAgain)
 	p.follow(t, "config file not found", func() {
 		write(config, append(content("last"), "\n// a comment\n"...))
-		timer := time.NewTimer(2 * time.Second) // two looks at the file
+		timer := time.NewTimer(2 * time.Second) // enough for mcpx to check the file twice
 		defer timer.Stop()
 		<-timer.C
 		if err := os.Remove(config); err != nil {
@@ -210,8 +210,8 @@ func TestReload_Watch(t *testing.T) {
 	}
 }
 
-// TestReload_OpenCalls: calls that are open on a server which changes end within
-// the grace, in a result or an error; what comes meanwhile goes to the new one.
+// TestReload_OpenCalls: when a server's config changes, its open calls end within the grace period, with a
+// result or an error. Calls that arrive meanwhile go to the new process of the server.
 func TestReload_OpenCalls(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -239,8 +239,8 @@ func TestReload_OpenCalls(t *testing.T) {
 	checkGone(t, first)
 }
 
-// TestLimits_All: calls over the limit of all servers wait, and are told what is
-// in the way when their time is over; a changed limit counts at once.
+// TestLimits_All: calls over the global limit wait. If they have waited too long, their error names the limit.
+// A changed limit takes effect at once.
 func TestLimits_All(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -267,7 +267,7 @@ func TestLimits_All(t *testing.T) {
 	}
 }
 
-// TestReload_Secrets: loading the config again reads the values anew that it names.
+// TestReload_Secrets: a reload reads again the values of the variables and secrets that the config names.
 func TestReload_Secrets(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -291,8 +291,8 @@ func TestReload_Secrets(t *testing.T) {
 	}
 }
 
-// TestReload_SlowSecret: a command that hangs while the config is loaded again does not hold
-// up the end of mcpx, and its server stays as it was until then.
+// TestReload_SlowSecret: while the config is reloaded, a command that should print a secret hangs. mcpx can
+// still shut down, and until then the server runs with its old settings.
 func TestReload_SlowSecret(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

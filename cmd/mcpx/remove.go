@@ -26,8 +26,8 @@ func (cmd *removeCommand) Run(c *cli, s streams) error {
 	return err
 }
 
-// editServer edits a server of the config. name is its name in the file, or the name under which mcpx
-// serves it.
+// editServer edits the entry of a server in the config. name is its name in the file, or the name that mcpx
+// shows to clients.
 func (c *cli) editServer(s streams, name string, edit func(data []byte, name string) ([]byte, error)) (file string, err error) {
 	var names []string
 	file, err = c.editConfig(s, func(data []byte) ([]byte, error) {

@@ -6,7 +6,7 @@ import (
 	"mcpx/internal/jq"
 )
 
-// roles are the helper processes that mcpx runs with its own executable.
+// roles are the helper processes for which mcpx starts its own executable.
 var roles = helper.Roles{
 	proc.ReaperRole: proc.ReaperMain,
 	jq.Role:         jq.Main,

@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestSecret: a secret comes from the input, reaches its server, and is in no output. The
-// kept file is the fallback, as the tests have no keyring.
+// TestSecret: a secret is read from stdin, reaches its server, and appears in no output. It is stored in a
+// file, because the tests have no keyring.
 func TestSecret(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

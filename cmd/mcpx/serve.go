@@ -32,7 +32,7 @@ func (cmd *serveCommand) Help() string {
 			"mcpx serve --view groups/coding", "mcpx serve --watch")
 }
 
-// Run serves until the input ends or a signal comes.
+// Run serves until the input ends or mcpx receives a signal.
 func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 	defer surviveBrokenPipes()()
 	stderr := newDroppingWriter(s.err)
@@ -53,11 +53,11 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var listener net.Listener
-	if cmd.HTTP != "" { // before reloading, which needs the address
+	if cmd.HTTP != "" { // must come before reloading, which needs the address
 		if listener, err = a.Listen(ctx, cmd.HTTP, cmd.Insecure); err != nil {
 			return err
 		}
-		defer listener.Close() // if serving does not start
+		defer listener.Close() // has an effect only if serving does not start
 	}
 	if !cmd.Demo {
 		defer (&reloading{cmd, a, log, s, servesAt(a, listener)}).start(ctx, cancel)()
@@ -124,26 +124,27 @@ func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *ap
 	return a, log, func() { closeTrace(); closeFile() }, err
 }
 
-// The files of --trace and log_file are rotated at this size, and this many old ones are kept.
+// The files of --trace and log_file are rotated when they reach this many megabytes. This many old files are
+// kept.
 const (
 	traceMegabytes, oldTraces = 50, 1
 	logMegabytes, oldLogs     = 10, 3
 )
 
-// traceTo opens the file of --trace. out is nil without the flag.
+// traceTo opens the file for --trace. Without the flag, out is nil.
 func traceTo(file string) (out io.Writer, close func(), err error) {
 	if file == "" {
 		return nil, func() {}, nil
 	}
-	rotated := &lumberjack.Logger{Filename: file, MaxSize: traceMegabytes, MaxBackups: oldTraces} // 0600
+	rotated := &lumberjack.Logger{Filename: file, MaxSize: traceMegabytes, MaxBackups: oldTraces} // file mode 0600
 	if _, err := rotated.Write(nil); err != nil {
 		return nil, nil, fmt.Errorf("--trace: %w", err)
 	}
 	return rotated, func() { _ = rotated.Close() }, nil
 }
 
-// logTo returns a writer to stderr and to a file, because many clients hide stderr. If the file
-// cannot be written, it warns on stderr and does without.
+// logTo returns a writer to stderr and to a file, because many clients hide stderr. If the file cannot be
+// written, logTo prints a warning and returns a writer to stderr only.
 func logTo(file string, stderr io.Writer) (log io.Writer, close func()) {
 	if file == "" {
 		return stderr, func() {}
@@ -153,14 +154,14 @@ func logTo(file string, stderr io.Writer) (log io.Writer, close func()) {
 		fmt.Fprintln(stderr, "mcpx: warning: log_file:", err)
 		return stderr, func() {}
 	}
-	queued := newDroppingWriter(rotated) // mcpx goes on if the disk hangs
+	queued := newDroppingWriter(rotated) // mcpx must not wait for a disk that hangs
 	return io.MultiWriter(stderr, queued), func() {
 		queued.close()
 		_ = rotated.Close()
 	}
 }
 
-// servesAt says where clients reach mcpx; listener is nil over stdio.
+// servesAt describes where clients reach mcpx; listener is nil over stdio.
 func servesAt(a *app.App, listener net.Listener) string {
 	switch {
 	case listener == nil:
@@ -173,14 +174,14 @@ func servesAt(a *app.App, listener net.Listener) string {
 
 func (cmd *serveCommand) serveHTTP(ctx context.Context, a *app.App, log *slog.Logger, s streams, listener net.Listener) error {
 	if url := servesAt(a, listener); cmd.Demo {
-		fmt.Fprintln(s.err, "mcpx: serving the demo at", url) // its log has only warnings
+		fmt.Fprintln(s.err, "mcpx: serving the demo at", url) // the demo's log has only warnings, so the log does not show the URL
 	} else {
 		log.Info("serving", "url", url)
 	}
 	return ended(log, "HTTP", a.ServeHTTP(ctx, listener))
 }
 
-// profile serves profiles of mcpx until stop is called.
+// profile serves Go profiles of mcpx until stop is called.
 func (cmd *serveCommand) profile(ctx context.Context, log *slog.Logger) (stop func(), err error) {
 	if cmd.Pprof == "" {
 		return func() {}, nil
@@ -191,8 +192,8 @@ func (cmd *serveCommand) profile(ctx context.Context, log *slog.Logger) (stop fu
 	return stop, nil
 }
 
-// ended logs the error that ended serving. It does not print it to stderr, which would block if the
-// client does not read it.
+// ended logs the error that ended serving. It does not write to stderr directly, because that would block if
+// the client does not read stderr.
 func ended(log *slog.Logger, over string, err error) error {
 	if err == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// tool is an entry of tools/list.
+// listedTool is an entry of tools/list.
 type listedTool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
@@ -32,8 +32,8 @@ func (c *client) list(t testing.TB) []listedTool {
 	return list.Tools
 }
 
-// awaitReady waits for sessions to upstreams: with a catalogue on disk mcpx
-// answers before it has any.
+// awaitReady waits until mcpx has sessions with the named upstream servers: if their catalogues are on disk,
+// mcpx answers before it has sessions.
 func (c *client) awaitReady(t testing.TB, names ...string) {
 	t.Helper()
 	mcptest.WaitFor(t, "the upstreams", patience, func() bool {
@@ -87,8 +87,8 @@ func TestServe_Tools(t *testing.T) {
 	})
 }
 
-// TestServe_MalformedSchemas: a model's provider refuses a request for one schema
-// that is not to its taste. It gets none of an upstream's, and the tools work.
+// TestServe_MalformedSchemas: the provider of a model may refuse a whole request because of one invalid
+// schema. mcpx lists no schemas of upstream servers, and their tools work.
 func TestServe_MalformedSchemas(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -118,7 +118,7 @@ func TestServe_MalformedSchemas(t *testing.T) {
 				t.Errorf("%s is not in the description:\n%s", name, tools[0].Description)
 			}
 			r := c.exec(t, "bad", name, `{"coin":"BTC"}`)
-			if name == "enum" && len(r.Content) == 2 { // which says that it has no argument coin
+			if name == "enum" && len(r.Content) == 2 { // the second block says that the tool has no argument coin
 				r.Content = r.Content[:1]
 			}
 			if name != "lookup" && (r.IsError || r.text(t) != `{"coin":"BTC"}`) {
@@ -128,8 +128,8 @@ func TestServe_MalformedSchemas(t *testing.T) {
 	})
 }
 
-// TestServe_SchemasAsSent: inspect gives the schemas of a tool, and its upstream
-// gets the arguments, as the other side wrote them.
+// TestServe_SchemasAsSent: inspect returns a tool's schemas as the server wrote them. The server gets the
+// arguments as the client wrote them.
 func TestServe_SchemasAsSent(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -165,9 +165,9 @@ func TestServe_SchemasAsSent(t *testing.T) {
 	})
 }
 
-// checkStrictSchema wants what the strictest provider takes: an object of plain
-// properties, and nothing else but additionalProperties: true of an object, without which
-// some frameworks make an empty object of it.
+// checkStrictSchema fails unless the schema is accepted by the strictest provider: an object of plain
+// properties. The only other keyword allowed is additionalProperties: true of an object, without which some
+// frameworks reduce it to an empty object.
 func checkStrictSchema(t *testing.T, name string, raw json.RawMessage) {
 	t.Helper()
 	var schema struct {
@@ -199,7 +199,7 @@ func checkStrictSchema(t *testing.T, name string, raw json.RawMessage) {
 	}
 }
 
-// testInspect asks inspect in all of its forms.
+// testInspect tests every kind of query to inspect.
 func testInspect(t *testing.T, c *client) {
 	t.Helper()
 	for _, test := range []struct{ arguments, text, data string }{
@@ -269,8 +269,8 @@ func checkFault(t *testing.T, what string, r toolResult, code, text string) {
 	}
 }
 
-// TestServe_NothingLost: what an upstream sent is what the client gets, digit by
-// digit and block by block, over every pair of transports and eras.
+// TestServe_NothingLost: the client gets exactly what an upstream server sent, including every digit and every
+// block, over every pair of transports and eras.
 func TestServe_NothingLost(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -327,9 +327,8 @@ func sameBlocks(t *testing.T, got, want []json.RawMessage) {
 	}
 }
 
-// sameJSON compares JSON in all that counts: literals as written, order of keys,
-// decoded strings. So does a string that holds JSON: the model gets it in another
-// layout.
+// sameJSON compares two JSON values: literals as written, the order of keys, and decoded strings. It compares
+// strings that contain JSON in the same way, because mcpx formats them differently for the model.
 func sameJSON(t *testing.T, what string, got, want json.RawMessage) {
 	t.Helper()
 	if g, w := literal(t, got), literal(t, want); g != w {
@@ -337,7 +336,7 @@ func sameJSON(t *testing.T, what string, got, want json.RawMessage) {
 	}
 }
 
-// literal writes JSON token by token.
+// literal writes JSON as a list of its tokens.
 func literal(t *testing.T, raw json.RawMessage) string {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(string(raw)))
@@ -348,7 +347,7 @@ func literal(t *testing.T, raw json.RawMessage) string {
 		if err != nil {
 			return fmt.Sprintf("%s (%v in %.300s)", out.String(), err, raw)
 		}
-		for { // and what closes after it
+		for { // the token, and then the brackets that close after it
 			if text, ok := token.(string); ok {
 				if strings.ContainsAny(text[:min(1, len(text))], "{[") && json.Valid([]byte(text)) {
 					text = literal(t, json.RawMessage(text))
@@ -380,7 +379,7 @@ func TestServe_Progress(t *testing.T) {
 			t.Fatalf("got %s %s", m.Result, m.Error)
 		}
 		notes := c.notes("notifications/progress")
-		// The last one over HTTP may lose the race against the answer (mcp-go).
+		// Over HTTP the last notification may arrive after the answer (mcp-go).
 		if _, http := c.peer.(*httpPeer); len(notes) != 4 && !(http && len(notes) >= 3) {
 			t.Errorf("%d notifications, want 4", len(notes))
 		}
@@ -396,8 +395,8 @@ func TestServe_Progress(t *testing.T) {
 	})
 }
 
-// TestServe_Cancel: a call that the client takes back is cancelled upstream, and
-// what comes after it works.
+// TestServe_Cancel: if the client cancels a call, mcpx cancels it at the upstream server, and later calls
+// work.
 func TestServe_Cancel(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -424,7 +423,7 @@ func TestServe_Cancel(t *testing.T) {
 	})
 }
 
-// abort posts a message and breaks the connection when begun says so.
+// abort posts a message, and breaks the connection as soon as begun returns true.
 func (p *httpPeer) abort(t *testing.T, raw string, begun func() bool) {
 	t.Helper()
 	request, err := p.request(raw)
@@ -433,7 +432,7 @@ func (p *httpPeer) abort(t *testing.T, raw string, begun func() bool) {
 	}
 	ctx, cancel := contextOf(t)
 	done := make(chan struct{})
-	go func() { // ends with cancel
+	go func() { // the goroutine ends with cancel
 		defer close(done)
 		if response, err := p.client.Do(request.WithContext(ctx)); err == nil {
 			response.Body.Close()
@@ -444,8 +443,8 @@ func (p *httpPeer) abort(t *testing.T, raw string, begun func() bool) {
 	<-done
 }
 
-// TestServe_ListChanged: a change of an upstream's tools is announced, and only
-// such a change.
+// TestServe_ListChanged: mcpx announces a change of an upstream server's tools, and no other change of the
+// server.
 func TestServe_ListChanged(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -459,7 +458,7 @@ func TestServe_ListChanged(t *testing.T) {
 		mcptest.WaitFor(t, "the tools before", patience, func() bool {
 			return strings.Contains(c.list(t)[0].Description, "before")
 		})
-		// Without a session to the upstream, nothing that it says is heard.
+		// Before mcpx has a session with the server, it receives no notifications from it.
 		c.awaitReady(t, "fake")
 		c.listen(t)
 		known := len(c.notes("notifications/tools/list_changed"))
@@ -476,7 +475,7 @@ func TestServe_ListChanged(t *testing.T) {
 	})
 }
 
-// TestLiteral: the comparison sees what it is for.
+// TestLiteral: sameJSON finds the differences that it must find.
 func TestLiteral(t *testing.T) {
 	mcptest.Parallel(t)
 	base := literal(t, json.RawMessage(`{"a":[1.10,{"b":null}],"c":"x","d":"[1, 2]"}`))
@@ -498,8 +497,8 @@ func TestLiteral(t *testing.T) {
 
 var profiledAt = regexp.MustCompile(`msg="serving profiles" url=(http://\S+)/debug/pprof/`)
 
-// TestServe_Pprof: profiles have a port of their own, which ends with mcpx; the port
-// of MCP has none.
+// TestServe_Pprof: profiles are served on a separate port, which closes when mcpx ends. They are not served on
+// the port for MCP.
 func TestServe_Pprof(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

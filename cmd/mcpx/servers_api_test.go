@@ -14,10 +14,10 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// site is the address of a daemon without the path of the endpoint.
+// site returns the URL of a daemon without the path of the MCP endpoint.
 func (d *daemon) site() string { return strings.TrimSuffix(d.url, "/mcp") }
 
-// api asks /api/servers and what is below it.
+// api sends a request to /api/servers, or to a path below it.
 func (d *daemon) api(t testing.TB, method, path, body string, headers ...string) (int, string) {
 	t.Helper()
 	response, answer := fetch(t, method, d.site()+"/api/servers"+path, body, headers...)
@@ -26,13 +26,13 @@ func (d *daemon) api(t testing.TB, method, path, body string, headers ...string)
 
 func entry(s server, name string) string {
 	s["name"] = name
-	text, _ := json.Marshal(s) // of strings and lists
+	text, _ := json.Marshal(s) // cannot fail: the entry has only strings and lists
 	delete(s, "name")
 	return string(text)
 }
 
-// TestServersAPI_Real: a real server comes and goes while a client is connected, which
-// keeps its session, and its calls to the other server.
+// TestServersAPI_Real: a real server is added and removed while a client is connected. The client keeps its
+// session, and its calls to the other server.
 func TestServersAPI_Real(t *testing.T) {
 	mcptest.Parallel(t)
 	p, h := findPeers(t), newHome(t)
@@ -108,7 +108,8 @@ func TestServersAPI_Real(t *testing.T) {
 	}
 }
 
-// TestServersAPI_Faults: nothing is written, and the answer says what is wrong, and where.
+// TestServersAPI_Faults: an invalid edit changes nothing in the config, and the answer says what is wrong, and
+// where.
 func TestServersAPI_Faults(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -163,7 +164,7 @@ func TestServersAPI_Faults(t *testing.T) {
 	}
 }
 
-// TestServersAPI_AtOnce: edits come one after the other, and none is lost.
+// TestServersAPI_AtOnce: edits that arrive at the same time are made one after the other, and none is lost.
 func TestServersAPI_AtOnce(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -172,7 +173,7 @@ func TestServersAPI_AtOnce(t *testing.T) {
 	const n = 8
 	var adding sync.WaitGroup
 	for i := range n {
-		adding.Go(func() { // ends with the answer
+		adding.Go(func() { // the goroutine ends with the answer
 			if status, body := d.api(t, "POST", "", fmt.Sprintf(`{"name":"s%d","command":"mcpx-no-such-program"}`, i)); status != 201 {
 				t.Errorf("adding s%d: %d %s", i, status, body)
 			}
@@ -187,8 +188,8 @@ func TestServersAPI_AtOnce(t *testing.T) {
 	}
 }
 
-// TestServersAPI_Rights: only an admin sees and changes servers. Without auth nobody
-// changes them, unless the config says so.
+// TestServersAPI_Rights: only an admin may see and change servers. Without auth no client may change them,
+// unless the config permits it.
 func TestServersAPI_Rights(t *testing.T) {
 	mcptest.Parallel(t)
 	digest := func(token string) string {

@@ -13,7 +13,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// own is the config in the user's configuration folder.
+// own returns the path of the config in the user's configuration folder.
 func (h *home) own() string {
 	if runtime.GOOS == "darwin" {
 		return filepath.Join(h.dir, "Library", "Application Support", "mcpx", "config.json")
@@ -21,7 +21,7 @@ func (h *home) own() string {
 	return filepath.Join(h.dir, "config", "mcpx", "config.json")
 }
 
-// must runs mcpx, which must exit with code, and returns what it printed.
+// must runs mcpx and returns its output. It fails the test unless mcpx exits with this code.
 func (h *home) must(t *testing.T, code int, args ...string) string {
 	t.Helper()
 	out, stderr, got := h.run(t, "", args...)
@@ -49,7 +49,7 @@ func readFile(t *testing.T, path string) string {
 	return string(data)
 }
 
-// fakeEntry is the JSON of a fake upstream's entry.
+// fakeEntry returns the JSON config entry of a fake upstream server.
 func fakeEntry(t *testing.T) string {
 	t.Helper()
 	h := newHome(t)
@@ -58,8 +58,8 @@ func fakeEntry(t *testing.T) string {
 	return text[:strings.LastIndex(text[:strings.LastIndex(text, "}")], "}")]
 }
 
-// TestInit_Unasked: from the files of clients to connected clients, without a
-// question; then all of it back.
+// TestInit_Unasked: with --yes, mcpx init makes a config from the files of clients and connects the clients
+// without a question. Then everything is undone.
 func TestInit_Unasked(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -67,7 +67,7 @@ func TestInit_Unasked(t *testing.T) {
 	codex := "model = \"gpt-5\" # fast\n\n[mcp_servers.down]\ncommand = \"no-such-program-here\"\nenv = {DOWN_TOKEN = \"hidden-from-the-screen\"}\n"
 	cursorFile, codexFile := h.write(t, ".cursor/mcp.json", cursor), h.write(t, ".codex/config.toml", codex)
 
-	// Nobody is there to ask.
+	// Without a terminal the user cannot be asked.
 	out := h.must(t, exitFailed, "init")
 	hasAll(t, out, "fake", "Cursor", "Codex", "to take", "nothing was written", "mcpx init --yes")
 	if _, err := os.Stat(h.own()); err == nil {
@@ -88,7 +88,7 @@ func TestInit_Unasked(t *testing.T) {
 	hasAll(t, readFile(t, codexFile), "# fast", "[mcp_servers.mcpx]")
 	hasAll(t, h.must(t, 0, "connect"), "cursor", "connected; 1 other server", "no file")
 
-	// Again, there is nothing to do.
+	// A second run has nothing to do.
 	hasAll(t, h.must(t, 0, "init", "--yes", "--no-check"), "is in the config already", "has all of them", "Cursor is connected already")
 
 	h.must(t, 0, "connect", "cursor", "--move", "--yes")
@@ -106,7 +106,7 @@ func TestInit_Unasked(t *testing.T) {
 	hasAll(t, h.must(t, 0, "disconnect", "codex", "--yes"), "mcpx is not in")
 }
 
-// TestInit_Existing: a config that is there is added to, and a copy is kept.
+// TestInit_Existing: mcpx init adds to an existing config, and keeps a backup of it.
 func TestInit_Existing(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -125,8 +125,8 @@ func TestInit_Existing(t *testing.T) {
 	hasAll(t, h.must(t, exitConfig, "init", "--yes", "--config", h.write(t, "bad.json", `{"mcpServers": {"x": {"comand": "y"}}}`)), `did you mean "command"?`)
 }
 
-// TestInit_Schema: editors find the schema beside the config; what init has written can be taken
-// back, and what is not of mcpx stays.
+// TestInit_Schema: mcpx init writes the JSON schema into the folder of the config, so that editors find it.
+// Undo removes only what mcpx has written.
 func TestInit_Schema(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -137,7 +137,7 @@ func TestInit_Schema(t *testing.T) {
 	undo := func(file string) string { return h.must(t, 0, "init", "--config", file, "--undo", "--yes") }
 	there := func(file string) bool { _, err := os.Stat(file); return err == nil }
 
-	// A config that is new, and one that is there.
+	// A new config, and an existing one.
 	const named = `"$schema": "./config.schema.json",`
 	file := filepath.Join(h.dir, "new", "mine.json")
 	schema := filepath.Join(h.dir, "new", "config.schema.json")
@@ -160,7 +160,7 @@ func TestInit_Schema(t *testing.T) {
 	}
 	hasAll(t, undo(file), "has written nothing")
 
-	// After a change of the file only the name of the schema goes.
+	// If the config was changed after init, undo removes only the name of the schema.
 	init(file)
 	h.must(t, 0, "add", "--config", file, "more", "--", "no-such-program", "more")
 	hasAll(t, init(file), "has all of them")
@@ -170,7 +170,8 @@ func TestInit_Schema(t *testing.T) {
 	}
 	hasAll(t, readFile(t, file), "// none", `"theirs"`, `"more"`)
 
-	// A file that happens to have the name is not of mcpx, and a schema that a user names stays.
+	// mcpx does not touch a file that has the schema's name but another content, or a schema that the user has
+	// named in the config.
 	h.write(t, "config.schema.json", `{"title": "theirs"}`)
 	hasAll(t, init(file), "is not a schema that mcpx wrote")
 	if strings.Contains(readFile(t, file), "$schema") || readFile(t, schema) != `{"title": "theirs"}` {
@@ -181,7 +182,7 @@ func TestInit_Schema(t *testing.T) {
 	hasAll(t, readFile(t, own), `{"$schema": "https://example.com/mine.json", "mcpServers": {`)
 }
 
-// TestConnect_Asked: a user at the terminal is asked, once for each file.
+// TestConnect_Asked: a user at the terminal is asked once for each file.
 func TestConnect_Asked(t *testing.T) {
 	h := newHome(t)
 	for _, pair := range h.env() {
@@ -205,7 +206,7 @@ func TestConnect_Asked(t *testing.T) {
 	if code != 0 || !strings.Contains(readFile(t, file), "mcpx") {
 		t.Errorf("exit %d, %s", code, readFile(t, file))
 	}
-	// The config, then Codex; Cursor is connected.
+	// The first question is about the config, the second about Codex. Cursor is already connected.
 	from := h.write(t, "from.json", `{"mcpServers": {"a": {"command": "a"}}}`)
 	h.write(t, ".cursor/mcp.json", strings.Replace(readFile(t, file), "{\n", "{\n    \"mcpServers_\": 1,\n", 1))
 	out, code = say("yes\n", "init", "--no-check", "--from", from)
@@ -225,11 +226,12 @@ func TestConnect_Asked(t *testing.T) {
 	}
 }
 
-// TestInit_Move: --move takes out of a client's file the servers that mcpx was seen to serve, and only these; also when the
-// user at the terminal says so. After an edit disconnect says what it put back.
+// TestInit_Move: --move removes from a client's file only the servers that mcpx is known to have served.
+// Without the flag, a user at the terminal can choose this. If the file was edited afterwards, disconnect
+// prints what it has put back.
 func TestInit_Move(t *testing.T) {
 	h := newHome(t)
-	binary(t) // is built in the user's own environment, where the build cache is
+	binary(t) // built in the user's own environment, where the build cache is
 	for _, pair := range h.env() {
 		name, value, _ := strings.Cut(pair, "=")
 		t.Setenv(name, value)
@@ -258,13 +260,13 @@ func TestInit_Move(t *testing.T) {
 	hasAll(t, out, "took out mcpx, and put back a; the rest stays")
 	hasAll(t, readFile(t, file), `"a": {`, `"mine": 1`)
 
-	// Another mcpx, later: what was served once is on disk.
+	// A later mcpx knows from the disk which servers were served before.
 	h.must(t, 0, "connect", "cursor", "--move", "--yes")
 	stays(file, "a", false)
 	stays(file, "b", true)
 	h.must(t, 0, "disconnect", "cursor", "--yes")
 
-	// A check that has just failed is newer than the disk: a server that needs a file that is gone, say.
+	// A check that has just failed overrides the catalogue on disk. Here the server needs a file that is missing.
 	if err := os.Remove(specOf(t, served)); err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +274,7 @@ func TestInit_Move(t *testing.T) {
 	stays(file, "a", true)
 	h.must(t, 0, "disconnect", "cursor", "--yes")
 
-	// This process is the executable of the fakes, which it would take for itself.
+	// In this process mcpx would take the command of the fakes for itself, because it is the same executable.
 	served = `{"url": "` + mcptest.Spec{}.HTTP(t).URL + `"}`
 	for _, test := range []struct {
 		answers string
@@ -297,7 +299,7 @@ func TestInit_Move(t *testing.T) {
 	}
 }
 
-// specOf is the file that a fake upstream needs.
+// specOf returns the path of the file that a fake upstream server needs.
 func specOf(t *testing.T, entry string) string {
 	t.Helper()
 	var one struct{ Env map[string]string }
@@ -307,7 +309,7 @@ func specOf(t *testing.T, entry string) string {
 	return one.Env["MCPX_MCPTEST_SPEC"]
 }
 
-// TestInit_Unread: a client's file that cannot be read is no success.
+// TestInit_Unread: if a client's file cannot be read, mcpx init does not exit with success.
 func TestInit_Unread(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -317,7 +319,7 @@ func TestInit_Unread(t *testing.T) {
 	hasAll(t, out, "mine.json has all that could be read", "error: cannot be read", "~/.cursor/mcp.json")
 }
 
-// TestNames: a server has the name in the file and the one that it is served under.
+// TestNames: commands accept the name of a server in the file, and the name that clients see.
 func TestNames(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -339,7 +341,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestAdd: a config from nothing, by commands alone.
+// TestAdd: commands alone can make a config, without an existing file.
 func TestAdd(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -408,7 +410,7 @@ func TestAdd(t *testing.T) {
 		t.Errorf("got\n%s", got)
 	}
 
-	// A config with a fault is not made worse, and the fault is told.
+	// mcpx does not edit a config that has a fault, and prints the fault.
 	bad := h.write(t, "bad.json", "{\n  \"mcpServers\": {\"a\": {\"comand\": \"x\"}},\n}\n")
 	hasAll(t, h.must(t, exitConfig, "add", "b", "--config", bad, "--", "y"), `did you mean "command"?`)
 	broken := h.write(t, "broken.json", "{\n  \"mcpServers\" {}\n}\n")
@@ -422,7 +424,7 @@ func TestAdd(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &written); err != nil || !ok {
 		t.Fatalf("%v in %s", err, text)
 	}
-	// A client starts mcpx in another folder.
+	// Paths are stored as absolute paths, because a client starts mcpx in another folder.
 	if args := written.Servers["b"].Args; len(args) != 2 || !filepath.IsAbs(args[0]) || args[1] != "./nowhere" {
 		t.Errorf("got %q", args)
 	}

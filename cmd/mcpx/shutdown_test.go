@@ -14,7 +14,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// openCalls starts a call that ends by itself and one that does not.
+// openCalls starts a call that ends after ms milliseconds, and a call that never ends.
 func openCalls(t *testing.T, c *client, spec mcptest.Spec, ms string) (short, endless string) {
 	t.Helper()
 	short, endless = callExec(t, c, "fake", "slow", `{"ms":`+ms+`}`), callExec(t, c, "fake", "slow", `{"ms":600000}`)
@@ -22,8 +22,8 @@ func openCalls(t *testing.T, c *client, spec mcptest.Spec, ms string) (short, en
 	return short, endless
 }
 
-// TestShutdown: TERM stops taking; open calls may end for the grace, the rest get
-// an error; then all is gone.
+// TestShutdown: after TERM mcpx accepts no new requests. Open calls may finish within the grace period; those
+// that do not get an error. Then all processes end.
 func TestShutdown(t *testing.T) {
 	mcptest.Parallel(t)
 	for _, over := range []string{"stdio", "http"} {
@@ -64,7 +64,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// refusedRequest asks until mcpx says that it takes nothing any more.
+// refusedRequest sends requests until mcpx refuses one because it is shutting down.
 func refusedRequest(t *testing.T, c *client) {
 	t.Helper()
 	mcptest.WaitFor(t, "a refusal", patience, func() bool {
@@ -74,7 +74,7 @@ func refusedRequest(t *testing.T, c *client) {
 	})
 }
 
-// refusedConnection waits until nobody listens any more.
+// refusedConnection waits until mcpx no longer accepts connections.
 func refusedConnection(t *testing.T, endpoint string) {
 	t.Helper()
 	u, err := url.Parse(endpoint)
@@ -90,8 +90,8 @@ func refusedConnection(t *testing.T, endpoint string) {
 	})
 }
 
-// TestShutdown_OpenConnection: a request over a connection that was there before
-// the signal is refused too.
+// TestShutdown_OpenConnection: after the signal, mcpx also refuses requests over a connection that was open
+// before.
 func TestShutdown_OpenConnection(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -129,8 +129,7 @@ func TestShutdown_OpenConnection(t *testing.T) {
 	}
 }
 
-// TestShutdown_EOFDuringGrace: a client that goes away while mcpx waits for its
-// calls is not waited for.
+// TestShutdown_EOFDuringGrace: if the client disconnects while mcpx waits for open calls, mcpx stops waiting.
 func TestShutdown_EOFDuringGrace(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -153,7 +152,7 @@ func TestShutdown_EOFDuringGrace(t *testing.T) {
 	}
 }
 
-// TestShutdown_Twice: a second signal ends mcpx at once, and its children with it.
+// TestShutdown_Twice: a second signal ends mcpx and its child processes at once.
 func TestShutdown_Twice(t *testing.T) {
 	mcptest.Parallel(t)
 	for _, over := range []string{"stdio", "http"} {
@@ -183,8 +182,7 @@ func TestShutdown_Twice(t *testing.T) {
 	}
 }
 
-// TestShutdown_ClientDoesNotRead: a client that reads nothing cannot keep mcpx
-// from its end.
+// TestShutdown_ClientDoesNotRead: mcpx can shut down although a client does not read its answers.
 func TestShutdown_ClientDoesNotRead(t *testing.T) {
 	mcptest.Parallel(t)
 	for _, how := range []string{"TERM", "EOF"} {
@@ -194,7 +192,7 @@ func TestShutdown_ClientDoesNotRead(t *testing.T) {
 			spec := mcptest.Spec{}.WithFiles(t)
 			config := h.config(t, map[string]server{"fake": fake(t, spec)}, map[string]any{"shutdown_grace": 2, "result_token_limit": 0})
 			cmd := h.command(t, "--config", config)
-			stdin, stdout := start(t, cmd) // which nobody reads
+			stdin, stdout := start(t, cmd) // the test never reads stdout
 			defer stdout.Close()
 			sent := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + legacy + `","capabilities":{},"clientInfo":{"name":"deaf","version":"1"}}}` + "\n"
 			for id := range 8 {
@@ -211,7 +209,7 @@ func TestShutdown_ClientDoesNotRead(t *testing.T) {
 				stdin.Close()
 			}
 			ended := make(chan struct{})
-			go func() { // ends with the process, which is killed at the latest
+			go func() { // the goroutine ends when the process ends or is killed
 				_, _ = cmd.Process.Wait()
 				close(ended)
 			}()

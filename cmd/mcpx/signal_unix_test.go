@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// terminate asks the process to end.
+// terminate sends the process SIGTERM.
 func terminate(cmd *exec.Cmd) { _ = cmd.Process.Signal(syscall.SIGTERM) }
 
-// quit ends the process, which writes where its goroutines are.
+// quit ends the process and makes it print the stacks of its goroutines.
 func quit(cmd *exec.Cmd) { _ = cmd.Process.Signal(syscall.SIGQUIT) }

@@ -2,8 +2,8 @@ package main
 
 import "os/exec"
 
-// terminate ends the process: there is no asking on Windows.
+// terminate kills the process: Windows has no signal that asks a process to end.
 func terminate(cmd *exec.Cmd) { _ = cmd.Process.Kill() }
 
-// quit ends the process.
+// quit kills the process.
 func quit(cmd *exec.Cmd) { _ = cmd.Process.Kill() }

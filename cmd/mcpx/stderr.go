@@ -11,33 +11,33 @@ import (
 )
 
 const (
-	// stderrBytes limits the queue of lines for stderr.
+	// stderrBytes is how many bytes of lines for stderr may be queued.
 	stderrBytes = 1 << 20
-	// lastLines limits the time to write the queue at the end.
+	// lastLines is how long close waits until the queue is written.
 	lastLines = 200 * time.Millisecond
-	// gatherLines is the least time between two writes. With thousands of calls a second, a write
-	// for each line would cost too much.
+	// gatherLines is the shortest time between two writes. With thousands of calls a second, one write for each
+	// line would cost too much.
 	gatherLines = 5 * time.Millisecond
-	// spareBytes is the largest buffer that is kept for the next lines.
+	// spareBytes is the size in bytes of the largest buffer that is kept for further lines.
 	spareBytes = 64 << 10
 )
 
-// droppingWriter queues lines for stderr, so that logging never blocks: many clients open
-// a pipe for stderr and never read it. If the queue is full, it drops lines and counts them.
+// droppingWriter queues lines for stderr, so that logging never blocks: many clients open a pipe for stderr
+// and never read it. If the queue is full, it drops further lines and counts them.
 type droppingWriter struct {
 	w     io.Writer
-	ended chan struct{} // closed when run has written the queue and ended
-	hurry chan struct{} // closed by close; ends the wait between two writes
+	ended chan struct{} // closed when the method run has written the queue and returned
+	hurry chan struct{} // closed by close; ends the pause between two writes
 
 	mu      sync.Mutex
-	more    sync.Cond // the queue has grown, or closed is set
+	more    sync.Cond // signalled when the queue has grown or closed is set
 	queue   []byte
 	closed  bool
 	dropped int
 }
 
-// newDroppingWriter starts the goroutine run, which ends after close. If a write to w never returns,
-// it ends with the process.
+// newDroppingWriter starts a goroutine for the method run, which ends after close. If a write to w never
+// returns, the goroutine ends with the process.
 func newDroppingWriter(w io.Writer) *droppingWriter {
 	d := &droppingWriter{w: w, ended: make(chan struct{}), hurry: make(chan struct{})}
 	d.more.L = &d.mu
@@ -45,7 +45,7 @@ func newDroppingWriter(w io.Writer) *droppingWriter {
 	return d
 }
 
-// Write implements io.Writer. It queues or drops a whole line.
+// Write implements io.Writer. It queues or drops the line as a whole.
 func (d *droppingWriter) Write(line []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -93,7 +93,7 @@ func (d *droppingWriter) run() {
 	}
 }
 
-// close waits until the queue is written, but at most lastLines. It drops later lines.
+// close waits until the queue is written, for at most lastLines. Later lines are dropped.
 func (d *droppingWriter) close() {
 	d.mu.Lock()
 	if !d.closed {
@@ -110,9 +110,9 @@ func (d *droppingWriter) close() {
 	}
 }
 
-// surviveBrokenPipes makes a write to a closed stdout or stderr return an error, until stop is
-// called. Otherwise SIGPIPE would kill the process. It does not ignore the signal, because child
-// processes would inherit that.
+// surviveBrokenPipes makes a write to a closed stdout or stderr return an error, until stop is called.
+// Otherwise SIGPIPE would kill the process. It does not ignore the signal, because child processes would then
+// ignore it too.
 func surviveBrokenPipes() (stop func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGPIPE)

@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// outputPipe is a pipe for an output of a child: the child's end is closed here
-// when start has been called, the other one with the test.
+// outputPipe returns a pipe for an output of a child process. The test must close the child's end once the
+// child runs; the other end is closed when the test ends.
 func outputPipe(t *testing.T) (read, write *os.File) {
 	t.Helper()
 	read, write, err := os.Pipe()
@@ -27,15 +27,14 @@ func outputPipe(t *testing.T) (read, write *os.File) {
 	return read, write
 }
 
-// TestServe_Stderr: a client that never reads stderr, or has closed it, gets its
-// answers all the same, and mcpx ends with its input.
+// TestServe_Stderr: a client that never reads stderr, or has closed it, still gets its answers, and mcpx ends
+// when its input ends.
 func TestServe_Stderr(t *testing.T) {
 	mcptest.Parallel(t)
 	for _, closed := range []bool{false, true} {
 		t.Run(map[bool]string{false: "never read", true: "closed"}[closed], func(t *testing.T) {
 			h := newHome(t)
-			// What a server writes to its stderr is logged at this level: more than
-			// any pipe takes.
+			// mcpx logs at this level what a server writes to stderr. Here it is more than fits in any pipe.
 			config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{StderrFlood: 4 << 20})}, nil)
 			read, write := outputPipe(t)
 			cmd := h.command(t, "--log-level", "debug", "--config", config)
@@ -59,11 +58,10 @@ func TestServe_Stderr(t *testing.T) {
 	}
 }
 
-// TestServe_HTTPEnds: the error that ends serving over HTTP goes to the log, which
-// waits for nobody.
+// TestServe_HTTPEnds: the error that ends serving over HTTP is logged, even if stderr is not read.
 func TestServe_HTTPEnds(t *testing.T) {
 	mcptest.Parallel(t)
-	read, write := io.Pipe() // takes nothing until it is read
+	read, write := io.Pipe() // a write blocks until the test reads
 	stderr := newDroppingWriter(write)
 	s := streams{out: io.Discard, err: stderr}
 	cmd := &serveCommand{Demo: true}
@@ -77,7 +75,7 @@ func TestServe_HTTPEnds(t *testing.T) {
 	}
 	listener.Close()
 	code := report(write, cmd.serveHTTP(t.Context(), a, log, s, listener))
-	go func() { // ends when all is read
+	go func() { // the goroutine ends when everything has been read
 		stderr.close()
 		<-stderr.ended
 		write.Close()
@@ -88,8 +86,8 @@ func TestServe_HTTPEnds(t *testing.T) {
 	}
 }
 
-// TestServe_StdoutGone: a client that has closed its end of stdout is gone,
-// whatever its end of stdin does; what mcpx started ends with it.
+// TestServe_StdoutGone: if a client has closed its end of stdout, mcpx ends even if stdin is still open, and
+// so do the processes that it has started.
 func TestServe_StdoutGone(t *testing.T) {
 	mcptest.Parallel(t)
 	if runtime.GOOS == "windows" {
@@ -112,7 +110,7 @@ func TestServe_StdoutGone(t *testing.T) {
 	}
 	write.Close()
 	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }() // ends with the process
+	go func() { ended <- cmd.Wait() }() // the goroutine ends with the process
 	t.Cleanup(func() { cmd.Process.Kill() })
 	lines := bufio.NewScanner(read)
 	ask := func(message string) {
@@ -125,7 +123,7 @@ func TestServe_StdoutGone(t *testing.T) {
 	for lines.Scan() && !strings.Contains(lines.Text(), `"id":2`) {
 	}
 	read.Close()
-	// An announcement may have ended it already: then nobody reads this.
+	// mcpx may have ended already because of a notification; then this message is not read.
 	_, _ = io.WriteString(stdin, `{"jsonrpc":"2.0","id":3,"method":"ping"}`+"\n")
 	<-ended
 	if code := cmd.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(stderr.String(), "broken pipe") {
@@ -134,8 +132,8 @@ func TestServe_StdoutGone(t *testing.T) {
 	checkGone(t, quiet)
 }
 
-// TestDroppingWriter: a burst that is read arrives whole; what nobody reads is
-// dropped by lines, and counted.
+// TestDroppingWriter: if the output is read, a burst of lines arrives completely. If it is not read, whole
+// lines are dropped and counted.
 func TestDroppingWriter(t *testing.T) {
 	mcptest.Parallel(t)
 	const lines = 3 * stderrBytes / 100
@@ -155,7 +153,7 @@ func TestDroppingWriter(t *testing.T) {
 	for range lines {
 		d.Write([]byte(line))
 	}
-	go func() { // ends when all is read
+	go func() { // the goroutine ends when everything has been read
 		d.close()
 		<-d.ended
 		write.Close()

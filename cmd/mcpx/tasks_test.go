@@ -8,8 +8,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestTasksExtension: a server of the modern era answers with a task where the client has
-// declared the extension, and the client polls, updates and cancels it through mcpx.
+// TestTasksExtension: if the client has declared the tasks extension, a modern server may answer a call with a
+// task. The client polls, updates and cancels the task through mcpx.
 func TestTasksExtension(t *testing.T) {
 	mcptest.Parallel(t)
 	const (

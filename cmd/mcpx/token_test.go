@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestToken: a token is printed once, kept as a digest, and opens mcpx until it is deleted,
-// which a running mcpx hears of.
+// TestToken: a token is printed once and stored only as a digest. It gives access to mcpx until it is deleted;
+// a running mcpx notices the deletion.
 func TestToken(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -64,9 +64,9 @@ func TestToken(t *testing.T) {
 	again := run("mcpx_", 0, "token", "new", "ci", "--force")
 	run("deleted the token of other", 0, "token", "delete", "other")
 	mcptest.WaitFor(t, "the new tokens", patience, func() bool { return status(ci) == 401 && status(other) == 401 && status(again) == 200 })
-	_, _ = io.Copy(io.Discard, events.Body) // ends
+	_, _ = io.Copy(io.Discard, events.Body) // the stream ends
 	run("make another one first", exitFailed, "token", "delete", "ci")
-	// A file without auth opens nothing.
+	// If auth is removed from the config file, mcpx does not become open to everyone.
 	d.follow(t, "the old one stays in force until mcpx restarts", func() { h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil) })
 	if a, b := status(again), status("mcpx_x"); a != 200 || b != 401 {
 		t.Errorf("without auth in the file: %d %d", a, b)
@@ -78,8 +78,8 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestToken_StaysHere: the token of a client reaches no server, neither in a header nor in
-// a message, and no log at any level.
+// TestToken_StaysHere: a client's token reaches no server, neither in a header nor in a message, and is in no
+// log at any level.
 func TestToken_StaysHere(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

@@ -13,7 +13,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// traceLine is a line of --trace.
+// traceLine is a line in the file of --trace.
 type traceLine struct {
 	From, To, Peer, Text string
 	Message              struct {
@@ -36,8 +36,8 @@ func traceLines(t *testing.T, path string) (lines []traceLine) {
 	return lines
 }
 
-// A trace has the messages of a call on both sides, over all transports, and no secrets: not
-// those of the config, wherever they appear, nor what looks like one.
+// TestTrace: a trace has the messages of a call between client and mcpx and between mcpx and server, over all
+// transports. It has no secrets from the config, wherever they occur, and no texts that look like secrets.
 func TestTrace(t *testing.T) {
 	mcptest.Parallel(t)
 	for _, over := range []string{"stdio", "http"} {

@@ -10,9 +10,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestNPM_Transparent: what mcpx does not know of the protocol goes both ways between a client
-// and the one server that it sees: requests, notifications, questions and capabilities.
-// Elsewhere it does not.
+// TestNPM_Transparent: a client of a view with only one server can use parts of the protocol that mcpx does
+// not know, in both directions: requests, notifications, questions and capabilities. In other views it cannot.
 func TestNPM_Transparent(t *testing.T) {
 	mcptest.Parallel(t)
 	p, h := findPeers(t), newHome(t)
@@ -21,7 +20,8 @@ func TestNPM_Transparent(t *testing.T) {
 		"other":   fake(t, mcptest.Spec{}),
 	}
 	config := h.config(t, servers, map[string]any{"startup_wait": 60, "exec_wait": 60})
-	if out, stderr, code := h.run(t, "", "--config", config, "check"); code != 0 { // so that the handshake knows the capabilities
+	// mcpx check stores the server's capabilities on disk; the handshake needs them.
+	if out, stderr, code := h.run(t, "", "--config", config, "check"); code != 0 {
 		t.Fatal(out, stderr)
 	}
 	d := h.serveHTTP(t, "--config", config)
@@ -122,7 +122,7 @@ func TestNPM_Transparent(t *testing.T) {
 	}
 }
 
-// TestView_OnlyItsServers: over stdio mcpx starts no server that its view does not show.
+// TestView_OnlyItsServers: over stdio mcpx starts only the servers that its view shows.
 func TestView_OnlyItsServers(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestReload_Views: a view follows the config, its clients hear of what concerns it, and
-// the sessions of a view that is gone end.
+// TestReload_Views: after a reload a view has its new config, its clients are notified of changes that concern
+// them, and the sessions of a removed view end.
 func TestReload_Views(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -23,7 +23,7 @@ func TestReload_Views(t *testing.T) {
 		"gone": map[string]any{"servers": []string{"alpha"}, "view": "tools"},
 	}
 	config := h.config(t, servers, map[string]any{"groups": groups, "startup_wait": 60})
-	if _, stderr, code := h.run(t, "", "--config", config, "check"); code != 0 { // so that nothing changes by the start
+	if _, stderr, code := h.run(t, "", "--config", config, "check"); code != 0 { // so that starting the servers changes nothing
 		t.Fatal(stderr)
 	}
 	d := h.serveHTTP(t, "--config", config)
@@ -33,7 +33,7 @@ func TestReload_Views(t *testing.T) {
 		c := &client{peer: peer, era: legacy, name: "e2e"}
 		c.open(t)
 		c.listen(t)
-		c.rawTools(t) // so that the view has been shown
+		c.rawTools(t) // so that the view has been listed once
 		return c
 	}
 	kept, gone, all, one := open("/groups/kept"), open("/groups/gone"), open("/tools"), open("/servers/alpha")

@@ -13,8 +13,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// rawTools are the definitions in an answer to tools/list, by name, and the names in
-// their order.
+// rawTools returns the tool definitions in an answer to tools/list: the names in their order, and the
+// definitions by name.
 func (c *client) rawTools(t testing.TB) (names []string, byName map[string]json.RawMessage) {
 	t.Helper()
 	var list struct{ Tools []json.RawMessage }
@@ -34,8 +34,8 @@ func (c *client) rawTools(t testing.TB) (names []string, byName map[string]json.
 	return names, byName
 }
 
-// asDirect are the tools but for those that server-everything shows only to clients that
-// can be asked something: shared sessions declare that, and the direct client does not.
+// asDirect returns the tools without those that server-everything lists only for clients that can be asked
+// questions: shared sessions declare that they can, and the test's direct client does not.
 func (c *client) asDirect(t testing.TB) (names []string, byName map[string]json.RawMessage) {
 	t.Helper()
 	names, byName = c.rawTools(t)
@@ -47,10 +47,10 @@ func (c *client) asDirect(t testing.TB) (names []string, byName map[string]json.
 	return names, byName
 }
 
-// onViews runs a test on a view over stdio and HTTP, in both eras.
+// onViews runs a test on a view, over stdio and HTTP and in both eras.
 func onViews(t *testing.T, h *home, config, view string, test func(t *testing.T, c *client)) {
 	t.Helper()
-	for _, era := range mcptest.Part(t, []string{legacy, modern}, 1) { // each has an mcpx of its own, with its own servers
+	for _, era := range mcptest.Part(t, []string{legacy, modern}, 1) { // each era needs its own mcpx with its own servers
 		t.Run(view+" stdio "+era, func(t *testing.T) {
 			c := &client{peer: h.serveStdio(t, "--config", config, "serve", "--view", view), era: era, name: "some-agent"}
 			c.open(t)
@@ -70,8 +70,8 @@ func onViews(t *testing.T, h *home, config, view string, test func(t *testing.T,
 	})
 }
 
-// TestNPM_ViewTools: the tools of real servers, each as directly but for its name, and
-// their results.
+// TestNPM_ViewTools: in a view with all tools, the tools of real servers are as on the servers themselves
+// except for their names, and so are the results.
 func TestNPM_ViewTools(t *testing.T) {
 	mcptest.Parallel(t)
 	p, h := findPeers(t), newHome(t)
@@ -120,13 +120,13 @@ func TestNPM_ViewTools(t *testing.T) {
 	})
 }
 
-// TestNPM_SDKViews: the official client lists and calls the tools of the views. It
-// checks structuredContent against the output schemas.
+// TestNPM_SDKViews: the official client lists and calls the tools of the views. It checks structuredContent
+// against the output schemas.
 func TestNPM_SDKViews(t *testing.T) {
 	mcptest.Parallel(t)
 	p, h := findPeers(t), newHome(t)
 	servers, _ := p.real(t, h)
-	servers["odd"] = fake(t, mcptest.Spec{OddTools: true}) // whose definitions SDKs refuse
+	servers["odd"] = fake(t, mcptest.Spec{OddTools: true}) // SDKs refuse the definitions of this server's tools
 	config := h.config(t, servers, map[string]any{"startup_wait": 60, "exec_wait": 60})
 	url := h.serveHTTP(t, "--config", config).url
 	for _, args := range [][]string{
@@ -156,8 +156,8 @@ func TestNPM_SDKViews(t *testing.T) {
 	}
 }
 
-// TestViews_Groups: a group has its servers and tools in whatever way they are asked
-// for, with two tools or with all of them, and no others.
+// TestViews_Groups: the view of a group has only the group's servers and tools, whether the view has the two
+// tools of mcpx or lists all tools.
 func TestViews_Groups(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -219,8 +219,8 @@ func TestViews_Groups(t *testing.T) {
 	})
 }
 
-// TestViews_Results: results of tools with names of their own are compressed, or not at
-// all, and never cut.
+// TestViews_Results: in a view that lists all tools, results are compressed or left unchanged, and are never
+// shortened.
 func TestViews_Results(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -246,9 +246,9 @@ func TestViews_Results(t *testing.T) {
 	}
 }
 
-// TestNPM_SSE: the official client over the transport of 2024-11-05, of the default view
-// and of others: it lists, calls, is told of progress, asked, and cancels. A client that
-// goes cancels its calls.
+// TestNPM_SSE: the official client uses the HTTP+SSE transport of 2024-11-05 with the default view and with
+// others. It lists and calls tools, gets progress and questions, and cancels calls. When a client disconnects,
+// its calls are cancelled.
 func TestNPM_SSE(t *testing.T) {
 	mcptest.Parallel(t)
 	p, h := findPeers(t), newHome(t)
@@ -284,7 +284,8 @@ func TestNPM_SSE(t *testing.T) {
 			if long == "" {
 				return
 			}
-			if a := c.call(t, "exec", long); len(a.Progress) == 0 { // the SDK loses what it reads together with the result
+			// The SDK loses progress that it reads together with the result.
+			if a := c.call(t, "exec", long); len(a.Progress) == 0 {
 				t.Errorf("progress: %s %s", a.Progress, a.Error)
 			}
 			cancelled := len(spec.Log(t).Event(mcptest.EventCancel))
@@ -302,9 +303,9 @@ func TestNPM_SSE(t *testing.T) {
 	}
 }
 
-// TestSSE_Bytes: the first event names where messages go; what is no message or for no
-// session is refused; the credentials of its caller are those of the request that opens the
-// stream; the end of the connection cancels the open calls.
+// TestSSE_Bytes: the first event has the URL to which the client posts messages. A message that is invalid, or
+// for an unknown session, is refused. The caller's credentials are taken from the request that opens the
+// stream. When the connection ends, open calls are cancelled.
 func TestSSE_Bytes(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -353,7 +354,7 @@ func TestSSE_Bytes(t *testing.T) {
 		}
 	}
 	post("/mcp/tools/messages?sessionId=none", `{}`, http.StatusNotFound)
-	post("/mcp/messages"+messages[strings.IndexByte(messages, '?'):], `{}`, http.StatusNotFound) // of another view
+	post("/mcp/messages"+messages[strings.IndexByte(messages, '?'):], `{}`, http.StatusNotFound) // the session belongs to another view
 	post(messages, `hello`, http.StatusBadRequest)
 	post(messages, ` `, http.StatusBadRequest)
 	post(messages, "{\n\"jsonrpc\":\"2.0\",\r\n \"id\":\"one\",\"method\":\"ping\"}", http.StatusAccepted)
@@ -395,7 +396,7 @@ func TestSSE_Bytes(t *testing.T) {
 	}
 }
 
-// TestCheck_Groups: patterns of a group that match no tool are warned of.
+// TestCheck_Groups: mcpx check prints a warning for each pattern of a group that matches no tool.
 func TestCheck_Groups(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)

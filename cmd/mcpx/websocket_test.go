@@ -14,7 +14,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// pythonSocket is a server of the Python SDK over WebSocket.
+// pythonSocket starts a WebSocket server with the Python SDK.
 func pythonSocket(t *testing.T) (address string) {
 	t.Helper()
 	program := exec.Command(filepath.Join(python(t), "sdk1", "bin", "python"), filepath.Join("..", "..", "testdata", "pypi", "websocket_server.py"))
@@ -36,7 +36,7 @@ func pythonSocket(t *testing.T) (address string) {
 	return strings.TrimSpace(line)
 }
 
-// TestWebSocket: as its URL says.
+// TestWebSocket: mcpx connects over WebSocket if the server's URL begins with ws: or wss:.
 func TestWebSocket(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -47,8 +47,8 @@ func TestWebSocket(t *testing.T) {
 	}
 }
 
-// TestWebSocket_Login: the token of a login goes with the handshake; a handshake that is
-// refused says that a login is needed, or renews it.
+// TestWebSocket_Login: mcpx sends the token of a login with the WebSocket handshake. If the server refuses the
+// handshake, mcpx renews the token, or says that a login is needed.
 func TestWebSocket_Login(t *testing.T) {
 	mcptest.Parallel(t)
 	g, h := guard(t, 600), newHome(t)
@@ -84,7 +84,7 @@ func TestWebSocket_Login(t *testing.T) {
 	if got := add(); got != "42" {
 		t.Errorf("after the login: %s", got)
 	}
-	// The token ends, and then the connection.
+	// The token expires, and then the connection ends.
 	before := g.count("/token")
 	g.ended(t)
 	reconnect := func() {

@@ -9,13 +9,13 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// A zero in the config is a zero, and not the default.
+// TestZero_Waits: a wait of 0 in the config means no wait, and not the default.
 func TestZero_Waits(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
 	config := h.config(t, map[string]server{"hangs": fake(t, mcptest.Spec{NeverInit: true})}, map[string]any{"startup_wait": 0, "exec_wait": 0})
 	var c *client
-	for left := 5; ; left-- { // a busy machine may take as long once
+	for left := 5; ; left-- { // on a busy machine a single attempt may take as long as the default
 		c = &client{era: legacy, name: "e2e", peer: h.serveStdio(t, "--config", config)}
 		c.open(t)
 		began := time.Now()

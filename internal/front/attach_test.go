@@ -15,7 +15,8 @@ import (
 	"mcpx/internal/view"
 )
 
-// spy is a view that notes which clients are attached to it, and which call. With a traits func it says what that returns.
+// spy is a view that records which clients are attached to it and what they call. traits, if not nil, replaces
+// the traits of the view.
 type spy struct {
 	view.View
 	traits func() view.Traits
@@ -31,7 +32,7 @@ type attachment struct {
 	detached int
 }
 
-// spied makes a front of the view of f, with a spy in between, that ends with the test.
+// spied makes a front whose view is a spy around the view of f. The front is closed when the test ends.
 func spied(t *testing.T, f shown, options Options) (*spy, *Front) {
 	t.Helper()
 	s := &spy{View: f.two}
@@ -68,7 +69,8 @@ func (s *spy) Call(ctx context.Context, call view.Call) (*results.Result, error)
 	return s.View.Call(ctx, call)
 }
 
-// open counts the attachments of a client that are not detached, empty = of all: the ones that listen, or the others.
+// open counts the attachments of a client that have not been detached: those that listen, or those that do
+// not. An empty client means all clients.
 func (s *spy) open(client string, listens bool) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +82,8 @@ func (s *spy) open(client string, listens bool) (n int) {
 	return n
 }
 
-// settled expects that every attachment but the one of the front is detached, once, and forgets them.
+// settled checks that every attachment has been detached exactly once, except the front's own and those of sole
+// clients. Then it forgets all attachments.
 func (s *spy) settled(t *testing.T, way string, want ...string) {
 	t.Helper()
 	var got []string
@@ -104,7 +107,7 @@ func (s *spy) settled(t *testing.T, way string, want ...string) {
 				name = id
 			}
 			got = append(got, name+what)
-			if one.detached > 1 || one.as.Sole && one.detached > 0 { // the client is another attachment, which is detached
+			if one.detached > 1 || one.as.Sole && one.detached > 0 { // a sole client is also attached a second time, and that attachment is detached
 				t.Errorf("%s: %s was detached %d times", way, one.client, one.detached)
 			}
 		}
@@ -118,7 +121,8 @@ func (s *spy) settled(t *testing.T, way string, want ...string) {
 	s.attached = nil
 }
 
-// TestAttach: every client is attached to the view, and detached exactly once when it leaves, on every transport.
+// TestAttach: on every transport, each client is attached to the view, and detached exactly once when it
+// leaves.
 func TestAttach(t *testing.T) {
 	mcptest.NoLeaks(t)
 	f := connect(t, view.Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))
@@ -199,7 +203,7 @@ func TestAttach(t *testing.T) {
 	seen.settled(t, "the end of the front", "mcpx is here", "mcpx is here", "mcpx listens")
 }
 
-// TestAttach_End: a front that ends is no client of its view any more, however often it is closed.
+// TestAttach_End: a closed front is no longer attached to its view, even if Close is called twice.
 func TestAttach_End(t *testing.T) {
 	seen, front := spied(t, connect(t, view.Options{}), Options{})
 	front.Close()

@@ -17,9 +17,9 @@ import (
 	"mcpx/internal/view"
 )
 
-// BenchmarkCall is the way of one small call through all of mcpx: from the bytes of
-// a client to the pipe of a child process and back. Its time includes the
-// child's. Its allocations are mcpx's alone, except over HTTP, where net/http allocates too.
+// BenchmarkCall measures one small call through all of mcpx: from the bytes that a client sends to the pipe of
+// a child process and back. The time includes the child's. The allocations are only mcpx's, except over HTTP,
+// where they include those of net/http.
 func BenchmarkCall(b *testing.B) {
 	command, args, env := mcptest.Spec{}.Stdio(b)
 	spec := upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.Stdio, Launch: transport.Launch{Command: command, Args: args}}}
@@ -50,7 +50,7 @@ func benchmarkStdio(b *testing.B, f *Front, call string) {
 	inRead, inWrite := io.Pipe()
 	outRead, outWrite := io.Pipe()
 	served := make(chan error, 1)
-	go func() { served <- f.ServeStdio(context.Background(), inRead, outWrite, StdioOptions{}) }() // ends with the input
+	go func() { served <- f.ServeStdio(context.Background(), inRead, outWrite, StdioOptions{}) }() // the goroutine ends with the input
 	lines := bufio.NewReaderSize(outRead, 1<<16)
 	one := func(message string) {
 		if _, err := io.WriteString(inWrite, message); err != nil {
@@ -72,7 +72,7 @@ func benchmarkStdio(b *testing.B, f *Front, call string) {
 	}
 }
 
-// discarded is a response that keeps only the status.
+// discarded is a response writer that keeps only the status and drops the body.
 type discarded struct {
 	header http.Header
 	status int
@@ -102,7 +102,7 @@ func benchmarkHTTP(b *testing.B, f *Front, era, call string) {
 		header.Set("Mcp-Session-Id", s.id)
 		defer f.release(s)
 	}
-	// As net/http has it: a context that ends with the connection, and a server.
+	// net/http gives each request such a context: it ends with the connection and contains the server.
 	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), http.ServerContextKey, &http.Server{WriteTimeout: 2 * time.Minute}))
 	defer cancel()
 	request := (&http.Request{Method: "POST", Header: header, RemoteAddr: "127.0.0.1:1"}).WithContext(ctx)

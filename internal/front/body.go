@@ -12,10 +12,11 @@ import (
 	"mcpx/internal/caller"
 )
 
-// firstBody bounds the memory that is allocated for a body before any of it has arrived: a Content-Length is only a claim.
+// firstBody is the most memory, in bytes, that is allocated for a body before any of it has arrived: the
+// Content-Length may be false.
 const firstBody = 16 << 10
 
-// errBodies refuses a body because the bodies being read already take too much memory.
+// errBodies is the error for a body that is refused because the bodies being read already take too much memory.
 var errBodies = errors.New("too many large bodies at once")
 
 // readBody reads the body of a request. It refuses an unreadable body in plain text: a JSON-RPC error would need the
@@ -32,7 +33,7 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (data []byte, o
 		err = &http.MaxBytesError{Limit: most}
 	default:
 		data, err = f.grow(w, r)
-		if err == nil { // else net/http would look for more of the body before it writes the answer
+		if err == nil { // without this, net/http would try to read more of the body before it writes the answer
 			_ = r.Body.Close()
 		}
 		// At the end of a body net/http starts a goroutine that watches for the client's disconnect. Gosched lets it
@@ -53,7 +54,7 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (data []byte, o
 	return data, err == nil
 }
 
-// pause waits for the given time, or until ctx ends.
+// pause waits for the given time. If ctx ends first, it returns at once.
 func pause(ctx context.Context, wait time.Duration) error {
 	if wait <= 0 {
 		return nil
@@ -68,8 +69,8 @@ func pause(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// grow reads a body into a buffer that grows as the bytes arrive. Buffers over firstBody count against the principal's limit
-// until the body is read.
+// grow reads a body into a buffer that grows as the bytes arrive. A buffer larger than firstBody counts
+// against the principal's limit until the body is read.
 func (f *Front) grow(w http.ResponseWriter, r *http.Request) (data []byte, err error) {
 	body, size := r.Body, int(min(r.ContentLength, firstBody))
 	if r.ContentLength < 0 { // otherwise net/http stops at the declared length

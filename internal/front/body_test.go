@@ -18,7 +18,7 @@ import (
 	"mcpx/internal/view"
 )
 
-// posted returns ServeHTTP's answer to a body with that Content-Length, -1 = none.
+// posted sends f a body with the given Content-Length (-1 means none) and returns the response.
 func posted(f *Front, p *caller.Principal, body io.Reader, length int64, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest("POST", "/mcp", body)
 	r.ContentLength = length
@@ -31,12 +31,12 @@ func posted(f *Front, p *caller.Principal, body io.Reader, length int64, headers
 	return w
 }
 
-// TestBody: a body is read whole whatever its length and its pieces; what cannot be read is
-// refused in plain text.
+// TestBody: mcpx reads a body completely, whatever its length and however many pieces it comes in. A body that
+// cannot be read is refused in plain text.
 func TestBody(t *testing.T) {
 	mcptest.NoLeaks(t)
 	f := connectWith(t, Options{MaxMessage: 1 << 20}, view.Options{})
-	// The end of the message is needed for the answer.
+	// mcpx can answer only if it has read the end of the message.
 	message := func(size int) string {
 		const begin, end = `{"jsonrpc":"2.0","method":"initialize","params":{"x":"`, `","capabilities":{},"clientInfo":{"name":"t","version":"1"},"protocolVersion":"2025-06-18"},"id":"end"}`
 		return begin + strings.Repeat("x", max(0, size-len(begin)-len(end))) + end
@@ -89,8 +89,8 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// TestBody_Room: large bodies of a principal that come at once are bounded together, by
-// what has come of them and not by what they claim; small ones, and others, are not held up.
+// TestBody_Room: the large bodies that one principal sends at the same time are bounded together, by the bytes
+// that have arrived and not by their Content-Length. Small bodies and other principals do not have to wait.
 func TestBody_Room(t *testing.T) {
 	mcptest.NoLeaks(t)
 	l := limits.New(limits.Options{Principal: limits.Quota{BodyBytes: 1 << 20}})
@@ -98,10 +98,10 @@ func TestBody_Room(t *testing.T) {
 	large := strings.Repeat(" ", 300_000) + "{}"
 	in, out := io.Pipe()
 	ended := make(chan int, 1)
-	go func() { // ends with the pipe
+	go func() { // the goroutine ends with the pipe
 		ended <- posted(f.Front, alice, in, 1_000_000).Code
 	}()
-	if _, err := out.Write([]byte(large)); err != nil { // read as far as there is room
+	if _, err := out.Write([]byte(large)); err != nil { // mcpx reads until the limit is reached
 		t.Fatal(err)
 	}
 	for _, test := range []struct {

@@ -14,8 +14,8 @@ import (
 	"mcpx/internal/view"
 )
 
-// TestCaller: over each transport and in both eras, the view gets the complete client: principal, headers, traits of the
-// view, and what the client says about itself.
+// TestCaller: over each transport and in both eras, the view gets the complete client: its principal, its
+// headers, the traits of the view, and what the client says about itself.
 func TestCaller(t *testing.T) {
 	mcptest.NoLeaks(t)
 	seen, front := spied(t, connect(t, view.Options{}), Options{})
@@ -55,7 +55,7 @@ func TestCaller(t *testing.T) {
 		call               func()
 		who, key           string
 		name, version      string
-		notified, reads    bool // gets notifications that belong to no request, and requests
+		notified, reads    bool // the client gets notifications outside requests; it gets requests
 		identity, samePeer string
 	}{
 		{
@@ -105,7 +105,7 @@ func TestCaller(t *testing.T) {
 	}
 }
 
-// sending is a view that notes on whose behalf messages to servers come.
+// sending is a view that records which client each message to a server comes from.
 type sending struct {
 	view.View
 	from []*caller.Client
@@ -116,8 +116,8 @@ func (s *sending) Send(_ context.Context, q *request.Request) (json.RawMessage, 
 	return nil, nil
 }
 
-// TestCaller_Notification: a notification of a session goes on with the headers and the credential that it came with, as a
-// request does.
+// TestCaller_Notification: a session's notification reaches the server with the headers and the credential of
+// its own HTTP request, as requests do.
 func TestCaller_Notification(t *testing.T) {
 	seen := &sending{View: connect(t, view.Options{}).two}
 	front := New(seen, Options{})

@@ -10,19 +10,20 @@ import (
 	"mcpx/internal/view"
 )
 
-// note is a notification that belongs to no request.
+// note is a notification that is not part of a request, such as a list change.
 type note struct {
 	method string
-	uri    string // of the resource that it is about; empty for other notifications
+	uri    string // of the changed resource; empty for other notifications
 	params json.RawMessage
-	// unknown means that mcpx does not know the method. Such notes are kept apart; others replace an earlier note.
+	// unknown means that mcpx does not know the method. Such notes are kept separately; a known note replaces an
+	// earlier one about the same thing.
 	unknown bool
 }
 
-// pending are the notifications that a client has yet to receive. There is at most one about each list and resource, however
-// often it has changed, so that only the unknown ones need a bound.
+// pending holds the notifications that a client has yet to receive. There is at most one for each list and
+// each resource, however often it has changed. Only notifications with unknown methods need a bound.
 type pending struct {
-	due chan struct{} // has a buffer of one: signals that there are notes
+	due chan struct{} // has a buffer of one: a value means that there are notes
 
 	mu    sync.Mutex
 	notes []note
@@ -30,7 +31,8 @@ type pending struct {
 
 func newPending() *pending { return &pending{due: make(chan struct{}, 1)} }
 
-// mostUnknown bounds the unknown notifications, which do not replace each other.
+// mostUnknown is the highest number of pending notifications with unknown methods: they do not replace each
+// other.
 const mostUnknown = 1000
 
 // add adds a note, replacing an earlier one about the same thing. It does not block.
@@ -63,14 +65,15 @@ func (n *pending) take() []note {
 	return notes
 }
 
-// changes passes the changes of the whole catalogue on to its subscribers: the clients without a principal, which all see the
-// same. Legacy sessions and modern subscriptions subscribe alike. The zero value is ready.
+// changes passes all changes of the catalogue on to its subscribers: the clients without a principal, which
+// all see the same tools. Legacy sessions and modern subscriptions subscribe in the same way. The zero value
+// is ready.
 type changes struct {
 	mu          sync.Mutex
 	subscribers map[*pending]struct{}
 }
 
-// subscribe returns notifications that are added to until the caller calls stop.
+// subscribe returns pending notifications, to which changes are added until the caller calls stop.
 func (c *changes) subscribe() (n *pending, stop func()) {
 	n = newPending()
 	c.mu.Lock()
@@ -101,8 +104,8 @@ func (c *changes) pass(method string, params json.RawMessage) {
 	c.each(func(n *pending) { n.pass(method, params) })
 }
 
-// pendingFor returns the pending notifications of a client, until the caller calls stop. A principal is notified only of
-// changes that it can see.
+// pendingFor returns the pending notifications of a client. Changes are added until the caller calls stop. A
+// principal is notified only of changes that it can see.
 func (f *Front) pendingFor(client *caller.Client) (n *pending, stop func()) {
 	if client.Principal == nil {
 		return f.changes.subscribe()

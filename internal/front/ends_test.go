@@ -15,8 +15,8 @@ import (
 	"mcpx/internal/view"
 )
 
-// TestEndUnknown_Late: a session that begins after EndUnknown has ended the others does not
-// stay either.
+// TestEndUnknown_Late: EndUnknown has ended the sessions of unknown principals. A session that such a
+// principal opens just afterwards is ended too.
 func TestEndUnknown_Late(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var known atomic.Bool
@@ -36,7 +36,7 @@ func TestEndUnknown_Late(t *testing.T) {
 	})
 }
 
-// TestExpired: what lasts ends when the token expires that it came with, and no call does.
+// TestExpired: when a token expires, the streams and subscriptions that were opened with it end. Calls go on.
 func TestExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := connectWith(t, Options{SessionIdle: 24 * time.Hour}, view.Options{})
@@ -50,7 +50,7 @@ func TestExpired(t *testing.T) {
 			r.Header.Set("Content-Type", "application/json")
 			w := httptest.NewRecorder()
 			open.Add(1)
-			go func() { // ends with the request
+			go func() { // the goroutine ends with the request
 				ctx, end := proof.Context(r.Context())
 				defer end()
 				handle(w, r.WithContext(ctx))
@@ -89,8 +89,8 @@ func TestExpired(t *testing.T) {
 	})
 }
 
-// TestSessionEnded: the end of a session is reported once, whether the client ends it or its
-// time is over.
+// TestSessionEnded: SessionEnded is called once for each session, whether the client ends the session or the
+// session expires.
 func TestSessionEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen []string

@@ -15,11 +15,11 @@ import (
 	"mcpx/internal/resources"
 )
 
-// maxFollowed bounds the resources that one client subscribes to.
+// maxFollowed is the highest number of resources that one client may subscribe to.
 const maxFollowed = 1000
 
-// followed are the resources that a client subscribes to, by URI. Updates go to the client's pending notifications. The zero
-// value is ready.
+// followed holds the resources that a client subscribes to, by URI. Updates go to the client's pending
+// notifications. The zero value is ready.
 type followed struct {
 	mu    sync.Mutex
 	ended bool
@@ -27,8 +27,9 @@ type followed struct {
 	all   sync.WaitGroup
 }
 
-// begin subscribes to a resource, in a goroutine that ends with [followed.stop], with [followed.close], or with an error of
-// the server. The channel gets the first outcome: nil when the server has agreed. begin returns nil if the client already
+// begin subscribes to a resource in a goroutine. The goroutine ends with [followed.stop], with
+// [followed.close], or with an error of the server. The returned channel gets the first outcome: nil if the
+// server has accepted the subscription, otherwise the error. begin returns a nil channel if the client already
 // subscribes to the resource.
 func (o *followed) begin(uri string, topic *resources.Topic, news *pending) (agreed chan error) {
 	o.mu.Lock()
@@ -93,7 +94,8 @@ func (o *followed) close() {
 	o.all.Wait()
 }
 
-// subscribe answers resources/subscribe once the resource's server has agreed.
+// subscribe answers resources/subscribe once the server of the resource has accepted or refused the
+// subscription.
 func (f *Front) subscribe(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	uri, _ := wire.Text(r.uri)
 	topic, err := f.view.Topic(ctx, r.from(), uri, false)
@@ -106,12 +108,12 @@ func (f *Front) subscribe(ctx context.Context, r *incoming, out []byte) ([]byte,
 	if agreed := r.session.followed.begin(uri, topic, r.session.pending); agreed != nil {
 		select {
 		case err = <-agreed:
-			if errors.Is(err, context.Canceled) { // by followed.stop, or followed.close
+			if errors.Is(err, context.Canceled) { // caused by followed.stop or followed.close
 				return nil, &rpcError{code: mcp.REQUEST_INTERRUPTED, message: "cancelled: the client unsubscribed before the server had agreed"}
 			}
 		case <-ctx.Done():
 			r.session.followed.stop(uri)
-			<-agreed // the goroutine must not write to the request's event any more
+			<-agreed // after this the goroutine no longer writes to the request's event
 			return nil, cancelled(ctx)
 		}
 	}
@@ -134,7 +136,7 @@ func (f *Front) unsubscribe(ctx context.Context, r *incoming, out []byte) ([]byt
 	return append(out, "{}"...), nil
 }
 
-// followAll subscribes to as many of the URIs as possible, and returns those that it has subscribed to.
+// followAll subscribes to as many of the URIs as possible, and returns the URIs that it has subscribed to.
 func (f *Front) followAll(ctx context.Context, client *caller.Client, uris []string, o *followed, news *pending) (granted []string) {
 	for _, uri := range uris {
 		if o.full() {

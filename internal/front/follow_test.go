@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/view"
 )
 
-// TestUnsubscribe_early: a client that unsubscribes before its server has agreed gets both answers, and the server is
-// told that the resource is not followed any more.
+// TestUnsubscribe_early: a client unsubscribes before the server has accepted its subscription. It gets an
+// answer to both requests, and mcpx unsubscribes at the server.
 func TestUnsubscribe_early(t *testing.T) {
 	mcptest.NoLeaks(t)
 	spec := offering("fake", mcptest.EraLegacy)
@@ -37,7 +37,7 @@ func TestUnsubscribe_early(t *testing.T) {
 		return string(body)
 	}
 	subscribed := make(chan string, 1)
-	go func() { subscribed <- request(t.Context(), "1", "resources/subscribe") }() // ends with the answer
+	go func() { subscribed <- request(t.Context(), "1", "resources/subscribe") }() // the goroutine ends with the answer
 	mcptest.WaitFor(t, "the subscription", patience, func() bool { return len(fake.Log().Method("resources/subscribe")) == 1 })
 	if answer := request(t.Context(), "2", "resources/unsubscribe"); !strings.Contains(answer, `"result":{}`) {
 		t.Error(answer)

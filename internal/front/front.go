@@ -1,5 +1,6 @@
 // Package front is the MCP server that clients connect to. It speaks both protocol eras over stdio and HTTP, keeps the
-// clients' sessions, and has one table of methods. Its view decides which tools a client sees and may call.
+// clients' sessions, and has one table of methods. A front serves one view; the view decides which tools a client sees
+// and may call.
 package front
 
 import (
@@ -21,53 +22,54 @@ import (
 	"mcpx/internal/view"
 )
 
-// Options are the settings of a front. All may be zero.
+// Options are the settings of a front. Every field may have its zero value.
 type Options struct {
 	// Version is the version of mcpx, for the handshake.
 	Version string
-	// SessionIdle is how long a legacy session over HTTP may go unused before it
-	// ends; 0 = 30 min.
+	// SessionIdle is how long a legacy session over HTTP may be unused before mcpx ends it; 0 means 30 minutes.
 	SessionIdle time.Duration
-	// MaxMessage bounds the body of a request over HTTP, in bytes; 0 = 64 MiB.
+	// MaxMessage is the largest body of a request over HTTP, in bytes; 0 means 64 MiB.
 	MaxMessage int64
-	// Known reports whether a principal may still connect over HTTP; nil = every principal may.
+	// Known reports whether a principal may still connect over HTTP; nil means that every principal may.
 	Known func(*caller.Principal) bool
-	// Admission bounds the clients' sessions and bodies; nil = no bounds.
+	// Admission limits the clients' sessions and bodies; nil means no limits.
 	Admission Admission
-	// Trace, if not nil, gets every message from and to a client; peer names the connection. It must not block.
+	// Trace, if not nil, gets every message from and to a client. peer names the connection. Trace must not block.
 	Trace func(peer string, received bool, message []byte)
-	// Sessions keeps the records of legacy sessions, for all fronts. Once makes the state of a suspended call usable only
-	// once. Secret is the key for the tags on upstreams' states. Nil = in the memory of this front.
+	// Sessions stores the records of legacy sessions and may be shared by several fronts. Once ensures that the
+	// state of a suspended call is used only once. Secret is the key for signing the requestState of upstream
+	// servers. If one of them is nil, the front makes its own in memory.
 	Sessions state.Sessions[Session]
 	Once     state.Once
 	Secret   *state.Secret
-	// Journal passes the events of requests to the observers. May be nil.
+	// Journal passes the events of requests to the observers. It may be nil.
 	Journal *request.Journal
-	// SessionEnded is called when a session over HTTP has ended in this process (see [Front.Sessions]). May be nil.
+	// SessionEnded is called when a session over HTTP has ended in this process (see [Front.Sessions]). It may be nil.
 	SessionEnded func(client *caller.Client, lasted time.Duration)
-	// Logger may be nil (discard).
+	// Logger may be nil: then nothing is logged.
 	Logger *slog.Logger
 
-	// writeWithin bounds one write to a client over HTTP; 0 = 2 min, which is
-	// 64 MiB at half a megabyte a second.
+	// writeWithin is how long one write to a client over HTTP may take. 0 means 2 minutes, enough for 64 MiB at
+	// half a megabyte a second.
 	writeWithin time.Duration
 }
 
-// Admission bounds what the clients of one principal (nil = unauthenticated clients) open and send. Safe for concurrent use.
+// Admission limits what the clients of one principal open and send. A nil principal means the unauthenticated
+// clients. Implementations are safe for concurrent use.
 type Admission interface {
-	// OpenSession counts a session, or refuses it. CloseSession takes it back.
+	// OpenSession counts a new session, or refuses it with an error. CloseSession undoes the count.
 	OpenSession(p *caller.Principal) *request.LimitError
 	CloseSession(p *caller.Principal)
-	// Request counts a further message of a batch, whose first one was counted with its HTTP request. If the error is not
-	// nil, the message is refused; otherwise it waits.
+	// Request counts a message of a batch, except the first, which is counted with its HTTP request. If the error
+	// is not nil, the message is refused; otherwise the caller must delay the message by wait.
 	Request(p *caller.Principal) (wait time.Duration, over *request.LimitError)
-	// ReadBody counts bytes of a body before they are read. ok is false if there is no room for them; wait is how long the
-	// reader should pause. BodyRead takes the sum back once the body is read.
+	// ReadBody counts bytes of a body before they are read. ok is false if they would exceed the limit; wait is
+	// how long the reader should pause. BodyRead subtracts all the bytes of the body once it is read.
 	ReadBody(p *caller.Principal, bytes int) (wait time.Duration, ok bool)
 	BodyRead(p *caller.Principal, bytes int)
 }
 
-// unbounded is the default Admission.
+// unbounded is the default Admission: it has no limits.
 type unbounded struct{}
 
 func (unbounded) OpenSession(*caller.Principal) *request.LimitError              { return nil }
@@ -79,25 +81,25 @@ func (unbounded) BodyRead(*caller.Principal, int)                               
 // Front serves the clients of one view. Close ends its goroutine.
 type Front struct {
 	view      view.View
-	name      string // of the view
+	name      string // the name of the view
 	options   Options
-	identity  json.RawMessage // the _meta that names mcpx
+	identity  json.RawMessage // a _meta object with mcpx as the server
 	log       *slog.Logger
 	changes   changes
 	streams   sseStreams
-	sessions  sessions       // legacy, over HTTP: those with a live part in this process
+	sessions  sessions       // legacy sessions over HTTP that have a live part in this process
 	stateless inflight       // modern requests over HTTP
-	tags      *caller.Tags   // for the states of upstreams
+	tags      *caller.Tags   // sign the requestState of upstream servers
 	suspended suspendedCalls // modern calls that wait for their client's answers
 	requests  atomic.Int64   // number of modern requests over HTTP so far
 
-	detach   func() // ends the view's announcements to changes
+	detach   func() // stops the view from reporting changes to the field changes
 	stop     chan struct{}
 	stopOnce sync.Once
 	loops    sync.WaitGroup
 }
 
-// New makes a front of the view v.
+// New makes a front that serves the view v.
 func New(v view.View, options Options) *Front {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
@@ -123,14 +125,14 @@ func New(v view.View, options Options) *Front {
 	f.suspended.process, f.suspended.identity, f.suspended.journal = rand.Text()[:8], f.identity, options.Journal
 	f.suspended.once = options.Once
 	f.detach = v.Attach(&all, view.Attachment{Changed: f.changes.announce, Unknown: f.changes.pass})
-	f.loops.Go(f.sweep) // ends with Close
+	f.loops.Go(f.sweep) // the goroutine ends with Close
 	return f
 }
 
-// Protocols are the revisions that clients may speak, newest first.
+// Protocols returns the protocol revisions that clients may use, newest first.
 func Protocols() []string { return mcp.ValidProtocolVersions }
 
-// The reasons for which mcpx ends a request before its answer.
+// The reasons why mcpx may end a request before it is answered. The client gets them as errors.
 var (
 	errStopping     = errors.New("mcpx is shutting down; the call may have been executed")
 	errClosed       = errors.New("this view was removed from the config of mcpx; the call may have been executed")
@@ -140,12 +142,12 @@ var (
 	errUnknown      = errors.New("the principal that opened the stream may not connect any more; the call may have been executed")
 )
 
-// EndStreams ends the long-lived streams over HTTP and refuses new ones. A shutdown calls it at once, so as not to wait for
-// them.
+// EndStreams ends the long-lived streams over HTTP and refuses new ones. A shutdown calls it first, because
+// such streams would not end on their own.
 func (f *Front) EndStreams() { f.end(true, errStopping) }
 
-// EndCalls ends all open requests over HTTP, each with an error, and refuses new ones. A shutdown calls it after its grace
-// period: closing the connections instead would leave clients without an answer.
+// EndCalls ends all open requests over HTTP, each with an error as its answer, and refuses new ones. A
+// shutdown calls it after its grace period. If it closed the connections instead, clients would get no answer.
 func (f *Front) EndCalls() { f.end(false, errStopping) }
 
 func (f *Front) end(lastingOnly bool, why error) {
@@ -156,11 +158,11 @@ func (f *Front) end(lastingOnly bool, why error) {
 	}
 }
 
-// Close ends the open requests over HTTP, releases the sessions (other processes may go on with them), and ends the goroutine
-// of New.
+// Close ends the open requests over HTTP, releases the sessions (other processes may continue them), and ends
+// the goroutine that New started.
 func (f *Front) Close() { f.close(state.Released) }
 
-// Remove is Close for a view that a reload removed: its sessions end everywhere.
+// Remove is Close for a view that a reload has removed: its sessions end in all processes.
 func (f *Front) Remove() { f.close(state.Closed) }
 
 func (f *Front) close(why state.Ending) {
@@ -174,8 +176,9 @@ func (f *Front) close(why state.Ending) {
 	f.suspended.all.Wait()
 }
 
-// EndUnknown ends the streams and sessions over HTTP of principals that Options.Known rejects. It must be called after each
-// change of the principals; a request that was let in just before is ended by the next sweep.
+// EndUnknown ends the streams and sessions over HTTP of principals that Options.Known rejects. It must be
+// called after each change of the principals. A request that was admitted just before the change is ended by
+// the next sweep.
 func (f *Front) EndUnknown() {
 	known := f.options.Known
 	if known == nil {
@@ -189,7 +192,7 @@ func (f *Front) EndUnknown() {
 	})
 }
 
-// sweep ends idle sessions and those of unknown principals, until Close.
+// sweep regularly ends idle sessions, and sessions of unknown principals, until Close.
 func (f *Front) sweep() {
 	ticker := time.NewTicker(max(f.options.SessionIdle/30, time.Second))
 	defer ticker.Stop()
@@ -204,7 +207,7 @@ func (f *Front) sweep() {
 	}
 }
 
-// endIdle ends the sessions that were last used before the given time.
+// endIdle ends the sessions that have not been used since the given time.
 func (f *Front) endIdle(before time.Time) {
 	f.sessions.each(func(s *session) {
 		if s.inflight.endIdle(before, errSessionEnded) {
@@ -213,7 +216,7 @@ func (f *Front) endIdle(before time.Time) {
 	})
 }
 
-// leave ends a session here, even if that cannot be stored for other processes.
+// leave ends a session in this process, even if its end cannot be stored for other processes.
 func (f *Front) leave(s *session, why state.Ending) {
 	if err := f.endSession(context.Background(), s, why); err != nil {
 		f.log.Warn("a session could not be ended for other processes", "error", err)

@@ -24,7 +24,7 @@ import (
 	"mcpx/internal/view"
 )
 
-// patience passes only where a test fails anyway.
+// patience is the longest time that a test waits for something. Only a failing test waits that long.
 const patience = 2 * time.Minute
 
 func TestMain(m *testing.M) {
@@ -33,14 +33,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// shown is a front that shows the two tools of some servers.
+// shown is a front whose view shows the two tools of mcpx instead of the tools of its servers.
 type shown struct {
 	*Front
 	two      *view.TwoTools
 	registry *registry.Registry
 }
 
-// connect makes a front of these servers, started, that ends with the test.
+// connect starts these servers and makes a front for them. Both end with the test.
 func connect(t *testing.T, options view.Options, servers ...registry.Server) shown {
 	t.Helper()
 	return connectWith(t, Options{Version: "1"}, options, servers...)
@@ -78,7 +78,7 @@ func hello(client string) string {
 `
 }
 
-// pipe is one client over in-memory pipes. The test's end closes it.
+// pipe is one client over in-memory pipes. It is closed when the test ends.
 type pipe struct {
 	in io.WriteCloser
 
@@ -98,21 +98,21 @@ func dialWith(t *testing.T, f shown, client string, options StdioOptions) *pipe 
 	return p
 }
 
-// dialSilent is a client that has said nothing yet.
+// dialSilent returns a connected client that has not sent anything.
 func dialSilent(t *testing.T, f shown, options StdioOptions) *pipe {
 	t.Helper()
 	inRead, inWrite := io.Pipe()
 	outRead, outWrite := io.Pipe()
 	p := &pipe{in: inWrite}
 	served, read := make(chan struct{}), make(chan struct{})
-	go func() { // ends with the input
+	go func() { // the goroutine ends with the input
 		defer close(served)
 		if err := f.ServeStdio(context.Background(), inRead, outWrite, options); err != nil {
 			t.Errorf("serving: %v", err)
 		}
 		outWrite.Close()
 	}()
-	go func() { // ends with the output
+	go func() { // the goroutine ends with the output
 		defer close(read)
 		lines := bufio.NewScanner(outRead)
 		lines.Buffer(nil, 16<<20)
@@ -137,7 +137,7 @@ func (p *pipe) send(t *testing.T, lines string) {
 	}
 }
 
-// with counts the lines that have a piece of text.
+// with counts the received lines that contain piece.
 func (p *pipe) with(piece string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,7 +150,7 @@ func (p *pipe) with(piece string) int {
 	return n
 }
 
-// request waits for the answer of a request.
+// request sends a request and waits for its answer.
 func (p *pipe) request(t *testing.T, id, method string) string {
 	t.Helper()
 	p.send(t, `{"jsonrpc":"2.0","id":`+id+`,"method":"`+method+`","params":{}}`+"\n")
@@ -168,14 +168,14 @@ func (p *pipe) request(t *testing.T, id, method string) string {
 	return answer
 }
 
-// piped is a fake in this process; it works in a bubble.
+// piped returns a fake server in this process. It can be used in a synctest bubble.
 func piped(t *testing.T, name string, fake mcptest.Spec) registry.Server {
 	t.Helper()
 	return registry.Server{Spec: upstream.Spec{Options: transport.Options{Name: name, Type: transport.InProcess, Serve: fake.Serve(t, nil)}}}
 }
 
-// TestFront_StartupWait: initialize never waits; tools/list waits for servers
-// that were never tried, at most StartupWait after the start, and names them.
+// TestFront_StartupWait: initialize never waits. tools/list waits for servers whose start has not been tried
+// yet, until at most StartupWait after the start of mcpx, and names them.
 func TestFront_StartupWait(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestFront_StartupWait(t *testing.T) {
 		if !strings.Contains(listed, "Server: hung") || !strings.Contains(listed, "echo(text)") {
 			t.Errorf("got %s", listed)
 		}
-		// The time is over for good: no later request waits.
+		// StartupWait is over: no later request waits.
 		again := time.Now()
 		p.request(t, "2", "tools/list")
 		if took := time.Since(again); took >= wait {
@@ -203,8 +203,7 @@ func TestFront_StartupWait(t *testing.T) {
 	})
 }
 
-// TestFront_ListChanged: clients are notified of a change of the texts, and of nothing
-// else.
+// TestFront_ListChanged: clients are notified when the tool descriptions change, and otherwise not.
 func TestFront_ListChanged(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -219,7 +218,7 @@ func TestFront_ListChanged(t *testing.T) {
 		f := connect(t, view.Options{}, piped(t, "fake", mcptest.Spec{ToolsFile: file}))
 		p := dial(t, f, "agent")
 		const note = `"notifications/tools/list_changed"`
-		// after is how many notifications there are when a tool has been called and all is quiet.
+		// after calls a tool, waits until nothing more happens, and returns how many notifications the client has.
 		after := func(tool string) int {
 			server, _ := f.registry.Snapshot().Server("fake")
 			called, _ := server.Tool(tool)
@@ -230,7 +229,7 @@ func TestFront_ListChanged(t *testing.T) {
 			return p.with(note)
 		}
 		before := after("notify")
-		// The same tools again, and a server that is gone for a moment: no change.
+		// A server announces the same tools again, and a server is gone for a moment: the client is not notified.
 		for _, tool := range []string{"notify", "crash"} {
 			if got := after(tool); got != before {
 				t.Errorf("%s: %d notifications about nothing", tool, got-before)
@@ -249,13 +248,12 @@ func TestFront_ListChanged(t *testing.T) {
 	})
 }
 
-// TestFront_InstructionsByClient: the instructions in the answer to initialize are those
-// for the client that it names.
+// TestFront_InstructionsByClient: the instructions in the answer to initialize depend on the client's name.
 func TestFront_InstructionsByClient(t *testing.T) {
 	mcptest.NoLeaks(t)
 	good := mcptest.Spec{}.HTTP(t)
 	var servers []registry.Server
-	for i := range 180 { // with fewer the budget of claude-code has no room for purposes
+	for i := range 180 { // with this many servers, the limit on instructions for claude-code leaves no space for the servers' purposes
 		servers = append(servers, remote(fmt.Sprintf("server-%03d", i), good))
 	}
 	servers[179].Description = "What the config says of it."

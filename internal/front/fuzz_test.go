@@ -14,7 +14,7 @@ import (
 	"mcpx/internal/view"
 )
 
-// hostileBodies are messages as no client of good will sends them.
+// hostileBodies are messages that only a hostile or broken client sends.
 func hostileBodies() []string {
 	deep := strings.Repeat("[", 100_000)
 	return []string{
@@ -39,8 +39,8 @@ func hostileBodies() []string {
 	}
 }
 
-// FuzzHTTP: whatever a request says, there is an answer: of JSON-RPC only with the id of a
-// request, else in plain text; nothing panics, and the session lives on.
+// FuzzHTTP: every HTTP request gets an answer: JSON-RPC if the request has an id, otherwise plain text.
+// Nothing panics, and the session stays usable.
 func FuzzHTTP(f *testing.F) {
 	for _, body := range hostileBodies() {
 		if len(body) < 1000 {
@@ -82,7 +82,7 @@ func FuzzHTTP(f *testing.F) {
 			asked.Header.Set("Mcp-Session-Id", id)
 		}
 		if verb == "GET" || strings.Contains(body, "subscriptions/listen") || strings.Contains(body, `\u`) {
-			cancel() // a stream ends with its request
+			cancel() // if the request opened a stream, this ends it
 		}
 		w := httptest.NewRecorder()
 		front.ServeHTTP(w, asked)
@@ -90,7 +90,7 @@ func FuzzHTTP(f *testing.F) {
 	})
 }
 
-// asking is a request over HTTP with a message.
+// asking returns an HTTP request with the given method and body.
 func asking(verb, body string) *http.Request {
 	r := httptest.NewRequest("POST", "/mcp", strings.NewReader(body))
 	r.Method = verb
@@ -98,7 +98,7 @@ func asking(verb, body string) *http.Request {
 	return r
 }
 
-// validHeaders reports whether net/http lets these values through.
+// validHeaders reports whether net/http accepts these header values.
 func validHeaders(verb string, values ...string) bool {
 	for i, v := range append(values, verb) {
 		for _, c := range []byte(v) {
@@ -110,11 +110,11 @@ func validHeaders(verb string, values ...string) bool {
 	return verb != ""
 }
 
-// checkAnswer expects an answer that no client hangs on.
+// checkAnswer checks that the answer is one on which no client hangs.
 func checkAnswer(t *testing.T, w *httptest.ResponseRecorder) {
 	t.Helper()
 	media, text := w.Header().Get("Content-Type"), w.Body.String()
-	if w.Code < 200 || w.Code > 599 || w.Code >= 500 || strings.Contains(text, "internal error of mcpx") { // a panic
+	if w.Code < 200 || w.Code > 599 || w.Code >= 500 || strings.Contains(text, "internal error of mcpx") { // mcpx has panicked
 		t.Errorf("%d %s", w.Code, text)
 	}
 	var answers []string
@@ -142,7 +142,7 @@ func checkAnswer(t *testing.T, w *httptest.ResponseRecorder) {
 	}
 }
 
-// TestHostileBodies: each is answered, in both eras, and costs no more than its size.
+// TestHostileBodies: in both eras each hostile body gets an answer, and takes no more memory than its size.
 func TestHostileBodies(t *testing.T) {
 	f := connect(t, view.Options{})
 	session := httptest.NewRecorder()

@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/view"
 )
 
-// declared are the capabilities of mcpx as a server. Their order, like that of the other members here, is fixed: the answers
-// keep their bytes from version to version.
+// declared are the capabilities that mcpx declares as a server. The order of the fields is fixed, so that the
+// answers stay identical, byte for byte, between versions of mcpx.
 type declared struct {
 	Extensions  map[string]struct{} `json:"extensions,omitempty"`
 	Logging     struct{}            `json:"logging"`
@@ -20,10 +20,10 @@ type declared struct {
 	Resources   *listCapability     `json:"resources,omitempty"`
 	Tools       listCapability      `json:"tools"`
 	Completions *struct{}           `json:"completions,omitempty"`
-	Tasks       json.RawMessage     `json:"tasks,omitempty"` // of the legacy era
+	Tasks       json.RawMessage     `json:"tasks,omitempty"` // legacy era only
 }
 
-// callTasks is the capability of running tools as tasks.
+// callTasks is the value of the capability tasks: tools can run as tasks, which can be cancelled.
 const callTasks = `{"cancel":{},"requests":{"tools":{"call":{}}}}`
 
 type listCapability struct {
@@ -91,7 +91,7 @@ func (f *Front) initialize(_ context.Context, r *incoming, out []byte) ([]byte, 
 		Name: nameIn(p.ClientInfo), Version: mcp.NegotiateLegacyVersion(p.ProtocolVersion), Capabilities: p.Capabilities,
 	}
 	client := r.client.Saying(said)
-	greeting := f.view.Greeting(&client) // the instructions depend on the client's name
+	greeting := f.view.Greeting(&client) // must follow the decoding: the instructions depend on the client's name
 	record := *r.session.record.Load()
 	record.Said = said
 	r.session.record.Store(&record)

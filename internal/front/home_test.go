@@ -15,9 +15,9 @@ import (
 	"mcpx/internal/view"
 )
 
-// TestRequests_Home: the modern requests of a principal's program use one session with a PerClient server; another
-// principal, who claims to be the same program, does not. Without a principal those of a connection do, but not those that
-// a proxy sent.
+// TestRequests_Home: all modern requests of one principal and client program share one session with a
+// PerClient server. Another principal whose client has the same name does not share it. Requests without a
+// principal share a session if they come over the same connection, unless a proxy sent them.
 func TestRequests_Home(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)

@@ -28,7 +28,8 @@ var (
 	sessionHeader = http.CanonicalHeaderKey(mcp.HeaderSessionID)
 )
 
-// headerOf returns a header by its canonical name. Unlike Header.Get it does not canonicalize, which shows in profiles.
+// headerOf returns a header by its canonical name. Unlike Header.Get it does not canonicalize the name, which
+// would cost measurable time.
 func headerOf(r *http.Request, name string) string {
 	if values := r.Header[name]; len(values) > 0 {
 		return values[0]
@@ -36,11 +37,12 @@ func headerOf(r *http.Request, name string) string {
 	return ""
 }
 
-// ServeHTTP is [Front.Serve], and ends the events itself.
+// ServeHTTP calls [Front.Serve] and ends the events that it returns.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.ended(f.Serve(w, r)...) }
 
-// Serve is the streamable HTTP endpoint for both eras. The caller decides who may connect and how long a client may take
-// (package httpd). It must end the returned events ([request.Journal.End]) when the client has the answer.
+// Serve is the streamable HTTP endpoint for both eras. The caller decides who may connect and how long a
+// request may take (package httpd). It must end the returned events ([request.Journal.End]) once the answer
+// has been sent.
 func (f *Front) Serve(w http.ResponseWriter, r *http.Request) []*request.Event {
 	e := f.newExchange(w, r)
 	switch {
@@ -110,8 +112,8 @@ func (f *Front) post(e *exchange) {
 	}
 }
 
-// modernRequest answers a modern request. That era has no sessions, so each request is treated as a client of its own.
-// Its home says which of them share sessions with servers.
+// modernRequest answers a modern request. The modern era has no sessions, so each request is treated as a
+// client of its own. The client's Home says which requests share sessions with servers.
 func (f *Front) modernRequest(e *exchange, m *message) {
 	err := e.refuseHeaders(m)
 	if err == nil {
@@ -142,7 +144,7 @@ func (f *Front) openSession(e *exchange, m *message) {
 		e.answer(refuse(m.ID, tooMany(over)).body)
 		return
 	}
-	// The session has no id and no client name before initialize is answered.
+	// The session gets its id and its client name only when initialize is answered.
 	before := f.newSession("", &Session{View: f.name, Principal: e.who.Key(), Began: time.Now()}, e.who, nil, e.r.Header)
 	r := &incoming{message: m, client: before.client.Load(), session: before}
 	answer := f.answer(e.r.Context(), r)
@@ -165,14 +167,14 @@ func (f *Front) openSession(e *exchange, m *message) {
 	e.answer(answer.body)
 }
 
-// legacyMessage answers a session's request, or acts on its notification.
+// legacyMessage answers a request of a legacy session, or handles its notification.
 func (f *Front) legacyMessage(e *exchange, s *session, m *message) {
 	r := &ownRequest{incoming{message: m, session: s}, s.client.Load().Sending(e.who, e.r.Header)}
 	r.client = &r.own
 	if m.isRequest() {
 		s.begin()
 		if e.events && len(r.own.Capabilities) > len("{}") {
-			r.client = r.own.Asked(s.ask(e)) // on the stream of the request
+			r.client = r.own.Asked(s.ask(e)) // questions go on the stream of the request
 		}
 		f.serve(e, &s.inflight, keyOf(m.ID), &r.incoming)
 		return
@@ -181,7 +183,8 @@ func (f *Front) legacyMessage(e *exchange, s *session, m *message) {
 	e.accepted()
 }
 
-// notice acts on a notification, or on the answer to a question. It passes a notification that mcpx does not know on.
+// notice handles a notification, or the answer to a question. A notification whose method mcpx does not know
+// is passed on to the servers.
 func (f *Front) notice(s *session, from *caller.Client, m *message) {
 	if m.IsResponse() {
 		s.questions.answered(m)
@@ -193,14 +196,14 @@ func (f *Front) notice(s *session, from *caller.Client, m *message) {
 	}
 }
 
-// pass sends a notification on to the servers that it is for. Their errors are logged by the view.
+// pass sends a notification on to the servers that it concerns. The view logs their errors.
 func (f *Front) pass(from *caller.Client, m *message) {
 	q := &request.Request{From: request.From{Client: from}, Method: m.Method, Params: m.Params, Notification: true}
 	_, _ = f.view.Send(context.Background(), q)
 }
 
-// batch answers the messages of a batch in turn, each answer as an event. Only revision 2025-03-26 has batches; it requires
-// servers to accept them.
+// batch answers the messages of a batch one after the other, each answer as an event. Only protocol revision
+// 2025-03-26 has batches, and it requires servers to accept them.
 func (f *Front) batch(e *exchange, messages []json.RawMessage) {
 	s, ok := e.session(nil)
 	if !ok {
@@ -231,10 +234,11 @@ func (f *Front) batch(e *exchange, messages []json.RawMessage) {
 	e.accepted()
 }
 
-// refusedBatch is the error of a batch over the bound of [wire.Batch].
+// refusedBatch is the error for a batch with more messages than [wire.Batch] allows.
 var refusedBatch = &rpcError{code: mcp.INVALID_REQUEST, message: wire.ErrLargeBatch.Error() + "; none of them was read"}
 
-// admit counts a message of a batch as if it had been sent alone, perhaps after a wait. Its error refuses the message.
+// admit counts a message of a batch like a message that was sent alone, and may delay it. If admit returns an
+// error, the message is refused.
 func (f *Front) admit(ctx context.Context, who *caller.Principal) *rpcError {
 	wait, over := f.options.Admission.Request(who)
 	if over != nil {
@@ -246,7 +250,7 @@ func (f *Front) admit(ctx context.Context, who *caller.Principal) *rpcError {
 	return nil
 }
 
-// serve answers a request. Until then it can be cancelled by its key in requests.
+// serve answers a request. While it does, the request can be cancelled by its key in requests.
 func (f *Front) serve(e *exchange, requests *inflight, key string, r *incoming) {
 	row := r.row
 	ctx, open := requests.begin(e.r.Context(), key, row.lasts)
@@ -282,10 +286,11 @@ func statusOf(code int) int {
 	return http.StatusOK
 }
 
-// events serves the GET stream of a session: the notifications that belong to no request. If a session has several such
+// events serves the GET stream of a session, for notifications that are not part of any request. If a session has several such
 // streams, only the newest gets them.
 func (f *Front) events(e *exchange, s *session) {
-	// The key equals no request's id. An open stream keeps its session from being idle, and ends with it.
+	// The key differs from the id of every request. A session with an open stream is not idle. The stream ends
+	// with its session.
 	ctx, open := s.inflight.begin(e.r.Context(), "the stream", true)
 	defer s.inflight.done(open)
 	e.start()
@@ -296,8 +301,9 @@ func (f *Front) events(e *exchange, s *session) {
 	follow(ctx, s.pending, func(n note) { e.notify(n.method, n.params) }, e.alive)
 }
 
-// session finds the legacy session named in the request's header. If it cannot be used, session answers with an error, under
-// id if that is not nil, and ok is false.
+// session finds the legacy session named in the request's header. If the session cannot be used, session
+// answers the request with an error and returns false. The error has the given id; without an id it is plain
+// text.
 func (e *exchange) session(id json.RawMessage) (s *session, ok bool) {
 	name := headerOf(e.r, sessionHeader)
 	if e.version != "" && !mcp.IsValidProtocolVersion(e.version) {
@@ -312,7 +318,7 @@ func (e *exchange) session(id json.RawMessage) (s *session, ok bool) {
 	if err != nil {
 		status, why := refused(err)
 		if status == http.StatusTooManyRequests && id != nil {
-			status = http.StatusOK // as when a session is opened
+			status = http.StatusOK // the status of a refused initialize too
 		}
 		e.refuse(status, id, why)
 	}
@@ -335,7 +341,7 @@ func (e *exchange) refuseHeaders(m *message) *rpcError {
 	if m.namedBy(e.r) {
 		return nil
 	}
-	// Of the params, only a name or a URI is compared with a header.
+	// A header repeats only the name or the URI of the params.
 	var named []byte
 	if m.name != nil {
 		named = wire.WithMember(named, "name", m.name)
@@ -350,8 +356,8 @@ func (e *exchange) refuseHeaders(m *message) *rpcError {
 	return nil
 }
 
-// namedBy reports whether the headers of a request name its method and what that is for, written as in the body. If not, they
-// may be wrong, or written in another way.
+// namedBy reports whether the headers repeat the method and the name or URI of the message, byte for byte. If
+// not, they may be wrong, or only encoded differently.
 func (m *message) namedBy(r *http.Request) bool {
 	value := m.name
 	if m.Method == string(mcp.MethodResourcesRead) {
@@ -375,7 +381,7 @@ func (e *exchange) peer() string {
 	return "connection " + e.r.RemoteAddr
 }
 
-// connection returns the client's connection; nil if it is unknown, or leads to a proxy.
+// connection returns the client's connection; nil if the connection is unknown, or is from a proxy.
 func (e *exchange) connection() *caller.Connection {
 	if e.proxied() {
 		return nil

@@ -18,27 +18,28 @@ type exchange struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	who     *caller.Principal
-	version string // in the request's header
+	version string // the protocol version in the request's header
 	events  bool   // the client accepts event streams
 	json    bool   // the client accepts JSON
 	batch   bool   // a batch is being answered, with events
-	status  int    // of a JSON answer; 0 = 200
+	status  int    // HTTP status of a JSON answer; 0 means 200
 
-	ended    []*request.Event  // of the requests answered so far
-	room     [1]*request.Event // initial memory of ended: only a batch needs more
-	writable time.Time         // the connection's write deadline; zero = not set yet
+	ended    []*request.Event  // the events of the requests answered so far
+	room     [1]*request.Event // the first array of ended: only a batch needs a larger one
+	writable time.Time         // the connection's write deadline; the zero time means that none has been set
 
 	mu        sync.Mutex
-	queued    chan []byte   // nil before the first message; a nil message is a keep-alive
-	written   chan struct{} // closed when the writer of queued has ended; made with queued
+	queued    chan []byte   // the events to write; nil before the first one. A nil message is a keep-alive
+	written   chan struct{} // closed when the goroutine that writes queued has ended; made together with queued
 	closed    bool
-	streaming bool // the event stream has begun; belongs to the writer while it runs
+	streaming bool // the event stream has begun; while the goroutine writeQueued runs, only it may use this field
 }
 
-// maxQueued bounds the notifications of one response that wait for the client to read.
+// maxQueued is the highest number of notifications of one response that wait to be written.
 const maxQueued = 256
 
-// newExchange reads the accepted types from the headers; without an Accept header the client accepts JSON.
+// newExchange makes an exchange. It takes the accepted media types from the headers; without an Accept header
+// the client accepts JSON.
 func (f *Front) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	e := &exchange{front: f, w: w, r: r, who: caller.From(r.Context()), version: headerOf(r, versionHeader)}
 	e.ended = e.room[:0]
@@ -71,7 +72,8 @@ func (e *exchange) send(request []byte) bool { return e.queue(request) }
 // alive implements sender.
 func (e *exchange) alive() { e.queue(nil) }
 
-// queue queues an event; nil is a keep-alive. It returns false if the queue is full or the answer has begun.
+// queue adds an event to the queue; a nil message is a keep-alive. It returns false if the queue is full or
+// the answer has begun.
 func (e *exchange) queue(message []byte) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -80,7 +82,7 @@ func (e *exchange) queue(message []byte) bool {
 	}
 	if e.queued == nil {
 		e.queued, e.written = make(chan []byte, maxQueued), make(chan struct{})
-		go e.writeQueued() // ends with close, which waits for it
+		go e.writeQueued() // the goroutine ends with close, which waits for it
 	}
 	select {
 	case e.queued <- message:
@@ -97,7 +99,7 @@ func (e *exchange) writeQueued() {
 	}
 }
 
-// close refuses further events and waits until the queued ones are written. Idempotent.
+// close refuses further events and waits until the queued ones are written. It may be called repeatedly.
 func (e *exchange) close() {
 	e.mu.Lock()
 	first := !e.closed && e.queued != nil
@@ -111,7 +113,7 @@ func (e *exchange) close() {
 	}
 }
 
-// reopen accepts events again after close, for the next request of a batch.
+// reopen accepts events again after close, for the next message of a batch.
 func (e *exchange) reopen() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -143,14 +145,14 @@ func (e *exchange) event(message []byte) {
 	e.flush()
 }
 
-// write writes to the client within a deadline, so that a client that does not read cannot hold the answer for ever. It
-// ignores errors: there is no one left to tell.
+// write writes to the client before a deadline, so that a client that does not read cannot block mcpx for
+// ever. It ignores errors, since the client can no longer be reached.
 func (e *exchange) write(data []byte) {
 	e.extend()
 	_, _ = e.w.Write(data)
 }
 
-// extend moves the write deadline unless more than half of writeWithin is left.
+// extend sets a new write deadline if less than half of writeWithin is left.
 func (e *exchange) extend() {
 	if now := time.Now(); e.writable.Sub(now) < e.front.options.writeWithin/2 {
 		e.writable = now.Add(e.front.options.writeWithin)
@@ -160,10 +162,10 @@ func (e *exchange) extend() {
 
 func (e *exchange) flush() { _ = http.NewResponseController(e.w).Flush() }
 
-// Shared header values.
+// Header values that all responses share, to save allocations.
 var jsonMedia, noBytes = []string{"application/json"}, []string{"0"}
 
-// answer writes the answer, after close.
+// answer writes the answer. It must be called after close.
 func (e *exchange) answer(message []byte) {
 	if e.streaming || !e.json || e.batch {
 		e.event(oneLine(message))
@@ -179,7 +181,8 @@ func (e *exchange) answer(message []byte) {
 	e.write(message)
 }
 
-// accepted ends the response without an answer: to a notification, or to a request that the client has cancelled.
+// accepted ends the response without a JSON-RPC answer, because the message was a notification or the client
+// has cancelled the request.
 func (e *exchange) accepted() {
 	if !e.streaming && !e.batch {
 		e.extend()
@@ -188,8 +191,8 @@ func (e *exchange) accepted() {
 	}
 }
 
-// refuse answers with a status and a JSON-RPC error. Without an id it answers in plain text: some clients hang on an error
-// whose id is null.
+// refuse answers with an HTTP status and a JSON-RPC error. Without an id it answers in plain text, because some clients hang
+// when an error has the id null.
 func (e *exchange) refuse(status int, id json.RawMessage, err *rpcError) {
 	if id == nil {
 		http.Error(e.w, err.message, status)

@@ -27,7 +27,8 @@ func bodyOf(t *testing.T, response *http.Response) []byte {
 	return data
 }
 
-// post sends a message with these headers.
+// post sends a message with these headers and returns the status, the content type and the body of the
+// response.
 func post(t *testing.T, web *httptest.Server, body string, header map[string]string) (status int, media, answer string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), "POST", web.URL, strings.NewReader(body))
@@ -45,11 +46,11 @@ func post(t *testing.T, web *httptest.Server, body string, header map[string]str
 	return response.StatusCode, response.Header.Get("Content-Type"), strings.TrimSpace(string(bodyOf(t, response)))
 }
 
-// TestHTTP_Body: a body may be as long as the limit says, whether or not its length is
-// known before. The error is plain text.
+// TestHTTP_Body: a body may have up to MaxMessage bytes, whether or not its length is declared. A larger body
+// gets an error in plain text.
 func TestHTTP_Body(t *testing.T) {
 	mcptest.NoLeaks(t)
-	const limit = 1<<20 + 5000 // beyond what is believed without having come
+	const limit = 1<<20 + 5000 // larger than the memory that mcpx allocates because of a Content-Length alone
 	web := httptest.NewServer(connectWith(t, Options{MaxMessage: limit}, view.Options{}))
 	t.Cleanup(web.Close)
 	message := func(size int) string {
@@ -61,7 +62,7 @@ func TestHTTP_Body(t *testing.T) {
 		body io.Reader
 		want int
 	}{
-		{"small", strings.NewReader(message(100)), 400}, // as there is no session
+		{"small", strings.NewReader(message(100)), 400}, // refused only because it names no session
 		{"at the limit", strings.NewReader(message(limit)), 400},
 		{"over it", strings.NewReader(message(limit + 1)), 413},
 		{"chunked, at the limit", io.MultiReader(strings.NewReader(message(limit))), 400},
@@ -78,7 +79,7 @@ func TestHTTP_Body(t *testing.T) {
 			t.Errorf("%s: %s %s", test.name, response.Status, answer)
 		}
 	}
-	// A claim alone is enough: nothing of the body is waited for.
+	// A Content-Length over the limit is refused at once, without waiting for the body.
 	connection, err := net.Dial("tcp", web.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -91,8 +92,8 @@ func TestHTTP_Body(t *testing.T) {
 	}
 }
 
-// TestHTTP_Calls: a call is answered whole, however odd its request is; one whose
-// headers say something else is refused.
+// TestHTTP_Calls: every valid call gets its complete result, however unusual the request is. A call whose
+// headers contradict its body is refused.
 func TestHTTP_Calls(t *testing.T) {
 	mcptest.NoLeaks(t)
 	_, web := site(t, remote("fake", mcptest.Spec{}.HTTP(t)))
@@ -141,7 +142,7 @@ func TestHTTP_Calls(t *testing.T) {
 	}
 }
 
-// TestHTTP_Methods: methods that the endpoint does not have are refused.
+// TestHTTP_Methods: HTTP methods that the endpoint does not support are refused.
 func TestHTTP_Methods(t *testing.T) {
 	_, web := site(t)
 	for _, verb := range []string{"PUT", "PATCH", "OPTIONS", "HEAD"} {
@@ -160,8 +161,8 @@ func TestHTTP_Methods(t *testing.T) {
 	}
 }
 
-// TestHTTP_Idle: an idle session ends; a call and a stream use it, and
-// so does a request that has just ended.
+// TestHTTP_Idle: a session that is not used ends. A session with an open call or stream, or whose last request
+// has only just ended, does not.
 func TestHTTP_Idle(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)
@@ -170,7 +171,7 @@ func TestHTTP_Idle(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	ends := make(chan error, 1)
-	go func() { // ends with leave
+	go func() { // the goroutine ends with leave
 		_, err := busy.exec(ctx, "1", "slow", `{"ms":3600000}`, "")
 		ends <- err
 	}()
@@ -203,8 +204,8 @@ func TestHTTP_Idle(t *testing.T) {
 	})
 }
 
-// TestHTTP_IDs: an id comes back as it was written, whatever its digits; what is
-// no id cannot.
+// TestHTTP_IDs: the answer has the request's id exactly as the client wrote it, whatever its digits. A value
+// that is not a valid id is refused.
 func TestHTTP_IDs(t *testing.T) {
 	mcptest.NoLeaks(t)
 	_, web := site(t)
@@ -228,8 +229,8 @@ func TestHTTP_IDs(t *testing.T) {
 	}
 }
 
-// TestHTTP_Odd: invalid or ambiguous messages are refused: with the request's id if it is known, otherwise in plain text, as
-// some clients wait for ever after an error without an id.
+// TestHTTP_Odd: invalid or ambiguous messages are refused: with the request's id if it is known, otherwise in
+// plain text, because some clients wait for ever after a JSON-RPC error without an id.
 func TestHTTP_Odd(t *testing.T) {
 	mcptest.NoLeaks(t)
 	_, web := site(t)
@@ -279,8 +280,8 @@ func TestHTTP_Odd(t *testing.T) {
 	}
 }
 
-// TestHTTP_Absent: values that clients send to mean "absent" are treated as absent, and odd params of a
-// notification are not errors.
+// TestHTTP_Absent: a value by which clients mean "absent", such as null, is treated as absent. Invalid params
+// of a notification are not an error.
 func TestHTTP_Absent(t *testing.T) {
 	mcptest.NoLeaks(t)
 	_, web := site(t)
@@ -297,7 +298,7 @@ func TestHTTP_Absent(t *testing.T) {
 	}
 }
 
-// TestHTTP_BatchProgress: each request of a batch has its own notifications.
+// TestHTTP_BatchProgress: each request of a batch gets only its own progress notifications.
 func TestHTTP_BatchProgress(t *testing.T) {
 	mcptest.NoLeaks(t)
 	_, web := site(t, remote("fake", mcptest.Spec{}.HTTP(t)))
@@ -313,8 +314,7 @@ func TestHTTP_BatchProgress(t *testing.T) {
 	}
 }
 
-// TestHTTP_Batch: the requests of a batch are each answered; nothing but
-// notifications needs no answer.
+// TestHTTP_Batch: each request of a batch is answered. A batch of notifications gets no JSON-RPC answer.
 func TestHTTP_Batch(t *testing.T) {
 	mcptest.NoLeaks(t)
 	_, web := site(t, remote("fake", mcptest.Spec{}.HTTP(t)))
@@ -337,7 +337,8 @@ func TestHTTP_Batch(t *testing.T) {
 	}
 }
 
-// TestHTTP_LargeBatch: a batch is answered whole or, over the bound, not at all; the session and other clients go on.
+// TestHTTP_LargeBatch: mcpx answers all requests of a batch or, if the batch is too large, none. The session
+// and other clients are not affected.
 func TestHTTP_LargeBatch(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)

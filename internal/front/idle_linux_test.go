@@ -10,7 +10,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestIdleAfterDisconnect: after clients have disconnected during streams and calls, no goroutine spins.
+// TestIdleAfterDisconnect: after clients have disconnected during streams and calls, mcpx uses no more
+// processor time.
 func TestIdleAfterDisconnect(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)
@@ -24,17 +25,17 @@ func TestIdleAfterDisconnect(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			go func() { // ends with leave
+			go func() { // the goroutine ends with leave
 				defer stream.Body.Close()
 				_, _ = io.Copy(io.Discard, stream.Body)
 			}()
 		}
-		go func() { _, _ = c.exec(ctx, "1", "progress", `{"steps":1000000,"ms":1}`, `"mine"`) }() // ends with leave
+		go func() { _, _ = c.exec(ctx, "1", "progress", `{"steps":1000000,"ms":1}`, `"mine"`) }() // the goroutine ends with leave
 	}
 	mcptest.WaitFor(t, "the calls", patience, func() bool { return len(fake.Log().Calls("progress")) == len(clients) })
 	leave()
 	mcptest.WaitFor(t, "the cancellations", patience, func() bool { return fake.Count("notifications/cancelled") == len(clients) })
-	// Until all has settled some work is left, so one quiet moment is enough.
+	// Some work remains for a while after the cancellations, so the test waits for the first moment without work.
 	const moment = 200 * time.Millisecond
 	mcptest.WaitFor(t, "a moment without work", patience, func() bool {
 		before := worked(t)
@@ -43,7 +44,7 @@ func TestIdleAfterDisconnect(t *testing.T) {
 	})
 }
 
-// worked is the processor time of this process.
+// worked returns the processor time that this process has used.
 func worked(t *testing.T) time.Duration {
 	t.Helper()
 	var usage syscall.Rusage

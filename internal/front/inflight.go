@@ -12,28 +12,28 @@ import (
 	"mcpx/internal/caller"
 )
 
-// inflight are the open requests of one client. Several may have the same key; a cancellation cancels all of them. The zero
-// value is ready.
+// inflight holds the open requests of one client. Several may have the same key; a cancellation cancels all of
+// them. The zero value is ready.
 type inflight struct {
 	mu     sync.Mutex
 	open   map[*openRequest]struct{}
-	idle   time.Time // when the last open request ended; zero before that
-	ended  error     // the reason to cancel every new request; nil = none
-	ending error     // the reason to cancel new long-lived requests
+	idle   time.Time // when the last open request ended; the zero time if none has ended yet
+	ended  error     // if not nil, every new request is cancelled with this error
+	ending error     // if not nil, new long-lived requests are cancelled with this error
 }
 
-// openRequest is a request between begin and done.
+// openRequest is a request for which begin has been called, but not done.
 type openRequest struct {
 	lazyctx.Context
 	key       string
-	lasts     bool               // see method.lasts
-	who       *caller.Principal  // only if lasts
-	expired   context.CancelFunc // only if lasts and the credential expires
-	cancelled bool               // by the client; guarded by inflight.mu
+	lasts     bool               // the request is long-lived; see method.lasts
+	who       *caller.Principal  // set only if lasts is true
+	expired   context.CancelFunc // set only if lasts is true and the credential expires
+	cancelled bool               // the client has cancelled the request; guarded by inflight.mu
 }
 
-// begin adds a request and returns its context, derived from ctx. The caller must call done. After end, the context is
-// cancelled from the start. A request that lasts ends when its credential expires.
+// begin adds a request and returns its context, derived from ctx. The caller must call done. If end has been
+// called before, the context is already cancelled. A long-lived request ends when its credential expires.
 func (o *inflight) begin(ctx context.Context, key string, lasts bool) (context.Context, *openRequest) {
 	r := &openRequest{key: key, lasts: lasts}
 	r.Begin(ctx)
@@ -72,14 +72,14 @@ func (o *inflight) done(r *openRequest) {
 	}
 }
 
-// wanted reports whether the client still wants the answer: it has not cancelled the request.
+// wanted reports whether the client still wants the answer, that is, has not cancelled the request.
 func (o *inflight) wanted(r *openRequest) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return !r.cancelled
 }
 
-// cancelled acts on notifications/cancelled.
+// cancelled handles notifications/cancelled.
 func (o *inflight) cancelled(m *message) {
 	key := keyOf(wire.Member(m.Params, "requestId"))
 	o.mu.Lock()
@@ -92,7 +92,8 @@ func (o *inflight) cancelled(m *message) {
 	}
 }
 
-// end cancels the open requests and all later ones; with lastingOnly, only those that last.
+// end cancels the open requests and all later ones. If lastingOnly is true, it cancels only long-lived
+// requests.
 func (o *inflight) end(lastingOnly bool, why error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -107,7 +108,7 @@ func (o *inflight) end(lastingOnly bool, why error) {
 	}
 }
 
-// endOf cancels the lasting requests of principals that are not known.
+// endOf cancels the long-lived requests of principals for which known returns false.
 func (o *inflight) endOf(known func(*caller.Principal) bool, why error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -118,7 +119,8 @@ func (o *inflight) endOf(known func(*caller.Principal) bool, why error) {
 	}
 }
 
-// endIdle does what end does if no request has been open since then. It returns whether that was so.
+// endIdle cancels all requests, like end, if no request has been open since the time then. It reports whether
+// it has done so.
 func (o *inflight) endIdle(then time.Time, why error) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -129,7 +131,7 @@ func (o *inflight) endIdle(then time.Time, why error) bool {
 	return true
 }
 
-// keyOf turns an id into a key. Strings that differ only in their escapes have the same key.
+// keyOf turns a request id into a key. Strings that differ only in their escapes have the same key.
 func keyOf(id json.RawMessage) string {
 	written := string(id)
 	if !strings.Contains(written, `\`) {

@@ -15,9 +15,9 @@ import (
 	"mcpx/internal/view"
 )
 
-// TestLimits_Sessions: sessions of a principal are bounded over both eras and the older
-// transport, whose streams count like sessions. The refusal is an answer with the id of its
-// request; a session that ends makes room.
+// TestLimits_Sessions: the limit on a principal's sessions covers both eras and the older HTTP+SSE transport,
+// whose streams count as sessions. A refusal is an answer with the id of the request. When a session ends,
+// another may begin.
 func TestLimits_Sessions(t *testing.T) {
 	mcptest.NoLeaks(t)
 	l := limits.New(limits.Options{Principal: limits.Quota{Sessions: 2}})
@@ -103,12 +103,14 @@ func body(t *testing.T, r *http.Response) string {
 	return text.String()
 }
 
-// TestLimits_Batch: each message of a batch counts for its principal, over both transports with batches. Those over the
-// limit get errors, also those of the next request; another principal has its own count.
+// TestLimits_Batch: each message of a batch counts for its principal, over both transports that allow batches.
+// Messages over the limit get errors, also in the principal's next HTTP request. Another principal is counted
+// separately.
 func TestLimits_Batch(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
-		// A burst is 2 * 10 + 100; the first message of a batch is counted with the HTTP request, in package httpd.
+		// The limiter allows 2 * 10 + 100 requests at once. Package httpd, which this test omits, would count the
+		// first message of each batch.
 		f := connectWith(t, Options{Admission: limits.New(limits.Options{Principal: limits.Quota{RequestsPerSecond: 10}})}, view.Options{})
 		send := func(who *caller.Principal, body, session string) *httptest.ResponseRecorder {
 			r := asking("POST", body)

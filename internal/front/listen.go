@@ -10,7 +10,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// keepAlive is the longest silence on a stream: proxies close connections that are silent for longer.
+// keepAlive is the longest time in which nothing is sent on a stream: proxies close connections that are
+// silent for longer.
 const keepAlive = 25 * time.Second
 
 // listen answers subscriptions/listen (SEP-2575): it acknowledges the subscription, sends changes under its id, and returns
@@ -56,7 +57,7 @@ func (f *Front) listen(ctx context.Context, r *incoming, out []byte) ([]byte, *r
 	return append(append(out, f.identified(tag)...), '}'), nil
 }
 
-// follow calls tell for each pending notification until ctx ends, and alive at intervals.
+// follow calls tell for each pending notification until ctx ends. It calls alive at intervals.
 func follow(ctx context.Context, news *pending, tell func(note), alive func()) {
 	quiet := time.NewTicker(keepAlive)
 	defer quiet.Stop()

@@ -24,8 +24,8 @@ func listenLine(id, filter string) string {
 
 func tagged(id string) string { return `"_meta":{"io.modelcontextprotocol/subscriptionId":` + id }
 
-// TestListen_Stdio: all messages of a subscription carry the client's own id, from the acknowledgement, which comes first,
-// to the result. Without a subscription there are no notifications.
+// TestListen_Stdio: all messages of a subscription have the id that the client chose. The first is the
+// acknowledgement, the last is the result. A client without a subscription gets no notifications.
 func TestListen_Stdio(t *testing.T) {
 	mcptest.NoLeaks(t)
 	f := connect(t, view.Options{})
@@ -44,7 +44,7 @@ func TestListen_Stdio(t *testing.T) {
 	mcptest.WaitFor(t, "the end of the first", patience, func() bool {
 		f.changes.mu.Lock()
 		defer f.changes.mu.Unlock()
-		return len(f.changes.subscribers) == 2 // including the session's
+		return len(f.changes.subscribers) == 2 // one is the session's
 	})
 	f.changes.announce(catalog.Tools)
 	mcptest.WaitFor(t, "the other to be told", patience, func() bool { return changed("2") == 2 })
@@ -57,8 +57,8 @@ func TestListen_Stdio(t *testing.T) {
 	})
 }
 
-// TestListen_Unasked: a modern client gets no notification that it did not
-// subscribe to, whatever else it asked.
+// TestListen_Unasked: a modern client gets only the kinds of notification that it subscribed to, whatever
+// other requests it sends.
 func TestListen_Unasked(t *testing.T) {
 	mcptest.NoLeaks(t)
 	f := connect(t, view.Options{})
@@ -73,7 +73,7 @@ func TestListen_Unasked(t *testing.T) {
 	}
 }
 
-// TestListen_HTTP: the same over HTTP, as events of one response.
+// TestListen_HTTP: like TestListen_Stdio, but over HTTP, where the messages are events of one response.
 func TestListen_HTTP(t *testing.T) {
 	mcptest.NoLeaks(t)
 	f, web := site(t)
@@ -115,8 +115,8 @@ func TestListen_HTTP(t *testing.T) {
 	}
 }
 
-// TestSessions: a missing or unknown session is an error; the end of one
-// ends its stream and its calls, each with an answer.
+// TestSessions: a missing or unknown session id is an error. When a session ends, its stream and its calls
+// end, and each call gets an answer.
 func TestSessions(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)
@@ -142,7 +142,7 @@ func TestSessions(t *testing.T) {
 	}
 	defer stream.Body.Close()
 	answer := make(chan webMessage, 1)
-	go func() { // ends with the answer
+	go func() { // the goroutine ends with the answer
 		got, err := c.exec(context.Background(), "1", "slow", `{"ms":3600000}`, "")
 		m, idErr := answerOf(got, "1")
 		if err != nil || idErr != nil {
@@ -161,12 +161,12 @@ func TestSessions(t *testing.T) {
 	}
 	mcptest.WaitFor(t, "the cancellation", patience, func() bool { return len(fake.Log().Event(mcptest.EventCancel)) == 1 })
 	lines := bufio.NewScanner(stream.Body)
-	for lines.Scan() { // it ends
+	for lines.Scan() { // the stream ends
 	}
 }
 
-// TestListen_Legacy: the stream of a session announces changes, also from before it
-// was opened, and none of another session.
+// TestListen_Legacy: the stream of a session announces the changes of this session, also changes from before
+// the stream was opened, and no changes of another session.
 func TestListen_Legacy(t *testing.T) {
 	mcptest.NoLeaks(t)
 	f, web := site(t)
@@ -190,14 +190,14 @@ func TestListen_Legacy(t *testing.T) {
 	}
 }
 
-// TestFollow: a stream without changes shows that it is alive, until it ends.
+// TestFollow: follow calls alive at intervals while there are no changes, and returns when its context ends.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*keepAlive+time.Second)
 		defer cancel()
 		announced, alive := 0, 0
 		changed := newPending()
-		for range 2 { // of one thing there is one note
+		for range 2 { // two changes of one list are one notification
 			changed.add(note{method: catalog.Tools.Changed()})
 		}
 		follow(ctx, changed, func(note) { announced++ }, func() { alive++ })
@@ -207,9 +207,9 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// TestListen_BothEras: when a server's tools change, clients of both eras on one view are notified if they asked for it: a
-// legacy client by its handshake, a modern one by its subscription. One that did not ask is not. So after the server was
-// started anew too.
+// TestListen_BothEras: when a server's tools change, the clients of both eras on one view are notified if they
+// asked for it: a legacy client by its handshake, a modern client by its subscription. A client that did not
+// ask is not notified. The same holds after a restart of the server.
 func TestListen_BothEras(t *testing.T) {
 	for _, era := range []string{mcptest.EraLegacy, mcptest.EraBoth} {
 		t.Run(era, func(t *testing.T) {
@@ -232,7 +232,7 @@ func TestListen_BothEras(t *testing.T) {
 				before := []int{legacy.with(changed), asked.with(changed)}
 				fake.SetTools(json.RawMessage(`[{"name":"` + name + `","inputSchema":{"type":"object"}}]`))
 				mcptest.WaitFor(t, "both to be notified of the "+name+" change", patience, func() bool {
-					fake.Notify(changed, `{}`) // its stream may open later
+					fake.Notify(changed, `{}`) // repeated, as the stream from the server may open later
 					return legacy.with(changed) > before[0] && asked.with(changed) > before[1]
 				})
 			}

@@ -8,8 +8,8 @@ import (
 	"mcpx/internal/view"
 )
 
-// TestLogLevel: the level that a client wants reaches the upstreams of both eras,
-// and their log messages the client, as far as it wants them.
+// TestLogLevel: mcpx sends the log level that a client wants to upstream servers of both eras. Their log
+// messages of that level or above reach the client.
 func TestLogLevel(t *testing.T) {
 	mcptest.NoLeaks(t)
 	old, modern := mcptest.Spec{}.HTTP(t), mcptest.Spec{Era: mcptest.EraModern}.HTTP(t)
@@ -41,8 +41,8 @@ func TestLogLevel(t *testing.T) {
 	}
 }
 
-// TestLogs_Strangers: a log message on the shared stream belongs to the open call as long as only one client has a call
-// open. Earlier clients' log levels do not suppress it.
+// TestLogs_Strangers: a server sends a log message on a stream that several clients share. As long as only one
+// client has an open call, the message belongs to that call. Log levels of earlier clients do not suppress it.
 func TestLogs_Strangers(t *testing.T) {
 	mcptest.NoLeaks(t)
 	_, web := site(t, stdio(t, "fake", mcptest.Spec{}))

@@ -37,14 +37,14 @@ func siteWith(t *testing.T, options Options, servers ...registry.Server) (shown,
 	t.Helper()
 	f := connectWith(t, options, view.Options{}, servers...)
 	web := httptest.NewUnstartedServer(f)
-	// Little fits in between, so a client that does not read is noticed soon.
+	// Small socket buffers, so that mcpx soon notices a client that does not read.
 	web.Config.ConnContext = func(ctx context.Context, connection net.Conn) context.Context {
 		_ = connection.(*net.TCPConn).SetWriteBuffer(4 << 10)
 		return ctx
 	}
 	web.Start()
 	t.Cleanup(func() {
-		web.CloseClientConnections() // streams that a test left open
+		web.CloseClientConnections() // ends streams that the test has left open
 		web.Close()
 	})
 	return f, web
@@ -60,7 +60,7 @@ func stdio(t *testing.T, name string, fake mcptest.Spec) registry.Server {
 	return registry.Server{Spec: spec}
 }
 
-// webClient is one client over HTTP, with connections of its own.
+// webClient is one client over HTTP that shares no connections with other clients.
 type webClient struct {
 	url, era, session string
 	http              *http.Client
@@ -113,7 +113,7 @@ func (c *webClient) send(ctx context.Context, verb, method, body string) (*http.
 	if c.era == modernEra {
 		request.Header.Set("Mcp-Method", method)
 		var named struct{ Params struct{ Name, URI string } }
-		_ = json.Unmarshal([]byte(body), &named) // else it has none
+		_ = json.Unmarshal([]byte(body), &named) // if this fails, the message has no name
 		if name := named.Params.Name + named.Params.URI; name != "" {
 			request.Header.Set("Mcp-Name", name)
 		}
@@ -131,7 +131,7 @@ func (c *webClient) notify(t *testing.T, method, params string) {
 	response.Body.Close()
 }
 
-// call is the message of an exec; token may be empty.
+// call returns the message of a call to the tool exec; an empty progress token is left out.
 func (c *webClient) call(id, tool, arguments, token string) string {
 	var meta []string
 	if c.era == modernEra {
@@ -160,7 +160,7 @@ func (m webMessage) text() string {
 	return m.Result.Content[0].Text
 }
 
-// exec makes a call and returns all that came on its response.
+// exec makes a call and returns all messages of its response.
 func (c *webClient) exec(ctx context.Context, id, tool, arguments, token string) ([]webMessage, error) {
 	response, err := c.send(ctx, "POST", "tools/call", c.call(id, tool, arguments, token))
 	if err != nil {
@@ -179,7 +179,7 @@ func readMessages(t *testing.T, response *http.Response) []webMessage {
 	return all
 }
 
-// messagesOf reads a response of either kind to its end.
+// messagesOf reads a response to its end, whether it is JSON or an event stream.
 func messagesOf(response *http.Response) ([]webMessage, error) {
 	all, err := messagesIn(response.Header.Get("Content-Type"), response.Body)
 	if err != nil {
@@ -207,7 +207,8 @@ func messagesIn(media string, body io.Reader) ([]webMessage, error) {
 	return all, lines.Err()
 }
 
-// answerOf is the only answer among messages, with this id.
+// answerOf returns the answer with this id. It is an error if there is not exactly one answer among the
+// messages.
 func answerOf(all []webMessage, id string) (webMessage, error) {
 	var answers []webMessage
 	for _, m := range all {
@@ -221,7 +222,7 @@ func answerOf(all []webMessage, id string) (webMessage, error) {
 	return answers[0], nil
 }
 
-// crowd makes as many clients of both eras.
+// crowd makes n clients, of both eras in turn.
 func crowd(t *testing.T, web *httptest.Server, n int) []*webClient {
 	t.Helper()
 	clients := make([]*webClient, n)
@@ -231,9 +232,8 @@ func crowd(t *testing.T, web *httptest.Server, n int) []*webClient {
 	return clients
 }
 
-// TestManyClients: clients that use the same ids and the same progress tokens at
-// the same time each get their own answer and their own progress, over one
-// session to the upstream.
+// TestManyClients: clients use the same ids and the same progress tokens at the same time, over one session
+// with the upstream server. Each gets its own answer and its own progress.
 func TestManyClients(t *testing.T) {
 	mcptest.Parallel(t)
 	fake := mcptest.Spec{}.HTTP(t)
@@ -253,7 +253,7 @@ func TestManyClients(t *testing.T) {
 				}
 			})
 			all.Go(func() {
-				// As many steps as tell this client's request from all others.
+				// The number of steps is different for each request, so that the test can distinguish the requests.
 				steps := 2 + 4*n + id
 				request := fmt.Sprint(100 + id)
 				got, err := c.exec(context.Background(), request, "progress", fmt.Sprintf(`{"steps":%d,"ms":1}`, steps), `"token-`+request+`"`)
@@ -271,7 +271,8 @@ func TestManyClients(t *testing.T) {
 	}
 }
 
-// checkSteps checks that progress belongs to one call, in order, before the answer.
+// checkSteps checks that all progress notifications belong to this call and come in order and before the
+// answer.
 func checkSteps(t *testing.T, what string, got []webMessage, id string, steps int) {
 	t.Helper()
 	m, err := answerOf(got, id)
@@ -281,7 +282,7 @@ func checkSteps(t *testing.T, what string, got []webMessage, id string, steps in
 	last := 0.0
 	for i, note := range got {
 		if note.Method == "notifications/tools/list_changed" {
-			continue // belongs to no call
+			continue // a notification that belongs to no call
 		}
 		if note.Method == "" {
 			if i != len(got)-1 {
@@ -303,8 +304,7 @@ func checkSteps(t *testing.T, what string, got []webMessage, id string, steps in
 	}
 }
 
-// TestManyClients_Cancel: of many calls with one id, those that their clients take
-// back end, and no other.
+// TestManyClients_Cancel: many calls have the same id, and some clients cancel theirs. Only these calls end.
 func TestManyClients_Cancel(t *testing.T) {
 	for _, token := range []string{"", `"same"`} {
 		t.Run("token "+token, func(t *testing.T) {
@@ -318,12 +318,12 @@ func TestManyClients_Cancel(t *testing.T) {
 			}
 			ends := make(chan end, len(clients))
 			cancels := make([]context.CancelFunc, len(clients))
-			stay := func(n int) bool { return n%4 < 2 } // half of each era
+			stay := func(n int) bool { return n%4 < 2 } // true for half of the clients of each era
 			for n, c := range clients {
 				ctx, cancel := context.WithTimeout(context.Background(), patience)
 				defer cancel()
 				cancels[n] = cancel
-				go func() { // ends with its call
+				go func() { // the goroutine ends with its call
 					ms := 600000
 					if stay(n) {
 						ms = 700
@@ -354,11 +354,11 @@ func TestManyClients_Cancel(t *testing.T) {
 	}
 }
 
-// TestSlowClient: clients that do not read what they asked for, or leave without
-// a word, do not hold up the others.
+// TestSlowClient: clients that do not read their responses, or disconnect without a message, do not delay the
+// other clients.
 func TestSlowClient(t *testing.T) {
 	mcptest.NoLeaks(t)
-	// Of a child all calls share one reader.
+	// All calls to the child process share one reader.
 	fake, heavy := mcptest.Spec{}.WithFiles(t), mcptest.Spec{}.HTTP(t)
 	_, web := siteWith(t, Options{Version: "1", writeWithin: time.Hour}, stdio(t, "fake", fake), remote("heavy", heavy))
 	reader := newWebClient(t, web, legacyEra)
@@ -380,7 +380,7 @@ func TestSlowClient(t *testing.T) {
 		}
 		ignore(t, web, c, message)
 	}
-	// A megabyte of progress has left the child, though the client does not read it.
+	// The child has written a megabyte of progress, although the client does not read it.
 	mcptest.WaitFor(t, "the answers to their calls", patience, func() bool {
 		answered := 0
 		for _, entry := range fake.Log(t).Event(mcptest.EventAnswer) {
@@ -390,10 +390,10 @@ func TestSlowClient(t *testing.T) {
 		}
 		return answered == 4 && len(heavy.Log().Calls("big")) == 4
 	})
-	calls() // whom the others held up, they would hold up for writeWithin
+	calls() // a call that is delayed would be delayed for writeWithin, so long that the test fails
 }
 
-// TestDeafClient: a client that never reads holds its answer for a time only.
+// TestDeafClient: if a client never reads, mcpx gives up writing the answer after writeWithin.
 func TestDeafClient(t *testing.T) {
 	mcptest.Parallel(t)
 	f := connectWith(t, Options{writeWithin: 2 * time.Second}, view.Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))
@@ -439,8 +439,8 @@ func ignore(t *testing.T, web *httptest.Server, c *webClient, body string) {
 	}
 }
 
-// TestForeignSession: a client that names an unknown session, or none, is refused
-// for itself alone.
+// TestForeignSession: a client that names an unknown session, or no session, is refused. Other clients are not
+// affected.
 func TestForeignSession(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)
@@ -467,16 +467,16 @@ func TestForeignSession(t *testing.T) {
 	}
 }
 
-// TestBrokenStreams: a client whose streams break, both the call's and its
-// session, keeps the session and its other calls.
+// TestBrokenStreams: the streams of a client break, both that of a call and that of its session. The client
+// keeps its session and its other calls.
 func TestBrokenStreams(t *testing.T) {
 	mcptest.Parallel(t)
 	fake := mcptest.Spec{}.HTTP(t)
 	_, web := site(t, remote("fake", fake))
 	c := newWebClient(t, web, legacyEra)
-	for round, token := range []string{"", `"mine"`} { // by either way
+	for round, token := range []string{"", `"mine"`} { // the client has no progress token, or has one
 		other := make(chan webMessage, 1)
-		go func() { // ends with its call
+		go func() { // the goroutine ends with its call
 			got, _ := c.exec(context.Background(), "1", "slow", `{"ms":500}`, token)
 			m, _ := answerOf(got, "1")
 			other <- m
@@ -489,7 +489,7 @@ func TestBrokenStreams(t *testing.T) {
 		}
 		defer stream.Body.Close()
 		lost := make(chan error, 1)
-		go func() { // ends with breakAll
+		go func() { // the goroutine ends with breakAll
 			_, err := c.exec(broken, "2", "slow", `{"ms":600000}`, token)
 			lost <- err
 		}()
@@ -515,8 +515,8 @@ func TestBrokenStreams(t *testing.T) {
 	}
 }
 
-// TestSessionChurn: sessions that come and go leave neither goroutines nor memory
-// behind, however they go, and then nothing is done any more.
+// TestSessionChurn: sessions that have ended, in whatever way, leave no goroutines and no memory behind. After
+// that mcpx does no more work.
 func TestSessionChurn(t *testing.T) {
 	mcptest.NoLeaks(t)
 	f, web := site(t)
@@ -526,7 +526,7 @@ func TestSessionChurn(t *testing.T) {
 		for range n {
 			c := &webClient{url: web.URL, era: legacyEra, http: connections}
 			c.initialize(t)
-			for _, token := range []string{"", `"mine"`} { // by either way
+			for _, token := range []string{"", `"mine"`} { // with and without a progress token
 				if got, err := c.exec(context.Background(), "1", "echo", `{"text":"x"}`, token); err != nil || len(got) != 1 {
 					t.Fatalf("got %+v, %v", got, err)
 				}
@@ -546,7 +546,7 @@ func TestSessionChurn(t *testing.T) {
 		t.Errorf("%d sessions still hear of changes", n)
 	}
 	f.sessions.each(func(s *session) { t.Errorf("session %s is kept", s.client.Load().ID) })
-	if after > goroutines+10 { // connections come and go
+	if after > goroutines+10 { // a few goroutines belong to connections that are opening or closing
 		t.Errorf("%d goroutines became %d", goroutines, after)
 	}
 	if each := (grown - heap) / 500; each > 500 {
@@ -554,11 +554,11 @@ func TestSessionChurn(t *testing.T) {
 	}
 }
 
-// usage is what this process holds: goroutines, and bytes of the heap after a
+// usage returns the number of goroutines of this process, and the bytes of its heap after a garbage
 // collection.
 func usage() (goroutines int, heap int64) {
 	runtime.GC()
-	runtime.GC() // what the first one finalized
+	runtime.GC() // frees what the first collection has finalized
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return runtime.NumGoroutine(), int64(stats.HeapAlloc)

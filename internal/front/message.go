@@ -12,33 +12,34 @@ import (
 	"mcpx/internal/request"
 )
 
-// message is a JSON-RPC message of a client, parsed once. Its slices alias the bytes read.
+// message is a JSON-RPC message of a client, parsed once. Its slices share the memory of the bytes that were
+// read.
 type message struct {
 	wire.Message
 	requestMeta
-	row *method // in the table of methods
-	// name, uri and arguments are members of params.
+	row *method // the method's entry in the table of methods
+	// name, uri and arguments are the params of these names; nil if absent.
 	name, uri, arguments json.RawMessage
-	input                request.Input // modern: the answers to an input_required result
+	input                request.Input // modern era only: the answers to an input_required result
 	// refusal is the error of a message that is not valid JSON-RPC, or nil.
 	refusal *rpcError
 }
 
-// unknownMethod is the row of methods that the table does not have.
+// unknownMethod is the entry for methods that are not in the table.
 var unknownMethod method
 
 // requestMeta has the members of _meta that mcpx uses.
 type requestMeta struct {
 	version      string           // protocol revision; empty in the legacy era
-	clientName   string           // modern only
-	capabilities json.RawMessage  // of the client, an object; modern only
+	clientName   string           // modern era only
+	capabilities json.RawMessage  // the client's, a JSON object; modern era only
 	token        json.RawMessage  // progressToken; nil if absent
-	level        mcp.LoggingLevel // modern: the lowest log level wanted; empty = none
+	level        mcp.LoggingLevel // modern era only: the lowest log level that the client wants; empty means no log messages
 	code         bool             // the call is made by a program that the model wrote
 	others       []request.Meta   // traceparent and the client's own members, passed on to the upstream
 }
 
-// known reports whether the table of methods has the method.
+// known reports whether the method is in the table of methods.
 func (m *message) known() bool { return m.row != &unknownMethod }
 
 // modern reports whether _meta names a revision of the modern era.
@@ -55,8 +56,8 @@ func readMessage(data []byte) *message {
 	if row := methods[m.Method]; row != nil {
 		m.row = row
 	}
-	// Invalid input is refused here: two parsers may understand it differently, and a strict upstream would end its session
-	// over it, with the calls of all clients.
+	// Invalid input is refused here, because two parsers may understand it differently. A strict upstream server
+	// might end its session because of it, and with it the calls of all clients.
 	switch {
 	case err != nil || !m.Valid:
 		m.refusal = &rpcError{code: mcp.PARSE_ERROR, message: "invalid JSON"}
@@ -71,7 +72,7 @@ func readMessage(data []byte) *message {
 	default:
 		m.refusal = m.readParams()
 		if m.refusal != nil && m.ID == nil {
-			// A notification gets no answer, so bad params are only dropped.
+			// A notification gets no answer, so invalid params are dropped without an error.
 			m.refusal, m.Params = nil, nil
 		}
 	}
@@ -142,16 +143,17 @@ func (m *message) readParams() *rpcError {
 	return nil
 }
 
-// memberNames are the names of an object's members so far. Readers of repeated members disagree about which one is valid:
-// mcpx might check one, and the server use the other.
+// memberNames are the names of an object's members that have been read so far. Parsers disagree about which of
+// two members with the same name counts: mcpx might check one and the server use the other. So repeated names
+// are refused.
 type memberNames struct {
-	first [12]string // without an allocation for most messages
+	first [12]string // needs no allocation; enough for most messages
 	n     int
 	more  map[string]struct{}
 	twice bool
 }
 
-// add reports false if the name is not new.
+// add adds a name. It returns false if the name was added before.
 func (s *memberNames) add(name string) bool {
 	if slices.Contains(s.first[:s.n], name) {
 		return false
@@ -169,10 +171,11 @@ func (s *memberNames) add(name string) bool {
 	return len(s.more) > before
 }
 
-// paramNames are the members of params that say what a request is for.
+// paramNames are the members of params that say what a request applies to.
 var paramNames = []string{"_meta", "name", "uri", "arguments", "inputResponses", "requestState", "taskId"}
 
-// paramName returns the one of paramNames that some servers read a member as, whatever its letter case; else its own name.
+// paramName returns the entry of paramNames that is equal to key except for letter case, because some servers
+// ignore case. If there is none it returns key.
 func paramName(key string) string {
 	for _, known := range paramNames {
 		if strings.EqualFold(key, known) {
@@ -182,7 +185,8 @@ func paramName(key string) string {
 	return key
 }
 
-// reservedMeta is the prefix of the protocol's own names in _meta; they are for one hop only.
+// reservedMeta is the prefix of the protocol's own names in _meta. They are not passed on to the upstream
+// server.
 const reservedMeta = "io.modelcontextprotocol/"
 
 func (m *requestMeta) readMeta(key string, value json.RawMessage) {
@@ -202,7 +206,7 @@ func (m *requestMeta) readMeta(key string, value json.RawMessage) {
 	case "progressToken":
 		m.token = value
 	case "callId":
-		// Codex' code mode gives its calls such ids; those of a model begin with call_.
+		// The code mode of Codex gives its calls ids that begin with exec-; ids of calls by a model begin with call_.
 		id, _ := wire.Text(value)
 		m.code = strings.HasPrefix(id, "exec-")
 		fallthrough
@@ -214,7 +218,7 @@ func (m *requestMeta) readMeta(key string, value json.RawMessage) {
 	}
 }
 
-// nameIn returns the name in a clientInfo.
+// nameIn returns the name in a clientInfo object.
 func nameIn(info json.RawMessage) string { return wire.MemberText(info, "name") }
 
 // refuseModern returns the error of a modern request with a bad _meta (SEP-2575), or nil.
@@ -228,7 +232,7 @@ func (m *requestMeta) refuseModern() *rpcError {
 	return nil
 }
 
-// said returns what a modern message says about its client.
+// said returns what a modern message says about the client that sent it.
 func (m *message) said() caller.Said {
 	return caller.Said{Name: m.clientName, Version: m.version, Capabilities: m.capabilities}
 }

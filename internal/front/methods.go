@@ -18,21 +18,21 @@ import (
 	"mcpx/internal/view"
 )
 
-// method is a row in the table of methods. Requests have answer, notifications have notice.
+// method is an entry in the table of methods. A request method has answer, a notification method has notice.
 type method struct {
 	eras era
-	// kinds, unless empty: the method exists only if one of these kinds is not turned off by the config.
+	// kinds, if not empty: the method exists only if the config leaves at least one of these kinds turned on.
 	kinds []catalog.Kind
 	// answer appends the result to out.
-	// answer appends the result to out.
 	answer func(f *Front, ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError)
-	// notice acts on the notification m of client from.
+	// notice handles the notification m from a client.
 	notice func(f *Front, s *session, from *caller.Client, m *message)
-	// opens marks initialize. Over stdio, all later messages wait for its answer.
+	// opens is true for initialize. Over stdio, all later messages wait until it is answered.
 	opens bool
-	// lasts marks a request that sends notifications until client or server end it. A shutdown does not wait for it.
+	// lasts is true for a long-lived request, which sends notifications until the client or mcpx ends it. A
+	// shutdown does not wait for it.
 	lasts bool
-	// asks marks a request during which a server may ask the client something.
+	// asks means that a server may ask the client something during the request.
 	asks bool
 }
 
@@ -74,22 +74,23 @@ var methods = map[string]*method{
 	},
 }
 
-// incoming is a request, with what its transport adds.
+// incoming is a request together with what its transport knows about it.
 type incoming struct {
 	*message
 	client  *caller.Client
-	session *session    // nil in the modern era over HTTP
-	headers http.Header // of a modern request over HTTP; nil otherwise
+	session *session    // nil for a modern request over HTTP
+	headers http.Header // the headers of a modern request over HTTP; otherwise nil
 	// structured is the client's choice in structuredHeader.
 	structured view.StructuredPolicy
-	// out sends notifications before the answer; nil if the client accepts none.
+	// out sends notifications before the answer; nil if the client accepts no notifications.
 	out   sender
-	event *request.Event // made by answer
-	// release is called when nothing of the request is left; may be nil. A suspended call takes it over.
+	event *request.Event // made by the method answer
+	// release, if not nil, is called once, when all work for the request has ended. If the call is suspended, the
+	// suspended call becomes responsible for calling it.
 	release func()
 }
 
-// ownRequest is a request together with its own client, to allocate both at once.
+// ownRequest holds a request together with its own client, so that one allocation is enough for both.
 type ownRequest struct {
 	incoming
 	own caller.Client
@@ -101,14 +102,14 @@ type sender interface {
 	notify(method string, params json.RawMessage)
 	// send sends a request to the client. It returns false if the client does not read.
 	send(request []byte) bool
-	// alive shows proxies that the connection is in use.
+	// alive sends a keep-alive, so that proxies do not close the connection.
 	alive()
 }
 
 // response is the answer to a request.
 type response struct {
 	body []byte
-	code int // of the error; 0 = a result
+	code int // of the error; 0 if the response is a result
 }
 
 // dispatch runs the method of a request.
@@ -162,7 +163,7 @@ type rpcError struct {
 	data    any
 }
 
-// relayed converts an upstream's error for the client. A code that is not a number stays readable in the message.
+// relayed converts an upstream's error for the client. A code that is not a number is added to the message.
 func relayed(rpc *wire.RPCError) *rpcError {
 	e := &rpcError{code: int(rpc.Code), message: rpc.Message}
 	if rpc.NoCode || rpc.OddCode != nil {
@@ -174,22 +175,23 @@ func relayed(rpc *wire.RPCError) *rpcError {
 	return e
 }
 
-// codeRefused is the code for requests that come too early, too late or too often. SDKs call it "connection closed".
+// codeRefused is the error code for requests that come too early, too late or too often. SDKs call it
+// "connection closed".
 const codeRefused = -32000
 
-// cancelled is the error of a request whose context has ended.
+// cancelled returns the error for a request whose context has ended.
 func cancelled(ctx context.Context) *rpcError {
 	return &rpcError{code: mcp.REQUEST_INTERRUPTED, message: "cancelled: " + context.Cause(ctx).Error()}
 }
 
-// tooMany is the error of a request that would exceed the limit of sessions. It is a JSON-RPC answer and not an HTTP status
-// because clients show the message of the former, and only the number of the latter.
+// tooMany returns the error for a request that would exceed the limit on sessions. It is sent as a JSON-RPC
+// error, because clients show its message. For an HTTP error they show only the status.
 func tooMany(over *request.LimitError) *rpcError {
 	data := map[string]any{"code": results.CodeRateLimited, "retry_after": over.Seconds()}
 	return &rpcError{code: codeRefused, message: over.Error(), data: data}
 }
 
-// refuse makes an error response. Without an id it has id null.
+// refuse makes an error response. If id is nil, the response has the id null.
 func refuse(id json.RawMessage, err *rpcError) response {
 	out := append(responseHead(id, "error"), wire.Encode(struct {
 		Code    int    `json:"code"`
@@ -199,17 +201,18 @@ func refuse(id json.RawMessage, err *rpcError) response {
 	return response{append(out, '}'), err.code}
 }
 
-// responseHead begins a response, up to the value of result or error.
+// responseHead returns the beginning of a response, up to the value of the member "result" or "error".
 func responseHead(id json.RawMessage, member string) []byte {
 	if id == nil {
 		id = json.RawMessage("null")
 	}
-	out := append(make([]byte, 0, len(id)+640), `{"jsonrpc":"2.0","id":`...) // a small answer fits
+	out := append(make([]byte, 0, len(id)+640), `{"jsonrpc":"2.0","id":`...) // the capacity is enough for a small answer
 	out = append(append(out, id...), `,"`...)
 	return append(append(out, member...), `":`...)
 }
 
-// notification encodes a JSON-RPC notification. params may be nil; null, which JSON-RPC does not allow, is left out.
+// notification encodes a JSON-RPC notification. params are left out if they are nil, or null, which JSON-RPC
+// does not allow.
 func notification(method string, params json.RawMessage) []byte {
 	out := append([]byte(`{"jsonrpc":"2.0","method":`), wire.Encode(method)...)
 	if params != nil && string(params) != "null" {
@@ -284,7 +287,7 @@ func (f *Front) callTool(ctx context.Context, r *incoming, out []byte) ([]byte, 
 	return f.appendResult(out, result, r), nil
 }
 
-// sink returns where notifications of servers that belong to the request go.
+// sink returns the receiver for notifications that servers send during the request.
 func (r *incoming) sink() (s request.Sink) {
 	if r.out != nil && r.token != nil {
 		s.Progress = func(params json.RawMessage) { r.out.notify("notifications/progress", withToken(params, r.token)) }
@@ -300,7 +303,7 @@ func (r *incoming) sink() (s request.Sink) {
 	return s
 }
 
-// least returns the lowest log level that the client wants for this request; empty = no log messages.
+// least returns the lowest log level that the client wants for this request; empty means no log messages.
 func (r *incoming) least() mcp.LoggingLevel {
 	if r.modern() || r.session == nil {
 		return r.level

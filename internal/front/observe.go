@@ -11,7 +11,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// answer answers a request and records it in r.event, which the transport ends once the answer is written.
+// answer answers a request and sets r.event to its event. The transport ends the event once the answer is
+// written.
 func (f *Front) answer(ctx context.Context, r *incoming) response {
 	r.event = f.options.Journal.Begin(r.Method, r.client)
 	r.event.Request, r.event.KnownMethod = true, r.known()
@@ -21,7 +22,7 @@ func (f *Front) answer(ctx context.Context, r *incoming) response {
 	return answer
 }
 
-// recovered turns a panic into the error of its request, so that the process goes on. It must be deferred.
+// recovered must be deferred. It turns a panic into an error for the request, so that the process continues.
 func (f *Front) recovered(r *incoming, failed func(*rpcError)) {
 	if what := recover(); what != nil {
 		f.log.Error("panic in a request", "method", sanitize.Line(r.Method, maxLogged), "panic", what, "stack", string(debug.Stack()))
@@ -29,11 +30,11 @@ func (f *Front) recovered(r *incoming, failed func(*rpcError)) {
 	}
 }
 
-// maxLogged bounds a method in the log, in characters.
+// maxLogged is the highest number of characters of a method that are logged.
 const maxLogged = 80
 
-// answeredWith records the answer in an event: a JSON-RPC error code, or 0 for a result. For a tools/call the executor may have
-// recorded the outcome already.
+// answeredWith records in an event how a request was answered: code is the JSON-RPC error code, or 0 for a
+// result. For a tools/call the executor may have recorded the outcome already.
 func answeredWith(e *request.Event, code, bytes int) {
 	if e.Code = code; code != 0 && e.Outcome == "" {
 		e.Outcome = fmt.Sprintf("ERROR %d", code)
@@ -43,7 +44,7 @@ func answeredWith(e *request.Event, code, bytes int) {
 	}
 }
 
-// ended ends events, and calls the observers.
+// ended ends the events of requests, which calls the observers.
 func (f *Front) ended(events ...*request.Event) {
 	for _, e := range events {
 		f.options.Journal.End(e)
@@ -57,7 +58,7 @@ func (f *Front) traced(peer string, received bool, message []byte) {
 	}
 }
 
-// from returns what messages to servers inherit from the request.
+// from returns the part of the request that the messages to servers inherit.
 func (r *incoming) from() request.From {
 	from := request.From{Client: r.client, Meta: r.others, Sink: r.sink(), Event: r.event}
 	if r.modern() {
@@ -66,7 +67,7 @@ func (r *incoming) from() request.From {
 	return from
 }
 
-// Sessions returns the number of legacy sessions over HTTP that live in this process.
+// Sessions returns the number of legacy sessions over HTTP that have a live part in this process.
 func (f *Front) Sessions() int {
 	f.sessions.mu.RLock()
 	defer f.sessions.mu.RUnlock()

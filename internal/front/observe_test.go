@@ -21,9 +21,9 @@ import (
 	"mcpx/internal/view"
 )
 
-// hearing observes events.
+// hearing is an observer that records events.
 type hearing struct {
-	hold chan struct{} // the end of a client's call waits until it is closed; nil = it does not
+	hold chan struct{} // the event of a client's call waits until this is closed; nil means that it does not wait
 
 	mu    sync.Mutex
 	heard []string
@@ -42,7 +42,7 @@ func (h *hearing) add(e *request.Event) {
 	h.heard = append(h.heard, of+e.Method+" "+e.Outcome)
 }
 
-// take returns what was heard, and forgets it.
+// take returns the recorded events, and forgets them.
 func (h *hearing) take() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -61,13 +61,13 @@ func (h *hearing) front(t *testing.T, servers ...registry.Server) shown {
 	return connectWith(t, Options{Journal: h.journal()}, view.Options{}, servers...)
 }
 
-// answered is a response over HTTP with the events of its requests.
+// answered is an HTTP response together with the events of its requests.
 type answered struct {
 	*httptest.ResponseRecorder
 	events []*request.Event
 }
 
-// TestEvents_AfterAnswer: an answer does not wait for the log.
+// TestEvents_AfterAnswer: the answer reaches the client before the event is logged.
 func TestEvents_AfterAnswer(t *testing.T) {
 	const call = `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"none","tool_name":"x","arguments":{}}}}`
 	var h hearing
@@ -98,7 +98,7 @@ func TestEvents_AfterAnswer(t *testing.T) {
 	session := post(strings.SplitN(hello("a"), "\n", 2)[0]).Header().Get("Mcp-Session-Id")
 	whole := []string{"request tools/call " + results.CodeServerNotFound}
 	check("legacy", post(call, "Mcp-Session-Id", session), nil, whole)
-	// The call of a client that can be asked may end after the answer, and is an event of its own.
+	// If the client can be asked questions, its call has an event of its own, which may end after the answer.
 	check("modern", post(strings.Replace(modernCall("5", "x", "{}", ""), `"fake"`, `"none"`, 1),
 		"Mcp-Protocol-Version", modernEra, "Mcp-Method", "tools/call", "Mcp-Name", "exec"),
 		[]string{"message tools/call " + results.CodeServerNotFound}, whole)
@@ -123,7 +123,7 @@ func TestEvents_AfterAnswer(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			h := hearing{hold: make(chan struct{})}
 			served := make(chan struct{})
-			go func() { // ends with the input, below
+			go func() { // the goroutine ends when the test closes the input below
 				defer close(served)
 				_ = h.front(t).ServeStdio(t.Context(), strings.NewReader(hello("a")+call+"\n"), io.Discard, StdioOptions{})
 			}()
@@ -142,7 +142,8 @@ func TestEvents_AfterAnswer(t *testing.T) {
 	})
 }
 
-// once is an observer that a test asks which events have ended: each must have been ended once, and be whole by then.
+// once is an observer that records which events have ended. It fails the test if an event ends twice, or is
+// incomplete when it ends.
 type once struct {
 	t *testing.T
 
@@ -166,7 +167,7 @@ func (o *once) add(e *request.Event) {
 	if o.ended[e] {
 		o.t.Errorf("%+v has ended again", e)
 	}
-	o.ended[e] = true // the pointer is kept, so that no other event has it
+	o.ended[e] = true // keeps the event alive, so that no later event has the same address
 	text := "message "
 	if e.Request {
 		text = "request "
@@ -181,7 +182,7 @@ func (o *once) add(e *request.Event) {
 	o.heard = append(o.heard, text)
 }
 
-// expect waits until these events have ended, and no other.
+// expect waits until the wanted events have ended, and fails if others have.
 func (o *once) expect(way string, want ...string) {
 	o.t.Helper()
 	slices.Sort(want)
@@ -231,7 +232,7 @@ func TestEvents_HTTP(t *testing.T) {
 	request("resources/read", `{"uri":"fake://none"}`)
 	request("resources/read", `{}`)
 	request("resources/subscribe", `{"uri":"fake://1"}`)
-	request("resources/subscribe", `{"uri":"fake://1"}`) // again
+	request("resources/subscribe", `{"uri":"fake://1"}`) // a repeated subscription
 	request("resources/unsubscribe", `{"uri":"fake://1"}`)
 	request("resources/unsubscribe", `{"uri":"fake://1"}`)
 	request("prompts/get", `{"name":"fake__greet","arguments":{"who":"x"}}`)
@@ -262,7 +263,7 @@ func TestEvents_HTTP(t *testing.T) {
 		before := len(fake.Log().Calls("slow"))
 		ctx, leave := context.WithCancel(t.Context())
 		over := make(chan struct{})
-		go func() { // ends with the call
+		go func() { // the goroutine ends with the call
 			defer close(over)
 			send(ctx, c, "tools/call", call)
 		}()
@@ -315,7 +316,8 @@ func TestEvents_HTTP(t *testing.T) {
 	events.expect("the end")
 }
 
-// TestEvents_Pipes: the same over stdio, and over the older transport.
+// TestEvents_Pipes: over stdio and over the older HTTP+SSE transport each request has one event, which ends
+// once.
 func TestEvents_Pipes(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)
@@ -357,12 +359,12 @@ func TestEvents_Pipes(t *testing.T) {
 	events.expect("the end of all")
 }
 
-// breaking is a view whose messages to servers break.
+// breaking is a view that panics when a message is sent to a server.
 type breaking struct{ view.View }
 
 func (breaking) Send(context.Context, *request.Request) (json.RawMessage, error) { panic("on purpose") }
 
-// TestEvents_Panic: a panic is the error of its request alone, whose event ends as any other.
+// TestEvents_Panic: if a request panics, only this request gets an error, and its event ends as usual.
 func TestEvents_Panic(t *testing.T) {
 	mcptest.NoLeaks(t)
 	var said strings.Builder
@@ -387,7 +389,7 @@ func TestEvents_Panic(t *testing.T) {
 	mustFail("stdio", p.answers("1")[0])
 	for capabilities, want := range map[string][]string{
 		`{}`:                 {"request resources/read ERROR -32603"},
-		`{"elicitation":{}}`: {"message resources/read ERROR -32603", "request resources/read ERROR -32603"}, // may be parked
+		`{"elicitation":{}}`: {"message resources/read ERROR -32603", "request resources/read ERROR -32603"}, // such a call may be suspended
 	} {
 		meta := strings.Replace(modernMeta, `Capabilities":{}`, `Capabilities":`+capabilities, 1)
 		r := asking("POST", strings.Replace(message, `"params":{`, `"params":{`+meta+`,`, 1))
@@ -403,8 +405,8 @@ func TestEvents_Panic(t *testing.T) {
 	events.expect("after that", "request ping RESULT")
 }
 
-// TestEvents_Sizes: the event of a call has the size of the content, whether the client can be asked or not; the event of
-// another message has the size of its answer.
+// TestEvents_Sizes: the event of a call records the size of its content, whether or not the client can be
+// asked questions. The event of another request records the size of the answer.
 func TestEvents_Sizes(t *testing.T) {
 	var seen []request.Sizes
 	journal := &request.Journal{}
@@ -424,7 +426,7 @@ func TestEvents_Sizes(t *testing.T) {
 		return w.Body.String()
 	}
 	ask(modernExec("1", "fake", "echo", `{"text":"hello"}`), "tools/call", "exec")
-	ask(modernCall("2", "echo", `{"text":"hello"}`, ""), "tools/call", "exec") // may be parked
+	ask(modernCall("2", "echo", `{"text":"hello"}`, ""), "tools/call", "exec") // such a call may be suspended
 	const read = `{"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"fake://1",` + modernMeta + `}}`
 	answer := ask(read, "resources/read", "fake://1")
 	ask(strings.Replace(read, `Capabilities":{}`, `Capabilities":{"elicitation":{}}`, 1), "resources/read", "fake://1")

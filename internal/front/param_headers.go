@@ -12,8 +12,9 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// compareParams compares the Mcp-Param headers of a modern call over HTTP with the arguments that they repeat (SEP-2243). A
-// proxy may have let the call pass because of a header, so that a difference must not reach the server.
+// compareParams checks that the Mcp-Param headers of a modern call over HTTP have the same values as the
+// arguments that they repeat (SEP-2243). A proxy may have allowed the call because of a header, so a call with
+// other arguments must not reach the server.
 func (f *Front) compareParams(ctx context.Context, r *incoming) *rpcError {
 	if r.headers == nil || r.Method != string(mcp.MethodToolsCall) {
 		return nil
@@ -24,7 +25,7 @@ func (f *Front) compareParams(ctx context.Context, r *incoming) *rpcError {
 		return nil
 	}
 	arguments := r.arguments
-	if text, ok := wire.Text(arguments); ok { // the executor reads arguments in a string too
+	if text, ok := wire.Text(arguments); ok { // the executor also accepts arguments that are JSON in a string
 		arguments = json.RawMessage(text)
 	}
 	var names memberNames
@@ -40,7 +41,7 @@ func (f *Front) compareParams(ctx context.Context, r *incoming) *rpcError {
 		for _, name := range binding.Path {
 			value = wire.Member(value, name)
 		}
-		// Proxies join the values of a repeated header like this.
+		// Proxies join the values of a repeated header with a comma and a space.
 		values := r.headers[textproto.CanonicalMIMEHeaderKey(binding.HeaderName())]
 		if wrong := differs(strings.Join(values, ", "), values != nil, value); wrong != "" {
 			return &rpcError{code: mcp.HEADER_MISMATCH, message: "the header " + binding.HeaderName() + " " + wrong + " the argument " + strings.Join(binding.Path, ".")}
@@ -49,8 +50,9 @@ func (f *Front) compareParams(ctx context.Context, r *incoming) *rpcError {
 	return nil
 }
 
-// differs says how a header is not what the JSON value needs; empty = it is. Only strings, numbers and booleans go into
-// headers; what else is wrong with a value is for the check of the arguments to say.
+// differs describes how a header differs from the JSON value; an empty string means that they agree. Only
+// strings, numbers and booleans are repeated in headers; the check of the arguments reports values of a wrong
+// type.
 func differs(header string, present bool, value json.RawMessage) string {
 	text, isText := wire.Text(value)
 	simple := len(value) > 0 && value[0] != '{' && value[0] != '[' && string(value) != "null"
@@ -73,6 +75,6 @@ func differs(header string, present bool, value json.RawMessage) string {
 func sameNumber(a, b string) bool {
 	x, errA := strconv.ParseFloat(a, 64)
 	y, errB := strconv.ParseFloat(b, 64)
-	const exact = 1 << 53 // above it, different integers are the same float64
+	const exact = 1 << 53 // larger integers may have the same float64 although they differ
 	return errA == nil && errB == nil && x == y && -exact < x && x < exact
 }

@@ -15,8 +15,9 @@ import (
 	"mcpx/internal/view"
 )
 
-// TestParamHeaders: a call whose Mcp-Param headers say something else than its arguments is refused before it reaches the
-// server, and so is an answer to its questions; calls of other clients and over other transports go on.
+// TestParamHeaders: a modern HTTP call whose Mcp-Param headers contradict its arguments is refused before it
+// reaches the server, and so is such a request with answers to a call's questions. Legacy clients and other
+// transports are not checked.
 func TestParamHeaders(t *testing.T) {
 	mcptest.NoLeaks(t)
 	const schema = `"inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},` +
@@ -35,7 +36,7 @@ func TestParamHeaders(t *testing.T) {
 		v.Close()
 		r.Close(time.Second)
 	})
-	r.Start() // the first call waits for the server, and is compared all the same
+	r.Start() // the first call waits until the server has started, and is checked too
 
 	meta := strings.Replace(modernMeta, `clientCapabilities":{}`, `clientCapabilities":{"elicitation":{"form":{}}}`, 1)
 	call := func(tool, arguments string, headers ...string) (status int, answer string) {

@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/view"
 )
 
-// TestHTTP_Principal: another principal's session is unknown, whatever is sent in it, and stays usable for its own
-// principal.
+// TestHTTP_Principal: a request that names the session of another principal is answered as if the session did
+// not exist. The session stays usable for its own principal.
 func TestHTTP_Principal(t *testing.T) {
 	mcptest.NoLeaks(t)
 	f := connectWith(t, Options{}, view.Options{})

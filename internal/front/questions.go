@@ -13,10 +13,11 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// maxQuestions bounds the open questions of one client.
+// maxQuestions is the highest number of open questions to one client.
 const maxQuestions = 100
 
-// questions are requests of mcpx to a legacy client that wait for their answers. The zero value is ready.
+// questions are requests that mcpx has sent to a legacy client and that are not answered yet. The zero value
+// is ready.
 type questions struct {
 	mu   sync.Mutex
 	last int64
@@ -24,12 +25,12 @@ type questions struct {
 }
 
 type openQuestion struct {
-	answer   chan *message // has room for one
+	answer   chan *message // has a buffer of one
 	progress func(params json.RawMessage)
 }
 
-// ask sends a request to the client through the first sender that accepts it, and waits for the result until ctx ends; then it
-// sends the client a cancellation.
+// ask sends a request to the client through the first sender that accepts it, and waits for the result. If ctx
+// ends first, it sends the client a cancellation.
 func (q *questions) ask(
 	ctx context.Context, senders []sender, method string, params json.RawMessage, progress func(json.RawMessage),
 ) (json.RawMessage, error) {
@@ -51,7 +52,7 @@ func (q *questions) ask(
 		delete(q.open, id)
 		q.mu.Unlock()
 	}()
-	if progress != nil { // the server's own token may not be unique at this client
+	if progress != nil { // mcpx sends its own token, since the server's may not be unique at this client
 		params = wire.Edit(params, "_meta", func(meta json.RawMessage) json.RawMessage { return withToken(meta, json.RawMessage(id)) })
 	}
 	asked := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,%s`, id, notification(method, params)[len(`{"jsonrpc":"2.0",`):])
@@ -77,7 +78,7 @@ func (q *questions) ask(
 	}
 }
 
-// answered passes a response of the client to its question. A late response is dropped.
+// answered passes a client's response on to the question that it answers. A late response is dropped.
 func (q *questions) answered(m *message) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -87,7 +88,7 @@ func (q *questions) answered(m *message) {
 	}
 }
 
-// progressed passes a progress notification of the client to its question.
+// progressed passes a client's progress notification on to the question that it is about.
 func (q *questions) progressed(m *message) {
 	token := wire.Member(m.Params, "progressToken")
 	q.mu.Lock()

@@ -18,7 +18,7 @@ import (
 	"mcpx/internal/view"
 )
 
-// able is hello of a client that can be asked.
+// able is the initialize message of a client that supports elicitation.
 func able(client string) string {
 	return strings.Replace(hello(client), `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1)
 }
@@ -51,7 +51,8 @@ func answerLine(id, word string) string {
 	return `{"jsonrpc":"2.0","id":` + id + `,"result":{"action":"accept","content":{"word":"` + word + `"}}}` + "\n"
 }
 
-// legacyUpstreams are the ways to one server that asks in the middle of a call.
+// legacyUpstreams returns, for each transport, a server that asks the client something in the middle of a
+// call.
 func legacyUpstreams(t *testing.T) map[string]registry.Server {
 	return map[string]registry.Server{
 		"stdio": stdio(t, "fake", mcptest.Spec{}),
@@ -59,8 +60,8 @@ func legacyUpstreams(t *testing.T) map[string]registry.Server {
 	}
 }
 
-// TestAsk_Stdio: a question in the middle of a call reaches the client under an id of
-// mcpx, and the answer the server; the calls of a client that answers late go on.
+// TestAsk_Stdio: a server asks the client something in the middle of a call. mcpx gives the question an id of
+// its own and passes the answer on to the server. If a client answers late, its other calls still work.
 func TestAsk_Stdio(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for over, server := range legacyUpstreams(t) {
@@ -76,7 +77,7 @@ func TestAsk_Stdio(t *testing.T) {
 				t.Errorf("got %s", got)
 			}
 
-			// The client refuses, with its own words.
+			// The client answers the question with an error.
 			p.send(t, execLine("13", "fake", "ask", `{}`))
 			p.send(t, `{"jsonrpc":"2.0","id":`+p.asked(t, 2)+`,"error":{"code":-1,"message":"not in the mood"}}`+"\n")
 			mcptest.WaitFor(t, "the answer", patience, func() bool { return len(p.answers("13")) == 1 })
@@ -84,7 +85,7 @@ func TestAsk_Stdio(t *testing.T) {
 				t.Errorf("got %s", got)
 			}
 
-			// The client takes its call back: the question goes with it.
+			// If the client cancels the call, mcpx cancels the question too.
 			p.send(t, execLine("14", "fake", "ask", `{}`))
 			id = p.asked(t, 3)
 			p.send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":14}}`+"\n")
@@ -95,7 +96,7 @@ func TestAsk_Stdio(t *testing.T) {
 	}
 }
 
-// webStream reads the events of a response as they come.
+// webStream reads the events of a response as they arrive.
 type webStream struct {
 	body *http.Response
 	scan *bufio.Scanner
@@ -117,7 +118,7 @@ func (c *webClient) stream(t *testing.T, method, body string) *webStream {
 	return s
 }
 
-// next is the next message of the stream, or the only one of an answer as JSON.
+// next returns the next message of the stream. If the response is JSON, it returns its only message.
 func (s *webStream) next(t *testing.T) (m webMessage, raw string) {
 	t.Helper()
 	for s.scan.Scan() {
@@ -145,7 +146,7 @@ func (c *webClient) answer(t *testing.T, id, word string) {
 	}
 }
 
-// newAbleClient is a legacy client over HTTP with these capabilities.
+// newAbleClient returns a legacy client over HTTP with these capabilities.
 func newAbleClient(t *testing.T, web *httptest.Server, capabilities string) *webClient {
 	t.Helper()
 	c := &webClient{url: web.URL, era: legacyEra, http: &http.Client{Transport: &http.Transport{}}}
@@ -154,8 +155,8 @@ func newAbleClient(t *testing.T, web *httptest.Server, capabilities string) *web
 	return c
 }
 
-// TestAsk_HTTP: the question comes on the stream of the call, to the client whose call it
-// is; a client that cannot be asked is refused in the server's own answer.
+// TestAsk_HTTP: mcpx sends a server's question on the stream of the call, to the client that made the call. If
+// the client cannot be asked, the call gets the server's own refusal.
 func TestAsk_HTTP(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for over, server := range legacyUpstreams(t) {
@@ -178,8 +179,9 @@ func TestAsk_HTTP(t *testing.T) {
 	}
 }
 
-// TestAsk_Whose: if two clients have calls open on one shared session of a process, it is unknown whose call asks, and no
-// client is asked. Over HTTP the question comes on the call's stream; a session of one client is unambiguous.
+// TestAsk_Whose: if two clients have calls open on one shared session with a child process, mcpx does not know
+// which call a question belongs to, and asks neither client. Over HTTP the question comes on the stream of the
+// call. In a session that only one client uses, the question is for this client.
 func TestAsk_Whose(t *testing.T) {
 	mcptest.NoLeaks(t)
 	shared := stdio(t, "fake", mcptest.Spec{})
@@ -222,8 +224,8 @@ func TestAsk_Whose(t *testing.T) {
 	}
 }
 
-// TestHandedOn: the client's own members of _meta reach the upstream, the protocol's do not. So do changes of its roots, if
-// the session belongs to it.
+// TestHandedOn: a client's own members of _meta reach the upstream server; those of the protocol do not. If
+// the upstream session is used by this client only, its notification of changed roots reaches the server too.
 func TestHandedOn(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)
@@ -244,7 +246,7 @@ func TestHandedOn(t *testing.T) {
 	}
 	mcptest.WaitFor(t, "the change of roots", patience, func() bool { return fake.Count("notifications/roots/list_changed") == 1 })
 
-	// Over HTTP several clients share the session, and none changes the roots of all.
+	// Over HTTP several clients share the upstream session, so no client may announce changed roots.
 	_, web := site(t, remote("fake", fake))
 	c := newAbleClient(t, web, `{"roots":{"listChanged":true}}`)
 	c.notify(t, "notifications/roots/list_changed", `{}`)
@@ -256,8 +258,8 @@ func TestHandedOn(t *testing.T) {
 	}
 }
 
-// TestAsk_Progress: what a client reports of its answer reaches the server, under the
-// token that the server gave; and a server may take its question back.
+// TestAsk_Progress: progress that a client reports while it answers a question reaches the server with the
+// server's own token. A server may also cancel its question.
 func TestAsk_Progress(t *testing.T) {
 	mcptest.NoLeaks(t)
 	heard := make(chan string, 10)

@@ -15,25 +15,26 @@ import (
 	"mcpx/internal/request"
 )
 
-// Session is the record of a legacy session over HTTP: immutable data from which any process can continue the session.
-//
-// The rest of a session is its live part ([session]). If a process has none it makes a new one; then the client opens its GET
-// stream and subscribes again, and questions that were open get no answer.
+// Session is the record of a legacy session over HTTP. It has all the data that another process needs to
+// continue the session, and is never modified.
+// | The rest of a session is its live part ([session]). A process that has none makes a new one. Then the
+// client must open its GET stream and subscribe again, and questions that were open get no answer.
 type Session struct {
-	// View is the name of the session's view; other views do not know the session.
+	// View is the name of the session's view. Other views treat the session as unknown.
 	View string `json:"view,omitempty"`
 	// Said is what the client said about itself in initialize.
 	Said caller.Said `json:"said"`
-	// Principal is the ID of the principal that opened the session and alone may use it; empty = unauthenticated. Rights come
-	// from each request's own credential.
+	// Principal is the ID of the principal that opened the session; only this principal may use it. Empty means
+	// unauthenticated. What the principal may do depends on the credential of each request.
 	Principal string `json:"principal,omitempty"`
-	// Level is the lowest log level that the client wants; empty = no log messages.
+	// Level is the lowest log level that the client wants; empty means no log messages.
 	Level mcp.LoggingLevel `json:"level,omitempty"`
-	// Began is when it was opened.
+	// Began is when the session was opened.
 	Began time.Time `json:"began"`
 }
 
-// NewSessions keeps session records in memory, without a bound of its own: [Admission] bounds them.
+// NewSessions returns a store that keeps session records in memory. The store itself has no limit: [Admission]
+// limits the sessions.
 func NewSessions() state.Sessions[Session] { return state.NewSessions[Session](0) }
 
 func newSessionID() string { return "mcpx-" + rand.Text() }
@@ -60,7 +61,7 @@ func (s *sessions) add(one *session) {
 	s.byID[one.id] = one
 }
 
-// remove reports whether the session was still there: of several callers one ends it.
+// remove reports whether the session was still present: if several callers end it at once, only one gets true.
 func (s *sessions) remove(one *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +85,8 @@ func (s *sessions) each(f func(*session)) {
 	}
 }
 
-// live makes the live part of a session that Admission has counted. It lasts until release.
+// live makes the live part of a session that Admission has counted already. The live part exists until
+// release.
 func (f *Front) live(id string, record *Session, who *caller.Principal, headers http.Header) *session {
 	s := f.newSession(id, record, who, nil, headers)
 	s.id = id
@@ -93,7 +95,7 @@ func (f *Front) live(id string, record *Session, who *caller.Principal, headers 
 	return s
 }
 
-// find returns a principal's session, and makes its live part if this process has none. The error is state.ErrUnknown,
+// find returns a principal's session, and makes its live part if this process has none. An error is state.ErrUnknown,
 // state.ErrAway or a *request.LimitError.
 func (f *Front) find(ctx context.Context, id string, who *caller.Principal, headers http.Header) (*session, error) {
 	s := f.sessions.get(id)
@@ -104,7 +106,7 @@ func (f *Front) find(ctx context.Context, id string, who *caller.Principal, head
 	record, err := f.options.Sessions.Get(ctx, id)
 	switch {
 	case err == nil && (record.View != f.name || record.Principal != who.Key()):
-		return nil, state.ErrUnknown // does not reveal that another principal has such a session
+		return nil, state.ErrUnknown // so that the caller does not learn that another principal has this session
 	case err == nil && s == nil:
 		return f.takeUp(ctx, id, record, who, headers)
 	case err == nil:
@@ -118,19 +120,19 @@ func (f *Front) find(ctx context.Context, id string, who *caller.Principal, head
 	return nil, err
 }
 
-// takeUp makes the live part of a session that this process only has the record of.
+// takeUp makes the live part of a session for which this process has only the record.
 func (f *Front) takeUp(ctx context.Context, id string, record *Session, who *caller.Principal, headers http.Header) (*session, error) {
 	f.sessions.making.Lock()
 	defer f.sessions.making.Unlock()
-	if s := f.sessions.get(id); s != nil { // made by another request meanwhile
+	if s := f.sessions.get(id); s != nil { // another request has made it in the meantime
 		return s, nil
 	}
 	if over := f.options.Admission.OpenSession(who); over != nil {
 		return nil, over
 	}
 	s := f.live(id, record, who, headers)
-	s.begin()                                                  // the client has initialized it long ago
-	if _, err := f.options.Sessions.Get(ctx, id); err != nil { // it has ended meanwhile; nothing else would release s
+	s.begin()                                                  // questions need not wait: the client has completed its handshake long ago
+	if _, err := f.options.Sessions.Get(ctx, id); err != nil { // the session has ended in the meantime, so s must be released here
 		f.release(s)
 		return nil, err
 	}
@@ -152,7 +154,8 @@ func (f *Front) change(ctx context.Context, s *session, change func(*Session)) e
 	return err
 }
 
-// endSession ends a session with its open requests. If it returns an error, state.ErrAway, the session goes on.
+// endSession ends a session and its open requests. If it returns an error (state.ErrAway), the session
+// continues.
 func (f *Front) endSession(ctx context.Context, s *session, why state.Ending) error {
 	if err := f.options.Sessions.End(ctx, s.id, why); err != nil {
 		return err

@@ -22,7 +22,8 @@ import (
 	"mcpx/internal/view"
 )
 
-// encoded are sessions as another process has them: each record is a copy that came as JSON.
+// encoded is a session store that returns each record as a copy, encoded as JSON and decoded again, as if
+// another process had stored it.
 type encoded struct{ state.Sessions[Session] }
 
 func copied(record *Session, err error) (*Session, error) {
@@ -61,16 +62,17 @@ func TestSession_Data(t *testing.T) {
 	}
 }
 
-// processes are fronts that share their clients' sessions, like processes behind a load balancer. The header At names the
-// process that gets a request, and Who the principal.
+// processes are several fronts that share the records of their sessions, like processes behind a load
+// balancer. The header At says which front gets a request; the header Who names the principal.
 type processes struct {
 	*httptest.Server
 	fronts map[string]shown
-	ended  map[string]*atomic.Int32 // sessions that have ended in a process
+	ended  map[string]*atomic.Int32 // by the name of the process: number of sessions that have ended there
 	limits map[string]*limits.Limits
 }
 
-// startProcesses starts them by their names. The views of all have the same name but for one, if there is one with the name "view".
+// startProcesses starts a front for each name. All their views have the same name, except that of the front
+// named "view".
 func startProcesses(t *testing.T, sessions state.Sessions[Session], names ...string) *processes {
 	t.Helper()
 	p := &processes{fronts: map[string]shown{}, ended: map[string]*atomic.Int32{}, limits: map[string]*limits.Limits{}}
@@ -101,7 +103,7 @@ func startProcesses(t *testing.T, sessions state.Sessions[Session], names ...str
 	return p
 }
 
-// at is a client whose requests go to one process; it has the session of c.
+// at returns a client with the session of c whose requests go to the named process.
 func (p *processes) at(t *testing.T, name string, c *webClient) *webClient {
 	t.Helper()
 	at := &webClient{url: p.URL, era: legacyEra, http: &http.Client{Transport: to{name, "alice", http.DefaultTransport}}}
@@ -111,7 +113,7 @@ func (p *processes) at(t *testing.T, name string, c *webClient) *webClient {
 	return at
 }
 
-// to sends requests to a process, for a principal.
+// to is a transport that adds the headers At and Who to each request.
 type to struct {
 	at, who string
 	http.RoundTripper
@@ -134,8 +136,9 @@ func (c *webClient) status(t *testing.T, verb, method, params string) (status in
 	return response.StatusCode, string(data)
 }
 
-// TestSession_Elsewhere: another process goes on with a session: it knows the client, what it can be asked, its level and its
-// principal. Each process counts its live parts. A session that ends in one process ends in all.
+// TestSession_Elsewhere: another process can continue a session. It knows the client, the client's
+// capabilities, its log level and its principal. Each process counts its own live parts. A session that ends
+// in one process ends in all.
 func TestSession_Elsewhere(t *testing.T) {
 	mcptest.NoLeaks(t)
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
@@ -149,14 +152,14 @@ func TestSession_Elsewhere(t *testing.T) {
 			t.Errorf("call %s: %+v, %v, %v", id, got, err, wrong)
 		}
 	}
-	// Who may be asked.
+	// The other process knows which questions the client supports.
 	response, err := there.send(t.Context(), "POST", "tools/call", there.call("4", "ask", `{}`, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
 	reading, writing := io.Pipe()
-	go func() { // ends with the response
+	go func() { // the goroutine ends with the response
 		_, err := io.Copy(writing, response.Body)
 		writing.CloseWithError(err)
 	}()
@@ -173,7 +176,7 @@ func TestSession_Elsewhere(t *testing.T) {
 	if rest, err := messagesIn("text/event-stream", reading); err != nil || len(rest) != 1 || !strings.Contains(rest[0].text(), "mellon") {
 		t.Errorf("got %+v, %v", rest, err)
 	}
-	// The level of one is the level of all.
+	// A log level that is set in one process is valid in all.
 	if status, got := there.status(t, "POST", "logging/setLevel", `{"level":"warning"}`); status != 200 {
 		t.Errorf("%d %s", status, got)
 	}
@@ -218,8 +221,8 @@ func TestSession_Elsewhere(t *testing.T) {
 	}
 }
 
-// TestSession_Lost: a session whose live part is gone goes on, and many requests at the same time make one live part. There is no room
-// for it where its principal has as many as it may have.
+// TestSession_Lost: a session continues although a process has lost its live part. Many requests at the same
+// time make only one new live part. If the principal has reached its limit on sessions, none is made.
 func TestSession_Lost(t *testing.T) {
 	mcptest.NoLeaks(t)
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
@@ -262,7 +265,8 @@ func TestSession_Lost(t *testing.T) {
 	}
 }
 
-// TestSession_OneLivePart: requests that find no live part at the same time share the one that the first of them makes.
+// TestSession_OneLivePart: many requests at the same time find no live part. The first one makes it, and all
+// use it.
 func TestSession_OneLivePart(t *testing.T) {
 	mcptest.NoLeaks(t)
 	sessions := &endings{Sessions: NewSessions()}
@@ -274,7 +278,7 @@ func TestSession_OneLivePart(t *testing.T) {
 	before := sessions.seen.Load()
 	found := make(chan *session)
 	for range 2 {
-		go func() { // ends with its send
+		go func() { // the goroutine ends with its send
 			s, err := f.find(t.Context(), c.session, nil, nil)
 			if err != nil {
 				t.Error(err)
@@ -287,7 +291,7 @@ func TestSession_OneLivePart(t *testing.T) {
 	if one, other := <-found, <-found; one != other || one == nil || f.Sessions() != 1 {
 		t.Errorf("%p and %p; %d live", one, other, f.Sessions())
 	}
-	// The client may be asked something at once.
+	// The client can be asked questions without a new handshake.
 	select {
 	case <-f.sessions.get(c.session).begun:
 	default:
@@ -295,11 +299,11 @@ func TestSession_OneLivePart(t *testing.T) {
 	}
 }
 
-// endings are sessions that record how they end, and that can end after a number of reads.
+// endings is a session store that records how sessions end. It can also end a session after a number of reads.
 type endings struct {
 	state.Sessions[Session]
 	seen  atomic.Int32
-	looks atomic.Int32 // until ErrUnknown; 0 = any number
+	looks atomic.Int32 // reads that succeed before ErrUnknown; 0 means no limit
 	mu    sync.Mutex
 	ended []state.Ending
 }
@@ -319,7 +323,7 @@ func (e *endings) End(ctx context.Context, id string, why state.Ending) error {
 	return e.Sessions.End(ctx, id, why)
 }
 
-// TestSession_EndedMeanwhile: a session that ends while its live part is being made leaves no live part.
+// TestSession_EndedMeanwhile: if a session ends while its live part is being made, no live part remains.
 func TestSession_EndedMeanwhile(t *testing.T) {
 	mcptest.NoLeaks(t)
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
@@ -335,8 +339,9 @@ func TestSession_EndedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestSession_Endings: a session ends for all processes where its client ends it, its principal may not come back or its view is
-// gone, and for one where that has not seen it for long or stops.
+// TestSession_Endings: a session ends in all processes if its client ends it, its principal is no longer
+// known, or its view is removed. It ends in one process only if it has been idle there for long, or if the
+// process stops.
 func TestSession_Endings(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for name, test := range map[string]struct {
@@ -364,7 +369,7 @@ func TestSession_Endings(t *testing.T) {
 	}
 }
 
-// away are sessions whose storage becomes unreachable at some point.
+// away is a session store that becomes unreachable when the test wants it.
 type away struct {
 	state.Sessions[Session]
 	now atomic.Bool
@@ -398,8 +403,9 @@ func (a *away) End(ctx context.Context, id string, why state.Ending) error {
 	return a.Sessions.End(ctx, id, why)
 }
 
-// TestSession_Away: while the store of session records is away, open sessions continue, but none can begin or change. A
-// client does not read that its session has ended if it may still continue. The count has live sessions only.
+// TestSession_Away: while the session store is unreachable, open sessions continue, but none can begin or
+// change. mcpx does not tell a client that its session has ended if the session may still exist. Sessions
+// counts only sessions with a live part.
 func TestSession_Away(t *testing.T) {
 	mcptest.NoLeaks(t)
 	sessions := &away{Sessions: NewSessions()}
@@ -425,7 +431,7 @@ func TestSession_Away(t *testing.T) {
 		t.Error("the session that did not begin is counted")
 	}
 	l.CloseSession(nil)
-	f.endIdle(time.Now().Add(time.Minute)) // it lives no more here, whatever others know
+	f.endIdle(time.Now().Add(time.Minute)) // ends the live part here, even if other processes cannot learn of it
 	if f.Sessions() != 0 || !strings.Contains(log.String(), "could not be ended") {
 		t.Errorf("%d live; the log says %s", f.Sessions(), log.String())
 	}

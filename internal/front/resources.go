@@ -15,9 +15,10 @@ import (
 	"mcpx/internal/view"
 )
 
-// The methods for resources, prompts and completions, and those that pass on to one server.
+// This file has the methods for resources, prompts and completions, and those whose requests are passed on to
+// one server.
 
-// listOf answers the method that lists a kind.
+// listOf returns the method that lists the entries of a kind.
 func listOf(kind catalog.Kind) func(f *Front, ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	return func(f *Front, ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 		var p struct{ Cursor string }
@@ -46,7 +47,7 @@ func listOf(kind catalog.Kind) func(f *Front, ctx context.Context, r *incoming, 
 	}
 }
 
-// relay passes a request on to the server that owns what it names.
+// relay passes a request on to the server that has the named resource, prompt or task.
 func (f *Front) relay(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	result, err := f.view.Send(ctx, &request.Request{From: r.from(), Method: r.Method, Params: r.Params})
 	if err == nil {
@@ -58,7 +59,7 @@ func (f *Front) relay(ctx context.Context, r *incoming, out []byte) ([]byte, *rp
 	return nil, f.resourceError(r, err)
 }
 
-// relayTask is relay for messages about a task. Clients of the modern era must have declared the tasks extension.
+// relayTask is relay for requests about a task. A modern client must have declared the tasks extension.
 func (f *Front) relayTask(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	if !r.modern() || r.client.RunsTasks() {
 		return f.relay(ctx, r, out)
@@ -67,8 +68,9 @@ func (f *Front) relayTask(ctx context.Context, r *incoming, out []byte) ([]byte,
 	return nil, &rpcError{code: mcp.MISSING_REQUIRED_CLIENT_CAPABILITY, message: r.Method + " needs the capability " + caller.TasksExtension, data: map[string]any{"requiredCapabilities": needed}}
 }
 
-// appendRelayed appends the result of a server. Only the members in which the eras differ are changed. The contents of a
-// resource are declared private to the client even if the server says otherwise: the server does not know mcpx's clients.
+// appendRelayed appends the result of a server. It changes only the members in which the eras differ. The
+// contents of a resource are marked as private to the client even if the server says otherwise, because the
+// server does not know that mcpx has several clients.
 func (f *Front) appendRelayed(out []byte, result json.RawMessage, r *incoming) ([]byte, *rpcError) {
 	var meta, kind, ttl json.RawMessage
 	size := len(out)
@@ -111,17 +113,18 @@ func (f *Front) appendRelayed(out []byte, result json.RawMessage, r *incoming) (
 	if len(out) == size {
 		return append(out, "{}"...), nil
 	}
-	out[size] = '{' // in place of the first comma
+	out[size] = '{' // replaces the first comma
 	return append(out, '}'), nil
 }
 
-// resourceNotFound is the legacy code for an unknown resource. The modern era uses INVALID_PARAMS.
+// resourceNotFound is the error code for an unknown resource in the legacy era. The modern era uses
+// INVALID_PARAMS.
 const resourceNotFound = -32002
 
 // resourceError returns the error of a resource, prompt or task request, in the form of the client's era.
 func (f *Front) resourceError(r *incoming, err error) *rpcError {
 	unknown := resourceNotFound
-	if r.modern() { // there the error's data names the URI
+	if r.modern() { // in the modern era the error's data contains the URI
 		unknown = mcp.INVALID_PARAMS
 	}
 	if uri, ok := errors.AsType[*catalog.URIError](err); ok {
@@ -138,5 +141,5 @@ func (f *Front) resourceError(r *incoming, err error) *rpcError {
 	if failed, ok := errors.AsType[*view.Failure](err); ok {
 		return &rpcError{code: mcp.INTERNAL_ERROR, message: failed.Message, data: failed.Data}
 	}
-	return &rpcError{code: mcp.INVALID_PARAMS, message: err.Error()} // a PromptError or a ParamsError
+	return &rpcError{code: mcp.INVALID_PARAMS, message: err.Error()} // err is a PromptError or a ParamsError
 }

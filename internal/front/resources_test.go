@@ -16,7 +16,7 @@ import (
 	"mcpx/internal/view"
 )
 
-// offering is a fake with resources and prompts. All of them have shared://x.
+// offering is a fake server with resources and prompts. Every such server has the resource shared://x.
 func offering(name, era string) mcptest.Spec {
 	return mcptest.Spec{
 		Name: name, Era: era,
@@ -30,10 +30,10 @@ func offering(name, era string) mcptest.Spec {
 type resourcesClient struct {
 	era  string
 	last int
-	// send sends a request and returns its answer; of a subscription nothing, but what it
-	// brings is heard.
+	// send sends a request and returns its answer. For a subscription it returns nothing; heard counts the
+	// messages of the subscription.
 	send  func(t *testing.T, method, id, message string) string
-	heard func(piece string) int // counts messages
+	heard func(piece string) int // counts the received messages that contain piece
 }
 
 func (c *resourcesClient) ask(t *testing.T, method, params string) string {
@@ -46,7 +46,7 @@ func (c *resourcesClient) ask(t *testing.T, method, params string) string {
 	return c.send(t, method, id, `{"jsonrpc":"2.0","id":`+id+`,"method":"`+method+`","params":`+params+`}`)
 }
 
-// has asks for something, and says that the answer must have these pieces.
+// has sends a request and checks that the answer contains all the pieces.
 func (c *resourcesClient) has(t *testing.T, method, params string, pieces ...string) {
 	t.Helper()
 	answer := c.ask(t, method, params)
@@ -57,7 +57,7 @@ func (c *resourcesClient) has(t *testing.T, method, params string, pieces ...str
 	}
 }
 
-// listen subscribes to all changes, and to these resources.
+// listen subscribes to all list changes and to updates of these resources.
 func (c *resourcesClient) listen(t *testing.T, uris ...string) {
 	t.Helper()
 	if c.era == legacyEra {
@@ -101,7 +101,7 @@ func resourcesOverHTTP(t *testing.T, era string, servers []registry.Server) *res
 			web.CloseClientConnections()
 			<-done
 		})
-		go func() { // ends with the stream
+		go func() { // the goroutine ends with the stream
 			defer close(done)
 			for scan := bufio.NewScanner(stream.body.Body); scan.Scan(); {
 				mu.Lock()
@@ -135,8 +135,8 @@ func resourcesOverHTTP(t *testing.T, era string, servers []registry.Server) *res
 	return c
 }
 
-// eachResources runs a test with a client of each era over each transport, in front of two
-// servers of each era over each transport.
+// eachResources runs a test for each era and transport of the client and each era and transport of the two
+// servers.
 func eachResources(t *testing.T, test func(t *testing.T, c *resourcesClient)) {
 	for _, upstreamEra := range []string{mcptest.EraLegacy, mcptest.EraModern} {
 		for _, over := range []string{"stdio", "http"} {
@@ -161,7 +161,7 @@ func eachResources(t *testing.T, test func(t *testing.T, c *resourcesClient)) {
 	}
 }
 
-// TestResources: two servers' resources, prompts and completions appear as one server's, in all
+// TestResources: the resources, prompts and completions of two servers appear as those of one server, in all
 // combinations of eras and transports.
 func TestResources(t *testing.T) {
 	eachResources(t, func(t *testing.T, c *resourcesClient) {
@@ -203,7 +203,7 @@ func TestResources(t *testing.T) {
 			`"values":["left","{\"type\":\"ref/resource\",\"uri\":\"shared://{n}?q\"}"]`)
 		c.has(t, "resources/list", `{"cursor":"x"}`, `"code":-32602`)
 
-		// The same for clients that know neither resources nor prompts.
+		// Clients that support neither resources nor prompts can use the built-in tools instead.
 		builtin := func(tool, arguments string) string {
 			return `{"name":"exec","arguments":{"server_name":"mcpx","tool_name":"` + tool + `","arguments":` + arguments + `}}`
 		}
@@ -215,7 +215,7 @@ func TestResources(t *testing.T) {
 		c.has(t, "tools/call", builtin("get_prompt", `{"name":"right__greet","arguments":{"who":"you"}}`), `right prompts greet {\"who\":\"you\"}`)
 		c.has(t, "tools/call", builtin("get_prompt", `{"name":"greet"}`), `VALIDATION_ERROR`)
 
-		// What a tool links can be read by the URI that the client gets.
+		// A client can read a resource by the URI in a tool's result, which mcpx has rewritten.
 		raw := `{"content":[{"type":"resource_link","uri":"shared://x","name":"n"},{"type":"resource","resource":{"uri":"unheard://of?","text":"t"}},{"type":"resource_link","uri":"left://1","name":"n"},{"type":"resource_link","uri":"https://a.example/","name":"n"}]}`
 		c.has(t, "tools/call", `{"name":"exec","arguments":{"server_name":"left","tool_name":"raw","arguments":{"result":`+string(wire.Encode(raw))+`}}}`,
 			`{"type":"resource_link","uri":"mcpx://left/shared://x","name":"n"}`, `{"type":"resource","resource":{"uri":"mcpx://left/unheard://of?","text":"t"}}`,
@@ -224,8 +224,8 @@ func TestResources(t *testing.T) {
 	})
 }
 
-// TestResources_Changes: a client is notified of the resources that it follows, and of changed
-// lists, under the names that it knows.
+// TestResources_Changes: a client is notified when a resource that it subscribes to has changed, or a list.
+// The notification has the URI that mcpx gave the client.
 func TestResources_Changes(t *testing.T) {
 	eachResources(t, func(t *testing.T, c *resourcesClient) {
 		c.has(t, "resources/list", `{}`, `left://1`, `right://1`)
@@ -238,7 +238,8 @@ func TestResources_Changes(t *testing.T) {
 				c.has(t, "resources/subscribe", `{"uri":"`+uri+`"}`, `"code":-32002`)
 			}
 		}
-		// A subscription in the modern era has no answer, so that only what comes tells.
+		// A subscription in the modern era gets no answer, so the test repeats the notification until the client has
+		// it.
 		mcptest.WaitFor(t, "the first update", patience, func() bool {
 			notify("left", "resources/updated", `{"uri":"left://1"}`)
 			return c.heard(`"method":"notifications/resources/updated","params":{"uri":"left://1"`) > 0
@@ -248,7 +249,7 @@ func TestResources_Changes(t *testing.T) {
 			return c.heard(`"method":"notifications/resources/updated","params":{"uri":"mcpx://right/shared://x"`) > 0
 		})
 		notify("left", "resources/updated", `{"uri":"shared://x"}`)
-		if n := c.heard(`"mcpx://left/shared://x"`); n > 1 { // the list has it
+		if n := c.heard(`"mcpx://left/shared://x"`); n > 1 { // one is the URI in the list
 			t.Errorf("heard of what was not followed: %d", n)
 		}
 		if c.era == legacyEra {
@@ -258,7 +259,8 @@ func TestResources_Changes(t *testing.T) {
 	})
 }
 
-// TestResources_Off: kinds that are turned off are neither declared nor served; completions disappear if both are off.
+// TestResources_Off: kinds that the config turns off are neither declared nor served. Completions are not
+// declared if resources and prompts are both off.
 func TestResources_Off(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := offering("left", mcptest.EraBoth).HTTP(t)

@@ -23,7 +23,7 @@ func (f *Front) appendResult(out []byte, result *results.Result, r *incoming) []
 			out = append(out, ',')
 		}
 		if block[0] != '{' {
-			// SDKs refuse an answer in which a block is not an object.
+			// SDKs refuse an answer with a content block that is not an object.
 			block = wire.TextBlock(string(block))
 		}
 		out = append(out, block...)
@@ -36,8 +36,8 @@ func (f *Front) appendResult(out []byte, result *results.Result, r *incoming) []
 	return f.complete(out, r, result.Meta)
 }
 
-// appendWhole appends a result that is not a tool result as the upstream wrote it, except for its _meta, and for its state,
-// which is bound to the principal.
+// appendWhole appends a result that is not a tool result. Apart from _meta, and from requestState, which mcpx
+// binds to the principal, the result stays as the upstream server wrote it.
 func (f *Front) appendWhole(out []byte, result json.RawMessage, r *incoming) []byte {
 	out = append(out, '{')
 	var meta json.RawMessage
@@ -55,8 +55,8 @@ func (f *Front) appendWhole(out []byte, result json.RawMessage, r *incoming) []b
 	return append(append(append(out, `"_meta":`...), f.identified(meta)...), '}')
 }
 
-// appendStructured appends structuredContent. In the legacy era it must be an object, else SDKs refuse the answer: other
-// values are wrapped.
+// appendStructured appends structuredContent. In the legacy era SDKs refuse an answer in which it is not an
+// object, so other values are wrapped in an object.
 func appendStructured(out []byte, value json.RawMessage, modern bool) []byte {
 	const member = `,"structuredContent":`
 	switch {
@@ -70,8 +70,8 @@ func appendStructured(out []byte, value json.RawMessage, modern bool) []byte {
 	return append(append(append(out, member+`{"result":`...), value...), '}')
 }
 
-// complete ends a result that already has a member. The modern era also requires resultType and the server's name (SEP-2322,
-// SEP-2575).
+// complete ends a result object that has at least one member already. For a modern client it first adds
+// resultType and the name of the server, which that era requires (SEP-2322, SEP-2575).
 func (f *Front) complete(out []byte, r *incoming, meta json.RawMessage) []byte {
 	if r.modern() {
 		out = append(out, `,"resultType":"complete"`...)
@@ -83,15 +83,15 @@ func (f *Front) complete(out []byte, r *incoming, meta json.RawMessage) []byte {
 	return append(out, '}')
 }
 
-// metaServer is the member of _meta that names the server.
+// metaServer is the key in _meta whose value names the server.
 const metaServer = "io.modelcontextprotocol/serverInfo"
 
-// selfDescription returns a _meta that names mcpx as the server.
+// selfDescription returns a _meta object that names mcpx as the server.
 func selfDescription(version string) json.RawMessage {
 	return json.RawMessage(`{"` + metaServer + `":{"name":"mcpx","version":` + string(wire.Encode(version)) + `}}`)
 }
 
-// identified adds mcpx as the server to a _meta, unless it names a server already.
+// identified adds mcpx as the server to a _meta object that names no server yet.
 func (f *Front) identified(meta json.RawMessage) json.RawMessage {
 	named, members := false, 0
 	if len(meta) > 0 && meta[0] == '{' {

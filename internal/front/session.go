@@ -17,35 +17,36 @@ import (
 	"mcpx/internal/view"
 )
 
-// session is the live part of a legacy session in this process: its open requests, questions, streams, subscriptions and
-// pending notifications. The record ([Session]) is stored apart. Over stdio the session exists from the start, as the process
-// has one client, and its record is not stored.
+// session is the live part of a legacy session in this process: its open requests, questions, streams,
+// subscriptions and pending notifications. The record ([Session]) is stored separately. Over stdio the process
+// has only one client, so its session exists from the start and the record is not stored.
 type session struct {
-	id         string                        // in Options.Sessions; empty over stdio
-	record     atomic.Pointer[Session]       // the newest that this process knows
-	client     atomic.Pointer[caller.Client] // over stdio it has only an ID before initialize
+	id         string                        // key in Options.Sessions; empty over stdio
+	record     atomic.Pointer[Session]       // the newest record that this process knows
+	client     atomic.Pointer[caller.Client] // over stdio the client has only an ID before initialize
 	inflight   inflight
-	pending    *pending // from attach until endPending
+	pending    *pending // set by attach, until endPending is called
 	endPending func()
-	detach     func() // from the view
+	detach     func() // detaches the client from the view
 	followed   followed
 
 	questions questions
-	begin     func()        // closes begun, once
+	begin     func()        // closes begun; further calls do nothing
 	begun     chan struct{} // closed when the client may be asked questions
 
 	mu     sync.Mutex
-	stream sender // for what belongs to no request; nil if the client has no such stream open
+	stream sender // for messages that belong to no request; nil if the client has no such stream open
 }
 
-// place adds the traits of the view to a place.
+// place returns at with the traits of the view added.
 func (f *Front) place(at caller.Place) caller.Place {
 	traits := f.view.Traits()
 	at.View, at.Transparent, at.Apps = traits.Name, traits.Transparent, traits.Apps
 	return at
 }
 
-// newSession makes the live part of a session. stream is nil over HTTP, headers are nil over stdio. The caller must attach it.
+// newSession makes the live part of a session. stream is nil over HTTP, headers is nil over stdio. The caller
+// must call attach.
 func (f *Front) newSession(id string, record *Session, who *caller.Principal, stream sender, headers http.Header) *session {
 	s := &session{begun: make(chan struct{}), stream: stream}
 	s.begin = sync.OnceFunc(func() { close(s.begun) })
@@ -64,7 +65,7 @@ func (f *Front) attach(s *session) {
 	s.detach = f.view.Attach(s.client.Load(), view.Attachment{})
 }
 
-// listens records that the client has opened, or closed, a stream for what belongs to no request.
+// listens records that the client has opened or closed a stream for messages that are not part of any request.
 func (s *session) listens(on sender, open bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,15 +76,16 @@ func (s *session) listens(on sender, open bool) {
 	}
 }
 
-// outside returns the sender for what belongs to no request, or nil.
+// outside returns the sender for messages that are not part of any request, or nil if the client has no stream
+// for them open.
 func (s *session) outside() sender {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stream
 }
 
-// notify sends a notification that belongs to no request if the client has a stream for it. Log messages below the client's
-// level are dropped.
+// notify sends a notification that is not part of any request, if the client has a stream for it open. Log
+// messages below the client's level are dropped.
 func (s *session) notify(method string, params json.RawMessage) {
 	out := s.outside()
 	if level := s.least(); method == "notifications/message" && (level == "" || !atLeast(params, level)) {
@@ -94,20 +96,22 @@ func (s *session) notify(method string, params json.RawMessage) {
 	}
 }
 
-// least returns the lowest log level that the client wants; empty = no log messages.
+// least returns the lowest log level that the client wants; empty means no log messages.
 func (s *session) least() mcp.LoggingLevel { return s.record.Load().Level }
 
-// atLeast reports whether a log message with these params is as severe as least. An unknown level passes.
+// atLeast reports whether a log message with these params has the severity least or higher. For an unknown
+// level it returns true.
 func atLeast(params json.RawMessage, least mcp.LoggingLevel) bool {
 	at := slices.Index(upstream.LogLevels, mcp.LoggingLevel(wire.MemberText(params, "level")))
 	return at < 0 || at >= slices.Index(upstream.LogLevels, least)
 }
 
-// isLevel reports whether the protocol has this log level.
+// isLevel reports whether the protocol defines this log level.
 func isLevel(level mcp.LoggingLevel) bool { return slices.Contains(upstream.LogLevels, level) }
 
-// ask returns a func that asks the client (caller.Client.Request) on the stream of a request or, if out is nil or has ended, on
-// the session's own stream. It waits until the client has sent notifications/initialized or a request.
+// ask returns a func that asks the client a question (caller.Client.Request). The question goes on the stream
+// of a request (out) or, if out is nil or has ended, on the session's own stream. The func first waits until
+// the client has sent notifications/initialized or a request.
 func (s *session) ask(out sender) caller.Ask {
 	return func(ctx context.Context, method string, params json.RawMessage, progress func(json.RawMessage)) (json.RawMessage, error) {
 		select {

@@ -13,14 +13,16 @@ import (
 	"mcpx/internal/caller"
 )
 
-// The HTTP+SSE transport of revision 2024-11-05: a GET opens an event stream whose first event says where the client posts its
-// messages; all answers are events. Each stream is served like one stdio client.
+// This file has the HTTP+SSE transport of revision 2024-11-05: a GET opens an event stream whose first event
+// says where the client must post its messages. All answers are events of that stream. Each stream is served
+// like one stdio client.
 
-// sseStreams are the open streams, by streamKey. A stream belongs to the process that it is open at: it has no stored record.
-type sseStreams struct{ sync.Map } // of *io.PipeWriter
+// sseStreams are the open streams, by streamKey. A stream can be used only in the process where it was opened:
+// it has no stored record.
+type sseStreams struct{ sync.Map } // the values are *io.PipeWriter
 
-// ServeSSE opens a stream, which ends with its connection or with EndStreams. messages is the path that the client posts to
-// (PostSSE).
+// ServeSSE opens a stream, which ends with its connection or with EndStreams. messages is the path to which
+// the client posts its messages (PostSSE).
 func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string) {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", "GET")
@@ -39,8 +41,8 @@ func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string
 	key := streamKey(id, r)
 	f.streams.Store(key, client)
 	defer f.streams.Delete(key)
-	defer in.Close() // ends a POST that is waiting
-	// The end of the connection ends the input, which cancels the calls; a shutdown lets them finish.
+	defer in.Close() // ends a POST that is waiting for the reader
+	// If the connection ends, the input ends, which cancels the open calls. A shutdown waits for them instead.
 	defer context.AfterFunc(r.Context(), func() { client.Close() })()
 	ctx, open := f.stateless.begin(context.WithoutCancel(r.Context()), id, true)
 	defer f.stateless.done(open)
@@ -54,7 +56,7 @@ func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string
 	defer alive.Stop()
 	ended := make(chan struct{})
 	var loops sync.WaitGroup
-	loops.Go(func() { // ends with this request
+	loops.Go(func() { // the goroutine ends with this request
 		for {
 			select {
 			case <-alive.C:
@@ -74,7 +76,7 @@ func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string
 	}
 }
 
-// PostSSE accepts a message for a stream.
+// PostSSE accepts a message that a client posts for its stream.
 func (f *Front) PostSSE(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", "POST")
@@ -102,12 +104,13 @@ func (f *Front) PostSSE(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// streamKey contains the principal, so that no other principal can post to the stream.
+// streamKey returns the key of a stream. It contains the principal, so that no other principal can post to the
+// stream.
 func streamKey(id string, r *http.Request) string {
 	return id + " " + caller.From(r.Context()).Key()
 }
 
-// eventWriter writes each line it gets as an event.
+// eventWriter writes each line as an event.
 type eventWriter struct {
 	*exchange
 	sending sync.Mutex // held while an event is written

@@ -15,9 +15,9 @@ import (
 	"mcpx/internal/view"
 )
 
-// stream is a client of the transport of 2024-11-05.
+// stream is a client of the HTTP+SSE transport of revision 2024-11-05.
 type stream struct {
-	url  string // where it posts
+	url  string // where the client posts its messages
 	who  string
 	http *http.Client
 	end  func() // closes the connection
@@ -26,7 +26,8 @@ type stream struct {
 	lines []string // the data of the events
 }
 
-// asPrincipals serves a front, with its older transport, to the principal that the header Who names; none = unauthenticated.
+// asPrincipals serves a front over HTTP, including the older HTTP+SSE transport. The header Who names the
+// principal; without it the client is unauthenticated.
 func asPrincipals(t *testing.T, f *Front) *httptest.Server {
 	t.Helper()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -49,7 +50,7 @@ func asPrincipals(t *testing.T, f *Front) *httptest.Server {
 	return web
 }
 
-// openStream opens a stream, with these headers.
+// openStream opens a stream for the principal who, with these headers.
 func openStream(t *testing.T, web *httptest.Server, who string, headers ...string) *stream {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -73,7 +74,7 @@ func openStream(t *testing.T, web *httptest.Server, who string, headers ...strin
 			s.url = web.URL + path
 		}
 	}
-	go func() { // ends with the connection
+	go func() { // the goroutine ends with the connection
 		defer close(ended)
 		for events.Scan() {
 			if data, ok := strings.CutPrefix(events.Text(), "data: "); ok {
@@ -91,7 +92,7 @@ func openStream(t *testing.T, web *httptest.Server, who string, headers ...strin
 	return s
 }
 
-// session is the id of the stream.
+// session returns the id of the stream.
 func (s *stream) session() string {
 	_, id, _ := strings.Cut(s.url, "sessionId=")
 	return id
@@ -114,7 +115,7 @@ func (s *stream) send(t *testing.T, message string) {
 	}
 }
 
-// with counts the events that have a piece of text.
+// with counts the events that contain piece.
 func (s *stream) with(piece string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,19 +127,19 @@ func (s *stream) with(piece string) (n int) {
 	return n
 }
 
-// await waits for an event with a piece of text.
+// await waits for an event that contains piece.
 func (s *stream) await(t *testing.T, piece string) {
 	t.Helper()
 	mcptest.WaitFor(t, piece, patience, func() bool { return s.with(piece) == 1 })
 }
 
-// modernExec is a call of exec in the modern era.
+// modernExec returns a modern call of the tool exec.
 func modernExec(id, server, tool, arguments string) string {
 	return strings.Replace(strings.TrimSpace(execLine(id, server, tool, arguments)), `"params":{`, `"params":{`+modernMeta+`,`, 1)
 }
 
-// TestSSE_Listen: when a principal ends a subscription on a stream that stays open, the client keeps its session with the
-// server.
+// TestSSE_Listen: a subscription of a principal ends, but its stream stays open. The client keeps its session
+// with the server.
 func TestSSE_Listen(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)
@@ -153,7 +154,7 @@ func TestSSE_Listen(t *testing.T) {
 	s.send(t, strings.TrimSpace(listenLine("2", `{"toolsListChanged":true}`)))
 	s.await(t, "subscriptions/acknowledged")
 	listeners := func() int { return seen.open(s.session(), true) }
-	if n := listeners(); n != 2 { // the stream itself is one
+	if n := listeners(); n != 2 { // one is the stream itself
 		t.Errorf("%d listeners", n)
 	}
 	s.send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)

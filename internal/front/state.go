@@ -13,24 +13,24 @@ import (
 	"mcpx/internal/caller"
 )
 
-// An upstream's requestState goes to the client and comes back with the answers. To an upstream all of mcpx's requests come
-// from one caller, so mcpx itself binds a principal's state: to the principal, the request and a time. Without a principal the
-// state is passed unchanged.
+// An upstream's requestState goes to the client and comes back with the client's answers. The upstream cannot
+// tell mcpx's clients apart, so mcpx itself binds the state to its principal, its request and a time. Without
+// a principal the state is passed on unchanged.
 
 const (
-	// boundState begins a bound requestState. Its expiry (Unix seconds), the tag, and the upstream's own state follow, separated
-	// by dots.
+	// boundState is the beginning of a bound requestState. It is followed by the time of expiry (Unix seconds),
+	// the tag, and the upstream's own state, separated by dots.
 	boundState = "mcpx.bound."
-	// boundTime is how long a bound state is valid. Upstreams may have shorter limits.
+	// boundTime is how long a bound state is valid. Upstreams may have shorter limits of their own.
 	boundTime = 24 * time.Hour
 )
 
-// tagsOf makes the tags for the states of one view: other views do not accept them.
+// tagsOf returns the signer for the states of one view. States of other views are not accepted.
 func tagsOf(secret *state.Secret, view string) *caller.Tags {
 	return caller.NewTags(secret, "mcpx requestState 1 "+view)
 }
 
-// bound returns an upstream's state as the client of r gets it.
+// bound returns an upstream's state in the form for the client of r.
 func (f *Front) bound(r *incoming, written json.RawMessage) json.RawMessage {
 	own, ok := wire.Text(written)
 	if p := r.client.Principal; p != nil && ok {
@@ -40,7 +40,7 @@ func (f *Front) bound(r *incoming, written json.RawMessage) json.RawMessage {
 	return written
 }
 
-// unbind restores the upstream's state in a principal's request.
+// unbind checks the state in a principal's request and replaces it with the upstream's own state.
 func (f *Front) unbind(r *incoming) *rpcError {
 	p := r.client.Principal
 	written, _ := wire.Text(r.input.State)
@@ -58,7 +58,7 @@ func (f *Front) unbind(r *incoming) *rpcError {
 	return nil
 }
 
-// stateValues returns what a state is bound to besides the principal.
+// stateValues returns the values that a state is bound to, besides the principal.
 func stateValues(m *message, until, own string) []string {
 	params := paramsOf(m)
 	return []string{until, own, string(params[:])}

@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/caller"
 )
 
-// TestBound: an expired state is refused even if it belongs to the request; a state
-// without a principal is unchanged.
+// TestBound: an expired state is refused even if it belongs to the request. Without a principal a state is not
+// changed.
 func TestBound(t *testing.T) {
 	f := &Front{tags: tagsOf(nil, "a view")}
 	ask := func(who *caller.Principal, written json.RawMessage) *incoming {
@@ -36,7 +36,7 @@ func TestBound(t *testing.T) {
 			t.Errorf("%s late: %v", age, err)
 		}
 	}
-	// Another process with the same secret knows the state, and another view does not.
+	// Another process with the same secret accepts the state; another view does not.
 	secret := state.NewSecret()
 	here, there := &Front{tags: tagsOf(secret, "a view")}, &Front{tags: tagsOf(secret, "a view")}
 	if err := there.unbind(ask(alice, here.bound(first, own))); err != nil {

@@ -20,21 +20,22 @@ import (
 	"mcpx/internal/view"
 )
 
-// StdioOptions bound the requests of one client over stdio.
+// StdioOptions are the settings for serving one client over stdio.
 type StdioOptions struct {
-	// MaxMessage is in bytes; 0 = 64 MiB.
+	// MaxMessage is the largest message that is accepted, in bytes; 0 means 64 MiB.
 	MaxMessage int64
-	// Drain bounds the wait for open requests after the end of the input; then they are cancelled. 0 = 900 ms, as clients
-	// kill a server after 2 s.
+	// Drain is how long mcpx waits for open requests after the input has ended, before it cancels them. 0 means
+	// 900 ms, since clients kill a server after 2 s.
 	Drain time.Duration
-	// Grace is the same bound after the end of the context (a signal); 0 = 4 s.
+	// Grace is how long mcpx waits for open requests after ctx has ended (on a signal), before it cancels them. 0
+	// means 4 s.
 	Grace time.Duration
-	// MaxOpen bounds the open requests. More are refused instead of delayed, so that cancellations are always read. 0 =
-	// 10,000.
+	// MaxOpen is the highest number of open requests. Further requests are refused and not delayed, so that the
+	// reader always gets to cancellations. 0 means 10,000.
 	MaxOpen int
-	// Session names the client if it is one of several; empty = it is the process's only client.
+	// Session names the client if the process has several clients; empty means that this is the only one.
 	Session string
-	// Headers and Principal come from the HTTP request that opened the client's stream.
+	// Headers and Principal are from the HTTP request that opened the client's stream.
 	Headers   http.Header
 	Principal *caller.Principal
 }
@@ -55,31 +56,31 @@ func (o StdioOptions) withDefaults() StdioOptions {
 	return o
 }
 
-// stdioServer serves one client over a pair of pipes.
+// stdioServer serves one client over an input and an output.
 type stdioServer struct {
 	front     *Front
 	options   StdioOptions
 	out       *output
 	session   *session
-	announces atomic.Bool // initialize has been answered: the client gets notifications of changes
-	modern    atomic.Bool // a modern request was received from a client that has not sent initialize
+	announces atomic.Bool // initialize has been answered, so the client gets notifications of changes
+	modern    atomic.Bool // the client has sent a modern request and has not sent initialize
 
-	places chan struct{} // one for each open request that does not last
-	jobs   chan *job     // from the reader to an idle worker
-	idle   chan struct{} // one for each idle worker
-	stop   chan struct{} // closed by drain; ends the reader, the idle workers and the pump
-	// reading ends when drain does, so that the reader does not wait for the rest of a batch.
+	places chan struct{} // has one element for each open request that is not long-lived
+	jobs   chan *job     // jobs that the reader passes to an idle worker
+	idle   chan struct{} // has one element for each idle worker
+	stop   chan struct{} // closed by drain; ends the reader, the idle workers and the method pump
+	// reading ends when drain begins, so that the reader does not wait for the rest of a batch.
 	reading context.Context
 
 	mu         sync.Mutex
-	closing    bool           // guarded by mu: requests are refused
-	unanswered sync.WaitGroup // answers, and the work after them: drain waits for both
-	all        sync.WaitGroup // the workers and the pump
+	closing    bool           // new requests are refused; guarded by mu
+	unanswered sync.WaitGroup // answers to write, and the work after writing them; drain waits for both
+	all        sync.WaitGroup // the workers and the method pump
 }
 
-// ServeStdio serves one client until in ends or ctx is done. Before it returns it answers the open requests and refuses new
-// ones. It writes only whole messages. A blocked read of in, or a blocked write to a client that does not read, may outlive it
-// and ends with the process.
+// ServeStdio serves one client until in ends or ctx is done. Before it returns, it answers the open requests
+// and refuses new ones. It writes only whole messages. A read or write that blocks may go on after ServeStdio
+// has returned; it ends with the process.
 func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, options StdioOptions) error {
 	options = options.withDefaults()
 	s := &stdioServer{
@@ -98,14 +99,14 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 	defer s.session.endPending()
 	defer func() {
 		s.session.followed.close()
-		s.session.detach() // the ID is the same before and after initialize
+		s.session.detach() // the client's ID is the same before and after initialize
 	}()
 	reading, over := context.WithCancel(context.Background())
 	defer over()
 	s.reading = reading
 	s.all.Go(s.pump) // ends with stop
 	ended := make(chan error, 1)
-	go func() { ended <- s.readAll(context.WithoutCancel(ctx), in) }() // ends with in
+	go func() { ended <- s.readAll(context.WithoutCancel(ctx), in) }() // the goroutine ends with in
 	var err error
 	select {
 	case err = <-ended:
@@ -115,7 +116,7 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 		s.drain(0, ended, errInputEnded)
 	case <-ctx.Done():
 		why := errStopping
-		if options.Session != "" { // a stream over HTTP may end for other reasons
+		if options.Session != "" { // a stream over HTTP may also end for other reasons than a signal
 			why = context.Cause(ctx)
 		}
 		s.drain(options.Grace, ended, why)
@@ -123,17 +124,18 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 	return err
 }
 
-// lastAnswers bounds the time to write the errors of cancelled calls.
+// lastAnswers is how long mcpx tries to write the errors of cancelled calls.
 const lastAnswers = 300 * time.Millisecond
 
-// drain refuses new requests and waits for the open ones, for at most bound. Then it cancels the rest and waits until their
-// errors are written. If the input ends meanwhile, the wait is limited to options.Drain from then on.
+// drain refuses new requests and waits for the open ones, for at most bound. Then it cancels the rest and
+// waits until their errors are written. If the input ends during the wait, the remaining wait is at most
+// options.Drain.
 func (s *stdioServer) drain(bound time.Duration, ended <-chan error, why error) {
 	s.mu.Lock()
 	s.closing = true
 	s.mu.Unlock()
 	answered, over := make(chan struct{}), make(chan struct{})
-	go func() { // ends with the last answer, which inflight.end below brings about
+	go func() { // the goroutine ends with the last answer; inflight.end below ensures that it comes
 		s.unanswered.Wait()
 		close(answered)
 	}()
@@ -164,7 +166,7 @@ func (s *stdioServer) drain(bound time.Duration, ended <-chan error, why error) 
 	}
 }
 
-// readAll reads messages until the input ends. After drain it returns with the next message.
+// readAll reads messages until the input ends. After drain it returns when the next message arrives.
 func (s *stdioServer) readAll(ctx context.Context, in io.Reader) error {
 	reader := wire.NewReader(in, s.options.MaxMessage, func([]byte) {
 		s.refuse(nil, &rpcError{code: mcp.PARSE_ERROR, message: "not a JSON-RPC message"})
@@ -192,7 +194,8 @@ func (s *stdioServer) readAll(ctx context.Context, in io.Reader) error {
 	}
 }
 
-// tooLarge refuses a message over the limit. The reader has kept its beginning and end, which may contain the id.
+// tooLarge refuses a message over the limit. The reader has kept the beginning and the end of the message, one
+// of which may contain the id.
 func (s *stdioServer) tooLarge(large *wire.TooLargeError) {
 	id, _ := large.ID()
 	if !isID(id) || !wire.Valid(id) {
@@ -213,7 +216,7 @@ func (s *stdioServer) accept(ctx context.Context, data []byte) {
 		}
 		for i, one := range batch {
 			m := readMessage(one)
-			if i > 0 && s.options.Session != "" { // it came by HTTP, where requests are counted
+			if i > 0 && s.options.Session != "" { // the batch came over HTTP, where messages are counted for limits
 				if over := s.front.admit(s.reading, s.options.Principal); over != nil {
 					if m.isRequest() {
 						s.refuse(m.ID, over)
@@ -240,7 +243,8 @@ func (s *stdioServer) take(ctx context.Context, m *message) {
 	}
 }
 
-// refuse queues an error. It does not block the reader, which must get to cancellations and to the end of the input.
+// refuse queues an error. It must not block the reader, which has to read cancellations and the end of the
+// input.
 func (s *stdioServer) refuse(id json.RawMessage, err *rpcError) {
 	if s.out.unread() >= maxUnread {
 		s.front.log.Debug("answer dropped, the client does not read")
@@ -256,7 +260,8 @@ func (s *stdioServer) refuse(id json.RawMessage, err *rpcError) {
 	s.out.later(refuse(id, err).body, written)
 }
 
-// maxUnread bounds the answers that the client has yet to read. Over it, requests and refusals are dropped.
+// maxUnread is the highest number of answers that wait for the client to read. When it is reached, requests
+// and refusals are dropped.
 const maxUnread = 10_000
 
 // job is an open request.
@@ -264,17 +269,18 @@ type job struct {
 	*incoming
 	ctx     context.Context
 	open    *openRequest
-	awaited bool // drain waits for its answer
+	awaited bool // drain waits for the answer to this job
 }
 
-// begin passes a request to a worker. It answers initialize itself, so that later messages find the session ready.
+// begin passes a request to a worker. It answers initialize itself, so that the session is complete when the
+// next message is read.
 func (s *stdioServer) begin(ctx context.Context, m *message) {
 	row := m.row
 	if s.out.unread() >= maxUnread {
 		s.front.log.Debug("request dropped, the client does not read", "method", m.Method)
 		return
 	}
-	j := &job{incoming: s.request(m), awaited: !row.lasts} // a request that lasts takes no place
+	j := &job{incoming: s.request(m), awaited: !row.lasts} // a long-lived request is not counted in places
 	if j.awaited {
 		select {
 		case s.places <- struct{}{}:
@@ -296,9 +302,9 @@ func (s *stdioServer) begin(ctx context.Context, m *message) {
 	if !row.opens {
 		s.session.begin()
 		select {
-		case s.jobs <- j: // to a worker that is idle
+		case s.jobs <- j: // an idle worker takes the job
 		default:
-			s.all.Go(func() { s.work(j) }) // ends after its last answer, or with stop
+			s.all.Go(func() { s.work(j) }) // the goroutine ends with stop, or after its answer if enough workers are idle
 		}
 		s.mu.Unlock()
 		return
@@ -311,14 +317,15 @@ func (s *stdioServer) begin(ctx context.Context, m *message) {
 	}
 }
 
-// own tells the view that the client is the process's only one, unless it is one of several.
+// own tells the view that the client is the process's only client. If the process has several clients, it does
+// nothing.
 func (s *stdioServer) own(client *caller.Client) {
 	if s.options.Session == "" {
 		s.front.view.Attach(client, view.Attachment{Sole: true}) // ServeStdio detaches it
 	}
 }
 
-// request makes a request of a message, with this transport's session and client.
+// request makes a request from a message, and adds the session and the client.
 func (s *stdioServer) request(m *message) *incoming {
 	r := &incoming{message: m, session: s.session, out: s, client: s.session.client.Load()}
 	if m.modern() {
@@ -332,11 +339,12 @@ func (s *stdioServer) request(m *message) *incoming {
 	return r
 }
 
-// maxIdle bounds the idle workers. Workers are reused because a fresh goroutine grows its stack in steps, which takes a fifth
-// of the time of a small call.
+// maxIdle is the highest number of idle workers. Workers are reused because a new goroutine grows its stack in
+// steps, which takes a fifth of the time of a small call.
 const maxIdle = 64
 
-// work answers a request and then others, unless enough workers are idle.
+// work answers a request and then further ones. It returns when there are already enough idle workers, or when
+// drain has begun.
 func (s *stdioServer) work(j *job) {
 	for {
 		s.run(j, s.out.now)
@@ -364,9 +372,9 @@ func (s *stdioServer) run(j *job, write func(message []byte, written func())) {
 	}
 	written := func() {}
 	if j.awaited {
-		<-s.places // before the write, after which the client may send its next request
+		<-s.places // before the write: after it the client may already send its next request
 		written = s.unanswered.Done
-		s.unanswered.Add(1) // for the work after the write
+		s.unanswered.Add(1) // for the work that follows the write
 		defer s.unanswered.Done()
 	}
 	if s.session.inflight.wanted(j.open) {
@@ -396,11 +404,11 @@ func (s *stdioServer) send(request []byte) bool {
 	return true
 }
 
-// alive implements sender: pipes need nothing.
+// alive implements sender. It does nothing: pipes need no keep-alive.
 func (*stdioServer) alive() {}
 
-// pump writes queued output, and announces changes to a client that has sent initialize. A modern client subscribes instead
-// (listen).
+// pump writes queued output. It also announces changes to a client that has sent initialize; a modern client
+// must subscribe instead (listen).
 func (s *stdioServer) pump() {
 	for {
 		select {
@@ -418,7 +426,7 @@ func (s *stdioServer) pump() {
 	}
 }
 
-// oneLine returns a message without line breaks, which would end it over stdio and in events.
+// oneLine returns a message without line breaks, which would end the message over stdio and in events.
 func oneLine(message []byte) []byte {
 	if bytes.IndexByte(message, '\n') >= 0 || bytes.IndexByte(message, '\r') >= 0 {
 		if line, ok := wire.Compact(string(message)); ok {

@@ -8,31 +8,32 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// output writes messages to one client in the order in which they were queued, so that the notifications of a request never
-// follow its answer. Messages that are queued during a write are written together by the next one.
+// output writes messages to one client in the order in which they were queued, so that no notification of a
+// request comes after its answer. Messages that are queued during a write are written together by the next
+// write.
 type output struct {
 	w      *wire.Writer
-	busy   func() bool   // reports that more answers are about to come
+	busy   func() bool   // reports whether more answers will be queued in a moment
 	failed chan struct{} // closed after a write has failed and err is set
 	err    error
-	trace  func(message []byte) // gets each message that is written; may be nil
-	queued chan struct{}        // has a buffer of one: tells the pump to flush
+	trace  func(message []byte) // gets each message when it is written; may be nil
+	queued chan struct{}        // has a buffer of one: a value makes the pump flush
 
 	mu      sync.Mutex
 	queue   []outgoing
-	spare   []outgoing // the array of the previous queue, for reuse
+	spare   []outgoing // the array of the previous queue, which is used again
 	pending int        // bytes of notifications in the queue
-	answers int        // in the queue or being written
+	answers int        // number of answers in the queue or being written
 	writing bool       // a flush is running
 }
 
-// outgoing is a queued message. written is nil for a notification.
+// outgoing is a queued message. written is called after the write; it is nil for a notification.
 type outgoing struct {
 	message []byte
 	written func()
 }
 
-// maxPending bounds the notifications in the queue, in bytes.
+// maxPending is the most bytes of notifications that the queue may hold.
 const maxPending = 1 << 20
 
 func newOutput(w io.Writer, busy func() bool) *output {
@@ -48,14 +49,14 @@ func (o *output) unread() int {
 	return o.answers
 }
 
-// now queues an answer and writes the queue, unless another goroutine is writing it. written is called when the answer is
-// written or the output has failed.
+// now queues an answer and writes the queue, unless another goroutine is already writing. It calls written
+// when the answer is written or the output has failed.
 func (o *output) now(message []byte, written func()) {
 	o.add(outgoing{message, written})
 	o.flush()
 }
 
-// later queues an answer for the pump to write. It does not block.
+// later queues an answer without writing it: the pump writes it. It does not block.
 func (o *output) later(message []byte, written func()) {
 	o.add(outgoing{message, written})
 	o.wake()
@@ -88,8 +89,8 @@ func (o *output) wake() {
 	}
 }
 
-// flush writes the queue, unless another flush is running. If more answers are about to come it lets them in first, so that
-// one write carries them all: a third fewer writes with 64 callers.
+// flush writes the queue, unless another flush is running. If more answers will be queued in a moment, flush
+// lets them come first, so that one write is enough for all. With 64 callers this saves a third of the writes.
 func (o *output) flush() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -119,7 +120,7 @@ func (o *output) flush() {
 	o.writing = false
 }
 
-// write writes messages with one write. After a failed write it writes nothing.
+// write writes all messages of the batch with one write. If an earlier write has failed, it writes nothing.
 func (o *output) write(batch []outgoing) {
 	if o.err == nil {
 		messages := make([][]byte, len(batch))

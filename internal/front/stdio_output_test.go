@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// gatedOutput lets writes through one by one.
+// gatedOutput is a writer that lets the test permit each write.
 type gatedOutput struct {
 	began, let chan struct{}
 	writes     []string
@@ -20,8 +20,8 @@ func (g *gatedOutput) Write(p []byte) (int, error) {
 	return len(p), g.err
 }
 
-// TestOutput: what is queued while a message is written goes out together, in its
-// order, and only the writing goroutine waits.
+// TestOutput: messages that are queued during a write are written together afterwards, in the order of the
+// queue. Only the goroutine that writes has to wait.
 func TestOutput(t *testing.T) {
 	out := &gatedOutput{began: make(chan struct{}, 9), let: make(chan struct{}, 9)}
 	o := newOutput(out, func() bool { return false })
@@ -30,7 +30,7 @@ func TestOutput(t *testing.T) {
 		return []byte(text), func() { written = append(written, text) }
 	}
 	ended := make(chan struct{})
-	go func() { // ends with let
+	go func() { // the goroutine ends when the test permits its write
 		defer close(ended)
 		o.now(say("one"))
 	}()

@@ -14,7 +14,7 @@ import (
 	"mcpx/internal/view"
 )
 
-// answers returns the answers received for an id, as written.
+// answers returns the received answers with this id, as they were written.
 func (p *pipe) answers(id string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -32,8 +32,7 @@ func execLine(id, server, tool, arguments string) string {
 		`","tool_name":"` + tool + `","arguments":` + arguments + `}}}` + "\n"
 }
 
-// TestStdio_Odd: what is no request, or no proper one, gets one answer that is
-// JSON, at once, and harms no other client.
+// TestStdio_Odd: an invalid message gets one answer in JSON, at once. Other clients are not affected.
 func TestStdio_Odd(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)
@@ -72,8 +71,8 @@ func TestStdio_Odd(t *testing.T) {
 	}
 }
 
-// TestStdio_SameID: two open requests with one id are both answered, and both
-// end by that id.
+// TestStdio_SameID: two open requests with the same id are both answered, and one cancellation of the id ends
+// both.
 func TestStdio_SameID(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)
@@ -90,8 +89,8 @@ func TestStdio_SameID(t *testing.T) {
 	}
 }
 
-// TestStdio_TooMany: requests over the bound are refused; the others can still be
-// taken back, and the end of the input is seen.
+// TestStdio_TooMany: mcpx refuses requests over MaxOpen. The open ones can still be cancelled, and mcpx
+// notices the end of the input.
 func TestStdio_TooMany(t *testing.T) {
 	mcptest.Parallel(t)
 	fake := mcptest.Spec{}.HTTP(t)
@@ -114,8 +113,8 @@ func TestStdio_TooMany(t *testing.T) {
 	})
 }
 
-// TestStdio_TooLarge: the id of a request over the limit is found where many
-// clients write it, at the end.
+// TestStdio_TooLarge: mcpx finds the id of a request over the limit at the end of the message, where many
+// clients write it.
 func TestStdio_TooLarge(t *testing.T) {
 	mcptest.NoLeaks(t)
 	p := dialWith(t, connect(t, view.Options{}), "test", StdioOptions{MaxMessage: 20_000})
@@ -123,7 +122,7 @@ func TestStdio_TooLarge(t *testing.T) {
 	mcptest.WaitFor(t, "the refusal", patience, func() bool { return len(p.answers("77")) == 1 })
 }
 
-// deafOutput is the stdout of a client that has closed it, or never reads.
+// deafOutput is the stdout of a client that never reads. Once read is closed, writes fail.
 type deafOutput struct{ read chan struct{} }
 
 func (d deafOutput) Write([]byte) (int, error) {
@@ -131,8 +130,8 @@ func (d deafOutput) Write([]byte) (int, error) {
 	return 0, errors.New("broken pipe")
 }
 
-// TestStdio_Deaf: a client that does not read its answers is still heard: the end
-// of its input ends the serving; and so does an output that is gone.
+// TestStdio_Deaf: mcpx stops serving a client that does not read its answers when the client closes the input,
+// or when writing to the output fails.
 func TestStdio_Deaf(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("closed %v", closed), func(t *testing.T) {
@@ -145,7 +144,7 @@ func TestStdio_Deaf(t *testing.T) {
 			})
 			inRead, inWrite := io.Pipe()
 			served := make(chan error, 1)
-			go func() { // ends with the input, or with the output
+			go func() { // the goroutine ends with the input, or with the output
 				served <- f.ServeStdio(context.Background(), inRead, out, StdioOptions{Drain: 20 * time.Millisecond})
 			}()
 			if _, err := io.WriteString(inWrite, hello("test")); err != nil {

@@ -20,16 +20,18 @@ import (
 	"mcpx/internal/request"
 )
 
-// A modern client cannot be asked anything during a request. If a legacy upstream, or mcpx itself, has a question, the call is
-// suspended: it goes on in its own goroutine while the client gets an input_required result. The client's next request, with
-// the answers, resumes the call (SEP-2322).
+// A modern client cannot be asked anything during a request. If a legacy upstream, or mcpx itself, has a
+// question during a call, mcpx suspends the call: the call continues in its own goroutine, and the client gets
+// an input_required result with the question. The client's next request has the answers, and resumes the call
+// (SEP-2322).
 
 const (
 	// suspendedTime is how long a suspended call waits for its client's next request.
 	suspendedTime = 30 * time.Minute
-	// maxSuspended bounds the suspended calls; each principal may have a tenth of them.
+	// maxSuspended is the highest number of suspended calls; one principal may have a tenth of it.
 	maxSuspended = 1000
-	// suspendedState begins the requestState of a suspended call. The process and a secret that identifies the call follow.
+	// suspendedState is the beginning of the requestState of a suspended call. The name of the process and a
+	// secret that identifies the call follow.
 	suspendedState = "mcpx.parked."
 )
 
@@ -38,38 +40,39 @@ var (
 	errCrowded  = errors.New("too many calls wait for answers of their clients")
 )
 
-// suspendedCalls are the calls that wait for their client's next request. They live in this process. Each state can be used
-// once. Close ends them.
+// suspendedCalls are the calls that wait for their client's next request. They exist only in this process.
+// Each requestState can be used once. The method end cancels all calls.
 type suspendedCalls struct {
-	process  string // distinguishes this front's states from those of other processes and fronts
+	process  string // distinguishes the states of this front from those of other processes and fronts
 	once     state.Once
 	identity json.RawMessage
 	journal  *request.Journal
 
 	mu    sync.Mutex
 	ended error
-	calls map[string]*suspendedCall   // the suspended ones, by secret
-	open  map[*suspendedCall]struct{} // all that have not ended
+	calls map[string]*suspendedCall   // the suspended calls, by secret
+	open  map[*suspendedCall]struct{} // all calls that have not ended
 	all   sync.WaitGroup
 }
 
-// NewOnce remembers the used states of one process. It may forget some without a warning: a call can only be resumed once
-// anyway.
+// NewOnce returns a store of the states that have been used, in the memory of this process. It may forget some
+// without a warning: a call can only be resumed once anyway.
 func NewOnce() state.Once { return state.NewOnce(maxSuspended, slog.New(slog.DiscardHandler)) }
 
-// suspendedCall is one call whose client can be asked, over as many requests as it takes.
+// suspendedCall is one call during which the client can be asked questions. It may extend over several
+// requests.
 type suspendedCall struct {
 	principal string
 	params    [sha256.Size]byte
 	cancel    context.CancelCauseFunc
-	event     *request.Event // of the call, which may outlast a request; ended before done is closed
+	event     *request.Event // the call's event; the call may last longer than one request; ended before done is closed
 	done      chan struct{}  // closed when result and err are set
 	result    []byte
 	err       *rpcError
 
 	mu        sync.Mutex
-	now       *incoming            // the request that waits; nil while the call is suspended
-	asked     chan struct{}        // has a buffer of one: there are open questions
+	now       *incoming            // the request that waits for the result; nil while the call is suspended
+	asked     chan struct{}        // has a buffer of one: a value means that there are open questions
 	questions map[string]*question // by key
 	last      int
 	expiry    *time.Timer
@@ -78,10 +81,11 @@ type suspendedCall struct {
 type question struct {
 	method string
 	params json.RawMessage
-	answer chan json.RawMessage // has room for one
+	answer chan json.RawMessage // has a buffer of one
 }
 
-// answer runs the method of a request whose client can be asked, or resumes the call that the request answers.
+// answer runs the method of a request whose client can be asked questions. If the request answers questions of
+// a suspended call, it resumes that call instead.
 func (k *suspendedCalls) answer(
 	ctx context.Context, r *incoming, run func(context.Context, *incoming) ([]byte, *rpcError),
 ) ([]byte, *rpcError) {
@@ -112,14 +116,14 @@ func (k *suspendedCalls) answer(
 	}
 }
 
-// over returns the call's result for the request r.
+// over returns the call's result for the request r. It is called when the call has ended.
 func (p *suspendedCall) over(r *incoming) ([]byte, *rpcError) {
 	r.event.Outcome = p.event.Outcome
 	return p.result, p.err
 }
 
-// begin runs a request in a goroutine that ends with the answer; end cancels it. The request's release is called when the call
-// is over.
+// begin runs a request in a goroutine that ends with the answer; the method end cancels it. The request's
+// release is called when the call has ended.
 func (k *suspendedCalls) begin(ctx context.Context, r *incoming, run func(context.Context, *incoming) ([]byte, *rpcError)) *suspendedCall {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	p := &suspendedCall{
@@ -164,7 +168,8 @@ func (k *suspendedCalls) begin(ctx context.Context, r *incoming, run func(contex
 	return p
 }
 
-// park suspends the call until its client's next request, and returns the result with the questions.
+// park suspends the call until the client's next request, and returns an input_required result with the
+// questions.
 func (k *suspendedCalls) park(p *suspendedCall, requests []byte) ([]byte, *rpcError) {
 	secret := rand.Text()
 	p.mu.Lock()
@@ -187,7 +192,7 @@ func (k *suspendedCalls) park(p *suspendedCall, requests []byte) ([]byte, *rpcEr
 	return fmt.Appendf(out, `,"requestState":"%s%s.%s","_meta":%s}`, suspendedState, k.process, secret, k.identity), nil
 }
 
-// of counts the suspended calls of a principal. The caller holds the lock.
+// of returns the number of suspended calls of a principal. The caller holds the lock.
 func (k *suspendedCalls) of(principal string) (n int) {
 	for _, p := range k.calls {
 		if p.principal == principal {
@@ -197,7 +202,7 @@ func (k *suspendedCalls) of(principal string) (n int) {
 	return n
 }
 
-// resume finds the call that a request answers, and makes the request the one that waits.
+// resume finds the suspended call that a request answers. From then on the call belongs to this request.
 func (k *suspendedCalls) resume(ctx context.Context, r *incoming, written string) (*suspendedCall, *rpcError) {
 	refuse := func(why string) (*suspendedCall, *rpcError) {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "requestState: " + why}
@@ -222,7 +227,7 @@ func (k *suspendedCalls) resume(ctx context.Context, r *incoming, written string
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !fresh || k.calls[secret] != p { // it has ended meanwhile
+	if !fresh || k.calls[secret] != p { // the call has ended in the meantime
 		return refuse(noCall)
 	}
 	delete(k.calls, secret)
@@ -233,7 +238,7 @@ func (k *suspendedCalls) resume(ctx context.Context, r *incoming, written string
 	return p, nil
 }
 
-// end cancels all calls, and those that begin later.
+// end cancels all open calls, and all calls that begin later.
 func (k *suspendedCalls) end(why error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -247,8 +252,9 @@ func (k *suspendedCalls) end(why error) {
 	}
 }
 
-// paramsOf identifies what a request asks for: its params without what belongs to a single request. The order of
-// members and white space do not matter, as clients write the params anew.
+// paramsOf identifies what a request asks for: it returns a hash of the params without the members that differ
+// from request to request. The order of members and white space do not matter, because clients encode the
+// params again.
 func paramsOf(m *message) [sha256.Size]byte {
 	asked := wire.Filter(orEmpty(m.Params), func(key string, _ []byte) bool {
 		return key != "_meta" && key != "inputResponses" && key != "requestState"
@@ -256,7 +262,7 @@ func paramsOf(m *message) [sha256.Size]byte {
 	return sha256.Sum256(wire.AppendCanonical([]byte(m.Method+" "), asked))
 }
 
-// ask is [caller.Client.Request] for the call. Modern clients report no progress.
+// ask implements [caller.Client.Request] for the call. Modern clients report no progress.
 func (p *suspendedCall) ask(ctx context.Context, method string, params json.RawMessage, _ func(json.RawMessage)) (json.RawMessage, error) {
 	q := &question{method: method, params: params, answer: make(chan json.RawMessage, 1)}
 	p.mu.Lock()
@@ -268,7 +274,7 @@ func (p *suspendedCall) ask(ctx context.Context, method string, params json.RawM
 	select {
 	case answer := <-q.answer:
 		return answer, nil
-	case <-p.done: // another call with the same client asks
+	case <-p.done: // the call has ended, but another call of the same client asks
 		return nil, errors.New("the call that was to ask is over")
 	case <-ctx.Done():
 		p.mu.Lock()
@@ -285,7 +291,7 @@ func (p *suspendedCall) signal() {
 	}
 }
 
-// requests encodes the open questions as inputRequests; nil if there are none.
+// requests encodes the open questions as inputRequests; it returns nil if there are none.
 func (p *suspendedCall) requests() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -307,7 +313,7 @@ func (p *suspendedCall) requests() []byte {
 	return append(out, '}')
 }
 
-// take passes the client's answers to their questions. Unanswered questions are asked again.
+// take passes the client's answers on to the questions. Questions without an answer are asked again.
 func (p *suspendedCall) take(responses json.RawMessage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -323,15 +329,15 @@ func (p *suspendedCall) take(responses json.RawMessage) {
 	}
 }
 
-// current returns the client's request that waits; nil while the call is suspended.
+// current returns the client's request that waits for the result; nil while the call is suspended.
 func (p *suspendedCall) current() *incoming {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.now
 }
 
-// notify implements sender: notifications go to the request that waits, with its progress token. While none waits they are
-// dropped.
+// notify implements sender. A notification goes to the request that waits for the result, with the progress
+// token of that request. While the call is suspended, notifications are dropped.
 func (p *suspendedCall) notify(method string, params json.RawMessage) {
 	r := p.current()
 	switch {
@@ -343,7 +349,7 @@ func (p *suspendedCall) notify(method string, params json.RawMessage) {
 	}
 }
 
-// send implements sender. Modern clients read no requests.
+// send implements sender. It always returns false: modern clients accept no requests.
 func (*suspendedCall) send([]byte) bool { return false }
 
 // alive implements sender.

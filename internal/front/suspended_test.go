@@ -19,15 +19,15 @@ import (
 	"mcpx/internal/view"
 )
 
-// modernCall is a call of a client of the modern era that elicits; more are further
-// members of its params, each behind a comma.
+// modernCall is a call by a modern client that supports elicitation. more has further members of its params,
+// each preceded by a comma.
 func modernCall(id, tool, arguments, more string) string {
 	return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"` + modernEra +
 		`","io.modelcontextprotocol/clientInfo":{"name":"many","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}},` +
 		`"name":"exec","arguments":{"server_name":"fake","tool_name":"` + tool + `","arguments":` + arguments + `}` + more + `}}`
 }
 
-// inputResult is an input_required answer, or the result after it.
+// inputResult is an input_required answer, or the final result.
 type inputResult struct {
 	Result struct {
 		ResultType    string
@@ -45,7 +45,8 @@ type inputResult struct {
 	}
 }
 
-// reply are the members that answer the questions of r; state may replace its state.
+// reply returns the members of params that answer the questions of r with the given word, together with the
+// state of r.
 func (r inputResult) reply(t *testing.T, word string) string {
 	t.Helper()
 	if r.Result.ResultType != "input_required" || len(r.Result.InputRequests) != 1 || r.Result.RequestState == nil {
@@ -80,7 +81,7 @@ func (c *webClient) ask(t *testing.T, call string) (r inputResult) {
 	return r
 }
 
-// eachUpstream runs a test with the ways to a server of each era.
+// eachUpstream runs a test with a server of each era.
 func eachUpstream(t *testing.T, test func(t *testing.T, server registry.Server)) {
 	for over, server := range map[string]registry.Server{
 		"legacy stdio": stdio(t, "fake", mcptest.Spec{}),
@@ -92,9 +93,8 @@ func eachUpstream(t *testing.T, test func(t *testing.T, server registry.Server))
 	}
 }
 
-// TestInput_HTTP: a modern client gets input_required, whichever era the asking server speaks, and
-// its next request has the answer; a state is worth nothing a second time where the call
-// was parked.
+// TestInput_HTTP: a modern client gets input_required, whichever era the asking server uses, and the client's
+// next request has the answer. If mcpx has suspended the call, its state is refused when it is used again.
 func TestInput_HTTP(t *testing.T) {
 	mcptest.NoLeaks(t)
 	eachUpstream(t, func(t *testing.T, server registry.Server) {
@@ -107,12 +107,12 @@ func TestInput_HTTP(t *testing.T) {
 			t.Errorf("got %+v", last)
 		}
 		if !strings.HasPrefix(*first.Result.RequestState, suspendedState) {
-			return // the server keeps nothing, so that any process can go on
+			return // the state has all that the server needs, so any process can continue the call
 		}
 		if again := c.ask(t, modernCall("3", "ask", `{}`, reply)); again.Error == nil || !strings.Contains(again.Error.Message, "answered already") {
 			t.Errorf("again: %+v", again)
 		}
-		// Another call, and another process.
+		// The state is refused for another call, and in another process.
 		second := c.ask(t, modernCall("4", "ask", `{}`, ""))
 		reply = second.reply(t, "x")
 		if other := c.ask(t, modernCall("5", "ask", `{"other":1}`, reply)); other.Error == nil || !strings.Contains(other.Error.Message, "other params") {
@@ -122,7 +122,7 @@ func TestInput_HTTP(t *testing.T) {
 		if other := newWebClient(t, elsewhere, modernEra).ask(t, modernCall("6", "ask", `{}`, reply)); other.Error == nil || !strings.Contains(other.Error.Message, "another process or endpoint of mcpx") {
 			t.Errorf("another process: %+v", other)
 		}
-		// Copilot CLI writes the params anew, in another order.
+		// Copilot CLI encodes the params again, with the members in another order.
 		written := modernCall("7", "ask", `{}`, reply)
 		const arguments = `"arguments":{"server_name":"fake","tool_name":"ask","arguments":{}}`
 		anew := strings.Replace(written, `"name":"exec",`+arguments, `"arguments": {"arguments": { }, "tool_name":"\u0061sk", "server_name":"fake"},"name":"exec"`, 1)
@@ -132,7 +132,7 @@ func TestInput_HTTP(t *testing.T) {
 		if own := c.ask(t, anew); own.Error != nil || own.Result.ResultType != "complete" {
 			t.Errorf("after all that: %+v", own)
 		}
-		// No answer at all, or to something else: it is asked again.
+		// If the client sends no answer, or an answer to another question, mcpx asks again.
 		third := c.ask(t, modernCall("8", "ask", `{}`, ""))
 		reply = third.reply(t, "late")
 		bare := `,"inputResponses":{"z":{}}` + reply[strings.Index(reply, `,"requestState"`):]
@@ -143,7 +143,7 @@ func TestInput_HTTP(t *testing.T) {
 	})
 }
 
-// TestInput_Stdio: the same over stdio.
+// TestInput_Stdio: a modern client over stdio gets input_required too, and answers with its next request.
 func TestInput_Stdio(t *testing.T) {
 	mcptest.NoLeaks(t)
 	eachUpstream(t, func(t *testing.T, server registry.Server) {
@@ -165,8 +165,8 @@ func TestInput_Stdio(t *testing.T) {
 	})
 }
 
-// TestInput_Legacy: a client of the legacy era is asked on its session what a modern
-// server asks, and mcpx sends the call again.
+// TestInput_Legacy: if a modern server asks for input, mcpx asks a legacy client on its session and then sends
+// the call to the server again.
 func TestInput_Legacy(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{Era: mcptest.EraModern}.HTTP(t)
@@ -189,7 +189,7 @@ func TestInput_Legacy(t *testing.T) {
 	}
 }
 
-// TestParking: a call that is parked ends with mcpx, and with its time.
+// TestParking: a suspended call ends when mcpx stops, and when suspendedTime is over.
 func TestParking(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)
@@ -210,10 +210,10 @@ func TestParking(t *testing.T) {
 		return len(f.suspended.calls)+len(f.suspended.open) == 0
 	})
 	mcptest.WaitFor(t, "the cancellation", patience, func() bool { return len(fake.Log().Event(mcptest.EventCancel)) == 1 })
-	// The client is gone in the middle of a call that asks nothing: that is a cancellation too.
+	// A client that disconnects during a call without questions cancels this call too.
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan struct{})
-	go func() { // ends with ctx
+	go func() { // the goroutine ends with ctx
 		defer close(gone)
 		if response, err := c.send(ctx, "POST", "tools/call", modernCall("9", "slow", `{"ms":60000}`, "")); err == nil {
 			response.Body.Close()
@@ -234,7 +234,8 @@ func TestParking(t *testing.T) {
 	}
 }
 
-// TestRequests_odd: the server of a transparent view may send any request; the method's name is quoted.
+// TestRequests_odd: a transparent view's server may send requests with any method name. The name is encoded as
+// JSON.
 func TestRequests_odd(t *testing.T) {
 	p := &suspendedCall{last: 1, questions: map[string]*question{"q1": {method: `x","params":{"a":"\n`}}}
 	var requests map[string]struct{ Method string }
@@ -243,8 +244,8 @@ func TestRequests_odd(t *testing.T) {
 	}
 }
 
-// TestRequests_NoParams: a question without params, such as roots/list, has empty ones, as go-sdk 1.8 reads no other; beside it
-// another has its own. A client of the legacy era gets none at all.
+// TestRequests_NoParams: a question without params, such as roots/list, gets empty params, because go-sdk 1.8
+// refuses it otherwise. A question with params beside it keeps them. For a legacy client no params are added.
 func TestRequests_NoParams(t *testing.T) {
 	for _, none := range []json.RawMessage{nil, json.RawMessage("null"), json.RawMessage("{}")} {
 		own := json.RawMessage(`{"message":"Which word?"}`)
@@ -261,14 +262,14 @@ func TestRequests_NoParams(t *testing.T) {
 	}
 }
 
-// TestClose: the open calls of a view that is closed say why they end.
+// TestClose: when a view is closed, its open calls get an error that says why they end.
 func TestClose(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)
 	f, web := site(t, remote("fake", fake))
 	c := newWebClient(t, web, modernEra)
 	said := make(chan string, 1)
-	go func() { // ends with the call
+	go func() { // the goroutine ends with the call
 		response, err := c.send(t.Context(), "POST", "tools/call", modernCall("1", "slow", `{"ms":60000}`, ""))
 		if err != nil {
 			said <- err.Error()
@@ -285,7 +286,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestInput_Prompts: prompts and resources may need input too.
+// TestInput_Prompts: requests for prompts and resources can also get input_required.
 func TestInput_Prompts(t *testing.T) {
 	mcptest.NoLeaks(t)
 	const wants = `{"resultType":"input_required","inputRequests":{"word":{"method":"elicitation/create","params":{"message":"Which word?"}}},"requestState":"s"}`
@@ -325,8 +326,8 @@ func TestInput_Prompts(t *testing.T) {
 	}
 }
 
-// TestRequests_TwoFronts: requests of two endpoints are two clients, also if each is the
-// first: neither gets the session of the other.
+// TestRequests_TwoFronts: modern requests to two endpoints are from two different clients, even if each is the
+// first at its endpoint. Neither uses the other client's session with the server.
 func TestRequests_TwoFronts(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)
@@ -334,7 +335,7 @@ func TestRequests_TwoFronts(t *testing.T) {
 	server.PerClient = true
 	one, web := site(t, server)
 	one.registry.WaitTried(t.Context())
-	two := view.NewTwoTools(one.registry, executor.New(one.registry, executor.Options{}), view.Options{}) // through the chain of the first
+	two := view.NewTwoTools(one.registry, executor.New(one.registry, executor.Options{}), view.Options{}) // has the registry of one
 	defer two.Close()
 	other := New(two, Options{})
 	defer other.Close()
@@ -342,7 +343,7 @@ func TestRequests_TwoFronts(t *testing.T) {
 	defer elsewhere.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { // ends with ctx
+	go func() { // the goroutine ends with ctx
 		defer close(ended)
 		if response, err := newWebClient(t, web, modernEra).send(ctx, "POST", "tools/call", modernCall("1", "slow", `{"ms":60000}`, "")); err == nil {
 			response.Body.Close()
@@ -358,7 +359,7 @@ func TestRequests_TwoFronts(t *testing.T) {
 	<-ended
 }
 
-// usedUp answers for each state what the test needs.
+// usedUp is a state.Once that returns what the test wants for each state.
 type usedUp struct {
 	state.Once
 	fresh atomic.Bool
@@ -375,8 +376,8 @@ func (u *usedUp) Redeem(ctx context.Context, name string, number int, until time
 	return u.Once.Redeem(ctx, name, number, until)
 }
 
-// TestInput_Once: a state that was used elsewhere, or may have been, lets no request go on with the call. The call
-// waits on.
+// TestInput_Once: a state that another process has used, or may have used, does not resume the call. The call
+// continues to wait.
 func TestInput_Once(t *testing.T) {
 	mcptest.NoLeaks(t)
 	once := &usedUp{Once: NewOnce()}
@@ -397,7 +398,8 @@ func TestInput_Once(t *testing.T) {
 	}
 }
 
-// TestInput_Race: of many requests with one state one goes on with the call, and the others are refused.
+// TestInput_Race: many requests use the same state at the same time. One of them resumes the call, and the
+// others are refused.
 func TestInput_Race(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)

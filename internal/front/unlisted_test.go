@@ -14,8 +14,8 @@ import (
 	"mcpx/internal/view"
 )
 
-// TestAllTools_Silent: a tool that a server added without a notification can be called by its name in the list of all
-// tools, by any client; a name that no server has stays unknown.
+// TestAllTools_Silent: a server has added a tool without a notification. Every client can call the tool by its
+// name in the list of all tools. A name that no server has is still unknown.
 func TestAllTools_Silent(t *testing.T) {
 	mcptest.NoLeaks(t)
 	file := filepath.Join(t.TempDir(), "tools.json")
