@@ -37,7 +37,7 @@ func (s *session) handshake(ctx context.Context) error {
 	owner := s.spec.owner()
 	s.Unprobed = owner != nil && owner.Version != "" && !owner.Modern()
 	if !s.spec.Legacy && !s.Unprobed {
-		probe, answered, late = s.probe(ctx)
+		answered, late, probe = s.probe(ctx)
 		if probe == nil || answered && fatal(probe) && !likeUnknownMethod(probe) {
 			return probe
 		}
@@ -65,12 +65,12 @@ func (s *session) handshake(ctx context.Context) error {
 // probe is discover for a server whose era is unknown. It waits for the answer for Timeouts.Probe and reports whether there
 // was one. On a stream it waits on without holding up initialize: late, which ends that, reports whether the server has
 // agreed meanwhile. Over HTTP a server may serve one request at a time, so the probe ends first.
-func (s *session) probe(ctx context.Context) (err error, answered bool, late func() bool) {
+func (s *session) probe(ctx context.Context) (answered bool, late func() bool, err error) {
 	bounded, cancel := context.WithTimeout(ctx, s.spec.Timeouts.Probe)
 	defer cancel()
 	if !s.link.Traits().OneStream {
 		err = s.discover(bounded)
-		return err, bounded.Err() == nil, func() bool { return false }
+		return bounded.Err() == nil, func() bool { return false }, err
 	}
 	waiting, end := context.WithCancel(ctx)
 	var g greeting
@@ -85,16 +85,16 @@ func (s *session) probe(ctx context.Context) (err error, answered bool, late fun
 		if end(); err == nil {
 			s.agreedModern(g)
 		}
-		return err, bounded.Err() == nil, func() bool { return false }
+		return bounded.Err() == nil, func() bool { return false }, err
 	case <-bounded.Done():
 	}
-	return bounded.Err(), false, func() bool {
+	return false, func() bool {
 		// An answer before that to initialize may still be on its way here.
 		stop := time.AfterFunc(s.spec.Timeouts.Probe/20, end)
 		defer stop.Stop()
 		defer end()
 		return <-asked == nil
-	}
+	}, bounded.Err()
 }
 
 // fatal reports an error after which initialize would fail too: the server was not reached, or the link broke.
