@@ -80,7 +80,7 @@ func TestSSESessionRefused(t *testing.T) {
 			server := mcptest.Spec{}.SSE(t)
 			u := ready(t, at(transport.SSE, server.URL))
 			list, again := fault.On("tools/list"), fault.On("tools/list")
-			again.Skip = 1 // the fresh session is accepted first
+			again.Skip = 1 // skips the tools/list with which the fresh session begins
 			server.Script(fault.On("tools/call").Always(), fault.On("ping").Always(), list, again)
 			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Times: request.Times{Timeout: patience}})
 			var lost *request.LostError
