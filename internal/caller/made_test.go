@@ -105,7 +105,7 @@ func clientsIn(t *testing.T, path string, source any) (places []string) {
 			case *ast.MapType:
 				kind = of.Value
 			}
-			// with Client values inside, these are made where they are written
+			// an array or map makes a Client only if an element is a literal
 			made := kind == n.Type || slices.ContainsFunc(n.Elts, func(e ast.Expr) bool {
 				if pair, ok := e.(*ast.KeyValueExpr); ok {
 					e = pair.Value
