@@ -12,10 +12,10 @@ import (
 
 // ValidationError says why arguments do not fit a schema.
 type ValidationError struct {
-	// Violations are the first ones, each "/path: what".
+	// Violations are the first violations, each in the form "/path: what".
 	Violations []string
-	// Places has a path for each violation: its own, or for an unknown name the path of
-	// the similar name. The schema there helps to correct the arguments.
+	// Places contains, for each violation, the path whose schema helps to correct the arguments: the path of the
+	// violation, or for an unknown name the path of the similar name.
 	Places [][]string
 	// More is the number of violations left out.
 	More int
@@ -29,28 +29,29 @@ func (e *ValidationError) Error() string {
 	return text
 }
 
-// Invalid is the error of one violation, "/path: what".
+// Invalid returns an error with one violation, in the form "/path: what".
 func Invalid(violation string) *ValidationError {
 	return &ValidationError{Violations: []string{violation}, Places: [][]string{{}}}
 }
 
 // Notes are remarks on arguments that were accepted.
 type Notes struct {
-	// Converted has the JSON pointers of strings that became numbers or booleans, and
-	// LeftOut of nulls that were removed because the property allows no null.
+	// Converted contains the JSON pointers of strings that became numbers or booleans. LeftOut contains those of
+	// nulls that were removed because the property allows no null.
 	Converted, LeftOut []string
 	// Unknown are arguments that the schema allows, but does not describe.
 	Unknown []Unknown
-	// Unwrapped is the name of the only argument, if its members were taken in its place; empty otherwise.
+	// Unwrapped is the name of the only argument, if mcpx took the members of its value as the arguments;
+	// otherwise empty.
 	Unwrapped string
 }
 
-// Read returns the arguments object of a call. sent is an object, a string with an object,
-// or nothing. With check the object must fit the schema; otherwise only its nesting is
-// bounded. All errors are [*ValidationError].
+// Read returns the arguments object of a call. sent is an object, a string that contains an object, or nothing. If
+// check is set, the object must fit the schema; otherwise only its nesting is bounded. All errors are
+// [*ValidationError].
 //
-// Arguments that fit as they are need one pass over their bytes. Others are first repaired,
-// then validated by the JSON Schema library, and mended if their meaning is clear.
+// Arguments that already fit need one pass over their bytes. Others are first repaired, then validated by the JSON
+// Schema library, and mended if their meaning is clear.
 func (s *Schemas) Read(sent, schema json.RawMessage, check bool) (json.RawMessage, Notes, error) {
 	object, err := unpack(sent)
 	if err != nil {
@@ -79,7 +80,7 @@ func (s *Schemas) Read(sent, schema json.RawMessage, check bool) (json.RawMessag
 	object = repair(object, schema)
 	measured := measure(object)
 	if measured.depth > maxDepth {
-		// It might crash a server that reads it recursively, for all clients.
+		// Such an object might crash a server that reads it recursively, and thereby affect all its clients.
 		return nil, Notes{}, Invalid(fmt.Sprintf("/: nested deeper than %d", maxDepth))
 	}
 	if !check || !c.checks(measured) {

@@ -7,9 +7,9 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// With adds the members of an object that was sent beside the arguments to the arguments.
-// The schema must declare each of them by its name, and the arguments must not have it with
-// another value: anything else may be a mistake, and is an error with the violation stray.
+// With adds to the arguments the members of an object that was sent beside them. The schema must declare each of
+// these members by name, and the arguments must not contain it with another value. Otherwise the members may be a
+// mistake, and With returns an error with the violation stray.
 func With(sent, beside, schema json.RawMessage, stray string) (json.RawMessage, error) {
 	object, err := unpack(sent)
 	if err != nil {

@@ -13,19 +13,19 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// edit is one change of arguments that do not fit.
+// edit is one change to arguments that do not fit.
 type edit struct {
 	place []string
-	value json.RawMessage // nil leaves the member out
+	value json.RawMessage // nil means that the member is removed
 }
 
 // maxMends bounds how often mended arguments are validated.
 const maxMends = 4
 
-// mend changes arguments whose meaning is clear so that they fit: a string such as "5" or
-// "true" becomes a number or boolean if only that fits, and a null for an optional property
-// that allows none is left out. value is the decoded object, and failure the error of
-// its validation. mend returns the object to use, and its remaining failure.
+// mend changes arguments whose meaning is clear so that they fit. A string such as "5" or "true" becomes a number
+// or boolean if only that fits. A null for an optional property that allows no null is removed. value is the
+// decoded object, and failure the error of its validation. mend returns the object to use, and the failure that
+// remains.
 func (c *compiled) mend(
 	object json.RawMessage, value any, failure *jsonschema.ValidationError,
 ) (json.RawMessage, Notes, *jsonschema.ValidationError) {
@@ -41,8 +41,7 @@ func (c *compiled) mend(
 		if again == nil {
 			return mended, notes(edits), nil
 		}
-		// A null for a required property stays: the error about it is clearer than
-		// "missing".
+		// A null for a required property is kept, as the error about it is clearer than "missing".
 		missing := make(map[string]bool)
 		missed(again, missing)
 		kept := slices.DeleteFunc(slices.Clone(edits), func(e edit) bool { return e.value == nil && missing[pointer(e.place)] })
@@ -83,12 +82,12 @@ func missed(e *jsonschema.ValidationError, places map[string]bool) {
 // mender derives edits from a validation error.
 type mender struct {
 	root any // the arguments
-	// fixed has the places of strings that are not edited, as another string would fit.
+	// fixed contains the places of strings that are not edited, because another string would fit there.
 	fixed map[string]bool
 	steps int
 }
 
-// strings fills fixed: a violation other than the type shows that strings are allowed.
+// strings fills fixed: if a string violates more than the type, strings are allowed there.
 func (m *mender) strings(e *jsonschema.ValidationError) {
 	if m.steps++; m.steps > maxLeaves {
 		return
@@ -119,8 +118,8 @@ func isString(value any) bool {
 	return ok
 }
 
-// edits are the edits for e; whole reports whether they correct all of it. For alternatives
-// they are the edits for the first one that they correct completely.
+// edits returns the edits that correct e; whole reports whether they correct it completely. If there are
+// alternatives, it returns the edits for the first alternative that they correct completely.
 func (m *mender) edits(e *jsonschema.ValidationError) (found []edit, whole bool) {
 	if m.steps++; m.steps > 2*maxLeaves {
 		return nil, false
@@ -152,7 +151,7 @@ func (m *mender) edits(e *jsonschema.ValidationError) (found []edit, whole bool)
 	return found, whole
 }
 
-// merged adds edits of other places.
+// merged adds those of the edits in more that are for other places.
 func merged(edits, more []edit) []edit {
 	for _, e := range more {
 		if !slices.ContainsFunc(edits, func(have edit) bool { return slices.Equal(have.place, e.place) }) {
@@ -162,7 +161,7 @@ func merged(edits, more []edit) []edit {
 	return edits
 }
 
-// edit is the edit for one value, nil if there is none.
+// edit returns the edit for one value, or nil if there is none.
 func (m *mender) edit(e *jsonschema.ValidationError) *edit {
 	place := e.InstanceLocation
 	value, found := at(m.root, place)
@@ -230,14 +229,14 @@ func isNumber(text string) bool {
 		json.Valid([]byte(text))
 }
 
-// rewrite applies edits below value, and keeps the other parts as they are written.
+// rewrite applies edits below value, and leaves the other parts unchanged byte for byte.
 func rewrite(value json.RawMessage, edits []edit) json.RawMessage {
 	steps := make(map[string][]edit)
 	for _, e := range edits {
 		steps[e.place[0]] = append(steps[e.place[0]], edit{e.place[1:], e.value})
 	}
 	var out bytes.Buffer
-	// put writes one member or item, edited.
+	// put writes one member or item, with its edits applied.
 	put := func(step string, key, part []byte) {
 		below := steps[step]
 		switch {
@@ -257,14 +256,14 @@ func rewrite(value json.RawMessage, edits []edit) json.RawMessage {
 	switch value[0] {
 	case '{':
 		out.WriteByte('{')
-		_ = wire.Members(value, func(name string, written, part []byte) bool { // valid JSON
+		_ = wire.Members(value, func(name string, written, part []byte) bool { // cannot fail, as value is valid JSON
 			put(name, append(slices.Clip(written), ':'), part)
 			return true
 		})
 		out.WriteByte('}')
 	case '[':
 		var list []json.RawMessage
-		_ = json.Unmarshal(value, &list) // valid JSON
+		_ = json.Unmarshal(value, &list) // cannot fail, as value is valid JSON
 		out.WriteByte('[')
 		for i, item := range list {
 			put(strconv.Itoa(i), nil, item)

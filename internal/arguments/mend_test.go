@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// gitLog is what mcp-server-git declares, screenshot what the Playwright server does.
+// gitLog is a schema of mcp-server-git, screenshot one of the Playwright server.
 const (
 	gitLog = `{"properties":{"repo_path":{"title":"Repo Path","type":"string"},"max_count":{"default":10,"title":"Max Count","type":"integer"},
 		"start_timestamp":{"anyOf":[{"type":"string"},{"type":"null"}],"default":null}},"required":["repo_path"],"title":"GitLog","type":"object"}`
@@ -17,8 +17,8 @@ const (
 		"fullPage":{"type":"boolean"}},"required":["type","scale"],"additionalProperties":false}`
 )
 
-// Arguments with a clear meaning are accepted: unchanged if they fit, else with the fewest
-// changes, and notes on all of them.
+// TestMend: arguments with a clear meaning are accepted: unchanged if they fit, otherwise with the fewest changes,
+// and with a note on each change.
 func TestMend(t *testing.T) {
 	property := func(schema string) string { return `{"properties":{"x":` + schema + `}}` }
 	tests := []struct {
@@ -64,8 +64,8 @@ func TestMend(t *testing.T) {
 	}
 }
 
-// What is not surely meant is refused, for what is wrong with it once the rest is
-// mended.
+// TestMend_Refused: arguments whose meaning is not clear are refused. The error describes what is still wrong
+// after the other arguments were mended.
 func TestMend_Refused(t *testing.T) {
 	property := func(schema string) string { return `{"properties":{"x":` + schema + `}}` }
 	for _, tt := range []struct{ schema, sent, want string }{
@@ -90,8 +90,8 @@ func TestMend_Refused(t *testing.T) {
 	}
 }
 
-// An argument that the schema does not describe is named with the one that may be
-// meant, whether it is refused or passes.
+// TestUnknown: if the schema does not describe an argument, the error or note names the argument that may be
+// meant.
 func TestUnknown(t *testing.T) {
 	const file = `{"properties":{"path":{"type":"string"},"head":{"type":"number"}},"required":["path"]`
 	for _, tt := range []struct{ schema, sent, refused, noted string }{

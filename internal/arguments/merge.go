@@ -6,8 +6,9 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Merged returns the arguments of one of several calls: the members of own, after the members of all that own lacks. Each is an
-// object, a string with an object, or nothing. Errors are [*ValidationError].
+// Merged returns the arguments for one of several calls: the members of all, except those that own contains too,
+// and then the members of own. Each of the two is an object, a string that contains an object, or nothing. Errors
+// are [*ValidationError].
 func Merged(all, own json.RawMessage) (json.RawMessage, error) {
 	shared, err := unpack(all)
 	if err != nil {
@@ -36,6 +37,7 @@ func Merged(all, own json.RawMessage) (json.RawMessage, error) {
 	}) != nil {
 		return nil, Invalid("/: arguments is not valid JSON")
 	}
-	_ = wire.Members(object, func(_ string, written, value []byte) bool { add(written, value); return true }) // valid: it was read before
+	// cannot fail, as it was read before
+	_ = wire.Members(object, func(_ string, written, value []byte) bool { add(written, value); return true })
 	return append(merged, '}'), nil
 }

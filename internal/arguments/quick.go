@@ -7,37 +7,36 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// quick is a schema with common keywords only: types, properties, required, enumerations of
-// strings, bounds and lengths, items, anyOf, allOf and references. It checks raw JSON in
-// one pass. If it cannot tell that a value fits, the JSON Schema library decides. Fuzz
-// tests compare the two.
+// quick is a schema with common keywords only: types, properties, required, enumerations of strings, bounds and
+// lengths, items, anyOf, allOf and references. It checks raw JSON in one pass. If it cannot tell whether a value
+// fits, the JSON Schema library decides. Fuzz tests compare the two.
 //
-// A value that fits here has no string that begins like JSON, so [repair] would not change it.
+// A value that fits here contains no string that begins like JSON, so [repair] would not change it.
 type quick struct {
-	kinds kinds // that fit
+	kinds kinds // the types that fit
 	// literals, if not nil, are the only strings that fit.
 	literals map[string]bool
-	// least and most bound whole numbers, above and below fractions.
+	// least and most bound whole numbers; above and below bound fractions.
 	bounded      bool
 	least, most  int64
 	above, below float64
-	leastLength  int // of strings, in characters; 0 = any
-	mostLength   int // -1 = any
+	leastLength  int // of strings, in characters; 0 means any length
+	mostLength   int // of strings, in characters; -1 means any length
 	leastItems   int
-	mostItems    int    // -1 = any
-	items        *quick // nil = all values
+	mostItems    int    // -1 means any number of items
+	items        *quick // nil means that all values fit
 	properties   map[string]property
-	required     uint64   // the bits of the properties that must be there
-	closed       bool     // no other properties
-	additional   *quick   // what other properties fit; nil = all values
-	all          []*quick // the value must fit each of them
-	any          []*quick // and, if there are some, one of these
+	required     uint64   // the bits of the required properties
+	closed       bool     // no other properties are allowed
+	additional   *quick   // the schema for other properties; nil means that all values fit
+	all          []*quick // the value must fit each of these schemas
+	any          []*quick // if not empty, the value must fit one of these schemas
 }
 
 // property is the schema of a member of an object.
 type property struct {
-	value *quick // nil = all values
-	bit   uint64 // in required; 0 if the member is optional
+	value *quick // nil means that all values fit
+	bit   uint64 // the bit of the property in required; 0 if it is optional
 }
 
 // quickly makes the quick form of a compiled schema.
@@ -45,13 +44,13 @@ func quickly(schema *jsonschema.Schema) *quick {
 	return (&quickener{made: make(map[*jsonschema.Schema]*quick)}).of(schema)
 }
 
-// quickener keeps the schemas that it has made, as schemas can refer to themselves.
+// quickener remembers the schemas that it has made, since schemas can refer to themselves.
 type quickener struct{ made map[*jsonschema.Schema]*quick }
 
 var (
 	// anything is an empty schema.
 	anything = quick{kinds: anyKind, mostLength: -1, mostItems: -1}
-	// nothing is a schema that only the library can check.
+	// nothing is used for a schema that only the library can check.
 	nothing quick
 )
 
@@ -120,8 +119,8 @@ func isPlain(s *jsonschema.Schema) bool {
 	return !unknown
 }
 
-// enumeration takes the strings of enum and const, and leaves other values to the library.
-// It returns false if quick cannot be used at all.
+// enumeration reads the strings of enum and const; other values are checked by the library. It returns false if
+// quick cannot be used at all.
 func (q *quick) enumeration(s *jsonschema.Schema) bool {
 	var values []any
 	switch {
@@ -144,8 +143,8 @@ func (q *quick) enumeration(s *jsonschema.Schema) bool {
 	return q.kinds != 0
 }
 
-// bounds takes the bounds of numbers if they are whole. For whole numbers an exclusive
-// bound is moved by one. Fractions must be strictly inside a bound of either kind.
+// bounds reads the bounds of numbers if they are whole. For whole numbers, an exclusive bound is replaced by the
+// next number. Fractions must lie strictly inside the bounds, whether these are exclusive or not.
 func (q *quick) bounds(s *jsonschema.Schema) bool {
 	q.least, q.most = math.MinInt64, math.MaxInt64
 	q.above, q.below = math.Inf(-1), math.Inf(1)
@@ -169,8 +168,8 @@ func (q *quick) bounds(s *jsonschema.Schema) bool {
 	return lowerOK && overOK && upperOK && underOK
 }
 
-// wholeBound is a bound as an integer, nil if there is none. ok is false if a float64 cannot
-// hold it exactly.
+// wholeBound returns a bound as an integer, or nil if there is none. ok is false if a float64 cannot hold it
+// exactly.
 func wholeBound(bound *big.Rat) (n *int64, ok bool) {
 	if bound == nil {
 		return nil, true
@@ -182,7 +181,7 @@ func wholeBound(bound *big.Rat) (n *int64, ok bool) {
 	return &whole, true
 }
 
-// object takes the keywords for the members of objects.
+// object reads the keywords for the members of objects.
 func (b *quickener) object(q *quick, s *jsonschema.Schema) bool {
 	switch additional := s.AdditionalProperties.(type) {
 	case bool:
@@ -203,7 +202,7 @@ func (b *quickener) object(q *quick, s *jsonschema.Schema) bool {
 	for i, name := range s.Required {
 		p, ok := q.properties[name]
 		if !ok && (q.closed || q.additional != nil) {
-			return false // additionalProperties applies to it
+			return false // additionalProperties applies to this property
 		}
 		p.bit |= 1 << i
 		q.required |= 1 << i

@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// maker makes schemas, and values that often fit them.
+// maker makes random schemas, and values that often fit them.
 type maker struct{ *rand.Rand }
 
 func (m maker) one(of ...string) string { return of[m.IntN(len(of))] }
 
 func (m maker) name() string { return m.one("a", "b", "c", "é", "x y") }
 
-// schema is a random schema of most keywords, also of some that quick does not know.
+// schema returns a random schema with most keywords, including some that quick does not know.
 func (m maker) schema(depth int) string {
 	if depth == 0 {
 		return m.one(`{}`, `true`, `false`, `{"type":"string"}`, `{"type":"integer"}`, `{"$ref":"#/$defs/d"}`, `{"$ref":"#"}`)
@@ -74,8 +74,7 @@ func (m maker) object(depth int) string {
 	return `{` + strings.Join(members, m.one(",", ", ")) + `}`
 }
 
-// made holds the quick check against the library for one random schema and some
-// values.
+// made compares the quick check with the library, for one random schema and some values.
 func made(t *testing.T, seed uint64) (fit, plain int) {
 	m := maker{rand.New(rand.NewPCG(seed, 0))}
 	schema := m.schema(3)
@@ -98,7 +97,7 @@ func made(t *testing.T, seed uint64) (fit, plain int) {
 	return fit, plain
 }
 
-// The quick check never says of anything that it fits where the library does not.
+// TestQuick_Random: whenever the quick check says that a value fits, the library says so too.
 func TestQuick_Random(t *testing.T) {
 	fit, plain := 0, 0
 	const schemas = 1500

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// fits reports whether raw is surely one JSON value that fits. others reports whether some
-// object in it has a member that is not among the properties of its schema.
+// fits reports whether raw is certainly one JSON value that fits the schema. others reports whether some object in
+// it has a member that is not among the properties of its schema.
 func (q *quick) fits(raw []byte) (fits, others bool) {
 	if q == nil {
 		return false, false
@@ -23,7 +23,7 @@ func (q *quick) fits(raw []byte) (fits, others bool) {
 type quickReader struct {
 	raw    []byte
 	others bool
-	left   int // bytes that may still be read; each part of anyOf reads them again
+	left   int // how many bytes may still be read; each alternative of anyOf reads them again
 }
 
 func (r *quickReader) space(i int) int {
@@ -33,7 +33,7 @@ func (r *quickReader) space(i int) int {
 	return i
 }
 
-// value reads a value; depth is the nesting of the value and of the parts of the schema.
+// value reads a value. depth is the nesting of the value and of the schema together.
 func (r *quickReader) value(q *quick, i, depth int) (end int, ok bool) {
 	if q == nil {
 		q = &anything
@@ -80,7 +80,7 @@ func (r *quickReader) value(q *quick, i, depth int) (end int, ok bool) {
 	return end, len(q.any) == 0
 }
 
-// word is the index after a literal such as true, -1 if the text at i is another.
+// word returns the index after a literal such as true, or -1 if the text at i is different.
 func (r *quickReader) word(i int, word string) int {
 	if end := i + len(word); end <= len(r.raw) && string(r.raw[i:end]) == word {
 		return end
@@ -155,11 +155,11 @@ func (r *quickReader) array(q *quick, i, depth int) (end int, ok bool) {
 	}
 }
 
-// maxEscape is the most bytes for one character: two \u escapes.
+// maxEscape is the length in bytes of the longest escape for one character: two \u escapes.
 const maxEscape = 12
 
-// text reads a string. It refuses one that [repair] might change, as it begins like JSON,
-// with white space or with an escape.
+// text reads a string. It refuses a string that [repair] might change, because it begins like JSON, with white
+// space or with an escape.
 func (r *quickReader) text(q *quick, i int) (end int, ok bool) {
 	end, simple, ok := r.quoted(i)
 	if !ok {
@@ -220,7 +220,7 @@ func hexDigit(c byte) bool {
 	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f'
 }
 
-// maxQuickNumber is the most bytes of a number: any whole number of that length is an int64.
+// maxQuickNumber bounds the length of a number, in bytes. Any whole number of that length fits into an int64.
 const maxQuickNumber = 18
 
 // number reads a number without an exponent.
@@ -246,7 +246,7 @@ func (r *quickReader) number(q *quick, i int) (end int, ok bool) {
 	}
 	if fraction {
 		if q.kinds&kindFraction == 0 {
-			return 0, false // also 1.0, which is an integer
+			return 0, false // also refused: 1.0, which counts as an integer
 		}
 		if !q.bounded {
 			return i, true

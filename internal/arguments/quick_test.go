@@ -20,8 +20,8 @@ const shopSchema = `{"$schema":"http://json-schema.org/draft-07/schema#","type":
 	"definitions":{"place":{"type":"object","properties":{"city":{"type":"string"},"in":{"$ref":"#/definitions/place"}},"required":["city"]}},
 	"required":["query"],"additionalProperties":false}`
 
-// What an ordinary call sends is settled in one pass; what is not surely fitting
-// is left to the library, also where that lets it pass.
+// TestQuick: one pass accepts what ordinary calls send. If a value does not certainly fit, the library decides,
+// even if the library then accepts it.
 func TestQuick(t *testing.T) {
 	const yes, no = true, false
 	tests := []struct {
@@ -83,8 +83,8 @@ func TestQuick(t *testing.T) {
 	}
 }
 
-// agree holds the quick check against the long way: where it says that arguments
-// fit, they are JSON, nothing is repaired, and the library finds no fault.
+// agree compares the quick check with the slow way: if the quick check says that arguments fit, they are valid
+// JSON, repair does not change them, and the library finds no violation.
 func agree(t *testing.T, c *compiled, schema, arguments string) (fits bool) {
 	t.Helper()
 	object, err := unpack(json.RawMessage(arguments))
@@ -113,7 +113,7 @@ func agree(t *testing.T, c *compiled, schema, arguments string) (fits bool) {
 	return true
 }
 
-// The tools of real servers are plain enough for the quick check to be of use.
+// TestQuick_Corpus: the quick check can handle most tools of real servers.
 func TestQuick_Corpus(t *testing.T) {
 	corpus := os.Getenv("MCPX_CORPUS")
 	if corpus == "" {
@@ -169,7 +169,8 @@ func FuzzQuick(f *testing.F) {
 	})
 }
 
-// FuzzQuick_Values holds all values of one schema with everything in it.
+// FuzzQuick_Values compares the quick check with the library, for any value and one schema that contains all
+// keywords.
 func FuzzQuick_Values(f *testing.F) {
 	f.Add(`{"query":"x","limit":10,"order":"asc","tags":["a"],"price":0.25,"page":2,"where":{"city":"a","in":{"city":"b"}},"kind":"chair"}`)
 	f.Add(`{"query":"\u00e9\n","price":1.50,"page":null,"tags":[]}`)
@@ -178,8 +179,8 @@ func FuzzQuick_Values(f *testing.F) {
 	f.Fuzz(func(t *testing.T, arguments string) { agree(t, c, schema, arguments) })
 }
 
-// BenchmarkRead is what the arguments of a call cost: settled by the quick check,
-// and the long way, which a format takes that is asserted.
+// BenchmarkRead measures reading the arguments of a call: with the quick check alone, and with the library, which
+// a schema with a format requires.
 func BenchmarkRead(b *testing.B) {
 	arguments := json.RawMessage(`{"query":"blue chairs","limit":10,"order":"asc","tags":["garden","sale"]}`)
 	rows := json.RawMessage(`{"query":"x","rows":[` + strings.Repeat(`{"a":"some text of a cell","b":12345,"c":null},`, 1000) + `{"a":"x","b":1}]}`)

@@ -7,10 +7,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// relax makes properties with a default optional: several libraries list them as required,
-// though their servers do not need them. The relaxed schema allows everything that the
-// original allows, for relax skips negated parts and turns oneOf into anyOf, as more than
-// one alternative may fit now.
+// relax makes properties with a default optional, since several libraries list them as required although their
+// servers do not need them. The relaxed schema allows everything that the original allows. Therefore relax skips
+// negated parts, and turns oneOf into anyOf, since now more than one alternative may fit.
 func relax(root *jsonschema.Schema) {
 	all, exact := make(schemaSet), make(schemaSet)
 	all.add(root)
@@ -50,19 +49,19 @@ func (set schemaSet) add(s *jsonschema.Schema) {
 	}
 }
 
-// negations are the parts that make the schema stricter if they allow more.
+// negations returns the subschemas for which this holds: if they allow more, the whole schema allows less.
 func negations(s *jsonschema.Schema) []*jsonschema.Schema {
 	all := []*jsonschema.Schema{s.Not, s.If}
 	if s.MaxContains != nil {
 		all = append(all, s.Contains)
 	}
 	if len(s.AnyOf) > 0 {
-		all = append(all, s.OneOf...) // it cannot become anyOf
+		all = append(all, s.OneOf...) // this oneOf cannot become anyOf
 	}
 	return all
 }
 
-// parts are the other subschemas of a schema; some are nil.
+// parts returns the other subschemas of a schema; some are nil.
 func parts(s *jsonschema.Schema) []*jsonschema.Schema {
 	all := sameValue(s)
 	all = append(all, s.Contains, s.Items2020, s.UnevaluatedItems, s.UnevaluatedProperties, s.RecursiveRef)
@@ -82,7 +81,7 @@ func parts(s *jsonschema.Schema) []*jsonschema.Schema {
 	return slices.AppendSeq(all, maps.Values(s.PatternProperties))
 }
 
-// sameValue are the subschemas that apply to the same value as s; some are nil.
+// sameValue returns the subschemas that apply to the same value as s; some are nil.
 func sameValue(s *jsonschema.Schema) []*jsonschema.Schema {
 	all := slices.Concat([]*jsonschema.Schema{s.Ref, s.Then, s.Else}, s.AllOf, s.AnyOf, s.OneOf)
 	all = slices.AppendSeq(all, maps.Values(s.DependentSchemas))

@@ -8,8 +8,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// repair unpacks strings with JSON at places where the schema allows an object or an array,
-// but no string. The rest stays byte for byte.
+// repair replaces strings that contain JSON by that JSON, wherever the schema allows an object or an array, but no
+// string. The rest stays unchanged byte for byte.
 func repair(arguments, schema json.RawMessage) json.RawMessage {
 	if !suspicious(arguments) || len(schema) == 0 || len(schema) > maxSchemaBytes || measure(schema).depth > maxDepth {
 		return arguments
@@ -27,7 +27,7 @@ func suspicious(arguments json.RawMessage) bool {
 		bytes.Contains(arguments, []byte(`" `)) || bytes.Contains(arguments, []byte(`"\n`))
 }
 
-// repairer bounds its steps, as schemas can refer to themselves.
+// repairer bounds the number of its steps, since schemas can refer to themselves.
 type repairer struct {
 	root  any
 	steps int
@@ -118,7 +118,7 @@ func (r *repairer) follow(schema any) any {
 	return nil
 }
 
-// properties are the properties of an object schema and of its allOf, anyOf and oneOf.
+// properties returns the properties of an object schema and of its allOf, anyOf and oneOf.
 func (r *repairer) properties(schema any, depth int) map[string]any {
 	r.steps++
 	s, ok := r.follow(schema).(map[string]any)
@@ -151,7 +151,7 @@ const (
 	kindNull
 	kindBoolean
 	kindInteger
-	kindFraction // a number that is no integer
+	kindFraction // a number that is not an integer
 
 	anyKind = 1<<iota - 1
 )
@@ -178,8 +178,8 @@ func kindsOf(declared any) kinds {
 	return anyKind
 }
 
-// kinds are the types that a schema allows by type, allOf, anyOf and oneOf. If they allow
-// all types, properties imply an object, and items an array.
+// kinds returns the types that a schema allows by type, allOf, anyOf and oneOf. If these allow all types,
+// properties imply an object, and items an array.
 func (r *repairer) kinds(schema any, depth int) kinds {
 	r.steps++
 	s, ok := r.follow(schema).(map[string]any)

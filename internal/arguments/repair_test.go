@@ -21,7 +21,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// What every part of allOf allows is allowed, and what any of anyOf or oneOf does.
+// TestRepairer_Kinds: a type is allowed if every part of allOf, or any part of anyOf or oneOf, allows it.
 func TestRepairer_Kinds(t *testing.T) {
 	for _, tt := range []struct {
 		schema string
@@ -50,8 +50,8 @@ func TestRepairer_Kinds(t *testing.T) {
 	}
 }
 
-// A string with JSON is unpacked if the schema allows an object or an array, but no string.
-// The rest stays byte for byte.
+// TestRepair: a string that contains JSON is replaced by it if the schema allows an object or an array, but no
+// string. The rest stays unchanged byte for byte.
 func TestRepair(t *testing.T) {
 	const schema = `{"type":"object","properties":{
 		"object":{"type":"object","properties":{"list":{"type":"array"},"text":{"type":"string"}}},

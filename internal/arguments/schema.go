@@ -14,32 +14,32 @@ import (
 )
 
 const (
-	maxDepth        = 128 // of arguments
-	maxDigits       = 64  // of a number; longer ones make validation quadratic or panic
+	maxDepth        = 128 // nesting of arguments
+	maxDigits       = 64  // digits of a number; longer numbers make validation quadratic or panic
 	maxSchemaBytes  = 2 << 20
 	maxSchemas      = 4000
-	maxSchemasBytes = 32 << 20 // of their texts: compiled they take several times as much
+	maxSchemasBytes = 32 << 20 // bytes of the schemas' texts; compiled schemas take several times as much
 	regexpTimeLimit = 50 * time.Millisecond
 )
 
-// Schemas compiles each schema once. A schema that cannot be compiled, or might take too
-// long to evaluate, allows everything: the server checks the arguments then. The zero value
-// is ready for use, and safe for concurrent use.
+// Schemas compiles each schema once. A schema that cannot be compiled, or might take too long to evaluate, allows
+// everything, and only the server checks the arguments. The zero value is ready for use, and safe for concurrent
+// use.
 type Schemas struct {
 	mu    sync.Mutex
 	kept  map[*byte]*compiled
-	bytes int // of the texts of kept
+	bytes int // total size of the texts of the schemas in kept
 }
 
 // compiled is one schema.
 type compiled struct {
 	once   sync.Once
-	schema *jsonschema.Schema // nil = allows everything
+	schema *jsonschema.Schema // nil if the schema allows everything
 	cost   cost
-	quick  *quick // nil = not available
+	quick  *quick // nil if there is no quick form
 }
 
-// compiled finds the compiled form of a schema.
+// compiled returns the compiled form of a schema.
 func (s *Schemas) compiled(raw json.RawMessage) *compiled {
 	if len(raw) == 0 || len(raw) > maxSchemaBytes {
 		return &compiled{}
@@ -53,8 +53,8 @@ func (s *Schemas) compiled(raw json.RawMessage) *compiled {
 	return c
 }
 
-// slot is the entry for a schema, compiled or not. The key is the address of its text, which
-// never changes and stays reachable through the key.
+// slot returns the entry for a schema, which may not be compiled yet. The key is the address of the schema's text,
+// which never changes and stays reachable through the key.
 func (s *Schemas) slot(raw json.RawMessage) *compiled {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *Schemas) slot(raw json.RawMessage) *compiled {
 	return c
 }
 
-// checks reports whether an object is to be validated.
+// checks reports whether an object of these sizes is validated.
 func (c *compiled) checks(m measured) bool {
 	return c.schema != nil && m.digits <= maxDigits && c.cost.allows(m.depth, m.values)
 }
@@ -85,13 +85,13 @@ func (c *compiled) validate(object json.RawMessage) (value any, failure *jsonsch
 	}()
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(object))
 	if err != nil {
-		return nil, nil // impossible: Read has checked that it is valid JSON
+		return nil, nil // cannot happen, as Read has checked that it is valid JSON
 	}
 	failure, _ = c.schema.Validate(value).(*jsonschema.ValidationError)
 	return value, failure
 }
 
-// compile returns nil for a schema that must not be evaluated.
+// compile compiles a schema. It returns nil if the schema must not be evaluated.
 func compile(raw json.RawMessage) (schema *jsonschema.Schema, estimated cost) {
 	defer func() {
 		if recover() != nil {
@@ -151,14 +151,14 @@ func (r ecmaRegexp) MatchString(s string) bool {
 	return ok || err != nil
 }
 
-// measured are the sizes of a JSON value that determine the work for it.
+// measured contains those sizes of a JSON value that determine how long its validation takes.
 type measured struct {
-	depth  int // of nesting
-	digits int // of the longest number; more than maxDigits for a large exponent
-	values int // an upper bound of their number
+	depth  int // depth of nesting
+	digits int // digits of the longest number; more than maxDigits for a large exponent
+	values int // an upper bound for the number of values
 }
 
-// measure does not recurse, and accepts invalid JSON.
+// measure returns the sizes of raw. It does not recurse, and accepts invalid JSON.
 func measure(raw []byte) measured {
 	m := measured{values: 1}
 	level := 0

@@ -8,34 +8,32 @@ import (
 	"strings"
 )
 
-// The JSON Schema library has no deadline, so the work is bounded in advance. The unit is
-// the evaluation of one subschema on one value: about a microsecond, and half a kilobyte if
-// the value does not fit.
+// The JSON Schema library has no deadline, so the work is bounded in advance. The unit of work is the evaluation
+// of one subschema for one value: it takes about a microsecond, and half a kilobyte if the value does not fit.
 const (
-	// maxSize bounds the subschemas with every reference unrolled. Doubled references
-	// (a: [b, b], b: [c, c], …) grow as 2^n.
+	// maxSize bounds the number of subschemas if every reference is replaced by its target. With doubled
+	// references (a: [b, b], b: [c, c], …) that number grows as 2^n.
 	maxSize = 20000
 	// maxGrowth bounds the factor by which recursion multiplies the work.
 	maxGrowth = 1e5
-	// maxCost bounds the work for all values without recursion. maxGrownCost bounds it
-	// with the worst recursion, which real arguments hardly ever reach.
+	// maxCost bounds the work for all values if there is no recursion. maxGrownCost bounds it for the worst
+	// recursion, which real arguments hardly ever reach.
 	maxCost      = 1e6
 	maxGrownCost = 1e7
 )
 
-// cost is an upper bound for the evaluation of a schema.
+// cost is an upper bound for the work of evaluating a schema.
 type cost struct {
 	// unbounded means that the size is above maxSize or cannot be known.
 	unbounded bool
-	// size is the number of subschemas, with every reference unrolled.
+	// size is the number of subschemas if every reference is replaced by its target.
 	size int
 	// branching is how often a recursive schema applies to one part of a value: the
 	// cost grows as branching to the power of the depth.
 	branching int
 }
 
-// allows reports whether arguments of that depth and number of values can be evaluated in
-// time.
+// allows reports whether arguments of that depth and number of values can be evaluated in time.
 func (c cost) allows(depth, values int) bool {
 	total := float64(c.size) * float64(values)
 	return depth <= c.depth() && total <= maxCost && total*math.Pow(float64(max(c.branching, 1)), float64(depth)) <= maxGrownCost
@@ -49,7 +47,7 @@ func (c cost) depth() int {
 	return min(maxDepth, int(math.Log(maxGrowth)/math.Log(float64(c.branching))))
 }
 
-// estimate unrolls the references of a schema.
+// estimate computes the cost of a schema, with every reference replaced by its target.
 func estimate(root any) cost {
 	e := &estimator{root: root, anchors: make(map[string]any), costs: make(map[string]unrolled), open: make(map[string]bool)}
 	e.collect(root, 0)
@@ -60,10 +58,10 @@ func estimate(root any) cost {
 	return cost{unbounded: e.unclear || total.size > maxSize, size: total.size, branching: e.branching}
 }
 
-// unrolled is one subschema with its references unrolled.
+// unrolled is the cost of one subschema, with every reference in it replaced by its target.
 type unrolled struct {
-	size      int // subschemas
-	recursive int // references for one part of a value, to schemas that are being unrolled
+	size      int // number of subschemas
+	recursive int // number of references for one part of a value to schemas that are being unrolled
 }
 
 func (u *unrolled) add(v unrolled) {
@@ -73,20 +71,20 @@ func (u *unrolled) add(v unrolled) {
 
 type estimator struct {
 	root      any
-	anchors   map[string]any      // by "#name"
-	costs     map[string]unrolled // of referenced schemas
-	open      map[string]bool     // references that are being unrolled
+	anchors   map[string]any      // the key is "#name"
+	costs     map[string]unrolled // costs of referenced schemas
+	open      map[string]bool     // references that are being followed
 	branching int
 	unclear   bool // a reference cannot be followed
 	steps     int
 }
 
-// Keywords by their subschemas.
+// The keywords that contain subschemas.
 var (
-	// All subschemas of these apply to the same value. Several patterns can match one name.
+	// All subschemas of these keywords apply to the same value. (Several patterns can match the same name.)
 	appliedLists = []string{"allOf", "anyOf", "oneOf"}
 	appliedMaps  = []string{"dependentSchemas", "dependencies", "patternProperties"}
-	// The only subschema of these applies to the same value, or to all parts of it.
+	// The only subschema of these keywords applies to the same value, or to all parts of it.
 	singles = []string{
 		"not", "if", "then", "else", "additionalProperties", "items", "contains", "propertyNames",
 		"unevaluatedItems", "unevaluatedProperties", "additionalItems", "contentSchema",
@@ -156,8 +154,8 @@ func (e *estimator) schema(node any, depth int) unrolled {
 	return total
 }
 
-// parts are the subschemas for single members or items. Each part of the value meets only
-// one of them, so recursive has the largest number.
+// parts adds up the subschemas for single members or items. Only one of them applies to each part of the value, so
+// recursive is the largest of their numbers.
 func (e *estimator) parts(schema map[string]any, depth int) (all unrolled) {
 	properties, _ := schema["properties"].(map[string]any)
 	items, _ := schema["items"].([]any)

@@ -48,7 +48,7 @@ func TestCheck(t *testing.T) {
 		{"a pattern of ECMAScript only", `{"properties":{"p":{"pattern":"^(?=.*[0-9])(?!x).*$"}}}`, `{"p":"xyz1"}`, []string{`/p: must match ^(?=.*[0-9])(?!x).*$`}},
 		{"false", `{"properties":{"never":false}}`, `{"never":1}`, []string{"/never: is not allowed"}},
 		{"root true", `true`, `{"a":1}`, nil},
-		// What cannot be compiled is not held against the caller.
+		// A schema that cannot be compiled accepts all arguments.
 		{"properties is a list", `{"type":"object","properties":[]}`, `{"x":1}`, nil},
 		{"required is a text", `{"required":"a"}`, `{}`, nil},
 		{"an unknown type", `{"type":"any"}`, `{}`, nil},
@@ -70,8 +70,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A schema reads no file of this machine: not to validate by, and not to tell
-// what is in it.
+// TestSchemaReadsNoFile: a schema cannot read files of this machine, neither to use them as schemas nor to reveal
+// their content in errors.
 func TestSchemaReadsNoFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "secret.json")
 	if err := os.WriteFile(file, []byte(`{"type":"string"}`), 0o600); err != nil {
@@ -108,14 +108,14 @@ func TestViolationsAreBounded(t *testing.T) {
 	}
 }
 
-// A long name that is unknown is named once.
+// TestViolations_LongName: a long unknown name occurs only once in the violations.
 func TestViolations_LongName(t *testing.T) {
 	if got := checked(`{"properties":{"p":{}},"additionalProperties":false}`, `{"`+strings.Repeat("q", 2000)+`":1}`); len(got) != 1 || len(got[0]) > 80 {
 		t.Errorf("got %q", got)
 	}
 }
 
-// doubling is a chain of n schemas, each of which applies the next one twice.
+// doubling returns a chain of n schemas, each of which applies the next one twice.
 func doubling(n int, step string) string {
 	var defs []string
 	for i := range n {
@@ -129,7 +129,8 @@ func nested(depth int, open, inner, end string) string {
 	return strings.Repeat(open, depth) + inner + strings.Repeat(end, depth)
 }
 
-// No schema and no arguments take long. What is too dangerous is not checked.
+// TestCheckIsBounded: no schema and no arguments take a long time. Arguments whose check would take too long are
+// not checked.
 func TestCheckIsBounded(t *testing.T) {
 	deep := nested(9000, `{"x":`, `{}`, `}`)
 	x100 := nested(100, `{"x":`, `{}`, `}`)
@@ -169,7 +170,7 @@ func TestCheckIsBounded(t *testing.T) {
 				c.validate(object)
 			}
 			checked(tt.schema, tt.arguments)
-			// Unbounded these take minutes, years, or the process.
+			// Without bounds, these would take minutes or years, or crash the process.
 			if took := time.Since(began); took > time.Minute {
 				t.Errorf("took %v", took)
 			}
@@ -177,7 +178,7 @@ func TestCheckIsBounded(t *testing.T) {
 	}
 }
 
-// anchored is doubling with anchors for references.
+// anchored is like doubling, with references to anchors.
 func anchored(n int) string {
 	var defs []string
 	for i := range n {
@@ -187,7 +188,7 @@ func anchored(n int) string {
 	return `{"$ref":"#d0","$defs":{` + strings.Join(defs, ",") + `}}`
 }
 
-// What is bounded is still checked where it is harmless.
+// TestRecursionIsChecked: arguments for a recursive schema are checked if that is cheap enough.
 func TestRecursionIsChecked(t *testing.T) {
 	const filter = `{"$ref":"#/$defs/f","$defs":{"f":{"type":"object","properties":{"and":{"type":"array","items":{"$ref":"#/$defs/f"}},"or":{"type":"array","items":{"$ref":"#/$defs/f"}},"not":{"$ref":"#/$defs/f"},"field":{"type":"string"}},"additionalProperties":false}}}`
 	arguments := nested(20, `{"and":[{"not":`, `{"field":7}`, `}]}`)
@@ -200,7 +201,7 @@ func TestRecursionIsChecked(t *testing.T) {
 	}
 }
 
-// Large arguments of an ordinary tool are checked.
+// TestLargeArgumentsAreChecked: large arguments of an ordinary tool are checked.
 func TestLargeArgumentsAreChecked(t *testing.T) {
 	const schema = `{"properties":{"rows":{"items":{"properties":{"a":{"type":"string"},"b":{"type":"integer"},"c":{"type":["string","null"]}},"required":["a"],"additionalProperties":false}}}}`
 	arguments := `{"rows":[` + strings.Repeat(`{"a":"x","b":1,"c":null},`, 10_000) + `{"b":1}]}`
@@ -209,7 +210,7 @@ func TestLargeArgumentsAreChecked(t *testing.T) {
 	}
 }
 
-// The schemas of a catalogue are compiled once, and again for the next catalogue.
+// TestSchemasAreKept: the schemas of a catalogue are compiled once, and again for the next catalogue.
 func TestSchemasAreKept(t *testing.T) {
 	var s Schemas
 	first := json.RawMessage(`{"required":["a"]}`)
@@ -227,7 +228,7 @@ func TestSchemasAreKept(t *testing.T) {
 	}
 }
 
-// Real schemas are not taken for dangerous.
+// TestCorpusSchemasAreChecked: the cost estimate rejects no schema of real servers.
 func TestCorpusSchemasAreChecked(t *testing.T) {
 	corpus := os.Getenv("MCPX_CORPUS")
 	if corpus == "" {
@@ -282,7 +283,7 @@ func FuzzCheck(f *testing.F) {
 		if err == nil && !json.Valid(read) {
 			t.Fatalf("read as %q", read)
 		}
-		// What was mended fits, and is not mended again.
+		// Mended arguments fit, and are not changed when they are mended again.
 		if c := new(Schemas).compiled(json.RawMessage(schema)); err == nil && c.checks(measure(read)) {
 			if _, failure := c.validate(read); failure != nil {
 				t.Fatalf("read as %q, which does not fit: %v", read, failure)
@@ -291,7 +292,7 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// Compiled schemas have a bound by size too.
+// TestSchemas_AreBounded: the total size of the compiled schemas is bounded.
 func TestSchemas_AreBounded(t *testing.T) {
 	var s Schemas
 	for range 3 * maxSchemasBytes / (1 << 20) {

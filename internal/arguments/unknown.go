@@ -13,22 +13,22 @@ import (
 )
 
 const (
-	maxUnknown     = 3  // arguments that are reported
+	maxUnknown     = 3  // number of unknown arguments that are reported
 	maxUnknownName = 60 // runes of a name
-	maxKnownNames  = 8  // names that are listed if none is similar
+	maxKnownNames  = 8  // number of names that are listed if none is similar
 )
 
 // Unknown is an argument that the schema does not describe.
 type Unknown struct {
 	Name string
-	// Near is a similar name that the schema describes, empty if there is none. Known
-	// are some of the names that it describes.
+	// Near is a similar name that the schema describes, or empty. Known are some of the names that the schema
+	// describes.
 	Near  string
 	Known []string
 }
 
-// unknown finds the arguments that a schema allows but does not describe. There are none if
-// it has a schema for further properties.
+// unknown returns the arguments that a schema allows but does not describe. It returns none if the schema has a
+// subschema for additional properties.
 func (c *compiled) unknown(object json.RawMessage) []Unknown {
 	if c.schema == nil {
 		return nil
@@ -40,8 +40,8 @@ func (c *compiled) unknown(object json.RawMessage) []Unknown {
 	}
 	var strange []string
 	known := maps.Clone(d.names)
-	_ = wire.Fields(object, func(name string, _ []byte) bool { // valid JSON
-		delete(known, name) // it is given, so no other name is a misspelling of it
+	_ = wire.Fields(object, func(name string, _ []byte) bool { // cannot fail, as object is valid JSON
+		delete(known, name) // this name was sent, so no other name is a misspelling of it
 		if !d.names[name] && len(strange) < maxUnknown && !slices.Contains(strange, name) {
 			strange = append(strange, name)
 		}
@@ -59,7 +59,7 @@ func (c *compiled) unknown(object json.RawMessage) []Unknown {
 	return all
 }
 
-// nearest is the known name most similar to name, empty if none is similar.
+// nearest returns the known name most similar to name, or an empty string if none is similar.
 func nearest(name string, known []string) string {
 	if near := sanitize.Nearest(name, known); len(near) > 0 {
 		return sanitize.Line(near[0], maxUnknownName)
@@ -67,7 +67,7 @@ func nearest(name string, known []string) string {
 	return ""
 }
 
-// shown are the first of some names.
+// shown returns the first names of the list.
 func shown(names []string) []string {
 	list := make([]string, 0, maxKnownNames)
 	for _, name := range names[:min(len(names), maxKnownNames)] {
@@ -79,12 +79,12 @@ func shown(names []string) []string {
 	return list
 }
 
-// described are the properties that a schema and its parts describe of one object.
+// described collects the properties that a schema and its parts describe for one object.
 type described struct {
 	names   map[string]bool
 	seen    map[*jsonschema.Schema]bool
-	welcome bool // other properties are explicitly allowed
-	others  bool // other properties have a schema too
+	welcome bool // additional properties are explicitly allowed
+	others  bool // there is a subschema for additional properties
 }
 
 func (d *described) add(s *jsonschema.Schema) {
@@ -105,7 +105,7 @@ func (d *described) add(s *jsonschema.Schema) {
 	}
 }
 
-// namesAt are the properties that the schema at a location describes.
+// namesAt returns the properties that the schema at a location describes.
 func namesAt(root *jsonschema.Schema, location string) []string {
 	all := make(schemaSet)
 	all.add(root)
@@ -117,7 +117,7 @@ func namesAt(root *jsonschema.Schema, location string) []string {
 	return nil
 }
 
-// String is a warning for the model: the tool may ignore the argument.
+// String returns a warning for the model: the tool may ignore the argument.
 func (u Unknown) String() string {
 	if u.Near != "" {
 		return "no argument " + u.Name + "; did you mean " + u.Near + "?"

@@ -21,15 +21,14 @@ import (
 const (
 	maxViolations = 5
 	maxLeaves     = 1000
-	// maxPlace and maxWhat bound the two parts of a violation, in tokens, as both can be
-	// foreign text of any length. maxTexts bounds all violations.
+	// maxPlace and maxWhat bound the two parts of a violation, in tokens, since both can contain text of any
+	// length from elsewhere. maxTexts bounds all violations together.
 	maxPlace, maxWhat, maxTexts = 40, 60, 260
 	maxAllowed                  = 100 // bytes of the values that an enum allows
 )
 
-// violations describes the leaves of a validation error, sorted, as the library has no
-// fixed order. It adds the unknown arguments, since one may be the misspelled name of a
-// missing one.
+// violations describes the leaves of a validation error. They are sorted, because the library reports them in no
+// fixed order. It adds the unknown arguments, since one of them may be the misspelled name of a missing one.
 func violations(e *jsonschema.ValidationError, schema *jsonschema.Schema, value any, unknown []Unknown) *ValidationError {
 	l := leaves{schema: schema, value: value, types: make(map[string]typed), texts: make(map[string][]string)}
 	l.walk(e, nil)
@@ -62,9 +61,9 @@ func violations(e *jsonschema.ValidationError, schema *jsonschema.Schema, value 
 type leaves struct {
 	schema *jsonschema.Schema // the root
 	value  any                // the arguments
-	// texts has the violations, each with its entry in ValidationError.Places.
+	// texts contains the violations, each with its entry for ValidationError.Places.
 	texts map[string][]string
-	// types joins the wrong types of one place to one violation.
+	// types combines several type errors at one place into one violation.
 	types map[string]typed
 }
 
@@ -75,8 +74,8 @@ type typed struct {
 	want []string
 }
 
-// walk adds the leaves of e. Below propertyNames, name is the place of the property with
-// the wrong name, which the library does not report; otherwise it is nil.
+// walk adds the leaves of e. If e is below propertyNames, name is the place of the property with the wrong name,
+// which the library does not report; otherwise name is nil.
 func (l *leaves) walk(e *jsonschema.ValidationError, name []string) {
 	if len(l.texts) >= maxLeaves {
 		return
@@ -97,7 +96,7 @@ func (l *leaves) walk(e *jsonschema.ValidationError, name []string) {
 	if k, ok := e.ErrorKind.(*kind.AdditionalProperties); ok {
 		known := namesAt(l.schema, e.SchemaURL)
 		value, _ := at(l.value, e.InstanceLocation)
-		given, _ := value.(map[string]any) // it is an object
+		given, _ := value.(map[string]any) // cannot fail, as the value is an object
 		known = slices.DeleteFunc(known, func(name string) bool { _, ok := given[name]; return ok })
 		for _, name := range k.Properties {
 			l.unknown(member(e.InstanceLocation, sanitize.Line(name, maxUnknownName)), nearest(name, known))
@@ -107,7 +106,7 @@ func (l *leaves) walk(e *jsonschema.ValidationError, name []string) {
 	l.leaf(e.InstanceLocation, e.ErrorKind)
 }
 
-// leaf adds one leaf. Missing properties have places of their own.
+// leaf adds one leaf. For missing properties it uses the places where they should be.
 func (l *leaves) leaf(at []string, k jsonschema.ErrorKind) {
 	switch k := k.(type) {
 	case *kind.Required:
@@ -130,7 +129,7 @@ func (l *leaves) each(at, names []string, what string) {
 	}
 }
 
-// unknown adds an unknown name. Its entry in Places is the similar name, if there is one.
+// unknown adds an unknown name. Its entry in Places is the place of the similar name, if there is one.
 func (l *leaves) unknown(at []string, near string) {
 	if near == "" {
 		l.put(at, "is unknown")
@@ -148,7 +147,7 @@ func (l *leaves) put(at []string, what string) (text string) {
 	return text
 }
 
-// place is the pointer of a violation, or the end of a long one.
+// place returns the JSON pointer of a violation, or only its end if it is long.
 func place(at []string) string {
 	text := pointer(at)
 	for len(at) > 1 && tokens.Estimate(text) > maxPlace {
@@ -158,7 +157,7 @@ func place(at []string) string {
 	return short(text, maxPlace)
 }
 
-// short is untrusted text on one line, in at most that many tokens.
+// short returns untrusted text on one line, cut to at most that many tokens.
 func short(text string, most int) string {
 	for runes := 5 * most; ; runes = runes * 3 / 4 {
 		if line := sanitize.Line(text, runes); tokens.Estimate(line) <= most {
@@ -167,7 +166,7 @@ func short(text string, most int) string {
 	}
 }
 
-// member is the place of a member of the object at a place.
+// member returns the place of a member of the object at a place.
 func member(at []string, name string) []string { return append(slices.Clip(at), name) }
 
 // what describes a violation in a few words, without the place and the given value. The
@@ -249,8 +248,8 @@ func atLeast(n int, things string) string {
 	return fmt.Sprintf("must have >=%d %s", n, things)
 }
 
-// alternatives are values as JSON, of long ones only the first. The error shows the type too,
-// which has them all.
+// alternatives returns values as JSON, or only the first ones if that is long. The error also shows the type,
+// which contains all of them.
 func alternatives(values []any) string {
 	var out strings.Builder
 	for i, v := range values {
@@ -270,7 +269,7 @@ func alternatives(values []any) string {
 	return out.String()
 }
 
-// decimal writes a number of a schema, exactly unless it has more than maxDigits.
+// decimal writes a number of a schema. It is exact unless the number has more than maxDigits.
 func decimal(r *big.Rat) string {
 	if r.IsInt() && len(r.Num().String()) <= maxDigits {
 		return r.Num().String()
@@ -284,7 +283,7 @@ func decimal(r *big.Rat) string {
 
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
-// pointer is a JSON pointer (RFC 6901), but "/" for the root, which models understand better.
+// pointer returns a JSON pointer (RFC 6901), but "/" for the root, which models understand better.
 func pointer(location []string) string {
 	var out strings.Builder
 	for _, step := range location {

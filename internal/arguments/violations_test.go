@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden file anew")
 
-// Each violation as the model gets it, by what it is of.
+// TestViolations: the text of each kind of violation, as the model gets it.
 func TestViolations(t *testing.T) {
 	const draft7 = `"$schema":"http://json-schema.org/draft-07/schema#",`
 	tests := []struct{ name, schema, arguments string }{

@@ -7,9 +7,9 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// wrapper returns the name and the value of the only member of an object if it merely wraps the arguments: some models send
-// {"args": {…}}, as for a function with one parameter. The schema does not describe that name, but a member inside. inner is nil for
-// any other object.
+// wrapper recognizes an object whose only member contains the actual arguments: some models send {"args": {…}}, as
+// for a function with one parameter. It returns the name and the value of that member. The schema must describe a
+// member inside, but not that name. For any other object, inner is nil.
 func wrapper(object, schema json.RawMessage) (name string, inner json.RawMessage) {
 	members := 0
 	if wire.Fields(object, func(key string, value []byte) bool {
@@ -27,7 +27,7 @@ func wrapper(object, schema json.RawMessage) (name string, inner json.RawMessage
 		return "", nil
 	}
 	known := false
-	_ = wire.Fields(inner, func(key string, _ []byte) bool { // what is invalid is found when it is read
+	_ = wire.Fields(inner, func(key string, _ []byte) bool { // invalid JSON is found later, when the value is read
 		known = described.Properties[key] != nil
 		return !known
 	})

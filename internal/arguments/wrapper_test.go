@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestRead_Wrapper: an object around the arguments is taken away only where nothing else can be meant.
+// TestRead_Wrapper: an object around the arguments is removed only if nothing else can be meant.
 func TestRead_Wrapper(t *testing.T) {
 	const (
 		closed = `{"type":"object","properties":{"If-Match":{"type":"string"},"n":{"type":"integer"}},"required":["If-Match"],"additionalProperties":false}`

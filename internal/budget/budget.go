@@ -38,7 +38,7 @@ func sumTokens(list []Definition) (n int) {
 	return n
 }
 
-// Meter measures with these settings.
+// Meter measures costs with these settings.
 type Meter struct {
 	// Price is in dollars per million input tokens.
 	Price float64
@@ -100,7 +100,7 @@ func missing(s *catalog.Server) string {
 // the answer that inspect gives.
 func (m *Meter) server(s *catalog.Server) (out Server, bare, lookups []int) {
 	alone := *s
-	alone.State, alone.Reason = catalog.Ready, "" // inspect would report another state
+	alone.State, alone.Reason = catalog.Ready, "" // the state must not affect the length of the text that inspect returns
 	out = Server{Name: s.Name, Version: s.Version, Known: true, Tools: len(s.Tools)}
 	for i, d := range Definitions(s.Tools) {
 		t := &s.Tools[i]
@@ -114,7 +114,7 @@ func (m *Meter) server(s *catalog.Server) (out Server, bare, lookups []int) {
 	return out, bare, lookups
 }
 
-// surface counts the tokens of mcpx's own tools if mcpx has these servers.
+// surface returns the tokens of mcpx's own tools if mcpx has these servers.
 func (m *Meter) surface(servers []catalog.Server) int {
 	tools, _ := m.Surface(catalog.NewSnapshot(servers), "")
 	return sumTokens(tools)
@@ -145,7 +145,7 @@ func spread(costs []int) Spread {
 	return out
 }
 
-// growth fills c.Growth: the figures for the first servers, for more and more of them.
+// growth fills c.Growth with the figures for the first servers in the list, in steps up to all of them.
 func (m *Meter) growth(c *Catalogue, snap *catalog.Snapshot) {
 	n := len(snap.Servers)
 	for _, upTo := range steps(n) {

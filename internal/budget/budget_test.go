@@ -228,7 +228,7 @@ func TestMeter_Results(t *testing.T) {
 	}
 }
 
-// Only a JSON array or object has TOON; its members keep their order.
+// TestPlainTOON: only a JSON array or object can be written as TOON; its members keep their order.
 func TestPlainTOON(t *testing.T) {
 	for text, want := range map[string]string{
 		`[{"b":1,"a":"x"},{"b":2,"a":"y"}]`: "[2]{b,a}:\n  1,x\n  2,y",

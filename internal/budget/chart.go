@@ -20,7 +20,7 @@ const (
 	labelGap   = 8
 	barHeight  = 14
 	maxClasses = 12
-	maxLabel   = 20 // of a class, in runes
+	maxLabel   = 20 // length of the label of a class, in runes
 
 	inkColour    = "#777f8a"
 	directColour = "#d1771f"
@@ -90,7 +90,7 @@ func summary(r *Report) string {
 func (c *chart) catalogue(r *Report) {
 	keys := []key{{directColour, "connected directly"}, {mcpxColour, "through mcpx"}}
 	c.heading("Tool definitions in every request", keys)
-	largest := 1 // of both parts, so that their bars can be compared
+	largest := 1 // the largest figure of both parts, so that their bars can be compared
 	for _, step := range r.Catalogue.Growth {
 		largest = max(largest, step.Direct, step.Surface)
 	}
@@ -110,7 +110,7 @@ func (c *chart) catalogue(r *Report) {
 	}
 }
 
-// pair draws a bar for direct and one for mcpx.
+// pair draws two bars: the cost with servers connected directly, and the cost with mcpx.
 func (c *chart) pair(first, second string, direct, surface, largest int) {
 	const extra = 64 // bars can be longer here, because their labels are shorter than in the results
 	c.rowLabel(first, second, 2*barHeight+2)

@@ -15,9 +15,9 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// ReadTools reads recorded answers to tools/list from *.json files, one server in each. A file
-// has the result of tools/list, and may add "server" (else the file name is the server's name),
-// "version" and "instructions". notes tell which tools were refused.
+// ReadTools reads recorded answers to tools/list from *.json files, each of one server. A file contains the result
+// of tools/list, and may also contain "server" (the default is the file name), "version" and "instructions". notes
+// say which tools were refused.
 func ReadTools(dir fs.FS) (snap *catalog.Snapshot, notes []string, err error) {
 	names, err := fs.Glob(dir, "*.json")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // the model needs it. docs/clients.md has the versions.
 type searcher struct {
 	client string
-	name   string // in clientInfo
+	name   string // the client's name in clientInfo
 	// loads is true if the client always loads tools whose _meta says so, as mcpx's own tools do.
 	loads bool
 	// says describes in a few words what the client shows.

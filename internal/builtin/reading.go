@@ -19,14 +19,15 @@ const (
 	promptTool = "get_prompt"
 )
 
-// readingTools are their names, descriptions and schemas.
+// readingTools are the names, descriptions and schemas of these tools.
 var readingTools = [][3]string{
 	{listTool, "List resources, templates and prompts.", `{"type":"object","properties":{"server_name":{"type":"string"}}}`},
 	{readTool, "Read a resource by its URI.", `{"type":"object","properties":{"uri":{"type":"string"}},"required":["uri"]}`},
 	{promptTool, "Get the messages of a prompt.", `{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object","additionalProperties":{"type":"string"}}},"required":["name"]}`},
 }
 
-// reading runs one of the readingTools and returns a tool result, as a server would send it. read is [Caller.Read].
+// reading runs one of the readingTools and returns a tool result in the form in which a server would send it. read
+// is [Caller.Read].
 func (s *Server) reading(
 	ctx context.Context, q *request.Request, read func(server string), tool string, arguments json.RawMessage,
 ) (json.RawMessage, error) {
@@ -38,7 +39,7 @@ func (s *Server) reading(
 		method, blocks = "prompts/get", promptBlocks
 	}
 	from := q.From
-	from.Event = s.Journal.Begin(method, q.Client) // the request to the server is an event of its own
+	from.Event = s.Journal.Begin(method, q.Client) // the request to the server gets an event of its own
 	raw, err := s.Resources(q).Send(ctx, &request.Request{From: from, Method: method, Params: arguments})
 	from.Event.Ended(ctx, err)
 	s.Journal.End(from.Event)
@@ -54,7 +55,7 @@ func (s *Server) reading(
 	return raw, nil
 }
 
-// readingError turns an error that names an unknown item into one about invalid arguments.
+// readingError turns an error about an unknown item into one about invalid arguments.
 func readingError(err error) error {
 	if uri, ok := errors.AsType[*catalog.URIError](err); ok {
 		return arguments.Invalid("/uri: " + uri.Error())
@@ -68,7 +69,7 @@ func readingError(err error) error {
 	return err
 }
 
-// list lists what can be read on one server or, if that is empty, on all.
+// list lists the resources and prompts of one server or, if server is empty, of all servers.
 func (s *Server) list(ctx context.Context, q *request.Request, read func(server string), server string) (json.RawMessage, error) {
 	servers := s.Resources(q)
 	if _, known := servers.Catalogue().Server(server); server != "" && !known {
@@ -116,7 +117,7 @@ func briefly(kind catalog.Kind, item json.RawMessage) (brief json.RawMessage) {
 	})
 	keys := []string{kind.Member(), "name", "description", "mimeType"}
 	if title := members["title"]; len(title) > 0 {
-		members["name"] = title // more descriptive
+		members["name"] = title // the title is more descriptive than the name
 	}
 	if kind == catalog.Prompts {
 		members["name"] = wire.Encode(wire.MemberText(item, "name"))
@@ -169,7 +170,8 @@ func resourceBlocks(result json.RawMessage) []json.RawMessage {
 	return blocks
 }
 
-// promptBlocks turns the messages of a prompt into content blocks. If there are several, each is preceded by its role.
+// promptBlocks turns the messages of a prompt into content blocks. If there are several messages, a block with the
+// role precedes each.
 func promptBlocks(result json.RawMessage) []json.RawMessage {
 	blocks := []json.RawMessage{}
 	messages := elements(result, "messages")

@@ -1,5 +1,6 @@
-// Package builtin is the server named mcpx, which runs in this process: it reads on in long results, waits for calls that are
-// still running, and gives clients that only know tools the resources, prompts and skills of all servers.
+// Package builtin is the MCP server named mcpx, which runs in this process. It returns further parts of long
+// results, waits for calls that are still running, and gives clients that only know tools access to the resources,
+// prompts and skills of all servers.
 package builtin
 
 import (
@@ -17,7 +18,7 @@ import (
 // Name is the name of the server.
 const Name = results.Server
 
-// WaitTool waits for the result of a call that is still running.
+// WaitTool is the tool that waits for the result of a call that is still running.
 const WaitTool = "wait_result"
 
 const waitSchema = `{"type":"object","properties":{"handle":{"type":"string"}},"required":["handle"],"additionalProperties":false}`
@@ -26,9 +27,9 @@ const waitSchema = `{"type":"object","properties":{"handle":{"type":"string"}},"
 type Server struct {
 	// Resources returns the resources and prompts that the caller of a request may see.
 	Resources func(q *request.Request) *resources.Servers
-	// Shown reports which of these the config shows to clients at all.
+	// Shown reports whether the config shows resources, and prompts, to clients.
 	Shown func() (resources, prompts bool)
-	// NoServer makes the error for a server that the catalogue does not have.
+	// NoServer makes the error for a server that is not in the catalogue.
 	NoServer func(name string, seen *catalog.Snapshot) error
 	// Journal records the requests to servers. May be nil.
 	Journal *request.Journal
@@ -43,8 +44,8 @@ func New() *Server {
 	return s
 }
 
-// described makes the definition of the whole server, and the part of it that the catalogue lists (Reader). Models learn of the
-// other tools from results that mention them.
+// described makes the definition of the whole server, and of the part that the catalogue lists (see Reader).
+// Models learn about the other tools from results that mention them.
 func described() (all, reader *catalog.Server) {
 	yes, no := true, false
 	server := catalog.Server{
@@ -71,7 +72,7 @@ func described() (all, reader *catalog.Server) {
 	return &server, &named
 }
 
-// Server returns the server for a caller that sees the given catalogue, with the skills in it.
+// Server returns the server for a caller that sees the given catalogue, including the skills in that catalogue.
 func (s *Server) Server(seen *catalog.Snapshot) *catalog.Server {
 	return s.withSkills(s.all, s.skills(seen))
 }
@@ -79,8 +80,8 @@ func (s *Server) Server(seen *catalog.Snapshot) *catalog.Server {
 // All returns the server without skills.
 func (s *Server) All() *catalog.Server { return s.all }
 
-// Reader returns the server as the catalogue lists it, with the tools for resources and prompts; nil if the servers in seen
-// have none of these.
+// Reader returns the part of the server that the catalogue lists: the tools for resources, prompts and skills. It
+// returns nil if the servers in seen have none of these.
 func (s *Server) Reader(seen *catalog.Snapshot) *catalog.Server {
 	if skills := s.skills(seen); len(skills) > 0 {
 		return s.withSkills(s.reader, skills)
@@ -96,20 +97,20 @@ func (s *Server) Reader(seen *catalog.Snapshot) *catalog.Server {
 	return nil
 }
 
-// Caller says how the caller of a request receives results.
+// Caller says in which form the caller of a request receives results.
 type Caller struct {
 	results.Pages
 	Form results.Format
-	// Select and Grep are arguments of exec itself, not of the called tool.
+	// Select and Grep are arguments of exec itself, not of the tool that it calls.
 	Select, Grep string
-	// Read is called with each server that the answer has a resource or prompt of, once. May be nil.
+	// Read is called once with each server from which the answer contains a resource or prompt. May be nil.
 	Read func(server string)
 }
 
-// Reads reports whether a tool returns kept results, which are already in the caller's format.
+// Reads reports whether a tool returns stored results, which are already in the caller's format.
 func Reads(tool string) bool { return tool == results.Tool || tool == WaitTool }
 
-// ChargeOf says how a request to a tool counts against the limits of its caller.
+// ChargeOf says how a request to a tool counts towards the limits of its caller.
 func ChargeOf(tool string) request.Charge {
 	switch tool {
 	case results.Tool, listTool:
@@ -123,7 +124,7 @@ func ChargeOf(tool string) request.Charge {
 // Verbatim reports whether a tool's result may be a file that the model edits, and so must stay unchanged.
 func Verbatim(tool string) bool { return tool != listTool }
 
-// Serve returns the handler of the caller's request to this server.
+// Serve returns the handler for the caller's request to this server.
 func (s *Server) Serve(c Caller) request.Handler {
 	return func(ctx context.Context, q *request.Request) (json.RawMessage, error) {
 		given := wire.Member(q.Params, "arguments")
@@ -139,7 +140,7 @@ func (s *Server) Serve(c Caller) request.Handler {
 	}
 }
 
-// read runs read_result.
+// read runs the tool read_result.
 func (c *Caller) read(ctx context.Context, given json.RawMessage) (json.RawMessage, error) {
 	args, violation := results.ParseArguments(given)
 	for _, one := range []struct {

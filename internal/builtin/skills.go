@@ -11,14 +11,15 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// The skills of all servers (SEP-2640) are tools of the built-in server. The catalogue names them within its budget, inspect and
-// search find them, and calling one reads the skill's manifest.
+// The skills of all servers (SEP-2640) are presented as tools of the built-in server. The catalogue lists their
+// names within its token budget, inspect and search find them, and a call of such a tool reads the skill's
+// manifest.
 
-// skill is a skill as a tool.
+// skill is a skill in the form of a tool.
 type skill struct {
 	tool   catalog.Tool
 	server *catalog.Server
-	uri    string // of the manifest, on its server
+	uri    string // the URI of the manifest on its server
 }
 
 // skills returns the skills of the servers in snap, under unique names.
@@ -37,10 +38,10 @@ func (m *Server) skills(snap *catalog.Snapshot) (all []skill) {
 				name = "skill_" + s.Name + "_" + own
 			}
 			if taken[name] {
-				continue // the same skill twice
+				continue // the server lists the same skill twice
 			}
 			taken[name] = true
-			tool := m.all.Tools[0] // for its annotations
+			tool := m.all.Tools[0] // a copy, for its annotations
 			tool.Name, tool.InputSchema = name, json.RawMessage(`{"type":"object"}`)
 			tool.Description = "Skill: " + strings.TrimSpace(wire.MemberText(about, "description"))
 			all = append(all, skill{tool, s, item.Name})
@@ -62,12 +63,12 @@ func (m *Server) withSkills(s *catalog.Server, skills []skill) *catalog.Server {
 	return &with
 }
 
-// skillURI returns the arguments of read_resource that read a skill's manifest.
+// skillURI returns the arguments with which read_resource reads a skill's manifest.
 func (m *Server) skillURI(snap *catalog.Snapshot, name string) json.RawMessage {
 	for _, one := range m.skills(snap) {
 		if one.tool.Name == name {
 			return wire.WithMember(nil, "uri", wire.Encode(snap.Link(one.server, one.uri)))
 		}
 	}
-	return json.RawMessage(`{}`) // the skill has just disappeared
+	return json.RawMessage(`{}`) // the skill was removed a moment ago
 }

@@ -14,8 +14,9 @@ import (
 	"mcpx/internal/results"
 )
 
-// Pending is a call that may outlast its client's patience. Some clients give up a call after a while. Shortly before that they
-// get a handle instead of the result; the call goes on, and the tool wait_result waits for it.
+// Pending is a call that may take longer than its client waits. Some clients give up a call after a while. Shortly
+// before that, mcpx gives them a handle instead of the result; the call goes on, and the tool wait_result waits
+// for it.
 type Pending struct {
 	// Began is when the call began. Done is closed when it has ended.
 	Began time.Time
@@ -25,13 +26,13 @@ type Pending struct {
 	err    error
 
 	mu       sync.Mutex
-	listener *request.Sink // of the request that waits now; nil = none
-	handle   string        // the newest one; empty while the original client waits
-	waits    int           // requests of wait_result for it that are open
+	listener *request.Sink // the sink of the request that waits now; nil if none waits
+	handle   string        // the newest handle; empty while the original client waits
+	waits    int           // how many requests of wait_result wait for the call
 }
 
-// mostWaits bounds the requests that wait for one call: they take no concurrency slot. A client needs one, and another
-// when the first is lost.
+// mostWaits bounds how many requests may wait for the same call, since they occupy no concurrency slot. A client
+// needs one, and another if it loses the first.
 const mostWaits = 4
 
 // NewPending makes a call that began at a given time. Its maker must call Finish.
@@ -40,7 +41,7 @@ func NewPending(began time.Time) *Pending { return &Pending{Began: began, Done: 
 // Result returns the call's result or error, once Done is closed.
 func (c *Pending) Result() (*results.Result, error) { return c.result, c.err }
 
-// Enter sends the call's notifications to l until leave is called.
+// Enter passes the call's notifications to l until leave is called.
 func (c *Pending) Enter(l *request.Sink) (leave func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,13 +49,13 @@ func (c *Pending) Enter(l *request.Sink) (leave func()) {
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.listener == l { // otherwise another request waits now
+		if c.listener == l { // otherwise another request has begun to wait
 			c.listener = nil
 		}
 	}
 }
 
-// await counts a request that waits for the call, unless there are too many.
+// await counts a request that waits for the call. It returns false if too many are waiting.
 func (c *Pending) await() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,14 +66,14 @@ func (c *Pending) await() bool {
 	return true
 }
 
-// awaited ends a wait that await has counted.
+// awaited ends a wait that the method await has counted.
 func (c *Pending) awaited() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waits--
 }
 
-// Tell passes params to one of the listener's funcs, which must not block. It calls none after leave.
+// Tell passes params to one of the listener's funcs, which must not block. After leave it does nothing.
 func (c *Pending) Tell(params json.RawMessage, which func(*request.Sink) func(json.RawMessage)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,7 +85,7 @@ func (c *Pending) Tell(params json.RawMessage, which func(*request.Sink) func(js
 	}
 }
 
-// Finish ends the call. From now on its result counts against the store's bound.
+// Finish ends the call. From now on its result counts towards the size limit of the store.
 func (c *Pending) Finish(kept *results.Store, result *results.Result, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +96,8 @@ func (c *Pending) Finish(kept *results.Store, result *results.Result, err error)
 	}
 }
 
-// StillRunning answers a client that would soon give up. Each answer has a new handle, as handles expire.
+// StillRunning returns the answer for a client that would soon give up. Each answer has a new handle, since
+// handles expire.
 func (c *Caller) StillRunning(p *Pending) (*results.Result, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,7 +120,7 @@ func (c *Caller) StillRunning(p *Pending) (*results.Result, error) {
 	return out, nil
 }
 
-// wait runs wait_result.
+// wait runs the tool wait_result.
 func (c *Caller) wait(ctx context.Context, q *request.Request, given json.RawMessage) (json.RawMessage, error) {
 	var args results.ReadArguments
 	if err := json.Unmarshal(given, &args); err != nil {
@@ -126,7 +128,7 @@ func (c *Caller) wait(ctx context.Context, q *request.Request, given json.RawMes
 	}
 	held, origin, _ := c.Held(args.Handle)
 	p, ok := held.(*Pending)
-	c.Origin = origin // of the next handle for the same call
+	c.Origin = origin // used for the next handle of the same call
 	switch {
 	case !ok:
 		return nil, arguments.Invalid("/handle: is unknown or has expired")
@@ -157,7 +159,7 @@ func (c *Caller) wait(ctx context.Context, q *request.Request, given json.RawMes
 		result = p.result
 	}
 	switch {
-	case !c.MayRead(origin): // the right to the tool was taken away meanwhile
+	case !c.MayRead(origin): // the caller has lost the right to the tool meanwhile
 		return nil, arguments.Invalid("/handle: is unknown or has expired")
 	case err != nil:
 		return nil, err

@@ -13,11 +13,11 @@ var (
 	ErrMalformed = errors.New("the Authorization header is malformed")
 )
 
-// maxToken bounds a token, in bytes. The longest are JWTs with many groups.
+// maxToken bounds a token, in bytes. The longest tokens are JWTs with many groups.
 const maxToken = 16 << 10
 
-// Bearer returns the token in the Authorization header (RFC 6750, section 2.1). It ignores a token in the query, which MCP
-// forbids. The error is ErrNoToken, also for another scheme than Bearer, or ErrMalformed.
+// Bearer returns the token in the Authorization header (RFC 6750, section 2.1). It ignores a token in the query,
+// which MCP forbids. Its error is ErrNoToken, also if the header has another scheme than Bearer, or ErrMalformed.
 func Bearer(header http.Header) (string, error) {
 	values := header["Authorization"]
 	switch {
@@ -42,7 +42,7 @@ func Bearer(header http.Header) (string, error) {
 	return token, nil
 }
 
-// tokenByte marks the bytes that a token may contain (b64token of RFC 6750).
+// tokenByte says which bytes a token may contain (b64token of RFC 6750).
 var tokenByte = func() (is [256]bool) {
 	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/=") {
 		is[c] = true

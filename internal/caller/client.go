@@ -15,46 +15,49 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Client is the sender of a request: one connection of one program or, where the protocol has no sessions, one request.
-// Package front makes it; the packages below pass it on and never change it. What belongs to a single request (its progress
-// token, its log level) is not here. A nil *Client means that mcpx itself is the sender, as for a command.
+// Client is the sender of a request: one connection of one program or, if the protocol has no sessions, one
+// request. Package front makes it; the packages below pass it on and never change it. Data of a single request
+// (its progress token, its log level) is not here. A nil *Client means that mcpx itself is the sender, for example
+// for a command.
 type Client struct {
-	// ID is unique to one client. A client without an ID only uses shared sessions.
+	// ID is unique to one client. A client without an ID can only use shared sessions.
 	ID string
 	// Name is the clientInfo.name that the client gave.
 	Name string
-	// Peer identifies the connection. Modern requests over HTTP have no session; the requests of one connection share a
-	// Peer. Empty = ID.
+	// Peer identifies the connection. Modern requests over HTTP have no session, so the requests of one connection
+	// have the same Peer. Empty means that ID is used.
 	Peer string
-	// Home is set for modern requests over HTTP: each is a client, but the program that sends them has sessions with
-	// PerClient servers that outlast them. Nil = such sessions belong to this client and end with it.
+	// Home is set for modern requests over HTTP. There each request is a client of its own, but the program that
+	// sends them has sessions with PerClient servers that must outlast the request. If Home is nil, such sessions
+	// belong to this client and end with it.
 	Home *Home
 	// Version is the protocol revision that the client speaks.
 	Version string
 	// Capabilities is the raw object that the client declared; nil if it declared none.
 	Capabilities json.RawMessage
-	// Transparent means that the client's view passes one server through as if mcpx were not there: messages that mcpx
-	// does not know are relayed in both directions.
+	// Transparent means that the client's view passes one server through as if mcpx were not there: mcpx relays
+	// messages that it does not know in both directions.
 	Transparent bool
-	// Apps means that the view of the client lists the tools that have apps.
+	// Apps means that the client's view lists tools that have apps.
 	Apps bool
 	// View is the name of the client's view in the config.
 	View string
 	// Principal is the authenticated user on whose behalf the client acts; nil without authentication.
 	Principal *Principal
-	// Headers are the client's HTTP headers, nil on other transports; read-only. Credentials that a server takes from its
-	// callers are found here.
+	// Headers are the client's HTTP headers, nil on other transports; read-only. They contain the credentials for
+	// servers that get these from their callers.
 	Headers http.Header
 	// Notify sends a notification that belongs to no request. It does not block: if the client does not read, the
-	// notification is dropped. Nil if the client can only be reached by answers.
+	// notification is dropped. It is nil if mcpx can send messages to the client only in answers.
 	Notify func(method string, params json.RawMessage)
-	// Request sends a request to the client and waits for its result, which is valid JSON, until ctx ends. If the client
-	// answers with an error, that is a *wire.RPCError. progress may be nil; it gets the params of the client's progress
-	// notifications and must not block. Nil if the transport cannot send requests. Use [Client.Ask].
+	// Request sends a request to the client and waits for its result, which is valid JSON, until ctx ends. If the
+	// client answers with an error, Request returns it as a *wire.RPCError. progress may be nil; it gets the
+	// params of the client's progress notifications and must not block. Request is nil if the transport cannot
+	// send requests to the client. Use [Client.Ask] instead of calling it.
 	Request Ask
 }
 
-// On returns the principal, also for a nil client.
+// On returns the principal on whose behalf the client acts; nil also for a nil client.
 func (c *Client) On() *Principal {
 	if c == nil {
 		return nil
@@ -62,7 +65,7 @@ func (c *Client) On() *Principal {
 	return c.Principal
 }
 
-// Program returns a key that is equal only for requests that surely come from the same program.
+// Program returns a key. Two requests have the same key only if they certainly come from the same program.
 func (c *Client) Program() string {
 	if c == nil {
 		return ""
@@ -81,9 +84,9 @@ func (c *Client) Ident() string {
 	return c.ID
 }
 
-// Ask sends the client a request: elicitation/create, sampling/createMessage or roots/list; to the client of a transparent
-// view, any request. It returns the raw result, after as long as the user takes, or the error of ctx. If the client refuses
-// or cannot be asked, the error is a *wire.RPCError whose text is fit for a model.
+// Ask sends the client a request: elicitation/create, sampling/createMessage or roots/list; if the client's view
+// is transparent, any request. It waits for as long as the user takes, and returns the raw result, or the error of
+// ctx. If the client refuses or cannot be asked, the error is a *wire.RPCError whose text is suitable for a model.
 func (c *Client) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	if why := c.Cannot(method, params); why != "" {
 		return nil, &wire.RPCError{Code: mcp.METHOD_NOT_FOUND, Message: why}
@@ -91,7 +94,7 @@ func (c *Client) Ask(ctx context.Context, method string, params json.RawMessage)
 	return c.Request(ctx, method, params, nil)
 }
 
-// Cannot returns why the client cannot be asked this; empty if it can.
+// Cannot returns why this request cannot be sent to the client, or an empty string if it can.
 func (c *Client) Cannot(method string, params json.RawMessage) string {
 	switch {
 	case c == nil:
@@ -119,7 +122,7 @@ func named(name string) string {
 	return name
 }
 
-// wanted maps the requests that a server may send to a client to the capability that each needs.
+// wanted lists the requests that a server may send to a client, with the capability that each needs.
 var wanted = map[string]string{
 	string(mcp.MethodElicitationCreate): "elicitation",
 	"sampling/createMessage":            "sampling",
@@ -139,7 +142,7 @@ func Lacks(capabilities json.RawMessage, method string, params json.RawMessage) 
 		Mode  string
 		Tools json.RawMessage
 	}
-	_ = json.Unmarshal(params, &p) // the client judges what it cannot read
+	_ = json.Unmarshal(params, &p) // the client decides about params that cannot be read
 	part := ""
 	switch {
 	case p.Mode == "url" && name == "elicitation":
@@ -158,8 +161,9 @@ func Lacks(capabilities json.RawMessage, method string, params json.RawMessage) 
 const (
 	// AllCapabilities are the client capabilities that mcpx can relay.
 	AllCapabilities = `{"elicitation":{"form":{},"url":{}},"sampling":{"context":{},"tools":{}},"roots":{}}`
-	// SharedCapabilities are declared for a session that several clients share. Roots are missing: servers remember them
-	// for the whole session, and would serve one client in the folders of another.
+	// SharedCapabilities are the client capabilities that mcpx declares for a session that several clients share.
+	// Roots are missing: servers remember them for the whole session, and would use the folders of one client in
+	// the calls of another.
 	SharedCapabilities = `{"elicitation":{"form":{},"url":{}},"sampling":{"context":{},"tools":{}}}`
 )
 
@@ -174,8 +178,8 @@ func (c *Client) Answers() (answers bool) {
 	return answers
 }
 
-// OpensURLsOf reports whether the client handles this error itself: it opens the URLs in the error and repeats its request
-// (URLElicitationRequiredError of 2025-11-25).
+// OpensURLsOf reports whether the client handles this error itself: it opens the URLs in the error and repeats its
+// request (URLElicitationRequiredError of 2025-11-25).
 func (c *Client) OpensURLsOf(e *wire.RPCError) bool {
 	return e.Code == mcp.URL_ELICITATION_REQUIRED && c != nil && !c.Modern() &&
 		Lacks(c.Capabilities, string(mcp.MethodElicitationCreate), json.RawMessage(`{"mode":"url"}`)) == ""
@@ -184,7 +188,7 @@ func (c *Client) OpensURLsOf(e *wire.RPCError) bool {
 // Modern reports whether the client speaks a revision of the modern era.
 func (c *Client) Modern() bool { return c != nil && mcp.IsModernProtocol(c.Version) }
 
-// TasksExtension is the capability of clients that accept a task in place of a result and poll it (SEP-2663).
+// TasksExtension is the capability of clients that accept a task instead of a result, and poll it (SEP-2663).
 const TasksExtension = "io.modelcontextprotocol/tasks"
 
 // RunsTasks reports whether the client has declared [TasksExtension].
@@ -208,8 +212,8 @@ func (c *Client) extension(name string) json.RawMessage {
 	return declared
 }
 
-// Relayed returns the client's capabilities that mcpx can relay, as the client wrote them. For a transparent view these are
-// all but tasks.
+// Relayed returns those of the client's capabilities that mcpx can relay, as the client wrote them. If the
+// client's view is transparent, these are all except tasks.
 func (c *Client) Relayed() json.RawMessage {
 	out := c.askable()
 	if c == nil || c.Transparent {
@@ -228,7 +232,7 @@ func (c *Client) Relayed() json.RawMessage {
 	return out
 }
 
-// askable returns the relayed capabilities that let a server send requests to the client.
+// askable returns those of the relayed capabilities that permit a server to send requests to the client.
 func (c *Client) askable() json.RawMessage {
 	if c == nil {
 		return json.RawMessage("{}")
@@ -236,7 +240,7 @@ func (c *Client) askable() json.RawMessage {
 	return wire.Filter(c.Capabilities, c.asked)
 }
 
-// asked reports whether a declared capability is one of [Client.askable].
+// asked reports whether a declared capability belongs to the result of [Client.askable].
 func (c *Client) asked(name string, value []byte) bool {
 	return value[0] == '{' && (c.Transparent && name != "tasks" || name == "elicitation" || name == "sampling" || name == "roots")
 }

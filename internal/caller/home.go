@@ -6,9 +6,10 @@ import (
 	"sync"
 )
 
-// Home identifies a program whose requests are clients of their own, as the modern era over HTTP has no sessions. Requests
-// with the same home share their sessions with PerClient servers. The program is known by its principal, else by its
-// connection, and by its name and capabilities: a session declares these once. Safe for concurrent use.
+// Home identifies a program whose requests each are a client of their own, since the modern era has no sessions
+// over HTTP. Requests with the same home share their sessions with PerClient servers. A program is identified by
+// its principal, or without one by its connection, and by its name and capabilities, since a session declares
+// these only once. Safe for concurrent use.
 type Home struct {
 	of         Client
 	connection *Connection
@@ -18,7 +19,7 @@ type Home struct {
 
 // Key is the same for all requests of the program.
 func (h *Home) Key() string {
-	h.once.Do(func() { // most requests do not need it
+	h.once.Do(func() { // done here because most requests do not need the key
 		if h.owner = "principal " + h.of.Principal.Key(); h.of.Principal == nil {
 			h.owner = fmt.Sprint("connection ", h.connection.ID)
 		}
@@ -27,13 +28,13 @@ func (h *Home) Key() string {
 	return h.key
 }
 
-// Owner is the principal or the connection alone. One owner may claim any number of names.
+// Owner returns a key of the principal, or of the connection, alone. An owner may use any number of program names.
 func (h *Home) Owner() string {
 	h.Key()
 	return h.owner
 }
 
-// Life ends with the connection; nil if the home belongs to a principal.
+// Life returns a context that ends with the connection; nil if the home belongs to a principal.
 func (h *Home) Life() context.Context {
 	if h.of.Principal != nil {
 		return nil
@@ -41,7 +42,7 @@ func (h *Home) Life() context.Context {
 	return h.connection.Life
 }
 
-// Connection is a client's connection over HTTP. No two connections of a process have the same ID.
+// Connection is a client's connection over HTTP. Its ID is unique in this process.
 type Connection struct {
 	ID   uint64
 	Life context.Context // ends with the connection
@@ -49,7 +50,7 @@ type Connection struct {
 
 type connectionKey struct{}
 
-// Over returns a context for the requests of a connection.
+// Over returns a context for the requests that come over a connection.
 func Over(ctx context.Context, c *Connection) context.Context {
 	return context.WithValue(ctx, connectionKey{}, c)
 }
@@ -60,8 +61,8 @@ func ConnectionOf(ctx context.Context) *Connection {
 	return c
 }
 
-// AtHome returns c, the sender of one request, with its home. Without a principal that is the connection; if that is nil
-// too, because it is unknown or may serve several clients, c has no home.
+// AtHome returns c, the sender of one request, with its home set. If c has no principal, the connection identifies
+// the home. If connection is nil too, because it is unknown or may serve several clients, c gets no home.
 func (c *Client) AtHome(connection *Connection) Client {
 	next := *c
 	if c.Principal != nil || connection != nil {
@@ -70,7 +71,8 @@ func (c *Client) AtHome(connection *Connection) Client {
 	return next
 }
 
-// HomeKey identifies the client whose sessions with PerClient servers c uses: its home, else c itself; empty for a nil client.
+// HomeKey identifies the client that owns the sessions with PerClient servers that c uses: the home of c, or c
+// itself if it has none. It is empty for a nil client.
 func (c *Client) HomeKey() string {
 	switch {
 	case c == nil:
@@ -81,7 +83,8 @@ func (c *Client) HomeKey() string {
 	return c.ID
 }
 
-// Remembered returns what a session may remember of c after its request: a client at home cannot be reached then.
+// Remembered returns the part of c that a session may keep after the request of c has ended: a client with a home
+// cannot be reached after that.
 func (c *Client) Remembered() *Client {
 	if c.Home == nil {
 		return c

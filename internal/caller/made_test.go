@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// TestMade: all clients are made in new.go. A client that is made elsewhere lacks the next field that [Place] gets.
+// TestMade: every Client is made in new.go. If one were made elsewhere, it would lack the next field that is added
+// to [Place].
 func TestMade(t *testing.T) {
 	files, makers := 0, 0
 	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
@@ -38,7 +39,7 @@ func TestMade(t *testing.T) {
 	}
 }
 
-// TestMade_Found: the ways to make a client are found, and its other uses are not taken for one.
+// TestMade_Found: clientsIn finds all ways to make a client, and nothing else.
 func TestMade_Found(t *testing.T) {
 	const source = `package p
 import ("context"; who "mcpx/internal/caller"; "mcpx/internal/view")
@@ -59,7 +60,8 @@ var l = []*who.Client{i}
 	}
 }
 
-// clientsIn are the places in a file where a [Client] is made. source is its text; nil = it is read.
+// clientsIn returns the places in a file where a [Client] is made. source is the text of the file; if it is nil,
+// the file is read.
 func clientsIn(t *testing.T, path string, source any) (places []string) {
 	t.Helper()
 	set := token.NewFileSet()
@@ -67,7 +69,7 @@ func clientsIn(t *testing.T, path string, source any) (places []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	imported := "" // the name of this package in the file
+	imported := "" // the name under which the file imports this package
 	for _, one := range file.Imports {
 		if of, _ := strconv.Unquote(one.Path.Value); of == "mcpx/internal/caller" {
 			if imported = "caller"; one.Name != nil {
@@ -103,7 +105,8 @@ func clientsIn(t *testing.T, path string, source any) (places []string) {
 			case *ast.MapType:
 				kind = of.Value
 			}
-			made := kind == n.Type || slices.ContainsFunc(n.Elts, func(e ast.Expr) bool { // else they were made elsewhere
+			// an array or map makes a Client only if an element is a literal
+			made := kind == n.Type || slices.ContainsFunc(n.Elts, func(e ast.Expr) bool {
 				if pair, ok := e.(*ast.KeyValueExpr); ok {
 					e = pair.Value
 				}

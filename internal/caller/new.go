@@ -6,9 +6,9 @@ import (
 	"net/http"
 )
 
-// All clients are made in this file, so that a new field of [Client] is filled in one place.
+// Every Client is made in this file, so that a new field of [Client] needs to be filled only here.
 
-// Place is where a client is connected: what all of its messages have in common.
+// Place is where a client is connected: what all its messages have in common.
 type Place struct {
 	// ID, Peer, View, Transparent, Apps, Notify and Request are the fields of [Client].
 	ID, Peer, View    string
@@ -23,14 +23,14 @@ type Place struct {
 // Ask is the type of [Client.Request].
 type Ask func(ctx context.Context, method string, params json.RawMessage, progress func(params json.RawMessage)) (json.RawMessage, error)
 
-// Said is what a client says about itself: a legacy client in initialize, a modern client in each message.
+// Said is what a client says about itself: a legacy client says it in initialize, a modern client in each message.
 type Said struct {
 	Name         string          `json:"name"`
 	Version      string          `json:"version"`
 	Capabilities json.RawMessage `json:"capabilities,omitempty"`
 }
 
-// New makes the client at a place. A legacy client has said nothing before initialize.
+// New makes the client at a place. For a legacy client, said is empty until initialize.
 func New(at Place, said Said) Client {
 	c := Client{
 		ID: at.ID, Peer: at.Peer, View: at.View, Transparent: at.Transparent, Apps: at.Apps, Principal: at.Principal, Headers: at.Headers,
@@ -39,8 +39,8 @@ func New(at Place, said Said) Client {
 	return c.Saying(said)
 }
 
-// Saying returns c with what it says about itself now. A modern client gets no requests: questions travel in the answers to
-// its own requests (SEP-2322).
+// Saying returns a copy of c with what the client says about itself now. mcpx sends a modern client no requests:
+// questions are part of the answers to the client's own requests (SEP-2322).
 func (c *Client) Saying(said Said) Client {
 	next := *c
 	next.Name, next.Version, next.Capabilities = said.Name, said.Version, said.Capabilities
@@ -50,20 +50,20 @@ func (c *Client) Saying(said Said) Client {
 	return next
 }
 
-// Sending returns c as the sender of one HTTP request: other requests of the session may carry other headers, and a renewed
-// token may carry other rights.
+// Sending returns a copy of c as the sender of one HTTP request: other requests of the session may have other
+// headers, and a renewed token may have other rights.
 func (c *Client) Sending(p *Principal, headers http.Header) Client {
 	next := *c
 	next.Principal, next.Headers = p, headers
 	return next
 }
 
-// Asked returns c with ask in place of its connection for requests.
+// Asked returns a copy of c to which requests are sent with the func ask instead of over its connection.
 func (c *Client) Asked(ask Ask) *Client {
 	next := *c
 	next.Request = ask
 	return &next
 }
 
-// Viewer returns a client that sees what c sees, and can do nothing else.
+// Viewer returns a client that sees the same as c, but cannot be asked or notified.
 func (c *Client) Viewer() *Client { return &Client{Principal: c.Principal, View: c.View} }

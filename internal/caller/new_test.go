@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestNew: a field that a place, or another message of the same client, has is never lost on the way, whatever fields
-// will come.
+// TestNew: whatever fields are added, no field of a place, or of an earlier message of the same client, is lost
+// when clients are made from each other.
 func TestNew(t *testing.T) {
 	ask := func(context.Context, string, json.RawMessage, func(json.RawMessage)) (json.RawMessage, error) {
 		return nil, nil
@@ -20,7 +20,7 @@ func TestNew(t *testing.T) {
 	}
 	first := New(place, Said{"name", "2025-06-18", json.RawMessage(`{}`)})
 	for i, value := 0, reflect.ValueOf(first); i < value.NumField(); i++ {
-		if name := value.Type().Field(i).Name; value.Field(i).IsZero() && name != "Home" { // from AtHome
+		if name := value.Type().Field(i).Name; value.Field(i).IsZero() && name != "Home" { // AtHome sets it
 			t.Errorf("New leaves %s empty", name)
 		}
 	}

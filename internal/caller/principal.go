@@ -7,17 +7,18 @@ import (
 	"time"
 )
 
-// Principal is the authenticated sender of a request; read-only. It is nil without authentication: at an endpoint without
-// auth, or over stdio.
+// Principal is the authenticated user who sends a request; read-only. It is nil without authentication: at an
+// endpoint without auth, or over stdio.
 type Principal struct {
-	// ID identifies the principal in all of its requests. It begins with the kind of the credential, or with the issuer, so
-	// that no issuer can forge the ID of another issuer's user. Sessions, handles and limits belong to an ID.
+	// ID is the same in all requests of the principal. It begins with the kind of the credential, or with the
+	// issuer, so that no issuer can forge the ID of another issuer's user. Sessions, handles and limits belong to
+	// an ID.
 	ID string
 	// Name is for display: in logs and on the status page.
 	Name string
-	// Groups and Scopes come from the token or its issuer; rights may depend on them.
+	// Groups and Scopes are taken from the token or its issuer; rights may depend on them.
 	Groups, Scopes []string
-	// Claims are from the JWT or, with auth.front, from the login: a JSON object, or nil.
+	// Claims are the claims of the JWT or, with auth.front, of the login: a JSON object, or nil.
 	Claims json.RawMessage
 }
 
@@ -34,13 +35,14 @@ func (p *Principal) ProvedBy(first string) bool { return strings.HasPrefix(p.ID,
 
 type contextKey struct{}
 
-// proof is what a request's context holds about its sender.
+// proof is what the context of a request contains about its sender.
 type proof struct {
 	principal *Principal
 	until     time.Time
 }
 
-// With returns a context for a request of p, whose credential expires at until; zero = never.
+// With returns a context for a request of p, whose credential expires at until. A zero until means that it does
+// not expire.
 func With(ctx context.Context, p *Principal, until time.Time) context.Context {
 	return context.WithValue(ctx, contextKey{}, &proof{p, until})
 }
@@ -53,8 +55,8 @@ func From(ctx context.Context) *Principal {
 	return nil
 }
 
-// Until returns when the request's credential expires; zero = never. Streams end then. Other requests may finish, as they
-// were authorized when they began.
+// Until returns when the credential of the request expires; zero means never. Streams end at that time. Other
+// requests may finish, since they were authorized when they began.
 func Until(ctx context.Context) time.Time {
 	if of, ok := ctx.Value(contextKey{}).(*proof); ok {
 		return of.until

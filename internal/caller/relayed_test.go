@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestRelayed: a server learns the client capabilities that mcpx can relay; extensions only if they work.
+// TestRelayed: mcpx declares to a server those of the client's capabilities that mcpx can relay, and only those
+// extensions that work through mcpx.
 func TestRelayed(t *testing.T) {
 	const all = `{"elicitation":{},"roots":{"listChanged":true},"sampling":7,"tasks":{"list":{}},"experimental":{"x":{}},"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["a"]},"io.modelcontextprotocol/tasks":{"a":1},"x/y":{}}}`
 	for _, test := range []struct {

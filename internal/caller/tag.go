@@ -10,14 +10,14 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// Tags are MACs that let mcpx recognize values that it gave to a client (the ids of a server's tasks, for example) without
-// storing them. A tag is valid for one principal, in every process that has the same secret.
+// Tags makes MACs by which mcpx recognizes values that it gave to a client (for example the ids of a server's
+// tasks) without storing them. A tag is valid for one principal, in every process that has the same secret.
 type Tags struct{ key []byte }
 
-// tagLen is the length of a tag in characters, all safe in a URL.
+// tagLen is the length of a tag in characters, which all may occur in a URL.
 const tagLen = 22
 
-// NewTags derives the key for a purpose from the secret; without a secret the key is random.
+// NewTags derives a key from the secret, different for each purpose. If secret is nil, the key is random.
 func NewTags(secret *state.Secret, purpose string) *Tags {
 	if secret == nil {
 		secret = state.NewSecret()
@@ -25,7 +25,7 @@ func NewTags(secret *state.Secret, purpose string) *Tags {
 	return &Tags{secret.Key(purpose)}
 }
 
-// Of returns the tag of the values, in this order, for a principal.
+// Of returns the tag for the values, in this order, and a principal.
 func (t *Tags) Of(p *Principal, values ...string) string {
 	hash := hmac.New(sha256.New, t.key)
 	for _, value := range append([]string{p.Key()}, values...) {
@@ -37,7 +37,7 @@ func (t *Tags) Of(p *Principal, values ...string) string {
 	return base64.RawURLEncoding.EncodeToString(hash.Sum(nil))[:tagLen]
 }
 
-// Is reports whether tag is the tag of the values for the principal.
+// Is reports whether tag is the one that the method Of returns for the values and the principal.
 func (t *Tags) Is(tag string, p *Principal, values ...string) bool {
 	return subtle.ConstantTimeCompare([]byte(tag), []byte(t.Of(p, values...))) == 1
 }

@@ -7,26 +7,26 @@ import (
 	"fmt"
 )
 
-// A job is the size of the filter (8 bytes, big endian), the filter and the input. An answer
-// is a kind and a body.
+// A job is the size of the filter (8 bytes, big endian), the filter and the input. An answer is one byte for its
+// kind, followed by a body.
 
 const (
-	// sizeBytes is the length of the size before a part of a message.
+	// sizeBytes is the length, in bytes, of the size that precedes a part of a message.
 	sizeBytes = 8
 	// maxFilter bounds a filter, in bytes. Real ones are far shorter.
 	maxFilter = 64 << 10
 	// maxMessage bounds the text of an error, in bytes, as a filter may call error("…").
 	maxMessage = 400
-	// notOutput bounds the other bytes of an answer: the kind, or the kind and a message.
+	// notOutput bounds the bytes of an answer that are not output: the kind, and possibly a message.
 	notOutput = 1 + maxMessage
 )
 
 // The kinds of answers.
 const (
 	kindOutputs = 'o' // the outputs, each after its size
-	kindFilter  = 'f' // text of a FilterError
-	kindInput   = 'i' // text: the input is not JSON
-	kindOutput  = 'l' // empty: more output than allowed
+	kindFilter  = 'f' // the body is the text of a FilterError
+	kindInput   = 'i' // the body is a text: the input is not JSON
+	kindOutput  = 'l' // no body: there is more output than allowed
 )
 
 // answer is the result of a job: a kind and its body.

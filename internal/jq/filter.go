@@ -17,7 +17,7 @@ import (
 	"mcpx/internal/base/helper"
 )
 
-// maxCompiled is the most compiled filters that a helper keeps.
+// maxCompiled is how many compiled filters a helper keeps at most.
 const maxCompiled = 64
 
 // Role is the name of the role in which this executable runs filters, for helper.Roles.
@@ -51,7 +51,7 @@ func (e *evaluator) Do(job *helper.Job) []byte {
 // answer runs a filter on a JSON value. All errors are in the answer, and panics too.
 func (e *evaluator) answer(filter string, input []byte) (a answer) {
 	defer func() {
-		// A bug of gojq: its state may be broken, so it is not used again.
+		// This is a bug of gojq. The compiled filters may be in a broken state, so they are dropped.
 		if fault := recover(); fault != nil {
 			e.Forget()
 			a = message(kindFilter, fmt.Sprintf("the filter broke the interpreter: %v", fault))
@@ -134,8 +134,8 @@ func describe(filter string, err error) string {
 	return strings.ToValidUTF8(err.Error(), "\uFFFD")
 }
 
-// describeParse adds the position of the wrong token, and quotes the text before it, as models
-// find a place by its text rather than by its number.
+// describeParse adds the position of the wrong token, and quotes the text before it, since models find a place by
+// its text more easily than by its number.
 func describeParse(filter string, err *gojq.ParseError) string {
 	const most = 24
 	end := min(max(err.Offset, 0), len(filter)) // after the token

@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// hostile are filters that need more than any machine has, or put out more than a model should
-// read. what is the limit that must end a filter, empty if that depends on the machine's speed.
+// hostile are filters that need more memory or time than any machine has, or produce more output than allowed.
+// what is the limit that must end a filter; empty if that depends on the machine's speed.
 var hostile = []struct{ name, filter, input, what string }{
 	{"repetition", `"a"*2e9`, `0`, "memory"},
 	{"repetitions", `reduce range(60) as $i ("aaaaaaaaaaaaaaaa"; . + .)`, `0`, "memory"},
@@ -54,7 +54,7 @@ var hostile = []struct{ name, filter, input, what string }{
 	{"date", `strftime("%s"*1e8)`, `0`, ""},
 }
 
-// outcome names what an error is.
+// outcome returns a name for the kind of an error.
 func outcome(err error) string {
 	var filterErr *FilterError
 	var limitErr *LimitError
@@ -91,7 +91,7 @@ func TestRunner_Hostile(t *testing.T) {
 			if most > 300_000_000 && !mcptest.Race {
 				t.Errorf("the helper had %d MB, want at most 300", most/1e6)
 			}
-			warm(t, r.Runner) // the next filter works
+			warm(t, r.Runner) // the next filter works again
 		})
 	}
 }
@@ -102,7 +102,7 @@ func checkOutcome(t *testing.T, want, got string, err error) {
 	switch want {
 	case "any":
 		ok = !strings.HasPrefix(got, "other")
-	case "": // whichever limit is first on this machine
+	case "": // depends on which limit is reached first on this machine
 		ok = got == "time" || got == "memory"
 	default:
 		// A slow machine runs out of time before anything else.
@@ -113,9 +113,8 @@ func checkOutcome(t *testing.T, want, got string, err error) {
 	}
 }
 
-// TestRunner_Memory has the time to get at the memory: whichever way a filter grows,
-// a guard is there before the machine notices. One at a time: a guard that gets no
-// processor comes late.
+// TestRunner_Memory: with plenty of time, in whatever way a filter uses memory, the guard stops it before the
+// machine runs out of memory. The filters run one at a time, since a guard that gets no processor comes too late.
 func TestRunner_Memory(t *testing.T) {
 	mcptest.OneGoroutine(t)
 	r := watch(t, patient)
@@ -152,7 +151,7 @@ func TestRunner_Trim(t *testing.T) {
 	if _, err := r.Run(t.Context(), "", `[range(1e6)] | length`, []byte(`0`)); err != nil {
 		t.Fatal(err)
 	}
-	warm(t, r.Runner) // after which the helper has trimmed
+	warm(t, r.Runner) // after this filter the helper has released memory
 	if size := resident(t, r.last()); size > 64<<20 {
 		t.Errorf("an idle helper has %d MB", size>>20)
 	}

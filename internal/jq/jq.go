@@ -31,7 +31,7 @@ import (
 	"mcpx/internal/base/semaphore"
 )
 
-// Limits bound a filter and the helpers. 0 is the default.
+// Limits bound a filter and the helpers. For each of them, 0 means the default.
 type Limits struct {
 	// Time is the wall clock time of one filter, with its compilation and the transport of
 	// the JSON, but without the start of a helper. Default 1 s.
@@ -41,14 +41,14 @@ type Limits struct {
 	// Output bounds all outputs of a filter together, in bytes. 8 bytes are added to each, so
 	// that the number of outputs is bounded too. Default 8 MB.
 	Output int64
-	// Helpers is the most helpers at a time; further calls of Run wait, at most queue.Calls of them.
-	// One principal uses at most half of them at a time. Default 2.
+	// Helpers is how many helpers may run at the same time. Further calls of Run wait, at most queue.Calls of
+	// them. One principal uses at most half of the helpers at a time. Default 2.
 	Helpers int
 	// Idle is the time after which an unused helper ends. Default 60 s.
 	Idle time.Duration
 }
 
-// queue bounds the filters that wait, as each holds its input.
+// queue bounds how many filters wait, since each of them holds its input in memory.
 var queue = semaphore.Queue{Calls: 256, Wait: 30 * time.Second}
 
 func (l Limits) withDefaults() Limits {
@@ -91,7 +91,7 @@ func checkLength(filter string) error {
 	return nil
 }
 
-// LimitError means that a filter exceeded a limit. Except for the output, the helper was killed.
+// LimitError means that a filter exceeded a limit. Unless the limit was the output, the helper was killed.
 type LimitError struct {
 	// What is "time", "memory" or "output".
 	What string

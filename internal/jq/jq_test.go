@@ -25,10 +25,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// patient are limits for tests of what filters do: a busy machine must not matter.
+// patient are limits for tests of what filters do; they have so much time that a busy machine does not matter.
 var patient = Limits{Time: 5 * time.Minute}
 
-// watched is a runner whose helpers the test sees.
+// watched is a runner whose helper processes the test can see.
 type watched struct {
 	*Runner
 	mu      sync.Mutex
@@ -123,7 +123,7 @@ func TestRunner_OutputsApart(t *testing.T) {
 	}
 }
 
-// Check refuses what Run cannot parse, in the same words, and nothing else.
+// TestCheck: Check refuses exactly the filters that Run cannot parse, with the same text.
 func TestCheck(t *testing.T) {
 	r := watch(t, patient)
 	for _, filter := range []string{".items[}", `.a == "x`, strings.Repeat("(", maxFilter), strings.Repeat("é", maxMessage), strings.Repeat(" ", maxFilter) + "."} {
@@ -140,8 +140,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// The stack of Check does not grow with the filter: it runs in the process that all
-// clients share.
+// TestCheck_Deep: the stack that Check needs does not grow with the filter, since Check runs in the process that
+// all clients share.
 func TestCheck_Deep(t *testing.T) {
 	defer debug.SetMaxStack(debug.SetMaxStack(128 << 10)) // going beyond it ends the test binary
 	for _, nest := range []struct{ open, close string }{{"(", ")"}, {"[", "]"}, {"{a:", "}"}, {`"\(`, `)"`}, {".[", "]"}, {"-", ""}, {"if 1 then ", " end"}} {
@@ -247,10 +247,10 @@ func TestRunner_Concurrent(t *testing.T) {
 	}
 }
 
-// endless waits in a run until something stops it.
+// endless is a filter that runs until something stops it.
 const endless = `def f: f; f`
 
-// The context and Close end a run under way, and say so in their own words.
+// TestRunner_Interrupted: the end of the context, or Close, ends a running filter, with different errors.
 func TestRunner_Interrupted(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -281,7 +281,8 @@ func TestRunner_Interrupted(t *testing.T) {
 	}
 }
 
-// In a small container a filter has little memory. That is enough for a result of some megabytes.
+// TestRunner_LittleMemory: with the little memory of a small container, a filter can still handle a result of some
+// megabytes.
 func TestRunner_LittleMemory(t *testing.T) {
 	r := watch(t, Limits{Time: patient.Time, Memory: 64 << 20})
 	input := "[" + strings.Repeat(`{"a":1,"b":"some text"},`, 20_000) + `0]`
@@ -291,7 +292,7 @@ func TestRunner_LittleMemory(t *testing.T) {
 	}
 }
 
-// A fault that is neither the filter's nor a limit names what failed.
+// TestRunner_NoHelper: if no helper can be started, the error says what failed.
 func TestRunner_NoHelper(t *testing.T) {
 	r := newRunner(patient, func(proc.Spec) (*proc.Process, error) { return nil, errors.New("no memory for it") })
 	defer r.Close()

@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/base/proc"
 )
 
-// peak is the largest resident size that a helper had, in bytes. A helper that was over a
-// limit is gone, and its parent knows.
+// peak returns the largest resident size that a helper has had, in bytes. If a limit ended the helper, the size
+// comes from the parent's record of the process.
 func peak(t *testing.T, h *proc.Process, outcome string) int64 {
 	t.Helper()
 	if outcome == "time" || outcome == "memory" {

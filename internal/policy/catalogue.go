@@ -10,21 +10,21 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// Catalogues derives from the registry's snapshots what callers may see. The zero value is ready for use. Safe for concurrent
-// use.
+// Catalogues computes from the registry's snapshots what callers may see. The zero value is ready for use. Safe
+// for concurrent use.
 //
-// The same snapshot always gives the same catalogue, and a server whose tools and rules are unchanged keeps its list of tools,
-// so that texts cached for one list are recognized as valid for the next by pointer.
+// The same snapshot always gives the same catalogue. A server whose tools and rules are unchanged keeps the same
+// list of tools, so that caches can recognize the list by its pointer.
 type Catalogues struct {
 	// Apps keeps the tools that are only for the apps of their servers.
 	Apps bool
 
 	mu   sync.Mutex
-	from *catalog.Snapshot // the snapshot that made was derived from
+	from *catalog.Snapshot // the snapshot from which made was computed
 	made *catalog.Snapshot
 }
 
-// Of returns what a caller may see of a snapshot: all but the tools that its rules hide.
+// Of returns what a caller may see of a snapshot: everything except the tools that its rules hide.
 func (c *Catalogues) Of(snap *catalog.Snapshot) *catalog.Snapshot { return c.of(snap, c.Apps) }
 
 func (c *Catalogues) of(snap *catalog.Snapshot, apps bool) *catalog.Snapshot {
@@ -95,7 +95,7 @@ func (c *Catalogues) server(s *catalog.Server, rules catalog.Rules, apps, same b
 	return visible
 }
 
-// see is [catalog.Rules.See], except that apps also see tools that are only for apps.
+// see is like [catalog.Rules.See], except that, if apps is set, tools that are only for apps are visible.
 func see(s *catalog.Server, t *catalog.Tool, rules catalog.Rules, apps bool) (seen *catalog.Tool, hiddenBy string) {
 	if !apps || !t.AppOnly {
 		return rules.See(s, t)
@@ -112,7 +112,8 @@ func see(s *catalog.Server, t *catalog.Tool, rules catalog.Rules, apps bool) (se
 	return seen, ""
 }
 
-// hidden explains that no tool is left. It is empty if the caller's rights hide tools: the caller must not learn of them.
+// hidden returns a text that explains why no tool is visible. The text is empty if the caller's rights hide tools,
+// since the caller must not learn about these.
 func hidden(tools int, by []string) string {
 	if slices.Contains(by, byRights) {
 		return ""

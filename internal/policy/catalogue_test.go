@@ -36,7 +36,8 @@ func oneList(a, b *catalog.Server) bool {
 	return len(a.Tools) == len(b.Tools) && len(a.Tools) > 0 && &a.Tools[0] == &b.Tools[0]
 }
 
-// A catalogue is made once for each snapshot, and unchanged lists of tools are shared with the next one.
+// TestCatalogues_Identity: a catalogue is made once for each snapshot, and shares unchanged lists of tools with
+// the catalogue of the next snapshot.
 func TestCatalogues_Identity(t *testing.T) {
 	some, other, free := server("some", "get_a", "put_a"), server("other", "get_b", "put_b"), server("free", "x")
 	denies := func() *Rules {
@@ -58,7 +59,8 @@ func TestCatalogues_Identity(t *testing.T) {
 		t.Error("a list without hidden tools was copied")
 	}
 
-	// A state, and another catalogue of another server; the rules were read again.
+	// The next snapshot: one server has another state, another server has other tools, and the rules were read
+	// again but are equal.
 	some.State = catalog.Unavailable
 	after := c.Of(snapshot(denies(), some, server("other", "get_b", "put_b"), free))
 	if s := of(t, after, "some"); s.State != catalog.Unavailable || !oneList(s, of(t, before, "some")) || oneList(of(t, after, "other"), of(t, before, "other")) {
@@ -70,7 +72,7 @@ func TestCatalogues_Identity(t *testing.T) {
 		}
 	}
 
-	// Other rules.
+	// Now the rules are different.
 	none := c.Of(snapshot(&Rules{Disabled: []string{"*"}}, some, other, free))
 	if none.Tools() != 0 {
 		t.Errorf("%d tools are left", none.Tools())
@@ -80,14 +82,14 @@ func TestCatalogues_Identity(t *testing.T) {
 	}
 }
 
-// A server that loses all its tools says by which setting, and no other does.
+// TestCatalogues_Hidden: if a server's tools are all hidden, it says by which setting. Other servers say nothing.
 func TestCatalogues_Hidden(t *testing.T) {
 	rules := &Rules{Servers: map[string]ServerRules{
 		"all": {ReadOnly: true}, "one": {Deny: []string{"*"}}, "two": {Allow: []string{"x"}, ReadOnly: true}, "some": {Deny: []string{"a"}},
 	}}
 	var c Catalogues
 	servers := []catalog.Server{server("all", "a", "b"), server("one", "a"), server("two", "a", "x"), server("some", "a", "b"), server("empty")}
-	for range 2 { // the second time from the first
+	for range 2 { // the second catalogue is computed from the first
 		snap := c.Of(snapshot(rules, servers...))
 		for name, want := range map[string]string{
 			"all":  "its 2 tools are all hidden by read_only (a tool counts as read-only if it declares readOnlyHint)",
@@ -102,7 +104,8 @@ func TestCatalogues_Hidden(t *testing.T) {
 	}
 }
 
-// A tool for the server's own app does not exist for a model, with or without rules.
+// TestCatalogues_AppOnly: a tool that is only for its server's own app is not visible to a model, with or without
+// rules.
 func TestCatalogues_AppOnly(t *testing.T) {
 	var tools []catalog.Tool
 	for _, raw := range []string{
@@ -129,7 +132,7 @@ func TestCatalogues_AppOnly(t *testing.T) {
 	}
 }
 
-// Requests that come at once see one catalogue.
+// TestCatalogues_AtOnce: concurrent requests get the same catalogue.
 func TestCatalogues_AtOnce(t *testing.T) {
 	var c Catalogues
 	snap := snapshot(&Rules{Disabled: []string{"s.a"}}, server("s", "a", "b"))

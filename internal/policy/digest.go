@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Digest identifies a tool's definition: name, description, schemas and annotations, regardless of white space and the order
-// of members. It is "sha256:" and hexadecimal digits.
+// Digest identifies a tool's definition: its name, description, schemas and annotations, regardless of white space
+// and the order of members. It is "sha256:" followed by hexadecimal digits.
 func Digest(t *catalog.Tool) string {
 	sum := sha256.Sum256(wire.Encode([]any{
 		t.Name, t.Description, canonical(t.InputSchema), canonical(t.OutputSchema), canonical(t.Annotations),
@@ -19,7 +19,7 @@ func Digest(t *catalog.Tool) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// canonical decodes a value so that encoding it sorts its members and keeps its numbers as written.
+// canonical decodes a value. If the result is encoded again, its members are sorted and its numbers unchanged.
 func canonical(raw json.RawMessage) (value any) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()

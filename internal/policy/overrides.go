@@ -9,12 +9,12 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Override corrects the definitions of the tools whose names match. If several match, the first that has a member decides that
-// member.
+// Override corrects the definitions of the tools whose names match. If several match, each member is taken from
+// the first override that has it.
 type Override = conf.Override
 
-// overridden returns a tool as corrected by the overrides: the tool itself if none concerns it. An override cannot give it a
-// name that is taken.
+// overridden returns a tool as corrected by the overrides, or the tool itself if none of them matches it. An
+// override cannot give the tool a name for which taken returns true.
 func overridden(overrides []Override, t *catalog.Tool, taken func(name string) bool) *catalog.Tool {
 	var all Override
 	for _, o := range overrides {
@@ -57,7 +57,7 @@ func overridden(overrides []Override, t *catalog.Tool, taken func(name string) b
 	return &repaired
 }
 
-// with sets a member of a JSON object, in its place if the object has it already.
+// with sets a member of a JSON object, and keeps its position if the object already has it.
 func with(object json.RawMessage, key string, value []byte) json.RawMessage {
 	there := false
 	edited := wire.Edit(object, key, func(json.RawMessage) json.RawMessage {
@@ -111,7 +111,7 @@ func keys(object json.RawMessage) (all []string) {
 	return all
 }
 
-// Arguments adds the arguments that an override fixes to those of a call.
+// Arguments adds the arguments that an override fixes to the arguments of a call.
 func Arguments(t *catalog.Tool, arguments json.RawMessage) json.RawMessage {
 	return wire.Merge(t.Fixed, arguments)
 }

@@ -18,8 +18,8 @@ func tool(t *testing.T, raw string) *catalog.Tool {
 
 func text(s string) *string { return &s }
 
-// TestOverrides: what a server declares is repaired, member by member, and the rest of
-// the definition stays byte for byte.
+// TestOverrides: an override replaces single members of a server's definition; the rest stays unchanged byte for
+// byte.
 func TestOverrides(t *testing.T) {
 	const raw = `{"name":"get_a","inputSchema":{"type":"object","properties":{"n":{"maximum":9007199254740993},"token":{"type":"string"},"id":{}},` +
 		`"required":["token","id"],"x":1.10},"zzz":[1.10],"annotations":{"title":"A","destructiveHint":true}}`
@@ -58,7 +58,8 @@ func TestOverrides(t *testing.T) {
 	}
 }
 
-// TestOverrides_Filters: filters look at what overrides have repaired, under both names.
+// TestOverrides_Filters: filters apply to the tool as corrected by the overrides, and match its old and its new
+// name.
 func TestOverrides_Filters(t *testing.T) {
 	s := catalog.Server{Name: "s", Known: true}.WithTools([]catalog.Tool{*tool(t, `{"name":"drop","annotations":{"readOnlyHint":true}}`), *tool(t, `{"name":"get"}`)})
 	renamed := []Override{{Glob: "drop", Name: "remove", Annotations: json.RawMessage(`{"readOnlyHint":false}`)}, {Glob: "get", Annotations: json.RawMessage(`{"readOnlyHint":true}`)}}
@@ -103,8 +104,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestDigest: a digest depends on the content, not on its order, and on each part of a
-// definition.
+// TestDigest: a digest depends on each part of a definition, but not on the order of members.
 func TestDigest(t *testing.T) {
 	const raw = `{"name":"x","description":"d","inputSchema":{"type":"object","properties":{"a":{"maximum":1.10}}},"outputSchema":{},"annotations":{"readOnlyHint":true}}`
 	digest := Digest(tool(t, raw))

@@ -1,5 +1,5 @@
-// Package policy decides what a caller may see of the catalogue. A hidden tool does not exist for the caller: not in
-// texts, not in inspect, not in exec.
+// Package policy decides what a caller may see of the catalogue. For the caller, a hidden tool does not exist: it
+// is neither in texts nor in inspect, and exec cannot call it.
 package policy
 
 import (
@@ -16,7 +16,8 @@ import (
 type Rules struct {
 	// Servers has the rules of single servers, by name.
 	Servers map[string]ServerRules
-	// Allow, if not empty, has patterns of the only visible "server.tool"; Disabled overrides it.
+	// Allow, if not empty, contains patterns of "server.tool": only matching tools are visible. Disabled contains
+	// patterns of tools that are hidden even so.
 	Allow, Disabled []string
 	// ReadOnly hides tools that do not declare themselves read-only.
 	ReadOnly bool
@@ -26,14 +27,15 @@ type Rules struct {
 
 // ServerRules are the filters of one server.
 type ServerRules struct {
-	// Allow, if not empty, names the only visible tools; Deny overrides it.
+	// Allow, if not empty, contains patterns: only matching tools are visible. Deny contains patterns of tools
+	// that are hidden even so.
 	Allow, Deny []string
 	// ReadOnly hides tools that do not declare themselves read-only.
 	ReadOnly bool
 	// Overrides correct the server's definitions before they are filtered.
 	Overrides []Override
-	// Approved has the digests of the definitions that the user approved, by the server's own tool names; nil = none. Pin
-	// says what happens to the others.
+	// Approved contains the digests of the definitions that the user approved, by the server's own tool names; nil
+	// means that none were approved. Pin says what happens to tools with other definitions.
 	Approved map[string]string
 	Pin      Pin
 	// Confirm says which calls the user must confirm.
@@ -60,8 +62,9 @@ const (
 	ByPin        = "pin"
 )
 
-// See implements [catalog.Rules]: it returns the tool as corrected by the overrides, or the key that hides it. A tool that its
-// server declares for its own user interface only is hidden. The filters match the name that callers see and the server's own.
+// See implements [catalog.Rules]: it returns the tool as corrected by the overrides, or the key that hides it. It
+// hides a tool that its server declares only for its own user interface. The filters match both the name that
+// callers see and the server's own name for the tool.
 func (r *Rules) See(server *catalog.Server, tool *catalog.Tool) (seen *catalog.Tool, hiddenBy string) {
 	rules := r.Servers[server.Name]
 	if rules.Pin == PinBlock && rules.Approved[tool.OwnName()] != Digest(tool) {
@@ -89,8 +92,8 @@ func (r *Rules) See(server *catalog.Server, tool *catalog.Tool) (seen *catalog.T
 	return tool, ""
 }
 
-// limits reports whether the rules hide tools of a server, or could hide future ones. Then callers may not send the server
-// methods that mcpx does not know.
+// limits reports whether the rules hide tools of a server, or could hide future ones. If so, callers may not send
+// the server methods that mcpx does not know.
 func (r *Rules) limits(server string) bool {
 	if r == nil {
 		return false

@@ -15,13 +15,13 @@ import (
 	"mcpx/internal/caller"
 )
 
-// Right is a rule of auth.rights: what some principals may see and do.
+// Right is a rule of auth.rights. It says what some principals may see and do.
 type Right = conf.Right
 
-// right is a rule in force.
+// right is a rule of auth.rights in use.
 type right struct {
 	Right
-	names map[string]string // of [NewRights]
+	names map[string]string // see [NewRights]
 }
 
 // of reports whether the rule applies to a principal.
@@ -34,8 +34,9 @@ func (r *right) of(p *caller.Principal) bool {
 		(len(r.Principals) == 0 || slices.ContainsFunc(r.Principals, is))
 }
 
-// fits reports whether a glob matches a principal's name. In the name of an issuer's user, SUB@ISSUER, both parts are matched
-// separately, and without an @ only the glob "*" matches: otherwise users who choose their SUB could imitate a token's name.
+// fits reports whether a glob matches a principal's name. If the name is SUB@ISSUER, as for an issuer's user, the
+// glob must have an @ too, and both parts are matched separately; of globs without an @, only "*" matches.
+// Otherwise users who choose their SUB could imitate the name of a token.
 func fits(glob, name string) bool {
 	if glob == "*" {
 		return true
@@ -47,15 +48,15 @@ func fits(glob, name string) bool {
 	return Match([]string{glob[:in]}, name[:at]) && Match([]string{glob[in+1:]}, name[at+1:])
 }
 
-// whole reports whether the rule also permits the resources and prompts of its servers.
+// whole reports whether the rule permits whole servers, including their resources and prompts.
 func (r *right) whole() bool { return len(r.Allow)+len(r.Deny) == 0 }
 
-// on reports whether the rule is for a server, by its name in the file.
+// on reports whether the rule is for a server. server is the server's name in the config file.
 func (r *right) on(server string) bool {
 	return r.Servers == nil || Match(r.Servers, server) || slices.Contains(r.Servers, server)
 }
 
-// inFile returns the name that a server has in the file.
+// inFile returns the name that a server has in the config file.
 func (r *right) inFile(server string) string { return cmp.Or(r.names[server], server) }
 
 // in reports whether the rule applies in a view.
@@ -66,7 +67,8 @@ func (r *right) in(view string) bool {
 	return r.Views == nil || Match(r.Views, view) || slices.Contains(r.Views, view)
 }
 
-// reaches reports whether the rule may permit something of a server, even a tool that the server has yet to list.
+// reaches reports whether the rule may permit any tool of a server, possibly one that the server has not listed
+// yet.
 func (r *right) reaches(server string) bool {
 	server = r.inFile(server)
 	return r.on(server) && (len(r.Allow) == 0 || slices.ContainsFunc(r.Allow, func(glob string) bool {
@@ -78,7 +80,8 @@ func (r *right) reaches(server string) bool {
 func (r *right) sees(s *catalog.Server, t *catalog.Tool) bool {
 	server := r.inFile(s.Name)
 	one := func(globs []string, tool string) bool {
-		return Match(globs, server+"."+tool) || slices.ContainsFunc(globs, func(glob string) bool { // a name may look like a glob
+		// not only as a glob, since a name may contain glob characters
+		return Match(globs, server+"."+tool) || slices.ContainsFunc(globs, func(glob string) bool {
 			rest, ok := strings.CutPrefix(glob, server+".")
 			return ok && Match([]string{rest}, tool)
 		})
@@ -88,8 +91,8 @@ func (r *right) sees(s *catalog.Server, t *catalog.Tool) bool {
 		(!r.ReadOnly || t.Hints.IsReadOnly())
 }
 
-// deniesServed reports whether Deny has the tool with the name that its server is served under. It is not the name to use, but what
-// was meant to be taken away stays away.
+// deniesServed reports whether Deny matches the tool with the name under which mcpx serves its server. Rules
+// should use the name in the config file, but a tool that somebody meant to deny stays denied.
 func (r *right) deniesServed(s *catalog.Server, t *catalog.Tool) bool {
 	return r.names[s.Name] != "" && (Match(r.Deny, s.Name+"."+t.Name) || t.Own != "" && Match(r.Deny, s.Name+"."+t.Own))
 }
@@ -116,22 +119,23 @@ func Begins(glob, prefix string) bool {
 	return false
 }
 
-// The bounds of the caches ([lru.Map]) for combinations of rules and for principals in views. There are few combinations, but
-// any number of principals. A principal is one pointer as long as its token is in use.
+// The bounds of the caches ([lru.Map]) for combinations of rules, and for principals in views. There are few
+// combinations, but any number of principals. As long as a token is in use, its principal is always the same
+// pointer.
 const (
 	maxGrants = 500
 	maxKnown  = 5_000
 )
 
-// Rights decide what each principal may see and do. A principal without a rule has no rights. Nil Rights are for an endpoint
-// without authentication: everything is allowed. Safe for concurrent use.
+// Rights decide what each principal may see and do. A principal to which no rule applies has no rights. Nil
+// Rights, for an endpoint without authentication, permit everything. Safe for concurrent use.
 type Rights struct {
 	rules []right
-	all   bool // no rules are configured: authenticated principals may do everything but administer
+	all   bool // no rules are configured: authenticated principals may do everything except administer mcpx
 
 	mu     sync.Mutex
-	grants *lru.Map[string, Permissions]   // by the indexes of the rules
-	known  *lru.Map[visitor, *Permissions] // entries of grants
+	grants *lru.Map[string, Permissions]   // the key consists of the indexes of the rules
+	known  *lru.Map[visitor, *Permissions] // the values are entries of grants
 }
 
 // visitor is a principal in a view.
@@ -140,9 +144,10 @@ type visitor struct {
 	view string
 }
 
-// NewRights makes the rights of an endpoint with authentication. Nil rules permit everything to every authenticated principal.
-// names has the names in the file of the servers that are served under another. The rules have the former, so that a rule never
-// passes to another server that is served under a name that has become free.
+// NewRights makes the rights for an endpoint with authentication. Nil rules permit everything to every
+// authenticated principal. names maps the name under which a server is served to its name in the config file, if
+// these differ. Rules contain names of the config file. So if a name becomes free and another server is served
+// under it, no rule passes to that server.
 func NewRights(rules []Right, names map[string]string) *Rights {
 	r := &Rights{
 		all:    rules == nil,
@@ -154,14 +159,15 @@ func NewRights(rules []Right, names map[string]string) *Rights {
 	return r
 }
 
-// Admin reports whether a principal may see the state of mcpx and change its servers. A nil principal only may if there is no
-// authentication at all.
+// Admin reports whether a principal may see the state of mcpx and change its servers. A nil principal may do so
+// only if there is no authentication at all.
 func (r *Rights) Admin(p *caller.Principal) bool {
 	return r == nil || p != nil && slices.ContainsFunc(r.rules, func(one right) bool { return one.Admin && one.of(p) })
 }
 
-// Opens reports whether a principal may connect to a view; to others the view does not exist. part is what the view shows. The
-// view of the whole catalogue also opens to principals without any right, who see nothing in it.
+// Opens reports whether a principal may connect to a view; for other principals the view does not exist. part is
+// what the view shows. The view of the whole catalogue also opens to principals without any right, who see nothing
+// in it.
 func (r *Rights) Opens(p *caller.Principal, view string, part *Scope) bool {
 	switch {
 	case r == nil:
@@ -183,8 +189,8 @@ func (r *Rights) Names(p *caller.Principal) bool {
 	return slices.ContainsFunc(r.rules, func(one right) bool { return one.of(p) })
 }
 
-// Of returns what a principal may see and do in a view; nil = everything. Principals with the same rules share the result. A
-// nil principal is mcpx itself or the client over stdio.
+// Of returns what a principal may see and do in a view; nil means everything. Principals with the same rules share
+// the result. A nil principal is mcpx itself or the client over stdio.
 func (r *Rights) Of(p *caller.Principal, view string) *Permissions {
 	if r == nil || p == nil || r.all {
 		return nil
@@ -198,7 +204,7 @@ func (r *Rights) Of(p *caller.Principal, view string) *Permissions {
 	return *g
 }
 
-// permissions finds or makes the Permissions of the rules that apply. The caller holds the lock.
+// permissions finds or makes the Permissions of the rules that apply to a principal. The caller holds the lock.
 func (r *Rights) permissions(p *caller.Principal, view string) *Permissions {
 	which := make([]byte, 0, 16) // on the stack; two bytes for each rule
 	for i := range r.rules {
@@ -227,7 +233,7 @@ func digestOf(rules []*right) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// RightsOf returns the rights in a snapshot's rules.
+// RightsOf returns the Rights in a snapshot's rules.
 func RightsOf(snap *catalog.Snapshot) *Rights {
 	if rules, ok := snap.Rules.(*Rules); ok {
 		return rules.Rights
@@ -235,7 +241,8 @@ func RightsOf(snap *catalog.Snapshot) *Rights {
 	return nil
 }
 
-// Permissions are several rules together: what one of them permits is permitted. Nil permits everything. Safe for concurrent use.
+// Permissions combine several rules: they permit what at least one of the rules permits. Nil permits everything.
+// Safe for concurrent use.
 type Permissions struct {
 	rules   []*right
 	digest  string
@@ -260,7 +267,8 @@ func (g *Permissions) reaches(server string) bool {
 	return slices.ContainsFunc(g.rules, func(r *right) bool { return r.reaches(server) })
 }
 
-// Confirms says which calls of a tool the user must confirm: the strictest of the rules that permit the tool decides.
+// Confirms says which calls of a tool the user must confirm: it returns the strictest Confirm of the rules that
+// permit the tool.
 func (g *Permissions) Confirms(s *catalog.Server, t *catalog.Tool) Confirm {
 	strictest := ConfirmNone
 	if g != nil {
@@ -273,7 +281,8 @@ func (g *Permissions) Confirms(s *catalog.Server, t *catalog.Tool) Confirm {
 	return strictest
 }
 
-// Of returns what is left of a catalogue, computed once for each. A server of which nothing is left is missing.
+// Of returns the part of a catalogue that the permissions allow; it is computed once for each catalogue. It leaves
+// out servers of which nothing is permitted.
 func (g *Permissions) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 	if g == nil {
 		return snap
@@ -289,7 +298,7 @@ func (g *Permissions) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 		if reached.Rules = g; len(servers) == 0 {
 			reached.Empty = nothing
 		}
-		seen := g.visible.of(reached, true) // whether apps may see more was decided before
+		seen := g.visible.of(reached, true) // apps are set because it was decided before whether apps may see more
 		empty := func(s catalog.Server) bool { return s.Known && len(s.Tools) == 0 && !g.whole(s.Name) }
 		if !slices.ContainsFunc(seen.Servers, empty) {
 			return seen
@@ -305,12 +314,13 @@ func (g *Permissions) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 // nothing is the text for a principal whose rules permit nothing.
 const nothing = "Nothing is allowed here for who is logged in. The operator of mcpx can allow it (auth.rights)."
 
-// whole reports whether some rule permits the resources and prompts of a server.
+// whole reports whether any rule permits the resources and prompts of a server.
 func (g *Permissions) whole(server string) bool {
 	return slices.ContainsFunc(g.rules, func(r *right) bool { return r.whole() && r.reaches(server) })
 }
 
-// server removes the resources and prompts that no rule permits. some is false if no rule permits anything of the server.
+// server removes the resources and prompts that no rule permits. some is false if no rule permits any part of the
+// server.
 func (g *Permissions) server(s catalog.Server) (left catalog.Server, some bool) {
 	s.Limited = true
 	for _, r := range g.rules {

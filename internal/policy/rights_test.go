@@ -10,7 +10,7 @@ import (
 	"mcpx/internal/caller"
 )
 
-// forge is a catalogue of three servers, one of which has not been listed yet.
+// forge returns a catalogue of three servers, one of which has not listed its tools yet.
 func forge() *catalog.Snapshot {
 	yes := true
 	git, mail := server("git", "get_file", "put_file"), server("mail", "read", "send")
@@ -28,7 +28,7 @@ func TestRights_Of(t *testing.T) {
 		name  string
 		rules []Right
 		view  string
-		want  map[string][]string // a nil list: not known yet
+		want  map[string][]string // the expected tools by server; a nil list means that they are not known yet
 	}{
 		{"no rules", nil, "tools", map[string][]string{"git": {"get_file", "put_file"}, "mail": {"read", "send"}, "new": nil}},
 		{"no rule for it", []Right{{Principals: []string{"ops-*"}}}, "tools", map[string][]string{}},
@@ -75,8 +75,8 @@ func TestRights_Of(t *testing.T) {
 	}
 }
 
-// Resources and prompts are visible where the whole server is, and requests that
-// mcpx does not know are for who may do everything.
+// TestRights_Resources: a principal sees the resources and prompts of a server only if it may see the whole
+// server. Only a principal that may call every tool of a server may send it requests that mcpx does not know.
 func TestRights_Resources(t *testing.T) {
 	for _, test := range []struct {
 		name               string
@@ -102,8 +102,8 @@ func TestRights_Resources(t *testing.T) {
 	}
 }
 
-// A thousand principals with three sets of rules have three catalogues, and what is the
-// same in the next snapshot is the same list.
+// TestRights_Shared: a thousand principals with three sets of rules share three catalogues. Unchanged lists stay
+// the same in the catalogue of the next snapshot.
 func TestRights_Shared(t *testing.T) {
 	rights := NewRights([]Right{{Groups: []string{"a"}, Deny: []string{"*.put*"}}, {Groups: []string{"b"}, ReadOnly: true}, {Principals: []string{"p1*"}, Servers: []string{"mail"}}}, nil)
 	first := forge()
@@ -219,7 +219,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// The cost of finding what a principal may see, once for each call.
+// BenchmarkRights measures how long it takes to find what a principal may see, which happens once for each call.
 func BenchmarkRights(b *testing.B) {
 	for _, n := range []int{1, 10, 50} {
 		var rules []Right
@@ -236,7 +236,8 @@ func BenchmarkRights(b *testing.B) {
 	}
 }
 
-// A rule has the names in the file. When another server is served under a name that has become free, it does not pass to it.
+// TestRights_NamesInFile: a rule uses the server names of the config file. If a name becomes free and another
+// server is served under it, the rule does not pass to that server.
 func TestRights_NamesInFile(t *testing.T) {
 	tool := []catalog.Tool{{Name: "get"}, {Name: "rm", Own: "remove"}}
 	before := map[string]string{"team_a": "team/a", "team_a_2": "team a", "a_1_": "a[1]"}
@@ -255,7 +256,7 @@ func TestRights_NamesInFile(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		rule                        Right
-		first, second, second2, odd string // what the rule gives of "team/a", of "team a" before and after, of "a[1]"
+		first, second, second2, odd string // what the rule permits of "team/a", of "team a" before and after, of "a[1]"
 	}{
 		"the first":           {Right{Servers: []string{"team/a"}}, "get rm ", "", "", ""},
 		"the second":          {Right{Servers: []string{"team a"}}, "", "get rm ", "get rm ", ""},

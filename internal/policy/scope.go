@@ -9,11 +9,11 @@ import (
 // Scope is a part of the catalogue: some servers, further restricted by rules. Nil is the whole catalogue. Safe for concurrent
 // use.
 type Scope struct {
-	// Servers are the names of the servers; nil = all.
+	// Servers are the names of the servers; nil means all servers.
 	Servers []string
-	// Rules apply in addition to the config's; nil = none.
+	// Rules apply in addition to the rules of the config; nil means no further rules.
 	Rules *Rules
-	// Confirm applies in addition to the config's.
+	// Confirm applies in addition to the Confirm of the config.
 	Confirm Confirm
 
 	visible Catalogues
@@ -32,7 +32,7 @@ func (p *Scope) Confirms() Confirm {
 	return p.Confirm
 }
 
-// Of returns the scope's part of a catalogue; the same part for the same catalogue.
+// Of returns the part of a catalogue that is in the scope. For the same catalogue it always returns the same part.
 func (p *Scope) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 	if p == nil {
 		return snap
@@ -44,5 +44,5 @@ func (p *Scope) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 		}
 		return servers
 	})
-	return p.visible.of(parted, true) // whether apps may see more was decided before
+	return p.visible.of(parted, true) // apps are set because it was decided before whether apps may see more
 }

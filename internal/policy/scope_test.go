@@ -7,8 +7,8 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// A part has its servers only, and of those the tools that both rules leave. The same
-// catalogue has the same part, and a list that loses nothing is not copied.
+// TestPart: a part contains only the scope's servers, and only tools that both sets of rules permit. The same
+// catalogue always has the same part, and a list from which no tool is removed is not copied.
 func TestPart(t *testing.T) {
 	some, other, free := server("some", "get_a", "put_a"), server("other", "get_b"), server("free", "x", "y")
 	snap := snapshot(nil, some, other, free)

@@ -9,7 +9,7 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// end is the end of a chain: it keeps what it gets.
+// end is the last handler of a chain: it keeps the requests that it gets.
 type end struct {
 	got    []*Request
 	result string
@@ -24,7 +24,7 @@ func (e *end) handle(_ context.Context, r *Request) (json.RawMessage, error) {
 	return json.RawMessage(e.result), nil
 }
 
-// tool is a tool as its server defines it.
+// tool returns a tool with the definition that its server sent.
 func tool(t *testing.T, definition string) *catalog.Tool {
 	t.Helper()
 	decoded, err := catalog.DecodeTool(json.RawMessage(definition))
@@ -34,7 +34,7 @@ func tool(t *testing.T, definition string) *catalog.Tool {
 	return &decoded
 }
 
-// snapshot is a catalogue of one server.
+// snapshot returns a catalogue of one server.
 func snapshot(name string, tools ...*catalog.Tool) *catalog.Snapshot {
 	all := make([]catalog.Tool, len(tools))
 	for i := range tools {

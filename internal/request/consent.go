@@ -13,17 +13,19 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Consent is how the user confirms a request.
+// Consent describes how the user confirms a request.
 type Consent struct {
-	// Given is an earlier approval by the user, with the first of several requests for example.
+	// Given is an approval that the user gave before, for example together with the first of several requests.
 	Given Approval
-	// Ask shows the question and returns the answer, for a client that cannot be asked. Nil = the client is asked.
+	// Ask shows the question and returns the user's answer, if the client cannot be asked. If nil, mcpx asks the
+	// client.
 	Ask func(question string) bool
 
 	asked bool // the user was asked during this request
 }
 
-// Approval is the user's consent to exactly the requests that one question showed. The zero value approves nothing.
+// Approval is the user's consent to exactly those requests that one question showed. The zero value approves
+// nothing.
 type Approval struct{ digests [][sha256.Size]byte }
 
 // Covers reports whether the question showed this request.
@@ -40,16 +42,18 @@ func (r *Request) digest() [sha256.Size]byte {
 	return [sha256.Size]byte(hash.Sum(nil))
 }
 
-// RefusedError says that a request was not sent because it lacks the consent that it needs. Its text is for the model.
+// RefusedError says that mcpx did not send a request because it needs a confirmation and has none. Its text is for
+// the model.
 type RefusedError struct{ Text string }
 
 func (e *RefusedError) Error() string { return e.Text }
 
-// answerWithin bounds the time that the user has to confirm a request.
+// answerWithin bounds how long the user may take to confirm a request.
 const answerWithin = 15 * time.Minute
 
-// Confirmed asks the user before a request that needs confirmation by the config. needs returns the config key that
-// demands it; empty = no confirmation. The user's time is not counted as the call's.
+// Confirmed asks the user before it passes on a request that needs confirmation according to the config. needs
+// returns the config key that demands it, or an empty string if no confirmation is needed. The time that the user
+// takes does not count as time of the call.
 func Confirmed(needs func(r *Request) (key string)) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, r *Request) (json.RawMessage, error) {
@@ -60,7 +64,8 @@ func Confirmed(needs func(r *Request) (key string)) Middleware {
 			if r.Notification {
 				return nil, &RefusedError{r.named() + " needs the user's confirmation, and a notification has no answer. It was not sent"}
 			}
-			// What the server asks now is asked within this call: a call that begins anew would have to be confirmed again.
+			// If the server asks the client for input now, that must happen within this call: a new call would
+			// have to be confirmed again.
 			r.Relay = false
 			if !r.Consent.Given.Covers(r) {
 				asked := time.Now()
@@ -76,7 +81,7 @@ func Confirmed(needs func(r *Request) (key string)) Middleware {
 	}
 }
 
-// named returns the request's name for a text.
+// named returns the name of what the request calls, for use in a text.
 func (r *Request) named() string {
 	if r.Tool != nil {
 		return r.To.Name + "." + r.Tool.Name
@@ -84,8 +89,8 @@ func (r *Request) named() string {
 	return r.To.Name + " " + sanitize.Line(r.Method, 80)
 }
 
-// Ask asks the user to confirm requests that differ in their params only, with one question that shows them all. key is the config
-// key that demands it.
+// Ask asks the user with one question to confirm several requests that differ only in their params. key is the
+// config key that demands the confirmation.
 func Ask(ctx context.Context, key string, all ...*Request) (Approval, error) {
 	if err := ask(ctx, key, all); err != nil {
 		return Approval{}, err
@@ -97,7 +102,7 @@ func Ask(ctx context.Context, key string, all ...*Request) (Approval, error) {
 	return given, nil
 }
 
-// ask asks the user. A nil error is consent.
+// ask asks the user. It returns nil if the user consents.
 func ask(ctx context.Context, key string, all []*Request) error {
 	r := all[0]
 	name := r.named()
@@ -124,7 +129,7 @@ func ask(ctx context.Context, key string, all []*Request) error {
 			"It was not made. " + key + " says which calls are asked about"}
 	case err == nil && (run == "false" || wire.MemberText(answer, "action") == "decline"):
 		return &RefusedError{"the user declined the call of " + name + "; it was not made. Ask what to do instead"}
-	case err == nil: // a client without a user cancels too
+	case err == nil: // a client without a user also answers "cancel"
 		return &RefusedError{"the user declined the call of " + name + ", or was not there to be asked: the client gave no answer. " +
 			"It was not made. " + key + " says which calls are asked about"}
 	case bounded.Err() != nil:
@@ -137,7 +142,7 @@ func ask(ctx context.Context, key string, all []*Request) error {
 	return &RefusedError{fmt.Sprintf("%s needs the user's confirmation, and asking failed: %s. The call was not made", name, sanitize.Line(err.Error(), 300))}
 }
 
-// ask answers like [caller.Client.Ask], with the func.
+// ask does what [caller.Client.Ask] does, with the func c.Ask in place of a client.
 func (c *Consent) ask(_ context.Context, _ string, params json.RawMessage) (json.RawMessage, error) {
 	if c.Ask(wire.MemberText(params, "message")) {
 		return json.RawMessage(`{"action":"accept","content":{"run":true}}`), nil
@@ -145,12 +150,12 @@ func (c *Consent) ask(_ context.Context, _ string, params json.RawMessage) (json
 	return json.RawMessage(`{"action":"decline"}`), nil
 }
 
-// asksToRun is the form of the question. It has a required answer without a default: some clients accept an empty form, or
-// one with defaults, by themselves.
+// asksToRun is the schema of the form in the question. It has a required field without a default, since some
+// clients accept an empty form, or a form with defaults, without asking their user.
 const asksToRun = `{"type":"object","properties":{"run":{"type":"boolean","title":"Run it"}},"required":["run"]}`
 
-// question returns the params of the elicitation. It names what will be called, not what the server says about it. whyNot
-// says why the arguments cannot be shown.
+// question returns the params of the elicitation. The question names the server and tool that will be called, but
+// quotes none of the server's descriptions. If the arguments cannot be shown, whyNot says why.
 func question(all []*Request) (params json.RawMessage, whyNot string) {
 	r := all[0]
 	what, changes := r.Method, true

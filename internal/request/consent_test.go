@@ -18,8 +18,8 @@ import (
 	"mcpx/internal/caller"
 )
 
-// person is a client whose user answers questions with an action and content; without an action never. Without content
-// they answer as somebody who wants the call.
+// person is a client whose user answers questions with an action and content. If the action is empty, the user
+// never answers. If the content is empty, the user fills in the form so that the call is made.
 type person struct {
 	action  string
 	content string
@@ -47,7 +47,7 @@ func (p *person) client(principal string) *caller.Client {
 	}
 }
 
-// confirmed is a chain in which everything must be confirmed.
+// confirmed returns a chain in which every request must be confirmed.
 func confirmed(last *end) Handler {
 	return Chain(last.handle, Recorded(nil), Confirmed(func(*Request) string { return "confirm in the config" }))
 }
@@ -59,7 +59,7 @@ func drop(t *testing.T, client *caller.Client, table string) *Request {
 	}
 }
 
-// An approval is for what the question showed: for the same message of the same principal, and no other.
+// TestApproval: an approval holds only for what the question showed: for the same message of the same principal.
 func TestApproval(t *testing.T) {
 	p := &person{action: "accept"}
 	approved := func(change func(q *Request)) *Request {
@@ -106,7 +106,7 @@ func TestApproval(t *testing.T) {
 		if q.Client == nil {
 			continue
 		}
-		// The same within a call that begins anew: it takes the approval along.
+		// The same holds if a call is started again: it takes the approval along.
 		before := len(p.asked)
 		q.Consent = Consent{Given: given}
 		if _, err := confirmed(last)(t.Context(), q); err != nil || len(p.asked) == before != tt.covers {
@@ -115,12 +115,12 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-// Without the user's consent nothing is sent.
+// TestConfirmed: nothing is sent without the user's consent.
 func TestConfirmed(t *testing.T) {
 	deaf := (&person{}).client("ann")
 	deaf.Capabilities = nil
 	for _, tt := range []struct {
-		name, says string // what the model gets; empty = it is sent
+		name, says string // says is the text for the model; empty if the request is sent
 		client     *caller.Client
 		change     func(q *Request)
 	}{
@@ -163,7 +163,8 @@ func TestConfirmed(t *testing.T) {
 	}
 }
 
-// What need not be confirmed is sent as it is; the time the user takes to confirm is in the event.
+// TestConfirmed_Time: a request that needs no confirmation is sent unchanged. The event records how long the user
+// took to confirm.
 func TestConfirmed_Time(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &person{action: "accept", takes: time.Minute}
@@ -187,7 +188,7 @@ func TestConfirmed_Time(t *testing.T) {
 	})
 }
 
-// The question names what will be called, as the user can read it.
+// TestConfirmed_Question: the question names what will be called, in a form that the user can read.
 func TestConfirmed_Question(t *testing.T) {
 	p := &person{action: "accept"}
 	for want, change := range map[string]func(q *Request){
@@ -196,7 +197,7 @@ func TestConfirmed_Question(t *testing.T) {
 			q.Tool = tool(t, `{"name":"look","annotations":{"readOnlyHint":true}}`)
 			q.Params = ToolParams("look", nil)
 		},
-		"Run db.drop? It may change something.": func(q *Request) { // its own name, not the one that an override gives it
+		"Run db.drop? It may change something.": func(q *Request) { // the tool's own name, not the name that an override gives it
 			q.Tool = tool(t, `{"name":"harmless"}`)
 			q.Tool.Own, q.Params = "drop", ToolParams("drop", nil)
 		},
@@ -214,12 +215,13 @@ func TestConfirmed_Question(t *testing.T) {
 	}
 }
 
-// What is confirmed is all that is sent: values are cut, and say so; members never are.
+// TestConfirmed_AllShown: the question shows everything that is sent. Long values are cut, and the text says so;
+// members are never left out.
 func TestConfirmed_AllShown(t *testing.T) {
 	const text = `"rm -rf /"`
 	hash := func(of string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(of))) }
 	pad, numbers := strings.Repeat("x", 50_000), strings.TrimSuffix(strings.Repeat("1234567, ", 2000), ", ")
-	padded := func(n int) string { // members with long values
+	padded := func(n int) string { // returns members with long values
 		var b strings.Builder
 		for i := range n {
 			fmt.Fprintf(&b, `"pad%d":"%d%s",`, i, i, pad)
@@ -228,7 +230,7 @@ func TestConfirmed_AllShown(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		arguments string
-		says      []string // empty = refused
+		says      []string // parts of the question; empty if the request is refused
 	}{
 		"short":               {`{"a":1.10,"b":[1,"x",null],"c":{},"d":[],"e":""}`, []string{"{\n  \"a\": 1.10,\n  \"b\": [1, \"x\", null],\n  \"c\": {},\n  \"d\": [],\n  \"e\": \"\"\n}"}},
 		"a padded member":     {`{"pad":"` + pad + `","text":` + text + `}`, []string{`"text": ` + text, `x" (cut: 4`, "more characters; SHA-256 of all " + hash(pad)}},

@@ -8,10 +8,11 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// HTTPError is an HTTP error status in answer to a call. The call may or may not have been executed. The session goes on.
+// HTTPError says that the server answered a call with an HTTP error status. The call may or may not have been
+// executed. The session goes on.
 type HTTPError struct {
 	Status int
-	// Reason is the status, with the server's explanation.
+	// Reason is the status, with the explanation in the server's response.
 	Reason string
 	// RetryAfter is the server's Retry-After, 0 if it sent none.
 	RetryAfter time.Duration
@@ -25,7 +26,7 @@ type UnavailableError struct {
 	Reason string
 	// RetryAfter is the time until the next attempt, 0 if unknown.
 	RetryAfter time.Duration
-	// Stopped means that the upstream was stopped and will not come back. The call was not executed.
+	// Stopped means that the upstream was stopped and will not be started again. The call was not executed.
 	Stopped bool
 }
 
@@ -39,7 +40,7 @@ func (e *UnavailableError) Error() string {
 // LostError says that the session broke during the call.
 type LostError struct {
 	Reason string
-	// MayHaveRun is false if the request surely never reached the upstream.
+	// MayHaveRun is false if the request certainly never reached the upstream.
 	MayHaveRun bool
 	// CrashLoop means that the session has been lost again and again.
 	CrashLoop bool
@@ -47,14 +48,15 @@ type LostError struct {
 
 func (e *LostError) Error() string { return "connection lost: " + e.Reason }
 
-// TimeoutError says that the deadline of a call passed. The upstream was sent a cancellation.
+// TimeoutError says that the deadline of a call has passed. mcpx has sent the upstream a cancellation.
 type TimeoutError struct {
 	After time.Duration
 	// Idle means that no progress came in time, although the total time had not passed.
 	Idle bool
 	// Queued is how much of the time the call waited for a concurrency slot.
 	Queued time.Duration
-	// Noise is the first line that the upstream wrote during the call and that is no JSON-RPC message; may be empty.
+	// Noise is the first line that the upstream wrote during the call and that is not a JSON-RPC message; may be
+	// empty.
 	Noise string
 }
 
@@ -65,7 +67,7 @@ func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("no answer within %s", e.After)
 }
 
-// TooLargeError says that a message was over the limit. The session goes on.
+// TooLargeError says that a message was over the size limit. The session goes on.
 type TooLargeError struct {
 	Limit int64
 	// Request means that the message was mcpx's own request, which was not sent.
@@ -84,24 +86,24 @@ type AnswerError struct{ Reason string }
 
 func (e *AnswerError) Error() string { return e.Reason }
 
-// ReplacedError says that a request was not sent because its server was replaced or removed by a reload, or its tool has
-// changed, since the caller looked at the catalogue. The caller must look its rights up in a new catalogue.
+// ReplacedError says that a request was not sent because, since the caller read the catalogue, a reload replaced
+// or removed the server, or the tool has changed. The caller must check its rights again in a new catalogue.
 type ReplacedError struct{ Server string }
 
 func (e *ReplacedError) Error() string {
 	return fmt.Sprintf("server %q was replaced by another; the call was not sent", e.Server)
 }
 
-// InputError says why the server's request for input (SEP-2322) ended without an answer.
+// InputError says why a server's request for input (SEP-2322) ended without an answer.
 type InputError struct{ Reason string }
 
 func (e *InputError) Error() string { return "the server asks for input: " + e.Reason }
 
-// LimitError refuses a request or a session because its caller is over a limit. Nothing was begun.
+// LimitError refuses a request or a session because its caller is over a limit. Nothing was executed.
 type LimitError struct {
-	// Limit names the limit, such as "60 calls a minute", and whose it is.
+	// Limit names the limit, such as "60 calls a minute", and to whom it applies.
 	Limit string
-	// RetryAfter is an estimate of when there is room again.
+	// RetryAfter is an estimate of when the limit permits another request.
 	RetryAfter time.Duration
 }
 

@@ -8,31 +8,32 @@ import (
 	"mcpx/internal/caller"
 )
 
-// The outcomes of an event; for a failure the outcome is its code.
+// The outcomes of an event. If an event failed in mcpx, its outcome is the code of the failure instead.
 const (
 	OutcomeResult    = "RESULT"
 	OutcomeToolError = "TOOL_ERROR" // a result with isError
 	OutcomeCancelled = "CANCELLED"
-	OutcomeRunning   = "STILL_RUNNING" // wait_result returned before the call ended
+	OutcomeRunning   = "STILL_RUNNING" // wait_result returned before the call that it waits for ended
 )
 
-// Event is the record of one message for the observers: of a client's request, of a message to a server outside of any
-// client request, or of an HTTP request that was refused before its body was read. It is complete when the message was answered.
+// Event records one message for the observers: a client's request, a message to a server that belongs to no client
+// request, or an HTTP request that was refused before its body was read. It is complete when the message was
+// answered.
 type Event struct {
-	// Number is unique in this process among events that are Attempted; 0 for others.
+	// Number is unique in this process among events that are Attempted, and 0 for other events.
 	Number uint64
-	// Method is as the client wrote it; KnownMethod means that mcpx knows it.
+	// Method is the method as the client wrote it; KnownMethod means that mcpx knows it.
 	Method      string
 	KnownMethod bool
-	// Request means that the event records a client's request and ends with its answer. Other events record calls that
-	// go on after their request was answered, and messages that belong to no request.
+	// Request means that the event records a client's request and ends with its answer. Other events record calls
+	// that go on after their request was answered, and messages that belong to no request.
 	Request bool
 	Who
 	Target
-	// Attempted means that the message went to a server (the built-in one too), or was refused by the chain. Such events
-	// are logged and audited.
+	// Attempted means that mcpx sent the message to a server (which may be the built-in one), or that the chain
+	// refused it. Such events are logged and audited.
 	Attempted bool
-	// Admitted means that the beginning of the call is in the audit trail.
+	// Admitted means that the audit trail contains the beginning of the call.
 	Admitted bool
 	// Answered means that a server answered a tools/call with a result.
 	Answered bool
@@ -50,23 +51,25 @@ type Event struct {
 // Who is the sender of a message: the principal's ID and the client's own name. Both may be empty.
 type Who struct{ Principal, Client string }
 
-// Target is what a message is for. The names are as the client wrote them, and so untrusted unless Known.
+// Target is what a message is for. Server and Tool are as the client wrote them, so they are untrusted unless
+// Known is set.
 type Target struct {
 	Server, Tool string
 	// Item is the URI of a resource, the name of a prompt, the reference of a completion or the id of a task.
 	Item string
-	// KnownServer and Known mean that the server, and the tool, are in the caller's catalogue.
+	// KnownServer and Known mean that the server, or the tool, is in the caller's catalogue.
 	KnownServer, Known bool
 	// ReadOnly means that the tool is declared read-only, or that the method only reads.
 	ReadOnly bool
 }
 
-// Durations say when the event began, and what it took.
+// Durations say when the event began, and how long its parts took.
 type Durations struct {
 	Began time.Time
-	// Asked is when mcpx first turned to the server; zero if never.
+	// Asked is when mcpx first sent something to the server; zero if it never did.
 	Asked time.Time
-	// Duration is the time of the whole event; Upstream is its part spent waiting for a session and for the server.
+	// Duration is the time of the whole event. Upstream is the part of it in which mcpx waited for a session and
+	// for the server.
 	Duration, Upstream time.Duration
 	// Confirming is how long the user took to confirm; Duration does not include it.
 	Confirming time.Duration
@@ -74,7 +77,8 @@ type Durations struct {
 
 // Sizes are the sizes of a message and its answer.
 type Sizes struct {
-	// Received counts the tokens of the server's texts, Sent those in the answer: estimates of o200k tokens.
+	// Received is the number of tokens in the server's texts, Sent the number of tokens in the answer; both are
+	// estimates of o200k tokens.
 	Received, Sent int
 	// ArgumentBytes, ReceivedBytes and SentBytes are sizes as JSON: of the arguments, the server's result, and the
 	// content of the answer.
@@ -98,13 +102,13 @@ type Refused struct {
 	Remote     string // the address of the client
 }
 
-// Stop takes the event's duration: the time until now.
+// Stop sets the event's duration to the time until now.
 func (e *Event) Stop() { e.Duration = time.Since(e.Began) - e.Confirming }
 
 // IsCall reports whether the event is the call of a tool.
 func (e *Event) IsCall() bool { return e.Method == "tools/call" }
 
-// Failed reports whether the event ended in an error of the tool, the server or mcpx.
+// Failed reports whether the event ended with an error of the tool, the server or mcpx.
 func (e *Event) Failed() bool {
 	switch e.Outcome {
 	case "", OutcomeResult, OutcomeCancelled, OutcomeRunning:
@@ -116,15 +120,16 @@ func (e *Event) Failed() bool {
 // Cancelled reports whether the caller cancelled the message.
 func (e *Event) Cancelled() bool { return e.Outcome == OutcomeCancelled }
 
-// Journal numbers events and hands each finished event to the observers. A nil *Journal has no observers. It is safe for
-// concurrent use once the observers are set.
+// Journal numbers events and passes each finished event to the observers. A nil *Journal has no observers. It is
+// safe for concurrent use once the observers are set.
 type Journal struct {
 	last      atomic.Uint64
 	observers []func(*Event)
 }
 
-// Observe adds observers; it must be called before the first event. Observers get each event in turn, mostly after the client
-// has its answer. They are called from many goroutines, must be fast, and must not keep the event.
+// Observe adds observers; it must be called before the first event. Each event is passed to all observers in turn,
+// mostly after the client has its answer. They are called from many goroutines, must be fast, and must not keep
+// the event.
 func (j *Journal) Observe(observers ...func(*Event)) { j.observers = append(j.observers, observers...) }
 
 // Begin makes the event of a message. The caller must end it with End.
@@ -136,7 +141,7 @@ func (j *Journal) Begin(method string, client *caller.Client) *Event {
 	return e
 }
 
-// Attempt marks an event as sent towards a server, and numbers it.
+// Attempt marks an event as Attempted, and numbers it.
 func (j *Journal) Attempt(e *Event) {
 	e.Attempted = true
 	if e.Number == 0 && j != nil {

@@ -7,11 +7,12 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Origin is the member of _meta with the name of the server that a notification or a listed item comes from.
+// Origin is the member of _meta that names the server from which a notification or a listed item comes.
 const Origin = "mcpx/origin"
 
-// Originated returns the params of a server's notification, which may be nil, with the server's name in _meta. Only mcpx writes that
-// name: one that the server has written is replaced. Params that are no object stay as they are.
+// Originated returns the params of a server's notification, which may be nil, with the server's name in _meta.
+// Only mcpx sets that member: one that the server has written is replaced. Params that are not an object stay
+// unchanged.
 func Originated(server string, params json.RawMessage) json.RawMessage {
 	if params = bytes.TrimSpace(params); len(params) > 0 && params[0] != '{' {
 		return params

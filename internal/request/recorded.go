@@ -11,7 +11,7 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Recorded describes the request in its event. If the request has no event, it makes one and ends it.
+// Recorded fills in the event of the request. If the request has no event, Recorded makes one and ends it.
 func Recorded(journal *Journal) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, r *Request) (json.RawMessage, error) {
@@ -31,7 +31,7 @@ func Recorded(journal *Journal) Middleware {
 	}
 }
 
-// Ended sets the outcome of an event that is no tools/call, by the error of its [Handler].
+// Ended sets the outcome of an event other than a tools/call, from the error that the [Handler] returned.
 func (e *Event) Ended(ctx context.Context, err error) {
 	rpc, answered := errors.AsType[*wire.RPCError](err)
 	_, over := errors.AsType[*LimitError](err)
@@ -51,7 +51,8 @@ func (e *Event) Ended(ctx context.Context, err error) {
 	}
 }
 
-// describe copies the target of a request into the event. For a tools/call the executor has done so, with the client's words.
+// describe copies the target of a request into the event. For a tools/call the executor has already done that,
+// with the names that the client used.
 func (e *Event) describe(r *Request) {
 	if e.IsCall() {
 		return
@@ -60,7 +61,7 @@ func (e *Event) describe(r *Request) {
 	e.Item = itemOf(r)
 }
 
-// maxItem bounds the item of an event, in bytes: clients choose it.
+// maxItem bounds the item of an event, in bytes, since clients choose it.
 const maxItem = 300
 
 // itemOf returns the URI, name or id in the params of a request.
@@ -90,19 +91,19 @@ var known = map[string]bool{
 	"notifications/roots/list_changed": true,
 }
 
-// Known reports whether mcpx knows a method that is sent to servers.
+// Known reports whether mcpx knows a method that clients send to servers.
 func Known(method string) bool { return method == "tools/call" || known[method] }
 
-// Belongs reports whether the limits of calls do not apply to a request: it belongs to one that was counted before (a message
-// about a task, the end or the renewal of a subscription), makes requests that are counted themselves (ChargeNone), or only
-// announces that the client's roots have changed.
+// Belongs reports whether a request does not count towards the limits of calls: it belongs to a request that was
+// counted before (a message about a task, the end or the renewal of a subscription), it makes requests that count
+// themselves (ChargeNone), or it only announces that the client's roots have changed.
 func (r *Request) Belongs() bool {
 	return strings.HasPrefix(r.Method, "tasks/") || r.Serve != nil && r.Charge == ChargeNone || r.Notification && known[r.Method] ||
 		r.Method == "resources/unsubscribe" || r.Subscription != nil && r.Subscription.Renewal
 }
 
-// Timed records in the event how long the server takes and how much it sends. The built-in server's own requests have events
-// of their own.
+// Timed records in the event how long the server takes and how much it sends. It skips requests to the built-in
+// server, since the requests that these make have events of their own.
 func Timed(next Handler) Handler {
 	return func(ctx context.Context, r *Request) (json.RawMessage, error) {
 		if r.Serve != nil {

@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/caller"
 )
 
-// A message outside of any client request has an event of its own, with its target and outcome.
+// TestRecorded: a message that belongs to no client request gets an event of its own, with its target and outcome.
 func TestRecorded(t *testing.T) {
 	client := &caller.Client{Name: "agent", Principal: &caller.Principal{ID: "token:ann"}}
 	for _, tt := range []struct {
@@ -70,7 +70,7 @@ func TestRecorded_cancelled(t *testing.T) {
 	}
 }
 
-// Who made the event ends it, and the target of a call is recorded once.
+// TestRecorded_given: an event is ended only by whoever made it, and the target of a call is recorded once.
 func TestRecorded_given(t *testing.T) {
 	var journal Journal
 	ended := 0
@@ -101,7 +101,7 @@ func TestRecorded_given(t *testing.T) {
 	}
 }
 
-// A client chooses the item of an event: it is no longer than it may be.
+// TestRecorded_longItem: the item of an event is cut to maxItem, since a client chooses it.
 func TestRecorded_longItem(t *testing.T) {
 	event := (*Journal)(nil).Begin("resources/read", nil)
 	params := wire.Encode(map[string]string{"uri": "a://" + strings.Repeat("é", 1000)})
@@ -112,7 +112,7 @@ func TestRecorded_longItem(t *testing.T) {
 	}
 }
 
-// The time that a server takes is the sum over all messages of an event.
+// TestTimed: the recorded time of the server is the sum over all messages of an event.
 func TestTimed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		event := (*Journal)(nil).Begin("tools/call", nil)
@@ -139,7 +139,7 @@ func TestTimed(t *testing.T) {
 	})
 }
 
-// The user's time is in no duration.
+// TestEvent_Stop: no duration includes the time that the user took to confirm.
 func TestEvent_Stop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var journal *Journal

@@ -10,11 +10,11 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Sees returns the catalogue that the sender of a request may see now.
+// Sees returns the catalogue that the sender of a request may see at this moment.
 type Sees func(r *Request) *catalog.Snapshot
 
-// Rights refuses what the sender may not do. The executor has already found the server and the tool in a catalogue that the
-// sender may see; this check covers every message, and uses the catalogue of this moment.
+// Rights refuses requests that the sender may not make. The executor has already found the server and the tool in
+// a catalogue that the sender may see. This check covers every message, and uses the catalogue of this moment.
 func Rights(sees Sees) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, r *Request) (json.RawMessage, error) {
@@ -26,8 +26,8 @@ func Rights(sees Sees) Middleware {
 	}
 }
 
-// permitted returns the error of a request that the sender may not make, given the catalogue that it sees. The built-in
-// server is in no catalogue: every caller may use its tools.
+// permitted returns the error for a request that the sender may not make; seen is the catalogue that the sender
+// may see. The built-in server is in no catalogue: every caller may use its tools.
 func (r *Request) permitted(seen *catalog.Snapshot) error {
 	if r.Serve != nil {
 		return nil
@@ -43,19 +43,21 @@ func (r *Request) permitted(seen *catalog.Snapshot) error {
 			return &ReplacedError{Server: r.To.Name}
 		}
 	case Known(r.Method):
-	case server.Limited, r.Client.On() != nil && strings.HasPrefix(r.Method, "tasks/"): // tasks/list would show other principals' tasks
+	// tasks/list would show the tasks of other principals
+	case server.Limited, r.Client.On() != nil && strings.HasPrefix(r.Method, "tasks/"):
 		return &wire.RPCError{Code: wire.MethodNotFound, Message: "method " + r.Method + " not found"}
 	}
 	return nil
 }
 
-// Pinned ensures that a call reaches the definition of the tool that the caller was shown and that lock pins were compared
-// with. A session that opens during the call, or the time the user takes to confirm, may bring another definition; then the
-// call begins anew ([ReplacedError]). refresh updates the catalogue to what the server has just listed.
+// Pinned ensures that a call reaches the tool with the definition that the caller was shown and that was compared
+// with lock pins. If a session is opened during the call, or the user takes time to confirm, the definition may
+// have changed. The call is then ended with a [ReplacedError], so that it is started again. refresh updates the
+// catalogue to what the server has just listed.
 func Pinned(sees Sees, refresh func()) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, r *Request) (json.RawMessage, error) {
-			if r.Consent.asked { // the rights may have changed meanwhile
+			if r.Consent.asked { // the rights may have changed while the user was asked
 				if err := r.permitted(sees(r)); err != nil {
 					return nil, err
 				}

@@ -14,7 +14,8 @@ const (
 	reads  = `{"name":"t","description":"Reads.","annotations":{"readOnlyHint":true}}`
 )
 
-// A message is refused, or its caller is to look again, by what the catalogue shows at this moment.
+// TestRights: depending on the catalogue at this moment, a message is sent, is refused, or fails so that its
+// caller reads the catalogue again.
 func TestRights(t *testing.T) {
 	write, read := tool(t, writes), tool(t, reads)
 	limited := snapshot("s", write)
@@ -28,7 +29,7 @@ func TestRights(t *testing.T) {
 		name string
 		seen *catalog.Snapshot
 		q    Request
-		want any // the type of the error; nil = it is sent
+		want any // the type of the error; nil if the message is sent
 	}{
 		{"a call", snapshot("s", write), call(write, false), nil},
 		{"the same definition", snapshot("s", tool(t, writes)), call(write, false), nil},
@@ -63,8 +64,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// A call is compared with what its server lists now where that may be another tool: after the opening of a session, of a server
-// that had none, and after the user took time to confirm.
+// TestPinned: the tool of a call is compared again with the server's list whenever it may have changed: after a
+// session was opened for a server that had none, and after the user took time to confirm.
 func TestPinned(t *testing.T) {
 	write := tool(t, writes)
 	for _, tt := range []struct {

@@ -13,29 +13,30 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// The bounds of what a question shows of a request, in characters: the user must be able to read what they confirm. Values
-// are cut, down to shortestValue, until everything fits into wantedShown. Names and structure are never cut. If they make the
-// text longer than mostShown, the request cannot be confirmed.
+// The bounds for what a question shows of a request, in characters, so that the user can read what they confirm.
+// Values are cut, but not below shortestValue, until everything fits into wantedShown. Names and structure are
+// never cut. If these make the text longer than mostShown, the request cannot be confirmed.
 const (
 	wantedShown   = 4_000
 	mostShown     = 12_000
 	shortestValue = 100
 )
 
-// showing is JSON in the form that a question shows: every member, and invisible characters escaped.
+// showing is a JSON value in the form in which a question shows it: with every member, and with invisible
+// characters escaped.
 type showing struct {
 	pieces []piece
-	length int // characters of all structure
+	length int // how many characters the structure has
 }
 
 // piece is some structure of the JSON, or a value that may be cut.
 type piece struct {
 	lead  string // names, brackets, line ends and indentation
-	value []byte // raw JSON of a scalar, or of an array of scalars
-	sum   string // SHA-256 of the value, once it is needed
+	value []byte // the raw JSON of a scalar, or of an array of scalars
+	sum   string // the SHA-256 of the value, computed when it is needed
 }
 
-// show returns the JSON as a question shows it, or why that is not possible.
+// show returns the JSON in the form in which a question shows it, or the reason why it cannot be shown.
 func show(raw []byte) (text, whyNot string) {
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 {
 		return "", ""
@@ -63,10 +64,12 @@ func show(raw []byte) (text, whyNot string) {
 	}
 }
 
-// children calls yield with the raw values of an object or array, and with the name of each as it is shown.
+// children calls yield with each value of an object or array, as raw JSON, and with its name in the form in which
+// it is shown.
 type children func(yield func(name string, value []byte) bool) error
 
-// add appends a value, and reports whether all can still be shown. indent begins a line at the value's level.
+// add appends a value, and reports whether everything can still be shown. indent is the indentation of the value's
+// line.
 func (s *showing) add(raw []byte, indent string) bool {
 	switch {
 	case raw[0] == '{':
@@ -85,7 +88,7 @@ func (s *showing) add(raw []byte, indent string) bool {
 	return s.put(piece{value: raw})
 }
 
-// put appends a piece. What it adds is bounded before anything deeper is read.
+// put appends a piece. It checks the length before anything deeper is read.
 func (s *showing) put(p piece) bool {
 	s.pieces = append(s.pieces, p)
 	s.length += utf8.RuneCountInString(p.lead)
@@ -107,7 +110,7 @@ func (s *showing) nested(open, end, indent string, of children) bool {
 	return err == nil && ok && s.put(piece{lead: end})
 }
 
-// ofScalars reports whether an array has neither objects nor arrays in it.
+// ofScalars reports whether an array contains neither objects nor arrays.
 func ofScalars(array []byte) bool {
 	only := true
 	_ = wire.Elements(array, func(value []byte) bool {
@@ -117,7 +120,7 @@ func ofScalars(array []byte) bool {
 	return only
 }
 
-// show writes the value. What is over limit is cut, and a note says how much that is.
+// show writes the piece. If the value is longer than limit, it is cut, and a note says how much is missing.
 func (p *piece) show(b *strings.Builder, limit int) {
 	if len(p.value) == 0 {
 		return
@@ -150,8 +153,8 @@ func (p *piece) show(b *strings.Builder, limit int) {
 	}
 }
 
-// note says what was cut: how much, and the SHA-256 of the whole value, a string's without quotes and escapes. It is outside of
-// the value's quotes, where no value can imitate it.
+// note says how much of a value is missing, and the SHA-256 of the whole value (of a string: without quotes and
+// escapes). The note is outside of the value's quotes, so that no value can imitate it.
 func (p *piece) note(b *strings.Builder, left int, of string) {
 	if p.sum == "" {
 		whole, _ := decoded(p.value)
@@ -160,7 +163,8 @@ func (p *piece) note(b *strings.Builder, left int, of string) {
 	fmt.Fprintf(b, " (cut: %d more %s; SHA-256 of all %s)", left, of, p.sum)
 }
 
-// decoded returns the content of a string, or else the JSON. Half a surrogate pair leaves a string as it is written.
+// decoded returns the content of a string, or else the JSON. A string with half a surrogate pair is returned as it
+// is written.
 func decoded(raw []byte) (text string, quoted bool) {
 	if raw[0] != '"' {
 		return string(raw), false
@@ -172,8 +176,8 @@ func decoded(raw []byte) (text string, quoted bool) {
 	return text, true
 }
 
-// writeScalar writes at most limit characters of a scalar, and returns how many it wrote and how many are left. Characters
-// that cannot be seen are escaped: they are sent too.
+// writeScalar writes at most limit characters of a scalar, and returns how many it wrote and how many are missing.
+// It escapes invisible characters, since these are sent too.
 func writeScalar(b *strings.Builder, raw []byte, limit int) (written, left int) {
 	text, quoted := decoded(raw)
 	if quoted {
@@ -185,7 +189,7 @@ func writeScalar(b *strings.Builder, raw []byte, limit int) (written, left int) 
 		switch {
 		case r == utf8.RuneError && size == 1:
 			shown = fmt.Sprintf(`\x%02x`, text[0])
-		case !quoted: // digits or a word
+		case !quoted: // a number, true, false or null
 		case r == '"', r == '\\', !unicode.IsPrint(r), sanitize.Invisible(r):
 			if shown = strings.Trim(strconv.QuoteRuneToASCII(r), "'"); r == '"' {
 				shown = `\"`

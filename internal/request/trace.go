@@ -11,13 +11,14 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// A trace travels in _meta (SEP-414). Without spans of mcpx, the client's traceparent reaches the upstream unchanged. With
-// spans, the upstream gets the span of mcpx's request to it, a child of the call's span, which is a child of the client's.
+// Traces are passed on in _meta (SEP-414). If mcpx makes no spans, the client's traceparent reaches the upstream
+// unchanged. If it does, the upstream gets the span of mcpx's request to it. That span is a child of the call's
+// span, which is a child of the client's span.
 
 // Tracing decides which calls get spans.
 type Tracing struct {
-	// Share is the share of traces beginning here that are sampled, 0 to 1. A trace that the client began is sampled if the
-	// client says so.
+	// Share is the share of the traces begun by mcpx that are sampled, from 0 to 1. A trace that the client began
+	// is sampled if the client says so.
 	Share float64
 }
 

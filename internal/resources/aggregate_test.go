@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 
 const patience = 2 * time.Minute
 
-// offering is a fake with so many resources, and a prompt.
+// offering returns a fake server with that many resources, and a prompt.
 func offering(name string, resources int) mcptest.Spec {
 	list := make([]json.RawMessage, resources)
 	for i := range list {
@@ -44,7 +44,7 @@ func remote(name string, fake *mcptest.HTTPServer) registry.Server {
 	return registry.Server{Spec: upstream.Spec{Options: transport.Options{Name: name, Type: transport.HTTP, Remote: transport.Remote{URL: fake.URL}}}, Definition: fake.URL}
 }
 
-// start makes the servers of a registry, which ends with the test.
+// start returns the servers of a registry, which is closed when the test ends.
 func start(t *testing.T, options registry.Options, servers ...registry.Server) *Servers {
 	t.Helper()
 	r := registry.New(servers, options)
@@ -60,8 +60,8 @@ func uris(page Page) (all []string) {
 	return all
 }
 
-// TestList_pages: all items are on some page, once, in order; a cursor is good in another
-// process, and after a change of the list.
+// TestList_pages: each item is on exactly one page, in order. A cursor also works in another process, and after a
+// change of the list.
 func TestList_pages(t *testing.T) {
 	servers := []registry.Server{remote("b", offering("b", 2300).HTTP(t)), remote("a", offering("a", 700).HTTP(t)), remote("none", mcptest.Spec{}.HTTP(t))}
 	here, there := start(t, registry.Options{}, servers...), start(t, registry.Options{}, servers...)
@@ -107,8 +107,8 @@ func TestList_pages(t *testing.T) {
 	}
 }
 
-// TestDown: what a server that is down has is not listed, keeps its names, and cannot be
-// read; then it is back.
+// TestDown: the items of a server that is down are not listed, keep their names, and cannot be read. When the
+// server is up again, they are back.
 func TestDown(t *testing.T) {
 	fake := offering("one", 1).HTTP(t)
 	s := start(t, registry.Options{}, remote("one", fake), remote("two", offering("two", 1).HTTP(t)))
@@ -143,8 +143,8 @@ func TestDown(t *testing.T) {
 	})
 }
 
-// TestDisk: the next start lists at once what the last one knew, a lazy server without
-// being started; a read starts it.
+// TestDisk: after a restart mcpx lists at once what it knew before, without starting a lazy server. A read starts
+// the lazy server.
 func TestDisk(t *testing.T) {
 	dir, fake := t.TempDir(), offering("one", 3).HTTP(t)
 	server := remote("one", fake)
@@ -171,7 +171,7 @@ func TestDisk(t *testing.T) {
 	}
 }
 
-// TestOff: hidden kinds are neither offered nor completed.
+// TestOff: if the config hides resources or prompts, mcpx neither offers nor completes them.
 func TestOff(t *testing.T) {
 	s := start(t, registry.Options{}, remote("one", offering("one", 1).HTTP(t)))
 	s.awaitLists(t.Context(), patience)
@@ -227,7 +227,7 @@ func TestPrompts_forged(t *testing.T) {
 	}
 }
 
-// TestAlone: one server as if nothing stood before it.
+// TestAlone: a single server is presented as if mcpx were not there.
 func TestAlone(t *testing.T) {
 	s := start(t, registry.Options{}, remote("one", offering("one", 1).HTTP(t)))
 	s.Transparent = true
@@ -244,7 +244,7 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// heard has what a follower was notified of.
+// heard collects the notifications that a follower got.
 type heard struct {
 	mu     sync.Mutex
 	params []string
@@ -267,8 +267,8 @@ func (h *heard) times(params string) (n int) {
 	return n
 }
 
-// TestFollow: several clients follow one resource over one subscription. A lost session and a reload are reported as
-// changes, and following goes on; the last client to leave ends the subscription.
+// TestFollow: several clients follow one resource over one subscription. mcpx reports a lost session and a reload
+// as changes, and goes on following. When the last client stops, the subscription ends.
 func TestFollow(t *testing.T) {
 	for _, era := range []string{mcptest.EraLegacy, mcptest.EraModern} {
 		t.Run(era, func(t *testing.T) {
@@ -340,8 +340,8 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestFollow_refused: a server that does not report changes says so at once, and one
-// that refuses says why.
+// TestFollow_refused: if a server does not support subscriptions, following fails at once. If it refuses one, the
+// error has the reason.
 func TestFollow_refused(t *testing.T) {
 	refusing := offering("one", 1)
 	refusing.FailMethods = []string{"resources/subscribe"}

@@ -12,7 +12,7 @@ import (
 	"mcpx/internal/request"
 )
 
-// find returns the server of a resource, and the server's own URI for it.
+// find returns the server that has a resource, and that server's own URI for it.
 func (s *Servers) find(ctx context.Context, uri string) (snap *catalog.Snapshot, server *catalog.Server, own string, err error) {
 	snap = s.Catalogue()
 	server, own, err = snap.Resource(uri)
@@ -35,12 +35,13 @@ type Topic struct {
 	// from is the client's request. Its event belongs to the first subscription only.
 	from request.From
 	uri  string
-	// patient means that Follow goes on if the server cannot be reached, as the client follows other resources too.
+	// patient means that Follow goes on if the server cannot be reached, because the client follows other
+	// resources in the same request.
 	patient bool
 }
 
-// Topic returns the resource of a client's URI. Errors are those of [Servers.Send], and a [ParamsError] if the server
-// does not report changes.
+// Topic returns the resource with a URI as clients know it. Its errors are those of [Servers.Send], and a
+// [ParamsError] if the server does not support subscriptions.
 func (s *Servers) Topic(ctx context.Context, from request.From, uri string, patient bool) (*Topic, error) {
 	t := &Topic{servers: s, from: from, uri: uri, patient: patient}
 	if uri == "" {
@@ -53,10 +54,10 @@ func (s *Servers) Topic(ctx context.Context, from request.From, uri string, pati
 	return t, err
 }
 
-// Follow calls updated, with the params of the client's notification, each time the resource has changed or may have
-// changed, as after a lost session. It subscribes again after losses and reloads, until ctx ends. If the first
-// subscription fails, it returns that error, unless the topic is patient. It calls agreed when the server has accepted
-// the first subscription. The callbacks must not block.
+// Follow calls updated, with the params of the client's notification, each time the resource has changed or may
+// have changed, for example after a lost session. It subscribes again after losses and reloads, until ctx ends. If
+// the first subscription fails, it returns the error, unless the topic is patient. It calls agreed when the server
+// has accepted the first subscription. The callbacks must not block.
 func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params json.RawMessage)) error {
 	began := false // the server has accepted a subscription
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
@@ -76,7 +77,7 @@ func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params j
 				case t.shown(server.Name):
 					updated(request.Originated(server.Name, wire.Encode(map[string]string{"uri": t.uri})))
 				}
-				err = <-subscription.Ended // ends with ctx at the latest
+				err = <-subscription.Ended // returns when ctx ends at the latest
 			}
 		}
 		if ctx.Err() != nil {
@@ -91,7 +92,7 @@ func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params j
 			return t.servers.failed("resources/subscribe", server, err)
 		}
 		if over, ok := errors.AsType[*request.LimitError](err); ok {
-			pause = max(pause, over.RetryAfter) // earlier attempts would only fill the audit trail
+			pause = max(pause, over.RetryAfter) // an earlier attempt would be refused, and only fill the audit trail
 		}
 		if !t.await(ctx, pause) {
 			return ctx.Err()
@@ -99,8 +100,8 @@ func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params j
 	}
 }
 
-// await waits for the pause, and then until the server can be asked or is gone: requests to a server that is down would
-// only fill the audit trail. It reports false if ctx has ended.
+// await waits for the pause, and then until the server is up or was removed, since requests to a server that is
+// down would only fill the audit trail. It returns false if ctx has ended.
 func (t *Topic) await(ctx context.Context, pause time.Duration) bool {
 	changed := make(chan struct{}, 1)
 	defer t.servers.Registry.OnChange(func() {
@@ -125,7 +126,7 @@ func (t *Topic) await(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// subscribe sends resources/subscribe. Only the first one carries the event of the client's request.
+// subscribe sends resources/subscribe. Only the first subscription uses the event of the client's request.
 func (t *Topic) subscribe(ctx context.Context, server *catalog.Server, own string, subscription *request.Subscription) error {
 	from := t.from
 	t.from.Event = nil
@@ -136,14 +137,14 @@ func (t *Topic) subscribe(ctx context.Context, server *catalog.Server, own strin
 	return err
 }
 
-// shown reports whether the client may still see resources of the server, as a reload may have changed that.
+// shown reports whether the client may still see the resources of the server; a reload may have changed that.
 func (t *Topic) shown(server string) bool {
 	now, ok := t.servers.Catalogue().Server(server)
 	return ok && (now.Offers.Resources || !now.Listed)
 }
 
-// renamed returns the params of a server's notification as the client gets them. The notification may be for a part of
-// the resource.
+// renamed returns the params of a server's notification with the URI that clients know. The notification may be
+// about a part of the resource.
 func (t *Topic) renamed(snap *catalog.Snapshot, server *catalog.Server, own string, params json.RawMessage) json.RawMessage {
 	params = wire.Edit(params, "uri", wire.EditText(func(uri string) string {
 		if part, ok := strings.CutPrefix(uri, own); ok {
@@ -151,5 +152,5 @@ func (t *Topic) renamed(snap *catalog.Snapshot, server *catalog.Server, own stri
 		}
 		return snap.Link(server, uri)
 	}))
-	return without(params, "_meta") // it identifies mcpx's own subscription
+	return without(params, "_meta") // _meta identifies the subscription between mcpx and the server
 }

@@ -7,8 +7,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Block returns a content block of a server's result as clients of snap get it: the URI of what it links or embeds
-// becomes one that clients can read. Nothing else changes.
+// Block returns a content block of a server's result as clients of snap get it: a URI that the block links or
+// embeds is replaced by one that clients can read. Nothing else changes.
 func Block(snap *catalog.Snapshot, server *catalog.Server, block json.RawMessage) json.RawMessage {
 	rename := renamed(snap, server)
 	switch wire.MemberText(block, "type") {
@@ -20,8 +20,8 @@ func Block(snap *catalog.Snapshot, server *catalog.Server, block json.RawMessage
 	return block
 }
 
-// Task returns a server's result with the task id as clients get it: the server's name, a slash, which no name contains,
-// the server's id, and the tag of all that; a nil tag adds none.
+// Task returns a server's result with the task id that clients get: the server's name, a slash (which no name
+// contains), the server's own id, and the tag of all that. If tag is nil, there is no tag.
 func Task(server *catalog.Server, tag func(id string) string, result json.RawMessage) json.RawMessage {
 	return wire.Edit(result, "taskId", wire.EditText(func(own string) string {
 		id := server.Name + "/" + own
@@ -41,7 +41,7 @@ func renamed(snap *catalog.Snapshot, server *catalog.Server) func(json.RawMessag
 	return func(object json.RawMessage) json.RawMessage { return wire.Edit(object, "uri", uri) }
 }
 
-// result returns the result of a method, with the URIs that clients know.
+// result returns the result of a method with the URIs that clients know.
 func (s *Servers) result(snap *catalog.Snapshot, server *catalog.Server, method string, raw json.RawMessage) json.RawMessage {
 	switch method {
 	case "resources/read":
@@ -49,7 +49,7 @@ func (s *Servers) result(snap *catalog.Snapshot, server *catalog.Server, method 
 		return wire.Edit(raw, "contents", func(all json.RawMessage) json.RawMessage { return wire.EditEach(all, rename) })
 	case "tasks/get", "tasks/cancel":
 		return Task(server, s.tag, raw)
-	case "tasks/result": // of the legacy era: the result of the call
+	case "tasks/result": // a legacy method: it returns the result of the call
 		raw = wire.Edit(raw, "_meta", func(meta json.RawMessage) json.RawMessage {
 			return wire.Edit(meta, relatedTask, func(of json.RawMessage) json.RawMessage { return Task(server, s.tag, of) })
 		})

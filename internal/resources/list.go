@@ -22,8 +22,8 @@ type Page struct {
 // pageItems is the length of a page. It is large because many clients read only the first page.
 const pageItems = 1000
 
-// List returns one page of what the servers list of a kind, grouped by server in each server's order. It leaves out
-// servers that are down. ok is false if the cursor is invalid.
+// List returns one page of the items of a kind, grouped by server, in the order in which each server lists them.
+// It leaves out servers that are down. ok is false if the cursor is invalid.
 func (s *Servers) List(ctx context.Context, kind catalog.Kind, cursor string) (page Page, ok bool) {
 	at, ok := readCursor(kind, cursor)
 	if !ok {
@@ -92,20 +92,20 @@ func (s *Servers) named(snap *catalog.Snapshot, server *catalog.Server, kind cat
 	return snap.URI(kind, server, own)
 }
 
-// position is where a page begins. A cursor holds nothing else, so that it stays valid after a restart and in other
+// position is where a page begins. A cursor contains only that, so it stays valid after a restart and in other
 // processes.
 type position struct {
 	Kind   catalog.Kind
 	Server string
 	Index  int
-	Item   string // the item at Index when the cursor was made
+	Item   string // the name of the item that was at Index when the cursor was made
 }
 
 func (p position) cursor() string {
 	return base64.RawURLEncoding.EncodeToString(wire.Encode(p))
 }
 
-// readCursor reads a cursor. The empty one is the first page.
+// readCursor reads a cursor. An empty cursor is the beginning of the first page.
 func readCursor(kind catalog.Kind, cursor string) (p position, ok bool) {
 	if cursor == "" {
 		return p, true

@@ -24,7 +24,7 @@ type PromptError struct{ Name string }
 
 func (e *PromptError) Error() string { return fmt.Sprintf("there is no prompt %q", e.Name) }
 
-// ServerError is the error of a request that the server has not answered. Err is one of those of
+// ServerError is the error of a request that the server has not answered. Err is one of the errors of
 // [upstream.Upstream.Call].
 type ServerError struct {
 	Server string
@@ -34,7 +34,7 @@ type ServerError struct {
 func (e *ServerError) Error() string { return e.Server + ": " + e.Err.Error() }
 func (e *ServerError) Unwrap() error { return e.Err }
 
-// failed returns the error for a failed message to a server. A JSON-RPC error of the server stays as it is.
+// failed returns the error for a failed message to a server. A JSON-RPC error of the server is returned unchanged.
 func (s *Servers) failed(method string, server *catalog.Server, err error) error {
 	if _, answered := errors.AsType[*wire.RPCError](err); answered {
 		return err
@@ -46,15 +46,16 @@ func (s *Servers) failed(method string, server *catalog.Server, err error) error
 	return failed
 }
 
-// Send passes a client's message on to the server that has what it names. It returns the raw result with the URIs that
-// clients know. q has the client's method and params. Errors are a [catalog.URIError], [PromptError] or [ParamsError] for
-// a message that names nothing known, a [wire.RPCError] of the server, or a [ServerError].
+// Send passes a client's message on to the server that has the item which the message names. It returns the raw
+// result with the URIs that clients know. q has the client's method and params. The error is a [catalog.URIError],
+// [PromptError] or [ParamsError] if the message names no known item, a [wire.RPCError] if the server answered with
+// one, or a [ServerError].
 func (s *Servers) Send(ctx context.Context, q *request.Request) (json.RawMessage, error) {
 	for waited := false; ; {
 		snap := s.Catalogue()
 		server, params, err := s.target(snap, q)
 		if err != nil {
-			// It may belong to a server that has not yet listed what it has.
+			// The item may belong to a server that has not listed its items yet.
 			if waited || !anyUnlisted(snap) {
 				return nil, err
 			}
@@ -79,7 +80,8 @@ func (s *Servers) Send(ctx context.Context, q *request.Request) (json.RawMessage
 	}
 }
 
-// absent returns the answer if err says that the server does not know the method: what is requested does not exist.
+// absent returns an answer if err says that the server does not know the method, which means that the requested
+// item does not exist.
 func (s *Servers) absent(method string, server *catalog.Server, params json.RawMessage, err error) (json.RawMessage, error) {
 	rpc, ok := errors.AsType[*wire.RPCError](err)
 	if !ok || rpc.NoCode || rpc.Code != wire.MethodNotFound {
@@ -97,8 +99,8 @@ func (s *Servers) absent(method string, server *catalog.Server, params json.RawM
 	}
 }
 
-// relayed are the methods whose params name something of a server, and whether they may be executed twice. Any other
-// method is sent only if the view shows a single server.
+// relayed are the methods whose params name an item of a server. The value says whether the method may be executed
+// twice. Any other method is sent only if the view shows a single server.
 var relayed = map[string]bool{
 	"resources/read": true, "resources/unsubscribe": true, "prompts/get": true, "completion/complete": true,
 	"tasks/get": true, "tasks/update": false, "tasks/cancel": false, "tasks/result": true,
@@ -139,7 +141,7 @@ func (s *Servers) target(snap *catalog.Snapshot, r *request.Request) (server *ca
 	return server, wire.Edit(params, "ref", func(json.RawMessage) json.RawMessage { return ref }), err
 }
 
-// resource finds the server of the URI in an object, and replaces it by the server's own URI.
+// resource finds the server of the URI in an object, and replaces the URI by the server's own.
 func resource(object json.RawMessage, find func(uri string) (*catalog.Server, string, error)) (*catalog.Server, json.RawMessage, error) {
 	uri := wire.MemberText(object, "uri")
 	if uri == "" {
@@ -152,7 +154,7 @@ func resource(object json.RawMessage, find func(uri string) (*catalog.Server, st
 	return server, wire.Edit(object, "uri", wire.EditText(func(string) string { return own })), nil
 }
 
-// task finds the server of the task id in params, and replaces it by the server's own id.
+// task finds the server of the task id in params, and replaces the id by the server's own.
 func (s *Servers) task(snap *catalog.Snapshot, params json.RawMessage) (*catalog.Server, json.RawMessage, error) {
 	id := wire.MemberText(params, "taskId")
 	untagged := id[:max(0, len(id)-len(s.tag("")))]
@@ -164,7 +166,7 @@ func (s *Servers) task(snap *catalog.Snapshot, params json.RawMessage) (*catalog
 	return server, wire.Edit(params, "taskId", wire.EditText(func(string) string { return own })), nil
 }
 
-// prompt finds the server of the prompt name in an object, and replaces it by the server's own name.
+// prompt finds the server of the prompt name in an object, and replaces the name by the server's own.
 func (s *Servers) prompt(snap *catalog.Snapshot, object json.RawMessage) (*catalog.Server, json.RawMessage, error) {
 	name := wire.MemberText(object, "name")
 	if name == "" {
@@ -180,7 +182,7 @@ func (s *Servers) prompt(snap *catalog.Snapshot, object json.RawMessage) (*catal
 	return server, wire.Edit(object, "name", wire.EditText(func(string) string { return own })), nil
 }
 
-// without returns a JSON object without some members; {} if it is nil.
+// without returns a JSON object without the given members, or {} if object is nil.
 func without(object json.RawMessage, keys ...string) json.RawMessage {
 	return wire.Filter(object, func(name string, _ []byte) bool { return !slices.Contains(keys, name) })
 }

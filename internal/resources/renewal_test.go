@@ -14,8 +14,8 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// TestFollow_Renewal: while a server is down, its subscriptions are not requested again and again. Once it is up, each is
-// renewed, which no limit counts.
+// TestFollow_Renewal: while a server is down, mcpx does not request its subscriptions again and again. When it is
+// up again, mcpx renews each once, and that does not count towards any limit.
 func TestFollow_Renewal(t *testing.T) {
 	fake := offering("one", 2).HTTP(t)
 	server := remote("one", fake)
@@ -46,7 +46,7 @@ func TestFollow_Renewal(t *testing.T) {
 		now, _ := s.Registry.Status("one")
 		return now.RetryAfter.After(status.RetryAfter)
 	})
-	if n := asked.Load() - during; n > 1 { // the pause before the first may have been under way
+	if n := asked.Load() - during; n > 1 { // one request may have been under way already
 		t.Errorf("%d renewals while the server is down", n)
 	}
 	before, wasFree := asked.Load(), free.Load()
@@ -61,7 +61,8 @@ func TestFollow_Renewal(t *testing.T) {
 	}
 }
 
-// followed subscribes to a resource until the test ends, and waits until the server agrees. The channel gets its updates.
+// followed subscribes to a resource until the test ends, and waits until the server accepts. The channel gets a
+// value for each update.
 func followed(t *testing.T, s *Servers) <-chan struct{} {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -82,7 +83,8 @@ func followed(t *testing.T, s *Servers) <-chan struct{} {
 	return changed
 }
 
-// TestFollow_Instances: a subscription whose instance loses the session is renewed, at whichever instance is up.
+// TestFollow_Instances: if the instance of a server that holds a subscription loses its session, mcpx renews the
+// subscription at an instance that is up.
 func TestFollow_Instances(t *testing.T) {
 	one, two := offering("one", 2).HTTP(t), offering("one", 2).HTTP(t)
 	server := remote("one", one)

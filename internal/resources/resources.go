@@ -17,31 +17,34 @@ type Servers struct {
 	Registry *registry.Registry
 	// Catalogue returns the newest catalogue that the caller may see.
 	Catalogue func() *catalog.Snapshot
-	// Scope returns the part of the catalogue that the view shows now; nil = all of it.
+	// Scope returns the part of the catalogue that the view shows now; nil means all of it.
 	Scope func() *policy.Scope
-	// Has reports whether the view shows a server; nil = all.
+	// Has reports whether the view shows a server; a nil func means all servers.
 	Has func(server string) bool
-	// Explain turns the error of a message to a server into the one for the client; nil = it stays the same.
+	// Explain turns the error of a message to a server into the error that the client gets; if nil, the client
+	// gets the same error.
 	Explain func(method string, err *ServerError) error
-	// Separator is put between the name of a server and that of its prompt.
+	// Separator is put between the name of a server and the name of its prompt.
 	Separator string
-	// Prefix says which prompts get the name of their server as a prefix; empty = all. With PrefixNever, a prompt still
-	// gets one if another server before it has a prompt of the same name.
+	// Prefix says which prompts get the name of their server as a prefix; empty means all. With PrefixNever, a
+	// prompt still gets one if an earlier server has a prompt of the same name.
 	Prefix string
-	// Tag returns the end of a task's id, which ties it to one principal; nil = none.
+	// Tag returns the end of a task's id, which makes the id valid for one principal only; if nil, ids have no
+	// tag.
 	Tag func(id string) string
-	// NoResources and NoPrompts hide them.
+	// NoResources and NoPrompts hide the resources or prompts of all servers.
 	NoResources, NoPrompts bool
-	// Transparent means that the view passes one server through as if mcpx were not there: names and definitions are as it
-	// sent them.
+	// Transparent means that the view passes one server through as if mcpx were not there: names and definitions
+	// are as the server sent them.
 	Transparent bool
-	// Wait bounds the wait for a server that is starting, ListWait the wait of a list for servers that were never seen.
+	// Wait bounds how long a request waits for a server that is starting; ListWait bounds how long a list waits
+	// for servers that were never seen.
 	Wait, ListWait time.Duration
 }
 
 // The values of [Servers.Prefix].
 const (
-	PrefixConflict = "conflict" // prompts whose name several servers have
+	PrefixConflict = "conflict" // only prompts whose name several servers have
 	PrefixNever    = "never"
 )
 
@@ -53,8 +56,8 @@ func (s *Servers) Shows(kind catalog.Kind) bool {
 	return !s.NoResources
 }
 
-// Offers returns what the servers have beside tools. A server that was never seen is assumed to have everything, as the
-// handshake does not wait for it.
+// Offers returns what the servers offer beside tools. A server that was never seen is assumed to offer everything,
+// since the handshake with the client does not wait for it.
 func (s *Servers) Offers() (offers catalog.Offers) {
 	snap := s.Catalogue()
 	for i := range snap.Servers {
@@ -73,7 +76,7 @@ func (s *Servers) Offers() (offers catalog.Offers) {
 	return offers
 }
 
-// Listed returns the servers with items of a kind that are up.
+// Listed returns the servers that are up and have items of a kind.
 func (s *Servers) Listed(kind catalog.Kind) []*catalog.Server {
 	var all []*catalog.Server
 	snap := s.Catalogue()
@@ -85,7 +88,7 @@ func (s *Servers) Listed(kind catalog.Kind) []*catalog.Server {
 	return all
 }
 
-// Starting reports whether any server has yet to list what it has.
+// Starting reports whether any server has not listed its items yet.
 func (s *Servers) Starting() bool { return anyUnlisted(s.Catalogue()) }
 
 func anyUnlisted(snap *catalog.Snapshot) bool {
@@ -99,7 +102,7 @@ func (s *Servers) tag(id string) string {
 	return s.Tag(id)
 }
 
-// separator is empty if prompts keep their names.
+// separator returns the separator for prompt names, or an empty string if prompts keep their names.
 func (s *Servers) separator() string {
 	if s.Transparent {
 		return ""
@@ -107,13 +110,13 @@ func (s *Servers) separator() string {
 	return s.Separator
 }
 
-// bare returns the server whose prompt clients know by this name without a prefix; nil if there is none.
+// bare returns the server whose prompt clients know by this name without a prefix, or nil.
 func (s *Servers) bare(snap *catalog.Snapshot, own string) *catalog.Server {
 	if s.Prefix == "" {
 		return nil
 	}
 	if _, _, another := snap.Prompt(own, s.separator()); another {
-		return nil // it reads as the name of a prompt with a prefix
+		return nil // clients would take it for the name of a prompt with a prefix
 	}
 	var first *catalog.Server
 	for i := range snap.Servers {
@@ -131,14 +134,15 @@ func (s *Servers) bare(snap *catalog.Snapshot, own string) *catalog.Server {
 	return first
 }
 
-// awaitLists waits for the first lists of servers that were never seen.
+// awaitLists waits until servers that were never seen have listed their items for the first time.
 func (s *Servers) awaitLists(ctx context.Context, most time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	s.Registry.WaitListed(ctx, s.Has)
 }
 
-// up reports whether a server can be asked. It may be starting, or start when it is asked.
+// up reports whether requests can be sent to a server. The server may be starting, or may start when a request
+// comes.
 func up(s *catalog.Server) bool {
 	return s.State != catalog.Unavailable && s.State != catalog.Disabled
 }

@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// large is a catalogue of 3,000 tools: the real one repeated under other
-// server names where it is given, else one of made-up words.
+// large returns a catalogue of 3,000 tools: the real catalogue, repeated under other server names, if there is
+// one, otherwise a catalogue of made-up words.
 func large(b *testing.B) (*catalog.Snapshot, []string) {
 	snap, queries := many(3000), []string{
 		"read the csv, then plot it as a bar chart",
@@ -43,7 +43,7 @@ func large(b *testing.B) (*catalog.Snapshot, []string) {
 
 func BenchmarkNew(b *testing.B) {
 	snap, _ := large(b)
-	New(snap) // the tables are made once in a process
+	New(snap) // the tables are made only once in a process, so not in the measured loop
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)

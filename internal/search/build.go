@@ -13,21 +13,21 @@ const (
 	maxSchema = 256 << 10
 )
 
-// eventsPerTool is the first capacity; most tools have fewer events.
+// eventsPerTool is the initial capacity for the events of a tool; most tools have fewer.
 const eventsPerTool = 80
 
 // builder fills an index, server by server.
 type builder struct {
 	x     *Index
 	terms terms
-	// tool and srv have the words of tools and of servers.
+	// tool and srv collect the words of tools and of servers.
 	tool, srv corpus
-	// last is the last tool so far with the same definition.
+	// last is, for each definition, the last tool so far that has it.
 	last map[definition]uint32
 	seed maphash.Seed
 }
 
-// definition identifies a tool: equal definitions are the same tool. schema is a hash.
+// definition identifies what a tool does: tools with equal definitions count as the same tool. schema is a hash.
 type definition struct {
 	name, description string
 	schema            uint64
@@ -105,7 +105,7 @@ type placer struct {
 	c     *corpus
 	field field
 	words uint32
-	// last is the previous word, empty at the start and after a run without spaces.
+	// last is the previous word; empty at the beginning and after a run without spaces.
 	last string
 }
 
@@ -114,14 +114,14 @@ func (p *placer) word(w word) {
 		p.piece(w.text, w.script)
 		return
 	}
-	// An identifier is indexed by its parts, one after the other, and as a whole.
+	// An identifier is indexed both as its parts, one after the other, and as a whole.
 	for _, t := range w.parts {
 		p.piece(t, w.script)
 	}
 	p.addTerm(p.b.terms.of(w.text, w.script).own)
 }
 
-// piece adds a word without parts.
+// piece adds a word that has no parts.
 func (p *placer) piece(text string, c script) {
 	e := p.b.terms.of(text, c)
 	p.words++
@@ -141,13 +141,13 @@ func (p *placer) piece(text string, c script) {
 	}
 	p.addTerm(e.own)
 	p.b.terms.texts[e.own] = text
-	if names[p.field] && p.last != "" && c == latin { // cash_flow is cashflow too
+	if names[p.field] && p.last != "" && c == latin { // so that "cashflow" finds cash_flow too
 		p.addTerm(p.b.terms.of(p.last+text, c).own)
 	}
 	p.last = text
 }
 
-// names are the fields in which two neighbouring words are indexed as one word too.
+// names are the fields in which two adjacent words are also indexed as one joined word.
 var names = [fields]bool{inName: true, inTitle: true, inServerName: true}
 
 func (p *placer) addTerm(term uint32) {

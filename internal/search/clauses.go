@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// minClause is the least number of words of a clause. Shorter ones are joined.
+// minClause is the least number of words in a clause. A shorter clause is joined with another.
 const minClause = 2
 
 // sentenceEnd matches the end of a sentence. A full stop needs white space after it, so
@@ -17,8 +17,8 @@ const minClause = 2
 var sentenceEnd = pattern.New(`[.!?:]\s|[\n;。；！？，؛؟।]|` +
 	`然后|接着|随后|最后|并且|并将|并把|之后|以及|再把|再将|然後|接著|最後|それから|そして|次に|てから|그리고|그런 다음|다음에`)
 
-// splitClauses splits a query into needs: at the end of a sentence, at words such as
-// "then", and at a comma or an "and" before a verb. A list of nouns stays together.
+// splitClauses splits a query into needs: at the end of a sentence, at words such as "then", and at a comma or an
+// "and" before a verb. It does not split a list of nouns.
 func splitClauses(query string) []string {
 	var out []string
 	for _, sentence := range sentenceEnd.Split(query, -1) {
@@ -50,12 +50,12 @@ func startsClause(words []string, i int) bool {
 	return strings.HasSuffix(words[i-1], ",") && isVerb(w)
 }
 
-// folded is a word in lower case, without accents and punctuation.
+// folded returns a word in lower case, without accents and punctuation.
 func folded(w string) string {
 	return fold(strings.Trim(w, ".,;:!?\"'()[]{}`“”‘’«»"))
 }
 
-// isVerb reports whether w is an act in any of the known languages.
+// isVerb reports whether w is a verb for an act, in any of the known languages.
 func isVerb(w string) bool {
 	if w == "" {
 		return false

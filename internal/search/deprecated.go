@@ -8,10 +8,10 @@ import (
 )
 
 var (
-	// bracketed matches a mark in a title or a first sentence: "Read File (Deprecated)".
+	// bracketed matches a deprecation mark in a title or a first sentence: "Read File (Deprecated)".
 	bracketed = pattern.New(`(?i)[(\[]\W*deprecated\W*[)\]]|^\W*deprecated(?:\W*$|\s*[:.!–—]|\s+-\s)`)
-	// sentence matches a mark in a description, as a sentence or the start of one. It
-	// needs a capital: "deprecated: also list old ones" describes a parameter.
+	// sentence matches a deprecation mark in a description, as a sentence or at the start of one. It requires a
+	// capital letter, since "deprecated: also list old ones" describes a parameter.
 	sentence = pattern.New(`(?:^\W*|[\n.!?)\]*_>]\W*)(?:DEPRECATED\b|Deprecated(?:\W*$|[*_]|\s*[:.!–—]|\s+-\s|,? use\b| since\b| in fav| as of\b))` +
 		`|\.\. deprecated::|(?i:\bthis (?:tool|function|method|endpoint|operation|command|api) (?:is|has been) (?:now )?deprecated\b)`)
 )

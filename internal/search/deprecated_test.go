@@ -44,8 +44,8 @@ func TestIsDeprecated(t *testing.T) {
 	}
 }
 
-// A deprecated tool comes after one that does the same, in any order of the catalogue. If the
-// query mentions deprecation, it comes first.
+// TestSearch_DeprecatedToolsComeLater: a deprecated tool is ranked after a tool that does the same, in whatever
+// order the catalogue has them. If the query mentions deprecation, the deprecated tool is first.
 func TestSearch_DeprecatedToolsComeLater(t *testing.T) {
 	old := tool("read_file", "Read the complete contents of a file as text. DEPRECATED: Use read_text_file instead.", "path")
 	x := New(catalog.NewSnapshot([]catalog.Server{{Name: "files", Tools: []catalog.Tool{

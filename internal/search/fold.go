@@ -44,7 +44,7 @@ func foldRune(b *strings.Builder, r rune) {
 		return
 	case 0x0300 <= r && r <= 0x036F, 0x0591 <= r && r <= 0x05C7, 0x064B <= r && r <= 0x065F, r == 0x0670, r == 0x0640:
 		return
-	case 0xFF01 <= r && r <= 0xFF5E: // full-width ASCII
+	case 0xFF01 <= r && r <= 0xFF5E: // a full-width ASCII character
 		foldRune(b, r-0xFF01+'!')
 		return
 	}
@@ -54,7 +54,7 @@ func foldRune(b *strings.Builder, r rune) {
 		return
 	}
 	if unicode.IsDigit(r) {
-		for zero := r; zero > r-10; zero-- { // the digits of a script are ten in a row
+		for zero := r; zero > r-10; zero-- { // finds the zero of the script: its digits are ten characters in a row
 			if !unicode.IsDigit(zero - 1) {
 				b.WriteByte(byte('0' + r - zero))
 				return
@@ -64,7 +64,7 @@ func foldRune(b *strings.Builder, r rune) {
 	b.WriteRune(r)
 }
 
-// stem cuts the ending off a folded word.
+// stem removes the ending of a folded word.
 func stem(text string, c script) string {
 	switch c {
 	case latin:
@@ -72,7 +72,7 @@ func stem(text string, c script) string {
 			return text
 		}
 		if n := len(text) - 1; text[n] == 's' && text[n-1] != 's' && !strings.ContainsAny(text, "aeiouy") {
-			return text[:n] // PRs, DBs: the stemmer needs a vowel
+			return text[:n] // PRs, DBs: the stemmer would keep the s, as there is no vowel
 		}
 		return english.Stem(text, true)
 	case cyrillic:

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// The word tables. Each explains its form at its top.
+// The word tables. The beginning of each file explains its format.
 var (
 	//go:embed acts.txt
 	acts string
@@ -32,8 +32,7 @@ func entries(table string) iter.Seq[string] {
 	}
 }
 
-// thesaurus has the synonyms of each stem. It is made at the first use, as some processes
-// never search.
+// thesaurus contains the synonyms of each stem. It is made at the first use, since some processes never search.
 var thesaurus = sync.OnceValue(func() map[string][]string {
 	m := map[string][]string{}
 	link := func(from, to []string) {
@@ -58,7 +57,7 @@ var thesaurus = sync.OnceValue(func() map[string][]string {
 	return m
 })
 
-// stems are the stems of the English words of a line. a_b is two neighbours, joined.
+// stems returns the stems of the English words in a line. In a line, a_b means the two adjacent words, joined.
 func stems(line string) []string {
 	ws := strings.Fields(line)
 	for i, w := range ws {
@@ -69,7 +68,7 @@ func stems(line string) []string {
 
 // dictionary is the table of translations by foreign words.
 type dictionary struct {
-	// english has the English stems of a folded word, or in Cyrillic and Arabic of its stem.
+	// english maps a folded foreign word (in Cyrillic and Arabic: its stem) to English stems.
 	english map[string][]string
 	// longest is the length in bytes of the longest word without spaces.
 	longest int
@@ -101,7 +100,7 @@ var lexicon = sync.OnceValue(func() *dictionary {
 	return d
 })
 
-// translate has the English stems for the stem of a Russian or Arabic word.
+// translate returns the English stems for the stem of a Russian or Arabic word.
 func translate(st string, c script) []string {
 	if c != cyrillic && c != arabic {
 		return nil
@@ -109,7 +108,7 @@ func translate(st string, c script) []string {
 	return lexicon().english[st]
 }
 
-// found is a known word in a run without spaces, at bytes from..to of it.
+// found is a known word in a run without spaces, from byte from to byte to.
 type found struct {
 	from, to int
 	// english are its English stems.

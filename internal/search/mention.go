@@ -2,18 +2,17 @@ package search
 
 import "strings"
 
-// mention is a path, web address, e-mail address or sum in a query, recognised by its
-// form.
+// mention is a path, web address, e-mail address or arithmetic expression in a query, recognized by its form.
 type mention struct {
-	// words are English words for the kind of thing.
+	// words are English words for this kind of mention.
 	words string
-	// text has the words in it that may name a thing, such as the words of a host name.
+	// text contains those words of the mention that may name a thing, such as the words of a host name.
 	text string
-	// path is set for files and folders.
+	// path is set for paths of files and folders.
 	path bool
 }
 
-// formats has English words for files, by the endings of their names.
+// formats maps the endings of file names to English words for such files.
 var formats = func() map[string]string {
 	m := map[string]string{}
 	for _, f := range []struct{ endings, words string }{
@@ -42,13 +41,13 @@ var formats = func() map[string]string {
 	return m
 }()
 
-// topDomains are the endings of a host name without a scheme.
+// topDomains are top-level domains by which a host name without a scheme is recognized.
 var topDomains = wordSet("com org net io dev ai edu gov co cn de uk fr jp ru br app tv eu ca au nl")
 
 // libraries are names that look like file names: Node.js, Vue.js.
 var libraries = wordSet("node next nuxt vue react angular express three d3 chart socket ember backbone p5 alpine solid discord anime moment plotly")
 
-// recognise finds a mention in a word of a query.
+// recognise returns the mention if a word of a query is one.
 func recognise(w string) (mention, bool) {
 	w = strings.Trim(w, ".,;!?\"'()[]{}<>`“”‘’«»，。、；：！？（）「」")
 	if scheme, rest, ok := strings.Cut(w, "://"); ok && len(scheme) > 1 && len(scheme) < 12 {

@@ -8,14 +8,13 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// maxNamed bounds the hits of [Index.Named]: a name may be on any number of servers.
+// maxNamed bounds the hits of [Index.Named], since any number of servers may have a tool of the same name.
 const maxNamed = 200
 
-// Named finds the tools of a query that is a list of their names, in the order of the
-// list. A name may be written as it is, or after the name of its server: a.tool, a__tool,
-// a:tool, a/tool. The name of a server among the names narrows those that it has. missing
-// are words of the list that look like names of tools and are none. Both are nil if the
-// query is anything else than a list of names.
+// Named finds the tools of a query that is a list of tool names, in the order of the list. A name may be written
+// alone, or after the name of its server: a.tool, a__tool, a:tool, a/tool. If the list also contains names of
+// servers, they restrict the hits of tools that these servers have. missing are words of the list that look like
+// tool names, but are unknown. Both results are nil if the query is not a list of names.
 func (x *Index) Named(query string, o Options) (hits []Hit, missing []string) {
 	l := list{x: x, o: o, at: map[string]int{}, commas: strings.ContainsAny(query, ",;\n")}
 	if len(query) > maxQuery || !l.read(query) {
@@ -48,17 +47,17 @@ type list struct {
 	commas bool
 }
 
-// item is one entry of a list: the name of tools, of a server, or neither.
+// item is one entry of a list: the name of a tool, the name of a server, or another word.
 type item struct {
 	text string
 	// docs are the tools of that name.
 	docs []uint32
-	// server is set for the name of a server that is not the name of a tool, and joins
-	// for a word that joins names.
+	// server is set for the name of a server that is not also the name of a tool. joins is set for a word that
+	// joins names, such as "and".
 	server, joins bool
 }
 
-// read splits the query. It reports whether there is anything in it.
+// read splits the query into items. It reports whether there are any.
 func (l *list) read(query string) bool {
 	names := map[string]bool{}
 	for i := range l.x.tools {
@@ -87,7 +86,7 @@ func (l *list) add(text string) {
 	l.items = append(l.items, item{text: text, joins: joins})
 }
 
-// find gives each item its tools.
+// find finds the tools of each item.
 func (l *list) find() {
 	for _, s := range l.x.servers {
 		if l.o.Server != "" && l.o.Server != s.name {
@@ -119,8 +118,8 @@ func (l *list) find() {
 	}
 }
 
-// isList reports whether the items are a list of names. Plain words with spaces between
-// are a sentence, even if each happens to name a tool; other words make the query a need.
+// isList reports whether the items are a list of names. Plain words separated by spaces count as a sentence, even
+// if each happens to be the name of a tool. Other words make the query a description of a need.
 func (l *list) isList() bool {
 	plain, shaped, servers := 0, 0, 0
 	for i := range l.items {
@@ -145,7 +144,7 @@ func (l *list) isList() bool {
 	return servers == 0 || shaped > 0 || l.commas || l.onNamedServer()
 }
 
-// onNamedServer reports whether a named server has one of the tools.
+// onNamedServer reports whether a server in the list has one of the tools in the list.
 func (l *list) onNamedServer() bool {
 	return slices.ContainsFunc(l.items, func(it item) bool { return slices.ContainsFunc(it.docs, l.isNamed) })
 }
@@ -156,7 +155,7 @@ func (l *list) isNamed(doc uint32) bool {
 	return ok && l.items[i].server
 }
 
-// narrowed are the tools whose servers are in the list, or all if there are none.
+// narrowed returns those of the tools whose servers are in the list, or all tools if there are none.
 func (l *list) narrowed(docs []uint32) []uint32 {
 	var on []uint32
 	for _, d := range docs {

@@ -32,7 +32,7 @@ func TestNamed(t *testing.T) {
 		{"fetch, search", "fetch.fetch gitlab.search"},
 		{"searchCode, nope_tool, write_file, nope", "github.searchCode filesystem.write_file ?nope_tool ?nope"},
 		{"write_file nope_tool", "filesystem.write_file ?nope_tool"},
-		// a need, not a list of names
+		// These are descriptions of a need, not lists of names.
 		{"fetch search", ""},
 		{"slack search", ""},
 		{"write_file somewhere", ""},

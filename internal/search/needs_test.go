@@ -11,7 +11,7 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// everyday is a catalogue of real servers, as a developer may have them.
+// everyday returns a catalogue of real servers, such as a developer may have.
 func everyday(t *testing.T) *catalog.Snapshot {
 	t.Helper()
 	var servers []catalog.Server
@@ -48,12 +48,12 @@ func everyday(t *testing.T) *catalog.Snapshot {
 	return catalog.NewSnapshot(servers)
 }
 
-// Needs in plain words that once missed the tools that real servers have for them.
+// TestSearch_Needs: queries in plain words find the tools of real servers. Each of them once did not.
 func TestSearch_Needs(t *testing.T) {
 	x := New(everyday(t))
 	for _, tt := range []struct {
 		query string
-		want  []string // each within the first so many
+		want  []string // each must be within this many first hits
 		first int
 		weak  bool
 	}{
@@ -63,7 +63,7 @@ func TestSearch_Needs(t *testing.T) {
 		{"list rows of a table", []string{"read_query", "execute_sql"}, 10, false},
 		{"play music", nil, 10, true},
 		{"water the plants", nil, 10, true},
-		// A server that the query names.
+		// Queries that name a server.
 		{"memory", []string{"read_graph", "create_entities", "search_nodes"}, 9, false},
 		{"sqlite", []string{"read_query", "list_tables"}, 25, false},
 		{"delete an issue with memory", []string{"delete_entities"}, 5, false},

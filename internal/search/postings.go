@@ -2,7 +2,7 @@ package search
 
 import "slices"
 
-// field is a part of a tool or server, as a source of words.
+// field is a part of a tool or server from which words are indexed.
 type field uint8
 
 const (
@@ -19,8 +19,8 @@ const (
 	fields
 )
 
-// fieldWeight has the weight of a word in each field, and the effect of a field's length
-// (b of BM25F).
+// fieldWeight contains, for each field, the weight of a word in it, and how much the field's length matters (b of
+// BM25F).
 var fieldWeight = [fields]struct{ weight, b float32 }{
 	inName:       {3.0, 0.5},
 	inTitle:      {1.5, 0.5},
@@ -44,7 +44,7 @@ type postings struct {
 	docs  int
 }
 
-// posting has the weight of a term in a document, already saturated: in (0, 1).
+// posting is the weight of a term in a document. Saturation is already applied, so the weight is between 0 and 1.
 type posting struct {
 	doc    uint32
 	impact float32
@@ -60,8 +60,7 @@ type event struct {
 	field     field
 }
 
-// corpus collects the events of documents, in their order, and the lengths of
-// their fields.
+// corpus collects the events of documents, in the order of the documents, and the lengths of their fields.
 type corpus struct {
 	events []event
 	length [fields][]uint32
@@ -87,7 +86,7 @@ func (c *corpus) invert(terms uint32) postings {
 	}
 	sorted := make([]event, len(c.events))
 	next := slices.Clone(start)
-	for _, e := range c.events { // stable, so each term keeps the order of documents
+	for _, e := range c.events { // this sort is stable, so each term keeps the order of documents
 		sorted[next[e.term]] = e
 		next[e.term]++
 	}
@@ -112,7 +111,7 @@ func (c *corpus) invert(terms uint32) postings {
 	return p
 }
 
-// stretch divides the weight of a word in a field, by the length of the field.
+// stretch returns the number by which the weight of a word in a field is divided because of the field's length.
 func (c *corpus) stretch(f field, doc uint32, mean float32) float32 {
 	b := fieldWeight[f].b
 	if b == 0 {
@@ -121,7 +120,7 @@ func (c *corpus) stretch(f field, doc uint32, mean float32) float32 {
 	return 1 - b + b*float32(c.length[f][doc])/mean
 }
 
-// means are the mean lengths of the fields, over the documents that have them.
+// means returns the mean length of each field, over the documents in which it is not empty.
 func (c *corpus) means() (mean [fields]float32) {
 	for f, lengths := range c.length {
 		sum, n := 0, 0

@@ -12,8 +12,8 @@ import (
 // The bounds of a query, which limit the cost of a hostile one.
 const (
 	maxQuery  = 4 << 10 // bytes
-	maxNeeds  = 16      // parts that are ranked by themselves
-	maxGroups = 160     // words of one need
+	maxNeeds  = 16      // number of parts that are ranked separately
+	maxGroups = 160     // number of words in one need
 )
 
 // Weights relative to a word of the query itself. If one of them changes to three
@@ -21,23 +21,23 @@ const (
 const (
 	// standIn is the weight of a synonym.
 	standIn = 0.3
-	// half is the weight of a number, a quoted value, two neighbours joined, and the
+	// half is the weight of a number, of a quoted value, of two adjacent words joined, and of the words for the
 	// kind of a mention.
 	half = 0.5
-	// implied is the weight of a word that others imply.
+	// implied is the weight of a word that other words imply.
 	implied = 0.8
-	// isNamed is what the tools of a server gain that the query names: they come first.
-	// mayBeNamed is that for a word of the query that is the name of a server.
+	// isNamed is added to the scores of the tools of a server that the query names, so that they come first.
+	// mayBeNamed is added instead if the name of the server may also be an ordinary word of the query.
 	isNamed, mayBeNamed = 1, 0.15
-	// These are the weights of characters of a script without spaces: two neighbours,
-	// two inside a word of the lexicon, and one.
+	// The weights in scripts without spaces: of two adjacent characters, of two adjacent characters inside a word
+	// of the lexicon, and of a single character.
 	gramWeight      = 0.6
 	knownGramWeight = 0.3
 	charWeight      = 0.15
 )
 
-// group is one word of a query with its synonyms and translations. The score of a document
-// uses only the best of these terms.
+// group is one word of a query with its synonyms and translations. Only the best of these terms adds to the score
+// of a document.
 type group struct {
 	alts   []alt
 	weight float32
@@ -49,7 +49,7 @@ type alt struct {
 	weight float32
 }
 
-// need is one request in a query: groups with different keys.
+// need is one request in a query. Its groups have different keys.
 type need struct {
 	keys   []string
 	groups []group
@@ -61,13 +61,13 @@ type need struct {
 	other bool
 	// deprecated means that the query mentions deprecation.
 	deprecated bool
-	// strange is the weight of words that no tool and no server has, not even by a synonym.
+	// strange is the total weight of words that occur in no tool and no server, not even as a synonym.
 	strange float32
-	// servers has what the tools of named servers gain.
+	// servers contains what is added to the scores of the tools of named servers.
 	servers map[uint32]float32
 }
 
-// act is the effect of a need or a tool on existing things.
+// act is what a need or a tool does to existing things: read, change or remove them.
 type act uint8
 
 const (
@@ -90,8 +90,7 @@ func actOf(st string) act {
 	return unknown
 }
 
-// then is the act of a followed by b: the first known act, unless the second removes
-// something.
+// then returns the act of the words a followed by b: the first known act, unless the second removes something.
 func (a act) then(b act) act {
 	if a == unknown || b == removes {
 		return b
@@ -99,7 +98,7 @@ func (a act) then(b act) act {
 	return a
 }
 
-// add adds a group. If the key is known, the group keeps the greater weight of the two.
+// add adds a group. If there is a group with the same key already, the greater weight of the two is kept.
 func (n *need) add(key string, g group) {
 	if len(g.alts) == 0 {
 		return
@@ -114,8 +113,7 @@ func (n *need) add(key string, g group) {
 	}
 }
 
-// analyse reads a query: all of it as one need, and as parts its clauses and the files
-// that it names.
+// analyse reads a query. whole is the query as one need; parts are its clauses and the files that it names.
 func (x *Index) analyse(query string) (whole need, parts []need) {
 	query = cut(query, maxQuery)
 	for _, c := range splitClauses(query) {
@@ -149,13 +147,13 @@ type reader struct {
 	x     *Index
 	need  need
 	files []need
-	// last is the previous word, empty at the start and after a break.
+	// last is the previous word; empty at the beginning and after a break.
 	last string
 	// writing is set after an act that writes a file.
 	writing bool
-	// share is the weight of the words in the current piece.
+	// share is the weight of the words in the piece that is being read.
 	share float32
-	// into is set directly after "to" or "into": a file there is written.
+	// into is set directly after "to" or "into"; a file that follows is one to write.
 	into bool
 }
 
@@ -178,8 +176,8 @@ func (r *reader) clause(c string) {
 	r.named(c)
 }
 
-// hints are needs that a few words imply: a page of the web is fetched by its URL, and the
-// rows of a table come by a query. The words before the bar must all be there.
+// hints are needs that a few words imply: a web page is fetched by its URL, and the rows of a table are read by a
+// query. All words before the bar must be in the clause.
 var hints = sync.OnceValue(func() (list [][2][]string) {
 	for _, line := range []string{"web page | url fetch", "webpage | url fetch", "website | url fetch", "row table | query sql"} {
 		words, implied, _ := strings.Cut(line, "|")
@@ -199,8 +197,8 @@ func (r *reader) hint() {
 	}
 }
 
-// named finds the names of servers in a clause. One that stands alone, or after a word such
-// as "with", means the server; else it may be a word like others.
+// named finds the names of servers in a clause. A name that is alone in the clause, or follows a word such as
+// "with", means the server; otherwise it may be an ordinary word.
 func (r *reader) named(c string) {
 	words := strings.Fields(c)
 	for i, w := range words {
@@ -223,7 +221,7 @@ func (r *reader) named(c string) {
 	}
 }
 
-// naming are words before the name of a server.
+// naming are words that may precede the name of a server.
 var naming = wordSet("with using via on in from by through server")
 
 // read reads a piece of a clause.
@@ -255,7 +253,7 @@ func splitDense(field string) []string {
 	return append(out, field[from:])
 }
 
-// mention adds a mention. A file is also a need of its own: to read it, or to write it.
+// mention adds a mention. A file is also added as a need of its own: to read it, or to write it.
 func (r *reader) mention(m mention) {
 	r.last = ""
 	scan(m.text, r.word)
@@ -311,7 +309,7 @@ func (r *reader) word(w word) {
 	r.senses(w.text, append([]string{st}, english...))
 }
 
-// senses adds a word with several possible stems.
+// senses adds a word that has several possible stems.
 func (r *reader) senses(key string, stems []string) {
 	g := group{weight: 1}
 	for _, st := range stems {
@@ -321,7 +319,8 @@ func (r *reader) senses(key string, stems []string) {
 	r.need.add(key, g)
 }
 
-// noteAct updates the act of the need, and whether a file is written, by one stem.
+// noteAct updates the act of the need with one stem. It also records whether the stem means that a file is
+// written.
 func (r *reader) noteAct(st string) {
 	r.writing = r.writing || writing()[st]
 	r.need.act = r.need.act.then(actOf(st))
@@ -351,8 +350,8 @@ func (r *reader) plain(text, st string) {
 	r.last = text
 }
 
-// dense adds the known words in a run without spaces, its characters, and its pairs of
-// characters. A pair inside a known word has less weight, as the word itself is added.
+// dense adds a run without spaces: its known words, its characters, and its pairs of adjacent characters. A pair
+// inside a known word has less weight, since the word itself is added too.
 func (r *reader) dense(w word) {
 	known := translateRun(w.text)
 	for _, f := range known {
@@ -374,7 +373,7 @@ func (r *reader) dense(w word) {
 	})
 }
 
-// expand is the group of a stem: its own term first, then its synonyms.
+// expand returns the group of a stem: the stem's own term first, then its synonyms.
 func (x *Index) expand(st string, weight float32) group {
 	g := group{weight: weight}
 	if id, ok := x.vocab[st]; ok {

@@ -11,17 +11,17 @@ import (
 const (
 	// serverShare is the weight of the score of a server in the scores of its tools.
 	serverShare = 0.3
-	// nearShare is the weight of the vectors; words have the rest.
+	// nearShare is the share of the word vectors in a score; the words themselves have the rest.
 	nearShare = 0.35
 	// removeFactor lowers the score of tools that remove or stop something, unless the query asks for that.
 	removeFactor = 0.75
 	// changeFactor lowers the score of tools that change something, if the query only asks for information.
 	changeFactor = 0.5
-	// deprecatedFactor lowers deprecated tools, unless the query mentions deprecation.
+	// deprecatedFactor lowers the score of deprecated tools, unless the query mentions deprecation.
 	deprecatedFactor = 0.3
-	// served is the weight of a part after a hit that fits it best.
+	// served multiplies the weight of a part after a hit was picked that fits this part best.
 	served = 0.5
-	// leastFit is the share of a query's words under which hits are weak.
+	// leastFit is the share of a query's words that the best tool must have; below it, hits are weak.
 	leastFit = 0.2
 	// least is the least score of a hit, relative to the first hit.
 	least = 0.1
@@ -33,13 +33,13 @@ type scored struct {
 	score float64
 }
 
-// idf is the weight of a word that df of n documents have.
+// idf returns the weight of a word that occurs in df of n documents.
 func idf(n int, df float32) float32 {
 	d := min(float64(df), float64(n))
 	return float32(math.Log(1 + (float64(n)-d+0.5)/(d+0.5)))
 }
 
-// mass is the most that g can add to the score of a document.
+// mass returns the most that g can add to the score of a document.
 func (p *postings) mass(g group) float32 {
 	df := float32(0)
 	for _, a := range g.alts {
@@ -51,8 +51,8 @@ func (p *postings) mass(g group) float32 {
 	return g.weight * idf(p.docs, df)
 }
 
-// addTo adds the groups to the scores of the documents. best is a buffer with a number
-// for each document, all zero before and after.
+// addTo adds the groups to the scores of the documents. best is a buffer with one number for each document; all of
+// them are zero before and after the call.
 func (p *postings) addTo(scores, best []float32, groups []group) {
 	var touched []uint32
 	for _, g := range groups {
@@ -81,15 +81,15 @@ func (p *postings) addTo(scores, best []float32, groups []group) {
 	}
 }
 
-// ranking is one search among the tools from..to. best is the buffer for addTo.
+// ranking is one search among the tools with the numbers from..to. best is the buffer for addTo.
 type ranking struct {
 	x        *Index
 	from, to uint32
 	best     []float32
 }
 
-// score is how well each tool in range fits one need; the best has 1. fit is the highest
-// score of the words alone; 0 means that no tool has any of the words.
+// score returns how well each tool in range fits one need; the best tool has 1. fit is the highest score for the
+// words alone; 0 means that no tool has any of the words.
 func (r *ranking) score(n *need) (s []float32, fit float32) {
 	x := r.x
 	tools, servers := make([]float32, len(x.tools)), make([]float32, len(x.servers))
@@ -119,7 +119,8 @@ func (r *ranking) score(n *need) (s []float32, fit float32) {
 	return s, fit
 }
 
-// factor is less than 1 for a tool whose act hardly fits n.
+// factor returns a number by which the tool's score is multiplied. It is less than 1 if the act of the tool hardly
+// fits n.
 func (t *toolRef) factor(n *need) float32 {
 	f := float32(1)
 	if t.act >= changes && n.act == asks {
@@ -133,18 +134,18 @@ func (t *toolRef) factor(n *need) float32 {
 	return f
 }
 
-// weak reports whether no tool has much of a query with one need: less than leastFit of the
-// weight of its words. The parts of longer queries have words around what they need.
+// weak reports whether even the best tool has less than leastFit of a query's words, by weight. That applies only
+// to queries with one need, since longer queries contain words that only describe the situation.
 func (r *ranking) weak(n *need, parts []need) bool {
 	return len(parts) <= 1 && r.fit(n) < leastFit
 }
 
-// fit is the share of the words of a need, by their weights, that the best tool has.
+// fit returns the share of the words of a need, by their weights, that the best tool has.
 func (r *ranking) fit(n *need) float32 {
 	x := r.x
 	most := n.strange * idf(x.tool.docs, 1)
 	for i, g := range n.groups {
-		if !strings.Contains(n.keys[i], " ") { // two words joined count by themselves
+		if !strings.Contains(n.keys[i], " ") { // two joined words are not counted again
 			most += x.tool.mass(g)
 		}
 	}
@@ -152,9 +153,8 @@ func (r *ranking) fit(n *need) float32 {
 	return fit / max(most, 0.01)
 }
 
-// near compares the vector of each tool in range with that of n. A tool that is no nearer
-// than the centre of all tools has 0. nearest is the greatest value; it is 0 if n has no
-// vector.
+// near compares the vector of each tool in range with the vector of n. A tool that is no nearer than the centre of
+// all tools has 0. nearest is the greatest value; it is 0 if n has no vector.
 func (r *ranking) near(n *need) (near []float32, nearest float32) {
 	about := n.about
 	if n.other || about == (vector{}) {
@@ -222,7 +222,7 @@ func (r *ranking) scoreParts(parts []need) [][]float32 {
 	return scores
 }
 
-// fittest is the part with the greatest score at i, and that score.
+// fittest returns the part that has the greatest score for tool i, and that score.
 func fittest(scores [][]float32, i int) (at int, most float32) {
 	for p := range scores {
 		if scores[p][i] > most {

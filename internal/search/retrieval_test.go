@@ -24,8 +24,8 @@ type task struct {
 	}
 }
 
-// heldOut reports which half a task is in: only failures of the other half were
-// looked at when the constants and tables were made.
+// heldOut reports whether a task is in the held-out half. The constants and tables were made by looking only at
+// failures in the other half.
 func (t *task) heldOut() bool {
 	h := fnv.New32a()
 	h.Write([]byte(t.ID))
@@ -40,8 +40,8 @@ func loadRetrieval(t *testing.T) (*catalog.Snapshot, []task) {
 	return snap, tasks
 }
 
-// readRetrieval reads the catalogue and the tasks from the folder that
-// MCPX_RETRIEVAL names; ok is false where it names none.
+// readRetrieval reads the catalogue and the tasks from the folder that MCPX_RETRIEVAL names; ok is false if it is
+// not set.
 func readRetrieval(tb testing.TB) (snap *catalog.Snapshot, tasks []task, ok bool) {
 	dir := os.Getenv("MCPX_RETRIEVAL")
 	if dir == "" {
@@ -77,7 +77,7 @@ func readRetrieval(tb testing.TB) (snap *catalog.Snapshot, tasks []task, ok bool
 	return catalog.NewSnapshot(servers), tasks, true
 }
 
-// measure are the sums of a set of tasks.
+// measure contains the sums over a set of tasks.
 type measure struct {
 	n                 int
 	r1, r5, r10, ndcg float64
@@ -143,10 +143,9 @@ func evaluate(x *Index, tasks []task) map[string]*measure {
 	return sums
 }
 
-// TestRetrieval measures the ranking on public tasks, if they are there:
-// MCPX_RETRIEVAL is a folder with catalogue.json and tasks.jsonl. With
-// MCPX_RETRIEVAL_RANKED it also writes the rankings to that file, for a scorer of
-// one's own.
+// TestRetrieval measures the ranking on public tasks, if they are there: MCPX_RETRIEVAL is a folder with
+// catalogue.json and tasks.jsonl. If MCPX_RETRIEVAL_RANKED is set, it also writes the rankings to that file, for
+// an external scorer.
 func TestRetrieval(t *testing.T) {
 	snap, tasks := loadRetrieval(t)
 	x := New(snap)

@@ -21,12 +21,11 @@ const (
 type word struct {
 	text   string
 	script script
-	// parts are the pieces of an identifier or of a name such as GitHub, nil if the
-	// word is one piece.
+	// parts are the parts of an identifier, or of a name such as GitHub; nil if the word has only one part.
 	parts []string
 }
 
-// maxWord bounds a word, in bytes. Longer ones are mostly encoded data.
+// maxWord bounds a word, in bytes. Longer words are mostly encoded data.
 const maxWord = 48
 
 // scan calls emit for every word of s. Identifiers in snake_case and kebab-case
@@ -98,7 +97,8 @@ func emitRun(run string, c script, emit func(w word)) {
 	emit(w)
 }
 
-// mayHaveParts rules out words in small ASCII letters, which are most, before splitCase.
+// mayHaveParts returns false for words in small ASCII letters, which most words are, so that splitCase is not
+// called for them.
 func mayHaveParts(run string) bool {
 	for i := 0; i < len(run); i++ {
 		c := run[i]

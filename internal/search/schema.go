@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// maxSchemaDepth bounds the nesting of the parameters that search reads.
+// maxSchemaDepth bounds how deeply nested parameters search reads.
 const maxSchemaDepth = 4
 
 // schemaNode has the parts of a JSON Schema that search reads. encoding/json skips a part of
@@ -23,9 +23,9 @@ type schemaNode struct {
 // value in schema, sorted by name. It skips parts that do not parse.
 func readSchema(schema json.RawMessage, param, text func(string)) {
 	var n schemaNode
-	// An error means only that n lacks some part.
+	// If there is an error, n only lacks some members.
 	_ = json.Unmarshal(schema, &n)
-	n.Description = "" // mostly the name of a generated class
+	n.Description = "" // it is mostly the name of a generated class
 	n.read(0, param, text)
 }
 

@@ -13,14 +13,13 @@ import (
 type Hit struct {
 	// Server and Tool are the names as the catalogue has them.
 	Server, Tool string
-	// Score orders the hits of one query, from 1 downwards. Scores of different queries
-	// cannot be compared.
+	// Score orders the hits of one query; the best hit has 1. Scores of different queries cannot be compared.
 	Score float64
 	// Also are the other servers that have the very same tool, in the
 	// catalogue's order.
 	Also []string
-	// Weak means that the best hit has little of what the query asks for: probably no tool
-	// fits. It is the same for all hits of a query.
+	// Weak means that even the best hit has little of what the query asks for, so that probably no tool fits. It
+	// is the same for all hits of a query.
 	Weak bool
 }
 
@@ -32,7 +31,7 @@ type Options struct {
 	Limit int
 }
 
-// defaultLimit is the limit of options without one.
+// defaultLimit is the limit if the options set none.
 const defaultLimit = 10
 
 // Index finds tools in one snapshot. It is immutable and safe for concurrent
@@ -43,9 +42,9 @@ type Index struct {
 	servers []serverRef
 	// named numbers the servers by their folded names.
 	named map[string]uint32
-	// tool and srv have the words of tools and of servers.
+	// tool and srv are the inverted lists of tools and of servers.
 	tool, srv postings
-	// vocab has the number of each term, a stem.
+	// vocab contains the number of each term; a term is a stem.
 	vocab map[string]uint32
 	// vectors are the directions of the tools from their common centre.
 	vectors []vector
@@ -56,12 +55,12 @@ type Index struct {
 type toolRef struct {
 	name   string
 	server uint32
-	// act is the act of the tool, by its annotations or else by its name.
+	// act is what the tool does, by its annotations or else by its name.
 	act act
 	// deprecated means that the definition of the tool says so.
 	deprecated bool
-	// Tools with the same definition form a list: same is the number of the first, and
-	// next the number of the next, or in the last tool its own.
+	// Tools with the same definition form a linked list: same is the number of the first tool in it, next the
+	// number of the next tool. The last tool has its own number as next.
 	same, next uint32
 }
 

@@ -94,7 +94,7 @@ func first(hits []Hit, n int) []string {
 func TestSearch_BestTool(t *testing.T) {
 	x := New(sample())
 	tests := []struct{ query, want string }{
-		// names as they are
+		// names as they are written in the catalogue
 		{"write_file", "write_file"},
 		{"searchCode", "searchCode"},
 		{"filesystem.read_text_file", "read_text_file"},
@@ -142,7 +142,7 @@ func TestSearch_SeveralNeeds(t *testing.T) {
 	x := New(sample())
 	tests := []struct {
 		query string
-		want  []string // within the first 4
+		want  []string // the tool must be within the first 4 hits
 	}{
 		{"read the csv, then plot it as a bar chart", []string{"read_text_file", "generate_bar_chart"}},
 		{"Get the weather forecast for Berlin and post it to the team channel on Slack", []string{"get_forecast", "slack_post_message"}},
@@ -361,8 +361,8 @@ func FuzzSearch(f *testing.F) {
 	})
 }
 
-// many is a catalogue of n tools in n/30 servers, with words drawn by a fixed
-// seed so that they are spread as in language.
+// many returns a catalogue of n tools in n/30 servers. Their words are random, with a fixed seed, and as frequent
+// as words in a language.
 func many(n int) *catalog.Snapshot {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	word := func() string {

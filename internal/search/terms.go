@@ -5,16 +5,16 @@ import (
 	"unicode/utf8"
 )
 
-// terms numbers the stems while the index is built.
+// terms assigns numbers to the stems while the index is built.
 type terms struct {
 	x *Index
-	// cache has the entries of earlier words, by text.
+	// cache contains the entries of earlier words, by text.
 	cache map[string]entry
-	// texts has for each term a word with that stem.
+	// texts contains, for each term, a word with that stem.
 	texts []string
 }
 
-// entry has the terms of a word of a document.
+// entry contains the terms of a word in a document.
 type entry struct {
 	// own is the term of the word itself; a run without spaces has none.
 	own uint32
@@ -26,18 +26,18 @@ type entry struct {
 	act act
 }
 
-// id is the number of a stem, a new one at its first occurrence.
+// id returns the number of a stem. At its first occurrence, the stem gets a new number.
 func (t *terms) id(stem string) uint32 {
 	if id, ok := t.x.vocab[stem]; ok {
 		return id
 	}
 	id := uint32(len(t.texts))
-	t.x.vocab[strings.Clone(stem)] = id // a stem is often a piece of a whole description
+	t.x.vocab[strings.Clone(stem)] = id // a clone, since a stem would keep the whole description in memory
 	t.texts = append(t.texts, "")
 	return id
 }
 
-// of is the entry of a word, as one piece.
+// of returns the entry of a word, without splitting it into parts.
 func (t *terms) of(text string, c script) entry {
 	if e, ok := t.cache[text]; ok {
 		return e
@@ -61,8 +61,8 @@ func (t *terms) of(text string, c script) entry {
 	return e
 }
 
-// grams calls emit for each character of a run without spaces, and for each two
-// neighbours, with their position.
+// grams calls emit for each character of a run without spaces, and for each pair of adjacent characters, with its
+// position.
 func grams(run string, emit func(at int, gram string)) {
 	prev := -1
 	for i, r := range run {

@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// The table of word vectors that tools/embed makes, for every piece of the vocabulary in
-// order. First come the steps, two bytes for each piece. Then come 128 numbers of four
-// bits for each piece; a number n means n-8 steps.
+// The table of word vectors that tools/embed makes, for every piece of the vocabulary in order. It begins with the
+// step size of each piece, in two bytes. Then it has 128 numbers of four bits for each piece; a number n means n-8
+// steps.
 var (
 	//go:embed vectors.bin
 	vectorTable string
@@ -23,7 +23,7 @@ const dimensions = 128
 
 type vector [dimensions]float32
 
-// pieces numbers the vocabulary. It is made at the first use.
+// pieces maps each piece of the vocabulary to its number. It is made at the first use.
 var pieces = sync.OnceValue(func() map[string]uint16 {
 	m := make(map[string]uint16, 28000)
 	for p := range strings.FieldsSeq(vocabulary) {
@@ -53,7 +53,7 @@ func piecesOf(word string) []uint16 {
 	return out
 }
 
-// add adds a piece, weight times.
+// add adds the vector of a piece, multiplied by weight.
 func (v *vector) add(piece uint16, weight float32) {
 	n := len(vectorTable) / (2 + dimensions/2)
 	at := 2 * int(piece)
@@ -65,14 +65,14 @@ func (v *vector) add(piece uint16, weight float32) {
 	}
 }
 
-// word adds the pieces of a folded word.
+// word adds the vectors of the pieces of a folded word.
 func (v *vector) word(text string, weight float32) {
 	for _, p := range piecesOf(text) {
 		v.add(p, weight)
 	}
 }
 
-// plus adds w, share times.
+// plus adds w, multiplied by share.
 func (v *vector) plus(w *vector, share float32) {
 	for i := range v {
 		v[i] += share * w[i]
@@ -91,8 +91,8 @@ func (v *vector) dot(w *vector) float32 {
 	return a + b + c + d
 }
 
-// seenFrom makes v the unit vector of its direction from centre: the common direction of
-// all tools does not distinguish them. A zero vector stays zero.
+// seenFrom replaces v by the unit vector of its direction from centre, since the direction that all tools have in
+// common does not distinguish them. A zero vector stays zero.
 func (v *vector) seenFrom(centre *vector) {
 	v.unit()
 	v.plus(centre, -1)
@@ -105,8 +105,8 @@ func (v *vector) unit() {
 	}
 }
 
-// vectors is a vector for each document: the sum of its words by their weights. texts
-// has the words of the terms, empty for a term that is not a word.
+// vectors returns a vector for each document: the sum of the vectors of its words, by their weights. texts
+// contains a word for each term, or an empty string for a term that is not a word.
 func (p *postings) vectors(texts []string) []vector {
 	out := make([]vector, p.docs)
 	for t, text := range texts {

@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// TestVectors compares with what tools/embed says of the same texts: the pieces of
-// their words, and the sum of the pieces' vectors in steps.
+// TestVectors: for the same texts, the pieces of words and the sums of their vectors are the same as those that
+// tools/embed computes.
 func TestVectors(t *testing.T) {
 	data, err := os.ReadFile("testdata/vectors.json")
 	if err != nil {
@@ -70,8 +70,8 @@ func TestVectors_Nearness(t *testing.T) {
 	}
 }
 
-// A word that no table knows finds what it means, and a query in a script that
-// vectors do not know is ranked by its words alone.
+// TestSearch_Meaning: a query finds a tool by meaning even if its word is in no table. A query in a script without
+// vectors is ranked by its words alone.
 func TestSearch_Meaning(t *testing.T) {
 	snap := sample()
 	legal := catalog.Server{Name: "office", Tools: []catalog.Tool{

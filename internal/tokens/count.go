@@ -18,13 +18,13 @@ var packed string
 // ranks is the number of tokens.
 const ranks = 199_998
 
-// vocabulary has the texts of the tokens, which [table] lacks.
+// vocabulary contains the texts of the tokens, which the [table] does not contain.
 type vocabulary struct {
 	texts  []byte
-	starts []uint32 // of the token of a rank in texts, and the end of the last
+	starts []uint32 // the start of each token in texts, by rank, and the end of the last one
 }
 
-// o200k unpacks the vocabulary, once: 10 ms, and 2.4 MB that stay.
+// o200k unpacks the vocabulary at the first call: that takes 10 ms, and 2.4 MB of memory for good.
 var o200k = sync.OnceValue(func() *vocabulary {
 	var all []byte
 	r, err := gzip.NewReader(strings.NewReader(packed))
@@ -41,7 +41,7 @@ var o200k = sync.OnceValue(func() *vocabulary {
 	return v
 })
 
-// rank is the merge rank of the token s, noRank if s is not a token.
+// rank returns the merge rank of the token s, or noRank if s is not a token.
 func (v *vocabulary) rank(s string) uint32 {
 	e, end, fingerprint := bucket(hash(s))
 	for ; e < end; e += 4 {
@@ -54,8 +54,8 @@ func (v *vocabulary) rank(s string) uint32 {
 	return noRank
 }
 
-// Count is the exact number of o200k_base tokens of s, which must be valid UTF-8. The first
-// call takes 2.4 MB of memory for good, so the serving path uses [Estimate] instead.
+// Count returns the exact number of o200k_base tokens of s, which must be valid UTF-8. The first call takes 2.4 MB
+// of memory for good, so code that serves requests uses [Estimate] instead.
 func Count(s string) int {
 	v, n := o200k(), 0
 	for i := 0; i < len(s); {
@@ -70,7 +70,7 @@ func Count(s string) int {
 	return n
 }
 
-// merge is [merge] for pieces of any length, in n log n.
+// merge does what the function [merge] does, for pieces of any length, in n log n.
 func (v *vocabulary) merge(p string) int {
 	// A part begins at a byte. last and next are the beginnings of its neighbours.
 	last, next := make([]int, len(p)+1), make([]int, len(p)+1)
@@ -94,7 +94,7 @@ func (v *vocabulary) merge(p string) int {
 		joined := heap.Pop(&pairs).(pair)
 		middle := next[joined.start]
 		if middle < 0 || middle >= len(p) || next[middle] != joined.end {
-			continue // one of the two is part of another token by now
+			continue // one of the two parts has been merged with another part meanwhile
 		}
 		n--
 		next[middle] = -1

@@ -118,7 +118,7 @@ func word(s string, i int) int {
 	return anyWord(s, i)
 }
 
-// anyWord is word for every script.
+// anyWord is like word, for every script.
 func anyWord(s string, i int) int {
 	end := i   // after U*
 	both := -1 // after the last letter of U* that is also in L

@@ -22,7 +22,8 @@ func Estimate(s string) int {
 	return n
 }
 
-// Sample is [Estimate] by n samples of size bytes. A text without room for them is read as a whole.
+// Sample estimates like [Estimate], from n samples of size bytes each. A text that is not longer than the samples
+// is read as a whole.
 func Sample(s string, n, size int) int {
 	if len(s) <= n*size {
 		return Estimate(s)
@@ -34,8 +35,8 @@ func Sample(s string, n, size int) int {
 	return sum * len(s) / (n * size)
 }
 
-// Ceiling is [Estimate] and half a percent, for budgets that must not be exceeded: false entries of
-// the table make an estimate slightly too low.
+// Ceiling is [Estimate] plus half a percent, for budgets that must not be exceeded: wrong entries in the table
+// make an estimate slightly too low.
 func Ceiling(s string) int {
 	n := Estimate(s)
 	return n + (n+199)/200
@@ -60,7 +61,7 @@ func pieceTokens(p string) int {
 // longPiece cuts a piece that is too long to be merged as a whole.
 func longPiece(p string) int {
 	n := 0
-	var last string // the cut before, which is often the same, as in a row of dashes
+	var last string // the previous cut, which is often the same, as in a row of dashes
 	var lastTokens int
 	for len(p) > maxMerge {
 		if len(p) >= longestToken && rank(p[:longestToken]) != noRank {

@@ -155,7 +155,7 @@ func reference(t testing.TB, s string) int {
 	return n
 }
 
-// Count agrees with another implementation.
+// TestCount: Count returns the same number as another implementation.
 func TestCount(t *testing.T) {
 	for name, s := range samples {
 		s = strings.ToValidUTF8(s, "\uFFFD")
@@ -206,7 +206,8 @@ func FuzzEstimate(f *testing.F) {
 		if !utf8.ValidString(s) || strings.Contains(s, "\x7f") {
 			return // the reference reads invalid bytes as another character, and loses DEL
 		}
-		// Fuzzing finds the texts that the table takes for a token, so single words may be off.
+		// Fuzzing finds texts that the table wrongly takes for a token, so the estimate of a single word may be
+		// wrong.
 		if want := Count(s); math.Abs(float64(got-want)) > 8+0.25*float64(want) {
 			t.Errorf("Estimate is %d, Count is %d for %q", got, want, s)
 		}

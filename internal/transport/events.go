@@ -14,26 +14,26 @@ import (
 type event struct {
 	name string
 	data []byte
-	// id is set if hasID is; an empty id clears the last one.
+	// id is meaningful only if hasID is set; an empty id resets the last event ID.
 	id    string
 	hasID bool
-	// large replaces data that was over the limit.
+	// large is set, in place of data, if the data was over the limit.
 	large *wire.TooLargeError
 }
 
-// eventEdge is how many bytes are kept from both ends of an event over the limit.
+// eventEdge is how many bytes of an event over the limit are kept from its beginning, and as many from its end.
 const eventEdge = 4 << 10
 
-// eventReader reads server-sent events. It skips an event over the limit and reports it as a *wire.TooLargeError; the
-// next event can then be read.
+// eventReader reads server-sent events. It skips an event over the limit and reports it as a *wire.TooLargeError;
+// the next event can then be read.
 type eventReader struct {
 	r       *bufio.Reader
 	limit   int64
 	started bool
-	afterCR bool // a line feed that follows belongs to the end of the last line
+	afterCR bool // the last line ended with CR, so an LF that follows belongs to that line end
 
-	// lastID is the id of the last event that had one. retry is the pause that the server requests before the stream is
-	// opened again, -1 if it has not.
+	// lastID is the id of the last event that had one. retry is the pause that the server requests before the
+	// stream is opened again; -1 if the server has requested none.
 	lastID string
 	retry  time.Duration
 }
@@ -42,7 +42,7 @@ func newEventReader(r io.Reader, limit int64) *eventReader {
 	return (&eventReader{limit: limit, retry: -1}).resumed(r)
 }
 
-// resumed returns a reader of the stream r that continues the stream of e.
+// resumed returns a reader of r, a stream that continues the one that e has read.
 func (e *eventReader) resumed(r io.Reader) *eventReader {
 	return &eventReader{r: bufio.NewReaderSize(r, 32<<10), limit: e.limit, lastID: e.lastID, retry: e.retry}
 }
@@ -76,7 +76,7 @@ func (e *eventReader) next() (event, error) {
 	}
 }
 
-// field adds one line to ev. tail is the end of a line over the limit, else nil.
+// field adds one line to ev. tail is the end of the line if the line is over the limit, otherwise nil.
 func (e *eventReader) field(ev *event, line, tail []byte) {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
@@ -96,8 +96,8 @@ func (e *eventReader) field(ev *event, line, tail []byte) {
 	}
 }
 
-// add adds one line of data. If the data is over the limit, only its ends are kept, and further lines cost no more
-// memory.
+// add adds one line of data. If the data is over the limit, only its beginning and its end are kept, so that
+// further lines take no more memory.
 func (ev *event) add(value, tail []byte, limit int64) {
 	switch {
 	case ev.large != nil:
@@ -118,11 +118,11 @@ func (ev *event) add(value, tail []byte, limit int64) {
 	ev.large.Tail = append(ev.large.Tail[:0], ending(ev.large.Tail)...)
 }
 
-// ending returns the end of text that is kept if text is over the limit.
+// ending returns the end of text: the last eventEdge bytes.
 func ending(text []byte) []byte { return text[max(0, len(text)-eventEdge):] }
 
-// line reads one line without its end. If the line is over the limit, line is only its beginning, and tail its end;
-// otherwise tail is nil.
+// line reads one line without its line end. If the line is over the limit, line is only its beginning, and tail
+// its end; otherwise tail is nil.
 func (e *eventReader) line() (line, tail []byte, err error) {
 	for {
 		part, ended, err := e.part()
@@ -130,7 +130,7 @@ func (e *eventReader) line() (line, tail []byte, err error) {
 		case tail != nil:
 			tail = append(tail, ending(part)...)
 			tail = append(tail[:0], ending(tail)...)
-		case int64(len(line)+len(part)) > e.limit+16: // 16 bytes for the name of the field
+		case int64(len(line)+len(part)) > e.limit+16: // 16 bytes more than the limit, for the name of the field
 			line = append(line, part...)
 			kept := min(len(line), eventEdge+16)
 			tail = bytes.Clone(ending(line[kept:]))
@@ -138,7 +138,7 @@ func (e *eventReader) line() (line, tail []byte, err error) {
 		default:
 			line = append(line, part...)
 		}
-		_, _ = e.r.Discard(len(part)) // it is buffered
+		_, _ = e.r.Discard(len(part)) // cannot fail, as these bytes are in the buffer
 		if ended {
 			_, _ = e.r.Discard(1)
 		}
@@ -148,8 +148,9 @@ func (e *eventReader) line() (line, tail []byte, err error) {
 	}
 }
 
-// part returns what has arrived of a line, and whether the line has ended, by LF, CR LF or CR. It leaves those bytes in
-// the buffer. It blocks until there is a byte, but never for the LF after a CR, so that an event is complete at once.
+// part returns the bytes of a line that have arrived, and whether the line has ended, by LF, CR LF or CR. It
+// leaves those bytes in the buffer. It blocks until there is at least one byte, but never waits for the LF after a
+// CR, so that an event is returned as soon as it is complete.
 func (e *eventReader) part() (part []byte, ended bool, err error) {
 	if _, err := e.r.Peek(1); err != nil {
 		return nil, false, err

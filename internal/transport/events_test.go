@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// readEvents returns each event as "name|id|data", "large" for one over the limit.
+// readEvents returns each event as "name|id|data", or as "large" if it is over the limit.
 func readEvents(t testing.TB, stream io.Reader, limit int64, most int) (events []string) {
 	t.Helper()
 	r := newEventReader(stream, limit)
@@ -79,8 +79,8 @@ func TestEventReader(t *testing.T) {
 	}
 }
 
-// An event is returned as soon as its last byte has arrived: the reader does not wait for a line feed after a carriage
-// return.
+// TestEventNeedsNoFurtherByte: the reader returns an event as soon as its last byte has arrived, and does not wait
+// for a line feed after a carriage return.
 func TestEventNeedsNoFurtherByte(t *testing.T) {
 	for _, end := range []string{"\n", "\r\n", "\r"} {
 		for _, cut := range []string{"", "\n"} {
@@ -89,7 +89,7 @@ func TestEventNeedsNoFurtherByte(t *testing.T) {
 			}
 			stream, server := io.Pipe()
 			got := make(chan string)
-			go func() { // ends with the stream
+			go func() { // the goroutine ends with the stream
 				defer close(got)
 				r := newEventReader(stream, 100)
 				for {
@@ -100,7 +100,7 @@ func TestEventNeedsNoFurtherByte(t *testing.T) {
 					got <- string(ev.data)
 				}
 			}()
-			// The last line feed comes with the next event, where it is cut off.
+			// The last line feed of an event is cut off, and sent at the beginning of the next event.
 			late := ""
 			for _, want := range []string{"a", "b", "c"} {
 				whole := late + "data: " + want + end + end
@@ -125,11 +125,11 @@ func TestEventNeedsNoFurtherByte(t *testing.T) {
 	}
 }
 
-// Data over the limit of an event costs no more memory than itself.
+// TestEventOverLimitIsNotCopied: an event whose data is over the limit takes no more memory than the limit.
 func TestEventOverLimitIsNotCopied(t *testing.T) {
 	const limit, lines = 256 << 10, 4000
 	line := "data: " + strings.Repeat("x", 1000) + "\n"
-	first := "data: {\"id\":5,\"x\":\"" // and a string as long as the limit lets it be
+	first := "data: {\"id\":5,\"x\":\"" // and a string that fills the event up to the limit
 	first += strings.Repeat("x", limit-len(first)+len("data: ")) + "\n"
 	in := first + strings.Repeat(line, lines) + "data: \"end\":6}\n\n"
 	var before, after runtime.MemStats
@@ -149,8 +149,8 @@ func TestEventOverLimitIsNotCopied(t *testing.T) {
 	}
 }
 
-// The id of an answer over the limit is found at its edges, so that the right call fails. Ids deeper inside, or in
-// messages that are not answers, are ignored.
+// TestIDAtEdge: if an answer is over the limit, its id is found at its beginning or end, so that the right call
+// fails. Ids deeper inside, or in messages that are not answers, are ignored.
 func TestIDAtEdge(t *testing.T) {
 	fill := strings.Repeat("x", 300<<10)
 	tests := []struct {
@@ -196,7 +196,7 @@ func TestIDAtEdge(t *testing.T) {
 	}
 }
 
-// A length that an HTTP server announces costs nothing before its bytes come.
+// TestPromisedBody: a large Content-Length costs no memory before the bytes of the body arrive.
 func TestPromisedBody(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -213,7 +213,7 @@ func TestPromisedBody(t *testing.T) {
 	}
 }
 
-// endless returns one byte without end.
+// endless is a reader that returns the same byte without end.
 type endless byte
 
 func (e endless) Read(p []byte) (int, error) {
@@ -223,8 +223,8 @@ func (e endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// FuzzEventReader: no stream makes the reader panic, hang, or give away more
-// than the limit, and the events do not depend on how the bytes arrive.
+// FuzzEventReader: no stream makes the reader panic, hang, or return more than the limit. The events do not depend
+// on how the bytes are split when they arrive.
 func FuzzEventReader(f *testing.F) {
 	for _, seed := range []string{"data: a\n\n", "\xef\xbb\xbfevent: x\r\nid: 1\r\ndata: a\r\n\r\n", ":\n\ndata\ndata:\n", "data: " + strings.Repeat("y", 100) + "\n\ndata: z\n\n",
 		"data: a\rdata: b\r\r\ndata: c\r\r", "data: {\n" + strings.Repeat("data: "+strings.Repeat("y", 30)+"\r", 5) + "\rdata: z\n\n"} {
@@ -245,8 +245,8 @@ func FuzzEventReader(f *testing.F) {
 	})
 }
 
-// The reader keeps what is needed to go on with a stream: also of events without
-// data, not of one that is not finished.
+// TestEventReaderState: the reader remembers what is needed to resume a stream: the id and retry also of events
+// without data, but not of an unfinished event.
 func TestEventReaderState(t *testing.T) {
 	tests := []struct {
 		in, id string

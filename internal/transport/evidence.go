@@ -10,46 +10,48 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// Evidence is what a link has seen of its server beside messages: other output, and how its stream ended. A nil Evidence
-// is empty. Safe for concurrent use.
+// Evidence is what a link has seen of its server beside messages: other output, and how the stream ended. A nil
+// Evidence is empty. Safe for concurrent use.
 type Evidence struct {
 	dialer *Dialer
 	life   *Lifecycle
-	own    *ownServer // nil if the link has not started the server
+	own    *ownServer // nil if the link did not start the server itself
 
-	noise  atomic.Pointer[string] // the first line that is not a message
+	noise  atomic.Pointer[string] // the first line of output that is not a message
 	noises atomic.Int64
 	spoke  atomic.Bool   // the server has sent a message
 	broken error         // why the reader ended; set before gone is closed
-	gone   chan struct{} // closed by the reader
+	gone   chan struct{} // closed when the reader ends
 }
 
 // ownServer describes a server that the link has started.
 type ownServer struct {
-	// failure returns why the server is gone. It waits up to patience for the end of a process.
+	// failure returns why the server has ended. If the server is a process, it waits up to patience for its end.
 	failure func(err error, patience time.Duration) string
-	// stderr returns the end of the server's stderr. May be nil.
+	// stderr returns the end of the server's stderr output. May be nil.
 	stderr func() string
 	// movement returns what the process has done so far. May be nil.
 	movement func() proc.Movement
-	// understood is called for each message that came. May be nil.
+	// understood is called for each message that arrived. May be nil.
 	understood func()
 }
 
 const (
-	// callPatience is how long open calls wait to learn how the process ended, exitPatience how long the supervising
-	// goroutine waits.
+	// callPatience is how long open calls wait to learn how the process ended; exitPatience is how long the
+	// supervising goroutine waits for that.
 	callPatience = 20 * time.Millisecond
 	exitPatience = 500 * time.Millisecond
 )
 
-// stderrRunes and noiseRunes bound what is quoted of a server's output, so that a reason stays within its own bound.
+// stderrRunes and noiseRunes bound how much of a server's output is quoted, in runes, so that a reason does not
+// become too long.
 const (
 	stderrRunes = 300
 	noiseRunes  = 120
 )
 
-// WhyEnded returns why the stream has ended, in full; nil if it has not. It may wait for a process to end.
+// WhyEnded returns why the stream has ended, with all details, or nil if it is still open. It may wait for a
+// process to end.
 func (e *Evidence) WhyEnded() error {
 	if e == nil {
 		return nil
@@ -62,7 +64,8 @@ func (e *Evidence) WhyEnded() error {
 	}
 }
 
-// Movement returns a comparable value that changes with each sign of progress on the server's side, in its processes too.
+// Movement returns a comparable value that changes with each sign of progress of the server, including activity of
+// its processes.
 func (e *Evidence) Movement() any {
 	if e == nil {
 		return nil
@@ -78,8 +81,8 @@ func (e *Evidence) Movement() any {
 	return now
 }
 
-// Remarks returns what can explain a failure, in the form "; text": the first line of a stdout without any message, and the
-// line of stderr that names a cause, or else its last lines.
+// Remarks returns output that can explain a failure, in the form "; text": the first line of stdout if there was
+// no message, and the line of stderr that names a cause, or else the last lines of stderr.
 func (e *Evidence) Remarks() string {
 	if e == nil || e.own == nil || e.own.stderr == nil {
 		return ""
@@ -94,13 +97,13 @@ func (e *Evidence) Remarks() string {
 	return e.noiseNote() + cause
 }
 
-// cause returns the line of stderr that names a cause, if any, and all of stderr without secrets.
+// cause returns the line of stderr that names a cause, if any, and the whole stderr, without secrets.
 func (e *Evidence) cause() (line, stderr string) {
 	stderr = e.dialer.Secrets.Strike(e.own.stderr())
 	return e.dialer.Secrets.Line(sanitize.Cause(stderr), stderrRunes), stderr
 }
 
-// message notes that a message came.
+// message records that a message arrived.
 func (e *Evidence) message() {
 	e.spoke.Store(true)
 	if e.own != nil && e.own.understood != nil {
@@ -113,23 +116,23 @@ func (e *Evidence) noisy(line []byte) {
 	e.noises.Add(1)
 	if e.noise.Load() == nil {
 		first := e.dialer.Secrets.LineOf(line, 200)
-		e.noise.Store(&first) // the only writer is the reader
+		e.noise.Store(&first) // only the reader writes it
 		e.dialer.Logger.Warn("stdout has lines that are not messages; they are skipped", "first", first)
 	}
 }
 
-// ended notes why the reader ended. It is called once.
+// ended records why the reader ended. It is called once.
 func (e *Evidence) ended(err error) {
 	e.broken = err
 	close(e.gone)
 }
 
-// failure returns why the stream broke. If stderr names a cause, that comes first.
+// failure returns why the stream broke. If a line of stderr names a cause, that line comes first.
 func (e *Evidence) failure(err error, patience time.Duration) error {
 	if e.own == nil {
 		return fmt.Errorf("the connection broke: %w", err)
 	}
-	event := e.own.failure(err, patience) // stderr is complete after this
+	event := e.own.failure(err, patience) // after this call stderr is complete
 	if e.own.stderr == nil {
 		return errors.New(event)
 	}
@@ -140,7 +143,7 @@ func (e *Evidence) failure(err error, patience time.Duration) error {
 	return errors.New(npxCure(e.own.stderr()) + why)
 }
 
-// noiseNote quotes the first line of a stdout without any message.
+// noiseNote quotes the first line of stdout if the server has sent no message.
 func (e *Evidence) noiseNote() string {
 	if noise := e.noise.Load(); noise != nil && !e.spoke.Load() {
 		return "; stdout has text instead of messages: " + sanitize.Line(*noise, noiseRunes)

@@ -18,8 +18,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// httpLink speaks streamable HTTP: one POST for each message, the answer as JSON or as server-sent events. There is no
-// lasting connection: the link ends when the server forgets the session (404), or when it is closed.
+// httpLink speaks streamable HTTP: one POST for each message, with the answer as JSON or as server-sent events.
+// There is no lasting connection. The link ends when the server forgets the session (404), or when it is closed.
 type httpLink struct {
 	life   *Lifecycle
 	dialer *Dialer
@@ -39,11 +39,12 @@ type httpLink struct {
 	closeOnce sync.Once
 }
 
-// goneGrace is how long other open calls may go on after the server has refused one because it does not know the session.
+// goneGrace is how long other open calls may go on after the server has refused one call because it does not know
+// the session.
 const goneGrace = 2 * time.Second
 
-// newHTTPClient makes the client for one upstream. It follows redirects on the same host that keep the method. Others
-// would carry the configured headers elsewhere, so they are refused.
+// newHTTPClient makes the client for one upstream. It follows only redirects to the same host that keep the
+// method. It refuses all others, since they would carry the configured headers to another host.
 func newHTTPClient(remote Remote) *http.Client {
 	transport := remote.Transport
 	if transport == nil {
@@ -94,22 +95,22 @@ func (l *httpLink) Evidence() *Evidence { return nil }
 // failed ends the open calls.
 func (l *httpLink) failed(err error) {
 	if errors.Is(err, ErrGone) {
-		// The server will refuse them too, so that they surely were not executed.
+		// The server will refuse the other calls too, so these calls learn that they certainly were not executed.
 		time.AfterFunc(goneGrace, l.drop)
 		return
 	}
 	l.drop()
 }
 
-// bound returns a context that also ends with the link.
+// bound returns a context that also ends when the link ends.
 func (l *httpLink) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(l.calls, cancel)
 	return ctx, func() { stop(); cancel() }
 }
 
-// reason returns why a request failed: its caller is gone, the link ended, or err. The cause of the link's end is passed
-// on only as text, as ErrGone would say that this request was not executed.
+// reason returns why a request failed: because its caller gave up, because the link ended, or else err. It passes
+// the cause of the link's end on only as text, since ErrGone would say that this request was not executed.
 func (l *httpLink) reason(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -120,7 +121,7 @@ func (l *httpLink) reason(ctx context.Context, err error) error {
 	return err
 }
 
-// failure returns the error of a POST that failed with err; sent is as post reported it.
+// failure returns the error of a POST that failed with err. sent is the result of the method post.
 func (l *httpLink) failure(ctx context.Context, err error, sent bool) error {
 	if err = l.reason(ctx, l.explain(err)); !sent {
 		return NotSent(err)
@@ -128,7 +129,7 @@ func (l *httpLink) failure(ctx context.Context, err error, sent bool) error {
 	return err
 }
 
-// post sends one message. sent is false if it surely did not reach the server.
+// post sends one message. sent is false if the message certainly did not reach the server.
 func (l *httpLink) post(
 	ctx context.Context, address string, message []byte, header http.Header,
 ) (resp *http.Response, sent bool, err error) {
@@ -210,7 +211,7 @@ func unauthorized(err error) error {
 	return nil
 }
 
-// bodyPatience bounds the time for reading a body that is not needed.
+// bodyPatience bounds the time for reading a body whose content is not needed.
 const bodyPatience = 100 * time.Millisecond
 
 func (l *httpLink) Notify(ctx context.Context, message []byte) error {
@@ -226,8 +227,8 @@ func (l *httpLink) Notify(ctx context.Context, message []byte) error {
 	return err
 }
 
-// dismiss ends the response to a notification. An error status is an error. It reads what comes of the body in
-// bodyPatience, so that the connection can be reused. cancel ends the request.
+// dismiss ends the response to a notification. If the status is an error, it returns an error. It reads the body
+// for at most bodyPatience, so that the connection can be reused. cancel ends the request.
 func (l *httpLink) dismiss(resp *http.Response, cancel context.CancelFunc) error {
 	defer resp.Body.Close()
 	timer := time.AfterFunc(bodyPatience, cancel)

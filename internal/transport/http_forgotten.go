@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// refusal returns the text of an error that may mean that the server has forgotten the session; empty for other errors. A
-// server should answer 404 then, but many answer 400 or 401, or with a JSON-RPC error.
+// refusal returns the text of an error that may mean that the server has forgotten the session, or an empty string
+// for other errors. A server should answer 404 then, but many answer 400 or 401, or with a JSON-RPC error.
 func refusal(message wire.Message, err error) string {
 	status, isStatus := errors.AsType[*StatusError](err)
 	answer, isAnswer := errors.AsType[*request.AnswerError](err)
@@ -35,10 +35,11 @@ func refusal(message wire.Message, err error) string {
 
 const toolsList = "tools/list"
 
-// refusesAll finds out whether a server has forgotten the session, and returns the text with which it then refuses
-// everything, else "". The server has refused r with text, but that may be a tool's own error. So refusesAll sends a ping
-// and then, as some servers have no ping, a tools/list. refused sends one and returns the text if it is refused. Their
-// ids are negative, which no other request has.
+// refusesAll tests whether a server has forgotten the session, and therefore refuses every request. It returns the
+// text of the refusals, or "" if the server still accepts requests. The server has refused r with text, but that
+// may be an error of a tool. So refusesAll sends a ping and then, as some servers do not know ping, a tools/list.
+// The func refused sends one of these and returns the text if the server refuses it. Their ids are negative, so
+// they differ from those of all other requests.
 func refusesAll(r Outgoing, text string, refused func(ask Outgoing) string) string {
 	ask := func(method string, id int64) string {
 		message := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q}`, id, method)
@@ -53,8 +54,9 @@ func refusesAll(r Outgoing, text string, refused func(ask Outgoing) string) stri
 	return ask(toolsList, -r.ID-1)
 }
 
-// forgotten reports whether the server refused r because it does not know the session any more. The link ends in that
-// case, and also if r failed with another text than the test requests: then r may have been executed.
+// forgotten reports whether the server refused r because it has forgotten the session. If the server has forgotten
+// it, the link ends. If the text of r's error differs from that of the test requests, r may have been executed,
+// and forgotten returns false.
 func (l *httpLink) forgotten(ctx context.Context, r Outgoing, text string) bool {
 	if l.session.Load() == nil || r.Method == "initialize" {
 		return false
@@ -72,7 +74,8 @@ func (l *httpLink) forgotten(ctx context.Context, r Outgoing, text string) bool 
 	return SameWords(refusal, text)
 }
 
-// SameWords compares texts without their digits: ids and times differ from one error to the next.
+// SameWords reports whether two texts are the same apart from digits, since ids and times differ from one error to
+// the next.
 func SameWords(a, b string) bool {
 	words := func(text string) string {
 		return strings.Map(func(r rune) rune {
@@ -85,10 +88,11 @@ func SameWords(a, b string) bool {
 	return words(a) == words(b)
 }
 
-// askPatience bounds a request that tests whether the session exists.
+// askPatience bounds a request that tests whether the session still exists.
 const askPatience = 5 * time.Second
 
-// refusedTo sends a test request, and returns the text if the server refuses it because of the session, else "".
+// refusedTo sends a test request. If the server refuses it because of the session, refusedTo returns the text of
+// the refusal, otherwise "".
 func (l *httpLink) refusedTo(ctx context.Context, ask Outgoing) string {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()

@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Listen keeps the GET stream of a legacy session open, on which the server sends what belongs to no request. The
-// attempts end with Close, or when the server does not offer the stream.
+// Listen keeps the GET stream of a legacy session open, on which the server sends messages that belong to no
+// request. It stops when the link is closed, or when the server does not offer the stream.
 func (l *httpLink) Listen(opened, none func()) {
 	l.streams.Go(func() {
 		defer none()
@@ -25,10 +25,10 @@ func (l *httpLink) Listen(opened, none func()) {
 				opened()
 				last, err = l.pump(resp, last)
 			case errors.Is(err, ErrGone), !Passing(err) && !worked:
-				// After a stream that worked, a refusal may be temporary.
+				// If the stream has worked before, a refusal may be temporary.
 				return 0, false
 			case !Passing(err):
-				last.lastID = "" // perhaps the server refuses to resume
+				last.lastID = "" // perhaps the server refuses only to resume the old stream
 			}
 			l.dialer.Logger.Debug("listening stream ended", "err", err)
 			return max(min(last.retry, maxOwnWait), RetryAfterOf(err)), true
@@ -36,7 +36,7 @@ func (l *httpLink) Listen(opened, none func()) {
 	})
 }
 
-// get requests an event stream with GET. The response may be anything else.
+// get requests an event stream with GET. The caller must check what the response is.
 func (l *httpLink) get(ctx context.Context, header http.Header) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.url, nil)
 	if err != nil {
@@ -47,8 +47,8 @@ func (l *httpLink) get(ctx context.Context, header http.Header) (*http.Response,
 	return l.client.Do(req)
 }
 
-// openStream opens an event stream with GET, from after the event lastID if that is not empty. [Passing] tells whether
-// its error may be temporary.
+// openStream opens an event stream with GET. If lastID is not empty, the stream is to begin after the event with
+// this id. [Passing] says whether the error may be temporary.
 func (l *httpLink) openStream(ctx context.Context, lastID string) (*http.Response, error) {
 	header := http.Header{}
 	if lastID != "" {
@@ -62,21 +62,22 @@ func (l *httpLink) openStream(ctx context.Context, lastID string) (*http.Respons
 	case resp.StatusCode == http.StatusOK && mediaType(resp) == "text/event-stream":
 		return resp, nil
 	case resp.StatusCode == http.StatusNotFound && l.session.Load() != nil:
-		// Some servers answer 404 because they have no such stream. The next call or health check tests the session.
+		// Some servers answer 404 because they offer no such stream. Whether the session still exists is tested by
+		// the next call or health check.
 		err = ErrGone
 	default:
-		err = l.dialer.statusText(resp, nil) // without the body, which may never end
+		err = l.dialer.statusText(resp, nil) // the body is not read, as it may never end
 	}
 	resp.Body.Close()
 	return nil, err
 }
 
-// pump passes the messages of an event stream to the session until the stream ends. It continues from the state of last,
-// and returns its own.
+// pump passes the messages of an event stream to the session until the stream ends. It continues from the state of
+// the reader last, and returns its own reader.
 func (l *httpLink) pump(resp *http.Response, last *eventReader) (*eventReader, error) {
 	defer resp.Body.Close()
 	reader := last.resumed(resp.Body)
-	none := &response{link: l, r: Outgoing{ID: -1}} // answers no request
+	none := &response{link: l, r: Outgoing{ID: -1}} // an id that no answer has
 	for {
 		ev, err := reader.next()
 		if _, large := errors.AsType[*wire.TooLargeError](err); large {

@@ -19,20 +19,21 @@ import (
 type response struct {
 	link *httpLink
 	r    Outgoing
-	// giveUp ends the request.
+	// giveUp ends the HTTP request.
 	giveUp context.CancelFunc
-	// resumed means that the messages come on another stream than the response to the POST. Faulty servers send messages
-	// for other requests there.
+	// resumed means that the messages come on another stream than the response to the POST. Faulty servers send
+	// messages for other requests on such a stream.
 	resumed bool
-	// asking means that the request only tests whether the session exists: a 404 does not end the link.
+	// asking means that the request only tests whether the session exists, so a 404 does not end the link.
 	asking bool
 
-	// nameless is an error without an id, or with one that mcpx never uses: in the response to a POST it can only mean
-	// this request. named is an error with the id of another request.
+	// nameless is an error without an id, or with an id that mcpx never uses. In the response to a POST it can
+	// only be for this request. named is an error with the id of another request.
 	nameless, named *wire.Message
 }
 
-// strayPatience is how long a nameless error waits for a proper answer before it becomes the answer.
+// strayPatience is how long the link waits for a proper answer after a nameless error, before it takes that error
+// as the answer.
 const strayPatience = time.Second
 
 func mediaType(resp *http.Response) string {
@@ -40,7 +41,7 @@ func mediaType(resp *http.Response) string {
 	return media
 }
 
-// read returns the response to the request. ctx bounds the resumption of a stream that broke.
+// read returns the response to the request. ctx bounds the time for resuming a stream that broke.
 func (a *response) read(ctx context.Context, resp *http.Response) (wire.Message, error) {
 	media := mediaType(resp)
 	switch {
@@ -54,8 +55,8 @@ func (a *response) read(ctx context.Context, resp *http.Response) (wire.Message,
 	return a.plain(resp)
 }
 
-// notFound reads a 404. It ends the session, unless the body shows that the server has read the request: it answers its
-// id, or says that the method is unknown.
+// notFound reads a 404. A 404 ends the session, unless the body shows that the server has read the request: it
+// contains the id of the request, or says that the method is unknown.
 func (a *response) notFound(resp *http.Response) (wire.Message, error) {
 	if mediaType(resp) == "application/json" {
 		message, err := a.plain(resp)
@@ -70,8 +71,8 @@ func (a *response) notFound(resp *http.Response) (wire.Message, error) {
 	return wire.Message{}, ErrGone
 }
 
-// plain reads an answer that is one JSON body, whatever its content type. With an error status only a JSON-RPC error is
-// an answer.
+// plain reads an answer that is one JSON body, whatever its content type. If the status is an error, only a
+// JSON-RPC error is accepted as the answer.
 func (a *response) plain(resp *http.Response) (wire.Message, error) {
 	limit := a.link.dialer.MaxMessage
 	failed, media := resp.StatusCode >= 300, mediaType(resp)
@@ -104,8 +105,8 @@ func (a *response) plain(resp *http.Response) (wire.Message, error) {
 	return wire.Message{}, a.noAnswer(resp, body)
 }
 
-// meantForUs reports whether the error in the body of an HTTP error is one of JSON-RPC: some frameworks answer
-// {"error":"…"}. With 401 and 429 the status alone says what to do.
+// meantForUs reports whether the body of an HTTP error is a JSON-RPC error that says more than the status. Some
+// frameworks answer {"error":"…"}, which is none. With 401 and 429 the status alone says what to do.
 func meantForUs(status int, raw json.RawMessage) bool {
 	var e struct {
 		Code json.Number `json:"code"`
@@ -114,7 +115,7 @@ func meantForUs(status int, raw json.RawMessage) bool {
 		json.Unmarshal(raw, &e) == nil && e.Code != ""
 }
 
-// noAnswer returns why the body of a successful response does not answer the request.
+// noAnswer returns the error for a successful response whose body does not answer the request.
 func (a *response) noAnswer(resp *http.Response, body []byte) error {
 	reason := "the answer is not a JSON-RPC response to the request"
 	if resp.StatusCode != http.StatusOK {
@@ -142,7 +143,8 @@ func (a *response) noMCP(resp *http.Response) error {
 		resp.Status, a.link.dialer.Secrets.Line(mediaType(resp), 80))}
 }
 
-// accept looks for the answer in data, a message or a batch (2025-03-26), and passes on what the server sends on its own.
+// accept looks for the answer in data, which is a message or a batch (2025-03-26). It passes the other messages of
+// the server on to the session.
 func (a *response) accept(data []byte) (answer wire.Message, found bool) {
 	switch batch, err := wire.Batch(data); err {
 	case nil:
@@ -175,7 +177,7 @@ func (a *response) accept(data []byte) (answer wire.Message, found bool) {
 		case ours && id == a.r.ID:
 			return message, true
 		case message.Error == nil:
-		case a.resumed: // may be for any other request
+		case a.resumed: // it may be the answer to any other request
 		case !ours && a.nameless == nil:
 			kept := message
 			a.nameless = &kept
@@ -187,7 +189,8 @@ func (a *response) accept(data []byte) (answer wire.Message, found bool) {
 	return wire.Message{}, false
 }
 
-// streamed reads a response that is an event stream until the answer, and resumes the stream if it breaks before that.
+// streamed reads an event stream until the answer to the request. If the stream breaks before that, it resumes the
+// stream.
 func (a *response) streamed(ctx context.Context, resp *http.Response) (wire.Message, error) {
 	reader := newEventReader(resp.Body, a.link.dialer.MaxMessage)
 	answer, err := a.events(reader)
@@ -206,7 +209,7 @@ func (a *response) events(reader *eventReader) (wire.Message, error) {
 		if large, ok := errors.AsType[*wire.TooLargeError](err); ok {
 			raw, asks := large.ID()
 			if id, ours := wire.IntID(raw); asks || ours && id != a.r.ID {
-				continue // not the answer to this request
+				continue // it is not the answer to this request
 			}
 			return wire.Message{}, &request.TooLargeError{Limit: large.Limit}
 		}
@@ -229,7 +232,7 @@ func (a *response) events(reader *eventReader) (wire.Message, error) {
 	}
 }
 
-// promised bounds the memory that is reserved because of Content-Length.
+// promised bounds how much memory is reserved in advance because of Content-Length, in bytes.
 const promised = 1 << 20
 
 // readLimited reads a body of at most limit bytes. size is the Content-Length, -1 if unknown.

@@ -6,7 +6,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// A nameless error in the response to a POST belongs to the call; on a resumed stream it may belong to any call.
+// TestLogsOnAResumedStream: an error without an id in the response to a POST belongs to that call. On a resumed
+// stream it may belong to any call.
 func TestLogsOnAResumedStream(t *testing.T) {
 	for _, resumed := range []bool{false, true} {
 		of := int64(-1)

@@ -11,27 +11,27 @@ import (
 )
 
 const (
-	// firstResume is the pause before a stream is resumed, unless the server requests another.
+	// firstResume is the pause before a stream is resumed, unless the server requests another pause.
 	firstResume = 200 * time.Millisecond
-	// leastPause and mostPause bound the pauses between attempts, unless the server requests more.
+	// leastPause and mostPause bound the pauses between attempts, unless the server requests a longer one.
 	leastPause = 50 * time.Millisecond
 	mostPause  = 5 * time.Second
-	// resumeFailures is how many attempts in a row may fail to open a stream.
+	// resumeFailures is how many attempts to open a stream may fail in a row.
 	resumeFailures = 3
 )
 
-// resumable reports whether the answer may come on another stream: a legacy server may end a stream after an event with
-// an id, and send the rest in answer to a GET (2025-11-25, SEP-1699).
+// resumable reports whether the answer may come on another stream: a legacy server may end a stream after an event
+// with an id, and send the rest in answer to a GET (2025-11-25, SEP-1699).
 func (a *response) resumable(reader *eventReader, err error) bool {
 	_, large := errors.AsType[*request.TooLargeError](err)
 	return reader.lastID != "" && a.r.Header == nil && a.r.Method != "initialize" && !large
 }
 
-// resume continues after the last event of a stream that broke with the error cause, as long as ctx lasts. If the server
-// does not offer that, it returns cause.
+// resume gets the rest of a stream that broke with the error cause, from the last event on, until ctx ends. If the
+// server does not offer that, it returns cause.
 func (a *response) resume(ctx context.Context, last *eventReader, cause error) (wire.Message, error) {
 	a.resumed = true
-	idle, failures := 0, 0 // attempts in a row without a new event, and without a stream
+	idle, failures := 0, 0 // how many attempts in a row brought no new event, or did not open a stream
 	for delay.Sleep(ctx, resumePause(last.retry, idle)) {
 		resp, err := a.link.openStream(ctx, last.lastID)
 		switch {
@@ -59,7 +59,7 @@ func (a *response) resume(ctx context.Context, last *eventReader, cause error) (
 	return wire.Message{}, ctx.Err()
 }
 
-// resumePause is the pause that the server requests, and longer after attempts without a new event.
+// resumePause returns the pause that the server requests, and a longer one after attempts without a new event.
 func resumePause(retry time.Duration, idle int) time.Duration {
 	pause := firstResume
 	if retry >= 0 {

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// statusLimit is how many bytes of an error's body are read.
+// statusLimit is how many bytes of the body of an error response are read.
 const statusLimit = 8 << 10
 
-// hintRunes is how much of that is quoted, shownRunes how much of an invalid answer.
+// hintRunes is how many runes of an error's body are quoted; shownRunes how many of an invalid answer.
 const (
 	hintRunes  = 200
 	shownRunes = 100
@@ -48,7 +48,7 @@ func (d *Dialer) statusText(resp *http.Response, body []byte) error {
 	if e.Code != http.StatusUnauthorized && e.Code != http.StatusForbidden {
 		return e
 	}
-	// RFC 9728: a server with OAuth names its metadata in the challenge.
+	// RFC 9728: a server that offers OAuth names its metadata in the challenge.
 	challenges := strings.Join(resp.Header.Values("Www-Authenticate"), " ")
 	hasLogins := e.Code == http.StatusUnauthorized && strings.Contains(challenges, "resource_metadata")
 	switch {
@@ -62,10 +62,10 @@ func (d *Dialer) statusText(resp *http.Response, body []byte) error {
 	return e
 }
 
-// StatusError is an HTTP answer with an error status and no JSON-RPC body.
+// StatusError is an HTTP response with an error status and no JSON-RPC body.
 type StatusError struct {
 	Code       int
-	Challenged bool          // the answer has WWW-Authenticate
+	Challenged bool          // the response has a WWW-Authenticate header
 	RetryAfter time.Duration // 0 if the server named none
 	text       string
 	hint       string // the beginning of the body, unless that is HTML
@@ -73,14 +73,14 @@ type StatusError struct {
 
 func (e *StatusError) Error() string { return e.text }
 
-// Refused reports whether the request was surely not executed: the server redirected or rejected it. Errors of gateways
-// do not tell.
+// Refused reports whether the request certainly was not executed, because the server redirected or rejected it.
+// With an error of a gateway that is unknown.
 func (e *StatusError) Refused() bool {
 	return e.Code >= 300 && e.Code < 500 && e.Code != http.StatusRequestTimeout
 }
 
-// Passing reports whether an error to the opening of a stream may be temporary. Otherwise the server does not offer the
-// stream.
+// Passing reports whether an error at the opening of a stream may be temporary. If not, the server does not offer
+// the stream.
 func Passing(err error) bool {
 	status, ok := errors.AsType[*StatusError](err)
 	if !ok {
@@ -93,13 +93,14 @@ func Passing(err error) bool {
 	return status.Code >= 500 && status.Code != http.StatusNotImplemented
 }
 
-// maxRetryAfter bounds the wait that callers read in an error, maxOwnWait the one that mcpx itself observes.
+// maxRetryAfter bounds the wait that an error tells the caller. maxOwnWait bounds how long mcpx itself waits.
 const (
 	maxRetryAfter = 24 * time.Hour
 	maxOwnWait    = 10 * time.Minute
 )
 
-// parseRetryAfter reads a Retry-After header, seconds or a date; 0 if it is invalid or past.
+// parseRetryAfter reads a Retry-After header, which is seconds or a date. It returns 0 if the header is invalid or
+// the date is past.
 func parseRetryAfter(value string) time.Duration {
 	if seconds, err := strconv.ParseUint(strings.TrimSpace(value), 10, 64); err == nil {
 		return time.Duration(min(seconds, uint64(maxRetryAfter/time.Second))) * time.Second
@@ -111,7 +112,7 @@ func parseRetryAfter(value string) time.Duration {
 	return min(max(0, time.Until(at)), maxRetryAfter)
 }
 
-// RetryAfterOf returns how long mcpx waits before it tries again after err, because the server requested that.
+// RetryAfterOf returns how long mcpx must wait after err, because the server requested that; 0 if it did not.
 func RetryAfterOf(err error) time.Duration {
 	if status, ok := errors.AsType[*StatusError](err); ok {
 		return min(status.RetryAfter, maxOwnWait)

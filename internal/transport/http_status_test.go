@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Only what the server itself answered was surely not executed: a gateway may give up a request that the server works on.
+// TestStatusError_Refused: only a status that the server itself sent shows that the request was not executed. A
+// gateway may give up a request on which the server still works.
 func TestStatusError_Refused(t *testing.T) {
 	for code, want := range map[int]bool{202: false, 302: true, 400: true, 404: true, 408: false, 429: true, 499: true, 500: false, 502: false, 504: false} {
 		if got := (&StatusError{Code: code}).Refused(); got != want {
@@ -16,7 +17,7 @@ func TestStatusError_Refused(t *testing.T) {
 	}
 }
 
-// Retry-After is seconds or a date, and is bounded.
+// TestParseRetryAfter: Retry-After is in seconds or a date, and the result is bounded.
 func TestParseRetryAfter(t *testing.T) {
 	for value, want := range map[string]time.Duration{
 		"7": 7 * time.Second, " 120 ": 2 * time.Minute, "0": 0, "-5": 0, "1h": 0, "soon": 0, "": 0,

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Nothing bounds how long an event stream, or a call within its time, may be quiet.
+// TestHTTPClient_Unbounded: the HTTP client has no timeouts for how long an event stream or a call may be silent.
 func TestHTTPClient_Unbounded(t *testing.T) {
 	client := newHTTPClient(Remote{})
 	if transport := client.Transport.(*http.Transport); client.Timeout != 0 || transport.ResponseHeaderTimeout != 0 {

@@ -14,8 +14,8 @@ func (d *Dialer) dialInProcess() Link {
 	serverIn, toServer := io.Pipe()
 	fromServer, serverOut := io.Pipe()
 	ended := make(chan struct{})
-	var err error // of Serve; set before ended is closed
-	// Ends when its input ends or ctx is done; the pipe's Close waits for it.
+	var err error // the result of Serve; set before ended is closed
+	// The goroutine ends when its input ends or ctx is done; the pipe's Close waits for it.
 	go func() {
 		defer close(ended)
 		if err = d.Serve(ctx, serverIn, serverOut); err == nil {

@@ -13,22 +13,23 @@ import (
 type Link interface {
 	// Start begins to read what the server sends.
 	Start(in Incoming)
-	// Request sends one request and returns its response. Errors are a [StatusError], a [request.TooLargeError], a
-	// [request.AnswerError], ctx's own, what broke the link, or wrap [ErrNotSent] or [ErrGone].
+	// Request sends one request and returns its response. Its error is a [StatusError], a [request.TooLargeError],
+	// a [request.AnswerError], the error of ctx, the cause for which the link broke, or an error that wraps
+	// [ErrNotSent] or [ErrGone].
 	Request(ctx context.Context, r Outgoing) (wire.Message, error)
 	// Notify sends a message that has no response.
 	Notify(ctx context.Context, message []byte) error
-	// Agreed sets the negotiated revision.
+	// Agreed tells the link the negotiated revision.
 	Agreed(version string)
-	// Listen opens the stream for messages that belong to no request, on transports where a client has to open it. It
-	// calls opened each time the stream is open, and none when no stream will come (any more). It returns at once; Close
-	// ends the stream.
+	// Listen opens the stream for messages that belong to no request, on transports where a client has to open it.
+	// It calls opened each time the stream is open. It calls none when there will be no stream (any more). It
+	// returns at once; Close ends the stream.
 	Listen(opened, none func())
 	// Traits describe the kind of link.
 	Traits() Traits
-	// Life is when the server was last heard, and the end of the link. It is always the same value.
+	// Life returns the lifecycle of the link, always the same value.
 	Life() *Lifecycle
-	// Evidence is what the link has seen of the server beside messages; nil for most kinds of link.
+	// Evidence returns what the link has seen of the server beside messages; nil for most kinds of links.
 	Evidence() *Evidence
 	// Close ends the link and everything that it started, and waits for that. It may be called again.
 	Close()
@@ -36,36 +37,39 @@ type Link interface {
 
 // Conn is a two-way stream of whole messages: the pipes of a process, a WebSocket, or a connection that the server dialled.
 type Conn interface {
-	// Read returns the next message, which the caller owns. A message over the limit returns a *wire.TooLargeError, after
-	// which Read may be called again.
+	// Read returns the next message, which the caller owns. For a message over the limit it returns a
+	// *wire.TooLargeError; Read may then be called again.
 	Read() ([]byte, error)
-	// Write writes messages, all at once if the stream can. One goroutine calls it at a time.
+	// Write writes the messages, with one system call if the stream can. It is not called concurrently.
 	Write(messages ...[]byte) error
-	// Close ends the stream and unblocks Read and Write. It returns when nothing is left running, and may be called again.
+	// Close ends the stream and makes Read and Write return. It returns when nothing is left running, and may be
+	// called again.
 	Close() error
 }
 
 // tryWriter is a Conn that can write without waiting for the server to read.
 type tryWriter interface {
-	// TryWrite reports whether it wrote all the messages. If not, the next Write first writes the rest, or returns the
-	// error.
+	// TryWrite reports whether it wrote all the messages. If it did not, the next Write first writes the rest, or
+	// returns the error.
 	TryWrite(messages ...[]byte) bool
 }
 
-// Traits are what a session needs to know about the kind of its link.
+// Traits are the properties of a kind of link that a session needs to know.
 type Traits struct {
-	// OneStream means that all messages share one stream: if it breaks, it breaks for all.
+	// OneStream means that all messages share one stream, so that an error of the stream affects all of them.
 	OneStream bool
 	// OwnsProcess means that the server is a child process, with no network in between.
 	OwnsProcess bool
-	// ConnectionPerRequest means that the answer comes on the connection of its request, so that a broken connection says
-	// nothing about other requests. In the modern era closing that connection cancels the request.
+	// ConnectionPerRequest means that the answer comes on the connection of its request, so that a broken
+	// connection says nothing about other requests. In the modern era, closing that connection cancels the
+	// request.
 	ConnectionPerRequest bool
 	// Headers means that modern requests need the HTTP headers of SEP-2243.
 	Headers bool
 	// LegacyOnly means that the transport is older than the modern era.
 	LegacyOnly bool
-	// Sessionless means that the server has given no session ID: a legacy server then keeps no state between requests.
+	// Sessionless means that the server has given no session ID. A legacy server then keeps no state between
+	// requests.
 	Sessionless bool
 }
 
@@ -74,21 +78,22 @@ type Outgoing struct {
 	ID      int64
 	Method  string
 	Message []byte
-	// Header has further HTTP headers; may be nil.
+	// Header contains further HTTP headers; may be nil.
 	Header http.Header
-	// Answered is called by the reader when it has the response, before it reads the next message; may be nil.
+	// Answered is called when the response has been read, before the next message is read; may be nil.
 	Answered func()
 }
 
-// Incoming handles what a server sends on its own: notifications and requests. of is the request on whose stream the
-// message came, 0 if it came on a shared stream. A reader calls it, so it must not block.
+// Incoming handles the notifications and requests that a server sends. of is the request on whose stream the
+// message came, or 0 if it came on a shared stream. The goroutine that reads from the server calls it, so it must
+// not block.
 type Incoming func(m wire.Message, of int64)
 
 // ErrGone means that the server does not know the session any more (HTTP 404 or an equivalent). It did not execute the
 // request.
 var ErrGone = errors.New("the server ended the session")
 
-// ErrNotSent marks a failure before any byte of the request was sent.
+// ErrNotSent marks an error that occurred before any byte of the request was sent.
 var ErrNotSent = errors.New("not sent")
 
 // NotSent marks err with [ErrNotSent]. Its text stays the same.
@@ -100,7 +105,7 @@ func (e *notSentError) Error() string        { return e.err.Error() }
 func (e *notSentError) Unwrap() error        { return e.err }
 func (e *notSentError) Is(target error) bool { return target == ErrNotSent }
 
-// NoiseError is the error of a request during which the server wrote something that is no message.
+// NoiseError is the error of a request during which the server wrote a line that is not a message.
 type NoiseError struct {
 	err   error
 	First string // the first such line

@@ -15,5 +15,5 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// patience bounds what a test waits for; it passes only where a test fails.
+// patience bounds how long a test waits for something. Only a failing test waits this long.
 const patience = 2 * time.Minute

@@ -17,18 +17,18 @@ type mux struct {
 	log     *slog.Logger
 	mu      sync.Mutex
 	pending map[int64]*pending
-	// unnoised counts the pending requests without noise.
+	// unnoised is how many pending requests have an empty noise.
 	unnoised int
 }
 
 // pending is a request that waits for its response.
 type pending struct {
-	frame    frame // for a stream
+	frame    frame // the request as it is written to the stream
 	id       int64
-	done     chan struct{} // has a buffer of one; filled when answer is set
+	done     chan struct{} // has a buffer of one; gets a value when answer is set
 	answer   answer
 	answered func()
-	noise    string // the first line since the request that is not a message
+	noise    string // the first line that is not a message and came after the request
 }
 
 type answer struct {
@@ -44,13 +44,13 @@ func newMux(log *slog.Logger) *mux {
 
 func (m *mux) Life() *Lifecycle { return m.life }
 
-// Agreed, Listen and Evidence suit links that do not need them.
+// Agreed, Listen and Evidence are the defaults for links that do not need these methods.
 
 func (m *mux) Agreed(string)                {}
 func (m *mux) Listen(_ func(), none func()) { none() }
 func (m *mux) Evidence() *Evidence          { return nil }
 
-// register adds a request that waits for its response. crowded reports whether others are waiting too.
+// register adds a request that waits for its response. crowded reports whether other requests are waiting too.
 func (m *mux) register(r Outgoing) (p *pending, crowded bool, err error) {
 	p = &pending{frame: frame{message: r.Message}, id: r.ID, done: make(chan struct{}, 1), answered: r.Answered}
 	m.mu.Lock()
@@ -71,8 +71,8 @@ func (m *mux) remove(id int64) {
 	delete(m.pending, id)
 }
 
-// noticed notes a line that is not a message with every pending request that has none yet: the server may have written it
-// instead of an answer. clean returns the line as quoted in errors.
+// noticed records a line that is not a message in every pending request that has no such line yet: the server may
+// have written it instead of an answer. clean returns the line as errors quote it.
 func (m *mux) noticed(clean func() string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,8 +91,8 @@ func (m *mux) noticed(clean func() string) {
 	}
 }
 
-// resolve passes a response to its request. It reports false if no request waits for that id: the answer is late,
-// repeated, or invented.
+// resolve passes a response to the request with that id. It returns false if no request waits for that id, because
+// the response is late, repeated, or invented.
 func (m *mux) resolve(id int64, a answer) bool {
 	m.mu.Lock()
 	p, ok := m.pending[id]
@@ -108,8 +108,8 @@ func (m *mux) resolve(id int64, a answer) bool {
 	return ok
 }
 
-// resolveLarge fails the request whose answer was over the limit and skipped. It reports false if the edges of the
-// message do not show the id.
+// resolveLarge fails the request whose answer was over the limit and therefore skipped. It returns false if
+// neither the beginning nor the end of the message shows the id.
 func (m *mux) resolveLarge(large *wire.TooLargeError) bool {
 	m.life.beat()
 	raw, asks := large.ID()
@@ -117,7 +117,7 @@ func (m *mux) resolveLarge(large *wire.TooLargeError) bool {
 	return ours && !asks && m.resolve(id, answer{err: &request.TooLargeError{Limit: large.Limit}})
 }
 
-// failed ends every pending request with err. register then refuses further ones.
+// failed ends every pending request with err. After that, register refuses new requests.
 func (m *mux) failed(err error) {
 	m.mu.Lock()
 	open := m.pending
@@ -156,7 +156,7 @@ func (m *mux) deliver(data []byte, in Incoming) bool {
 			return false // a log line in JSON, or an error without an id
 		}
 		if known := m.resolve(id, answer{message: message}); !known && string(message.Error) == string(errHollow) {
-			return false // JSON that has an id by chance
+			return false // JSON that happens to have a member id
 		}
 		m.life.beat()
 		return true
@@ -164,10 +164,11 @@ func (m *mux) deliver(data []byte, in Incoming) bool {
 	return false
 }
 
-// errHollow is the error given to a response that has neither result nor error.
+// errHollow is the error that is set in a response with neither result nor error.
 var errHollow = json.RawMessage(`{"message":"the answer has neither result nor error"}`)
 
-// markEmpty turns a response to mcpx with neither result nor error into an error, as no other answer will come.
+// markEmpty turns a message that has the id of a request of mcpx, but neither result nor error, into an error
+// response, since no other answer will come.
 func markEmpty(m wire.Message) wire.Message {
 	if _, ours := wire.IntID(m.ID); ours && m.Method == "" && !m.IsResponse() && m.Params == nil {
 		m.Error = errHollow
@@ -188,7 +189,7 @@ func (m *mux) wait(ctx context.Context, p *pending) (wire.Message, error) {
 	return m.giveUp(p, ctx.Err())
 }
 
-// giveUp ends a request with err, unless it was answered at the same moment.
+// giveUp ends a request with err. If the answer came at the same moment, it returns the answer.
 func (m *mux) giveUp(p *pending, err error) (wire.Message, error) {
 	m.mu.Lock()
 	m.remove(p.id)

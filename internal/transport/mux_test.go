@@ -11,7 +11,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// A batch over the bound is skipped whole and logged; the answer to another request on the stream still arrives.
+// TestLargeBatch: a batch with too many messages is skipped as a whole and logged; the answer to another request
+// on the stream still arrives.
 func TestLargeBatch(t *testing.T) {
 	var logged strings.Builder
 	m := newMux(slog.New(slog.NewTextHandler(&logged, nil)))
@@ -31,7 +32,8 @@ func TestLargeBatch(t *testing.T) {
 	}
 }
 
-// An answer is returned even if the caller leaves at the same moment.
+// TestAnswerAndCancellationTogether: if the answer arrives at the moment when the caller cancels, the answer is
+// returned.
 func TestAnswerAndCancellationTogether(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

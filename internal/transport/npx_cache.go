@@ -10,15 +10,15 @@ import (
 // npxFolder matches a folder of npx's cache in the output of node or npm.
 var npxFolder = pattern.New(`(?:[A-Za-z]:\\|/)[^'"<>|\n]*?[/\\]_npx[/\\][0-9a-f]{12,}`)
 
-// incomplete matches errors of node and npm about missing files. broken matches errors while a program is loaded, as an
-// empty file causes; a bug of the program looks the same.
+// incomplete matches errors of node and npm about missing files. broken matches errors that occur while a program
+// is loaded, for example because a file is empty; a bug of the program can cause the same errors.
 var (
 	incomplete = pattern.New(`MODULE_NOT_FOUND|Cannot find (?:package|module)|ERR_INVALID_PACKAGE_CONFIG|ENOTEMPTY|ECOMPROMISED`)
 	broken     = pattern.New(`(?s)(?:Type|Syntax|Reference)Error\b.*node:internal/modules/`)
 )
 
-// npxCure returns advice if stderr shows that an interrupted install has left npx's cache half written, which npx never
-// repairs; else "".
+// npxCure returns advice if stderr shows that an interrupted install has left npx's cache incomplete, which npx
+// never repairs; otherwise "".
 func npxCure(stderr string) string {
 	folder := npxFolder.FindString(strings.ReplaceAll(stderr, "file://", ""))
 	is := ""

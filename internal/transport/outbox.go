@@ -9,31 +9,32 @@ import (
 // frame is a message to be written to a stream.
 type frame struct {
 	message []byte
-	taken   bool // a writer has it, and may have written some of it
+	taken   bool // it was passed to a Write or TryWrite, so some of it may have been sent
 }
 
 const (
-	// batchBytes bounds one write, unless a single message is larger.
+	// batchBytes bounds how many bytes are written at once, unless a single message is larger.
 	batchBytes = 64 << 10
-	// maxRounds bounds how many writes in a row one caller makes for others.
+	// maxRounds bounds how many writes in a row one caller makes for other callers.
 	maxRounds = 8
-	// maxNotes bounds the messages in the outbox. Beyond it notifications are dropped, as the server is not reading.
+	// maxNotes bounds how many messages may be in the outbox. Beyond that notifications are dropped, since the
+	// server is not reading.
 	maxNotes = 4096
 )
 
-// outbox queues the messages to be written to a Conn, in order. A caller that adds a message also writes it, unless
-// another caller is writing, so that no goroutine switch is needed while the stream accepts data. What the stream does
-// not accept at once is left to write, which runs in its own goroutine: no caller waits for a server that does not read.
-// Safe for concurrent use.
+// outbox queues the messages to be written to a Conn, in order. A caller that adds a message also writes it,
+// unless another caller is writing, so that no goroutine switch is needed while the stream accepts data. The
+// method write, which runs in its own goroutine, writes what the stream does not accept at once: no caller waits
+// for a server that does not read. Safe for concurrent use.
 type outbox struct {
 	conn Conn
-	try  tryWriter     // nil if conn cannot
-	left chan struct{} // has a buffer of one: something is left for write
+	try  tryWriter     // nil if conn is no tryWriter
+	left chan struct{} // has a buffer of one: there are messages for the method write
 
 	mu      sync.Mutex
 	waiting []*frame
-	writing bool     // a caller or write is writing
-	batch   [][]byte // what is being written
+	writing bool     // a caller or the method write is writing
+	batch   [][]byte // the messages that are being written
 }
 
 func newOutbox(conn Conn) *outbox {
@@ -41,8 +42,8 @@ func newOutbox(conn Conn) *outbox {
 	return &outbox{conn: conn, try: try, left: make(chan struct{}, 1)}
 }
 
-// add queues a message and writes what the stream accepts at once. crowded means that other callers are about to add
-// messages, which then share one write.
+// add queues a message and writes what the stream accepts at once. crowded means that other callers are about to
+// add messages, so that one write can send them together.
 func (o *outbox) add(f *frame, crowded bool) {
 	o.mu.Lock()
 	o.waiting = append(o.waiting, f)
@@ -71,7 +72,8 @@ func (o *outbox) add(f *frame, crowded bool) {
 	o.left <- struct{}{}
 }
 
-// addNote is add for a notification. It reports false, and drops the notification, if too many messages are queued.
+// addNote is the method add for a notification. If too many messages are queued, it drops the notification and
+// returns false.
 func (o *outbox) addNote(message []byte) bool {
 	o.mu.Lock()
 	full := len(o.waiting) >= maxNotes
@@ -102,7 +104,7 @@ func (o *outbox) next() [][]byte {
 	return o.batch
 }
 
-// takeBack removes a message that is not being written yet. It reports false if the message may have been sent.
+// takeBack removes a message that is not being written yet. It returns false if the message may have been sent.
 func (o *outbox) takeBack(f *frame) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -116,7 +118,7 @@ func (o *outbox) takeBack(f *frame) bool {
 	return true
 }
 
-// write writes what callers have left, until a write fails or closing is closed.
+// write writes the messages that callers could not write, until a write fails or closing is closed.
 func (o *outbox) write(closing <-chan struct{}) error {
 	for {
 		select {
@@ -124,7 +126,7 @@ func (o *outbox) write(closing <-chan struct{}) error {
 		case <-closing:
 			return nil
 		}
-		if o.try != nil { // the rest of the last TryWrite
+		if o.try != nil { // writes what the last TryWrite did not
 			if err := o.conn.Write(); err != nil {
 				return err
 			}

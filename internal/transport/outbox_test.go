@@ -11,7 +11,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// fullConn is a Conn that takes some messages at once, and none while it is full.
+// fullConn is a Conn that accepts some messages at once, and none while full is set.
 type fullConn struct {
 	mu      sync.Mutex
 	full    bool
@@ -51,8 +51,8 @@ func (c *fullConn) write(messages [][]byte) error {
 	return c.broken
 }
 
-// The writer writes what the stream does not accept at once, in order; until a message is being written it can be taken
-// back.
+// TestOutbox: the method write writes in order what the stream does not accept at once. A message can be taken
+// back until it is being written.
 func TestOutbox(t *testing.T) {
 	conn := &fullConn{}
 	o := newOutbox(conn)
@@ -91,7 +91,7 @@ func TestOutbox(t *testing.T) {
 	}
 }
 
-// The messages of many callers all go out, each once and each caller's in order.
+// TestOutboxOfMany: all messages of many callers are written once, and the messages of each caller in order.
 func TestOutboxOfMany(t *testing.T) {
 	for _, full := range []bool{false, true} {
 		conn := &fullConn{full: full}
@@ -129,7 +129,7 @@ func TestOutboxOfMany(t *testing.T) {
 	}
 }
 
-// A failed write is reported, and no later message counts as sent.
+// TestOutboxBroken: the outbox reports a failed write, and later messages do not count as sent.
 func TestOutboxBroken(t *testing.T) {
 	conn := &fullConn{full: true, broken: io.ErrClosedPipe}
 	o := newOutbox(conn)

@@ -15,14 +15,14 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// sseLink speaks the HTTP+SSE transport of 2024-11-05: answers come on one long GET stream, messages go out as POSTs to
-// the address that the first event names.
+// sseLink speaks the HTTP+SSE transport of 2024-11-05: answers come on one long GET stream, and messages are sent
+// as POSTs to the address that the first event names.
 type sseLink struct {
 	*mux
-	http     *httpLink // for its client and its headers
+	http     *httpLink // used for its HTTP client and its headers
 	endpoint string
 	stream   io.ReadCloser
-	events   *eventReader // of stream
+	events   *eventReader // read from stream
 	cancel   context.CancelFunc
 	reading  sync.WaitGroup
 	once     sync.Once
@@ -62,7 +62,7 @@ func (d *Dialer) DialSSE(ctx context.Context) (Link, error) {
 	return l, nil
 }
 
-// Start reads the stream until it ends; Close cancels it and waits.
+// Start reads the stream until it ends; Close ends the stream and waits for that.
 func (l *sseLink) Start(in Incoming) {
 	l.http.Start(in)
 	l.reading.Go(func() {
@@ -72,12 +72,12 @@ func (l *sseLink) Start(in Incoming) {
 		} else {
 			l.life.Fail(fmt.Errorf("the event stream broke: %w", l.http.explain(err)))
 		}
-		l.http.life.Fail(ErrGone) // open POSTs still get the server's answer
+		l.http.life.Fail(ErrGone) // the server still answers open POSTs
 	})
 }
 
-// endpointOf reads the endpoint event, which names the address for POSTs. The address must have the server's own origin,
-// as the configured headers go there.
+// endpointOf reads the endpoint event, which names the address for POSTs. The address must have the same origin as
+// the server, since the configured headers are sent there.
 func endpointOf(reader *eventReader, base string) (string, error) {
 	for {
 		ev, err := reader.next()
@@ -140,7 +140,7 @@ func (l *sseLink) Request(ctx context.Context, r Outgoing) (wire.Message, error)
 
 func (l *sseLink) Traits() Traits { return Traits{LegacyOnly: true} }
 
-// endPatience bounds the wait for the end of the stream after a broken POST.
+// endPatience bounds how long a caller waits for the end of the stream after a broken POST.
 const endPatience = 500 * time.Millisecond
 
 // settle waits for the end of the stream after a broken POST. Usually the server is gone then, and a call that is
@@ -151,11 +151,11 @@ func (l *sseLink) settle(ctx context.Context, err error) {
 	}
 }
 
-// refusalPatience bounds the time for reading why a POST is refused.
+// refusalPatience bounds the time for reading the body of a refused POST.
 const refusalPatience = time.Second
 
-// post sends one message. refused is a JSON-RPC error in the body of a refusal, although it should come on the stream;
-// any other refusal is a [StatusError].
+// post sends one message. refused is a JSON-RPC error in the body of the response, although such an error should
+// come on the stream. For any other refusal, err is a [StatusError].
 func (l *sseLink) post(parent context.Context, r Outgoing) (refused wire.Message, err error) {
 	ctx, cancel := l.http.bound(parent)
 	defer cancel()
@@ -171,8 +171,8 @@ func (l *sseLink) post(parent context.Context, r Outgoing) (refused wire.Message
 	return (&response{link: l.http, r: r}).plain(resp)
 }
 
-// forgotten reports whether the server refused r because it does not know the session any more, and ends the link then;
-// see [httpLink.forgotten]. Other open requests may have been executed.
+// forgotten reports whether the server refused r because it has forgotten the session, and ends the link in that
+// case; see [httpLink.forgotten]. Other open requests may have been executed.
 func (l *sseLink) forgotten(ctx context.Context, r Outgoing, refused wire.Message, err error) bool {
 	text := sessionRefusal(refused, err)
 	if text == "" || r.Method == "initialize" {
@@ -188,7 +188,8 @@ func (l *sseLink) forgotten(ctx context.Context, r Outgoing, refused wire.Messag
 	return SameWords(refusal, text)
 }
 
-// sessionRefusal returns the text of a refusal that can mean that the session is unknown, else "".
+// sessionRefusal returns the text of a refusal that can mean that the server does not know the session, otherwise
+// "".
 func sessionRefusal(refused wire.Message, err error) string {
 	status, ok := errors.AsType[*StatusError](err)
 	if ok && status.Code == http.StatusNotFound {

@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// pipe is the Conn of a server that reads one stream of bytes and writes another.
+// pipe is the Conn of a server that is reached over two byte streams, one for each direction.
 type pipe struct {
 	*wire.Reader
 	*wire.Writer
@@ -30,7 +30,7 @@ func newPipe(l *streamLink, framing wire.Framing, r io.Reader, w io.Writer) *pip
 	return p
 }
 
-// Read also switches writes to the framing that the server uses.
+// Read returns the next message. It also switches writes to the framing that the server uses.
 func (p *pipe) Read() ([]byte, error) {
 	data, err := p.Reader.Read()
 	if err == nil && p.Framing() == wire.ContentLength {
@@ -77,8 +77,8 @@ var programsOf = map[string]string{
 	"pipx": "pipx (https://pipx.pypa.io)", "docker": "Docker (https://docs.docker.com)",
 }
 
-// notFoundAdvice is the advice for a program that is not in the PATH. It shows that PATH, as desktop clients have a
-// shorter one than shells.
+// notFoundAdvice returns the advice for a program that is not in the PATH. It quotes the PATH, since desktop
+// clients have a shorter one than shells.
 func (l *Launch) notFoundAdvice() string {
 	advice := "; install it"
 	if from := programsOf[l.Command]; from != "" {
@@ -97,9 +97,9 @@ func (l *Launch) notFoundAdvice() string {
 	return advice + ", or write the full path of it as command; PATH is " + cmp.Or(path, "not set")
 }
 
-// exitReason returns why a child process is gone.
+// exitReason returns why a child process has ended.
 func exitReason(process *proc.Process, err error, patience time.Duration) string {
-	// stdout and the process end close together, in either order.
+	// The end of stdout and the end of the process come shortly after each other, in either order.
 	delay.Until(context.Background(), patience, process.Done(), nil)
 	what := process.ExitReason()
 	switch {
@@ -113,9 +113,9 @@ func exitReason(process *proc.Process, err error, patience time.Duration) string
 
 func (l *Launch) pinnedFraming() bool { return l.ContentLength || l.NewlineOnly }
 
-// Failed chooses the framing of the next attempt after a failed one. silent means that the server answered nothing at
-// all. A server that has sent a message keeps the framing of that message. For any other server headers are tried after a
-// silent attempt with lines, and lines after headers.
+// Failed chooses the framing for the next attempt after a failed one. silent means that the server answered
+// nothing at all. If the server has sent a message, its framing is kept. Otherwise headers are tried after a
+// silent attempt with lines, and lines after an attempt with headers.
 func (d *Dialer) Failed(silent bool) {
 	heard := d.heard.Load()
 	switch {

@@ -7,7 +7,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// Anything that a process does is progress, not only messages.
+// TestMovement_Process: any activity of a process counts as progress, not only messages.
 func TestMovement_Process(t *testing.T) {
 	command, args, env := mcptest.Spec{StderrFlood: -1}.Stdio(t)
 	launch := Launch{Command: command, Args: args}

@@ -10,7 +10,7 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// streamLink speaks over one Conn. Its reader and writer goroutines run until Close, which waits for both.
+// streamLink is a link over one Conn. Its reader and writer goroutines run until Close, which waits for both.
 type streamLink struct {
 	*mux
 	dialer   *Dialer
@@ -30,7 +30,7 @@ func newStreamLink(d *Dialer) *streamLink {
 	return l
 }
 
-// use sets the conn, which the link will close. own is nil if the link has not started the server.
+// use sets the Conn of the link, which the link will close. own is nil if the link did not start the server.
 func (l *streamLink) use(conn Conn, own *ownServer) *streamLink {
 	l.conn, l.out, l.evidence.own = conn, newOutbox(conn), own
 	return l
@@ -38,8 +38,8 @@ func (l *streamLink) use(conn Conn, own *ownServer) *streamLink {
 
 func (l *streamLink) Start(in Incoming) {
 	l.in = in
-	l.loops.Go(l.read)  // ends with the stream
-	l.loops.Go(l.write) // ends when the stream breaks or the link is closed
+	l.loops.Go(l.read)  // the goroutine ends with the stream
+	l.loops.Go(l.write) // the goroutine ends when the stream breaks or the link is closed
 }
 
 func (l *streamLink) Traits() Traits {
@@ -81,7 +81,8 @@ func (l *streamLink) noisy(line []byte) {
 
 func (l *streamLink) write() {
 	if err := l.out.write(l.closing); err != nil {
-		// Usually the reader is about to find a better cause: a process that ended may have left text on stdout.
+		// Usually the reader is about to find a better cause: a process that ended may have written text to
+		// stdout.
 		select {
 		case <-l.evidence.gone:
 		case <-time.After(exitPatience):

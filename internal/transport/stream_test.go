@@ -11,9 +11,9 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// scriptedConn is a Conn whose server is the test.
+// scriptedConn is a Conn on which the test plays the server.
 type scriptedConn struct {
-	said    chan []byte // what Read returns; closed at the end of the stream
+	said    chan []byte // what the method Read returns; closed at the end of the stream
 	written func(messages [][]byte) error
 	once    sync.Once
 }
@@ -32,7 +32,8 @@ func (c *scriptedConn) Close() error {
 	return nil
 }
 
-// A server may answer and end before the write of the request has returned.
+// TestAnswerBeforeTheWriteIsOver: the answer is returned even if the server answers and exits before the write of
+// the request has returned.
 func TestAnswerBeforeTheWriteIsOver(t *testing.T) {
 	mcptest.NoLeaks(t)
 	d := NewDialer(Options{})
@@ -54,8 +55,8 @@ func TestAnswerBeforeTheWriteIsOver(t *testing.T) {
 	l.Close()
 }
 
-// A request that is not being written yet was not sent, whatever ends the wait for it; one that is being written may have
-// been sent.
+// TestRequestNotSent: if waiting for an answer ends before the request was being written, the request counts as
+// not sent. A request that is being written may have been sent.
 func TestRequestNotSent(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		mcptest.NoLeaks(t)

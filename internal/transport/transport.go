@@ -1,8 +1,9 @@
 // Package transport connects to MCP servers: processes, streamable HTTP, HTTP with server-sent events, WebSockets,
-// servers in this process, and connections that the caller makes. A [Dialer] opens a [Link], which a session owns: it
-// ends with Close, or when the connection breaks ([Link.Life]). Links keep every byte, bound every message, and their
-// errors tell whether a request was not sent ([ErrNotSent]), was refused ([StatusError], [ErrGone]), or may have been
-// executed (any other). Opening a new link after a loss is the caller's task.
+// servers in this process, and connections that the caller makes. A [Dialer] opens a [Link], which a session owns.
+// A link ends with Close, or when the connection breaks ([Link.Life]). Links pass every byte on unchanged, and
+// bound the size of messages. Their errors say whether a request was not sent ([ErrNotSent]), was refused
+// ([StatusError], [ErrGone]), or may have been executed (any other error). After a loss, the caller must open a
+// new link.
 package transport
 
 import (
@@ -32,15 +33,15 @@ const (
 	InProcess = "in-process"
 )
 
-// Options say how to reach a server. They must not change while a [Dialer] uses them.
+// Options describe how to reach a server. They must not change while a [Dialer] uses them.
 type Options struct {
 	// Name is the server's name, for errors and logs.
 	Name string
 	// Type is one of the transports above.
 	Type string
-	// Launch starts a Stdio server.
+	// Launch describes how to start a Stdio server.
 	Launch Launch
-	// Remote reaches a server over the network.
+	// Remote describes how to reach a server over the network.
 	Remote Remote
 	// Connect, if not nil, replaces Type, Launch and Remote: it connects to the server, within ctx. The link closes the
 	// Conn.
@@ -48,39 +49,41 @@ type Options struct {
 	// Serve is an InProcess server. It reads and writes newline-delimited JSON-RPC.
 	Serve func(ctx context.Context, in io.Reader, out io.Writer) error
 
-	// MaxMessage bounds one message, both ways, in bytes; 0 = 64 MiB.
+	// MaxMessage bounds one message, in either direction, in bytes; 0 means 64 MiB.
 	MaxMessage int64
 	// Secrets are removed from reasons and logs.
 	Secrets *sanitize.Secrets
-	// Trace, if not nil, gets every message from and to the server, without the secrets. It must not block.
+	// Trace, if not nil, is called with every message from and to the server, without the secrets. It must not
+	// block.
 	Trace func(received bool, message []byte)
-	// Logger may be nil (discard).
+	// Logger may be nil; then nothing is logged.
 	Logger *slog.Logger
 }
 
-// Launch starts a child process.
+// Launch describes a child process.
 type Launch struct {
 	Command string
 	Args    []string
 	Env     []string // the whole environment, KEY=VALUE
 	Cwd     string
-	// ContentLength fixes the framing to Content-Length headers, NewlineOnly to lines, in both directions. With neither,
-	// mcpx writes lines, or headers after an attempt without any answer, and reads both.
+	// ContentLength fixes the framing to Content-Length headers, NewlineOnly to lines, in both directions. If
+	// neither is set, mcpx reads both. It writes lines at first, and headers in the attempt after one in which the
+	// server answered nothing.
 	ContentLength, NewlineOnly bool
 	// Reaper ends the child if this process dies; may be nil.
 	Reaper *proc.Reaper
 }
 
-// Remote reaches a server over the network.
+// Remote describes a server that is reached over the network.
 type Remote struct {
-	// URL is the server's address. URLs, if not nil, are all its addresses: after a failure the next one is tried.
+	// URL is the server's address. URLs, if not nil, are all its addresses: if one fails, the next one is tried.
 	URL     string
 	URLs    []string
 	Headers map[string]string
-	// Authorize, if not nil, adds credentials to the requests, and to the handshake of a WebSocket. If its error has a
-	// method NotSent that returns true, the request surely was not executed.
+	// Authorize, if not nil, adds credentials to the requests, and to the handshake of a WebSocket. If its error
+	// has a method NotSent that returns true, the request certainly was not executed.
 	Authorize func(http.RoundTripper) http.RoundTripper
-	// Transport replaces the HTTP transport, for tests; nil = a new one.
+	// Transport replaces the HTTP transport in tests; nil means a new one.
 	Transport http.RoundTripper
 }
 
@@ -93,14 +96,14 @@ func (o Options) WithDefaults() Options {
 	return o
 }
 
-// Dialer opens the links to one server, one after another. It remembers the address and the framing for the next attempt.
-// Only one goroutine may dial; [Dialer.CloseWithin] may be called by any.
+// Dialer opens the links to one server, one after another. It remembers the address and the framing for the next
+// attempt. Only one goroutine may call Dial; any may call [Dialer.CloseWithin].
 type Dialer struct {
 	Options
 	address     string
-	framing     wire.Framing // of the next attempt
-	heard       atomic.Int32 // 1 + the framing of the server's last message over stdio; 0 = there was none
-	closeWithin atomic.Int64 // in nanoseconds; 0 = the defaults
+	framing     wire.Framing // the framing for the next attempt
+	heard       atomic.Int32 // 1 + the framing of the server's last message over stdio; 0 if there was none
+	closeWithin atomic.Int64 // in nanoseconds; 0 means the default times
 }
 
 // NewDialer returns a dialer. It starts nothing.
@@ -132,20 +135,20 @@ func (d *Dialer) Dial(ctx context.Context) (Link, error) {
 	return nil, fmt.Errorf("transport %q is not supported", d.Type)
 }
 
-// Address is the address of the next attempt, for a remote server.
+// Address returns the address for the next attempt, for a remote server.
 func (d *Dialer) Address() string { return d.address }
 
-// NextAddress moves on to the next address, if there are several.
+// NextAddress switches to the next address, if there are several.
 func (d *Dialer) NextAddress() {
 	if all := d.Remote.URLs; len(all) > 0 {
 		d.address = all[(slices.Index(all, d.address)+1)%len(all)]
 	}
 }
 
-// CloseWithin bounds the time that Close of any link takes; 0 = as long as needed.
+// CloseWithin bounds the time that Close of any link may take; 0 means no bound.
 func (d *Dialer) CloseWithin(within time.Duration) { d.closeWithin.Store(int64(within)) }
 
-// grace says how to end a child.
+// grace returns how long a child process gets to end before it is killed.
 func (d *Dialer) grace() proc.Grace {
 	within := time.Duration(d.closeWithin.Load())
 	return proc.Grace{EOF: within / 2, TERM: within / 3}
@@ -167,7 +170,7 @@ func (d *Dialer) dialGiven(ctx context.Context) (Link, error) {
 	return newStreamLink(d).use(conn, nil), nil
 }
 
-// HostOf returns the host and port of an address, for texts: its other parts may hold secrets.
+// HostOf returns the host and port of an address, for use in texts: its other parts may contain secrets.
 func HostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

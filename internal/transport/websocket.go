@@ -19,7 +19,7 @@ type socket struct {
 	limit int64
 }
 
-// farewell bounds the wait for the server's close frame.
+// farewell bounds how long Close waits for the server's close frame.
 const farewell = time.Second
 
 // dialWebSocket opens a WebSocket with the subprotocol mcp. Redirects, proxies and logins work as over HTTP.
@@ -43,7 +43,7 @@ func (d *Dialer) dialWebSocket(ctx context.Context) (Link, error) {
 }
 
 func (s *socket) Read() ([]byte, error) {
-	_, message, err := s.conn.Reader(context.Background()) // Close unblocks it
+	_, message, err := s.conn.Reader(context.Background()) // returns when Close is called
 	if err != nil {
 		return nil, closedBy(err)
 	}
@@ -54,7 +54,8 @@ func (s *socket) Read() ([]byte, error) {
 	return data, closedBy(err)
 }
 
-// closedBy returns the server's code and reason if err is the close frame of a WebSocket, else err.
+// closedBy returns the code and reason that the server sent, if err is the close frame of a WebSocket, otherwise
+// err.
 func closedBy(err error) error {
 	if closed, ok := errors.AsType[websocket.CloseError](err); ok {
 		text := fmt.Sprintf("the server closed the WebSocket (%d)", closed.Code)

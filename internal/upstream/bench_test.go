@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// BenchmarkCall measures one call from Call to the pipe of a child process and back. The time includes the child's, the
-// allocations are only those of mcpx.
+// BenchmarkCall measures one call: from Call through a pipe to a child process, and back. The time includes the
+// work of the child; the allocations are those of mcpx alone.
 func BenchmarkCall(b *testing.B) {
 	eras := []struct {
 		name string
@@ -45,7 +45,7 @@ func BenchmarkCall(b *testing.B) {
 			b.Run(era.name+"/64 callers", func(b *testing.B) {
 				u := ready(b, stdio(b, mcptest.Spec{Era: era.era}))
 				b.ReportAllocs()
-				b.SetParallelism(32) // times GOMAXPROCS
+				b.SetParallelism(32) // in parallel: 32 * GOMAXPROCS goroutines
 				b.ResetTimer()
 				b.RunParallel(func(pb *testing.PB) {
 					for pb.Next() {

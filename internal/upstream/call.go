@@ -17,7 +17,8 @@ import (
 	"mcpx/internal/transport"
 )
 
-// call is a request with its clocks. clock bounds the whole call, idle the time without progress; idle may be nil.
+// call is a request with its two timers. clock bounds the whole call; idle bounds the time without progress, and
+// may be nil.
 type call struct {
 	request.Request
 	clock, idle *clock
@@ -39,7 +40,7 @@ func (u *Upstream) Call(ctx context.Context, r request.Request) (json.RawMessage
 
 	waits := waits{owner: r.Client.On().Key(), limited: r.Wait > 0, left: r.Wait, starting: r.Starting}
 	result, err := u.attempts(ctx, &c, &waits)
-	if err == nil && !r.Relay { // with Relay, an input_required result goes to the client
+	if err == nil && !r.Relay { // with Relay, the client gets the input_required result itself
 		result, err = u.rounds(ctx, &c, &waits, result)
 	}
 	if err == nil {
@@ -92,14 +93,14 @@ func (s *session) callWatched(ctx context.Context, r *call, idle time.Duration) 
 	return result, err
 }
 
-// maxAttempts bounds how often a call is sent. Three, because a repeatable call can be lost with its session, and then
-// find that the server has forgotten the next one.
+// maxAttempts bounds how often a call is sent. It is three because a repeatable call can lose its session, be sent
+// again, and then be refused by a server that has forgotten the next session too.
 const maxAttempts = 3
 
-// attempts sends the request. After a loss it sends the request again if the server surely did not execute it, or, once,
-// if it is repeatable.
+// attempts sends the request. After a loss it sends the request again if the server certainly did not execute it.
+// A repeatable request it sends again once in any case.
 func (u *Upstream) attempts(ctx context.Context, r *call, w *waits) (json.RawMessage, error) {
-	var last *request.LostError // of an attempt that the server may have executed
+	var last *request.LostError // the error of an attempt that the server may have executed
 	forgotten := false          // a session ended because the server refused the request
 	first := u.current()
 	for attempt := 1; ; attempt++ {
@@ -148,9 +149,10 @@ func (u *Upstream) attempts(ctx context.Context, r *call, w *waits) (json.RawMes
 	}
 }
 
-// afterRetry picks the error to report when a repeated request failed with err. lost is the error of an earlier attempt
-// that may have been executed, nil if there was none: it is reported if err only says that nothing was executed this
-// time. An error for a stopped upstream is always reported, as its caller can try another server.
+// afterRetry picks the error to report when a repeated request failed with err. lost is the error of an earlier
+// attempt that may have been executed, or nil. It is reported if err only says that nothing was executed this
+// time. If err says that the upstream was stopped, err is always reported, because the caller can then try another
+// server.
 func afterRetry(lost *request.LostError, err error) error {
 	unavailable, ok := errors.AsType[*request.UnavailableError](err)
 	if lost == nil || !isUnavailable(err) || ok && unavailable.Stopped {
@@ -159,12 +161,13 @@ func afterRetry(lost *request.LostError, err error) error {
 	return lost
 }
 
-// afterFailure turns the error of a link into an error for the caller. fresh reports whether a fresh session may be ready
-// at once.
+// afterFailure turns the error of a link into an error for the caller. fresh reports whether another session may
+// soon be ready, so that a retry makes sense.
 func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 	rpc, isRPC := errors.AsType[*wire.RPCError](err)
 	if isRPC && rpc.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION {
-		// The server supports other revisions since the handshake and executed nothing. A fresh session agrees on one.
+		// Since the handshake, the server has changed the revisions that it supports. It executed nothing. A fresh
+		// session negotiates a supported revision.
 		err = fmt.Errorf("%w: %s", transport.ErrGone, rpc)
 		cause := err
 		if !s.link.Traits().ConnectionPerRequest {
@@ -186,7 +189,7 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 	if cause := s.link.Life().Cause(); cause != nil {
 		return u.lostError(cause, sent), true
 	}
-	// An HTTP error status is an answer too, and leaves the session open.
+	// A response with an HTTP error status is an answer too: the session stays open.
 	if status != nil {
 		reason := u.spec.reason(status)
 		if refused {
@@ -197,8 +200,8 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 	if s.link.Traits().OneStream {
 		return u.lostError(err, sent), false
 	}
-	// Over HTTP each request has its own connection: the session stays open, and the next health check tests it. With
-	// HTTP+SSE the answer comes on the event stream, so that a broken POST says nothing about the answer.
+	// Over HTTP each request has its own connection: the session stays open, and the next health check tests it.
+	// With HTTP+SSE the answer comes on the event stream, so a broken POST does not mean that the answer is lost.
 	if !sent {
 		signal(u.doubts)
 		return &request.UnavailableError{State: catalog.Unavailable, Reason: u.spec.reason(err)}, false

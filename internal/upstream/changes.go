@@ -20,32 +20,36 @@ import (
 const (
 	// streamPatience bounds how long the first tools/list waits until the stream for change notifications is open.
 	streamPatience = 500 * time.Millisecond
-	// missedPause is the least time between two refreshes after a broken stream. A server whose streams break again and
-	// again must not cost a full list each time.
+	// missedPause is the least time between two refreshes that are due to a broken stream. Without it, a server
+	// whose streams break again and again would have to send its full list each time.
 	missedPause = time.Minute
-	// silentPause is the least time between two refreshes by Relist, which callers cause.
+	// silentPause is the least time between two refreshes that callers cause through the method Relist.
 	silentPause = 10 * time.Second
 )
 
-// changes collects the list_changed notifications of a session. On some transports the server sends them on a stream that
-// the session must open. Changes made before that stream is open are not announced, so the lists are read again then.
+// changes collects the list_changed notifications of a session. On some transports the server sends them on a
+// stream that the session must open first. The server does not announce changes made before that stream is open,
+// so the session then reads the lists again.
 type changes struct {
-	// told has a buffer of one, so that a storm of list_changed costs one refresh. kinds are the lists to refresh.
+	// told signals that lists must be read again; kinds says which. told has a buffer of one, so many list_changed
+	// in a row cost one refresh.
 	told  chan struct{}
 	mu    sync.Mutex
 	kinds map[catalog.Kind]bool
-	// asked is when Relist last had the tools read, read is closed when they were. unread is read until that has begun.
+	// asked is when Relist last requested the tools. read is closed once they have been read. unread is the same
+	// channel until the reading has begun, then nil.
 	asked        time.Time
 	read, unread chan struct{}
-	// missed, with a buffer of one, signals that a stream opened only after a tools/list had begun.
+	// missed signals that the stream opened only after a tools/list had begun, so changes may have been missed. It
+	// has a buffer of one.
 	missed chan struct{}
 
 	settled  chan struct{} // closed by noStream
-	noStream func()        // ends the wait for a first stream: it is open, or will not come
-	listing  atomic.Bool   // the first tools/list was or is about to be sent
-	worked   atomic.Bool   // a stream was open once
+	noStream func()        // closes settled: the first stream is open, or none will be opened
+	listing  atomic.Bool   // the first tools/list was sent, or is about to be sent
+	worked   atomic.Bool   // a stream has been open at least once
 
-	streams sync.WaitGroup // goroutines that listen; end ends them
+	streams sync.WaitGroup // the goroutines that read these streams; end ends them
 	ctx     context.Context
 	end     context.CancelFunc
 }
@@ -60,7 +64,7 @@ func newChanges() *changes {
 	return c
 }
 
-// tell requests a refresh of the lists of these kinds.
+// tell requests that the lists of these kinds are read again.
 func (c *changes) tell(kinds ...catalog.Kind) {
 	c.mu.Lock()
 	for _, kind := range kinds {
@@ -70,7 +74,8 @@ func (c *changes) tell(kinds ...catalog.Kind) {
 	signal(c.told)
 }
 
-// due returns the kinds told since the last call of due. The caller must call done when it has read them.
+// due returns the kinds passed to the method tell since the last call of due. The caller must call done when it
+// has read these lists.
 func (c *changes) due() (due map[catalog.Kind]bool, done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,12 +88,13 @@ func (c *changes) due() (due map[catalog.Kind]bool, done func()) {
 	}
 }
 
-// again requests a refresh of the tools, unless there was one within silentPause. The channel is closed after the latest.
+// again requests that the tools are read again, unless that was requested within silentPause. The returned channel
+// is closed once the latest requested reading has ended.
 func (c *changes) again() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.read == nil || time.Since(c.asked) >= silentPause {
-		if c.unread == nil { // else the last one is still to come
+		if c.unread == nil { // otherwise a requested reading has not begun yet
 			c.read = make(chan struct{})
 			c.unread = c.read
 		}
@@ -98,7 +104,7 @@ func (c *changes) again() <-chan struct{} {
 	return c.read
 }
 
-// opened notes that a stream has just been opened.
+// opened records that a stream has just been opened.
 func (c *changes) opened() {
 	c.worked.Store(true)
 	if c.listing.Load() {
@@ -122,8 +128,8 @@ func (s *session) beforeListing(ctx context.Context) {
 	s.changes.listing.Store(true)
 }
 
-// listen opens the stream for what the server sends on its own, on transports that need one. It returns at once; close
-// ends the stream.
+// listen opens the stream on which the server sends its own messages, on transports that need one. It returns at
+// once. The method close ends the stream.
 func (s *session) listen() {
 	switch {
 	case !s.Modern:
@@ -144,8 +150,8 @@ func (s *session) subscribe() {
 }
 
 // keepListening keeps a subscriptions/listen request of the modern era open; the server acknowledges it by a
-// notification. It returns when ctx ends, or when the server does not offer such streams. refused is called with each
-// JSON-RPC error in answer.
+// notification. It returns when ctx ends, or when the server does not offer such streams. It calls refused with
+// each JSON-RPC error that the server returns for the request.
 func (s *session) keepListening(ctx context.Context, to mcp.SubscriptionFilter, refused func(error)) {
 	filter := wire.Encode(map[string]mcp.SubscriptionFilter{"notifications": to})
 	delay.Retry(ctx, func() (wait time.Duration, again bool) {
@@ -154,7 +160,8 @@ func (s *session) keepListening(ctx context.Context, to mcp.SubscriptionFilter, 
 			refused(rpc)
 			err = nil
 		}
-		// A result ends the stream. Without an acknowledgement before it, it is a refusal.
+		// A result ends the stream. A result without an acknowledgement before it means that the server refuses
+		// the stream.
 		refused := err == nil || !transport.Passing(err)
 		// If a stream worked before, the refusal may be temporary.
 		again = s.link.Life().Cause() == nil && (!refused || s.changes.worked.Load())
@@ -162,15 +169,15 @@ func (s *session) keepListening(ctx context.Context, to mcp.SubscriptionFilter, 
 	})
 }
 
-// relisting is what a session has to list again, and whether it has listed all tools. Only the supervising goroutine uses
-// it.
+// relisting records which lists a session has to read again, and whether it has read all tools. Only the
+// supervising goroutine uses it.
 type relisting struct {
 	// missing is why the last tools/list was incomplete, nil if it was complete.
 	missing error
 	// whole means that the list of tools in use is complete.
 	whole bool
-	again *time.Timer           // fires when kinds are to be listed again
-	kinds map[catalog.Kind]bool // the lists that failed or were incomplete
+	again *time.Timer           // fires when the lists in kinds are to be read again
+	kinds map[catalog.Kind]bool // the lists that could not be read, or only in part
 }
 
 func newRelisting() relisting {
@@ -179,20 +186,21 @@ func newRelisting() relisting {
 	return r
 }
 
-// taken notes that the list of tools that was read last is now in use. If it is incomplete, it is read again later.
+// taken records that the list of tools that was read last is now in use. If that list is incomplete, it is read
+// again later.
 func (r *relisting) taken() {
 	if r.whole = r.missing == nil; !r.whole {
 		r.later(catalog.Tools)
 	}
 }
 
-// later schedules another refresh of a list.
+// later schedules another reading of a list.
 func (r *relisting) later(kind catalog.Kind) {
 	r.kinds[kind] = true
 	r.again.Reset(relistRetry)
 }
 
-// due returns the kinds to list again now, and clears them.
+// due returns the kinds of lists to read again now, and clears them.
 func (r *relisting) due() []catalog.Kind {
 	due := slices.Collect(maps.Keys(r.kinds))
 	clear(r.kinds)

@@ -18,24 +18,25 @@ import (
 	"mcpx/internal/transport"
 )
 
-// changing is a streamable HTTP server without a network, for fake time. It reports changes only on the streams that are
-// open at that moment.
+// changing is a streamable HTTP server that needs no network, so it works in fake time. It reports changes only on
+// the streams that are open at that moment.
 type changing struct {
 	modern bool
-	// opening is how long a stream takes to open, life how long it stays open; 0 = without end.
+	// opening is how long a stream takes to open, life how long it stays open; life 0 means that it stays open
+	// without end.
 	opening, life time.Duration
-	// endless answers notifications with an event stream that never ends.
+	// endless: the server answers notifications with an event stream that never ends.
 	endless bool
-	// listed is called when a tools/list was answered, with their number so far.
+	// listed is called after each answered tools/list, with the number of them so far.
 	listed func(n int)
 
 	mu      sync.Mutex
-	tool    string // the only one
-	refuse  int    // the status of the next stream, where not 0
+	tool    string // the name of the server's only tool
+	refuse  int    // if not 0, the HTTP status with which the next stream is refused
 	lists   int
 	opened  int
 	streams []*io.PipeWriter
-	headers []http.Header // of calls
+	headers []http.Header // the HTTP headers of the calls
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -122,7 +123,7 @@ func (c *changing) stream(r *http.Request, response *http.Response) (*http.Respo
 		time.AfterFunc(c.life, func() { _ = events.Close() })
 	}
 	if c.modern {
-		go say(events, "notifications/subscriptions/acknowledged") // ends when it is read, or with the stream
+		go say(events, "notifications/subscriptions/acknowledged") // the goroutine ends when the event has been read, or with the stream
 	}
 	c.streams = append(c.streams, events)
 	response.Header.Set("Content-Type", "text/event-stream")
@@ -134,7 +135,8 @@ func say(events io.Writer, method string) {
 	_, _ = io.WriteString(events, `data: {"jsonrpc":"2.0","method":"`+method+`"}`+"\n\n")
 }
 
-// change replaces the tool and reports that on the open streams; broken closes these first.
+// change replaces the tool and reports that on the open streams. If broken is set, it closes the streams first, so
+// that nothing is reported.
 func (c *changing) change(tool string, broken bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,7 +146,7 @@ func (c *changing) change(tool string, broken bool) {
 			_ = events.Close()
 			continue
 		}
-		go say(events, "notifications/tools/list_changed") // as above
+		go say(events, "notifications/tools/list_changed") // the goroutine ends when the event has been read, or with the stream
 	}
 	if broken {
 		c.streams = nil
@@ -178,8 +180,8 @@ func toolNames(u *Upstream) string {
 	return strings.Join(names, " ")
 }
 
-// A change right after the first tools/list is not missed, whether the notification stream opens at once or late; without
-// a change the tools are not listed twice.
+// TestChangeAfterFirstList: mcpx notices a change right after the first tools/list, whether the notification
+// stream opens at once or late. Without a change mcpx does not list the tools twice.
 func TestChangeAfterFirstList(t *testing.T) {
 	for _, opening := range []time.Duration{0, 100 * time.Millisecond, 3 * time.Second} {
 		eachEra(t, func(t *testing.T, server *changing) {
@@ -208,8 +210,9 @@ func TestChangeAfterFirstList(t *testing.T) {
 	})
 }
 
-// A change while the stream is broken is found when the stream is open again, even if the server refuses it once because
-// it has not noticed.
+// TestChangeWhileStreamIsBroken: mcpx finds a change made while the stream was broken as soon as the stream is
+// open again. That holds even if the server refuses the new stream once, because it has not yet noticed that the
+// old one broke.
 func TestChangeWhileStreamIsBroken(t *testing.T) {
 	for _, refuse := range []int{0, http.StatusConflict, http.StatusTooManyRequests, http.StatusForbidden} {
 		eachEra(t, func(t *testing.T, server *changing) {
@@ -235,7 +238,8 @@ func TestChangeWhileStreamIsBroken(t *testing.T) {
 	}
 }
 
-// A server that ends its streams all the time does not get a tools/list each time, and changes are still found soon.
+// TestStreamsThatEnd: if a server ends its streams again and again, mcpx does not send it a tools/list each time,
+// but still finds changes soon.
 func TestStreamsThatEnd(t *testing.T) {
 	for _, life := range []time.Duration{time.Second, 70 * time.Second} {
 		eachEra(t, func(t *testing.T, server *changing) {
@@ -261,7 +265,7 @@ func TestStreamsThatEnd(t *testing.T) {
 	}
 }
 
-// A stream that the server does not offer is requested once, and nothing waits for it.
+// TestStreamNotOffered: mcpx requests a stream that the server does not offer once, and does not wait for it.
 func TestStreamNotOffered(t *testing.T) {
 	for _, refuse := range []int{http.StatusMethodNotAllowed, http.StatusNotImplemented, http.StatusForbidden} {
 		eachEra(t, func(t *testing.T, server *changing) {
@@ -279,11 +283,13 @@ func TestStreamNotOffered(t *testing.T) {
 	}
 }
 
-// A server that answers a subscription at once, or refuses it, has none: it gets one request for it, and one tools/list.
+// TestSubscriptionAnsweredAtOnce: a server that answers a subscription with a result at once, or refuses it,
+// offers no subscriptions. mcpx sends it one such request, and one tools/list.
 func TestSubscriptionAnsweredAtOnce(t *testing.T) {
 	for _, answer := range []string{
 		`"result":{"resultType":"complete"}`, `"error":{"code":-32601,"message":"no"}`,
-		// Granted nothing, in the order of mcp-go over stdio.
+		// The server grants an empty subscription, with the messages in the order in which mcp-go sends them over
+		// stdio.
 		`"result":{"resultType":"complete"}}` + "\n" +
 			`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{}}`,
 	} {
@@ -319,7 +325,8 @@ func TestSubscriptionAnsweredAtOnce(t *testing.T) {
 	}
 }
 
-// Over a pipe too, a modern server gets the subscription for changes before the tools/list.
+// TestSubscriptionComesFirst: also over a pipe, mcpx sends a modern server the subscription for changes before the
+// tools/list.
 func TestSubscriptionComesFirst(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, all := inProcess(t, mcptest.Spec{Era: mcptest.EraModern})
@@ -335,8 +342,8 @@ func TestSubscriptionComesFirst(t *testing.T) {
 	})
 }
 
-// A session without a catalogue of its own takes from the shared one which arguments of a tool go into HTTP headers, also
-// after a change.
+// TestParamHeadersOfSharedCatalogue: a session that does not read lists itself learns from the shared catalogue
+// which arguments of a tool go into HTTP headers, also after a change of that catalogue.
 func TestParamHeadersOfSharedCatalogue(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		tool := func(header string) string {

@@ -9,13 +9,13 @@ import (
 	"mcpx/internal/request"
 )
 
-// callContext is the context of a call. It ends with a *TimeoutError when the call's time is over.
+// callContext is the context of a call. It ends with a *TimeoutError when the time of the call has passed.
 type callContext struct {
 	lazyctx.Context
 	clock clock
 }
 
-// newCallContext starts the clock of a call. Its caller must call end.
+// newCallContext starts the clock of a call. Its caller must call the method end.
 func newCallContext(outer context.Context, d time.Duration) *callContext {
 	c := &callContext{}
 	c.Begin(outer)
@@ -28,27 +28,27 @@ func (c *callContext) end() {
 	c.End(nil)
 }
 
-// clock ends a call when its time is over. It is held while the server waits for an answer of the client: the time that a
-// user takes to answer says nothing about the server.
+// clock ends a call when its time has passed. The clock is stopped while the server waits for an answer of the
+// client: the time that a user takes to answer says nothing about the server.
 type clock struct {
 	time time.Duration // for the whole call
 
 	mu    sync.Mutex
 	timer *time.Timer
-	left  time.Duration // what was left at since; while held, what is left now
+	left  time.Duration // the time that was left at since; while the clock is held, the time that is left
 	since time.Time
-	held  int // how many open questions hold the clock
+	held  int // how many open questions stop the clock
 	ended bool
 }
 
-// newClock starts a clock that calls stop when the time is over. Its caller must call end.
+// newClock starts a clock that calls stop when the time has passed. Its caller must call the method end.
 func newClock(d time.Duration, stop func()) *clock {
 	c := &clock{}
 	c.start(d, stop)
 	return c
 }
 
-// start is newClock for a zero clock.
+// start does for a zero clock what newClock does for a new one.
 func (c *clock) start(d time.Duration, stop func()) {
 	c.time, c.left, c.since = d, d, time.Now()
 	c.timer = time.AfterFunc(d, stop)
@@ -61,7 +61,7 @@ func (c *clock) end() {
 	c.timer.Stop()
 }
 
-// hold stops the clock until release was called as often as hold.
+// hold stops the clock until the method release was called as often as hold.
 func (c *clock) hold() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,7 +79,7 @@ func (c *clock) release() {
 	}
 }
 
-// restart gives the call its whole time again.
+// restart gives the call its full time again, as if it had just begun.
 func (c *clock) restart() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

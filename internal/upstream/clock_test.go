@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// TestContext: a Context is what context.WithCancelCause would be, whenever the context of
-// package context in it is made, and whoever ends it.
+// TestContext: a Context behaves as one of context.WithCancelCause, no matter when the standard context inside it
+// is created, and who cancels it.
 func TestContext(t *testing.T) {
 	mcptest.NoLeaks(t)
 	why, outerWhy := errors.New("why"), errors.New("why the outer one")
@@ -61,7 +61,8 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// TestContext_Time: the end of a call's time ends its context and those in it alone.
+// TestContext_Time: when the time of a call has passed, its context and the contexts derived from it end, and no
+// others.
 func TestContext_Time(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		outer := &lazyctx.Context{}

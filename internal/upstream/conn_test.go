@@ -14,7 +14,7 @@ import (
 	"mcpx/internal/transport"
 )
 
-// dialled is a Conn to a fake, as a WebSocket would be one.
+// dialled is a connection to a fake server, as a WebSocket would be.
 type dialled struct {
 	*wire.Reader
 	stdin io.WriteCloser
@@ -25,7 +25,8 @@ func (d dialled) Write(messages ...[]byte) error { return d.w.Write(messages...)
 
 func (d dialled) Close() error { return d.stdin.Close() }
 
-// A server is reached over what Connect returns, and dialled again after a loss.
+// TestDial: mcpx reaches a server through the connection that Connect returns, and calls Connect again after a
+// loss.
 func TestDial(t *testing.T) {
 	mcptest.NoLeaks(t)
 	var mu sync.Mutex

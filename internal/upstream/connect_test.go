@@ -27,7 +27,7 @@ import (
 	"mcpx/internal/transport"
 )
 
-// The handshake finds the era, whatever a server does with unknown methods.
+// TestEra: the handshake finds out the era of the server, however the server answers unknown methods.
 func TestEra(t *testing.T) {
 	const probe = 50 * time.Millisecond
 	tests := []struct {
@@ -59,11 +59,11 @@ func TestEra(t *testing.T) {
 				spec.Timeouts.Probe = probe
 				u := ready(t, spec)
 				status := u.Status()
-				// One that speaks both may take either, when it is slow to say so.
+				// A server with both eras may end up in either, if it answers the probe late.
 				if status.Modern != tt.modern && !strings.HasSuffix(tt.name, "both") {
 					t.Errorf("modern is %t", status.Modern)
 				}
-				// The legacy one may refuse the probe before it is slow.
+				// A slow legacy server may have refused the probe in time all the same.
 				if late := tt.name == "slow, both" && !status.Modern; late && !status.Unprobed || status.Modern && status.Unprobed {
 					t.Errorf("modern is %t, unprobed %t", status.Modern, status.Unprobed)
 				}
@@ -76,15 +76,15 @@ func TestEra(t *testing.T) {
 	}
 }
 
-// A server that is too slow for the probe at one start is not taken for legacy at the next, beside one that ignores the
-// probe and is not asked again.
+// TestEra_SlowStart: a server that answers the probe too late at one start is not taken for a legacy server at the
+// next. A server that ignores the probe, for comparison, is not probed again.
 func TestEra_SlowStart(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
 		start := func(fake mcptest.Spec) (u *Upstream, crash func(), probes *atomic.Int32) {
 			var starts atomic.Int32
 			probes = &atomic.Int32{}
-			var end atomic.Value // the func that ends the present session
+			var end atomic.Value // the func that ends the current session
 			u = connect(t, Spec{Options: transport.Options{Name: "one", Type: transport.InProcess, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
 				if starts.Add(1) == 1 {
 					<-time.After(3 * time.Second) // longer than the probe waits
@@ -122,7 +122,7 @@ func TestEra_SlowStart(t *testing.T) {
 	})
 }
 
-// A server that is known as legacy is not probed first.
+// TestKnownLegacyIsNotProbed: mcpx does not probe a server that it knows as legacy, but sends initialize first.
 func TestKnownLegacyIsNotProbed(t *testing.T) {
 	server := mcptest.Spec{}.HTTP(t)
 	ready(t, Spec{Options: over(transport.HTTP, server.URL), Legacy: true})
@@ -131,8 +131,8 @@ func TestKnownLegacyIsNotProbed(t *testing.T) {
 	}
 }
 
-// A server that refuses a session in its legacy client's era gets a modern handshake, even if it refuses initialize
-// without a JSON-RPC error.
+// TestOwnersEraRefused: if a server refuses the legacy handshake of a session that belongs to a legacy client,
+// mcpx tries the modern handshake, even if the refusal is no JSON-RPC error.
 func TestOwnersEraRefused(t *testing.T) {
 	owner := &caller.Client{ID: "only", Version: mcptest.LegacyVersion}
 	for _, code := range []int{0, 400, 404, 405} {
@@ -149,7 +149,8 @@ func TestOwnersEraRefused(t *testing.T) {
 	}
 }
 
-// A pinned era is the only one that is tried, for as long as connecting may take.
+// TestProtocolIsPinned: if the era is pinned, mcpx tries no other, and that attempt may take the whole time for
+// connecting.
 func TestProtocolIsPinned(t *testing.T) {
 	const probe = 50 * time.Millisecond
 	late := mcptest.Spec{Era: mcptest.EraModern, InitDelay: 6 * probe, SilentUnknown: true}
@@ -157,7 +158,7 @@ func TestProtocolIsPinned(t *testing.T) {
 		fake     mcptest.Spec
 		protocol string
 		modern   bool
-		unasked  string // a method that is not called
+		unasked  string // a method that mcpx must not call
 	}{
 		{mcptest.Spec{Era: mcptest.EraBoth}, EraLegacy, false, "server/discover"},
 		{mcptest.Spec{Era: mcptest.EraBoth}, EraModern, true, "initialize"},
@@ -210,8 +211,8 @@ func TestListedRevisions(t *testing.T) {
 	}
 }
 
-// A server that refuses the agreed revision in the middle of a session has executed
-// nothing: the call goes over a fresh session.
+// TestRevisionRefusedLater: a server that refuses the negotiated revision in the middle of a session has executed
+// nothing, so mcpx repeats the call in a fresh session.
 func TestRevisionRefusedLater(t *testing.T) {
 	for _, times := range []int{1, -1} {
 		mcptest.NoLeaks(t)
@@ -231,8 +232,8 @@ func TestRevisionRefusedLater(t *testing.T) {
 	}
 }
 
-// The other calls that are open on such a session may have been executed: they are not
-// repeated.
+// TestRevisionRefusedBesideACall: the server may have executed the other calls that are open on such a session, so
+// mcpx does not repeat them.
 func TestRevisionRefusedBesideACall(t *testing.T) {
 	mcptest.Parallel(t)
 	var executed atomic.Int32
@@ -287,8 +288,8 @@ func TestFraming(t *testing.T) {
 	}
 }
 
-// A server that is pinned to lines may write what looks like a header: it is
-// noise, and swallows no answer.
+// TestPinnedLines: a server pinned to line framing may write a line that looks like a Content-Length header. mcpx
+// ignores that line, and still reads the answers after it.
 func TestPinnedLines(t *testing.T) {
 	mcptest.NoLeaks(t)
 	serve := scripted(map[string]string{
@@ -309,7 +310,7 @@ func TestPinnedLines(t *testing.T) {
 	}
 }
 
-// wantsLogin is the refusal of a server that offers OAuth logins.
+// wantsLogin is the HTTP 401 of a server that offers OAuth logins.
 var wantsLogin = mcptest.Fault{Kind: mcptest.FaultStatus, Status: 401, Header: map[string]string{
 	"WWW-Authenticate": `Bearer error="invalid_token", resource_metadata="https://example.com/.well-known/oauth-protected-resource"`}}
 
@@ -437,7 +438,8 @@ func TestCallOfUnavailable(t *testing.T) {
 	}
 }
 
-// During the first attempt a call waits for it, but not longer than its Wait.
+// TestCallWhileConnecting: a call during the first attempt to connect waits for that attempt, but not longer than
+// its Wait.
 func TestCallWhileConnecting(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{InitDelay: 400 * time.Millisecond})
@@ -467,7 +469,7 @@ func TestCloseWhileConnecting(t *testing.T) {
 	})
 }
 
-// A faulty server cannot send requests of mcpx to another host.
+// TestRedirectKeepsHeaders: a server cannot redirect mcpx, and the headers that it sends, to another host.
 func TestRedirectKeepsHeaders(t *testing.T) {
 	elsewhere := mcptest.Spec{}.HTTP(t)
 	server := mcptest.Spec{}.HTTP(t)
@@ -499,7 +501,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// An HTTP URL with the old transport behind it is recognized.
+// TestHTTPFallsBackToSSE: mcpx notices that the server behind an HTTP URL speaks the old HTTP+SSE transport.
 func TestHTTPFallsBackToSSE(t *testing.T) {
 	mcptest.NoLeaks(t)
 	u := ready(t, at(transport.HTTP, mcptest.Spec{}.SSE(t).URL))
@@ -558,7 +560,7 @@ func TestOddCatalogues(t *testing.T) {
 	}
 }
 
-// A server without tools/list has no tools, and works otherwise.
+// TestServerWithoutTools: a server that does not know tools/list is ready, and has no tools.
 func TestServerWithoutTools(t *testing.T) {
 	mcptest.NoLeaks(t)
 	u := ready(t, serving(scripted(map[string]string{
@@ -569,7 +571,7 @@ func TestServerWithoutTools(t *testing.T) {
 	}
 }
 
-// A server's own requests are answered: ping with a result, the rest with an error.
+// TestServerRequests: mcpx answers requests of the server: ping with a result, all others with an error.
 func TestServerRequests(t *testing.T) {
 	mcptest.NoLeaks(t)
 	answers := make(chan string, 100)
@@ -615,8 +617,8 @@ type sent struct {
 	Params struct{ ProtocolVersion, Cursor, Name string }
 }
 
-// answering is a server in this process. answer gets each message, and returns the result or the
-// error for a request, such as `"result":{}`; empty = no answer. Its error ends the server.
+// answering is a server in this process. It passes each message to answer, which returns the member of the
+// response, such as `"result":{}`; an empty string means no response. An error of answer ends the server.
 func answering(answer func(m sent, out io.Writer) (string, error)) func(context.Context, io.Reader, io.Writer) error {
 	return func(_ context.Context, in io.Reader, out io.Writer) error {
 		for decoder := json.NewDecoder(in); ; {
@@ -637,13 +639,13 @@ func answering(answer func(m sent, out io.Writer) (string, error)) func(context.
 
 const unknownMethod = `"error":{"code":-32601,"message":"Method not found"}`
 
-// scripted is a server that answers each method with the same member, and
-// unknown ones with an error.
+// scripted is a server that answers each method with the member given in answers, and unknown methods with an
+// error.
 func scripted(answers map[string]string) func(context.Context, io.Reader, io.Writer) error {
 	return answering(func(m sent, _ io.Writer) (string, error) { return cmp.Or(answers[m.Method], unknownMethod), nil })
 }
 
-// Errors that are not valid JSON-RPC errors are passed on too.
+// TestOddErrors: mcpx passes on to the caller also errors that are not valid JSON-RPC errors.
 func TestOddErrors(t *testing.T) {
 	mcptest.NoLeaks(t)
 	tests := []struct{ answer, want, data string }{

@@ -19,10 +19,10 @@ import (
 	"mcpx/internal/transport"
 )
 
-// script is a Conn whose server is the test.
+// script is a Conn on which the test plays the server.
 type script struct {
-	says  chan []byte // what Read returns; closed at the end of the stream
-	hears chan string // what is written
+	says  chan []byte // what the method Read returns; closed at the end of the stream
+	hears chan string // what mcpx wrote
 	once  sync.Once
 }
 
@@ -45,7 +45,7 @@ func (c *script) Close() error {
 	return nil
 }
 
-// linkTo is a link over conn that is not started yet.
+// linkTo returns a link over conn that was not started yet.
 func linkTo(t testing.TB, conn transport.Conn) transport.Link {
 	t.Helper()
 	l, err := transport.NewDialer(transport.Options{Connect: func(context.Context) (transport.Conn, error) { return conn, nil }}).Dial(t.Context())
@@ -55,7 +55,8 @@ func linkTo(t testing.TB, conn transport.Conn) transport.Link {
 	return l
 }
 
-// A server may send a request before anything else, and gets an answer. mcpx does not repeat an id of any length.
+// TestRequestsOfTheServer: a server may send a request before any other message, and gets an answer. If the id of
+// that request is too long, mcpx does not repeat it in the answer.
 func TestRequestsOfTheServer(t *testing.T) {
 	spec := Spec{}.withDefaults()
 	s := newSession(&spec)
@@ -72,7 +73,7 @@ func TestRequestsOfTheServer(t *testing.T) {
 	s.close()
 }
 
-// At no moment after a loss does a caller get "no session" although the server is ready.
+// TestLossIsOneChange: after a loss, a caller never gets the error "no session" while the server is ready.
 func TestLossIsOneChange(t *testing.T) {
 	u := New(Spec{})
 	over := make(chan struct{})
@@ -103,8 +104,8 @@ func TestLossIsOneChange(t *testing.T) {
 	losses.Wait()
 }
 
-// A call that is lost and waits for its server to come back does not block calls of other servers, and reports in the end
-// that it may have been executed.
+// TestRetryTakesNoPlace: a lost call that waits for its server to come back takes no place within the concurrency
+// limit, so it does not block calls of other servers. In the end its error says that it may have been executed.
 func TestRetryTakesNoPlace(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		all := semaphore.New(1, semaphore.Queue{})
@@ -116,7 +117,7 @@ func TestRetryTakesNoPlace(t *testing.T) {
 			if starts.starts() == 0 {
 				return serve(ctx, in, out)
 			}
-			<-ctx.Done() // it never comes back
+			<-ctx.Done() // the server never comes back
 			return ctx.Err()
 		}
 		a, b := connect(t, bad), connect(t, good)
@@ -138,7 +139,8 @@ func TestRetryTakesNoPlace(t *testing.T) {
 	})
 }
 
-// 503 can have a Retry-After too; a stream that is not offered is not requested before that.
+// TestRetryAfterUnavailable: mcpx also obeys the Retry-After of a 503: it does not request a refused stream again
+// before that time.
 func TestRetryAfterUnavailable(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
@@ -151,7 +153,7 @@ func TestRetryAfterUnavailable(t *testing.T) {
 	contains(t, "reason", status.Reason, "503 Service Unavailable", "retry after 3600")
 }
 
-// A server may keep the response to a notification open as a stream.
+// TestStreamBehindNotification: a server may answer a notification with a stream that stays open.
 func TestStreamBehindNotification(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		server := &changing{tool: "old", endless: true}
@@ -163,7 +165,8 @@ func TestStreamBehindNotification(t *testing.T) {
 	})
 }
 
-// A session that the server has forgotten gets no DELETE, so that the fresh session need not wait for it.
+// TestForgottenSessionIsNotEnded: mcpx sends no DELETE for a session that the server has forgotten, so the fresh
+// session does not have to wait for it.
 func TestForgottenSessionIsNotEnded(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
@@ -181,7 +184,8 @@ func TestForgottenSessionIsNotEnded(t *testing.T) {
 	}
 }
 
-// A repeatable call reports that its upstream was stopped, so that it can be sent to the new one.
+// TestRepeatableCallOfStopped: if an upstream is stopped, the error of a repeatable call says so. The caller can
+// then send the call to the upstream that replaces it.
 func TestRepeatableCallOfStopped(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{})

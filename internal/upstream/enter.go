@@ -13,9 +13,9 @@ import (
 // errStopped ends the session of an upstream that was stopped.
 var errStopped = errors.New("mcpx stopped the server")
 
-// waits adds up how long a request waits before it is sent, over all its attempts.
+// waits adds up how long a request has waited, over all attempts to send it.
 type waits struct {
-	owner   string // of the request
+	owner   string // who sent the request
 	limited bool
 	left    time.Duration // how long it may still wait for a session, if limited
 	// starting is [request.Times.Starting].
@@ -23,7 +23,8 @@ type waits struct {
 	queued   time.Duration // how long it waited for the concurrency limits
 }
 
-// begin counts an open request; it fails once the upstream is stopped. The caller must call finished after it.
+// begin counts a request as open. It fails once the upstream is stopped. If it succeeds, the caller must call the
+// method finished.
 func (u *Upstream) begin() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -51,8 +52,9 @@ func stoppedError() error {
 	return &request.UnavailableError{State: catalog.Unavailable, Reason: errStopped.Error(), Stopped: true}
 }
 
-// enter waits for a session, then for room within the concurrency limits of this upstream and of all upstreams together.
-// In this order, a request that waits for a session does not block other upstreams. The caller must call leave.
+// enter waits for a session, then until the concurrency limits of this upstream and of all upstreams together
+// permit another call. In this order, a request that waits for a session does not block other upstreams. The
+// caller must call the method leave.
 func (u *Upstream) enter(ctx context.Context, w *waits) (*session, error) {
 	for {
 		if u.current() == nil {
@@ -68,13 +70,13 @@ func (u *Upstream) enter(ctx context.Context, w *waits) (*session, error) {
 		if s := u.current(); s != nil {
 			return s, nil
 		}
-		u.leave(w) // the session was lost in the meantime
+		u.leave(w) // the session was lost while the call waited for the limits
 	}
 }
 
 func (u *Upstream) leave(w *waits) { u.spec.Concurrency.leave(w.owner) }
 
-// enter waits for room within both limits.
+// enter waits until both limits permit another call.
 func (c *Concurrency) enter(ctx context.Context, owner string) error {
 	if err := c.Gate.Enter(ctx, owner); err != nil {
 		return err
@@ -105,8 +107,8 @@ func (u *Upstream) current() *session {
 	return u.session
 }
 
-// awaitSession waits for a session while one is being opened, at most until ctx ends and within the limit of w. After a
-// failed attempt it returns the reason at once.
+// awaitSession waits for a session that is being opened, until ctx ends or the time left in w has passed. If the
+// last attempt failed, it returns the reason at once.
 func (u *Upstream) awaitSession(ctx context.Context, w *waits) error {
 	wait := startWait{starting: w.starting}
 	if w.limited {
@@ -124,7 +126,7 @@ func (u *Upstream) awaitSession(ctx context.Context, w *waits) error {
 			return stoppedError()
 		case s != nil && s.link.Life().Cause() == nil:
 			return nil
-		case s != nil: // lost; the supervising goroutine has not seen it yet
+		case s != nil: // the session is lost, but the supervising goroutine has not noticed yet
 			status.State, status.Reason = catalog.Connecting, u.spec.reason(s.link.Life().Cause())
 		case status.State == catalog.Idle:
 			u.Ask()

@@ -15,12 +15,12 @@ import (
 	"mcpx/internal/request"
 )
 
-// topic is a resource whose changes the server reports, as long as it has followers. The session's lock guards its
-// fields, except for the channels.
+// topic is a resource that at least one follower has subscribed to. The session's lock guards its fields, except
+// for the channels.
 type topic struct {
 	followers map[*follower]struct{}
 	cancel    context.CancelFunc // ends the subscription
-	settled   chan struct{}      // closed once the server has agreed, or refused with err
+	settled   chan struct{}      // closed once the server has accepted the subscription, or refused it (then err is set)
 	err       error
 	ended     chan struct{} // closed once the subscription has ended
 }
@@ -29,9 +29,9 @@ var errNotTold = errors.New("the server has not agreed to report changes of the 
 
 type follower struct{ updated func(params json.RawMessage) }
 
-// Follow subscribes to the resource that r names and calls r.Subscription.Updated for each change. It calls agreed once
-// the server has accepted the subscription. It waits for a session as Call does, and returns when ctx or the session
-// ends, or with the server's error. The callbacks must not block.
+// Follow subscribes to the resource that r names and calls r.Subscription.Updated for each change. It calls agreed
+// once the server has accepted the subscription. It waits for a session as the method Call does. It returns when
+// ctx or the session ends, or with the server's error. The callbacks must not block.
 func (u *Upstream) Follow(ctx context.Context, r *request.Request, agreed func()) error {
 	if err := u.begin(); err != nil {
 		return err
@@ -42,7 +42,7 @@ func (u *Upstream) Follow(ctx context.Context, r *request.Request, agreed func()
 	if err != nil {
 		return err
 	}
-	u.leave(w) // a subscription does not count as an open call
+	u.leave(w) // subscriptions do not count towards the concurrency limits
 	f := &follower{r.Subscription.Updated}
 	t, err := s.join(ctx, wire.MemberText(r.Params, "uri"), f)
 	if err != nil {
@@ -78,7 +78,7 @@ func (u *Upstream) Follow(ctx context.Context, r *request.Request, agreed func()
 	}
 }
 
-// join adds a follower to the topic of a resource. The first follower opens the topic.
+// join adds a follower to the topic of a resource. If it is the first follower, join subscribes to the resource.
 func (s *session) join(ctx context.Context, uri string, f *follower) (*topic, error) {
 	for {
 		s.mu.Lock()
@@ -91,7 +91,8 @@ func (s *session) join(ctx context.Context, uri string, f *follower) (*topic, er
 			topicCtx, cancel := context.WithCancel(s.changes.ctx)
 			t = &topic{followers: make(map[*follower]struct{}), cancel: cancel, settled: make(chan struct{}), ended: make(chan struct{})}
 			s.topics[uri] = t
-			s.changes.streams.Go(func() { s.hold(topicCtx, uri, t) }) // ends with its last follower, or with close
+			// the goroutine ends with the last follower, or when the session closes
+			s.changes.streams.Go(func() { s.hold(topicCtx, uri, t) })
 		case len(t.followers) == 0: // the topic is ending: wait for that, then open it again
 			s.mu.Unlock()
 			select {
@@ -107,7 +108,7 @@ func (s *session) join(ctx context.Context, uri string, f *follower) (*topic, er
 	}
 }
 
-// part removes a follower. The topic ends with the last one.
+// part removes a follower. Without followers the topic ends.
 func (s *session) part(t *topic, f *follower) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +128,7 @@ func (s *session) hold(ctx context.Context, uri string, t *topic) {
 		close(t.ended)
 	}()
 	if s.Modern {
-		// The server does not name the resources that it refuses: silence is a refusal.
+		// A server cannot name the resources that it refuses, so no acknowledgement in time means that it refuses.
 		late := time.AfterFunc(s.spec.Timeouts.Connect, func() { s.settle(t, errNotTold) })
 		defer late.Stop()
 		s.keepListening(ctx, mcp.SubscriptionFilter{ResourceSubscriptions: []string{uri}}, func(err error) { s.settle(t, err) })
@@ -142,12 +143,13 @@ func (s *session) hold(ctx context.Context, uri string, t *topic) {
 	if err != nil && !unanswered {
 		return
 	}
-	// The server has agreed, or may still agree after mcpx gave up waiting: it must be told to unsubscribe.
+	// The server has accepted the subscription, or may still accept it after mcpx gave up waiting. In both cases
+	// mcpx must unsubscribe.
 	if err == nil {
 		<-ctx.Done()
 	}
 	if s.changes.ctx.Err() != nil {
-		return // the session ends, and the subscription with it
+		return // the session ends, and with it the subscription
 	}
 	bounded, cancel = context.WithTimeout(s.notes.ctx, noteTime)
 	defer cancel()
@@ -168,7 +170,8 @@ func (s *session) settle(t *topic, err error) {
 	}
 }
 
-// updated passes the change of a resource on to its followers, and to those who follow a URI that it begins with.
+// updated passes the notification of a changed resource on to the followers of its URI, and to the followers of
+// each URI that is a prefix of it.
 func (s *session) updated(params json.RawMessage) {
 	changed := wire.MemberText(params, "uri")
 	if changed == "" {
@@ -177,7 +180,7 @@ func (s *session) updated(params json.RawMessage) {
 	s.tellFollowers(validText(params), func(uri string, _ *topic) bool { return strings.HasPrefix(changed, uri) })
 }
 
-// tellFollowers calls the followers of the topics that which selects.
+// tellFollowers passes params to the followers of each topic for which which returns true.
 func (s *session) tellFollowers(params json.RawMessage, which func(uri string, t *topic) bool) {
 	var all []*follower
 	s.mu.Lock()
@@ -192,8 +195,9 @@ func (s *session) tellFollowers(params json.RawMessage, which func(uri string, t
 	}
 }
 
-// acknowledged handles the server's acknowledgement for these resources. If a topic was acknowledged before, its stream
-// broke and was opened again: changes may have been missed, so its followers are notified.
+// acknowledged handles the server's acknowledgement for these resources. A topic that is acknowledged for the
+// second time had a broken stream, which was opened again. Changes may have been missed meanwhile, so its
+// followers are notified.
 func (s *session) acknowledged(uris []string) {
 	for _, uri := range uris {
 		s.mu.Lock()

@@ -15,12 +15,12 @@ import (
 	"mcpx/internal/request"
 )
 
-// subscribe is the request that follows a resource.
+// subscribe returns the request that follows a resource.
 func subscribe(uri string, updated func(params json.RawMessage)) *request.Request {
 	return &request.Request{Params: wire.Encode(map[string]string{"uri": uri}), Subscription: &request.Subscription{Updated: updated}}
 }
 
-// A server that does not answer, or refuses, does not make Follow wait without end.
+// TestFollow_refused: Follow returns even if the server refuses the subscription, or does not answer.
 func TestFollow_refused(t *testing.T) {
 	for name, fake := range map[string]mcptest.Spec{
 		"legacy silent":  {HangMethods: []string{"resources/subscribe"}},
@@ -44,8 +44,8 @@ func TestFollow_refused(t *testing.T) {
 	}
 }
 
-// A followed resource keeps a server running that stops when idle, but takes no room from calls; the end of the upstream
-// ends the subscription.
+// TestFollow_idle: a server that would stop when idle keeps running while a client follows one of its resources.
+// The subscription does not count towards the limit of open calls. It ends with the upstream.
 func TestFollow_idle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spec, logs := inProcess(t, mcptest.Spec{Resources: json.RawMessage(`[{"uri":"a://1","name":"one"}]`)})
@@ -62,7 +62,7 @@ func TestFollow_idle(t *testing.T) {
 		if u.Status().State != catalog.Ready {
 			t.Errorf("state %s", u.Status().State)
 		}
-		// Changes of a part of the resource are reported too.
+		// A change of a resource below the followed one is reported too.
 		for _, uri := range []string{"b://1", "a://1/part"} {
 			if _, err := text(u, "notify", `{"method":"notifications/resources/updated","params":{"uri":"`+uri+`"}}`); err != nil {
 				t.Fatal(err)
@@ -90,7 +90,7 @@ func TestFollow_idle(t *testing.T) {
 	})
 }
 
-// A server may still accept a request that mcpx gave up: mcpx then unsubscribes.
+// TestFollow_givenUp: if a server accepts a subscription after mcpx gave up waiting, mcpx unsubscribes.
 func TestFollow_givenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spec, logs := inProcess(t, mcptest.Spec{

@@ -18,7 +18,7 @@ import (
 	"mcpx/internal/transport"
 )
 
-// forgotten are the ways, other than 404, in which servers report an unknown session.
+// forgotten are responses, other than 404, with which servers report that they do not know the session.
 var forgotten = []struct {
 	name string
 	says mcptest.Refusal
@@ -62,7 +62,8 @@ func TestSessionForgottenInDisguise(t *testing.T) {
 	}
 }
 
-// A health check that fails because the session is unknown is not a sign of life.
+// TestHealthOfForgottenSession: if a health check fails because the server does not know the session, the check
+// does not count as a sign of life.
 func TestHealthOfForgottenSession(t *testing.T) {
 	for _, tt := range forgotten {
 		t.Run(tt.name, func(t *testing.T) {
@@ -77,7 +78,8 @@ func TestHealthOfForgottenSession(t *testing.T) {
 	}
 }
 
-// A tool's error about sessions of its own costs a ping, but not the session.
+// TestErrorThatSpeaksOfSessions: if the error of a tool mentions a session, mcpx sends a ping to test its own
+// session, and keeps it.
 func TestErrorThatSpeaksOfSessions(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
@@ -96,8 +98,8 @@ func TestErrorThatSpeaksOfSessions(t *testing.T) {
 	}
 }
 
-// A tool's error is the answer to the call, also if the session ends at the same
-// moment.
+// TestErrorThatSpeaksOfSessionsAtTheEndOfOne: the error of a tool is the answer to the call, even if the session
+// ends at the same moment.
 func TestErrorThatSpeaksOfSessionsAtTheEndOfOne(t *testing.T) {
 	for _, tt := range forgotten {
 		t.Run(tt.name, func(t *testing.T) {
@@ -119,7 +121,8 @@ func TestErrorThatSpeaksOfSessionsAtTheEndOfOne(t *testing.T) {
 	}
 }
 
-// 404 is the end of a session, but not where it says that there is no such method.
+// TestNotFoundMethod: status 404 means that the session has ended, unless the body says that the method does not
+// exist.
 func TestNotFoundMethod(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
@@ -132,7 +135,8 @@ func TestNotFoundMethod(t *testing.T) {
 	}
 }
 
-// A server that answers unknown methods, ping too, with an HTTP error is checked with tools/list.
+// TestServerWithoutPing: mcpx checks a server with tools/list if the server answers unknown methods, including
+// ping, with an HTTP error.
 func TestServerWithoutPing(t *testing.T) {
 	for _, status := range []int{400, 405, 500, 501, 202} {
 		mcptest.NoLeaks(t)
@@ -175,8 +179,8 @@ func TestServerIgnoresPing(t *testing.T) {
 	})
 }
 
-// A server that does not know ping, and says so in words that could mean the
-// session, keeps its session.
+// TestPingRefusedInWordsOfASession: if a server does not know ping, and its error reads as if it did not know the
+// session, the session stays open.
 func TestPingRefusedInWordsOfASession(t *testing.T) {
 	for _, status := range []int{200, 400} {
 		mcptest.NoLeaks(t)
@@ -191,7 +195,8 @@ func TestPingRefusedInWordsOfASession(t *testing.T) {
 	}
 }
 
-// A 404 that answers the call by its id is that call's answer.
+// TestNotFoundWithTheIDOfTheCall: a 404 whose body has the id of the call is the answer to that call, and does not
+// end the session.
 func TestNotFoundWithTheIDOfTheCall(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
@@ -210,8 +215,8 @@ func TestNotFoundWithTheIDOfTheCall(t *testing.T) {
 	}
 }
 
-// A call that failed with another error, on a server that then forgot the session, may have been executed: it is not
-// repeated.
+// TestRefusedThenForgotten: if a call failed with another error, and the server then forgot the session, the call
+// may have been executed, so mcpx does not repeat it.
 func TestRefusedThenForgotten(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.SSE(t)

@@ -14,8 +14,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// A semaphore never lets in more calls than its limit, lets them in in order, and a call that gives up does not take the
-// place of another.
+// TestGate: a semaphore never admits more calls than its limit, and admits them in order. A call that gives up
+// waiting does not use up the turn of another call.
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := semaphore.New(2, semaphore.Queue{})
@@ -61,7 +61,7 @@ func TestGate(t *testing.T) {
 		check(1, 2, -4, 3)
 		g.Set(3, semaphore.Queue{})
 		check(1, 2, -4, 3, 5)
-		g.Set(1, semaphore.Queue{}) // who is in stays
+		g.Set(1, semaphore.Queue{}) // calls that were admitted before stay admitted
 		g.Leave("")
 		g.Leave("")
 		check(1, 2, -4, 3, 5)
@@ -76,7 +76,8 @@ func TestGate(t *testing.T) {
 	})
 }
 
-// A call that gives up at the moment when room comes free either is let in or leaves the room to others.
+// TestGateRace: if a call gives up at the moment when it could be admitted, it either is admitted or leaves its
+// turn to another call.
 func TestGateRace(t *testing.T) {
 	g := semaphore.New(1, semaphore.Queue{})
 	var all sync.WaitGroup
@@ -97,7 +98,8 @@ func TestGateRace(t *testing.T) {
 	}
 }
 
-// The limit for all upstreams holds over them together, and the error names it.
+// TestGateOfAll: the limit for all upstreams bounds the calls of all of them together, and the error names that
+// limit.
 func TestGateOfAll(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		all := semaphore.New(1, semaphore.Queue{})
@@ -119,7 +121,7 @@ func TestGateOfAll(t *testing.T) {
 		if !errors.As(err, &busy) || !busy.All || busy.Open != 1 || time.Since(began) != 3*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
-		mustEcho(t, b) // waits for the slow one
+		mustEcho(t, b) // waits until the slow call has ended
 		if took := time.Since(began); took != 10*time.Second {
 			t.Errorf("the call in the queue took %v", took)
 		}
@@ -127,7 +129,7 @@ func TestGateOfAll(t *testing.T) {
 	})
 }
 
-// An upstream that is stopped lets open calls end, and takes no others.
+// TestStop: a stopped upstream lets open calls end, and accepts no new ones.
 func TestStop(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{})
@@ -170,7 +172,7 @@ func TestStop(t *testing.T) {
 		refused("during the grace")
 		calls.Wait()
 		refused("after the end")
-		u.Stop(context.Background()) // nothing is open: it returns
+		u.Stop(context.Background()) // no call is open, so Stop returns at once
 	})
 }
 
@@ -198,7 +200,8 @@ func TestStopWhileConnecting(t *testing.T) {
 	})
 }
 
-// With an idle timeout mcpx requests progress even if the client did not; without one it does not.
+// TestIdleAsksForProgress: with an idle timeout, mcpx requests progress from the server even if the client did
+// not. Without an idle timeout it does not.
 func TestIdleAsksForProgress(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, all := inProcess(t, mcptest.Spec{})
@@ -237,7 +240,8 @@ func TestIdleAsksForProgress(t *testing.T) {
 	})
 }
 
-// Waiting for room or for a session does not count as time without progress.
+// TestIdleCountsFromSending: the time in which a call waits for the concurrency limits or for a session does not
+// count as time without progress.
 func TestIdleCountsFromSending(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{InitDelay: 10 * time.Second})

@@ -11,13 +11,13 @@ import (
 	"mcpx/internal/caller"
 )
 
-// greeting is the server's answer to a handshake. A member of a wrong type is treated as absent, as mcpx can speak to the
-// server without any of them.
+// greeting is the server's answer to a handshake. mcpx treats a member of a wrong type as absent, since it can
+// work without any of them.
 type greeting struct {
 	version, instructions string
 	title, release        string
-	supported             []string // revisions, from server/discover only
-	logging               bool     // has the capability "logging"
+	supported             []string // the server's revisions; only server/discover returns them
+	logging               bool     // the server has the capability "logging"
 	offers                catalog.Offers
 }
 
@@ -32,7 +32,7 @@ func readGreeting(method string, result json.RawMessage) (greeting, error) {
 	}
 	g.instructions, _ = wire.Text(members["instructions"])
 	var supported []json.RawMessage
-	_ = json.Unmarshal(members["supportedVersions"], &supported) // else there are none
+	_ = json.Unmarshal(members["supportedVersions"], &supported) // if the member is invalid, supported stays empty
 	for _, one := range supported {
 		if version, ok := wire.Text(one); ok {
 			g.supported = append(g.supported, version)
@@ -47,7 +47,7 @@ func readGreeting(method string, result json.RawMessage) (greeting, error) {
 	extensions, _ := wire.ReadObject(capabilities["extensions"])
 	_, g.offers.Tasks = wire.ReadObject(extensions[caller.TasksExtension])
 	_, g.offers.Skills = wire.ReadObject(extensions["io.modelcontextprotocol/skills"])
-	// mcpx knows these, legacy tasks too, which it polls itself.
+	// mcpx handles these capabilities itself, including legacy tasks, which it polls.
 	for _, known := range []string{"tools", "resources", "prompts", "completions", "logging", "tasks"} {
 		delete(capabilities, known)
 	}
@@ -62,13 +62,13 @@ func readGreeting(method string, result json.RawMessage) (greeting, error) {
 	return g, nil
 }
 
-// maxOthers bounds the bytes of the capabilities that mcpx does not know.
+// maxOthers bounds the JSON of the capabilities that mcpx does not know, in bytes.
 const maxOthers = 64 << 10
 
-// notInHeader reports runes that no revision has, and that an HTTP header may not have.
+// notInHeader reports whether r may not be in an HTTP header; no MCP revision contains such a rune.
 func notInHeader(r rune) bool { return r <= ' ' || r > '~' }
 
-// selfNamed returns the title or name of a server and its version, from its serverInfo.
+// selfNamed returns the title (or else the name) and the version that a server gives in its serverInfo.
 func selfNamed(raw json.RawMessage) (title, release string) {
 	members, _ := wire.ReadObject(raw)
 	name, _ := wire.Text(members["name"])

@@ -16,12 +16,12 @@ import (
 	"mcpx/internal/transport"
 )
 
-// An odd member in the answer to a handshake is ignored, but not the rest.
+// TestOddGreetings: mcpx ignores an invalid member in the answer to a handshake, and uses the other members.
 func TestOddGreetings(t *testing.T) {
 	const initialize, discover = "initialize", "server/discover"
 	tests := []struct {
 		name, method, result    string
-		protocol, title, server string // server is its version
+		protocol, title, server string // server is the version of the server
 		instructions            string
 	}{
 		{"version a number", initialize, `{"protocolVersion":"2025-03-26","serverInfo":{"name":"s","version":1.0}}`, "2025-03-26", "s", "", ""},
@@ -53,7 +53,8 @@ func TestOddGreetings(t *testing.T) {
 	}
 }
 
-// Reasons are for users who do not know the internals of mcpx.
+// TestReasonsHaveNoTypes: the reason for a failure names no Go types, because users do not know the internals of
+// mcpx.
 func TestReasonsHaveNoTypes(t *testing.T) {
 	for method, result := range map[string]string{"initialize": `"ok"`, "tools/list": `[{"name":"t"}]`} {
 		t.Run(method, func(t *testing.T) {
@@ -70,7 +71,8 @@ func TestReasonsHaveNoTypes(t *testing.T) {
 	}
 }
 
-// The pages of a catalogue that were read are kept if a later page is refused, and the fault is reported.
+// TestLaterPageFails: if the server refuses a later page of a catalogue, mcpx keeps the pages before it and
+// reports the fault.
 func TestLaterPageFails(t *testing.T) {
 	mcptest.Parallel(t)
 	refused := mcptest.Fault{Kind: mcptest.FaultStatus, Status: 200, Header: map[string]string{"Content-Type": "application/json"},
@@ -96,7 +98,7 @@ func TestLaterPageFails(t *testing.T) {
 			}
 			contains(t, "fault", st.Faults[0], "page 2 of tools/list", tt.want)
 
-			// A refresh that fails so does not shorten a whole catalogue.
+			// If a refresh fails at a later page, the complete catalogue stays in use.
 			server.Notify("notifications/tools/list_changed", `{}`)
 			mcptest.WaitFor(t, "the whole catalogue", patience, func() bool { return len(u.Status().Faults) == 0 })
 			whole := len(u.Status().Tools)
@@ -120,7 +122,7 @@ func TestLaterPageFails(t *testing.T) {
 	}
 }
 
-// A part of a list, read after a restart, does not replace the whole one.
+// TestPartAfterRestart: an incomplete list that is read after a restart does not replace the complete one.
 func TestPartAfterRestart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var starts, broken atomic.Int32

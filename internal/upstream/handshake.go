@@ -22,10 +22,11 @@ const (
 	EraModern = "modern"
 )
 
-// handshake agrees on an era with the server. It tries the modern one first, unless the server was legacy when last seen,
-// or the session belongs to a legacy client. A server that does not answer this probe in time may be slow to start, or
-// may ignore unknown methods: handshake then sends initialize, and if the server refuses that, the probe once more. If the
-// server turns out to be slow, the session is legacy, but its era stays unknown, so that the next session probes again.
+// handshake negotiates the era with the server. It tries the modern era first, unless the server was legacy when
+// it was last seen, or the session belongs to a legacy client. A server that does not answer this probe in time
+// may be slow to start, or may ignore unknown methods. handshake then sends initialize, and if the server refuses
+// that, the probe once more. If the server turns out to be slow, the session is legacy, but the era of the server
+// stays unknown, so that the next session probes again.
 func (s *session) handshake(ctx context.Context) error {
 	switch {
 	case s.spec.Protocol == EraLegacy, s.link.Traits().LegacyOnly:
@@ -49,12 +50,12 @@ func (s *session) handshake(ctx context.Context) error {
 		s.Unprobed = true
 	}
 	_, rpc := errors.AsType[*wire.RPCError](err)
-	_, status := errors.AsType[*transport.StatusError](err) // how a modern-only server may refuse
+	_, status := errors.AsType[*transport.StatusError](err) // a modern-only server may refuse initialize like this
 	if refused := rpc || status && !fatal(err); !refused {
 		return err
 	}
 	if revision, ok := errors.AsType[*revisionError](probe); ok && len(revision.offered) > 0 {
-		return probe // the more helpful error
+		return probe // the error of the probe is the more helpful one
 	}
 	if !answered && s.discover(ctx) == nil {
 		return nil
@@ -62,9 +63,10 @@ func (s *session) handshake(ctx context.Context) error {
 	return err
 }
 
-// probe is discover for a server whose era is unknown. It waits for the answer for Timeouts.Probe and reports whether there
-// was one. On a stream it waits on without holding up initialize: late, which ends that, reports whether the server has
-// agreed meanwhile. Over HTTP a server may serve one request at a time, so the probe ends first.
+// probe calls discover for a server whose era is unknown. It waits for the answer for at most Timeouts.Probe;
+// answered reports whether it came. On a stream the probe goes on in the background meanwhile, so that initialize
+// need not wait: late ends it, and reports whether the server has accepted the modern era by then. Over HTTP a
+// server may serve only one request at a time, so there the probe ends first.
 func (s *session) probe(ctx context.Context) (answered bool, late func() bool, err error) {
 	bounded, cancel := context.WithTimeout(ctx, s.spec.Timeouts.Probe)
 	defer cancel()
@@ -75,7 +77,7 @@ func (s *session) probe(ctx context.Context) (answered bool, late func() bool, e
 	waiting, end := context.WithCancel(ctx)
 	var g greeting
 	asked := make(chan error, 1)
-	go func() { // ends with late
+	go func() { // the goroutine ends when late is called
 		var failed error
 		g, failed = s.askEra(waiting)
 		asked <- failed
@@ -89,7 +91,8 @@ func (s *session) probe(ctx context.Context) (answered bool, late func() bool, e
 	case <-bounded.Done():
 	}
 	return false, func() bool {
-		// An answer before that to initialize may still be on its way here.
+		// An answer that the server sent before its answer to initialize may still be on its way to this
+		// goroutine.
 		stop := time.AfterFunc(s.spec.Timeouts.Probe/20, end)
 		defer stop.Stop()
 		defer end()
@@ -97,7 +100,8 @@ func (s *session) probe(ctx context.Context) (answered bool, late func() bool, e
 	}, bounded.Err()
 }
 
-// fatal reports an error after which initialize would fail too: the server was not reached, or the link broke.
+// fatal reports whether after err initialize would fail too, because mcpx did not reach the server, or the link
+// broke.
 func fatal(err error) bool {
 	if _, answered := errors.AsType[*wire.RPCError](err); answered {
 		return false
@@ -109,34 +113,35 @@ func fatal(err error) bool {
 	return errors.Is(err, transport.ErrNotSent)
 }
 
-// likeUnknownMethod reports HTTP errors that some servers return for unknown methods.
+// likeUnknownMethod reports whether err is an HTTP error that some servers return for unknown methods.
 func likeUnknownMethod(err error) bool {
 	status, ok := errors.AsType[*transport.StatusError](err)
 	return ok && (status.Code >= 500 || status.Code == http.StatusForbidden ||
 		status.Code == http.StatusUnauthorized && !status.Challenged)
 }
 
-// revisionError means that a server answers server/discover but supports no modern revision that mcpx speaks.
+// revisionError means that a server answers server/discover, but supports no modern revision that mcpx knows.
 type revisionError struct{ offered []string }
 
 func (e *revisionError) Error() string {
 	return fmt.Sprintf("the server speaks the protocol revisions %q, mcpx %q and older ones with initialize", e.offered, modernVersion)
 }
 
-// listed returns the revisions that a server names when it refuses one.
+// listed returns the revisions that a server lists in an error because it does not support the requested one.
 func listed(err error) []string {
 	if revision, ok := errors.AsType[*revisionError](err); ok {
 		return revision.offered
 	}
 	if rpc, ok := errors.AsType[*wire.RPCError](err); ok && rpc.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION {
 		var data mcp.UnsupportedProtocolVersionData
-		_ = json.Unmarshal(rpc.Data, &data) // invalid data lists nothing
+		_ = json.Unmarshal(rpc.Data, &data) // if the data is invalid, Supported stays empty
 		return data.Supported
 	}
 	return nil
 }
 
-// legacyOf returns the newest legacy revision that a server names in a refusal and mcpx knows; empty if there is none.
+// legacyOf returns the newest legacy revision that the server lists in a refusal and mcpx knows, or an empty
+// string.
 func legacyOf(refusal error) string {
 	offered := listed(refusal)
 	for _, version := range mcp.ValidProtocolVersions {
@@ -147,7 +152,7 @@ func legacyOf(refusal error) string {
 	return ""
 }
 
-// discover is the modern handshake.
+// discover does the modern handshake.
 func (s *session) discover(ctx context.Context) error {
 	g, err := s.askEra(ctx)
 	if err == nil {
@@ -156,8 +161,8 @@ func (s *session) discover(ctx context.Context) error {
 	return err
 }
 
-// askEra sends server/discover. As the specification requires, it asks once more if the server refuses the revision but
-// lists it as supported. The error is nil if the server speaks the modern revision.
+// askEra sends server/discover. As the specification requires, it sends it once more if the server refuses the
+// revision but lists it as supported. The error is nil if the server speaks the modern revision.
 func (s *session) askEra(ctx context.Context) (g greeting, err error) {
 	message, err := s.doAs(ctx, string(mcp.MethodServerDiscover), nil, true)
 	if slices.Contains(listed(err), modernVersion) {
@@ -190,8 +195,9 @@ func (s *session) agreed(version string, g greeting) {
 	s.link.Agreed(version)
 }
 
-// initialize is the legacy handshake. refusal is the server's error to an earlier attempt, nil if there was none: the
-// revision is one that it lists. If the server refuses that revision, initialize tries once more in the same way.
+// initialize does the legacy handshake. refusal is the server's error to an earlier attempt, or nil; initialize
+// requests a revision that this error lists, if any. If the server refuses that revision, initialize tries once
+// more in the same way.
 func (s *session) initialize(ctx context.Context, refusal error) error {
 	version := cmp.Or(legacyOf(refusal), legacyVersion)
 	err := s.initializeWith(ctx, version)
@@ -222,8 +228,8 @@ func (s *session) initializeWith(ctx context.Context, version string) error {
 	return s.initialized(ctx)
 }
 
-// initialized ends the legacy handshake. A server that refuses this notification, or does not answer it over HTTP, may
-// still work, so only the end of the session is an error.
+// initialized completes the legacy handshake with the notification. A server that refuses this notification over
+// HTTP, or does not answer it, may still work, so only the end of the session is an error.
 func (s *session) initialized(ctx context.Context) error {
 	message := []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	bounded, cancel := context.WithTimeout(ctx, s.spec.Timeouts.Probe)

@@ -12,8 +12,8 @@ import (
 // errUnused ends a session that was not used for the configured time.
 var errUnused = errors.New("the server was not used for a while")
 
-// Ask notes that the upstream is needed: an idle one connects, and one that waits to install moves to the front of the
-// queue.
+// Ask records that the upstream is needed. An idle upstream then connects; one that waits for its turn to install
+// moves to the front of the queue.
 func (u *Upstream) Ask() {
 	u.mu.Lock()
 	woken := u.status.State == catalog.Idle && !u.stopped
@@ -29,15 +29,15 @@ func (u *Upstream) Ask() {
 	}
 }
 
-// Prefer notes that a caller waits for the upstream. Unlike Ask, it does not wake an idle one.
+// Prefer records that a caller waits for the upstream. Unlike Ask, it does not wake an idle upstream.
 func (u *Upstream) Prefer() { signal(u.hurry) }
 
-// sleep returns when the upstream is not idle, or with ctx.
+// sleep returns when the upstream is no longer idle, or ctx ends.
 func (u *Upstream) sleep(ctx context.Context) {
 	u.awaitStatus(ctx, func() bool { return u.status.State != catalog.Idle })
 }
 
-// useLeft returns how long the session stays open if it is not used from now on.
+// useLeft returns how much longer the session stays open if no more requests come.
 func (u *Upstream) useLeft() time.Duration {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -46,7 +46,7 @@ func (u *Upstream) useLeft() time.Duration {
 
 func (u *Upstream) useLeftLocked() time.Duration {
 	switch {
-	case u.spec.Lazy && !u.asked: // was started only to read its catalogue
+	case u.spec.Lazy && !u.asked: // the session was opened only to read the catalogue
 		return 0
 	case u.spec.StopIdle > 0 && u.open > 0:
 		return u.spec.StopIdle
@@ -56,7 +56,7 @@ func (u *Upstream) useLeftLocked() time.Duration {
 	return math.MaxInt64
 }
 
-// rest makes the upstream idle, unless it is in use. The caller then ends the session.
+// rest marks the upstream as idle and returns true, unless it is in use. The caller must then end the session.
 func (u *Upstream) rest() bool {
 	u.mu.Lock()
 	if u.useLeftLocked() > 0 {

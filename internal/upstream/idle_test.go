@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// A known lazy server starts with its first call, stops when unused, and starts again. Health checks do not wake it, and
-// open calls are not cut off.
+// TestLazy: a lazy server whose catalogue is known starts with its first call, stops when it is not used, and
+// starts again with the next call. Health checks do not start it, and mcpx does not stop it while calls are open.
 func TestLazy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, all := inProcess(t, mcptest.Spec{})
@@ -51,7 +51,7 @@ func TestLazy(t *testing.T) {
 	})
 }
 
-// A lazy server that was never seen is started once, for its catalogue.
+// TestLazy_Unseen: mcpx starts a lazy server that it has never seen once, to read its catalogue.
 func TestLazy_Unseen(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, all := inProcess(t, mcptest.Spec{})
@@ -64,14 +64,15 @@ func TestLazy_Unseen(t *testing.T) {
 		if _, err := text(u, "slow", `{"ms":5000}`); err != nil {
 			t.Error(err)
 		}
-		pause(time.Hour) // without stop_idle it stays
+		pause(time.Hour) // without stop_idle the server keeps running
 		if status := u.Status(); status.State != catalog.Ready || all.starts() != 2 {
 			t.Errorf("%s, %d starts", status.State, all.starts())
 		}
 	})
 }
 
-// A call that comes while a lazy server is started for its catalogue keeps it.
+// TestLazy_UnseenCalled: if a call comes while a lazy server runs only to read its catalogue, the server keeps
+// running.
 func TestLazy_UnseenCalled(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, all := inProcess(t, mcptest.Spec{InitDelay: time.Second, ListDelay: time.Second})
@@ -86,7 +87,7 @@ func TestLazy_UnseenCalled(t *testing.T) {
 	})
 }
 
-// An eager server with stop_idle starts at once, and stops.
+// TestStopIdle: a server with stop_idle that is not lazy starts at once, and stops when it is not used.
 func TestStopIdle(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, all := inProcess(t, mcptest.Spec{})
@@ -104,7 +105,7 @@ func TestStopIdle(t *testing.T) {
 	})
 }
 
-// Calls that meet the end of an idle session are answered by the next one.
+// TestStopIdle_Race: calls that come while an idle session is being closed are answered in the next session.
 func TestStopIdle_Race(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{})
@@ -114,7 +115,7 @@ func TestStopIdle_Race(t *testing.T) {
 			pause(time.Second - time.Nanosecond)
 			answers := make(chan error, 8)
 			for i := range 8 {
-				go func() { // ends with the call
+				go func() { // the goroutine ends with the call
 					<-time.After(time.Duration(i))
 					_, err := textOf(u.Call(t.Context(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"x"}`))}))
 					answers <- err

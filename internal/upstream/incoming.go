@@ -10,11 +10,12 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// incoming handles what the server sends on its own; see [transport.Incoming]. A reader calls it, so it must not block.
+// incoming handles the requests and notifications that the server sends; see [transport.Incoming]. The goroutine
+// that reads from the server calls it, so it must not block.
 func (s *session) incoming(m wire.Message, of int64) {
 	switch {
 	case m.ID != nil && (m.Method == "initialize" || m.Method == string(mcp.MethodServerDiscover)):
-		s.link.Life().Fail(errEcho) // only clients send these
+		s.link.Life().Fail(errEcho) // the server returns messages that only clients send
 	case m.ID != nil:
 		s.reply(m, of)
 	case m.Method == "notifications/progress":
@@ -50,8 +51,8 @@ func (s *session) incoming(m wire.Message, of int64) {
 
 var errEcho = errors.New("the program answers with what mcpx asks it, as cat does; it is no MCP server")
 
-// grants reads from the params of an acknowledgement which resources the subscription covers, and whether it covers
-// lists. Params that do not say are taken to cover the lists.
+// grants reads from the params of an acknowledgement for which resources the server granted the subscription, and
+// whether it granted it for lists. If the params do not say, lists is true.
 func grants(params json.RawMessage) (resources []string, lists bool) {
 	var p struct {
 		Notifications *mcp.SubscriptionFilter `json:"notifications"`
@@ -63,10 +64,11 @@ func grants(params json.RawMessage) (resources []string, lists bool) {
 	return p.Notifications.ResourceSubscriptions, lists
 }
 
-// maxID bounds the length of the ids of a server's requests, which its answers repeat.
+// maxID bounds the ids of a server's requests, in bytes, because the answers repeat them.
 const maxID = 1 << 10
 
-// reply answers a request of the server. mcpx answers ping itself; other requests go to a client (questions.go).
+// reply answers a request of the server. mcpx answers ping itself, and passes other requests on to a client
+// (questions.go).
 func (s *session) reply(m wire.Message, of int64) {
 	switch {
 	case len(m.ID) > maxID:

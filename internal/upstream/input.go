@@ -14,9 +14,10 @@ import (
 )
 
 const (
-	// maxInputRounds bounds how often the server may answer one request with input_required.
+	// maxInputRounds bounds how often the server may answer the same request with input_required.
 	maxInputRounds = 20
-	// roundPause is the pause before the request is sent again to a server that asked for nothing.
+	// roundPause is the pause before mcpx sends the request again, if the server's input_required contains no
+	// questions.
 	roundPause = time.Second
 )
 
@@ -43,7 +44,8 @@ func (u *Upstream) rounds(ctx context.Context, r *call, w *waits, result json.Ra
 	return nil, &request.InputError{Reason: "again and again"}
 }
 
-// inputWanted reads an input_required result: the server's requests by their keys, and its opaque state. Both may be nil.
+// inputWanted reads an input_required result: the server's requests by their keys, and the state that it wants
+// back. Both may be nil. wants is false for any other result.
 func inputWanted(result json.RawMessage) (requests, state json.RawMessage, wants bool) {
 	if !bytes.Contains(result, []byte(`"input_required"`)) {
 		return nil, nil, false
@@ -62,8 +64,8 @@ func inputWanted(result json.RawMessage) (requests, state json.RawMessage, wants
 	return requests, state, wants
 }
 
-// ask sends all the server's questions to the client at once, and returns the answers by key; nil if there are none. The
-// clock of the call is held meanwhile.
+// ask sends all the server's questions to the client at once, and returns the answers by key, or nil if there are
+// no questions. It stops the clock of the call meanwhile.
 func (r *call) ask(ctx context.Context, requests json.RawMessage) (json.RawMessage, error) {
 	type question struct {
 		key            json.RawMessage
@@ -77,7 +79,7 @@ func (r *call) ask(ctx context.Context, requests json.RawMessage) (json.RawMessa
 			Method string
 			Params json.RawMessage
 		}
-		_ = json.Unmarshal(value, &one) // Client.Ask refuses a question without a method
+		_ = json.Unmarshal(value, &one) // if the value is invalid, the method stays empty, and Client.Ask refuses it
 		all = append(all, &question{key: written, method: one.Method, params: one.Params})
 		return true
 	})
@@ -93,9 +95,9 @@ func (r *call) ask(ctx context.Context, requests json.RawMessage) (json.RawMessa
 	defer cancel()
 	var asking sync.WaitGroup
 	for _, one := range all {
-		asking.Go(func() { // ends with the answer, or with ctx
+		asking.Go(func() { // the goroutine ends with the answer, or with ctx
 			if one.answer, one.err = r.Client.Ask(ctx, one.method, one.params); one.err != nil {
-				cancel() // one failure fails the whole request
+				cancel() // if one question fails, the whole request fails
 			}
 		})
 	}

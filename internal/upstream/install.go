@@ -11,33 +11,33 @@ import (
 )
 
 const (
-	// MostInstalls is how many installs run at once: more are slower than one after another, and make each other time
-	// out.
+	// MostInstalls is how many commands install at the same time. More of them are slower than one after another,
+	// and let each other time out.
 	MostInstalls = 3
-	// installTime bounds the start of a command that installs, if connect_timeout is not set.
+	// installTime bounds the start of a command that installs its program, if connect_timeout is not set.
 	installTime = 10 * time.Minute
-	// firstQuiet is how long a command may make no progress at its first start, laterQuiet after a start that has
-	// succeeded.
+	// A command that shows no progress for firstQuiet (at its first start) or laterQuiet (after a successful
+	// start) is ended.
 	firstQuiet = 2 * time.Minute
 	laterQuiet = 30 * time.Second
-	// restQuiet is how long a command makes no progress until its place goes to another install.
+	// restQuiet is after how long without progress an install lets the next one in the queue begin.
 	restQuiet = 10 * time.Second
-	// lookEvery is the time between two looks at the progress.
+	// lookEvery is the interval at which mcpx checks the progress of a command.
 	lookEvery = 2 * time.Second
 )
 
-// line is a place in the queue of commands that install.
+// line is this upstream's place in the queue of commands that install.
 type line struct {
-	place  *semaphore.Place // nil: it may install at once
+	place  *semaphore.Place // nil if the command may install at once
 	joined bool
 }
 
-// lateError is the reason why a start was ended that took too long.
+// lateError is the reason why mcpx ended a start that took too long.
 type lateError string
 
 func (e lateError) Error() string { return string(e) }
 
-// attempt opens a session. took is how long that took, left is how long reading the lists may take.
+// attempt opens a session. took is how long that took, left is how much time remains to read the lists.
 func (u *Upstream) attempt(parent context.Context, spec *Spec) (s *session, took, left time.Duration, err error) {
 	if spec.installs > 0 {
 		s, took, err = u.install(parent, spec)
@@ -52,9 +52,9 @@ func (u *Upstream) attempt(parent context.Context, spec *Spec) (s *session, took
 	return s, took, spec.Timeouts.Connect - took, err
 }
 
-// install opens a session with a command that may install its program first. It waits for a place among the installs, and
-// ends the command only if it makes no progress or its whole time has passed: an interrupted install can leave a cache
-// behind that later starts do not repair.
+// install opens a session with a command that may install its program first. It waits for its turn to install. It
+// ends the command only if the command makes no progress or its whole time has passed, since an interrupted
+// install can leave a damaged cache that later starts do not repair.
 func (u *Upstream) install(parent context.Context, spec *Spec) (s *session, took time.Duration, err error) {
 	if err := u.turn(parent, spec); err != nil {
 		return nil, 0, err
@@ -79,7 +79,7 @@ func (u *Upstream) install(parent context.Context, spec *Spec) (s *session, took
 	defer end(nil)
 	s = newSession(spec)
 	watched := make(chan struct{})
-	go func() { // ends with ctx
+	go func() { // the goroutine ends with ctx
 		defer close(watched)
 		w.watch(ctx, s.movement, func() { end(lateError(stalled)) })
 	}()
@@ -92,7 +92,7 @@ func (u *Upstream) install(parent context.Context, spec *Spec) (s *session, took
 	return s, time.Since(began), err
 }
 
-// turn waits for a place among the commands that install.
+// turn waits until this command may install.
 func (u *Upstream) turn(ctx context.Context, spec *Spec) error {
 	place := u.line.place
 	if !u.line.joined {
@@ -115,7 +115,7 @@ func (u *Upstream) giveUpTurn(ctx context.Context) {
 	}
 }
 
-// say publishes the progress of a first start as the status's reason.
+// say publishes the progress of a first start as the reason in the status.
 func (u *Upstream) say(what string) {
 	u.update(func(st *Status) {
 		if st.Installing {
@@ -127,13 +127,14 @@ func (u *Upstream) say(what string) {
 // installWatch watches a command that installs.
 type installWatch struct {
 	gate   *semaphore.Semaphore
-	quiet  time.Duration // how long it may make no progress
-	placed bool          // it has a place in gate
+	quiet  time.Duration // how long the command may make no progress
+	placed bool          // the command occupies a place in gate
 	say    func(string)
 }
 
-// watch calls stalled once the command has made no progress for too long. A command without progress gives up its place in
-// gate after a while, and takes one again, without waiting, when it goes on. watch ends with ctx.
+// watch calls stalled once the command has made no progress for too long. A command without progress gives up its
+// place in gate after restQuiet, so that another can install; when it makes progress again, it takes a place again
+// without waiting. watch ends with ctx.
 func (w *installWatch) watch(ctx context.Context, movement func() any, stalled func()) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
@@ -166,7 +167,8 @@ func (w *installWatch) watch(ctx context.Context, movement func() any, stalled f
 	}
 }
 
-// movement returns a value that changes with each sign of progress on the server's side; nil before there is a link.
+// movement returns a value that changes with each sign of progress of the server. It is nil as long as there is no
+// link.
 func (s *session) movement() any {
 	s.mu.Lock()
 	l := s.link
@@ -177,7 +179,8 @@ func (s *session) movement() any {
 	return l.Evidence().Movement()
 }
 
-// installers are the programs that fetch what they run. The words are subcommands: if there are any, one must follow.
+// installers are the programs that download the program they run. The values are subcommands: if there are any,
+// one of them must be among the arguments.
 var installers = map[string][]string{
 	"npx": nil, "pnpx": nil, "bunx": nil, "uvx": nil, "dnx": nil,
 	"npm": {"exec", "x"}, "pnpm": {"dlx"}, "yarn": {"dlx"}, "bun": {"x"},
@@ -188,7 +191,7 @@ var installers = map[string][]string{
 // shells are programs whose arguments contain commands.
 var shells = []string{"sh", "bash", "zsh", "dash", "ash", "ksh", "fish", "cmd", "powershell", "pwsh", "env"}
 
-// installs reports whether a command may fetch its program before it runs it.
+// installs reports whether a command may download its program before it runs it.
 func installs(command string, args []string) bool {
 	all := words(command, args)
 	for i, word := range all {
@@ -203,7 +206,8 @@ func installs(command string, args []string) bool {
 	return false
 }
 
-// words splits a command into words, a shell's script too. Programs are named without their path.
+// words splits a command and its arguments into words, including the script of a shell. It removes the paths of
+// programs.
 func words(command string, args []string) []string {
 	all := []string{program(command)}
 	if !slices.Contains(shells, all[0]) {

@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/request"
 )
 
-// installer is a fake behind a command that installs.
+// installer returns the spec of a fake server that is started by a command that installs.
 func installer(t testing.TB, fake mcptest.Spec) (Spec, *logs) {
 	t.Helper()
 	spec, all := inProcess(t, fake)
@@ -25,7 +25,7 @@ func installer(t testing.TB, fake mcptest.Spec) (Spec, *logs) {
 
 func TestInstalls(t *testing.T) {
 	for _, test := range []struct {
-		command string // and the arguments, each after a |
+		command string // the command, and its arguments, each after a "|"
 		want    bool
 	}{
 		{"npx|-y|pkg", true}, {"/usr/bin/npx|pkg", true}, {`C:\Program Files\nodejs\npx.cmd|pkg`, true}, {"uvx|pkg", true}, {"bunx|pkg", true},
@@ -43,16 +43,16 @@ func TestInstalls(t *testing.T) {
 	}
 }
 
-// A command that installs keeps running as long as it makes progress. It is ended when it makes none, or when its time
-// has passed.
+// TestInstall_Patience: a command that installs keeps running as long as it makes progress. mcpx ends it if it
+// makes none, or when its time has passed.
 func TestInstall_Patience(t *testing.T) {
 	const second, minute = time.Second, time.Minute
 	for name, test := range map[string]struct {
 		fake   mcptest.Spec
 		seen   bool
 		set    time.Duration
-		until  time.Duration // it is at work until then, within 4 s
-		reason string        // empty: it is ready then
+		until  time.Duration // the command makes progress until then, with at most 4 s in between
+		reason string        // the expected reason; empty if the server is ready after until
 	}{
 		"slow":                   {mcptest.Spec{InstallFor: 9 * minute, InstallEvery: second}, false, 0, 9 * minute, ""},
 		"slow and silent for 2m": {mcptest.Spec{InstallFor: 110 * second}, false, 0, 110 * second, ""},
@@ -94,8 +94,8 @@ func TestInstall_Patience(t *testing.T) {
 	}
 }
 
-// Three install at once. The next begins when one of them is ready or has made no progress for a while; one that a caller
-// waits for comes first.
+// TestInstall_Turns: three commands install at the same time. The next one begins when one of these is ready or
+// has made no progress for a while. A command that a caller waits for begins before the others in the queue.
 func TestInstall_Turns(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		gate := semaphore.New(MostInstalls, semaphore.Queue{})
@@ -138,9 +138,9 @@ func TestInstall_Turns(t *testing.T) {
 			t.Error("a call of a server in line succeeded")
 		}
 		check("somebody asks", 0, 1, 2)
-		pause(6 * time.Second) // the third has not moved for 10 s and more
+		pause(6 * time.Second) // the third command has made no progress for more than 10 s
 		check("one has not moved", 0, 1, 2, 5)
-		pause(6 * time.Second) // 25 s: the first is ready
+		pause(6 * time.Second) // after 25 s the first command is ready
 		check("one is ready", 0, 1, 2, 3, 5)
 		if state := ups[2].Status().State; state != catalog.Connecting {
 			t.Errorf("the one that has not moved is %s", state)
@@ -148,7 +148,7 @@ func TestInstall_Turns(t *testing.T) {
 	})
 }
 
-// A command that makes progress again after a while takes a place again.
+// TestInstall_CountsAgain: a command that makes progress again after a pause occupies a place again.
 func TestInstall_CountsAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		gate := semaphore.New(1, semaphore.Queue{})
@@ -193,7 +193,7 @@ func TestInstall_CountsAgain(t *testing.T) {
 	})
 }
 
-// An upstream that ends while it waits in the queue leaves no place behind.
+// TestInstall_ClosedInLine: an upstream that is closed while it waits in the queue does not keep its place.
 func TestInstall_ClosedInLine(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		gate := semaphore.New(1, semaphore.Queue{})
@@ -215,7 +215,7 @@ func TestInstall_ClosedInLine(t *testing.T) {
 	})
 }
 
-// So does an upstream that is closed before its first attempt.
+// TestInstall_ClosedAtOnce: an upstream that is closed before its first attempt does not keep its place either.
 func TestInstall_ClosedAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		gate := semaphore.New(1, semaphore.Queue{})
@@ -239,7 +239,7 @@ func TestInstall_ClosedAtOnce(t *testing.T) {
 	})
 }
 
-// The advice comes before the output of the process.
+// TestNpxCure_Reason: in the reason, the advice about npx's cache comes before the output of the process.
 func TestNpxCure_Reason(t *testing.T) {
 	u := connect(t, stdio(t, mcptest.Spec{ExitAtOnce: true, ExitCode: 1, StderrLines: []string{
 		"Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'zod' imported from /c/_npx/0123456789abcdef/node_modules/y/index.js",
@@ -251,7 +251,7 @@ func TestNpxCure_Reason(t *testing.T) {
 	}
 }
 
-// After a start that has succeeded, the next ones get the time of later starts.
+// TestInstall_NextStart: after a successful start, the shorter time of later starts applies.
 func TestInstall_NextStart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, all := installer(t, mcptest.Spec{})

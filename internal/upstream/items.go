@@ -8,11 +8,12 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// itemsPatience bounds the time for reading all lists beside the tools, as a change of the tools has to wait meanwhile.
+// itemsPatience bounds the time for reading all lists other than tools, since a change of the tools is not read
+// meanwhile.
 const itemsPatience = 10 * time.Second
 
-// adoptOffers stores what the server of a fresh session offers beside tools, and clears the lists that it no longer
-// offers.
+// adoptOffers stores which lists beside tools the server of a fresh session offers, and clears the lists that it
+// no longer offers.
 func (l *Lists) adoptOffers(offers catalog.Offers) {
 	l.Offers = offers
 	kinds := offers.Kinds()
@@ -27,8 +28,8 @@ func (l *Lists) adoptOffers(offers catalog.Offers) {
 	l.ListTried = tried || len(kinds) == 0
 }
 
-// listItems reads those of the due lists that the server offers. A list that cannot be read stays as it was and is read
-// again later; the server stays ready, as most clients use only tools.
+// listItems reads the lists in due that the server offers. If a list cannot be read, the old one stays in use and
+// is read again later. The server stays ready, since most clients use only tools.
 func (u *Upstream) listItems(ctx context.Context, s *session, due map[catalog.Kind]bool) {
 	kinds := slices.DeleteFunc(s.offers.Kinds(), func(kind catalog.Kind) bool { return !due[kind] })
 	if len(kinds) == 0 || u.spec.Catalogue.Shared != nil {
@@ -58,8 +59,8 @@ func (u *Upstream) listItems(ctx context.Context, s *session, due map[catalog.Ki
 	u.update(func(st *Status) { st.adoptItems(fresh, len(fresh) == len(kinds)) })
 }
 
-// adoptItems replaces the lists that were read. If they are equal to the old ones, Items stays the same pointer, so that
-// others can compare pointers to see that nothing has changed.
+// adoptItems replaces the lists that were read. If they equal the old ones, Items stays the same pointer, so that
+// others can notice a change by comparing pointers.
 func (l *Lists) adoptItems(fresh map[catalog.Kind][]catalog.Item, all bool) {
 	next := catalog.Items{}
 	if l.Items != nil {

@@ -28,8 +28,8 @@ func names(items []catalog.Item) (all []string) {
 	return all
 }
 
-// A server that offers more than tools is ready once its tools are read, and lists the rest after that, without items
-// that no request could name.
+// TestItems: a server that offers more than tools is ready as soon as its tools are read. mcpx then reads the
+// other lists, and drops items that no request could name.
 func TestItems(t *testing.T) {
 	for _, era := range []string{mcptest.EraLegacy, mcptest.EraModern} {
 		t.Run(era, func(t *testing.T) {
@@ -50,7 +50,8 @@ func TestItems(t *testing.T) {
 				if len(status.Items.Templates) != 1 || len(status.Items.Prompts) != 1 {
 					t.Errorf("items %+v", status.Items)
 				}
-				// A storm of changes is one refresh, and the same items stay the same.
+				// Many changes in a row cause one refresh. Since the items are equal, Items stays the same
+				// pointer.
 				before := len(logs.all().Method("prompts/list"))
 				for range 5 {
 					if _, err := text(u, "notify", `{"method":"notifications/prompts/list_changed"}`); err != nil {
@@ -69,7 +70,7 @@ func TestItems(t *testing.T) {
 	}
 }
 
-// A server without resources and prompts gets no requests for them.
+// TestItems_none: mcpx sends a server without resources and prompts no requests for such lists.
 func TestItems_none(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spec, logs := inProcess(t, mcptest.Spec{})
@@ -81,7 +82,8 @@ func TestItems_none(t *testing.T) {
 	})
 }
 
-// A list that hangs or fails delays neither the tools nor the other lists, and is read again later.
+// TestItems_hanging: a list that hangs or fails delays neither the tools nor the other lists, and is read again
+// later.
 func TestItems_hanging(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fake := offering("")
@@ -100,7 +102,8 @@ func TestItems_hanging(t *testing.T) {
 	})
 }
 
-// A lazy server is started once for its catalogue, and lists all of it before it rests.
+// TestItems_lazy: mcpx starts a lazy server once for its catalogue, and reads all lists before it stops the
+// server.
 func TestItems_lazy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spec, _ := inProcess(t, offering(""))

@@ -16,16 +16,16 @@ import (
 	"mcpx/internal/caller"
 )
 
-// listener is an open call. It gets the progress and log messages of the server.
+// listener is an open call that gets the progress and log messages of the server.
 type listener struct {
 	client        *caller.Client
-	progress, log func(params json.RawMessage) // nil if the caller does not listen
+	progress, log func(params json.RawMessage) // a func is nil if the caller does not want such messages
 	timeout       time.Duration
 	clock, idle   *clock // may be nil
 
 	mu     sync.Mutex
 	closed bool
-	asking map[*context.CancelCauseFunc]struct{} // cancel the open questions, at the end of the call
+	asking map[*context.CancelCauseFunc]struct{} // these cancel the open questions of the call when it ends
 }
 
 // tell calls f, one of the listener's callbacks, unless the call has ended.
@@ -40,8 +40,8 @@ func (h *listener) tell(f func(json.RawMessage), params json.RawMessage) {
 // openCalls are the calls of a session. The session's lock guards them.
 type openCalls struct {
 	listeners map[int64]*listener // by request id
-	any       bool                // there was a call
-	first     string              // the program that made the first one
+	any       bool                // there was at least one call
+	first     string              // the key of the program that made the first call; see [caller.Client.Program]
 	shared    bool                // another program has called since
 	abandoned []abandonedCall
 }
@@ -62,7 +62,7 @@ func (s *session) listenFor(id int64, r *call) {
 	s.calls.listeners[id] = h
 }
 
-// busy reports whether calls are open, and the longest of their timeouts.
+// busy reports whether calls are open, and the longest timeout among them.
 func (s *session) busy() (busy bool, longest time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,8 @@ func (s *session) busy() (busy bool, longest time.Duration) {
 	return len(s.calls.listeners) > 0, longest
 }
 
-// unlisten removes an open request; further calls for it do nothing. abandoned means that the server may still work on it.
+// unlisten removes an open request; its callbacks are not called any more. abandoned means that the server may
+// still work on it.
 func (s *session) unlisten(id int64, abandoned bool) {
 	s.mu.Lock()
 	h := s.calls.listeners[id]
@@ -92,11 +93,11 @@ func (s *session) unlisten(id int64, abandoned bool) {
 	}
 }
 
-// errCallOver ends the questions of a call.
+// errCallOver is the cause with which the questions of an ended call are cancelled.
 var errCallOver = errors.New("the call is over")
 
-// during holds the clocks of calls until the returned func is called. If all of them end before that, it cancels the
-// question that one of them asks.
+// during stops the clocks of calls until the returned func is called. If all these calls end before that, it
+// cancels the question that one of them asks.
 func during(calls []*listener, cancel context.CancelCauseFunc) (over func()) {
 	var open atomic.Int64
 	open.Store(int64(len(calls)))
@@ -115,7 +116,7 @@ func during(calls []*listener, cancel context.CancelCauseFunc) (over func()) {
 	}
 }
 
-// asks is [during] for one call.
+// asks does for one call what [during] does.
 func (h *listener) asks(cancel context.CancelCauseFunc) (over func()) {
 	clocks := slices.DeleteFunc([]*clock{h.clock, h.idle}, func(c *clock) bool { return c == nil })
 	for _, c := range clocks {
@@ -139,7 +140,7 @@ func (h *listener) asks(cancel context.CancelCauseFunc) (over func()) {
 	}
 }
 
-// progressed passes progress on to the call with its token.
+// progressed passes a progress notification on to the call with its token.
 func (s *session) progressed(params json.RawMessage) {
 	id, ok := wire.IntID(wire.Member(params, "progressToken"))
 	if !ok {
@@ -153,8 +154,8 @@ func (s *session) progressed(params json.RawMessage) {
 	}
 }
 
-// shared reports whether several programs have used the session: then output of the server that is no message, which names
-// no call, must not be shown to any of them.
+// shared reports whether several programs have used the session. If so, output of the server that is not a message
+// must not be shown to any of them, because nobody knows which call it belongs to.
 func (s *session) shared() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,20 +163,21 @@ func (s *session) shared() bool {
 }
 
 const (
-	// lateLogs is how long after its end the server may still log for an abandoned call.
+	// lateLogs is how long after the end of an abandoned call mcpx assumes that the server may still log for it.
 	lateLogs = 2 * time.Minute
 	// maxAbandoned bounds the abandoned calls that a session remembers.
 	maxAbandoned = 1000
 )
 
-// abandonedCall is a call that its caller gave up. The server may still log for it: until lateLogs such messages are kept
-// from other programs. It has no effect on questions, or one client could block those of all others.
+// abandonedCall is a call that its caller gave up. The server may still log for it, so until lateLogs has passed,
+// log messages without a call are withheld from other programs. Questions of the server are not withheld, or one
+// client could block those for all others.
 type abandonedCall struct {
 	client *caller.Client
 	at     time.Time
 }
 
-// abandon remembers an open call as abandoned. The caller holds the lock.
+// abandon records that an open call was abandoned. The caller holds the lock.
 func (s *session) abandon(h *listener) {
 	now := time.Now()
 	s.calls.abandoned = slices.DeleteFunc(s.calls.abandoned, func(a abandonedCall) bool { return now.Sub(a.at) > lateLogs })
@@ -184,9 +186,10 @@ func (s *session) abandon(h *listener) {
 	}
 }
 
-// callsOf returns the open calls that a message of the server may belong to, oldest first. of is the request on whose
-// stream the message came: then it is that call. If of is 0, the message came on a shared stream: then it is every open
-// call, but none if calls of several clients are open. who identifies a client. The caller holds the lock.
+// callsOf returns the open calls that a message of the server may belong to, oldest first. of is the request on
+// whose stream the message came; it then belongs to that call. If of is 0, the message came on a shared stream:
+// callsOf then returns all open calls, but none if they belong to several clients. who returns a key that
+// identifies a client. The caller holds the lock.
 func (s *session) callsOf(of int64, who func(*caller.Client) string) (calls []*listener) {
 	if of > 0 {
 		if h := s.calls.listeners[of]; h != nil {
@@ -204,16 +207,17 @@ func (s *session) callsOf(of int64, who func(*caller.Client) string) (calls []*l
 	return calls
 }
 
-// lateLog reports whether a log message on a shared stream may belong to an abandoned call of another program than the
-// open calls belong to. The caller holds the lock.
+// lateLog reports whether a log message on a shared stream may belong to an abandoned call of another program than
+// the one that made the open calls. The caller holds the lock.
 func (s *session) lateLog(of int64, calls []*listener) bool {
 	return of == 0 && len(calls) > 0 && slices.ContainsFunc(s.calls.abandoned, func(a abandonedCall) bool {
 		return a.client.Program() != calls[0].client.Program() && time.Since(a.at) <= lateLogs
 	})
 }
 
-// logged passes a log message on to the call that it belongs to or, in a session that belongs to one client, to that
-// client. Otherwise it drops the message, as a client must not read messages for another.
+// logged passes a log message on to the call that it belongs to. In a session that belongs to one client, a
+// message without a call goes to that client. logged drops any other message, since a client must not read the
+// messages of another.
 func (s *session) logged(params json.RawMessage, of int64) {
 	if !json.Valid(params) {
 		return

@@ -18,13 +18,14 @@ import (
 )
 
 const (
-	// maxPages and maxItems bound what is read of one list.
+	// maxPages and maxItems bound how many pages and items are read of one list.
 	maxPages = 1000
 	maxItems = 20000
 )
 
-// list reads all pages of a list. A server that does not know the method has an empty list. If a later page cannot be
-// read, list returns the pages before it, and why it failed in missing; if whole is set, that is an error instead.
+// list reads all pages of a list. If the server does not know the method, the list is empty. If a later page
+// cannot be read, list returns the pages before it, and the error as missing; if whole is set, list fails with
+// that error instead.
 func (s *session) list(ctx context.Context, kind catalog.Kind, whole bool) (all catalog.List, missing, err error) {
 	method := kind.Method()
 	seen := make(map[string]bool)
@@ -61,7 +62,7 @@ func (s *session) list(ctx context.Context, kind catalog.Kind, whole bool) (all 
 	}
 }
 
-// page reads one page of a list, the first if cursor is nil.
+// page reads one page of a list. It reads the first page if cursor is nil.
 func (s *session) page(ctx context.Context, kind catalog.Kind, cursor json.RawMessage) (catalog.List, error) {
 	params := []byte("{}")
 	if cursor != nil {
@@ -77,8 +78,8 @@ func (s *session) page(ctx context.Context, kind catalog.Kind, cursor json.RawMe
 	return catalog.ReadPage(kind, result)
 }
 
-// listTools reads the tools. If it got only some of them, it sets s.relisting.missing; once a whole list was in use, that
-// is an error instead.
+// listTools reads the tools. If it could read only some of them, it sets s.relisting.missing. If a complete list
+// is in use already, it returns an error instead.
 func (s *session) listTools(ctx context.Context) (tools []catalog.Tool, faults []string, err error) {
 	all, missing, err := s.list(ctx, catalog.Tools, s.relisting.whole)
 	if s.relisting.missing = missing; err != nil {
@@ -90,15 +91,15 @@ func (s *session) listTools(ctx context.Context) (tools []catalog.Tool, faults [
 	return tools, slices.Concat(all.Faults, faults, twice, bad), nil
 }
 
-// mirrored are the tools, by name, whose arguments are copied into HTTP headers (SEP-2243); modern HTTP only. The
-// session's lock guards it.
+// mirrored holds the tools, by name, whose arguments are copied into HTTP headers (SEP-2243), which only modern
+// HTTP does. The session's lock guards it.
 type mirrored struct {
 	tools map[string]*mcp.Tool
-	of    []catalog.Tool // the result of [Catalogue.Shared] that they were found in
+	of    []catalog.Tool // the result of [Catalogue.Shared] from which tools was computed
 }
 
-// mirrorHeaders stores the tools whose arguments go into HTTP headers. As SEP-2243 requires, it drops those that declare
-// this wrongly.
+// mirrorHeaders stores the tools whose arguments are copied into HTTP headers. As SEP-2243 requires, it drops
+// tools that declare such headers wrongly.
 func (s *session) mirrorHeaders(tools []catalog.Tool) (kept []catalog.Tool, faults []string) {
 	if !s.Modern || !s.link.Traits().Headers {
 		return tools, nil
@@ -110,8 +111,8 @@ func (s *session) mirrorHeaders(tools []catalog.Tool) (kept []catalog.Tool, faul
 	return kept, faults
 }
 
-// headerTools finds the tools, by name, whose arguments go into HTTP headers. Those that declare this wrongly are not in
-// kept, but reported as faults.
+// headerTools finds the tools, by name, whose arguments are copied into HTTP headers. Tools that declare such
+// headers wrongly are not in kept; faults describes them.
 func headerTools(tools []catalog.Tool) (kept []catalog.Tool, mirrored map[string]*mcp.Tool, faults []string) {
 	mirrored = make(map[string]*mcp.Tool)
 	for _, tool := range tools {
@@ -132,7 +133,7 @@ func headerTools(tools []catalog.Tool) (kept []catalog.Tool, mirrored map[string
 	return kept, mirrored, faults
 }
 
-// headerTool returns the tool of that name if its arguments go into HTTP headers, else nil.
+// headerTool returns the tool of that name if its arguments are copied into HTTP headers, else nil.
 func (s *session) headerTool(name string) *mcp.Tool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,8 +146,8 @@ func (s *session) headerTool(name string) *mcp.Tool {
 	return s.mirrored.tools[name]
 }
 
-// ping tests whether the server answers: with tools/list if tools is set, else with server/discover in the modern era and
-// ping in the legacy one. A JSON-RPC error is an answer too.
+// ping tests whether the server answers. If tools is set it sends tools/list, else server/discover in the modern
+// era and ping in the legacy one. A JSON-RPC error is an answer too.
 func (s *session) ping(ctx context.Context, tools bool) error {
 	method, params := "ping", json.RawMessage(nil)
 	switch {
@@ -162,7 +163,7 @@ func (s *session) ping(ctx context.Context, tools bool) error {
 	return err
 }
 
-// pingUnknown reports errors that can mean that the server does not know ping.
+// pingUnknown reports whether err can mean that the server does not know ping.
 func pingUnknown(err error) bool {
 	if status, ok := errors.AsType[*transport.StatusError](err); ok {
 		return status.Code >= 400 && status.Code <= http.StatusNotImplemented && status.Code != http.StatusTooManyRequests

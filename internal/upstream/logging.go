@@ -20,10 +20,12 @@ var LogLevels = []mcp.LoggingLevel{
 	mcp.LoggingLevelError, mcp.LoggingLevelCritical, mcp.LoggingLevelAlert, mcp.LoggingLevelEmergency,
 }
 
-// levelPatience is how long a call waits until a legacy server has accepted the log level, so that no message is missed.
+// levelPatience is how long a call waits until a legacy server has accepted the log level, so that the client
+// misses no log message.
 const levelPatience = 500 * time.Millisecond
 
-// signed returns the params of a log message with the server's name before the logger's, and as the origin.
+// signed returns the params of a log message with the server's name in front of the logger's name and, in _meta,
+// as the origin.
 func (s *Spec) signed(params json.RawMessage) json.RawMessage {
 	name, rest := s.Name, []byte{}
 	_ = wire.Members(params, func(key string, written, value []byte) bool {
@@ -38,7 +40,8 @@ func (s *Spec) signed(params json.RawMessage) json.RawMessage {
 	return s.originated(append(append(out, rest...), '}'))
 }
 
-// originated returns the params of a notification that is passed on, as valid UTF-8, with the server's name.
+// originated returns the params of a notification that mcpx passes on, as valid UTF-8, with the server's name in
+// _meta.
 func (s *Spec) originated(params json.RawMessage) json.RawMessage {
 	return request.Originated(s.Name, validText(params))
 }
@@ -46,11 +49,11 @@ func (s *Spec) originated(params json.RawMessage) json.RawMessage {
 // level is the log level of a legacy server. The session's lock guards it.
 type level struct {
 	settable bool
-	// set is the index in LogLevels of the level that mcpx has set, len(LogLevels) before that.
+	// set is the index in LogLevels of the level that mcpx has set; len(LogLevels) if it has set none.
 	set int
 }
 
-// logLevel returns the log level that the caller requires, empty if it does not listen to logs.
+// logLevel returns the log level that the caller requires, or an empty string if the caller wants no logs.
 func (r *call) logLevel() mcp.LoggingLevel {
 	level := mcp.LoggingLevel(r.Sink.Level)
 	switch {
@@ -62,8 +65,9 @@ func (r *call) logLevel() mcp.LoggingLevel {
 	return level
 }
 
-// setLevel sets the log level of a legacy server, unless the server already logs at least as much. There is one level for
-// the whole session, so mcpx only ever lowers it. (A modern request carries its own level.)
+// setLevel sets the log level of a legacy server, unless the server already logs at that level or more. There is
+// one level for the whole session, so mcpx only ever changes it to log more. (A modern request carries its own
+// level.)
 func (s *session) setLevel(ctx context.Context, r *call) {
 	least := r.logLevel()
 	at := slices.Index(LogLevels, least)
@@ -74,7 +78,7 @@ func (s *session) setLevel(ctx context.Context, r *call) {
 	}
 	s.level.set = at
 	answered := make(chan struct{})
-	s.notes.all.Go(func() { // ends with session.close at the latest, which waits for it
+	s.notes.all.Go(func() { // the goroutine ends with session.close at the latest, which waits for it
 		defer close(answered)
 		ctx, cancel := context.WithTimeout(s.notes.ctx, noteTime)
 		defer cancel()

@@ -38,17 +38,18 @@ func (h *heardLogs) all() []string {
 	return slices.Clone(h.list)
 }
 
-// call is a call of a client that listens to logs.
+// call returns a tool call of a client that receives log messages.
 func (h *heardLogs) call(client, tool, arguments string) request.Request {
 	return request.Request{From: request.From{Client: &caller.Client{ID: client}, Sink: request.Sink{Log: h.add}}, Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(arguments))}
 }
 
-// sendLogs are the arguments of notify for so many log messages, on the stream of the call or on the shared one.
+// sendLogs returns the arguments with which the tool notify sends that many log messages, on the stream of the
+// call (mine) or on the shared one.
 func sendLogs(data string, times int, mine bool) string {
 	return fmt.Sprintf(`{"method":"notifications/message","params":{"level":"info","data":%q},"times":%d,"mine":%t}`, data, times, mine)
 }
 
-// hold begins a call that does not end before the test.
+// hold begins a call that stays open until the test ends.
 func hold(t testing.TB, u *Upstream, c request.Request, executed func() int) {
 	t.Helper()
 	before := executed()
@@ -62,8 +63,8 @@ func hold(t testing.TB, u *Upstream, c request.Request, executed func() int) {
 	mcptest.WaitFor(t, "the call that is held", patience, func() bool { return executed() > before })
 }
 
-// Over HTTP a log message belongs to the call on whose stream it comes, however
-// many clients have calls open.
+// TestLogsOnTheStreamOfACall: over HTTP, a log message goes to the call on whose stream it comes, however many
+// clients have calls open.
 func TestLogsOnTheStreamOfACall(t *testing.T) {
 	for _, modern := range []bool{false, true} {
 		t.Run(fmt.Sprintf("modern %t", modern), func(t *testing.T) {
@@ -95,8 +96,8 @@ func TestLogsOnTheStreamOfACall(t *testing.T) {
 	}
 }
 
-// A log message that names no call goes to the client whose calls are open, but is dropped if those of several clients
-// are.
+// TestLogsOnTheStreamOfAll: a log message that names no call goes to the client whose calls are open. If several
+// clients have calls open, mcpx drops it.
 func TestLogsOnTheStreamOfAll(t *testing.T) {
 	eachVariant(t, mcptest.Spec{HangTools: []string{"held"}}, func(t *testing.T, v variant, spec Spec, log func() mcptest.Log) {
 		if v.name == "http modern" {
@@ -111,13 +112,13 @@ func TestLogsOnTheStreamOfAll(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		// say lets the server log, and returns when that was read.
+		// say lets the server log, and returns when mcpx has read the message.
 		say := func(data string) {
 			t.Helper()
 			get := strings.HasPrefix(v.name, "http")
 			quiet("a", "notify", sendLogs(data, 1, !get))
 			if !get {
-				return // the answer came on the same stream
+				return // the answer came after the log message on the same stream
 			}
 			lists := len(log().Method("tools/list"))
 			quiet("a", "notify", `{}`)
@@ -141,7 +142,8 @@ func TestLogsOnTheStreamOfAll(t *testing.T) {
 	})
 }
 
-// Over HTTP, too, the session's owner gets what comes on the shared stream.
+// TestLogsOnTheListeningStream: also over HTTP, the client that owns the session gets the log messages of the
+// shared stream.
 func TestLogsOnTheListeningStream(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{HangTools: []string{"held"}}.HTTP(t)
@@ -149,12 +151,13 @@ func TestLogsOnTheListeningStream(t *testing.T) {
 	var a heardLogs
 	hold(t, u, a.call("a", "held", `{}`), func() int { return len(server.Log().Calls("held")) })
 	mcptest.WaitFor(t, "a log message", patience, func() bool {
-		server.Notify("notifications/message", `{"level":"info","data":"for a"}`) // the stream may open late
+		server.Notify("notifications/message", `{"level":"info","data":"for a"}`) // the listening stream may open late
 		return slices.Contains(a.all(), "for a")
 	})
 }
 
-// levelsTold are the log levels that the server got: by logging/setLevel, or in the _meta of calls ("-" for none).
+// levelsTold returns the log levels that the server got: by logging/setLevel, or in the _meta of calls ("-" for a
+// call without one).
 func levelsTold(t testing.TB, log mcptest.Log, modern bool) (told []string) {
 	t.Helper()
 	method := "logging/setLevel"
@@ -183,8 +186,8 @@ func levelsTold(t testing.TB, log mcptest.Log, modern bool) (told []string) {
 	return told
 }
 
-// A server gets the log level that clients require: a modern one with each call, a legacy one before the first call that
-// needs a lower level than it has.
+// TestLogLevel: mcpx sends the server the log level that clients require: to a modern server with each call, to a
+// legacy server before the first call that needs a lower level than the one that was set.
 func TestLogLevel(t *testing.T) {
 	wanted := []request.Request{
 		{}, {From: request.From{Sink: request.Sink{Log: func(json.RawMessage) {}, Level: "warning"}}}, {From: request.From{Sink: request.Sink{Log: func(json.RawMessage) {}, Level: "error"}}},
@@ -240,7 +243,7 @@ func TestLogLevel(t *testing.T) {
 	}
 }
 
-// A session that a second program has used stays shared.
+// TestShared: once a second program has used a session, the session counts as shared for good.
 func TestShared(t *testing.T) {
 	spec, _ := inProcess(t, mcptest.Spec{})
 	s := newSession(&spec)
@@ -256,8 +259,9 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// A server may go on logging for a call that its client has given up. After a while mcpx assumes that it has stopped;
-// otherwise that client would silence all others for good.
+// TestLogsAfterAnAbandonedCall: a server may go on logging for a call that its client has given up. After a while
+// mcpx assumes that it has stopped; otherwise an abandoned call would keep log messages from all other clients for
+// good.
 func TestLogsAfterAnAbandonedCall(t *testing.T) {
 	for after, hears := range map[time.Duration]bool{lateLogs / 2: false, 2 * lateLogs: true} {
 		bubble(t, func(t *testing.T) {

@@ -20,8 +20,7 @@ import (
 	"mcpx/internal/transport"
 )
 
-// A crash fails the open calls at once, and the next call waits for the fresh
-// session.
+// TestCrash: if the server crashes, the open calls fail at once, and the next call waits for the fresh session.
 func TestCrash(t *testing.T) {
 	eachVariant(t, mcptest.Spec{ExitCode: 7, StderrLines: []string{"about to fail"}}, func(t *testing.T, v variant, spec Spec, log func() mcptest.Log) {
 		u := ready(t, spec)
@@ -52,7 +51,7 @@ func TestCrash(t *testing.T) {
 	})
 }
 
-// The reason for a lost session includes the exit status and the last output, without secrets.
+// TestReasonOfLoss: the reason for a lost session includes the exit status and the last output, without secrets.
 func TestReasonOfLoss(t *testing.T) {
 	mcptest.NoLeaks(t)
 	spec := stdio(t, mcptest.Spec{ExitCode: 7, StderrLines: []string{"token is s3cret-s3cret"}, InitDelay: 100 * time.Millisecond})
@@ -81,7 +80,7 @@ func TestReasonOfLoss(t *testing.T) {
 	}
 }
 
-// After a loss a call is repeated only if that can do no harm.
+// TestResend: after a loss, mcpx repeats a call only if that can do no harm.
 func TestResend(t *testing.T) {
 	tests := []struct {
 		tool       string
@@ -94,7 +93,7 @@ func TestResend(t *testing.T) {
 			spec, log := v.start(t, mcptest.Spec{CrashFile: file})
 			u := ready(t, spec)
 			for _, tt := range tests {
-				// While this file is there, the next call ends the server.
+				// As long as this file exists, the next call ends the server.
 				if err := os.WriteFile(file, nil, 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -112,8 +111,8 @@ func TestResend(t *testing.T) {
 	}
 }
 
-// The server forgets the session: a fresh one is opened, and each call that got
-// 404 is made again, once.
+// TestSessionForgotten: if the server forgets the session, mcpx opens a fresh one and repeats each call that got a
+// 404, once.
 func TestSessionForgotten(t *testing.T) {
 	mcptest.Parallel(t)
 	server := mcptest.Spec{}.HTTP(t)
@@ -151,8 +150,8 @@ func TestSSESessionForgotten(t *testing.T) {
 	}
 }
 
-// HTTP faults during a call: the error, how often the tool runs, and that neither the session nor its other calls are
-// lost.
+// TestHTTPFaults: for each HTTP fault during a call, the test checks the error and how often the tool runs, and
+// that neither the session nor its other calls are lost.
 func TestHTTPFaults(t *testing.T) {
 	lost := func(mayHaveRun bool) func(error) bool {
 		return func(err error) bool {
@@ -182,8 +181,8 @@ func TestHTTPFaults(t *testing.T) {
 	tests := []struct {
 		name  string
 		fault mcptest.Fault
-		// want checks the error of a call that must not be repeated; runs is how often the tool was executed, repeated
-		// whether a repeatable call is sent again.
+		// want checks the error of a call that must not be repeated; runs is how often the tool was executed;
+		// repeated means that mcpx sends a repeatable call again.
 		want     func(error) bool
 		runs     int
 		repeated bool
@@ -258,12 +257,12 @@ func TestHTTPFaults(t *testing.T) {
 	}
 }
 
-// neighbour makes a call that stays open until stop, which waits for its end.
+// neighbour begins a call that stays open until stop is called. stop waits for the end of the call.
 func neighbour(t *testing.T, u *Upstream, server *mcptest.HTTPServer) (ended chan error, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended, over := make(chan error, 1), make(chan struct{})
-	go func() { // ends with stop
+	go func() { // the goroutine ends when stop is called
 		defer close(over)
 		_, err := u.Call(ctx, request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Times: request.Times{Timeout: patience}})
 		ended <- err
@@ -272,7 +271,8 @@ func neighbour(t *testing.T, u *Upstream, server *mcptest.HTTPServer) (ended cha
 	return ended, func() { cancel(); <-over }
 }
 
-// A lost call that may have been executed reports that, even if its repetitions surely were not.
+// TestLostMoreThanOnce: the error of a lost call says that it may have been executed, even if later attempts
+// certainly were not.
 func TestLostMoreThanOnce(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
@@ -296,8 +296,8 @@ func TestLostMoreThanOnce(t *testing.T) {
 	}
 }
 
-// A call of a repeatable tool that is lost twice after it was executed is not
-// executed a third time.
+// TestResendOnce: if a call of a repeatable tool is lost twice after the server executed it, mcpx does not send it
+// a third time.
 func TestResendOnce(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
@@ -315,7 +315,7 @@ func TestResendOnce(t *testing.T) {
 	}
 }
 
-// 429 tells when to come back.
+// TestRetryAfter: the error for status 429 says when the caller may try again.
 func TestRetryAfter(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
@@ -328,7 +328,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// The event stream of the old transport breaks in the middle of an answer.
+// TestSSEFaults: the event stream of the old HTTP+SSE transport breaks in the middle of an answer.
 func TestSSEFaults(t *testing.T) {
 	for _, fault := range []mcptest.Fault{mcptest.Reset(), mcptest.DropAfter(), mcptest.End()} {
 		t.Run(string(fault.Kind), func(t *testing.T) {
@@ -349,7 +349,7 @@ func TestSSEFaults(t *testing.T) {
 	}
 }
 
-// A server that is down says so at once, and is used again when it is back.
+// TestHTTPDownAndUp: calls to a server that is down fail at once, and mcpx uses the server again when it is back.
 func TestHTTPDownAndUp(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
@@ -365,7 +365,7 @@ func TestHTTPDownAndUp(t *testing.T) {
 	mustEcho(t, u)
 }
 
-// Half open: the connection exists, but nothing comes through it.
+// TestHalfOpen: mcpx notices a connection that exists, but through which nothing comes.
 func TestHalfOpen(t *testing.T) {
 	mcptest.Parallel(t)
 	server := mcptest.Spec{}.HTTP(t)
@@ -390,7 +390,7 @@ func TestHalfOpen(t *testing.T) {
 	mustEcho(t, u)
 }
 
-// Nothing of a child is left, however it resists.
+// TestCloseStubbornChildren: after Close no process of a child is left, even if the child ignores signals.
 func TestCloseStubbornChildren(t *testing.T) {
 	tests := []struct {
 		name string
@@ -433,7 +433,8 @@ func TestCloseStubbornChildren(t *testing.T) {
 	}
 }
 
-// A child that crashes and leaves a grandchild with its pipes is found out soon.
+// TestCrashUnderGrandchild: mcpx soon notices the crash of a child, even if a grandchild keeps the child's pipes
+// open.
 func TestCrashUnderGrandchild(t *testing.T) {
 	mcptest.Parallel(t)
 	fake := mcptest.Spec{ForkGrandchild: true, GrandchildHoldsPipes: true}.WithFiles(t)

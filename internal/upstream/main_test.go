@@ -27,30 +27,31 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// patience bounds what a test waits for; it passes only where a test fails.
+// patience bounds how long a test waits for something. Only a failing test waits this long.
 const patience = 2 * time.Minute
 
-// silence bounds waits that must time out: of a call, or of an attempt to connect to a child. What comes before must be
-// faster even on the slowest machine. Tests that wait this long run in parallel.
+// silence bounds waits that must time out: of a call, or of an attempt to connect to a child process. Whatever
+// must succeed before must be faster than that even on the slowest machine. Tests that wait this long run in
+// parallel.
 const (
 	silence      = 2 * time.Second
 	childSilence = 6 * time.Second
 )
 
-// over are the options of a server over the network.
+// over returns the options of a server that is reached over the network.
 func over(kind, url string) transport.Options {
 	return transport.Options{Name: "fake", Type: kind, Remote: transport.Remote{URL: url}}
 }
 
-// at is the spec of one.
+// at returns the spec of a server that is reached over the network.
 func at(kind, url string) Spec { return Spec{Options: over(kind, url)} }
 
-// serving is the spec of a server in this process.
+// serving returns the spec of a server in this process.
 func serving(serve func(ctx context.Context, in io.Reader, out io.Writer) error) Spec {
 	return Spec{Options: transport.Options{Name: "fake", Type: transport.InProcess, Serve: serve}}
 }
 
-// stdio is the spec of a fake as a child process.
+// stdio returns the spec of a fake server that runs as a child process.
 func stdio(t testing.TB, fake mcptest.Spec) Spec {
 	t.Helper()
 	command, args, env := fake.Stdio(t)
@@ -61,7 +62,7 @@ func stdio(t testing.TB, fake mcptest.Spec) Spec {
 	return spec
 }
 
-// logs has what happened to the fakes of an in-process upstream, oldest first.
+// logs collects the logs of the fake servers of an in-process upstream, oldest first.
 type logs struct {
 	mu   sync.Mutex
 	list []func() mcptest.Log
@@ -83,7 +84,7 @@ func (l *logs) starts() int {
 	return len(l.list)
 }
 
-// inProcess is the spec of a fake in this process. It works in a bubble.
+// inProcess returns the spec of a fake server in this process. It works in fake time (see bubble).
 func inProcess(t testing.TB, fake mcptest.Spec) (Spec, *logs) {
 	t.Helper()
 	all := &logs{}
@@ -103,7 +104,7 @@ func connect(t testing.TB, spec Spec) *Upstream {
 	return u
 }
 
-// ready starts an upstream and waits until it is.
+// ready starts an upstream and waits until it is ready.
 func ready(t testing.TB, spec Spec) *Upstream {
 	t.Helper()
 	u := connect(t, spec)
@@ -152,7 +153,7 @@ func textOf(raw json.RawMessage, err error) (string, error) {
 	return result.Content[0].Text, nil
 }
 
-// mustEcho fails the test unless the upstream answers.
+// mustEcho fails the test unless the upstream answers a call.
 func mustEcho(t testing.TB, u *Upstream) {
 	t.Helper()
 	if got, err := text(u, "echo", `{"text":"still here"}`); err != nil || got != "still here" {
@@ -160,7 +161,7 @@ func mustEcho(t testing.TB, u *Upstream) {
 	}
 }
 
-// syncBuffer is a log that tests can read while it is written.
+// syncBuffer is a buffer for logs that tests can read while it is written.
 type syncBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -178,18 +179,18 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-// logged gives spec a logger and returns what it wrote.
+// logged gives spec a logger and returns the buffer that the logger writes to.
 func logged(spec *Spec) *syncBuffer {
 	var out syncBuffer
 	spec.Logger = slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	return &out
 }
 
-// variant is one transport and era.
+// variant is a combination of transport and era.
 type variant struct {
 	name   string
 	modern bool
-	// start serves the fake; log says what happened to it.
+	// start serves the fake server. The func log returns what the fake recorded.
 	start func(t testing.TB, fake mcptest.Spec) (spec Spec, log func() mcptest.Log)
 }
 
@@ -238,7 +239,7 @@ var variants = []variant{
 	}},
 }
 
-// eachVariant runs a test over all transports and eras, and looks for leaks.
+// eachVariant runs a test over all transports and eras, and checks for leaked goroutines and processes.
 func eachVariant(t *testing.T, fake mcptest.Spec, run func(t *testing.T, v variant, spec Spec, log func() mcptest.Log)) {
 	t.Helper()
 	for _, v := range variants {
@@ -250,8 +251,8 @@ func eachVariant(t *testing.T, fake mcptest.Spec, run func(t *testing.T, v varia
 	}
 }
 
-// variantsAtOnce is eachVariant for tests that wait: the variants run at the same
-// time. They begin when the function that calls it returns.
+// variantsAtOnce is like eachVariant, for tests that wait a long time: the variants run at the same time. They
+// begin when the test function that calls variantsAtOnce returns.
 func variantsAtOnce(t *testing.T, fake mcptest.Spec, run func(t *testing.T, v variant, spec Spec, log func() mcptest.Log)) {
 	t.Helper()
 	for _, v := range variants {

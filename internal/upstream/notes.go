@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// noteTime bounds the sending of one notification or answer, notePatience how long the end of a session waits for
-	// those that are being sent over HTTP.
+	// noteTime bounds the sending of one notification or answer. notePatience bounds how long the end of a session
+	// waits for those that are still being sent over HTTP.
 	noteTime     = 5 * time.Second
 	notePatience = 300 * time.Millisecond
-	// maxNotesOverHTTP bounds how many are being sent at once. If the server leaves so many unread, further ones are
-	// dropped.
+	// maxNotesOverHTTP bounds how many such messages are being sent over HTTP at once. If the server is so slow to
+	// accept them, further messages are dropped.
 	maxNotesOverHTTP = 256
 )
 
@@ -29,8 +29,8 @@ type notes struct {
 	end     context.CancelFunc
 }
 
-// note sends a message that has no response. It does not wait: over HTTP a goroutine sends the message, which ends after
-// noteTime at the latest, or with session.close, which waits for it.
+// note sends a message that has no response, without waiting. Over HTTP a goroutine sends the message. It ends
+// after noteTime at the latest, or with session.close, which waits for it.
 func (s *session) note(message []byte) {
 	s.mu.Lock()
 	link, drop := s.link, s.closed || s.notes.sending >= maxNotesOverHTTP
@@ -50,8 +50,8 @@ func (s *session) note(message []byte) {
 	}
 }
 
-// Notify sends a client's notification to the server, if a legacy session is open: modern clients send none. It does not
-// wait.
+// Notify sends a client's notification to the server, if a legacy session is open; modern clients send no
+// notifications. It does not wait.
 func (u *Upstream) Notify(method string, params json.RawMessage) {
 	s := u.current()
 	if s == nil || s.Modern {
@@ -72,7 +72,7 @@ func (s *session) sendNote(l transport.Link, message []byte) {
 	}
 }
 
-// cancelled sends notifications/cancelled, except where the end of the connection itself cancels the request.
+// cancelled sends notifications/cancelled, except on transports where closing the connection cancels the request.
 func (s *session) cancelled(id int64, reason string) {
 	if s.Modern && s.link.Traits().ConnectionPerRequest {
 		return

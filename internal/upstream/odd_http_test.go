@@ -21,7 +21,7 @@ import (
 	"mcpx/internal/transport"
 )
 
-// says is a fault: an answer with this status, content type and body.
+// says returns a fault: the server answers with this status, content type and body.
 func says(status int, media, body string) mcptest.Fault {
 	f := mcptest.Fault{Kind: mcptest.FaultStatus, Status: status, Header: map[string]string{}, Body: body}
 	if media != "" {
@@ -30,7 +30,8 @@ func says(status int, media, body string) mcptest.Fault {
 	return f
 }
 
-// Hand-written legacy servers answer the probe as they answer any unknown method.
+// TestOddAnswersToTheProbe: hand-written legacy servers answer the probe in the way they answer any unknown
+// method. mcpx recognizes each such answer as one of a legacy server.
 func TestOddAnswersToTheProbe(t *testing.T) {
 	tests := map[string]mcptest.Fault{
 		"500":                says(500, "text/plain", "Internal Server Error"),
@@ -76,7 +77,8 @@ func TestOddAnswersToTheProbe(t *testing.T) {
 	})
 }
 
-// The error for a server with unknown revisions differs from that for a broken one.
+// TestOtherRevisionsOnly: the error for a server that supports only unknown revisions differs from the error for a
+// broken server.
 func TestOtherRevisionsOnly(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{Era: mcptest.EraModern}.HTTP(t)
@@ -85,7 +87,7 @@ func TestOtherRevisionsOnly(t *testing.T) {
 	contains(t, "reason", status.Reason, `revisions ["2099-01-01"]`, modernVersion)
 }
 
-// A server whose token is refused is not asked twice.
+// TestChallengeOfTheProbe: if a server rejects the token in the probe, mcpx does not send it initialize as well.
 func TestChallengeOfTheProbe(t *testing.T) {
 	server := mcptest.Spec{}.HTTP(t)
 	server.Script(mcptest.Unauthorized().Always())
@@ -95,7 +97,7 @@ func TestChallengeOfTheProbe(t *testing.T) {
 	}
 }
 
-// Wrong answers to a call.
+// TestOddAnswersToCalls: the server answers calls wrongly.
 func TestOddAnswersToCalls(t *testing.T) {
 	const (
 		fine    = `{"jsonrpc":"2.0","id":$ID,"result":{"content":[{"type":"text","text":"fine"}]}}`
@@ -114,9 +116,9 @@ func TestOddAnswersToCalls(t *testing.T) {
 	tests := []struct {
 		name  string
 		fault mcptest.Fault
-		// want is the text of the result, or a part of the error.
+		// want is the text of the result, or a part of the error's text.
 		want string
-		err  error // of the kind of the error
+		err  error // an error of the expected type
 	}{
 		{"batch", says(200, plain, "["+note+","+fine+","+note+"]"), "fine", nil},
 		{"batch in an event", says(200, stream, "data: ["+note+","+fine+"]\n\n"), "fine", nil},
@@ -189,7 +191,7 @@ func TestOddAnswersToCalls(t *testing.T) {
 	}
 }
 
-// A batch on the listening stream is read as well.
+// TestBatchOnListeningStream: mcpx also reads a batch on the listening stream.
 func TestBatchOnListeningStream(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
@@ -205,7 +207,7 @@ func TestBatchOnListeningStream(t *testing.T) {
 	})
 }
 
-// A redirect on the host and compression are no trouble.
+// TestRedirectAndCompression: mcpx follows redirects on the same host, and reads compressed responses.
 func TestRedirectAndCompression(t *testing.T) {
 	mcptest.Parallel(t)
 	for _, status := range []int{http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
@@ -247,7 +249,7 @@ func TestRedirectAndCompression(t *testing.T) {
 	}
 }
 
-// A server may do anything with notifications/initialized.
+// TestInitializedRefused: the session works however the server answers notifications/initialized.
 func TestInitializedRefused(t *testing.T) {
 	faults := map[string]mcptest.Fault{"an open stream": mcptest.StallAfter()}
 	for _, status := range []int{400, 405, 500} {
@@ -285,7 +287,7 @@ func TestInitializedRefused(t *testing.T) {
 	})
 }
 
-// roundTripper is an HTTP server without a network, for fake time.
+// roundTripper is an HTTP server that needs no network, so it works in fake time.
 type roundTripper func(method string, id json.RawMessage, r *http.Request) *http.Response
 
 // RoundTrip implements http.RoundTripper.
@@ -311,7 +313,7 @@ func httpResponse(status int, media, body string) *http.Response {
 	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {media}}, Body: io.NopCloser(bytes.NewReader([]byte(body)))}
 }
 
-// legacyRPC answers the handshake, and calls with call.
+// legacyRPC is a legacy server that answers the handshake itself, and calls with the func call.
 func legacyRPC(call func(id json.RawMessage, r *http.Request) *http.Response) roundTripper {
 	answers := map[string]string{
 		"initialize": `{"protocolVersion":"2025-06-18"}`,
@@ -324,21 +326,22 @@ func legacyRPC(call func(id json.RawMessage, r *http.Request) *http.Response) ro
 		case answers[method] != "":
 			return httpResponse(200, "application/json", `{"jsonrpc":"2.0","id":`+string(id)+`,"result":`+answers[method]+`}`)
 		case method == "notifications/initialized":
-			<-r.Context().Done() // and no answer at all
+			<-r.Context().Done() // the server sends no answer at all
 			return nil
 		}
 		return httpResponse(405, "", "")
 	}
 }
 
-// A notification without an answer, and an error without an id on an open stream, delay nothing for long.
+// TestNamelessErrorOnOpenStream: neither a notification that the server does not answer, nor an error without an
+// id on a stream that stays open, delays mcpx for long.
 func TestNamelessErrorOnOpenStream(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		u := connect(t, Spec{Options: transport.Options{Type: transport.HTTP, Remote: transport.Remote{URL: "http://nowhere.example/mcp", Transport: legacyRPC(func(_ json.RawMessage, r *http.Request) *http.Response {
 			resp := httpResponse(200, "text/event-stream", "")
 			stream, w := io.Pipe()
 			context.AfterFunc(r.Context(), func() { _ = w.CloseWithError(context.Canceled) })
-			go func() { // ends when it is read, or with the request
+			go func() { // the goroutine ends when the event has been read, or with the request
 				_, _ = io.WriteString(w, `data: {"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"need x"}}`+"\n\n")
 			}()
 			resp.Body = stream
@@ -361,8 +364,8 @@ func TestNamelessErrorOnOpenStream(t *testing.T) {
 // thinking is how long nameless works on a call.
 const thinking = 10 * time.Millisecond
 
-// nameless is a server in this process that answers initialized and every call
-// with an error that has no id, and lists its tools in its own time.
+// nameless is a server in this process that answers notifications/initialized and every call with an error without
+// an id. It answers tools/list after the time listing.
 func nameless(listing time.Duration) func(context.Context, io.Reader, io.Writer) error {
 	return answering(func(m sent, out io.Writer) (string, error) {
 		switch m.Method {
@@ -379,8 +382,8 @@ func nameless(listing time.Duration) func(context.Context, io.Reader, io.Writer)
 	})
 }
 
-// On stdio an error without an id answers nothing: the call ends with its time, and
-// its error has what the server said.
+// TestNamelessErrorOnStdio: on stdio an error without an id answers no request. The call ends when its time has
+// passed, and its error quotes what the server wrote.
 func TestNamelessErrorOnStdio(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		u := connect(t, serving(nameless(5*time.Second)))
@@ -397,7 +400,8 @@ func TestNamelessErrorOnStdio(t *testing.T) {
 	})
 }
 
-// A line of a log in JSON that has an error is no answer to the call that is open.
+// TestLogLineWithAnError: a log line in JSON that has a member "error" is not taken for the answer to the open
+// call.
 func TestLogLineWithAnError(t *testing.T) {
 	for _, line := range []string{
 		`{"level":"warn","error":"retrying the db","msg":"x"}`,
@@ -427,7 +431,8 @@ func TestLogLineWithAnError(t *testing.T) {
 	}
 }
 
-// A message over the limit that is not the answer is skipped, and the call goes on.
+// TestLargeNoteBeforeTheAnswer: mcpx skips a message over the size limit that is not the answer, and the call goes
+// on.
 func TestLargeNoteBeforeTheAnswer(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)

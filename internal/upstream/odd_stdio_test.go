@@ -12,9 +12,9 @@ import (
 	"mcpx/internal/transport"
 )
 
-// awkward is a server in a shell: it notes each start in a file, and ends at a
-// line that is no message, as those do that parse each line. body is what it does
-// from its first message on; $n is the number of the start.
+// awkward is a server in a shell. It records each start in a file, and exits when it reads a line that is not
+// JSON, as servers do that parse each line. body is a script that it runs for each message; $n is the number of
+// the start.
 func awkward(t *testing.T, body string) (Spec, func() int) {
 	t.Helper()
 	shell, err := exec.LookPath("sh")
@@ -43,16 +43,17 @@ done`
 	}
 }
 
-// After one slow start a server is not taken for one with Content-Length headers.
+// TestFramingAfterSlowStart: after one slow start, mcpx does not take a server for one that uses Content-Length
+// headers.
 func TestFramingAfterSlowStart(t *testing.T) {
 	mcptest.Parallel(t)
 	tests := []struct {
 		name, body string
 		starts     int
 	}{
-		// The second attempt, with headers, ends at once; the third has lines again.
+		// The second attempt uses headers, and the server exits at once. The third attempt uses lines again.
 		{"all of it", `[ "$n" -eq 1 ] && continue`, 3},
-		// It has spoken lines: no headers are tried.
+		// The server has answered in lines, so mcpx does not try headers.
 		{"only the list", `case "$n$line" in 1*'"tools/list"'*) continue ;; esac`, 2},
 	}
 	for _, tt := range tests {
@@ -60,14 +61,15 @@ func TestFramingAfterSlowStart(t *testing.T) {
 			mcptest.Parallel(t)
 			spec, starts := awkward(t, tt.body)
 			ready(t, spec)
-			if n := starts(); n < tt.starts { // more where the machine is slow
+			if n := starts(); n < tt.starts { // there may be more starts if the machine is slow
 				t.Errorf("%d starts, want %d", n, tt.starts)
 			}
 		})
 	}
 }
 
-// The last output of a child is quoted, however long earlier lines are, and so is text on stdout.
+// TestLastWords: the reason quotes the last output of a child, however long earlier lines are, and also text on
+// stdout.
 func TestLastWords(t *testing.T) {
 	mcptest.Parallel(t)
 	long := strings.Repeat("at frame ", 200)

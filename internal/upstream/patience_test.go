@@ -11,7 +11,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// What a call may wait for a session is one bound, however many sessions it needs.
+// TestWaitIsForTheWholeCall: the time that a call may wait for sessions is bounded in total, however many sessions
+// it waits for.
 func TestWaitIsForTheWholeCall(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{InitDelay: 8 * time.Second})

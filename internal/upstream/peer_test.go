@@ -6,7 +6,7 @@ import (
 	"mcpx/internal/caller"
 )
 
-// TestPeer: two principals are two, also over one connection, as a proxy may have it.
+// TestPeer: two principals count as two clients even if they share one connection, as behind a proxy.
 func TestPeer(t *testing.T) {
 	alice, bob := &caller.Principal{ID: "a"}, &caller.Principal{ID: "b"}
 	one := &caller.Client{ID: "1", Peer: "connection", Principal: alice}

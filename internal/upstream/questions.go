@@ -17,34 +17,34 @@ import (
 )
 
 const (
-	// answerTime bounds how long a client may take to answer: its user may be away. The clocks of the call are held
-	// meanwhile.
+	// answerTime bounds how long a client may take to answer, since its user may be away. The clocks of the call
+	// are stopped meanwhile.
 	answerTime = time.Hour
 	// maxQuestions bounds the open questions of one session.
 	maxQuestions = 100
-	// cancelTime is how long after the end of a call its questions are refused, so that the server gets the cancellation
-	// first.
+	// cancelTime is how long mcpx waits after the end of a call before it refuses the questions of that call, so
+	// that the server gets the cancellation of the call first.
 	cancelTime = time.Second
-	// maxVisits bounds the URLs of one session that the server has not yet reported as completed.
+	// maxVisits bounds how many URLs a session remembers that the server has not yet reported as completed.
 	maxVisits = 1000
 )
 
-// questions are the requests of a legacy server that wait for a client's answer. end cancels them and waits for their
-// goroutines.
+// questions are the requests of a legacy server that wait for a client's answer. The method end cancels them and
+// waits for their goroutines.
 type questions struct {
 	mu    sync.Mutex
 	ended bool
-	open  map[string]context.CancelCauseFunc // by the id that the server gave
-	// visits are the clients that were sent a URL to open, by the id of the elicitation.
+	open  map[string]context.CancelCauseFunc // by the id that the server gave the request
+	// visits are the clients that got a URL to open, by the id of the elicitation.
 	visits map[string]*caller.Client
 	all    sync.WaitGroup
 }
 
-// errTakenBack ends a question that the server has cancelled.
+// errTakenBack is the cause with which a question ends that the server has cancelled.
 var errTakenBack = errors.New("the server cancelled the question")
 
-// begin opens a question and returns a context for it. It reports false if too many are open, or the session has ended.
-// The caller must call done.
+// begin registers an open question and returns a context for it. It returns false if too many questions are open,
+// or the session has ended. If it returns true, the caller must call the method done.
 func (q *questions) begin(id string) (context.Context, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -68,14 +68,14 @@ func (q *questions) done(id string) {
 	q.all.Done()
 }
 
-// waiting reports whether a question is open.
+// waiting reports whether any question is open.
 func (q *questions) waiting() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.open) > 0
 }
 
-// cancelled handles notifications/cancelled of the server.
+// cancelled handles a notifications/cancelled that the server sent.
 func (q *questions) cancelled(params json.RawMessage) {
 	id := wire.Member(params, "requestId")
 	q.mu.Lock()
@@ -85,7 +85,7 @@ func (q *questions) cancelled(params json.RawMessage) {
 	}
 }
 
-// visit notes that the client is sent a URL to open.
+// visit records that the client gets a URL to open.
 func (q *questions) visit(elicitation string, client *caller.Client) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -98,10 +98,10 @@ func (q *questions) visit(elicitation string, client *caller.Client) {
 	q.visits[elicitation] = client
 }
 
-// visitAll notes that the client is sent the URLs in the data of an error.
+// visitAll records that the client gets the URLs in the data of an error.
 func (q *questions) visitAll(data json.RawMessage, client *caller.Client) {
 	var d struct{ Elicitations []json.RawMessage }
-	_ = json.Unmarshal(data, &d) // invalid data has none
+	_ = json.Unmarshal(data, &d) // if the data is invalid, the list stays empty
 	for _, one := range d.Elicitations {
 		q.visit(elicitation(one), client)
 	}
@@ -117,8 +117,9 @@ func (q *questions) end() {
 	q.all.Wait()
 }
 
-// question passes a request of the server on to the client that it is meant for. A reader calls it. A goroutine waits for
-// the client; it ends with the answer, the call, answerTime, or the session, which waits for it.
+// question passes a request of the server on to the client that it is meant for. The goroutine that reads from the
+// server calls it, so another goroutine waits for the client. That goroutine ends with the answer, the call,
+// answerTime, or the session, which waits for it.
 func (s *session) question(m wire.Message, of int64) {
 	client, calls, why := s.asked(of)
 	if why == "" {
@@ -154,8 +155,8 @@ func (s *session) question(m wire.Message, of int64) {
 	}()
 }
 
-// answerProgress returns a func that sends the client's progress with its answer to the server, under the server's token;
-// nil if the server gave no token.
+// answerProgress returns a func that passes the client's progress notifications about its answer on to the server,
+// with the server's token. It returns nil if the server gave no token.
 func (s *session) answerProgress(params json.RawMessage) func(json.RawMessage) {
 	token := wire.Member(wire.Member(params, "_meta"), "progressToken")
 	if token == nil {
@@ -168,8 +169,8 @@ func (s *session) answerProgress(params json.RawMessage) func(json.RawMessage) {
 	}
 }
 
-// asked finds the client that a request of the server is meant for, and the open calls that it may come from. If there is
-// no such client, why is the reason.
+// asked returns the client that a request of the server is meant for, and the open calls that the request may
+// belong to. If there is no such client, why says the reason.
 func (s *session) asked(of int64) (client *caller.Client, calls []*listener, why string) {
 	owner := s.spec.owner()
 	s.mu.Lock()
@@ -187,7 +188,7 @@ func (s *session) asked(of int64) (client *caller.Client, calls []*listener, why
 	return nil, nil, "several clients have calls open on this session, and nothing says which of them asks; session: per_client in the configuration of mcpx gives each client a session of its own"
 }
 
-// answer answers a request of the server.
+// answer sends the server the answer to its request.
 func (s *session) answer(id, result json.RawMessage, err error) {
 	out := append(append([]byte(`{"jsonrpc":"2.0","id":`), id...), ',')
 	if err == nil {
@@ -207,7 +208,8 @@ func (s *session) answer(id, result json.RawMessage, err error) {
 	s.note(flat(append(out, '}')))
 }
 
-// visited tells the client that was sent a URL that the user has completed what the URL was for.
+// visited passes the server's notification that the user has completed a URL elicitation on to the client that got
+// the URL.
 func (s *session) visited(params json.RawMessage) {
 	id := elicitation(params)
 	q := &s.questions
@@ -222,5 +224,5 @@ func (s *session) visited(params json.RawMessage) {
 
 const methodVisited = "notifications/elicitation/complete"
 
-// elicitation returns the id of a question in URL mode, empty for other questions.
+// elicitation returns the id of an elicitation in URL mode; empty for other questions.
 func elicitation(params json.RawMessage) string { return wire.MemberText(params, "elicitationId") }

@@ -19,7 +19,7 @@ import (
 	"mcpx/internal/transport"
 )
 
-// person is a client that answers questions after a time.
+// person returns a client whose user answers each question after that time.
 func person(id string, after time.Duration) *caller.Client {
 	return &caller.Client{
 		ID: id, Name: id, Capabilities: json.RawMessage(`{"elicitation":{},"sampling":{}}`),
@@ -36,7 +36,7 @@ func asking(client *caller.Client) request.Request {
 	return request.Request{From: request.From{Client: client}, Method: "tools/call", Params: request.ToolParams("ask", nil), Times: request.Times{Timeout: time.Second, Idle: 500 * time.Millisecond}}
 }
 
-// The clocks of a call are held while the user thinks, and go on after that.
+// TestAskClock: the clocks of a call stop while the user thinks, and go on after the answer.
 func TestAskClock(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{})
@@ -45,13 +45,13 @@ func TestAskClock(t *testing.T) {
 		if got, err := textOf(u.Call(context.Background(), asking(person("a", 20*time.Minute)))); err != nil || !strings.Contains(got, "of a") {
 			t.Errorf("got %q, %v", got, err)
 		}
-		// Without an answer the question ends, and the server gets an error.
+		// If the user does not answer, the question ends, and the server gets an error.
 		began := time.Now()
 		_, err := textOf(u.Call(context.Background(), asking(person("b", 100*time.Hour))))
 		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "did not answer") || took < 10*time.Minute {
 			t.Errorf("after %v: %v", took, err)
 		}
-		// After the answer the server has as long as the rest of the time.
+		// After the answer, the server has the time that was left before the question.
 		began = time.Now()
 		slow := asking(person("c", time.Minute))
 		slow.Params = request.ToolParams("slow", json.RawMessage(`{"ms":5000}`))
@@ -86,7 +86,8 @@ func TestClock(t *testing.T) {
 	})
 }
 
-// A call that its caller gives up ends its question, and so does the end of the session; neither waits for the user.
+// TestAskEnds: if the caller gives up a call, or the session ends, the question of the call ends too. Neither
+// waits for the user.
 func TestAskEnds(t *testing.T) {
 	for name, end := range map[string]func(u *Upstream, cancel func()){
 		"cancelled": func(_ *Upstream, cancel func()) { cancel() },
@@ -121,7 +122,8 @@ func TestAskEnds(t *testing.T) {
 	}
 }
 
-// A question may come from any open call of its client: it stays open when another call ends, even an older one.
+// TestAskBesideAnotherCall: a question may belong to any open call of the client, so it stays open when another
+// call ends, even an older one.
 func TestAskBesideAnotherCall(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{})
@@ -145,7 +147,8 @@ func TestAskBesideAnotherCall(t *testing.T) {
 	})
 }
 
-// A client that gives its calls up, or lets them run into their timeouts, does not take the others' questions from them.
+// TestAskAfterAbandonedCalls: a client that gives up its calls, or whose calls time out, does not prevent other
+// clients from getting questions.
 func TestAskAfterAbandonedCalls(t *testing.T) {
 	eachVariant(t, mcptest.Spec{HangTools: []string{"held"}}, func(t *testing.T, v variant, spec Spec, log func() mcptest.Log) {
 		spec.Introduction.Capabilities = caller.SharedCapabilities
@@ -178,7 +181,8 @@ func TestAskAfterAbandonedCalls(t *testing.T) {
 	})
 }
 
-// A client does not get questions that it has not declared, and the error names the capability.
+// TestAskCapabilities: a client gets no questions whose capability it has not declared. The error for the server
+// names that capability.
 func TestAskCapabilities(t *testing.T) {
 	tests := []struct{ capabilities, method, params, missing string }{
 		{`{"elicitation":{}}`, "elicitation/create", `{"message":"x"}`, ""},
@@ -214,8 +218,8 @@ func TestAskCapabilities(t *testing.T) {
 	}
 }
 
-// A server that asks without end, or only wants a repetition, gets an error after some rounds; a client that answers the
-// questions itself gets the first result.
+// TestInputRounds: if a server returns input_required again and again, the call fails after some rounds. A client
+// that answers such questions itself gets the first input_required result.
 func TestInputRounds(t *testing.T) {
 	for name, tt := range map[string]struct {
 		result string
@@ -248,7 +252,7 @@ func TestInputRounds(t *testing.T) {
 	}
 }
 
-// lively is a server that answers a call by what say returns for its id.
+// lively is a server that answers each call with the lines that say returns for the call's id.
 func lively(say func(id string) []string) func(context.Context, io.Reader, io.Writer) error {
 	return answering(func(m sent, out io.Writer) (string, error) {
 		switch m.Method {
@@ -264,7 +268,8 @@ func lively(say func(id string) []string) func(context.Context, io.Reader, io.Wr
 	})
 }
 
-// Only the client that was sent a URL is notified that the user has completed it, also if the URL came in an error.
+// TestVisited: only the client that got a URL is notified that the user has completed it, also if the URL was in
+// the data of an error.
 func TestVisited(t *testing.T) {
 	for name, lines := range map[string][]string{
 		"question": {
@@ -309,8 +314,8 @@ func TestVisited(t *testing.T) {
 	}
 }
 
-// A session that belongs to a client declares its capabilities, under its name and in its era, and passes questions and
-// logs between calls to it.
+// TestOwner: in a session that belongs to one client, mcpx declares that client's capabilities, name and era, and
+// passes questions and log messages to it even while no call is open.
 func TestOwner(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{Era: mcptest.EraBoth}.HTTP(t)
@@ -329,7 +334,7 @@ func TestOwner(t *testing.T) {
 		}
 	}
 	mcptest.WaitFor(t, "a log message", patience, func() bool {
-		fake.Notify("notifications/message", `{"level":"info","logger":"db","data":"x"}`) // the stream may open late
+		fake.Notify("notifications/message", `{"level":"info","logger":"db","data":"x"}`) // the listening stream may open late
 		return len(heard) > 0
 	})
 	if got := <-heard; got != `notifications/message {"logger":"fake/db","level":"info","data":"x","_meta":{"mcpx/origin":"fake"}}` {
@@ -345,7 +350,8 @@ func TestOwner(t *testing.T) {
 	modern.Notify("notifications/roots/list_changed", nil)
 }
 
-// A server that handles one request at a time answers no health check while a user thinks.
+// TestAskUnchecked: a server that handles one request at a time cannot answer health checks while a user thinks,
+// and is not restarted because of that.
 func TestAskUnchecked(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		call := ""
@@ -373,8 +379,8 @@ func TestAskUnchecked(t *testing.T) {
 	})
 }
 
-// A modern server too lists what it has for the client that the session belongs to; a session of several clients declares
-// nothing in its lists.
+// TestListsForOwner: in a session that belongs to one client, mcpx declares that client's capabilities also when
+// it reads the lists of a modern server. In a shared session it declares none there.
 func TestListsForOwner(t *testing.T) {
 	for _, owned := range []bool{true, false} {
 		server := mcptest.Spec{Era: mcptest.EraModern}.HTTP(t)

@@ -17,10 +17,10 @@ import (
 	"mcpx/internal/transport"
 )
 
-// noCapabilities is the member of _meta for requests of mcpx itself.
+// noCapabilities is a member of _meta in the requests that mcpx makes itself: it declares no capabilities.
 const noCapabilities = `,"` + mcp.MetaKeyClientCapabilities + `":{}`
 
-// meta returns the further members of _meta of r, each behind a comma.
+// meta returns the members that r adds to _meta, each preceded by a comma.
 func (r *call) meta(id int64, modern bool) (meta []byte, err error) {
 	if modern {
 		meta = append(append(meta, noCapabilities[:len(noCapabilities)-2]...), r.Client.Relayed()...)
@@ -78,15 +78,15 @@ func (s *session) call(ctx context.Context, r *call) (json.RawMessage, error) {
 	return nil, err
 }
 
-// do sends a request of mcpx itself and returns the raw result.
+// do sends a request that mcpx makes itself, and returns the raw result.
 func (s *session) do(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	return s.doAs(ctx, method, params, s.Modern)
 }
 
-// doAs is do in an era that is not agreed yet.
+// doAs is like the method do, while the era of the session is not negotiated yet.
 func (s *session) doAs(ctx context.Context, method string, params json.RawMessage, modern bool) (json.RawMessage, error) {
 	meta := ""
-	if owner := s.spec.owner(); modern && owner != nil { // it sees the lists
+	if owner := s.spec.owner(); modern && owner != nil { // the capabilities of this client decide what the lists contain
 		meta = noCapabilities[:len(noCapabilities)-2] + string(owner.Relayed())
 	} else if modern {
 		meta = noCapabilities
@@ -99,8 +99,8 @@ func (s *session) doAs(ctx context.Context, method string, params json.RawMessag
 	return s.result(answer, err)
 }
 
-// result returns the raw result of an answer of the link, which is valid JSON and valid UTF-8. A JSON-RPC error of the
-// server is a *RPCError.
+// result returns the raw result of an answer of the link, which is valid JSON and valid UTF-8. If the server
+// answered with a JSON-RPC error, result returns a *RPCError.
 func (s *session) result(answer wire.Message, err error) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
@@ -119,7 +119,8 @@ func (s *session) result(answer wire.Message, err error) (json.RawMessage, error
 	return answer.Result, nil
 }
 
-// encode makes a request of params, a JSON object or nil, and meta, further members of _meta, each behind a comma.
+// encode builds the JSON of a request. params is a JSON object or nil. meta are further members of _meta, each
+// preceded by a comma.
 func (s *session) encode(id int64, method string, params json.RawMessage, modern bool, meta []byte) (transport.Outgoing, error) {
 	params = flat(params)
 	if modern {
@@ -146,13 +147,13 @@ func (s *session) encode(id int64, method string, params json.RawMessage, modern
 	return r, nil
 }
 
-// flat returns JSON without line breaks, as frames are lines.
+// flat returns value without line breaks, as each message must be one line.
 func flat(value []byte) []byte {
 	if bytes.IndexByte(value, '\n') < 0 && bytes.IndexByte(value, '\r') < 0 {
 		return value
 	}
 	var out bytes.Buffer
-	_ = json.Compact(&out, value) // value is valid
+	_ = json.Compact(&out, value) // this cannot fail, as value is valid JSON
 	return out.Bytes()
 }
 
@@ -173,13 +174,13 @@ func appendParams(out, params, meta []byte) []byte {
 	return append(out, "}}"...)
 }
 
-// header returns the HTTP headers that revision 2026-07-28 requires (SEP-2243).
+// header returns the HTTP headers that revision 2026-07-28 requires for a request (SEP-2243).
 func (s *session) header(method string, params []byte) http.Header {
 	header := http.Header{mcp.HeaderMethod: {method}, mcp.HeaderProtocolVersion: {modernVersion}}
 	var name string
 	named := true
 	switch {
-	case method == string(mcp.MethodToolsCall): // mcp-go would decode the arguments too
+	case method == string(mcp.MethodToolsCall): // mcp-go's type would decode the arguments too, which is not needed
 		name = wire.MemberText(params, "name")
 	case strings.HasPrefix(method, "tasks/"):
 		name = wire.MemberText(params, "taskId")

@@ -22,8 +22,8 @@ func resumed(server *mcptest.HTTPServer) (n int) {
 	return n
 }
 
-// A server may end the stream of an answer after an event with an id: the rest comes on a GET, and nothing is executed
-// twice.
+// TestResume: a server may end the stream of an answer after an event with an id. mcpx then gets the rest with a
+// GET, and no call is executed twice.
 func TestResume(t *testing.T) {
 	mcptest.Parallel(t)
 	for _, fault := range []mcptest.Fault{
@@ -38,14 +38,14 @@ func TestResume(t *testing.T) {
 		if err != nil || got != "x" {
 			t.Errorf("%s: got %q, %v", fault.Kind, got, err)
 		}
-		// One of them met the bad gateway, or the listening stream did.
+		// Either one of these calls, or the listening stream, got the "bad gateway" response.
 		if calls, gets := len(server.Log().Calls("read_echo")), resumed(server); calls != 1 || gets < fault.Polls+1 || gets > fault.Polls+2 {
 			t.Errorf("%s: %d calls, %d GETs", fault.Kind, calls, gets)
 		}
 	}
 }
 
-// If the rest of an answer is not available, the call is lost like any other.
+// TestResumeRefused: if the server does not send the rest of an answer, the call is lost like any other.
 func TestResumeRefused(t *testing.T) {
 	lost := func(err error) bool { var e *request.LostError; return errors.As(err, &e) && e.MayHaveRun }
 	tests := []struct {
@@ -80,7 +80,8 @@ func TestResumeRefused(t *testing.T) {
 			if !tt.want(err) {
 				t.Errorf("got %#v", err)
 			}
-			if calls, gets := len(server.Log().Calls("destroy_echo")), resumed(server); calls != 1 || gets < tt.gets || gets > tt.gets && tt.name != "reset" { // net/http repeats a GET by itself
+			// net/http may repeat a GET on its own
+			if calls, gets := len(server.Log().Calls("destroy_echo")), resumed(server); calls != 1 || gets < tt.gets || gets > tt.gets && tt.name != "reset" {
 				t.Errorf("%d calls, %d GETs behind the event, want 1, %d", calls, gets, tt.gets)
 			}
 			mustEcho(t, u)

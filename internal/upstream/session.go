@@ -16,17 +16,17 @@ import (
 	"mcpx/internal/transport"
 )
 
-// The revisions that mcpx requests. A server may answer initialize with an older or unknown one: mcpx uses only what is
-// the same in all of them.
+// The revisions that mcpx requests. A server may answer initialize with an older or unknown revision, so mcpx uses
+// only what all legacy revisions have in common.
 const (
 	modernVersion = mcp.LATEST_PROTOCOL_VERSION
 	legacyVersion = mcp.LATEST_LEGACY_PROTOCOL_VERSION
 )
 
-// session is one negotiated conversation over a link.
+// session is one conversation with a server over a link, from the handshake to its end.
 type session struct {
 	spec *Spec
-	link transport.Link // set under mu before it is started
+	link transport.Link // set under mu before the link is started
 
 	Agreement
 	offers   catalog.Offers
@@ -61,7 +61,7 @@ func newSession(spec *Spec) *session {
 	return s
 }
 
-// open connects to the server and negotiates a session, within ctx. After an error nothing is left running.
+// open connects to the server and does the handshake, within ctx. If it fails, it leaves nothing running.
 func (s *session) open(ctx context.Context, dialer *transport.Dialer) error {
 	l, err := dialer.Dial(ctx)
 	if err != nil {
@@ -71,7 +71,8 @@ func (s *session) open(ctx context.Context, dialer *transport.Dialer) error {
 	err = s.handshake(ctx)
 	if status, ok := errors.AsType[*transport.StatusError](err); ok && s.spec.Type == transport.HTTP &&
 		(status.Code == 400 || status.Code == 404 || status.Code == 405) {
-		// A server of 2024-11-05 refuses the POST. If it has an event stream, it is one.
+		// Servers of revision 2024-11-05 refuse this POST. If the server offers an event stream instead, mcpx uses
+		// the HTTP+SSE transport.
 		if old, sseErr := dialer.DialSSE(ctx); sseErr == nil {
 			s.link.Close()
 			s.connected(old)
@@ -90,8 +91,8 @@ func (s *session) open(ctx context.Context, dialer *transport.Dialer) error {
 	return err
 }
 
-// close ends the session and everything it started. Over HTTP it waits a moment for cancellations that are being sent; on
-// a stream the end of the stream cancels all requests.
+// close ends the session and everything it started. Over HTTP it waits a moment for cancellations that are being
+// sent. On other transports the end of the stream cancels all requests.
 func (s *session) close() {
 	s.mu.Lock()
 	s.closed = true
@@ -109,10 +110,11 @@ func (s *session) close() {
 	s.changes.streams.Wait()
 }
 
-// ended returns why the stream of the session has ended, or err if it has not.
+// ended returns why the stream of the session has ended. It returns err if the stream is still open.
 func (s *session) ended(err error) error { return cmp.Or(s.link.Evidence().WhyEnded(), err) }
 
-// silence returns the error for a handshake that ran out of time, with what the link has seen of the server.
+// silence returns the error for a handshake that timed out, including other output of the server that the link has
+// seen.
 func (s *session) silence(ctx context.Context) error {
 	text := "no answer to initialize within " + s.spec.Timeouts.Connect.String()
 	if late, ok := errors.AsType[lateError](context.Cause(ctx)); ok {
@@ -121,7 +123,7 @@ func (s *session) silence(ctx context.Context) error {
 	return &silenceError{text + s.link.Evidence().Remarks()}
 }
 
-// silenceError means that the server did not answer the handshake in time.
+// silenceError is the error for a server that did not answer the handshake in time.
 type silenceError struct{ text string }
 
 func (e *silenceError) Error() string { return e.text }
@@ -134,11 +136,12 @@ func (s *session) connected(l transport.Link) {
 	l.Start(s.incoming)
 }
 
-// newID returns the id of the next request. Ids grow by random steps, so that a server cannot answer a request before it
-// was sent.
+// newID returns the id of the next request. Ids grow by random steps, so that a server cannot guess an id and
+// answer a request before it was sent.
 func (s *session) newID() int64 { return s.nextID.Add(2 + rand.Int64N(1<<16)) }
 
-// clientInfo is how mcpx names itself; in a session that belongs to one client, after that client.
+// clientInfo is the clientInfo that mcpx sends to the server. In a session that belongs to one client, it also
+// contains the name of that client.
 func (s *session) clientInfo() map[string]string {
 	name := s.spec.Introduction.Name
 	if owner := s.spec.owner(); owner != nil && owner.Name != "" {
@@ -147,7 +150,8 @@ func (s *session) clientInfo() map[string]string {
 	return map[string]string{"name": name, "version": s.spec.Introduction.Version}
 }
 
-// capabilities are what mcpx declares to a legacy server: in a session that belongs to one client, that client's.
+// capabilities returns the capabilities that mcpx declares to a legacy server. In a session that belongs to one
+// client, these are the capabilities of that client.
 func (s *session) capabilities() json.RawMessage {
 	if owner := s.spec.owner(); owner != nil {
 		return owner.Relayed()

@@ -17,7 +17,7 @@ import (
 
 // Spec describes an upstream. Nothing may change it after New.
 type Spec struct {
-	// Options say how to reach the server.
+	// Options describe how to reach the server.
 	transport.Options
 	Introduction Introduction
 	Timeouts     Timeouts
@@ -25,79 +25,82 @@ type Spec struct {
 	Health       Health
 	Catalogue    Catalogue
 
-	// Protocol pins the era: [EraLegacy] or [EraModern]. Any other value lets the handshake find it out.
+	// Protocol pins the era: [EraLegacy] or [EraModern]. With any other value, the handshake finds out the era.
 	Protocol string
-	// Legacy means that the server spoke a legacy revision when it was last seen: the first attempt does not probe for a
-	// modern one.
+	// Legacy means that the server spoke a legacy revision when it was last seen. The first attempt then does not
+	// probe for a modern one.
 	Legacy bool
 	// Seen means that a start with these settings has succeeded before, and that the registry has its catalogue.
 	Seen bool
-	// Lazy opens no session before one is needed. A server that was never seen is started once, to read its catalogue.
+	// Lazy means that no session is opened before a request needs one. A server that was never seen is started
+	// once, to read its catalogue.
 	Lazy bool
-	// StopIdle ends a session that was not used for this time, until it is needed again; 0 = never.
+	// StopIdle is how long a session may be unused before it is ended; the next request opens another. 0 means
+	// that it is never ended.
 	StopIdle time.Duration
 
-	// OnUnknown gets the server's notifications that mcpx does not know. A reader calls it, so it must not block. params
-	// may be nil. May be nil.
+	// OnUnknown gets the server's notifications that mcpx does not know. params may be nil. The goroutine that
+	// reads from the server calls it, so it must not block. May be nil.
 	OnUnknown func(method string, params json.RawMessage)
 	// OnChange is called after each change of [Upstream.Status], by the supervising goroutine. It must not block. May be
 	// nil.
 	OnChange func()
 
-	installs time.Duration // bounds the start of a command that may install its program first; 0 for all others
+	installs time.Duration // bounds the start of a command that may install its program first; 0 for every other server
 }
 
 // Introduction is how mcpx introduces itself to the server.
 type Introduction struct {
-	// Name and Version are the clientInfo; the default name is mcpx.
+	// Name and Version are sent as clientInfo; the default name is mcpx.
 	Name, Version string
-	// Owner is the client that the session belongs to, nil if several clients share it. Such a session declares the
-	// owner's capabilities, and messages that belong to no call go to the owner. May be nil.
+	// Owner returns the client that the session belongs to, or nil if several clients share the session. In the
+	// session of an owner, mcpx declares the owner's capabilities, and messages that belong to no call go to the
+	// owner. May be nil.
 	Owner func() *caller.Client
-	// Capabilities, as JSON, are declared in a legacy session without an owner; empty = none. (A modern request declares
-	// those of its own client.)
+	// Capabilities, as JSON, are declared in a legacy session without an owner. If empty, none are declared. (A
+	// modern request declares the capabilities of the client that sent it.)
 	Capabilities string
 }
 
-// Timeouts bound waits for the server.
+// Timeouts bound how long mcpx waits for the server.
 type Timeouts struct {
-	// Connect bounds one attempt, from the start to tools/list. 0 = 30 s, but 10 min for a command that installs its
-	// program first, as long as it makes progress.
+	// Connect bounds one attempt to connect, until tools/list is read. 0 means 30 s. For a command that installs
+	// its program first it means 10 min, as long as the command makes progress.
 	Connect time.Duration
-	// Probe bounds the wait for server/discover before initialize is sent; 0 = 2 s.
+	// Probe bounds the wait for the answer to server/discover before initialize is sent; 0 means 2 s.
 	Probe time.Duration
-	// Call bounds a call without a timeout of its own; 0 = 5 min.
+	// Call bounds a call without a timeout of its own; 0 means 5 min.
 	Call time.Duration
-	// Idle ends a call without progress for this time; progress, which mcpx then requests, restarts it, but does not
-	// extend Call. 0 = none.
+	// Idle ends a call that makes no progress for this time; 0 means no such limit. mcpx then requests progress
+	// notifications. Each of them restarts Idle, but does not extend Call.
 	Idle time.Duration
 }
 
 // Concurrency bounds the open calls.
 type Concurrency struct {
-	// Max bounds the open calls of this upstream; further ones wait. 0 = no limit.
+	// Max is how many calls of this upstream may be open; further calls wait. 0 means no limit.
 	Max int
 	// Queue bounds the calls that wait.
 	Queue semaphore.Queue
-	// Gate, if not nil, replaces Max and Queue by a limit for all upstreams that share it. All, if not nil, is a further
-	// limit.
+	// Gate, if not nil, is a limit that several upstreams share, and replaces Max and Queue. All, if not nil, is a
+	// limit that applies in addition.
 	Gate, All *semaphore.Semaphore
-	// Installs, if not nil, bounds how many commands install at once, over all upstreams that share it.
+	// Installs, if not nil, bounds how many commands install at the same time, over all upstreams that share it.
 	Installs *semaphore.Semaphore
 }
 
 // Health says how to check a session while no call proves that it works.
 type Health = conf.Health
 
-// Catalogue says where the tools come from. The zero value reads them from the server.
+// Catalogue says from where a session gets the tools. The zero value reads them from the server.
 type Catalogue struct {
 
-	// Shared, if not nil, means that the session reads no lists, as they are known already. It returns the tools as they
-	// are now, such as those in the [Status] of a shared session. The slice must never be changed; new tools need a new
+	// Shared, if not nil, returns the current tools; the session then reads no lists itself. For example, it
+	// returns the tools in the [Status] of a shared session. The slice must never be changed; new tools need a new
 	// slice. It is called with each call, from any goroutine, and must not block.
 	Shared func() []catalog.Tool
-	// Tools, if not nil, are taken as the catalogue until the session has listed its tools. If they are equal, this slice
-	// stays in use.
+	// Tools, if not nil, are the catalogue until the session has read the server's tools. If those are equal, this
+	// slice stays in use.
 	Tools []catalog.Tool
 }
 
@@ -124,7 +127,7 @@ func (s Spec) withDefaults() Spec {
 	return s
 }
 
-// orDefault returns value if it is above 0, else otherwise.
+// orDefault returns value if it is above 0, otherwise the second argument.
 func orDefault[N int | time.Duration](value, otherwise N) N { return cmp.Or(max(value, 0), otherwise) }
 
 func (s *Spec) owner() *caller.Client {
@@ -134,7 +137,7 @@ func (s *Spec) owner() *caller.Client {
 	return s.Introduction.Owner()
 }
 
-// reason is the text of an error as status, errors and logs show it.
+// reason returns the text of an error for the status, errors and logs: without secrets, and shortened.
 func (s *Spec) reason(err error) string {
 	return s.Secrets.Line(err.Error(), catalog.MaxReason)
 }

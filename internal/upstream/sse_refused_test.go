@@ -13,12 +13,12 @@ import (
 	"mcpx/internal/transport"
 )
 
-// refuse refuses requests with that method.
+// refuse returns a fault: the server refuses requests of that method.
 func refuse(method string, status int, media, body string) mcptest.Fault {
 	return mcptest.Fault{Kind: mcptest.FaultStatus, Method: method, Status: status, Body: body, Header: map[string]string{"Content-Type": media}}
 }
 
-// streamsOpened is how many sessions the old transport has begun.
+// streamsOpened returns how many sessions were opened over the old HTTP+SSE transport.
 func streamsOpened(log mcptest.Log) (n int) {
 	for _, e := range log.Event(mcptest.EventHTTP) {
 		if strings.HasPrefix(e.Text, "GET ") {
@@ -28,7 +28,8 @@ func streamsOpened(log mcptest.Log) (n int) {
 	return n
 }
 
-// A refused POST of the old transport ends neither the session nor other calls, and its caller gets the reason.
+// TestSSECallRefused: if the server refuses a POST of the old HTTP+SSE transport, neither the session nor other
+// calls end, and the caller gets the reason.
 func TestSSECallRefused(t *testing.T) {
 	unavailable := func(err error) bool { var e *request.UnavailableError; return errors.As(err, &e) && !e.Stopped }
 	tests := []struct {
@@ -67,7 +68,7 @@ func TestSSECallRefused(t *testing.T) {
 	}
 }
 
-// With a server that never knows the session, a call opens one fresh session, but not more.
+// TestSSESessionRefused: if a server never accepts the session, a call opens one fresh session, but not more.
 func TestSSESessionRefused(t *testing.T) {
 	for name, fault := range map[string]mcptest.Fault{
 		"400":      refuse("", 400, "text/plain", "No transport found for this sessionId"),
@@ -79,7 +80,7 @@ func TestSSESessionRefused(t *testing.T) {
 			server := mcptest.Spec{}.SSE(t)
 			u := ready(t, at(transport.SSE, server.URL))
 			list, again := fault.On("tools/list"), fault.On("tools/list")
-			again.Skip = 1 // the fresh session's own
+			again.Skip = 1 // skips the tools/list with which the fresh session begins
 			server.Script(fault.On("tools/call").Always(), fault.On("ping").Always(), list, again)
 			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Times: request.Times{Timeout: patience}})
 			var lost *request.LostError

@@ -8,8 +8,8 @@ import (
 	"mcpx/internal/transport"
 )
 
-// Many HTTP servers, above all hosted ones, give no session ids. Such a server is
-// used like any other, with one handshake, and nothing is deleted at the end.
+// TestNoSessionIDs: many HTTP servers, above all hosted ones, give no session ids. mcpx uses such a server like
+// any other, with one handshake, and sends no DELETE at the end.
 func TestNoSessionIDs(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{NoSession: true}.HTTP(t)

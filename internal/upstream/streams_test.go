@@ -22,8 +22,8 @@ import (
 	"mcpx/internal/transport"
 )
 
-// wireless is an SSE server without a network, for fake time: its stream carries
-// what is written to events, and nothing else for as long as that is nothing.
+// wireless is an HTTP+SSE server that needs no network, so it works in fake time. Its stream carries what the test
+// writes to events.
 type wireless struct {
 	events *io.PipeWriter
 	stream *io.PipeReader
@@ -37,7 +37,7 @@ func (w *wireless) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodGet {
 		response.Body = w.stream
 		context.AfterFunc(r.Context(), func() { _ = w.stream.CloseWithError(context.Canceled) })
-		go w.say("endpoint", "/messages") // ends when it is read
+		go w.say("endpoint", "/messages") // the goroutine ends when the event has been read
 		return response, nil
 	}
 	body, err := io.ReadAll(r.Body)
@@ -58,7 +58,7 @@ func (w *wireless) RoundTrip(r *http.Request) (*http.Response, error) {
 		"tools/call": `{"content":[{"type":"text","text":"at last"}]}`,
 	}
 	if answer, ok := answers[m.Method]; ok {
-		go func() { // ends when the answer is read, or with the stream
+		go func() { // the goroutine ends when the answer has been read, or with the stream
 			if m.Method == "tools/call" {
 				<-time.After(w.quiet)
 			}
@@ -73,8 +73,8 @@ func (w *wireless) say(event, data string) {
 	_, _ = io.WriteString(w.events, "event: "+event+"\ndata: "+data+"\n\n")
 }
 
-// An event stream may be quiet for as long as it likes, and so may a call within
-// its time.
+// TestQuietStream: an event stream may be silent for any time. A call may be silent for as long as its own time
+// allows.
 func TestQuietStream(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		server := &wireless{quiet: 4 * time.Minute}
@@ -93,13 +93,13 @@ func TestQuietStream(t *testing.T) {
 	})
 }
 
-// A server that refuses the listening stream gets one request for it, and nothing else happens: no list is read again,
-// the session goes on.
+// TestNoListeningStream: mcpx requests a listening stream that the server refuses once. It reads no list again
+// because of that, and the session goes on.
 func TestNoListeningStream(t *testing.T) {
 	mcptest.Parallel(t)
 	server := mcptest.Spec{NoGET: true}.HTTP(t)
 	u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Health: Health{Interval: 5 * time.Millisecond, Timeout: patience}})
-	// For longer than the pause after which a stream that was lost is opened again.
+	// The test lasts longer than the pause after which mcpx opens a lost stream again.
 	began := time.Now()
 	mcptest.WaitFor(t, "some health checks", patience, func() bool {
 		return server.Count("ping") >= 10 && time.Since(began) > 1200*time.Millisecond
@@ -116,7 +116,7 @@ func TestNoListeningStream(t *testing.T) {
 	}
 }
 
-// A server that sends its heartbeat on the listening stream gets every answer.
+// TestHeartbeatOnListeningStream: a server that sends pings on the listening stream gets an answer to each.
 func TestHeartbeatOnListeningStream(t *testing.T) {
 	mcptest.NoLeaks(t)
 	const beats = 5
@@ -156,8 +156,7 @@ func TestHeartbeatOnListeningStream(t *testing.T) {
 	}
 }
 
-// beaten answers the handshake of a server that sends heartbeats, and takes what
-// answers these.
+// beaten plays a server that sends pings: it answers the handshake, and sends the answers to the pings to pongs.
 func beaten(w http.ResponseWriter, r *http.Request, pongs chan<- string) {
 	body, _ := io.ReadAll(r.Body)
 	var m struct {
@@ -184,7 +183,7 @@ func beaten(w http.ResponseWriter, r *http.Request, pongs chan<- string) {
 	}
 }
 
-// A health check belongs to the session: the fake refuses what carries none.
+// TestPingHasItsSession: a health check carries the session id; the fake server refuses requests without one.
 func TestPingHasItsSession(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
@@ -200,7 +199,7 @@ func TestPingHasItsSession(t *testing.T) {
 	}
 }
 
-// A restarted server must list its tools before it is ready.
+// TestRestartListsAgain: after a restart, a server is not ready before its tools were read again.
 func TestRestartListsAgain(t *testing.T) {
 	mcptest.NoLeaks(t)
 	file := filepath.Join(t.TempDir(), "tools")
@@ -224,7 +223,8 @@ func TestRestartListsAgain(t *testing.T) {
 	}
 }
 
-// However often a server was replaced, it is checked as often as at first.
+// TestChecksAfterReconnects: however often a session was replaced, health checks are as frequent as at the
+// beginning.
 func TestChecksAfterReconnects(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		lives := make([]time.Duration, 40)
@@ -246,18 +246,18 @@ func TestChecksAfterReconnects(t *testing.T) {
 	})
 }
 
-// usage is what this process holds: goroutines, and bytes of the heap after a
+// usage returns how many goroutines this process has, and the size of its heap in bytes after a garbage
 // collection.
 func usage() (goroutines int, heap int64) {
 	runtime.GC()
-	runtime.GC() // what the first one finalized
+	runtime.GC() // frees what the first collection finalized
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return runtime.NumGoroutine(), int64(stats.HeapAlloc)
 }
 
-// A thousand sessions of one server, each lost, leave no goroutine and no memory
-// behind while the server goes on.
+// TestThousandReconnects: a thousand lost sessions of one server leave neither goroutines nor memory behind, while
+// the server goes on.
 func TestThousandReconnects(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		losses := make(chan struct{}, 1)
@@ -273,7 +273,7 @@ func TestThousandReconnects(t *testing.T) {
 		u := connect(t, Spec{Options: transport.Options{Type: transport.InProcess, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
-			go func() { // ends with this session
+			go func() { // the goroutine ends with this session
 				select {
 				case <-losses:
 					_ = out.(io.Closer).Close()
@@ -299,7 +299,7 @@ func TestThousandReconnects(t *testing.T) {
 		if after > goroutines {
 			t.Errorf("%d goroutines became %d", goroutines, after)
 		}
-		// One catalogue of these tools is over 2 KB.
+		// One catalogue of these tools takes over 2 KB.
 		if each := (grown - heap) / 1000; each > 500 {
 			t.Errorf("%d bytes are left of each session", each)
 		}

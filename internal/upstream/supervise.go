@@ -18,24 +18,24 @@ import (
 const (
 	firstPause = 200 * time.Millisecond
 	longPause  = 60 * time.Second
-	// coalesce is how long list_changed notifications are gathered before the lists are read.
+	// coalesce is how long list_changed notifications are collected before the lists are read.
 	coalesce = 100 * time.Millisecond
-	// relistPause is the least time between two refreshes.
+	// relistPause is the least time between two refreshes of the lists.
 	relistPause = time.Second
-	// relistRetry is when a failed refresh is tried again.
+	// relistRetry is how long after a failed refresh the next one is tried.
 	relistRetry = 30 * time.Second
-	// busyPatience multiplies the threshold of health checks over HTTP while calls are open: a server that handles one
-	// request at a time does not answer checks while it works.
+	// busyPatience multiplies the threshold of failed health checks over HTTP while calls are open, since a server
+	// that handles one request at a time does not answer checks while it works.
 	busyPatience = 3
-	// A crash loop is loopLosses losses within loopWindow. Restarts are then at least loopPause apart.
+	// loopLosses lost sessions within loopWindow are a crash loop. Restarts are then at least loopPause apart.
 	loopLosses = 5
 	loopWindow = 60 * time.Second
 	loopPause  = 5 * time.Second
 )
 
-// supervise owns the session: it connects, watches, and reconnects, until ctx ends.
+// supervise owns the session: it connects, watches the session and reconnects, until ctx ends.
 func (u *Upstream) supervise(ctx context.Context) {
-	pause := time.Duration(0) // after failed attempts
+	pause := time.Duration(0) // grows with each failed attempt
 	var losses []time.Time
 	var t degradation
 	spec := u.spec
@@ -49,9 +49,9 @@ func (u *Upstream) supervise(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			t.health = "" // was about the last session
-			// A process may have exited because of the probe, or, if its era has changed, because there was none. So the
-			// next attempt does the opposite.
+			t.health = "" // the failed health check concerned the last session
+			// The process may have exited because of the probe or, if its era has changed, because there was no
+			// probe. So the next attempt does the opposite.
 			spec.Legacy = !spec.Legacy && spec.Type == transport.Stdio
 			pause = min(max(2*pause, firstPause), longPause)
 			wait := u.failed(err, jitter(pause))
@@ -72,13 +72,13 @@ func (u *Upstream) supervise(ctx context.Context) {
 		if ctx.Err() != nil {
 			err = errStopped
 		}
-		if err == errStopped || err == errUnused { // nothing was lost
+		if err == errStopped || err == errUnused { // mcpx ended the session itself
 			s.link.Life().Fail(err)
 			s.close()
 			t = degradation{loop: w.loop}
 			continue
 		}
-		select { // a Retry from before the loss is settled
+		select { // a Retry from before the loss has no effect any more
 		case <-u.kick:
 		default:
 		}
@@ -88,7 +88,8 @@ func (u *Upstream) supervise(ctx context.Context) {
 	}
 }
 
-// endLost ends a lost session and returns the pause before the next one. losses counts those within loopWindow.
+// endLost ends a lost session and returns the pause before the next attempt. losses is how many sessions were lost
+// within loopWindow.
 func (u *Upstream) endLost(s *session, err error, t *degradation, losses int) time.Duration {
 	// Open calls fail now; the end of the process can take a while.
 	s.link.Life().Fail(err)
@@ -100,14 +101,14 @@ func (u *Upstream) endLost(s *session, err error, t *degradation, losses int) ti
 	return wait
 }
 
-// degradation is why a server that answers is degraded; an empty text is no trouble.
+// degradation says why a server is degraded although it answers. An empty text means no trouble of that kind.
 type degradation struct {
-	loop   string // crashed again and again, and no session has held since
+	loop   string // the server crashed again and again, and no session has lasted for loopWindow since
 	health string // the last health check failed
 }
 
-// lost notes the end of a session. losses counts those within loopWindow. A crash loop ends when a session holds for
-// loopWindow.
+// lost records the end of a session. losses is how many sessions were lost within loopWindow. A crash loop ends
+// when a session lasts for loopWindow.
 func (t *degradation) lost(losses int, reason string) {
 	switch {
 	case losses >= loopLosses:
@@ -128,8 +129,8 @@ func (t degradation) publish(st *Status) {
 	}
 }
 
-// restartPause is the pause after so many losses within loopWindow. After the first the server restarts at once, unless
-// it is in a crash loop.
+// restartPause returns the pause after that many losses within loopWindow. After the first loss there is no pause,
+// unless the server is in a crash loop.
 func restartPause(losses int, looped bool) time.Duration {
 	pause := time.Duration(0)
 	if losses > 1 {
@@ -146,7 +147,7 @@ func jitter(d time.Duration) time.Duration {
 	return d - d/10 + rand.N(d/5+1)
 }
 
-// connectAny connects to the first address of the server that answers.
+// connectAny connects to the first address of the server that works.
 func (u *Upstream) connectAny(ctx context.Context, spec *Spec, t degradation) (s *session, err error) {
 	addresses := len(spec.Remote.URLs)
 	for range max(addresses, 1) {
@@ -159,7 +160,8 @@ func (u *Upstream) connectAny(ctx context.Context, spec *Spec, t degradation) (s
 	return nil, err
 }
 
-// connect opens a session, reads the catalogue, and publishes both. t is the trouble that lasts from earlier sessions.
+// connect opens a session, reads the catalogue, and publishes both. t is the degradation from earlier sessions
+// that still lasts.
 func (u *Upstream) connect(parent context.Context, spec *Spec, t degradation) (*session, error) {
 	s, took, left, err := u.attempt(parent, spec)
 	if err != nil {
@@ -220,7 +222,7 @@ func (u *Upstream) adopt(st *Status, s *session, tools []catalog.Tool, faults []
 	st.list(tools, faults)
 }
 
-// failed publishes a failed attempt and returns the pause before the next.
+// failed publishes a failed attempt and returns the pause before the next attempt.
 func (u *Upstream) failed(err error, wait time.Duration) time.Duration {
 	wait = max(wait, transport.RetryAfterOf(err))
 	reason := u.spec.reason(err)
@@ -232,8 +234,8 @@ func (u *Upstream) failed(err error, wait time.Duration) time.Duration {
 	return wait
 }
 
-// news returns the level at which a failure is logged: a warning, but only once for the same failure, until a session
-// holds.
+// news returns the level at which a failure is logged: a warning the first time, and less when the same failure
+// occurs again before a session lasts.
 func (u *Upstream) news(reason string) slog.Level {
 	if transport.SameWords(reason, u.warned) {
 		return slog.LevelDebug
@@ -242,8 +244,8 @@ func (u *Upstream) news(reason string) slog.Level {
 	return slog.LevelWarn
 }
 
-// lost publishes the end of a session. The state becomes connecting, so that new calls wait for the fresh session; a
-// server in trouble becomes degraded.
+// lost publishes the end of a session. The state becomes connecting, so that new calls wait for the fresh session.
+// If the server is in trouble, the state becomes degraded.
 func (u *Upstream) lost(err error, t degradation, wait time.Duration) {
 	reason := u.spec.reason(err)
 	level := slog.LevelWarn

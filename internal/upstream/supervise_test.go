@@ -28,13 +28,14 @@ func bubble(t *testing.T, run func(t *testing.T)) {
 	synctest.Test(t, run)
 }
 
-// pause lets fake time pass.
+// pause waits while fake time passes.
 func pause(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// A server that cannot be started is tried again without end, after pauses that grow from 0.2 s to a minute.
+// TestBackoff: mcpx tries without end to start a server that cannot be started. The pauses in between grow from
+// 0.2 s to a minute.
 func TestBackoff(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -50,7 +51,7 @@ func TestBackoff(t *testing.T) {
 		defer mu.Unlock()
 		want := firstPause
 		for i := 1; i < len(starts); i++ {
-			// A fifth of jitter, and the attempt itself takes no time.
+			// The pause varies by a tenth in each direction, and the attempt itself takes no fake time.
 			gap := starts[i].Sub(starts[i-1])
 			if ratio := float64(gap) / float64(want); math.Abs(ratio-1) > 0.11 {
 				t.Errorf("pause %d: %v, want about %v", i, gap, want)
@@ -67,8 +68,8 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
-// A lasting failure is logged as a warning once, even if numbers in it change. Another failure is logged again, and so is
-// the same one after a session.
+// TestLastingFailure_Log: a lasting failure is logged as a warning once, even if numbers in its text change.
+// Another failure is logged again, and so is the same failure after a session.
 func TestLastingFailure_Log(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{})
@@ -122,7 +123,7 @@ func TestRetry(t *testing.T) {
 	})
 }
 
-// mortal is a fake whose sessions end after a life each, the last one never.
+// mortal returns a fake server whose sessions end after the given times; further sessions do not end.
 func mortal(t testing.TB, lives ...time.Duration) (Spec, *logs) {
 	return mortalFake(t, mcptest.Spec{}, lives...)
 }
@@ -154,8 +155,8 @@ func mortalFake(t testing.TB, fake mcptest.Spec, lives ...time.Duration) (Spec, 
 	return spec, all
 }
 
-// A first crash restarts at once, the next ones after growing pauses; a crash
-// loop is noticed, slowed and told, and forgotten when the server holds out.
+// TestCrashLoop: after the first crash mcpx restarts the server at once, then after growing pauses. It notices a
+// crash loop, slows the restarts down, reports it in the status, and ends that state when a session lasts.
 func TestCrashLoop(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const life = time.Second
@@ -206,7 +207,7 @@ func TestCrashLoop(t *testing.T) {
 	})
 }
 
-// Losses that are far apart are no loop, and each restarts at once.
+// TestRareCrashes: losses that are far apart are no crash loop, and mcpx restarts the server at once after each.
 func TestRareCrashes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const life = 90 * time.Second
@@ -221,8 +222,8 @@ func TestRareCrashes(t *testing.T) {
 
 var health = Health{Interval: 30 * time.Second, Timeout: 5 * time.Second, Threshold: 2}
 
-// A server that stops answering is degraded after the first failed check, and
-// replaced after the second.
+// TestHealth: a server that stops answering is degraded after the first failed check, and restarted after the
+// second.
 func TestHealth(t *testing.T) {
 	for _, era := range []string{mcptest.EraLegacy, mcptest.EraModern} {
 		t.Run(era, func(t *testing.T) {
@@ -261,7 +262,7 @@ func TestHealth(t *testing.T) {
 				if err := os.WriteFile(wedge, nil, 0o600); err != nil {
 					t.Fatal(err)
 				}
-				// The first call may take its time, the second no more than that.
+				// The first call may take as long as its timeout; the second no longer than the first.
 				ends := make(chan error, 2)
 				for range 2 {
 					go func() {
@@ -295,7 +296,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// Calls that succeed are checks enough.
+// TestNoChecksWhileCallsSucceed: while calls succeed, mcpx does no health checks.
 func TestNoChecksWhileCallsSucceed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, all := inProcess(t, mcptest.Spec{})
@@ -311,7 +312,7 @@ func TestNoChecksWhileCallsSucceed(t *testing.T) {
 	})
 }
 
-// Progress renews the idle timeout, but never the whole one.
+// TestIdleTimeout: progress restarts the idle timeout, but does not extend the timeout of the whole call.
 func TestIdleTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, all := inProcess(t, mcptest.Spec{})
@@ -339,7 +340,7 @@ func TestIdleTimeout(t *testing.T) {
 	})
 }
 
-// A storm of list_changed costs one refresh a second, and calls go on.
+// TestListChangedStorm: many list_changed notifications cause at most one refresh a second, and calls go on.
 func TestListChangedStorm(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, all := inProcess(t, mcptest.Spec{ListChangedStorm: 2000})
@@ -357,14 +358,14 @@ func TestListChangedStorm(t *testing.T) {
 		if n := len(all.all().Method("tools/list")); n < 3 || n > 7 {
 			t.Errorf("%d refreshes in five seconds", n)
 		}
-		// Nothing has changed, so no listener is called.
+		// The tools are the same, so the slice must be the same too.
 		if after := u.Status(); &after.Tools[0] != &before.Tools[0] {
 			t.Error("an equal catalogue replaced the old one")
 		}
 	})
 }
 
-// One change is one refresh, soon; a failed refresh keeps what was known.
+// TestListChanged: one change causes one refresh, soon. A failed refresh leaves the known tools in use.
 func TestListChanged(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "tools")
@@ -400,7 +401,7 @@ func TestListChanged(t *testing.T) {
 			if _, err := text(u, "notify", `{}`); err != nil {
 				t.Fatal(err)
 			}
-			write(`no JSON`) // in time for the refresh
+			write(`no JSON`) // early enough to spoil the refresh
 			pause(3 * time.Second)
 			if got, state := names(), u.Status().State; got != "notify b a" || state != catalog.Ready {
 				t.Errorf("%s: after a failed refresh: %q, %s", era, got, state)
@@ -414,7 +415,7 @@ func TestListChanged(t *testing.T) {
 	})
 }
 
-// A refresh that fails, or takes a minute, leaves the catalogue and the calls alone.
+// TestSlowRefresh: a refresh that fails, or takes a minute, affects neither the catalogue in use nor calls.
 func TestSlowRefresh(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{ListDelay: 20 * time.Second})
@@ -431,7 +432,7 @@ func TestSlowRefresh(t *testing.T) {
 	})
 }
 
-// The time of an attempt is bounded, whatever hangs.
+// TestConnectTimeout: an attempt to connect ends in time, whichever request the server does not answer.
 func TestConnectTimeout(t *testing.T) {
 	for name, fake := range map[string]mcptest.Spec{
 		"handshake":  {NeverInit: true},

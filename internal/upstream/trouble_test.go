@@ -22,7 +22,7 @@ import (
 	"mcpx/internal/transport"
 )
 
-// history notes each status of an upstream, from the first change on.
+// history records each status of an upstream, beginning with the first change.
 type history struct {
 	mu   sync.Mutex
 	list []noted
@@ -33,8 +33,7 @@ type noted struct {
 	at time.Time
 }
 
-// start starts an upstream whose history is noted; meanwhile, which may be nil,
-// is called after each change.
+// start starts an upstream whose statuses are recorded. It calls meanwhile, if not nil, after each change.
 func (h *history) start(t testing.TB, spec Spec, meanwhile func(Status)) *Upstream {
 	t.Helper()
 	var u *Upstream
@@ -59,7 +58,8 @@ func (h *history) all() []noted {
 	return slices.Clone(h.list)
 }
 
-// A crash loop and failing health checks are both shown in the status as long as they last, independently of each other.
+// TestCrashLoopAndHealth: the status shows a crash loop and failing health checks as long as each of them lasts,
+// independently of each other.
 func TestCrashLoopAndHealth(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const life = time.Second
@@ -70,7 +70,7 @@ func TestCrashLoopAndHealth(t *testing.T) {
 		for all.starts() < 6 {
 			pause(100 * time.Millisecond)
 		}
-		began := time.Now() // of the session that stays, give or take 100 ms
+		began := time.Now() // of the session that does not end, within 100 ms
 		set := func(wedged bool) {
 			t.Helper()
 			err := os.Remove(wedge)
@@ -98,7 +98,7 @@ func TestCrashLoopAndHealth(t *testing.T) {
 		at(45, catalog.Degraded, loop)
 		set(true)
 		at(56, catalog.Degraded, loop+"; "+sick)
-		at(66, catalog.Degraded, sick) // it has held out
+		at(66, catalog.Degraded, sick) // the session has lasted long enough to end the crash loop
 		set(false)
 		at(71, catalog.Ready, "")
 		if n := all.starts(); n != 6 {
@@ -107,10 +107,11 @@ func TestCrashLoopAndHealth(t *testing.T) {
 	})
 }
 
-// A crash loop so slow that few losses are within the window is still one, until a session holds.
+// TestSlowCrashLoop: a crash loop whose pauses are so long that few losses are within the window continues to
+// count as one, until a session lasts.
 func TestSlowCrashLoop(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		lives := []time.Duration{1, 1, 1, 1, 1} // the loop begins
+		lives := []time.Duration{1, 1, 1, 1, 1} // these start the crash loop
 		for range 10 {
 			lives = append(lives, 25)
 		}
@@ -139,10 +140,10 @@ func TestSlowCrashLoop(t *testing.T) {
 	})
 }
 
-// firstList is in without any tools/list but the first.
+// firstList returns what comes from in, but drops every tools/list except the first.
 func firstList(in io.Reader) io.Reader {
 	out, w := io.Pipe()
-	go func() { // ends with in
+	go func() { // the goroutine ends with in
 		lists, lines := 0, bufio.NewReader(in)
 		for {
 			line, err := lines.ReadString('\n')
@@ -161,8 +162,7 @@ func firstList(in io.Reader) io.Reader {
 	return out
 }
 
-// A server that answers everything but health checks is degraded, also in each
-// fresh session.
+// TestNeverHealthy: a server that answers everything but health checks is degraded, also in each fresh session.
 func TestNeverHealthy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var h history
@@ -186,7 +186,7 @@ func TestNeverHealthy(t *testing.T) {
 		if !degraded || u.Status().Restarts < 5 {
 			t.Errorf("%+v", u.Status())
 		}
-		mustEcho(t, u) // which shows that it is well
+		mustEcho(t, u) // the call shows that the server works
 		pause(31 * time.Second)
 		if status := u.Status(); status.State != catalog.Ready || status.Reason != "" {
 			t.Errorf("after a call: %s, %q", status.State, status.Reason)
@@ -194,8 +194,8 @@ func TestNeverHealthy(t *testing.T) {
 	})
 }
 
-// A server that was well and is well again after its session was replaced is
-// ready at once.
+// TestHealthyAgain: if a healthy server stopped answering checks, and answers them again after its session was
+// replaced, its status is ready at once.
 func TestHealthyAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		wedge := filepath.Join(t.TempDir(), "wedge")
@@ -223,7 +223,8 @@ func TestHealthyAgain(t *testing.T) {
 	})
 }
 
-// A check that finds the session gone does not make the server degraded.
+// TestCheckFindsSessionGone: a health check that finds out that the session has ended does not make the server
+// degraded.
 func TestCheckFindsSessionGone(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
@@ -242,7 +243,7 @@ func TestCheckFindsSessionGone(t *testing.T) {
 	}
 }
 
-// A Retry during a session does not end a later pause.
+// TestRetryWhileReady: a Retry while a session is open does not end a pause that comes later.
 func TestRetryWhileReady(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const life = time.Second
@@ -255,7 +256,7 @@ func TestRetryWhileReady(t *testing.T) {
 			pause(100 * time.Millisecond)
 		}
 		u.Retry()
-		pause(4 * time.Second) // within it the fifth loss, and a pause of 5 s
+		pause(4 * time.Second) // within this time come the fifth loss and a pause of 5 s
 		if n := all.starts(); n != 5 {
 			t.Errorf("%d starts", n)
 		}
@@ -266,15 +267,16 @@ func TestRetryWhileReady(t *testing.T) {
 	})
 }
 
-// A server that died during a probe is next started without one, and then in the era in which it last worked: one that
-// has both eras loses only the log level of single calls, and one that dies of probes is not killed again.
+// TestEraAfterDeath: if a server process died during a probe, the next start does not probe, and later starts use
+// the era in which the server last worked. A server with both eras thereby loses only the log level of single
+// calls, and a server that dies of probes does not die again.
 func TestEraAfterDeath(t *testing.T) {
 	mcptest.Parallel(t)
 	tests := []struct {
 		name   string
 		fake   mcptest.Spec
-		modern []bool // of each session
-		probes int    // in all of them
+		modern []bool // for each session, whether it is modern
+		probes int    // how many probes the server got in all sessions
 	}{
 		{"both eras, died for another reason", mcptest.Spec{Era: mcptest.EraBoth, FailStarts: 1}, []bool{false, false, false, false}, 0},
 		{"legacy, dies when it is probed", mcptest.Spec{ExitOnDiscover: true}, []bool{false, false, false, false}, 1},
@@ -311,7 +313,7 @@ func TestEraAfterDeath(t *testing.T) {
 			if probes != tt.probes {
 				t.Errorf("%d probes, want %d", probes, tt.probes)
 			}
-			// To probe once more costs no call its answer.
+			// The extra probe makes no call fail.
 			for _, status := range h.all() {
 				if status.Restarts > 0 && status.State == catalog.Unavailable {
 					t.Errorf("after %d losses: %s, %q", status.Restarts, status.State, status.Reason)
@@ -321,8 +323,8 @@ func TestEraAfterDeath(t *testing.T) {
 	}
 }
 
-// A silent server that handles one request at a time may work as long as its call may take; so may one that reports
-// progress and gets no health checks.
+// TestHealthWhileWorking: a silent server that handles one request at a time may work as long as the timeout of
+// its call. So may one that reports progress and answers no health checks.
 func TestHealthWhileWorking(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for _, progress := range []time.Duration{0, 10 * time.Second} {
@@ -344,7 +346,8 @@ func TestHealthWhileWorking(t *testing.T) {
 	})
 }
 
-// Any message of a server is a sign of life, also during a call that its caller has given up.
+// TestAnyMessageIsASignOfLife: any message of a server is a sign of life, also during a call that its caller has
+// given up.
 func TestAnyMessageIsASignOfLife(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		starts := 0
@@ -365,8 +368,8 @@ func TestAnyMessageIsASignOfLife(t *testing.T) {
 	})
 }
 
-// oneAtATime is a server that reads nothing while it works on a call, which takes
-// so long and says so now and then, if ever.
+// oneAtATime is a server that reads nothing while it works on a call, which takes the time work. It sends a
+// message each time progress has passed, if that is not 0.
 func oneAtATime(work, progress time.Duration) func(context.Context, io.Reader, io.Writer) error {
 	return answering(func(m sent, out io.Writer) (string, error) {
 		if m.Method == "tools/call" {
@@ -387,7 +390,7 @@ func oneAtATime(work, progress time.Duration) func(context.Context, io.Reader, i
 	})
 }
 
-// doorway is a way to a server that can be shut: then no connection is made.
+// doorway is an HTTP transport to a server. If shut is set, it makes no connection.
 type doorway struct {
 	http.Transport
 	shut atomic.Bool
@@ -401,7 +404,8 @@ func (d *doorway) RoundTrip(r *http.Request) (*http.Response, error) {
 	return d.Transport.RoundTrip(r)
 }
 
-// A call that cannot reach its server shows at once that the server is gone, before any health check.
+// TestRefusedConnection: if a call cannot connect to its server, the status shows at once that the server is gone,
+// before any health check.
 func TestRefusedConnection(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)

@@ -9,31 +9,31 @@ import (
 	"mcpx/internal/transport"
 )
 
-// Upstream supervises one server: a goroutine owns its session and opens a fresh one after a loss, without end. Safe for
+// Upstream supervises one server: a goroutine owns its session and opens a fresh one after each loss. Safe for
 // concurrent use.
 type Upstream struct {
 	spec   Spec
-	dialer *transport.Dialer // of the supervising goroutine
+	dialer *transport.Dialer // used only by the supervising goroutine
 
 	mu      sync.Mutex
 	status  Status
 	session *session
-	changed chan struct{} // closed and replaced at each change of status or session
+	changed chan struct{} // closed and replaced at each change of the status or the session
 	succeed time.Time     // when a call last succeeded
-	whole   bool          // the tools in status are complete
-	warned  string        // the failure that was logged last; for the supervising goroutine only
+	whole   bool          // the tools in status are a complete list
+	warned  string        // the failure that was logged last; used only by the supervising goroutine
 
 	stopped bool          // under mu: new calls are refused
 	open    int           // under mu: how many calls are open
-	idle    chan struct{} // closed once stopped and open is 0
+	idle    chan struct{} // closed once stopped is set and open is 0
 
-	asked bool          // under mu: the upstream was needed
+	asked bool          // under mu: a request has needed the upstream
 	used  time.Time     // under mu: when a call last ended, or Ask was last called
-	hurry chan struct{} // has a buffer of one: a caller waits for the first answer
-	line  line          // where the first attempt waits to install
+	hurry chan struct{} // has a buffer of one: a caller waits for the first attempt
+	line  line          // the place in the queue of installs, for the first attempt
 
-	kick   chan struct{}      // has a buffer of one: try again now
-	doubts chan struct{}      // has a buffer of one: a call has not reached the server
+	kick   chan struct{}      // has a buffer of one: the next attempt is to begin now
+	doubts chan struct{}      // has a buffer of one: a call could not reach the server
 	cancel context.CancelFunc // nil before Start
 	ended  chan struct{}
 }
@@ -67,7 +67,7 @@ func (u *Upstream) Start() {
 	if u.spec.installs > 0 && u.Status().State != catalog.Idle {
 		u.line = line{u.spec.Concurrency.Installs.Join(""), true}
 	}
-	// Ends with Close, which waits for it.
+	// The goroutine ends with Close, which waits for it.
 	go func() {
 		defer close(u.ended)
 		u.supervise(ctx)
@@ -75,8 +75,8 @@ func (u *Upstream) Start() {
 	}()
 }
 
-// Stop refuses new calls and those that wait for a session, with an [UnavailableError] that says so. It returns when the
-// open calls have ended, or with ctx. Close must still be called.
+// Stop refuses new calls and calls that wait for a session, with an [UnavailableError] that says so. It returns
+// when the open calls have ended, or when ctx ends. Close must still be called.
 func (u *Upstream) Stop(ctx context.Context) {
 	u.refuse()
 	select {
@@ -98,14 +98,14 @@ func (u *Upstream) refuse() {
 	u.wake()
 }
 
-// wake ends all waits for a change. The caller holds u.mu.
+// wake wakes everything that waits for a change. The caller holds u.mu.
 func (u *Upstream) wake() {
 	close(u.changed)
 	u.changed = make(chan struct{})
 }
 
-// Close ends the session and everything it started, and waits for that. Open calls fail. If within is not 0, what is left
-// after that time is killed. Without a Start there is nothing to end.
+// Close ends the session and everything it started, and waits for that. Open calls fail. If within is not 0,
+// processes that still run after that time are killed. Without a Start there is nothing to end.
 func (u *Upstream) Close(within time.Duration) {
 	u.refuse()
 	if u.cancel == nil {
@@ -130,10 +130,10 @@ func (u *Upstream) Open() int {
 	return u.open
 }
 
-// Retry starts the next attempt now, if the upstream is waiting for it.
+// Retry starts the next attempt to connect now, if the upstream is in the pause before it.
 func (u *Upstream) Retry() { signal(u.kick) }
 
-// update changes the status, and the session with it, and ends all waits for a change.
+// update changes the status, and the session with it, and wakes everything that waits for a change.
 func (u *Upstream) update(change func(*Status)) {
 	u.mu.Lock()
 	change(&u.status)
@@ -142,12 +142,12 @@ func (u *Upstream) update(change func(*Status)) {
 	u.spec.OnChange()
 }
 
-// Await returns when the first attempt has succeeded or failed, or with ctx.
+// Await returns when the first attempt to connect has succeeded or failed, or ctx ends.
 func (u *Upstream) Await(ctx context.Context) {
 	u.awaitStatus(ctx, func() bool { return u.stopped || u.status.State != catalog.Connecting })
 }
 
-// AwaitLists returns when the lists beside the tools were read, or cannot be read now, or with ctx.
+// AwaitLists returns when the lists beside the tools were read, or cannot be read now, or ctx ends.
 func (u *Upstream) AwaitLists(ctx context.Context) {
 	u.awaitStatus(ctx, func() bool {
 		state := u.status.State
@@ -155,7 +155,7 @@ func (u *Upstream) AwaitLists(ctx context.Context) {
 	})
 }
 
-// awaitStatus returns when done, which is called under u.mu, reports true, or with ctx.
+// awaitStatus returns when the func done returns true, or ctx ends. It calls done under u.mu.
 func (u *Upstream) awaitStatus(ctx context.Context, done func() bool) {
 	for {
 		u.mu.Lock()

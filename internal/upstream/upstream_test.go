@@ -18,7 +18,7 @@ import (
 	"mcpx/internal/request"
 )
 
-// The same calls over every transport give the bytes that the server sent.
+// TestCall: over every transport, the same calls return exactly the bytes that the server sent.
 func TestCall(t *testing.T) {
 	eachVariant(t, mcptest.Spec{Instructions: "Use it well."}, func(t *testing.T, v variant, spec Spec, _ func() mcptest.Log) {
 		u := ready(t, spec)
@@ -45,14 +45,14 @@ func TestCall(t *testing.T) {
 		if !errors.As(err, &rpc) || rpc.Code != -32050 || rpc.Message != "told to fail" || string(rpc.Data) != `{"reason":"test","limit":9007199254740993}` {
 			t.Errorf("rpc_error: got %#v", err)
 		}
-		// White space in arguments is no end of a message.
+		// Line breaks in arguments do not end a message.
 		if got, err := text(u, "echo", "{\n\"text\":\r\n\"a\\nb\"}"); err != nil || got != "a\nb" {
 			t.Errorf("echo: got %q, %v", got, err)
 		}
 	})
 }
 
-// Odd bytes around and between messages change nothing.
+// TestOddBytes: mcpx ignores odd bytes around and between messages.
 func TestOddBytes(t *testing.T) {
 	tests := []struct {
 		name string
@@ -82,7 +82,8 @@ func TestOddBytes(t *testing.T) {
 	}
 }
 
-// A server that answers requests before they are sent can spoil only its own calls that get these ids.
+// TestAnswersBeforeRequests: a server that guesses ids and answers requests before they are sent can spoil only
+// its own calls that get these ids.
 func TestAnswersBeforeRequests(t *testing.T) {
 	eachVariant(t, mcptest.Spec{AnswerBeforeRequest: true}, func(t *testing.T, _ variant, spec Spec, _ func() mcptest.Log) {
 		u := ready(t, spec)
@@ -95,7 +96,7 @@ func TestAnswersBeforeRequests(t *testing.T) {
 	})
 }
 
-// Noise is logged once, not for each line.
+// TestNoiseIsLoggedOnce: output that is no message is logged once, not for each line.
 func TestNoiseIsLoggedOnce(t *testing.T) {
 	spec := stdio(t, mcptest.Spec{Noise: true})
 	log := logged(&spec)
@@ -117,7 +118,7 @@ func TestInvalidUTF8(t *testing.T) {
 	})
 }
 
-// An answer that is cut off fails its call, in time, and nothing else.
+// TestTruncatedAnswers: an answer that is cut off makes its own call fail, in time, and no other.
 func TestTruncatedAnswers(t *testing.T) {
 	variantsAtOnce(t, mcptest.Spec{TruncateAnswers: true}, func(t *testing.T, _ variant, spec Spec, _ func() mcptest.Log) {
 		spec.Timeouts.Call = 300 * time.Millisecond
@@ -140,7 +141,7 @@ func TestMultiplexing(t *testing.T) {
 		u := ready(t, spec)
 		hold(t, u, request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`))}, func() int { return len(log().Calls("slow")) })
 		var calls sync.WaitGroup
-		for i := range 50 { // which are answered while the first is open
+		for i := range 50 { // these calls are answered while the first is open
 			calls.Go(func() {
 				if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(fmt.Sprintf(`{"ms":%d}`, 200-i))), Times: request.Times{Timeout: patience}})); err != nil || got != fmt.Sprintf("slept %d ms", 200-i) {
 					t.Errorf("call %d: got %q, %v", i, got, err)
@@ -151,14 +152,14 @@ func TestMultiplexing(t *testing.T) {
 	})
 }
 
-// Only the call whose answer is over the limit fails.
+// TestAnswerOverLimit: only the call whose answer is over the size limit fails.
 func TestAnswerOverLimit(t *testing.T) {
 	variantsAtOnce(t, mcptest.Spec{}, func(t *testing.T, _ variant, spec Spec, _ func() mcptest.Log) {
 		spec.MaxMessage = 128 << 10
 		u := ready(t, spec)
 		var calls sync.WaitGroup
 		for range 10 {
-			calls.Go(func() { // open while the large answers pass
+			calls.Go(func() { // these calls are open while the large answers come
 				if got, err := text(u, "slow", `{"ms":300}`); err != nil || got != "slept 300 ms" {
 					t.Errorf("slow: got %q, %v", got, err)
 				}
@@ -188,15 +189,15 @@ func TestAnswerOverLimit(t *testing.T) {
 
 func TestLargeArguments(t *testing.T) {
 	eachVariant(t, mcptest.Spec{}, func(t *testing.T, _ variant, spec Spec, _ func() mcptest.Log) {
-		long := strings.Repeat("0123456789", 10<<10) // beyond every pipe's buffer
+		long := strings.Repeat("0123456789", 10<<10) // more than the buffer of any pipe holds
 		if got, err := text(ready(t, spec), "echo", `{"text":"`+long+`"}`); err != nil || got != long {
 			t.Errorf("got %d bytes, %v", len(got), err)
 		}
 	})
 }
 
-// A cancelled call reaches the server, in every era and over every transport,
-// and what comes after is answered as before.
+// TestCancel: in every era and over every transport the server gets the cancellation of a call, and answers later
+// calls as before.
 func TestCancel(t *testing.T) {
 	eachVariant(t, mcptest.Spec{AnswerAfterCancel: true}, func(t *testing.T, v variant, spec Spec, log func() mcptest.Log) {
 		u := ready(t, spec)
@@ -206,11 +207,11 @@ func TestCancel(t *testing.T) {
 			_, err := u.Call(ctx, request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`))})
 			ended <- err
 		}()
-		// One that stays open: a cancellation neither waits for it nor ends it.
+		// One call stays open: a cancellation neither waits for it nor ends it.
 		stay, leave := context.WithCancel(context.Background())
 		defer leave()
 		stayed := make(chan error, 1)
-		go func() { // ends with leave
+		go func() { // the goroutine ends when leave is called
 			_, err := u.Call(stay, request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`))})
 			stayed <- err
 		}()
@@ -249,7 +250,7 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// Progress comes in order and complete, and none after the answer.
+// TestProgress: the caller gets all progress notifications in order, and none after the answer.
 func TestProgress(t *testing.T) {
 	eachVariant(t, mcptest.Spec{LateProgress: true}, func(t *testing.T, _ variant, spec Spec, _ func() mcptest.Log) {
 		u := ready(t, spec)
@@ -285,11 +286,11 @@ func TestProgress(t *testing.T) {
 			})
 		}
 		calls.Wait()
-		mustEcho(t, u) // the late one has come by now
+		mustEcho(t, u) // by now the late progress notification has arrived
 	})
 }
 
-// Close ends open calls, and leaves nothing behind.
+// TestCloseDuringCalls: Close ends open calls, and leaves nothing running.
 func TestCloseDuringCalls(t *testing.T) {
 	eachVariant(t, mcptest.Spec{}, func(t *testing.T, _ variant, spec Spec, log func() mcptest.Log) {
 		u := New(spec)
@@ -367,14 +368,14 @@ func concurrencyLimit(t *testing.T) {
 	mustEcho(t, u)
 }
 
-// A server that stops reading holds up its own calls only, and these end in time.
+// TestServerThatNeverReads: a server that stops reading delays only its own calls, and these end in time.
 func TestServerThatNeverReads(t *testing.T) {
 	mcptest.Parallel(t)
 	other := ready(t, stdio(t, mcptest.Spec{}))
 	u := ready(t, stdio(t, mcptest.Spec{NeverReadStdin: true}))
 	long := json.RawMessage(`{"text":"` + strings.Repeat("x", 100<<10) + `"}`)
 	var calls sync.WaitGroup
-	for range 80 { // more than there is room for in the pipe and the queue
+	for range 80 { // more messages than the pipe and the queue can hold
 		calls.Go(func() {
 			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", long), Times: request.Times{Timeout: 500 * time.Millisecond}})
 			var timeout *request.TimeoutError

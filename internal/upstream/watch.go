@@ -11,20 +11,20 @@ import (
 	"mcpx/internal/transport"
 )
 
-// watcher watches one open session, in the supervising goroutine.
+// watcher watches one open session. It runs in the supervising goroutine.
 type watcher struct {
 	u *Upstream
 	s *session
 	degradation
-	failures int       // health checks that failed in a row
+	failures int       // how many health checks failed in a row
 	proven   bool      // a health check has succeeded
 	pinged   bool      // the server has answered a ping
-	unpinged bool      // it does not answer pings: tools/list replaces them
+	unpinged bool      // the server does not answer pings, so tools/list replaces them
 	checked  time.Time // when the last check succeeded
-	reread   time.Time // when the lists were last read for missed changes
+	reread   time.Time // when the lists were last read because changes may have been missed
 }
 
-// watch returns why the session is no longer usable. w.degradation is then what the next session begins with.
+// watch returns why the session is no longer usable. The next session then begins with w.degradation.
 func (w *watcher) watch(ctx context.Context) error {
 	u, s := w.u, w.s
 	var calm <-chan time.Time
@@ -42,7 +42,7 @@ func (w *watcher) watch(ctx context.Context) error {
 	unused := time.NewTimer(max(0, u.useLeft()))
 	defer unused.Stop()
 	defer s.relisting.again.Stop()
-	again := time.NewTimer(time.Hour) // fires when missed changes are to be read
+	again := time.NewTimer(time.Hour) // fires when the lists are to be read because changes may have been missed
 	again.Stop()
 	defer again.Stop()
 	for {
@@ -84,7 +84,7 @@ func (w *watcher) watch(ctx context.Context) error {
 	}
 }
 
-// check does a health check, unless the server was heard lately. Its error ends the session.
+// check does a health check, unless a message of the server came recently. Its error ends the session.
 func (w *watcher) check(ctx context.Context) error {
 	u := w.u
 	var err error
@@ -105,7 +105,7 @@ func (w *watcher) check(ctx context.Context) error {
 		return nil
 	}
 	if w.s.link.Life().Cause() != nil {
-		return nil // watch returns that cause
+		return nil // watch returns the cause for which the link ended
 	}
 	w.failures++
 	w.health = u.spec.Secrets.Line("health check failed: "+err.Error(), 300)
@@ -120,11 +120,12 @@ func (w *watcher) check(ctx context.Context) error {
 	return nil
 }
 
-// mutePatience is how long a server that answers nothing is still taken to be alive if it sends messages of its own.
+// mutePatience is how long a server that answers no requests still counts as alive if it sends messages of its
+// own.
 const mutePatience = 30 * time.Minute
 
-// heard reports whether a check is not needed: a call succeeded since the last one, or a call is open and the server has
-// sent something other than the answer to a check.
+// heard reports whether a check is not needed: a call succeeded since the last check, or a call is open and the
+// server has sent something other than the answer to a check.
 func (w *watcher) heard() bool {
 	if w.u.succeededWithin(w.u.spec.Health.Interval) {
 		return true
@@ -139,9 +140,9 @@ func (w *watcher) speaks() bool {
 	return at.After(w.checked) && time.Since(at) < w.u.spec.Health.Interval
 }
 
-// working reports whether a server that does not answer checks may be busy with one request: it sends messages, or calls
-// are open. A process may be silent as long as the longest open call may take. Over HTTP the network may be down instead,
-// so that it gets less time.
+// working reports whether a server that does not answer checks may be busy with one request: it sends messages, or
+// calls are open. A process may be silent as long as the longest open call may take. Over HTTP the silence may
+// also mean that the network is down, so the server gets less time.
 func (w *watcher) working() bool {
 	if w.speaks() && (w.u.succeededWithin(mutePatience) || time.Since(w.checked) < mutePatience) {
 		return true
@@ -150,7 +151,7 @@ func (w *watcher) working() bool {
 	if !busy {
 		return false
 	}
-	if w.s.questions.waiting() { // a user may take longer than any call
+	if w.s.questions.waiting() { // a user may take longer to answer than any call
 		return true
 	}
 	if w.s.link.Traits().OwnsProcess {
@@ -159,9 +160,9 @@ func (w *watcher) working() bool {
 	return w.failures < busyPatience*w.u.spec.Health.Threshold
 }
 
-// ping tests within Health.Timeout whether the server answers. Some legacy servers do not know ping and answer nothing,
-// or an HTTP error: a server that has never answered one gets a tools/list as well, and if it answers that, only that
-// from then on.
+// ping tests within Health.Timeout whether the server answers. Some legacy servers do not know ping, and send no
+// answer or an HTTP error. So a server that has never answered a ping also gets a tools/list. If it answers that,
+// it gets only tools/list from then on.
 func (w *watcher) ping(ctx context.Context) error {
 	timeout := w.u.spec.Health.Timeout
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -220,8 +221,8 @@ func (u *Upstream) succeeded() {
 	u.mu.Unlock()
 }
 
-// relist reads the changed lists after list_changed. Notifications that come meanwhile cost one more refresh, at most one
-// a second. A failed refresh keeps the old catalogue.
+// relist reads the changed lists after list_changed. Notifications that come meanwhile cause one more refresh;
+// there is at most one refresh a second. If a refresh fails, the old catalogue stays in use.
 func (u *Upstream) relist(ctx context.Context, s *session) {
 	if u.spec.Catalogue.Shared != nil || !delay.Sleep(ctx, coalesce) {
 		return
@@ -235,8 +236,8 @@ func (u *Upstream) relist(ctx context.Context, s *session) {
 	delay.Until(ctx, max(0, relistPause-time.Since(began)), s.link.Life().Done(), nil)
 }
 
-// Relist reads the tools of the open session again, as the server may have changed them without a notification: at most once
-// in silentPause. It returns when they were read, or cannot be now, or with ctx.
+// Relist reads the tools of the open session again, at most once within silentPause, since the server may have
+// changed them without a notification. It returns when the tools were read, or cannot be read now, or ctx ends.
 func (u *Upstream) Relist(ctx context.Context) {
 	s := u.current()
 	if s == nil || u.spec.Catalogue.Shared != nil {

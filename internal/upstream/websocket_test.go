@@ -18,7 +18,7 @@ import (
 	"mcpx/internal/transport"
 )
 
-// sockets serves a fake over WebSocket. Each connection has a fake of its own.
+// sockets serves fake servers over WebSocket, one for each connection.
 type sockets struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -42,7 +42,7 @@ func overSockets(t *testing.T, fake mcptest.Spec) *sockets {
 		s.mu.Unlock()
 		stdin, stdout, _ := fake.Pipe(t)
 		defer stdin.Close()
-		go func() { // ends with the fake
+		go func() { // the goroutine ends with the fake server
 			for reader := wire.NewReader(stdout, 1<<26, nil); ; {
 				message, err := reader.Read()
 				if err != nil || conn.Write(context.Background(), websocket.MessageText, message) != nil {
@@ -84,7 +84,7 @@ func TestWebSocket(t *testing.T) {
 	mustEcho(t, u)
 }
 
-// A refused client gets the reason and advice.
+// TestWebSocket_Refused: if the server refuses the connection, the error has the reason and advice.
 func TestWebSocket_Refused(t *testing.T) {
 	mcptest.NoLeaks(t)
 	spec := overSockets(t, mcptest.Spec{}).spec()
@@ -92,7 +92,8 @@ func TestWebSocket_Refused(t *testing.T) {
 	contains(t, "reason", awaitState(t, connect(t, spec), catalog.Unavailable).Reason, "401", "who are you?", "check the headers (token) of this server")
 }
 
-// A message over the limit costs its call alone; one that ends the fake, the session.
+// TestWebSocket_Faults: a message over the size limit makes only its own call fail; a message that ends the fake
+// server ends the session.
 func TestWebSocket_Faults(t *testing.T) {
 	mcptest.NoLeaks(t)
 	spec := overSockets(t, mcptest.Spec{}).spec()
