@@ -17,7 +17,7 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// withKey is one request of a client, with a header for the server.
+// withKey returns a client whose request has these keys in a header for the server.
 func withKey(client string, keys ...string) *caller.Client {
 	return &caller.Client{ID: client, Headers: http.Header{"X-User-Key": keys}, Notify: func(string, json.RawMessage) {}}
 }
