@@ -19,7 +19,7 @@ import (
 // observers has the parts that receive the events of messages, except for the status page.
 type observers struct {
 	journal  request.Journal
-	auditor  *auditor // nil before OpenAudit, or if there is no trail
+	auditor  *auditor // nil before OpenAudit, or if the config has no audit trail
 	activity activity
 	metrics  *telemetry.Metrics // nil if they are turned off
 	traces   *telemetry.Traces  // nil before OpenTraces

@@ -225,7 +225,7 @@ func (v *visitor) initialize() string {
 	return `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"` + legacyEra + `","capabilities":` + v.caps + `,"clientInfo":{"name":"` + v.name + `","version":"1"}}}`
 }
 
-// stream is an open stream of events.
+// stream is an open event stream (server-sent events).
 type stream struct {
 	close  func()
 	status int

@@ -25,8 +25,8 @@ type clientState struct {
 	once     state.Once        // states of calls that wait for an answer of their client
 	grants   authserver.Grants // authorization codes, refresh tokens and logins
 	counters state.Counters
-	// secret is the one of the authorization server, if there is one at the start, else random. The audit trail has its own key in
-	// the config, as others have to verify the trail with it.
+	// secret is the key of the authorization server, if there is one at the start, otherwise random. The audit trail has its own
+	// key in the config, because others have to verify the trail with it.
 	secret *state.Secret
 
 	folder   string // the folder for files
