@@ -145,8 +145,8 @@ func (b *base) sees(client *caller.Client) func(server string) bool {
 	}
 }
 
-// awaitCatalogue waits for servers to which mcpx has never tried to connect, until StartupWait after the start of mcpx at the
-// latest. Then it waits, for at most StartupWait, until it is known what PerClient servers list to a client with these
+// awaitCatalogue waits for servers to which mcpx has never tried to connect, until StartupWait after the creation of the view
+// at the latest. Then it waits, for at most StartupWait, until it is known what PerClient servers list to a client with these
 // capabilities.
 func (b *base) awaitCatalogue(parent context.Context, client *caller.Client) {
 	if starting(b.catalogue(client)) {
