@@ -135,7 +135,7 @@ func (s *Shape) decodePlace(p *place, from *placeOf, depth int) bool {
 	return true
 }
 
-// mostInFile bounds a file, in bytes.
+// mostInFile is the maximum size of a file, in bytes.
 const mostInFile = 512 << 10
 
 // encodeFile encodes as many of the tools as fit into a file, from the first on.
