@@ -1,5 +1,5 @@
-// Package app makes a running mcpx from a config: it wires the parts, applies a
-// changed config while they run, and reports their state.
+// Package app builds a running mcpx from a config: it connects the parts, applies a changed config while they run, and reports
+// their state.
 package app
 
 import (
@@ -31,59 +31,59 @@ import (
 )
 
 const (
-	// startAfter delays the start of the upstreams. mcpx answers the client's first requests from the cache on
-	// disk, and starting processes would slow that down.
+	// startAfter is how long the start of the upstreams is delayed. In this time mcpx answers the client's first requests from
+	// the cache on disk; starting processes would slow that down.
 	startAfter = 150 * time.Millisecond
-	// ownerWithin is how long the start waits for a client over stdio to name itself.
+	// ownerWithin is how long mcpx waits for a client over stdio to send its name before it starts the servers.
 	ownerWithin = 2 * time.Second
-	// closeWithin bounds the closing of all upstreams: clients kill mcpx 2 s after they have closed its stdin.
+	// closeWithin is how long closing all upstreams may take: clients kill mcpx 2 s after they have closed its stdin.
 	closeWithin = 500 * time.Millisecond
 )
 
-// Options are what an App is made of.
+// Options are the parameters of New.
 type Options struct {
 	// Config is nil for the profile Demo.
 	Config  *config.Config
 	Profile Profile
 	Log     *slog.Logger
-	// Only, if not empty, names the servers that are needed: all others are disabled.
+	// Only, if not empty, names the servers that are needed. All others are disabled.
 	Only []string
-	// Trace gets all messages, one on each line; nil = no trace.
+	// Trace receives all messages, one per line; nil means no trace.
 	Trace io.Writer
 
-	state *clientState // nil = a new one in memory
+	state *clientState // nil means a new one in memory
 }
 
-// App has the parts of one mcpx. The caller of New closes it.
+// App has the parts of one mcpx. The caller of New must close it.
 type App struct {
-	Config   *config.Config // as it was at the start
+	Config   *config.Config // the config from the start
 	Registry *registry.Registry
 	Executor *executor.Executor
-	View     *view.TwoTools // of the whole catalogue
+	View     *view.TwoTools // shows the whole catalogue
 
-	// current is the Runtime in force. The other packages read their settings from it each time they use them. Only swap
-	// replaces it.
+	// current is the Runtime that is now in use. The other packages read their settings from it each time they use them. Only
+	// swap replaces it.
 	current atomic.Pointer[Runtime]
 	builder
 	views *views
 	hour  page.Hour
 	observers
-	edits    chan edit // of the config file, handled by Follow; nil = there is no file
-	reloaded Reloaded  // by the last reload; for the goroutine of Follow
+	edits    chan edit // edits of the config file, handled by Follow; nil if there is no file
+	reloaded Reloaded  // what the last reload changed; only for the goroutine of Follow
 	limits   *limits.Limits
 	learned  *learned.Store
-	identity *identity.Verifier // of clients over HTTP
-	tls      *httpd.TLS         // nil: none; set by Listen
+	identity *identity.Verifier // authenticates clients over HTTP
+	tls      *httpd.TLS         // nil without TLS; set by Listen
 
 	stopStarting context.CancelFunc // nil before start is called
 	loops        sync.WaitGroup
 }
 
-// MemoryOf returns the soft limit for the memory of mcpx with a config, in bytes; 0 = none.
+// MemoryOf returns the soft limit for the memory of mcpx, in bytes; 0 means no limit.
 func MemoryOf(cfg *config.Config) int64 { return cmp.Or(cfg.Memory, memory.Default()) }
 
-// filterMemory returns the limit for the memory of each helper that runs filters, in bytes: part of what mcpx may use, as helpers
-// are in the same container. 0 = jq's default.
+// filterMemory returns the memory limit for each helper process that runs filters, in bytes. It is a part of all, the limit for
+// mcpx, because helpers run in the same container; 0 means the default of package jq.
 func filterMemory(all int64) int64 {
 	if all == 0 {
 		return 0
@@ -91,14 +91,14 @@ func filterMemory(all int64) int64 {
 	return min(max(all/8, 64<<20), 256<<20)
 }
 
-// OwnMemory returns the soft limit for this process alone: without a helper at its limit. A principal has one helper at a time.
-// 0 = none.
+// OwnMemory returns the soft memory limit for this process alone, in bytes: the limit for mcpx minus the limit of one helper,
+// because a principal has only one helper at a time. 0 means no limit.
 func OwnMemory(cfg *config.Config) int64 {
 	all := MemoryOf(cfg)
 	return max(all/2, all-filterMemory(all))
 }
 
-// New makes an App. It starts nothing.
+// New returns an App. It starts nothing.
 func New(o Options) (*App, error) {
 	cfg, err := o.Profile.config(o.Config)
 	if err != nil {
@@ -126,7 +126,7 @@ func New(o Options) (*App, error) {
 	return a, nil
 }
 
-// wire makes the registry, the executor and the rest, which follow the Runtime in force.
+// wire creates the registry, the executor and the other parts, which all read their settings from the current Runtime.
 func (a *App) wire(first *Runtime) {
 	a.limits = limits.Following(func() *limits.Options { return &a.current.Load().limits }, a.state.counters)
 	a.identity = identity.NewVerifier(func() *identity.State { return a.current.Load().identity })
@@ -147,14 +147,13 @@ func (a *App) wire(first *Runtime) {
 	a.views = &views{app: a, open: make(map[string]*openView)}
 }
 
-// viewOf returns the options of a view that follows the Runtime in force.
+// viewOf returns the options of a view that reads its settings from the current Runtime.
 func (a *App) viewOf(name string) view.Options {
 	return view.Options{Current: func() *view.Settings { return a.current.Load().settings(name) }, Logger: a.log}
 }
 
-// start connects all servers in the background: as soon as a request needs one, or after the given time, or
-// startAfter after the client over stdio has named itself (servers see that client's capabilities). Its goroutine
-// ends with Close.
+// start connects to all servers in the background: as soon as a request needs one, or after the given time, or startAfter after
+// the client over stdio has sent its name (servers see that client's capabilities). Its goroutine ends with Close.
 func (a *App) start(after time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stopStarting = cancel
@@ -184,7 +183,7 @@ func (a *App) start(after time.Duration) {
 	})
 }
 
-// Close ends all sessions, and the reaper last.
+// Close ends all sessions, and finally the reaper.
 func (a *App) Close() {
 	if a.stopStarting != nil {
 		a.stopStarting()
@@ -192,12 +191,12 @@ func (a *App) Close() {
 	a.loops.Wait()
 	a.views.close()
 	a.View.Close()
-	a.Registry.Close(closeWithin) // from here on no reload swaps any more
+	a.Registry.Close(closeWithin) // after this, no reload changes anything
 	a.current.Load().end(nil)
 	a.Executor.Close()
 	a.learned.Close(closeWithin)
 	a.filters.Close()
-	a.logins.Close(2 * closeWithin) // losing a renewed token would lose the login
+	a.logins.Close(2 * closeWithin) // a renewed token that was not saved would be lost, and with it the login
 	_ = a.reaper.Close()
 }
 
@@ -222,12 +221,12 @@ func (a *App) LogWarnings(cfg *config.Config) {
 	}
 }
 
-// settleAfter is the time for the work after the last server: texts and cache files.
+// settleAfter is the time for the work that follows the start of the last server, such as writing cache files.
 const settleAfter = time.Second
 
-// settle returns the memory that only the start needed to the system, once every server was tried. mcpx and its reaper
-// with 10 servers and 500 tools then use 17 MB; 32 with the pages of the executable in memory, 43 if the reaper keeps
-// them too, 49 without the garbage collection.
+// settle returns memory that was needed only during the start to the system, once mcpx has tried to connect to every server.
+// With 10 servers and 500 tools, mcpx and its reaper then use 17 MB. They would use 32 MB with the pages of the executable in
+// memory, 43 MB if the reaper kept them too, and 49 MB without the garbage collection.
 func (a *App) settle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -22,7 +22,8 @@ type auditor struct {
 	refusals limits.Lines
 }
 
-// OpenAudit opens the audit trail if the config has one. It is called before anything is served, and end after Close.
+// OpenAudit opens the audit trail if the config has one. It must be called before clients are served. The caller calls end
+// after Close.
 func (a *App) OpenAudit() (end func(), err error) {
 	wanted := a.Config.Audit
 	if wanted == nil {
@@ -43,11 +44,11 @@ func (a *App) OpenAudit() (end func(), err error) {
 	return func() { a.auditor.close(a.log) }, nil
 }
 
-// errNotRecorded refuses a call where audit.required.
+// errNotRecorded is the error for a call that is refused because it cannot be recorded (config key audit.required).
 var errNotRecorded = errors.New("the call was not made: the audit trail cannot be written, and this mcpx makes no calls without it; tell its administrator")
 
-// admit is the middleware that records a message before it is sent: every one if the trail is required, else those
-// that are not read-only.
+// admit is the middleware that records a message before it is sent. If the config requires the trail, it records every message,
+// otherwise only those that are not read-only.
 func (a *App) admit(next request.Handler) request.Handler {
 	return func(ctx context.Context, r *request.Request) (json.RawMessage, error) {
 		if err := a.auditor.began(r.Event); err != nil {
@@ -61,15 +62,15 @@ func (a *auditor) began(r *request.Event) error {
 	if a == nil || r.ReadOnly && !a.required || r.Admitted {
 		return nil
 	}
-	r.Admitted = true              // a repeated attempt is not recorded again
-	var room [maxMembers]slog.Attr // on the stack
+	r.Admitted = true              // so a repeated attempt is not recorded again
+	var room [maxMembers]slog.Attr // allocated on the stack
 	if a.trail.Write(audit.CallBegan, append(who(room[:0], r), slog.Int("argument_bytes", r.ArgumentBytes))...) != nil && a.required {
 		return errNotRecorded
 	}
 	return nil
 }
 
-// ended is an observer of events: it records the end of a message, and a refused HTTP request.
+// ended is an observer of events. It records the end of a message, or a refused HTTP request.
 func (a *auditor) ended(r *request.Event) {
 	switch {
 	case a == nil:
@@ -88,7 +89,7 @@ func (a *auditor) ended(r *request.Event) {
 		slog.Int("tokens_received", r.Received), slog.Int("tokens_sent", r.Sent))...)
 }
 
-// maxMembers is the largest number of members in the line of a call.
+// maxMembers is the largest number of members in the record of a call.
 const maxMembers = 18
 
 // who appends the members that identify a message and its client.
@@ -109,7 +110,7 @@ func who(attrs []slog.Attr, r *request.Event) []slog.Attr {
 	return attrs
 }
 
-// changed records that another config is in force.
+// changed records that a new config was applied.
 func (a *auditor) changed(to *config.Config) {
 	if a != nil {
 		_ = a.trail.Write("config_loaded", slog.String("file", to.Path), slog.Int("servers", len(to.Servers)))
@@ -134,7 +135,7 @@ func (a *auditor) refused(r *request.Event) {
 	_ = a.trail.Write("request_refused", attrs...)
 }
 
-// failing reports whether the trail cannot be written now, and whether calls are refused because of that.
+// failing reports whether the trail cannot be written at present, and whether calls are refused because of that.
 func (a *auditor) failing() (failing, refuses bool) {
 	if a == nil || a.trail.Err() == nil {
 		return false, false
@@ -154,11 +155,11 @@ func (a *auditor) close(log *slog.Logger) {
 // AuditReport is what [VerifyAudit] found in an audit trail.
 type AuditReport = audit.Report
 
-// ErrAuditKey is the error of [VerifyAudit] for a trail with HMACs and no key to check them.
+// ErrAuditKey is the error of [VerifyAudit] if a trail has HMACs but the key to check them is missing.
 var ErrAuditKey = audit.ErrNeedsKey
 
-// AuditAnchor returns the file of the anchor of an audit trail: in the user's folder, as whoever can change the trail
-// should not be able to change it too.
+// AuditAnchor returns the path of the anchor file of an audit trail. It is in the user's config folder, because whoever can
+// change the trail should not be able to change the anchor too.
 func AuditAnchor(trail string) (string, error) {
 	folder, err := os.UserConfigDir()
 	if err != nil {
@@ -167,13 +168,13 @@ func AuditAnchor(trail string) (string, error) {
 	return audit.AnchorPath(filepath.Join(folder, "mcpx", "audit"), trail)
 }
 
-// VerifyAudit checks the audit trail at path with all its rotated files, by its anchor. key is empty for a trail without
+// VerifyAudit checks the audit trail at path, with all its rotated files, against its anchor. key is empty for a trail without
 // HMACs.
 func VerifyAudit(path string, key []byte, anchor string) (*AuditReport, error) {
 	return audit.Verify(path, key, anchor)
 }
 
-// AcceptAudit makes the audit trail as it is now the one that is expected.
+// AcceptAudit stores the present state of the audit trail in its anchor, so that VerifyAudit accepts it.
 func AcceptAudit(path string, key []byte, anchor string) error {
 	return audit.Accept(path, key, anchor)
 }

@@ -11,14 +11,14 @@ import (
 	"mcpx/internal/policy"
 )
 
-// Filtered says whether models see a tool, and why, for the user.
+// Filtered says whether models see a tool, and gives the reason for the user.
 type Filtered struct {
 	Visible bool
 	Why     string
 }
 
-// Explain says whether models see a tool of a server. s comes from the registry, with all tools. refused are the faults
-// of tool definitions that the registry left out.
+// Explain says whether models see a tool of a server. s must come from the registry, with all tools. refused has the errors in
+// tool definitions that the registry left out.
 func Explain(cfg *config.Config, s *catalog.Server, refused []string, name string) Filtered {
 	tool, known := s.Tool(name)
 	switch {
@@ -36,11 +36,12 @@ func Explain(cfg *config.Config, s *catalog.Server, refused []string, name strin
 }
 
 func explainKnown(cfg *config.Config, s *catalog.Server, tool *catalog.Tool) Filtered {
-	lock, _ := LoadLock(cfg) // the build of the Runtime logs its error
+	lock, _ := LoadLock(cfg) // an error in it was logged when the Runtime was built
 	rules := rulesOf(cfg, lock)
 	seen, setting := rules.See(s, tool)
 	of, at := cfg.Servers[slices.IndexFunc(cfg.Servers, func(of config.Server) bool { return of.Name == s.Name })], s.Name+"."
-	glob := func(globs []string, prefix string) string { // the first that matches the tool's name before or after overrides
+	// returns the first glob that matches the tool's name before or after overrides
+	glob := func(globs []string, prefix string) string {
 		repaired := rules.Repaired(s, tool)
 		i := slices.IndexFunc(globs, func(glob string) bool {
 			return policy.Match([]string{glob}, prefix+tool.Name) || policy.Match([]string{glob}, prefix+repaired.Name)
@@ -67,9 +68,9 @@ func explainKnown(cfg *config.Config, s *catalog.Server, tool *catalog.Tool) Fil
 	return Filtered{true, "visible"}
 }
 
-// Unmatched returns a text for each pattern of a config that matches no tool, by server; patterns outside of servers
-// are under "". snap comes from the registry, with all tools. It leaves out patterns that may match tools of a server
-// whose tools are not known yet.
+// Unmatched returns a message for each pattern of a config that matches no tool, by server; messages for patterns outside of
+// servers have the key "". snap must come from the registry, with all tools. It leaves out patterns that may match tools of a
+// server whose tools are not known yet.
 func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 	all := make(map[string][]string)
 	for _, of := range cfg.Servers {
@@ -119,7 +120,8 @@ func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 	return all
 }
 
-// unmatched returns, for each glob that matches none of names, format with the glob and a similar name.
+// unmatched returns a message for each glob that matches none of the names. The message is format with the glob, and a similar
+// name.
 func unmatched(format string, globs, names []string, of func(glob, name string) bool) (all []string) {
 	for _, glob := range globs {
 		if !slices.ContainsFunc(names, func(name string) bool { return of(glob, name) }) {

@@ -13,7 +13,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// workshop has servers whose calls create something that belongs to the caller.
+// workshop returns mcpx with servers whose calls create something that belongs to the caller, such as a task.
 func workshop(t *testing.T, rights, more string) (*endpoint, map[string]*mcptest.HTTPServer) {
 	raw := func(text string) json.RawMessage { return json.RawMessage(text) }
 	const working = `"taskId":"1","status":"working","createdAt":"2026-11-21T10:00:00Z","lastUpdatedAt":"2026-11-21T10:00:00Z","ttlMs":60000}`
@@ -42,8 +42,8 @@ func execute(server, tool, arguments string) string {
 	return `"name":"exec","arguments":{"server_name":"` + server + `","tool_name":"` + tool + `","arguments":` + arguments + `}`
 }
 
-// same fails unless bob gets for something of alice's what he gets for something that never
-// was, which is want.
+// same fails the test unless bob gets the same answer for something of alice's (foreign) as for something that never existed
+// (none). The answer must contain want.
 func same(t *testing.T, what, foreign, none, want string) {
 	t.Helper()
 	if foreign != none || !strings.Contains(foreign, want) {
@@ -51,8 +51,7 @@ func same(t *testing.T, what, foreign, none, want string) {
 	}
 }
 
-// TestForeign_Sessions: nothing can be done to a session or a stream of another principal,
-// nor to its calls.
+// TestForeign_Sessions: a principal cannot use a session or a stream of another principal, nor cancel its calls.
 func TestForeign_Sessions(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e, fakes := workshop(t, everybody, "")
@@ -83,7 +82,7 @@ func TestForeign_Sessions(t *testing.T) {
 		notThere, unknown, _ := bob.http(t, way[0], "/mcp", way[1], none)
 		same(t, fmt.Sprint(way), fmt.Sprint(status, answer), fmt.Sprint(notThere, unknown), "404")
 	}
-	// Nor from a session of his own, nor in the modern era.
+	// The same holds for a request in bob's own session, and in the modern era.
 	bob.http(t, "POST", "/mcp", cancel, map[string]string{"Mcp-Session-Id": bob.sessions["/mcp"]})
 	bob.http(t, "POST", "/mcp", strings.Replace(cancel, `{"requestId"`, `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"requestId"`, 1), map[string]string{"Mcp-Protocol-Version": modernEra, "Mcp-Method": "notifications/cancelled"})
 	if cancelled := fakes["fake"].Count("notifications/cancelled"); cancelled != 0 {
@@ -98,7 +97,7 @@ func TestForeign_Sessions(t *testing.T) {
 	if status, answer, _ := alice.http(t, "POST", "/mcp", `{"jsonrpc":"2.0","id":2,"method":"ping"}`, hers); status != 200 {
 		t.Errorf("her session: %d %s", status, answer)
 	}
-	// A session is of one view: at another path it is as unknown.
+	// A session belongs to one view. At the path of another view it is unknown.
 	if status, answer, _ := alice.http(t, "POST", "/mcp/tools", `{"jsonrpc":"2.0","id":2,"method":"ping"}`, hers); status != 404 {
 		t.Errorf("at another path: %d %s", status, answer)
 	}
@@ -116,7 +115,7 @@ func TestForeign_Sessions(t *testing.T) {
 
 var handleIn = regexp.MustCompile(`handle\\*":\\*"(r[a-z0-9]{20})`)
 
-// TestForeign_Handles: kept results and running calls belong to the principal that made the call.
+// TestForeign_Handles: only the principal that made a call can use the handle of its result, or of the running call.
 func TestForeign_Handles(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e, fakes := workshop(t, everybody, `,"result_token_limit":100,"result_preview_tokens":50,"clients":{"waiter":{"call_wait":"100ms"}}`)
@@ -156,7 +155,8 @@ func TestForeign_Handles(t *testing.T) {
 	}
 }
 
-// TestForeign_ListTakenAway: a kept list of resources is read as long as its reader may see every server that is in it.
+// TestForeign_ListTakenAway: a stored list of resources can be read only as long as the principal may see every server in the
+// list.
 func TestForeign_ListTakenAway(t *testing.T) {
 	mcptest.NoLeaks(t)
 	const more = `,"result_token_limit":300,"result_preview_tokens":50`
@@ -200,8 +200,9 @@ func TestForeign_ListTakenAway(t *testing.T) {
 	}
 }
 
-// TestForeign_TakenAway: a reload that takes a right away takes what was kept by it too: a long result, a call that goes on, and a
-// question that waits. What others kept stays, and the right brings it back.
+// TestForeign_TakenAway: if a reload removes a right, the principal also loses what was stored under that right: a long result,
+// a running call, and an open question. What other principals have stored is still there. If the right is given back, the
+// stored data can be used again.
 func TestForeign_TakenAway(t *testing.T) {
 	mcptest.NoLeaks(t)
 	const more = `,"result_token_limit":100,"result_preview_tokens":50,"clients":{"waiter":{"call_wait":"100ms"}}`
@@ -223,7 +224,7 @@ func TestForeign_TakenAway(t *testing.T) {
 	alice.caps = `{"elicitation":{}}`
 	waiter := e.visitor(t, "bob", modernEra, false)
 	waiter.name = "waiter"
-	consent := func(call string) string { // asks, and returns the call with the answer
+	consent := func(call string) string { // makes a call that asks for consent, and returns the call with the answer
 		state := stateIn.FindStringSubmatch(alice.ask(t, "/mcp", "tools/call", call))
 		if state == nil {
 			t.Fatalf("no question for %s", call)
@@ -268,7 +269,7 @@ func TestForeign_TakenAway(t *testing.T) {
 
 var taskIn = regexp.MustCompile(`"taskId":"([^"]*)"`)
 
-// TestForeign_Tasks: the ID of a task is valid for its principal only, though its server gives all callers the same one.
+// TestForeign_Tasks: a task id is valid only for its principal, even though the server gives the same id to all callers.
 func TestForeign_Tasks(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e, fakes := workshop(t, everybody, "")
@@ -308,8 +309,8 @@ func TestForeign_Tasks(t *testing.T) {
 
 var stateIn = regexp.MustCompile(`"requestState":("(?:[^"\\]|\\.)*")`)
 
-// TestForeign_States: a requestState is valid for one principal and one request, whether mcpx or the server has asked.
-// The one of a call that mcpx has parked is valid once.
+// TestForeign_States: a requestState is valid only for one principal and one request, whether mcpx or the server has asked the
+// question. For a call that mcpx holds open, it is valid only once.
 func TestForeign_States(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e, fakes := workshop(t, `[{"principals":["alice","bob"],"servers":["modern","fake"]},{"principals":["alice","bob"],"servers":["fake"],"confirm":"all"}]`, "")
@@ -331,7 +332,9 @@ func TestForeign_States(t *testing.T) {
 			reply := func(v *visitor, call, state string) string {
 				return v.ask(t, "/mcp", "tools/call", call+`,"inputResponses":{"`+test.key+`":`+test.answer+`},"requestState":`+state)
 			}
-			parts := strings.Split(found[1], ".") // mcpx, parked, the process, the secret; or mcpx, bound, the end, the tag, the server's own
+			// the parts are "mcpx", "parked", the process, the secret; or "mcpx", "bound", the expiry, the tag, the server's
+			// state
+			parts := strings.Split(found[1], ".")
 			parts[3] = "AAAAA" + parts[3][5:]
 			never := strings.Join(parts, ".")
 			same(t, "her state", reply(bob, test.call, found[1]), reply(bob, test.call, never), "requestState")
@@ -344,7 +347,7 @@ func TestForeign_States(t *testing.T) {
 				"without its tag": reply(alice, test.call, `"mcpx.bound.99999999999..x"`), "of the past": reply(alice, test.call, `"mcpx.bound.1.`+strings.Repeat("A", 22)+`.x"`),
 			} {
 				if what == "of nobody" && test.once {
-					continue // the call starts again, and asks
+					continue // the call starts again, and asks again
 				}
 				if !strings.Contains(refused, `"error"`) || !strings.Contains(refused, "requestState") {
 					t.Errorf("a state %s: %s", what, refused)
@@ -368,7 +371,7 @@ func TestForeign_States(t *testing.T) {
 	}
 }
 
-// TestForeign_Upstreams: no two principals share a session of their own with a server.
+// TestForeign_Upstreams: with a session per client, two principals never share a session with a server.
 func TestForeign_Upstreams(t *testing.T) {
 	mcptest.NoLeaks(t)
 	own := mcptest.Spec{}.HTTP(t)
@@ -394,8 +397,8 @@ func TestForeign_Upstreams(t *testing.T) {
 	}, e)
 }
 
-// TestConfirm_Principals: who must confirm depends on the principal; a refusal says why, and
-// which key changes it.
+// TestConfirm_Principals: whether a call must be confirmed depends on the principal. A refusal says why, and which config key
+// changes it.
 func TestConfirm_Principals(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e, fakes := workshop(t, `[{"principals":["alice"],"confirm":"destructive"},{"principals":["bob"]},{"principals":["carol"],"views":["two_tools"]},{"principals":["carol"],"confirm":"all","views":["tools"]}]`, "")

@@ -16,20 +16,21 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// The way of a request is short enough to be read: from the socket, or the line of stdin, to the pipe of the server. The
-// middleware of the chain is counted apart.
+// These are limits for the depth of the call stack, in frames, between reading a request (from the socket or stdin) and writing
+// it to the server's pipe. They keep the code path short enough to be read. The frames of the middleware chain are counted
+// separately.
 const (
 	mostFramesHTTP  = 28
 	mostFramesStdio = 20
 )
 
-// middleware are the parts of frames that belong to the chain.
+// middleware has parts of the function names that belong to the middleware chain.
 var middleware = []string{
 	".Recorded.", ".Rights.", ".Confirmed.", "request.Timed.", ".Pinned.", ".(*App).admit", "limits.(*Limits).Limit", ".(*Registry).Credentials",
 }
 
-// framesTo are the functions of mcpx in the stack of the goroutine that waits for the answer of a server, the last
-// called first.
+// framesTo returns the functions of mcpx in the stack of the goroutine that waits for the answer of a server, the innermost
+// first.
 func framesTo(t *testing.T) (own, chain []string) {
 	t.Helper()
 	var stack string
@@ -56,7 +57,8 @@ func framesTo(t *testing.T) (own, chain []string) {
 	return own, chain
 }
 
-// TestFrames: a call and a read of a resource take the same path through the chain, and their stacks stay short.
+// TestFrames: a tools/call and a resources/read pass through the same middleware, and their call stacks are not deeper than the
+// limits.
 func TestFrames(t *testing.T) {
 	const greeting = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
 	const call = `"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"fake","tool_name":"echo","arguments":{"text":"x"}}}`

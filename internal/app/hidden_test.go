@@ -9,13 +9,13 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// hidden is in all that bob may not see; absent is as long, and nowhere.
+// hidden is contained in everything that bob may not see. absent has the same length, but nothing contains it.
 const (
 	hidden = "zeppelin"
 	absent = "quokkaly"
 )
 
-// airfield has three servers: bob may see nothing of the first, one tool of the second, and all of the third.
+// airfield starts three servers. bob may see nothing of the first, one tool of the second, and all of the third.
 func airfield(t *testing.T) (servers map[string]string, fakes map[string]*mcptest.HTTPServer) {
 	raw := func(text string) json.RawMessage { return json.RawMessage(strings.ReplaceAll(text, "NAME", hidden)) }
 	fakes = map[string]*mcptest.HTTPServer{
@@ -50,14 +50,14 @@ const (
 	airGroups = `,"apps":true,"groups":{"` + hidden + `":["` + hidden + `"],"mixed":["` + hidden + `","open"],"flat":{"servers":["` + hidden + `","books","open"],"view":"tools"}}`
 )
 
-// cursorAt is a cursor of a page that begins with a server.
+// cursorAt returns a pagination cursor for a page that begins with this server.
 func cursorAt(kind, server string) string {
 	data, _ := json.Marshal(map[string]any{"Kind": kind, "Server": server, "Index": 0, "Item": "x"})
 	return base64.RawURLEncoding.EncodeToString(data)
 }
 
-// TestHidden: what a principal may not see does not exist for it, by every method, era and transport. The answer about
-// something hidden is, byte for byte, the answer for a name that does not exist.
+// TestHidden: what a principal may not see does not exist for it, with every method, era and transport. The answer about
+// something hidden is, byte for byte, the answer about a name that does not exist.
 func TestHidden(t *testing.T) {
 	mcptest.NoLeaks(t)
 	servers, _ := airfield(t)
@@ -65,9 +65,10 @@ func TestHidden(t *testing.T) {
 	call := func(tool, arguments string) string { return `"name":"` + tool + `","arguments":` + arguments }
 	ways := []struct {
 		name, path, method, params string
-		// want shows that the way was gone; empty: of a request that is refused.
+		// want is contained in the answer, which shows that the request did what it should. For a request that must be refused,
+		// it is an error.
 		want string
-		// shows says that alice, who may see all, is shown what is hidden.
+		// shows means that the answer to alice, who may see everything, contains what is hidden from bob.
 		shows bool
 	}{
 		{"the handshake", "/mcp", "initialize", "", "Gateway to books, mcpx, open", true},
@@ -113,7 +114,8 @@ func TestHidden(t *testing.T) {
 		{"one by its server", "/mcp", "resources/read", `"uri":"mcpx://NAME/NAME://1"`, `"error"`, true},
 		{"one by that in part", "/mcp", "resources/read", `"uri":"mcpx://books/book://NAME"`, `"error"`, true},
 		{"an app", "/mcp", "resources/read", `"uri":"ui://mcpx/NAME/1"`, `"error"`, true},
-		{"a subscription", "/mcp", "resources/subscribe", `"uri":"NAME://1"`, `"result":{}`, false}, // the only server with resources may have it
+		// the only server with resources may have this one
+		{"a subscription", "/mcp", "resources/subscribe", `"uri":"NAME://1"`, `"result":{}`, false},
 		{"a prompt", "/mcp", "prompts/get", `"name":"NAME__NAME_prompt"`, `"error"`, true},
 		{"a prompt of one in part", "/mcp", "prompts/get", `"name":"books__NAME_review"`, `"error"`, true},
 		{"a completion", "/mcp", "completion/complete", `"ref":{"type":"ref/prompt","name":"NAME__NAME_prompt"},"argument":{"name":"x","value":""}`, `"error"`, true},

@@ -19,8 +19,8 @@ import (
 	"mcpx/internal/policy"
 )
 
-// Listen listens on an address. An address that other machines reach needs auth in the config, or insecure. Listen
-// also reads the certificates for ServeHTTP.
+// Listen listens on an address. If other machines can reach the address, the config must have auth, or insecure must be true.
+// Listen also reads the certificates for ServeHTTP.
 func (a *App) Listen(ctx context.Context, addr string, insecure bool) (net.Listener, error) {
 	if a.Config.TLS != nil {
 		var err error
@@ -44,8 +44,8 @@ func (a *App) Listen(ctx context.Context, addr string, insecure bool) (net.Liste
 	return listener, nil
 }
 
-// nameless reports whether a config trusts issuers without saying what their tokens must be for. The header Host can say
-// it only on loopback, as the client chooses it.
+// nameless reports whether a config trusts issuers without auth.resource, which says for which audience their tokens must be
+// made. Without it, mcpx would have to use the header Host, which is safe only on loopback, because the client chooses it.
 func nameless(cfg *config.Config) bool {
 	return cfg.Auth != nil && len(cfg.Auth.Issuers) > 0 && cfg.Auth.Resource == ""
 }
@@ -56,12 +56,12 @@ func (*namelessError) Error() string {
 	return "auth.issuers needs auth.resource on an address that other machines reach"
 }
 
-// Hint is advice for the user.
+// Hint returns advice for the user.
 func (*namelessError) Hint() string {
 	return "set auth.resource to the URL that clients use, such as https://mcp.example.com/mcp: tokens must be made for it"
 }
 
-// identities returns the options of client authentication; nil: every client may connect.
+// identities returns the options for authenticating clients; nil means that every client may connect.
 func (b *builder) identities(cfg *config.Config, server *authServer) *identity.Options {
 	if cfg.Auth == nil {
 		return nil
@@ -72,7 +72,7 @@ func (b *builder) identities(cfg *config.Config, server *authServer) *identity.O
 	if cfg.Auth.Resource != "" {
 		o.Resource, _ = url.Parse(cfg.Auth.Resource) // config has checked it
 	}
-	if server != nil { // first, as clients use the first
+	if server != nil { // first, because clients use the first one
 		o.LocalIssuer = server
 		o.AuthorizationServers = append(o.AuthorizationServers, server.Issuer())
 	}
@@ -86,8 +86,8 @@ func (b *builder) identities(cfg *config.Config, server *authServer) *identity.O
 	return o
 }
 
-// auth chooses the auth to put in force when before was in force: the one of the config, or before, for a reason that
-// it logs. If auth was removed from the file, before stays until the next start, when Listen checks the address again.
+// auth chooses the auth to use after a reload: the one of the new config or, for a reason that it logs, still the one from
+// before. If auth was removed from the file, the old one is used until the next start, when Listen checks the address again.
 func (b *builder) auth(to *config.Config, before *config.Auth) *config.Auth {
 	switch {
 	case to.Auth == nil && before != nil:
@@ -100,15 +100,15 @@ func (b *builder) auth(to *config.Config, before *config.Auth) *config.Auth {
 	return to.Auth
 }
 
-// authServer is the authorization server with the options that it was made from.
+// authServer is the authorization server, with the options from which it was made.
 type authServer struct {
 	*authserver.Server
 	of        *authserver.Options
-	keyInFile bool // the key is not from the config
+	keyInFile bool // the key comes from a file, not from the config
 }
 
-// newAuthServer makes the authorization server of auth; nil if there is none. It returns before if that has the same
-// options.
+// newAuthServer returns the authorization server for auth, or nil if auth has none. If before was made from the same options,
+// it returns before.
 func (b *builder) newAuthServer(auth *config.Auth, before *authServer) (*authServer, error) {
 	wanted, err := b.authServerOptions(auth, before)
 	switch {
@@ -138,7 +138,7 @@ func (b *builder) authServerOptions(auth *config.Auth, before *authServer) (*aut
 	return &authserver.Options{Resource: auth.Resource, Path: b.path, Granted: auth.Scopes, AuthServer: *f, Secret: secret, Log: b.log}, nil
 }
 
-// issuing returns the authorization server in force if path is one of its paths.
+// issuing returns the current authorization server if path is one of its paths, otherwise nil.
 func (a *App) issuing(path string) http.Handler {
 	if server := a.current.Load().authServer; server != nil && authserver.Serves(path) {
 		return server
@@ -146,7 +146,7 @@ func (a *App) issuing(path string) http.Handler {
 	return nil
 }
 
-// NewToken makes a token for a client over HTTP, and its digest for the config, a SHA-256 in hexadecimal.
+// NewToken returns a new token for a client over HTTP, and the digest for the config, a SHA-256 in hexadecimal.
 func NewToken() (token, digest string) {
 	token = identity.NewToken()
 	sum := sha256.Sum256([]byte(token))
@@ -166,11 +166,11 @@ func rightsOf(cfg *config.Config) *policy.Rights {
 	return policy.NewRights(cfg.Auth.Rights, names)
 }
 
-// Rights are the rights in force. They change with the config, so callers must not keep them.
+// Rights returns the current rights. They change with the config, so callers must not keep them.
 func (a *App) Rights() *policy.Rights { return policy.RightsOf(a.Registry.Snapshot()) }
 
-// UnknownInRights returns a warning for each pattern in auth.rights that matches no server or view. It is not a fault, as
-// the server may be added later.
+// UnknownInRights returns a warning for each pattern in auth.rights that matches no server or view. This is not an error,
+// because the server may be added later.
 func UnknownInRights(cfg *config.Config) (all []string) {
 	if cfg.Auth == nil {
 		return nil

@@ -11,17 +11,17 @@ import (
 	"mcpx/internal/hosted/identity"
 )
 
-// read are the fields of a config that do not belong to a single key.
+// read has the fields of a config that do not belong to a single config key.
 var read = []string{"Path", "Commands", "Warnings", "Secrets"}
 
-// within reports whether a pointer leads into a struct.
+// within reports whether a pointer points into a struct.
 func within(pointer any, of reflect.Value) bool {
 	at := reflect.ValueOf(pointer).Pointer()
 	return at >= of.UnsafeAddr() && at < of.UnsafeAddr()+of.Type().Size()
 }
 
-// TestKeys: a change of a key takes effect the way its row says: with the swap of a reload, by a restart of the servers, or at
-// the next start. Each field of a config belongs to a key.
+// TestKeys: a change of a config key takes effect as the table of keys says: with a reload, with a restart of the servers, or
+// at the next start of mcpx. Each field of a config belongs to a key.
 func TestKeys(t *testing.T) {
 	for _, folder := range []string{"XDG_CONFIG_HOME", "XDG_CACHE_HOME", "HOME"} {
 		t.Setenv(folder, t.TempDir())
@@ -38,7 +38,7 @@ func TestKeys(t *testing.T) {
 		}
 		inAuth := within(key.Value, auth)
 		if !within(key.Value, of) && !inAuth && key.Path != "api" && key.Path != "learn" {
-			continue // what all servers have is in Servers, and TestDefinition has that
+			continue // settings that all servers have are in Servers, which TestDefinition covers
 		}
 		to := keysConfig(t)
 		alter(t, key.Path, config.Keys(to)[i].Value, to)
@@ -71,7 +71,8 @@ func TestKeys(t *testing.T) {
 		t.Error("a secret that is new does not change the Runtime")
 	}
 	next.end(before)
-	// Whether something is learned depends on auth, where the key says nothing; auth that is gone is in force until the next start.
+	// If the key learn is missing, auth decides whether mcpx learns. If auth was removed from the file, it is still effective
+	// until the next start.
 	to, learning := *keysConfig(t), *keysConfig(t)
 	to.Auth, learning.Learn = nil, new(true)
 	if next := built(t, b, &to, before); next.calls.Learn {
@@ -80,7 +81,7 @@ func TestKeys(t *testing.T) {
 	if next := built(t, b, &learning, before); !next.calls.Learn || keysConfig(t).Learns() || !to.Learns() {
 		t.Error("learn does not decide")
 	}
-	// Whether servers can be changed over HTTP depends on auth, where the key says nothing.
+	// If the key api is missing, auth decides whether servers can be changed over HTTP.
 	cfg.API = nil
 	to = *cfg
 	to.Auth = nil
@@ -89,7 +90,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// keysConfig is a config in which each field can make a difference.
+// keysConfig returns a config in which a change of any field has an effect.
 func keysConfig(t *testing.T) *config.Config {
 	t.Helper()
 	cfg, err := config.Parse("keys.json", []byte(`{"mcpServers":{"one":{"command":"one"}},"groups":{"g":["one"]},"api":false,
@@ -100,7 +101,7 @@ func keysConfig(t *testing.T) *config.Config {
 	return cfg
 }
 
-// alter gives a key of a config another value.
+// alter changes the value of a config key.
 func alter(t *testing.T, path string, into any, cfg *config.Config) {
 	t.Helper()
 	v := reflect.ValueOf(into).Elem()
@@ -139,7 +140,7 @@ func built(t *testing.T, b *builder, cfg *config.Config, before *Runtime) *Runti
 	return r
 }
 
-// effects is all that other packages read from a Runtime.
+// effects returns everything that other packages read from a Runtime.
 func effects(r *Runtime) []any {
 	who := identity.NewVerifier(func() *identity.State { return r.identity }).Options()
 	all := []any{r.registry, r.calls.Options, r.limits, who, r.authServer, r.secrets}

@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestLearned_Principals: with auth, nothing of what one principal was sent shows in what another reads, unless the config says
-// learn: true; then only to principals with the same rights, in the same view.
+// TestLearned_Principals: with auth, nothing from the results of one principal is shown to another one, unless the config has
+// learn: true. Then it is shown only to principals with the same rights, in the same view.
 func TestLearned_Principals(t *testing.T) {
 	const two = `[{"principals":["alice","bob"]},{"principals":["carol"],"servers":["fake","other"]}]`
 	const inspect = `"name":"inspect","arguments":{"server_name":"fake","tool_name":"get"}`

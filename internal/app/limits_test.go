@@ -18,7 +18,7 @@ func limitsIn(t *testing.T, file string) limits.Options {
 	return limitsOf(cfg)
 }
 
-// TestLimits_Defaults: the defaults limit what one principal could take from others, and do not limit a single user.
+// TestLimits_Defaults: the default limits prevent one principal from blocking others, but do not restrict a single user.
 func TestLimits_Defaults(t *testing.T) {
 	got := limitsIn(t, `{"mcpServers": {}}`)
 	queue := semaphore.Queue{Calls: 1000, Wait: 30 * time.Second}
@@ -33,8 +33,8 @@ func TestLimits_Defaults(t *testing.T) {
 	}
 }
 
-// TestLimits_Config: the limits in the file apply to all principals, a 0 lifts a default, and the limit for floods follows
-// from the calls a minute.
+// TestLimits_Config: the limits in the file apply to all principals, and 0 turns off a default. The limit of requests per
+// second is computed from the calls per minute.
 func TestLimits_Config(t *testing.T) {
 	got := limitsIn(t, `{"rate_limit_per_minute": 600, "limits": {"sessions": 0, "queue": 0, "principal": {"concurrent_calls": 0, "sessions": 7}}, "mcpServers": {}}`)
 	if got.All.Sessions != 0 || got.All.Queue.Calls >= 0 {

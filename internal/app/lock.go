@@ -17,14 +17,14 @@ import (
 	"mcpx/internal/policy"
 )
 
-// Lock has the digests of the tool definitions that the user has approved (mcpx lock), by server, and by the tool's
+// Lock has the digests of the tool definitions that the user has approved (mcpx lock). The keys are the server, and the tool's
 // original name.
 type Lock map[string]map[string]string
 
-// LockPath is the path of the lock file, beside the config.
+// LockPath returns the path of the lock file, which is next to the config.
 func LockPath(cfg *config.Config) string { return strings.TrimSuffix(cfg.Path, ".json") + ".lock.json" }
 
-// LoadLock reads the lock file of a config. A missing file is an empty lock.
+// LoadLock reads the lock file of a config. If the file is missing, it returns an empty lock.
 func LoadLock(cfg *config.Config) (Lock, error) {
 	data, err := os.ReadFile(LockPath(cfg))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -61,7 +61,7 @@ func (l Lock) Save(cfg *config.Config) error {
 	return nil
 }
 
-// Approve replaces the approved tools of a server by its present ones.
+// Approve makes the present tools of a server the approved ones.
 func (l Lock) Approve(s *catalog.Server) {
 	l[s.Name] = make(map[string]string, len(s.Tools))
 	for i := range s.Tools {
@@ -69,8 +69,8 @@ func (l Lock) Approve(s *catalog.Server) {
 	}
 }
 
-// Changes returns the names of the tools that were added, changed and removed since a server was approved, sorted. s
-// comes from the registry, with all tools.
+// Changes returns the sorted names of the tools that were added, changed and removed since the user approved the server. s must
+// come from the registry, with all tools.
 func (l Lock) Changes(s *catalog.Server) (added, changed, gone []string) {
 	approved := l[s.Name]
 	for i := range s.Tools {
@@ -92,12 +92,12 @@ func (l Lock) Changes(s *catalog.Server) (added, changed, gone []string) {
 	return added, changed, gone
 }
 
-// changedTools logs tools whose definitions have changed: while mcpx runs, since its last start, or since they were
-// approved. A server that was harmless when it was added may not stay so.
+// changedTools logs which tools have got another definition: while mcpx runs, since its last start, or since the user approved
+// them. This is a security measure, because a server that was harmless when it was added can change.
 type changedTools struct {
 	log  *slog.Logger
-	seen map[string][]catalog.Tool // of the last snapshot
-	told map[string][]string       // the changes since the approval that were logged last
+	seen map[string][]catalog.Tool // the tools in the last snapshot, by server
+	told map[string][]string       // the last logged changes since the approval, by server
 }
 
 // look compares a snapshot of the registry with the previous one. It must not be called concurrently.
@@ -127,7 +127,7 @@ func (c *changedTools) look(snap *catalog.Snapshot) {
 	}
 }
 
-// compare logs the tools of a server whose definitions differ from those before.
+// compare logs the tools of a server whose definitions differ from the earlier ones.
 func (c *changedTools) compare(s *catalog.Server, before []catalog.Tool) {
 	old := catalog.Server{}.WithTools(before)
 	for i := range s.Tools {
@@ -139,8 +139,8 @@ func (c *changedTools) compare(s *catalog.Server, before []catalog.Tool) {
 	}
 }
 
-// Unapproved says, for the user, which tools of a server differ from the approved ones; empty if there are none, or pin
-// is off. s comes from the registry.
+// Unapproved returns a message for the user that says which tools of a server differ from the approved ones. It returns "" if
+// none do, or pin is off. s must come from the registry.
 func Unapproved(cfg *config.Config, s *catalog.Server) string {
 	lock, err := LoadLock(cfg)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"mcpx/internal/desk/secret"
 )
 
-// Logins returns the logins of this user. They are kept beside the user's config, as a cache may be emptied.
+// Logins returns the logins of this user. They are stored next to the user's config and not in a cache, because a cache may be
+// emptied.
 func Logins(log *slog.Logger) *logins.Logins {
 	folder, err := os.UserConfigDir()
 	if err != nil {
@@ -31,7 +32,7 @@ func Secrets() *secret.Store {
 	return secret.New(filepath.Join(folder, "mcpx", "secrets"))
 }
 
-// LoginServer is a server of the config, as package logins needs it.
+// LoginServer converts a server of the config for package logins.
 func LoginServer(s config.Server) logins.Server {
 	return logins.Server{Name: s.Name, URL: s.URL, URLs: s.URLs, Headers: s.Headers, OAuth: s.OAuth}
 }
@@ -39,8 +40,8 @@ func LoginServer(s config.Server) logins.Server {
 // followEvery is the time between two checks for changed logins.
 const followEvery = time.Second
 
-// followLogins retries an unavailable server when its login has changed, which mcpx login does in another process. It
-// runs until ctx ends.
+// followLogins makes an unavailable server try to connect again when its login has changed, which happens if mcpx login runs in
+// another process. It returns when ctx ends.
 func (a *App) followLogins(ctx context.Context) {
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()

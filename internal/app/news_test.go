@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// listening opens a visitor's stream for messages that belong to no request.
+// listening opens a visitor's stream for messages that are not part of any request.
 func (v *visitor) listening(t *testing.T, path, uri string) *stream {
 	t.Helper()
 	switch {
@@ -42,7 +42,8 @@ func (s *stream) count(text string) (n int) {
 
 const toolsChanged = "notifications/tools/list_changed"
 
-// TestHidden_Changes: a principal is notified of changes of what it may see, also by a reload, and of no others.
+// TestHidden_Changes: a principal is notified of changes in what it may see, also when a reload causes them, and of no other
+// changes.
 func TestHidden_Changes(t *testing.T) {
 	mcptest.NoLeaks(t)
 	servers, fakes := airfield(t)
@@ -97,7 +98,7 @@ func TestHidden_Changes(t *testing.T) {
 			s.await(t, toolsChanged)
 			s.await(t, "notifications/resources/list_changed")
 		}
-		// What he followed before he may not see any more.
+		// bob may no longer see the resource to which he had subscribed.
 		fakes["open"].Notify("notifications/resources/updated", `{"uri":"open://1"}`)
 		carol.await(t, "notifications/resources/updated")
 		for _, s := range streams {
@@ -118,7 +119,7 @@ func TestHidden_Changes(t *testing.T) {
 	})
 }
 
-// TestNobody: a principal without any rights learns that, and what to do, but not what exists.
+// TestNobody: a principal without any rights is told so, and what it can do about it, but not which servers or tools exist.
 func TestNobody(t *testing.T) {
 	mcptest.NoLeaks(t)
 	servers, _ := airfield(t)
@@ -154,8 +155,8 @@ func TestNobody(t *testing.T) {
 	}, e)
 }
 
-// TestHidden_Messages: log messages and unknown notifications of a server reach no principal that may not see the whole
-// server, and unknown requests of such a principal do not reach the server.
+// TestHidden_Messages: log messages and unknown notifications of a server are sent only to principals that may see the whole
+// server. Unknown requests of other principals are not sent to the server.
 func TestHidden_Messages(t *testing.T) {
 	mcptest.NoLeaks(t)
 	servers, fakes := airfield(t)
@@ -182,7 +183,7 @@ func TestHidden_Messages(t *testing.T) {
 			note := func(who string) string {
 				return `{"jsonrpc":"2.0","method":"other/` + who + `","params":{}}`
 			}
-			for _, v := range []*visitor{bob, alice} { // his comes before hers, if at all
+			for _, v := range []*visitor{bob, alice} { // bob's notification would arrive before alice's
 				path, head := "/mcp/servers/books", map[string]string{"Mcp-Session-Id": v.sessions["/mcp/servers/books"]}
 				if v.sse {
 					path, head = v.sessions["/mcp/servers/books"], nil

@@ -16,17 +16,17 @@ import (
 	"mcpx/internal/request"
 )
 
-// observers have what gets the events of messages, except the status page.
+// observers has the parts that receive the events of messages, except for the status page.
 type observers struct {
 	journal  request.Journal
-	auditor  *auditor // nil before OpenAudit, or if there is no trail
+	auditor  *auditor // nil before OpenAudit, or if the config has no audit trail
 	activity activity
 	metrics  *telemetry.Metrics // nil if they are turned off
 	traces   *telemetry.Traces  // nil before OpenTraces
 	messages *wiretrace.Trace   // nil without Options.Trace
 }
 
-// observe makes and registers the observers that the config asks for.
+// observe creates and registers the observers that the config requires.
 func (a *App) observe() {
 	all := []func(*request.Event){a.Executor.Count, executor.LogEvents(a.log, a.profile.callLevel)}
 	if a.Config.Audit != nil {
@@ -55,14 +55,14 @@ func (a *App) sessionEnded(client *caller.Client, lasted time.Duration) {
 	}
 }
 
-// traceTo has all messages written to out, unless that is nil. It must be called before wire.
+// traceTo makes mcpx write all messages to out, unless out is nil. It must be called before wire.
 func (a *App) traceTo(out io.Writer) {
 	if out != nil {
 		a.messages = wiretrace.New(out, config.SecretName, func() wiretrace.Secrets { return a.current.Load().secrets }, a.log)
 	}
 }
 
-// secretsOf are the values to strike out of the trace.
+// secretsOf returns the values that must be removed from the trace.
 func secretsOf(cfg *config.Config) wiretrace.Secrets {
 	secrets := slices.Clone(cfg.Secrets)
 	for _, s := range cfg.Servers {
@@ -71,7 +71,7 @@ func secretsOf(cfg *config.Config) wiretrace.Secrets {
 	return wiretrace.NewSecrets(secrets)
 }
 
-// traceClients returns what the fronts call with each message; nil without a trace.
+// traceClients returns the func that each front calls with every message of its clients; nil without a trace.
 func (a *App) traceClients() func(peer string, received bool, message []byte) {
 	if a.messages == nil {
 		return nil
@@ -79,7 +79,7 @@ func (a *App) traceClients() func(peer string, received bool, message []byte) {
 	return a.messages.Client
 }
 
-// traceServer returns what an upstream calls with each message; nil without a trace.
+// traceServer returns the func that an upstream calls with every message; nil without a trace.
 func (a *App) traceServer(name string) func(received bool, message []byte) {
 	if a.messages == nil {
 		return nil
@@ -87,8 +87,8 @@ func (a *App) traceServer(name string) func(received bool, message []byte) {
 	return func(received bool, message []byte) { a.messages.Server(name, received, message) }
 }
 
-// OpenTraces makes the sender of traces, if the config names a collector, before anything is served. The
-// caller calls end after Close.
+// OpenTraces creates the sender of OpenTelemetry traces, if the config names a collector. It must be called before clients are
+// served. The caller calls end after Close.
 func (a *App) OpenTraces() (end func()) {
 	otlp := a.Config.Telemetry.OTLP
 	if otlp == nil {
@@ -104,7 +104,7 @@ func (a *App) OpenTraces() (end func()) {
 	}
 }
 
-// tracing says which calls get spans; nil: none.
+// tracing says which calls get spans; nil means that none do.
 func (a *App) tracing() *request.Tracing {
 	if wanted := a.Config.Telemetry.OTLP; wanted != nil && a.profile.spans {
 		return &request.Tracing{Share: wanted.Sample}
@@ -112,7 +112,7 @@ func (a *App) tracing() *request.Tracing {
 	return nil
 }
 
-// metricsHandler serves /metrics; nil if it is turned off.
+// metricsHandler returns the handler of /metrics; nil if metrics are turned off.
 func (a *App) metricsHandler() http.Handler {
 	if a.metrics == nil {
 		return nil
@@ -120,7 +120,7 @@ func (a *App) metricsHandler() http.Handler {
 	return a.metrics.Handler(a.log)
 }
 
-// mayMeasure reports whether a principal may read the metrics: an admin, or one in telemetry.metrics, such as a
+// mayMeasure reports whether a principal may read the metrics: an admin, or a principal named in telemetry.metrics, such as a
 // Prometheus whose token gives no other right.
 func (a *App) mayMeasure(p *caller.Principal) bool {
 	return a.admin(p) || p != nil && policy.Match(a.Config.Telemetry.MetricsFor, p.Name)
@@ -141,7 +141,7 @@ func (a *App) telemetryState() telemetry.State {
 	return out
 }
 
-// sessions is the number of open sessions of HTTP clients.
+// sessions returns the number of open sessions of HTTP clients.
 func (a *App) sessions() int {
 	n := 0
 	a.views.each(func(f *front.Front) { n += f.Sessions() })

@@ -15,8 +15,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// BenchmarkObservers measures what metrics, the log line and the audit trail (two lines for a call that may write) add to a
-// call: at most 6 µs without the chain of hashes. It writes to real files.
+// BenchmarkObservers measures how much the metrics, the log record and the audit trail (two records for a call that is not
+// read-only) add to a call: at most 6 µs without the chain of hashes. It writes to real files.
 func BenchmarkObservers(b *testing.B) {
 	for name, keys := range map[string]string{
 		"default":     `"telemetry":{"metrics":true}`,
@@ -70,7 +70,7 @@ func BenchmarkObservers(b *testing.B) {
 	}
 }
 
-// cpuTime is what the process has used so far.
+// cpuTime returns the CPU time that the process has used so far.
 func cpuTime(b *testing.B) time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {

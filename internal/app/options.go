@@ -16,7 +16,7 @@ import (
 	"mcpx/internal/view"
 )
 
-// registryOptions are the options of the registry that a reload can change.
+// registryOptions returns those options of the registry that a reload can change.
 func registryOptions(cfg *config.Config, rules *policy.Rules) registry.Options {
 	return registry.Options{
 		Rules: rules, MaxConcurrency: cfg.MaxConcurrency, Queue: cfg.Limits.All.Queue,
@@ -49,7 +49,8 @@ func (b *builder) callOptions(cfg *config.Config) executor.Options {
 	return options
 }
 
-// formsOf returns the forms of results, and the rules for clients. Without toon_compression_enabled no rule brings a form back.
+// formsOf returns the forms of results, and the rules for clients. If toon_compression_enabled is false, no rule can turn on
+// another form than JSON.
 func formsOf(cfg *config.Config) (conf.ResultForms, []conf.ClientRule) {
 	if cfg.ToonCompression {
 		return cfg.ResultForms, cfg.Clients
@@ -92,10 +93,10 @@ func viewOptions(cfg *config.Config, name string) view.Options {
 	}
 }
 
-// wait converts a duration of the config, where 0 means no wait, for options, where 0 means the default.
+// wait converts a duration from the config, where 0 means not to wait, for options where 0 means the default.
 func wait(d time.Duration) time.Duration { return max(d, 1) }
 
-// MaxDescription converts max_description_len, where 0 means no limit, for options, where 0 means the default.
+// MaxDescription converts max_description_len, where 0 means no limit, for options where 0 means the default.
 func MaxDescription(cfg *config.Config) int {
 	if cfg.MaxDescriptionLen == 0 {
 		return math.MaxInt32
@@ -103,14 +104,14 @@ func MaxDescription(cfg *config.Config) int {
 	return cfg.MaxDescriptionLen
 }
 
-// The limits of a principal that have no key.
+// The limits of a principal for which there is no config key.
 const (
-	paceOfOne     = 5_000   // requests a second; more have to wait
-	bodyPaceOfOne = 4 << 20 // bytes of large bodies a second; more have to wait
-	bodies        = 4       // messages of max_message_bytes at the same time
+	paceOfOne     = 5_000   // requests per second; further requests have to wait
+	bodyPaceOfOne = 4 << 20 // bytes per second of large bodies; further bytes have to wait
+	bodies        = 4       // how many messages of max_message_bytes a principal may send at the same time
 )
 
-// limitsOf are the limits of a config.
+// limitsOf returns the limits of a config.
 func limitsOf(cfg *config.Config) limits.Options {
 	options := cfg.Limits
 	options.Principal.BodyBytes = bodies * cfg.MaxMessageBytes

@@ -27,16 +27,15 @@ const (
 	modernEra = "2026-07-28"
 )
 
-// endpoint is a whole mcpx over HTTP, with a token for each of its principals: the token
-// is the name.
+// endpoint is a complete mcpx over HTTP, with a token for each principal. The token is the principal's name.
 type endpoint struct {
 	app *App
 	url string
 	cfg *config.Config
 }
 
-// hosted serves servers, given by their URLs, with these rights. more are further members of
-// the config, each behind a comma.
+// hosted serves these servers, given by their URLs, with these rights. more has further members of the config, each after a
+// comma.
 func hosted(t *testing.T, servers map[string]string, rights, more string) *endpoint {
 	t.Helper()
 	return serving(t, configOf(t, servers, rights, more))
@@ -48,7 +47,7 @@ func serving(t *testing.T, cfg *config.Config) *endpoint {
 	return servingWith(t, cfg, nil)
 }
 
-// servingWith serves a config with the state of another App.
+// servingWith serves a config with the clientState of another App.
 func servingWith(t *testing.T, cfg *config.Config, state *clientState) *endpoint {
 	t.Helper()
 	for _, folder := range []string{"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "HOME"} {
@@ -106,7 +105,7 @@ func configOf(t *testing.T, servers map[string]string, rights, more string) *con
 	return cfg
 }
 
-// change applies other rights, as a reload does.
+// change applies a config with other rights, as a reload does.
 func (e *endpoint) change(t *testing.T, servers map[string]string, rights, more string) {
 	t.Helper()
 	to := configOf(t, servers, rights, more)
@@ -120,9 +119,9 @@ func (e *endpoint) change(t *testing.T, servers map[string]string, rights, more 
 type visitor struct {
 	*endpoint
 	who, era string
-	name     string // of its program
-	sse      bool   // the transport of 2024-11-05
-	caps     string // its capabilities, a JSON object
+	name     string // the name of the client program
+	sse      bool   // whether it uses the HTTP+SSE transport of 2024-11-05
+	caps     string // the capabilities of the client, a JSON object
 	sessions map[string]string
 	streams  map[string]*stream
 	last     int
@@ -138,7 +137,7 @@ func (e *endpoint) visitor(t *testing.T, who, era string, sse bool) *visitor {
 	return v
 }
 
-// send sends a request with the token of the visitor.
+// send sends a request with the visitor's token.
 func (v *visitor) send(ctx context.Context, verb, path, body string, header map[string]string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, verb, v.url+path, strings.NewReader(body))
 	if err != nil {
@@ -171,8 +170,8 @@ func (v *visitor) http(t *testing.T, verb, path, body string, header map[string]
 	return response.StatusCode, string(data), response.Header
 }
 
-// ask sends a request to a view and returns the status and all bytes of the response, also if it is an error. params is
-// an object without its braces.
+// ask sends a request to a view and returns the status and the whole response, also if it is an error. params is a JSON object
+// without its braces.
 func (v *visitor) ask(t *testing.T, path, method, params string) string {
 	t.Helper()
 	return v.askWith(t, path, method, params, nil)
@@ -191,7 +190,7 @@ func (v *visitor) askWith(t *testing.T, path, method, params string, header map[
 		}
 		head := map[string]string{"Mcp-Protocol-Version": modernEra, "Mcp-Method": method}
 		var named struct{ Name, URI string }
-		_ = json.Unmarshal([]byte("{"+params+"}"), &named) // else it has none
+		_ = json.Unmarshal([]byte("{"+params+"}"), &named) // in case of an error, the params have no name
 		if name := named.Name + named.URI; name != "" && (method == "tools/call" || method == "resources/read" || method == "prompts/get") {
 			head["Mcp-Name"] = name
 		}
@@ -226,7 +225,7 @@ func (v *visitor) initialize() string {
 	return `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"` + legacyEra + `","capabilities":` + v.caps + `,"clientInfo":{"name":"` + v.name + `","version":"1"}}}`
 }
 
-// stream is an open stream of events.
+// stream is an open event stream (server-sent events).
 type stream struct {
 	close  func()
 	status int
@@ -235,7 +234,7 @@ type stream struct {
 	ended  chan struct{}
 }
 
-// open opens a stream, and returns when its head is there.
+// open opens a stream, and returns when it has received the response header.
 func (v *visitor) open(t *testing.T, verb, path, body string, header map[string]string) *stream {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -275,7 +274,7 @@ func (s *stream) all() []string {
 	return append([]string(nil), s.lines...)
 }
 
-// await waits for an event with these texts in it.
+// await waits for an event that contains all these texts.
 func (s *stream) await(t *testing.T, texts ...string) string {
 	t.Helper()
 	found := ""
@@ -323,7 +322,7 @@ func (v *visitor) askStream(t *testing.T, path, method, params string) string {
 	return "200 " + strings.ReplaceAll(said, id+",", `"id":1,`)
 }
 
-// each runs a test for each era and transport.
+// each runs a test once for each era and transport.
 func each(t *testing.T, test func(t *testing.T, visit func(who string) *visitor), e *endpoint) {
 	for name, how := range map[string]struct {
 		era string

@@ -10,37 +10,38 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// Profile is a way to use mcpx. All that differs between them is a field here.
+// Profile is a way to use mcpx. Everything in which these ways differ is a field here.
 type Profile struct {
-	// callLevel is the log level of the line for each call. It is low over stdio, as many clients keep all that mcpx writes
-	// to stderr.
+	// callLevel is the log level for the record of each call. Over stdio it is debug, because many clients store everything
+	// that mcpx writes to stderr.
 	callLevel slog.Level
-	// oneClient serves one client over stdio: only the servers in its view are needed, and there are no headers to pass on.
+	// oneClient means that mcpx serves one client over stdio: only the servers in its view are needed, and there are no HTTP
+	// headers to pass on.
 	oneClient bool
-	// manyClients serves clients of both protocol eras, which share sessions with servers.
+	// manyClients means that mcpx serves clients of both protocol eras, which share sessions with servers.
 	manyClients bool
-	// byPerson is for a single call by the user, who sees the whole result and need not confirm it.
+	// byPerson is for a single call by the user, who sees the whole result and need not confirm the call.
 	byPerson bool
-	// fromDisk starts no server whose catalogue is on disk before something needs it, as if all were lazy.
+	// fromDisk means that a server whose catalogue is on disk starts only when something needs it, as if all servers were lazy.
 	fromDisk bool
-	// samples serves the servers of the demo, without a config file.
+	// samples means that mcpx serves the servers of the demo, without a config file.
 	samples bool
-	// authServer runs the authorization server of the config.
+	// authServer means that mcpx runs the authorization server of the config.
 	authServer bool
-	// page keeps the calls of the last hour for the status page.
+	// page means that the calls of the last hour are recorded for the status page.
 	page bool
-	// measured counts calls by client, and provides metrics.
+	// measured means that calls are counted by client, and that there are metrics.
 	measured bool
-	// spans sends traces, if the config has a collector.
+	// spans means that traces are sent, if the config has a collector.
 	spans bool
 }
 
 var (
-	// Command is for a command that looks at servers.
+	// Command is for a command that only inspects servers.
 	Command = Profile{callLevel: slog.LevelDebug}
 	// Once is for a command that makes one call.
 	Once = Profile{callLevel: slog.LevelDebug, byPerson: true}
-	// Look is for a command that shows what a model sees, Measure for one that counts its tokens.
+	// Look is for a command that shows what a model sees. Measure is for a command that counts the tokens of this.
 	Look    = Profile{callLevel: slog.LevelDebug, byPerson: true, fromDisk: true}
 	Measure = Profile{callLevel: slog.LevelDebug, fromDisk: true}
 	Stdio   = Profile{callLevel: slog.LevelDebug, oneClient: true, spans: true}
@@ -59,7 +60,7 @@ func (p Profile) config(cfg *config.Config) (*config.Config, error) {
 		return sample, nil
 	case p.byPerson:
 		once := *cfg
-		once.ResultTokenLimit = 0      // no handle outlives the command
+		once.ResultTokenLimit = 0      // a handle could not be used after the command has ended
 		once.ExecWait = 24 * time.Hour // the command has only just started the server
 		once.Servers = slices.Clone(cfg.Servers)
 		for i := range once.Servers {
@@ -70,7 +71,7 @@ func (p Profile) config(cfg *config.Config) (*config.Config, error) {
 	return cfg, nil
 }
 
-// servers returns the names of the servers that are needed; none = all.
+// servers returns which of the given servers must be started; nil means all servers.
 func (p Profile) servers(names []string) []string {
 	if p.byPerson && slices.ContainsFunc(names, func(name string) bool { return name == "" || name == builtin.Name }) {
 		return nil // the tools of mcpx itself read from all servers

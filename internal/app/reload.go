@@ -19,31 +19,30 @@ import (
 const (
 	// watchEvery is the time between two checks of the config file.
 	watchEvery = time.Second
-	// The reloader tries an unusable file again for settleTime: an editor may be
-	// writing it.
+	// The reloader repeats reading an unusable file for settleTime, because an editor may still be writing it.
 	settleTime  = time.Second
 	settleEvery = 50 * time.Millisecond
-	// youngFile is the age below which a file may have changed without a new time of modification: some file systems
-	// store whole seconds.
+	// youngFile is an age. A file that was changed less than this ago may change again without a new modification time, because
+	// some file systems store whole seconds.
 	youngFile = 3 * time.Second
-	// mostLooked bounds the bytes that a fingerprint reads; no config is as long.
+	// mostLooked is how many bytes a fingerprint reads at most. No config is that long.
 	mostLooked = 64 << 20
 )
 
-// Source reads the config file: Load with the values of all references. Reading are the options to check an edited
-// text without fetching any.
+// Source reads the config file. Load resolves all references in it. Reading has the options to check an edited text without
+// resolving references.
 type Source struct {
 	Load    func() (*config.Config, error)
 	Reading config.Options
 }
 
-// Reloaded is what the last reload changed.
+// Reloaded says what the last reload changed.
 type Reloaded struct {
 	registry.Changes
-	// Changed are servers that go on with other settings. Keys are those outside of servers that are in force, Later those
-	// that take effect when mcpx starts again.
+	// Changed has the servers that keep running with new settings. Keys has the changed keys outside of servers that are
+	// already effective. Later has those that become effective when mcpx restarts.
 	Changed, Keys, Later []string
-	// Unavailable are the faults inside single servers.
+	// Unavailable has the faults in the entries of single servers.
 	Unavailable []config.Fault
 }
 
@@ -52,8 +51,8 @@ type Request struct {
 	Done func(Reloaded, error)
 }
 
-// Follow applies the config file after each request, after each edit over HTTP and, with watch, when the file
-// changes, until ctx ends. If it refuses a file it logs why, and the old config stays in force.
+// Follow applies the config file after each request, after each edit over HTTP and, with watch, when the file changes. It
+// returns when ctx ends. If it refuses a file, it logs the reason, and mcpx keeps using the old config.
 func (a *App) Follow(ctx context.Context, from Source, asked <-chan Request, watch bool) {
 	r := &reloader{
 		file: setup.ConfigFile{Path: a.Config.Path, Reading: from.Reading}, edits: a.edits,
@@ -63,7 +62,7 @@ func (a *App) Follow(ctx context.Context, from Source, asked <-chan Request, wat
 	r.run(ctx, asked, watch)
 }
 
-// reloader follows one config file.
+// reloader applies the changes of one config file.
 type reloader struct {
 	file  setup.ConfigFile
 	edits <-chan edit
@@ -73,14 +72,14 @@ type reloader struct {
 	outcome func() Reloaded
 	log     *slog.Logger
 
-	current *config.Config // the file that was applied last
-	seen    fingerprint    // of the file when it was last loaded or refused
+	current *config.Config // the config that was applied last
+	seen    fingerprint    // the fingerprint of the file when it was last loaded or refused
 }
 
 func (r *reloader) run(ctx context.Context, asked <-chan Request, watch bool) {
 	var ticks <-chan time.Time
 	if watch {
-		r.seen = fingerprint{size: -1} // the first check then also notices a change since the start
+		r.seen = fingerprint{size: -1} // so that the first check also detects a change since the start
 		ticker := time.NewTicker(watchEvery)
 		defer ticker.Stop()
 		ticks = ticker.C
@@ -107,14 +106,14 @@ func (r *reloader) run(ctx context.Context, asked <-chan Request, watch bool) {
 	}
 }
 
-// reload applies the file, or logs and returns why it refuses it. It waits up to settleTime for a file that is empty,
-// broken or missing. A file that equals the config in force is applied only if asked: the variables and files that it
-// refers to may have changed.
+// reload applies the file, or logs and returns the reason why it refuses the file. If the file is empty, broken or missing, it
+// tries again for up to settleTime. A file that equals the current config is applied only if asked is true, because the
+// variables and files that it refers to may have changed.
 func (r *reloader) reload(ctx context.Context, asked bool) error {
 	patience := time.NewTimer(settleTime)
 	defer patience.Stop()
 	for {
-		r.seen = lookAt(r.file.Path, fingerprint{}) // before the load: a later write is another change
+		r.seen = lookAt(r.file.Path, fingerprint{}) // taken before the load, so that a later write is detected as another change
 		cfg, err := r.load()
 		if err == nil {
 			if !asked && reflect.DeepEqual(r.current, cfg) {
@@ -141,7 +140,7 @@ func (r *reloader) reload(ctx context.Context, asked bool) error {
 	}
 }
 
-// logRefusal logs the faults of a file, each with its place.
+// logRefusal logs the faults of a file, each with its position.
 func (r *reloader) logRefusal(err error) {
 	const message = "config refused, the old one stays in force"
 	var faults *config.Faults
@@ -154,7 +153,7 @@ func (r *reloader) logRefusal(err error) {
 	}
 }
 
-// reload puts another config in force, except for keys that need a restart. If it returns an error, nothing has changed.
+// reload applies another config, except for keys that need a restart. If it returns an error, nothing has changed.
 func (a *App) reload(to *config.Config) error {
 	before := a.current.Load()
 	next, err := a.build(to, before)
@@ -175,18 +174,18 @@ func (a *App) reload(to *config.Config) error {
 	return nil
 }
 
-// swap puts next in force, and ends what it no longer has.
+// swap makes next the current Runtime, and ends what next no longer contains.
 //
-// The servers, their filters, the rights and what must be confirmed are in the registry's snapshot, which Apply replaces
-// as one value. A call reads them there, so it never combines the rights of one config with the servers of another; if
-// its server was replaced meanwhile, it starts again with a newer snapshot. Apply stores the Runtime right after the
-// snapshot: a client that authenticates with the new auth has the new rights. A request whose credential was removed may
-// have them too, until end cancels it. A group's filter and confirm are read when the request begins. The other settings
-// are limits, times and texts, where a mixture of old and new ones does no harm.
+// The servers, their filters, the rights and what must be confirmed are in the registry's snapshot, which Apply replaces as one
+// value. A call reads them there, so it never combines the rights of one config with the servers of another; if its server was
+// replaced meanwhile, it starts again with a newer snapshot. Apply stores the Runtime right after the snapshot, so a client
+// that authenticates with the new auth gets the new rights. A request whose credential was removed may get them too, until end
+// cancels it. The filter and confirm of a group are read when the request begins. The other settings are limits, times and
+// texts; there it does no harm if a request uses some old and some new ones.
 func (a *App) swap(next *Runtime) registry.Changes {
 	before := a.current.Load()
 	changes := a.Registry.Apply(next.servers, next.registry, func() { a.current.Store(next) })
-	if a.current.Load() != next { // Close was called first
+	if a.current.Load() != next { // Close was called before
 		next.end(before)
 		return changes
 	}
@@ -196,12 +195,13 @@ func (a *App) swap(next *Runtime) registry.Changes {
 	return changes
 }
 
-// fingerprint identifies a state of a file. It is zero for an unreadable file.
+// fingerprint identifies the content of a file. It is zero for a file that cannot be read.
 type fingerprint struct {
 	modified time.Time
 	size     int64
 	digest   [sha256.Size]byte
-	// settled means that the file was not young when it was read: while its time and size stay, so does its content.
+	// settled means that the file was older than youngFile when it was read. As long as its time and size are the same, so is
+	// its content.
 	settled bool
 }
 
@@ -209,8 +209,8 @@ func (f fingerprint) same(other fingerprint) bool {
 	return f.size == other.size && f.digest == other.digest
 }
 
-// lookAt takes the fingerprint of a file. It does not read the file if was, the last fingerprint, is settled and has the
-// same time and size.
+// lookAt takes the fingerprint of a file. was is the previous fingerprint. If was is settled, and the file still has the same
+// time and size, lookAt returns was without reading the file.
 func lookAt(path string, was fingerprint) fingerprint {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// TestFingerprint: the content of a file counts, also where its time and size are
-// the same.
+// TestFingerprint: a changed file has another fingerprint, even if its time and size are the same.
 func TestFingerprint(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.json")
 	put := func(content string, age time.Duration) {

@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// TestUnknownInRights: a pattern in the rights that matches nothing gets a warning.
+// TestUnknownInRights: for each pattern in auth.rights that matches nothing, there is a warning.
 func TestUnknownInRights(t *testing.T) {
 	cfg := &config.Config{
 		Servers: []config.Server{{Name: "github"}, {Name: "mail"}}, ForClients: config.ForClients{Groups: []config.Group{{Name: "ops"}}},

@@ -17,29 +17,29 @@ import (
 	"mcpx/internal/view"
 )
 
-// Runtime is a config in force, in the form that the other packages need. It is immutable. They read their settings from
-// the Runtime in force, so that a reload is the swap of one pointer.
+// Runtime is a config in the form that the other packages need. It is immutable. These packages always read their settings from
+// the current Runtime, so that a reload only swaps one pointer.
 type Runtime struct {
-	// config is the config file, except that Auth and MaxMessageBytes may come from an earlier one.
+	// config is the config file, but Auth and MaxMessageBytes may come from an earlier version of the file.
 	config *config.Config
 
 	servers    []registry.Server
-	registry   registry.Options // has the rules, which go into each snapshot
+	registry   registry.Options // includes the rules, which become part of each snapshot
 	calls      *executor.Settings
 	limits     limits.Options
-	identity   *identity.State // nil = every client may connect
-	authServer *authServer     // nil = none
+	identity   *identity.State // nil means that every client may connect
+	authServer *authServer     // nil means that there is none
 	secrets    wiretrace.Secrets
-	views      sync.Map // the settings of views by name, made at the first use
+	views      sync.Map // the settings of views by name, created at the first use
 }
 
-// builder makes Runtimes, and has what all Runtimes of an App share.
+// builder creates Runtimes, and has what all Runtimes of an App share.
 type builder struct {
 	profile Profile
-	only    []string // the servers that are needed; none = all
-	view    string   // the view over stdio and at path
+	only    []string // the servers that are needed; empty means all
+	view    string   // the view over stdio, and over HTTP at path
 	path    string   // the path of the endpoint over HTTP
-	public  bool     // other machines reach the address; set by Listen
+	public  bool     // whether other machines can reach the address; set by Listen
 	log     *slog.Logger
 	reaper  *proc.Reaper
 	filters *jq.Runner
@@ -48,9 +48,9 @@ type builder struct {
 	trace   func(server string) func(received bool, message []byte)
 }
 
-// build makes the Runtime of a config, and does all that can fail. It takes over what has not changed and has state from
-// before, the Runtime in force, which stays as it is; at the start before is nil. The caller puts the new Runtime in force, or
-// calls its end with before.
+// build creates the Runtime for a config, and does everything that can fail. before is the current Runtime, or nil at the
+// start. Parts of before that have state and have not changed are used again; before itself is not modified. The caller makes
+// the new Runtime the current one, or calls its method end with before.
 func (b *builder) build(to *config.Config, before *Runtime) (*Runtime, error) {
 	cfg := *to
 	lock, err := b.lock(to)
@@ -69,7 +69,7 @@ func (b *builder) build(to *config.Config, before *Runtime) (*Runtime, error) {
 	if r.authServer, err = b.newAuthServer(cfg.Auth, before.authServer); err != nil {
 		return nil, fmt.Errorf("auth.front: %w", err)
 	}
-	// Nothing fails from here on, so the authorization server need not be closed again.
+	// Nothing below can fail, so the authorization server need not be closed again.
 	r.servers = b.servers(&cfg)
 	r.registry = registryOptions(&cfg, rulesOf(&cfg, lock))
 	r.calls = executor.NewSettings(b.callOptions(&cfg), before.calls)
@@ -79,7 +79,7 @@ func (b *builder) build(to *config.Config, before *Runtime) (*Runtime, error) {
 	return r, nil
 }
 
-// settings returns the settings of a view, which the config need not have.
+// settings returns the settings of a view. The view need not exist in the config.
 func (r *Runtime) settings(name string) *view.Settings {
 	if made, ok := r.views.Load(name); ok {
 		return made.(*view.Settings)
@@ -88,8 +88,8 @@ func (r *Runtime) settings(name string) *view.Settings {
 	return made.(*view.Settings)
 }
 
-// end ends what next, which may be nil, has not taken over: requests whose credentials it does not accept, and the
-// authorization server.
+// end ends those parts of r that next does not use: requests whose credentials next does not accept, and the authorization
+// server. next may be nil.
 func (r *Runtime) end(next *Runtime) {
 	if next == nil {
 		next = &Runtime{}

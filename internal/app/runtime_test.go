@@ -19,7 +19,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// yard has HTTP servers and a program, for configs with some of them.
+// yard has HTTP servers and a program, from which tests make configs.
 type yard struct {
 	fakes   map[string]*mcptest.HTTPServer
 	program config.Server
@@ -41,7 +41,7 @@ func newYard(t *testing.T, names ...string) *yard {
 	return y
 }
 
-// config is one with the program and some of the servers. header is sent to the server change.
+// config returns a config with the program and the named servers. header is a header value for the server "change".
 func (y *yard) config(t *testing.T, header, rights, more string, names ...string) *config.Config {
 	t.Helper()
 	urls := make(map[string]string)
@@ -59,7 +59,7 @@ func (y *yard) config(t *testing.T, header, rights, more string, names ...string
 	return cfg
 }
 
-// opened is the number of sessions that all servers have seen.
+// opened returns how many sessions were opened at all servers together.
 func (y *yard) opened() (n int) {
 	for _, fake := range y.fakes {
 		n += fake.Count("initialize")
@@ -67,7 +67,7 @@ func (y *yard) opened() (n int) {
 	return n
 }
 
-// reload puts a config in force, and waits for its servers.
+// reload applies a config, and waits until its servers are ready.
 func (e *endpoint) reload(t *testing.T, to *config.Config) {
 	t.Helper()
 	if err := e.app.reload(to); err != nil {
@@ -79,8 +79,8 @@ func (e *endpoint) reload(t *testing.T, to *config.Config) {
 	})
 }
 
-// TestReload_Refused: a config with one part that cannot be built changes nothing at all, and the log says why. Once
-// that part is repaired, the whole config takes effect.
+// TestReload_Refused: if one part of a config cannot be used, nothing of that config takes effect, and the log says why. After
+// that part is corrected, the whole config takes effect.
 func TestReload_Refused(t *testing.T) {
 	mcptest.NoLeaks(t)
 	y := newYard(t, "keep", "change", "drop", "add")
@@ -122,7 +122,7 @@ func TestReload_Refused(t *testing.T) {
 			if e.app.current.Load() != before || r.current != was || e.app.Registry.Snapshot() != snapshot {
 				t.Error("something of the config is in force")
 			}
-			for range 2 { // over the new limit, by a principal that is gone, with a server that is gone
+			for range 2 { // two calls, more than the new limit allows, by a principal and to a server that the new config removes
 				if said := bob.ask(t, "/mcp", "tools/call", execute("drop", "echo", `{"text":"still here"}`)); !strings.Contains(said, "still here") {
 					t.Errorf("bob gets %s", said)
 				}
@@ -159,8 +159,8 @@ func TestReload_Refused(t *testing.T) {
 	}
 }
 
-// TestReload_Kept: where one server changes, the others keep their session, and the program
-// its process; so does the authorization server, whose clients stay logged in.
+// TestReload_Kept: if one server changes, the other servers keep their sessions, and the program keeps its process. The
+// authorization server is kept too, so its clients stay logged in.
 func TestReload_Kept(t *testing.T) {
 	mcptest.NoLeaks(t)
 	y := newYard(t, "keep", "change")
@@ -198,8 +198,8 @@ func TestReload_Kept(t *testing.T) {
 	}
 }
 
-// TestReload_Calls: calls that are under way through one reload after another all end well, on
-// servers that stay and on one that changes each time.
+// TestReload_Calls: calls that run during many reloads all succeed, on servers that do not change and on one that changes each
+// time.
 func TestReload_Calls(t *testing.T) {
 	mcptest.NoLeaks(t)
 	y := newYard(t, "keep", "change")
@@ -237,8 +237,8 @@ func TestReload_Calls(t *testing.T) {
 	}
 }
 
-// TestReload_OneConfig: a call follows the rules of a single config. Both configs here require a confirmation, one by
-// the server's confirm, the other by that of the rights. So no call is made without one while they alternate.
+// TestReload_OneConfig: a call follows the rules of a single config. Two configs alternate; both require a confirmation, one
+// with confirm of the server, the other with confirm of the rights. So no call is ever made without a confirmation.
 func TestReload_OneConfig(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)
@@ -271,7 +271,7 @@ func TestReload_OneConfig(t *testing.T) {
 	}
 }
 
-// TestReload_Closed: a reload that comes after the end leaves nothing behind.
+// TestReload_Closed: a reload after Close leaves no goroutine or process running.
 func TestReload_Closed(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for _, folder := range []string{"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "HOME"} {

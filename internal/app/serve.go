@@ -57,7 +57,7 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 	return err
 }
 
-// grace is shutdown_grace minus the time for closing the upstreams.
+// grace returns shutdown_grace minus the time for closing the upstreams.
 func (a *App) grace() time.Duration {
 	return max(a.Config.ShutdownGrace-2*closeWithin, 100*time.Millisecond)
 }
@@ -76,8 +76,8 @@ func (a *App) page() httpd.Page {
 // admin reports whether a principal may see and change all servers.
 func (a *App) admin(p *caller.Principal) bool { return a.Rights().Admin(p) }
 
-// ServeProfiles serves the profiles of this process at an address on loopback, until ctx ends or stop is called, which
-// waits for the end.
+// ServeProfiles serves the runtime profiles of this process (pprof) at a loopback address, until ctx ends or the caller calls
+// stop. stop waits until serving has ended.
 func ServeProfiles(ctx context.Context, addr string, log *slog.Logger) (stop func(), err error) {
 	listener, err := httpd.Listen(ctx, addr, false)
 	if err != nil {

@@ -90,19 +90,19 @@ func (b *builder) server(cfg *config.Config, s config.Server) registry.Server {
 	return out
 }
 
-// liveFields are the fields of a config.Server that can change while the server runs. A change of any other field
-// restarts the server.
+// liveFields are the fields of a config.Server that can change while the server runs. If another field changes, the server
+// restarts.
 var liveFields = []string{
 	"Description", "Tools", "ReadOnly", "Overrides", "Confirm", "Pin", "Validate", "Verbatim",
 	"CallTimeout", "IdleTimeout", "ToolTimeouts", "MaxConcurrency", "SessionIdle",
-	// A renamed server is a new entry anyway. The registry starts it after the end of the old one, which it finds by
-	// the same definition.
+	// A renamed server gets a new entry in the registry anyway. The registry starts it after the old one has ended, which it
+	// recognizes by the same definition.
 	"Name",
-	// Credentials are among the Secrets. By themselves they affect only the name of the cache file.
+	// Credentials are also in Secrets. This field itself only affects the name of the cache file.
 	"Credentials",
 }
 
-// definition identifies the settings that cannot change while the server runs.
+// definition returns a digest of the settings that cannot change while the server runs.
 func definition(cfg *config.Config, s config.Server) string {
 	parts := []any{cfg.HealthCheck, cfg.Health, cfg.MaxMessageBytes}
 	fields := reflect.ValueOf(s)
@@ -111,14 +111,14 @@ func definition(cfg *config.Config, s config.Server) string {
 			parts = append(parts, field.Name, fields.FieldByIndex(field.Index).Interface())
 		}
 	}
-	text, _ := json.Marshal(parts) // of strings, numbers, lists and maps
+	text, _ := json.Marshal(parts) // cannot fail: only strings, numbers, lists and maps
 	return registry.Key(string(text))
 }
 
-// cacheKey names the cached catalogue of a server, by the settings that decide which tools it has. It leaves out
-// credentials, as the cache must survive the rotation of a token. So two config files that differ only in a credential
-// share a catalogue, and may show each other's tools until the server has answered, moments after the start. Within
-// one file the name separates two accounts.
+// cacheKey names the cached catalogue of a server, by the settings that determine which tools it has. It leaves out
+// credentials, because the cache must survive the rotation of a token. So two config files that differ only in a credential
+// share a catalogue, and may show each other's tools for a moment after the start, until the server has answered. Within one
+// file, the names of the servers separate two accounts.
 func cacheKey(s config.Server) string {
 	parts := append([]string{s.Name, s.Type, s.Command, s.Cwd, s.URL}, s.Args...)
 	parts = append(append(parts, pairs(s.Env)...), pairs(s.Headers)...)

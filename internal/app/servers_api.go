@@ -17,14 +17,14 @@ import (
 	"mcpx/internal/hosted/httpd"
 )
 
-// serversAPI serves /api/servers, by which programs can do what mcpx add, remove, enable and disable do to the config
-// file. Changes take effect at once. Whoever may add a server can run any program as the user of mcpx.
+// serversAPI serves /api/servers, with which programs can change the config file like the commands mcpx add, remove, enable and
+// disable. Changes take effect immediately. Whoever may add a server can run any program as the user of mcpx.
 type serversAPI struct {
 	app *App
 	mux *http.ServeMux
 }
 
-// maxEntry bounds the body of a request, in bytes.
+// maxEntry is the maximum length of a request's body, in bytes.
 const maxEntry = 1 << 20
 
 func (a *App) serversAPI() http.Handler {
@@ -56,7 +56,7 @@ func (a *App) serversAPI() http.Handler {
 	return h
 }
 
-// ServeHTTP implements http.Handler. httpd lets in admins only.
+// ServeHTTP implements http.Handler. Package httpd calls it only for admins.
 func (h *serversAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	switch reads := r.Method == http.MethodGet || r.Method == http.MethodHead; {
@@ -74,7 +74,8 @@ func (h *serversAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// entered adds or changes a server by the entry in the body. Only an added server gets its name from the body.
+// entered returns the handler that adds or changes a server with the entry in the request's body. what says which of them, for
+// the log. Only a server that is added gets its name from the body.
 func (h *serversAPI) entered(what string, edit func(data []byte, name string, entry json.RawMessage) ([]byte, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("name")
@@ -105,7 +106,8 @@ func (h *serversAPI) entered(what string, edit func(data []byte, name string, en
 	}
 }
 
-// usable refuses a config in which the server has a fault, and finds the name that it is served under.
+// usable returns a check that refuses a config in which the server has a fault. The check also stores the name under which mcpx
+// serves the server.
 func usable(name string, served *string) func(*config.Config) error {
 	return func(cfg *config.Config) error {
 		*served = cfg.Served(name)
@@ -122,15 +124,15 @@ func usable(name string, served *string) func(*config.Config) error {
 type change struct {
 	what, name string // for the log
 	edit       func(data []byte, name string) ([]byte, error)
-	check      func(*config.Config) error // may refuse the changed config; nil = no check
+	check      func(*config.Config) error // may refuse the changed config; nil means no check
 }
 
-// serverFault is the fault of one server, with its place.
+// serverFault is an error in the entry of a server, with its position.
 type serverFault struct{ text string }
 
 func (e *serverFault) Error() string { return e.text }
 
-// change edits the config, or answers with an error.
+// change edits the config and reports whether that was successful. If not, it has answered the request with an error.
 func (h *serversAPI) change(w http.ResponseWriter, r *http.Request, c change) bool {
 	who := caller.From(r.Context())
 	if err := h.app.auditor.changing(who, c.what, c.name); err != nil {
@@ -164,7 +166,7 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// entry reads the entry of a server, with the name if it has one, from the body.
+// entry reads the entry of a server, and its name if there is one, from the body.
 func (h *serversAPI) entry(w http.ResponseWriter, r *http.Request) (name string, entry json.RawMessage, ok bool) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxEntry))
 	if err != nil {
@@ -178,7 +180,7 @@ func (h *serversAPI) entry(w http.ResponseWriter, r *http.Request) (name string,
 	return name, entry, true
 }
 
-// show answers with the status of a server.
+// show answers a request with the status of a server.
 func (h *serversAPI) show(w http.ResponseWriter, status int, name string) {
 	for _, s := range h.app.serverStatuses() {
 		if s.Name == name {
@@ -204,12 +206,12 @@ func refuse(w http.ResponseWriter, status int, err error) {
 // edit is a change of the config file that was requested over HTTP.
 type edit struct {
 	change func(setup.ConfigFile) error
-	done   chan error // buffered
+	done   chan error // has a buffer of one
 }
 
 var errNoFile = errors.New("this mcpx has no config file, so its servers cannot be changed")
 
-// edit changes the config file and applies it. The goroutine of Follow does both, so edits cannot overlap with each other
+// edit changes the config file and applies it. The goroutine of Follow does both, so an edit never overlaps with another edit
 // or with a reload.
 func (a *App) edit(ctx context.Context, change func(setup.ConfigFile) error) error {
 	if a.edits == nil {
@@ -221,7 +223,7 @@ func (a *App) edit(ctx context.Context, change func(setup.ConfigFile) error) err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return <-e.done // even if ctx ends now: the file may already be written
+	return <-e.done // waits even if ctx ends now, because the file may already be written
 }
 
 func (r *reloader) edit(ctx context.Context, e edit) error {
@@ -234,7 +236,8 @@ func (r *reloader) edit(ctx context.Context, e edit) error {
 	return nil
 }
 
-// changing records a change of the servers before it is made. The next config_loaded or request_refused has the outcome.
+// changing records a change of the servers in the audit trail before the change is made. The next config_loaded or
+// request_refused shows the outcome.
 func (a *auditor) changing(who *caller.Principal, what, server string) error {
 	if a == nil {
 		return nil

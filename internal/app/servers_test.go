@@ -10,7 +10,7 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// TestCacheKey: another credential is another definition, but the same catalogue.
+// TestCacheKey: another credential gives another definition, but the same key for the cached catalogue.
 func TestCacheKey(t *testing.T) {
 	keys := func(server string, env map[string]string) (key, definition string) {
 		t.Helper()
@@ -52,8 +52,7 @@ func TestCacheKey(t *testing.T) {
 	}
 }
 
-// TestDefinition: a change of a field of a server starts it anew, unless the field
-// is one of those that take effect while it runs.
+// TestDefinition: if a field of a server changes, the server restarts, unless the field is one of liveFields.
 func TestDefinition(t *testing.T) {
 	cfg := &config.Config{}
 	before := definition(cfg, config.Server{})
@@ -67,7 +66,7 @@ func TestDefinition(t *testing.T) {
 			t.Errorf("%s: live is %t, but the definition is the same: %t", field.Name, live, same)
 		}
 	}
-	// A process cannot change these whatever a list says.
+	// These fields must not be in liveFields, because a running process cannot change them.
 	for _, name := range []string{"Type", "Command", "Args", "Env", "Cwd", "URL", "Headers", "Framing", "Enabled", "Session", "Secrets"} {
 		if slices.Contains(liveFields, name) {
 			t.Errorf("%s cannot take effect while a server runs", name)
@@ -88,7 +87,7 @@ func TestDefinition(t *testing.T) {
 	}
 }
 
-// fill sets v, and all that is in it, to something other than zero.
+// fill sets v, and everything in it, to a value other than zero.
 func fill(t *testing.T, v reflect.Value) {
 	t.Helper()
 	switch v.Kind() {

@@ -14,25 +14,26 @@ import (
 	"mcpx/internal/results"
 )
 
-// clientState is all that another process would need to serve the clients of this one: the implementations of the
-// interfaces in package state, and the secret that keys are derived from. It is made once for an App, and reloads leave it as it is. It
-// is in memory and in the user's folder for configuration; several processes together would need other implementations.
+// clientState is everything that another process would need to serve the clients of this process: the implementations of the
+// interfaces in package state, and the secret from which keys are derived. An App has one clientState, which reloads do not
+// replace. The data is in memory and in the user's config folder; to share it between processes, other implementations would be
+// needed.
 type clientState struct {
 	sessions state.Sessions[front.Session] // of legacy clients over HTTP
 	browsers state.Sessions[page.Session]
 	results  state.Results[results.Kept]
-	once     state.Once        // states of calls that wait for their clients
-	grants   authserver.Grants // codes, refresh tokens and logins
+	once     state.Once        // states of calls that wait for an answer of their client
+	grants   authserver.Grants // authorization codes, refresh tokens and logins
 	counters state.Counters
-	// secret is the one of the authorization server, if there is one at the start, else random. The audit trail has its own key in
-	// the config, as others have to verify the trail with it.
+	// secret is the key of the authorization server, if there is one at the start, otherwise random. The audit trail has its own
+	// key in the config, because others have to verify the trail with it.
 	secret *state.Secret
 
-	folder   string // for files
+	folder   string // the folder for files
 	noFolder error  // why there is no folder
 }
 
-// memory is what the process may use, in bytes; 0 = any amount.
+// newClientState returns a new state. memory is how many bytes the process may use; 0 means no limit.
 func newClientState(log *slog.Logger, memory int64) *clientState {
 	s := &clientState{
 		sessions: front.NewSessions(), browsers: page.NewSessions(), results: results.InMemory(memory), once: front.NewOnce(),
@@ -45,8 +46,8 @@ func newClientState(log *slog.Logger, memory int64) *clientState {
 	return s
 }
 
-// secretOf returns the secret of the authorization server: the key of the config, or else the one in a file. before keeps the
-// secret from its file even if that was deleted.
+// secretOf returns the secret of the authorization server: the key from the config or, without one, the key from a file. If
+// before already uses the key from the file, secretOf returns that key, even if the file was deleted.
 func (s *clientState) secretOf(key string, before *authServer) (*state.Secret, error) {
 	switch {
 	case key != "":

@@ -13,9 +13,9 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestState_Shared: two Apps with one state serve the same clients: all that one has given to a client is good at the other, for the
-// same principal alone, and what is counted or used up at one is so at the other. So nothing that belongs to a client lies anywhere
-// else, but for what lives in a process.
+// TestState_Shared: two Apps with one clientState serve the same clients. What one App has given to a client is valid at the
+// other, only for the same principal. What is counted or used up at one is so at the other. This shows that nothing that
+// belongs to a client is stored anywhere else, except for things that exist only in one process.
 func TestState_Shared(t *testing.T) {
 	mcptest.NoLeaks(t)
 	const rights = `[{"principals":["alice"],"admin":true},{"principals":["bob"]}]`
@@ -84,7 +84,8 @@ func TestState_Shared(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a call that waits for its client", func(t *testing.T) { // it lives in one process, and its state is used up for all
+	// the call exists in only one process; its requestState is used up for all
+	t.Run("a call that waits for its client", func(t *testing.T) {
 		alice := one.visitor(t, "alice", modernEra, false)
 		alice.caps = `{"elicitation":{}}`
 		found := stateIn.FindStringSubmatch(alice.ask(t, "/mcp", "tools/call", execute("fake", "ask", `{}`)))
@@ -132,8 +133,8 @@ func TestState_Shared(t *testing.T) {
 	})
 }
 
-// TestState_Secret: the key of the authorization server is the secret of the process, also after a restart; without one
-// each process has its own. A reload does not change the secret, even if the file of the key is gone.
+// TestState_Secret: the key of the authorization server is the secret of the process, also after a restart. Without such a key,
+// each process has its own secret. A reload does not change the secret, even if the key file is gone.
 func TestState_Secret(t *testing.T) {
 	folder := t.TempDir()
 	for _, variable := range []string{"XDG_CONFIG_HOME", "HOME", "AppData"} {

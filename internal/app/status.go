@@ -26,7 +26,7 @@ type readiness struct {
 	States  map[catalog.State]int `json:"states"`
 }
 
-// ready reports whether every server has a catalogue or was tried, and counts servers and tools.
+// ready reports whether every server has a catalogue, or mcpx has tried to connect to it. It also counts the servers and tools.
 func (a *App) ready() (httpd.Readiness, any) {
 	snap := a.Executor.Catalogue(nil)
 	waiting, counts := 0, make(map[catalog.State]int)
@@ -53,11 +53,11 @@ type serverStatus struct {
 	Protocol   string            `json:"protocol,omitempty"`
 	Tools      int               `json:"tools"`
 	Restarts   int               `json:"restarts"`
-	counts                       // of calls
+	counts                       // the calls of this server
 	Results    *executor.Account `json:"results,omitempty"`
 }
 
-// wholeStatus is the content of /status: what the page shows, the names of tools, the clients and the sessions.
+// wholeStatus returns the content of /status: what the status page shows, the names of all tools, the clients and the sessions.
 func (a *App) wholeStatus() any {
 	whole := a.status()
 	names := make(map[string][]string)
@@ -69,7 +69,7 @@ func (a *App) wholeStatus() any {
 	return whole
 }
 
-// status is what the page shows.
+// status returns what the status page shows.
 func (a *App) status() map[string]any {
 	total, tools := executor.Account{}, 0
 	servers := a.serverStatuses()
@@ -102,7 +102,7 @@ func (a *App) serverStatuses() []serverStatus {
 	return servers
 }
 
-// activity counts the calls of each server and client since the start, for /status. Safe for concurrent use.
+// activity counts the calls of each server and client since the start, for /status. It is safe for concurrent use.
 type activity struct {
 	mu      sync.Mutex
 	servers map[string]counts
@@ -116,7 +116,7 @@ type counts struct {
 
 type clientKey struct{ principal, name string }
 
-// clientCounts are the counts of one client program of one principal.
+// clientCounts has the counts for one client program of one principal.
 type clientCounts struct {
 	Principal string `json:"principal,omitempty"`
 	Name      string `json:"name,omitempty"`
@@ -124,8 +124,8 @@ type clientCounts struct {
 	LastCall time.Time `json:"last_call"`
 }
 
-// maxClients bounds the clients that are counted, as clients choose their names. Beyond it the one whose last call is
-// oldest is forgotten.
+// maxClients is the maximum number of clients that are counted. It is needed because clients choose their names. If there are
+// more, the client whose last call is oldest is removed.
 const maxClients = 1000
 
 func (c *counts) add(failed bool) {
@@ -135,7 +135,7 @@ func (c *counts) add(failed bool) {
 	}
 }
 
-// add counts a call. It failed if the tool, the server or mcpx reported an error.
+// add counts a call. It counts the call as failed if the tool, the server or mcpx reported an error.
 func (a *activity) add(r *request.Event) {
 	if !r.Attempted || !r.IsCall() {
 		return
@@ -180,7 +180,7 @@ func (a *activity) of(server string) counts {
 	return a.servers[server]
 }
 
-// all returns the clients, the last active first.
+// all returns the clients, the most recently active one first.
 func (a *activity) all() []clientCounts {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -194,7 +194,7 @@ func (a *activity) all() []clientCounts {
 	return all
 }
 
-// Savings counts the tokens of results, received and sent, over all runs with one config file.
+// Savings counts the tokens of results, received and sent, in all runs with one config file.
 type Savings struct {
 	Since time.Time `json:"since"`
 	executor.Account
@@ -210,7 +210,7 @@ func savingsPath(config string) string {
 	return ""
 }
 
-// LoadSavings reads the savings of a config file; a missing or broken file is empty.
+// LoadSavings reads the savings of a config file. If there are none, or they cannot be read, it returns zero.
 func LoadSavings(config string) Savings {
 	var s Savings
 	data, err := os.ReadFile(savingsPath(config))
@@ -220,7 +220,8 @@ func LoadSavings(config string) Savings {
 	return s
 }
 
-// saveSavings adds this run. Runs that end at the same moment can overwrite each other's addition: it is only an estimate.
+// saveSavings adds the tokens of this run. Two runs that end at the same moment can overwrite each other's addition; that is
+// acceptable because the sum is only an estimate.
 func (a *App) saveSavings() {
 	path := savingsPath(a.Config.Path)
 	run := executor.Account{}
@@ -236,6 +237,6 @@ func (a *App) saveSavings() {
 	}
 	s.Add(run)
 	if data, err := json.Marshal(s); err == nil {
-		_ = atomicfile.Write(path, data, 0o600) // else this run is not in the estimate
+		_ = atomicfile.Write(path, data, 0o600) // after an error, this run is missing in the estimate
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestEndUnknown: a reload ends the streams and sessions of clients that can no longer authenticate: of all clients
-// without a token when auth is added, and of a principal whose token is removed. The others go on.
+// TestEndUnknown: a reload ends the streams and sessions of clients that can no longer authenticate: of clients without a token
+// if auth is added, and of a principal whose token is removed. Other clients are not affected.
 func TestEndUnknown(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)

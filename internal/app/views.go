@@ -16,29 +16,28 @@ import (
 	"mcpx/internal/view"
 )
 
-// views are what clients can connect to: one view with its front for each path under /mcp that was requested. close
-// ends all of them.
+// views are the views that clients have connected to, by name; each path under /mcp is a view. close ends all of them.
 type views struct {
 	app *App
 
-	// mu is held while a view is looked up in the Runtime in force and opened, so that drain, after a swap, finds all
-	// views that were opened by an older Runtime.
+	// mu is held while a view is looked up in the current Runtime and opened, so that drain, which is called after a swap,
+	// finds all views that were opened under an older Runtime.
 	mu    sync.Mutex
 	open  map[string]*openView // by name, as in the config key view
 	ended bool
 }
 
-// openView is a view with the front of its clients.
+// openView is a view together with its front, the handler that serves the clients of the view.
 type openView struct {
 	view interface {
 		view.View
 		Close()
 	}
-	native bool // it lists the tools themselves
+	native bool // whether the view lists the tools themselves
 	front  *front.Front
 }
 
-// get returns a view, and opens it at the first use; nil if there is no such view.
+// get returns a view, and creates it at the first use. It returns nil if there is no such view.
 func (v *views) get(name string) *openView {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -64,8 +63,8 @@ func (v *views) get(name string) *openView {
 	return one
 }
 
-// of is the view at a path under /mcp, if there is one and the principal of the request may use it. A principal that no
-// rule names gets the view at /mcp, which is empty for it.
+// of returns the view at a path under /mcp, or nil if there is none or the principal of the request may not use it. A principal
+// that no rule in auth.rights names can use the view at /mcp, which is empty for it.
 func (v *views) of(r *http.Request, path string) *openView {
 	name, who, rights := cmp.Or(path, v.app.Config.View), caller.From(r.Context()), v.app.Rights()
 	cfg := v.app.current.Load().config
@@ -77,8 +76,8 @@ func (v *views) of(r *http.Request, path string) *openView {
 	return v.get(name)
 }
 
-// drain ends the views, with their sessions, that the config in force no longer has or shows in another form. The view
-// at /mcp stays.
+// drain ends the views, with their sessions, that the current config no longer has or shows in another form. It never ends the
+// view at /mcp.
 func (v *views) drain() {
 	v.mu.Lock()
 	cfg := v.app.current.Load().config
@@ -94,11 +93,11 @@ func (v *views) drain() {
 	v.end(gone, (*front.Front).Remove)
 }
 
-// end ends views. The func ends their fronts.
+// end ends views. It calls the func end for the front of each.
 func (v *views) end(gone []*openView, end func(*front.Front)) {
 	for _, one := range gone {
 		end(one.front)
-		if one.view != v.app.View { // which App.Close ends
+		if one.view != v.app.View { // App.Close ends this view
 			one.view.Close()
 		}
 	}
@@ -112,8 +111,8 @@ func (v *views) close() {
 	v.end(all, (*front.Front).Close)
 }
 
-// Serve implements [httpd.Endpoint]: http_path is the view that the config names, and below it NAME is any view. With sse in the
-// config the two paths of the older transport are below each of them, and at the root.
+// Serve implements [httpd.Endpoint]. http_path is the view that the config names; http_path/NAME is the view NAME. If sse is
+// set in the config, each of these paths also has the two paths of the older HTTP+SSE transport below it.
 func (v *views) Serve(w http.ResponseWriter, r *http.Request) []*request.Event {
 	at := v.app.Config.HTTPPath
 	path := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, at), "/")
@@ -151,7 +150,7 @@ func (v *views) each(f func(*front.Front)) {
 	}
 }
 
-// scopeOf returns the part of the catalogue that a view shows, and whether it lists the tools themselves.
+// scopeOf returns the part of the catalogue that a view shows, and whether the view lists the tools themselves.
 func scopeOf(cfg *config.Config, name string) (part *policy.Scope, native bool) {
 	if server, ok := strings.CutPrefix(name, config.ViewServer); ok {
 		return &policy.Scope{Servers: []string{cfg.Served(server)}}, true

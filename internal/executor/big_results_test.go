@@ -16,15 +16,15 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// bigResult is a long result of a kind that tools return.
+// bigResult is a long result of a kind that real tools return.
 type bigResult struct {
 	name string
 	text string
-	// filter is one that a model can write after the first look; empty = no JSON.
+	// filter is one that a model can write after it has read the first part; "" if the result is not JSON.
 	filter string
 }
 
-// bigResults are long results of 78 KB to 1.6 MB, always the same.
+// bigResults returns results of 78 KB to 1.6 MB, the same ones on each call.
 func bigResults() []bigResult {
 	r := rand.New(rand.NewPCG(1, 2))
 	words := strings.Fields("retry the upload after a timeout when server returns empty body and client keeps session open for next request cache misses token refresh fails with unknown issuer queue is full worker stopped index rebuilt page not found schema changed")
@@ -99,9 +99,8 @@ func nested(random func(int) int, depth int) string {
 	return "{" + strings.Join(members, ",") + "}"
 }
 
-// TestBigResults: the first look at long JSON is its beginning and its shape, from which a
-// filter can be written, and how to go on; that at another text is as much as the limit
-// allows.
+// TestBigResults: for a long JSON result, the first answer shows its beginning, its shape (from which a model can write a
+// filter), and how to read on. For another long text, the first answer shows as much as the limit allows.
 func TestBigResults(t *testing.T) {
 	mcptest.OneGoroutine(t)
 	mcptest.NoLeaks(t)
@@ -140,7 +139,7 @@ func TestBigResults(t *testing.T) {
 	}
 }
 
-// inBlocks puts each line of a text into a block.
+// inBlocks puts each line of a text into its own text block.
 func inBlocks(text string) string {
 	var blocks []string
 	for line := range strings.SplitSeq(text, "\n") {
@@ -149,7 +148,7 @@ func inBlocks(text string) string {
 	return strings.Join(blocks, ",")
 }
 
-// indented is JSON as a program prints it for people.
+// indented returns JSON with the indentation that programs use for human readers.
 func indented(text string) string {
 	var out bytes.Buffer
 	if err := json.Indent(&out, []byte(text), "", "  "); err != nil {

@@ -15,13 +15,14 @@ import (
 	"mcpx/internal/results"
 )
 
-// bounded is an executor without servers.
+// bounded returns an executor without servers.
 func bounded(t *testing.T, options Options) run {
 	t.Helper()
 	return New(registry.New(nil, registry.Options{}), options).begin()
 }
 
-// What an upstream says in an error is within the limit, and nothing of it lost.
+// TestUpstreamFault_IsBounded: the answer for a JSON-RPC error stays within the limit, and everything the server wrote can
+// still be read.
 func TestUpstreamFault_IsBounded(t *testing.T) {
 	const limit = 1000
 	long := strings.Repeat("It is broken. ", 50_000)
@@ -30,8 +31,8 @@ func TestUpstreamFault_IsBounded(t *testing.T) {
 		name  string
 		err   wire.RPCError
 		kept  int
-		data  string // structuredContent has it
-		holds string // the text has it
+		data  string // expected in structuredContent
+		holds string // expected in the text
 	}{
 		{"short", wire.RPCError{Code: 1, Message: "No.", Data: json.RawMessage(`{"a":1}`)}, 0, `"data":{"a":1}`, "UPSTREAM_ERROR: No. (code 1)\n" + `{"a":1}`},
 		{"null", wire.RPCError{Code: 1, Message: "No.", Data: json.RawMessage(`null`)}, 0, `"data":null`, "UPSTREAM_ERROR: No. (code 1)"},
@@ -53,7 +54,7 @@ func TestUpstreamFault_IsBounded(t *testing.T) {
 	}
 }
 
-// A violation does not come with types that are over the limit.
+// TestInvalidFault_IsBounded: the types in a VALIDATION_ERROR are left out or cut if they are longer than the limit.
 func TestInvalidFault_IsBounded(t *testing.T) {
 	var properties []string
 	for i := range 3000 {
@@ -72,7 +73,7 @@ func TestInvalidFault_IsBounded(t *testing.T) {
 	}
 }
 
-// Who reads a long item again and again keeps it once.
+// TestReadResult_KeepsAnItemOnce: if a client reads a long item several times, the item is stored only once.
 func TestReadResult_KeepsAnItemOnce(t *testing.T) {
 	settings := NewSettings(Options{ResultTokens: 500}, nil)
 	e := bounded(t, Options{Current: func() *Settings { return settings }})
@@ -89,7 +90,7 @@ func TestReadResult_KeepsAnItemOnce(t *testing.T) {
 	if e.store.Len() != 2 || !strings.Contains(before, "pieces of .[0].text of this item left") {
 		t.Errorf("%d are kept; %s", e.store.Len(), before)
 	}
-	// With another limit the item has other lines.
+	// With another limit, the item is split into other lines, so it is stored again.
 	settings = NewSettings(Options{ResultTokens: 300}, settings)
 	got, err := e.Exec(t.Context(), Request{Server: builtin.Name, Tool: results.Tool, Arguments: json.RawMessage(`{"handle":"` + handle + `","offset":1}`)})
 	if err != nil || e.store.Len() != 3 {
@@ -97,7 +98,7 @@ func TestReadResult_KeepsAnItemOnce(t *testing.T) {
 	}
 }
 
-// Two filters for one result are a mistake, not a choice.
+// TestReadResult_SelectTwice: a call of read_result with two filters is refused.
 func TestReadResult_SelectTwice(t *testing.T) {
 	e := bounded(t, Options{})
 	got, err := e.Exec(t.Context(), Request{Server: builtin.Name, Tool: results.Tool, Arguments: json.RawMessage(`{"handle":"r","select":"."}`), Select: ".a"})
@@ -106,8 +107,8 @@ func TestReadResult_SelectTwice(t *testing.T) {
 	}
 }
 
-// A file that comes as an embedded resource is a text as well: it is cut, and
-// the rest can be read. One within the limit stays as it is, JSON too.
+// TestShape_LongResource: the text of an embedded resource is cut like a text block, and the rest can be read. A resource
+// within the limit is not changed, even if its text is JSON.
 func TestShape_LongResource(t *testing.T) {
 	lines := strings.Repeat("a line of a file\n", 2000)
 	resource := func(text string) json.RawMessage {
@@ -118,7 +119,7 @@ func TestShape_LongResource(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		content []json.RawMessage
-		want    []string // "" = as it was
+		want    []string // "" means unchanged
 	}{
 		{"short", []json.RawMessage{wire.TextBlock("done"), resource("{ \"a\": 1 }")}, []string{"", ""}},
 		{"long", []json.RawMessage{wire.TextBlock("done"), resource(lines), image}, []string{"", "a line of a file\na line", ""}},
@@ -155,7 +156,7 @@ func TestShape_LongResource(t *testing.T) {
 	}
 }
 
-// Without a runner a filter is refused, and the result kept.
+// TestSelect_NoFilters: without a runner for jq filters, a call with a filter fails, but its result is stored.
 func TestSelect_NoFilters(t *testing.T) {
 	e := bounded(t, Options{})
 	out, err := e.answer(&Request{Select: ".a"}, target{}).Of(t.Context(), json.RawMessage(`{"structuredContent":{"a":1}}`))

@@ -21,8 +21,8 @@ import (
 
 const busy = "RATE_LIMITED: too many filters and greps are under way; retry_after: 1 s"
 
-// A filter or grep that gets no slot, as those of others are under way, is no fault of its arguments. Whoever asked with a
-// call learns that the call was made, and gets the result afterwards.
+// TestBusy: a filter or grep that gets no slot, because those of other callers are running, is not reported as an error in the
+// arguments. If it was part of a call, the answer says that the call was made, and the result can be read later.
 func TestBusy(t *testing.T) {
 	mcptest.NoLeaks(t)
 	filters := jq.New(jq.Limits{Time: time.Minute, Helpers: 1}, nil)
@@ -35,8 +35,8 @@ func TestBusy(t *testing.T) {
 			defer others.Wait()
 			ctx, release := context.WithCancel(t.Context())
 			defer release()
-			occupy := func(who string) { // ends with release
-				for ctx.Err() == nil { // the probe may have had its place
+			occupy := func(who string) { // ends when release is called
+				for ctx.Err() == nil { // another goroutine may have taken the slot
 					if how == "select" {
 						_, _ = filters.Run(ctx, who, "last(range(1e12))", []byte("1"))
 					} else if e.work.Enter(ctx, who) == nil {
@@ -89,7 +89,8 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// The answer of a large result loses its slot to another principal's grep: its caller learns that the call was made.
+// TestBusy_Displaced: while a large result waits for a slot, another principal's grep takes its place. The caller is told that
+// the call was made.
 func TestBusy_Displaced(t *testing.T) {
 	mcptest.NoLeaks(t)
 	large := `{"content":[{"type":"text","text":"` + strings.Repeat("x", largeResult) + `"}]}`
@@ -112,7 +113,7 @@ func TestBusy_Displaced(t *testing.T) {
 	}
 	waiting(2)
 	greps := make(chan error, 1)
-	go func() { greps <- e.work.Enter(t.Context(), "alice") }() // ends with its slot
+	go func() { greps <- e.work.Enter(t.Context(), "alice") }() // ends when it gets a slot
 	if got := <-answers; got != busy+"\nThe call was made; its result was dropped" {
 		t.Errorf("the one that lost its place: %.200s", got)
 	}

@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/registry"
 )
 
-// smallCall is an executor in front of a fake with one ordinary tool.
+// smallCall returns an executor with a fake server that has one ordinary tool, and a call of that tool.
 func smallCall(b *testing.B, rights ...policy.Right) (*Executor, Request) {
 	b.Helper()
 	fake := mcptest.Spec{
@@ -25,7 +25,7 @@ func smallCall(b *testing.B, rights ...policy.Right) (*Executor, Request) {
 			"required":["query"],"additionalProperties":false}}]`),
 		Results: map[string]json.RawMessage{"search_items": json.RawMessage(`{"content":[` + string(wire.TextBlock("Three items were found; the first is the best.")) + `]}`)},
 	}
-	// As mcpx runs: there is a logger, and it discards debug lines.
+	// As in a running mcpx, there is a logger that discards debug messages.
 	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
 	rules := &policy.Rules{}
 	if rights != nil {
@@ -39,7 +39,7 @@ func smallCall(b *testing.B, rights ...policy.Right) (*Executor, Request) {
 	return e, Request{Server: "shop", Tool: "search_items", Arguments: json.RawMessage(`{"query":"blue chairs","limit":10,"order":"asc","tags":["garden","sale"]}`)}
 }
 
-// BenchmarkExec_Rights is the same for a principal with rights.
+// BenchmarkExec_Rights is BenchmarkExec for a principal whose rights depend on rules in the config.
 func BenchmarkExec_Rights(b *testing.B) {
 	var rules []policy.Right
 	for i := range 10 {
@@ -56,7 +56,7 @@ func BenchmarkExec_Rights(b *testing.B) {
 	}
 }
 
-// BenchmarkExec is one small call, with the upstream's session and the fake.
+// BenchmarkExec measures one small call, including the session with the fake server and the fake itself.
 func BenchmarkExec(b *testing.B) {
 	e, r := smallCall(b)
 	b.ReportAllocs()

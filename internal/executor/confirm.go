@@ -5,14 +5,15 @@ import (
 	"mcpx/internal/request"
 )
 
-// Confirms returns the config key that demands the user's confirmation of a request, empty if none does; of several, the one
-// with the strictest level. A method that mcpx does not know may do anything; the methods that it knows, and the built-in
-// server's tools, change nothing.
+// Confirms returns the config key that requires the user to confirm a request, or "" if none does. If several keys do, it
+// returns the key with the strictest level. A request with a method that mcpx does not know may have any effect, so it is
+// treated like a call. Known methods other than tools/call, and the tools of the built-in server, change nothing and need no
+// confirmation.
 func (e *Executor) Confirms(q *request.Request) (key string) {
 	if q.Serve != nil || q.Tool == nil && request.Known(q.Method) {
 		return ""
 	}
-	strictest, snap := policy.ConfirmNone, e.registry.Snapshot() // one snapshot: its rules are from one config
+	strictest, snap := policy.ConfirmNone, e.registry.Snapshot() // one snapshot, so that all rules are from one config
 	for _, by := range [...]struct {
 		level policy.Confirm
 		key   string

@@ -19,7 +19,7 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// confirming starts servers; calls to fake must be confirmed.
+// confirming starts servers. Calls to the server "fake" need a confirmation by the user.
 func confirming(t testing.TB, options Options, confirm policy.Confirm, servers ...registry.Server) *Executor {
 	t.Helper()
 	e := executing(t, options, nil, servers...)
@@ -27,13 +27,13 @@ func confirming(t testing.TB, options Options, confirm policy.Confirm, servers .
 	return e
 }
 
-// confirmed are rules by which the calls of fake must be confirmed.
+// confirmed returns rules under which calls to the server "fake" need a confirmation.
 func confirmed(confirm policy.Confirm) *policy.Rules {
 	return &policy.Rules{Servers: map[string]policy.ServerRules{"fake": {Confirm: confirm}}}
 }
 
-// A modern client answers a server's question by repeating the call,
-// unless the user had to confirm the call: they are not asked that twice.
+// TestConfirmed_Input: a modern client answers a question of the server by repeating its call. If the call needs a
+// confirmation, the user is asked to confirm it only once.
 func TestConfirmed_Input(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for _, confirm := range []policy.Confirm{policy.ConfirmNone, policy.ConfirmAll} {
@@ -58,7 +58,8 @@ func TestConfirmed_Input(t *testing.T) {
 	}
 }
 
-// TestConfirmed_late: what was hidden while the person thought does not run.
+// TestConfirmed_late: if a tool gets hidden while the user is still deciding, the call is not made, even if the user confirms
+// it.
 func TestConfirmed_late(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)
@@ -90,8 +91,8 @@ func TestConfirmed_late(t *testing.T) {
 	}
 }
 
-// TestChanged: a call is judged by what its server lists now, not by the catalogue on disk
-// that it began with.
+// TestChanged: the tool of a call is checked against what its server lists now, not against the catalogue on disk that was
+// current when the call began.
 func TestChanged(t *testing.T) {
 	mcptest.NoLeaks(t)
 	tool := func(description string) json.RawMessage {
@@ -121,7 +122,7 @@ func TestChanged(t *testing.T) {
 		if calls := fake.Log().Calls("echo"); len(calls) != 0 && c.code != "" {
 			t.Errorf("%s: %d calls", c.now, len(calls))
 		}
-		// It may have been let pass before its server listed what it has now.
+		// The call may have been admitted before its server listed the tools that it has now.
 		if ends := all.take(t); len(ends) != 1 || strings.TrimSuffix(ends[0], ", not begun") != "call fake.echo "+cmp.Or(c.code, "RESULT") {
 			t.Errorf("%s: %q", c.now, ends)
 		}
@@ -129,7 +130,7 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// TestConfirmed_Unanswered: a client that never answers does not confirm, and its call ends.
+// TestConfirmed_Unanswered: if a client never answers the question, the call is not confirmed and ends with its timeout.
 func TestConfirmed_Unanswered(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := confirming(t, Options{Servers: map[string]ServerOptions{"fake": {CallTimeout: time.Second}}}, policy.ConfirmAll, piped(t, "fake", mcptest.Spec{}))
@@ -146,8 +147,9 @@ func TestConfirmed_Unanswered(t *testing.T) {
 	})
 }
 
-// TestConfirmed_Replaced: a call whose server is replaced while the person thinks begins anew. It is not confirmed again, unless
-// its tool is another one then. The person's time is no time of the call, nor of its wait for the server.
+// TestConfirmed_Replaced: the server of a call is replaced while the user is deciding. The call then starts again. The user
+// must confirm it again only if its tool has changed. The time that the user takes is not part of the call's timeout, nor of
+// its wait for the server.
 func TestConfirmed_Replaced(t *testing.T) {
 	tool := func(description string) mcptest.Spec {
 		return mcptest.Spec{Tools: json.RawMessage(`[{"name":"echo","description":"` + description + `"}]`), InitDelay: 5 * time.Second}

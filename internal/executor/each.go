@@ -19,14 +19,14 @@ import (
 	"mcpx/internal/results"
 )
 
-// MaxEach bounds the calls of one request (design 11), and eachAtOnce how many of them run at once.
+// MaxEach is the largest number of calls in one request (design 11). At most eachAtOnce of them run at the same time.
 const (
 	MaxEach    = 50
 	eachAtOnce = 16
 )
 
-// several runs a request that is several calls of one tool, each with an event of its own. They run at once if repeating one could do
-// no harm, otherwise in turn until the first failure.
+// several runs a request that consists of several calls of one tool. Each call has its own event. If it is harmless to repeat a
+// call, the calls run concurrently; otherwise one after the other, until the first failure.
 func (e *Executor) several(ctx context.Context, r Request) (*results.Result, error) {
 	run, of := e.begin(), r
 	of.began = time.Now()
@@ -52,7 +52,7 @@ func (e *Executor) several(ctx context.Context, r Request) (*results.Result, err
 	return joinEach(made, r.Format.Always()), nil
 }
 
-// recorded answers a request none of whose calls is made.
+// recorded answers a request that was refused as a whole, so that none of its calls is made, and records the refusal.
 func (e *Executor) recorded(ctx context.Context, r Request, t target, err error) (*results.Result, error) {
 	r, own := e.started(r)
 	result, err := e.begin().finish(ctx, &r, t, nil, err)
@@ -62,7 +62,7 @@ func (e *Executor) recorded(ctx context.Context, r Request, t target, err error)
 	return result, err
 }
 
-// oneOf is one of several calls.
+// oneOf is one of the calls of a request that consists of several.
 type oneOf struct {
 	r       Request
 	message *request.Request // nil if the arguments are invalid
@@ -74,8 +74,8 @@ type oneOf struct {
 	err    error
 }
 
-// checkEach makes the calls of a request and checks them all. Invalid arguments of one are an error of the request unless the tool is
-// read-only: then that call fails by itself.
+// checkEach splits a request into its calls and checks them all. If the arguments of one call are invalid, the whole request
+// fails, unless the tool is read-only: then only that call fails.
 func (e run) checkEach(ctx context.Context, r *Request) (calls []*oneOf, tool *catalog.Tool, refused target, err error) {
 	bad := &arguments.ValidationError{}
 	for i, own := range r.Each {
@@ -83,9 +83,9 @@ func (e run) checkEach(ctx context.Context, r *Request) (calls []*oneOf, tool *c
 		one.r.Each, one.r.Arguments, one.r.part = nil, own, 1
 		one.r.Format.Wait = 0
 		if one.r.Format.Structured != results.StructuredAlways {
-			one.r.Format.Structured = results.StructuredNone // an answer has one structuredContent
+			one.r.Format.Structured = results.StructuredNone // an answer can have only one structuredContent
 		}
-		one.r.Event = &request.Event{} // of the check; the call gets its own
+		one.r.Event = &request.Event{} // for the check only; the call gets its own event
 		merged, err := arguments.Merged(r.Arguments, own)
 		if err == nil {
 			one.r.Arguments = merged
@@ -100,7 +100,7 @@ func (e run) checkEach(ctx context.Context, r *Request) (calls []*oneOf, tool *c
 		default:
 			return nil, nil, refused, err
 		}
-		r.Catalogue = one.r.Catalogue // the server may have been waited for
+		r.Catalogue = one.r.Catalogue // prepare may have waited for the server and renewed the catalogue
 		calls = append(calls, one)
 	}
 	if refused.tool != nil {
@@ -112,10 +112,10 @@ func (e run) checkEach(ctx context.Context, r *Request) (calls []*oneOf, tool *c
 	return calls, tool, refused, nil
 }
 
-// maxViolations bounds the violations that a failure lists (design 7).
+// maxViolations is the largest number of violations that a failure lists (design 7).
 const maxViolations = 5
 
-// within adds the violations of the call with index i to all, under its path.
+// within adds the violations in more, which are from the call with index i, to all. Their paths get the prefix /each/i.
 func within(all, more *arguments.ValidationError, i int) {
 	all.More += more.More
 	for n, violation := range more.Violations {
@@ -128,7 +128,7 @@ func within(all, more *arguments.ValidationError, i int) {
 	}
 }
 
-// confirmEach asks the user once for all calls, where the config demands it.
+// confirmEach asks the user once to confirm all calls, if the config requires confirmation.
 func (e *Executor) confirmEach(ctx context.Context, calls []*oneOf) error {
 	var all []*request.Request
 	for _, one := range calls {
@@ -139,7 +139,7 @@ func (e *Executor) confirmEach(ctx context.Context, calls []*oneOf) error {
 	if len(all) == 0 {
 		return nil
 	}
-	key := e.Confirms(all[0]) // the same for all: they are calls of one tool
+	key := e.Confirms(all[0]) // the same key for all, because they are calls of one tool
 	covered := func(q *request.Request) bool { return q.Consent.Given.Covers(q) }
 	if key == "" || !slices.ContainsFunc(all, func(q *request.Request) bool { return !covered(q) }) {
 		return nil
@@ -158,10 +158,11 @@ func (e *Executor) confirmEach(ctx context.Context, calls []*oneOf) error {
 	return nil
 }
 
-// runEach makes the calls, most of them at once, and returns them with their results. What was not called has none. If most is 1, it
-// ends with the first failure.
+// runEach makes the calls, at most `most` of them concurrently, and returns them with their results. If most is 1, it stops
+// after the first failure; calls that were not made have no result.
 //
-// Where the caller may make fewer calls at once than these, the refused call is tried again with one fewer at once.
+// If a call is refused because the caller has too many concurrent calls, runEach repeats it later, with one call fewer at a
+// time.
 func (e *Executor) runEach(ctx context.Context, calls []*oneOf, most int) []*oneOf {
 	var (
 		mu      sync.Mutex
@@ -180,7 +181,7 @@ func (e *Executor) runEach(ctx context.Context, calls []*oneOf, most int) []*one
 		one, waiting = waiting[0], waiting[1:]
 		return one
 	}
-	// over reports whether the worker ends after a call.
+	// over handles the end of a call and reports whether the worker should stop.
 	over := func(one *oneOf) bool {
 		mu.Lock()
 		defer mu.Unlock()
@@ -200,7 +201,7 @@ func (e *Executor) runEach(ctx context.Context, calls []*oneOf, most int) []*one
 		return false
 	}
 	for range working {
-		workers.Go(func() { // ends with the last call, or when ctx ends
+		workers.Go(func() { // ends after the last call, or when ctx ends
 			for one := next(); one != nil; one = next() {
 				e.call(ctx, one)
 				if over(one) {
@@ -220,7 +221,8 @@ func (e *Executor) runEach(ctx context.Context, calls []*oneOf, most int) []*one
 	return calls
 }
 
-// call makes one of several calls. Its own progress is not passed on, as the client has one token for all calls.
+// call makes one of several calls. The progress that the tool reports is dropped, because the client has only one progress
+// token for all the calls.
 func (e *Executor) call(ctx context.Context, one *oneOf) {
 	progress := one.r.Sink.Progress
 	defer func() {
@@ -239,20 +241,20 @@ func (e *Executor) call(ctx context.Context, one *oneOf) {
 	one.raw, one.target, one.err = one.run.call(ctx, &one.r)
 }
 
-// finishOne makes the answer of one of several calls and ends its event.
+// finishOne builds the answer of one of several calls and ends its event.
 func (e *Executor) finishOne(ctx context.Context, one *oneOf) {
 	defer e.journal.End(one.r.Event)
 	if one.result == nil {
-		one.result, _ = one.run.finish(ctx, &one.r, one.target, one.raw, one.err) // ctx's error is that of the request
+		one.result, _ = one.run.finish(ctx, &one.r, one.target, one.raw, one.err) // the caller of runEach handles the error of ctx
 	}
 }
 
 func isError(raw json.RawMessage) bool { return string(wire.Member(raw, "isError")) == "true" }
 
-// partOf returns the part of the limits of an answer that each of its results may have, so that all of them fit in: small ones are
-// whole, and the others share what is left. tokens is the limit, 0 = none.
+// partOf returns which part of the answer's limits, from 0 to 1, each result may take, so that all of them fit in. Small
+// results are not cut; the others share what the small ones do not need. tokens is the limit of the answer; 0 means no limit.
 func partOf(calls []*oneOf, tokens int) float64 {
-	room := 3 * tokens // bytes: no text has many fewer for a token
+	room := 3 * tokens // in bytes: hardly any text has fewer than 3 bytes per token
 	if most := calls[0].r.Format.Bytes; most > 0 && (room == 0 || most < room) {
 		room = most
 	}
@@ -274,8 +276,8 @@ func partOf(calls []*oneOf, tokens int) float64 {
 	return 1
 }
 
-// joinEach makes one answer of the results of several calls. Each text of call n begins with #n, and with a mark that none of the
-// texts contains if one of them could pass for another call's.
+// joinEach makes one answer from the results of several calls. Each text of call n begins with "#n". If a line in one of the
+// texts could be taken for such a beginning, the number is followed by a random mark.
 func joinEach(calls []*oneOf, structured bool) *results.Result {
 	out := &results.Result{IsError: true}
 	mark := ""
@@ -305,7 +307,7 @@ func joinEach(calls []*oneOf, structured bool) *results.Result {
 	return out
 }
 
-// imitates reports whether a line in the texts of a call begins like the texts of a call.
+// imitates reports whether a line in the texts of a call begins with # and a digit, like the heads that joinEach adds.
 func imitates(one *oneOf) bool {
 	if one.result == nil {
 		return false
@@ -321,7 +323,8 @@ func imitates(one *oneOf) bool {
 	return false
 }
 
-// headed puts the head of a call before its texts, and as a text of its own before other blocks if there is no text.
+// headed puts the head of a call before each of its texts. If the first block is not a text, the head becomes a text block
+// before it.
 func headed(head string, result *results.Result) (content []json.RawMessage) {
 	if result.IsError && result.Code == "" {
 		head += " (error)"

@@ -23,7 +23,7 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// eachTool is the tool echo with these annotations.
+// eachTool returns a fake server whose tool echo has these annotations.
 func eachTool(annotations string) mcptest.Spec {
 	return mcptest.Spec{Tools: json.RawMessage(`[{"name":"echo","inputSchema":{"type":"object","properties":{"text":{"type":"string"},` +
 		`"more":{"type":"string"}},"required":["text"]},"annotations":` + annotations + `}]`)}
@@ -42,7 +42,8 @@ func texts(words ...string) (each []json.RawMessage) {
 	return each
 }
 
-// TestEach: every call of a request with several gets its arguments, merged over the shared ones, and its numbered answer.
+// TestEach: each of several calls in a request gets its own arguments, merged over the shared ones, and has its own numbered
+// part in the answer.
 func TestEach(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for _, hints := range []string{reading, changing} {
@@ -74,8 +75,8 @@ func contents(t *testing.T, result *results.Result) (all []string) {
 	return all
 }
 
-// TestEach_AtOnce: calls that cannot harm when repeated are open at the same time, sixteen at most; others run in turn. Another
-// client's call goes on beside them.
+// TestEach_AtOnce: calls that are harmless to repeat run concurrently, at most sixteen at a time; other calls run one after the
+// other. A call of another client is not delayed by them.
 func TestEach_AtOnce(t *testing.T) {
 	for hints, most := range map[string]int32{reading: 16, repeating: 16, changing: 1} {
 		bubble(t, func(t *testing.T) {
@@ -126,7 +127,8 @@ func TestEach_AtOnce(t *testing.T) {
 	}
 }
 
-// TestEach_Invalid: if one call is invalid none is made, unless the tool is read-only: then that one fails in its place.
+// TestEach_Invalid: if the arguments of one call are invalid, no call is made. If the tool is read-only, only the invalid call
+// fails.
 func TestEach_Invalid(t *testing.T) {
 	mcptest.NoLeaks(t)
 	each := []json.RawMessage{json.RawMessage(`{"text":"one"}`), json.RawMessage(`{"text":5}`), json.RawMessage(`[]`)}
@@ -148,7 +150,7 @@ func TestEach_Invalid(t *testing.T) {
 	}
 }
 
-// TestEach_Fails: calls that change something end with the first failure, and the answer says which were not made.
+// TestEach_Fails: calls that change something stop after the first failure, and the answer says which calls were not made.
 func TestEach_Fails(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fails := func(next request.Handler) request.Handler {
@@ -175,7 +177,8 @@ func TestEach_Fails(t *testing.T) {
 	}
 }
 
-// TestEach_Confirmed: one question shows all calls; declined, none is made, and what it did not show is asked about.
+// TestEach_Confirmed: one question asks the user to confirm all calls. If the user declines, no call is made. For calls that
+// the question had no space for, the user is asked separately.
 func TestEach_Confirmed(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := eachTool(changing).HTTP(t)
@@ -206,8 +209,8 @@ func TestEach_Confirmed(t *testing.T) {
 	}
 }
 
-// TestEach_Limits: calls count for the caller's limits, and those that were refused for being too many at once are made after the
-// others. Another principal is not held up.
+// TestEach_Limits: each call counts towards the caller's limits. A call that is refused because too many run concurrently is
+// made after the others have ended. Another principal is not delayed.
 func TestEach_Limits(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := limited(t, limits.Options{Principal: limits.Quota{ConcurrentCalls: 3}}, piped(t, "s", eachTool(reading)))
@@ -231,7 +234,7 @@ func TestEach_Limits(t *testing.T) {
 	})
 }
 
-// TestEach_Cancelled: when the client cancels, all calls end, and each is recorded.
+// TestEach_Cancelled: if the client cancels the request, all its calls end, and each of them is recorded.
 func TestEach_Cancelled(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var all trail
@@ -255,7 +258,7 @@ func TestEach_Cancelled(t *testing.T) {
 	})
 }
 
-// TestEach_Imitation: a result that looks like another call's cannot pass for it.
+// TestEach_Imitation: a result cannot contain a text that looks like the beginning of another call's result.
 func TestEach_Imitation(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e := executing(t, Options{}, nil, piped(t, "fake", eachTool(reading)))
@@ -266,7 +269,7 @@ func TestEach_Imitation(t *testing.T) {
 	}
 }
 
-// TestEach_Long: the results of several calls fit into the limits of one answer together; small ones stay whole.
+// TestEach_Long: the results of several calls together fit into the limits of one answer. Small results are not cut.
 func TestEach_Long(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e := executing(t, Options{ResultTokens: 2_000}, func(string, *catalog.Tool) bool { return true }, piped(t, "fake", eachTool(reading)))

@@ -32,13 +32,13 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 const patience = 2 * time.Minute
 
-// piped is a fake in this process.
+// piped returns a fake server that runs in this process.
 func piped(t testing.TB, name string, fake mcptest.Spec) registry.Server {
 	t.Helper()
 	return registry.Server{Spec: upstream.Spec{Options: transport.Options{Name: name, Type: transport.InProcess, Serve: fake.Serve(t, nil)}}}
 }
 
-// hiding are rules that hide what the func does not let be; nil hides nothing.
+// hiding is a catalog.Rules that hides each tool for which the func returns false. A nil func hides nothing.
 type hiding func(server string, tool *catalog.Tool) bool
 
 func (h hiding) See(server *catalog.Server, tool *catalog.Tool) (*catalog.Tool, string) {
@@ -48,26 +48,26 @@ func (h hiding) See(server *catalog.Server, tool *catalog.Tool) (*catalog.Tool, 
 	return nil, "a test"
 }
 
-// chained makes an executor whose messages pass the chain, without audit and limits.
+// chained returns an executor whose messages pass through its middleware chain, without audit trail and limits.
 func chained(r *registry.Registry, options Options) *Executor {
 	return chainedWith(r, options, nil, nil)
 }
 
-// chainedWith is chained with the middleware that app adds.
+// chainedWith is like chained, with the two middlewares that package app supplies.
 func chainedWith(r *registry.Registry, options Options, admit, limit request.Middleware) *Executor {
 	e := New(r, options)
 	r.Use(e.Chain(admit, limit)...)
 	return e
 }
 
-// observed is a journal with observers.
+// observed returns a journal with these observers.
 func observed(by ...func(*request.Event)) *request.Journal {
 	j := &request.Journal{}
 	j.Observe(by...)
 	return j
 }
 
-// executing starts servers and waits for them.
+// executing starts servers and waits until mcpx has tried to connect to each.
 func executing(t testing.TB, options Options, visible func(string, *catalog.Tool) bool, servers ...registry.Server) *Executor {
 	t.Helper()
 	r := registry.New(servers, registry.Options{Rules: hiding(visible)})
@@ -77,7 +77,7 @@ func executing(t testing.TB, options Options, visible func(string, *catalog.Tool
 	return chained(r, options)
 }
 
-// always is the form of programs that want structuredContent with every result.
+// always is the format for programs that want structuredContent with every result.
 var always = results.Format{Structured: results.StructuredAlways}
 
 func exec(t testing.TB, e *Executor, r Request) *results.Result {
@@ -103,7 +103,7 @@ func textOf(t testing.TB, block json.RawMessage) string {
 	return b.Text
 }
 
-// Each failure as the model gets it: text and structuredContent are golden.
+// TestFaults: text and structuredContent of each kind of failure are as in the golden file.
 func TestFaults(t *testing.T) {
 	mcptest.NoLeaks(t)
 	const secret = "s3cret-s3cret"
@@ -173,7 +173,7 @@ func TestFaults(t *testing.T) {
 	}
 	golden(t, filepath.Join("testdata", "faults.txtar"), &got)
 
-	// This one has a time in it.
+	// This failure contains a time, so it is not in the golden file.
 	result := exec(t, e, Request{Server: "missing", Tool: "echo", Format: always})
 	text := textOf(t, result.Content[0])
 	if !strings.HasPrefix(text, `SERVER_UNAVAILABLE: server "missing" is unavailable: starting "no-such-[secret]": executable file not found in PATH`) || strings.Contains(text+string(result.Structured), secret) {
@@ -212,7 +212,7 @@ func golden(t *testing.T, path string, got *txtar.Archive) {
 	}
 }
 
-// Failures that take time.
+// TestFaultsOfTime: failures that occur after some time, such as timeouts.
 func TestFaultsOfTime(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -256,7 +256,7 @@ func TestFaultsOfTime(t *testing.T) {
 	})
 }
 
-// What the upstream sent reaches the client as the same JSON, in its order.
+// TestContentIsKept: the client gets the JSON that the server sent, with the members in their order.
 func TestContentIsKept(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e := executing(t, Options{TOON: true}, nil, piped(t, "one", mcptest.Spec{}))
@@ -273,7 +273,7 @@ func TestContentIsKept(t *testing.T) {
 		t.Fatalf("%d blocks, want %d", len(result.Content), len(want.Content))
 	}
 	for i := range want.Content {
-		// The last known block is pretty-printed JSON: its text shrinks.
+		// The last known block is indented JSON, which mcpx minifies.
 		if strings.Contains(string(want.Content[i]), `1.10, 9007199254740993`) {
 			if got := textOf(t, result.Content[i]); got != `{"a":1,"b":[1.10,9007199254740993]}` {
 				t.Errorf("block %d: %s", i, got)
@@ -299,9 +299,9 @@ func TestShape(t *testing.T) {
 	one := func(text string) string { return `{"content":[{"type":"text","text":` + quoted(text) + `}]}` }
 	tests := []struct {
 		name, tool, arguments string
-		result                string // the upstream's
+		result                string // as the server sends it
 		structured            results.Structured
-		// want are the texts of the blocks; a block that is no text is written raw.
+		// want are the texts of the blocks. A block that is not a text is given as raw JSON.
 		want           []string
 		wantStructured string
 		isError        bool
@@ -385,8 +385,8 @@ func minified(t testing.TB, text string) string {
 	return string(out)
 }
 
-// Arguments are checked before anything is sent, repaired where that is plain,
-// and let through where the schema cannot be used.
+// TestArguments: arguments are checked before anything is sent. Obvious mistakes are corrected. If the schema cannot be used,
+// the arguments are sent unchecked.
 func TestArguments(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e := executing(t, Options{Servers: map[string]ServerOptions{"lax": {Unchecked: true}}}, nil,
@@ -414,8 +414,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// The tool gets what was meant, the result says in _meta what was changed, and a
-// text of its own names an argument that the tool does not declare.
+// TestArguments_Notes: the tool gets the arguments that the caller meant. _meta of the result says what was changed, and a text
+// block names an argument that the tool does not declare.
 func TestArguments_Notes(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e := executing(t, Options{}, nil, piped(t, "git", mcptest.Spec{
@@ -438,7 +438,7 @@ func TestArguments_Notes(t *testing.T) {
 	}
 }
 
-// A call's result belongs to its caller alone.
+// TestConcurrentCalls: with many concurrent calls, each caller gets the result of its own call.
 func TestConcurrentCalls(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e := executing(t, Options{TOON: true}, nil, piped(t, "one", mcptest.Spec{}), piped(t, "two", mcptest.Spec{Era: mcptest.EraModern}))
@@ -463,8 +463,8 @@ func TestConcurrentCalls(t *testing.T) {
 	}
 }
 
-// A result is not held against the outputSchema: what the tool says, also of its
-// failure, is what the caller gets.
+// TestResultsAreNotChecked: mcpx does not validate a result against the outputSchema. The caller gets what the tool sent, also
+// if the tool reports a failure.
 func TestResultsAreNotChecked(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e := executing(t, Options{TypeScript: true}, nil, piped(t, "fake", mcptest.Spec{Tools: json.RawMessage(

@@ -31,19 +31,19 @@ import (
 type Executor struct {
 	registry   *registry.Registry
 	catalogues policy.Catalogues
-	apps       policy.Catalogues // including the tools that are only for apps
-	current    func() *Settings  // returns the settings in force
+	apps       policy.Catalogues // also contains the tools that are only for apps
+	current    func() *Settings  // returns the current settings
 	log        *slog.Logger
 	schemas    arguments.Schemas
 	store      results.Store
-	work       *semaphore.Semaphore // slots for what takes this process long: greps, large results
+	work       *semaphore.Semaphore // slots for work that takes long in this process: greps and large results
 	builtin    *builtin.Server
-	learned    *learned.Store // nil = none
+	learned    *learned.Store // nil if nothing is learned
 	account    account
 	journal    *request.Journal
 	tracing    *request.Tracing
-	tags       *caller.Tags   // for the ids of tasks
-	calls      sync.WaitGroup // calls that may outlast their client's patience (executeFor)
+	tags       *caller.Tags   // for tags on the ids of tasks
+	calls      sync.WaitGroup // calls that may continue after their clients got an answer (executeFor)
 }
 
 // New makes an executor for the servers of r.
@@ -73,7 +73,7 @@ func New(r *registry.Registry, options Options) *Executor {
 	return e
 }
 
-// run is the executor during one call. It keeps the settings that were in force when the call began.
+// run is the executor during one call. It keeps the settings from the beginning of the call.
 type run struct {
 	*Executor
 	options *Settings
@@ -81,11 +81,12 @@ type run struct {
 
 func (e *Executor) begin() run { return run{e, e.current()} }
 
-// Close waits for the calls that have outlasted their clients. They end with the registry, which must be closed first.
+// Close waits for the calls that are still running although their clients already have an answer. Closing the registry ends
+// these calls, so it must be closed first.
 func (e *Executor) Close() { e.calls.Wait() }
 
-// Exec runs one call. A failure is a result with IsError. The only errors are ctx's and, for a native request, an
-// [wire.RPCError]; then there is no result.
+// Exec runs one request. A failure is returned as a result with IsError. Exec returns an error, and no result, only if ctx has
+// ended, or with a [wire.RPCError] for a native request or one that asks the client to open a URL.
 func (e *Executor) Exec(ctx context.Context, r Request) (*results.Result, error) {
 	work := e.single
 	if r.Each != nil {
@@ -97,7 +98,7 @@ func (e *Executor) Exec(ctx context.Context, r Request) (*results.Result, error)
 	return work(ctx, r)
 }
 
-// single runs a request that is one call.
+// single runs a request that consists of one call.
 func (e *Executor) single(ctx context.Context, r Request) (result *results.Result, err error) {
 	r, own := e.started(r)
 	defer func() {
@@ -113,7 +114,7 @@ func (e *Executor) single(ctx context.Context, r Request) (result *results.Resul
 	return run.finish(ctx, &r, t, raw, err)
 }
 
-// Unknown records in a call's event that the caller sees no such tool. server is empty if it is not known.
+// Unknown records in the event of a call that the caller sees no tool of this name. server is empty if the server is not known.
 func (e *Executor) Unknown(event *request.Event, server, tool string) {
 	if event != nil {
 		e.journal.Attempt(event)
@@ -121,7 +122,7 @@ func (e *Executor) Unknown(event *request.Event, server, tool string) {
 	}
 }
 
-// finish makes the answer of a call, or of its failure, and fills in its event.
+// finish makes the answer from the result of a call or its failure, and completes the event of the call.
 func (e run) finish(ctx context.Context, r *Request, t target, raw json.RawMessage, err error) (result *results.Result, _ error) {
 	event := r.Event
 	if err == nil {
@@ -156,10 +157,11 @@ func (e run) finish(ctx context.Context, r *Request, t target, raw json.RawMessa
 	return result, nil
 }
 
-// largeResult is the size of a result in bytes, from which on its answer takes milliseconds to make.
+// largeResult is a size in bytes. It takes milliseconds to make the answer from a result of this size or more.
 const largeResult = 256 << 10
 
-// shape makes the answer of a result. The answers of large results wait for a slot; filters and greps have slots of their own.
+// shape makes the answer from a result. For a large result it first waits for a slot in e.work. Filters and greps wait for
+// their slots themselves.
 func (e run) shape(ctx context.Context, r *Request, t target, raw json.RawMessage) (*results.Result, error) {
 	a := e.answer(r, t)
 	if len(raw) >= largeResult && a.Select == "" && a.Grep == "" && !a.Untouched {
@@ -174,7 +176,7 @@ func (e run) shape(ctx context.Context, r *Request, t target, raw json.RawMessag
 	return a.Of(ctx, raw)
 }
 
-// Raw runs one call and returns the upstream's result unchanged, or a failure. Its tokens are not counted.
+// Raw runs one call and returns the server's result unchanged, or a failure. It does not count tokens.
 func (e *Executor) Raw(ctx context.Context, r Request) (json.RawMessage, *results.Result) {
 	r, own := e.started(r)
 	run := e.begin()
@@ -196,18 +198,18 @@ func (e *Executor) Raw(ctx context.Context, r Request) (json.RawMessage, *result
 	return raw, failure
 }
 
-// Catalogue returns the catalogue as a client may see it now. A request takes it once, when it begins.
+// Catalogue returns the catalogue that a client may see now. A request calls it once, at its beginning.
 func (e *Executor) Catalogue(client *caller.Client) *catalog.Snapshot {
 	return e.granted(client, &e.catalogues)
 }
 
-// granted applies a client's rights to the given catalogues.
+// granted returns the part of the given catalogues that a client may see.
 func (e *Executor) granted(client *caller.Client, of *policy.Catalogues) *catalog.Snapshot {
 	snap := e.registry.SnapshotOf(client)
 	return grant(snap, client).Of(of.Of(snap))
 }
 
-// grant returns a client's permissions in a snapshot; nil = everything.
+// grant returns the permissions of a client according to a snapshot; nil means that the client may do everything.
 func grant(snap *catalog.Snapshot, client *caller.Client) *policy.Permissions {
 	if client == nil {
 		return nil
@@ -215,12 +217,12 @@ func grant(snap *catalog.Snapshot, client *caller.Client) *policy.Permissions {
 	return policy.RightsOf(snap).Of(client.Principal, client.View)
 }
 
-// Apps returns the catalogue as the apps that a client shows may see it.
+// Apps returns the catalogue that the apps (MCP Apps) shown by a client may see.
 func (e *Executor) Apps(client *caller.Client) *catalog.Snapshot {
 	return e.granted(client, &e.apps)
 }
 
-// seen returns the catalogue as the caller of a request may see it now.
+// seen returns the catalogue that the caller of a request may see now.
 func (e *Executor) seen(r *Request) *catalog.Snapshot { return e.sees(r.Client, r.Scope, r.Apps) }
 
 func (e *Executor) sees(client *caller.Client, part *policy.Scope, apps bool) *catalog.Snapshot {
@@ -230,22 +232,22 @@ func (e *Executor) sees(client *caller.Client, part *policy.Scope, apps bool) *c
 	return part.Of(e.Catalogue(client))
 }
 
-// Sees is [request.Sees] for the chain.
+// Sees implements [request.Sees] for the middleware chain.
 func (e *Executor) Sees(q *request.Request) *catalog.Snapshot {
 	return e.sees(q.Client, q.Scope, q.Apps)
 }
 
-// target is the tool that a request names, with the checked arguments.
+// target is the tool that a request calls, with the checked arguments.
 type target struct {
 	server    *catalog.Server
 	tool      *catalog.Tool
 	arguments json.RawMessage
-	notes     arguments.Notes // on how the arguments were read
+	notes     arguments.Notes // say how the arguments were changed when they were read
 	settings  toolSettings
 }
 
-// call finds the tool, checks the arguments and the filter, and makes the call, in this order (design 7). If a reload replaces
-// the server meanwhile it begins anew, as the caller's rights may have changed.
+// call finds the tool, checks the arguments and the filter, and makes the call, in this order (design 7). If a reload of the
+// config replaces the server meanwhile, it starts again, because the caller's rights may have changed.
 func (e run) call(ctx context.Context, r *Request) (json.RawMessage, target, error) {
 	for {
 		raw, t, err := e.attempt(ctx, r)
@@ -261,7 +263,7 @@ func (e run) call(ctx context.Context, r *Request) (json.RawMessage, target, err
 	}
 }
 
-// prepare finds the tool of a request, checks everything about the call, and makes its message to the server.
+// prepare finds the tool of a request, checks everything about the call, and makes the message for the server.
 func (e run) prepare(ctx context.Context, r *Request) (*request.Request, target, error) {
 	t, err := e.find(ctx, r)
 	if err != nil {
@@ -277,9 +279,10 @@ func (e run) prepare(ctx context.Context, r *Request) (*request.Request, target,
 	if t.arguments, t.notes, err = e.schemas.Read(sent, t.tool.InputSchema, !t.settings.unchecked); err != nil {
 		return nil, t, err
 	}
-	reads := t.server.Name == builtin.Name && builtin.Reads(t.tool.Name) // handles select and grep itself
+	reads := t.server.Name == builtin.Name && builtin.Reads(t.tool.Name) // such a tool applies select and grep itself
 	if r.Select != "" && !reads {
-		// Checked before the call: it may have effects, and no result could satisfy the filter.
+		// The filter is checked before the call, because the call may have effects, and an invalid filter would make its result
+		// useless.
 		if err := jq.Check(r.Select); err != nil {
 			return nil, t, err
 		}
@@ -303,7 +306,7 @@ func (e run) prepare(ctx context.Context, r *Request) (*request.Request, target,
 	return q, t, nil
 }
 
-// attempt tries a call once.
+// attempt tries to make a call once. It does not try again if the server was replaced.
 func (e run) attempt(ctx context.Context, r *Request) (raw json.RawMessage, t target, err error) {
 	q, t, err := e.prepare(ctx, r)
 	if err != nil {
@@ -318,7 +321,7 @@ func (e run) attempt(ctx context.Context, r *Request) (raw json.RawMessage, t ta
 	default:
 		raw, err = e.registry.Send(ctx, q)
 	}
-	r.Consent = q.Consent // the user need not confirm again if the call begins anew
+	r.Consent = q.Consent // if the call starts again, the user need not confirm it again
 	if unknownThere(raw, err, t.tool.OwnName()) {
 		if s, _, missing := e.lookAgain(ctx, r); missing != nil {
 			return nil, target{server: s}, missing
@@ -327,27 +330,29 @@ func (e run) attempt(ctx context.Context, r *Request) (raw json.RawMessage, t ta
 	return raw, t, err
 }
 
-// waitLeft is how long a request may still wait for a server; the time the user took to confirm does not count.
+// waitLeft returns how long a request may still wait for a server. The time in which the user confirmed the call is not
+// subtracted.
 func (e run) waitLeft(r *Request) time.Duration {
-	return max(e.options.ExecWait+r.Event.Confirming-time.Since(r.began), time.Nanosecond) // 0 would mean no bound
+	return max(e.options.ExecWait+r.Event.Confirming-time.Since(r.began), time.Nanosecond) // not 0, which would mean no limit
 }
 
-// starting returns what tells the client of a call that its server's command installs or starts, as progress: so long the call
-// waits for it. Nil if it does not wait, as exec_wait = 0 says.
+// starting returns a func that reports to the client, as progress, that the command of the server is being installed or
+// started. It returns nil if calls do not wait for that (exec_wait is 0).
 func (e run) starting(r *Request) func(does string) {
 	if e.options.ExecWait <= time.Nanosecond {
 		return nil
 	}
 	return func(does string) {
-		if r.Sink.Progress != nil && r.part == 0 { // the calls of one request would each count their own
-			// Seconds in thousandths, so that it stays below the progress that the tool itself may then report.
+		if r.Sink.Progress != nil && r.part == 0 { // several calls of one request would report conflicting progress
+			// The progress is in thousandths of seconds, so that it stays below the progress that the tool itself may report
+			// afterwards.
 			r.Sink.Progress(fmt.Appendf(nil, `{"progress":%g,"message":%s}`, time.Since(r.began).Seconds()/1000, wire.Encode(r.Server+" "+does)))
 		}
 	}
 }
 
-// awaitServer waits for a request's server and then renews the request's catalogue, which lacks the tools that were waited for.
-// Nothing else replaces the catalogue of a request.
+// awaitServer waits for the server of a request and then renews the request's catalogue, which does not have the server's tools
+// yet.
 func (e run) awaitServer(ctx context.Context, r *Request) {
 	if timeout := e.options.Servers[r.Server].CallTimeout; timeout > 0 {
 		bounded, cancel := context.WithTimeout(ctx, timeout)
@@ -358,11 +363,11 @@ func (e run) awaitServer(ctx context.Context, r *Request) {
 	r.Catalogue = e.seen(r)
 }
 
-// FindServer finds the server of a query that is not a call. Like a call it waits for a server whose tools are not known yet, and
-// returns the catalogue after that. The failure for an unknown server names the servers that have the tool.
+// FindServer finds a server for a request that is not a call. Like a call, it waits for a server whose tools are not known yet,
+// and returns the catalogue as of after the wait. If there is no such server, the failure names the servers that have the tool.
 func (e *Executor) FindServer(ctx context.Context, r Request) (*catalog.Snapshot, *catalog.Server, *results.Failure) {
 	run := e.begin()
-	r.began, r.Event = time.Now(), &request.Event{} // observers do not get this event
+	r.began, r.Event = time.Now(), &request.Event{} // observers do not receive this event
 	bounded, cancel := context.WithTimeout(ctx, run.waitLeft(&r))
 	defer cancel()
 	s, err := run.findServer(bounded, &r)
@@ -377,7 +382,7 @@ func (e *Executor) FindServer(ctx context.Context, r Request) (*catalog.Snapshot
 	return r.Catalogue, s, nil
 }
 
-// ToolNotFound is the failure for a tool that s does not have. It names the servers that have it.
+// ToolNotFound returns the failure for a tool that s does not have. It names the servers that have the tool.
 func (e *Executor) ToolNotFound(seen *catalog.Snapshot, s *catalog.Server, name string) *results.Failure {
 	return e.toolNotFound(seen, s, name).failure()
 }
@@ -386,7 +391,7 @@ func (e *Executor) toolNotFound(seen *catalog.Snapshot, s *catalog.Server, name 
 	return &notFoundError{on: s, name: name, known: s.ToolNames(), owners: e.owners(seen, name, s.Name)}
 }
 
-// findServer finds the server of a request. It may wait, and renew the request's catalogue (awaitServer).
+// findServer finds the server of a request. It may wait for the server and then renews the request's catalogue (awaitServer).
 func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error) {
 	if r.Server == builtin.Name {
 		r.Event.KnownServer = true
@@ -394,7 +399,7 @@ func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error
 	}
 	s, ok := r.Catalogue.Server(r.Server)
 	for waitedFor := uint64(0); ok && !s.Known && s.State == catalog.Connecting && s.Generation != waitedFor; {
-		waitedFor = s.Generation // changes with a reload
+		waitedFor = s.Generation // changes when a reload replaces the server
 		e.awaitServer(ctx, r)
 		s, ok = r.Catalogue.Server(r.Server)
 	}
@@ -430,9 +435,9 @@ func (e run) find(ctx context.Context, r *Request) (target, error) {
 	return target{server: s, tool: found}, nil
 }
 
-// answer says how the result of a call becomes the answer to a request.
+// answer returns how to make the answer to a request from the result of the call.
 func (e run) answer(r *Request, t target) *results.Answer {
-	server := t.server // the func keeps the server, not all of t
+	server := t.server // so that the func below references the server, not all of t
 	a := &results.Answer{
 		Pages: e.pages(r), Format: r.Format, Select: r.Select, Grep: r.Grep, Untouched: r.Untouched,
 		Verbatim: t.settings.verbatim || namesEditedFile(t.arguments), Learn: e.learns(r, t),
@@ -440,7 +445,7 @@ func (e run) answer(r *Request, t target) *results.Answer {
 	}
 	if r.Server == builtin.Name {
 		a.Verbatim = builtin.Verbatim(t.tool.Name)
-		if builtin.Reads(t.tool.Name) { // its results are in their final form
+		if builtin.Reads(t.tool.Name) { // results of such tools are already in their final form
 			a.Untouched, a.Select, a.Grep = true, "", ""
 		}
 	}
@@ -458,10 +463,10 @@ func (e run) answer(r *Request, t target) *results.Answer {
 	return a
 }
 
-// taking says how the caller of a request receives results from the built-in server.
+// taking describes for the built-in server how the caller of a request receives results.
 func (e run) taking(r *Request) builtin.Caller {
 	return builtin.Caller{Pages: e.pages(r), Form: r.Format, Select: r.Select, Grep: r.Grep, Read: func(server string) { r.read += " " + server }}
 }
 
-// Reader is [builtin.Server.Reader].
+// Reader calls [builtin.Server.Reader].
 func (e *Executor) Reader(snap *catalog.Snapshot) *catalog.Server { return e.builtin.Reader(snap) }

@@ -25,7 +25,7 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// Panicked logs a panic in a call and returns the call's failure. event may be nil.
+// Panicked logs a panic during a call and returns the failure for the call. event may be nil.
 func Panicked(log *slog.Logger, event *request.Event, tool string, what any) *results.Failure {
 	if event != nil {
 		event.Outcome = results.CodeExecution
@@ -115,7 +115,7 @@ func (e run) invalidFailure(r *Request, t target, invalid *arguments.ValidationE
 	return f
 }
 
-// maxInvalid bounds the text of a VALIDATION_ERROR, in tokens.
+// maxInvalid is the maximum length of the text of a VALIDATION_ERROR, in tokens.
 const maxInvalid = 390
 
 func unavailableFailure(server string, u *request.UnavailableError) *results.Failure {
@@ -134,8 +134,8 @@ func unavailableFailure(server string, u *request.UnavailableError) *results.Fai
 	return f.With("retry_after", retry)
 }
 
-// busyFailure says that a server is ready but has no room for the call: too many calls wait already, or this one has waited too
-// long.
+// busyFailure returns the failure for a call to a server that is ready, but already has too many calls: either too many others
+// were waiting, or this call has waited too long.
 func busyFailure(server string, busy *semaphore.BusyError) *results.Failure {
 	if busy.Refused {
 		whose := "of " + strconv.Quote(server)
@@ -152,7 +152,7 @@ func busyFailure(server string, busy *semaphore.BusyError) *results.Failure {
 	return f.With("state", string(catalog.Ready)).With("reason", busy.Error()).With("retry_after", 1)
 }
 
-// oddFailure is an answer of a server that is no result.
+// oddFailure returns the failure for an answer of a server that is not a valid result.
 func oddFailure(err error) *results.Failure {
 	what := err.Error()
 	if !strings.HasSuffix(what, "?") {
@@ -161,7 +161,7 @@ func oddFailure(err error) *results.Failure {
 	return &results.Failure{Code: results.CodeExecution, Message: what + " " + mayHaveRun}
 }
 
-// dropped is the result of a call that was made, but whose answer got no slot.
+// dropped returns the answer of a call whose result was discarded, because there was no slot to process it.
 func dropped(structured bool) *results.Result {
 	f := results.Busy()
 	f.Text = f.Said() + "\nThe call was made; its result was dropped"
@@ -204,7 +204,7 @@ func lostFailure(r *Request, lost *request.LostError) *results.Failure {
 	return f.With("may_have_been_executed", lost.MayHaveRun).With("reason", lost.Reason)
 }
 
-// statusFailure is an HTTP error status instead of an answer.
+// statusFailure returns the failure for a server that answered with an HTTP error status.
 func statusFailure(status *request.HTTPError) *results.Failure {
 	f := &results.Failure{Code: results.CodeUpstream, Message: status.Reason + ". " + mayHaveRun}
 	f.With("may_have_been_executed", true).With("status", status.Status)
@@ -214,7 +214,8 @@ func statusFailure(status *request.HTTPError) *results.Failure {
 	return f
 }
 
-// upstreamFailure passes a JSON-RPC error on. The text for the model is cleaned and cut; the data keeps what the upstream wrote.
+// upstreamFailure returns the failure for a JSON-RPC error from a server. The text for the model is sanitized and cut; the
+// structured data keeps what the server wrote.
 func (e run) upstreamFailure(r *Request, rpc *wire.RPCError) *results.Failure {
 	p := e.pages(r)
 	f := &results.Failure{Code: results.CodeUpstream, Message: p.CutText(sanitize.Lines(rpc.Message), math.MaxInt)}
@@ -232,7 +233,7 @@ func (e run) upstreamFailure(r *Request, rpc *wire.RPCError) *results.Failure {
 		f.With("upstream_code", code)
 		upstreamError = append(upstreamError, results.Field{Name: "code", Value: code})
 	} else if note != "" {
-		f.Message += " " + note // said in no other member
+		f.Message += " " + note // no other member contains the note
 	}
 	upstreamError = append(upstreamError, results.Field{Name: "message", Value: message})
 	if data := string(rpc.Data); rpc.Data != nil {
@@ -246,7 +247,7 @@ func (e run) upstreamFailure(r *Request, rpc *wire.RPCError) *results.Failure {
 	return f.With("upstream", results.Object(upstreamError))
 }
 
-// numericCode returns an error's code, or nil if it is absent or no number.
+// numericCode returns the code of an error, or nil if the error has none or it is not a number.
 func numericCode(rpc *wire.RPCError) any {
 	switch {
 	case rpc.NoCode:
@@ -261,5 +262,5 @@ func numericCode(rpc *wire.RPCError) any {
 	return rpc.OddCode
 }
 
-// dataTokens bounds the error's data within the text.
+// dataTokens is how much of the error's data the text contains at most, in tokens.
 const dataTokens = 300

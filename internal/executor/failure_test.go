@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/results"
 )
 
-// An answer that is of no use does not mean that nothing was done; a request that
-// was not sent does.
+// TestFailure_MayHaveRun: if the answer of a server cannot be used, the failure says that the call may have been executed. If
+// the request was not sent, the failure does not say so.
 func TestFailure_MayHaveRun(t *testing.T) {
 	const may = "The call may have been executed; check before you repeat it"
 	for _, tt := range []struct {
@@ -32,8 +32,8 @@ func TestFailure_MayHaveRun(t *testing.T) {
 	}
 }
 
-// The data of a fault has the members of its code, in their types, and what the
-// upstream wrote as it wrote it.
+// TestFailure_Data: the structured data of a failure has the members defined for its code, with the right types, and has the
+// text of the server unchanged.
 func TestFailure_Data(t *testing.T) {
 	odd := "if x:\r\n\tgo  on\u200b"
 	for _, tt := range []struct {

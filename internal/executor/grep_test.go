@@ -15,8 +15,8 @@ import (
 	"mcpx/internal/results"
 )
 
-// grep shows the matching lines or items of each text. Where much is left out, they are numbered, and a line says how to read
-// around them.
+// TestGrep: grep shows the lines or items of each text that match. If much is left out, the matches are numbered, and the last
+// line says how to read the text around them.
 func TestGrep(t *testing.T) {
 	mcptest.NoLeaks(t)
 	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
@@ -36,7 +36,7 @@ func TestGrep(t *testing.T) {
 	tests := []struct {
 		name, grep, selects string
 		result              string
-		want                []string // the texts, with H for a handle; other blocks as they are
+		want                []string // the expected texts, with H in place of a handle; other blocks unchanged
 		data                string
 	}{
 		{"lines", "^b", "", `{"content":[` + text("alpha\nbeta\ngamma") + `]}`, []string{"beta\n[1 of 3 lines match]"}, ""},
@@ -91,7 +91,7 @@ func TestGrep(t *testing.T) {
 	}
 }
 
-// The call that a grep names reads on at the first match.
+// TestGrep_ReadsOn: the call that the answer to a grep suggests reads the text from the first match on.
 func TestGrep_ReadsOn(t *testing.T) {
 	mcptest.NoLeaks(t)
 	lines := make([]string, 300)
@@ -112,8 +112,8 @@ func TestGrep_ReadsOn(t *testing.T) {
 	}
 }
 
-// An expression that cannot be one is refused before the call, in few words; one that takes
-// too long after it, with its result.
+// TestGrep_Refused: an invalid regular expression is refused before the call, with a short message. If matching takes too long,
+// the call fails after it was made, and its result is stored.
 func TestGrep_Refused(t *testing.T) {
 	mcptest.NoLeaks(t)
 	spec := mcptest.Spec{}.WithFiles(t)

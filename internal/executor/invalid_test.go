@@ -17,7 +17,7 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// wrong lists arguments that many schemas refuse, and their fault.
+// wrong has arguments that many schemas refuse, by the kind of error.
 var wrong = []struct {
 	name string
 	make func(schema any) any
@@ -30,9 +30,9 @@ var wrong = []struct {
 	{"strangers", func(schema any) any { return instance(schema, 0, false, true) }},
 }
 
-// instance has every property of a schema, down to the sixth level, each leaf of a type
-// that the schema does not have. flat: objects and arrays below the first level are wrong
-// as well. strange: every object has a property more.
+// instance returns a value that has every property of a schema, down to the sixth level. Each leaf has a type that the schema
+// does not allow. With flat, objects and arrays below the first level have a wrong type too. With strange, every object has an
+// undeclared property.
 func instance(schema any, depth int, flat, strange bool) any {
 	s, _ := schema.(map[string]any)
 	for _, key := range []string{"anyOf", "oneOf", "allOf"} {
@@ -62,7 +62,7 @@ func instance(schema any, depth int, flat, strange bool) any {
 	return "neither a number nor true"
 }
 
-// recordedTools returns tools recorded from OpenAPI documents and, if MCPX_CORPUS is set, those of that corpus.
+// recordedTools returns tools recorded from OpenAPI documents. If MCPX_CORPUS is set, it also returns the tools in that folder.
 func recordedTools(t *testing.T) (tools []catalog.Tool) {
 	t.Helper()
 	files, err := filepath.Glob("../schemats/testdata/openapi/*.json")
@@ -85,8 +85,8 @@ func recordedTools(t *testing.T) (tools []catalog.Tool) {
 	return tools
 }
 
-// A VALIDATION_ERROR is short whatever the schema, as text and as data, and names the
-// places of at most five violations.
+// TestInvalid_Short: a VALIDATION_ERROR is short for any schema, both as text and as structured data, and names the positions
+// of at most five violations.
 func TestInvalid_Short(t *testing.T) {
 	mcptest.OneGoroutine(t)
 	tools := mcptest.Part(t, recordedTools(t), 40)

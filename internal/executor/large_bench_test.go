@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/results"
 )
 
-// BenchmarkExec_Large is a call with a result of a megabyte: a table as JSON, which
-// becomes TOON, and lines of plain text, which stay as they are.
+// BenchmarkExec_Large measures a call with a result of one megabyte: a JSON table, which becomes TOON, or lines of plain text,
+// which are not changed.
 func BenchmarkExec_Large(b *testing.B) {
 	var table strings.Builder
 	table.WriteByte('[')

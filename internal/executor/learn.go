@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/results"
 )
 
-// learns returns what learns from the result of a call; nil if nothing should. Results of the built-in server are those of other
-// tools.
+// learns returns the func that learns the shape of the result of a call, or nil if nothing should be learned. Results of the
+// built-in server are not learned, because they contain results of other tools.
 func (e run) learns(r *Request, t target) func(results.Sample) {
 	if !e.options.Learn || r.Server == builtin.Name || t.tool == nil {
 		return nil
@@ -24,11 +24,11 @@ func (e run) learns(r *Request, t target) func(results.Sample) {
 	}
 }
 
-// maxSeen bounds the shape of a tool's results, in tokens with the words before it.
+// maxSeen is the maximum length of the shape of a tool's results, in tokens, including the prefix.
 const maxSeen = 60
 
-// Seen returns the shape of the results of a tool that declares no output type, as a TypeScript type behind prefix; empty if it is not
-// known to clients with this part of the catalogue.
+// Seen returns the learned shape of the results of a tool that declares no output type, as prefix and a TypeScript type. It
+// returns "" if no shape was learned from clients that see the same part of the catalogue.
 func (e *Executor) Seen(client *caller.Client, scope *policy.Scope, s *catalog.Server, t *catalog.Tool, prefix string) string {
 	if !e.current().Learn || s.Name == builtin.Name {
 		return ""
@@ -36,8 +36,8 @@ func (e *Executor) Seen(client *caller.Client, scope *policy.Scope, s *catalog.S
 	return e.learned.TypeScript(learned.Tool{Server: s, Tool: t, Part: e.part(client, scope)}, prefix, maxSeen)
 }
 
-// part identifies the part of the catalogue that an authenticated client sees: by its rights, and the view that restricts it further.
-// It is empty without authentication.
+// part identifies the part of the catalogue that an authenticated client sees, which depends on its rights and on its view. It
+// is empty without authentication.
 func (e *Executor) part(client *caller.Client, scope *policy.Scope) string {
 	if client.On() == nil {
 		return ""

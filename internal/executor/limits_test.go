@@ -17,7 +17,7 @@ import (
 	"mcpx/internal/results"
 )
 
-// limited starts servers with limits for their callers.
+// limited starts servers and returns an executor with limits for their callers.
 func limited(t *testing.T, o limits.Options, servers ...registry.Server) *Executor {
 	t.Helper()
 	l := limits.New(o)
@@ -33,9 +33,8 @@ func as(id string, r Request) Request {
 	return r
 }
 
-// Over a limit a call is a failure that says when to try again. What no server was asked
-// for does not count: a call of a tool that does not exist, invalid arguments. Reading a
-// resource does.
+// TestRateLimited: a call over the limit fails, and the failure says when to try again. Calls that never reach a server (an
+// unknown tool, invalid arguments) do not count towards the limit. Reading a resource does.
 func TestRateLimited(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		fake := mcptest.Spec{Resources: json.RawMessage(`[{"uri":"a://b","name":"b"}]`)}
@@ -83,8 +82,8 @@ func TestRateLimited(t *testing.T) {
 	})
 }
 
-// Reading a kept result costs mcpx as much as a call, so it counts as one, and so does waiting. It counts for its principal
-// only: no limit of a server holds for the built-in one.
+// TestRateLimited_Builtin: reading a stored result, or waiting for one, costs mcpx as much as a call, so it counts as a call of
+// its principal. The limits for servers do not apply to the built-in server.
 func TestRateLimited_Builtin(t *testing.T) {
 	for _, tool := range []string{results.Tool, builtin.WaitTool, "list_resources"} {
 		bubble(t, func(t *testing.T) {
@@ -100,7 +99,8 @@ func TestRateLimited_Builtin(t *testing.T) {
 	}
 }
 
-// Requests that wait for a call take no concurrency slot, as the call has it, but there are only a few of them for a call.
+// TestRateLimited_Waits: a request that waits for a running call takes no concurrency slot, because the call already has one.
+// But only a few requests may wait for the same call.
 func TestRateLimited_Waits(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := limited(t, limits.Options{Principal: limits.Quota{ConcurrentCalls: 1}}, piped(t, "s", mcptest.Spec{}))
@@ -131,7 +131,7 @@ func TestRateLimited_Waits(t *testing.T) {
 	})
 }
 
-// A server that is busy lets so many calls wait, and only so long, as configured.
+// TestRateLimited_Queue: at a busy server, the number of waiting calls and the time they wait are limited as configured.
 func TestRateLimited_Queue(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		slow := piped(t, "slow", mcptest.Spec{})
@@ -160,7 +160,7 @@ func TestRateLimited_Queue(t *testing.T) {
 	})
 }
 
-// A server has no more sessions with single clients than it may have.
+// TestRateLimited_Sessions: a server has at most the configured number of sessions that each belong to one client.
 func TestRateLimited_Sessions(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		one := piped(t, "s", mcptest.Spec{})

@@ -18,23 +18,23 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// inProcess is mcpx in front of one fake in this process.
+// inProcess returns mcpx with one fake server in this process.
 func inProcess(t *testing.T, options executor.Options) *assembly {
 	t.Helper()
 	spec := upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.InProcess, Serve: mcptest.Spec{}.Serve(t, nil)}}
 	return assembleServers(t, []registry.Server{{Spec: spec}}, options)
 }
 
-// noteLine is the line about what is left of a long result.
+// noteLine matches the last line of a cut result, which says how much is left and how to read on.
 var noteLine = regexp.MustCompile(`(?:^|\n)\[(\d+) of (\d+) (items|lines|rows|pieces|text blocks|matching (?:items|lines))(?: of (\..*?))?( of this item)? left(?:; [^{]*)?(, the line goes on)?: exec (\{.*\})(?:; it also takes limit, grep \(regex\), select \(jq\))?\]$`)
 
-// matchLine is the line that says how much a grep found, where nothing is left.
+// matchLine matches the line that says how much a grep has found, when nothing is left to read.
 var matchLine = regexp.MustCompile(`(?:^|\n)\[(?:\d+ shown, )?(\d+) of (\d+) (?:items|lines)(?: of \..*?)? match[^\n]*\]$`)
 
-// shapeLine precedes the first note about JSON.
+// shapeLine matches the line that describes the shape of a JSON value, before the first noteLine.
 var shapeLine = regexp.MustCompile(`(?:^|\n)\[shape: [^\n]*\]$`)
 
-// note is such a line, read.
+// note is a parsed noteLine.
 type note struct {
 	left, total int
 	what, path  string
@@ -42,8 +42,8 @@ type note struct {
 	arguments   string
 }
 
-// takeNote takes the last line off a text if it is a note, with the line end that
-// was put before it, and with the shape.
+// takeNote removes the noteLine at the end of a text, with the line break before it and the shapeLine, and parses it. n is nil
+// if the text has none.
 func takeNote(t *testing.T, text string) (body string, n *note) {
 	t.Helper()
 	m := noteLine.FindStringSubmatchIndex(text)
@@ -76,7 +76,7 @@ func takeNote(t *testing.T, text string) (body string, n *note) {
 	return body, n
 }
 
-// reader follows the notes of long results.
+// reader reads long results to their end by making the calls that their notes suggest.
 type reader struct {
 	*assembly
 	oracle *oracle
@@ -84,7 +84,7 @@ type reader struct {
 	pages  int
 }
 
-// check holds an answer to the limit, in real tokens of all its texts.
+// check fails the test if all texts of an answer together have more tokens than the limit. It counts exact tokens.
 func (r *reader) check(t *testing.T, result *results.Result, arguments string) {
 	t.Helper()
 	n := 0
@@ -98,7 +98,7 @@ func (r *reader) check(t *testing.T, result *results.Result, arguments string) {
 	}
 }
 
-// read calls read_result and returns its text.
+// read calls read_result and returns the text of its answer.
 func (r *reader) read(t *testing.T, arguments string) string {
 	t.Helper()
 	result, err := r.executor.Exec(t.Context(), executor.Request{
@@ -114,7 +114,7 @@ func (r *reader) read(t *testing.T, arguments string) string {
 	return textOf(mustRead(t, result.Content[0])).text
 }
 
-// lines puts a text together again.
+// lines reads a text to its end and returns the whole.
 func (r *reader) lines(t *testing.T, text string) string {
 	t.Helper()
 	var whole strings.Builder
@@ -128,8 +128,8 @@ func (r *reader) lines(t *testing.T, text string) string {
 	}
 }
 
-// document reads a kept JSON value to its end and compares it. text is the first look; asLines means that the value
-// represents JSON Lines.
+// document reads a stored JSON value to its end and compares it with value. text is the text of the first answer. asLines means
+// that the value stands in it as JSON Lines.
 func (r *reader) document(t *testing.T, text string, value *node, asLines bool) {
 	t.Helper()
 	_, n := takeNote(t, text)
@@ -159,8 +159,8 @@ func (r *reader) document(t *testing.T, text string, value *node, asLines bool) 
 	}
 }
 
-// items compares what is read, page by page, with the items that are wanted. page is what
-// a page of some of them says.
+// items reads a list page by page and compares it with want. The func page returns the value that a page with some of the items
+// should have.
 func (r *reader) items(t *testing.T, text string, want []*node, ofItem bool, page func(items []*node, first bool) *node, asLines bool) {
 	t.Helper()
 	for first := true; ; first = false {
@@ -172,7 +172,7 @@ func (r *reader) items(t *testing.T, text string, want []*node, ofItem bool, pag
 			}
 			shown, arguments = len(want)-n.left, n.arguments
 		} else if n != nil {
-			body = text // the note is about the item
+			body = text // the note is about the last item, not about the list
 		}
 		if _, of := takeNote(t, body); of != nil {
 			if !of.ofItem || shown == 0 {
@@ -192,7 +192,7 @@ func (r *reader) items(t *testing.T, text string, want []*node, ofItem bool, pag
 	}
 }
 
-// same compares the text of a page with its value.
+// same fails the test if the text of a page does not have the expected value.
 func (r *reader) same(t *testing.T, body string, value *node, asLines bool) {
 	t.Helper()
 	want := value.canonical()
@@ -207,7 +207,7 @@ func (r *reader) same(t *testing.T, body string, value *node, asLines bool) {
 	}
 }
 
-// find is the list that a note is about, by its path.
+// find returns the list that a note is about, by the path in the note.
 func (n *node) find(t *testing.T, about *note) *node {
 	t.Helper()
 	is := func(n *node) bool { return n.kind == '"' && about.path != "" || len(n.kids) == about.total }
@@ -237,7 +237,7 @@ func (n *node) find(t *testing.T, about *note) *node {
 		if is(found[i]) {
 			return found[i]
 		}
-		if about.path == "" { // it can be too long to be said
+		if about.path == "" { // a path that would be too long is left out of the note
 			found = append(found, found[i].kids...)
 		}
 	}
@@ -245,7 +245,7 @@ func (n *node) find(t *testing.T, about *note) *node {
 	return nil
 }
 
-// with is a value with another one at the place of one of its parts.
+// with returns a copy of n in which other replaces part.
 func (n *node) with(part, other *node) *node {
 	if n == part {
 		return other
@@ -258,7 +258,7 @@ func (n *node) with(part, other *node) *node {
 	return &out
 }
 
-// keysOf are the keys of some members.
+// keysOf returns the keys of those members of n whose values are in kids.
 func (n *node) keysOf(kids []*node) (keys []string) {
 	for i, kid := range n.kids {
 		if n.kind == '{' && isOneOf(kid, kids) {
@@ -268,7 +268,7 @@ func (n *node) keysOf(kids []*node) (keys []string) {
 	return keys
 }
 
-// send calls the tool that answers direct.
+// send calls the tool whose result is the JSON in direct.
 func (r *reader) send(t *testing.T, direct, filter string, structured results.Structured) *results.Result {
 	t.Helper()
 	result, err := r.executor.Exec(t.Context(), executor.Request{
@@ -285,7 +285,7 @@ func textResult(g *generator, text string) string {
 	return `{"content":[{"type":"text","text":` + whole(g, text) + `}]}`
 }
 
-// whole is text as a JSON string without half surrogates.
+// whole returns text as a JSON string literal that has no lone surrogates.
 func whole(g *generator, text string) string {
 	for {
 		if s := g.literal(text); readJSON(s).text == text {
@@ -294,7 +294,7 @@ func whole(g *generator, text string) string {
 	}
 }
 
-// longList is a JSON array of items of very different sizes.
+// longList returns a JSON array with items of very different sizes.
 func longList(g *generator) string {
 	items := make([]string, 2+g.IntN(60))
 	for i := range items {
@@ -312,7 +312,7 @@ func longList(g *generator) string {
 	return g.white(true).join("[", items, "]")
 }
 
-// longText are lines of all kinds.
+// longText returns a long text of a random kind.
 func longText(g *generator) string {
 	if g.chance(5) {
 		return strings.Repeat(pick(g, "x", "QUJD", "é", "中文", "😀", "0123456789", "-", "\u202e", "ab,"), 1+g.IntN(2000))
@@ -341,10 +341,10 @@ func longText(g *generator) string {
 	return out.String() + pick(g, "", "no end")
 }
 
-// limits are the limits that long results are tried with.
+// limits are the result limits, in tokens, with which the tests run.
 var limits = []int{400, 900, 4000}
 
-// eachLimit runs a test with each of the limits.
+// eachLimit runs a test once for each of the limits.
 func eachLimit(t *testing.T, run func(t *testing.T, r *reader, g *generator)) {
 	t.Helper()
 	mcptest.OneGoroutine(t) // one call at a time
@@ -362,7 +362,7 @@ func eachLimit(t *testing.T, run func(t *testing.T, r *reader, g *generator)) {
 	t.Run("reference decoder", o.reference)
 }
 
-// TestLong_Items reads long arrays to their end.
+// TestLong_Items: a long array can be read to its end, and nothing is lost.
 func TestLong_Items(t *testing.T) {
 	eachLimit(t, func(t *testing.T, r *reader, g *generator) {
 		for range 5 {
@@ -376,7 +376,7 @@ func TestLong_Items(t *testing.T) {
 	})
 }
 
-// TestLong_Lines reads long texts to their end, byte for byte.
+// TestLong_Lines: a long text can be read to its end and is the same, byte for byte.
 func TestLong_Lines(t *testing.T) {
 	eachLimit(t, func(t *testing.T, r *reader, g *generator) {
 		for range 6 {
@@ -397,14 +397,14 @@ func TestLong_Lines(t *testing.T) {
 	})
 }
 
-// TestLong_Documents reads long objects to their end: with one list, with several, within
-// other objects, with long strings.
+// TestLong_Documents: long objects can be read to their end: with one list, with several lists, with lists inside other
+// objects, and with long strings.
 func TestLong_Documents(t *testing.T) {
 	eachLimit(t, func(t *testing.T, r *reader, g *generator) {
 		for range 12 {
 			text := longDocument(g)
 			if strings.Contains(readJSON(text).canonical(), `\ud`) {
-				continue // a path cannot name a key with half a surrogate pair
+				continue // a jq path cannot name a key with a lone surrogate
 			}
 			result := r.send(t, textResult(g, text), "", anyPolicy(g))
 			if len(result.Content) != 1 {
@@ -415,7 +415,7 @@ func TestLong_Documents(t *testing.T) {
 	})
 }
 
-// longDocument is a long object.
+// longDocument returns a long JSON object.
 func longDocument(g *generator) string {
 	member := func(key, value string) string { return spell(key) + ":" + g.white(true).colon + value }
 	small := member("n", g.number()) + "," + member("next page", whole(g, g.plain()))
@@ -447,7 +447,7 @@ func longDocument(g *generator) string {
 	return "{" + strings.Join(members, ",") + "}"
 }
 
-// TestLong_JSONLines reads JSON Lines to their end.
+// TestLong_JSONLines: long JSON Lines can be read to their end.
 func TestLong_JSONLines(t *testing.T) {
 	eachLimit(t, func(t *testing.T, r *reader, g *generator) {
 		for range 6 {
@@ -469,8 +469,7 @@ func TestLong_JSONLines(t *testing.T) {
 	})
 }
 
-// TestLong_Blocks reads results of several long blocks to their end, and what
-// only structuredContent says.
+// TestLong_Blocks: results with several long blocks can be read to their end, and so can what is only in structuredContent.
 func TestLong_Blocks(t *testing.T) {
 	eachLimit(t, func(t *testing.T, r *reader, g *generator) {
 		for range 2 {
@@ -524,7 +523,7 @@ func (r *reader) blocks(t *testing.T, content []json.RawMessage, want []*node, s
 	}
 }
 
-// TestLong_Arguments holds offset, limit, grep and select against what they say.
+// TestLong_Arguments: the arguments offset, limit, grep and select of read_result return what they should.
 func TestLong_Arguments(t *testing.T) {
 	eachLimit(t, func(t *testing.T, r *reader, g *generator) {
 		list, rows := "", make([]string, 400)
@@ -605,8 +604,8 @@ func mustEncode(t *testing.T, v any) string {
 	return string(raw)
 }
 
-// TestSelect_Identity: the filter that changes nothing gives an equal value, but for the
-// order of keys, with the numbers as they were written.
+// TestSelect_Identity: the jq filter "." returns an equal value. Only the order of keys may differ; numbers keep their
+// spelling.
 func TestSelect_Identity(t *testing.T) {
 	mcptest.NoLeaks(t)
 	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
@@ -617,7 +616,7 @@ func TestSelect_Identity(t *testing.T) {
 	for n := range 250 {
 		value := g.object(4, g.white(false))
 		if strings.Contains(readJSON(value).canonical(), `\ud`) {
-			continue // half a surrogate pair has no place in jq's strings
+			continue // jq strings cannot contain a lone surrogate
 		}
 		direct := textResult(g, value)
 		if g.chance(2) {
@@ -636,8 +635,7 @@ func TestSelect_Identity(t *testing.T) {
 	t.Run("reference decoder", o.reference)
 }
 
-// sortedDeep is a value with the members of all objects sorted, of equal keys the
-// last.
+// sortedDeep returns n with the members of all objects sorted by key. If a key occurs twice, it keeps the last one.
 func (n *node) sortedDeep() *node {
 	out := &node{kind: n.kind, raw: n.raw, text: n.text}
 	if n.kind == '{' {
@@ -651,7 +649,7 @@ func (n *node) sortedDeep() *node {
 	return out
 }
 
-// TestLong_GrepAsShown: what a model reads in an item is what grep finds.
+// TestLong_GrepAsShown: grep finds an item by the text that the model has seen of it.
 func TestLong_GrepAsShown(t *testing.T) {
 	r := &reader{assembly: inProcess(t, executor.Options{ResultTokens: 400}), limit: 400}
 	rows := make([]string, 300)

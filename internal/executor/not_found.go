@@ -14,31 +14,31 @@ import (
 )
 
 const (
-	// An error with guesses has at most maxGuess tokens and maxGuesses names. The first guess and the servers that have the
-	// tool are always named.
+	// An error that suggests names has at most maxGuess tokens and suggests at most maxGuesses names. It always has the first
+	// suggestion and the servers that have the tool.
 	maxGuess   = 40
 	maxGuesses = 3
-	// Without a guess, an error lists up to maxTools or maxServers names, of maxListedBytes together, as upstreams choose the
-	// names.
+	// An error without suggestions lists at most maxTools tools or maxServers servers. The names have at most maxListedBytes in
+	// total, because the servers choose their lengths.
 	maxTools, maxServers = 8, 20
 	maxListedBytes       = 500
-	// maxName bounds the name that was not found, in runes.
+	// maxName is to how many characters the name that was not found is cut.
 	maxName = 40
-	// maxSearched bounds the tools of a server that are searched by words, which takes 0.1 ms for each.
+	// maxSearched is the largest number of tools for which a server's tools are searched by words; this takes 0.1 ms per tool.
 	maxSearched = 1000
-	// Servers that have the tool are named if they are at most maxOwners and the tool's name has at most maxOwned bytes.
+	// Servers that have the tool are named only if there are at most maxOwners and the tool's name has at most maxOwned bytes.
 	maxOwners = 3
 	maxOwned  = 200
 )
 
-// notFoundError is an unknown tool of the server on or, if on is nil, an unknown server.
+// notFoundError means that the server `on` has no such tool or, if on is nil, that there is no such server.
 type notFoundError struct {
 	on    *catalog.Server
 	name  string
 	known []string
-	// empty says why the catalogue is empty; may be empty.
+	// empty says why the catalogue is empty; it may be "".
 	empty string
-	// owners are the servers with the wanted tool, or one whose name differs only in case and separators.
+	// owners are the servers that have the wanted tool, or a tool whose name differs only in case and separators.
 	owners []owner
 }
 
@@ -47,7 +47,7 @@ type owner struct{ server, tool string }
 
 func (m *notFoundError) Error() string { return m.said(maxName) }
 
-// said is the error's text, with the name cut to that many characters.
+// said returns the text of the error, with the name cut to `most` characters.
 func (m *notFoundError) said(most int) string {
 	name := sanitize.Line(m.name, most)
 	if m.on == nil {
@@ -56,8 +56,9 @@ func (m *notFoundError) said(most int) string {
 	return fmt.Sprintf("no tool %q on server %q", name, m.on.Name)
 }
 
-// owners returns the servers in seen, except one, that have the tool; else the server that a dotted name begins with; else the
-// servers with a tool whose name differs only in case and separators. It returns none if they are too many.
+// owners returns the servers in seen that have the tool; else the server that a dotted name begins with; else the servers with
+// a tool whose name differs only in case and separators. The server `but` is left out. It returns nil if there are more than
+// maxOwners.
 func (e *Executor) owners(seen *catalog.Snapshot, tool, but string) []owner {
 	wanted := sanitize.Bare(tool)
 	if wanted == "" || len(tool) > maxOwned {
@@ -95,8 +96,8 @@ func (e *Executor) owners(seen *catalog.Snapshot, tool, but string) []owner {
 	return exact
 }
 
-// qualified splits a name such as "time.get_current_time" into server and tool; nil if there is no such tool. A name may have
-// several readings.
+// qualified splits a name such as "time.get_current_time" into server and tool. It returns nil if there is no such tool. If the
+// name can be split in several ways, it returns all of them.
 func (e *Executor) qualified(seen *catalog.Snapshot, name string) (readings []owner) {
 	if len(name) > maxOwned {
 		return nil
@@ -115,8 +116,8 @@ func (e *Executor) qualified(seen *catalog.Snapshot, name string) (readings []ow
 	return readings
 }
 
-// Qualified splits a name of a tool that begins with its server's, as in "time.get_current_time" or "time__get_current_time". It
-// reports whether there is exactly one such tool.
+// Qualified splits a name that consists of a server's name and a tool's name, as in "time.get_current_time" or
+// "time__get_current_time". ok reports whether exactly one tool matches.
 func (e *Executor) Qualified(seen *catalog.Snapshot, name string) (server, tool string, ok bool) {
 	readings := e.qualified(seen, name)
 	if len(readings) != 1 {
@@ -125,8 +126,8 @@ func (e *Executor) Qualified(seen *catalog.Snapshot, name string) (server, tool 
 	return readings[0].server, readings[0].tool, true
 }
 
-// MissingServer is the failure of a call that names a tool but no server, whose argument has that name; nil if no server has the
-// tool.
+// MissingServer returns the failure of a call that names a tool but no server. argument is the name of the argument that should
+// have named the server. It returns nil if no server has the tool.
 func (e *Executor) MissingServer(seen *catalog.Snapshot, argument, tool string) *results.Failure {
 	owners := e.owners(seen, tool, "")
 	if len(owners) == 0 {
@@ -136,7 +137,7 @@ func (e *Executor) MissingServer(seen *catalog.Snapshot, argument, tool string) 
 	return results.Invalid(violation).With("did_you_mean", serversOf(owners))
 }
 
-// haveIt says which servers have a tool.
+// haveIt returns a sentence that says which servers have a tool.
 func haveIt(owners []owner) string {
 	if len(owners) == 1 {
 		return "server " + owners[0].server + " has " + owners[0].tool
@@ -192,8 +193,8 @@ func (m *notFoundError) failure() *results.Failure {
 	return f
 }
 
-// guessed is the text with guesses and with the servers that have the tool. Over maxGuess tokens it drops guesses, then cuts the
-// wrong name.
+// guessed returns the text with the suggestions and the servers that have the tool. If it is longer than maxGuess tokens,
+// guessed leaves out suggestions, and then cuts the name that was not found.
 func (m *notFoundError) guessed(code string, near []string, owners []owner) string {
 	most := maxName
 	for {
@@ -216,7 +217,8 @@ func (m *notFoundError) guessed(code string, near []string, owners []owner) stri
 	}
 }
 
-// guesses returns names that may be meant: similarly spelled ones, and tools found by the words of the name.
+// guesses returns the names that the caller may have meant: names with a similar spelling, and tools found by the words of the
+// name.
 func (m *notFoundError) guesses() []string {
 	if m.on == nil {
 		return sanitize.Nearest(m.name, m.known)
@@ -238,7 +240,7 @@ func (m *notFoundError) guesses() []string {
 	if len(near) == 0 {
 		return found
 	}
-	guesses := []string{near[0], found[0]} // the first of each are the best
+	guesses := []string{near[0], found[0]} // the first of each list is the best
 	for _, name := range slices.Concat(near[1:], found[1:]) {
 		if len(guesses) < maxGuesses && !slices.Contains(guesses, name) {
 			guesses = append(guesses, name)
@@ -247,7 +249,7 @@ func (m *notFoundError) guesses() []string {
 	return guesses
 }
 
-// listed returns the known names nearest to the wanted one, within the bounds.
+// listed returns at most `most` known names, those nearest to the wanted name first, of at most maxListedBytes in total.
 func (m *notFoundError) listed(most int) []string {
 	names := sanitize.Closest(m.name, m.known, most)
 	size := 0

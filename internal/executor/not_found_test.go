@@ -12,7 +12,7 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// The error of a call without a server names the servers with the tool, if they are few.
+// TestMissingServer: if a call names no server, the error names the servers that have the tool, unless they are many.
 func TestMissingServer(t *testing.T) {
 	mcptest.NoLeaks(t)
 	tools := func(names ...string) mcptest.Spec {
@@ -55,7 +55,8 @@ func TestMissingServer(t *testing.T) {
 	}
 }
 
-// A name written as "server.tool", in either place, gets the right server and tool.
+// TestNotFound_Dotted: if a call has a name like "server.tool" as the server or as the tool, the right server and tool are
+// found.
 func TestNotFound_Dotted(t *testing.T) {
 	mcptest.NoLeaks(t)
 	tools := func(names ...string) mcptest.Spec {
@@ -85,7 +86,7 @@ func TestNotFound_Dotted(t *testing.T) {
 	}
 }
 
-// Names are foreign text: few long ones are listed.
+// TestNotFound_LongNames: servers choose the names of their tools, so the error lists few long ones.
 func TestNotFound_LongNames(t *testing.T) {
 	on := &catalog.Server{Name: "s"}
 	known := []string{"short", strings.Repeat("x", maxListedBytes), strings.Repeat("y", 1<<20)}
@@ -98,8 +99,8 @@ func TestNotFound_LongNames(t *testing.T) {
 	}
 }
 
-// A wrong name gets the right one, if that is written alike or has words that mean the
-// same, and is short beside it; else the nearest names.
+// TestNotFound_Guesses: for a wrong name, the error suggests a name with a similar spelling, or one whose words mean the same.
+// The suggestion must be short. Without a suggestion, the error lists the nearest names.
 func TestNotFound_Guesses(t *testing.T) {
 	github := &catalog.Server{Name: "github", Known: true}
 	for _, name := range strings.Fields("create_issue create_branch create_pull_request get_file_contents get_me list_branches list_commits list_issues list_tags merge_pull_request search_code search_repositories update_issue") {
@@ -123,7 +124,7 @@ func TestNotFound_Guesses(t *testing.T) {
 			t.Errorf("%s: got %s", name, data)
 		}
 	}
-	// A guess of both kinds is one guess.
+	// A name that is found in both ways is suggested only once.
 	both := &catalog.Server{Name: "github", Known: true, Tools: []catalog.Tool{{Name: "list_tags"}, {Name: "list_issues"}, {Name: "get_me"}}}
 	for _, name := range []string{"list_isues", "list_taags"} {
 		f := e.ToolNotFound(catalog.NewSnapshot([]catalog.Server{*both}), both, name)
@@ -135,14 +136,14 @@ func TestNotFound_Guesses(t *testing.T) {
 	}
 }
 
-// In front of recorded tools: a name that is nearly right gets the right one.
+// TestNotFound_Recorded: with recorded tools, the right name is suggested for a name that is nearly right.
 func TestNotFound_Recorded(t *testing.T) {
 	mcptest.OneGoroutine(t)
 	tools := mcptest.Part(t, recordedTools(t), 80)
 	e := executing(t, Options{}, nil)
 	for _, wrong := range []struct {
 		name  string
-		least float64 // of the names are guessed
+		least float64 // the share of names for which the right name is suggested
 		make  func(name string) string
 	}{
 		{"a letter less", 0.95, func(name string) string { return name[:len(name)/2] + name[len(name)/2+1:] }},

@@ -9,13 +9,13 @@ import (
 	"mcpx/internal/request"
 )
 
-// LogEvents is an observer that logs each message to a server on one line, without arguments, results or credentials.
+// LogEvents returns an observer that logs each message to a server as one record, without arguments, results or credentials.
 func LogEvents(log *slog.Logger, level slog.Level) func(*request.Event) {
 	return func(r *request.Event) {
 		if !r.Attempted || !log.Enabled(context.Background(), level) {
 			return
 		}
-		var room [15]slog.Attr // on the stack; no line has more attributes
+		var room [15]slog.Attr // allocated on the stack; no record has more than 15 attributes
 		attributes := room[:0]
 		if r.IsCall() {
 			attributes = append(attributes,
@@ -35,13 +35,15 @@ func LogEvents(log *slog.Logger, level slog.Level) func(*request.Event) {
 				attributes = append(attributes, slog.String(one.name, one.value))
 			}
 		}
-		line := slog.NewRecord(r.Began.Add(r.Duration), level, "call", 0) // Logger.Log would look up the caller's position
+		// Logger.Log would spend time on looking up the caller's source position
+		line := slog.NewRecord(r.Began.Add(r.Duration), level, "call", 0)
 		line.AddAttrs(attributes...)
 		_ = log.Handler().Handle(context.Background(), line)
 	}
 }
 
-// serverOf returns the server of a message that is no call; empty for a call, which has it already.
+// serverOf returns the server of a message that is not a call. For a call it returns "", because LogEvents has already added
+// it.
 func serverOf(r *request.Event) string {
 	if r.IsCall() {
 		return ""
@@ -49,32 +51,32 @@ func serverOf(r *request.Event) string {
 	return sanitize.Line(r.Server, maxLogged)
 }
 
-// maxLogged bounds names chosen by clients, in characters.
+// maxLogged is to how many characters names chosen by clients are cut.
 const maxLogged = 80
 
-// Account sums the tokens of results: estimates of o200k tokens.
+// Account sums up the tokens of results, in estimated o200k tokens.
 type Account struct {
 	Calls int64 `json:"calls"`
-	// Received counts the tokens of the upstreams' texts.
+	// Received is the number of tokens in the texts that the servers sent.
 	Received int64 `json:"tokens_received"`
-	// Sent counts the tokens of the answers.
+	// Sent is the number of tokens in the answers to clients.
 	Sent int64 `json:"tokens_sent"`
 }
 
-// Add adds another account.
+// Add adds the numbers of another account to a.
 func (a *Account) Add(other Account) {
 	a.Calls += other.Calls
 	a.Received += other.Received
 	a.Sent += other.Sent
 }
 
-// account holds an Account for each server. Safe for concurrent use.
+// account has an Account for each server. It is safe for concurrent use.
 type account struct {
 	mu       sync.Mutex
 	byServer map[string]*Account
 }
 
-// Count is an observer that adds each answered call to the accounts.
+// Count is an observer that adds each answered call to the account of its server.
 func (e *Executor) Count(r *request.Event) {
 	if !r.Answered {
 		return
@@ -93,7 +95,7 @@ func (e *Executor) Count(r *request.Event) {
 	sum.Add(Account{1, int64(r.Received), int64(r.Sent)})
 }
 
-// Accounts returns each server's account since the start.
+// Accounts returns the account of each server, from the start of mcpx until now.
 func (e *Executor) Accounts() map[string]Account {
 	e.account.mu.Lock()
 	defer e.account.mu.Unlock()

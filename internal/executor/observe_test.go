@@ -24,8 +24,8 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// Every call is heard of once when it ends, however it does; the account has those
-// that an upstream answered.
+// TestObserve: the observers get one event for every call, when the call ends, whatever its outcome. The account has the calls
+// that a server has answered.
 func TestObserve(t *testing.T) {
 	mcptest.NoLeaks(t)
 	long := strings.Repeat("A line of some words.\n", 200)
@@ -42,7 +42,7 @@ func TestObserve(t *testing.T) {
 	for _, tt := range []struct {
 		server, tool, outcome string
 		answered              bool
-		shape                 string // of the tokens
+		shape                 string // how the numbers of received and sent tokens compare
 	}{
 		{"one", "echo", "RESULT", true, "same"},
 		{"one", "fail", "TOOL_ERROR", true, "same"},
@@ -87,8 +87,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// An event has the sizes, the trace, and where the time went; the line of the log has
-// neither arguments nor results.
+// TestObserve_event: an event has the sizes, the trace, and the durations. The log record has neither arguments nor results.
 func TestObserve_event(t *testing.T) {
 	mcptest.NoLeaks(t)
 	var events []request.Event
@@ -119,15 +118,15 @@ func TestObserve_event(t *testing.T) {
 	}
 }
 
-// With tracing the upstream gets the span of its request, a child of the call's span, below the
-// client's; what is not sampled, or no trace, goes through as it is.
+// TestTracing: with tracing, the server gets the traceparent of the span of its request, which is a child of the call's span,
+// which is a child of the client's span. A traceparent that is not sampled is passed on unchanged.
 func TestTracing(t *testing.T) {
 	mcptest.NoLeaks(t)
 	const trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 	for _, tt := range []struct {
 		name    string
 		tracing *request.Tracing
-		meta    string // of the client
+		meta    string // the traceparent in the client's _meta
 		spans   bool
 	}{
 		{"off", nil, "00-" + trace + "-" + parent + "-01", false},
@@ -172,8 +171,8 @@ func TestTracing(t *testing.T) {
 	}
 }
 
-// The maker of a call's event ends it, for example after the answer. A call that may outlast its answer has an event of its
-// own, which ends with the call.
+// TestObserve_afterwards: whoever creates the event of a call ends it, for example after the answer was sent. A call that may
+// continue after its answer has its own event, which ends with the call.
 func TestObserve_afterwards(t *testing.T) {
 	var events []*request.Event
 	journal := observed(func(r *request.Event) { events = append(events, r) })
@@ -195,7 +194,7 @@ func TestObserve_afterwards(t *testing.T) {
 	}
 }
 
-// trail has the beginnings and the ends of messages, as the audit trail does.
+// trail records the beginnings and the ends of messages, like the audit trail.
 type trail struct {
 	mu           sync.Mutex
 	began, ended []request.Event
@@ -223,8 +222,8 @@ func (t *trail) add(to *[]request.Event, r *request.Event) {
 	*to = append(*to, *r)
 }
 
-// take returns the events since the last take, as method, name and outcome. Each end must have the number of its beginning;
-// an event without a beginning must be a refusal.
+// take returns the events since the last call of take, each as method, name and outcome. It checks that each end has the number
+// of a beginning, and that an event without a beginning is a refusal.
 func (t *trail) take(test *testing.T) (all []string) {
 	test.Helper()
 	t.mu.Lock()
@@ -248,8 +247,9 @@ func (t *trail) take(test *testing.T) (all []string) {
 	return all
 }
 
-// Each call has one end and, if it was let pass, one beginning: one with many requests to its server too, one that goes on
-// after the answer, and what the server inside of mcpx asks others.
+// TestObserve_once: each call is recorded with one end and, if it was admitted, one beginning. This also holds for a call that
+// makes several requests to its server, for one that continues after its answer, and for requests that the built-in server
+// sends.
 func TestObserve_once(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var all trail

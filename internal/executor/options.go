@@ -18,73 +18,76 @@ import (
 	"mcpx/internal/results"
 )
 
-// defaultVerbatim are globs of tools that read files. Their results stay unchanged because the model may edit the file (design 7).
+// defaultVerbatim are globs for names of tools that read files. Their results are not changed, because the model may edit the
+// file (design 7).
 var defaultVerbatim = []string{"read_*file*", "*file_content*", "*_show"}
 
-// ServerOptions are the settings of calls to one server.
+// ServerOptions are the settings for calls to one server.
 type ServerOptions struct {
-	// Unchecked turns off the validation of arguments (validate: off).
+	// Unchecked turns off the validation of arguments (config: validate: off).
 	Unchecked bool
-	// Verbatim are globs of tools whose results stay unchanged; nil = defaultVerbatim.
+	// Verbatim are globs for names of tools whose results are not changed; nil means defaultVerbatim.
 	Verbatim []string
-	// CallTimeout bounds one call; the first match in ToolTimeouts overrides it. 0 = the upstream's bound.
+	// CallTimeout is the maximum duration of a call; 0 means the timeout of the upstream. The first matching entry of
+	// ToolTimeouts overrides it.
 	CallTimeout  time.Duration
 	ToolTimeouts []ToolTimeout
-	// IdleTimeout ends a call that makes no progress; 0 = none.
+	// IdleTimeout ends a call that has reported no progress for this long; 0 means no such limit.
 	IdleTimeout time.Duration
 }
 
-// ToolTimeout bounds calls of the tools whose names match.
+// ToolTimeout is the maximum duration of calls of the tools whose names match a glob.
 type ToolTimeout = conf.ToolTimeout
 
-// Options are the settings of an executor. All may be zero.
+// Options are the settings of an executor. Each of them may be zero.
 type Options struct {
-	// Servers has the options of single servers, by name.
+	// Servers has the options of individual servers, by server name.
 	Servers map[string]ServerOptions
-	// ExecWait bounds the wait for a server that is connecting; 0 = 20 s.
+	// ExecWait is how long a call waits for a server that is still connecting; 0 means 20 s.
 	ExecWait time.Duration
-	// TOON and JS allow texts to have these forms, for clients whose format has none; otherwise JSON is only minified.
+	// TOON and JS allow mcpx to convert JSON in texts to these formats, for clients that did not choose a format. If both are
+	// false, JSON is only minified.
 	TOON, JS bool
-	// ResultTokens bounds the text of a result; read_result reads the rest. 0 = no limit.
+	// ResultTokens is the maximum length of a result's text, in tokens; read_result reads the rest. 0 means no limit.
 	ResultTokens int
-	// PreviewTokens bounds what is shown of a longer result at first; 0 = ResultTokens.
+	// PreviewTokens is how many tokens of a longer result are shown at first; 0 means ResultTokens.
 	PreviewTokens int
 	// Filter runs jq filters.
 	Filter *jq.Runner
 	// NoResources and NoPrompts hide the servers' resources and prompts.
 	NoResources, NoPrompts bool
-	// Separator joins the names of server and prompt; empty = "__".
+	// Separator is put between the name of a server and the name of a prompt; "" means "__".
 	Separator string
 	// TypeScript shows types in a VALIDATION_ERROR as TypeScript instead of JSON Schema.
 	TypeScript bool
-	// Learn keeps the shapes of results of tools that declare no output type, in Learned, and shows them.
+	// Learn turns on learning the shapes of results, in Learned, for tools that declare no output type, and showing them.
 	Learn bool
 	// Learned is nil if nothing is learned.
 	Learned *learned.Store
-	// Journal numbers calls and has the observers; nil = no observers.
+	// Journal numbers the calls and has the observers; nil means no observers.
 	Journal *request.Journal
-	// Tracing gives calls spans; nil = a client's traceparent is passed on unchanged.
+	// Tracing creates spans for calls; nil means that a client's traceparent is passed on unchanged.
 	Tracing *request.Tracing
-	// Current, if not nil, returns the settings in force, which replace all of these options except Learned, Journal, Tracing,
-	// Results and Secret. A call keeps the settings of its beginning.
+	// Current, if not nil, returns the current settings, which replace all of these options except Learned, Journal, Tracing,
+	// Results and Secret. A call keeps the settings from its beginning.
 	Current func() *Settings
-	// Results keeps results that are too long, for all clients; nil = in memory. Secret is the key for the tags on the ids of
-	// tasks; nil = a random one.
+	// Results stores results that are too long, for all clients; nil means in memory. Secret is the key for the tags on the ids
+	// of tasks; nil means a random key.
 	Results state.Results[results.Kept]
 	Secret  *state.Secret
-	// Logger may be nil (discard).
+	// Logger may be nil, then nothing is logged.
 	Logger *slog.Logger
 }
 
-// Settings are options in use, with a cache of the settings of single tools. The options never change.
+// Settings are Options with a cache of the settings of individual tools. The options never change.
 type Settings struct {
 	Options
 
 	mu    sync.RWMutex
-	tools map[toolName]toolSettings // at most maxToolSettings
+	tools map[toolName]toolSettings // has at most maxToolSettings entries
 }
 
-// NewSettings returns settings for options: before, if not nil and equal; so its cache is kept.
+// NewSettings returns settings with these options. If the options of before are equal, it returns before, to keep its cache.
 func NewSettings(options Options, before *Settings) *Settings {
 	if options.ExecWait <= 0 {
 		options.ExecWait = 20 * time.Second
@@ -101,10 +104,10 @@ type toolName struct{ server, tool string }
 // toolSettings are the settings of one tool.
 type toolSettings struct {
 	verbatim, unchecked bool
-	timeout, idle       time.Duration // 0 = the upstream's timeout, no idle timeout
+	timeout, idle       time.Duration // 0 means the timeout of the upstream, and no idle timeout
 }
 
-// tool returns the settings of a tool. It caches them, so the tool must exist.
+// tool returns the settings of a tool. It caches them, so it must not be called for tools that do not exist.
 func (s *Settings) tool(server, tool string) toolSettings {
 	name := toolName{server, tool}
 	s.mu.RLock()
@@ -136,16 +139,16 @@ func (s *Settings) tool(server, tool string) toolSettings {
 	return found
 }
 
-// maxToolSettings bounds the cache: a server may rename its tools again and again.
+// maxToolSettings is the maximum size of the cache. It is needed because a server may rename its tools again and again.
 const maxToolSettings = 20_000
 
-// editedFiles are the endings of file names (with the closing quote of a JSON string) that are edited as text: the model must see
-// the file unchanged.
+// editedFiles are the extensions, with the closing quote of a JSON string, of files that are edited as text. The model must see
+// such a file unchanged.
 var editedFiles = [][]byte{
 	[]byte(`.py"`), []byte(`.json"`), []byte(`.jsonc"`), []byte(`.ipynb"`), []byte(`.geojson"`), []byte(`.lock"`),
 }
 
-// namesEditedFile reports whether a string in the arguments names such a file.
+// namesEditedFile reports whether a string in the arguments ends like the name of such a file (editedFiles).
 func namesEditedFile(arguments json.RawMessage) bool {
 	if bytes.IndexByte(arguments, '.') < 0 {
 		return false

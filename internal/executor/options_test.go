@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The first glob that matches applies, then the server's time.
+// TestToolTimeout: the timeout of the first matching glob applies, otherwise the timeout of the server.
 func TestToolTimeout(t *testing.T) {
 	o := ServerOptions{CallTimeout: time.Minute, ToolTimeouts: []ToolTimeout{
 		{Glob: "export_all", Timeout: time.Hour}, {Glob: "export_*", Timeout: 10 * time.Minute}, {Glob: "*/b", Timeout: time.Second},
@@ -15,7 +15,7 @@ func TestToolTimeout(t *testing.T) {
 		"export_all": time.Hour, "export_one": 10 * time.Minute, "read": time.Minute, "a/b": time.Second,
 	} {
 		s := Settings{Options: Options{Servers: map[string]ServerOptions{"s": o}}}
-		for range 2 { // the second time from what is kept
+		for range 2 { // the second time, the settings come from the cache
 			if got := s.tool("s", tool).timeout; got != want {
 				t.Errorf("%s: %v, want %v", tool, got, want)
 			}
@@ -26,7 +26,7 @@ func TestToolTimeout(t *testing.T) {
 	}
 }
 
-// Settings of the same options go on, with what they have kept.
+// TestNewSettings: equal options give the same Settings, with the filled cache.
 func TestNewSettings(t *testing.T) {
 	options := func(wait time.Duration) Options {
 		return Options{ExecWait: wait, Servers: map[string]ServerOptions{"s": {Verbatim: []string{"get_*"}}}}
@@ -40,7 +40,7 @@ func TestNewSettings(t *testing.T) {
 	}
 }
 
-// What is kept of one server's tool is not another's.
+// TestSettings_Verbatim: the cached settings of one server's tool are not used for another server's tool of the same name.
 func TestSettings_Verbatim(t *testing.T) {
 	s := Settings{Options: Options{Servers: map[string]ServerOptions{"none": {Verbatim: []string{}}, "own": {Verbatim: []string{"get_*"}, Unchecked: true, IdleTimeout: time.Second}}}}
 	for range 2 {

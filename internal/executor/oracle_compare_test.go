@@ -18,27 +18,27 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// answered is a result as a client gets it.
+// answered is a result as the client received it.
 type answered struct {
 	content          []*node
 	structured, meta *node
 	isError          bool
-	// legacy: structuredContent has to be an object. sdk: content blocks have to be
-	// objects, which others become as a text.
+	// legacy means that structuredContent must be an object. sdk means that content blocks must be objects, so other values are
+	// turned into text blocks.
 	legacy, sdk bool
 }
 
-// oracle holds answers against what the upstream sent. TOON texts are gathered
-// for the reference decoder, which reads them all in one process.
+// oracle compares answers with what the server sent. It collects the texts in TOON, so that the reference decoder can read all
+// of them in one process.
 type oracle struct {
 	toon []toonText
-	// of all results that were compared, so that a test can see what it tested.
+	// numbers of compared results and blocks, so that a test can check how much it has covered
 	results, same, shrunk int
 }
 
 type toonText struct{ toon, json, where string }
 
-// differences lists how the answer deviates from direct.
+// differences returns how the answer differs from direct, the result that the server sent.
 func (o *oracle) differences(direct string, got answered, structured results.Structured) []string {
 	o.results++
 	root := readJSON(direct)
@@ -67,8 +67,8 @@ func (o *oracle) differences(direct string, got answered, structured results.Str
 	return append(faults, metaDifferences(root, got)...)
 }
 
-// blocksOf are the content blocks; a text or a block without the list around it is
-// one.
+// blocksOf returns the content blocks of a result. If content is a string or a single block instead of a list, it returns that
+// as one block.
 func blocksOf(content *node) (blocks []*node, ok bool) {
 	switch {
 	case content == nil:
@@ -82,7 +82,7 @@ func blocksOf(content *node) (blocks []*node, ok bool) {
 	return nil, false
 }
 
-// block compares two content blocks.
+// block compares two content blocks and returns the difference.
 func (o *oracle) block(sent, got *node, failed bool) string {
 	if sent.canonical() == got.canonical() {
 		o.same++
@@ -103,7 +103,7 @@ func (o *oracle) block(sent, got *node, failed bool) string {
 	return o.sameText(before.text, after.text)
 }
 
-// textOf is the text member of a text block, nil where there is none.
+// textOf returns the text member of a text block, or nil if the block is no text block.
 func textOf(block *node) *node {
 	kind, text := block.last("type"), block.last("text")
 	if kind == nil || kind.kind != '"' || kind.text != "text" || text == nil || text.kind != '"' {
@@ -112,7 +112,8 @@ func textOf(block *node) *node {
 	return text
 }
 
-// sameAround returns why a text that only contains JSON was changed elsewhere, or has other JSON.
+// sameAround compares two texts that contain JSON between other text. It returns a reason if the other text or a JSON value
+// differs.
 func sameAround(before, after string) string {
 	plain, pieces := compress.Pieces(before)
 	if len(pieces) == 0 {
@@ -140,7 +141,7 @@ func sameAround(before, after string) string {
 	return ""
 }
 
-// sameText returns why a changed text does not have the same content.
+// sameText returns why the changed text does not have the same content as the original, or "".
 func (o *oracle) sameText(before, after string) string {
 	values := documentsIn(before)
 	if values == nil {
@@ -164,8 +165,8 @@ func (o *oracle) sameText(before, after string) string {
 	return ""
 }
 
-// documentsIn are the JSON value in a text, an object or array, or its JSON
-// Lines, objects; nil for any other text.
+// documentsIn returns the JSON objects or arrays in a text: a single one, or the objects of JSON Lines. It returns nil for any
+// other text.
 func documentsIn(text string) []*node {
 	if one := readJSON(text); one != nil {
 		if one.kind != '{' && one.kind != '[' {
@@ -195,7 +196,7 @@ func spellings(values []*node) string {
 	return strings.Join(all, "\n")
 }
 
-// extra judges structuredContent, and the block in its place.
+// extra checks structuredContent, and the text block that may replace it.
 func (o *oracle) extra(root *node, blocks []*node, got answered, wanted results.Structured) []string {
 	sent := root.last("structuredContent")
 	more := len(got.content) - len(blocks)
@@ -271,7 +272,7 @@ func structuredDifferences(sent, derived, got *node) []string {
 	return nil
 }
 
-// derivedFrom is the structuredContent that is derived from a single JSON text block.
+// derivedFrom returns the structuredContent that mcpx should derive from a result with a single JSON text block.
 func derivedFrom(root *node, blocks []*node) *node {
 	if isError := root.last("isError"); len(blocks) != 1 || isError != nil && isError.raw == "true" {
 		return nil
@@ -290,11 +291,11 @@ func derivedFrom(root *node, blocks []*node) *node {
 	return readJSON(`{"result":` + value.raw + `}`)
 }
 
-// tooDeep is nested as no decoder follows.
+// tooDeep has more nested arrays than decoders accept.
 var tooDeep = strings.Repeat("[", 10_001)
 
-// saysSame reports whether the texts say what structuredContent says: one of them the
-// same JSON value or string, or its only member's, or together the elements of that member.
+// saysSame reports whether the texts have the same content as structuredContent or as its only member: one text is the same
+// JSON value or string, or the texts together are the elements of that member.
 func saysSame(blocks []*node, structured *node) bool {
 	only := structured
 	if structured.kind == '{' && len(structured.kids) == 1 {
@@ -328,8 +329,8 @@ func sameValue(block, value *node) bool {
 	return read != nil && compress.Equal([]byte(read.raw), []byte(value.raw))
 }
 
-// metaDifferences judges _meta: the upstream's, with what else its result had
-// under mcpx/result.
+// metaDifferences checks _meta. It must contain the server's _meta and, under mcpx/result, the unknown members of the server's
+// result.
 func metaDifferences(root *node, answer answered) []string {
 	want := &node{kind: '{'}
 	others := &node{kind: '{'}
@@ -373,8 +374,8 @@ func metaDifferences(root *node, answer answered) []string {
 	return nil
 }
 
-// reference has the TOON texts read by the reference decoder in strict mode. It
-// reads numbers as float64, so their literals are looked for in the text.
+// reference decodes the collected TOON texts with the reference decoder in strict mode. The decoder reads numbers as float64,
+// so the test searches the TOON text for the exact numbers.
 func (o *oracle) reference(t *testing.T) {
 	dir := filepath.Join("..", "..", "testdata", "npm")
 	_, err := os.Stat(filepath.Join(dir, "node_modules", "@toon-format", "toon"))

@@ -8,7 +8,7 @@ import (
 	"unicode/utf16"
 )
 
-// generator makes results as upstreams send them, and as none should.
+// generator makes random results, both usual and invalid ones.
 type generator struct{ *rand.Rand }
 
 func newGenerator(seed uint64) *generator {
@@ -17,7 +17,7 @@ func newGenerator(seed uint64) *generator {
 
 func pick[T any](g *generator, list ...T) T { return list[g.IntN(len(list))] }
 
-// chance is true in one of n cases.
+// chance returns true with a probability of 1/n.
 func (g *generator) chance(n int) bool { return g.IntN(n) == 0 }
 
 func (g *generator) number() string {
@@ -29,13 +29,13 @@ func (g *generator) number() string {
 	return fmt.Sprint(g.IntN(5000) - 100)
 }
 
-// plain is a string that needs nothing special.
+// plain returns a string without special characters.
 func (g *generator) plain() string {
 	return pick(g, "alpha", "beta gamma", "open", "closed", "2025-01-12T15:00:58Z", "src/main.go", "https://example.com/a?b=1&c=2",
 		"a@b.org", "x", "Lorem ipsum dolor sit amet", "user "+fmt.Sprint(g.IntN(100)))
 }
 
-// odd is a string that something could stumble over.
+// odd returns a string that is likely to reveal errors in parsers and encoders.
 func (g *generator) odd() string {
 	return pick(g, "", " ", "true", "null", "1.10", "-5", "- x", "#", "a,b", "a:b", `say "hi"`, `C:\temp`, "<b>&amp;</b>",
 		"tab\there", "line\nline", "cr\r\nlf", "\x00\x01\x1f\x7f", "\u0085\u00a0", "\u2028\u2029", "\u202eabc\u202c", "\u200b\ufeff",
@@ -50,8 +50,7 @@ func (g *generator) text() string {
 	return g.plain()
 }
 
-// literal is a JSON string, spelled in one of the ways that encoders have, now
-// and then with half a surrogate pair.
+// literal returns text as a JSON string, with the escapes that various encoders use, sometimes with a lone surrogate.
 func (g *generator) literal(text string) string {
 	style := g.IntN(6)
 	var out strings.Builder
@@ -97,7 +96,7 @@ func (g *generator) scalar() string {
 	return g.literal(g.text())
 }
 
-// value is any JSON value, its white space as given.
+// value returns a random JSON value with the given white space.
 func (g *generator) value(depth int, w white) string {
 	if depth <= 0 || g.chance(3) {
 		return g.scalar()
@@ -116,7 +115,7 @@ func (g *generator) value(depth int, w white) string {
 	return g.object(depth, w)
 }
 
-// white is how a text is indented; its zero value is compact.
+// white is the white space in a JSON text; its zero value means compact.
 type white struct {
 	colon, comma, indent, end string
 }
@@ -151,7 +150,7 @@ func (g *generator) object(depth int, w white) string {
 	return w.join("{", parts, "}")
 }
 
-// table is an array of objects that are alike, or nearly.
+// table returns an array of objects that have the same keys, or nearly.
 func (g *generator) table(w white) string {
 	keys := make([]string, 1+g.IntN(5))
 	for i := range keys {
@@ -175,7 +174,7 @@ func (g *generator) table(w white) string {
 	return w.join("[", rows, "]")
 }
 
-// document is the text of a text block.
+// document returns a text for a text block.
 func (g *generator) document() string {
 	switch g.IntN(16) {
 	case 0:
@@ -205,7 +204,7 @@ func (g *generator) prose() string {
 	return strings.Join(words, " ")
 }
 
-// lines are JSON Lines, mostly.
+// lines returns JSON Lines, sometimes with mistakes.
 func (g *generator) lines() string {
 	rows := make([]string, 1+g.IntN(8))
 	alike := g.chance(2)
@@ -222,7 +221,7 @@ func (g *generator) lines() string {
 	return strings.Join(rows, pick(g, "\n", "\n", "\r\n", "\n\n")) + pick(g, "", "\n")
 }
 
-// block is one content block.
+// block returns a content block.
 func (g *generator) block(w white) string {
 	var m []string
 	add := func(key, value string) { m = append(m, `"`+key+`":`+w.colon+value) }
@@ -274,7 +273,7 @@ func (g *generator) block(w white) string {
 	return w.join("{", m, "}")
 }
 
-// result is a whole tools/call result on one line.
+// result returns the result of a tools/call, on one line.
 func (g *generator) result() string {
 	w := g.white(false)
 	var m []string
@@ -314,8 +313,7 @@ func (g *generator) result() string {
 	return w.join("{", m, "}")
 }
 
-// structured is a structuredContent. Sometimes the one text block before says the
-// same; see [generator.echoing].
+// structured returns a value for structuredContent. See [generator.echoing] for one with the same content as the text block.
 func (g *generator) structured(w white) string {
 	switch g.IntN(6) {
 	case 0:
@@ -326,8 +324,8 @@ func (g *generator) structured(w white) string {
 	return g.object(4, w)
 }
 
-// echoing is a result whose text and structuredContent say the same, in one of
-// the ways that servers do, or nearly.
+// echoing returns a result whose text and structuredContent have the same content, or nearly, in one of the forms that servers
+// use.
 func (g *generator) echoing() string {
 	if g.chance(2) {
 		text := g.document()
@@ -339,7 +337,7 @@ func (g *generator) echoing() string {
 	switch g.IntN(8) {
 	case 0, 1:
 		text = strings.Replace(value, "1", "1.0", 1)
-	case 2: // as SDKs wrap what is no object
+	case 2: // SDKs wrap a value that is not an object like this
 		value = `{"result":` + pick(g, value, "["+value+"]", value+`,"more":1`) + `}`
 	case 3: // as the Python SDK writes a list
 		more := pick(g, "5", "null", g.literal(g.plain()), g.object(4, white{}))

@@ -23,10 +23,10 @@ import (
 	"mcpx/internal/view"
 )
 
-// rounds is how many random results go through each way.
+// rounds is how many random results are sent in each way.
 const rounds = 100
 
-// upstreams are the fakes, one for each transport and era.
+// upstreams are the names of the fake servers, one for each transport and protocol era.
 var upstreams = []string{"stdio-legacy", "stdio-modern", "http-legacy", "http-modern", "http-streams", "sse"}
 
 func upstreamSpec(t *testing.T, name string) upstream.Spec {
@@ -50,7 +50,7 @@ func upstreamSpec(t *testing.T, name string) upstream.Spec {
 	return spec
 }
 
-// assembly is mcpx without its commands, in front of all fakes.
+// assembly is mcpx, without its commands, connected to all fake servers.
 type assembly struct {
 	executor *executor.Executor
 	front    *front.Front
@@ -86,8 +86,8 @@ func assembleServers(t *testing.T, servers []registry.Server, options executor.O
 	return a
 }
 
-// TestOracle holds random results that went through mcpx against what the
-// upstream sent, over every transport and era on both sides.
+// TestOracle compares random results that went through mcpx with what the server sent, over every transport and era on both
+// sides.
 func TestOracle(t *testing.T) {
 	mcptest.NoLeaks(t)
 	a := assemble(t, executor.Options{TOON: true})
@@ -121,17 +121,17 @@ func TestOracle(t *testing.T) {
 
 func anyPolicy(g *generator) results.Structured { return results.Structured(g.IntN(4)) }
 
-// headerPolicy is one that a header of a request can ask for.
+// headerPolicy returns a random policy of those that an HTTP header of a request can choose.
 func headerPolicy(g *generator) results.Structured {
 	return []results.Structured{results.StructuredNone, results.StructuredOwn, results.StructuredAlways}[g.IntN(3)]
 }
 
-// clientPolicies are the policies for clients by name.
+// clientPolicies are the policies for structuredContent that apply to clients of these names.
 var clientPolicies = map[string]results.Structured{
 	"claude-code": results.StructuredNone, "google-adk": results.StructuredOnce, "test": results.StructuredOwn, "program": results.StructuredAlways,
 }
 
-// run compares rounds of results; policy says who gets structuredContent.
+// run compares a number of random results. policy returns whether the client should get structuredContent.
 func (o *oracle) run(t *testing.T, seed uint64, policy func(*generator) results.Structured, call func(n int, structured results.Structured, direct string) answered) {
 	g := newGenerator(seed)
 	for n := range mcptest.Rounds(t, rounds, 25) {
@@ -162,7 +162,7 @@ func rawArguments(direct string) json.RawMessage {
 	return json.RawMessage(`{"result":` + string(quoted) + `}`)
 }
 
-// exec calls the tool that answers direct.
+// exec calls the tool whose result is the JSON in direct.
 func (a *assembly) exec(t *testing.T, server, direct string, structured results.Structured) answered {
 	t.Helper()
 	result, err := a.executor.Exec(t.Context(), executor.Request{
@@ -202,7 +202,7 @@ func execParams(server, direct string) string {
 	return `"name":"exec","arguments":{"server_name":"` + server + `","tool_name":"raw","arguments":` + string(rawArguments(direct)) + `}`
 }
 
-// readResponse reads a JSON-RPC response byte for byte as the client got it.
+// readResponse parses the JSON-RPC response that the client received.
 func readResponse(t *testing.T, raw []byte, id int, modern bool) answered {
 	t.Helper()
 	message := mustRead(t, raw)
@@ -231,7 +231,7 @@ func readResponse(t *testing.T, raw []byte, id int, modern bool) answered {
 	return got
 }
 
-// withoutServerInfo takes out what mcpx says of itself in the modern era.
+// withoutServerInfo removes the member with which mcpx describes itself in the modern era, and checks that it was there.
 func withoutServerInfo(t *testing.T, meta *node) *node {
 	t.Helper()
 	out := &node{kind: '{'}
@@ -251,13 +251,13 @@ func withoutServerInfo(t *testing.T, meta *node) *node {
 	return out
 }
 
-// caller sends one tools/call with these params and returns the response.
+// caller sends a tools/call with these params and returns the response.
 type caller func(structured results.Structured, id int, params string) []byte
 
-// ways are how a client reaches mcpx.
+// ways are the ways in which a client can connect to mcpx.
 var ways = []struct {
 	name string
-	// client is set where the session decides whether structuredContent is sent.
+	// client is the client's name, if structuredContent depends on the session.
 	client string
 	modern bool
 	open   func(t *testing.T, f *front.Front) caller
@@ -300,8 +300,7 @@ func modernMeta(structured results.Structured) string {
 		`","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"` + client + `","version":"1"}}`
 }
 
-// openStdio is a client over a pair of pipes; without a name it makes no
-// handshake.
+// openStdio opens a client over two pipes. If name is empty, the client sends no initialize request.
 func openStdio(t *testing.T, f *front.Front, name string) caller {
 	t.Helper()
 	inR, inW := io.Pipe()
@@ -314,7 +313,7 @@ func openStdio(t *testing.T, f *front.Front, name string) caller {
 	}()
 	t.Cleanup(func() {
 		inW.Close()
-		go io.Copy(io.Discard, outR) // ends with outW
+		go io.Copy(io.Discard, outR) // ends when outW is closed
 		if err := <-done; err != nil {
 			t.Errorf("serving: %v", err)
 		}
@@ -341,7 +340,7 @@ func openStdio(t *testing.T, f *front.Front, name string) caller {
 	return func(_ results.Structured, id int, params string) []byte { return call(id, "tools/call", params) }
 }
 
-// openHTTP is a legacy client; more is added to the params of each call.
+// openHTTP opens a legacy client over HTTP. It adds more to the params of each call.
 func openHTTP(t *testing.T, f *front.Front, more string) caller {
 	t.Helper()
 	server := httptest.NewServer(f)
@@ -365,8 +364,7 @@ func openHTTP(t *testing.T, f *front.Front, more string) caller {
 	}
 }
 
-// post sends one message and returns the response to it, out of a JSON body or
-// the last event of a stream.
+// post sends one message and returns the response, which is a JSON body or the last event of a stream.
 func post(t *testing.T, server *httptest.Server, body string, headers map[string]string) (http.Header, []byte) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader(body))

@@ -10,18 +10,17 @@ import (
 	"unicode/utf8"
 )
 
-// node is a JSON value as the oracle reads it, apart from all code under test:
-// members in their order with duplicates, numbers as written, strings decoded
-// (a lone surrogate as the three bytes that UTF-8 would have for it).
+// node is a JSON value, parsed without any of the code under test. Members keep their order, including duplicates; numbers keep
+// their spelling; strings are decoded, a lone surrogate to the three bytes that UTF-8 would use for it.
 type node struct {
-	kind byte   // { [ " 0 (number) or the first letter of a literal
-	raw  string // as it was written
-	text string // of a string
+	kind byte   // { [ " or 0 (a number), or the first letter of true, false or null
+	raw  string // the original spelling
+	text string // of a string, decoded
 	keys []string
 	kids []*node
 }
 
-// readJSON reads exactly one JSON value; nil is returned for anything else.
+// readJSON parses a text that is exactly one JSON value. It returns nil for any other text.
 func readJSON(s string) *node {
 	r := &jsonReader{s: s}
 	r.space()
@@ -164,7 +163,7 @@ func (r *jsonReader) str() string {
 	return ""
 }
 
-// escape reads the escape at i and leaves i at its last byte.
+// escape reads the escape sequence at i. Afterwards i is at its last byte.
 func (r *jsonReader) escape(out []byte) []byte {
 	r.i++
 	c := r.peek()
@@ -189,7 +188,7 @@ func (r *jsonReader) escape(out []byte) []byte {
 	return utf8.AppendRune(out, unit)
 }
 
-// unit reads the four digits after the u at position at; -1 if there are none.
+// unit reads the four hex digits of a \u escape; at is the position of the u. It returns -1 if they are missing.
 func (r *jsonReader) unit(at int) rune {
 	if at+5 > len(r.s) {
 		return -1
@@ -201,7 +200,7 @@ func (r *jsonReader) unit(at int) rune {
 	return rune(n)
 }
 
-// last is the member in force where a key is repeated.
+// last returns the value of a key, the last one if the key is repeated; nil if there is none.
 func (n *node) last(key string) *node {
 	var found *node
 	if n != nil && n.kind == '{' {
@@ -214,15 +213,15 @@ func (n *node) last(key string) *node {
 	return found
 }
 
-// canonical spells a value in one way: equal spellings are the same JSON, with
-// literals, order and duplicates. The members named in without are left out.
+// canonical returns n in a normalized spelling. Two values with the same spelling have equal numbers, order and duplicates. The
+// nodes in without are left out.
 func (n *node) canonical(without ...*node) string {
 	var out strings.Builder
 	n.write(&out, func(literal string) string { return literal }, without)
 	return out.String()
 }
 
-// floats is canonical JSON with the numbers as float64 has them.
+// floats is like canonical, but with numbers rounded to float64.
 func (n *node) floats() string {
 	var out strings.Builder
 	n.write(&out, func(literal string) string {
@@ -275,7 +274,7 @@ func isOneOf(n *node, list []*node) bool {
 	return false
 }
 
-// spell writes a decoded string as JSON, lone surrogates as their escape.
+// spell returns a decoded string as a JSON string literal, with lone surrogates as escapes.
 func spell(s string) string {
 	var out strings.Builder
 	out.WriteByte('"')
@@ -295,7 +294,7 @@ func spell(s string) string {
 	return out.String() + `"`
 }
 
-// numbers are the number literals in a value.
+// numbers returns the number literals in a value.
 func (n *node) numbers() []string {
 	if n.kind == '0' {
 		return []string{n.raw}
@@ -307,10 +306,10 @@ func (n *node) numbers() []string {
 	return all
 }
 
-// halves are escapes of half a surrogate pair, as spell writes them.
+// halves matches the escape of a lone surrogate, as spell writes it.
 var halves = regexp.MustCompile(`\\ud[89a-f][0-9a-f]{2}`)
 
-// sorted is an object as a map with Go strings as keys has it.
+// sorted returns an object as Go's map[string]any would have it: sorted, and without duplicate keys.
 func (n *node) sorted() *node {
 	members := make(map[string]*node)
 	for i, key := range n.keys {

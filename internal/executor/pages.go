@@ -10,8 +10,9 @@ import (
 	"mcpx/internal/results"
 )
 
-// readable reports whether the sender of a request may still call the tool that a result comes from, or read what the servers
-// have.
+// readable reports whether the sender of a request may still call the tool that a result comes from. For a result of the
+// built-in server, it reports whether the sender may still read the resources and prompts of the servers that the result comes
+// from.
 func (e *Executor) readable(r *Request, of results.Origin) bool {
 	seen := e.seen(r)
 	if of.Tool == "" {
@@ -26,18 +27,18 @@ func (e *Executor) readable(r *Request, of results.Origin) bool {
 	if !ok {
 		return false
 	}
-	_, found := s.Find(of.Tool) // a call that goes on has the name as it was asked for
+	_, found := s.Find(of.Tool) // the origin of a call that is still running has the name that the client used
 	return found || slices.ContainsFunc(s.Tools, func(t catalog.Tool) bool { return t.OwnName() == of.Tool })
 }
 
-// leastTokens is the least limit of one of several results.
+// leastTokens is the smallest limit, in tokens, for a result of one of several calls.
 const leastTokens = 300
 
-// pages returns the limits for a request's results, and the store for those that are longer.
+// pages returns the limits for the results of a request, and the store for results that are longer.
 func (e run) pages(r *Request) results.Pages {
 	limit := e.options.ResultTokens
 	if r.Native {
-		limit = 0 // such a client has no exec to read on with
+		limit = 0 // a native client has no exec with which it could read the rest
 	}
 	bytes := r.Format.Bytes
 	if r.part > 0 && r.part < 1 {

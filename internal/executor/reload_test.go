@@ -14,7 +14,7 @@ import (
 	"mcpx/internal/results"
 )
 
-// answering calls hook before a result of a tool is written.
+// answering calls hook before it writes the result of a tool.
 type answering struct {
 	io.Writer
 	hook func()
@@ -27,7 +27,7 @@ func (a answering) Write(p []byte) (int, error) {
 	return a.Writer.Write(p)
 }
 
-// A call keeps the options that it began with; the next one has the new ones.
+// TestExec_OptionsChangeMeanwhile: a call keeps the options from its beginning; the next call has the new ones.
 func TestExec_OptionsChangeMeanwhile(t *testing.T) {
 	mcptest.NoLeaks(t)
 	table := mcptest.TableText(20)

@@ -17,7 +17,7 @@ import (
 	"mcpx/internal/results"
 )
 
-// silent is a server that does not answer.
+// silent returns a server that never answers.
 func silent(name string) registry.Server {
 	s := registry.Server{}
 	s.Spec.Name, s.Spec.Type = name, "in-process"
@@ -28,14 +28,14 @@ func silent(name string) registry.Server {
 	return s
 }
 
-// A call that waits while another server takes the place of its own is judged by
-// what the client may do there: not by the old rules, nor by the old schema.
+// TestExec_RightsOfTheServerThatAnswers: a call waits while its server is replaced by another one. The call is then checked
+// against the rights and the schema of the new server, not of the old one.
 func TestExec_RightsOfTheServerThatAnswers(t *testing.T) {
 	tools := json.RawMessage(`[{"name":"look"},{"name":"drop","inputSchema":{"type":"object"}}]`)
 	strict := json.RawMessage(`[{"name":"look"},{"name":"drop","inputSchema":{"type":"object","required":["really"]}}]`)
 	for _, tt := range []struct {
 		name  string
-		known bool // the old server's tools are on disk
+		known bool // the old server's tools are in the cache on disk
 		rules catalog.Rules
 		tools json.RawMessage
 		want  string
@@ -89,7 +89,8 @@ func TestExec_RightsOfTheServerThatAnswers(t *testing.T) {
 	}
 }
 
-// A server that a reload takes away is unknown to the call that waits for it.
+// TestExec_ServerGone: a call waits for a server, and a reload removes the server. The call fails because the server is
+// unknown.
 func TestExec_ServerGone(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {

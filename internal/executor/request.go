@@ -10,56 +10,56 @@ import (
 	"mcpx/internal/results"
 )
 
-// Request is one call, or several of one tool, as the client sent it.
+// Request is one call, or several calls of one tool, as the client sent it.
 type Request struct {
-	// From is inherited from the client's message. Kept results belong to the client's principal. If Event is nil, Exec
-	// makes the event and ends it.
+	// From is copied from the client's message. Results that mcpx stores belong to the client's principal. If Event is nil,
+	// Exec creates the event and ends it.
 	request.From
-	// Scope is the part of the catalogue that the client's view shows; nil = all of it.
+	// Scope is the part of the catalogue that the client's view shows; nil means the whole catalogue.
 	Scope *policy.Scope
-	// Catalogue is what the caller may see, from [Executor.Catalogue]; nil = as of the beginning of the call.
+	// Catalogue is what the caller may see, from [Executor.Catalogue]; nil means that Exec takes it when the call begins.
 	Catalogue    *catalog.Snapshot
 	Server, Tool string
-	// Arguments is raw JSON: an object, a string that holds one, or absent.
+	// Arguments is raw JSON: an object, a string that contains an object, or nil.
 	Arguments json.RawMessage
-	// Beside is what the client sent beside the arguments of exec.
+	// Beside has the tool arguments that the client put next to the arguments of exec.
 	Beside Beside
-	// Each are the arguments of several calls of the tool, merged over Arguments: each is an object, or a string with an object.
-	// Nil = one call; at most MaxEach.
+	// Each has the arguments of several calls of the tool; each is an object, or a string that contains one, and is merged over
+	// Arguments. Nil means one call. It has at most MaxEach elements.
 	Each []json.RawMessage
-	// Select is a jq filter for the result's JSON, empty = none.
+	// Select is a jq filter for the JSON of the result; "" means no filter.
 	Select string
-	// Grep is a regular expression for the texts of the result, or of the selection; empty = none.
+	// Grep is a regular expression that selects from the texts of the result, after Select; "" means none.
 	Grep string
-	// Format is how the client takes the result.
+	// Format is the form in which the client receives the result.
 	Format results.Format
-	// Apps permits tools that are only for apps.
+	// Apps allows tools that are only for apps.
 	Apps bool
-	// ReadOnly refuses tools that are not declared read-only.
+	// ReadOnly refuses tools that are not declared as read-only.
 	ReadOnly bool
-	// Native means that the client sees the tool itself: its results are not cut, and a [wire.RPCError] is returned as
-	// an error. Untouched means that results are not compressed either.
+	// Native means that the client sees the tool itself, not exec. Its results are not cut, and a [wire.RPCError] is returned
+	// as an error. Untouched means that results are not compressed either.
 	Native, Untouched bool
-	// Task are the params with which a legacy client wants the call to be a task (MCP 2025-11-25), if the tool can be one; nil =
-	// it wants the result.
+	// Task has the params with which a client of MCP 2025-11-25 asks to run the call as a task, if the tool supports that; nil
+	// means that the client wants the result.
 	Task json.RawMessage
-	// Consent is how the user confirms the call, where the config demands it.
+	// Consent is how the user confirms the call, if the config requires confirmation.
 	Consent request.Consent
 
 	began time.Time
-	read  string // the servers of the resources and prompts that a tool of the built-in server has read, each after a space
-	// part is the part of the answer's limits that one of several calls has; 0 = the request is one call.
+	read  string // the servers whose resources and prompts a tool of the built-in server has read, each after a space
+	// part is the part of the answer's limits, from 0 to 1, for one of several calls; 0 means that the request is one call.
 	part float64
 }
 
-// Beside is an object with arguments that were sent in the wrong place, nil if there are none: arguments of the tool, if it has such.
+// Beside has arguments that the client sent in the wrong place, as an object, or nil. If the tool declares them, they are used.
 // Otherwise the call fails with Violation.
 type Beside struct {
 	Arguments json.RawMessage
 	Violation string
 }
 
-// started fills in the catalogue, the time and the event of a request. own means that it made the event.
+// started sets the catalogue, the start time and the event of a request. own reports whether it created the event.
 func (e *Executor) started(r Request) (started Request, own bool) {
 	if r.Catalogue == nil {
 		r.Catalogue = e.seen(&r)

@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/results"
 )
 
-// Resources returns the resources and prompts that a client may see in a part of the catalogue. part is evaluated on every use;
-// a nil scope means the whole catalogue.
+// Resources returns the resources and prompts that a client may see in a part of the catalogue. The func part is called on
+// every use; if it returns nil, the part is the whole catalogue.
 func (e *Executor) Resources(client *caller.Client, part func() *policy.Scope) *resources.Servers {
 	options := e.current()
 	catalogue := func() *catalog.Snapshot { return part().Of(e.Catalogue(client)) }
@@ -32,14 +32,15 @@ func (e *Executor) Resources(client *caller.Client, part func() *policy.Scope) *
 	}
 }
 
-// Kinds reports whether clients are shown resources and prompts.
+// Kinds reports whether mcpx shows resources, and whether it shows prompts.
 func (e *Executor) Kinds() (shown struct{ Resources, Prompts bool }) {
 	options := e.current()
 	shown.Resources, shown.Prompts = !options.NoResources, !options.NoPrompts
 	return shown
 }
 
-// tagOf returns the func that tags the ids of tasks for a client's principal; nil without a principal.
+// tagOf returns the func that makes a tag for the id of a task, from the client's principal; nil if the client has no
+// principal.
 func (e *Executor) tagOf(client *caller.Client) func(id string) string {
 	if client == nil || client.Principal == nil {
 		return nil
@@ -47,13 +48,13 @@ func (e *Executor) tagOf(client *caller.Client) func(id string) string {
 	return func(id string) string { return "~" + e.tags.Of(client.Principal, id) }
 }
 
-// Failure converts the error of a request to a server.
+// Failure returns the failure for an error of a request to a server.
 func (e *Executor) Failure(server, method string, err error) *results.Failure {
 	return e.begin().failure(&Request{Server: server, Tool: method}, target{}, err)
 }
 
-// nameLinks replaces the URIs of resources in a server's content blocks by those under which the client can read them. Which
-// URIs are resources is known from the server's list; if that has not come yet, nameLinks waits for it.
+// nameLinks replaces the URIs of resources in a server's content blocks by the URIs under which the client can read them. It
+// needs the server's list of resources to know which URIs are resources, and waits for that list if it is not there yet.
 func (e run) nameLinks(ctx context.Context, blocks []wire.Block, r *Request, server *catalog.Server) {
 	if e.options.NoResources || server == nil || !server.Offers.Resources {
 		return

@@ -8,8 +8,8 @@ import (
 	"mcpx/internal/registry"
 )
 
-// Tools of one name in several servers are apart: each call reaches the server
-// that it names, and no server has a tool of another.
+// TestSameNameInTwoServers: several servers have a tool of the same name. Each call reaches the server that it names, and no
+// server shows a tool of another one.
 func TestSameNameInTwoServers(t *testing.T) {
 	mcptest.NoLeaks(t)
 	var servers []registry.Server

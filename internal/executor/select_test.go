@@ -19,7 +19,7 @@ import (
 	"mcpx/internal/results"
 )
 
-// A filter that fails keeps the result, once; one that does not keeps nothing.
+// TestSelected_Keeps: if a filter fails, the result is stored once. If it succeeds, nothing is stored.
 func TestSelected_Keeps(t *testing.T) {
 	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
 	t.Cleanup(filters.Close)
@@ -53,7 +53,7 @@ func TestSelected_Keeps(t *testing.T) {
 	}
 }
 
-// A filter that cannot be parsed is refused before the call. An empty one is none.
+// TestSelect_BeforeTheCall: a filter that cannot be parsed is refused before the call. An empty filter means no filter.
 func TestSelect_BeforeTheCall(t *testing.T) {
 	mcptest.NoLeaks(t)
 	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
@@ -86,8 +86,8 @@ func TestSelect_BeforeTheCall(t *testing.T) {
 	}
 }
 
-// What is selected from, the text where there is nothing, and what else of the
-// result is in the answer. The call was made: nothing may have it made again.
+// TestSelect: a filter applies to structuredContent or, if there is none, to the text; the cases say which other parts of the
+// result the answer has. If the filter fails, the answer says that the call was made, so that the model does not repeat it.
 func TestSelect(t *testing.T) {
 	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
 	t.Cleanup(filters.Close)
@@ -100,8 +100,8 @@ func TestSelect(t *testing.T) {
 		name, structured string
 		content          []string
 		filter           string
-		want             []string // the texts, or the blocks that are none, up to a handle
-		data             string   // structuredContent, "" for a failure
+		want             []string // the expected texts, or the raw blocks that are no texts, each up to the handle in it
+		data             string   // structuredContent; "" for a failure
 	}{
 		{"structuredContent", `{"a":1}`, []string{text(`{"a":2}`)}, ".a", []string{"1"}, `{"result":1}`},
 		{"structuredContent is null", "null", []string{text(`{"a":2}`)}, ".a", []string{"2"}, `{"result":2}`},
@@ -124,7 +124,7 @@ func TestSelect(t *testing.T) {
 		{"an empty text is an output", `{"a":""}`, nil, ".a", []string{`""`}, `{"result":""}`},
 		{"only an image", "", []string{image}, ".a", []string{"SELECT_ERROR: /select: the result has no JSON and no text\nThe call was made", image}, ""},
 		{"prose and an image", "", []string{text("Done."), image}, ".a", []string{"SELECT_ERROR: /select: expected an object but got: string (\"Done.\")\nThe call was made; its result is kept: exec {", image}, ""},
-		// A text shown plain is a string, whatever wraps it.
+		// A text that is shown as plain text is a string for the filter, even if structuredContent wraps it in an object.
 		{"lines of a text", "", []string{text("one\ntwo")}, `split("\n")|length`, []string{"2"}, `{"result":2}`},
 		{"length of a wrapped text", wrapped("content", "[FILE] a\n[DIR] b"), []string{text("[FILE] a\n[DIR] b")}, "length", []string{"16"}, `{"result":16}`},
 		{"lines of a wrapped text", wrapped("content", "one\ntwo"), []string{text("one\ntwo")}, `split("\n")`, []string{`["one","two"]`}, `{"result":["one","two"]}`},
@@ -136,20 +136,20 @@ func TestSelect(t *testing.T) {
 		{"JSON in a JSON string", "", []string{text(`"{\"a\":1}"`)}, ".a", []string{"1"}, `{"result":1}`},
 		{"JSON beside prose", "", []string{text("Found it:"), text(`{"a":1}`)}, ".a", []string{"1", "Found it:"}, `{"result":1}`},
 		{"several texts", "", []string{text("one"), text("two")}, ".[1]", []string{"two"}, `{"result":"two"}`},
-		// Keys stand as the filter names them, else as in the document.
+		// Keys are in the order in which the filter names them, otherwise in the order of the document.
 		{"keys as the filter names them", `{"a":1,"z":2,"m":{"id":3}}`, nil, `{z, m: .m.id, a}`, []string{`{"z":2,"m":3,"a":1}`}, `{"result":{"z":2,"m":3,"a":1}}`},
 		{"keys of the document", `[{"name":"x","id":1,"about":{"z":1,"a":1.10}}]`, nil, `.[0]`, []string{`{"name":"x","id":1,"about":{"z":1,"a":1.10}}`}, `{"result":{"name":"x","id":1,"about":{"z":1,"a":1.10}}}`},
 		{"keys of both", `{"z":1,"a":2}`, nil, `. + {b: 3}`, []string{`{"z":1,"a":2,"b":3}`}, `{"result":{"z":1,"a":2,"b":3}}`},
 		{"keys twice in the document", `[{"z":1,"z":2},{"b":1,"z":2,"y":0}]`, nil, `.[1]|{z,b}`, []string{`{"z":2,"b":1}`}, `{"result":{"z":2,"b":1}}`},
-		// As npm's filesystem server answers list_directory and directory_tree.
+		// npm's filesystem server answers list_directory and directory_tree like this.
 		{"a wrapped listing", wrapped("content", "[FILE] a\n[DIR] b"), []string{text("[FILE] a\n[DIR] b")}, `.content|split("\n")|length`, []string{"2"}, `{"result":2}`},
 		{"a wrapped tree", wrapped("content", tree), []string{text(tree)}, ".[].name", []string{"\"a\"\n\"b\""}, `{"result":["a","b"]}`},
-		// As PyPI's mcp-server-motherduck answers execute_query.
+		// PyPI's mcp-server-motherduck answers execute_query like this.
 		{"a wrapped answer", wrapped("result", query), []string{text(query)}, ".rows", []string{"[[0],[1]]"}, `{"result":[[0],[1]]}`},
 		{"a wrapped scalar stays", wrapped("result", "5"), []string{text("5")}, ".result", []string{`"5"`}, `{"result":"5"}`},
 		{"a wrapper around another text stays", wrapped("result", "[1]"), []string{text("[2]")}, ".result", []string{`"[1]"`}, `{"result":"[1]"}`},
 		{"a wrapper that is shown stays", wrapped("result", "[1]"), nil, ".result", []string{`"[1]"`}, `{"result":"[1]"}`},
-		// As the Python SDK answers a list.
+		// The Python SDK sends a list like this.
 		{"a wrapped list by its type", `{"result":[{"a":1},{"a":2}]}`, []string{text(`{"a":1}`), text(`{"a":2}`)}, ".result[1].a", []string{"2"}, `{"result":2}`},
 		{"a wrapped list as it is shown", `{"result":[{"a":1},{"a":2}]}`, []string{text(`{"a":1}`), text(`{"a":2}`)}, ".[1].a", []string{"2"}, `{"result":2}`},
 		{"a wrapped list in one text", `{"result":[{"a":1},{"a":2}]}`, []string{text(`[{"a":1},{"a":2}]`)}, "map(.a)", []string{"[1,2]"}, `{"result":[1,2]}`},
@@ -159,7 +159,7 @@ func TestSelect(t *testing.T) {
 		{"one string of prose", `"Done."`, []string{text("Done.")}, ".", []string{"Done."}, `{"result":"Done."}`},
 		{"a text that is in it", `{"stdout":"Done.\n","code":0}`, []string{text("Done.")}, ".code", []string{"0"}, `{"result":0}`},
 		{"a text that is not in it", `{"stdout":"Done.","code":0}`, []string{text("Done."), text("Not done.")}, ".code", []string{"0", "Not done."}, `{"result":0}`},
-		// As PyPI's mcp-server-sqlite answers read_query.
+		// PyPI's mcp-server-sqlite answers read_query like this.
 		{"Python", "", []string{text(`[{'id': 1, 'name': "it's", 'b': None}]`)}, ".[0].name", []string{"it's"}, `{"result":"it's"}`},
 		{"Python in a wrapper", wrapped("result", "[{'a': 1}]"), []string{text("[{'a': 1}]")}, ".[].a", []string{"1"}, `{"result":1}`},
 		{"Python that repeats it", `{"result":[{"a":1}]}`, []string{text("[{'a': 1}]")}, ".result[].a", []string{"1"}, `{"result":1}`},
@@ -193,7 +193,7 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// The texts of a result without JSON can be read, all of them.
+// TestSelect_NoJSONIsKept: if a filter fails because the result has no JSON, all texts of the result can still be read.
 func TestSelect_NoJSONIsKept(t *testing.T) {
 	e := chained(registry.New(nil, registry.Options{}), Options{})
 	of := &Request{From: request.From{Client: &caller.Client{Principal: &caller.Principal{ID: "p"}}}, Select: ".a", Format: always}
@@ -216,7 +216,7 @@ func TestSelect_NoJSONIsKept(t *testing.T) {
 	}
 }
 
-// What read_result selects and finds empty says so too.
+// TestReadResult_SelectsNothing: if the filter of read_result finds nothing, the answer says so.
 func TestReadResult_SelectsNothing(t *testing.T) {
 	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
 	t.Cleanup(filters.Close)
@@ -231,7 +231,7 @@ func TestReadResult_SelectsNothing(t *testing.T) {
 	}
 }
 
-// After the end of ctx there is no failure.
+// TestSelected_Gone: if ctx has ended, the answer is the error of ctx, and nothing is stored.
 func TestSelected_Gone(t *testing.T) {
 	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
 	t.Cleanup(filters.Close)

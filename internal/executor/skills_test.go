@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// Skills of all servers are tools of the server mcpx, under names that no two share; a
-// call reads the manifest.
+// TestSkills: the skills of all servers become tools of the built-in server mcpx, each with a unique name. A call of such a
+// tool reads the manifest of the skill.
 func TestSkills(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		raw := func(text string) json.RawMessage { return json.RawMessage(text) }

@@ -14,8 +14,8 @@ import (
 	"mcpx/internal/results"
 )
 
-// Ten servers whose commands install for 40 s each, three at a time, and several clients that call one of the last: it is the next
-// to install, and the calls wait for it beyond exec_wait, with progress.
+// TestStarting: ten servers have commands that install for 40 s each, at most three at a time. Several clients call one of the
+// last servers. It becomes the next to install, and the calls wait for it longer than exec_wait, with progress.
 func TestStarting(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var servers []registry.Server
@@ -24,7 +24,7 @@ func TestStarting(t *testing.T) {
 			s.Spec.Launch.Command = "npx"
 			servers = append(servers, s)
 		}
-		silent := piped(t, "silent", mcptest.Spec{InstallFor: -1}) // it has no command that could install
+		silent := piped(t, "silent", mcptest.Spec{InstallFor: -1}) // has no command that could install
 		r := registry.New(append(servers, silent), registry.Options{})
 		r.Start()
 		t.Cleanup(func() { r.Close(0) })
@@ -75,8 +75,8 @@ func TestStarting(t *testing.T) {
 	})
 }
 
-// A call waits as well for a server whose tools are known from an earlier start, or that is started again, and has the reason at
-// once if that fails.
+// TestStarting_Again: a call waits in the same way for a server whose tools are known from an earlier start, or that is being
+// restarted. If the start fails, the call gets the reason immediately.
 func TestStarting_Again(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		dir := t.TempDir()

@@ -11,31 +11,32 @@ import (
 	"mcpx/internal/request"
 )
 
-// task is a task of MCP 2025-11-25 (basic/utilities/tasks).
+// task is a task as defined by MCP 2025-11-25 (basic/utilities/tasks).
 type task struct {
 	ID      string `json:"taskId"`
 	Status  string `json:"status"`
 	Message string `json:"statusMessage"`
-	// In milliseconds; nil = not given by the server.
+	// In milliseconds; nil if the server did not send it.
 	TTL          *int64 `json:"ttl"`
 	PollInterval *int64 `json:"pollInterval"`
 }
 
 const (
-	// firstPoll is the interval of polls if the server gives none; leastPoll and mostPoll bound what it gives.
+	// firstPoll is the interval between polls if the server gives none. leastPoll and mostPoll are the limits for an interval
+	// that the server gives.
 	firstPoll = time.Second
 	leastPoll = 100 * time.Millisecond
 	mostPoll  = 30 * time.Second
-	// longestTask bounds the ttl of a server.
+	// longestTask is the limit for a ttl that a server gives.
 	longestTask = 24 * time.Hour
-	// cancelTime bounds the wait for a server that is asked to cancel a task.
+	// cancelTime is how long mcpx waits for the answer to tasks/cancel.
 	cancelTime = 2 * time.Second
 )
 
-// runTask calls a tool that its server only runs as a task. The server answers with a task id, which mcpx polls; the caller gets
-// each new status as progress, and the result in the end. Questions of the server arrive with tasks/result, which waits for
-// their answers. A task may run for its ttl or the call's timeout, whichever is longer; after that, or when ctx ends, it is
-// cancelled.
+// runTask calls a tool that its server runs only as a task. The server answers with a task id, which mcpx polls. The caller
+// gets each new status message as progress, and the result in the end. Questions of the server to the user arrive while
+// tasks/result waits. A task may run for its ttl or the call's timeout, whichever is longer. After that, or when ctx ends, mcpx
+// cancels it.
 func (e run) runTask(ctx context.Context, r *request.Request) (json.RawMessage, error) {
 	asTask(r, []byte("{}"))
 	raw, err := e.registry.Send(ctx, r)
@@ -53,19 +54,19 @@ func (e run) runTask(ctx context.Context, r *request.Request) (json.RawMessage, 
 	raw, err = e.followTask(ctx, r, created.Task, limit)
 	r.Event.Upstream = time.Since(r.Event.Asked) // includes the pauses between polls
 	if replaced := (*request.ReplacedError)(nil); errors.As(err, &replaced) {
-		// The call must not begin anew: the task may have done its work.
+		// The call must not be made again, because the task may already have done its work.
 		err = &request.LostError{Reason: "the config changed while the task ran", MayHaveRun: true}
 	}
 	return raw, err
 }
 
-// asTask makes a call ask for a task with these params.
+// asTask adds a request for a task with these params to a call.
 func asTask(r *request.Request, params json.RawMessage) {
 	r.Params = append(append(append(r.Params[:len(r.Params)-1:len(r.Params)-1], `,"task":`...), params...), '}')
 	r.Repeatable = false
 }
 
-// followTask polls a task until it ends, for at most limit, and returns its result.
+// followTask polls a task until it ends, for at most the duration limit, and returns its result.
 func (e run) followTask(ctx context.Context, r *request.Request, t task, limit time.Duration) (json.RawMessage, error) {
 	of := request.Request{
 		From: request.From{Client: r.Client, Sink: r.Sink, Event: r.Event}, To: r.To, Scope: r.Scope, Apps: r.Apps,
@@ -120,7 +121,7 @@ func (t *task) interval() time.Duration {
 	return min(max(time.Duration(*t.PollInterval)*time.Millisecond, leastPoll), mostPoll)
 }
 
-// cancelTask asks the server to cancel a task. The caller already has its error, so the outcome is ignored.
+// cancelTask asks the server to cancel a task. It ignores the answer, because the caller already has its error.
 func (e run) cancelTask(ctx context.Context, of request.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"mcpx/internal/request"
 )
 
-// tasking is a server whose tool runs as a task only; each poll shows the same status.
+// tasking returns a server whose tool can run only as a task. Each poll returns the given status.
 func tasking(t *testing.T, ttl, status string) mcptest.Spec {
 	return mcptest.Spec{
 		Tools:   json.RawMessage(`[{"name":"t","inputSchema":{"type":"object"},"execution":{"taskSupport":"required"}}]`),
@@ -43,8 +43,8 @@ func TestTask(t *testing.T) {
 	})
 }
 
-// A task has as long as its server keeps it. Then, and when its caller has gone,
-// the server gets a cancellation.
+// TestTask_Ends: a task may run as long as the ttl that its server gave. After that, or when the caller cancels, the server
+// gets tasks/cancel.
 func TestTask_Ends(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec := tasking(t, "600000", "working")

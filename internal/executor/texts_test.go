@@ -22,16 +22,16 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// talk is one request to a server that a test writes by hand.
+// talk is one request to a server that a test implements itself.
 type talk struct {
-	start      int // of the server, from 1
+	start      int // how often the server was started, from 1
 	id, method string
 	in         *bufio.Scanner
 	out        io.Writer
 }
 
-// byHand is a legacy server with the tool t, read-only. handle answers, where it
-// returns true; an error ends the server.
+// byHand returns a legacy server with a read-only tool t. handle may answer a request itself; then it returns true. If it
+// returns an error, the server ends.
 func byHand(name string, handle func(talk) (bool, error)) registry.Server {
 	var starts atomic.Int64
 	return registry.Server{Spec: upstream.Spec{Options: transport.Options{Name: name, Type: transport.InProcess, Serve: func(_ context.Context, r io.Reader, w io.Writer) error {
@@ -65,7 +65,7 @@ func byHand(name string, handle func(talk) (bool, error)) registry.Server {
 	}}, Legacy: true}}
 }
 
-// bubble runs a test in time of its own.
+// bubble runs a test with synthetic time (package synctest).
 func bubble(t *testing.T, run func(t *testing.T)) {
 	t.Helper()
 	mcptest.NoLeaks(t)
@@ -80,7 +80,7 @@ func said(t *testing.T, r *results.Result) string {
 	return textOf(t, r.Content[0])
 }
 
-// What a server sends in place of an answer, and the error for it.
+// TestOddAnswers: for each kind of invalid answer of a server, the caller gets the expected error.
 func TestOddAnswers(t *testing.T) {
 	const may = ". The call may have been executed; check before you repeat it"
 	const line = ". Meanwhile the server wrote lines that are no messages (a message is one line of JSON), the first: "
@@ -115,7 +115,7 @@ func TestOddAnswers(t *testing.T) {
 					return c.method == "tools/call", nil
 				}))
 				got := said(t, exec(t, e, Request{Server: "hand", Tool: "t"}))
-				if i := strings.Index(got, `"id":`); i >= 0 && strings.Contains(got, "TIMEOUT") { // ids cannot be foreseen
+				if i := strings.Index(got, `"id":`); i >= 0 && strings.Contains(got, "TIMEOUT") { // ids differ from run to run
 					rest := got[i+5:]
 					got = got[:i+5] + "1" + rest[strings.IndexByte(rest, ','):]
 				}
@@ -127,7 +127,7 @@ func TestOddAnswers(t *testing.T) {
 	}
 }
 
-// What a server writes to one client is not told to another, whose call is open at
+// TestNoiseOfAnother: what a server prints during the call of one client is not shown to another client whose call is open at
 // the same time.
 func TestNoiseOfAnother(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -150,14 +150,14 @@ func TestNoiseOfAnother(t *testing.T) {
 		if a := <-done; strings.Contains(a, "secret") || !strings.HasSuffix(a, "the first: not shown, as it may be meant for another client") {
 			t.Errorf("a: %s", a)
 		}
-		if strings.Contains(b, "secret") { // it may as well be a's
+		if strings.Contains(b, "secret") { // the text may also be about the call of a
 			t.Errorf("b: %s", b)
 		}
 	})
 }
 
-// An HTTP error status means the same over both transports, and what the server
-// says to it is told.
+// TestHTTPStatuses: an HTTP error status leads to the same failure over both HTTP transports, and the failure has the server's
+// text.
 func TestHTTPStatuses(t *testing.T) {
 	const may = ". The call may have been executed; check before you repeat it"
 	tests := []struct {
@@ -188,7 +188,7 @@ func TestHTTPStatuses(t *testing.T) {
 	}
 }
 
-// The error reports the time in the queue apart from the server's.
+// TestTimeoutInQueue: the error names the time in the queue separately from the time that the server had.
 func TestTimeoutInQueue(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		server := piped(t, "s", mcptest.Spec{})
@@ -209,7 +209,7 @@ func TestTimeoutInQueue(t *testing.T) {
 	})
 }
 
-// The error of a loss in a crash loop says so.
+// TestLossInCrashLoop: if the server is in a crash loop, the error for a lost connection says so.
 func TestLossInCrashLoop(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := executing(t, Options{}, nil, byHand("hand", func(c talk) (bool, error) {
@@ -219,7 +219,7 @@ func TestLossInCrashLoop(t *testing.T) {
 			return false, nil
 		}))
 		var got string
-		for range 4 { // each is sent twice, as the tool is read-only
+		for range 4 { // each call is sent twice, because the tool is read-only
 			got = said(t, exec(t, e, Request{Server: "hand", Tool: "t"}))
 		}
 		const want = `CONNECTION_LOST: the session with "hand" broke: the server ended: fell over. The server is in a crash loop: it is lost again and again. The call may have been executed; check before you repeat it`
@@ -229,8 +229,8 @@ func TestLossInCrashLoop(t *testing.T) {
 	})
 }
 
-// The wait for a server is one for the whole call: for its catalogue, and for the
-// sessions of all attempts.
+// TestOneExecWait: exec_wait limits the whole wait of a call for its server: for the catalogue, and for the sessions of all
+// attempts.
 func TestOneExecWait(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := registry.New([]registry.Server{byHand("hand", func(c talk) (bool, error) {
@@ -255,7 +255,8 @@ func TestOneExecWait(t *testing.T) {
 	})
 }
 
-// Arguments that are too deep for recursive servers reach none, checked or not.
+// TestDeepArguments: arguments that are nested so deeply that a recursive parser might crash are not sent to any server,
+// whether or not arguments are validated.
 func TestDeepArguments(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e := executing(t, Options{Servers: map[string]ServerOptions{"unchecked": {Unchecked: true}}}, nil, piped(t, "s", mcptest.Spec{}), piped(t, "unchecked", mcptest.Spec{}))
@@ -274,7 +275,7 @@ func TestDeepArguments(t *testing.T) {
 	}
 }
 
-// Each request of a server is answered, also of many at once.
+// TestManyPings: mcpx answers each request of a server, even if a server sends many at the same time.
 func TestManyPings(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const pings = 1000

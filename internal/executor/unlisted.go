@@ -17,11 +17,12 @@ import (
 // Some servers change their tools without a notification. So a server lists its tools again before a tool is said not to
 // exist.
 
-// relistPatience bounds the wait for such a list.
+// relistPatience is how long mcpx waits for such a list.
 const relistPatience = 5 * time.Second
 
-// lookAgain lets the server of a request list its tools again, renews the request's catalogue, and finds the tool there, else
-// the error is a notFoundError. It takes as long for a tool that is hidden from the caller as for one that does not exist.
+// lookAgain asks the server of a request for its tools again, renews the request's catalogue, and finds the tool there. If the
+// tool is not there, the error is a notFoundError. This takes the same time whether the tool is hidden from the caller or does
+// not exist.
 func (e run) lookAgain(ctx context.Context, r *Request) (*catalog.Server, *catalog.Tool, error) {
 	if r.Server == builtin.Name {
 		s := e.builtin.Server(r.Catalogue)
@@ -41,14 +42,15 @@ func (e run) lookAgain(ctx context.Context, r *Request) (*catalog.Server, *catal
 	return s, nil, e.toolNotFound(r.Catalogue, s, r.Tool)
 }
 
-// Relist lets a server list its tools again, unless it has just done that, and waits for relistPatience at most.
+// Relist asks a server for its tools again, unless that was done very recently, and waits for at most relistPatience.
 func (e *Executor) Relist(ctx context.Context, client *caller.Client, server string) {
 	bounded, cancel := context.WithTimeout(ctx, relistPatience)
 	defer cancel()
 	e.registry.Relist(bounded, client, server)
 }
 
-// lacks reports whether a server has no tool of that name, or lacks one of several names with commas.
+// lacks reports whether a server has no tool of that name. names may also be a list with commas; then lacks reports whether one
+// of the tools is missing.
 func lacks(s *catalog.Server, names string) bool {
 	if _, ok := s.Tool(names); ok {
 		return false
@@ -64,11 +66,11 @@ func lacks(s *catalog.Server, names string) bool {
 	return false
 }
 
-// unknownTool matches how SDKs say that a server does not have a tool.
+// unknownTool matches the messages in which SDKs say that a server does not have a tool.
 var unknownTool = pattern.New(`(?i)\b(?:unknown|no such|invalid) tool\b|\btool\b.*\b(?:not found|unknown|does not exist|is not available|disabled)\b`)
 
-// unknownThere reports whether an answer, either a result or an error, says that the server does not know the tool. It may be
-// wrong about an error of the tool itself, which only costs a look at the list.
+// unknownThere reports whether an answer, either a result or an error, says that the server does not know the tool. It may
+// mistake an error of the tool itself for such an answer; then mcpx only lists the tools once without need.
 func unknownThere(raw json.RawMessage, err error, tool string) bool {
 	says := func(text string) bool {
 		return len(text) < 500+len(tool) && strings.Contains(text, tool) && unknownTool.MatchString(text)

@@ -21,12 +21,12 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// quietServer is a server that changes its tools without a notification.
+// quietServer is a server that changes its tools without sending a notification.
 type quietServer struct {
-	tools   atomic.Pointer[string] // names with commas
-	refusal string                 // the answer for an unknown tool, %s is its name
+	tools   atomic.Pointer[string] // names, separated by commas
+	refusal string                 // the answer for an unknown tool, with %s for its name
 	lists   atomic.Int32
-	delay   atomic.Int64 // of lists
+	delay   atomic.Int64 // how long it takes to answer tools/list
 }
 
 func (s *quietServer) serve(_ context.Context, in io.Reader, out io.Writer) error {
@@ -62,8 +62,9 @@ func (s *quietServer) serve(_ context.Context, in io.Reader, out io.Writer) erro
 	}
 }
 
-// TestSilentChanges: before a tool is said not to exist its server lists its tools again, at most once in 10 s however many
-// callers guess names. A tool that is hidden from the caller takes as long as one that does not exist.
+// TestSilentChanges: before mcpx says that a tool does not exist, it asks the server for its tools again, but at most once in
+// 10 s, even if several callers guess names. The answer takes the same time whether a tool is hidden from the caller or does
+// not exist.
 func TestSilentChanges(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for _, refusal := range []string{
@@ -111,13 +112,13 @@ func TestSilentChanges(t *testing.T) {
 			<-time.After(11 * time.Second)
 			ask("a", "old", missing, 1)
 			ask("b", "old", missing, 0)
-			// inspect likewise.
+			// The same holds for inspect.
 			set("new,newer,secret")
 			<-time.After(11 * time.Second)
 			if _, server, failure := e.FindServer(t.Context(), Request{Server: "x", Tool: "new, newer", Catalogue: e.Catalogue(nil)}); failure != nil || lacks(server, "newer") {
 				t.Errorf("inspect: %v", failure)
 			}
-			// A server that hangs over its list holds a caller up for a bounded time only.
+			// If a server does not answer tools/list, a caller waits only for a limited time.
 			s.delay.Store(int64(time.Hour))
 			<-time.After(11 * time.Second)
 			if took := ask("a", "none", missing, 1); took > relistPatience {

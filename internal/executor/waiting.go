@@ -10,11 +10,12 @@ import (
 	"mcpx/internal/results"
 )
 
-// executeFor runs the work of a request whose client waits only for Format.Wait. If it takes longer, the client gets a handle.
+// executeFor runs a request whose client waits only for Format.Wait. If the request takes longer, the client gets a handle with
+// which it can ask for the result later. work makes the call or the calls of the request.
 func (e *Executor) executeFor(
 	ctx context.Context, r Request, work func(context.Context, Request) (*results.Result, error),
 ) (*results.Result, error) {
-	r.Event = nil // a call may outlast the answer to its request, so it is an event of its own
+	r.Event = nil // a call may continue after its request was answered, so it gets its own event
 	call := builtin.NewPending(time.Now())
 	sink := r.Sink
 	leave := call.Enter(&sink)
@@ -22,7 +23,7 @@ func (e *Executor) executeFor(
 	timer := time.NewTimer(r.Format.Wait)
 	defer timer.Stop()
 	if r.Client.Modern() && r.Client.Request != nil {
-		// Such a client is asked by an answer to its request, so while a question is open it is not waiting.
+		// mcpx asks such a client by answering its request, so the client is not waiting while a question is open.
 		ask := r.Client.Request
 		r.Client = r.Client.Asked(func(
 			ctx context.Context, method string, params json.RawMessage, progress func(json.RawMessage),
@@ -42,7 +43,7 @@ func (e *Executor) executeFor(
 	}
 	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	wanted := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
-	e.calls.Go(func() { // ends with the calls: at their deadlines, or with the registry
+	e.calls.Go(func() { // ends with the calls: at their timeouts, or when the registry is closed
 		defer cancel(nil)
 		var result *results.Result
 		var err error
@@ -61,7 +62,7 @@ func (e *Executor) executeFor(
 			caller := e.begin().taking(&r)
 			return caller.StillRunning(call)
 		}
-		<-call.Done // soon, because ctx has ended
+		<-call.Done // ctx has ended, so this does not take long
 	}
 	result, err := call.Result()
 	if err != nil && ctx.Err() != nil {

@@ -21,7 +21,7 @@ import (
 
 var runningHandle = regexp.MustCompile(`^\[still running after (\d+) s; do not repeat the call, wait for its result: exec \{"server_name":"mcpx","tool_name":"wait_result","arguments":\{"handle":"(r\w+)"\}\}\]$`)
 
-// parked returns the handle from the answer to a call that is still running after that many seconds.
+// parked returns the handle from the answer to a call that is still running after the given number of seconds.
 func parked(t *testing.T, r *results.Result, seconds string) string {
 	t.Helper()
 	found := runningHandle.FindStringSubmatch(said(t, r))
@@ -35,8 +35,8 @@ func waitFor(handle string, form results.Format) Request {
 	return Request{Server: builtin.Name, Tool: builtin.WaitTool, Arguments: json.RawMessage(`{"handle":"` + handle + `"}`), Format: form}
 }
 
-// A client that waits for a minute gets the result of a call of three, with the progress
-// that comes while it waits. The upstream sees one call, which nothing disturbs.
+// TestWaiting: a client that waits for a minute at a time gets the result of a call that takes three minutes, and the progress
+// while it waits. The server gets one call, which is not interrupted.
 func TestWaiting(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec := mcptest.Spec{}.WithFiles(t)
@@ -60,7 +60,7 @@ func TestWaiting(t *testing.T) {
 		if said(t, result) != "did 17 steps" {
 			t.Errorf("got %s", result.Content)
 		}
-		// All handles of the call give its result, again and at once.
+		// Each handle of the call returns its result, immediately and more than once.
 		for _, handle := range []string{first, second} {
 			if again := call(3, waitFor(handle, form)); said(t, again) != said(t, result) {
 				t.Errorf("again: %s", again.Content)
@@ -75,8 +75,8 @@ func TestWaiting(t *testing.T) {
 	})
 }
 
-// A modern client does not wait while its user is asked: it gets the question as its answer, and its next request, with the
-// user's answer, starts a new wait.
+// TestWaiting_Asked: while the user of a modern client is asked, the client does not wait: the question is the answer to its
+// request. Its next request, with the user's answer, starts a new wait.
 func TestWaiting_Asked(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := executing(t, Options{}, nil, piped(t, "s", mcptest.Spec{}))
@@ -92,8 +92,8 @@ func TestWaiting_Asked(t *testing.T) {
 	})
 }
 
-// A call that ends within the limit is answered as if there were none. A client that cancels its request before the limit
-// cancels the call; one that stops waiting for the kept call does not.
+// TestWaiting_Ends: a call that ends before the wait is over is answered as if there were no limit. If the client cancels its
+// request before that, the call is cancelled. If the client only stops waiting for a running call, the call continues.
 func TestWaiting_Ends(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec := mcptest.Spec{}.WithFiles(t)
@@ -130,8 +130,8 @@ func TestWaiting_Ends(t *testing.T) {
 	})
 }
 
-// A call that goes on ends with its own time or its server, and says so to wait_result. A
-// handle belongs to its principal, and read_result does not know it.
+// TestWaiting_Failures: a call that continues after its answer ends with its timeout or its server, and wait_result returns
+// that failure. Only its principal can use the handle, and read_result does not accept it.
 func TestWaiting_Failures(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		server := piped(t, "s", mcptest.Spec{})
@@ -174,10 +174,11 @@ func TestWaiting_Failures(t *testing.T) {
 	})
 }
 
-// A panic costs only its call, also in a goroutine of its own.
+// TestWaiting_Panic: a panic ends only its call, even if the call runs in a separate goroutine.
 func TestWaiting_Panic(t *testing.T) {
 	var outcomes []string
-	e := New(nil, Options{Journal: observed(func(r *request.Event) { outcomes = append(outcomes, r.Outcome) })}) // whose registry is nil
+	// the nil registry causes the panic
+	e := New(nil, Options{Journal: observed(func(r *request.Event) { outcomes = append(outcomes, r.Outcome) })})
 	seen := catalog.NewSnapshot([]catalog.Server{catalog.Server{Name: "s", Known: true, State: catalog.Ready}.WithTools([]catalog.Tool{{Name: "t"}})})
 	got := exec(t, e, Request{Catalogue: seen, Server: "s", Tool: "t", Format: results.Format{Wait: time.Minute}})
 	if text := said(t, got); !strings.HasPrefix(text, "EXECUTION_ERROR: internal error of mcpx") {

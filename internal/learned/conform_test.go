@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// tsType is a TypeScript type as [Shape.TypeScript] writes it, read back from the text.
+// tsType is a TypeScript type, parsed from the text that [Shape.TypeScript] returns.
 type tsType struct {
 	union   []*tsType
 	word    string // string, number, boolean, null, unknown, object or {}
 	members map[string]*tsType
-	missing map[string]bool // may be missing
+	missing map[string]bool // the members that may be missing
 	record  *tsType
 	items   *tsType
 }
@@ -111,7 +111,8 @@ func (r *tsReader) object() *tsType {
 	}
 }
 
-// accepts returns why a value is not of the type; empty if it is. As in TypeScript an object may have more members.
+// accepts returns the reason why a value is not of the type, or "" if it is. As in TypeScript, an object may have additional
+// members.
 func (typ *tsType) accepts(value any) string {
 	if typ.union != nil {
 		why := ""

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// The file of a server is one JSON object. Names of members are short, as shapes have many.
+// fileOf is the content of the file for one server, one JSON object. The names of members are short because a shape has many.
 type fileOf struct {
 	Format int      `json:"format"`
 	Tools  []toolOf `json:"tools"`
@@ -43,14 +43,15 @@ type fieldOf struct {
 	placeOf
 }
 
-// encode makes the form of a shape on disk. Keys of a single result are hashes there.
+// encode returns the form of a shape for the file. Keys that were in only one result are replaced by hashes.
 func (s *Shape) encode() *placeOf {
 	in := make(map[string][2]uint32)
 	s.root.results(in)
 	return s.encodePlace(&s.root, in)
 }
 
-// results collects the first and the last result that had each key, at any place: the values of a map are shown as one type.
+// results collects, for each key, the first and the last result that had it at any place in the shape. The place does not
+// matter because the values of a map are combined into one type.
 func (p *place) results(in map[string][2]uint32) {
 	if p == nil {
 		return
@@ -89,7 +90,7 @@ func (s *Shape) encodePlace(p *place, in map[string][2]uint32) *placeOf {
 	return out
 }
 
-// decode reads the form of a shape on disk; nil if mcpx has not written it.
+// decode converts a shape from the file; it returns nil if mcpx cannot have written it.
 func decode(results uint32, salt string, from *placeOf) *Shape {
 	s := &Shape{results: results, salt: salt}
 	if from == nil || !s.decodePlace(&s.root, from, 0) {
@@ -134,10 +135,10 @@ func (s *Shape) decodePlace(p *place, from *placeOf, depth int) bool {
 	return true
 }
 
-// mostInFile bounds a file, in bytes.
+// mostInFile is the maximum size of a file, in bytes.
 const mostInFile = 512 << 10
 
-// encodeFile encodes the first tools that fit into a file.
+// encodeFile encodes as many of the tools as fit into a file, from the first on.
 func encodeFile(tools []toolOf) []byte {
 	size := 0
 	kept := slices.DeleteFunc(slices.Clone(tools), func(t toolOf) bool {
@@ -145,11 +146,11 @@ func encodeFile(tools []toolOf) []byte {
 		size += len(data) + 1
 		return err != nil || size > mostInFile
 	})
-	data, _ := json.Marshal(fileOf{fileFormat, kept}) // of strings, numbers and lists
+	data, _ := json.Marshal(fileOf{fileFormat, kept}) // cannot fail: only strings, numbers and lists
 	return data
 }
 
-// decodeFile reads a file; nil if mcpx has not written it.
+// decodeFile parses a file; it returns nil if mcpx cannot have written it.
 func decodeFile(data []byte) []toolOf {
 	var file fileOf
 	if len(data) > 2*mostInFile || json.Unmarshal(data, &file) != nil || file.Format != fileFormat {

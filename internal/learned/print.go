@@ -7,15 +7,16 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// typ is a shape as it can be shown: without the keys that must not be, and with the values of maps as one.
+// typ is a shape in the form in which it can be shown: without the keys that must not be shown, and with one type for all
+// values of a map.
 type typ struct {
 	kinds   kinds
 	members []member
-	isMap   bool // of an object; value is the type of its values
-	more    bool // there are members that are not in members
+	isMap   bool // the object is a map; value is the type of its values
+	more    bool // there are members that are not in the field members
 	value   *typ
 	items   *typ
-	shown   int // how many members are printed; 0 = the object is one word
+	shown   int // how many members are printed; 0 means that the object is printed as "object"
 }
 
 type member struct {
@@ -24,12 +25,12 @@ type member struct {
 	*typ
 }
 
-// typeOf makes the type of the values at all of these places.
+// typeOf returns the type of the values at all of these places together.
 func typeOf(places []*place) *typ {
 	t := &typ{}
 	var fields []*field
 	at := map[string]int{}
-	var of [][]*place // of each field
+	var of [][]*place // the places of each field
 	var items, rest []*place
 	objects, rare, common, blind := uint32(0), 0, 0, false
 	for _, p := range places {
@@ -81,11 +82,12 @@ func typeOf(places []*place) *typ {
 	return t
 }
 
-// mapKeys is the number of keys from which on objects may be maps, though the keys are common.
+// mapKeys is the number of keys from which objects may be treated as maps even if their keys occur in several results.
 const mapKeys = 8
 
-// like reports whether objects look like a map, such as one by id or the row of some query: none of many keys is in all of them,
-// few are in each, and the values are alike. common counts the members.
+// like reports whether objects look like a map, for example from ids to values, or like the row of a query's result: there are
+// many keys, none of them is in all objects, each object has few of them, and the values are of similar types. common is the
+// number of members in all objects together.
 func (t *typ) like(common, objects int) bool {
 	if len(t.members) < mapKeys || 4*common > len(t.members)*objects {
 		return false
@@ -100,11 +102,12 @@ func (t *typ) like(common, objects int) bool {
 	return all&isObject == 0 || all&^isNull == isObject
 }
 
-// leastResults is how many results are needed before anything is shown.
+// leastResults is how many results are needed before a shape is shown.
 const leastResults = 2
 
-// TypeScript returns the shape as a TypeScript type that takes, behind prefix, at most most tokens; empty if too little is known.
-// Objects that do not fit are the word object, and keys that do not fit are missing: the ellipsis in a comment says so.
+// TypeScript returns the shape as a TypeScript type. Together with prefix, it has at most `most` tokens. It returns "" if too
+// little is known. Objects that do not fit are written as "object"; keys that do not fit are left out, which a comment with an
+// ellipsis shows.
 func (s *Shape) TypeScript(prefix string, most int) string {
 	if s.results < leastResults || s.root.kinds == 0 {
 		return ""
@@ -114,7 +117,7 @@ func (s *Shape) TypeScript(prefix string, most int) string {
 	if !fits() {
 		return ""
 	}
-	// The levels are unfolded from the top, as long as there is room.
+	// Objects are expanded from the outermost level inwards, as long as the type fits.
 	for level := []*typ{root}; len(level) > 0; {
 		var objects []*typ
 		for _, t := range level {
@@ -132,7 +135,7 @@ func (s *Shape) TypeScript(prefix string, most int) string {
 	return root.String()
 }
 
-// objects appends the objects with members that are printed in t, without those inside of them.
+// objects appends to list the objects with members in t, but not the objects inside of their members.
 func (t *typ) objects(list []*typ) []*typ {
 	if t == nil {
 		return list
@@ -154,7 +157,7 @@ var words = [...]struct {
 	word string
 }{{isString, "string"}, {isNumber, "number"}, {isBoolean, "boolean"}, {isNull, "null"}}
 
-// alternatives returns how many types are joined by |.
+// alternatives returns how many types String joins with |.
 func (t *typ) alternatives() (n int) {
 	for k := t.kinds; k != 0; k &= k - 1 {
 		n++

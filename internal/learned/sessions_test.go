@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// seenIn returns the results of the tools in a file of sessions, as filters see them.
+// seenIn returns the results of each tool in a file of recorded sessions, in the form that filters get.
 func seenIn(t *testing.T, path string) map[string][]json.RawMessage {
 	t.Helper()
 	file, err := os.Open(path)
@@ -59,8 +59,8 @@ func seenIn(t *testing.T, path string) map[string][]json.RawMessage {
 	return all
 }
 
-// TestSessions: of the results of real tools that were not learned from, at least 99 % are of the type that is shown. A table is in
-// the log: MCPX_SESSIONS=FOLDER go test -run Sessions -v ./internal/learned
+// TestSessions learns from a part of the results of real tools. At least 99 % of the other results must be of the type that is
+// then shown. For a table, run MCPX_SESSIONS=FOLDER go test -run Sessions -v ./internal/learned
 func TestSessions(t *testing.T) {
 	folder := os.Getenv("MCPX_SESSIONS")
 	if folder == "" {
@@ -74,7 +74,7 @@ func TestSessions(t *testing.T) {
 		"first": func(i, n int) bool { return i < (n+1)/2 },
 		"last":  func(i, n int) bool { return i >= n/2 },
 		"even":  func(i, _ int) bool { return i%2 == 0 },
-		// As a running mcpx does.
+		// like a running mcpx
 		"sampled": func(i, n int) bool { return i < (n+1)/2 && sampled(i+1) },
 	}
 	checked, conform := map[string]int{}, map[string]int{}

@@ -1,7 +1,8 @@
-// Package learned keeps the shapes of results of tools that declare no output type: keys and kinds of values, never a value.
+// Package learned stores the shapes of results of tools that declare no output type. A shape has the keys and the kinds of
+// values, but never a value.
 //
-// Keys are data too. A key is only shown if it looks like an identifier and was in at least two results; on disk other keys are
-// hashes. All work and memory is bounded, whatever a server sends.
+// Keys may be confidential too. A key is shown only if it looks like an identifier and was in at least two results; on disk,
+// other keys are replaced by hashes. All work and memory is limited, whatever a server sends.
 package learned
 
 import (
@@ -14,45 +15,46 @@ import (
 )
 
 const (
-	// MaxBytes is how much of a result is looked at.
+	// MaxBytes is how much of a result is read, in bytes.
 	MaxBytes = 64 << 10
-	// maxPlaces bounds the places in a shape. Deep ones may take fewer, so that they leave room for what follows them.
+	// maxPlaces is the maximum number of places in a shape. For each level of depth, the limit is lower by fewerByLevel, so
+	// that deep places leave space for what comes after them.
 	maxPlaces, fewerByLevel = 512, 56
 	maxDepth                = 8
-	// maxFields bounds the keys of one place.
+	// maxFields is the maximum number of keys at one place.
 	maxFields = 128
 )
 
-// Shape is what is known of the results of one tool. Not safe for concurrent use.
+// Shape is what is known about the results of one tool. It is not safe for concurrent use.
 type Shape struct {
-	results uint32 // how many were added
-	places  int    // in root, with it
+	results uint32 // how many results were added
+	places  int    // how many places the shape has, including root
 	root    place
-	// salt is hashed with the keys that are not shown.
+	// salt is hashed together with the keys that are replaced by hashes.
 	salt string
 }
 
-// place is a place in the results, such as the items of an array, with all values that were there.
+// place is a position in the results, such as the items of an array, with the kinds of all values that were at this position.
 type place struct {
 	kinds   kinds
-	objects uint32   // those that were read completely
+	objects uint32   // how many objects were read completely
 	fields  []*field // in the order in which they were first seen
-	hashed  int      // fields without a key
-	items   *place   // of arrays; nil if no array had an item
-	rest    *place   // the values of members that have no field; nil without such members
-	others  uint32   // the members that have no field
-	cut     bool     // some keys or values were not looked at
-	blind   bool     // nothing is known of some items, or members without a field, as there was no room
-	full    uint32   // the result in which all fields were in use
+	hashed  int      // how many fields have only a hash instead of a key
+	items   *place   // the items of arrays; nil if no array had an item
+	rest    *place   // the values of members for which there is no field; nil if there are no such members
+	others  uint32   // how many members have no field
+	cut     bool     // some keys or values were not read
+	blind   bool     // some items, or members without a field, could not be recorded because the shape was full
+	full    uint32   // the number of the last result in which all fields were in use
 }
 
 // field is a key of the objects at a place.
 type field struct {
-	key         string // empty: only its hash is known, from the disk
+	key         string // "" if only the hash is known, from the file
 	hash        uint64
-	seen        uint32 // how many objects had it, of those that were read completely
-	first, last uint32 // results that had it, counted from 1
-	object      uint32 // the last object that had it, as reader counts them
+	seen        uint32 // how many of the completely read objects had the key
+	first, last uint32 // the first and the last result that had the key, counted from 1
+	object      uint32 // the last object that had the key, as counted by reader
 	place
 }
 
@@ -71,8 +73,8 @@ const (
 // common reports whether the key was in at least two results.
 func (f *field) common() bool { return f.first != f.last && f.key != "" }
 
-// Add learns from a result, which is valid JSON, or the beginning of a longer one if cut is set. What turns out not to be the
-// beginning of JSON is ignored then.
+// Add learns from a result. json is valid JSON or, if cut is true, the beginning of a longer text. If that text turns out not
+// to be JSON, Add ignores it.
 func (s *Shape) Add(json []byte, cut bool) {
 	if len(json) > MaxBytes {
 		json, cut = json[:MaxBytes], true
@@ -91,10 +93,10 @@ func (s *Shape) Add(json []byte, cut bool) {
 	(&reader{data: json, shape: s}).value(&s.root, 0)
 }
 
-// room reports whether the shape may have one more place at a depth.
+// room reports whether the shape may have another place at this depth.
 func (s *Shape) room(depth int) bool { return s.places < maxPlaces-fewerByLevel*depth }
 
-// under returns the place that *at points to, a new one at the first time; nil if there is no room.
+// under returns the place that *at points to. If that is nil, it creates the place. It returns nil if the shape is full.
 func (s *Shape) under(at **place, depth int) *place {
 	if *at == nil && s.room(depth) {
 		*at = new(place)
@@ -103,7 +105,8 @@ func (s *Shape) under(at **place, depth int) *place {
 	return *at
 }
 
-// field returns the field of a key, nil if it has none. near is where it is expected.
+// field returns the field of a key. It creates the field if necessary, and returns nil if the key gets none. near is the index
+// at which the field is expected.
 func (s *Shape) field(p *place, key []byte, near, depth int) *field {
 	if near < len(p.fields) && len(key) > 0 && p.fields[near].key == string(key) {
 		return p.fields[near]
@@ -133,7 +136,7 @@ func (s *Shape) field(p *place, key []byte, near, depth int) *field {
 	return f
 }
 
-// unhashed gives a field that was read from the disk its key.
+// unhashed finds a field that was read from the file with only a hash, and sets its key.
 func (s *Shape) unhashed(p *place, key []byte) *field {
 	if p.hashed == 0 {
 		return nil
@@ -153,8 +156,8 @@ func (s *Shape) hash(key string) uint64 {
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// dropRare makes room for other keys: fields that only one earlier result had are dropped, and what is known of their values goes to
-// rest.
+// dropRare removes the fields that only one earlier result had, so that there is space for other keys. What is known about
+// their values is added to rest.
 func (s *Shape) dropRare(p *place) {
 	p.fields = slices.DeleteFunc(p.fields, func(f *field) bool {
 		if f.first != f.last || f.last == s.results {
@@ -173,7 +176,7 @@ func (s *Shape) dropRare(p *place) {
 	s.places = s.root.count()
 }
 
-// merge adds what is known of another place, which is no longer used itself.
+// merge adds what is known about another place, o. The caller must not use o any more.
 func (p *place) merge(o *place) {
 	p.kinds |= o.kinds
 	p.objects += o.objects
@@ -210,7 +213,7 @@ func (p *place) merge(o *place) {
 	}
 }
 
-// count returns how many places there are, with p.
+// count returns the number of places in p, including p.
 func (p *place) count() int {
 	if p == nil {
 		return 0
@@ -222,17 +225,17 @@ func (p *place) count() int {
 	return n
 }
 
-// The bounds of what passes for an identifier. They let the keys of real interfaces pass, and few secrets.
+// The limits for identifiers. Keys of real interfaces are within them, and few secrets are.
 const (
 	maxKey    = 40
 	maxWord   = 20
 	maxWords  = 7
 	maxDigits = 4
-	maxMixed  = 12 // characters with digits inside, as in base64_encoded
+	maxMixed  = 12 // characters of a part that has digits inside, such as base64 in base64_encoded
 )
 
-// identifier reports whether a key looks like an identifier that a programmer chose, rather than a name from the data, a token or a
-// sentence.
+// identifier reports whether a key looks like an identifier that a programmer has chosen, and not like a name from the data, a
+// token or a sentence.
 func identifier(key []byte) bool {
 	if len(key) == 0 || len(key) > maxKey || digit(key[0]) {
 		return false
@@ -267,16 +270,16 @@ func digit(c byte) bool  { return '0' <= c && c <= '9' }
 func upper(c byte) bool  { return 'A' <= c && c <= 'Z' }
 func letter(c byte) bool { return upper(c) || 'a' <= c && c <= 'z' }
 
-// reader adds one result to a shape. It reads each byte at most twice, and never beyond the data.
+// reader adds one result to a shape. It reads each byte at most twice, and never beyond the end of the data.
 type reader struct {
 	data    []byte
 	pos     int
 	shape   *Shape
-	objects uint32 // that were begun
+	objects uint32 // how many objects were begun
 	broken  bool   // the data is not JSON
 }
 
-// next skips white space and returns the next byte; 0 at the end.
+// next skips white space and returns the next byte without reading it; 0 at the end of the data.
 func (r *reader) next() byte {
 	for r.pos < len(r.data) {
 		switch c := r.data[r.pos]; c {
@@ -289,13 +292,13 @@ func (r *reader) next() byte {
 	return 0
 }
 
-// fail ends the reading. It is broken unless all data was read.
+// fail stops reading. It marks the data as broken, unless all of it was read. It always returns false.
 func (r *reader) fail() bool {
 	r.broken = r.broken || r.pos < len(r.data)
 	return false
 }
 
-// value reads a value at a place, nil = nothing is learned from it, and reports whether it was complete.
+// value reads a value at a place and reports whether the value was complete. If p is nil, nothing is learned from the value.
 func (r *reader) value(p *place, depth int) bool {
 	c := r.next()
 	kind := kindOf(c)
@@ -346,7 +349,7 @@ func kindOf(c byte) kinds {
 	return 0
 }
 
-// text reads a string and returns its bytes between the quotes, as they are written.
+// text reads a string and returns the bytes between its quotes, with escapes unchanged.
 func (r *reader) text() (written []byte, ok bool) {
 	start := r.pos + 1
 	for at := start; ; at++ {
@@ -367,7 +370,7 @@ func (r *reader) text() (written []byte, ok bool) {
 	}
 }
 
-// skip reads a container without learning from it. Nesting uses no stack.
+// skip reads an object or array without learning from it. It is not recursive, so deep nesting does no harm.
 func (r *reader) skip() bool {
 	for open := 0; r.pos < len(r.data); {
 		switch r.data[r.pos] {
@@ -412,7 +415,7 @@ func (r *reader) items(p *place, depth int) bool {
 func (r *reader) object(p *place, depth int) bool {
 	r.objects++
 	id := r.objects
-	if !r.members(p, id, depth) { // which keys it lacks is not known
+	if !r.members(p, id, depth) { // it is not known which keys the incomplete object lacks
 		p.cut = true
 		for _, f := range p.fields {
 			if f.object == id {
@@ -472,7 +475,7 @@ func (r *reader) member(p *place, key []byte, id uint32, near, depth int) *place
 		return into
 	}
 	f.last = r.shape.results
-	if f.object != id { // the key may be there twice
+	if f.object != id { // the key may occur twice in the object
 		f.object = id
 		f.seen++
 	}

@@ -110,7 +110,7 @@ func TestIdentifier(t *testing.T) {
 	}
 }
 
-// source makes random results. Their values, and the keys that are in one of them, are in secret.
+// source makes random results. secret has their values, and the keys that occur in only one result.
 type source struct {
 	*rand.Rand
 	n      int
@@ -130,7 +130,7 @@ func (s *source) word(kind string) string {
 
 var common = []string{"id", "name", "items", "owner", "html_url", "createdAt"}
 
-// deepest is more than [maxDepth].
+// deepest is a depth greater than [maxDepth].
 const deepest = 10
 
 func (s *source) value(depth int) any {
@@ -164,8 +164,8 @@ func (s *source) value(depth int) any {
 	return s.word("qv")
 }
 
-// TestShape_Nothing: whatever the results, no value and no key of a single result is in the text or in the file, a restart between
-// two of them changes nothing about that, and every result that was learned from is of the type that is shown.
+// TestShape_Nothing: neither the text nor the file ever contains a value, or a key that occurs in only one result, also after a
+// restart between two results. Every result from which the shape was learned is of the type that is shown.
 func TestShape_Nothing(t *testing.T) {
 	shown := 0
 	for seed := range uint64(400) {
@@ -223,7 +223,8 @@ func TestShape_Nothing(t *testing.T) {
 	}
 }
 
-// TestShape_Restart: a key that was in one result before the end of mcpx is known again, though the file has its hash alone.
+// TestShape_Restart: a key that was in only one result before a restart is recognized when it occurs again, although the file
+// has only its hash.
 func TestShape_Restart(t *testing.T) {
 	s := &Shape{salt: "x"}
 	s.Add([]byte(`{"first":1,"second":{"third":"x"}}`), false)
@@ -240,7 +241,7 @@ func TestShape_Restart(t *testing.T) {
 	}
 }
 
-// TestShape_Hostile: results that are made to fill the memory do not.
+// TestShape_Hostile: results that are designed to fill the memory do not do so.
 func TestShape_Hostile(t *testing.T) {
 	next := 0
 	key := func() string {
@@ -327,7 +328,7 @@ func FuzzShape(f *testing.F) {
 	})
 }
 
-// duplicates reports whether some key is twice in an object, of which Go keeps the last value.
+// duplicates reports whether a key occurs twice in an object. For such an object, Go keeps only the last value.
 func duplicates(data []byte) bool {
 	var compact bytes.Buffer
 	again, err := json.Marshal(json.RawMessage(data))
@@ -343,7 +344,7 @@ func mustJSON(v any) []byte {
 	return data
 }
 
-// BenchmarkShape_Add is the work for one result, in the background.
+// BenchmarkShape_Add measures the work for one result, which is done in the background.
 func BenchmarkShape_Add(b *testing.B) {
 	for _, items := range []int{1, 20, 1000} {
 		data := []byte("[" + strings.Repeat(`{"id":1,"name":"some name","owner":{"login":"x","url":"https://example.com/x"},"tags":["a","b"]},`, items) + "{}]")

@@ -17,28 +17,28 @@ import (
 )
 
 const (
-	// The first results of a tool are all learned from, then one in sampleEvery.
+	// mcpx learns from each of the first sampleAfter results of a tool, and after that from one in sampleEvery.
 	sampleAfter, sampleEvery = 32, 16
-	// maxTools and maxAllPlaces bound what is kept in memory. What was not used for the longest time is forgotten first.
+	// maxTools and maxAllPlaces limit how many tools and places are in memory. The least recently used tool is removed first.
 	maxTools, maxAllPlaces = 1_000, 50_000
-	// maxQueue bounds the results that wait to be learned from; others are skipped.
+	// maxQueue is how many results may wait to be learned from. Further results are skipped.
 	maxQueue = 32
-	// saveAfter is how long what was learned may be in memory alone.
+	// saveAfter is how long something that was learned may be only in memory.
 	saveAfter = 10 * time.Second
 )
 
-// Tool is a tool as a part of the clients sees it.
+// Tool is a tool as clients with the same part of the catalogue see it.
 type Tool struct {
 	Server *catalog.Server
 	Tool   *catalog.Tool
-	// Part is the part of the catalogue: what was learned in one is not shown in others.
+	// Part identifies the part of the catalogue. What was learned in one part is not shown in another.
 	Part string
 }
 
-// name identifies a tool in memory. server is the key of the server's file, or its name if it has none.
+// name identifies a tool in memory. server is the key of the server's file or, if it has no file, the server's name.
 type name struct {
 	server string
-	kept   bool // in a file
+	kept   bool // whether the server has a file
 	part   string
 	tool   string
 }
@@ -51,49 +51,50 @@ func (t Tool) name() name {
 	return n
 }
 
-// tool is what is kept of a tool. Store.mu guards results and used, Store.shapes the others.
+// tool is what is known about a tool. Store.mu guards results and used, Store.shapes guards the other fields.
 type tool struct {
-	results int // that were seen since the start
+	results int // how many results there were since the start
 	used    uint64
 
-	raw        json.RawMessage // the definition that digest was made of
-	definition string          // its digest
-	shape      *Shape          // nil = nothing is known
+	raw        json.RawMessage // the definition from which the digest was made
+	definition string          // the digest of the definition
+	shape      *Shape          // nil if nothing is known
 }
 
-// Store keeps the shapes of the results of all tools, in one file for each server. A nil Store learns nothing. Safe for concurrent use.
+// Store has the shapes of the results of all tools, and stores them in one file for each server. A nil Store learns nothing. It
+// is safe for concurrent use.
 type Store struct {
 	dir string
 	log *slog.Logger
 
-	mu      sync.Mutex // never held during work or while the disk is used
+	mu      sync.Mutex // never held during longer work or while the disk is used
 	tools   map[name]*tool
-	turn    uint64 // counts the uses
+	turn    uint64 // increases with each use of a tool
 	queue   []lesson
-	working bool // a goroutine works through the queue
+	working bool // whether a goroutine is processing the queue
 	closed  bool
-	timer   *time.Timer // saves; nil = nothing is to be saved
+	timer   *time.Timer // calls save; nil if nothing needs to be saved
 	work    sync.WaitGroup
 
 	shapes sync.Mutex      // locked before mu; never held while the disk is used
 	loaded map[string]bool // the files that were read
 	dirty  map[string]bool // the files that must be written
 
-	saving sync.Mutex // held to write a file; locked before shapes
+	saving sync.Mutex // held while a file is written; locked before shapes
 }
 
-// lesson is a result that waits to be learned from.
+// lesson is a result from which the store has yet to learn.
 type lesson struct {
 	of     Tool
 	sample func() (value []byte, cut bool)
 }
 
-// New makes a store with its files in a folder; empty = in memory alone.
+// New returns a store with its files in the folder dir; "" means that it stores nothing on disk.
 func New(dir string, log *slog.Logger) *Store {
 	return &Store{dir: dir, log: log, tools: make(map[name]*tool), loaded: make(map[string]bool), dirty: make(map[string]bool)}
 }
 
-// Due reports whether the next result of a tool should be learned from.
+// Due reports whether the store should learn from the next result of a tool.
 func (s *Store) Due(of Tool) bool {
 	if s == nil || of.Tool.OutputSchema != nil {
 		return false
@@ -105,10 +106,10 @@ func (s *Store) Due(of Tool) bool {
 	return sampled(t.results)
 }
 
-// sampled reports whether the nth result is learned from.
+// sampled reports whether the store should learn from the nth result.
 func sampled(n int) bool { return n <= sampleAfter || n%sampleEvery == 0 }
 
-// tool returns what is kept of a tool. The caller holds mu.
+// tool returns what is known about a tool, and creates it if necessary. The caller holds mu.
 func (s *Store) tool(n name) *tool {
 	t := s.tools[n]
 	if t == nil {
@@ -123,7 +124,7 @@ func (s *Store) tool(n name) *tool {
 	return t
 }
 
-// forgetOldest forgets the tool that was not used for the longest time. The caller holds mu.
+// forgetOldest removes the least recently used tool. The caller holds mu.
 func (s *Store) forgetOldest() {
 	var oldest name
 	least := s.turn + 1
@@ -135,8 +136,9 @@ func (s *Store) forgetOldest() {
 	delete(s.tools, oldest)
 }
 
-// Learn learns from a result, in the background. sample returns its JSON or, if cut is set, at most MaxBytes of its beginning; nil if
-// it has none. It must not refer to what takes much more memory.
+// Learn learns from a result, in the background. sample returns the JSON of the result. If cut is true, value is only the
+// beginning, of at most MaxBytes. If the result has no JSON, value is nil. sample must not keep much more memory alive than
+// value needs.
 func (s *Store) Learn(of Tool, sample func() (value []byte, cut bool)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,11 +148,11 @@ func (s *Store) Learn(of Tool, sample func() (value []byte, cut bool)) {
 	s.queue = append(s.queue, lesson{of, sample})
 	if !s.working {
 		s.working = true
-		s.work.Go(s.learn) // ends with the queue
+		s.work.Go(s.learn) // ends when the queue is empty
 	}
 }
 
-// learn works through the queue.
+// learn processes the queue.
 func (s *Store) learn() {
 	for {
 		s.mu.Lock()
@@ -189,7 +191,8 @@ func (s *Store) learnFrom(l lesson) {
 	}
 }
 
-// current returns what is kept of a tool, which is nothing if its definition has changed. The caller holds shapes.
+// current returns what is known about a tool. If the definition of the tool has changed, its shape is removed first. The caller
+// holds shapes.
 func (s *Store) current(of Tool) *tool {
 	s.mu.Lock()
 	t := s.tool(of.name())
@@ -203,7 +206,7 @@ func (s *Store) current(of Tool) *tool {
 	return t
 }
 
-// bound forgets tools until there are few enough places. The caller holds shapes.
+// bound removes tools until there are at most maxAllPlaces places. The caller holds shapes.
 func (s *Store) bound() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,7 +224,7 @@ func (s *Store) bound() {
 	}
 }
 
-// TypeScript returns the shape of a tool's results, as [Shape.TypeScript] does.
+// TypeScript returns the shape of a tool's results like [Shape.TypeScript].
 func (s *Store) TypeScript(of Tool, prefix string, most int) string {
 	if s == nil || of.Tool.OutputSchema != nil {
 		return ""
@@ -233,10 +236,11 @@ func (s *Store) TypeScript(of Tool, prefix string, most int) string {
 	return ""
 }
 
-// path returns the file of a server; see the sweep of package registry, which deletes files that were not used for long.
+// path returns the path of the file for a server. Package registry deletes files that were not used for a long time (see its
+// sweep).
 func (s *Store) path(server string) string { return filepath.Join(s.dir, server+".shapes.json") }
 
-// locked locks shapes, and before that reads the file of a tool's server at the first use.
+// locked locks shapes and returns it. At the first use of a server, it reads the server's file before that.
 func (s *Store) locked(of Tool) *sync.Mutex {
 	s.shapes.Lock()
 	n := of.name()
@@ -280,7 +284,7 @@ func (s *Store) saveLater() {
 	}
 }
 
-// save writes the files that must be written.
+// save writes the files in dirty.
 func (s *Store) save() {
 	s.saving.Lock()
 	defer s.saving.Unlock()
@@ -301,7 +305,7 @@ func (s *Store) save() {
 	}
 }
 
-// encode returns the tools for the file of a server, the last used first. The caller holds shapes.
+// encode returns the tools for the file of a server, the most recently used first. The caller holds shapes.
 func (s *Store) encode(server string) (tools []toolOf) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -319,8 +323,8 @@ func (s *Store) encode(server string) (tools []toolOf) {
 	return tools
 }
 
-// merged adds to the tools for a file what the file has of other tools, and of the same ones where another process has learned from
-// more results.
+// merged returns tools, with two additions from the tools that are already in the file (there): tools that are missing, and
+// tools for which another process has learned from more results.
 func merged(tools, there []toolOf) []toolOf {
 	for _, one := range there {
 		i := slices.IndexFunc(tools, func(t toolOf) bool { return t.Name == one.Name && t.Part == one.Part })
@@ -334,7 +338,8 @@ func merged(tools, there []toolOf) []toolOf {
 	return tools
 }
 
-// Close learns from what waits and saves it, within a time, as the disk may hang. After it the store learns nothing.
+// Close learns from the results that are still waiting and saves what was learned. It waits for at most within, because the
+// disk may hang. Afterwards the store learns nothing.
 func (s *Store) Close(within time.Duration) {
 	s.mu.Lock()
 	s.closed = true
@@ -343,7 +348,7 @@ func (s *Store) Close(within time.Duration) {
 	}
 	s.mu.Unlock()
 	done := make(chan struct{})
-	go func() { // ends with the last file, or with the process if the disk hangs
+	go func() { // ends after the last file was written, or with the process if the disk hangs
 		defer close(done)
 		s.work.Wait()
 		s.save()

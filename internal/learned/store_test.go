@@ -26,7 +26,7 @@ func toolNamed(name, description string) Tool {
 	}
 }
 
-// learn learns from results, and waits for that.
+// learn makes the store learn from these results, and waits until it has.
 func learn(s *Store, of Tool, results ...string) {
 	for _, one := range results {
 		s.Learn(of, func() ([]byte, bool) { return []byte(one), false })
@@ -41,7 +41,8 @@ func wantSeen(t *testing.T, s *Store, of Tool, want string) {
 	}
 }
 
-// TestStore_Restart: what was learned is there after a restart, and goes on. A tool whose definition has changed begins anew.
+// TestStore_Restart: after a restart, the store still knows what it has learned, and continues to learn. If the definition of a
+// tool has changed, it starts from nothing.
 func TestStore_Restart(t *testing.T) {
 	dir, tool := t.TempDir(), toolNamed("get", "Gets.")
 	one := storeIn(dir)
@@ -70,7 +71,8 @@ func TestStore_Restart(t *testing.T) {
 	wantSeen(t, storeIn(dir), tool, "")
 }
 
-// TestStore_Parts: what was learned in one part of the catalogue is not shown in another, and the same goes for servers.
+// TestStore_Parts: what was learned in one part of the catalogue is not shown in another part. What was learned from one server
+// is not shown for another server.
 func TestStore_Parts(t *testing.T) {
 	dir := t.TempDir()
 	s, one := storeIn(dir), toolNamed("get", "")
@@ -91,7 +93,7 @@ func TestStore_Parts(t *testing.T) {
 	}
 }
 
-// TestStore_Declared: nothing is learned for a tool that declares what it returns.
+// TestStore_Declared: the store learns nothing about a tool that declares an output schema.
 func TestStore_Declared(t *testing.T) {
 	s, tool := storeIn(""), toolNamed("get", "")
 	tool.Tool.OutputSchema = json.RawMessage(`{"type":"object"}`)
@@ -105,7 +107,7 @@ func TestStore_Declared(t *testing.T) {
 	}
 }
 
-// TestStore_Sampled: of many results only a part is learned from.
+// TestStore_Sampled: if there are many results, the store learns from only a part of them.
 func TestStore_Sampled(t *testing.T) {
 	s, tool, due := storeIn(""), toolNamed("get", ""), 0
 	for range 1000 {
@@ -118,8 +120,8 @@ func TestStore_Sampled(t *testing.T) {
 	}
 }
 
-// TestStore_Bounded: a server with any number of tools and keys takes a bounded part of the memory, and other tools stay for as long
-// as they are used.
+// TestStore_Bounded: a server with very many tools and keys uses only a limited amount of memory. Other tools are not removed
+// as long as they are used.
 func TestStore_Bounded(t *testing.T) {
 	s, used := storeIn(""), toolNamed("used", "")
 	learn(s, used, `{"id":1}`, `{"id":1}`)
@@ -142,7 +144,7 @@ func TestStore_Bounded(t *testing.T) {
 	}
 }
 
-// TestStore_Processes: two processes with one folder do not delete what the other has learned.
+// TestStore_Processes: if two processes use the same folder, neither deletes what the other has learned.
 func TestStore_Processes(t *testing.T) {
 	dir, a, b := t.TempDir(), toolNamed("a", ""), toolNamed("b", "")
 	one, two := storeIn(dir), storeIn(dir)
@@ -155,7 +157,7 @@ func TestStore_Processes(t *testing.T) {
 	wantSeen(t, storeIn(dir), b, "{b: number}")
 }
 
-// TestStore_Saves: what was learned is on disk soon, also if mcpx is killed.
+// TestStore_Saves: what was learned is written to disk soon, so that it is not lost if mcpx is killed.
 func TestStore_Saves(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -168,7 +170,8 @@ func TestStore_Saves(t *testing.T) {
 	})
 }
 
-// TestStore_Panic: a result that cannot be learned from harms nothing else, and a folder that cannot be written neither.
+// TestStore_Panic: a panic while the store learns from one result does not affect other results. Neither does a folder that
+// cannot be written.
 func TestStore_Panic(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -182,7 +185,7 @@ func TestStore_Panic(t *testing.T) {
 	wantSeen(t, s, tool, "{id: number}")
 }
 
-// BenchmarkStore is what a call waits for: whether its result is learned from, and the hand-over of one that is.
+// BenchmarkStore measures the part that delays a call: checking whether to learn from its result, and queueing the result.
 func BenchmarkStore(b *testing.B) {
 	s, tool := storeIn(""), toolNamed("get", "")
 	result := []byte(`{"id":1,"name":"` + strings.Repeat("x", 1000) + `"}`)

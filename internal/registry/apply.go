@@ -9,25 +9,24 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// Changes are the sorted names of the servers that [Registry.Apply] started and stopped. A server that changed is in
-// both.
+// Changes has the sorted names of the servers that [Registry.Apply] started and stopped. A restarted server is in both lists.
 type Changes struct{ Started, Stopped []string }
 
-// Apply replaces the servers of the registry. It stops and starts servers whose definition changed; the others go on
-// undisturbed, with their open calls. Of the options, only Rules, MaxConcurrency, Queue and Grace take effect.
+// Apply replaces the servers of the registry. It stops and starts only servers whose definition changed; the sessions and open
+// calls of the others continue. Of the options, only Rules, MaxConcurrency, Queue and Grace take effect.
 //
-// Apply calls swap, unless nil, when the snapshot has the new servers and rules. The caller puts the rest of its
-// configuration in force there, so that no call sees only a part of it. swap must only store a value, as all calls wait
-// for it.
+// Apply calls swap, unless it is nil, as soon as the snapshot has the new servers and rules. In swap, the caller makes the rest
+// of its new configuration effective, so that no call sees only a part of it. swap must only store a value, because all calls
+// wait for it.
 //
-// A new call from an older snapshot gets a [ReplacedError] if its server was replaced. Open calls on the old server may
-// go on for Grace, then they fail. As the old process may hold a lock or a port, the new one starts after it has ended;
-// calls wait for that as for any server that is connecting.
+// A call that was prepared from an older snapshot gets a [ReplacedError] if its server was replaced. Open calls on the old
+// server may continue for Grace; after that they fail. Because the old process may hold a lock or a port, the new one starts
+// after the old one has ended. Calls wait for that as for any server that is still connecting.
 //
 // Apply does not wait for servers. After Close it does nothing, and does not call swap.
 func (r *Registry) Apply(servers []Server, options Options, swap func()) Changes {
-	// Only one Apply runs at a time, and only Apply replaces the entries. The lock also keeps out the saver, which writes
-	// the catalogues of the old entries.
+	// Only one Apply runs at a time, and only Apply replaces the entries. The lock also prevents the saver from writing the
+	// catalogues of the old entries meanwhile.
 	r.saving.Lock()
 	defer r.saving.Unlock()
 	r.mu.Lock()
@@ -74,8 +73,8 @@ func (r *Registry) Apply(servers []Server, options Options, swap func()) Changes
 	return changes
 }
 
-// replaceBy replaces the entries by next. It retires the upstreams that are not in next, with their sessions of single
-// clients, and returns the names of their servers. The caller holds the lock.
+// replaceBy replaces the entries by next. It retires the upstreams that are not in next, and their sessions that belong to
+// single clients, and returns the names of their servers. The caller holds the lock.
 func (r *Registry) replaceBy(next map[string]*entry, grace time.Duration) (names []string) {
 	if grace <= 0 {
 		grace = defaultGrace
@@ -104,9 +103,9 @@ func (r *Registry) replaceBy(next map[string]*entry, grace time.Duration) (names
 	return names
 }
 
-// startAfter starts e, after the processes that it replaces have ended: those of the same name or, if it was renamed, of
-// the same definition. Servers of other transports start at once, and those with PerClient too, as several of their
-// processes run side by side anyway. The caller holds the lock.
+// startAfter starts e after the processes that it replaces have ended: those of a server with the same name or, in case the
+// server was renamed, with the same definition. Servers with other transports start immediately. So do servers with PerClient,
+// because they must be able to run several processes at a time anyway. The caller holds the lock.
 func (r *Registry) startAfter(e *entry) {
 	if !r.started {
 		return // Start will start it
@@ -122,7 +121,7 @@ func (r *Registry) startAfter(e *entry) {
 		e.start()
 		return
 	}
-	r.retiring.Go(func() { // ends soon after the grace of those processes
+	r.retiring.Go(func() { // ends soon after the grace period of the old processes
 		for _, ended := range before {
 			<-ended
 		}
@@ -134,7 +133,8 @@ func (r *Registry) startAfter(e *entry) {
 	})
 }
 
-// with returns the entry with new settings for a server whose definition is unchanged. It keeps the upstream.
+// with returns a copy of the entry with new settings, for a server whose definition is unchanged. The copy has the same
+// upstream.
 func (e *entry) with(server Server) *entry {
 	calls, before := &server.Spec.Concurrency, e.server.Spec.Concurrency
 	calls.Gate, calls.All = before.Gate, before.All
@@ -147,11 +147,11 @@ func (e *entry) with(server Server) *entry {
 const (
 	// defaultGrace is the default of [Options.Grace].
 	defaultGrace = 5 * time.Second
-	// retireWithin bounds the end of a stopped server after its grace. Close waits for it too.
+	// retireWithin is how long the end of a stopped server may take after its grace period. Close waits for that too.
 	retireWithin = time.Second
 )
 
-// retired is an upstream that is ending. name and definition are empty if no new server has to wait for that.
+// retired is an upstream that is being stopped. name and definition are empty if no new server has to wait for its end.
 type retired struct {
 	name, definition string
 	ended            <-chan struct{}
@@ -162,8 +162,9 @@ func (o retired) precedes(name, definition string) bool {
 	return o.name != "" && (o.name == name || definition != "" && o.definition == definition)
 }
 
-// retire ends an upstream: it refuses new calls at once, and open ones after grace. Close does not wait for the grace,
-// but for the end of the upstream. The caller holds the lock and has checked that Close has not begun.
+// retire stops an upstream. The upstream refuses new calls immediately; open calls may continue for the duration grace. Close
+// does not wait for the grace period, but for the end of the upstream. The caller holds the lock and has checked that Close has
+// not begun.
 func (r *Registry) retire(u *upstream.Upstream, end retired, grace time.Duration) {
 	ended := make(chan struct{})
 	end.ended = ended

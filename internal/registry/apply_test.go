@@ -18,7 +18,7 @@ import (
 	"mcpx/internal/request"
 )
 
-// counted counts the sessions of a server that are open.
+// counted returns server, changed so that open is the number of its open sessions.
 func counted(server Server, open *atomic.Int32) Server {
 	serve := server.Spec.Serve
 	server.Spec.Serve = func(ctx context.Context, in io.Reader, out io.Writer) error {
@@ -29,7 +29,7 @@ func counted(server Server, open *atomic.Int32) Server {
 	return server
 }
 
-// A server whose definition is unchanged takes over its other new settings.
+// TestApply_Kept: a server whose definition is unchanged gets its other new settings and is not restarted.
 func TestApply_Kept(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -65,8 +65,8 @@ func TestApply_Kept(t *testing.T) {
 	})
 }
 
-// Open calls have the grace, then an error; calls that were not sent yet, and new
-// ones, go to the new server; sessions of clients go with the old one.
+// TestApply_OpenCalls: when a server is replaced, its open calls may continue for the grace period and then fail. Calls that
+// were not sent yet, and new calls, are sent to the new server. Sessions of single clients end with the old server.
 func TestApply_OpenCalls(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -108,8 +108,8 @@ func TestApply_OpenCalls(t *testing.T) {
 				t.Errorf("a new call of %q: %v after %v", client, err, time.Since(began))
 			}
 		}
-		synctest.Wait() // the new session that belongs to no client starts beside these calls
-		// The old session without calls is gone; the new shared one reads the catalogue.
+		synctest.Wait() // the new shared session, which belongs to no client, starts during these calls
+		// The old sessions without open calls have ended. The new shared session reads the catalogue.
 		if before.Load() != 2 || after.Load() != 3 {
 			t.Errorf("%d old sessions and %d new ones, want 2 and 3", before.Load(), after.Load())
 		}
@@ -125,8 +125,7 @@ func TestApply_OpenCalls(t *testing.T) {
 	})
 }
 
-// A call that waits for a server which never came up goes to the one that
-// replaces it.
+// TestApply_Waiting: a call that waits for a server that never started is sent to the server that replaces it.
 func TestApply_Waiting(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -156,8 +155,8 @@ func TestApply_Waiting(t *testing.T) {
 	})
 }
 
-// swap's value takes effect together with the servers and rules: a call that sees one sees all. After Close swap is not
-// called.
+// TestApply_Swap: the value stored by swap takes effect together with the servers and rules: a call that sees one of them sees
+// all. After Close, swap is not called.
 func TestApply_Swap(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -179,7 +178,7 @@ func TestApply_Swap(t *testing.T) {
 	})
 }
 
-// Before Start nothing is started, and each server once then.
+// TestApply_BeforeStart: before Start, Apply starts no server. Start then starts each server once.
 func TestApply_BeforeStart(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -199,7 +198,7 @@ func TestApply_BeforeStart(t *testing.T) {
 	})
 }
 
-// The end does not wait for the grace of servers that were stopped before.
+// TestApply_Close: Close does not wait for the grace period of servers that were stopped before.
 func TestApply_Close(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -222,7 +221,7 @@ func TestApply_Close(t *testing.T) {
 	})
 }
 
-// The limit of a server holds over the sessions of all its clients.
+// TestPerClient_Limit: max_concurrency of a server limits the calls of all its clients' sessions together.
 func TestPerClient_Limit(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -16,16 +16,15 @@ import (
 const (
 	// cacheFormat changes when mcpx can no longer read older files.
 	cacheFormat = 1
-	// triedFormat marks a file without a catalogue: mcpx has tried the server and got none. Older versions of mcpx ignore
-	// such files.
+	// triedFormat marks a file without a catalogue: mcpx has tried to connect to the server and got no catalogue. Older
+	// versions of mcpx ignore such files.
 	triedFormat = 2
 )
 
-// cache keeps the last good catalogue of each server in a folder, one file per server. A file that cannot be read is
-// treated as absent.
+// cache stores the last catalogue of each server in a folder, with one file per server. A file that cannot be read is ignored.
 type cache struct{ dir string }
 
-// record is the content of a server's file.
+// record is the content of the file for one server.
 type record struct {
 	Format       int               `json:"format"`
 	Protocol     string            `json:"protocol"`
@@ -35,9 +34,10 @@ type record struct {
 	Version      string            `json:"version,omitempty"`
 	Instructions string            `json:"instructions,omitempty"`
 	Definitions  []json.RawMessage `json:"tools"`
-	// Offers is nil in a file of an mcpx that knew only tools.
+	// Offers is nil in a file from a version of mcpx that supported only tools.
 	Offers *catalog.Offers `json:"offers,omitempty"`
-	// ByEra are the offers in each era, [upstream.EraLegacy] or [upstream.EraModern], in which the server was seen.
+	// ByEra has what the server offered in each era ([upstream.EraLegacy] or [upstream.EraModern]) in which mcpx has talked to
+	// it.
 	ByEra     map[string]catalog.Offers `json:"offersByEra,omitempty"`
 	Resources []json.RawMessage         `json:"resources,omitempty"`
 	Templates []json.RawMessage         `json:"resourceTemplates,omitempty"`
@@ -46,14 +46,14 @@ type record struct {
 
 	tools []catalog.Tool
 	items *catalog.Items
-	tried bool // mcpx has tried the server and got no catalogue
+	tried bool // mcpx has tried to connect to the server and got no catalogue
 }
 
 // legacy reports whether the server speaks only legacy revisions.
 func (r *record) legacy() bool { return r.Protocol != "" && !r.Modern && !r.Unprobed }
 
-// equal reports whether two records of one server are equal. It compares the slices of tools, as equal catalogues share
-// one (see [upstream.Status]).
+// equal reports whether two records of one server are equal. It compares the tools only by the identity of the slices, because
+// equal catalogues share a slice (see [upstream.Status]).
 func (r *record) equal(other *record) bool {
 	return r.tried == other.tried && r.Protocol == other.Protocol && r.Modern == other.Modern && r.Unprobed == other.Unprobed &&
 		r.Title == other.Title && r.Version == other.Version && r.Instructions == other.Instructions &&
@@ -102,7 +102,7 @@ func (c *cache) load(key string) *record {
 	return &rec
 }
 
-// save writes a record. Readers see either the whole old file or the whole new one.
+// save writes a record to its file. A reader sees either the old file or the complete new one.
 func (c *cache) save(key string, rec *record) error {
 	if c.dir == "" || key == "" {
 		return nil

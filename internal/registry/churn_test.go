@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// A thousand servers that come and go, over every transport, leave no goroutine
-// and no descriptor behind while the others go on.
+// TestThousandServers: a thousand servers, over every transport, are added and removed while other servers keep running. No
+// goroutine and no file descriptor is left over.
 func TestThousandServers(t *testing.T) {
 	mcptest.NoLeaks(t)
 	web, modern, sse := mcptest.Spec{}.HTTP(t), mcptest.Spec{Era: mcptest.EraModern}.HTTP(t), mcptest.Spec{}.SSE(t)
@@ -56,9 +56,8 @@ func TestThousandServers(t *testing.T) {
 	}
 }
 
-// held is what this process holds: goroutines, and descriptors where they can be
-// counted.
+// held returns how many goroutines and, on systems with /proc, how many file descriptors this process has.
 func held() (goroutines, files int) {
-	entries, _ := os.ReadDir("/proc/self/fd") // elsewhere there is none
+	entries, _ := os.ReadDir("/proc/self/fd") // systems other than Linux have no such folder
 	return runtime.NumGoroutine(), len(entries)
 }

@@ -16,26 +16,26 @@ import (
 type clientSession struct {
 	upstream *upstream.Upstream
 	home     *caller.Home           // nil if the session ends with its client
-	subject  atomic.Pointer[string] // the client's latest JWT, if the server exchanges it
-	open     int                    // how many calls are open
-	waiting  int                    // how many of them wait for the session's lists
-	learned  bool                   // its first tools are in a variant
+	subject  atomic.Pointer[string] // the client's latest JWT, if it is exchanged for a token of the server
+	open     int                    // the number of open calls
+	waiting  int                    // how many of the open calls wait for the server's lists
+	learned  bool                   // whether the tools that the session listed first were stored in a variant
 	used     time.Time
 }
 
-// Own makes client, the only one that this process serves, the owner of the shared sessions. Sessions that open from now
-// on declare its capabilities.
+// Own makes client, the only client of this process, the owner of the shared sessions. Sessions that are opened from now on
+// declare the capabilities of this client to their servers.
 func (r *Registry) Own(client *caller.Client) {
 	r.owner.Store(client)
 	r.ownOnce()
 }
 
-// Owned returns a channel that the first Own closes.
+// Owned returns a channel that is closed by the first call of Own.
 func (r *Registry) Owned() <-chan struct{} { return r.owned }
 
-// clientSession returns the session with a server that belongs to the client or its home, for these credentials only. The
-// first call opens the session; lists means that it must read the server's lists. The caller must call release after use. c
-// is nil after Close, and if e was replaced.
+// clientSession returns the session with a server that belongs to the client or its home, and that is used with these
+// credentials only. The first call opens the session. lists means that the session must read the server's lists. The caller
+// must call release after use. c is nil after Close, and if e was replaced.
 func (r *Registry) clientSession(
 	e *entry, client *caller.Client, own *request.Credentials, lists bool,
 ) (c *clientSession, release func(), err error) {
@@ -48,7 +48,7 @@ func (r *Registry) clientSession(
 		return nil, nil, nil
 	}
 	if c != nil && own != nil && *c.subject.Swap(&own.Subject) != own.Subject && c.upstream.Status().State == catalog.Unavailable {
-		// Connecting may have failed because of the old token: try the new one now, not after the pause.
+		// Connecting may have failed because of the old token, so try the new token now instead of waiting.
 		r.endSessions(who, retired{}, 0, func(_ sessionKey, other *clientSession) bool { return other == c })
 		c = nil
 	}
@@ -77,7 +77,7 @@ func (r *Registry) clientSession(
 		r.clients[who][key] = c
 	}
 	if c.open++; lists {
-		c.waiting++ // listFor ends the wait
+		c.waiting++ // the method listFor decrements it again
 	}
 	return c, func() {
 		r.mu.Lock()
@@ -87,7 +87,7 @@ func (r *Registry) clientSession(
 	}, nil
 }
 
-// clientSpec returns the spec for a session of a single client, and sets the subject of c. The caller holds the lock.
+// clientSpec returns the spec for a session of a single client, and sets c.subject. The caller holds the lock.
 func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Credentials, c *clientSession) upstream.Spec {
 	spec := e.server.Spec
 	if len(spec.Remote.URLs) > 0 {
@@ -104,8 +104,8 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 		authorize, fresh := e.server.Exchange(func() string { return *c.subject.Load() })
 		spec.Remote.Authorize, spec.Secrets = authorize, spec.Secrets.And(nil, fresh)
 	}
-	// Do not list over a session that serves a single request, or whose lists are specific to one caller, or that is there for
-	// its era alone.
+	// A session does not list anything if it serves only one request, if its lists depend on the credentials of one caller, or
+	// if it was opened only because the client speaks the legacy era.
 	if client.Notify == nil && client.Home == nil || own != nil || !e.server.PerClient {
 		spec.Catalogue.Shared = tools
 	} else {
@@ -128,13 +128,14 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 	return spec
 }
 
-// listing lets a client's session read the server's lists; until then it has the shared tools.
+// listing configures a client's session to read the server's lists. Until it has read them, it has the tools of the shared
+// session.
 func (r *Registry) listing(spec *upstream.Spec, client *caller.Client, e *entry, c *clientSession) {
 	spec.Catalogue.Shared, spec.Catalogue.Tools = nil, e.sharedTools(e.cached)
 	spec.OnChange = func() { r.listed(client, e, c) }
 }
 
-// sharedTools returns what the shared session has listed, else the tools from the disk.
+// sharedTools returns the tools that the shared session has listed, or else the tools from the cache on disk.
 func (e *entry) sharedTools(cached *record) []catalog.Tool {
 	if status := e.upstream.Status(); status.Known || cached == nil {
 		return status.Tools
@@ -142,11 +143,12 @@ func (e *entry) sharedTools(cached *record) []catalog.Tool {
 	return cached.tools
 }
 
-// maxHomes bounds how many unused sessions one owner of homes keeps with a server, as it may claim any number of names.
+// maxHomes is how many unused sessions with one server are kept for the homes of one owner, who could claim any number of
+// client names.
 const maxHomes = 8
 
-// makeRoom ends the session of an owner's homes with a server that was not used for the longest time, if the owner has too
-// many that are unused. The caller holds the lock.
+// makeRoom ends one session with a server, the least recently used one of an owner's homes, if the owner already has maxHomes
+// unused sessions with this server. The caller holds the lock.
 func (r *Registry) makeRoom(server, owner string) {
 	unused, oldest, of := 0, (*clientSession)(nil), ""
 	for client, sessions := range r.clients {
@@ -164,7 +166,7 @@ func (r *Registry) makeRoom(server, owner string) {
 	}
 }
 
-// sessionsOf counts the sessions that a server has with single clients. The caller holds the lock.
+// sessionsOf counts the sessions with a server that each belong to a single client. The caller holds the lock.
 func (r *Registry) sessionsOf(server string) (n int) {
 	for _, sessions := range r.clients {
 		for key := range sessions {
@@ -176,11 +178,11 @@ func (r *Registry) sessionsOf(server string) (n int) {
 	return n
 }
 
-// longestCall is longer than any call takes.
+// longestCall is longer than any call may take.
 const longestCall = 24 * time.Hour
 
-// ForgetClient ends the sessions of a client that is gone. Each lasts until its last call has ended, as another session
-// of the same principal may still fetch the result. ForgetClient does not wait; Close does.
+// ForgetClient ends the sessions of a client that has disconnected. Each session lasts until its last call has ended, because
+// another client session of the same principal may still fetch the result. ForgetClient does not wait for that; Close does.
 func (r *Registry) ForgetClient(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -193,14 +195,14 @@ func (r *Registry) ForgetClient(id string) {
 	}
 }
 
-// forgetLists removes a client's catalogue. The caller holds the lock.
+// forgetLists removes what is stored about the lists of a client's sessions. The caller holds the lock.
 func (r *Registry) forgetLists(client string) {
 	delete(r.own, client)
 	r.countDiffering()
 }
 
-// endSessions retires the sessions of a client that which selects, with grace for their open calls. The caller holds the
-// lock.
+// endSessions retires those sessions of a client for which the func which returns true. Their open calls may continue for the
+// duration grace. The caller holds the lock.
 func (r *Registry) endSessions(client string, end retired, grace time.Duration, which func(key sessionKey, c *clientSession) bool) {
 	if r.ended {
 		return // Close ends them
@@ -220,7 +222,7 @@ func (r *Registry) endSessions(client string, end retired, grace time.Duration, 
 			delete(r.lives, client)
 		}
 	}
-	if home && len(sessions) == 0 { // nothing else says that its client is gone
+	if home && len(sessions) == 0 { // for a home, no other event says that its client is gone
 		r.forgetLists(client)
 	}
 }
@@ -228,7 +230,7 @@ func (r *Registry) endSessions(client string, end retired, grace time.Duration, 
 // defaultIdle is the default of [Server.SessionIdle].
 const defaultIdle = 5 * time.Minute
 
-// idle reports whether a session was not used for the SessionIdle of its server. The caller holds the lock.
+// idle reports whether a session was unused for the SessionIdle of its server. The caller holds the lock.
 func (r *Registry) idle(key sessionKey, c *clientSession) bool {
 	most := defaultIdle
 	if e := r.entries[key.server]; e != nil && e.server.SessionIdle > 0 {
@@ -237,7 +239,7 @@ func (r *Registry) idle(key sessionKey, c *clientSession) bool {
 	return c.open == 0 && time.Since(c.used) >= most
 }
 
-// sweepClients ends idle sessions until Close.
+// sweepClients ends idle sessions, every few seconds until Close.
 func (r *Registry) sweepClients() {
 	ticker := time.NewTicker(5 * time.Second)
 	defer ticker.Stop()

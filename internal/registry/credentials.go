@@ -16,20 +16,20 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// Credential says where a header of requests comes from. Exactly one field is set.
+// Credential says from where in the caller's request mcpx takes the value of a header. Exactly one field is set.
 type Credential struct {
-	Header string // of the caller's request to mcpx
-	Claim  string // of the caller's verified JWT
+	Header string // the name of a header of the caller's request to mcpx
+	Claim  string // the name of a claim of the caller's verified JWT
 }
 
-// sessionKey identifies one of a client's sessions. A client whose credentials change gets another session.
+// sessionKey identifies one of a client's sessions. If the credentials of a client change, it gets another session.
 type sessionKey struct {
 	server      string
-	credentials [sha256.Size]byte // a digest; zero for a server without credentials of callers
+	credentials [sha256.Size]byte // a digest; zero for a server that needs no credentials from callers
 }
 
-// Credentials is the middleware that takes the credentials for a server from the caller's message, as configured. A
-// request that lacks them never gets a session, least of all another client's.
+// Credentials is the middleware that takes the credentials for a server from the caller's message, as configured. A request
+// without the necessary credentials gets no session, and in particular not the session of another client.
 func (r *Registry) Credentials(next request.Handler) request.Handler {
 	return func(ctx context.Context, q *request.Request) (json.RawMessage, error) {
 		r.mu.Lock()
@@ -47,11 +47,11 @@ func (r *Registry) Credentials(next request.Handler) request.Handler {
 
 func (s *Server) takesCredentials() bool { return len(s.Credentials) > 0 || s.Exchange != nil }
 
-// credentialsOf takes the credentials for the server from the client's message. Its error says what is missing.
+// credentialsOf takes the credentials for the server from the client's message. If some are missing, the error names them.
 func (s *Server) credentialsOf(client *caller.Client) (*request.Credentials, error) {
 	var headers http.Header
 	var principal *caller.Principal
-	if client.Ident() != "" { // a client without an ID has no session of its own
+	if client.Ident() != "" { // a client without an ID cannot have its own session
 		headers, principal = client.Headers, client.Principal
 	}
 	own := &request.Credentials{Headers: make(map[string]string, len(s.Credentials))}
@@ -78,7 +78,7 @@ func (s *Server) credentialsOf(client *caller.Client) (*request.Credentials, err
 	return own, nil
 }
 
-// lacking is the error for a request without a credential.
+// lacking returns the error for a request in which a credential is missing.
 func lacking(what string) error {
 	return &request.UnavailableError{State: catalog.Unavailable, Reason: "each request to mcpx that reaches it must have " + what}
 }
@@ -90,8 +90,8 @@ func one(values []string) string {
 	return values[0]
 }
 
-// claim returns a claim of the caller's JWT as the value of a header, numbers as they were written; empty if it is
-// missing or cannot be in a header.
+// claim returns a claim of the caller's JWT as the value of a header; a number keeps its spelling. It returns "" if the claim
+// is missing or cannot be the value of a header.
 func claim(p *caller.Principal, name string) string {
 	if p == nil {
 		return ""
@@ -114,8 +114,8 @@ func claim(p *caller.Principal, name string) string {
 	return text
 }
 
-// bearer returns the token of the caller's request, if it is a verified JWT. A token of auth.front is not one, and never
-// leaves mcpx.
+// bearer returns the token of the caller's request if it is a verified JWT. A token that mcpx itself issued (auth.front) is not
+// a JWT and is never sent to servers.
 func bearer(p *caller.Principal, headers http.Header) string {
 	if p == nil || p.Claims == nil {
 		return ""
@@ -127,7 +127,7 @@ func bearer(p *caller.Principal, headers http.Header) string {
 	return token
 }
 
-// keyOf returns the key of a client's session with a server. c is nil for a server without credentials of callers.
+// keyOf returns the key of a client's session with a server. c is nil for a server that needs no credentials from callers.
 func keyOf(server string, c *request.Credentials) sessionKey {
 	if c == nil {
 		return sessionKey{server: server}
@@ -140,8 +140,8 @@ func keyOf(server string, c *request.Credentials) sessionKey {
 	return sessionKey{server, sha256.Sum256([]byte(text.String()))}
 }
 
-// putOn adds credentials to the spec of a session. They replace headers of the same name, and the configured login, which
-// is another user's.
+// putOn adds credentials to the spec of a session. They replace configured headers of the same name, and the configured login,
+// which belongs to another user.
 func putOn(spec *upstream.Spec, c *request.Credentials) {
 	headers := make(map[string]string, len(spec.Remote.Headers)+len(c.Headers))
 	for name, value := range spec.Remote.Headers {

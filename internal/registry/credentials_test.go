@@ -17,13 +17,13 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// withKey is one request of a client, with a header for the server.
+// withKey returns a client whose request has these keys in a header for the server.
 func withKey(client string, keys ...string) *caller.Client {
 	return &caller.Client{ID: client, Headers: http.Header{"X-User-Key": keys}, Notify: func(string, json.RawMessage) {}}
 }
 
-// TestCredentials: each of many concurrent calls, whose keys change, goes over a session that has only ever had the
-// caller's present key. Without a key no call gets through.
+// TestCredentials: clients change their keys, and many calls run concurrently. Each call is sent over a session that has only
+// ever used the caller's present key. Without a key, no call is made.
 func TestCredentials(t *testing.T) {
 	mcptest.NoLeaks(t)
 	web := mcptest.Spec{}.HTTP(t)
@@ -46,7 +46,7 @@ func TestCredentials(t *testing.T) {
 			}
 		}
 	}
-	// The same key of another client: still a session of its own.
+	// Two clients with the same key still have separate sessions.
 	for _, client := range []string{"twin-1", "twin-2"} {
 		all.Go(func() {
 			if _, err := call(r, "web", withKey(client, "twin"), "echo", `{"text":"twin"}`); err != nil {
@@ -67,7 +67,7 @@ func TestCredentials(t *testing.T) {
 	}
 	all.Wait()
 
-	keyOf := map[string]string{} // by session
+	keyOf := map[string]string{} // the keys by session
 	for _, entry := range web.Log().Event(mcptest.EventHTTP) {
 		if session := entry.Session; session != "" {
 			key := strings.Join(entry.Header.Values("X-Api-Key"), ",")
@@ -101,8 +101,8 @@ func TestCredentials(t *testing.T) {
 	mcptest.WaitFor(t, "the end of their sessions", patience, func() bool { return web.Sessions() == 3 })
 }
 
-// TestCredentials_Refused: if a server refuses one caller's key, only that caller is refused; the configured login is
-// used only for the catalogue.
+// TestCredentials_Refused: if a server refuses one caller's key, only that caller's calls fail. The configured login is used
+// only to read the catalogue.
 func TestCredentials_Refused(t *testing.T) {
 	mcptest.NoLeaks(t)
 	web := mcptest.Spec{Token: "good"}.HTTP(t)
@@ -119,7 +119,7 @@ func TestCredentials_Refused(t *testing.T) {
 	if _, err := call(r, "web", withKey("a", "Bearer hush-1111"), "echo", `{"text":"x"}`); err == nil || strings.Contains(err.Error(), "hush") || !strings.Contains(err.Error(), "401") {
 		t.Errorf("got %v", err)
 	}
-	for _, client := range []string{"a", "b"} { // the refused one too, with another key
+	for _, client := range []string{"a", "b"} { // including the client that was refused, now with another key
 		if got, err := call(r, "web", withKey(client, "Bearer good"), "echo", `{"text":"x"}`); err != nil || got != "x" {
 			t.Errorf("%s: %q, %v", client, got, err)
 		}
@@ -129,7 +129,7 @@ func TestCredentials_Refused(t *testing.T) {
 	}
 }
 
-// ofPrincipal is one request of a client whose JWT was verified.
+// ofPrincipal returns a client whose request has a verified JWT with these claims.
 func ofPrincipal(client, principal, token, claims string) *caller.Client {
 	return &caller.Client{
 		ID: client, Headers: http.Header{"Authorization": {"Bearer " + token}}, Notify: func(string, json.RawMessage) {},
@@ -137,17 +137,18 @@ func ofPrincipal(client, principal, token, claims string) *caller.Client {
 	}
 }
 
-// TestCredentials_Claims: a claim of the caller's JWT is a header, as its JSON says it; what
-// a header cannot have is missing.
+// TestCredentials_Claims: a claim of the caller's JWT becomes a header, with the value as spelled in the JSON. A value that
+// cannot be in a header is treated as missing.
 func TestCredentials_Claims(t *testing.T) {
 	s := &Server{Credentials: map[string]Credential{"X-Tenant": {Claim: "https://a.example/tenant"}}}
 	for claims, want := range map[string]string{
-		`{"https://a.example/tenant":"acme"}`:                                    "acme",
-		`{"https://a.example/tenant":"Zo\u00eb & co"}`:                           "Zoë & co",
-		`{"https://a.example/tenant":12345678901234567890}`:                      "12345678901234567890",
-		`{"https://a.example/tenant":1.10}`:                                      "1.10",
-		`{"https://a.example/tenant":false}`:                                     "false",
-		`{"https://a.example/tenant":"x","https://a.example/tenant":"the last"}`: "the last", // as the verifier reads it
+		`{"https://a.example/tenant":"acme"}`:               "acme",
+		`{"https://a.example/tenant":"Zo\u00eb & co"}`:      "Zoë & co",
+		`{"https://a.example/tenant":12345678901234567890}`: "12345678901234567890",
+		`{"https://a.example/tenant":1.10}`:                 "1.10",
+		`{"https://a.example/tenant":false}`:                "false",
+		// like the verifier, which uses the last value
+		`{"https://a.example/tenant":"x","https://a.example/tenant":"the last"}`: "the last",
 		`{"HTTPS://a.example/tenant":"acme"}`:                                    "",
 		`{"https://a.example/tenant":""}`:                                        "",
 		`{"https://a.example/tenant":" "}`:                                       "",
@@ -175,8 +176,8 @@ func TestCredentials_Claims(t *testing.T) {
 	}
 }
 
-// TestCredentials_Exchange: each principal has a session of its own, over which its newest
-// token is exchanged; the token itself and the headers of the config stay behind.
+// TestCredentials_Exchange: each principal has its own session, for which its newest token is exchanged. The token itself and
+// the configured Authorization header are not sent to the server.
 func TestCredentials_Exchange(t *testing.T) {
 	mcptest.NoLeaks(t)
 	web := mcptest.Spec{}.HTTP(t)
@@ -201,7 +202,7 @@ func TestCredentials_Exchange(t *testing.T) {
 	for _, nobody := range []*caller.Client{
 		nil, {ID: "a"}, withKey("a", "x"), ofPrincipal("", "p", "t", `{}`), ofPrincipal("a", "p", "", `{}`),
 		{ID: "a", Headers: http.Header{"Authorization": {"Bearer h.static.s"}}, Principal: &caller.Principal{ID: "p"}}, // not verified
-		ofPrincipal("a", "p", "mcpx_at_sealed", `{}`),                                                                  // of auth.front
+		ofPrincipal("a", "p", "mcpx_at_sealed", `{}`),                                                                  // issued by auth.front
 		{ID: "a", Headers: http.Header{"Authorization": {"Bearer h.a.s", "Bearer h.b.s"}}, Principal: &caller.Principal{ID: "p", Claims: []byte(`{}`)}},
 	} {
 		if _, err := call(r, "web", nobody, "echo", `{"text":"nobody"}`); err == nil || !strings.Contains(err.Error(), "a caller's JWT") {
@@ -223,11 +224,11 @@ func TestCredentials_Exchange(t *testing.T) {
 		}
 		sessions[entry.Session] = true
 	}
-	if delete(sessions, ""); len(sessions) != 4 { // one is the catalogue's
+	if delete(sessions, ""); len(sessions) != 4 { // one of them reads the catalogue
 		t.Errorf("%d sessions", len(sessions))
 	}
 
-	// A session that could not open is not held against another token.
+	// If a session could not be opened with one token, the next token is tried immediately.
 	down.Store(true)
 	if _, err := call(r, "web", ofPrincipal("c", "carl", "h.carl-1.s", `{}`), "echo", `{"text":"x"}`); err == nil || strings.Contains(err.Error(), "carl-1") {
 		t.Errorf("got %v", err)

@@ -20,28 +20,30 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// A server that speaks both eras behaves differently in each: in the modern era it cannot send requests to its clients, and
-// it may offer other capabilities. The shared session is of the modern era. Beside it there are sessions of the legacy era
-// for the legacy clients, where many clients share mcpx. (A client over stdio owns the shared sessions, which are of its
-// era anyway.)
+// A server that speaks both eras behaves differently in each: in the modern era it cannot send requests to its clients, and it
+// may offer other capabilities. The shared session uses the modern era. If several clients share mcpx, there are additional
+// sessions of the legacy era for the legacy clients. (A client over stdio is the only one and owns the shared sessions, so they
+// use its era.)
 
-// olderEra is what is known of a server in the legacy era, and its session of that era. The registry's lock guards it. A
-// reload that keeps the upstream of the server keeps it too.
+// olderEra has what mcpx knows about a server in the legacy era, and its session of that era. The registry's lock guards it. A
+// reload of the config that keeps the upstream of the server also keeps the olderEra.
 type olderEra struct {
-	// upstream is a session for all legacy clients. It tells what the server offers to them, and is opened again when one of
-	// them needs it. It is nil while the shared session is not of the modern era, and if the server refuses the legacy one.
+	// upstream is a session for all legacy clients. mcpx learns from it what the server offers to legacy clients, and opens it
+	// again when a legacy client needs it. It is nil as long as the shared session is not of the modern era, and if the server
+	// refused the legacy era.
 	upstream *upstream.Upstream
-	// refused is set if the server refused the legacy era, while the shared session had restarted so many times before.
+	// refused means that the server refused the legacy era. restarts is how often the shared session had been restarted at that
+	// time.
 	refused  bool
 	restarts int
-	// byEra are the offers in each era in which the server was seen, now or by an earlier mcpx.
+	// byEra has what the server offered in each era in which this or an earlier mcpx has talked to it.
 	byEra map[string]catalog.Offers
-	// byResult are the names of the tools that ask in the way of the modern era alone: by an input_required result.
+	// byResult has the names of the tools that ask the user only in the way of the modern era, with an input_required result.
 	byResult sync.Map
 }
 
-// meetOlder opens a second session, of the legacy era, once the shared one turns out to be of the modern era. It ends the
-// second one if the server does not speak the legacy era. The caller holds the lock.
+// meetOlder opens a second session, of the legacy era, once the shared session turns out to be of the modern era. It ends the
+// second session if the server does not speak the legacy era. The caller holds the lock.
 func (r *Registry) meetOlder(e *entry, status *upstream.Status) {
 	spec, older := e.server.Spec, e.older
 	if !r.options.ManyClients || !r.started || r.ended || !up(status.State) {
@@ -60,7 +62,7 @@ func (r *Registry) meetOlder(e *entry, status *upstream.Status) {
 	}
 }
 
-// olderSpec returns the spec of the session of the legacy era. The caller holds the lock.
+// olderSpec returns the spec for the session of the legacy era. The caller holds the lock.
 func (r *Registry) olderSpec(e *entry, status *upstream.Status) upstream.Spec {
 	spec := e.server.Spec
 	spec.Protocol = upstream.EraLegacy
@@ -68,17 +70,18 @@ func (r *Registry) olderSpec(e *entry, status *upstream.Status) upstream.Spec {
 	spec.Catalogue.Shared = func() []catalog.Tool { return e.upstream.Status().Tools }
 	spec.OnChange, spec.OnUnknown = r.changed, nil
 	spec.Lazy, spec.StopIdle = true, cmp.Or(e.server.SessionIdle, defaultIdle)
-	// Another process is started only for a client, or if there is something to find out.
+	// Another process is started only when a client needs it, or to find out whether the server offers more in the legacy era.
 	spec.Seen = spec.Type == transport.Stdio && !e.server.PerClient && (!status.Offers.Resources || status.Offers.Subscribe)
 	if spec.Type == transport.HTTP {
-		spec.Logger = slog.New(slog.DiscardHandler) // that a server speaks one era only is no fault
+		spec.Logger = slog.New(slog.DiscardHandler) // it is not an error that a server speaks only one era
 	} else if spec.Logger != nil {
 		spec.Logger = spec.Logger.With("era", upstream.EraLegacy)
 	}
 	return spec
 }
 
-// olderOffers returns what the server offers in the legacy era; ok is false while that is unknown. The caller holds the lock.
+// olderOffers returns what the server offers in the legacy era; ok is false as long as this is unknown. The caller holds the
+// lock.
 func (e *entry) olderOffers() (offers catalog.Offers, ok bool) {
 	if e.older.upstream == nil {
 		return offers, false
@@ -87,8 +90,8 @@ func (e *entry) olderOffers() (offers catalog.Offers, ok bool) {
 	return status.Offers, status.Protocol != ""
 }
 
-// offersOfBoth adds to the offers of the shared session those of the legacy era that mcpx can pass on to clients of either
-// era: see [Registry.olderRoute]. The caller holds the lock.
+// offersOfBoth returns offers, which are those of the shared session, with the offers of the legacy era added that mcpx can
+// pass on to clients of either era: see [Registry.olderRoute]. The caller holds the lock.
 func (e *entry) offersOfBoth(offers catalog.Offers) catalog.Offers {
 	if older, ok := e.olderOffers(); ok && !e.server.PerClient {
 		offers.Subscribe = offers.Subscribe || older.Subscribe && offers.Resources
@@ -97,11 +100,11 @@ func (e *entry) offersOfBoth(offers catalog.Offers) catalog.Offers {
 	return offers
 }
 
-// olderRoute sends a request over a session of the legacy era, if it has to: one of a legacy client that can be asked
-// something, unless the server serves it in the modern era only, and one that the server serves in the legacy era only.
-// Over HTTP such a client gets a session of its own, so that the server's questions surely are for it, and its roots too; a
-// process is one for all legacy clients, as the shared session is one for all clients. t is left as it is if the server does
-// not speak the legacy era.
+// olderRoute changes the route of a request to a session of the legacy era, if that is necessary. It is for a request of a
+// legacy client that can be asked questions, unless the server serves the request only in the modern era; and for a request
+// that the server serves only in the legacy era. Over HTTP, a legacy client that can be asked gets its own session, so that it
+// surely gets the server's questions, also about its roots. A server that runs as a process has one legacy session for all
+// legacy clients. olderRoute does not change t if the server does not speak the legacy era.
 func (r *Registry) olderRoute(ctx context.Context, t *route) {
 	q, e := t.request, t.entry
 	asks := asksOlder(q.Client)
@@ -119,13 +122,14 @@ func (r *Registry) olderRoute(ctx context.Context, t *route) {
 		t.only, t.older = older, asks
 		return
 	}
-	// A limit of sessions, or the end of mcpx: the shared session serves the client as well as it can.
+	// If a limit of sessions is reached, or mcpx is ending, the shared session serves the client as well as it can.
 	if own, release, err := r.clientSession(e, q.Client, nil, false); err == nil && own != nil {
 		t.only, t.release, t.older = own.upstream, release, true
 	}
 }
 
-// offered reports whether a server that offers this serves a request; one that is about no capability, always.
+// offered reports whether a server with these offers serves a request. It returns true if the request needs no particular
+// capability.
 func offered(q *request.Request, offers catalog.Offers) bool {
 	return (q.Subscription == nil || offers.Subscribe) && (q.Method != "completion/complete" || offers.Completions)
 }
@@ -135,12 +139,13 @@ func isOlder(client *caller.Client) bool {
 	return client != nil && client.Version != "" && !client.Modern()
 }
 
-// asksOlder reports whether a client speaks the legacy era and can be asked something.
+// asksOlder reports whether a client speaks the legacy era and can be asked questions.
 func asksOlder(client *caller.Client) bool {
 	return client.Ident() != "" && isOlder(client) && client.Answers()
 }
 
-// metOlder returns the session of the legacy era, after the shared session has told whether there may be one.
+// metOlder returns the session of the legacy era, or nil. If necessary, it first waits until the era of the shared session is
+// known.
 func (r *Registry) metOlder(ctx context.Context, t *route) *upstream.Upstream {
 	e := t.entry
 	if status := e.status(); status.Protocol == "" {
@@ -156,7 +161,7 @@ func (r *Registry) metOlder(ctx context.Context, t *route) *upstream.Upstream {
 	return e.older.upstream
 }
 
-// asksByResult reports whether the tool of a request was seen to ask by its results alone.
+// asksByResult reports whether the tool of a request is known to ask questions only with input_required results.
 func (o *olderEra) asksByResult(q *request.Request) bool {
 	if q.Method != "tools/call" {
 		return false
@@ -165,7 +170,8 @@ func (o *olderEra) asksByResult(q *request.Request) bool {
 	return seen
 }
 
-// await waits for the first attempt of u, as a part of the wait of the request, and reports whether it was successful.
+// await waits until the first attempt of u to connect has ended, and reports whether it was successful. The time counts towards
+// the wait of the request.
 func (t *route) await(ctx context.Context, u *upstream.Upstream) bool {
 	began := time.Now()
 	if t.wait > 0 {
@@ -182,22 +188,23 @@ func (t *route) await(ctx context.Context, u *upstream.Upstream) bool {
 	return u.Status().Protocol != ""
 }
 
-// learn notes that the tool of the request asks by its results alone.
+// learn records that the tool of the request asks questions only with input_required results.
 func (t *route) learn() {
 	if t.request.Method == "tools/call" {
 		t.entry.older.byResult.Store(wire.MemberText(t.request.Params, "name"), true)
 	}
 }
 
-// asksByResult reports the error of a server that had to send an input_required result to a client of the legacy era. The
-// SDKs for TypeScript and Go send requests instead; the Python SDK has the first text, FastMCP the second.
+// asksByResult reports whether err is the error of a server that would have had to send an input_required result to a client of
+// the legacy era. The SDKs for TypeScript and Go send requests instead of failing. The Python SDK sends the first text, FastMCP
+// the second.
 func asksByResult(err error) bool {
 	rpc, ok := errors.AsType[*wire.RPCError](err)
 	return err == errUndeclared || ok && (rpc.Message == "Handler returned an invalid result" || strings.Contains(rpc.Message, "InputRequiredResult"))
 }
 
-// undeclared reports the result of a tool that has asked by its result for something that the session did not declare, as
-// one of several clients declares no roots. The SDK for TypeScript then answers so.
+// undeclared reports whether this is the result of a tool that has asked, with its result, for something that the session did
+// not declare; a session shared by several clients declares no roots, for example. The SDK for TypeScript then sends this text.
 func undeclared(result json.RawMessage) bool {
 	return bytes.Contains(result, []byte("Cannot request input ")) && bytes.Contains(result, []byte("-era connection did not declare the required capability"))
 }
@@ -212,9 +219,9 @@ func eraOf(modern bool) string {
 	return upstream.EraLegacy
 }
 
-// offersToOlder returns what a server offers to legacy clients, if that is known and not what the snapshot says: of a server
-// with a session for each client, until that session tells it, and of one that has answered only an earlier mcpx. The
-// caller holds the lock.
+// offersToOlder returns what a server offers to legacy clients, if that is known and differs from the snapshot. It is needed
+// for a server with a session for each client, until that session has read what the server offers, and for a server of which
+// only the cache on disk is known. The caller holds the lock.
 func (e *entry) offersToOlder() (offers catalog.Offers, ok bool) {
 	if e.upstream == nil {
 		return offers, false
@@ -226,7 +233,7 @@ func (e *entry) offersToOlder() (offers catalog.Offers, ok bool) {
 	return offers, ok && e.cached != nil && !e.status().Listed
 }
 
-// olderSnapshot returns the snapshot for legacy clients, nil if it says the same. The caller holds the lock.
+// olderSnapshot returns the snapshot for legacy clients, or nil if it would be the same as snap. The caller holds the lock.
 func (r *Registry) olderSnapshot(snap *catalog.Snapshot) *catalog.Snapshot {
 	var servers []catalog.Server
 	for i := range snap.Servers {

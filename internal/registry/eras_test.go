@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/transport"
 )
 
-// person is a client over HTTP who answers every question with its name.
+// person returns a client over HTTP that answers every question with its name.
 func person(name, version string) *caller.Client {
 	client := caller.New(caller.Place{ID: name, Notify: func(string, json.RawMessage) {}}, caller.Said{
 		Name: name, Version: version, Capabilities: json.RawMessage(`{"elicitation":{}}`),
@@ -25,7 +25,7 @@ func person(name, version string) *caller.Client {
 	})
 }
 
-// eraServers are one fake over HTTP and one as a process.
+// eraServers returns the fake twice: as a server over HTTP and as a process.
 func eraServers(t *testing.T, fake mcptest.Spec, perClient bool) []Server {
 	web := Server{Spec: over(transport.HTTP, "web", fake.HTTP(t).URL), Definition: "web", PerClient: perClient}
 	process := child(t, "process", fake)
@@ -33,8 +33,8 @@ func eraServers(t *testing.T, fake mcptest.Spec, perClient bool) []Server {
 	return []Server{web, process}
 }
 
-// A tool that asks works for clients of both eras where they share a server that speaks both, whichever way the tool
-// asks: three clients at once, and again after the server was started anew.
+// TestEras_Questions: a server speaks both eras and is shared by clients of both eras. A tool that asks the user works for all
+// of them, whichever way it asks, also with three clients at the same time and after a restart of the server.
 func TestEras_Questions(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for _, way := range []string{mcptest.EraLegacy, mcptest.EraModern, ""} {
@@ -48,13 +48,13 @@ func TestEras_Questions(t *testing.T) {
 					}
 				}
 				all := []*caller.Client{person("ada", mcptest.LegacyVersion), person("bob", mcptest.LegacyVersion)}
-				if way != mcptest.EraLegacy { // else a modern client cannot be asked directly either
+				if way != mcptest.EraLegacy { // with the legacy way, a modern client could not be asked without mcpx either
 					all = append(all, person("eve", mcptest.ModernVersion))
 				}
 				var asking sync.WaitGroup
 				for _, who := range all {
 					ask(who)
-					if server.Spec.Type == transport.HTTP { // a process that asks on its only stream is for one client at a time
+					if server.Spec.Type == transport.HTTP { // a process that asks over its only stream can serve one client at a time
 						asking.Go(func() { ask(who) })
 					}
 				}
@@ -62,7 +62,7 @@ func TestEras_Questions(t *testing.T) {
 				if got, err := call(r, server.Spec.Name, nil, "echo", `{"text":"x"}`); err != nil || got != "x" {
 					t.Errorf("nobody in particular: %q, %v", got, err)
 				}
-				// The sessions of the legacy era are closed with the server, and opened by the next call.
+				// The sessions of the legacy era end with the server; the next call opens them again.
 				again := server
 				again.Definition += "2"
 				r.Apply([]Server{again}, Options{ManyClients: true}, nil)
@@ -72,7 +72,8 @@ func TestEras_Questions(t *testing.T) {
 	}
 }
 
-// A server that speaks the modern era alone is asked for the other once, and works for legacy clients as before.
+// TestEras_ModernAlone: if a server speaks only the modern era, mcpx tries the legacy era once, and legacy clients can use the
+// server.
 func TestEras_ModernAlone(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for _, server := range eraServers(t, mcptest.Spec{Era: mcptest.EraModern}, false) {
@@ -87,8 +88,8 @@ func TestEras_ModernAlone(t *testing.T) {
 	}
 }
 
-// What a server offers in one era alone is offered to the clients that it works for, and to no others: on a shared session
-// to all, as mcpx passes it on; with a session for each client to those of the era.
+// TestEras_Offers: if a server offers something only in one era, mcpx offers it to the clients for which it works: over a
+// shared session to all clients, because mcpx translates; with a session per client only to the clients of that era.
 func TestEras_Offers(t *testing.T) {
 	mcptest.NoLeaks(t)
 	resources := json.RawMessage(`[{"uri":"one://1","name":"one"}]`)
@@ -127,7 +128,7 @@ func TestEras_Offers(t *testing.T) {
 	}
 }
 
-// subscribes tries a subscription and ends it.
+// subscribes begins a subscription, ends it, and returns the error.
 func subscribes(t *testing.T, r *Registry, name string, who *caller.Client) error {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -140,7 +141,8 @@ func subscribes(t *testing.T, r *Registry, name string, who *caller.Client) erro
 	return err
 }
 
-// What a server offers in one era is not what the next mcpx tells a client of the other one, before the server answers.
+// TestEras_OffersOnDisk: the cache on disk has what a server offers in one era. After a restart of mcpx, a client of the other
+// era is not told that the server offers it.
 func TestEras_OffersOnDisk(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{Era: mcptest.EraBoth, SubscribeEra: mcptest.EraLegacy, Resources: json.RawMessage(`[{"uri":"one://1","name":"one"}]`)}
@@ -166,8 +168,8 @@ func TestEras_OffersOnDisk(t *testing.T) {
 	}
 }
 
-// A legacy client that can be asked hears of the changes that its own calls make, also where they reach another process than
-// those of other clients.
+// TestEras_Updates: a legacy client that can be asked gets the updates of resources that its own calls change, even if its
+// calls go to another process than the calls of other clients.
 func TestEras_Updates(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{Era: mcptest.EraBoth, Resources: json.RawMessage(`[{"uri":"one://1","name":"one"}]`)}
@@ -189,7 +191,8 @@ func TestEras_Updates(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			mcptest.WaitFor(t, who.Name+" hears of the change at "+server.Spec.Name, patience, func() bool { // its stream may open later
+			// the client's stream may open later
+			mcptest.WaitFor(t, who.Name+" hears of the change at "+server.Spec.Name, patience, func() bool {
 				if _, err := call(r, server.Spec.Name, who, "notify", `{"method":"notifications/resources/updated","params":{"uri":"one://1"}}`); err != nil {
 					t.Error(err)
 				}
@@ -199,8 +202,8 @@ func TestEras_Updates(t *testing.T) {
 	}
 }
 
-// A notification that mcpx does not know goes over the session that the requests of its client use: with a server that
-// speaks both eras, not over the shared one. Another client's session does not get it.
+// TestEras_Notifications: a notification that mcpx does not know is sent over the session that the client's requests use. If
+// the server speaks both eras, that is not the shared session. Other clients' sessions do not get the notification.
 func TestEras_Notifications(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for _, kind := range []string{transport.HTTP, transport.Stdio} {

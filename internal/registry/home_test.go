@@ -13,9 +13,9 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestHomes: modern requests over HTTP, each a client of its own, use one session of their principal and client name, or of
-// their connection. No other caller gets it, whatever name it claims. It ends when it was not used for SessionIdle, or with
-// the connection.
+// TestHomes: each modern request over HTTP is a client of its own. All requests of the same principal and client name, or of
+// the same connection, use one session. Other callers do not get this session, whatever name they claim. It ends after
+// SessionIdle without use, or with the connection.
 func TestHomes(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -32,7 +32,7 @@ func TestHomes(t *testing.T) {
 		r := start(t, Options{}, server)
 		tried(t, r)
 		requests := 0
-		// sessions sends a call as a client of its own, and returns how many sessions that opened.
+		// sessions sends a call as a new client, and returns how many sessions were opened for it.
 		sessions := func(principal, name string, connection *caller.Connection) int32 {
 			t.Helper()
 			before := begun.Load()
@@ -45,7 +45,7 @@ func TestHomes(t *testing.T) {
 			if _, err := call(r, "one", &from, "echo", `{"text":"x"}`); err != nil {
 				t.Error(err)
 			}
-			r.ForgetClient(from.ID) // as at the end of a request
+			r.ForgetClient(from.ID) // as mcpx does at the end of a request
 			synctest.Wait()
 			return begun.Load() - before
 		}
@@ -70,7 +70,7 @@ func TestHomes(t *testing.T) {
 		if ended := before - open.Load(); ended != 1 {
 			t.Errorf("%d sessions ended with the connection", ended)
 		}
-		// A caller that claims many names keeps few sessions, and those of others stay.
+		// A caller that claims many names keeps few sessions, and the sessions of others stay open.
 		before = open.Load()
 		for i := range 3 * maxHomes {
 			sessions("mallory", fmt.Sprint("name ", i), nil)
@@ -87,7 +87,7 @@ func TestHomes(t *testing.T) {
 		}
 		<-time.After(30 * time.Second)
 		synctest.Wait()
-		if n := open.Load(); n != 2 { // that of alice, and the one that reads the catalogue
+		if n := open.Load(); n != 2 { // the session of alice, and the one that reads the catalogue
 			t.Errorf("%d sessions are open", n)
 		}
 		<-time.After(time.Minute)
@@ -99,16 +99,16 @@ func TestHomes(t *testing.T) {
 	})
 }
 
-// watched is the life of a connection that counts what waits for its end.
+// watched is the context of a connection. It counts the callbacks that are registered for the connection's end.
 type watched struct {
 	context.Context
 	waiting atomic.Int32
 }
 
-// Value hides what the context is made of, so that [context.AfterFunc] calls AfterFunc.
+// Value hides the inner context, so that [context.AfterFunc] calls the method AfterFunc.
 func (w *watched) Value(any) any { return nil }
 
-// AfterFunc implements what package context looks for.
+// AfterFunc implements the method that package context looks for.
 func (w *watched) AfterFunc(f func()) (stop func() bool) {
 	w.waiting.Add(1)
 	stopped := context.AfterFunc(w.Context, f)
@@ -118,8 +118,8 @@ func (w *watched) AfterFunc(f func()) (stop func() bool) {
 	}
 }
 
-// A connection whose client takes one name after another is watched for its sessions that are left, beside another
-// connection. The end of each connection ends them.
+// TestHomes_Names: a connection whose client uses one name after another is watched only as long as it has sessions. Another
+// connection is not affected. When a connection ends, its sessions end.
 func TestHomes_Names(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestHomes_Names(t *testing.T) {
 			}
 		}
 		<-time.After(5 * time.Minute)
-		for i := range lives { // idle sessions have ended
+		for i := range lives { // all sessions were idle and have ended
 			if n := lives[i].waiting.Load(); n != 0 {
 				t.Errorf("connection %d: at last %d wait for its end", i, n)
 			}

@@ -19,20 +19,20 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// instances are the upstreams of a server with several addresses. Calls are spread over their shared sessions. The
+// instances are the upstreams of a server with several addresses. Calls are distributed over their shared sessions. The
 // catalogue comes from one of them.
 type instances struct {
 	all  []*upstream.Upstream
-	host []string // of each, for texts
+	host []string // the host of each instance, for messages
 	turn atomic.Uint32
 
 	mu     sync.Mutex
-	home   map[string]*upstream.Upstream // by client ID: the instance that may keep state for that client
-	source int                           // which instance the catalogue comes from
-	other  []bool                        // which instances list other tools than the catalogue
+	home   map[string]*upstream.Upstream // by client ID: the instance that may have state of that client
+	source int                           // the index of the instance that the catalogue comes from
+	other  []bool                        // whether each instance lists other tools than the catalogue has
 }
 
-// newInstances returns the instances of an entry with this spec; nil if there is only one.
+// newInstances returns the instances of an entry; nil if the server has only one address.
 func (r *Registry) newInstances(e *entry, spec upstream.Spec) *instances {
 	if len(spec.Remote.URLs) < 2 || e.server.PerClient {
 		return nil
@@ -51,7 +51,7 @@ func (r *Registry) newInstances(e *entry, spec upstream.Spec) *instances {
 	return in
 }
 
-// upstreams returns all upstreams of an entry; none if it is disabled or misconfigured.
+// upstreams returns all upstreams of an entry; nil if the server is disabled or misconfigured.
 func (e *entry) upstreams() []*upstream.Upstream {
 	switch {
 	case e.upstream == nil:
@@ -68,7 +68,7 @@ func (e *entry) start() {
 	}
 }
 
-// await returns when one instance is up, or the first attempt of each has ended, or with ctx.
+// await returns as soon as one instance is up, or the first attempt of every instance to connect has ended, or ctx has ended.
 func (e *entry) await(ctx context.Context) {
 	if e.instances == nil {
 		e.upstream.Await(ctx)
@@ -78,7 +78,7 @@ func (e *entry) await(ctx context.Context) {
 	defer cancel()
 	var all sync.WaitGroup
 	for _, u := range e.instances.all {
-		all.Go(func() { // ends with the attempt, or ctx
+		all.Go(func() { // ends with the attempt, or with ctx
 			if u.Await(ctx); up(u.Status().State) {
 				cancel()
 			}
@@ -87,10 +87,10 @@ func (e *entry) await(ctx context.Context) {
 	all.Wait()
 }
 
-// up reports whether an upstream in this state takes calls.
+// up reports whether an upstream in this state accepts calls.
 func up(state catalog.State) bool { return state == catalog.Ready || state == catalog.Degraded }
 
-// lists returns the upstream whose lists are the catalogue: the same one as before while it is up, else the first one
+// lists returns the upstream whose lists are the catalogue: the same one as before as long as it is up, otherwise the first one
 // that is up.
 func (e *entry) lists() *upstream.Upstream {
 	in := e.instances
@@ -110,7 +110,8 @@ func (e *entry) lists() *upstream.Upstream {
 	return in.all[in.source]
 }
 
-// instanceChanged logs, once, which instance lists other tools than the catalogue. The supervising goroutines call it.
+// instanceChanged logs once for each instance that lists other tools than the catalogue has. The goroutines that supervise the
+// upstreams call it.
 func (r *Registry) instanceChanged(e *entry) {
 	r.changed()
 	in, shared := e.instances, e.lists().Status()
@@ -130,7 +131,7 @@ func (r *Registry) instanceChanged(e *entry) {
 	}
 }
 
-// status returns the status of an entry's server, over all its instances.
+// status returns the status of an entry's server, combined from all its instances.
 func (e *entry) status() upstream.Status {
 	status := e.lists().Status()
 	if e.instances == nil {
@@ -142,7 +143,7 @@ func (e *entry) status() upstream.Status {
 		if up(one.State) {
 			ready++
 		}
-		if one.Reason != "" { // it is in trouble
+		if one.Reason != "" { // the instance is in trouble
 			trouble = cmp.Or(trouble, e.instances.host[i]+": "+one.Reason)
 		}
 	}
@@ -158,7 +159,7 @@ func (e *entry) status() upstream.Status {
 	return status
 }
 
-// others returns a text with the instances that list other tools than the catalogue; empty if there are none.
+// others returns a text that names the instances whose tools differ from the catalogue; "" if there are none.
 func (in *instances) others() string {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -174,13 +175,13 @@ func (in *instances) others() string {
 	return "other tools than the catalogue has are listed by " + strings.Join(hosts, ", ")
 }
 
-// ranks are the order in which instances get calls, by state. Idle comes first too: a call wakes such an instance, which
-// would otherwise get none while others are up.
+// ranks is the order in which instances get calls, by state. Idle comes first too, because only a call wakes up an idle
+// instance: it would otherwise get no calls as long as others are up.
 var ranks = map[catalog.State]int{catalog.Ready: 0, catalog.Idle: 0, catalog.Degraded: 1, catalog.Connecting: 2, catalog.Unavailable: 3}
 
-// pick returns the instance for a request of a client, nil if all were tried, and whether another one is up. It is the
-// one with the fewest open calls in the best state. But if the server may keep state between requests, all requests of a
-// client go to the same instance.
+// pick returns the instance for a request of a client, and whether another one is up. It returns nil if all instances are in
+// tried. It chooses the instance with the fewest open calls among those in the best state. But if the server may keep state
+// between requests, all requests of a client go to the same instance.
 func (in *instances) pick(client *caller.Client, tried []*upstream.Upstream) (u *upstream.Upstream, more bool) {
 	var best upstream.Status
 	var rank, open int
@@ -206,8 +207,8 @@ func (in *instances) pick(client *caller.Client, tried []*upstream.Upstream) (u 
 	return u, slices.ContainsFunc(ready, func(other *upstream.Upstream) bool { return other != u })
 }
 
-// homeOf returns the ready instance that keeps state for a client: the one that the client has used, else best. A request
-// without a session always gets the same one for its connection.
+// homeOf returns the instance that may have state of a client: the one that the client has used before if it is in ready,
+// otherwise best. For a client without a session, the choice depends only on its connection.
 func (in *instances) homeOf(client *caller.Client, best *upstream.Upstream, ready []*upstream.Upstream) *upstream.Upstream {
 	if client != nil && client.Peer != "" {
 		hash := fnv.New32a()
@@ -227,15 +228,15 @@ func (in *instances) homeOf(client *caller.Client, best *upstream.Upstream, read
 	return best
 }
 
-// forget removes what is kept for a client that is gone.
+// forget removes what is stored for a client that has disconnected.
 func (in *instances) forget(client string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	delete(in.home, client)
 }
 
-// elsewhere reports whether a request that failed with err may be sent to another instance, and whether it may have been
-// executed.
+// elsewhere reports whether a request that failed with err may be sent to another instance, and whether the request may have
+// been executed.
 func elsewhere(err error, repeatable bool) (next, executed bool) {
 	if unavailable, ok := errors.AsType[*request.UnavailableError](err); ok {
 		return !unavailable.Stopped, false
@@ -243,6 +244,6 @@ func elsewhere(err error, repeatable bool) (next, executed bool) {
 	if lost, ok := errors.AsType[*request.LostError](err); ok {
 		return repeatable || !lost.MayHaveRun, lost.MayHaveRun
 	}
-	status, ok := errors.AsType[*request.HTTPError](err) // from a gateway before an instance that is gone
+	status, ok := errors.AsType[*request.HTTPError](err) // from a gateway in front of an instance that is gone
 	return ok && repeatable && status.Status >= 500, true
 }

@@ -20,7 +20,7 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// several are instances of one server.
+// several returns a server whose instances are these fakes.
 func several(t *testing.T, fakes ...mcptest.Spec) (webs []*mcptest.HTTPServer, server Server) {
 	t.Helper()
 	spec := upstream.Spec{Options: transport.Options{Name: "web", Type: transport.HTTP}, Health: upstream.Health{Interval: 50 * time.Millisecond, Timeout: patience}}
@@ -36,7 +36,7 @@ func connected(id string) *caller.Client {
 	return &caller.Client{ID: id, Notify: func(string, json.RawMessage) {}}
 }
 
-// state waits until the server is in a state, for a reason with this text.
+// state waits until the server has the given state, with a reason that contains the given text.
 func state(t *testing.T, r *Registry, want catalog.State, reason string) {
 	t.Helper()
 	mcptest.WaitFor(t, string(want)+" "+reason, patience, func() bool {
@@ -46,8 +46,8 @@ func state(t *testing.T, r *Registry, want catalog.State, reason string) {
 	})
 }
 
-// TestInstances_Spread: a call goes to the instance with the fewest open calls; max_concurrency is for all instances
-// together.
+// TestInstances_Spread: a call is sent to the instance with the fewest open calls. max_concurrency limits the calls of all
+// instances together.
 func TestInstances_Spread(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{Era: mcptest.EraModern, HangTools: []string{"slow"}}
@@ -81,9 +81,8 @@ func TestInstances_Spread(t *testing.T) {
 	}
 }
 
-// TestInstances_Dies: one of two instances dies under load, again and again. Calls that may
-// be repeated are all answered; of the others none is executed twice, and those that may
-// have been executed say so.
+// TestInstances_Dies: one of two instances dies repeatedly under load. All repeatable calls are answered. No other call is
+// executed twice, and the error of a call that may have been executed says so.
 func TestInstances_Dies(t *testing.T) {
 	for era, fake := range map[string]mcptest.Spec{
 		"modern": {Era: mcptest.EraModern}, "legacy": {}, "legacy without sessions": {NoSession: true},
@@ -150,8 +149,8 @@ func TestInstances_Dies(t *testing.T) {
 	}
 }
 
-// TestInstances_Hangs: one of two instances vanishes silently. The other answers repeatable calls, and the status names
-// the one that is gone.
+// TestInstances_Hangs: one of two instances stops answering. The other one answers repeatable calls, and the status names the
+// instance that does not answer.
 func TestInstances_Hangs(t *testing.T) {
 	mcptest.NoLeaks(t)
 	webs, server := several(t, mcptest.Spec{NoSession: true}, mcptest.Spec{NoSession: true})
@@ -180,8 +179,8 @@ func TestInstances_Hangs(t *testing.T) {
 	state(t, r, catalog.Ready, "")
 }
 
-// TestInstances_Home: if a server may keep state for a client, that client's calls stay with one instance until it is
-// gone.
+// TestInstances_Home: if a server may keep state for a client, all calls of that client are sent to the same instance until
+// that instance is down.
 func TestInstances_Home(t *testing.T) {
 	mcptest.NoLeaks(t)
 	webs, server := several(t, mcptest.Spec{}, mcptest.Spec{})
@@ -214,7 +213,7 @@ func TestInstances_Home(t *testing.T) {
 	if len(homes) != 2 {
 		t.Errorf("homes: %v", homes)
 	}
-	// Requests without a session stay with one instance for each connection.
+	// Requests without a session are sent to the same instance as long as they come over the same connection.
 	for _, peer := range []string{"p", "q"} {
 		at := -1
 		for i := range 3 {
@@ -246,7 +245,7 @@ func TestInstances_Home(t *testing.T) {
 	}
 }
 
-// warned counts the warnings about tools in a log.
+// warned counts the log messages about instances that list other tools.
 type warned struct{ atomic.Int64 }
 
 func (w *warned) Write(line []byte) (int, error) {
@@ -256,8 +255,8 @@ func (w *warned) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// TestInstances_Differ: the catalogue comes from the instance that answered first, and from another one when that is
-// gone.
+// TestInstances_Differ: the catalogue comes from the instance that answered first. When that instance is down, it comes from
+// another.
 func TestInstances_Differ(t *testing.T) {
 	mcptest.NoLeaks(t)
 	tool := func(name string) json.RawMessage {
@@ -289,7 +288,7 @@ func TestInstances_Differ(t *testing.T) {
 	}
 }
 
-// TestInstances_AllDown: the error says which instance fails how; it ends when one is back.
+// TestInstances_AllDown: if all instances are down, the error says why each of them failed. Calls work again when one is back.
 func TestInstances_AllDown(t *testing.T) {
 	mcptest.NoLeaks(t)
 	webs, server := several(t, mcptest.Spec{}, mcptest.Spec{})
@@ -311,7 +310,7 @@ func TestInstances_AllDown(t *testing.T) {
 	}
 }
 
-// TestInstances_Apply: a config with other instances replaces them all, and calls go on.
+// TestInstances_Apply: a config with other addresses replaces all instances, and calls keep working.
 func TestInstances_Apply(t *testing.T) {
 	mcptest.NoLeaks(t)
 	webs, server := several(t, mcptest.Spec{}, mcptest.Spec{}, mcptest.Spec{})
@@ -339,7 +338,7 @@ func TestInstances_Apply(t *testing.T) {
 	}
 }
 
-// TestInstances_Lazy: calls wake instances that were never used.
+// TestInstances_Lazy: calls start idle instances, even those that were never used.
 func TestInstances_Lazy(t *testing.T) {
 	mcptest.NoLeaks(t)
 	webs, server := several(t, mcptest.Spec{Era: mcptest.EraModern}, mcptest.Spec{Era: mcptest.EraModern})
@@ -363,8 +362,8 @@ func TestInstances_Lazy(t *testing.T) {
 	})
 }
 
-// TestInstances_PerClient: sessions of clients are spread, and move on when their instance
-// is gone.
+// TestInstances_PerClient: the sessions of clients are distributed over the instances, and are opened at another instance when
+// theirs is down.
 func TestInstances_PerClient(t *testing.T) {
 	mcptest.NoLeaks(t)
 	webs, server := several(t, mcptest.Spec{}, mcptest.Spec{})

@@ -18,18 +18,18 @@ import (
 	"mcpx/internal/transport"
 )
 
-// impatience is the deadline of calls to a server that does not answer.
+// impatience is the timeout of calls to a server that does not answer.
 const impatience = 400 * time.Millisecond
 
-// ends is how calls to the bad server may end: within limit, and so that judge accepts it. answer is the text that came,
-// want the text that a good server returns.
+// ends says how calls to the bad server must end: within limit, and so that judge returns true. answer is the text that the
+// caller got, want is the text that a good server returns.
 type ends struct {
 	limit time.Duration
 	judge func(answer, want string, err error) bool
 }
 
-// answers is how calls end at a server that misbehaves but works; fails is how calls end that get no answer, with an
-// error that says why.
+// answers is for a server that misbehaves but still answers. fails is for calls that get no answer; they must end with an error
+// that says why.
 var (
 	answers       = ends{patience, answered}
 	fails         = ends{impatience, failed}
@@ -52,14 +52,13 @@ func failed(_, _ string, err error) bool {
 	return errors.As(err, &unavailable) || errors.As(err, &lost) || errors.As(err, &timeout)
 }
 
-// villain is one server that misbehaves.
+// villain is a server that misbehaves.
 type villain struct {
 	name string
-	// start makes it; strike, where not nil, begins the fault after it has
-	// connected.
+	// start creates the server. strike, if not nil, begins the misbehaviour after mcpx has connected to the server.
 	start func(t *testing.T) (server Server, strike func())
 	ends  ends
-	// ask is a call for this text; nil = echo.
+	// ask returns a call, with the answer that is expected for this text; nil means a call of the tool echo.
 	ask func(text string) (tool, arguments, answer string)
 }
 
@@ -67,7 +66,7 @@ func echo(text string) (string, string, string) { return "echo", `{"text":"` + t
 
 func slow(string) (string, string, string) { return "slow", `{"ms":200}`, "slept 200 ms" }
 
-// longEcho does not fit into a pipe that is not read.
+// longEcho returns a call with arguments so long that writing them blocks if the server does not read its input.
 func longEcho(text string) (string, string, string) {
 	text = strings.Repeat("x", 200<<10) + text
 	return "echo", `{"text":"` + text + `"}`, text
@@ -77,7 +76,7 @@ func asChild(fake mcptest.Spec) func(*testing.T) (Server, func()) {
 	return func(t *testing.T) (Server, func()) { return child(t, "bad", fake), nil }
 }
 
-// onWeb serves a fake over HTTP whose calls have this fault.
+// onWeb serves a fake over HTTP, with these faults in its answers to calls.
 func onWeb(fake mcptest.Spec, faults ...mcptest.Fault) func(*testing.T) (Server, func()) {
 	return func(t *testing.T) (Server, func()) {
 		server := fake.HTTP(t)
@@ -129,11 +128,11 @@ var villains = []villain{
 	{"one byte at a time", behindProxy(mcptest.ProxyOneByte), answers, nil},
 }
 
-// neighbours are the servers that have no fault.
+// neighbours are the names of the servers that work correctly.
 var neighbours = []string{"child", "web", "pipe"}
 
-// A bad server does not affect others: calls of its neighbours succeed without waiting for it; each of its own calls ends
-// in time, once; nothing of it is left running.
+// TestOneBadServer: a bad server does not affect the others. Calls to the other servers succeed without waiting for it. Each
+// call to the bad server ends in time, exactly once. No process or goroutine of it is left over.
 func TestOneBadServer(t *testing.T) {
 	for _, v := range villains {
 		t.Run(v.name, func(t *testing.T) {
@@ -159,8 +158,8 @@ func TestOneBadServer(t *testing.T) {
 	}
 }
 
-// trouble adds the bad server and calls it and its neighbours at the same time. Unless the bad server answers, one of its
-// calls ends only after all those of the neighbours: a neighbour that waited for it would never end.
+// trouble adds the bad server, and calls it and the good servers at the same time. Unless the bad server answers, one of its
+// calls ends only after all calls to the good servers. So if a good server had to wait for the bad one, the test would hang.
 func (v villain) trouble(t *testing.T, r *Registry, good []Server) {
 	t.Helper()
 	bad, strike := v.start(t)
@@ -178,7 +177,7 @@ func (v villain) trouble(t *testing.T, r *Registry, good []Server) {
 	})
 	for i := range v.callers() {
 		callers.Go(func() {
-			// One call at least; more while the neighbours are called.
+			// At least one call, and more as long as the good servers are being called.
 			for n := 0; n == 0 || n < 8 && !over.Load(); n++ {
 				v.call(t, r, fmt.Sprintf("caller %d, call %d", i, n))
 			}
@@ -197,7 +196,7 @@ func (v villain) asks(text string) (tool, arguments, answer string) {
 	return v.ask(text)
 }
 
-// callers is how many call the bad server at once. One is enough to move 200 MB.
+// callers returns how many goroutines call the bad server. For lines of 200 MB, one is enough.
 func (v villain) callers() int {
 	if v.name == "a line of 200 MB" {
 		return 1
@@ -205,7 +204,7 @@ func (v villain) callers() int {
 	return 6
 }
 
-// call makes one call to the bad server and judges its end.
+// call makes one call to the bad server and checks how it ends.
 func (v villain) call(t *testing.T, r *Registry, text string) {
 	tool, arguments, want := v.asks(text)
 	var ended atomic.Bool
@@ -229,7 +228,7 @@ func (v villain) call(t *testing.T, r *Registry, text string) {
 	}
 }
 
-// callNeighbours makes calls to the good servers, each of them many at once.
+// callNeighbours makes many concurrent calls to each of the good servers.
 func callNeighbours(t *testing.T, r *Registry) {
 	t.Helper()
 	var callers sync.WaitGroup

@@ -13,7 +13,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// countStarts returns how often a server was started.
+// countStarts returns a counter of how often the server is started.
 func countStarts(server *Server) *atomic.Int32 {
 	starts, serve := new(atomic.Int32), server.Spec.Serve
 	server.Spec.Serve = func(ctx context.Context, in io.Reader, out io.Writer) error {
@@ -23,8 +23,8 @@ func countStarts(server *Server) *atomic.Int32 {
 	return starts
 }
 
-// A lazy server is started once for its catalogue. At the next start of mcpx the list
-// comes from the disk, and nothing runs before the first call.
+// TestLazy: a lazy server is started once to read its catalogue. At the next start of mcpx, the catalogue comes from disk, and
+// the server is not started before the first call.
 func TestLazy(t *testing.T) {
 	for _, perClient := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestLazy(t *testing.T) {
 	}
 }
 
-// The session of a client ends with session_idle, whatever stop_idle is.
+// TestStopIdle_PerClient: the session of a client ends after session_idle, whatever stop_idle is.
 func TestStopIdle_PerClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := piped(t, "one", mcptest.Spec{})
@@ -87,7 +87,8 @@ func TestStopIdle_PerClient(t *testing.T) {
 	})
 }
 
-// Of the servers that install, the one that a caller waits for comes first, also if that is known before the start.
+// TestPrefer: if several servers must install, the one that a caller waits for is installed first, also if the caller came
+// before Start.
 func TestPrefer(t *testing.T) {
 	for name, before := range map[string]bool{"before the start": true, "after it": false} {
 		t.Run(name, func(t *testing.T) {
@@ -140,8 +141,8 @@ func TestPrefer(t *testing.T) {
 	}
 }
 
-// What has succeeded once is no first start any more, at the next start of mcpx too;
-// what was only tried is one.
+// TestSeen: after one successful start of a server, later starts are not first starts, even after a restart of mcpx. If the
+// start has failed, the next one is still a first start.
 func TestSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		options := Options{CacheDir: t.TempDir()}
@@ -157,7 +158,7 @@ func TestSeen(t *testing.T) {
 			return status.Installing
 		}
 		same, slow := func(*Server) {}, mcptest.Spec{InstallFor: time.Second}
-		installs(mcptest.Spec{ExitAtOnce: true}, same) // what it says depends on how far that has come
+		installs(mcptest.Spec{ExitAtOnce: true}, same) // the state depends on how far the start has come
 		if !installs(slow, same) {
 			t.Error("a start after one that failed is no first start")
 		}

@@ -5,18 +5,17 @@ import (
 	"slices"
 )
 
-// unknownFunc gets a server's notification that mcpx does not know.
+// unknownFunc receives a server's notification whose method mcpx does not know.
 type unknownFunc func(server, method string, params json.RawMessage)
 
-// OnChange registers f to be called after each new snapshot, by the publisher, until the caller calls stop. f must not
-// block.
+// OnChange registers f to be called after each new snapshot, until the caller calls stop. f must not block.
 func (r *Registry) OnChange(f func()) (stop func()) { return listen(r, &r.onChange, &f) }
 
-// OnUnknown registers f for the notifications of all shared sessions that mcpx does not know, until the caller calls stop.
-// Clients that see a server alone get them. f must not block.
+// OnUnknown registers f for notifications with a method that mcpx does not know, from all shared sessions, until the caller
+// calls stop. They are for clients that see only one server. f must not block.
 func (r *Registry) OnUnknown(f unknownFunc) (stop func()) { return listen(r, &r.onUnknown, &f) }
 
-// listen adds f to all. It never changes the old slice, which is read without the lock.
+// listen adds f to all. It never changes the old slice, because that is read without the lock.
 func listen[F any](r *Registry, all *[]*F, f *F) (stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

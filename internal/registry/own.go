@@ -7,24 +7,24 @@ import (
 	"mcpx/internal/caller"
 )
 
-// ownCatalogue has the servers whose lists, over the client's own sessions, differ from what the client would see without
-// them. It lasts until the client is gone. The registry's lock guards it.
+// ownCatalogue has those servers whose lists in the client's own sessions differ from what the client would see without these
+// sessions. It exists until the client disconnects. The registry's lock guards it.
 type ownCatalogue struct {
 	servers map[string]ownLists
-	from    *catalog.Snapshot // the shared snapshot that made derives from
+	from    *catalog.Snapshot // the shared snapshot from which made was derived
 	made    *catalog.Snapshot
 }
 
-// ownLists are what a server lists in one session.
+// ownLists has what a server lists in one session.
 type ownLists struct {
 	generation uint64 // of the server's entry
 	tools      []catalog.Tool
-	toolsOnly  bool // of a variant: the rest is as in the shared lists
+	toolsOnly  bool // for a variant: only the tools are set, everything else is as in the shared lists
 	offers     catalog.Offers
 	items      *catalog.Items
 }
 
-// changed returns the kinds whose lists differ.
+// changed returns the kinds whose lists differ between l and before.
 func (l ownLists) changed(before ownLists) (kinds []catalog.Kind) {
 	if !catalog.EqualTools(l.tools, before.tools) {
 		kinds = append(kinds, catalog.Tools)
@@ -37,8 +37,9 @@ func (l ownLists) changed(before ownLists) (kinds []catalog.Kind) {
 	return kinds
 }
 
-// SnapshotOf returns the newest snapshot as a client sees it, with the lists of its own sessions, else with what clients
-// with its capabilities are listed, as far as that is known (see [Registry.WaitOwn]).
+// SnapshotOf returns the newest snapshot as a client sees it. It contains what the servers have listed in the client's own
+// sessions. For servers without such a list, it contains what is listed to clients with the same capabilities, if that is known
+// (see [Registry.WaitOwn]).
 func (r *Registry) SnapshotOf(client *caller.Client) *catalog.Snapshot {
 	snap := r.Snapshot()
 	if older := r.forOlder.Load(); older != nil && isOlder(client) {
@@ -61,7 +62,7 @@ func (r *Registry) SnapshotOf(client *caller.Client) *catalog.Snapshot {
 	return own.made
 }
 
-// of returns the lists of a server's entry, if o, which may be nil, has them.
+// of returns the lists of a server, if o has them and they are from this generation of its entry. o may be nil.
 func (o *ownCatalogue) of(server string, generation uint64) (lists ownLists, ok bool) {
 	if o == nil {
 		return lists, false
@@ -70,7 +71,8 @@ func (o *ownCatalogue) of(server string, generation uint64) (lists ownLists, ok 
 	return lists, ok && lists.generation == generation
 }
 
-// apply returns snap with the client's own lists and, where it has none, those of clients with its capabilities.
+// apply returns snap with the client's own lists and, for servers without such lists, the lists of clients with the same
+// capabilities (alike).
 func (o *ownCatalogue) apply(snap *catalog.Snapshot, alike *ownCatalogue) *catalog.Snapshot {
 	servers := slices.Clone(snap.Servers)
 	for i := range servers {
@@ -90,8 +92,8 @@ func (o *ownCatalogue) apply(snap *catalog.Snapshot, alike *ownCatalogue) *catal
 	return made
 }
 
-// listed stores what a client's own session has listed, and notifies the client if that has changed. The session's
-// supervising goroutine calls it.
+// listed stores what a server has listed in a client's own session, and notifies the client if that has changed. The goroutine
+// that supervises the session calls it.
 func (r *Registry) listed(client *caller.Client, e *entry, c *clientSession) {
 	status := c.upstream.Status()
 	name := e.server.Spec.Name
@@ -105,11 +107,11 @@ func (r *Registry) listed(client *caller.Client, e *entry, c *clientSession) {
 		own.toolsOnly, own.offers, own.items = true, all.offers, all.items
 	}
 	r.mu.Lock()
-	waiting := c.waiting > 0 // before keep: a wait that has ended has kept the lists
+	waiting := c.waiting > 0 // read before keep is called, because a call that no longer waits has already stored the lists
 	r.mu.Unlock()
 	kinds := r.keep(client, name, own, all)
 	r.mu.Lock()
-	if status.Protocol != "" && !c.learned { // it is connected
+	if status.Protocol != "" && !c.learned { // the session is connected
 		r.learn(client, e, own.tools, !catalog.EqualTools(own.tools, all.tools))
 		c.learned = true
 	}
@@ -126,8 +128,7 @@ func (r *Registry) listed(client *caller.Client, e *entry, c *clientSession) {
 	}
 }
 
-// keep stores what a server lists to a client if it differs from the shared lists, and returns the kinds that have
-// changed.
+// keep stores what a server lists to a client, if that differs from the shared lists, and returns the kinds that have changed.
 func (r *Registry) keep(client *caller.Client, server string, listed, shared ownLists) (kinds []catalog.Kind) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// choosy is a server that lists a tool more to clients with elicitation, and one more
-// after the tool grow was called, with a resource.
+// choosy is a server that lists an additional tool to clients with elicitation. After a call of the tool grow, it lists another
+// additional tool, and a resource.
 func choosy(_ context.Context, in io.Reader, out io.Writer) error {
 	tools := `{"name":"plain","inputSchema":{}},{"name":"grow","inputSchema":{}}`
 	resources := `{"uri":"x://1","name":"1"}`
@@ -65,8 +65,8 @@ func choosy(_ context.Context, in io.Reader, out io.Writer) error {
 	}
 }
 
-// TestOwnCatalogue: a client with its own session sees what that lists, and is notified of changes in it; other clients
-// are not.
+// TestOwnCatalogue: a client with its own session sees what the server lists in it, and is notified when that changes. Other
+// clients are not affected.
 func TestOwnCatalogue(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := Server{Definition: "x", PerClient: true, Spec: upstream.Spec{Options: transport.Options{Name: "x", Type: transport.InProcess, Serve: choosy}}}
@@ -144,7 +144,7 @@ func TestOwnCatalogue(t *testing.T) {
 	}
 	r.ForgetClient("0")
 	r.ForgetClient("1")
-	want("after the end of clients", few, all, all) // as their capabilities let clients see
+	want("after the end of clients", few, all, all) // the other clients' tools depend on their capabilities
 }
 
 func first(r *Registry) *catalog.Server { return &r.Snapshot().Servers[0] }

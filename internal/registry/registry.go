@@ -1,5 +1,5 @@
-// Package registry owns all upstreams: it makes the snapshots of their catalogues,
-// keeps the catalogues on disk, and tells listeners about changes.
+// Package registry owns all upstreams. It combines their catalogues into snapshots, stores the catalogues on disk, and notifies
+// listeners about changes.
 package registry
 
 import (
@@ -22,66 +22,67 @@ import (
 // Server is one configured server.
 type Server struct {
 	Spec upstream.Spec
-	// Definition identifies the settings that cannot change while the server runs. If it changes, [Registry.Apply]
-	// restarts the server.
+	// Definition identifies the settings that cannot change while the server runs. If it changes, [Registry.Apply] restarts the
+	// server.
 	Definition string
-	// Key names the server's file in the cache. It depends on the settings that decide which tools the server has. Empty
-	// = the catalogue is not kept on disk.
+	// Key names the file of the server in the cache. It depends on the settings that determine which tools the server has. If
+	// it is "", the catalogue is not stored on disk.
 	Key string
 	// Description replaces the server's instructions in texts for the model.
 	Description string
 	// Disabled servers are in the snapshot, but never connected.
 	Disabled bool
-	// Fault is an error in the configuration, which makes the server unavailable.
+	// Fault is an error in the server's configuration. A server with a Fault is unavailable.
 	Fault string
-	// PerClient gives each client, or its [caller.Home], a session of its own, which ends after SessionIdle without a call
-	// (0 = 5 min).
+	// PerClient gives each client, or its [caller.Home], its own session, which ends after SessionIdle without a call (0 means
+	// 5 minutes).
 	PerClient   bool
 	SessionIdle time.Duration
-	// Credentials are headers of requests to the server whose values come from the caller. They need PerClient; the
-	// catalogue is read without them.
+	// Credentials are the headers of requests to the server whose values come from the caller. They require PerClient. mcpx
+	// reads the catalogue without them.
 	Credentials map[string]Credential
-	// Exchange, if not nil, exchanges the caller's JWT for a token of the server. subject returns the caller's latest
-	// JWT. authorize adds the token to requests, secrets returns what must not appear in texts. It needs PerClient too.
+	// Exchange, if not nil, exchanges the caller's JWT for a token of the server. subject returns the caller's latest JWT.
+	// authorize adds the token to requests; secrets returns the strings that must not appear in messages. Exchange requires
+	// PerClient too.
 	Exchange func(subject func() string) (authorize func(http.RoundTripper) http.RoundTripper, secrets func() []string)
 }
 
-// Options are the settings of a registry. All may be zero.
+// Options are the settings of a registry. Each of them may be zero.
 type Options struct {
-	// CacheDir is the folder for catalogues; empty = they are not kept.
+	// CacheDir is the folder for catalogues; "" means that they are not stored.
 	CacheDir string
-	// Rules are part of each snapshot, so that they always fit its servers. The registry itself hides nothing. Nil = no
-	// rules.
+	// Rules become part of each snapshot, so that the rules of a snapshot are always from the same config as its servers. The
+	// registry itself does not apply them. Nil means no rules.
 	Rules catalog.Rules
-	// MaxConcurrency bounds the open calls of all servers together; 0 = no limit.
+	// MaxConcurrency is the maximum number of open calls to all servers together; 0 means no limit.
 	MaxConcurrency int
-	// Queue bounds the calls that wait for that.
+	// Queue limits the calls that wait because MaxConcurrency is reached.
 	Queue semaphore.Queue
-	// SessionLimit returns an error if a server that has this many sessions with single clients may not have one more;
-	// nil = no limit.
+	// SessionLimit returns an error if a server that already has `open` sessions with single clients may not have another one;
+	// nil means no limit.
 	SessionLimit func(open int) error
-	// ManyClients means that clients of both eras may share the sessions.
+	// ManyClients means that several clients, of both eras, may share the sessions.
 	ManyClients bool
-	// Grace is how long open calls may go on when [Registry.Apply] stops their server; 0 = 5 s.
+	// Grace is how long open calls may continue when [Registry.Apply] stops their server; 0 means 5 s.
 	Grace time.Duration
-	// Patience is how long a first attempt must have lasted at the end of mcpx for the server to be recorded as tried.
-	// SDK clients start mcpx briefly to learn its era before they work with it: that first run shows nothing about the
-	// servers.
+	// Patience is for servers that have not answered yet when mcpx ends. Such a server is recorded as tried only if mcpx has
+	// waited for it at least this long. SDK clients start mcpx briefly to learn its era before they use it; such a short run
+	// says nothing about the servers.
 	Patience time.Duration
-	// Logger may be nil (discard).
+	// Logger may be nil, then nothing is logged.
 	Logger *slog.Logger
 }
 
-// Registry owns all upstreams. Safe for concurrent use.
+// Registry owns all upstreams. It is safe for concurrent use.
 type Registry struct {
 	options Options
 	log     *slog.Logger
 	cache   *cache
 
-	handler    request.Handler // the middleware chain, which ends with send
+	handler    request.Handler // the middleware chain, which ends with the method send
 	snapshot   atomic.Pointer[catalog.Snapshot]
-	forOlder   atomic.Pointer[catalog.Snapshot] // for legacy clients; nil if it is the same
-	generation atomic.Uint64                    // of the newest entry
+	forOlder   atomic.Pointer[catalog.Snapshot] // for legacy clients; nil if they get the same snapshot
+	generation atomic.Uint64                    // the generation of the newest entry
 	soleClient
 	bounds
 
@@ -91,41 +92,42 @@ type Registry struct {
 	ofClients
 	rules catalog.Rules
 	listeners
-	retired map[*upstream.Upstream]retired // stopped, but not ended yet
+	retired map[*upstream.Upstream]retired // being stopped, but not ended yet
 
-	// Both are locked before mu. Calls and snapshots never wait for saving, as the disk may be slow.
-	saving     sync.Mutex // held to write a file, and by Apply
-	publishing sync.Mutex // held to make a snapshot
+	// Both are locked before mu. Calls and snapshots never wait for saving, because the disk may be slow.
+	saving     sync.Mutex // held while a file is written, and by Apply
+	publishing sync.Mutex // held while a snapshot is made
 
 	signals
 	work
 }
 
-// soleClient is the only client of this process, set by Own; none if several clients share the process.
+// soleClient is the only client of this process, set by Own. It is not set if several clients share the process.
 type soleClient struct {
 	owner   atomic.Pointer[caller.Client]
-	owned   chan struct{} // closed by the first Own
+	owned   chan struct{} // closed by the first call of Own
 	ownOnce func()        // closes owned
 }
 
-// bounds are limits over all servers together.
+// bounds are the limits for all servers together.
 type bounds struct {
-	allCalls *semaphore.Semaphore // the open calls
-	installs *semaphore.Semaphore // the commands that install at the same time
+	allCalls *semaphore.Semaphore // limits the open calls
+	installs *semaphore.Semaphore // limits the commands that install at the same time
 }
 
-// ofClients are the sessions and catalogues of single clients, by client ID. mu guards the maps. Other replicas do not
-// see them.
+// ofClients has the sessions and catalogues of single clients, by client ID. mu guards the maps. They are not shared with other
+// replicas of mcpx.
 type ofClients struct {
 	clients map[string]map[sessionKey]*clientSession
 	own     map[string]*ownCatalogue
-	// lives stop watching the connection of each client in clients that ends with it.
+	// lives has, for each client in clients whose sessions end with its connection, the func that stops watching the
+	// connection.
 	lives map[string]func() bool
-	// variants are the catalogues of clients with the same capabilities, by these (see [variant]).
+	// variants are the catalogues for clients with the same capabilities, by variantKey.
 	variants map[string]*variant
-	// differing is the number of own catalogues and variants.
+	// differing is how many own catalogues and variants there are.
 	differing atomic.Int32
-	turn      atomic.Uint32 // spreads the sessions of clients over the instances
+	turn      atomic.Uint32 // distributes the sessions of clients over the instances
 }
 
 // listeners are callbacks for new snapshots and for unknown notifications. mu guards them.
@@ -134,21 +136,21 @@ type listeners struct {
 	onUnknown []*unknownFunc
 }
 
-// signals wake the goroutines of the registry.
+// signals wake up the goroutines of the registry.
 type signals struct {
 	needed  chan struct{} // closed by need
-	need    func()        // closes needed, once
-	dirty   chan struct{} // has a buffer of one: publish
-	unsaved chan struct{} // has a buffer of one: save
+	need    func()        // closes needed; further calls do nothing
+	dirty   chan struct{} // buffer of one; wakes up the publisher
+	unsaved chan struct{} // buffer of one; wakes up the saver
 	stop    chan struct{}
 	closed  sync.Once
 }
 
-// work tracks what runs until Close.
+// work tracks the goroutines that run until Close.
 type work struct {
-	started  bool           // under mu
-	ended    bool           // under mu: Close has begun; no upstream starts any more
-	retiring sync.WaitGroup // goroutines that end or replace upstreams; they start under mu, unless ended
+	started  bool           // guarded by mu
+	ended    bool           // guarded by mu; Close has begun, so no upstream starts any more
+	retiring sync.WaitGroup // goroutines that stop or replace upstreams; started with mu held, and only while ended is false
 	loops    sync.WaitGroup // goroutines that never wait for the disk
 	disk     sync.WaitGroup // goroutines that use the disk
 }
@@ -158,18 +160,18 @@ type work struct {
 type entry struct {
 	generation uint64
 	began      time.Time
-	onDisk     bool // the cache had a file when the entry was made
-	legacy     bool // according to that file, the server is legacy
+	onDisk     bool // whether the cache had a file when the entry was created
+	legacy     bool // whether the server speaks only the legacy era, according to that file
 	server     Server
-	upstream   *upstream.Upstream // nil if disabled or misconfigured
-	instances  *instances         // nil if there is only one; upstream is the first
-	cached     *record            // from disk, until the server has answered all its lists
-	last       catalog.Server     // as in the last snapshot; its tools are reused while unchanged
-	saved      *record            // the content of the cache file
+	upstream   *upstream.Upstream // nil if the server is disabled or misconfigured
+	instances  *instances         // nil if the server has only one address; upstream is the first instance
+	cached     *record            // from disk; nil once the server has answered all its lists
+	last       catalog.Server     // the server in the last snapshot; its tools are reused while they are unchanged
+	saved      *record            // what was last written to the cache file
 	older      *olderEra          // never nil
 }
 
-// New returns a registry of these servers. Its first snapshot has the catalogues from disk. [Registry.Start] connects the
+// New returns a registry for these servers. Its first snapshot has the catalogues from disk. [Registry.Start] connects to the
 // servers.
 func New(servers []Server, options Options) *Registry {
 	if options.Logger == nil {
@@ -192,7 +194,7 @@ func New(servers []Server, options Options) *Registry {
 	r.handler = r.send
 	r.ownOnce = sync.OnceFunc(func() { close(r.owned) })
 	r.need = sync.OnceFunc(func() { close(r.needed) })
-	// The files are read in parallel, as the first answers wait for them.
+	// The files are read in parallel, because the first answers to clients wait for them.
 	entries := make([]*entry, len(servers))
 	var loading sync.WaitGroup
 	for i, server := range servers {
@@ -216,7 +218,7 @@ func (r *Registry) newEntry(server Server) *entry {
 	}
 	spec := server.Spec
 	spec.Introduction.Capabilities = caller.AllCapabilities
-	if !server.PerClient { // with PerClient the shared session only reads the catalogue
+	if !server.PerClient { // with PerClient, the shared session only reads the catalogue
 		spec.Introduction.Capabilities, spec.Introduction.Owner = caller.SharedCapabilities, r.owner.Load
 	}
 	if e.cached = r.cache.load(server.Key); e.cached != nil {
@@ -236,7 +238,7 @@ func (r *Registry) newEntry(server Server) *entry {
 	return e
 }
 
-// Start connects all servers, in the background. After Close it does nothing.
+// Start begins to connect to all servers and does not wait for them. After Close it does nothing.
 func (r *Registry) Start() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -259,15 +261,16 @@ func (r *Registry) Start() {
 	r.loops.Go(r.publisher)
 	r.loops.Go(r.sweepClients)
 	r.disk.Go(r.saver)
-	r.disk.Go(func() { // ends after all files, or with Close
+	r.disk.Go(func() { // ends after all files were checked, or with Close
 		if n := r.cache.sweep(used, r.stop); n > 0 {
 			r.log.Debug("deleted unused catalogues", "count", n)
 		}
 	})
 }
 
-// Close ends all sessions at once and waits for them, at most for within if that is not 0. Meanwhile the saver writes the
-// last changes to the cache, within the same time, so that a disk that hangs does not keep mcpx from ending.
+// Close ends all sessions immediately and waits for their end, for at most within; 0 means no limit. At the same time the saver
+// writes the last changes to the cache. It has the same time for this, so that a hanging disk does not prevent mcpx from
+// ending.
 func (r *Registry) Close(within time.Duration) {
 	r.closed.Do(func() {
 		r.mu.Lock()
@@ -290,7 +293,7 @@ func (r *Registry) Close(within time.Duration) {
 		r.mu.Unlock()
 		close(r.stop)
 		saved := make(chan struct{})
-		go func() { // ends with the last write, or with the process if the disk hangs
+		go func() { // ends after the last write, or with the process if the disk hangs
 			r.disk.Wait()
 			close(saved)
 		}()
@@ -315,10 +318,10 @@ func (r *Registry) Close(within time.Duration) {
 // Snapshot returns the newest snapshot.
 func (r *Registry) Snapshot() *catalog.Snapshot { return r.snapshot.Load() }
 
-// changed makes the publisher publish a new snapshot.
+// changed tells the publisher to publish a new snapshot.
 func (r *Registry) changed() { signal(r.dirty) }
 
-// signal sends to c, which has a buffer of one, unless a signal is already waiting there.
+// signal sends to c, which has a buffer of one, unless c already has an unread value.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -326,7 +329,7 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// publisher publishes snapshots until Close. Changes meanwhile share the next one.
+// publisher publishes snapshots until Close. Changes that occur while it makes a snapshot are all in the next one.
 func (r *Registry) publisher() {
 	for {
 		select {
@@ -339,7 +342,8 @@ func (r *Registry) publisher() {
 	}
 }
 
-// Refresh publishes a snapshot of the present state, without waiting for the publisher, and calls the listeners.
+// Refresh publishes a snapshot of the present state immediately, instead of asking the publisher to do it, and calls the
+// listeners.
 func (r *Registry) Refresh() {
 	r.publishing.Lock()
 	defer r.publishing.Unlock()
@@ -368,7 +372,8 @@ func notify(listeners []*func()) {
 	}
 }
 
-// describe returns a server as the snapshot shows it. Until the server has listed its tools, they come from the disk.
+// describe returns a server as the snapshot shows it. Until the server has listed its tools, the tools come from the cache on
+// disk.
 func (r *Registry) describe(name string, e *entry) catalog.Server {
 	s := catalog.Server{
 		Name: name, Description: e.server.Description, Transport: e.server.Spec.Type, Generation: e.generation, Key: e.server.Key,
@@ -389,7 +394,7 @@ func (r *Registry) describe(name string, e *entry) catalog.Server {
 		s.RetryAfter = max(0, time.Until(status.RetryAfter).Seconds())
 	}
 	if status.Known && status.Listed {
-		e.cached = nil // the server has answered
+		e.cached = nil // the server has answered, so the cache is no longer needed
 	}
 	r.meetOlder(e, &status)
 	s.Offers, s.Items, s.Listed = e.items(&status)
@@ -409,8 +414,8 @@ func (r *Registry) describe(name string, e *entry) catalog.Server {
 	return e.last
 }
 
-// items returns what a server has beside tools. Until the server has listed it, it comes from the disk. The caller holds
-// the lock.
+// items returns what a server offers besides tools. Until the server has listed it, it comes from the cache on disk. The caller
+// holds the lock.
 func (e *entry) items(status *upstream.Status) (offers catalog.Offers, items *catalog.Items, listed bool) {
 	if !status.Listed && e.cached != nil && e.cached.Offers != nil {
 		if newer, ok := e.older.byEra[upstream.EraModern]; ok {

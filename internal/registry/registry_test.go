@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 
 const patience = 2 * time.Minute
 
-// over is the spec of a server over the network.
+// over returns the spec of a server with this URL.
 func over(kind, name, url string) upstream.Spec {
 	return upstream.Spec{Options: transport.Options{Name: name, Type: kind, Remote: transport.Remote{URL: url}}}
 }
@@ -49,13 +49,13 @@ func child(t testing.TB, name string, fake mcptest.Spec) Server {
 	return Server{Spec: spec, Definition: name, Key: Key(name)}
 }
 
-// piped is a fake in this process; it works in a bubble.
+// piped returns a fake server that runs in this process, so it can be used in a synctest bubble.
 func piped(t testing.TB, name string, fake mcptest.Spec) Server {
 	t.Helper()
 	return Server{Spec: upstream.Spec{Options: transport.Options{Name: name, Type: transport.InProcess, Serve: fake.Serve(t, nil)}}, Definition: name, Key: Key(name)}
 }
 
-// never is a server that answers nothing.
+// never returns a server that never answers.
 func never(name string) Server {
 	return Server{Definition: name, Key: Key(name), Spec: upstream.Spec{Options: transport.Options{Name: name, Type: transport.InProcess, Serve: func(ctx context.Context, _ io.Reader, _ io.Writer) error {
 		<-ctx.Done()
@@ -83,8 +83,7 @@ func tried(t testing.TB, r *Registry) *catalog.Snapshot {
 	return r.Snapshot()
 }
 
-// follow calls the server that has a name, and where that was replaced the one
-// that has it then, as the executor does.
+// follow calls the server with this name. If the server is replaced meanwhile, follow calls the new one, as the executor does.
 func follow(ctx context.Context, r *Registry, name string, q request.Request) (json.RawMessage, error) {
 	for {
 		server, ok := r.Snapshot().Server(name)
@@ -114,7 +113,7 @@ func call(r *Registry, server string, client *caller.Client, tool, arguments str
 	return result.Content[0].Text, nil
 }
 
-// picture is the lasting part of a snapshot: everything that texts for the model are made of.
+// picture describes what is lasting in a snapshot: everything that ends up in texts for the model.
 func picture(snap *catalog.Snapshot) string {
 	var out strings.Builder
 	for i := range snap.Servers {
@@ -128,8 +127,8 @@ func picture(snap *catalog.Snapshot) string {
 	return out.String()
 }
 
-// The catalogue on disk is the whole of what was known: before anything is
-// connected, the next start says the same.
+// TestCache: the cache on disk contains everything that the snapshot has. At the next start, the first snapshot is the same
+// before any server is connected.
 func TestCache(t *testing.T) {
 	mcptest.NoLeaks(t)
 	options := Options{CacheDir: filepath.Join(t.TempDir(), "deep", "cache")}
@@ -144,7 +143,7 @@ func TestCache(t *testing.T) {
 	want := picture(r.Snapshot())
 	r.Close(0)
 
-	// None of these would ever answer.
+	// None of these servers ever answers.
 	silent := []Server{never("one"), never("two"), never("three")}
 	before := New(silent, options)
 	if got := picture(before.Snapshot()); got != want {
@@ -157,7 +156,7 @@ func TestCache(t *testing.T) {
 	before.Close(0)
 
 	files, err := os.ReadDir(options.CacheDir)
-	if err != nil || len(files) != 3 { // of the third that it was tried
+	if err != nil || len(files) != 3 { // for the third, the file says that mcpx has tried to connect
 		t.Errorf("%d files, %v", len(files), err)
 	}
 	for _, file := range files {
@@ -167,7 +166,7 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// A run of mcpx that ends too early for a server records nothing about it.
+// TestCacheOfAShortRun: if mcpx ends before a server had time to answer, nothing is recorded about the server.
 func TestCacheOfAShortRun(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for patience, want := range map[time.Duration]int{0: 1, time.Hour: 0} {
@@ -181,7 +180,7 @@ func TestCacheOfAShortRun(t *testing.T) {
 	}
 }
 
-// A server that was legacy when last seen is not probed again.
+// TestCacheRemembersTheEra: if a server spoke only the legacy era when last used, mcpx does not probe its era again.
 func TestCacheRemembersTheEra(t *testing.T) {
 	mcptest.NoLeaks(t)
 	options := Options{CacheDir: t.TempDir()}
@@ -198,14 +197,14 @@ func TestCacheRemembersTheEra(t *testing.T) {
 	}
 }
 
-// The era of a legacy client's session is not recorded as the server's: a later modern client is not kept in it, and the
-// result of an earlier probe is not forgotten.
+// TestCacheRemembersTheEra_Clients: the era of a legacy client's session is not recorded as the era of the server. So a later
+// modern client still gets a modern session, and the result of an earlier probe is kept.
 func TestCacheRemembersTheEra_Clients(t *testing.T) {
 	const modernVersion = mcptest.ModernVersion
 	for _, tt := range []struct {
 		fake    mcptest.Spec
-		clients []string // revisions of the clients of one start after the other
-		modern  []bool   // the era of each session
+		clients []string // the protocol revisions of the clients; each uses a new start of mcpx
+		modern  []bool   // whether each session is of the modern era
 		probes  int
 	}{
 		{mcptest.Spec{Era: mcptest.EraBoth}, []string{mcptest.LegacyVersion, modernVersion, mcptest.LegacyVersion, modernVersion}, []bool{false, true, false, true}, 2},
@@ -231,7 +230,7 @@ func TestCacheRemembersTheEra_Clients(t *testing.T) {
 	}
 }
 
-// A file that is broken, foreign or of another format is ignored and replaced.
+// TestCacheIgnoresBrokenFiles: a file of the cache that is broken, foreign or in another format is ignored and overwritten.
 func TestCacheIgnoresBrokenFiles(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for _, content := range []string{``, `nonsense`, `[]`, `null`, `{}`, `{"format":99,"tools":[{"name":"a"}]}`, `{"format":1,"tools":[{"name":7}]}`,
@@ -252,7 +251,7 @@ func TestCacheIgnoresBrokenFiles(t *testing.T) {
 			t.Errorf("%q: not replaced: %.60q, %v", content, now, err)
 		}
 	}
-	// A folder that cannot be is a warning, not the end.
+	// If the folder cannot be created, mcpx logs a warning and works without it.
 	blocked := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -271,7 +270,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// Only a server that was never tried is waited for.
+// TestWaitKnown: WaitKnown waits only for servers to which mcpx has never tried to connect.
 func TestWaitKnown(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -316,7 +315,7 @@ func TestWaitKnown(t *testing.T) {
 		r.WaitTried(context.Background())
 		r.Close(0)
 		again := New([]Server{never("new"), never("cached")}, options)
-		for _, name := range []string{"new", "cached"} { // one answered later, one before
+		for _, name := range []string{"new", "cached"} { // one answered in this run, the other in an earlier one
 			if s, _ := again.Snapshot().Server(name); !s.Known || s.Tried || len(s.Tools) == 0 {
 				t.Errorf("%s: known %v, tried %v, %d tools", name, s.Known, s.Tried, len(s.Tools))
 			}
@@ -325,17 +324,16 @@ func TestWaitKnown(t *testing.T) {
 	})
 }
 
-// rules hide nothing; they are only carried.
+// rules is a catalog.Rules that only serves to identify a configuration.
 type rules struct{ name string }
 
 func (*rules) See(*catalog.Server, *catalog.Tool) (*catalog.Tool, string) { return nil, "all" }
 
-// A snapshot has all tools, also from disk, and the rules that came with its
-// servers: never those of another configuration.
+// TestSnapshot_Rules: a snapshot has all tools, also those from disk, and the rules of the same configuration as its servers.
 func TestSnapshot_Rules(t *testing.T) {
 	mcptest.NoLeaks(t)
 	folder, first := t.TempDir(), &rules{"first"}
-	for range 2 { // the second time from disk
+	for range 2 { // the second time, the tools come from disk
 		r := New([]Server{piped(t, "one", mcptest.Spec{})}, Options{CacheDir: folder, Rules: first})
 		if got := r.Snapshot().Rules; got != first {
 			t.Errorf("the first snapshot has %v", got)
@@ -366,8 +364,8 @@ func TestSnapshot_Rules(t *testing.T) {
 	}
 }
 
-// A call made from a snapshot goes to the server that the snapshot shows, or
-// nowhere.
+// TestCall_Replaced: a call that was prepared from a snapshot is sent to the server in that snapshot, or fails if it was
+// replaced.
 func TestCall_Replaced(t *testing.T) {
 	mcptest.NoLeaks(t)
 	r := start(t, Options{}, piped(t, "one", mcptest.Spec{}), piped(t, "kept", mcptest.Spec{}))
@@ -421,7 +419,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// Changing the configuration touches what changed, and nothing else.
+// TestApply: Apply restarts only the servers that have changed.
 func TestApply(t *testing.T) {
 	mcptest.NoLeaks(t)
 	keep, change, drop := child(t, "keep", mcptest.Spec{}), child(t, "change", mcptest.Spec{}), child(t, "drop", mcptest.Spec{})
@@ -461,14 +459,13 @@ func TestApply(t *testing.T) {
 		t.Errorf("the open call: %v", err)
 	}
 	r.Close(0)
-	r.Apply([]Server{keep}, Options{}, nil) // too late: nothing is started any more
+	r.Apply([]Server{keep}, Options{}, nil) // after Close, Apply starts nothing
 }
 
-// Each client has a session of its own, under its own name, that ends with it
-// or when it was idle.
+// TestPerClient: each client has its own session, which has the client's name and ends with the client or when it is idle.
 func TestPerClient(t *testing.T) {
 	mcptest.NoLeaks(t)
-	// A stream that opens late makes mcpx read the catalogue again.
+	// Without NoGET, a stream that opens late would make mcpx read the catalogue again.
 	server := mcptest.Spec{NoGET: true}.HTTP(t)
 	spec := over(transport.HTTP, "web", server.URL)
 	spec.Introduction.Version = "1"
@@ -554,8 +551,8 @@ func TestPerClientIdle(t *testing.T) {
 	})
 }
 
-// A call that goes on without its client, as its result may be fetched later, is not cut off by the end of the client's
-// session.
+// TestPerClientForgotten: a call continues after its client has disconnected, because its result may be fetched later. The end
+// of the client's session does not interrupt it.
 func TestPerClientForgotten(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -584,7 +581,8 @@ func TestPerClientForgotten(t *testing.T) {
 	})
 }
 
-// A storm of changes in one server is little work, and none for the others.
+// TestStorm: if a server sends very many list_changed notifications, mcpx lists its tools only a few times, and does nothing
+// for the other servers.
 func TestStorm(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -610,7 +608,7 @@ func TestStorm(t *testing.T) {
 	})
 }
 
-// Tools that come and go are in the snapshot soon, and in the next start's.
+// TestListChanged: tools that a server adds or removes are soon added to or removed from the snapshot, and the cache on disk.
 func TestListChanged(t *testing.T) {
 	mcptest.NoLeaks(t)
 	options := Options{CacheDir: t.TempDir()}
@@ -640,7 +638,7 @@ func TestListChanged(t *testing.T) {
 	}
 }
 
-// A server that is down keeps its place and its tools.
+// TestDownKeepsItsPlace: a server that is down stays in the snapshot with its tools.
 func TestDownKeepsItsPlace(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
@@ -664,8 +662,7 @@ func TestCloseWithoutStart(t *testing.T) {
 	New([]Server{never("one")}, Options{}).Close(0)
 }
 
-// Hanging, crashing and missing servers change nothing for the others, nor for
-// the time that Close takes.
+// TestBadNeighbours: servers that hang, crash or do not exist do not affect the others, nor the time that Close takes.
 func TestBadNeighbours(t *testing.T) {
 	mcptest.NoLeaks(t)
 	r := New([]Server{

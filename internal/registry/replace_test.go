@@ -18,8 +18,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// exclusive is a process that cannot start while another one has the lock; it
-// notes that beside the lock.
+// exclusive returns a process that cannot start while another one holds the lock. If that happens, it writes a file next to the
+// lock.
 func exclusive(t *testing.T, fake mcptest.Spec, name, definition, lock string) Server {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -36,11 +36,12 @@ trap 'exit 1' TERM
 	return server
 }
 
-// A process is started when the one that it replaces has ended, within its grace; no other server waits.
+// TestApply_EndsFirst: a new process is started only after the process that it replaces has ended, which may take the grace
+// period. Other servers do not wait for that.
 func TestApply_EndsFirst(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		next func(lock string) [][]Server // what is applied one after the other
+		next func(lock string) [][]Server // the configurations that are applied one after another
 		last string
 	}{
 		{"changed", func(lock string) [][]Server {
@@ -93,7 +94,7 @@ func TestApply_EndsFirst(t *testing.T) {
 	}
 }
 
-// A process that is still to start is not started after the end.
+// TestApply_EndsFirst_Close: after Close, a process that was still waiting for the end of another one is not started.
 func TestApply_EndsFirst_Close(t *testing.T) {
 	mcptest.NoLeaks(t)
 	lock := filepath.Join(t.TempDir(), "lock")
@@ -113,7 +114,7 @@ func TestApply_EndsFirst_Close(t *testing.T) {
 	}
 }
 
-// A call that waits for a server which is replaced waits for the new one.
+// TestApply_WaitServer: if a server is replaced, a caller of WaitServer waits for the new server.
 func TestApply_WaitServer(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -136,7 +137,7 @@ func TestApply_WaitServer(t *testing.T) {
 	})
 }
 
-// A client whose request has ended gets no session of its own.
+// TestPerClient_Gone: a client whose request has already ended gets no session.
 func TestPerClient_Gone(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -158,7 +159,7 @@ func TestPerClient_Gone(t *testing.T) {
 	})
 }
 
-// Close waits also for the sessions of clients that are on their way to their end.
+// TestPerClient_CloseWaits: Close also waits for sessions of clients that are already being closed.
 func TestPerClient_CloseWaits(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -169,7 +170,7 @@ func TestPerClient_CloseWaits(t *testing.T) {
 			shared := sessions.Add(1) == 1
 			err := serve(ctx, in, out)
 			if !shared {
-				<-time.After(300 * time.Millisecond) // it takes its time
+				<-time.After(300 * time.Millisecond) // closing takes some time
 			}
 			return err
 		}
@@ -182,7 +183,7 @@ func TestPerClient_CloseWaits(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		<-time.After(10*time.Second + 100*time.Millisecond) // the sweep has found both
+		<-time.After(10*time.Second + 100*time.Millisecond) // the sweep has ended both sessions
 		synctest.Wait()
 		if _, err := call(r, "one", &caller.Client{ID: "gone"}, "echo", `{"text":"x"}`); err != nil {
 			t.Error(err)
@@ -195,7 +196,7 @@ func TestPerClient_CloseWaits(t *testing.T) {
 	})
 }
 
-// A change of the idle time in the configuration applies to open sessions.
+// TestPerClient_OtherIdle: a new value of session_idle in the config applies to open sessions too.
 func TestPerClient_OtherIdle(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -218,7 +219,7 @@ func TestPerClient_OtherIdle(t *testing.T) {
 	})
 }
 
-// gated is a server that begins when gate is closed; running counts its sessions.
+// gated returns a server that starts to work when gate is closed. running is the number of its open sessions.
 func gated(t *testing.T, name string, gate <-chan struct{}, running *atomic.Int32) Server {
 	server := piped(t, name, mcptest.Spec{})
 	serve := server.Spec.Serve
@@ -235,8 +236,8 @@ func gated(t *testing.T, name string, gate <-chan struct{}, running *atomic.Int3
 	return server
 }
 
-// No call and no snapshot waits for the disk, nor does the end of the servers;
-// what was not written by then is written by Close.
+// TestSlowDisk: with a slow disk, neither calls nor snapshots nor the end of the servers wait for it. Close writes what was not
+// written before.
 func TestSlowDisk(t *testing.T) {
 	for _, within := range []time.Duration{0, 200 * time.Millisecond} {
 		t.Run(within.String(), func(t *testing.T) {
@@ -247,7 +248,7 @@ func TestSlowDisk(t *testing.T) {
 			close(open)
 			servers := []Server{gated(t, "one", open, &running), gated(t, "two", later, &running)}
 			r := New(servers, options)
-			r.saving.Lock() // as while a file is written
+			r.saving.Lock() // as if a file were being written
 			written := sync.OnceFunc(r.saving.Unlock)
 			defer written()
 			r.Start()
@@ -267,7 +268,7 @@ func TestSlowDisk(t *testing.T) {
 				t.Error("a snapshot waits for the disk")
 			}
 			ended := make(chan struct{})
-			go func() { // ends with the lock at the latest
+			go func() { // ends when the lock is released, or earlier
 				r.Close(within)
 				close(ended)
 			}()
@@ -282,7 +283,7 @@ func TestSlowDisk(t *testing.T) {
 			written()
 			<-ended
 			if within > 0 {
-				r.disk.Wait() // it writes into the test's folder
+				r.disk.Wait() // the saver still writes to the test's folder
 				return
 			}
 			next := New(servers, options)
@@ -296,7 +297,7 @@ func TestSlowDisk(t *testing.T) {
 	}
 }
 
-// Waits for catalogues end properly when a new config has fewer servers.
+// TestWaitKnown_FewerServers: WaitKnown returns properly if a new config with fewer servers is applied meanwhile.
 func TestWaitKnown_FewerServers(t *testing.T) {
 	mcptest.NoLeaks(t)
 	many := make([]Server, 300)

@@ -11,22 +11,22 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// route is the upstreams that one request may go to: one, or the instances of a server one after another. The caller of
-// routeOf must call release.
+// route says to which upstreams one request may be sent: to a single one, or to the instances of a server, one after another.
+// The caller of routeOf must call release.
 type route struct {
 	entry   *entry
 	request *request.Request
 	only    *upstream.Upstream // nil for a server with instances
-	// older means that only is a session of the legacy era. A request that it cannot serve goes over the shared session.
+	// older means that only is a session of the legacy era. A request that it cannot serve is sent over the shared session.
 	older   bool
 	release func()
-	wait    time.Duration // the request's original Wait
+	wait    time.Duration // the original Wait of the request
 	tried   []*upstream.Upstream
-	ran     error // the error of an instance that may have executed the request
+	ran     error // the error of the first instance that may have executed the request
 }
 
-// routeOf returns the route of a request: over the client's own session with a PerClient server, else over the shared
-// one. Errors are a [request.ReplacedError], a [request.UnavailableError], a [request.LimitError], or ctx's own.
+// routeOf returns the route of a request: for a PerClient server the client's own session, otherwise the shared session. The
+// error is a [request.ReplacedError], a [request.UnavailableError], a [request.LimitError], or the error of ctx.
 func (r *Registry) routeOf(ctx context.Context, q *request.Request) (*route, error) {
 	r.mu.Lock()
 	e, ended := r.entries[q.To.Name], r.ended
@@ -62,16 +62,16 @@ func (r *Registry) routeOf(ctx context.Context, q *request.Request) (*route, err
 	return t, nil
 }
 
-// share routes the request over the shared session, or the instances.
+// share routes the request over the shared session, or over the instances.
 func (t *route) share() {
 	if t.only, t.older = nil, false; t.entry.instances == nil {
 		t.only = t.entry.upstream
 	}
 }
 
-// next returns the upstream to try after the error failed; nil for the first attempt. After a failure that is the next
-// instance, if the request surely was not executed or is repeatable. If there is none, next returns the error for the
-// request.
+// next returns the upstream for the next attempt. failed is the error of the previous attempt, nil for the first one. After a
+// failure, next returns another instance, but only if the request was certainly not executed or is repeatable. If there is no
+// upstream to try, it returns the error for the request.
 func (t *route) next(ctx context.Context, failed error) (*upstream.Upstream, error) {
 	if t.older {
 		_, unavailable := errors.AsType[*request.UnavailableError](failed) // so it was not executed
@@ -104,13 +104,13 @@ func (t *route) next(ctx context.Context, failed error) (*upstream.Upstream, err
 		return nil, status.Unavailable()
 	}
 	t.tried = append(t.tried, u)
-	if t.request.Wait = t.wait; more { // another instance is up: do not wait for this one
+	if t.request.Wait = t.wait; more { // another instance is up, so do not wait for this one
 		t.request.Wait = time.Nanosecond
 	}
 	return u, nil
 }
 
-// sessionsWith returns the upstreams that get a client's notification. The caller holds the lock.
+// sessionsWith returns the upstreams to which a client's notification is sent. The caller holds the lock.
 func (r *Registry) sessionsWith(e *entry, q *request.Request) (all []*upstream.Upstream) {
 	own, known := r.clients[q.Client.HomeKey()], request.Known(q.Method)
 	for key, c := range own {
@@ -122,7 +122,7 @@ func (r *Registry) sessionsWith(e *entry, q *request.Request) (all []*upstream.U
 	case e.server.PerClient, !known && len(all) > 0:
 		return all
 	case known && (owner == nil || owner.ID != q.Client.ID):
-		return all // the shared session is not this client's own
+		return all // the shared session does not belong to this client alone
 	case known:
 		return append(all, e.upstreams()...)
 	case e.older.upstream != nil && asksOlder(q.Client): // its requests use this session, see olderRoute
@@ -136,7 +136,7 @@ func (r *Registry) sessionsWith(e *entry, q *request.Request) (all []*upstream.U
 	return all
 }
 
-// Belonging returns the servers of snap with a session that belongs to this client alone.
+// Belonging returns the servers of snap that have a session that belongs to this client alone.
 func (r *Registry) Belonging(snap *catalog.Snapshot, client *caller.Client) (all []*catalog.Server) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

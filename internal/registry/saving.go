@@ -7,7 +7,7 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// saver saves changed catalogues until Close, and then once more.
+// saver saves changed catalogues until Close, and then a last time.
 func (r *Registry) saver() {
 	for {
 		select {
@@ -37,8 +37,8 @@ func (r *Registry) save(last bool) {
 	}
 }
 
-// saveOne writes the catalogue of a server. If there is none, it records that mcpx has tried the server, so that later
-// starts do not wait for its first list.
+// saveOne writes the catalogue of a server to disk. If the server has none yet, saveOne records that mcpx has tried to connect,
+// so that later starts of mcpx do not wait for the server's first list.
 func (r *Registry) saveOne(e *entry, last bool) {
 	status := e.status()
 	rec := &record{

@@ -9,17 +9,17 @@ import (
 	"mcpx/internal/request"
 )
 
-// Use sets the middleware that every message to a server passes, in this order. It must be called before the first
+// Use sets the middleware that every message to a server passes through, in this order. It must be called before the first
 // message.
 func (r *Registry) Use(all ...request.Middleware) { r.handler = request.Chain(r.send, all...) }
 
-// Send sends a message through the middleware to its server, over the shared session or the client's own. Errors are
-// those of [request.Handler]; a [request.ReplacedError] means that the server was replaced since the caller's snapshot.
+// Send sends a message through the middleware to its server, over the shared session or the client's own. The errors are those
+// of [request.Handler]; a [request.ReplacedError] means that the server was replaced after the caller took its snapshot.
 func (r *Registry) Send(ctx context.Context, q *request.Request) (json.RawMessage, error) {
 	return r.handler(ctx, q)
 }
 
-// send is the end of the chain.
+// send is the last handler of the middleware chain.
 func (r *Registry) send(ctx context.Context, q *request.Request) (json.RawMessage, error) {
 	switch {
 	case q.Serve != nil:
@@ -27,7 +27,7 @@ func (r *Registry) send(ctx context.Context, q *request.Request) (json.RawMessag
 	case q.Notification:
 		return nil, r.tell(q)
 	case q.Method == "resources/unsubscribe":
-		// The session unsubscribes itself when the last client has stopped following.
+		// The session itself unsubscribes when no client follows the resource any more.
 		return json.RawMessage("{}"), nil
 	}
 	t, err := r.routeOf(ctx, q)
@@ -55,11 +55,11 @@ func (r *Registry) send(ctx context.Context, q *request.Request) (json.RawMessag
 	return nil, r.stopped(t, err)
 }
 
-// follow begins a subscription and returns when the server has accepted it. The error that ends the subscription later is
+// follow begins a subscription and returns as soon as the server has accepted it. The error that later ends the subscription is
 // sent to Subscription.Ended.
 func (r *Registry) follow(ctx context.Context, t *route) (json.RawMessage, error) {
 	agreed, ended := make(chan struct{}), make(chan error, 1)
-	go func() { // ends with ctx, with the session, or with the server's refusal
+	go func() { // ends with ctx, with the session, or when the server refuses
 		defer t.release()
 		u, err := t.next(ctx, nil)
 		for begun := false; err == nil; {
@@ -67,7 +67,7 @@ func (r *Registry) follow(ctx context.Context, t *route) (json.RawMessage, error
 				begun = true
 				close(agreed)
 			})
-			if err = failed; !begun { // after it has begun, the follower itself must subscribe again
+			if err = failed; !begun { // after the subscription has begun, the subscriber itself must subscribe again
 				u, err = t.next(ctx, failed)
 			}
 		}
@@ -82,7 +82,7 @@ func (r *Registry) follow(ctx context.Context, t *route) (json.RawMessage, error
 	return json.RawMessage("{}"), nil
 }
 
-// stopped returns err, or a [request.ReplacedError] if the upstream was stopped to be replaced.
+// stopped returns err, or a [request.ReplacedError] if the upstream was stopped because the server is being replaced.
 func (r *Registry) stopped(t *route, err error) error {
 	unavailable, ok := errors.AsType[*request.UnavailableError](err)
 	if ok && unavailable.Stopped && r.replaced(t.entry.server.Spec.Name, t.entry) {
@@ -99,8 +99,8 @@ func (r *Registry) replaced(server string, e *entry) bool {
 	return !r.ended && (now == nil || now.upstream != e.upstream)
 }
 
-// tell sends a client's notification over the session that its requests use, if one is open. Notifications that mcpx
-// knows go only over sessions that belong to the client alone.
+// tell sends a client's notification over the session that the client's requests use, if one is open. Notifications that mcpx
+// knows are sent only over sessions that belong to this client alone.
 func (r *Registry) tell(q *request.Request) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,27 +12,28 @@ import (
 )
 
 const (
-	// unusedAfter is how long an unused catalogue is kept.
+	// unusedAfter is how long an unused catalogue is kept on disk.
 	unusedAfter = 30 * 24 * time.Hour
-	// touchAfter is the precision of the time of last use, which is the file's modification time.
+	// touchAfter is the precision of the time of last use, for which the file's modification time is used.
 	touchAfter = 24 * time.Hour
-	// mostSwept bounds how many files one start checks.
+	// mostSwept is the maximum number of files that are checked at one start of mcpx.
 	mostSwept = 10_000
 )
 
-// cacheFile matches the files of the cache, those of package learned, and unfinished ones that a killed mcpx has left.
+// cacheFile matches the names of the cache's files, of the files of package learned, and of unfinished files left by a killed
+// mcpx.
 var cacheFile = pattern.New(`^[0-9a-f]{32}\.(?:(?:shapes\.)?json|[0-9]+\.tmp)$`)
 
-// touch sets the modification time of a catalogue's file.
+// touch sets the modification time of a catalogue's file to now, unless it is recent.
 func (c *cache) touch(key string) {
 	now := time.Now()
 	if info, err := os.Stat(c.path(key)); err == nil && now.Sub(info.ModTime()) > touchAfter {
-		_ = os.Chtimes(c.path(key), now, now) // fails in a read-only folder, which sweep cannot change either
+		_ = os.Chtimes(c.path(key), now, now) // fails in a read-only folder, in which sweep cannot delete anything either
 	}
 }
 
-// sweep deletes catalogues that are not in used and were not used for unusedAfter, and returns how many. It deletes only
-// files that the cache wrote. It ends early when stop is closed.
+// sweep deletes the files of catalogues that are not in used and were not used for unusedAfter, and returns how many it has
+// deleted. It deletes only files that the cache wrote. It ends early when stop is closed.
 func (c *cache) sweep(used map[string]bool, stop <-chan struct{}) (deleted int) {
 	if c.dir == "" {
 		return 0
@@ -42,7 +43,7 @@ func (c *cache) sweep(used map[string]bool, stop <-chan struct{}) (deleted int) 
 		return 0
 	}
 	defer folder.Close()
-	files, _ := folder.ReadDir(mostSwept) // after an error, those read so far
+	files, _ := folder.ReadDir(mostSwept) // after an error, the files read so far
 	for _, file := range files {
 		select {
 		case <-stop:
@@ -76,5 +77,5 @@ func (c *cache) unused(file os.DirEntry) bool {
 	return (err == nil || err == io.EOF || err == io.ErrUnexpectedEOF) && bytes.HasPrefix([]byte(recordHead), head[:n])
 }
 
-// recordHead is how each file of the cache begins; an unfinished file may be shorter.
+// recordHead is how each file of the cache begins; an unfinished file may be shorter than that.
 const recordHead = `{"format":`

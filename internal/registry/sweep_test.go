@@ -10,7 +10,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// Catalogues that were not used for a month are deleted; others stay, and so do foreign files.
+// TestCacheSweep: catalogues that were unused for a month are deleted. Other files are kept, also those that mcpx did not
+// write.
 func TestCacheSweep(t *testing.T) {
 	mcptest.NoLeaks(t)
 	dir := t.TempDir()
@@ -57,7 +58,7 @@ func TestCacheSweep(t *testing.T) {
 		kept = append(kept, link)
 	}
 
-	// The servers never answer: nothing is written.
+	// The servers never answer, so nothing is written to the cache.
 	r := New([]Server{never("used"), off}, Options{CacheDir: dir})
 	if info, err := os.Stat(filepath.Join(dir, used)); err != nil || time.Since(info.ModTime()) > day {
 		t.Errorf("a file that was read has the time %v, %v", info.ModTime(), err)
@@ -82,7 +83,7 @@ func TestCacheSweep(t *testing.T) {
 	}
 }
 
-// The sweep ends with the registry, however many files there are.
+// TestCacheSweep_Ends: the sweep stops when the registry is closed, however many files are left to check.
 func TestCacheSweep_Ends(t *testing.T) {
 	dir, old := t.TempDir(), time.Now().Add(-2*unusedAfter)
 	path := filepath.Join(dir, Key("one")+".json")

@@ -8,18 +8,19 @@ import (
 	"mcpx/internal/caller"
 )
 
-// maxVariants bounds the variants that are remembered.
+// maxVariants is the maximum number of stored variants.
 const maxVariants = 64
 
-// variant has the tools that PerClient servers list to clients that declare the same capabilities. The shared session, which
-// declares all of them, lists tools that such clients may not have. The first list of a client's session makes it; what the
-// session lists later may depend on that client's calls. The registry's lock guards it.
+// variant has the tools that PerClient servers list to clients that declare the same capabilities. It is needed because the
+// shared session, which declares all capabilities, may list tools that such clients may not have. A variant is made from the
+// first list of a client's session, because later lists may depend on the calls of that client. The registry's lock guards it.
 type variant struct {
 	ownCatalogue
-	tried map[string]uint64 // by server: the generation of the entry that a session has listed, or could not
+	tried map[string]uint64 // by server: the generation of the entry whose tools a session has listed, or has failed to list
 }
 
-// variantKey is the same for clients that are listed the same: a server may have other tools in the other era.
+// variantKey returns a key that is the same for all clients to which servers list the same tools. It includes the era, because
+// a server may have other tools in the other era.
 func variantKey(client *caller.Client) string {
 	return eraOf(!isOlder(client)) + " " + string(client.Relayed())
 }
@@ -29,8 +30,8 @@ func (r *Registry) variantOf(client *caller.Client) *variant {
 	return r.variants[variantKey(client)]
 }
 
-// learn stores the first tools of a session as what clients with the same capabilities see. If they do not differ, such
-// clients see the shared tools. The caller holds the lock.
+// learn stores the first tools of a session as the tools that clients with the same capabilities see. If they do not differ
+// from the shared tools, such clients see the shared tools. The caller holds the lock.
 func (r *Registry) learn(client *caller.Client, e *entry, tools []catalog.Tool, differ bool) {
 	name, v := e.server.Spec.Name, r.variantOf(client)
 	if v == nil {
@@ -49,14 +50,14 @@ func (r *Registry) learn(client *caller.Client, e *entry, tools []catalog.Tool, 
 	} else {
 		delete(v.servers, name)
 	}
-	for _, own := range r.own { // they may derive from v
+	for _, own := range r.own { // other catalogues may be derived from v
 		own.from = nil
 	}
 	r.countDiffering()
 }
 
-// alike returns the lists that a client sees of servers that its own sessions have not listed; nil if none are known. The
-// caller holds the lock.
+// alike returns the lists that a client sees of servers that have not listed anything in the client's own sessions; nil if none
+// are known. The caller holds the lock.
 func (r *Registry) alike(client *caller.Client) *ownCatalogue {
 	if v := r.variantOf(client); v != nil {
 		return &v.ownCatalogue
@@ -64,12 +65,13 @@ func (r *Registry) alike(client *caller.Client) *ownCatalogue {
 	return nil
 }
 
-// countDiffering updates differing. The caller holds the lock.
+// countDiffering updates the field differing. The caller holds the lock.
 func (r *Registry) countDiffering() { r.differing.Store(int32(len(r.own) + len(r.variants))) }
 
-// WaitOwn waits until it is known what the PerClient servers that which selects list to a client with these capabilities.
-// Where it is not, WaitOwn opens the client's own session. It tries this once for a server; after a failure the client sees
-// the shared lists until its session has listed others. It ends with ctx at the latest.
+// WaitOwn is for the PerClient servers for which the func which returns true. It waits until mcpx knows what they list to a
+// client with these capabilities. If mcpx does not know it, WaitOwn opens the client's own session. It tries this once per
+// server; if that fails, the client sees the shared lists until a session of the client has listed others. WaitOwn returns when
+// ctx ends, at the latest.
 func (r *Registry) WaitOwn(ctx context.Context, client *caller.Client, which func(server string) bool) {
 	if client.Ident() == "" || ctx.Err() != nil {
 		return
@@ -96,8 +98,8 @@ func (r *Registry) WaitOwn(ctx context.Context, client *caller.Client, which fun
 	all.Wait()
 }
 
-// listFor opens a client's session with a server and waits for its lists. Meanwhile the client is not notified of them, as
-// it is waiting for them.
+// listFor opens a client's session with a server and waits for its lists. Meanwhile the client gets no notifications about the
+// lists, because its request is waiting for them anyway.
 func (r *Registry) listFor(ctx context.Context, e *entry, client *caller.Client) {
 	c, release, err := r.clientSession(e, client, nil, true)
 	if err != nil || c == nil {

@@ -18,8 +18,9 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// TestVariants: a client sees the list for its own capabilities before its first call, in both eras and beside clients with
-// others. One session for each kind of client is enough, and what one client's calls change no other sees.
+// TestVariants: a client sees the list for its own capabilities before its first call, in both eras and also if other clients
+// have other capabilities. One session for each kind of client is enough. If the calls of one client change its list, no other
+// client sees that.
 func TestVariants(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -83,7 +84,7 @@ func TestVariants(t *testing.T) {
 		sees(client("other poor", `{}`, false), few, 0)
 		r.ForgetClient("poor")
 		sees(poor, few, 0)
-		// A server that hangs holds up each kind of client once.
+		// If a server hangs, a client of each kind waits for it only once.
 		hangs.Store(true)
 		for i, most := range []time.Duration{5 * time.Second, 0} {
 			began := time.Now()
@@ -107,7 +108,8 @@ func TestVariants(t *testing.T) {
 	})
 }
 
-// choosyServer is choosy as a server with a session for each client. Session number hang, from 1, answers nothing.
+// choosyServer returns choosy as a server with a session for each client. The session with the number hang, counted from 1,
+// never answers.
 func choosyServer(name string, hang int32) Server {
 	var begun atomic.Int32
 	return Server{Definition: name, PerClient: true, Spec: upstream.Spec{
@@ -125,7 +127,7 @@ func poorClient(id string) *caller.Client {
 	return &caller.Client{ID: id, Capabilities: json.RawMessage(`{}`), Notify: func(string, json.RawMessage) {}}
 }
 
-// waitOwn is WaitOwn for one server, as a request for lists bounds it.
+// waitOwn calls WaitOwn for one server, with the same time limit as a list request.
 func waitOwn(t *testing.T, r *Registry, client *caller.Client, server string) {
 	t.Helper()
 	bounded, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -138,7 +140,8 @@ func names(r *Registry, client *caller.Client, server string) []string {
 	return s.ToolNames()
 }
 
-// TestVariants_Failed: a session that lists nothing takes away nothing that another client's session has listed meanwhile.
+// TestVariants_Failed: one session gets no list, while another client's session gets one. The list of the other client stays
+// stored.
 func TestVariants_Failed(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -159,8 +162,8 @@ func TestVariants_Failed(t *testing.T) {
 	})
 }
 
-// TestVariants_Beside: a client whose own session lists something else of one server sees of another server what a client
-// like it has been listed later.
+// TestVariants_Beside: in a client's own session, one server lists other tools than to similar clients. For another server, the
+// client still sees what that server lists to a similar client later.
 func TestVariants_Beside(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {

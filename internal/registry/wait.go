@@ -9,10 +9,10 @@ import (
 	"mcpx/internal/caller"
 )
 
-// The functions below wait for servers. Each ends with its ctx at the latest.
+// The functions below wait for servers. Each returns when its ctx ends, at the latest.
 
-// WaitListed waits until every server that which selects (nil = all) has listed what it has beside tools, or cannot now.
-// It does not wait for servers that an earlier start has tried.
+// WaitListed waits until every server for which the func which returns true (nil means every server) has listed what it offers
+// besides tools, or cannot do so now. It does not wait for servers that mcpx has tried at an earlier start.
 func (r *Registry) WaitListed(ctx context.Context, which func(server string) bool) {
 	waited := false
 	for _, s := range r.Snapshot().Servers {
@@ -26,7 +26,7 @@ func (r *Registry) WaitListed(ctx context.Context, which func(server string) boo
 	}
 }
 
-// WaitListedOne is [Registry.WaitListed] for one server, even if an earlier start has tried it.
+// WaitListedOne is [Registry.WaitListed] for one server. It also waits if mcpx has tried the server at an earlier start.
 func (r *Registry) WaitListedOne(ctx context.Context, server string) {
 	if e := r.running(server); e != nil {
 		e.lists().AwaitLists(ctx)
@@ -34,24 +34,25 @@ func (r *Registry) WaitListedOne(ctx context.Context, server string) {
 	}
 }
 
-// WaitKnown waits until every server that which selects (nil = all) has a catalogue or was tried once, now or at an
-// earlier start.
+// WaitKnown waits until every server for which the func which returns true (nil means every server) has a catalogue, or mcpx
+// has tried once to connect to it, now or at an earlier start.
 func (r *Registry) WaitKnown(ctx context.Context, which func(server string) bool) {
 	r.waitFor(ctx, func(s *catalog.Server) bool {
 		return !s.Known && !s.Tried && s.State == catalog.Connecting && (which == nil || which(s.Name))
 	})
 }
 
-// WaitServer waits until a server's catalogue is known or its first attempt has ended; the snapshot is then up to date.
-// If [Registry.Apply] replaces the server meanwhile, WaitServer waits for the new one.
+// WaitServer waits until a server's catalogue is known or the first attempt to connect has ended. Afterwards the snapshot is up
+// to date. If [Registry.Apply] replaces the server meanwhile, WaitServer waits for the new server.
 func (r *Registry) WaitServer(ctx context.Context, name string) {
 	r.Prefer(name)
 	r.await(ctx, name)
 	r.Refresh()
 }
 
-// WaitStart is [Registry.WaitServer], but it waits at most for patience and then, if starting is not nil, while the server's
-// command installs or starts. starting is called now and then with what the command does.
+// WaitStart is like [Registry.WaitServer], but it waits at most for the duration patience and then, if starting is not nil, as
+// long as the server's command installs or starts. It calls starting from time to time with a text that says what the command
+// does.
 func (r *Registry) WaitStart(ctx context.Context, name string, patience time.Duration, starting func(does string)) {
 	r.Prefer(name)
 	for e := r.running(name); e != nil; e = r.running(name) {
@@ -69,8 +70,8 @@ func (r *Registry) WaitStart(ctx context.Context, name string, patience time.Dur
 	r.Refresh()
 }
 
-// Relist lets a server list its tools again, over the shared session and the client's own, as it may have changed them
-// without a notification (see [upstream.Upstream.Relist]).
+// Relist asks a server for its tools again, over the shared session and the client's own, because the server may have changed
+// them without a notification (see [upstream.Upstream.Relist]).
 func (r *Registry) Relist(ctx context.Context, client *caller.Client, name string) {
 	e := r.running(name)
 	if e == nil {
@@ -89,7 +90,7 @@ func (r *Registry) Relist(ctx context.Context, client *caller.Client, name strin
 	r.Refresh()
 }
 
-// WaitTried waits until the first attempt of every server, and of all its instances, has ended.
+// WaitTried waits until the first attempt to connect has ended for every server and all its instances.
 func (r *Registry) WaitTried(ctx context.Context) {
 	for _, s := range r.Snapshot().Servers {
 		r.await(ctx, s.Name)
@@ -102,7 +103,8 @@ func (r *Registry) WaitTried(ctx context.Context) {
 	r.Refresh()
 }
 
-// waitFor waits for the first attempts of the servers that which selects, and then refreshes the snapshot.
+// waitFor waits for the first attempts to connect to the servers for which the func which returns true, and then refreshes the
+// snapshot.
 func (r *Registry) waitFor(ctx context.Context, which func(*catalog.Server) bool) {
 	waited := false
 	snap := r.Snapshot()
@@ -117,7 +119,7 @@ func (r *Registry) waitFor(ctx context.Context, which func(*catalog.Server) bool
 	}
 }
 
-// await is [Registry.WaitServer] without the new snapshot.
+// await is [Registry.WaitServer] without refreshing the snapshot.
 func (r *Registry) await(ctx context.Context, name string) {
 	for {
 		e := r.running(name)
@@ -131,7 +133,7 @@ func (r *Registry) await(ctx context.Context, name string) {
 	}
 }
 
-// WaitInstalled waits until no server is installing its program at its first start.
+// WaitInstalled waits until no server is still installing its program at its first start.
 func (r *Registry) WaitInstalled(ctx context.Context) {
 	r.waitFor(ctx, func(s *catalog.Server) bool {
 		status, ok := r.Status(s.Name)
@@ -139,13 +141,14 @@ func (r *Registry) WaitInstalled(ctx context.Context) {
 	})
 }
 
-// Need notes that a request needs an upstream, or that the first list of tools was answered.
+// Need records that a request needs an upstream, or that the first tools/list was answered.
 func (r *Registry) Need() { r.need() }
 
-// Needed returns a channel that the first Need closes. Starting many processes before that would delay the first answers.
+// Needed returns a channel that is closed by the first call of Need. Starting many processes before that would delay the first
+// answers.
 func (r *Registry) Needed() <-chan struct{} { return r.needed }
 
-// Prefer lets a server start before the others, as a caller is about to wait for it. It does not start an idle server.
+// Prefer makes a server start before the others, because a caller is about to wait for it. It does not start an idle server.
 func (r *Registry) Prefer(name string) {
 	r.mu.Lock()
 	r.preferred = name
@@ -165,8 +168,8 @@ func (r *Registry) Ask(name string) {
 	}
 }
 
-// Expect starts a server in the background if it is idle, as the client is about to call it: the shared session, or with a PerClient
-// server the client's own. It does not wait.
+// Expect starts a server if it is idle, because the client is about to call it. For a PerClient server, it opens the client's
+// own session instead. It does not wait.
 func (r *Registry) Expect(client *caller.Client, name string) {
 	e := r.running(name)
 	switch {
@@ -180,7 +183,7 @@ func (r *Registry) Expect(client *caller.Client, name string) {
 	}
 }
 
-// Retry ends the pause of an unavailable server before its next attempt.
+// Retry makes an unavailable server try to connect again now, instead of after the usual pause.
 func (r *Registry) Retry(name string) {
 	if e := r.running(name); e != nil {
 		for _, u := range e.upstreams() {

@@ -19,7 +19,7 @@ import (
 	"mcpx/internal/results"
 )
 
-// AllTools shows the tools themselves, each with the definition that its upstream sent, under unique names. Close ends its
+// AllTools shows the tools themselves, each with the definition that its server sent, under unique names. Close ends its
 // goroutines.
 type AllTools struct {
 	base
@@ -28,7 +28,7 @@ type AllTools struct {
 
 var _ View = (*AllTools)(nil)
 
-// NewAllTools makes a view of the catalogue of r that calls through e.
+// NewAllTools returns a view of the catalogue of r that makes calls through e.
 func NewAllTools(r *registry.Registry, e *executor.Executor, options Options) *AllTools {
 	v := &AllTools{}
 	v.init(r, e, options)
@@ -39,22 +39,22 @@ func NewAllTools(r *registry.Registry, e *executor.Executor, options Options) *A
 	return v
 }
 
-// natives is the answer to tools/list, and the tools by the names in it.
+// natives is the answer to tools/list, and the tools by the names in that answer.
 type natives struct {
 	tools  json.RawMessage
 	byName map[string]origin
-	// mirrored has the tools of which HTTP headers repeat arguments, by server and their own name.
+	// mirrored has the tools for which HTTP headers repeat some arguments, by the names of server and tool.
 	mirrored map[[2]string]*mcp.Tool
 }
 
-// headerTool returns the tool of a listed name if HTTP headers repeat its arguments, else nil.
+// headerTool returns the tool with a listed name if HTTP headers repeat some of its arguments, otherwise nil.
 func (n *natives) headerTool(name string) *mcp.Tool {
 	o := n.byName[name]
 	return n.mirrored[[2]string{o.server, o.tool}]
 }
 
-// headerTool reads a definition as listed. It is nil if no header repeats an argument, or if the definition says so wrongly:
-// clients do not list such a tool, and send no headers.
+// headerTool parses a definition from the answer to tools/list. It returns nil if no header repeats an argument, or if the
+// definition is invalid in that respect: clients ignore such a tool and send no headers.
 func headerTool(definition json.RawMessage) *mcp.Tool {
 	if !bytes.Contains(definition, []byte(`"x-mcp-header"`)) {
 		return nil
@@ -89,7 +89,7 @@ func newNatives(snap *catalog.Snapshot, naming Naming) *natives {
 	return &natives{append(out, ']'), byName, mirrored}
 }
 
-// natives returns the list as a client may see it now.
+// natives returns the list of tools that a client may see now.
 func (v *AllTools) natives(client *caller.Client) *natives {
 	if client.ShowsApps() {
 		return v.texts.natives(v.forApps(client), v.current().Naming)
@@ -102,14 +102,15 @@ func (v *AllTools) Greeting(client *caller.Client) Greeting {
 	return Greeting{v.instructions(client), v.resources(client).Offers(), runsTasks(v.catalogue(client))}
 }
 
-// runsTasks reports whether a tool may run as a task of the legacy era, or may turn out to.
+// runsTasks reports whether some tool runs as a task of the legacy era. It returns true as long as servers are still starting,
+// because they may have such tools.
 func runsTasks(snap *catalog.Snapshot) bool {
 	return starting(snap) || slices.ContainsFunc(snap.Servers, func(s catalog.Server) bool {
 		return slices.ContainsFunc(s.Tools, func(t catalog.Tool) bool { return t.RunsAsTask })
 	})
 }
 
-// instructions joins the instructions of all servers.
+// instructions returns the instructions of all servers, joined.
 func (v *AllTools) instructions(client *caller.Client) string {
 	var all strings.Builder
 	snap := v.catalogue(client)
@@ -144,7 +145,7 @@ func (v *AllTools) HeaderTool(ctx context.Context, client *caller.Client, name s
 	return v.having(ctx, client, name).headerTool(name)
 }
 
-// having returns the list, after a wait for servers that are starting if the name is not in it.
+// having returns the list of tools. If the name is not in it and servers are still starting, having first waits for them.
 func (v *AllTools) having(ctx context.Context, client *caller.Client, name string) *natives {
 	list := v.natives(client)
 	if _, ok := list.byName[name]; !ok && starting(v.catalogue(client)) {
@@ -179,8 +180,8 @@ func (v *AllTools) Call(ctx context.Context, call Call) (result *results.Result,
 	return v.callNative(ctx, call, o)
 }
 
-// lookAgain lets the servers that a tool of an unknown name may belong to list their tools again, and reports whether there are
-// any: the only one, else those whose names the tool's name begins with.
+// lookAgain asks servers that may have an unknown tool for their tools again: the only server or, if there are several, each
+// whose prefix the tool's name has. It reports whether there is such a server.
 func (v *AllTools) lookAgain(ctx context.Context, call Call) (found bool) {
 	snap := v.catalogue(call.Client)
 	for i := range snap.Servers {
@@ -193,7 +194,7 @@ func (v *AllTools) lookAgain(ctx context.Context, call Call) (found bool) {
 	return found
 }
 
-// callNative calls a tool that the client knows by its listed name.
+// callNative calls a tool by the name under which it is listed.
 func (b *base) callNative(ctx context.Context, call Call, o origin) (*results.Result, error) {
 	b.needs(o.server)
 	options := b.current()
@@ -209,7 +210,7 @@ func (b *base) callNative(ctx context.Context, call Call, o origin) (*results.Re
 	return b.executor.Exec(ctx, r)
 }
 
-// declaresOutput reports whether a tool has an output schema. SDKs then refuse results without structuredContent.
+// declaresOutput reports whether a tool has an output schema. For such a tool, SDKs refuse results without structuredContent.
 func declaresOutput(snap *catalog.Snapshot, o origin) bool {
 	s, ok := snap.Server(o.server)
 	if !ok {
@@ -219,7 +220,7 @@ func declaresOutput(snap *catalog.Snapshot, o origin) bool {
 	return ok && t.OutputSchema != nil && !bytes.Equal(t.OutputSchema, []byte("null"))
 }
 
-// unknown is the error for a name that no tool has.
+// unknown returns the error for a name that no tool has.
 func (n *natives) unknown(name string) error {
 	text := "unknown tool " + strconv.Quote(sanitize.Line(name, 100))
 	return &UnknownToolError{text + sanitize.DidYouMean(name, slices.Collect(maps.Keys(n.byName)))}

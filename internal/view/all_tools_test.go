@@ -23,8 +23,7 @@ func named(servers map[string][]string) *catalog.Snapshot {
 	return catalog.NewSnapshot(all)
 }
 
-// TestNaming: names with and without prefixes; each is there once, leads back to its
-// tool, and has at most 64 characters.
+// TestNaming: with and without prefixes, each name is unique, belongs to the right tool, and has at most 64 characters.
 func TestNaming(t *testing.T) {
 	long := strings.Repeat("very_", 20) + "long"
 	for _, test := range []struct {
@@ -64,8 +63,8 @@ func TestNaming(t *testing.T) {
 	}
 }
 
-// TestNative: a definition is the upstream's except for the name; what SDKs refuse
-// does not hide the rest.
+// TestNative: a definition is as the server sent it, except for the name. Parts that SDKs refuse are left out or replaced, and
+// the rest of the definition is listed.
 func TestNative(t *testing.T) {
 	const sound = `{"zzz":1.10,"name":"x","title":"X","inputSchema":{"type":"object","properties":{"n":{"maximum":9007199254740993}},"x-y":[]},` +
 		`"outputSchema":{"type":"object"},"annotations":{"readOnlyHint":true},"_meta":{"ui":{}},"icons":[{"src":"data:"}],"execution":{"taskSupport":"optional"}}`
@@ -92,7 +91,7 @@ func TestNative(t *testing.T) {
 	}
 }
 
-// TestNatives: the list is made once of a catalogue, and again for other names.
+// TestNatives: the list of a catalogue's tools is created only once for each Naming.
 func TestNatives(t *testing.T) {
 	var kept texts
 	snap := named(map[string][]string{"a": {"x"}})

@@ -12,31 +12,32 @@ import (
 	"mcpx/internal/caller"
 )
 
-// announceAfter gathers changes into one announcement, because each one costs a client its prompt cache. While servers are
-// starting, more changes will follow, and the wait is extended up to announceStarts times.
+// announceAfter is how long mcpx waits after a change, to announce several changes together, because each announcement
+// invalidates the prompt cache of a client. While servers are starting, more changes will follow, and the wait is repeated up
+// to announceStarts times.
 const (
 	announceAfter  = 150 * time.Millisecond
 	announceStarts = 10
-	// announceMost bounds the announcements in a minute: some catalogues change all the time, for example with the time of
-	// day in a description.
+	// announceMost is the maximum number of announcements per minute. Some catalogues change all the time, for example with the
+	// time of day in a description.
 	announceMost = 12
 )
 
-// announcements notify the clients of a view that its lists have changed. One goroutine watches the tools, another the other
-// items, so that neither delays the other.
+// announcements notify the clients of a view when its lists have changed. One goroutine watches the tools, another one the
+// resources and prompts, so that neither delays the other.
 type announcements struct {
-	lookAtTools, lookAtItems chan struct{} // buffers of one: a list may have changed
+	lookAtTools, lookAtItems chan struct{} // buffers of one; a value means that a list may have changed
 
 	mu       sync.Mutex
-	watchers map[*watcher]struct{} // from Attach
+	watchers map[*watcher]struct{} // added by Attach
 
 	stop     chan struct{}
 	stopOnce sync.Once
 	loops    sync.WaitGroup
 }
 
-// watcher is a listening client: a principal, or the representative of all clients without one. Its lists are compared
-// separately, by two goroutines: one for tools and one for items.
+// watcher is a client that listens for changes: one for each listening client with a principal, or for a client without one,
+// which sees what all such clients see. One goroutine compares its tools, another one its items.
 type watcher struct {
 	client *caller.Client
 	as     Attachment
@@ -44,7 +45,7 @@ type watcher struct {
 	items  func() []catalog.Kind
 }
 
-// audience returns a copy of the watchers.
+// audience returns the present watchers.
 func (a *announcements) audience() []*watcher {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -66,7 +67,7 @@ func (a *announcements) add(w *watcher) (stop func()) {
 	}
 }
 
-// tell notifies a watcher about each of the kinds.
+// tell notifies a watcher about each of the kinds, and reports whether there was any.
 func (w *watcher) tell(kinds []catalog.Kind) (told bool) {
 	for _, kind := range kinds {
 		w.as.Changed(kind)
@@ -74,7 +75,7 @@ func (w *watcher) tell(kinds []catalog.Kind) (told bool) {
 	return len(kinds) > 0
 }
 
-// lookAgain wakes the goroutines of announce.
+// lookAgain wakes up the two goroutines that run announce.
 func (a *announcements) lookAgain() {
 	for _, look := range []chan struct{}{a.lookAtTools, a.lookAtItems} {
 		select {
@@ -84,10 +85,11 @@ func (a *announcements) lookAgain() {
 	}
 }
 
-// announce calls tell after each look. tell notifies the clients of what has changed since its last call, and reports whether it
-// has notified any. starting reports that more changes will follow soon. announce ends with Close.
+// announce calls tell whenever it receives from the channel look. tell notifies the clients of what has changed since its last
+// call, and reports whether it has notified any. starting reports whether more changes will follow soon. announce returns on
+// Close.
 func (a *announcements) announce(look <-chan struct{}, tell func() bool, starting func() bool) {
-	var sent []time.Time // of the last announceMost announcements
+	var sent []time.Time // the times of the last announcements, at most announceMost
 	for {
 		select {
 		case <-look:
@@ -121,15 +123,15 @@ func (a *announcements) pause(d time.Duration) bool {
 	}
 }
 
-// toolsSince returns a func that reports whether the tools have changed since its last call. shown returns a func that makes the
-// present answer to tools/list, which does not depend on the state of the servers. others means that the answers for other
-// clients may have changed in any case.
+// toolsSince returns a func that reports whether the tools have changed since its last call. shown returns a func that makes
+// the present answer to tools/list, which does not depend on the states of the servers. If others is true, the answers for
+// other clients may have changed, so the tools are reported as changed in any case.
 func toolsSince(shown func() (list func() json.RawMessage)) func(others bool) []catalog.Kind {
 	first := shown()
 	var last json.RawMessage
 	return func(others bool) []catalog.Kind {
 		if last == nil {
-			last = first() // made only now, so that mcpx starts fast
+			last = first() // not made earlier, so that mcpx starts quickly
 		}
 		tools := shown()()
 		same := bytes.Equal(tools, last)
@@ -140,8 +142,8 @@ func toolsSince(shown func() (list func() json.RawMessage)) func(others bool) []
 	}
 }
 
-// itemsSince returns a func that lists the kinds of items that have changed since its last call. listed returns the servers whose
-// items of a kind are shown.
+// itemsSince returns a func that returns the kinds of items that have changed since its last call. listed returns the servers
+// whose items of a kind are shown.
 func itemsSince(listed func(kind catalog.Kind) []*catalog.Server) func() []catalog.Kind {
 	last := make(map[catalog.Kind][]*catalog.Server)
 	since := func() (kinds []catalog.Kind) {
@@ -156,6 +158,6 @@ func itemsSince(listed func(kind catalog.Kind) []*catalog.Server) func() []catal
 		}
 		return kinds
 	}
-	since() // the state to compare with
+	since() // stores the state for the first comparison
 	return since
 }

@@ -8,11 +8,11 @@ import (
 	"mcpx/internal/caller"
 )
 
-// MCP Apps: a host that shows the user interfaces of tools needs to see these tools themselves, with the URI of the interface in
-// _meta, and passes on the calls that an app makes. Hosts hide tools that are only for apps from the model.
+// MCP Apps: a host that shows the user interfaces of tools needs to see these tools themselves, with the URI of the interface
+// in _meta, and passes on the calls that an app makes. Hosts hide tools that are only for apps from the model.
 
-// mostApps bounds the tools with apps that are listed next to the two tools: each costs tokens in every request of the model. The
-// others can be called with exec.
+// mostApps is the maximum number of tools with apps that are listed next to inspect and exec, because each costs tokens in
+// every request to the model. The other tools can be called with exec.
 const mostApps = 20
 
 // forApps returns the catalogue including the tools that are only for apps.
@@ -20,8 +20,8 @@ func (b *base) forApps(client *caller.Client) *catalog.Snapshot {
 	return b.scope().Of(b.executor.Apps(client))
 }
 
-// withApps reduces a catalogue to the tools that are listed next to the two tools: the first mostApps that have an app, and
-// those of their servers that are only for apps.
+// withApps returns a catalogue that has only the tools to list next to inspect and exec: the first mostApps tools that have an
+// app, and those tools of their servers that are only for apps.
 func withApps(snap *catalog.Snapshot) *catalog.Snapshot {
 	left := mostApps
 	servers := make([]catalog.Server, len(snap.Servers))
@@ -45,7 +45,7 @@ func withApps(snap *catalog.Snapshot) *catalog.Snapshot {
 	return catalog.NewSnapshot(servers)
 }
 
-// apps returns the tools listed next to the two tools for a client; nil if there are none.
+// apps returns the tools that are listed for a client next to inspect and exec; nil if there are none.
 func (v *TwoTools) apps(client *caller.Client) *natives {
 	if !client.ShowsApps() {
 		return nil
@@ -53,7 +53,7 @@ func (v *TwoTools) apps(client *caller.Client) *natives {
 	return v.appsOf(v.forApps(client))
 }
 
-// appsOnly is the key of withApps for catalog.Snapshot.Derived.
+// appsOnly is the key under which catalog.Snapshot.Derived caches the result of withApps.
 type appsOnly struct{}
 
 func (v *TwoTools) appsOf(snap *catalog.Snapshot) *natives {
@@ -61,7 +61,7 @@ func (v *TwoTools) appsOf(snap *catalog.Snapshot) *natives {
 	return v.texts.natives(listed, v.current().Naming)
 }
 
-// joined concatenates two JSON arrays, of which the first is not empty.
+// joined concatenates two JSON arrays. The first must not be empty.
 func joined(a, b json.RawMessage) json.RawMessage {
 	if len(b) <= len("[]") {
 		return a
@@ -69,8 +69,8 @@ func joined(a, b json.RawMessage) json.RawMessage {
 	return append(append(append(make(json.RawMessage, 0, len(a)+len(b)), a[:len(a)-1]...), ','), b[1:]...)
 }
 
-// linkedApp gives a definition the URI by which clients read its app through mcpx. The URI names the server, so that it does not
-// depend on what the servers list.
+// linkedApp replaces the URI of the app in a definition by the URI under which clients can read the app through mcpx. This URI
+// names the server, so that it does not depend on what the servers list.
 func linkedApp(s *catalog.Server, raw json.RawMessage) json.RawMessage {
 	link := wire.EditText(s.AppURI)
 	return wire.Edit(raw, "_meta", func(meta json.RawMessage) json.RawMessage {
@@ -87,7 +87,8 @@ func linkedApp(s *catalog.Server, raw json.RawMessage) json.RawMessage {
 	})
 }
 
-// appNames adds the tools that apps call under the servers' own names, the only names that an app's code knows.
+// appNames adds the tools that apps call to byName, under the names that the server gave them, because the code of an app knows
+// no other names.
 func appNames(snap *catalog.Snapshot, byName map[string]origin) {
 	owners := make(map[string]int)
 	each := func(f func(s *catalog.Server, t *catalog.Tool)) {

@@ -11,29 +11,30 @@ import (
 	"mcpx/internal/results"
 )
 
-// otherNames maps the arguments of the two tools to alternative names. All are always accepted, as models and frameworks use
-// either, whatever is advertised.
+// otherNames maps each argument name of inspect and exec to an alternative name. Both are always accepted, because models and
+// frameworks use either, whatever mcpx lists.
 var otherNames = map[string]string{
 	"server": "server_name", "tool": "tool_name", "args": "arguments",
 	"server_name": "server", "tool_name": "tool", "arguments": "args",
 }
 
-// maxArguments is at least the number of arguments of each of the two tools.
+// maxArguments is at least the number of arguments of inspect and of exec.
 const maxArguments = 8
 
-// given are the arguments of one of the two tools.
+// given has the arguments of a call of inspect or exec.
 type given struct {
-	// args are in the order of the advertised names; nil for absent ones.
+	// args are in the order of the listed names; the element for a missing argument is nil.
 	args [maxArguments]json.RawMessage
-	// beside is an object with the arguments of other names, nil if there are none, and stray the violation of the first.
+	// beside is an object with the arguments whose names are unknown, nil if there are none. stray is the error message for the
+	// first of them.
 	beside []byte
 	stray  string
 }
 
-// readArguments reads the arguments of one of the two tools. names are the advertised ones. Some models send the whole object as a
-// string.
+// readArguments parses the arguments of a call of inspect or exec. names are the listed names. raw may also be a string that
+// contains the object, because some models send that.
 func readArguments(tool string, raw json.RawMessage, names []string) (g given, failure *results.Failure) {
-	var by [maxArguments]string // the names under which they were given
+	var by [maxArguments]string // the names that the client used
 	if len(raw) > 0 && raw[0] == '"' {
 		if text, ok := wire.Text(raw); ok {
 			raw = json.RawMessage(text)
@@ -70,7 +71,8 @@ func readArguments(tool string, raw json.RawMessage, names []string) (g given, f
 	return g, failure
 }
 
-// strayed refuses arguments of other names: a call without them could do harm.
+// strayed returns the failure for arguments with unknown names, because a call without them could do harm. It returns nil if
+// there are none.
 func (g *given) strayed() *results.Failure {
 	if g.beside == nil {
 		return nil
@@ -78,7 +80,7 @@ func (g *given) strayed() *results.Failure {
 	return results.Invalid(g.stray)
 }
 
-// unknownArgument is the violation of an argument with an unknown name.
+// unknownArgument returns the error message for an argument with an unknown name.
 func unknownArgument(tool, name string, known []string) string {
 	if near := sanitize.Nearest(name, known); len(near) > 0 {
 		return "/" + sanitize.Line(name, 60) + ": is unknown; did you mean " + near[0] + "?"
@@ -86,7 +88,7 @@ func unknownArgument(tool, name string, known []string) string {
 	return "/" + sanitize.Line(name, 60) + ": is unknown; " + tool + " takes " + strings.Join(known, ", ")
 }
 
-// optional reads a string that may be absent.
+// optional parses a string that may be missing.
 func optional(name string, raw json.RawMessage) (string, *results.Failure) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return "", nil

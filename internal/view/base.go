@@ -16,17 +16,17 @@ import (
 	"mcpx/internal/registry"
 )
 
-// base is what all views share: a part of the catalogue, and announcements of its changes.
+// base is the common part of all views: the part of the catalogue that they show, and the announcements of its changes.
 type base struct {
 	registry *registry.Registry
 	executor *executor.Executor
-	current  func() *Settings // returns the settings in force
+	current  func() *Settings // returns the current settings
 	log      *slog.Logger
 	began    time.Time
 	unfollow []func()
 	// shown returns a func that makes the present answer to tools/list for a client.
 	shown func(*caller.Client) (list func() json.RawMessage)
-	// late has the generations of servers, by name, for which a query has waited in vain.
+	// late has, by server name, the generation of each server that did not answer while a query waited for it.
 	late sync.Map
 	announcements
 }
@@ -53,7 +53,7 @@ func (b *base) Traits() Traits {
 	}
 }
 
-// Shows reports whether clients are shown items of a kind at all.
+// Shows reports whether clients can see items of a kind at all.
 func (t Traits) Shows(kind catalog.Kind) bool {
 	if kind == catalog.Prompts {
 		return t.Prompts
@@ -61,10 +61,10 @@ func (t Traits) Shows(kind catalog.Kind) bool {
 	return t.Resources
 }
 
-// scope is the part of the catalogue that the view shows; nil = all of it.
+// scope returns the part of the catalogue that the view shows; nil means the whole catalogue.
 func (b *base) scope() *policy.Scope { return b.current().Scope }
 
-// follow starts the announcements. shown is for toolsSince.
+// follow starts the announcements. shown is the parameter of toolsSince.
 func (b *base) follow(shown func(*caller.Client) (list func() json.RawMessage)) {
 	b.shown = shown
 	b.unfollow = []func(){b.registry.OnChange(b.lookAgain), b.registry.OnUnknown(b.passUnknown)}
@@ -72,7 +72,7 @@ func (b *base) follow(shown func(*caller.Client) (list func() json.RawMessage)) 
 	tellTools := func() (told bool) {
 		before := rules
 		rules = b.current().Clients
-		others := !reflect.DeepEqual(before, rules) // the compared list is the one for a client without rules
+		others := !reflect.DeepEqual(before, rules) // the compared list is for a client without rules, so it does not show this change
 		for _, w := range b.audience() {
 			told = w.tell(w.tools(others)) || told
 		}
@@ -84,7 +84,7 @@ func (b *base) follow(shown func(*caller.Client) (list func() json.RawMessage)) 
 		}
 		return told
 	}
-	b.loops.Go(func() { // both end with Close
+	b.loops.Go(func() { // both goroutines end with Close
 		b.announce(b.lookAtTools, tellTools, func() bool { return starting(b.catalogue(nil)) })
 	})
 	b.loops.Go(func() {
@@ -100,7 +100,7 @@ func (b *base) Attach(client *caller.Client, as Attachment) (detach func()) {
 	if as.Changed == nil {
 		return func() { b.registry.ForgetClient(client.ID) }
 	}
-	var who *caller.Client // only what decides what the client sees
+	var who *caller.Client // has only what determines what the client sees
 	if client.Principal != nil {
 		who = client.Viewer()
 	}
@@ -111,7 +111,7 @@ func (b *base) Attach(client *caller.Client, as Attachment) (detach func()) {
 	})
 }
 
-// passUnknown passes a notification that mcpx does not know to the clients of a transparent view.
+// passUnknown sends a notification that mcpx does not know to the clients of a transparent view.
 func (b *base) passUnknown(server, method string, params json.RawMessage) {
 	if !b.current().Naming.Transparent || !b.scope().Has(server) {
 		return
@@ -132,7 +132,7 @@ func (b *base) Close() {
 	b.loops.Wait()
 }
 
-// catalogue returns the catalogue as a client of the view may see it.
+// catalogue returns the catalogue that a client of the view may see.
 func (b *base) catalogue(client *caller.Client) *catalog.Snapshot {
 	return b.scope().Of(b.executor.Catalogue(client))
 }
@@ -145,8 +145,9 @@ func (b *base) sees(client *caller.Client) func(server string) bool {
 	}
 }
 
-// awaitCatalogue waits for servers that mcpx has never tried, at most until StartupWait after the start, and for what
-// PerClient servers list to a client with these capabilities if that is not known yet, at most for StartupWait.
+// awaitCatalogue waits for servers to which mcpx has never tried to connect, until StartupWait after the creation of the view
+// at the latest. Then it waits, for at most StartupWait, until it is known what PerClient servers list to a client with these
+// capabilities.
 func (b *base) awaitCatalogue(parent context.Context, client *caller.Client) {
 	if starting(b.catalogue(client)) {
 		b.registry.Need()
@@ -155,15 +156,16 @@ func (b *base) awaitCatalogue(parent context.Context, client *caller.Client) {
 	ctx, cancel := context.WithDeadline(parent, b.began.Add(patience))
 	defer cancel()
 	b.registry.WaitKnown(ctx, b.sees(client))
-	// The catalogue names the built-in server if there is something to read, and would change in a moment.
+	// The catalogue contains the built-in server only if servers have resources or prompts. Without this wait, it would change
+	// shortly afterwards.
 	b.registry.WaitListed(ctx, b.sees(client))
 	ctx, stop := context.WithTimeout(parent, patience)
 	defer stop()
 	b.registry.WaitOwn(ctx, client, b.sees(client))
 }
 
-// awaitTools waits for the first lists of servers that connect for the first time, at most StartupWait, and reports whether it has
-// waited. A connection that has made one request wait in vain makes no other wait.
+// awaitTools waits for the first lists of servers to which mcpx connects for the first time, for at most StartupWait, and
+// reports whether it has waited. Once it has waited in vain for a connection, it does not wait for the same connection again.
 func (b *base) awaitTools(ctx context.Context, client *caller.Client) bool {
 	awaited := map[string]uint64{}
 	snap := b.catalogue(client)
@@ -188,18 +190,18 @@ func (b *base) awaitTools(ctx context.Context, client *caller.Client) bool {
 	return true
 }
 
-// starting reports whether some server has yet to send its first list.
+// starting reports whether mcpx still waits for the first list of some server.
 func starting(snap *catalog.Snapshot) bool {
 	return slices.ContainsFunc(snap.Servers, func(s catalog.Server) bool { return !s.Known && s.State == catalog.Connecting })
 }
 
-// needs starts upstreams for a call, the named one first unless the name is empty.
+// needs starts the servers because of a call, first the one with this name, unless the name is empty.
 func (b *base) needs(server string) {
 	b.registry.Prefer(server)
 	b.registry.Need()
 }
 
-// name returns the client's own name.
+// name returns the name of the client program.
 func name(client *caller.Client) string {
 	if client == nil {
 		return ""

@@ -11,9 +11,9 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// TestTwoTools_Searched: where a client searches for tools itself, a request through mcpx has at
-// most 200 tokens more than the names that it would carry, which stand there as
-// mcp__SERVER__TOOL. Instructions of servers, which it would carry too, are left out.
+// TestTwoTools_Searched: for a client that searches for tools itself, a request through mcpx has at most 200 tokens more than a
+// request without mcpx. Without mcpx, the request contains the names of all tools, as mcp__SERVER__TOOL, and the instructions
+// of the servers, which the test does not count.
 func TestTwoTools_Searched(t *testing.T) {
 	var servers []catalog.Server
 	files, err := filepath.Glob("../schemats/testdata/tools/*.json")
@@ -50,7 +50,7 @@ func TestTwoTools_Searched(t *testing.T) {
 			more += tokens.Count(string(wire.Encode(d)))
 		}
 		most = max(most, more)
-		if more > 245 { // 200, and the 45 of each and JavaScript (issue 24)
+		if more > 245 { // 200, and 45 for the argument each and for JavaScript (issue 24)
 			t.Errorf("%d tokens more with %d servers: %s", more, len(list), names.String())
 		}
 	}

@@ -14,12 +14,12 @@ import (
 	"mcpx/internal/results"
 )
 
-// StructuredPolicy decides which clients get structuredContent.
+// StructuredPolicy determines which clients get structuredContent.
 type StructuredPolicy = conf.StructuredPolicy
 
-// The policies. StructuredAlways also makes structuredContent where the upstream sends none, for programs. StructuredOnce passes
-// the upstream's unless a text contains the same, for clients that show a model both. StructuredAuto passes it, except to
-// clients for which knownClients says never or once.
+// The policies. StructuredAuto passes on the server's structuredContent, except to clients for which knownClients says never or
+// once. StructuredOnce passes it on unless a text contains the same, for clients that show both to the model. StructuredAlways
+// is for programs: it also creates structuredContent if the server sends none. StructuredNever omits it.
 const (
 	StructuredAuto   StructuredPolicy = "auto"
 	StructuredAlways StructuredPolicy = "always"
@@ -27,43 +27,43 @@ const (
 	StructuredNever  StructuredPolicy = "never"
 )
 
-// TextForm says what the texts of results may become.
+// TextForm determines to which formats texts in results may be converted.
 type TextForm = conf.TextForm
 
-// With TextJSON no text becomes TOON or JavaScript, because a program reads it.
+// With TextJSON no text is converted to TOON or JavaScript, because a program reads it. TextAuto allows these formats.
 const (
 	TextAuto TextForm = "auto"
 	TextJSON TextForm = "json"
 )
 
-// ClientRule has settings for clients by name. What is empty or 0 is not set by the rule.
+// ClientRule has settings for clients by name. A field that is empty or 0 is not set by the rule.
 type ClientRule = conf.ClientRule
 
-// Settings are options in use, with a cache of the clients' profiles. The options never change.
+// Settings are Options with a cache of the clients' profiles. The options never change.
 type Settings struct {
 	Options
-	profiles sync.Map // name -> profile; at most maxProfiles
+	profiles sync.Map // name -> profile; at most maxProfiles entries
 	kept     atomic.Int32
 }
 
-// maxProfiles bounds the cache: clients can invent names.
+// maxProfiles is the maximum size of the cache. It is needed because clients can use any names.
 const maxProfiles = 1000
 
-// NewSettings makes settings of options.
+// NewSettings returns settings with these options.
 func NewSettings(o Options) *Settings {
 	o.StartupWait = cmp.Or(o.StartupWait, 5*time.Second)
 	return &Settings{Options: o}
 }
 
-// profile has the settings for one client, from the rules and knownClients. code is the format for calls made by a program that
-// the model wrote.
+// profile has the settings for one client, from the rules in the config and from knownClients. form is the format for results;
+// code is the format for results of calls that a program makes, which the model wrote.
 type profile struct {
 	form, code results.Format
 	shown      shown
 }
 
-// profile returns the profile for a client's name. Matching the globs costs more than the rest of a small call, so it is done once
-// for each name.
+// profile returns the profile for a client's name. It is cached by name, because matching the globs takes longer than the rest
+// of a small call.
 func (s *Settings) profile(name string) profile {
 	if found, ok := s.profiles.Load(name); ok {
 		return found.(profile)
@@ -94,8 +94,8 @@ func (b *base) form(call Call) results.Format {
 	return s.profile(client).form
 }
 
-// form returns the format of results for a client. The header of a request (asked) overrides the client's rule, which overrides the
-// config. What knownClients says comes last, and does not apply to calls by a program.
+// form returns the format of results for a client. The choice in the header of a request (asked) takes precedence over the rule
+// for the client, which takes precedence over the config. knownClients is used last, and not for calls made by a program.
 func (s *Settings) form(client string, asked StructuredPolicy, code bool) results.Format {
 	known := func(r ClientRule) StructuredPolicy { return r.Structured }
 	text := func(r ClientRule) TextForm { return r.Text }
@@ -120,17 +120,17 @@ func (s *Settings) form(client string, asked StructuredPolicy, code bool) result
 	f.JSON = code || policy == StructuredAlways || written == TextJSON
 	forms := func(r ClientRule) conf.ResultForms { return r.Forms }
 	f.Forms = cmp.Or(firstRule(s.Clients, client, forms), s.Forms)
-	// Programs read results whole, and users who turn the limit off do so on purpose.
+	// Programs read whole results, and users who turn the limit off do so on purpose, so results are not cut then.
 	if f.Bytes == 0 && !f.JSON && !s.NeverCut {
 		f.Bytes = cmp.Or(firstRule(knownClients, client, chars), unknownResultChars)
 	}
-	// The answer must reach the client before it gives up.
+	// The answer must reach the client before the client stops waiting for it.
 	f.Wait = cmp.Or(firstRule(s.Clients, client, wait), firstRule(knownClients, client, wait)) * 5 / 6
 	f.LineFirst = f.Bytes > 0 && firstRule(knownClients, client, first)
 	return f
 }
 
-// budget bounds the description of inspect for a client.
+// budget returns the maximum length of inspect's description for a client.
 func (s *Settings) budget(client string) describe.Budget {
 	b := describe.Budget{Tokens: s.BudgetTokens, Chars: s.BudgetChars}
 	chars := func(r ClientRule) int { return r.DescriptionChars }
@@ -141,7 +141,8 @@ func (s *Settings) budget(client string) describe.Budget {
 	return b
 }
 
-// firstRule returns a setting from the first rule that matches a client and has it, or zero.
+// firstRule returns a setting from the first rule that matches the client and has this setting. If there is none, it returns
+// zero.
 func firstRule[T comparable](rules []ClientRule, client string, setting func(ClientRule) T) (zero T) {
 	for _, rule := range rules {
 		if value := setting(rule); value != zero && policy.Match([]string{strings.ToLower(rule.Name)}, strings.ToLower(client)) {

@@ -75,7 +75,7 @@ func TestTwoTools_Form(t *testing.T) {
 			v, settings := &TwoTools{}, NewSettings(test.options)
 			v.current = func() *Settings { return settings }
 			call := Call{From: request.From{Client: &caller.Client{Name: test.client}}, Structured: test.asked, Code: test.code}
-			for range 2 { // the second comes from the cache
+			for range 2 { // the second time, the profile comes from the cache
 				if got := v.form(call); got != test.want {
 					t.Errorf("got %+v, want %+v", got, test.want)
 				}
@@ -84,7 +84,7 @@ func TestTwoTools_Form(t *testing.T) {
 	}
 }
 
-// Every row of the table holds for some client, so that none is hidden by another.
+// TestKnownClients: no entry of knownClients is shadowed by an earlier entry that matches the same names.
 func TestKnownClients(t *testing.T) {
 	for i, row := range knownClients {
 		name := strings.Trim(row.Name, "*")

@@ -12,8 +12,8 @@ import (
 
 // The answers of inspect as data, for structuredContent (design 6).
 
-// result makes a tool result of a text. If structured, it also has the structuredContent that data returns, which says
-// the same.
+// result returns a tool result with a text. If structured is true, it also has the structuredContent that data returns, which
+// has the same content as the text.
 func result(text string, structured bool, data func() any) *results.Result {
 	r := &results.Result{Content: []json.RawMessage{wire.TextBlock(text)}}
 	if structured {
@@ -40,25 +40,26 @@ func serversData(snap *catalog.Snapshot) any {
 	return data
 }
 
-// listing lists several tools. Server is empty if each tool names its own.
+// listing is a list of tools. Server is empty if each tool has its own member "server".
 type listing struct {
 	Server string            `json:"server,omitempty"`
 	Tools  []json.RawMessage `json:"tools"`
 }
 
-// extra are the members that mcpx adds to a definition.
+// extra has the members that mcpx adds to a definition.
 type extra struct {
 	Server     string `json:"server,omitempty"`
 	TypeScript string `json:"typescript"`
-	// AlsoOn are other servers that have the same tool.
+	// AlsoOn has the names of other servers that have the same tool.
 	AlsoOn []string `json:"also_on,omitempty"`
 }
 
-// toolData is one tool as the upstream sent it, always with a description, and with the members of e in place of its own.
+// toolData returns the definition of a tool as the server sent it, always with a description. The members of e replace members
+// of the same names.
 func toolData(t *catalog.Tool, e extra) json.RawMessage {
 	data := wire.AppendQuoted([]byte(`{"name":`), t.Name)
 	data = wire.AppendQuoted(append(data, `,"description":`...), t.Description)
-	_ = wire.Members(t.Raw, func(name string, written, value []byte) bool { // valid: it was decoded before
+	_ = wire.Members(t.Raw, func(name string, written, value []byte) bool { // the JSON is valid, because it was decoded before
 		switch name {
 		case "name", "description", "server", "typescript", "also_on":
 		default:
@@ -78,7 +79,7 @@ func toolsData(s *catalog.Server, tools []*catalog.Tool) any {
 	return data
 }
 
-// serverData has only names and descriptions if the text is not complete.
+// serverData returns the tools of a server. If complete is false, they have only names and descriptions.
 func serverData(s *catalog.Server, complete bool) any {
 	data := listing{Server: s.Name, Tools: []json.RawMessage{}}
 	for i := range s.Tools {

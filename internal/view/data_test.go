@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// TestInspect_Data: as data a tool is what its server sent, with what mcpx adds; a
-// server cannot speak in the place of mcpx.
+// TestInspect_Data: the data of a tool has everything that its server sent, and what mcpx adds. A server cannot set the members
+// that mcpx adds.
 func TestInspect_Data(t *testing.T) {
 	mcptest.NoLeaks(t)
 	const definition = `{"icons":[{"src":"https://example.com/a.png","sizes":["any"]}],"name":"draw","title":"Draws","execution":{"taskSupport":"optional"},` +

@@ -10,15 +10,15 @@ import (
 	"mcpx/internal/describe"
 )
 
-// The names of the two tools, and of the variant of exec for calls that only read.
+// The names of the two tools, and of the variant of exec that calls only read-only tools.
 const (
 	InspectTool = "inspect"
 	ExecTool    = "exec"
 	ReadTool    = "exec_read"
 )
 
-// The schemas of the two tools. They are part of every request of a model, so they do not repeat the tools' descriptions.
-// arguments has additionalProperties because frameworks with a strict mode would turn it into an empty object otherwise.
+// The schemas of the two tools. They are part of every request to a model, so they do not repeat the tools' descriptions.
+// arguments has additionalProperties because frameworks with a strict mode would otherwise turn it into an empty object.
 const (
 	inspectSchema = `{"type":"object","properties":{` +
 		`"server_name":{"type":"string"},` +
@@ -32,18 +32,18 @@ const (
 		`"select":{"type":"string","description":"jq filter on the JSON result"},` +
 		`"grep":{"type":"string","description":"regex: only matching lines"}},` +
 		`"required":["server_name","tool_name"]}`
-	// toolMeta asks Claude Code to load the tools at once and to accept long results (design 7).
+	// toolMeta asks Claude Code to load the tools immediately and to accept long results (design 7).
 	toolMeta = `{"anthropic/alwaysLoad":true,"anthropic/maxResultSizeChars":500000}`
 )
 
-// shortNames replaces the names of arguments if short_argument_names is set.
+// shortNames replaces the names of arguments if the config has short_argument_names.
 var shortNames = strings.NewReplacer(`"server_name"`, `"server"`, `"tool_name"`, `"tool"`, `"arguments"`, `"args"`)
 
-// explanation matches what describe.Features.Brief removes from the schemas, for clients that search for tools themselves: the
-// descriptions of the tools then contain it.
+// explanation matches the descriptions in the schemas, which describe.Features.Brief removes. Brief is for clients that search
+// for tools themselves; for them, the descriptions of inspect and exec contain this information.
 var explanation = pattern.New(`,"description":"[^"]*"`)
 
-// Definition is the part of a tool that is in every request of a model.
+// Definition is the part of a tool's definition that is in every request to a model.
 type Definition struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
@@ -72,7 +72,7 @@ func definitions(inspect, exec string, features describe.Features) []Definition 
 	return all
 }
 
-// Surface returns what mcpx adds to every request of a model, for a client with that name and these servers: the tools and the
+// Surface returns what mcpx adds to every request to a model, for a client with this name and these servers: the tools and the
 // instructions.
 func (v *TwoTools) Surface(snap *catalog.Snapshot, client string) ([]Definition, string) {
 	shown := v.current().profile(client).shown
@@ -99,7 +99,7 @@ func encodeTools(snap *catalog.Snapshot, inspect, exec string, features describe
 	return wire.Encode(all)
 }
 
-// hints are the annotations of exec. They must be true of every tool that exec can call.
+// hints are the annotations of exec. They must be true for every tool that exec can call.
 type hints struct {
 	ReadOnly    bool `json:"readOnlyHint"`
 	Destructive bool `json:"destructiveHint"`

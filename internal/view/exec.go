@@ -16,7 +16,7 @@ var (
 	shortExecNames = []string{"server", "tool", "args", "each", "select", "grep"}
 )
 
-// execArguments returns the advertised names of exec's arguments.
+// execArguments returns the listed names of exec's arguments.
 func (v *TwoTools) execArguments() []string {
 	if v.current().ShortNames {
 		return shortExecNames
@@ -24,7 +24,8 @@ func (v *TwoTools) execArguments() []string {
 	return execNames
 }
 
-// exec calls a tool of the catalogue; for exec_read, a read-only one. The error is ctx's.
+// exec handles a call of exec or exec_read: it calls a tool of the catalogue, which for exec_read must be read-only. The only
+// error is the error of ctx.
 func (v *TwoTools) exec(ctx context.Context, call Call, form results.Format) (*results.Result, error) {
 	names := v.execArguments()
 	g, failure := readArguments(call.Name, call.Arguments, names)
@@ -42,7 +43,8 @@ func (v *TwoTools) exec(ctx context.Context, call Call, form results.Format) (*r
 	return v.executor.Exec(ctx, r)
 }
 
-// readCall reads what exec is to call. The name of a tool after its server's is understood in place of both, as "server.tool".
+// readCall reads which tool exec should call, and how. If only a server or only a tool is given, and it is a name like
+// "server.tool", readCall splits the name.
 func (v *TwoTools) readCall(r *executor.Request, names []string, g *given) (failure *results.Failure) {
 	for i, text := range []*string{&r.Server, &r.Tool, nil, nil, &r.Select, &r.Grep} {
 		if text == nil {
@@ -74,7 +76,8 @@ func (v *TwoTools) readCall(r *executor.Request, names []string, g *given) (fail
 	return nil
 }
 
-// readEach reads the arguments of several calls: an array, or a string that holds one; nil if absent.
+// readEach parses the argument each, which is an array, or a string that contains one. It returns nil if the argument is
+// missing.
 func readEach(raw json.RawMessage) (each []json.RawMessage, failure *results.Failure) {
 	if text, ok := wire.Text(raw); ok {
 		raw = json.RawMessage(strings.TrimSpace(text))

@@ -18,8 +18,7 @@ import (
 	"mcpx/internal/request"
 )
 
-// TestHiddenTools: a tool that is hidden does not exist for a client, in whatever
-// way it asks.
+// TestHiddenTools: a tool that is hidden does not exist for a client, whichever method it uses.
 func TestHiddenTools(t *testing.T) {
 	mcptest.NoLeaks(t)
 	const word = "zeppelin"
@@ -58,8 +57,8 @@ func TestHiddenTools(t *testing.T) {
 	if notOurs := (*UnknownToolError)(nil); !errors.As(unknown, &notOurs) {
 		t.Fatalf("its name as a tool of mcpx: %v", unknown)
 	}
-	// Each with a word that shows that the way was gone; the name that the client
-	// gave itself comes back.
+	// Each answer must contain a word that shows that the request was processed. In some answers, the hidden name that the
+	// client itself sent is removed first.
 	for name, way := range map[string]struct{ said, want string }{
 		"tools/list":            {string(v.Tools(t.Context(), client)), "find_book"},
 		"instructions":          {v.Instructions(client), "books"},
@@ -89,7 +88,7 @@ func TestHiddenTools(t *testing.T) {
 	if accounts := e.Accounts(); len(accounts) != 0 {
 		t.Errorf("the account has %v", accounts)
 	}
-	// A server without any tool left says why.
+	// If all tools of a server are hidden, inspect says why.
 	for _, arguments := range []string{`{}`, `{"server_name":"locked"}`} {
 		if said := ask("inspect", arguments); !strings.Contains(said, "its only tool is hidden by read_only") {
 			t.Errorf("inspect %s: %s", arguments, said)
@@ -97,8 +96,8 @@ func TestHiddenTools(t *testing.T) {
 	}
 }
 
-// TestInspect_QueryWaits: a query while servers connect for the first time is answered
-// from the catalogue in which their tools are.
+// TestInspect_QueryWaits: a query that arrives while servers connect for the first time is answered with the tools of these
+// servers.
 func TestInspect_QueryWaits(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for _, arguments := range []string{`{"server_name":"slow","query":"echo"}`, `{"query":"answer a text"}`, `{"query":"echo"}`, `{"query":"slow.echo, fast.echo"}`} {
@@ -110,8 +109,8 @@ func TestInspect_QueryWaits(t *testing.T) {
 	}
 }
 
-// TestInspect_QueryWaitsInVain: what is not searched yet stands first. Only one query waits
-// for a server that does not answer, and none of a client that may not see it.
+// TestInspect_QueryWaitsInVain: an answer begins with the servers that could not be searched yet. Only one query waits for a
+// server that does not answer. A query of a client that may not see the server does not wait for it.
 func TestInspect_QueryWaitsInVain(t *testing.T) {
 	rules := &policy.Rules{Rights: policy.NewRights([]policy.Right{{Principals: []string{"all"}}, {Principals: []string{"some"}, Allow: []string{"fake.*"}}}, nil)}
 	r := registry.New([]registry.Server{remote("fake", mcptest.Spec{}.HTTP(t)), remote("hung", mcptest.Spec{ListDelay: patience}.HTTP(t))}, registry.Options{Rules: rules})

@@ -17,7 +17,7 @@ import (
 	"mcpx/internal/search"
 )
 
-// inspectArguments returns the advertised names of inspect's arguments.
+// inspectArguments returns the listed names of inspect's arguments.
 func (v *TwoTools) inspectArguments() []string {
 	if v.current().ShortNames {
 		return []string{"server", "tool", "query"}
@@ -25,7 +25,7 @@ func (v *TwoTools) inspectArguments() []string {
 	return []string{"server_name", "tool_name", "query"}
 }
 
-// inspect answers a call of inspect.
+// inspect answers a call of the tool inspect.
 func (v *TwoTools) inspect(ctx context.Context, call Call, structured bool) *results.Result {
 	names := v.inspectArguments()
 	g, failure := readArguments(InspectTool, call.Arguments, names)
@@ -46,14 +46,15 @@ func (v *TwoTools) inspect(ctx context.Context, call Call, structured bool) *res
 	return v.Inspect(ctx, call.Client, q, structured)
 }
 
-// Query has the arguments of inspect. All may be empty.
+// Query has the arguments of inspect. Each of them may be empty.
 type Query struct {
 	Server, Tool, Text string
-	// shown is called with the servers that the answer has complete tools of; nil = nobody will call them.
+	// shown is called with each server of which the answer describes a complete tool, because the model is likely to call it.
+	// Nil means that no call will follow.
 	shown func(server string)
 }
 
-// show calls q.shown for the servers of tools.
+// show calls q.shown for the servers of the found tools.
 func (q Query) show(found []describe.Match) {
 	if q.shown == nil {
 		return
@@ -65,12 +66,13 @@ func (q Query) show(found []describe.Match) {
 	}
 }
 
-// Inspect answers a query (design 6). Like exec it waits for a server that connects for the first time.
+// Inspect answers a query (design 6). Like exec, it waits for a server to which mcpx connects for the first time.
 func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, structured bool) *results.Result {
 	snap := v.named(client)
 	if q.Server == "" {
 		if q.Tool != "" {
-			// A list of names, or a name with its server. A bare name needs server_name (design 6).
+			// tool_name may be a list of names, or a name that contains its server. A simple name requires server_name (design
+			// 6).
 			if strings.ContainsAny(q.Tool, ",.") || strings.Contains(q.Tool, "__") {
 				if named, _ := v.byName(client, snap, Query{Text: q.Tool}, structured); named != nil {
 					return named
@@ -113,8 +115,8 @@ func (v *TwoTools) describeOptions(client *caller.Client) describe.Options {
 	return describe.Options{TypeScript: !s.JSONSchema, MaxDescription: s.MaxDescription, ShortNames: s.ShortNames, Seen: seen}
 }
 
-// single describes one tool, or several whose names are separated by commas. A tool whose own name contains the commas comes first.
-// Of several, those that do not exist are named below the others.
+// single describes one tool, or several whose names are separated by commas. If a tool's own name contains commas, that tool is
+// described. Names of a list that do not exist are listed below the tools.
 func (v *TwoTools) single(client *caller.Client, snap *catalog.Snapshot, s *catalog.Server, name string, structured bool) *results.Result {
 	if tool, ok := s.Tool(name); ok {
 		text := describe.Tool(s, tool, v.describeOptions(client))
@@ -147,10 +149,11 @@ func (v *TwoTools) single(client *caller.Client, snap *catalog.Snapshot, s *cata
 	return result(text, structured, func() any { return toolsData(s, tools) })
 }
 
-// maxMissing bounds the unknown names in an answer: to each belongs a search for what may be meant.
+// maxMissing is the maximum number of unknown names in an answer, because mcpx searches for similar names for each of them.
 const maxMissing = 5
 
-// byName answers a query that lists names of tools with those tools alone; nil if it is none. all means that each name has a tool.
+// byName answers a query that is a list of tool names with exactly these tools. named is nil if the query is not such a list.
+// all reports whether every name has a tool.
 func (v *TwoTools) byName(client *caller.Client, snap *catalog.Snapshot, q Query, structured bool) (named *results.Result, all bool) {
 	index := v.texts.search(snap)
 	v.searching.Lock()
@@ -168,18 +171,21 @@ func (v *TwoTools) byName(client *caller.Client, snap *catalog.Snapshot, q Query
 	return result(text, structured, func() any { return matchesData(found) }), len(missing) == 0
 }
 
-// queryLimit bounds the tools in the answer to a query, and nameLimit those together with the names at its end.
+// queryLimit is the maximum number of tools that the answer to a query describes. nameLimit is the maximum for these tools and
+// the names at the end together.
 const queryLimit, nameLimit = 10, 30
 
-// After queryLeast hits, the answer omits those that score less than queryShare of the best: they are not worth their tokens.
+// After the first queryLeast tools, the answer leaves out those that score less than queryShare of the best one, because they
+// are not worth their tokens.
 const (
 	queryLeast = 4
 	queryShare = 0.3
-	// nameShare is the same for names at the end.
+	// nameShare is the same limit for the names at the end of the answer.
 	nameShare = 0.2
 )
 
-// unsearched names the servers whose tools are not known yet, as they may have the tool that was not found.
+// unsearched returns a line that names the servers whose tools are not known yet, because they may have the tool that was not
+// found.
 func unsearched(snap *catalog.Snapshot, only string) string {
 	var names []string
 	for i := range snap.Servers {
@@ -201,10 +207,11 @@ func unsearched(snap *catalog.Snapshot, only string) string {
 	return "// not searched yet: " + strings.Join(names, ", ") + "\n"
 }
 
-// maxUnsearched bounds the servers that are named as not searched.
+// maxUnsearched is the maximum number of servers that this line names.
 const maxUnsearched = 20
 
-// matches answers a query. Unless it names known tools alone, it waits for servers that connect for the first time.
+// matches answers a query. If the query is not just a list of known tool names, it waits for servers to which mcpx connects for
+// the first time.
 func (v *TwoTools) matches(ctx context.Context, client *caller.Client, snap *catalog.Snapshot, q Query, structured bool) *results.Result {
 	named, all := v.byName(client, snap, q, structured)
 	if named != nil && all {
@@ -234,7 +241,8 @@ func (v *TwoTools) matches(ctx context.Context, client *caller.Client, snap *cat
 	return result(text, structured, func() any { return matchesData(found) })
 }
 
-// found returns the tools in the answer to a query, best first, and more of which it has the names. weak means that no tool fits.
+// found returns the tools for the answer to a query, the best first, and in more the tools of which the answer has only the
+// names. weak means that no tool fits well.
 func found(snap *catalog.Snapshot, index *search.Index, q Query) (found, more []describe.Match, weak bool) {
 	hits := index.Search(q.Text, search.Options{Server: q.Server, Limit: nameLimit})
 	end := min(len(hits), queryLimit)
@@ -251,7 +259,7 @@ func found(snap *catalog.Snapshot, index *search.Index, q Query) (found, more []
 	return matched(snap, hits[:end]), matched(snap, hits[end:last]), end > 0 && hits[0].Weak
 }
 
-// matched looks the tools of hits up.
+// matched returns the tools of these hits.
 func matched(snap *catalog.Snapshot, hits []search.Hit) (found []describe.Match) {
 	for _, hit := range hits {
 		s, ok := snap.Server(hit.Server)

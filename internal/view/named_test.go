@@ -18,7 +18,7 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// recorded is the answer to tools/list of a real server.
+// recorded returns a fake with the recorded answer of a real server to tools/list.
 func recorded(t *testing.T, server string) mcptest.Spec {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "schemats", "testdata", "tools", server+".json"))
@@ -28,7 +28,7 @@ func recorded(t *testing.T, server string) mcptest.Spec {
 	return mcptest.Spec{Tools: wire.Member(data, "tools")}
 }
 
-// asked is the text of inspect's answer to a client.
+// asked returns the text of inspect's answer to a client.
 func asked(t *testing.T, v *TwoTools, client *caller.Client, q Query) string {
 	t.Helper()
 	result, err := v.Call(t.Context(), Call{From: request.From{Client: client}, Name: InspectTool, Arguments: wire.Encode(map[string]string{
@@ -40,7 +40,8 @@ func asked(t *testing.T, v *TwoTools, client *caller.Client, q Query) string {
 	return wire.ReadBlock(result.Content[0]).Text
 }
 
-// TestInspect_ExactNames: a query of names gets exactly those tools. One client sees all of a server, the other but a part.
+// TestInspect_ExactNames: a query that consists of tool names is answered with exactly these tools. One client may see all
+// tools of a server, the other one only some.
 func TestInspect_ExactNames(t *testing.T) {
 	mcptest.NoLeaks(t)
 	rules := &policy.Rules{Rights: policy.NewRights([]policy.Right{
@@ -62,7 +63,7 @@ func TestInspect_ExactNames(t *testing.T) {
 	named := func(text string) (names []string) {
 		lines := strings.Split(text, "\n")
 		for i, line := range lines {
-			apart := i+1 < len(lines) && strings.HasPrefix(lines[i+1], "type Args") // not all its arguments are identifiers
+			apart := i+1 < len(lines) && strings.HasPrefix(lines[i+1], "type Args") // not all of the tool's arguments are identifiers
 			if apart || strings.Contains(line, " // JSON Schema: ") {
 				line, _, _ = strings.Cut(line, " //")
 				line += "("
@@ -85,7 +86,7 @@ func TestInspect_ExactNames(t *testing.T) {
 			t.Errorf("%s: %d tokens", query, n)
 		}
 	}
-	// The tools that the other client may not see are none.
+	// For the other client, the tools that it may not see do not exist.
 	text := asked(t, v, some, Query{Text: strings.Join(eleven, ",")})
 	if got := named(text); !slices.Equal(got, strings.Fields("create_issue create_pull_request get_issue list_issues merge_pull_request read_graph search_code")) {
 		t.Errorf("got %v", got)
@@ -93,12 +94,12 @@ func TestInspect_ExactNames(t *testing.T) {
 	if line := `// no tool is named "search_nodes", "browser_click", "browser_snapshot", "open_nodes"`; !strings.HasSuffix(text, line) {
 		t.Errorf("no %s in\n%s", line, text)
 	}
-	// One name costs what the tool alone costs, and the line with its server.
+	// The answer for a single name is the description of the tool, and one line with its server.
 	alone := asked(t, v, all, Query{Server: "github", Tool: "create_issue"})
 	if got := asked(t, v, all, Query{Text: "create_issue"}); got != "// server_name: github\n"+alone {
 		t.Errorf("got %s", got)
 	}
-	// Every tool of two servers is in one answer within the budget.
+	// All tools of two servers fit into one answer within the limit.
 	var every []string
 	snap := v.catalogue(all)
 	for _, name := range []string{"github", "browser"} {
@@ -115,7 +116,7 @@ func TestInspect_ExactNames(t *testing.T) {
 	}
 }
 
-// Names that nothing has cost a hostile caller no more than others.
+// TestInspect_ManyUnknownNames: a query with many unknown names takes no more time than other queries.
 func TestInspect_ManyUnknownNames(t *testing.T) {
 	v, r := started(t, Options{}, remote("github", recorded(t, "modelcontextprotocol__server-github").HTTP(t)))
 	r.WaitTried(t.Context())
@@ -130,7 +131,8 @@ func TestInspect_ManyUnknownNames(t *testing.T) {
 	}
 }
 
-// TestInspect_NothingFits: a need that no tool fits gets one line and names, one that a tool fits has the names of more at its end.
+// TestInspect_NothingFits: if no tool fits a query, the answer is one line and a few names. If a tool fits, the names of
+// further tools are at the end of the answer.
 func TestInspect_NothingFits(t *testing.T) {
 	v, r := started(t, Options{}, remote("github", recorded(t, "modelcontextprotocol__server-github").HTTP(t)), remote("browser", recorded(t, "playwright__mcp").HTTP(t)))
 	r.WaitTried(t.Context())

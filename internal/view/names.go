@@ -10,38 +10,38 @@ import (
 	"mcpx/internal/resources"
 )
 
-// Naming says how a view names prompts and, if it shows them all, tools.
+// Naming says how a view names prompts and, if it shows the tools themselves, tools.
 type Naming struct {
-	// Separator joins the names of server and tool; empty = two underscores.
+	// Separator joins the names of server and tool; "" means two underscores.
 	Separator string
-	// Prefix says which names begin with the server's name; empty = PrefixAlways.
+	// Prefix says which names begin with the server's name; "" means PrefixAlways.
 	Prefix string
-	// Transparent means that the view passes one server through as if mcpx were not there: resources and prompts are as
-	// the server sent them.
+	// Transparent means that the view shows a single server as if mcpx were not there: resources and prompts are as the server
+	// sent them.
 	Transparent bool
 }
 
-// The values of [Naming.Prefix]. Two tools never share a name: under PrefixNever, only the first of several tools with the same name
-// has no prefix.
+// The values of [Naming.Prefix]. Two tools never have the same name: with PrefixNever, only the first of several tools with the
+// same name has no prefix.
 const (
 	PrefixAlways   = "always"
-	PrefixConflict = resources.PrefixConflict // names that several servers have
+	PrefixConflict = resources.PrefixConflict // only names that several servers have
 	PrefixNever    = resources.PrefixNever
 )
 
-// maxName bounds a name, in characters: model providers refuse longer ones.
+// maxName is the maximum length of a name, in characters, because model providers refuse longer names.
 const maxName = 64
 
-// origin is the tool behind a name.
+// origin is the server and the tool to which a listed name belongs.
 type origin struct {
 	name         string
 	server, tool string
 }
 
-// names names all tools of a catalogue, in its order. The names depend only on the catalogue, so they are the same in every
-// process.
+// names gives a name to each tool of a catalogue, in the catalogue's order. The names depend only on the catalogue, so they are
+// the same in every process.
 func (n Naming) names(snap *catalog.Snapshot) (all []origin, byName map[string]origin) {
-	servers := make(map[string]int) // how many servers have a tool of that name
+	servers := make(map[string]int) // how many servers have a tool of this name
 	for i := range snap.Servers {
 		for j := range snap.Servers[i].Tools {
 			servers[snap.Servers[i].Tools[j].Name]++
@@ -60,7 +60,7 @@ func (n Naming) names(snap *catalog.Snapshot) (all []origin, byName map[string]o
 			whole := s.Name + "\x00" + tool
 			for _, taken := byName[o.name]; taken || utf8.RuneCountInString(o.name) > maxName; _, taken = byName[o.name] {
 				o.name = hashed(o.name, whole)
-				whole += "\x00" // another tool may have this very name
+				whole += "\x00" // another tool may already have exactly this name
 			}
 			byName[o.name] = o
 			all = append(all, o)
@@ -69,8 +69,8 @@ func (n Naming) names(snap *catalog.Snapshot) (all []origin, byName map[string]o
 	return all, byName
 }
 
-// prefixed puts the server's name in front of a tool's. Model providers refuse dots, which server names may contain; the tool's
-// own name stays unchanged.
+// prefixed puts the server's name before a tool's name. Dots in the server's name are replaced, because model providers refuse
+// them; the tool's own name is not changed.
 func (n Naming) prefixed(server, tool string) string {
 	separator := n.Separator
 	if separator == "" {
@@ -79,7 +79,7 @@ func (n Naming) prefixed(server, tool string) string {
 	return strings.ReplaceAll(server, ".", "_") + separator + tool
 }
 
-// hashed shortens a name to at most maxName characters: its beginning, and a hash of the whole.
+// hashed shortens a name to at most maxName characters: the beginning of the name, and a hash of whole.
 func hashed(name, whole string) string {
 	sum := sha256.Sum256([]byte(whole))
 	suffix := "_" + hex.EncodeToString(sum[:4])

@@ -7,8 +7,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// native returns a tool's definition as its upstream sent it, under the view's name. SDKs refuse a whole list for one definition
-// that they do not understand: parts that they would refuse are omitted or, if required, replaced.
+// native returns a tool's definition as its server sent it, but with the given name. SDKs refuse a whole list because of one
+// definition that they cannot parse, so parts that they would refuse are left out or, if required, replaced.
 func native(t *catalog.Tool, name string) json.RawMessage {
 	asSent, input := name == t.Name, false
 	out := append(make([]byte, 0, len(t.Raw)+len(name)), '{')
@@ -65,7 +65,7 @@ func understood(key string, value []byte) bool {
 	return string(value) != "null" && json.Unmarshal(value, into) == nil
 }
 
-// objectSchema reports whether SDKs accept a schema of arguments or results.
+// objectSchema reports whether SDKs accept this schema for arguments or results.
 func objectSchema(raw []byte) bool {
 	var schema struct {
 		Type       string
@@ -83,8 +83,8 @@ func objectSchema(raw []byte) bool {
 	return true
 }
 
-// objectOf replaces a schema that SDKs refuse by the schema of any object or, if only the type is missing, by the same schema with
-// the type: arguments are always an object.
+// objectOf returns a replacement for a schema of arguments that SDKs refuse. If only the type is missing, it is the same schema
+// with the type object, because arguments are always an object; otherwise it is a schema for any object.
 func objectOf(raw []byte) []byte {
 	const any = `{"type":"object"}`
 	if raw[0] != '{' || len(raw) <= len("{}") {

@@ -16,7 +16,7 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// The server that the first call asks for is started before the others.
+// TestCall_Prefers: the server that the first call names is started before the others.
 func TestCall_Prefers(t *testing.T) {
 	for _, tool := range []string{InspectTool, ExecTool} {
 		synctest.Test(t, func(t *testing.T) {

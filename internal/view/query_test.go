@@ -14,9 +14,9 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// TestInspect_QueryTokens measures the answers to public tasks: the tokens of each, and
-// the share of the tools wanted that it has complete, and at all. MCPX_RETRIEVAL is the
-// folder with catalogue.json and tasks.jsonl, as for the tests of search.
+// TestInspect_QueryTokens measures the answers to a public set of tasks: the tokens of each answer, and the share of the wanted
+// tools that the answer describes completely, or at least names. MCPX_RETRIEVAL is the folder with catalogue.json and
+// tasks.jsonl, as in the tests of package search.
 func TestInspect_QueryTokens(t *testing.T) {
 	dir := os.Getenv("MCPX_RETRIEVAL")
 	if dir == "" {
@@ -97,8 +97,8 @@ func readCatalogue(t *testing.T, name string) *catalog.Snapshot {
 	return catalog.NewSnapshot(servers)
 }
 
-// TestInspect_QueryTokens_Large measures the same on tools with large schemas, those in MCPX_CORPUS: the queries are the beginnings
-// of their descriptions.
+// TestInspect_QueryTokens_Large measures the same for tools with large schemas, from the folder MCPX_CORPUS. The queries are
+// the beginnings of the tools' descriptions.
 func TestInspect_QueryTokens_Large(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(os.Getenv("MCPX_CORPUS"), "tools", "*.json"))
 	if err != nil || os.Getenv("MCPX_CORPUS") == "" {

@@ -45,13 +45,14 @@ func (b *base) Send(ctx context.Context, q *request.Request) (json.RawMessage, e
 	return b.resources(q.Client).Send(ctx, q)
 }
 
-// failed converts the error of a message to a server.
+// failed converts the error of a message to a server for the client.
 func (b *base) failed(method string, err *resources.ServerError) error {
 	failure := b.executor.Failure(err.Server, method, err.Err)
 	return &Failure{failure.Message, failure.Data()}
 }
 
-// notify sends a client's notification to the servers that it is for. Errors are only logged: a notification has no answer.
+// notify sends a client's notification to the servers for which it is meant. Errors are only logged, because a notification has
+// no answer.
 func (b *base) notify(ctx context.Context, q *request.Request) error {
 	snap := b.catalogue(q.Client)
 	var all []*catalog.Server

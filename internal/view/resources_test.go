@@ -13,8 +13,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// TestResources_announced: when a server comes, fails or returns, clients are notified of each list that changes. The list
-// of tools keeps the server's tools, so there is no notification for it.
+// TestResources_announced: when a server connects, fails or comes back, clients are notified of each list that changes. The
+// list of tools still contains the tools of a server that has failed, so there is no notification for it.
 func TestResources_announced(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{Resources: json.RawMessage(`[{"uri":"a://1","name":"x"}]`), Prompts: json.RawMessage(`[{"name":"p"}]`)}.HTTP(t)
@@ -32,7 +32,8 @@ func TestResources_announced(t *testing.T) {
 		mcptest.WaitFor(t, what, patience, func() bool {
 			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
-			_, _ = v.Send(ctx, &request.Request{Method: "resources/read", Params: json.RawMessage(`{"uri":"a://1"}`)}) // notices
+			// makes mcpx notice that the server has failed
+			_, _ = v.Send(ctx, &request.Request{Method: "resources/read", Params: json.RawMessage(`{"uri":"a://1"}`)})
 			mu.Lock()
 			defer mu.Unlock()
 			return heard[catalog.Resources] == n && heard[catalog.Prompts] == n

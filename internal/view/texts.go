@@ -10,38 +10,38 @@ import (
 	"mcpx/internal/search"
 )
 
-// texts caches the texts and the search indexes of the catalogues used last: clients may have different catalogues. Making them
-// takes milliseconds for thousands of tools, and clients ask often.
+// texts caches the texts and the search indexes of the most recently used catalogues; different clients may have different
+// catalogues. Creating them takes milliseconds for thousands of tools, and clients ask for them often.
 type texts struct {
 	mu   sync.Mutex
-	made []*catalogueTexts // the last used first
+	made []*catalogueTexts // the most recently used first
 }
 
-// The bounds of the cache. There is a catalogue for each set of rights in use, and more if sessions of single clients list other
-// tools. The index of a tool takes 1 KB, and so does its definition.
+// The limits of the cache. There is one catalogue for each set of rights in use, and more if servers list other tools in the
+// sessions of single clients. The search index and the definition take about 1 KB per tool each.
 const (
 	maxTexts     = 256
-	maxTextTools = 50_000 // of all catalogues together, except the last used
+	maxTextTools = 50_000 // of all catalogues together, not counting the most recently used one
 )
 
-// catalogueTexts are the texts of one catalogue, whatever the states of its servers.
+// catalogueTexts are the texts of one catalogue. They do not depend on the states of its servers.
 type catalogueTexts struct {
 	snap *catalog.Snapshot // guarded by texts.mu
 
-	mu     sync.Mutex // held while a text is made: the texts of other catalogues do not wait
+	mu     sync.Mutex // held while a text is created; creating texts of other catalogues does not wait
 	lists  map[shown]*list
 	intros map[shown]string
 	index  *search.Index
 	native map[Naming]*natives
 }
 
-// shown has the settings on which the texts depend, besides the catalogue.
+// shown has the settings, besides the catalogue, on which the texts depend.
 type shown struct {
 	budget   describe.Budget
 	features describe.Features
 }
 
-// list has the descriptions of both tools, and the array for tools/list.
+// list has the descriptions of inspect and exec, and the array for tools/list.
 type list struct {
 	inspect, exec string
 	tools         json.RawMessage
@@ -52,7 +52,7 @@ func (s shown) list(snap *catalog.Snapshot) *list {
 	return &list{inspect, exec, encodeTools(snap, inspect, exec, s.features)}
 }
 
-// of returns the texts of snap, which are also valid for catalogues that differ only in the states of servers.
+// of returns the texts of snap. They are the same for catalogues that differ only in the states of servers.
 func (t *texts) of(snap *catalog.Snapshot) *catalogueTexts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,13 +68,13 @@ func (t *texts) of(snap *catalog.Snapshot) *catalogueTexts {
 		found = &catalogueTexts{lists: make(map[shown]*list), intros: make(map[shown]string), native: make(map[Naming]*natives)}
 		t.made = slices.Insert(t.made, 0, found)
 	}
-	found.snap = snap // makes the next comparison shorter
+	found.snap = snap // makes the next comparison faster
 	t.made[0] = found
 	t.bound()
 	return found
 }
 
-// bound drops the texts that were not used for longest. The caller holds the lock.
+// bound removes the least recently used texts if there are too many. The caller holds the lock.
 func (t *texts) bound() {
 	tools := 0
 	for i, c := range t.made {
@@ -86,7 +86,7 @@ func (t *texts) bound() {
 	}
 }
 
-// sameCatalogue reports whether two snapshots have the same servers and tools.
+// sameCatalogue reports whether two snapshots have the same servers and tools, apart from the states of the servers.
 func sameCatalogue(a, b *catalog.Snapshot) bool {
 	if a == b {
 		return true
@@ -104,7 +104,7 @@ func sameCatalogue(a, b *catalog.Snapshot) bool {
 	return true
 }
 
-// once returns m[key], and makes it first if it is missing.
+// once returns m[key]. If it is missing, once creates it first.
 func once[K comparable, V any](mu *sync.Mutex, m map[K]V, key K, make func() V) V {
 	mu.Lock()
 	defer mu.Unlock()
@@ -127,7 +127,7 @@ func (t *texts) instructions(snap *catalog.Snapshot, how shown) string {
 	return once(&c.mu, c.intros, how, func() string { return describe.Instructions(snap, how.budget, how.features) })
 }
 
-// natives returns the list of a catalogue's tools under their own names.
+// natives returns the list that shows a catalogue's tools themselves.
 func (t *texts) natives(snap *catalog.Snapshot, naming Naming) *natives {
 	c := t.of(snap)
 	return once(&c.mu, c.native, naming, func() *natives { return newNatives(snap, naming) })

@@ -9,8 +9,7 @@ import (
 	"mcpx/internal/policy"
 )
 
-// TestSameCatalogue: texts are made anew for each change that they show, and only
-// for these.
+// TestSameCatalogue: the texts of a catalogue are created again after each change that they show, and only then.
 func TestSameCatalogue(t *testing.T) {
 	tools := []catalog.Tool{{Name: "one"}}
 	base := catalog.Server{Name: "s", Known: true, Title: "A title", Instructions: "What it is for.", State: catalog.Ready, Tools: tools}
@@ -40,8 +39,8 @@ func TestSameCatalogue(t *testing.T) {
 	}
 }
 
-// TestTexts_Several: the texts of several catalogues are each made once, and
-// what is kept is bounded in catalogues and in tools.
+// TestTexts_Several: the texts of each of several catalogues are created only once. The cache is limited in the number of
+// catalogues and of tools.
 func TestTexts_Several(t *testing.T) {
 	of := func(name string, tools int) *catalog.Snapshot {
 		list := make([]catalog.Tool, tools)
@@ -74,7 +73,7 @@ func TestTexts_Several(t *testing.T) {
 	}
 }
 
-// BenchmarkTexts_Rights lists for three principals in turn, whose catalogues of 500 tools differ.
+// BenchmarkTexts_Rights measures tools/list for three principals in turn. Each has a catalogue of 500 tools, all different.
 func BenchmarkTexts_Rights(b *testing.B) {
 	var tools []catalog.Tool
 	for i := range 500 {

@@ -22,43 +22,44 @@ import (
 	"mcpx/internal/results"
 )
 
-// Options are the settings of a view. All may be zero.
+// Options are the settings of a view. Each of them may be zero.
 type Options struct {
 	// Name is the view's name in the config.
 	Name string
-	// Scope is the part of the catalogue that the view shows; nil = all of it.
+	// Scope is the part of the catalogue that the view shows; nil means the whole catalogue.
 	Scope *policy.Scope
-	// Naming says how AllTools names tools. Untouched means that the results of its calls are not compressed.
+	// Naming says how AllTools names tools. Untouched means that results of calls through AllTools are not compressed.
 	Naming    Naming
 	Untouched bool
-	// BudgetTokens bounds the description of inspect, in o200k tokens; 0 = 1200.
+	// BudgetTokens is the maximum length of inspect's description, in o200k tokens; 0 means 1200.
 	BudgetTokens int
-	// BudgetChars bounds it in UTF-16 units for every client; 0 = no bound.
+	// BudgetChars is the maximum length of inspect's description for every client, in UTF-16 code units; 0 means no limit.
 	BudgetChars int
-	// MaxDescription cuts the descriptions of parameters; 0 = 300 runes.
+	// MaxDescription is to how many characters descriptions of parameters are cut; 0 means 300.
 	MaxDescription int
-	// JSONSchema shows schemas as minified JSON instead of TypeScript.
+	// JSONSchema shows schemas as minified JSON Schema instead of TypeScript.
 	JSONSchema bool
-	// Forms are the forms that results may have; 0 = those of the executor's options.
+	// Forms are the formats that results may have; 0 means the formats in the executor's options.
 	Forms conf.ResultForms
 	// ShortNames means that the arguments of the two tools are named server, tool and args.
 	ShortNames bool
-	// Apps lists tools that have apps next to the two tools, for clients that show apps.
+	// Apps lists the tools that have apps next to inspect and exec, for clients that show apps.
 	Apps bool
 	// ReadDoor adds the tool exec_read.
 	ReadDoor bool
 	// Structured is the policy for structuredContent.
 	Structured StructuredPolicy
-	// Clients are rules for clients by name; for each setting, the first rule that has it applies.
+	// Clients are rules for clients by name. Each setting is taken from the first matching rule that has it.
 	Clients []ClientRule
-	// NeverCut means that results are cut to a client's limit only by a rule in Clients.
+	// NeverCut means that results are cut to a client's limit only if a rule in Clients sets that limit.
 	NeverCut bool
-	// StartupWait bounds how long tools/list waits, counted from NewTwoTools, for servers that mcpx has never tried; 0 = 5 s.
+	// StartupWait is how long, counted from the creation of the view, tools/list waits for servers to which mcpx has never
+	// tried to connect; 0 means 5 s.
 	StartupWait time.Duration
-	// Current, if not nil, returns the settings in force, which replace these options. Clients are notified of a change with
-	// the registry's next snapshot.
+	// Current, if not nil, returns the current settings, which replace these options. Clients are notified of a change when the
+	// registry makes its next snapshot.
 	Current func() *Settings
-	// Logger may be nil (discard).
+	// Logger may be nil, then nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -66,13 +67,14 @@ type Options struct {
 type TwoTools struct {
 	base
 	texts texts
-	// searching is held during a search, so that long queries use one core and leave the others to calls.
+	// searching is held during a search, so that long queries use only one CPU core and leave the others to calls.
 	searching sync.Mutex
 }
 
 var _ View = (*TwoTools)(nil)
 
-// NewTwoTools makes a view of the catalogue of r that calls through e. It must be made before r.Start to see the first changes.
+// NewTwoTools returns a view of the catalogue of r that makes calls through e. To see the first changes, it must be created
+// before r.Start.
 func NewTwoTools(r *registry.Registry, e *executor.Executor, options Options) *TwoTools {
 	v := &TwoTools{}
 	v.init(r, e, options)
@@ -80,7 +82,7 @@ func NewTwoTools(r *registry.Registry, e *executor.Executor, options Options) *T
 	return v
 }
 
-// listed makes the tools/list of a client, as if no rule applied to its name.
+// listed returns a func that makes the answer to tools/list for a client, as if no rule applied to the client's name.
 func (v *TwoTools) listed(client *caller.Client) (list func() json.RawMessage) {
 	snap, how := v.named(client), v.current().profile("").shown
 	apps := v.forApps(client)
@@ -114,12 +116,13 @@ func (v *TwoTools) Tools(ctx context.Context, client *caller.Client) json.RawMes
 	return tools
 }
 
-// Description returns the description of inspect for a client without limits of its own.
+// Description returns the description of inspect for a client for which there is no rule.
 func (v *TwoTools) Description() string {
 	return v.texts.list(v.named(nil), v.current().profile("").shown).inspect
 }
 
-// named adds the built-in server to the catalogue if that has something to read. The result is the same for the same catalogue.
+// named adds the built-in server to the catalogue, if servers have resources or prompts to read. For the same catalogue it
+// returns the same result.
 func (v *TwoTools) named(client *caller.Client) *catalog.Snapshot {
 	snap := v.catalogue(client)
 	reader := v.executor.Reader(snap)
@@ -129,7 +132,7 @@ func (v *TwoTools) named(client *caller.Client) *catalog.Snapshot {
 	return snap.Derived(v, func() *catalog.Snapshot { return catalog.NewSnapshot(append(slices.Clone(snap.Servers), *reader)) })
 }
 
-// HeaderTool implements [View]. The arguments of exec are in no headers; a tool with an app may have some.
+// HeaderTool implements [View]. No headers repeat the arguments of exec; they may repeat those of a tool with an app.
 func (v *TwoTools) HeaderTool(_ context.Context, client *caller.Client, name string) *mcp.Tool {
 	if apps := v.apps(client); apps != nil {
 		return apps.headerTool(name)
@@ -165,8 +168,8 @@ func (v *TwoTools) Call(ctx context.Context, call Call) (result *results.Result,
 	return nil, v.unknownTool(call)
 }
 
-// unknownTool is the error for a name other than inspect and exec. Models sometimes call a tool of the catalogue directly: then the
-// error shows the call of exec.
+// unknownTool returns the error for a name other than inspect and exec. Models sometimes call a tool of the catalogue directly;
+// then the error shows how to call it with exec.
 func (v *TwoTools) unknownTool(call Call) error {
 	text := "there is no tool " + strconv.Quote(sanitize.Line(call.Name, 60)) + " here, only inspect and exec"
 	snap := v.catalogue(call.Client)

@@ -30,7 +30,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// patience passes only where a test fails anyway.
+// patience is a timeout that is only reached if a test fails.
 const patience = 2 * time.Minute
 
 func TestMain(m *testing.M) {
@@ -38,14 +38,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// chained makes an executor whose messages pass the chain, without audit and limits.
+// chained returns an executor whose messages pass through its middleware chain, without audit trail and limits.
 func chained(r *registry.Registry, options executor.Options) *executor.Executor {
 	e := executor.New(r, options)
 	r.Use(e.Chain(nil, nil)...)
 	return e
 }
 
-// idle makes a view of these servers, which the caller starts. Both end with the test.
+// idle returns a view of these servers. The caller must start the registry. View and registry are closed at the end of the
+// test.
 func idle(t *testing.T, options Options, servers ...registry.Server) (*TwoTools, *registry.Registry) {
 	t.Helper()
 	r := registry.New(servers, registry.Options{})
@@ -57,7 +58,7 @@ func idle(t *testing.T, options Options, servers ...registry.Server) (*TwoTools,
 	return v, r
 }
 
-// started makes a view of these servers, started, that ends with the test.
+// started is like idle, but also starts the registry.
 func started(t *testing.T, options Options, servers ...registry.Server) (*TwoTools, *registry.Registry) {
 	t.Helper()
 	v, r := idle(t, options, servers...)
@@ -65,13 +66,13 @@ func started(t *testing.T, options Options, servers ...registry.Server) (*TwoToo
 	return v, r
 }
 
-// listen calls changed with the kinds that clients should list again, until the end of the test.
+// listen calls changed with each kind that clients should list again, until the end of the test.
 func listen(t *testing.T, v View, changed func(catalog.Kind)) {
 	t.Helper()
 	t.Cleanup(v.Attach(&caller.Client{ID: "all"}, Attachment{Changed: changed}))
 }
 
-// changing is started with options that set replaces, as a reload does.
+// changing is like started. The func set changes the options of the view, as a reload of the config does.
 func changing(t *testing.T, servers ...registry.Server) (v *TwoTools, r *registry.Registry, set func(Options)) {
 	t.Helper()
 	var settings atomic.Pointer[Settings]
@@ -87,8 +88,8 @@ func remote(name string, fake *mcptest.HTTPServer) registry.Server {
 	return registry.Server{Spec: upstream.Spec{Options: transport.Options{Name: name, Type: transport.HTTP, Remote: transport.Remote{URL: fake.URL}}}}
 }
 
-// TestTwoTools_Golden: tools/list and the instructions, as models of two clients
-// see them with the demo's servers.
+// TestTwoTools_Golden: tools/list and the instructions, for two clients and with the servers of the demo, are as in the golden
+// files.
 func TestTwoTools_Golden(t *testing.T) {
 	var servers []registry.Server
 	for _, sample := range demo.Servers() {
@@ -150,8 +151,7 @@ func golden(t *testing.T, path string, got []byte) {
 	}
 }
 
-// TestTwoTools_Restless: a catalogue that never stays the same is announced so many
-// times a minute, and no more.
+// TestTwoTools_Restless: if a catalogue changes all the time, clients are notified only announceMost times per minute.
 func TestTwoTools_Restless(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, testRestless)
@@ -179,8 +179,7 @@ func testRestless(t *testing.T) {
 	}
 }
 
-// TestTwoTools_Current: new options apply at once, and clients are notified of those that
-// change what they see.
+// TestTwoTools_Current: new options take effect immediately. Clients are notified if the new options change what they see.
 func TestTwoTools_Current(t *testing.T) {
 	mcptest.NoLeaks(t)
 	v, r, set := changing(t, remote("fake", mcptest.Spec{}.HTTP(t)))
@@ -217,7 +216,7 @@ func TestTwoTools_Current(t *testing.T) {
 	}
 }
 
-// TestTwoTools_Arguments: arguments of the two tools in the shapes that models send.
+// TestTwoTools_Arguments: inspect and exec accept their arguments in the various forms that models send.
 func TestTwoTools_Arguments(t *testing.T) {
 	v, r := started(t, Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))
 	r.WaitTried(t.Context())
@@ -268,8 +267,8 @@ func TestTwoTools_Arguments(t *testing.T) {
 	}
 }
 
-// TestTwoTools_ShortNames: the short names of arguments are advertised and used in what
-// mcpx says of them; both sets are accepted with either setting.
+// TestTwoTools_ShortNames: with short_argument_names, the short names of arguments are listed and used in all texts. Both sets
+// of names are accepted with either setting.
 func TestTwoTools_ShortNames(t *testing.T) {
 	for _, short := range []bool{false, true} {
 		v, r := started(t, Options{ShortNames: short}, remote("fake", mcptest.Spec{}.HTTP(t)))
@@ -308,8 +307,7 @@ func raws(blocks []json.RawMessage) [][]byte {
 	return out
 }
 
-// TestTwoTools_Panic: a panic costs its call only, which says that it may have been
-// executed.
+// TestTwoTools_Panic: a panic ends only its call. The answer says that the call may have been executed.
 func TestTwoTools_Panic(t *testing.T) {
 	v := &TwoTools{}
 	v.init(registry.New(nil, registry.Options{}), nil, Options{})
@@ -319,8 +317,8 @@ func TestTwoTools_Panic(t *testing.T) {
 	}
 }
 
-// A tool that is named again and again is described once: its text is much longer than its
-// name, and a short request would have an answer without end.
+// TestTwoTools_SameToolTwice: if a request names the same tool many times, the answer describes it once. Otherwise a short
+// request could cause an extremely long answer.
 func TestTwoTools_SameToolTwice(t *testing.T) {
 	v, r := started(t, Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))
 	r.WaitTried(t.Context())

@@ -1,4 +1,4 @@
-// Package view decides what the clients of an endpoint see and may call. Each endpoint has one [View]: [TwoTools] shows the
+// Package view determines what the clients of an endpoint see and may call. Each endpoint has one [View]: [TwoTools] shows the
 // catalogue as the tools inspect and exec, [AllTools] shows the tools themselves.
 package view
 
@@ -16,68 +16,70 @@ import (
 	"mcpx/internal/results"
 )
 
-// View is what the clients of an endpoint see and may call. Safe for concurrent use.
+// View determines what the clients of an endpoint see and may call. It is safe for concurrent use.
 type View interface {
-	// Traits describe the view.
+	// Traits returns the traits of the view.
 	Traits() Traits
-	// Greeting returns the content of the handshake with a client. It does not wait.
+	// Greeting returns the content of the answer to initialize or server/discover. It does not wait for servers.
 	Greeting(client *caller.Client) Greeting
 	// Tools returns the JSON array for tools/list. It may wait for servers until ctx ends.
 	Tools(ctx context.Context, client *caller.Client) json.RawMessage
-	// HeaderTool returns the definition of a listed tool of which HTTP headers repeat arguments (SEP-2243); nil for others. It
-	// waits for servers like Call.
+	// HeaderTool returns the definition of a listed tool if HTTP headers repeat some of its arguments (SEP-2243), otherwise
+	// nil. Like Call, it waits for servers.
 	HeaderTool(ctx context.Context, client *caller.Client, name string) *mcp.Tool
-	// Call runs a tool. A tool that fails is a result. The error is ctx's, an [UnknownToolError] or, if the tool itself is
-	// shown, a [wire.RPCError].
+	// Call runs a tool. If the tool fails, that is a result, not an error. An error is the error of ctx, an [UnknownToolError]
+	// or, if the view shows the tools themselves, a [wire.RPCError].
 	Call(ctx context.Context, call Call) (*results.Result, error)
-	// List returns one page of the items of a kind. It may wait for servers until ctx ends. ok is false for an invalid
-	// cursor.
+	// List returns one page of the items of a kind. It may wait for servers until ctx ends. ok is false if the cursor is
+	// invalid.
 	List(ctx context.Context, client *caller.Client, kind catalog.Kind, cursor string) (page resources.Page, ok bool)
-	// Send passes any other message on to the server that it is for: see [resources.Servers.Send]. An error of a server is a
-	// *[Failure] or a [wire.RPCError]. A notification goes to all servers that work only for this client or, if mcpx does not
-	// know it, to the server of a transparent view.
+	// Send sends any other message to the server for which it is meant: see [resources.Servers.Send]. An error of a server is a
+	// *[Failure] or a [wire.RPCError]. A notification is sent to all servers with a session that belongs only to this client
+	// or, if mcpx does not know the method, to the server of a transparent view.
 	Send(ctx context.Context, q *request.Request) (json.RawMessage, error)
-	// Topic is [resources.Servers.Topic].
+	// Topic calls [resources.Servers.Topic].
 	Topic(ctx context.Context, from request.From, uri string, patient bool) (*resources.Topic, error)
-	// Attach connects a client to the view until the caller calls detach, which releases everything that belongs to the
-	// client. With [Attachment.Changed] it adds a listener instead, and detach only ends the listening.
+	// Attach connects a client to the view until the caller calls detach, which releases everything that belongs to the client.
+	// If [Attachment.Changed] is set, Attach only registers a listener, and detach removes it.
 	Attach(client *caller.Client, as Attachment) (detach func())
 }
 
-// Traits describe a view. They may change with a reload.
+// Traits describe a view. They may change when the config is reloaded.
 type Traits struct {
 	// Name is the view's name in the config.
 	Name string
-	// Transparent means that the view passes one server through as if mcpx were not there: messages that mcpx does not know
-	// go to that server.
+	// Transparent means that the view shows a single server as if mcpx were not there: messages that mcpx does not know are
+	// sent to that server.
 	Transparent bool
 	// Apps means that tools with apps are listed for clients that show apps.
 	Apps bool
-	// Resources and Prompts report which kinds are shown at all; the config can turn them off.
+	// Resources and Prompts say whether the view shows these kinds at all; the config can turn them off.
 	Resources, Prompts bool
 }
 
-// Greeting is the content of the handshake.
+// Greeting is the content of the answer to initialize or server/discover.
 type Greeting struct {
 	// Instructions are for the model.
 	Instructions string
-	// Offers describes the resources, prompts and other capabilities.
+	// Offers says whether there are resources, prompts and other capabilities.
 	Offers catalog.Offers
-	// RunsTasks means that tools which are listed themselves run as tasks of the legacy era, for clients that want that.
+	// RunsTasks means that the view shows the tools themselves, and runs them as tasks of the legacy era for clients that ask
+	// for it.
 	RunsTasks bool
 }
 
-// Attachment says what a view does for a client besides its requests. It is zero for a client without a session.
+// Attachment says what a view does for a client besides answering requests. It is zero for a client without a session.
 type Attachment struct {
-	// Sole means that the client is the process's only one and need not share upstream sessions.
+	// Sole means that the client is the only one of this process, so it need not share sessions with servers.
 	Sole bool
-	// Changed is called when the client should list a kind again; Unknown with notifications of a transparent view's server
-	// that mcpx does not know. They must not block; nil = the client does not listen.
+	// Changed is called when the client should list a kind again. Unknown is called with notifications that mcpx does not know,
+	// from the server of a transparent view. They must not block. Nil means that the client does not listen.
 	Changed func(catalog.Kind)
 	Unknown func(method string, params json.RawMessage)
 }
 
-// Failure is the error of a message that a server has not answered, as text and as a JSON object with its code (design 7).
+// Failure is the error of a message for which there is no answer of a server, as a text and as a JSON object with an error code
+// (design 7).
 type Failure struct {
 	Message string
 	Data    json.RawMessage
@@ -89,22 +91,22 @@ func (e *Failure) Error() string { return e.Message }
 type Call struct {
 	request.From
 	Name string
-	// Arguments are valid JSON, as the client wrote them; nil if absent.
+	// Arguments is valid JSON, as the client wrote it; nil if missing.
 	Arguments json.RawMessage
-	// Structured is the request's own choice for structuredContent; if empty, the client's settings apply.
+	// Structured is the choice for structuredContent in this request; if it is empty, the client's settings apply.
 	Structured StructuredPolicy
-	// Task is [executor.Request.Task], for a tool that is listed itself.
+	// Task is [executor.Request.Task]; only for views that show the tools themselves.
 	Task json.RawMessage
-	// Code means that the call is made by a program that the model wrote, which reads the result.
+	// Code means that a program makes the call, which the model wrote and which reads the result.
 	Code bool
 }
 
-// request makes the executor's request for a tool.
+// request returns the request to the executor for a call of this tool.
 func (c *Call) request(server, tool string, arguments json.RawMessage) executor.Request {
 	return executor.Request{From: c.From, Server: server, Tool: tool, Arguments: arguments}
 }
 
-// UnknownToolError is the error of a call of a tool that the view does not have.
+// UnknownToolError is the error for a call of a tool that the view does not have.
 type UnknownToolError struct{ Message string }
 
 func (e *UnknownToolError) Error() string { return e.Message }
