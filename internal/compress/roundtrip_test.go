@@ -47,6 +47,7 @@ func readAll(text string) *wire.Document {
 	return d
 }
 
+// canonical returns node i as JSON in which equal strings are always written in the same way. number converts the numbers.
 func canonical(d *wire.Document, i int32, number func(string) string) string {
 	n := &d.Nodes[i]
 	switch n.Kind {

@@ -24,7 +24,7 @@ const (
 
 // Shape describes the keys and types in a JSON value, for a model that has seen only a part of it:
 //
-// {total: number, items: [20 of {id: number, name?: string, owner: {login: string}|null}]}
+//	{total: number, items: [20 of {id: number, name?: string, owner: {login: string}|null}]}
 //
 // Of an array it reads the first items and a sample of the others. A key with a question mark is missing in some of them. Deep
 // levels and last keys are replaced by an ellipsis until the text has at most maxTokens according to [tokens.Ceiling].
