@@ -8,7 +8,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Sizes of the benchmark documents: a small answer, a usual large one, the largest that is sensible.
+// benchSizes are the sizes of the benchmark documents: a small answer, two usual large ones, and the largest that still makes
+// sense.
 var benchSizes = []struct {
 	name  string
 	bytes int
@@ -88,7 +89,7 @@ func BenchmarkParts(b *testing.B) {
 	}
 }
 
-// hostile are documents that cost much for their size in a careless encoder.
+// hostile returns documents for which a careless encoder needs much time or memory, compared with their size.
 func hostile() map[string]string {
 	var chain, wide, rows strings.Builder
 	for range 60 {

@@ -1,9 +1,8 @@
-// Package compress shortens the text of a tool's result, in tokens, without losing content.
+// Package compress rewrites the text of a tool's result with fewer tokens, without loss of content.
 //
-// JSON is minified, and becomes TOON (Token-Oriented Object Notation, version 4) if that
-// saves another 5 %, as it does for tables. Numbers keep their digits and members their
-// order. A document that TOON cannot hold faithfully stays JSON; a text that is neither JSON
-// nor a Python literal stays unchanged. The package is pure.
+// JSON is minified. It becomes TOON (Token-Oriented Object Notation, version 4) if that saves another 5 %, as it does for
+// tables. The digits of numbers and the order of members are kept. A document that TOON cannot represent exactly remains JSON,
+// and a text that is neither JSON nor a Python literal is not changed. The package does no I/O and has no state.
 package compress
 
 import (
@@ -14,16 +13,16 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// Options of [Text].
+// Options are the options of [Text].
 type Options struct {
-	// TOON and JS allow these forms; without them JSON is only minified.
+	// TOON and JS say whether these forms may be used; without them JSON is only minified.
 	TOON, JS bool
 }
 
-// Form is the language of a text.
+// Form is the language in which a text is written.
 type Form string
 
-// The forms of [Output].
+// These are the forms that an [Output] may have.
 const (
 	FormText Form = "text" // unchanged
 	FormJSON Form = "json" // compact JSON, or compact JSON Lines
@@ -35,24 +34,24 @@ const (
 type Output struct {
 	Text string
 	Form Form
-	// JSON is the compact JSON of a text that is exactly one object or array, else empty.
+	// JSON is the compact JSON if the text is exactly one object or array, otherwise empty.
 	JSON string
 }
 
-// A text becomes TOON or JavaScript if that has at most this share of the tokens of compact JSON, in percent. The margin
-// keeps the choice right for other tokenizers than o200k_base.
+// A text becomes TOON or JavaScript only if it then has at most this percentage of the tokens of compact JSON. The margin makes
+// the choice right for models with another tokenizer than o200k_base, too.
 const (
 	shareTOON = 95
 	shareJS   = 90
-	// mostScript is the most bytes of JavaScript whose tokens are counted, in percent of compact JSON.
+	// mostScript: the tokens of JavaScript are counted only if it has at most this percentage of the bytes of compact JSON.
 	mostScript = 95
 )
 
-// minInTables is the least share of leaves in tables, in percent, for which TOON is tried.
+// minInTables: TOON is tried only if at least this percentage of the leaves is in tables.
 const minInTables = 30
 
-// If a text of at least trustBytes loses one trustPart-th of its bytes as white space, its
-// compact JSON surely has fewer tokens, and the tokens of the text need not be counted.
+// If a text has at least trustBytes bytes and at least one trustPart-th of them is white space that compact JSON does not have,
+// the compact JSON certainly has fewer tokens, so the tokens of the text are not counted.
 const (
 	trustBytes = 64 << 10
 	trustPart  = 5
@@ -99,11 +98,11 @@ func Text(in string, o Options) Output {
 	return out
 }
 
-// shortest is the form of compact JSON that has the fewest tokens. doc is nil if it cannot be TOON; whole means that it is one
-// JSON value.
+// shortest returns compact JSON in the form that has the fewest tokens. doc is nil if it cannot be written as TOON. whole means
+// that the text is exactly one JSON value.
 func shortest(doc *document, compact string, whole bool, o Options) (text string, form Form) {
 	text, form = compact, FormJSON
-	weight, least := -1, 0 // of compact and of text; -1 = not known
+	weight, least := -1, 0 // tokens of compact and of the shortest text so far; -1 if not yet known
 	try := func(other string, as Form, share int) {
 		if weight < 0 {
 			weight = Weigh(compact)
@@ -119,7 +118,7 @@ func shortest(doc *document, compact string, whole bool, o Options) (text string
 		}
 	}
 	if o.JS && whole {
-		// Its tokens are counted only if it has fewer bytes.
+		// The tokens of JavaScript are counted only if it has fewer bytes than JSON.
 		if script, ok := asScript(compact); ok && len(script)*100 <= len(compact)*mostScript {
 			try(script, FormJS, shareJS)
 		}
@@ -127,8 +126,8 @@ func shortest(doc *document, compact string, whole bool, o Options) (text string
 	return text, form
 }
 
-// ofLiteral shortens the Python literal in, whose JSON is literal. It becomes JSON only if that saves as much as another form must,
-// as the format changes, and only if the literal has calls such as Decimal('1.5').
+// ofLiteral shortens the Python literal in, whose JSON is literal. The result may be JSON only if the literal has calls such as
+// Decimal('1.5'), and only if JSON saves as much as TOON would have to, since the format changes.
 func ofLiteral(in, literal string, o Options) Output {
 	doc, compact, ok := read(literal, o.TOON)
 	if !ok {
@@ -148,15 +147,15 @@ func ofLiteral(in, literal string, o Options) Output {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
 
-// Weigh uses samples for a text over sampleOver bytes. For a megabyte the result differs by
-// less than 1 %, and saves half of the work of [Text].
+// Weigh takes samples of a text that is longer than sampleOver bytes. For a megabyte the result is off by less than 1 %, and
+// [Text] needs only half of the time.
 const (
 	sampleOver  = 128 << 10
 	samples     = 24
 	sampleBytes = 2 << 10
 )
 
-// Weigh estimates the tokens of a text, of a large one by samples.
+// Weigh estimates the tokens of a text; if the text is long, it takes samples.
 func Weigh(text string) int {
 	if len(text) <= sampleOver {
 		return tokens.Estimate(text)
@@ -169,8 +168,8 @@ func spacious(in, compact string) bool {
 	return compact == in || len(in) >= trustBytes && len(in)-len(compact) >= len(in)/trustPart
 }
 
-// table is the TOON text of a document that is mostly tables. It is false for other documents,
-// and if the text is longer by an eighth than the compact JSON, which has compact bytes.
+// table returns the document as TOON. It returns false if the document is not mostly tables, or if the TOON has an eighth more
+// bytes than the compact JSON. compact is the size of the compact JSON.
 func (d *document) table(compact int) (string, bool) {
 	inTables, ok := d.plan()
 	if !ok || inTables*100 < d.leaves()*minInTables || inTables == 0 {
@@ -198,7 +197,7 @@ func compactLines(in string) ([]string, bool) {
 	return out, len(out) >= 2
 }
 
-// objectLines are the lines of a text that are not blank, trimmed.
+// objectLines returns the lines of a text that are not blank, without white space at both ends.
 func objectLines(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for line := range strings.SplitSeq(text, "\n") {

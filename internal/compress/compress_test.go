@@ -23,7 +23,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestText_Golden shows what the model sees. A file has a comment, input.txt, want.txt and form.
+// TestText_Golden compares what the model gets with golden files. Each file has a comment, input.txt, want.txt and form.
 func TestText_Golden(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "golden", "*.txtar"))
 	if err != nil || len(files) == 0 {
@@ -57,7 +57,7 @@ func TestText_Golden(t *testing.T) {
 	}
 }
 
-// check tests what always holds of Text: the value is the same, and there are no more tokens.
+// check tests what must be true for every output of Text: it has the same value as the input, and no more tokens.
 func check(t *testing.T, count counter, name, in string, out Output) {
 	t.Helper()
 	if got, max := count.count(out.Text), count.count(in); got > max {
@@ -87,7 +87,7 @@ func check(t *testing.T, count counter, name, in string, out Output) {
 	}
 }
 
-// items splits JSON: the items of one array, else the values of a sequence.
+// items returns the elements of an array, if the text is one array, or otherwise the values of a sequence of JSON values.
 func items(in string) ([]json.RawMessage, error) {
 	decoder := json.NewDecoder(strings.NewReader(in))
 	var values []json.RawMessage
@@ -106,7 +106,7 @@ func items(in string) ([]json.RawMessage, error) {
 	}
 }
 
-// sameValues says whether two sequences of JSON values, or arrays of them, are the same.
+// sameValues reports whether two sequences of JSON values, or arrays of them, are equal.
 func sameValues(a, b string) bool {
 	x, err := items(a)
 	if err != nil {
@@ -148,7 +148,7 @@ func TestText_NeverWorse(t *testing.T) {
 	}
 }
 
-// TestText_Made tries generated documents: every mixture of scalars, spellings and shapes.
+// TestText_Made tests Text with random documents, which mix all kinds of scalars, ways to write them, and shapes.
 func TestText_Made(t *testing.T) {
 	r := rand.New(rand.NewSource(1))
 	forms := map[Form]int{}
@@ -168,7 +168,7 @@ func TestText_Made(t *testing.T) {
 	}
 }
 
-// makeValue writes a random JSON value of at most depth levels; many are tables.
+// makeValue writes a random JSON value that is nested at most depth levels; many are tables.
 func makeValue(r *rand.Rand, depth int) string {
 	scalars := []string{"true", "false", "null", "0", "-1", "1.10", "1e5", "9007199254740993", `"a"`, `"hello world"`, `""`,
 		`" a"`, `"é"`, `"\u4e2d\u6587"`, `"https://a.b/c?d=e"`, `"-"`, `"#x"`, `"1"`, `"a,b"`, `"\"q\""`, `"line\nline"`, `"\u0007"`, `"NULL"`}
@@ -212,7 +212,7 @@ func TestText(t *testing.T) {
 	tests := []struct {
 		name, in string
 		form     Form
-		want     string // where it is not in
+		want     string // what the output must contain if it differs from in
 	}{
 		{"empty", "", FormText, ""},
 		{"blank", " \n", FormText, ""},
@@ -255,12 +255,12 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestText_Table prints what is saved, by class of document.
+// TestText_Table prints how many tokens are saved for each class of document.
 func TestText_Table(t *testing.T) {
 	mcptest.OneGoroutine(t)
 	type sums struct {
 		documents, toon, received, minified, sent int
-		saved                                     float64 // of the pretty-printed document, summed
+		saved                                     float64 // sum of the saved shares of the pretty-printed documents
 	}
 	classes := map[string]*sums{}
 	for _, doc := range corpusDocuments(t) {

@@ -22,7 +22,7 @@ func (s sample) class() string {
 	return class
 }
 
-// made says that the document was made to break things and is not what a tool returns.
+// made reports whether the document was written to break the code, and is not one that a tool returns.
 func (s sample) made() bool { return s.class() == "adversarial" || s.class() == "jsontestsuite" }
 
 func readSamples(t testing.TB, dir string) []sample {
@@ -77,7 +77,7 @@ func documents(t testing.TB) []sample {
 	return docs
 }
 
-// corpusDocuments is the corpus alone where there is one, else the committed samples.
+// corpusDocuments returns the corpus if MCPX_CORPUS names its folder, or otherwise the committed samples.
 func corpusDocuments(t testing.TB) []sample {
 	t.Helper()
 	if dir := os.Getenv("MCPX_CORPUS"); dir != "" {
@@ -86,7 +86,7 @@ func corpusDocuments(t testing.TB) []sample {
 	return committed(t)
 }
 
-// forms are the spellings in which a document may arrive.
+// forms returns the document written in different ways, as servers may send it.
 func (s sample) forms(t testing.TB) map[string]string {
 	t.Helper()
 	forms := map[string]string{"received": s.text}
@@ -120,7 +120,7 @@ func spaced(compact string) string {
 	return out.String()
 }
 
-// escaped says whether the byte at i has an odd number of backslashes before it.
+// escaped reports whether an odd number of backslashes precedes the byte at i.
 func escaped(s string, i int) bool {
 	n := 0
 	for i > n && s[i-n-1] == '\\' {
@@ -129,7 +129,7 @@ func escaped(s string, i int) bool {
 	return n%2 == 1
 }
 
-// counter counts the tokens of each text once, as the tokenizer is slow.
+// counter caches the number of tokens of each text, because the tokenizer is slow.
 type counter map[string]int
 
 func (c counter) count(s string) int {

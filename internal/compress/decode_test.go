@@ -10,9 +10,8 @@ import (
 	"testing"
 )
 
-// decoder reads TOON 4 strictly, for the tests: what it gives is JSON with the numbers as they are
-// written and the members in their order, which the reference decoder (JavaScript) cannot say. It
-// shares no code with the encoder.
+// decoder is a strict decoder of TOON 4 for the tests. It returns JSON in which numbers are written as in the TOON and members
+// have the same order, which the reference decoder (in JavaScript) loses. It shares no code with the encoder.
 type decoder struct {
 	lines []toonLine
 }
@@ -28,7 +27,7 @@ var (
 	bareKeyRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
 )
 
-// decodeTOON gives the JSON that the text says.
+// decodeTOON decodes a TOON text to JSON.
 func decodeTOON(text string) (string, error) {
 	if text == "" {
 		return "{}", nil
@@ -71,7 +70,7 @@ func (d *decoder) root(out *strings.Builder) error {
 	return d.object(out, 0, nil)
 }
 
-// object reads the members at the depth; first is one that was already taken from its line.
+// object reads the members at this depth. first is the line with the first member if that line was already read, or nil.
 func (d *decoder) object(out *strings.Builder, depth int, first *toonLine) error {
 	out.WriteByte('{')
 	seen := map[string]bool{}
@@ -106,7 +105,7 @@ func (d *decoder) object(out *strings.Builder, depth int, first *toonLine) error
 	}
 }
 
-// member reads what follows a key.
+// member reads what is written after a key.
 func (d *decoder) member(out *strings.Builder, rest string, depth int) error {
 	switch {
 	case rest[0] == '[':
@@ -122,7 +121,7 @@ func (d *decoder) member(out *strings.Builder, rest string, depth int) error {
 	return fmt.Errorf("malformed member %q", rest)
 }
 
-// array reads an array from its header; fields says whether a table may stand here.
+// array reads an array, beginning with its header. fields says whether the array may be a table.
 func (d *decoder) array(out *strings.Builder, text string, depth int, fields bool) error {
 	end := strings.IndexByte(text, ']') + 1
 	m := headerRE.FindStringSubmatch(text[:end])
@@ -203,7 +202,7 @@ func (d *decoder) item(out *strings.Builder, line string, depth int) error {
 	return scalarCell(out, text)
 }
 
-// toonField is a column, or with fields a group of them.
+// toonField is a column of a table, or a group of columns if it has fields.
 type toonField struct {
 	key    string
 	fields []toonField
@@ -272,7 +271,7 @@ func rowObject(out *strings.Builder, columns []toonField, cells *[]string) error
 	return nil
 }
 
-// cutFields reads {a,b{c,d}} at the start of text.
+// cutFields reads a list of fields such as {a,b{c,d}} at the beginning of text.
 func cutFields(text string) (fields []toonField, rest string, err error) {
 	text = text[1:]
 	for {
@@ -309,7 +308,7 @@ func cutFields(text string) (fields []toonField, rest string, err error) {
 	}
 }
 
-// cutKey gives the key at the start of a line as JSON, and what follows: a colon or a header.
+// cutKey returns the key at the beginning of a line as JSON, and the rest of the line, which begins with a colon or a header.
 func cutKey(line string) (key, rest string, err error) {
 	end := strings.IndexAny(line, ":[")
 	if strings.HasPrefix(line, `"`) {
@@ -332,7 +331,7 @@ func keyJSON(s string) (string, error) {
 	return `"` + s + `"`, nil
 }
 
-// quotedEnd is the index behind the quoted string that s starts with.
+// quotedEnd returns the index after the quoted string at the beginning of s.
 func quotedEnd(s string) int {
 	for i := 1; i < len(s); i++ {
 		switch s[i] {
@@ -399,7 +398,7 @@ func scalarCell(out *strings.Builder, s string) error {
 	return err
 }
 
-// stringJSON turns a quoted string into a JSON string; TOON's escapes are some of JSON's.
+// stringJSON converts a quoted TOON string to a JSON string. The escapes of TOON are a subset of the escapes of JSON.
 func stringJSON(s string) (string, error) {
 	if quotedEnd(s) != len(s) {
 		return "", fmt.Errorf("malformed string %q", s)

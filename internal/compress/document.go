@@ -2,24 +2,24 @@ package compress
 
 import "mcpx/internal/base/wire"
 
-// A document over one of these limits stays JSON.
+// A document that exceeds one of these limits is not converted to TOON.
 const (
 	maxBytes   = 8 << 20 // of compact JSON
 	maxDepth   = 64      // nested containers; the size of TOON's indentation is quadratic in it
-	maxColumns = 256     // of a table, as a reader has to count cells
-	maxFields  = 512     // of a table: columns and groups of columns
+	maxColumns = 256     // of one table, since a reader has to count cells
+	maxFields  = 512     // columns and groups of columns of one table
 )
 
 // document is a JSON value, with the form of each container in it.
 type document struct {
 	*wire.Document
-	forms   []form // of each node
+	forms   []form // one for each node
 	columns []column
 }
 
-// read reads one JSON value. doc is nil without toon, and if TOON cannot hold the value: it is
-// over the limits, or has invalid UTF-8 or half a surrogate pair. compact is the value without
-// white space. ok is false if text is not exactly one value.
+// read reads one JSON value. doc is nil if toon is false or if TOON cannot represent the value: because it exceeds the limits,
+// or because it has invalid UTF-8 or half a surrogate pair. compact is the value without white space. ok is false if text is
+// not exactly one JSON value.
 func read(text string, toon bool) (doc *document, compact string, ok bool) {
 	if !toon {
 		compact, ok = wire.Compact(text)

@@ -8,11 +8,11 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// indentation of one level; the reference's default, and what its decoder expects.
+// indentation is the indentation of one level: the default of the reference encoder, which its decoder expects.
 const indentation = "  "
 
-// encode writes the planned document, of about size bytes. It stops and returns false as soon
-// as the text has more than limit bytes; 0 = no limit.
+// encode writes a document whose layouts were chosen by plan; its text has about size bytes. As soon as the text has more than
+// limit bytes, encode stops and returns false; 0 means no limit.
 func (d *document) encode(size, limit int) (string, bool) {
 	e := encoder{doc: d, limit: limit, out: make([]byte, 0, size)}
 	root := &d.Nodes[0]
@@ -33,11 +33,11 @@ type encoder struct {
 	doc   *document
 	out   []byte
 	limit int
-	over  bool // limit was passed; nothing more is written
+	over  bool // the text is longer than limit; nothing more is written
 }
 
-// text appends s. Unlike append it does not write the pointer in e.out, which costs a write barrier
-// during a garbage collection.
+// text appends s. In contrast to append, it does not store the pointer in e.out again, which would need a write barrier during
+// garbage collections.
 func (e *encoder) text(s string) {
 	n := len(e.out)
 	if n+len(s) > cap(e.out) {
@@ -47,7 +47,7 @@ func (e *encoder) text(s string) {
 	copy(e.out[n:], s)
 }
 
-// line begins a line, and sets over if the limit is passed.
+// line begins a new line. It sets over if the text is longer than the limit.
 func (e *encoder) line(depth int) {
 	if e.limit > 0 && len(e.out) > e.limit {
 		e.over = true
@@ -69,7 +69,7 @@ func (e *encoder) members(i int32, depth int) {
 	}
 }
 
-// field writes the member c of an object; the line has begun.
+// field writes the member c of an object on the current line.
 func (e *encoder) field(c int32, depth int) {
 	n := &e.doc.Nodes[c]
 	e.key(n.Key)
@@ -89,7 +89,7 @@ func (e *encoder) field(c int32, depth int) {
 	}
 }
 
-// array writes the header of array i and its items; the line has begun.
+// array writes the header of array i on the current line, and then its items.
 func (e *encoder) array(i int32, depth int) {
 	n, layout := &e.doc.Nodes[i], e.doc.forms[i].layout
 	if layout == layoutTable {
@@ -140,7 +140,7 @@ func (e *encoder) item(c int32, depth int) {
 	}
 }
 
-// table writes the header and the rows of a table or a keyed table; the line has begun.
+// table writes the header of a table or keyed table on the current line, and then its rows.
 func (e *encoder) table(i int32, depth int) {
 	n, form := &e.doc.Nodes[i], e.doc.forms[i]
 	e.out = append(e.out, '[')
@@ -249,8 +249,8 @@ func (e *encoder) quote(s string) {
 	e.out = append(e.out, '"')
 }
 
-// unquoted reports whether a string needs no quotes: it does not look like another type, and
-// has no character that ends a cell, a key or a header.
+// unquoted reports whether a string needs no quotes: it cannot be confused with another type, and has no character that would
+// end a cell, a key or a header.
 func unquoted(s string) bool {
 	if s == "" || s[0] == ' ' || s[len(s)-1] == ' ' || s[0] == '-' || s[0] == '#' ||
 		s == "true" || s == "false" || s == "null" {
@@ -267,7 +267,7 @@ func unquoted(s string) bool {
 	return true
 }
 
-// syntax has the characters with a meaning in TOON.
+// syntax has the characters that are part of the syntax of TOON.
 var syntax = [256]bool{'"': true, '\\': true, ':': true, ',': true, '[': true, ']': true, '{': true, '}': true}
 
 // numeric reports whether s looks like a number: [+-]?\d+(\.\d+)?([eE][+-]?\d+)?

@@ -8,10 +8,9 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Equal reports whether two JSON texts have the same value. Numbers are exact: 1.10 equals
-// 1.1, and 9007199254740993 does not equal 9007199254740992. A lone surrogate equals only
-// itself. Members may be in any order, except members of the same key. A text that is not
-// JSON equals nothing.
+// Equal reports whether two JSON texts have the same value. Numbers are compared exactly: 1.10 equals 1.1, but 9007199254740993
+// does not equal 9007199254740992. A lone surrogate equals only itself. The order of members does not matter, except among
+// members with the same key. A text that is not JSON equals no text.
 func Equal(a, b []byte) bool {
 	x, ok := wire.Compact(string(a))
 	if !ok {
@@ -56,7 +55,7 @@ func equalNodes(d *wire.Document, i int32, e *wire.Document, j int32) bool {
 
 // equalMembers compares two objects with the same number of members.
 func equalMembers(d *wire.Document, i int32, e *wire.Document, j int32) bool {
-	var byKey map[string][]int32 // made at the first member in another position
+	var byKey map[string][]int32 // set when the first member at a different position is found
 	for c, k := i+1, j+1; c < d.Nodes[i].Next; c = d.Nodes[c].Next {
 		key := d.Str(d.Nodes[c].Key)
 		if byKey == nil && e.Str(e.Nodes[k].Key) == key {
@@ -82,11 +81,11 @@ func equalMembers(d *wire.Document, i int32, e *wire.Document, j int32) bool {
 	return true
 }
 
-// decimal is the unique form of an exact number: 0.digits times ten to the exponent. The exponent stays
-// text: 1e999999999 must not become a billion digits.
+// decimal is an exact number in a form that is unique: 0.digits times ten to the power of exponent. The exponent is a string,
+// since 1e999999999 must not be expanded to a billion digits.
 type decimal struct {
 	negative bool
-	digits   string // no zero at either end; empty for zero
+	digits   string // does not begin or end with 0; empty if the number is 0
 	exponent string
 }
 

@@ -38,8 +38,8 @@ func unescapeJSON(compact string) string {
 	return out.String()
 }
 
-// shortEscape is the shorter text for the escape at the start of s, empty if there is none, and the
-// length of the escape.
+// shortEscape returns a shorter text for the escape at the beginning of s, or "" if there is none. n is the length of the
+// escape.
 func shortEscape(s string) (text string, n int) {
 	switch s[1] {
 	case '/':

@@ -1,7 +1,7 @@
 package compress
 
-// Encode is the TOON text (version 4, comma delimiter, indent 2) of a JSON value, whatever it costs. It
-// reports false if raw is not a JSON array or object, or TOON cannot hold it faithfully.
+// Encode converts a JSON value to TOON (version 4, comma as delimiter, indent 2), even if that is longer. ok is false if raw is
+// not a JSON array or object, or if TOON cannot represent it exactly.
 func Encode(raw []byte) (text string, ok bool) {
 	doc, compact, _ := read(string(raw), true)
 	if doc == nil || compact[0] != '{' && compact[0] != '[' {

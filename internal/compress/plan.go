@@ -6,7 +6,7 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// layout is the form of a container in TOON.
+// layout is how a container is written in TOON.
 type layout uint8
 
 const (
@@ -19,27 +19,27 @@ const (
 // form is the layout of a container, with its columns.
 type form struct {
 	layout layout
-	header int32 // of layoutTable and layoutKeyed: the first column
+	header int32 // the first column, for layoutTable and layoutKeyed
 }
 
-// column is a column of a table, or a group of columns, whose value is an object in every row.
-// The columns of one table are in depth-first order.
+// column is a column of a table, or a group of columns; the value of a group is an object in every row. The columns of one
+// table are in depth-first order.
 type column struct {
 	key    wire.Span
-	fields int32 // of a group: its columns at the first level; 0 is a column of scalars
-	next   int32 // the column after this one and all within it
+	fields int32 // number of columns directly in this group; 0 if this is a column of scalars
+	next   int32 // index of the column after this one and all columns in it
 }
 
-// planner chooses the layout of every container like the reference encoder of TOON 4, except
-// that rows with members in different orders are not a table.
+// planner chooses the layout of every container in the same way as the reference encoder of TOON 4, with one exception: objects
+// with their members in different orders are not written as a table.
 type planner struct {
 	doc      *document
 	inTables int  // leaves in tables of at least two rows and in arrays of scalars
-	refuse   bool // TOON cannot hold this document
+	refuse   bool // TOON cannot represent this document
 }
 
-// plan chooses the layouts, and counts the leaves in tables and in arrays of scalars. ok is false if TOON
-// cannot hold the document.
+// plan chooses the layouts, and counts the leaves that are in tables or in arrays of scalars. ok is false if TOON cannot
+// represent the document.
 func (d *document) plan() (inTables int, ok bool) {
 	d.forms = make([]form, len(d.Nodes))
 	p := planner{doc: d}
@@ -47,7 +47,7 @@ func (d *document) plan() (inTables int, ok bool) {
 	return p.inTables, !p.refuse
 }
 
-// value chooses the layouts in node i. TOON has no table directly within a list.
+// value chooses the layouts in node i. listed means that the node is an item of a list, where TOON allows no table.
 func (p *planner) value(i int32, listed bool) {
 	if p.refuse {
 		return
@@ -101,7 +101,7 @@ func (p *planner) scalars(i int32, n *wire.Node) bool {
 	return true
 }
 
-// table reports whether the children of node i are rows of a table. The first row has the columns.
+// table reports whether the children of node i can be written as rows of a table. The keys of the first child are the columns.
 func (p *planner) table(i int32, n *wire.Node) bool {
 	first := &p.doc.Nodes[i+1]
 	for c := i + 1; c < n.Next; c = p.doc.Nodes[c].Next {
@@ -136,9 +136,9 @@ func (p *planner) table(i int32, n *wire.Node) bool {
 	return true
 }
 
-// header appends the columns of the table whose first row is node i; start is the first column
-// of the whole table. It refuses the whole document if a table is too wide, as the planner would
-// otherwise compare wide rows at every level of nesting.
+// header appends the columns of the table whose first row is node i; start is the first column of the complete table. If a
+// table is too wide, header refuses the complete document, because the planner would otherwise compare wide rows at every level
+// of nesting.
 func (p *planner) header(i, start int32) bool {
 	n := &p.doc.Nodes[i]
 	if n.Count == 0 {
@@ -173,8 +173,8 @@ func (p *planner) header(i, start int32) bool {
 	return true
 }
 
-// row reports whether the object i has the columns from start to end in the same order, which
-// compression must keep.
+// row reports whether the members of object i are the columns from start to end, in the same order. The order matters, because
+// compression must not change it.
 func (p *planner) row(i, start, end int32) bool {
 	n := &p.doc.Nodes[i]
 	if n.Kind != wire.Object || n.Count == 0 {
@@ -210,7 +210,8 @@ func (p *planner) numbers(i int32, n *wire.Node) {
 	}
 }
 
-// number refuses a number beyond float64, such as 1e400, which TOON decoders read as a string.
+// number refuses the document if a number is beyond the range of float64, such as 1e400, since TOON decoders read it as a
+// string.
 func (p *planner) number(n *wire.Node) {
 	s := p.doc.Str(n.Text)
 	if len(s) < 308 {

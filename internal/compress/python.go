@@ -10,7 +10,7 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// maxNesting bounds the containers in a Python literal, as its reader recurses.
+// maxNesting is how deeply containers in a Python literal may be nested, since the reader is recursive.
 const maxNesting = 100
 
 // fromPython converts a list or dict, as Python's repr and pprint print it, to compact
@@ -32,9 +32,10 @@ func fromPython(text string) (compact string, ok bool) {
 	return compact, true
 }
 
-// pythonAt converts the literal at the beginning of a text, which has size bytes; of a failure size is what was read.
+// pythonAt converts the literal at the beginning of a text. size is the size of the literal in bytes; if ok is false, it is how
+// many bytes were read.
 func pythonAt(text string) (compact string, size int, ok bool) {
-	p := python{src: text} // no large buffer in advance: most texts fail early
+	p := python{src: text} // out is not allocated in advance, since most texts fail early
 	if !p.value(maxNesting) || !utf8.Valid(p.out) {
 		return "", p.pos, false
 	}
@@ -68,7 +69,7 @@ func (p *python) accept(c byte) bool {
 	return true
 }
 
-// value writes the next value. It may have at most levels of nested containers.
+// value converts the next value, in which containers may be nested at most levels deep.
 func (p *python) value(levels int) bool {
 	switch c := p.peek(); {
 	case levels == 0:
@@ -92,8 +93,7 @@ func (p *python) value(levels int) bool {
 	return p.call()
 }
 
-// list writes a list or a tuple. Only a tuple of one item has a comma after its last
-// item, and must have it.
+// list converts a list or a tuple. Only a tuple of one item may have a comma after its last item, and it must have one.
 func (p *python) list(open byte, levels int) bool {
 	end := byte(']')
 	if open == '(' {
@@ -148,7 +148,7 @@ func (p *python) dict(levels int) bool {
 	return true
 }
 
-// number writes a number: repr and JSON write it alike.
+// number copies a number, since Python's repr and JSON write numbers in the same way.
 func (p *python) number() bool {
 	rest := p.src[p.pos:]
 	end := len(rest) - len(strings.TrimLeft(rest, "+-.eE0123456789"))
@@ -160,7 +160,7 @@ func (p *python) number() bool {
 	return true
 }
 
-// str writes the string that begins with quote, with escapes of JSON.
+// str converts the string that begins with quote to a JSON string.
 func (p *python) str(quote byte) bool {
 	p.out = append(p.out, '"')
 	for p.pos++; p.pos < len(p.src); p.pos++ {
@@ -184,7 +184,7 @@ func (p *python) str(quote byte) bool {
 	return false
 }
 
-// escape writes the escape at pos, and leaves pos at its last byte.
+// escape converts the escape sequence at pos. Afterwards pos is the index of its last byte.
 func (p *python) escape() bool {
 	p.pos++
 	if p.pos == len(p.src) {

@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// call writes what database drivers return for types that JSON lacks: Decimal as its number, UUID and the types of datetime as
-// strings (dates and times as in ISO 8601).
+// call converts a call that repr writes for a type that JSON does not have; database drivers return such values. Decimal
+// becomes a number. UUID and the types of datetime become strings; dates and times are in ISO 8601.
 func (p *python) call() bool {
 	rest := p.src[p.pos:]
 	open := strings.IndexByte(rest[:min(len(rest), 24)], '(')
@@ -24,7 +24,7 @@ func (p *python) call() bool {
 			if wire.Valid([]byte(text)) && text[0] != '"' {
 				return text
 			}
-			return `"` + text + `"` // NaN and Infinity
+			return `"` + text + `"` // NaN or Infinity
 		})
 	case "UUID", "uuid.UUID":
 		return p.quotedCall(func(text string) string { return `"` + text + `"` })
@@ -41,7 +41,7 @@ func (p *python) call() bool {
 	return false
 }
 
-// written writes a string after the end of its call.
+// written appends text as a JSON string if ok is true, after a call was read to its end.
 func (p *python) written(text string, ok bool) bool {
 	if !ok {
 		return false
@@ -50,7 +50,8 @@ func (p *python) written(text string, ok bool) bool {
 	return true
 }
 
-// quotedCall writes the only argument of a call, a string of plain characters, as write makes it.
+// quotedCall reads the only argument of a call, which must be a string of plain characters. It appends what write returns for
+// this string.
 func (p *python) quotedCall(write func(text string) string) bool {
 	quote := p.peek()
 	if quote != '\'' && quote != '"' {
@@ -66,7 +67,7 @@ func (p *python) quotedCall(write func(text string) string) bool {
 	return p.accept(')')
 }
 
-// numbers reads from least to most numbers, to the end of the call or to its first argument with a name.
+// numbers reads at least least and at most most numbers, until the call ends or an argument with a name begins.
 func (p *python) numbers(least, most int) (n []int, named, ok bool) {
 	for {
 		p.peek()
@@ -143,7 +144,7 @@ func clockOf(n []int) (string, bool) {
 	return text, all[0] < 24 && all[1] < 60 && all[2] < 60 && all[3] < 1_000_000
 }
 
-// zone reads tzinfo to the end of the call, and writes it as an offset.
+// zone reads the argument tzinfo and the end of the call, and returns the time zone as an offset.
 func (p *python) zone() (string, bool) {
 	const named = "tzinfo="
 	if !strings.HasPrefix(p.src[p.pos:], named) {
@@ -172,7 +173,7 @@ func (p *python) zone() (string, bool) {
 	return fmt.Sprintf("%c%02d:%02d", sign, d/time.Hour, d%time.Hour/time.Minute), true
 }
 
-// duration reads the arguments of datetime.timedelta, as repr writes them: by name, or 0.
+// duration reads the arguments of datetime.timedelta as repr writes them: arguments with names, or only 0.
 func (p *python) duration() (d time.Duration, ok bool) {
 	if p.accept('0') {
 		return 0, p.accept(')')
@@ -203,7 +204,7 @@ func (p *python) duration() (d time.Duration, ok bool) {
 	return 0, false
 }
 
-// maxDays keeps a duration within what time.Duration holds.
+// maxDays keeps a duration within the range of time.Duration.
 const maxDays = 100_000
 
 // daysAndTime writes a duration as Python's str does: 2 days, 3:04:05.

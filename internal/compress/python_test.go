@@ -14,8 +14,7 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// A literal that is read has the value that Python gives it; everything else is
-// refused.
+// TestFromPython: a literal that is converted has the same value as in Python; every other text is refused.
 func TestFromPython(t *testing.T) {
 	for _, tt := range []struct{ in, want string }{
 		{`[{'a': 1, 'b': None}]`, `[{"a":1,"b":null}]`},
@@ -41,8 +40,8 @@ func TestFromPython(t *testing.T) {
 	}
 }
 
-// What Python printed becomes a table where that has fewer tokens, and never a
-// longer text; what has no exact JSON stays byte for byte.
+// TestText_Python: a list of dicts as Python prints it becomes a table if that has fewer tokens, and the text never becomes
+// longer. A literal that JSON cannot represent exactly is not changed.
 func TestText_Python(t *testing.T) {
 	rows := "[" + strings.Repeat("{'id': 1, 'name': 'it', 'gone': None}, ", 40) + "{'id': 2, 'name': \"it's\", 'gone': True}]"
 	got := Text(rows, Options{TOON: true})
@@ -62,8 +61,8 @@ func TestText_Python(t *testing.T) {
 	}
 }
 
-// judge is what python3 says of lines of {"text", "json"}: whether the text, read
-// as a literal, is the value of the JSON, and what repr and pprint make of it.
+// judge is a Python program. For each line of {"text", "json"} it says whether the text, read as a Python literal, has the
+// value of the JSON, and how repr and pprint print this value.
 const judge = `
 import ast, json, math, pprint, sys
 def plain(v):
@@ -133,8 +132,8 @@ func askPython(t *testing.T, questions []map[string]any) []verdict {
 	return answers
 }
 
-// What Python's repr prints of random values is read, and means the same in
-// Python; whatever is read of such texts with random damage does too.
+// TestFromPython_Differential: fromPython accepts what Python's repr prints for random values, and its JSON has the same value
+// in Python. If such texts are randomly damaged and fromPython still accepts one, this is also true for it.
 func TestFromPython_Differential(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 2))
 	var questions []map[string]any
@@ -191,7 +190,7 @@ func TestFromPython_Differential(t *testing.T) {
 	t.Logf("%d of %d texts are read", len(questions), len(texts))
 }
 
-// randomValue is the JSON of a list or a dict of rows.
+// randomValue returns a random list or dict of rows as JSON.
 func randomValue(random *rand.Rand, depth int) string {
 	scalars := []func() string{
 		func() string { return "null" },
@@ -227,7 +226,7 @@ func randomString(random *rand.Rand) string {
 	}
 	quoted, err := json.Marshal(b.String())
 	if err != nil {
-		panic(err) // strings always marshal
+		panic(err) // strings can always be marshaled
 	}
 	return string(quoted)
 }

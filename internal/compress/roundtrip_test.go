@@ -16,8 +16,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// sameJSON says whether got is want with its members in their order, the numbers as they are written
-// and the strings decoded.
+// sameJSON reports whether got is the same JSON as want. Members must have the same order and numbers the same digits, but
+// strings may have different escapes.
 func sameJSON(want, got string) bool {
 	w, ok := wire.Compact(want)
 	if !ok {
@@ -29,7 +29,7 @@ func sameJSON(want, got string) bool {
 
 func asWritten(number string) string { return number }
 
-// asFloat is a number as JavaScript reads it.
+// asFloat returns a number as JavaScript reads it.
 func asFloat(number string) string {
 	f, err := strconv.ParseFloat(number, 64)
 	if err != nil {
@@ -38,8 +38,7 @@ func asFloat(number string) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-// canonical writes node i as JSON with every string spelled in one way.
-// readAll reads JSON that is valid.
+// readAll reads a text that must be valid JSON.
 func readAll(text string) *wire.Document {
 	d, ok := wire.Read(text)
 	if !ok {
@@ -48,6 +47,7 @@ func readAll(text string) *wire.Document {
 	return d
 }
 
+// canonical returns node i as JSON in which equal strings are always written in the same way. number converts the numbers.
 func canonical(d *wire.Document, i int32, number func(string) string) string {
 	n := &d.Nodes[i]
 	switch n.Kind {
@@ -81,7 +81,7 @@ func canonical(d *wire.Document, i int32, number func(string) string) string {
 func marshal(s string) string {
 	text, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // strings always marshal
+		panic(err) // strings can always be marshaled
 	}
 	return string(text)
 }
@@ -106,12 +106,12 @@ func TestEncode_DecodesToTheSame(t *testing.T) {
 	}
 }
 
-// reference checks texts with the reference implementation, in one process of Node.
+// reference is the answer of the reference implementation for one text. All texts are checked in one process of Node.
 type reference struct {
-	Value     string // JSON of what the strict decoder reads
+	Value     string // what the strict decoder reads, as JSON
 	Error     string
-	Same      bool   // the reference encoder gives the same bytes
-	Reference string // its bytes otherwise
+	Same      bool   // the reference encoder writes the same bytes
+	Reference string // what the reference encoder writes if it is not the same
 }
 
 func askReference(t *testing.T, pairs [][2]string) []reference {
@@ -157,8 +157,8 @@ func askReference(t *testing.T, pairs [][2]string) []reference {
 	return answers
 }
 
-// TestEncode_Reference holds every document that can be encoded against the reference decoder in
-// strict mode, whether or not TOON would be chosen for it, and what Text gives for JSON Lines.
+// TestEncode_Reference: the reference decoder in strict mode reads the right value from the TOON of every document that can be
+// encoded, even if Text would not choose TOON for it, and from what Text returns for JSON Lines.
 func TestEncode_Reference(t *testing.T) {
 	var names []string
 	var pairs [][2]string
@@ -195,8 +195,8 @@ func TestEncode_Reference(t *testing.T) {
 	t.Logf("%d texts; other bytes than the reference encoder's: %v", len(pairs), differ)
 }
 
-// TestTable_MissingMembers shows why rows with missing members are not a table: the reference decoder
-// refuses each way to leave a cell out, or reads another value.
+// TestTable_MissingMembers shows why objects with missing members are not written as a table. Whatever is written in place of
+// the missing cell, the reference decoder refuses it or reads a different value.
 func TestTable_MissingMembers(t *testing.T) {
 	const text = `[{"a":1,"b":2,"c":3},{"a":4,"c":6}]`
 	var pairs [][2]string
@@ -215,7 +215,8 @@ func TestTable_MissingMembers(t *testing.T) {
 	}
 }
 
-// referenceDiffers names why the reference encoder may give other bytes, empty if it should not.
+// referenceDiffers says why the reference encoder may write different bytes for this document. It returns "" if it should write
+// the same.
 func referenceDiffers(d *wire.Document) string {
 	for i := range d.Nodes {
 		n := &d.Nodes[i]
@@ -239,7 +240,7 @@ func referenceDiffers(d *wire.Document) string {
 	return ""
 }
 
-// javaScript is how JavaScript writes a number, empty where that has an exponent.
+// javaScript returns a number as JavaScript writes it, or "" if JavaScript writes it with an exponent.
 func javaScript(s string) string {
 	f, err := strconv.ParseFloat(s, 64)
 	size := math.Abs(f)
@@ -252,7 +253,7 @@ func javaScript(s string) string {
 	return strconv.FormatFloat(f, 'f', -1, 64)
 }
 
-// anotherOrder says whether two items of array i have the same keys in another order.
+// anotherOrder reports whether two items of array i have the same keys in different orders.
 func anotherOrder(d *wire.Document, i int32) bool {
 	n := &d.Nodes[i]
 	orders := map[string]string{}

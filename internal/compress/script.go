@@ -18,42 +18,43 @@ import (
 // in its body, strings that follow from another member are templates, and the other members are parameters. A value that repeats
 // becomes a const.
 
-// Limits of the form. A document over one of them stays JSON.
+// Limits of the JavaScript form. A document that exceeds one of them is not written as JavaScript.
 const (
 	maxScript     = 256 << 10 // bytes of compact JSON
 	leastScript   = 100
-	maxTemplated  = 64      // parameters of a kind whose strings are compared with each other
-	maxDerived    = 1 << 10 // bytes of a string that may follow from another member
-	leastShared   = 10      // bytes of a string that may become a const
-	manyKeys      = 16      // above it, equal keys are found with a map
-	integerDigits = 15      // digits of a number that JavaScript surely writes as it was read
+	maxTemplated  = 64      // if a kind has more parameters, its strings are not compared with each other
+	maxDerived    = 1 << 10 // bytes of a string that may be derived from another member
+	leastShared   = 10      // least bytes of a string that may become a const
+	manyKeys      = 16      // from more keys on, equal keys are found with a map
+	integerDigits = 15      // JavaScript certainly writes a number of at most so many digits as it was read
 )
 
-// part is one value of a compact JSON text. Its children begin at the next index.
+// part is one value of a compact JSON text. If it has children, the first one has the next index.
 type part struct {
 	start, end int32
-	key, colon int32 // the key with its quotes; equal without a key
-	next       int32 // the part after this one and all within it
-	count      int32 // members or items
-	parent     int32 // the container around it; -1 = none
-	same       int32 // the first part with the same text; the part itself if it is short
-	kind       int32 // of an object: index in kinds
+	key, colon int32 // the key with its quotes is text[key:colon]; they are equal if there is no key
+	next       int32 // index of the part after this one and all parts within it
+	count      int32 // number of members or items
+	parent     int32 // index of the container around it; -1 if there is none
+	same       int32 // the first part with the same text; short texts are not compared, so it is then this part
+	kind       int32 // index in kinds, for an object
 }
 
-// kind are the objects with the same keys in the same order.
+// kind is a group of objects that have the same keys in the same order.
 type kind struct {
 	example int32   // the first object
-	objects []int32 // the first of each text
-	name    string  // of the function; empty = the objects are literals
+	objects []int32 // if several objects have the same text, only the first of them
+	name    string  // name of the function; empty if the objects are written as literals
 	members []member
 	leaves  []leaf
-	params  []int32 // leaves in the order of the call; those with a default come last
+	params  []int32 // indexes of leaves in the order of the call; parameters with a default come last
 }
 
-// member is a member of all objects of a kind: a constant, an object whose members belong to the function, or a leaf.
+// member is a member that all objects of a kind have. It is a constant, an object whose members are written by the same
+// function, or a leaf.
 type member struct {
 	key      string // as it is written in JSON
-	constant int32  // the part of the first object; -1 = none
+	constant int32  // this part in the first object; -1 if it is not a constant
 	inner    []member
 	leaf     int32
 }
@@ -63,12 +64,12 @@ type script struct {
 	text     string
 	parts    []part
 	kinds    []kind
-	absorbed []bool // parts that functions of other kinds write
-	bad      bool   // JavaScript would not give the value back
+	absorbed []bool // parts that are written by the function of another kind
+	bad      bool   // JavaScript would not evaluate to the same value
 }
 
-// asScript is the JavaScript of compact JSON, which must be an object or array. It is false if there is nothing to gain, or if
-// JavaScript would not give back the same value.
+// asScript converts compact JSON, which must be an object or array, to JavaScript. ok is false if nothing would become shorter,
+// or if JavaScript would not evaluate to the same value.
 func asScript(compact string) (string, bool) {
 	if len(compact) > maxScript || len(compact) < leastScript {
 		return "", false
@@ -150,7 +151,8 @@ func stringEnd(text string, at int) int {
 	return at + 1
 }
 
-// finite reports whether a scalar is no number beyond float64, such as 1e400, which JavaScript reads as Infinity.
+// finite reports whether a scalar is not a number beyond the range of float64, such as 1e400, which JavaScript reads as
+// Infinity.
 func finite(scalar string) bool {
 	if len(scalar) < 308 && !strings.ContainsAny(scalar, "eE") || scalar == "true" || scalar == "false" {
 		return true
@@ -159,7 +161,8 @@ func finite(scalar string) bool {
 	return err == nil && !math.IsInf(f, 0)
 }
 
-// group finds equal texts and kinds. It is false without any repetition, and for keys that JavaScript would not give back.
+// group finds parts with equal texts, and the kinds of objects. It returns false if nothing repeats, or if JavaScript would
+// change the keys of an object.
 func (s *script) group() bool {
 	seed, byKeys := maphash.MakeSeed(), map[uint64][]int32{}
 	first := make(map[string]int32, len(s.parts)/4)
@@ -181,7 +184,7 @@ func (s *script) group() bool {
 	for i := int32(0); i < int32(len(s.parts)); {
 		p := &s.parts[i]
 		if p.same != i {
-			i = p.next // what repeats is written once
+			i = p.next // skip its children, since a value that repeats is written only once
 			continue
 		}
 		if p.kind >= 0 {
@@ -194,7 +197,7 @@ func (s *script) group() bool {
 	return repeats
 }
 
-// ofKind finds the kind of object i. It is false for keys that JavaScript would not give back.
+// ofKind finds the kind of object i. It returns false if JavaScript would change the keys of the object.
 func (s *script) ofKind(i int32, seed maphash.Seed, byKeys map[uint64][]int32) bool {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -230,8 +233,8 @@ func (s *script) likeKeys(a, b int32) bool {
 	return true
 }
 
-// faithful reports whether JavaScript keeps the keys of object i: no key is __proto__ or occurs twice, and those that are integers
-// come first and in order.
+// faithful reports whether JavaScript keeps the keys of object i and their order. No key may be __proto__ or occur twice, and
+// keys that are integers must come first, in ascending order.
 func (s *script) faithful(i int32) bool {
 	var keys []string
 	seen := map[string]bool{}
@@ -278,7 +281,7 @@ func (s *script) faithful(i int32) bool {
 	return true
 }
 
-// integerKey reads a key that JavaScript may take for an index.
+// integerKey parses a key that JavaScript may treat as an array index.
 func integerKey(key string) (n int64, ok bool) {
 	if key == "" || len(key) > 18 || key[0] < '0' || key[0] > '9' || key[0] == '0' && len(key) > 1 {
 		return 0, false

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// benchUneven has kinds that repeat, but nothing that their objects have in common: JavaScript is tried and not chosen.
+// benchUneven returns a document with many objects of the same kinds that have no values in common. JavaScript is tried for it,
+// but not chosen.
 func benchUneven(size int) string {
 	r := rand.New(rand.NewPCG(1, 2))
 	word := func() string { return fmt.Sprintf("%x", r.Uint64()>>(r.IntN(40))) }
@@ -24,8 +25,8 @@ func benchUneven(size int) string {
 	return out.String()
 }
 
-// BenchmarkText_JavaScript compares the time with and without the form: where it is chosen, where it is tried and not chosen, and
-// over 256 KB, where it is not tried.
+// BenchmarkText_JavaScript compares the time with and without JavaScript for documents where it is chosen, where it is tried
+// but not chosen, and which are over 256 KB, where it is not tried.
 func BenchmarkText_JavaScript(b *testing.B) {
 	for _, kind := range []struct {
 		name string

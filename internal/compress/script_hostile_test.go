@@ -15,7 +15,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// hostileToJS are documents that JavaScript could read in another way than JSON. Each repeats, so that there is something to say once.
+// hostileToJS returns documents that JavaScript could read differently than JSON. Each has repeated parts, so that JavaScript
+// could be shorter.
 func hostileToJS() (docs []sample) {
 	rows := func(name, row string) {
 		var all []string
@@ -64,7 +65,7 @@ func hostileToJS() (docs []sample) {
 	return docs
 }
 
-// staysJSON are the hostile documents that JavaScript would not give back.
+// staysJSON are the hostile documents for which there is no JavaScript, because it would not evaluate to the same value.
 var staysJSON = map[string]bool{
 	"lone": false, "overflow": true, "proto": true, "escaped proto": true, "twice": true, "escaped twice": true, "integer keys": true,
 	"large integer keys": true, "deeper": true, "100,000 kinds": true,
@@ -123,7 +124,7 @@ func TestScript_Random(t *testing.T) {
 	}
 }
 
-// FuzzScript evaluates what is written, for JSON of any kind and for documents made from a seed.
+// FuzzScript evaluates the JavaScript of any JSON, and of random documents made from a seed.
 func FuzzScript(f *testing.F) {
 	for _, d := range hostileToJS() {
 		if len(d.text) < 10_000 {
@@ -137,7 +138,7 @@ func FuzzScript(f *testing.F) {
 	})
 }
 
-// TestScript_Node evaluates the texts in node, whether or not they would be chosen.
+// TestScript_Node evaluates the JavaScript of documents in node, even if Text would not choose it.
 func TestScript_Node(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -197,7 +198,7 @@ func TestScript_Node(t *testing.T) {
 	t.Log(n, "texts")
 }
 
-// JSON in prose, in a JSON string and in a Python repr is shortened in its place; every other byte stays.
+// TestText_Within: JSON within prose, a JSON string or a Python repr is shortened; all bytes around it are unchanged.
 func TestText_Within(t *testing.T) {
 	rows := func(row string) string { return "[" + strings.Repeat(row+", ", 30) + row + "]" }
 	both := Options{TOON: true, JS: true}

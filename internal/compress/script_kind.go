@@ -6,26 +6,26 @@ import (
 	"strings"
 )
 
-// leaf is a member that differs between the objects of a kind.
+// leaf is a member that has different values in the objects of a kind.
 type leaf struct {
-	column []int32 // its part in each object
+	column []int32 // the part of this member in each object
 	key    string  // without quotes, as it is written in JSON
-	parent string  // of the object around it within the kind; empty = none
-	name   string  // of the parameter
-	// derived means that the member follows from other leaves: template has its pieces.
+	parent string  // key of the inner object that has this member; empty if the object of the kind itself has it
+	name   string  // name of the parameter
+	// derived means that the value can be made from other leaves. template says how.
 	derived  bool
 	template []piece
-	base     bool // others follow from it
-	// prefix and suffix are common to all strings of a parameter, which has only what is between them.
+	base     bool // other leaves are derived from this one
+	// prefix and suffix are the same in all strings of this leaf. The parameter then has only what is between them.
 	prefix, suffix string
-	fallback       string // the value where the call leaves it out; empty = none
-	inFallback     int    // the number of objects with that value
+	fallback       string // the default value, which calls leave out; empty if there is none
+	inFallback     int    // number of objects with the default value
 }
 
-// piece is a literal or a leaf in a template.
+// piece is a part of a template: a literal or the value of a leaf.
 type piece struct {
 	literal string
-	leaf    int32 // -1 = literal
+	leaf    int32 // index of the leaf; -1 for a literal
 }
 
 // analyse finds what the objects of a kind have in common.
@@ -46,13 +46,13 @@ func (s *script) analyse(k *kind) {
 		return
 	}
 	s.absorb(k.members, k)
-	k.name = "Item" // until name
+	k.name = "Item" // placeholder until the method name is called
 }
 
-// leastGain is what a function must save, in bytes.
+// leastGain is how many bytes a function must save at least.
 const leastGain = 40
 
-// columns are the members of objects of the same kind: for each key its part in each object.
+// columns returns the members of objects of the same kind. For each key it has the part in each object.
 func (s *script) columns(objects []int32) [][]int32 {
 	all := make([]int32, len(objects)*int(s.parts[objects[0]].count))
 	columns := make([][]int32, s.parts[objects[0]].count)
@@ -69,7 +69,7 @@ func (s *script) columns(objects []int32) [][]int32 {
 	return columns
 }
 
-// common sorts the members of objects into constants, inner objects and leaves.
+// common decides for each member of the objects whether it is a constant, an inner object or a leaf.
 func (s *script) common(k *kind, objects []int32, parent string) []member {
 	columns := s.columns(objects)
 	members := make([]member, len(columns))
@@ -99,8 +99,8 @@ func (s *script) equal(column []int32) bool {
 	return true
 }
 
-// flat reports whether objects of a column are nearly all objects of their kind, and mostly different: then the function of the
-// object around them writes them too.
+// flat reports whether the objects of a column are nearly all objects of their kind and mostly different from each other. If
+// so, the function for the objects around them writes them too.
 func (s *script) flat(column []int32) bool {
 	of := s.parts[column[0]].kind
 	if of < 0 || s.parts[column[0]].count == 0 {
@@ -118,7 +118,7 @@ func (s *script) flat(column []int32) bool {
 	return 10*distinct >= 7*len(column) && 10*distinct >= 8*len(s.kinds[of].objects)
 }
 
-// absorb marks the parts that the function of a kind writes.
+// absorb marks the parts that are written by the function of a kind.
 func (s *script) absorb(members []member, k *kind) {
 	columns := s.columns(k.objects)
 	for m, column := range columns {
@@ -144,8 +144,8 @@ func (s *script) absorbColumn(m member, column []int32) {
 	}
 }
 
-// plain is the text of a part that may be in a template: a string without escapes, or a number that JavaScript writes in the same
-// way.
+// plain returns the text of a part that may be used in a template: a string without escapes, or a number that JavaScript writes
+// with the same digits.
 func (s *script) plain(i int32) (text string, ok bool) {
 	text = s.str(i)
 	switch c := text[0]; {
@@ -158,7 +158,7 @@ func (s *script) plain(i int32) (text string, ok bool) {
 	return "", false
 }
 
-// plainColumn reports whether all parts of a column are plain, and all are strings or all are numbers.
+// plainColumn reports whether all parts of a column are plain, and either all are strings or all are numbers.
 func (s *script) plainColumn(column []int32) bool {
 	for _, i := range column {
 		if _, ok := s.plain(i); !ok || (s.text[s.parts[i].start] == '"') != (s.text[s.parts[column[0]].start] == '"') {
@@ -168,7 +168,7 @@ func (s *script) plainColumn(column []int32) bool {
 	return true
 }
 
-// derive finds the leaves that follow from others.
+// derive finds the leaves whose values can be made from other leaves.
 func (s *script) derive(k *kind) {
 	if len(k.leaves) > maxTemplated {
 		return
@@ -178,7 +178,7 @@ func (s *script) derive(k *kind) {
 	for i := range k.leaves {
 		plain[i], order[i] = s.plainColumn(k.leaves[i].column), int32(i)
 	}
-	// Long ones first: they follow from short ones.
+	// Leaves with long values come first, since long values are derived from short ones.
 	slices.SortStableFunc(order, func(a, b int32) int {
 		return cmp.Compare(len(s.str(k.leaves[b].column[0])), len(s.str(k.leaves[a].column[0])))
 	})
@@ -194,7 +194,7 @@ func (s *script) derive(k *kind) {
 	}
 }
 
-// alias derives a leaf that is equal to another one.
+// alias derives a leaf from another leaf that has the same value in every object.
 func (s *script) alias(k *kind, of int32) {
 	l := &k.leaves[of]
 	for j := range k.leaves {
@@ -216,7 +216,7 @@ func (s *script) alike(a, b []int32) bool {
 	return true
 }
 
-// deriveOne makes a template of a leaf, if its strings have other leaves in them.
+// deriveOne makes a template for a leaf, if its strings contain the values of other leaves.
 func (s *script) deriveOne(k *kind, of int32, plain []bool) {
 	l := &k.leaves[of]
 	n := len(l.column)
@@ -261,7 +261,8 @@ func (s *script) deriveOne(k *kind, of int32, plain []bool) {
 	}
 }
 
-// templateOf replaces the values of leaves in the first object by the leaves.
+// templateOf makes a template of the text that a leaf has in the first object: each value of a leaf in bases is replaced by
+// that leaf.
 func (s *script) templateOf(k *kind, text string, bases []int32) []piece {
 	pieces := []piece{{literal: text, leaf: -1}}
 	for _, base := range bases {
@@ -286,7 +287,8 @@ func (s *script) templateOf(k *kind, text string, bases []int32) []piece {
 	return pieces
 }
 
-// follows reports whether a template gives all strings of a column, and its literals need no escapes.
+// follows reports whether the template results in the right string for each part of a column, and has no literal that must be
+// escaped.
 func (s *script) follows(k *kind, column []int32, template []piece) bool {
 	for _, p := range template {
 		if strings.Contains(p.literal, "`") || strings.Contains(p.literal, "${") {
@@ -312,7 +314,7 @@ func (s *script) follows(k *kind, column []int32, template []piece) bool {
 	return true
 }
 
-// stem finds the common beginning and end of addresses.
+// stem finds the beginning and the end that all strings of a leaf have in common, if they are web addresses.
 func (s *script) stem(l *leaf) {
 	if l.derived || l.base {
 		return
@@ -363,10 +365,10 @@ func commonSuffix(a, b string) string {
 	return a[len(a)-n:]
 }
 
-// maxFallback bounds a value that calls leave out, in bytes.
+// maxFallback is the longest default value, in bytes.
 const maxFallback = 40
 
-// fallback finds the value that most objects have.
+// fallback finds the default value of a leaf, which is the value that most objects have.
 func (s *script) fallback(l *leaf) {
 	if l.derived || l.prefix != "" || len(l.column) < 3 {
 		return
@@ -387,7 +389,8 @@ func (s *script) fallback(l *leaf) {
 	}
 }
 
-// order puts the parameters into the order of the call: those with a default last, the most frequent defaults at the end.
+// order puts the parameters into the order of the call. Parameters with a default come last, and the one that most calls can
+// leave out is at the end.
 func (s *script) order(k *kind) {
 	for i := range k.leaves {
 		if !k.leaves[i].derived {
@@ -399,7 +402,7 @@ func (s *script) order(k *kind) {
 	})
 }
 
-// called is the number of arguments that the call for an object has.
+// called returns how many arguments the call for this object has.
 func (s *script) called(k *kind, object int) int {
 	n := len(k.params)
 	for n > 0 {
@@ -412,7 +415,7 @@ func (s *script) called(k *kind, object int) int {
 	return n
 }
 
-// gain is roughly what a function saves, in bytes.
+// gain estimates how many bytes a function saves.
 func (s *script) gain(k *kind) int {
 	n := len(k.objects)
 	gain := s.bodyGain(k.members)*(n-1) - 6*n - 24

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// nearestKey is the key of a part, or of the nearest container around it that has one; without quotes, empty without a key.
+// nearestKey returns the key of a part, without quotes. If the part has no key, it is the key of the nearest container around
+// it that has one, or "".
 func (s *script) nearestKey(i int32) string {
 	for at := i; at >= 0; at = s.parts[at].parent {
 		if key := s.key(at); key != "" {
@@ -50,7 +51,8 @@ func unique(name string, used map[string]bool) string {
 	return free
 }
 
-// kindName is a name for the objects of a kind: what one of their constants says, else their key in the singular.
+// kindName returns a name for the objects of a kind: the value of a constant member such as "type", or else their key in the
+// singular.
 func (s *script) kindName(k *kind) string {
 	for _, m := range k.members {
 		if m.constant < 0 || !slices.Contains([]string{`"object"`, `"type"`, `"kind"`, `"__typename"`}, m.key) {
@@ -73,7 +75,7 @@ func (s *script) kindName(k *kind) string {
 	return capital(key)
 }
 
-// maxName bounds a name that is made from a key, in bytes.
+// maxName is the longest name that is made from a key, in bytes.
 const maxName = 30
 
 // capital makes the name of a function from a text: created_by becomes CreatedBy.
@@ -109,7 +111,7 @@ func parameter(key string) string {
 	return string(name[0]|0x20) + name[1:]
 }
 
-// reserved are words that cannot be names, and names that a program around the text may need.
+// reserved are words that may not be used as names in JavaScript, and names that a program around the text may use.
 var reserved = map[string]bool{}
 
 func init() {

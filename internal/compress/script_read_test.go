@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// readScript evaluates the JavaScript that this package writes, and returns the JSON of its value with every literal as it is
-// written. It reads no more of the language than that.
+// readScript evaluates JavaScript as this package writes it, and returns the value as JSON, with each literal as in the text.
+// It understands only this part of the language.
 func readScript(text string) (value string, err error) {
 	r := &scriptReader{src: text, consts: map[string]string{}, functions: map[string]scriptFunction{}}
 	defer func() {
@@ -99,7 +99,7 @@ func (r *scriptReader) function(name string) {
 		}
 	}
 	r.must("=>(")
-	// The body is read once for its end, with any values.
+	// Evaluate the body once with arbitrary values, to find where it ends.
 	values := map[string]string{}
 	for _, p := range f.params {
 		values[p] = "0"

@@ -11,9 +11,9 @@ import (
 // scriptWriter writes a script.
 type scriptWriter struct {
 	*script
-	uses   []int32          // how often the first of equal parts is written if each is written once
+	uses   []int32          // for the first of equal parts, how often it must be written if the contents of each part are written once
 	object map[int32]int    // the number of an object in its kind
-	done   map[int32]string // how a part that repeats is written: the name of its const, or its text
+	done   map[int32]string // what is written for a part that repeats: the name of its const, or its text
 	consts []string
 	named  map[string]int
 }
@@ -32,7 +32,7 @@ func newScriptWriter(s *script) *scriptWriter {
 	return w
 }
 
-// write writes all of it; false if there is neither a function nor a const.
+// write writes the script. It returns false if the script has neither a function nor a const.
 func (w *scriptWriter) write() (string, bool) {
 	value := w.value(nil, 0)
 	var out []byte
@@ -47,7 +47,7 @@ func (w *scriptWriter) write() (string, bool) {
 	if len(out) == 0 {
 		return "", false
 	}
-	out[len(out)-1] = ';' // else JavaScript would read the next line as its continuation
+	out[len(out)-1] = ';' // otherwise JavaScript would read the next line as part of this statement
 	out = append(out, '\n')
 	if value[0] == '{' {
 		return string(append(append(append(out, '('), value...), ')')), true
@@ -55,7 +55,8 @@ func (w *scriptWriter) write() (string, bool) {
 	return string(append(out, value...)), true
 }
 
-// call returns the kind of an object that is written as a call, and the object's number; nil for other parts.
+// call returns the kind of an object that is written as a call, and the number of the object in its kind. It returns nil for
+// any other part.
 func (w *scriptWriter) call(i int32) (*kind, int) {
 	at := w.parts[i].kind
 	if at < 0 || w.kinds[at].name == "" {
@@ -68,7 +69,7 @@ func (w *scriptWriter) call(i int32) (*kind, int) {
 	return &w.kinds[at], o
 }
 
-// count counts how often each part is written.
+// count counts how often part i and the parts within it are written.
 func (w *scriptWriter) count(i int32) {
 	p := &w.parts[i]
 	if w.uses[p.same]++; w.uses[p.same] > 1 {
@@ -87,7 +88,7 @@ func (w *scriptWriter) count(i int32) {
 	}
 }
 
-// value appends a part.
+// value appends a part, or the name of its const.
 func (w *scriptWriter) value(out []byte, i int32) []byte {
 	p := &w.parts[i]
 	if w.uses[p.same] < 2 || p.end-p.start < leastShared {
@@ -107,10 +108,10 @@ func (w *scriptWriter) value(out []byte, i int32) []byte {
 	return append(out, text...)
 }
 
-// constTokens is what a const costs beside its text and its uses, and the least that it must save.
+// constTokens is how many tokens a const needs in addition to its text and its uses; a const must also save at least so many.
 const constTokens = 8
 
-// fresh appends a part that no const has.
+// fresh appends a part for which there is no const.
 func (w *scriptWriter) fresh(out []byte, i int32) []byte {
 	p := &w.parts[i]
 	if k, o := w.call(i); k != nil {
@@ -176,7 +177,7 @@ func (w *scriptWriter) function(out []byte, k *kind) []byte {
 	return append(out, ')')
 }
 
-// fallbackPart is a part with the value of fallback.
+// fallbackPart returns a part that has the default value.
 func (l *leaf) fallbackPart(s *script) int32 {
 	at := slices.IndexFunc(l.column, func(i int32) bool { return s.str(i) == l.fallback })
 	return l.column[at]
@@ -208,7 +209,7 @@ func (w *scriptWriter) body(out []byte, k *kind, members []member) []byte {
 	return append(out, '}')
 }
 
-// leaf appends the expression of a leaf.
+// leaf appends the expression for the value of a leaf.
 func (w *scriptWriter) leaf(out []byte, k *kind, l *leaf) []byte {
 	if l.prefix != "" {
 		out = append(append(append(out, '`'), l.prefix...), "${"...)
@@ -231,7 +232,7 @@ func (w *scriptWriter) leaf(out []byte, k *kind, l *leaf) []byte {
 	return append(out, '`')
 }
 
-// literal appends a part without calls and consts, since in a function the parameters hide their names.
+// literal appends a part without calls and names of consts, since the parameters of a function may have the same names.
 func (w *scriptWriter) literal(out []byte, i int32) []byte {
 	p := &w.parts[i]
 	open := w.text[p.start]

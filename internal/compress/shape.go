@@ -11,24 +11,23 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// Limits of [Shape]: enough to name the parts of a document, few enough to be quick on any.
+// Limits of [Shape]. They are high enough to name the parts of a document, and low enough to be fast for any document.
 const (
 	shapeDepth = 8
-	shapeItems = 20  // the first items of each array; see sampled
+	shapeItems = 20  // the first items of each array; for the others see sampled
 	shapeKeys  = 200 // of each object
 	shapeKey   = 60  // bytes of a key
-	// mapKeys is the number of keys above which an object with values of the same form is
-	// shown as a map: one key as an example, and one shape for all values.
+	// mapKeys is for objects whose values all have the same form. If such an object has more keys, it is shown as a map, with
+	// one key as an example and one shape for all values.
 	mapKeys = 20
 )
 
-// Shape describes a JSON value by its keys and types, for an agent that has not seen all of it:
+// Shape describes the keys and types in a JSON value, for a model that has seen only a part of it:
 //
 //	{total: number, items: [20 of {id: number, name?: string, owner: {login: string}|null}]}
 //
-// It uses the first items of an array and samples of the others. A key with a question mark is
-// missing in some of them. An ellipsis replaces deep levels and last keys until the text has at
-// most maxTokens by [tokens.Ceiling].
+// Of an array it reads the first items and a sample of the others. A key with a question mark is missing in some of them. Deep
+// levels and last keys are replaced by an ellipsis until the text has at most maxTokens according to [tokens.Ceiling].
 func Shape(raw []byte, maxTokens int) string {
 	if !wire.Valid(raw) {
 		return "not JSON"
@@ -36,9 +35,9 @@ func Shape(raw []byte, maxTokens int) string {
 	return (&shaper{}).shape(bytes.TrimSpace(raw), maxTokens)
 }
 
-// ShapeOf is [Shape] of a value with a long container of which only some parts are given:
-// elements, or members with their keys. count is the number of all parts; head and tail are
-// the JSON of the value before and after them.
+// ShapeOf is like [Shape] for a value with a long container of which the caller has only some of the parts (elements, or
+// members with their keys). count is the number of all parts. head and tail are the JSON of the value before and after the
+// parts.
 func ShapeOf(head string, parts []json.RawMessage, tail string, count, maxTokens int) string {
 	raw := append(make([]byte, 0, len(head)), head...)
 	at := len(bytes.TrimRight(raw, " \t\r\n")) - 1 // the bracket of the container
@@ -52,14 +51,13 @@ func ShapeOf(head string, parts []json.RawMessage, tail string, count, maxTokens
 	return (&shaper{at: &raw[at], left: count - len(parts)}).shape(raw, maxTokens)
 }
 
-// shaper makes the shape of a value. The container that begins at the byte at lacks left of
-// its parts.
+// shaper makes the shape of a value. The container whose first byte is *at has left more parts than those in the JSON.
 type shaper struct {
 	at   *byte
 	left int
 }
 
-// leftOf is the number of parts that a container lacks.
+// leftOf returns how many parts of a container are not in the JSON.
 func (m *shaper) leftOf(container []byte) int {
 	if &container[0] == m.at {
 		return m.left
@@ -73,7 +71,7 @@ func (m *shaper) shape(raw []byte, maxTokens int) string {
 	for _, keys := range []int{shapeKeys, 50, 20, 10, 5, 2} {
 		for depth := shapeDepth; depth > 0; depth-- {
 			if keys > 20 && depth < 3 {
-				break // fewer keys on more levels are better
+				break // fewer keys on more levels are better than more keys on fewer levels
 			}
 			var out strings.Builder
 			root.write(&out, depth, keys)
@@ -87,23 +85,23 @@ func (m *shaper) shape(raw []byte, maxTokens int) string {
 	return out.String()
 }
 
-// shape summarizes the values at one place in a document.
+// shape summarizes all values at the same position in a document.
 type shape struct {
 	kinds      [wire.Object + 1]bool
 	keys       []string // at most shapeKeys
 	fields     map[string]*field
-	more       int // most keys of one object that are not in keys
+	more       int // largest number of keys of one object that are not in keys
 	objects    int
 	items      *shape
-	few, many  int // least and most items of the arrays
+	few, many  int // smallest and largest number of items in an array
 	haveArrays bool
-	value      *shape // of a map: see [shape.asMap]
+	value      *shape // for a map, the shape of its values: see [shape.asMap]
 	notMap     bool
 }
 
 type field struct {
 	shape
-	seen int // number of objects that have it
+	seen int // number of objects that have this key
 }
 
 // add adds a value to a shape.
@@ -160,7 +158,7 @@ func (m *shaper) addItems(s *shape, array []byte, depth int) {
 	s.addCounts(count, count)
 }
 
-// addCounts adds arrays with that many items.
+// addCounts records arrays with at least few and at most many items.
 func (s *shape) addCounts(few, many int) {
 	if !s.haveArrays {
 		s.haveArrays, s.few = true, few
@@ -168,21 +166,21 @@ func (s *shape) addCounts(few, many int) {
 	s.few, s.many = min(s.few, few), max(s.many, many)
 }
 
-// field is the field of a key, a new one at the first time. It is nil if there is no room.
+// field returns the field for a key, which is created if there is none. It returns nil if there are already shapeKeys keys.
 func (s *shape) field(key string) *field {
 	f := s.fields[key]
 	if f == nil && len(s.keys) < shapeKeys {
 		if s.fields == nil {
 			s.fields = map[string]*field{}
 		}
-		f, key = new(field), strings.Clone(key) // a key may be a part of a large text
+		f, key = new(field), strings.Clone(key) // clone, since key may be a slice of a large text
 		s.fields[key] = f
 		s.keys = append(s.keys, key)
 	}
 	return f
 }
 
-// asMap is the shape of all values of an object that is a map, such as one by id, or nil.
+// asMap returns the shape of all values if the object is a map, for example from IDs to objects, or nil if it is not.
 func (s *shape) asMap() *shape {
 	if s.value != nil || s.notMap || len(s.keys)+s.more <= mapKeys {
 		return s.value
@@ -200,7 +198,7 @@ func (s *shape) asMap() *shape {
 			kinds++
 		}
 	}
-	open := s.more > 0 || 4*seen < len(s.keys)*s.objects // few of the keys are in one object
+	open := s.more > 0 || 4*seen < len(s.keys)*s.objects // each object has only a few of the keys
 	like := kinds == 1 && (value.kinds[wire.Array] || value.kinds[wire.Object] || open)
 	if like && len(value.keys)*len(s.keys) <= 4*names {
 		s.value = value
@@ -209,7 +207,7 @@ func (s *shape) asMap() *shape {
 	return s.value
 }
 
-// merge adds all values of another shape.
+// merge adds all values that were added to o.
 func (s *shape) merge(o *shape) {
 	for k, has := range o.kinds {
 		s.kinds[k] = s.kinds[k] || has
@@ -233,7 +231,7 @@ func (s *shape) merge(o *shape) {
 	}
 }
 
-// Keys are the keys in a value that [Shape] sees, each once.
+// Keys returns the keys in a value that [Shape] reads, each once.
 func Keys(raw []byte) (keys []string) {
 	if !wire.Valid(raw) {
 		return nil
@@ -258,15 +256,15 @@ func Keys(raw []byte) (keys []string) {
 	return keys
 }
 
-// sampled reports whether the item at an index is used: the first ones, and then those at powers
-// of two, about fifteen in an array of a million items.
+// sampled reports whether the item with index i is read: the first items, and then those whose index is a power of two, which
+// are about fifteen in an array of a million items.
 func sampled(i int) bool { return i < shapeItems || i&(i-1) == 0 }
 
 var kindNames = [...]string{
 	wire.Null: "null", wire.True: "boolean", wire.Number: "number", wire.String: "string",
 }
 
-// write writes the shape, down to depth levels and with at most keys keys of an object.
+// write writes the shape, at most depth levels deep and with at most keys keys per object.
 func (s *shape) write(out *strings.Builder, depth, keys int) {
 	bar := ""
 	for _, k := range [...]wire.Kind{wire.Object, wire.Array, wire.String, wire.Number, wire.True, wire.Null} {
@@ -303,7 +301,7 @@ func (s *shape) writeObject(out *strings.Builder, depth, keys int) {
 		out.WriteString("keys such as ")
 		example := s.keys[0]
 		if example == "" {
-			example = s.keys[1] // there are more than mapKeys
+			example = s.keys[1] // exists, since there are more than mapKeys keys
 		}
 		writeQuoted(out, example)
 		out.WriteByte(']')

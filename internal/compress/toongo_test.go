@@ -13,7 +13,7 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// toonGoValue is what toon-go encodes for node i.
+// toonGoValue converts node i to a value that toon-go can encode.
 func toonGoValue(d *wire.Document, i int32) any {
 	n := &d.Nodes[i]
 	switch n.Kind {
@@ -39,7 +39,7 @@ func toonGoValue(d *wire.Document, i int32) any {
 	return toon.Object{Fields: fields}
 }
 
-// toonGoGate names why toon-go (TOON 2.0) cannot write the document faithfully, empty if it can.
+// toonGoGate returns why toon-go (TOON 2.0) cannot write the document without changing it, or "" if it can.
 func toonGoGate(d *document) string {
 	for i := range d.Nodes {
 		if why := toonGoNode(d, int32(i)); why != "" {
@@ -98,8 +98,8 @@ func toonGoString(s string) string {
 	return ""
 }
 
-// toonFourOnly names the first feature of the document that TOON 2.0 writes in another way than 4, or
-// toon-go in another way than this package.
+// toonFourOnly returns the first feature of the document that is written differently in TOON 2.0 than in TOON 4, or by toon-go
+// than by this package.
 func toonFourOnly(d *document) string {
 	for i := range d.Nodes {
 		n := &d.Nodes[i]
@@ -127,8 +127,8 @@ func unicodeEdge(s string) bool { return strings.TrimSpace(s) != strings.Trim(s,
 
 func leadingZero(s string) bool { return len(s) > 1 && s[0] == '0' && '0' <= s[1] && s[1] <= '9' }
 
-// TestEncode_SameAsToonGo holds the encoder against toon-go, which was written by others from the
-// specification: where TOON 2.0 and 4 do not differ and toon-go is sound, both give the same bytes.
+// TestEncode_SameAsToonGo compares the encoder with toon-go, which other people have written from the specification. Both must
+// write the same bytes unless TOON 2.0 and 4 differ or toon-go has an error.
 func TestEncode_SameAsToonGo(t *testing.T) {
 	gated, other, same := map[string]int{}, map[string]int{}, 0
 	for _, doc := range documents(t) {
@@ -168,8 +168,8 @@ func TestEncode_SameAsToonGo(t *testing.T) {
 	}
 }
 
-// TestText_AgainstToonGo measures what the encoder of our own is worth: the same choice, with toon-go
-// behind its gates in its place.
+// TestText_AgainstToonGo measures how much our own encoder saves, compared with making the same choice with toon-go wherever
+// toon-go can write the document.
 func TestText_AgainstToonGo(t *testing.T) {
 	var compact, ours, theirs, n int
 	var meanOurs, meanTheirs float64

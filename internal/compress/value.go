@@ -7,9 +7,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Value is the JSON of a text that is exactly one JSON value, or a list or dict as Python
-// prints it. If the text is JSON Lines, as [Text] understands them, lines is true and the
-// value is an array of the objects.
+// Value returns the JSON of a text that is exactly one JSON value, or a list or dict as Python prints it. If the text is JSON
+// Lines, lines is true and the value is an array of the objects.
 func Value(text string) (value json.RawMessage, lines, ok bool) {
 	text = strings.TrimSpace(text)
 	if text == "" || !strings.Contains("{[\"-0123456789tfn", text[:1]) {
@@ -25,7 +24,7 @@ func Value(text string) (value json.RawMessage, lines, ok bool) {
 	return value, ok, ok
 }
 
-// arrayOfLines is an array of the objects of JSON Lines, as they are written.
+// arrayOfLines converts JSON Lines to an array of the objects, without changing how these are written.
 func arrayOfLines(text string) (value json.RawMessage, ok bool) {
 	if text[0] != '{' {
 		return nil, false

@@ -11,7 +11,7 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// TestCompact holds wire.Compact against encoding/json on all documents.
+// TestCompact compares wire.Compact with encoding/json for all documents.
 func TestCompact(t *testing.T) {
 	for _, doc := range documents(t) {
 		got, ok := wire.Compact(doc.text)
@@ -109,7 +109,7 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// many are n parts of JSON with their numbers.
+// many returns n parts of JSON joined by commas. Each is format with its number.
 func many(n int, format string) string {
 	parts := make([]string, n)
 	for i := range parts {

@@ -16,16 +16,16 @@ type Piece struct {
 // Limits of [Pieces].
 const (
 	maxPieces = 1000
-	// A wrapper around JSON is at most so long. In longer texts, and in those with code, JSON may be an example: there it must be
-	// half of the text.
+	// maxWrapper is the most bytes of text around JSON that are taken for a wrapper. In a text with more, or with code, the
+	// JSON may be an example, so it must be at least half of the text.
 	maxWrapper = 2000
-	// leastPiece is the size of an array of numbers that is not alone on its lines, in bytes. Short ones, such as [1], are mostly
-	// references.
+	// leastPiece is the least size, in bytes, of an array of numbers that shares its lines with other text. Shorter ones, such
+	// as [1], are mostly references.
 	leastPiece = 40
 )
 
-// Pieces finds JSON within a text that is not JSON itself. The text of a JSON string is its content, which may also be JSON as a
-// whole. plain is the text in which the pieces are found; there is none if pieces is empty.
+// Pieces finds JSON within a text that is not itself JSON. If the text is a JSON string, Pieces searches the contents of the
+// string, which may be JSON as a whole. plain is the text that was searched; it is empty if pieces is empty.
 func Pieces(text string) (plain string, pieces []Piece) {
 	if len(text) > maxBytes {
 		return "", nil
@@ -47,9 +47,9 @@ func Pieces(text string) (plain string, pieces []Piece) {
 			pieces = append(pieces, Piece{at, at + read, value})
 			size += read
 		case !ok && strings.TrimSpace(text[:at]) == "":
-			return "", nil // broken JSON
+			return "", nil // the JSON is broken
 		}
-		// What was read is not read again, also if it is broken.
+		// Do not read this part again, even if it is broken JSON.
 		at += max(1, read)
 		next := strings.IndexAny(text[at:], "{[")
 		if next < 0 {
@@ -63,7 +63,7 @@ func Pieces(text string) (plain string, pieces []Piece) {
 	return text, pieces
 }
 
-// pieceAt reads the object or array at the beginning of a text. size is the size of what was read.
+// pieceAt reads the object or array at the beginning of a text. size is how many bytes were read.
 func pieceAt(text string) (value json.RawMessage, size int, ok bool) {
 	if size, ok = wire.First(text); ok {
 		return json.RawMessage(text[:size]), size, true
@@ -75,7 +75,8 @@ func pieceAt(text string) (value json.RawMessage, size int, ok bool) {
 	return nil, max(size, read), false
 }
 
-// apart reports whether a value is set apart from the text around it, and is no short list of numbers.
+// apart reports whether a value is separated from the text around it by white space or line ends, and is not a short array of
+// numbers.
 func apart(text string, start, end int) bool {
 	lineStart := strings.TrimRight(text[:start], " \t")
 	first := lineStart == "" || strings.HasSuffix(lineStart, "\n")
@@ -93,8 +94,8 @@ func apart(text string, start, end int) bool {
 	return end-start >= leastPiece || strings.ContainsRune("{[\"'", rune(inside[0]))
 }
 
-// within shortens the pieces of a text in their places, and keeps every other byte. A JSON string that contains JSON is shown as its
-// content.
+// within shortens the JSON pieces of a text, and keeps all bytes around them. If the text is a JSON string, its contents are
+// shown without the quotes.
 func within(in string, o Options) Output {
 	out := Output{Text: in, Form: FormText}
 	if !o.TOON && !o.JS {

@@ -8,8 +8,9 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Annotate tells the client how mcpx has read the arguments. Converted and omitted arguments go into _meta. Arguments that the
-// tool does not declare, and a wrapper around all, go into a text block, which models see: the tool may have ignored them.
+// Annotate tells the client how mcpx interpreted the arguments. Which arguments were converted or left out is written into
+// _meta. Arguments that the tool does not declare, and an object that wrapped all arguments, are named in a text block, which
+// the model sees, since the tool may have ignored them.
 func (r *Result) Annotate(tool string, notes arguments.Notes) {
 	if len(notes.Converted)+len(notes.LeftOut) > 0 {
 		r.Meta = wire.WithMember(r.Meta, "mcpx/arguments", wire.Encode(struct {

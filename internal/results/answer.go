@@ -11,17 +11,19 @@ import (
 type Answer struct {
 	Pages
 	Format Format
-	// Select is a jq filter for the result's JSON. Grep is a regular expression for the lines of its texts, or of the selection.
-	// Empty = none.
+	// Select is a jq filter for the JSON of the result. Grep is a regular expression for the lines of the result's texts, or of
+	// what Select selects. Each may be empty.
 	Select, Grep string
-	// Untouched leaves the content unchanged. Verbatim does not compress texts, but cuts those that are too long.
+	// Untouched means that the content is not changed. Verbatim means that texts are not compressed, but are cut if they are
+	// too long.
 	Untouched, Verbatim bool
-	// Learn gets what a filter would see of a result that is no error; may be nil.
+	// Learn is called with what a filter would be applied to, unless the result is an error; may be nil.
 	Learn func(Sample)
-	// Links replaces the URIs of resources in the blocks by those under which the client can read them; may be nil.
+	// Links replaces the URIs of resources in the blocks by URIs under which the client can read these resources; may be nil.
 	Links func(ctx context.Context, blocks []wire.Block)
-	// Task converts a result that is a task; nil = the client does not accept tasks.
+	// Task converts a result that is a task; nil if the client does not accept tasks.
 	Task func(raw json.RawMessage) json.RawMessage
-	// Created converts the task in the result of a legacy server; nil = the client did not ask for one.
+	// Created converts the task in the result of a server with an older protocol version; nil if the client did not ask for a
+	// task.
 	Created func(task json.RawMessage) json.RawMessage
 }

@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// Results under the limit of tokens are cut to the bytes that a client shows, and are
-// read to their end in parts within them.
+// TestCut_Bytes: a result that is within the limit of tokens, but not of bytes, is cut to that number of bytes. It can be read
+// to its end in parts that are each within the limit.
 func TestCut_Bytes(t *testing.T) {
 	mcptest.OneGoroutine(t)
 	var rows, lines strings.Builder
@@ -40,7 +40,7 @@ func TestCut_Bytes(t *testing.T) {
 	}
 }
 
-// readToTheEnd follows the lines about the rest.
+// readToTheEnd reads all parts of a cut text, each with the call that the part before names, and returns them.
 func readToTheEnd(t *testing.T, p Pages, text string) {
 	shown := p.cutShown(text, compress.Text(text, p.Texts).Text, false, p.limit())
 	for range 500 {
@@ -54,7 +54,8 @@ func readToTheEnd(t *testing.T, p Pages, text string) {
 		if first := strings.HasPrefix(shown, "[") && !strings.Contains(shown[:at], "\n"); first != p.LineFirst {
 			t.Fatalf("the line stands first: %t, want %t: %.200s", first, p.LineFirst, shown)
 		}
-		// The last line, or the first, is about the result; one of an item is inside.
+		// The line that says how to read on from this part is the last one, or the first if LineFirst is set. Lines about cut
+		// items are in between.
 		line := shown[strings.LastIndexByte(strings.TrimSuffix(shown, "\n"), '\n')+1:]
 		if p.LineFirst {
 			line, _, _ = strings.Cut(shown, "\n")
@@ -73,7 +74,7 @@ func readToTheEnd(t *testing.T, p Pages, text string) {
 	t.Error("no end")
 }
 
-// The bytes of all texts of a result count together, and a text that mcpx adds begins a
+// TestAppend_Bytes: the limit is for the bytes of all texts of a result together, and a text that mcpx appends begins on a new
 // line.
 func TestAppend_Bytes(t *testing.T) {
 	for _, limit := range []int{0, 20_000} {

@@ -67,8 +67,8 @@ func realTexts(t *testing.T) (texts []string) {
 	return texts
 }
 
-// A grep numbers its matches exactly where there is a handle to read on from them, and a result that is shown whole has no line
-// that reads on.
+// TestGrep_RealResults: matches have line numbers only if there is a handle with which to read the lines around them. If a
+// result is shown completely, there is no line that says how to read on.
 func TestGrep_RealResults(t *testing.T) {
 	texts := realTexts(t)
 	store := NewStore(nil)
@@ -94,7 +94,7 @@ func TestGrep_RealResults(t *testing.T) {
 			kept := strings.Contains(got, `"handle":"`)
 			var lines bool
 			for line := range strings.Lines(text) {
-				lines = lines || numbers.MatchString(line) // the text has such lines itself
+				lines = lines || numbers.MatchString(line) // the text itself has lines that begin with a number
 			}
 			if !lines && strings.Contains(got, " lines match") && !strings.HasPrefix(got, "[0 of") && numbers.MatchString(got) != kept ||
 				strings.Contains(got, " items match") && offsets.MatchString(got) && !kept {
@@ -102,7 +102,7 @@ func TestGrep_RealResults(t *testing.T) {
 			}
 			if kept {
 				numbered++
-			} else if len(got) > len(text)+120 { // the line names the list by a path of at most 60 bytes
+			} else if len(got) > len(text)+120 { // the line that mcpx adds names the path of the list, which has at most 60 bytes
 				t.Errorf("%q of %.100q is longer than the text: %q", pattern, text, got)
 			}
 		}

@@ -9,36 +9,38 @@ import (
 	"mcpx/internal/jq"
 )
 
-// Pages cuts the results of one call to the client's limits, and keeps whole what it cuts.
+// Pages cuts the results of one call to the client's limits, and keeps the complete result in Store if it has cut it.
 type Pages struct {
 	Store *Store
 	// Principal owns the kept results; only it can read them.
 	Principal string
-	// Origin is where the results come from that are kept.
+	// Origin is the tool whose results are kept.
 	Origin Origin
-	// Readable reports whether the reader may read results from there now; nil = always.
+	// Readable reports whether the principal may, at this moment, read results of this origin (server and tool); nil means
+	// always.
 	Readable func(Origin) bool
-	// Limit bounds the texts of one answer together, in tokens; 0 = no limit.
+	// Limit is how many tokens all texts of one answer may have together; 0 means no limit.
 	Limit int
-	// Bytes bounds them in bytes; 0 = no limit. It must leave room for two lines about the rest. Clients that count characters
-	// are served too: a text has no more characters than bytes.
+	// Bytes is how many bytes they may have together; 0 means no limit. It must be enough for two lines that say how to read
+	// the rest. It also serves clients that count characters, since a text has no more characters than bytes.
 	Bytes int
-	// Preview bounds what is first shown of a long result with items, in tokens, not counting its shape and the line about the
-	// rest; 0 = Limit.
+	// Preview is how many tokens of a long result with items are shown at first, without its shape and the line that says how
+	// to read the rest; 0 means as many as Limit.
 	Preview int
-	// LineFirst puts the line about the rest before the text, for clients that only keep the beginning of a result.
+	// LineFirst puts the line that says how to read the rest before the text, for clients that keep only the beginning of a
+	// result.
 	LineFirst bool
-	// ShortNames means that exec's arguments are named server, tool, args in that line.
+	// ShortNames means that this line calls the arguments of exec server, tool and args.
 	ShortNames bool
 	// Texts are the options for compressing texts.
 	Texts compress.Options
 	// Filter runs jq filters; nil refuses them.
 	Filter *jq.Runner
-	// Work has the slots for greps; nil = no bound.
+	// Work bounds how many greps run at the same time; nil means no bound.
 	Work *semaphore.Semaphore
 }
 
-// limit bounds the weight of the texts of one answer together.
+// limit is how much the texts of one answer may weigh together (see the method weigh).
 func (p Pages) limit() int {
 	switch {
 	case p.Limit > 0:
@@ -49,8 +51,8 @@ func (p Pages) limit() int {
 	return 1 << 30
 }
 
-// weigh measures texts against the limit: by their tokens or, if Bytes is the tighter bound, by their share of Bytes scaled to
-// the limit.
+// weigh returns the weight of texts, which is compared with the limit: their number of tokens or, if that is more, their size
+// in bytes times limit/Bytes.
 func (p Pages) weigh(texts ...string) int {
 	return max(tokensOf(texts...), p.weighBytes(bytesOf(texts)))
 }
@@ -70,7 +72,7 @@ func bytesOf(texts []string) (n int) {
 	return n
 }
 
-// weighBytes returns the least weight of a text of that many bytes.
+// weighBytes returns the least weight that a text of size bytes can have.
 func (p Pages) weighBytes(size int) int {
 	if p.Bytes <= 0 {
 		return 0
@@ -78,14 +80,14 @@ func (p Pages) weighBytes(size int) int {
 	return (size*p.limit() + p.Bytes - 1) / p.Bytes
 }
 
-// rest bounds the weight of the line about the rest, without a grep.
+// rest is the most that the line about the rest weighs, without the part about a grep.
 func (p Pages) rest() int { return max(restTokens, p.weighBytes(restBytes)) }
 
-// minRoom is the least room in which it is worth showing a cut text with its line.
+// minRoom is the least weight for which it makes sense to show the beginning of a text and the line about the rest.
 func (p Pages) minRoom() int { return 2 * p.rest() }
 
-// Fits reports whether the texts together are within the limits. Most results need no count of tokens: no text has more tokens
-// than bytes.
+// Fits reports whether the texts together are within the limits. For most results the tokens need not be counted, since a text
+// never has more tokens than bytes.
 func (p Pages) Fits(texts ...string) bool {
 	size := bytesOf(texts)
 	if size <= p.limit() && p.weighBytes(size) <= p.limit() {
@@ -94,14 +96,14 @@ func (p Pages) Fits(texts ...string) bool {
 	return p.weigh(texts...) <= p.limit()
 }
 
-// cutShown cuts a text to room tokens, with a line that says how to read the rest. text is kept whole; shown is the text as the
-// model gets it.
+// cutShown cuts a text to room tokens and adds a line that says how to read the rest. The store keeps text; what the model sees
+// is the beginning of shown, which is text in its compressed form.
 func (p Pages) cutShown(text, shown string, verbatim bool, room int) string {
 	return p.look(p.divide(text, shown, verbatim), room)
 }
 
-// look cuts a result that does not fit into room tokens to its beginning, and adds the shape of its JSON. A result with items
-// shows only a preview, because its shape tells what to ask for.
+// look returns the beginning of a result that is longer than room tokens, and the shape of its JSON. Of a result with items it
+// returns only a preview, because the shape tells the model what to ask for.
 func (p Pages) look(h *result, room int) string {
 	about := ""
 	if h.value != nil {
@@ -114,7 +116,7 @@ func (p Pages) look(h *result, room int) string {
 	return p.cut(h, h.all(), room, ReadArguments{}, about)
 }
 
-// CutText is cutShown for a text that is not compressed; room is at most the limit.
+// CutText cuts a text that is not compressed to room tokens, or to the limit if that is less, as cutShown does.
 func (p Pages) CutText(text string, room int) string {
 	if room = min(room, p.limit()); max(len(text), p.weighBytes(len(text))) <= room {
 		return text // no text has more tokens than bytes
@@ -122,7 +124,7 @@ func (p Pages) CutText(text string, room int) string {
 	return p.cutShown(text, text, true, room)
 }
 
-// Keep keeps a text and returns its handle; empty if the text is too long.
+// Keep keeps a text and returns its handle, which is empty if the text is too long to be kept.
 func (p Pages) Keep(text string, verbatim bool) (handle string) {
 	return p.Store.add(p.divide(text, text, verbatim))
 }
@@ -136,15 +138,16 @@ func (p Pages) KeepBlocks(blocks []json.RawMessage) (handle string) {
 type Shown struct {
 	// Received are the blocks as the upstream sent them.
 	Received []wire.Block
-	// Content are the blocks as the model gets them; Texts are their texts, empty for a block without text.
+	// Content are the blocks as the model gets them. Texts are the texts in these blocks, empty for a block without text.
 	Content []json.RawMessage
 	Texts   []string
-	// Verbatim means that parts are not compressed.
+	// Verbatim means that parts of the result are not compressed when they are read.
 	Verbatim bool
 }
 
-// Append appends a text to the blocks of a result. If they do not fit together, it first cuts the blocks to leave room for the
-// beginning of the text, and keeps whole in place of the text. tokens are the tokens of the result if it was cut, else 0.
+// Append appends a text to the blocks of a result. If they do not fit together, it first cuts the blocks, so that the beginning
+// of the text fits; the store then keeps whole instead of the text. tokens are the tokens of the result if it was cut,
+// otherwise 0.
 func (p Pages) Append(s Shown, whole, text string) (content []json.RawMessage, tokens int) {
 	content = s.Content
 	if !p.Fits(append(s.Texts, text)...) {
@@ -166,13 +169,13 @@ func (p Pages) CutBlocks(s Shown) (content []json.RawMessage, tokens int) {
 	return p.cutBlocks(s, p.limit())
 }
 
-// cutBlocks cuts the texts of a result to limit tokens. Blocks that are the items of one list are merged first. It keeps the
-// texts that fit and cuts the first that does not. After that there is hardly any room: the remaining texts are kept as the items
-// of one array, and a single line says how to read them.
+// cutBlocks cuts the texts of a result to limit tokens. Blocks that are the elements of one list are first merged into one
+// block. The texts that fit are not changed, and the first that does not fit is cut. The texts after it are kept together as
+// one array, and a single line says how to read them.
 func (p Pages) cutBlocks(s Shown, limit int) (content []json.RawMessage, tokens int) {
 	s, _ = p.Merged(s)
 	out := make([]json.RawMessage, 0, len(s.Content))
-	left, room := 0, limit // left counts the texts from here on
+	left, room := 0, limit // left is the number of this text and those after it
 	for _, b := range s.Received {
 		if b.HasText {
 			left++
@@ -206,7 +209,7 @@ func (p Pages) cutBlocks(s Shown, limit int) (content []json.RawMessage, tokens 
 	return out, tokens
 }
 
-// collapse appends one line for all of the remaining texts.
+// collapse keeps the remaining texts together and appends one line that says how to read them.
 func (p Pages) collapse(out []json.RawMessage, left []wire.Block, verbatim bool) []json.RawMessage {
 	texts := rawBlocks(left, hasText)
 	handle := p.Store.add(p.divideBlocks(texts, verbatim))
@@ -219,7 +222,7 @@ func (p Pages) divideBlocks(blocks []json.RawMessage, verbatim bool) *result {
 	h := &result{principal: p.Principal, origin: p.Origin, value: json.RawMessage(joined("[", blocks, ",", "]")), verbatim: verbatim}
 	if o, ok := outlineOf(h.value); ok {
 		h.fill(h.value, place{0, len(h.value)}, o)
-	} else { // more than maxItems
+	} else { // there are more than maxItems blocks
 		h.units, h.kind = p.unitsOf(string(h.value))
 	}
 	return h
@@ -239,12 +242,12 @@ func rawBlocks(blocks []wire.Block, which func(wire.Block) bool) []json.RawMessa
 	return out
 }
 
-// cut renders as many of the wanted items or lines as fit into limit tokens, then about, then a line about the rest. That line
-// repeats the arguments, for the next part; if they have no handle, cut keeps h under a new one. If limit is the whole limit, at
-// least a part of one item or line is shown, so that a reader always gets to the end.
+// cut renders as many of the wanted items or lines as fit into limit tokens, then about, then a line that says how to read the
+// rest. That line repeats the arguments in again, with the offset of the next part. If again has no handle, cut keeps h under a
+// new one. If limit is p.limit(), at least a part of one item or line is shown, so that a reader always gets to the end.
 func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments, about string) string {
 	line := rest{total: wanted.len(), first: again.Handle == ""}
-	kept := "" // for a grep
+	kept := "" // the handle that withMatched names, if this is a grep
 	if line.first && h.omitsMuch(wanted) {
 		kept = p.Store.add(h)
 		again.Handle = kept
@@ -269,7 +272,7 @@ func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments, about
 		text, _ = p.beginItem(h, wanted.first(1), room-p.rest(), itemLevels)
 		shown = 1
 	case 0 < shown && shown < wanted.len() && h.open == "{" && wanted.list == nil && 3*p.weigh(text) < room:
-		// The next member is long: it begins here, after the short ones.
+		// The next item is too long to fit completely: show its beginning after the short items.
 		if begun, ok := p.beginItem(h, wanted.first(shown+1), room-p.rest(), itemLevels); ok {
 			text = begun
 			shown++
@@ -292,12 +295,13 @@ func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments, about
 	return p.withLines(text, about, p.restLine(line))
 }
 
-// likelyBytes bounds the bytes of one token, as an estimate: longer texts are not tried as a whole.
+// likelyBytes is an estimate of the most bytes per token. If a text has more bytes than likelyBytes times the limit, it is not
+// tried.
 const likelyBytes = 16
 
-// beginItem shows the beginning of an item that is too long for the limit, after the short items before it, and keeps them under
-// a handle of their own. ok is false if the text would end before the long item. levels bounds the nesting: an item within the
-// item may be begun in the same way.
+// beginItem shows the short items at the beginning of some and then the beginning of the first item that is too long, which it
+// keeps under a handle of its own. ok is false if the text would end before the long item. levels is how deeply long items
+// within the long item may be shown in the same way.
 func (p Pages) beginItem(h *result, some span, room, levels int) (text string, ok bool) {
 	if h.items == nil {
 		return h.part(some), true
@@ -334,10 +338,10 @@ func (p Pages) beginItem(h *result, some span, room, levels int) (text string, o
 	return p.withLines(text, "", p.restLine(line)), true
 }
 
-// itemLevels bounds the nesting of items that are begun. Each of them is kept as a result of its own.
+// itemLevels is how deeply long items within long items are begun. Each of them is kept as a result of its own.
 const (
 	itemLevels = 3
-	maxBegun   = keptBytes / 16 // bytes of an item with such items: one reader must not displace the results of others
+	maxBegun   = keptBytes / 16 // bytes of an item that is kept so; a reader of one result must not displace the results of others
 )
 
 // render returns the text of some items or lines.
@@ -349,11 +353,11 @@ func (p Pages) render(h *result, which span) string {
 	return compress.Text(part, p.Texts).Text
 }
 
-// fill renders as many of the first wanted items or lines as fit into limit tokens, and returns their number; 0 if the first one
-// does not fit. It stops searching when the text is nearly full. The caller knows that not all of them fit.
+// fill renders as many of the first wanted items or lines as fit into limit tokens, and returns their number, which is 0 if the
+// first one does not fit. It stops searching when the text is nearly full. It is only called if not all of them fit.
 func (p Pages) fill(h *result, wanted span, limit int) (text string, shown int) {
-	few, many := 0, wanted.len()+1 // few fit, many do not
-	// The first guess assumes three bytes a token; later ones extrapolate from the last try.
+	few, many := 0, wanted.len()+1 // the first few fit, the first many do not
+	// The first guess assumes three bytes per token. Later guesses use the number of bytes per token in the previous try.
 	size, likely := 0, 3*limit
 	if p.Bytes > 0 {
 		likely = min(likely, limit*p.Bytes/p.limit())

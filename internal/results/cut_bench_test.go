@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkCut_Many is the first page of a long result with very many parts:
-// the memory in addition to its text is what matters.
+// BenchmarkCut_Many makes the first page of a long result with very many items or lines. It measures the memory that is needed
+// in addition to the text.
 func BenchmarkCut_Many(b *testing.B) {
 	const size = 20 << 20
 	for name, text := range map[string]string{

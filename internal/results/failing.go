@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// The codes of failures (design 7).
+// The error codes of failures (design 7).
 const (
 	CodeServerNotFound    = "SERVER_NOT_FOUND"
 	CodeToolNotFound      = "TOOL_NOT_FOUND"
@@ -22,10 +22,10 @@ const (
 	CodeExecution         = "EXECUTION_ERROR"
 )
 
-// Failure is a failed call for the model: a short text that says what to change, and the same as data.
+// Failure is a failed call: a short text that tells the model what to change, and the same information as JSON.
 type Failure struct {
 	Code, Message string
-	// Text is for the model; empty = Code: Message.
+	// Text is what the model gets; if it is empty, the model gets Code and Message.
 	Text   string
 	fields []Field
 }
@@ -36,15 +36,15 @@ type Field struct {
 	Value any
 }
 
-// Invalid is the failure of a call with one violation, of the form "/path: reason".
+// Invalid returns the failure of a call whose arguments violate one rule. The violation has the form "/path: reason".
 func Invalid(violation string) *Failure {
 	return (&Failure{Code: CodeValidation, Message: violation}).With("violations", []string{violation})
 }
 
-// ErrBusy means that a filter or a grep got no slot, as those of other requests are under way.
+// ErrBusy means that a filter or a grep was not started because too many of other requests are running.
 var ErrBusy = errors.New("too many filters and greps are under way")
 
-// Busy is the failure of [ErrBusy].
+// Busy is the failure for [ErrBusy].
 func Busy() *Failure {
 	f := &Failure{Code: CodeRateLimited, Message: ErrBusy.Error() + "; retry_after: 1 s"}
 	return f.With("retry_after", 1)
@@ -56,7 +56,7 @@ func (f *Failure) With(name string, value any) *Failure {
 	return f
 }
 
-// Said returns the text for the model.
+// Said returns the text that the model gets.
 func (f *Failure) Said() string {
 	if f.Text != "" {
 		return f.Text

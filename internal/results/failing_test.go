@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A result that is not kept has no handle in the failure.
+// TestFilterFault_NotKept: if the result is not kept, the failure names no handle.
 func TestFilterFault_NotKept(t *testing.T) {
 	got := FilterFailure(&FilterError{Err: errors.New("bad"), Value: json.RawMessage(`{"a":1}`)}, Pages{}).Result(true)
 	text := wire.ReadBlock(got.Content[0]).Text
@@ -21,7 +21,8 @@ func TestFilterFault_NotKept(t *testing.T) {
 	}
 }
 
-// What the server says in _meta stays beside what mcpx says of the arguments.
+// TestAnnotate_Meta: the members that the server sent in _meta are still there after mcpx has added what it did with the
+// arguments.
 func TestAnnotate_Meta(t *testing.T) {
 	kept := &Result{Meta: json.RawMessage(`{"a":1 }`)}
 	kept.Annotate("log", arguments.Notes{LeftOut: []string{"/x"}})

@@ -11,21 +11,22 @@ import (
 	"mcpx/internal/compress"
 )
 
-// Format is how a client receives results (design 7). The zero value is for texts only.
+// Format is how a client receives results (design 7). With the zero value, the client gets only texts and no structuredContent.
 type Format struct {
 	Structured Structured
-	// JSON means that a program reads the texts: none of them becomes TOON or JavaScript.
+	// JSON means that a program reads the texts, so they are never converted to TOON or JavaScript.
 	JSON bool
-	// Forms are the forms that texts may have; 0 = those of the executor's options.
+	// Forms are the forms (TOON, JavaScript) in which texts may be written; 0 means the forms in the executor's options.
 	Forms conf.ResultForms
-	// Bytes bounds the texts of a result, in addition to the limit of tokens; at least 1000, 0 = no bound.
+	// Bytes is how many bytes the texts of a result may have, in addition to the limit of tokens. It is at least 1000; 0 means
+	// no limit.
 	Bytes int
-	// LineFirst puts the line about the rest of a cut text before the text.
+	// LineFirst puts the line that says how to read the rest of a cut text before the text.
 	LineFirst bool
-	// ShortNames means that exec's arguments are named server, tool, args in that line.
+	// ShortNames means that this line calls the arguments of exec server, tool and args.
 	ShortNames bool
-	// Wait is how long the client waits for an answer; 0 = without a bound. A call that takes longer goes on, and the client
-	// gets a handle.
+	// Wait is how long the client waits for an answer; 0 means without a limit. A call that takes longer goes on, and the
+	// client gets a handle to wait for its result.
 	Wait time.Duration
 }
 
@@ -33,17 +34,19 @@ type Format struct {
 type Structured uint8
 
 const (
-	// StructuredNone: none. What only structuredContent contains becomes a text block.
+	// StructuredNone: the client gets none. Content that the upstream sent only as structuredContent becomes a text block.
 	StructuredNone Structured = iota
-	// StructuredOnce: the upstream's, unless a text contains the same, or another form makes a shorter text of it.
+	// StructuredOnce: the client gets the upstream's structuredContent, unless a text block has the same content or the content
+	// is shorter in another form (TOON or JavaScript), as a text.
 	StructuredOnce
-	// StructuredOwn: the upstream's.
+	// StructuredOwn: the client gets structuredContent if the upstream sent one.
 	StructuredOwn
-	// StructuredAlways: the upstream's, or else made by mcpx from a single JSON text block, a selection or a failure.
+	// StructuredAlways: the client gets the upstream's structuredContent. If the upstream sent none, mcpx makes it from a
+	// single JSON text block, a selection or a failure.
 	StructuredAlways
 )
 
-// Texts returns the options for texts; unless are those for a format without forms.
+// Texts returns the options for compressing texts, which are unless if the format names no forms.
 func (f Format) Texts(unless compress.Options) compress.Options {
 	switch {
 	case f.JSON:
@@ -57,15 +60,15 @@ func (f Format) Texts(unless compress.Options) compress.Options {
 // Always reports whether the client also gets structuredContent that mcpx makes.
 func (f Format) Always() bool { return f.Structured == StructuredAlways }
 
-// Native returns the format for a client that sees the tool itself: structuredContent is the upstream's or none, nothing is cut,
-// and every call is waited for, as such a client has no exec to read on or to wait with.
+// Native returns the format for a client that calls the tool directly, not with exec. It gets the upstream's structuredContent
+// or none, nothing is cut, and it waits for every call to end, since it has no exec to read the rest or to wait for the result.
 func (f Format) Native() Format {
 	f.Structured, f.Bytes, f.LineFirst, f.Wait = min(f.Structured, StructuredOwn), 0, false, 0
 	return f
 }
 
-// complete adds structuredContent, or a text block in its place, and cuts the texts to the limit. compact is the compact JSON of
-// the only text.
+// complete adds structuredContent, or a text block with its content, and cuts the texts to the limit. If there is only one
+// text, compact is its compact JSON.
 func (a *Answer) complete(out *Result, got upstreamResult, shown Shown, compact string) {
 	p := a.Pages
 	fits := p.Fits(shown.Texts...)
@@ -82,7 +85,7 @@ func (a *Answer) complete(out *Result, got upstreamResult, shown Shown, compact 
 		}
 		return
 	}
-	// No text block contains what structuredContent contains: append it as a text block.
+	// No text block has the content of structuredContent, so append it as one.
 	written := compress.Text(string(got.structured), a.Texts)
 	text := written.Text
 	if a.Format.Structured == StructuredOnce && text == written.JSON && p.Fits(append(shown.Texts, text)...) {
@@ -115,9 +118,9 @@ func derived(blocks []wire.Block, value string) json.RawMessage {
 	return json.RawMessage(`{"result":` + value + "}")
 }
 
-// saidIn reports whether the texts contain what structured contains: a text is the same JSON, or the same as the only member of
-// structured (SDKs wrap what is not an object), or the texts are the elements of that member (the Python SDK writes each element
-// of a list as a block).
+// saidIn reports whether the texts have the same content as structured. This is so if a text is the same JSON; if a text is the
+// only member of structured (SDKs wrap a value that is not an object); or if the texts are the elements of that member (the
+// Python SDK writes each element of a list as a text block).
 func saidIn(blocks []wire.Block, structured json.RawMessage) bool {
 	inner := onlyMember(structured)
 	said := func(b wire.Block) bool {
@@ -126,7 +129,7 @@ func saidIn(blocks []wire.Block, structured json.RawMessage) bool {
 	return slices.ContainsFunc(blocks, said) || itemsIn(blocks, inner)
 }
 
-// says reports whether a text is equal to a value, as JSON or as the string.
+// says reports whether a text is the same JSON as value, or is the string that value is.
 func says(text string, value json.RawMessage) bool {
 	if only, ok := wire.WholeText(value); ok && only == text {
 		return true
@@ -151,14 +154,14 @@ func onlyMember(value json.RawMessage) (only json.RawMessage) {
 	return only
 }
 
-// itemsIn reports whether the blocks are texts equal to the elements of a list. There must be at least two, as a single one would
-// not show that it is from a list.
+// itemsIn reports whether the blocks are texts that are equal to the elements of a list. There must be at least two, as a
+// single text does not show that it comes from a list.
 func itemsIn(blocks []wire.Block, list json.RawMessage) bool {
 	if len(list) == 0 || list[0] != '[' || len(blocks) < 2 {
 		return false
 	}
 	said := 0
-	_ = wire.Elements(list, func(item []byte) bool { // valid: it was read before
+	_ = wire.Elements(list, func(item []byte) bool { // cannot fail, since the list was read before
 		if said == len(blocks) || !blocks[said].IsText || !says(blocks[said].Text, item) {
 			said = -1
 			return false

@@ -18,20 +18,21 @@ import (
 )
 
 const (
-	// grepTime bounds one grep, without the time that it waits for others.
+	// grepTime is how long one grep may take, not counting the time for which it waits for other greps.
 	grepTime = 2 * time.Second
-	// grepStep and grepWhole bound the work of a match: at most the states of the expression times the bytes of the text,
-	// about 10 ns each. After grepStep of work the matcher checks the time, and lets others go on. A text that takes more than
-	// grepWhole is matched character by character, so that this is possible meanwhile.
+	// grepStep and grepWhole are in units of work. One match takes at most as many units as the states of the expression times
+	// the bytes of the text, about 10 ns each. After grepStep units the matcher checks the time and lets other greps run. A
+	// text that may take more than grepWhole units is matched character by character, so that the matcher can also do this
+	// within it.
 	grepStep  = 1_000_000
 	grepWhole = 100_000_000
-	// grepRunes is the number of characters between two such checks.
+	// grepRunes is the number of characters after which the matcher checks the time within such a text.
 	grepRunes = 1000
 )
 
 var errGrepTime = errors.New("the grep took too long")
 
-// CheckGrep returns a [RefusedError] for an expression that [Pages.Grep] would refuse for any result.
+// CheckGrep returns a [RefusedError] if [Pages.Grep] would refuse the expression whatever the result is.
 func CheckGrep(pattern string) error {
 	_, err := compileGrep(pattern)
 	return refusedGrep(err)
@@ -45,10 +46,10 @@ func compileGrep(pattern string) (*regexp.Regexp, error) {
 	return regexp.Compile(ofLines + pattern)
 }
 
-// ofLines makes ^ and $ match at lines.
+// ofLines makes ^ and $ match at the beginning and the end of each line.
 const ofLines = "(?m)"
 
-// maxGrep bounds an expression, in bytes.
+// maxGrep is the longest allowed expression, in bytes.
 const maxGrep = 1000
 
 // newGrep makes the matcher of a grep, and waits for a slot. The caller must call end.
@@ -68,7 +69,7 @@ func (p Pages) newGrep(ctx context.Context, pattern string) (*matcher, error) {
 	return m, nil
 }
 
-// refusedGrep converts an error of a grep into a [RefusedError], except ctx's and [ErrBusy].
+// refusedGrep converts an error of a grep into a [RefusedError], except [ErrBusy] and the error of a canceled context.
 func refusedGrep(err error) error {
 	var wrong *syntax.Error
 	switch {
@@ -82,9 +83,9 @@ func refusedGrep(err error) error {
 	return &RefusedError{"/grep: " + err.Error()}
 }
 
-// Grep finds the matching items or lines in the texts of a result. It returns a page for each block; nil for a block that is
-// unchanged because it has no text or all of it matches. If there are several texts, a text without a match gets an empty page.
-// Errors are ctx's, [ErrBusy] and a [RefusedError].
+// Grep finds the matching items or lines in the texts of a result. It returns one page per block, which is nil if the block has
+// no text or all of it matches. If there are several texts, the page of a text without a match is empty. The error is the error
+// of ctx, [ErrBusy] or a [RefusedError].
 func (p Pages) Grep(ctx context.Context, pattern string, s Shown) (found []*Page, err error) {
 	m, err := p.newGrep(ctx, pattern)
 	if err != nil {
@@ -116,16 +117,16 @@ func (p Pages) Grep(ctx context.Context, pattern string, s Shown) (found []*Page
 	return found, nil
 }
 
-// matcher matches one expression, until the deadline or the end of ctx.
+// matcher matches one expression, until the deadline has passed or ctx is done.
 type matcher struct {
 	re       *regexp.Regexp
 	states   int64
-	ctx      context.Context // of the grep
+	ctx      context.Context // ends with the request of this grep
 	deadline time.Time
-	work     int64 // since the time was last checked
+	work     int64 // units of work since the time was last checked
 
-	slots *semaphore.Semaphore // where it has a slot; nil = it has none
-	owner string               // of the slot
+	slots *semaphore.Semaphore // the semaphore in which this grep has a slot; nil if it has none
+	owner string               // the principal that has the slot
 }
 
 func newMatcher(ctx context.Context, re *regexp.Regexp, deadline time.Time) *matcher {
@@ -138,7 +139,8 @@ func newMatcher(ctx context.Context, re *regexp.Regexp, deadline time.Time) *mat
 	return m
 }
 
-// over returns the reason to stop; nil = go on. Before, it lets other goroutines and the greps of other principals go on.
+// over returns why the matcher must stop, or nil if it may go on. It first lets other goroutines and the greps of other
+// principals run.
 func (m *matcher) over() error {
 	runtime.Gosched()
 	if m.ctx.Err() != nil {
@@ -166,7 +168,7 @@ func (m *matcher) end() {
 	}
 }
 
-// spend counts the work of matching a text of that size, before the match.
+// spend counts the work of matching a text of size bytes. It is called before the match.
 func (m *matcher) spend(size int) error {
 	if m.work += m.states * int64(size+1); m.work < grepStep {
 		return nil
@@ -187,7 +189,7 @@ func (m *matcher) match(text []byte) (bool, error) {
 	return matched, r.err
 }
 
-// boundedRunes reads a text until the matcher's time is over.
+// boundedRunes reads a text, until the time of the matcher is over.
 type boundedRunes struct {
 	text []byte
 	m    *matcher
@@ -208,7 +210,7 @@ func (r *boundedRunes) ReadRune() (rune, int, error) {
 	return c, size, nil
 }
 
-// rows returns the items as rows of the TOON table that the model sees; nil if they are not shown as one.
+// rows returns the items as the rows of the TOON table that the model sees, or nil if the model does not see them as a table.
 func (p Pages) rows(h *result) []string {
 	if h.items == nil || h.verbatim {
 		return nil
@@ -224,7 +226,8 @@ func (p Pages) rows(h *result) []string {
 	return rows
 }
 
-// grep finds the items or lines that match. An item also matches by its row. Errors are ctx's, and errGrepTime.
+// grep finds the items or lines that match. rows are the items as rows of a table, or nil; an item also matches if its row
+// does. The error is the error of ctx or errGrepTime.
 func (h *result) grep(m *matcher, rows []string) (span, error) {
 	matching := []int{}
 	for i := range h.count() {
@@ -250,8 +253,8 @@ func (h *result) grep(m *matcher, rows []string) (span, error) {
 	return found, nil
 }
 
-// matches reports whether a line or item matches. An item may match as the upstream sent it or as the model sees it, without white
-// space and needless escapes.
+// matches reports whether an item or line matches. An item is matched as the upstream sent it and also in compact form, without
+// white space and needless escapes, as the model sees it.
 func (h *result) matches(m *matcher, i int) (bool, error) {
 	if h.items == nil {
 		if err := m.spend(len(h.units[i])); err != nil {
@@ -265,7 +268,7 @@ func (h *result) matches(m *matcher, i int) (bool, error) {
 		return matches, err
 	}
 	if !bytes.ContainsAny(h.items[i], " \t\r\n\\") {
-		return false, nil // the model sees what the upstream sent
+		return false, nil // the compact form is what the upstream sent
 	}
 	shown := compress.Text(h.json(h.items[i:i+1], false), compress.Options{}).Text
 	return m.match([]byte(shown[1 : len(shown)-1]))

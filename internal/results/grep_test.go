@@ -13,13 +13,13 @@ import (
 	"mcpx/internal/base/semaphore"
 )
 
-// A grep ends with its caller, and with its time.
+// TestResult_GrepEnds: a grep ends when its request is canceled, and when its time is over.
 func TestResult_GrepEnds(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	past, future := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
 	simple := regexp.MustCompile("no such thing")
-	// Over a megabyte this one takes half a minute.
+	// Matching this expression against one megabyte of text takes half a minute.
 	hard := regexp.MustCompile(`(.{0,50}){0,20}z`)
 	many := &result{units: strings.SplitAfter(strings.Repeat("a\n", grepStep/10), "\n")}
 	long := &result{list: list{items: []json.RawMessage{[]byte(strings.Repeat("a", 1<<20)), []byte("b")}}}
@@ -48,7 +48,7 @@ func TestResult_GrepEnds(t *testing.T) {
 	}
 }
 
-// The time is asked for within one long item too.
+// TestResult_GrepEndsWithinAnItem: the matcher also checks the time while it matches one long item.
 func TestResult_GrepEndsWithinAnItem(t *testing.T) {
 	long := &result{list: list{items: []json.RawMessage{[]byte(strings.Repeat("a b ", 1<<18))}}}
 	began := time.Now()
@@ -56,7 +56,7 @@ func TestResult_GrepEndsWithinAnItem(t *testing.T) {
 	if took := time.Since(began); !errors.Is(err, errGrepTime) || took > 10*time.Second {
 		t.Errorf("got %v after %v", err, took)
 	}
-	// Read character by character, the same matches.
+	// Read character by character, the text has the same matches.
 	for _, pattern := range []string{`(.{0,50}){0,20} b $`, `^a (.{0,50}){0,20}`, `é(.{0,50}){0,20}`} {
 		text := append(append([]byte{}, long.items[0][:1<<12]...), "é a b "...)
 		m := newMatcher(t.Context(), regexp.MustCompile(pattern), time.Now().Add(time.Hour))
@@ -67,7 +67,7 @@ func TestResult_GrepEndsWithinAnItem(t *testing.T) {
 	}
 }
 
-// The greps of one principal wait for each other, and another's for none of them.
+// TestGrep_Fair: a grep waits for the other greps of its principal, but never for those of another principal.
 func TestGrep_Fair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &result{units: []string{"a\n", "b\n"}}
@@ -78,11 +78,11 @@ func TestGrep_Fair(t *testing.T) {
 				t.Errorf("%s: %v", p.Principal, err)
 			}
 		}
-		if err := alice.Work.Enter(t.Context(), "alice"); err != nil { // a grep that does not end
+		if err := alice.Work.Enter(t.Context(), "alice"); err != nil { // a grep of alice that never ends
 			t.Fatal(err)
 		}
 		for range 16 {
-			go grep(alice) // ends with the bubble
+			go grep(alice) // ends with the synctest bubble
 		}
 		synctest.Wait()
 		grep(bob)
@@ -97,7 +97,8 @@ func TestGrep_Fair(t *testing.T) {
 	})
 }
 
-// A grep that takes long lets the others go first, and its own time does not pass meanwhile.
+// TestGrep_Yields: a grep that takes long lets greps of other principals run first, and the time for which it waits is not
+// counted.
 func TestGrep_Yields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		work := semaphore.New(1, semaphore.Queue{})
@@ -107,7 +108,7 @@ func TestGrep_Yields(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			go func() { // ends with the bubble
+			go func() { // ends with the synctest bubble
 				other, err := Pages{Work: work, Principal: "bob"}.newGrep(t.Context(), "a")
 				if err != nil {
 					t.Error(err)
@@ -135,8 +136,8 @@ func TestGrep_Yields(t *testing.T) {
 	})
 }
 
-// What grep matches is what the model sees, or what was received; in pieces of
-// several lines ^ and $ match at each line.
+// TestResult_Grep: an item matches in the form that the model sees, or in the form that the server sent. In units of several
+// lines, ^ and $ match at each line.
 func TestResult_Grep(t *testing.T) {
 	items := &result{list: list{items: []json.RawMessage{[]byte(`{"a": 1}`), []byte(`{"a":1}`), []byte(`"a\/b"`), []byte(`"é"`)}, open: "[", close: "]"}}
 	pieces := &result{units: []string{"a\nb\n", "ab\n", "b\n"}, kind: pieces}
@@ -163,8 +164,8 @@ func TestResult_Grep(t *testing.T) {
 	}
 }
 
-// Whole numbers may have a point or an exponent; what is refused is said without
-// the names of Go.
+// TestParseArguments: whole numbers may be written with a point or an exponent. The reason for a refusal contains no Go type
+// names.
 func TestParseArguments(t *testing.T) {
 	const offset, limit = "/offset: must be a whole number, 0 or more", "/limit: must be a whole number, 1 or more"
 	for _, tt := range []struct {

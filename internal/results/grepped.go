@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/compress"
 )
 
-// grepped returns the matching parts of a result's texts, or nil if all of it matches; out is the whole result. Content that is
-// only in structuredContent is searched as a text.
+// grepped returns the parts of a result's texts that match a.Grep, or nil if all of them match. out is the complete result. If
+// some content is only in structuredContent, it is searched as a text.
 func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, shown Shown) (*Result, error) {
 	p := a.Pages
 	if got.structured != nil && !saidIn(shown.Received, got.structured) {
@@ -85,7 +85,8 @@ func (a *Answer) bound(out *Result) {
 	}
 }
 
-// grepFailure is a grep that failed after the call was made; refused is nil if it got no slot. The call's result is kept.
+// grepFailure is the failure for a grep that failed after the tool was called. refused is nil if the grep was not started
+// because too many are running. The result of the call is kept under the handle.
 func (a *Answer) grepFailure(refused *RefusedError, handle string) *Failure {
 	f := Busy()
 	if refused != nil {

@@ -2,14 +2,16 @@ package results
 
 import "context"
 
-// A call that has outlasted its client's patience also has a handle. It only lives in this process, and cannot be paged.
+// If a call takes longer than its client waits, it also gets a handle. This handle is valid only in this process, and its call
+// cannot be read in parts.
 
-// Hold keeps a call of this process for its principal and returns its handle.
+// Hold keeps a running call of this process for its principal and returns its handle.
 func (p Pages) Hold(value any) (handle string) {
 	return p.Store.kept.Keep(p.Principal, &Kept{held: value, origin: p.Origin}, handleBytes)
 }
 
-// Held finds a call by its handle. Its reader must be its principal, and allowed to call the tool still.
+// Held finds a running call by its handle. It finds only calls of this principal, and only if the principal may still call the
+// tool.
 func (p Pages) Held(handle string) (value any, of Origin, ok bool) {
 	kept, err := p.Store.kept.Get(context.Background(), handle, p.Principal)
 	if err != nil || kept.held == nil || !p.MayRead(kept.origin) {

@@ -4,14 +4,15 @@ import (
 	"encoding/json"
 )
 
-// Kept is what a handle refers to: a result, which is data, or a call running in this process.
+// Kept is what a handle refers to: a result, which other processes can read as well, or a call that runs in this process.
 type Kept struct {
-	result *result // nil = a call
+	result *result // nil if this is a call
 	held   any     // the call; nil in other processes
 	origin Origin  // of the call
 }
 
-// encoded is a result for other processes. Its members are strings because a part of JSON may not be valid JSON.
+// encoded is a result as JSON for other processes. Its members are strings because a part of a JSON value may not be valid
+// JSON.
 type encoded struct {
 	Principal string   `json:"principal,omitempty"`
 	Server    string   `json:"server,omitempty"`

@@ -7,22 +7,22 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// restTokens and restBytes bound the line about the rest, without a grep.
+// restTokens and restBytes are the most that the line about the rest needs, without the part about a grep.
 const (
 	restTokens = 100
 	restBytes  = 320
 )
 
-// rest is the content of the line about the rest.
+// rest is what the line about the rest says: how many parts are not shown, and the call that reads them.
 type rest struct {
 	left, total int
-	what        string // what is left, such as "items"
+	what        string // the kind of the parts, such as "items"
 	next        ReadArguments
-	// first means that this is the line of the first part, which also explains how to search.
+	// first means that this line is at the end of the first part. It also explains how to search.
 	first bool
 }
 
-// restLine returns the line about the rest. Without a handle the rest is lost.
+// restLine returns the line about the rest. If there is no handle, the line says that the rest is lost.
 func (p Pages) restLine(r rest) string {
 	more := ""
 	switch {
@@ -34,10 +34,10 @@ func (p Pages) restLine(r rest) string {
 	return fmt.Sprintf("[%d of %d %s: %s%s]", r.left, r.total, r.what, p.Call(r.next), more)
 }
 
-// Call returns a call of read_result that a model can copy.
+// Call returns a call of read_result, written so that a model can copy it.
 func (p Pages) Call(args ReadArguments) string { return p.CallOf(Tool, args) }
 
-// CallOf returns a call of another of the built-in server's tools that takes a handle.
+// CallOf is like [Pages.Call] for another tool of the built-in server that takes a handle.
 func (p Pages) CallOf(tool string, args ReadArguments) string {
 	if p.ShortNames {
 		return "exec " + string(wire.Encode(struct {
@@ -53,8 +53,8 @@ func (p Pages) CallOf(tool string, args ReadArguments) string {
 	}{Server, tool, args}))
 }
 
-// withMatched adds the count of matches to a text that shows all matching parts. kept is the handle under which h was kept for
-// this grep, empty if the reader has one already, or needs none: then no line says how to read around the matches.
+// withMatched adds the number of matches to a text that shows all of them. kept is the handle under which h was kept for this
+// grep. If kept is empty, the reader already has a handle or needs none, and no line says how to read around the matches.
 func (p Pages) withMatched(text string, h *result, wanted span, kept string) string {
 	if wanted.list == nil {
 		return text
@@ -70,8 +70,8 @@ func (p Pages) withMatched(text string, h *result, wanted span, kept string) str
 	return withLine(text, "["+line+"]")
 }
 
-// withLines adds a line about the whole, which may be empty, and the line about the rest. The latter comes first for clients that
-// only keep the beginning.
+// withLines adds about, which describes the complete result and may be empty, and rest, the line about the rest. rest is put
+// first for clients that keep only the beginning of a result.
 func (p Pages) withLines(text, about, rest string) string {
 	switch {
 	case about == "" && p.LineFirst:

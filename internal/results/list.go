@@ -11,19 +11,21 @@ import (
 	"mcpx/internal/compress"
 )
 
-// list is the part of a JSON value that a reader pages through: the elements of an array, the members of an object, the objects of
-// JSON Lines, or the lines of a string. In a value such as {"total":900,"data":{"rows":[…]}} it is the inner array, which makes up
-// nearly all of it.
+// list is the part of a JSON value that a reader reads piece by piece: the elements of an array, the members of an object, the
+// objects of JSON Lines, or the lines of a string. In a value such as {"total":900,"data":{"rows":[…]}} it is the inner array,
+// since that is nearly all of the value.
 type list struct {
-	// items are slices of the value; a member includes its key. Nil if there is no list, or the list is a string.
+	// items are slices of the value. A member of an object includes its key. items is nil if there is no list, or if the list
+	// is a string.
 	items []json.RawMessage
 	// path is the jq path to the list; empty if the list is the whole value, or if the path is too long.
 	path  string
 	inner int // the number of containers around the list
-	// head and tail are the value before the first and after the last item, or around the string.
+	// head is the part of the value before the first item, and tail the part after the last item. If the list is a string, they
+	// are what is before and after the string.
 	head, tail string
 	quoted     bool // the list is a string
-	// before and after are the text around the value, if that is within a text.
+	// before and after are the text around the value, if the value is JSON within a longer text.
 	before, after string
 	// asLines means that the items are shown as lines; otherwise they are enclosed in open and close.
 	asLines     bool
@@ -31,7 +33,7 @@ type list struct {
 }
 
 const (
-	// maxListDepth bounds the containers around a list, as each of them has to be read.
+	// maxListDepth is how many containers around a list are descended into; each of them has to be read.
 	maxListDepth = 8
 	maxPath      = 60 // bytes
 )
@@ -39,15 +41,15 @@ const (
 // place is a range of bytes in a value.
 type place struct{ start, end int }
 
-// listIn finds the list in h.value: it descends while one part is nearly all of the value and the rest takes little of the first
-// look.
+// listIn finds the list in h.value. It descends into a part of the value as long as this part is nearly all of it, and the
+// other parts need little of the first page.
 func (p Pages) listIn(h *result) bool {
 	value, room := h.value, p.limit()/3
 	if p.Preview > 0 {
 		room = min(room, p.Preview/3)
 	}
 	at, path := place{0, len(value)}, ""
-	var best place // the outline's, or a string's
+	var best place // of outline, or of a string
 	var found outline
 	for depth := range maxListDepth {
 		o, ok := outlineOf(value[at.start:at.end])
@@ -66,7 +68,7 @@ func (p Pages) listIn(h *result) bool {
 		}
 		at, path = inner, path+o.step
 		if text := value[at.start:at.end]; text[0] == '"' {
-			// A string next to others must be a large part of the value, and have several lines.
+			// A string beside other members must be a large part of the value, and must have several lines.
 			if found.parts == nil || 3*len(text) > len(value) && bytes.Contains(text, []byte(`\n`)) {
 				best, h.path, h.inner = at, path, depth+1
 			}
@@ -86,7 +88,7 @@ func (p Pages) listIn(h *result) bool {
 	return true
 }
 
-// linesIn makes the lines of a string in the value the units of h.
+// linesIn splits the string at this place in the value into lines, which become the units of h.
 func (p Pages) linesIn(h *result, at place) bool {
 	text, ok := wire.WholeText(h.value[at.start:at.end])
 	if ok {
@@ -96,7 +98,7 @@ func (p Pages) linesIn(h *result, at place) bool {
 	return ok
 }
 
-// sheds reports whether a value without one of its parts weighs at most room.
+// sheds reports whether the value without the part at inner weighs at most room.
 func (p Pages) sheds(value json.RawMessage, inner place, room int) bool {
 	if len(value)-(inner.end-inner.start) > likelyBytes*room {
 		return false
@@ -108,10 +110,10 @@ func (p Pages) sheds(value json.RawMessage, inner place, room int) bool {
 // outline describes the parts of a container.
 type outline struct {
 	parts    []json.RawMessage // elements, or members with their keys
-	from, to int               // the beginning of the first, and the end of the last
+	from, to int               // where the first part begins, and where the last ends
 	largest  place             // an element, or the value of a member
-	// step is the jq step to the largest part. It is empty if that is a number or a literal, or one of several elements, which
-	// are all alike.
+	// step is the jq step to the largest part. It is empty if that part is a number or a literal. It is also empty if that part
+	// is one of several elements of an array, since these are all alike.
 	step string
 }
 
@@ -130,7 +132,7 @@ func outlineOf(container json.RawMessage) (o outline, ok bool) {
 			o.from = start
 		}
 		if n := len(o.parts); n == cap(o.parts) && n >= 256 {
-			// Grow to the expected number at once: repeated growth would take several times the memory.
+			// Allocate for the expected number of parts now: to grow in many steps would take several times the memory.
 			o.parts = slices.Grow(o.parts, min(n*(len(container)-start)/start+n/8, maxItems))
 		}
 		o.parts, o.to = append(o.parts, container[start:end:end]), end
@@ -156,7 +158,7 @@ func outlineOf(container json.RawMessage) (o outline, ok bool) {
 	return o, true
 }
 
-// fill makes the parts of the container at the given place the items.
+// fill makes the parts of the container at this place the items of l.
 func (l *list) fill(value json.RawMessage, at place, o outline) {
 	if l.items = o.parts; cap(l.items) > len(l.items)+len(l.items)/4 {
 		l.items = slices.Clone(l.items)
@@ -168,7 +170,7 @@ func (l *list) fill(value json.RawMessage, at place, o outline) {
 	l.head, l.tail = string(value[:at.start+o.from]), string(value[at.start+o.to:])
 }
 
-// around returns the value without its items, as the model sees it; empty if there is nothing around them.
+// around returns the value without its items, as the model sees it. It is empty if the value has nothing but the items.
 func (l *list) around() string {
 	around := ""
 	switch {
@@ -217,13 +219,13 @@ func joined(open string, items []json.RawMessage, between, close string) string 
 	return out.String()
 }
 
-// A shape is derived from the first items and from others spread over the list.
+// The shape of a list is derived from its first shapeFirst items and from shapeOthers items spread over the rest.
 const (
 	shapeFirst  = 100
 	shapeOthers = 200
 )
 
-// shape describes the shape of the value in at most that many tokens.
+// shape describes the shape of the value in at most most tokens.
 func (h *result) shape(most int) string {
 	switch {
 	case h.quoted:

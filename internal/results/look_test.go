@@ -9,7 +9,7 @@ import (
 	"mcpx/internal/compress"
 )
 
-// many are n parts of a text with their numbers.
+// many returns n texts joined by between. Each is format with its number.
 func many(n int, format, between string) string {
 	parts := make([]string, n)
 	for i := range parts {
@@ -18,7 +18,7 @@ func many(n int, format, between string) string {
 	return strings.Join(parts, between)
 }
 
-// The first look at a long result: how it begins and ends.
+// TestCut_FirstLook: what the model sees at first of a long result, at its beginning and at its end.
 func TestCut_FirstLook(t *testing.T) {
 	const call = `exec {"server_name":"mcpx","tool_name":"read_result","arguments":{"handle":"H"`
 	const also = "; it also takes limit, grep (regex), select (jq)]"
@@ -28,7 +28,7 @@ func TestCut_FirstLook(t *testing.T) {
 		name, text string
 		p          Pages
 		begins     string
-		ends       []string // the last lines
+		ends       []string // the last lines that the model sees
 	}{
 		{"an array", "[" + rows + "]", Pages{}, `[{"id":0,"tags":["a"]},`, []string{
 			`[shape: [2000 of {id: number, tags: [1 of string]}]]`, `[N of 2000 items left: ` + call + `,"offset":N}}` + also}},
@@ -58,7 +58,7 @@ func TestCut_FirstLook(t *testing.T) {
 			tt.p.Store, tt.p.Limit, tt.p.Preview, tt.p.Texts = newStore(), 4000, 1000, compress.Options{TOON: true}
 			got := tt.p.cutShown(tt.text, compress.Text(tt.text, tt.p.Texts).Text, false, tt.p.Limit)
 			got = regexp.MustCompile(`"r[a-z0-9]{20}"`).ReplaceAllString(got, `"H"`)
-			// How many there are is an estimate.
+			// The numbers of shown parts are estimates, so replace them by N.
 			got = regexp.MustCompile(`\[\d\d+ of (\d+ items|\d+ lines)|\[\d+ of \d+ (pieces)`).ReplaceAllString(got, "[N of $1$2")
 			got = regexp.MustCompile(`"offset":\d+`).ReplaceAllString(got, `"offset":N`)
 			got = regexp.MustCompile(`^\[\d+\]\{`).ReplaceAllString(got, "[N]{")

@@ -8,10 +8,11 @@ import (
 	"mcpx/internal/compress"
 )
 
-// minMerged is the least number of blocks that are treated as a list.
+// minMerged is how many blocks there must be at least to merge them into a list.
 const minMerged = 3
 
-// Lines converts blocks into JSON Lines if each is an object: the Python SDK writes the elements of a list as separate text blocks.
+// Lines writes blocks as JSON Lines if each is a JSON object, because the Python SDK writes each element of a list as a text
+// block.
 func Lines(blocks []wire.Block) (text string, ok bool) {
 	if len(blocks) < minMerged {
 		return "", false
@@ -36,14 +37,14 @@ func bare(b wire.Block) bool {
 		return false
 	}
 	only := true
-	_ = wire.Fields(b.Raw, func(key string, _ []byte) bool { // read before
+	_ = wire.Fields(b.Raw, func(key string, _ []byte) bool { // cannot fail, since the block was read before
 		only = only && (key == "type" || key == "text")
 		return only
 	})
 	return only
 }
 
-// Merged puts a list whose elements are separate blocks into one block. ok is false if there is no such list.
+// Merged merges blocks that are the elements of one list into one block. ok is false if the blocks are no such list.
 func (p Pages) Merged(s Shown) (list Shown, ok bool) {
 	if s.Verbatim {
 		return s, false

@@ -9,11 +9,12 @@ import (
 	"mcpx/internal/jq"
 )
 
-// The bounds of reordering: the nesting of objects in outputs, and the different sets of keys that are looked up in the document.
+// maxOrdered is how deeply nested objects are reordered. maxKeySets is for how many different sets of keys the order is looked
+// up in the document.
 const maxOrdered, maxKeySets = 12, 64
 
-// inOrder gives the keys of objects in the outputs of a filter the order in which the filter names them, else their order in the
-// document: jq sorts them.
+// inOrder reorders the keys of the objects in the outputs of a filter, because jq sorts them. The new order is the one in which
+// the filter names the keys, or the order in the document if it does not name them.
 func inOrder(filter string, document json.RawMessage, outputs []json.RawMessage) {
 	o := keyOrder{sets: map[string][]string{}}
 	for _, output := range outputs {
@@ -28,9 +29,9 @@ func inOrder(filter string, document json.RawMessage, outputs []json.RawMessage)
 	}
 }
 
-// keyOrder is the order of keys for each set of keys in the outputs.
+// keyOrder has the order of the keys for each set of keys in the outputs.
 type keyOrder struct {
-	// sets are keyed by the keys in the order in which jq writes them.
+	// sets maps a set of keys (setOf of the keys in the order in which jq writes them) to the order to use.
 	sets map[string][]string
 }
 
@@ -44,7 +45,7 @@ func setOf(keys []string) string {
 
 // members returns the keys of an object, and its members as they are written.
 func members(object []byte) (keys []string, written [][]byte) {
-	_ = wire.Members(object, func(key string, name, value []byte) bool { // valid: jq wrote it
+	_ = wire.Members(object, func(key string, name, value []byte) bool { // cannot fail, since jq wrote it
 		keys = append(keys, key)
 		written = append(written, name, value)
 		return true
@@ -59,7 +60,7 @@ func (o *keyOrder) collect(value []byte, depth int) {
 	}
 	switch value[0] {
 	case '[':
-		_ = wire.Elements(value, func(item []byte) bool { o.collect(item, depth+1); return true }) // valid: jq wrote it
+		_ = wire.Elements(value, func(item []byte) bool { o.collect(item, depth+1); return true }) // cannot fail, since jq wrote it
 	case '{':
 		keys, written := members(value)
 		if len(keys) > 1 {
@@ -71,8 +72,10 @@ func (o *keyOrder) collect(value []byte, depth int) {
 	}
 }
 
-// learn orders each set: as an object that the filter constructs with these very keys; as the filter names them, if it names all;
-// as the first object of the document with these very keys; else by their first place in the document, and then in the filter.
+// learn finds the order for each set of keys. It is the first of these that there is: the order in an object that the filter
+// constructs with exactly these keys; the order in which the filter names them, if it names all; the order in the first object
+// of the document with exactly these keys. Otherwise keys are ordered by where they first occur in the document, and then by
+// where in the filter.
 func (o *keyOrder) learn(constructed [][]string, document json.RawMessage) {
 	doc, ok := wire.Read(string(document))
 	if !ok {
@@ -123,7 +126,8 @@ func sameKeys(a, b []string) bool {
 	return len(a) == len(b) && slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// objectOf returns the keys of the first object of a document that has exactly these keys, in its order; nil if there is none.
+// objectOf returns the keys of the first object in the document that has exactly these keys, in the order of that object. It
+// returns nil if there is no such object.
 func objectOf(doc *wire.Document, keys []string) []string {
 	for i := range doc.Nodes {
 		n := &doc.Nodes[i]
@@ -138,14 +142,14 @@ func objectOf(doc *wire.Document, keys []string) []string {
 			}
 			found = append(found, key)
 		}
-		if sameKeys(found, keys) { // a key may stand twice in found
+		if sameKeys(found, keys) { // found may have a key twice
 			return found
 		}
 	}
 	return nil
 }
 
-// apply appends a value with its keys in order.
+// apply appends a value to b, with the keys of its objects reordered.
 func (o *keyOrder) apply(b, value []byte, depth int) []byte {
 	if depth > maxOrdered || len(value) == 0 || value[0] != '[' && value[0] != '{' {
 		return append(b, value...)
@@ -153,7 +157,7 @@ func (o *keyOrder) apply(b, value []byte, depth int) []byte {
 	if value[0] == '[' {
 		b = append(b, '[')
 		at := len(b)
-		_ = wire.Elements(value, func(item []byte) bool { // valid: jq wrote it
+		_ = wire.Elements(value, func(item []byte) bool { // cannot fail, since jq wrote it
 			if len(b) > at {
 				b = append(b, ',')
 			}

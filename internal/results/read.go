@@ -37,7 +37,7 @@ type ReadArguments struct {
 	Grep   string `json:"grep,omitempty"`
 }
 
-// ParseArguments reads the arguments of read_result. The schema permits whole numbers written as 1.0 or 1e2.
+// ParseArguments reads the arguments of read_result. Whole numbers may be written as 1.0 or 1e2, since JSON Schema allows it.
 func ParseArguments(raw json.RawMessage) (args ReadArguments, violation string) {
 	var written struct {
 		Handle, Select, Grep string
@@ -57,10 +57,10 @@ func ParseArguments(raw json.RawMessage) (args ReadArguments, violation string) 
 	return args, ""
 }
 
-// maxNumber caps offset and limit: no result has so many parts.
+// maxNumber is the largest offset or limit; larger ones are lowered to it. No result has so many parts.
 const maxNumber = 1e9
 
-// wholeNumber reads a JSON number, 0 if absent.
+// wholeNumber reads a JSON number. It returns 0 if the number is absent.
 func wholeNumber(raw json.RawMessage) (n int, ok bool) {
 	if len(raw) == 0 {
 		return 0, true
@@ -72,19 +72,19 @@ func wholeNumber(raw json.RawMessage) (n int, ok bool) {
 	return int(min(f, maxNumber)), true
 }
 
-// Page is a part of a result.
+// Page is the part of a result that one call returns.
 type Page struct {
 	Text string
-	// Structured is {"result": …} with the same content; nil if the text does not show a whole value.
+	// Structured is {"result": …} with the content of Text; nil if Text is not a complete JSON value.
 	Structured json.RawMessage
 }
 
-// RefusedError is a violation in the arguments of read_result, of the form "/path: reason".
+// RefusedError means that an argument of read_result was refused. Violation has the form "/path: reason".
 type RefusedError struct{ Violation string }
 
 func (e *RefusedError) Error() string { return e.Violation }
 
-// Read answers read_result. Errors are ctx's, [ErrBusy], a [RefusedError], a [FilterError] and [state.ErrAway].
+// Read answers read_result. The error is the error of ctx, [ErrBusy], a [RefusedError], a [FilterError] or [state.ErrAway].
 func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
 	h, err := p.Store.get(ctx, args.Handle, p.Principal)
 	switch {
@@ -93,10 +93,10 @@ func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
 	case err != nil:
 		return nil, err
 	}
-	p.Origin = h.origin // of what is kept of it
+	p.Origin = h.origin // parts of the result that are kept have the same origin
 	if args.Select != "" {
 		value := h.value
-		if value == nil { // a text is a string
+		if value == nil { // a filter gets a text as a JSON string
 			value = wire.Encode(strings.Join(h.units, ""))
 		}
 		selected, err := p.filter(ctx, args.Select, value)
@@ -109,7 +109,7 @@ func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
 		if selected.empty() || args.Grep == "" && args.Offset == 0 && args.Limit == 0 {
 			return p.selected(selected, args.Select, value), nil
 		}
-		// cut keeps the selection under a new handle.
+		// The method cut keeps the selection under a new handle.
 		h, args.Handle, args.Select = p.divideSelection(selected), "", ""
 	}
 	wanted, err := p.wanted(ctx, h, args)
@@ -119,10 +119,10 @@ func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
 	return p.page(h, wanted, args), nil
 }
 
-// MayRead reports whether the reader may read results from there now.
+// MayRead reports whether the principal may, at this moment, read results of this origin (server and tool).
 func (p Pages) MayRead(of Origin) bool { return p.Readable == nil || p.Readable(of) }
 
-// page renders some items or lines, for the given arguments.
+// page renders the wanted items or lines. args are the arguments of the request.
 func (p Pages) page(h *result, wanted span, args ReadArguments) *Page {
 	switch {
 	case wanted.len() > 0 || wanted.whole:
@@ -144,7 +144,7 @@ func (p Pages) page(h *result, wanted span, args ReadArguments) *Page {
 	return page
 }
 
-// wanted returns the items or lines that the arguments select. Errors are ctx's, [ErrBusy] and a [RefusedError].
+// wanted returns the items or lines that the arguments select. The error is the error of ctx, [ErrBusy] or a [RefusedError].
 func (p Pages) wanted(ctx context.Context, h *result, args ReadArguments) (which span, err error) {
 	which = h.all()
 	if args.Grep != "" {

@@ -10,7 +10,7 @@ import (
 	"mcpx/internal/compress"
 )
 
-// upstreamResult is an upstream's result, split into its members but not decoded.
+// upstreamResult is the result of an upstream, split into its members, whose values are still JSON.
 type upstreamResult struct {
 	blocks     []wire.Block
 	structured json.RawMessage
@@ -29,7 +29,7 @@ func (r *upstreamResult) addOther(written, value []byte) {
 	r.others = append(append(append(r.others, written...), ':'), value...)
 }
 
-// readUpstream splits a raw result. Members of the wrong type go to others.
+// readUpstream splits the JSON of a result. Members whose value has the wrong type are added to others.
 func readUpstream(raw json.RawMessage) (upstreamResult, error) {
 	var r upstreamResult
 	var content []byte
@@ -50,7 +50,7 @@ func readUpstream(raw json.RawMessage) (upstreamResult, error) {
 				r.addOther(written, value)
 			}
 		case null && (key == "content" || key == "_meta" || key == "isError"):
-			// The same as absent.
+			// null is the same as an absent member.
 		default:
 			r.addOther(written, value)
 		}
@@ -60,7 +60,7 @@ func readUpstream(raw json.RawMessage) (upstreamResult, error) {
 	switch {
 	case !ok || content == nil:
 	case content[0] == '"':
-		// Some servers send a single text or block in place of the list.
+		// Some servers send a single string or block instead of a list of blocks.
 		block := append(append([]byte(`{"type":"text","text":`), content...), '}')
 		r.blocks = []wire.Block{wire.ReadBlock(block)}
 	case content[0] == '{':
@@ -80,17 +80,17 @@ func isBlock(value []byte) bool {
 	return len(kind) > 0 && kind[0] == '"'
 }
 
-// glimpse returns the beginning of an unusable answer, on one line.
+// glimpse returns the beginning of an answer that is no valid result, on one line.
 func glimpse(raw []byte) string {
 	return sanitize.Line(string(raw[:min(len(raw), 8*glimpseRunes)]), glimpseRunes)
 }
 
 const glimpseRunes = 100
 
-// knownResultTypes are handled by Answer.Of; other types are passed to the client in _meta.
+// knownResultTypes are the values of resultType that Answer.Of handles. Any other is passed to the client in _meta.
 var knownResultTypes = map[string]bool{"complete": true, "input_required": true, "task": true}
 
-// resultMeta returns the answer's _meta: the upstream's, with the other members under mcpx/result.
+// resultMeta returns the _meta for the client: the upstream's _meta, and the members in others as its member mcpx/result.
 func (r *upstreamResult) resultMeta() json.RawMessage {
 	if len(r.others) == 0 {
 		return r.meta
@@ -108,7 +108,7 @@ func (a *Answer) Of(ctx context.Context, raw json.RawMessage) (*Result, error) {
 		return nil, err
 	}
 	switch got.resultType {
-	case "input_required": // only modern clients get one; they answer with another request
+	case "input_required": // only clients with a modern protocol version get this; they repeat the request with the input
 		return &Result{Whole: raw}, nil
 	case "task":
 		if a.Task == nil {
@@ -165,7 +165,8 @@ func textsOf(blocks []wire.Block) []string {
 	return texts
 }
 
-// compressBlocks compresses the text blocks. It returns the compact JSON of the last one, empty if that is no JSON array or object.
+// compressBlocks compresses the text blocks. It returns the compact JSON of the last one, or "" if that is no JSON array or
+// object.
 func (a *Answer) compressBlocks(out *Result, shown *Shown) (compact string) {
 	for i, b := range shown.Received {
 		if !b.IsText {

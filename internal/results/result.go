@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/compress"
 )
 
-// divide makes a result of a text. JSON is divided into the items of its list; other texts, and very long lists, into the lines of
-// the text as the model gets it.
+// divide makes a result of a text. JSON with a list is divided into the items of the list. Other texts, and very long lists,
+// are divided into the lines of shown, which is the text as the model sees it.
 func (p Pages) divide(text, shown string, verbatim bool) *result {
 	h := &result{principal: p.Principal, origin: p.Origin, verbatim: verbatim}
 	if value, lines, ok := compress.Value(text); ok && (value[0] == '[' || value[0] == '{') {
@@ -31,7 +31,7 @@ func (p Pages) divide(text, shown string, verbatim bool) *result {
 	return h
 }
 
-// valueOf returns the JSON in a text: the only piece, or an array of several.
+// valueOf returns the JSON in a text: the JSON piece if there is only one, or else an array of the pieces.
 func valueOf(pieces []compress.Piece) json.RawMessage {
 	if len(pieces) == 1 {
 		return pieces[0].Value
@@ -43,7 +43,7 @@ func valueOf(pieces []compress.Piece) json.RawMessage {
 	return []byte(joined("[", all, ",", "]"))
 }
 
-// unitsOf splits a text into units that fit the limit: no text has more tokens than bytes.
+// unitsOf splits a text into units that are within the limit of tokens, since a text never has more tokens than bytes.
 func (p Pages) unitsOf(text string) (units []string, kind unitKind) {
 	longest := p.limit() - p.minRoom()
 	if p.Bytes > 0 {
@@ -52,20 +52,20 @@ func (p Pages) unitsOf(text string) (units []string, kind unitKind) {
 	return unitsOf(text, min(max(longest, 64), pieceBytes), maxLines)
 }
 
-// unitKind is the kind of a text's units.
+// unitKind says what the units of a text are.
 type unitKind uint8
 
 const (
-	// lines include their line ends.
+	// lines: each unit is a line with its line end.
 	lines unitKind = iota
-	// rows are lines, or the rows of a list on one long line.
+	// rows: each unit is a line, or a row of a list that is on one long line.
 	rows
-	// pieces are parts of lines, or several lines.
+	// pieces: each unit is a part of a line, or several lines.
 	pieces
 )
 
-// unitsOf splits a text into lines, and lines over longest bytes into rows or, where those are longer too, at a space. If there are
-// more than most lines, it merges lines up to longest bytes. Concatenated, the units are the text.
+// unitsOf splits a text into lines. Lines over longest bytes are split into rows; if a row is too long, it is split at a space.
+// If the text has more than most lines, lines are merged to units of up to longest bytes. The units concatenated are the text.
 func unitsOf(text string, longest, most int) (units []string, kind unitKind) {
 	count := strings.Count(text, "\n") + 1
 	if count > most {
@@ -112,8 +112,9 @@ func mergedLines(text string, longest int) (units []string) {
 	return units
 }
 
-// rowEnds finds the ends of the rows of a list on one line, in JSON or a similar language. A row is a container followed by a comma
-// and another container of its kind. Of nested lists, the outermost is used. A list of more than most rows has none.
+// rowEnds finds where the rows of a list on one line end, in JSON or a similar language. A row is a container followed by a
+// comma and another container with the same bracket. If lists are nested, the rows are those of the outermost list. If there
+// are more than most rows, it returns none.
 func rowEnds(line string, most int) (ends []int) {
 	start := max(0, strings.IndexAny(line, "[{("))
 	level, outermost := 0, len(line)
@@ -152,7 +153,7 @@ func rowEnds(line string, most int) (ends []int) {
 // closing maps opening brackets to closing ones.
 var closing = [256]byte{'[': ']', '{': '}', '(': ')'}
 
-// wordEnd returns the last end of a word at or before limit, or the last end of a character if there is none.
+// wordEnd returns where the last word that ends at or before limit ends, or the last character if no word ends there.
 func wordEnd(line string, limit int) int {
 	if at := strings.LastIndexAny(line[limit/2:limit], " \t"); at >= 0 {
 		return limit/2 + at + 1
@@ -174,7 +175,7 @@ func (h *result) count() int {
 	return len(h.units)
 }
 
-// noun names the parts: items, lines, rows or pieces.
+// noun says what the parts are called: items, lines, rows or pieces.
 func (h *result) noun() string {
 	noun := "items"
 	if h.items == nil {
@@ -194,8 +195,8 @@ func (h *result) length(i int) int {
 	return len(h.units[i])
 }
 
-// matched says how many parts match a grep and how many of them are shown. If the span is numbered, lines show their numbers, and
-// for items the offsets are listed.
+// matched says how many parts match a grep and how many of them are shown. If the span is numbered, matching items are listed
+// by their offsets; matching lines need no list, since each is shown with its number.
 func (h *result) matched(which span, shown int) string {
 	line := fmt.Sprintf("%d of %d %s match", len(which.list), h.count(), h.noun())
 	if shown < len(which.list) {
@@ -207,10 +208,10 @@ func (h *result) matched(which span, shown int) string {
 	return line
 }
 
-// maxOffsets bounds the ranges in a list of offsets.
+// maxOffsets is how many ranges a list of offsets may have.
 const maxOffsets = 30
 
-// offsets lists the numbers in a span: 3-5, 9.
+// offsets lists the numbers in a span, for example "3-5, 9".
 func offsets(which span) string {
 	var out strings.Builder
 	ranges := 0
@@ -234,12 +235,14 @@ func offsets(which span) string {
 	return out.String()
 }
 
-// span selects items or lines in their order: a range of all of them, or of the matches of a grep.
+// span selects consecutive items or lines of a result, or consecutive matches of a grep.
 type span struct {
 	from, to int
-	// list has the numbers of the matches; from and to are indexes into it. Nil: from and to are item numbers.
+	// list has the numbers of the matching items or lines, and from and to are indexes into it. If list is nil, from and to are
+	// numbers of items or lines.
 	list []int
-	// numbered means that matches are shown with their numbers, because there is a handle to read on from them.
+	// numbered means that matches are shown with their numbers, because there is a handle with which to read what is around
+	// them.
 	numbered bool
 	// whole means that items are shown together with everything around their list.
 	whole bool
@@ -271,7 +274,7 @@ func (s span) skip(n int) span {
 	return s
 }
 
-// within reports whether items or lines have at most that many bytes together.
+// within reports whether the items or lines together have at most size bytes.
 func (h *result) within(which span, size int) bool {
 	for n := range which.len() {
 		if size -= h.length(which.at(n)); size < 0 {
@@ -281,7 +284,7 @@ func (h *result) within(which span, size int) bool {
 	return true
 }
 
-// omitsMuch reports whether a grep leaves out so much that it is worth offering the rest.
+// omitsMuch reports whether the parts that do not match a grep are so long that it makes sense to offer them to the reader.
 func (h *result) omitsMuch(which span) bool {
 	size := aroundBytes
 	for n := range which.len() {
@@ -290,7 +293,7 @@ func (h *result) omitsMuch(which span) bool {
 	return which.list != nil && !h.within(h.all(), size)
 }
 
-// aroundBytes is how much that is.
+// aroundBytes is how many bytes must not match for omitsMuch.
 const aroundBytes = 1000
 
 // chosen returns the selected items.
@@ -317,7 +320,7 @@ func (h *result) part(which span) string {
 			out.WriteString(unit)
 			continue
 		}
-		// A match is on a line of its own; its number is offset+1.
+		// Each match is on a line that begins with its number, which is its offset+1.
 		if which.numbered {
 			out.WriteString(strconv.Itoa(which.at(n)+1) + ":")
 		}
@@ -332,7 +335,7 @@ func (h *result) part(which span) string {
 	return out.String()
 }
 
-// goesOn reports whether a span ends within a line.
+// goesOn reports whether a span ends in the middle of a line.
 func (h *result) goesOn(which span) bool {
 	return h.items == nil && which.len() > 0 && !strings.HasSuffix(h.units[which.at(which.len()-1)], "\n")
 }

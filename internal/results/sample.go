@@ -9,19 +9,20 @@ import (
 )
 
 const (
-	// maxSample bounds a sample, in bytes, and maxSampled its blocks.
+	// maxSample is the size of a sample in bytes, and maxSampled the number of its blocks, at most.
 	maxSample  = 64 << 10
 	maxSampled = 1_000
 )
 
-// Sample is a copy of what a filter would see of a result, or of its beginning.
+// Sample is a copy of what a filter on a result would be applied to, or of the beginning of it.
 type Sample struct {
 	structured json.RawMessage
 	blocks     []wire.Block
 	cut        bool
 }
 
-// sampleOf copies the parts of a result. Of a long result it copies the beginning, if it is clear which part a filter would see.
+// sampleOf copies the parts of a result that a filter may be applied to. Of a long result it copies the beginning, provided
+// that it is clear which part a filter would be applied to.
 func sampleOf(structured json.RawMessage, blocks []wire.Block) (s Sample, ok bool) {
 	if len(blocks) > maxSampled {
 		return s, false
@@ -45,8 +46,8 @@ func sampleOf(structured json.RawMessage, blocks []wire.Block) (s Sample, ok boo
 	return s, texts > 0 || structured != nil
 }
 
-// Value returns the JSON that a filter would see, nil if there is none. If cut is set it is only the beginning of the result, which
-// may be no JSON.
+// Value returns the JSON that a filter would be applied to, or nil if there is none. If cut is set, it is only the beginning,
+// which may be invalid JSON.
 func (s Sample) Value() (value json.RawMessage, cut bool) {
 	switch {
 	case !s.cut:
@@ -55,7 +56,7 @@ func (s Sample) Value() (value json.RawMessage, cut bool) {
 		value = s.structured
 	default:
 		if value = bytes.TrimSpace([]byte(s.blocks[0].Text)); len(value) > 0 && value[0] != '{' && value[0] != '[' {
-			return json.RawMessage(`""`), false // a text that is no JSON
+			return json.RawMessage(`""`), false // the text is not JSON
 		}
 	}
 	return value, s.cut

@@ -17,7 +17,7 @@ import (
 	"mcpx/internal/jq"
 )
 
-// FilterError is a filter that failed on a value, which is kept.
+// FilterError means that a filter failed on Value, which is kept so that another filter can be applied to it.
 type FilterError struct {
 	Value json.RawMessage
 	// Handle is the handle of the value; empty if it was too long to be kept.
@@ -27,11 +27,12 @@ type FilterError struct {
 
 func (e *FilterError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the error of the filter's runner.
+// Unwrap returns the error that the jq runner returned.
 func (e *FilterError) Unwrap() error { return e.Err }
 
-// Select applies a filter to a value, and a grep, unless empty, to its output. If the filter does not fit the value, other is tried
-// unless it is nil. Errors are ctx's, a [FilterError], a [RefusedError] and, of the grep, [ErrBusy].
+// Select applies a filter to a value, and then a grep, unless that is empty, to the output. If the filter fails on the value
+// and other is not nil, the filter is applied to other. The error is the error of ctx, a [FilterError], a [RefusedError] or,
+// from the grep, [ErrBusy].
 func (p Pages) Select(ctx context.Context, filter, grep string, value, other json.RawMessage) (*Page, error) {
 	s, err := p.filter(ctx, filter, value)
 	if _, unfit := errors.AsType[*jq.FilterError](err); unfit && other != nil {
@@ -59,7 +60,7 @@ func (p Pages) Select(ctx context.Context, filter, grep string, value, other jso
 	return p.page(h, which, ReadArguments{Grep: grep}), nil
 }
 
-// keepValue keeps a value for another filter; a string as its text.
+// keepValue keeps a value, so that another filter can be applied to it. A JSON string is kept as a plain text.
 func (p Pages) keepValue(value json.RawMessage) (handle string) {
 	if text, ok := wire.WholeText(value); ok {
 		return p.Keep(text, true)
@@ -67,8 +68,8 @@ func (p Pages) keepValue(value json.RawMessage) (handle string) {
 	return p.Keep(string(value), false)
 }
 
-// selected returns the page of a selection, whole or cut. If it consists of nulls, the page includes the shape of value: most likely
-// the filter asked for a missing key.
+// selected returns the page that shows a selection, which is cut if it is too long. If all outputs are null, the page also has
+// the shape of value, since the filter most likely asked for a key that does not exist.
 func (p Pages) selected(s *selection, filter string, value json.RawMessage) *Page {
 	page := &Page{Text: compress.Text(s.text, p.Texts).Text}
 	if s.nulls >= 0 && string(value) != "null" {
@@ -85,10 +86,10 @@ func (p Pages) selected(s *selection, filter string, value json.RawMessage) *Pag
 	return page
 }
 
-// fewNulls is how many nulls are written out.
+// fewNulls is how many null outputs are written out; more are only counted.
 const fewNulls = 3
 
-// missing names the keys in a filter that the value does not have, and the keys that may be meant.
+// missing names the keys in a filter that the value does not have, and similar keys of the value that may have been meant.
 func missing(filter string, value json.RawMessage) string {
 	keys := compress.Keys(value)
 	filter = quotedText.ReplaceAllString(filter, `""`)
@@ -113,7 +114,7 @@ var (
 	namedKey   = pattern.New(`\.([A-Za-z_][A-Za-z0-9_]*)`)
 )
 
-// Shape describes the shape of a value, to help correct a filter.
+// Shape describes the shape of a value, so that the model can correct its filter.
 func (p Pages) Shape(value json.RawMessage) string {
 	h := &result{value: value}
 	if len(value) > 0 && (value[0] == '[' || value[0] == '{') {
@@ -126,15 +127,15 @@ const shapeTokens = 300
 
 // selection is the output of a filter.
 type selection struct {
-	text string // one value, or JSON Lines
+	text string // one value, or JSON Lines if there are several outputs
 	// value is the only output, or an array of all outputs.
 	value   json.RawMessage
 	several bool
-	// nulls counts the nulls if the outputs consist of nulls, 0 without output; otherwise -1.
+	// nulls is the number of nulls if all outputs are null or contain only nulls; 0 if there is no output, otherwise -1.
 	nulls int
 }
 
-// filter runs a jq filter. Errors are ctx's, [ErrBusy], or the runner's.
+// filter runs a jq filter. The error is the error of ctx, [ErrBusy], or an error of the jq runner.
 func (p Pages) filter(ctx context.Context, filter string, value json.RawMessage) (*selection, error) {
 	if p.Filter == nil {
 		return nil, errNoFilter
@@ -172,7 +173,8 @@ func (p Pages) filter(ctx context.Context, filter string, value json.RawMessage)
 	return s, nil
 }
 
-// nullsIn counts the nulls in a value without other scalars, else 0. It skips long values, which hardly consist of nulls.
+// nullsIn returns the number of nulls in a value that has no other scalars, otherwise 0. It does not read long values, as they
+// hardly ever consist of nulls.
 func nullsIn(value json.RawMessage) (n int) {
 	if len(value) > maxNulls {
 		return 0
@@ -192,10 +194,10 @@ func nullsIn(value json.RawMessage) (n int) {
 	return n
 }
 
-// maxNulls bounds the values that nullsIn reads, in bytes.
+// maxNulls is the size of the longest value that nullsIn reads, in bytes.
 const maxNulls = 256 << 10
 
-// nothing is the text of a filter without output.
+// nothing is the text that the model gets if the filter has no output.
 const nothing = "[select gave nothing]"
 
 // empty reports whether the filter had no output.

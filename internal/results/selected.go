@@ -13,7 +13,8 @@ import (
 	"mcpx/internal/jq"
 )
 
-// FilterFailure is a filter that failed on the result. It shows the result's shape, and its handle for another filter.
+// FilterFailure is the failure for a filter that failed on the result of a call. It shows the shape of the result, and the
+// handle with which another filter can be applied to it.
 func FilterFailure(failed *FilterError, p Pages) *Failure {
 	var limit *jq.LimitError
 	var broken *jq.FilterError
@@ -34,8 +35,8 @@ func FilterFailure(failed *FilterError, p Pages) *Failure {
 	return f.With("shape", shape)
 }
 
-// kept tells a model whose filter failed that the call was made and must not be repeated; next reads its result. Without a handle the
-// result is lost.
+// kept tells a model whose filter failed that the call was made and must not be repeated. next are the arguments of read_result
+// that read the result; without a handle in them, the text says that the result is lost.
 func (f *Failure) kept(p Pages, next ReadArguments) string {
 	if next.Handle == "" {
 		return "\nThe call was made; its result is too long to be kept"
@@ -44,18 +45,18 @@ func (f *Failure) kept(p Pages, next ReadArguments) string {
 	return "\nThe call was made; its result is kept: " + p.Call(next)
 }
 
-// noTextFailure is a filter on a result without JSON and without text.
+// noTextFailure is the failure for a filter on a result that has neither JSON nor text.
 func noTextFailure() *Failure {
 	f := &Failure{Code: CodeSelect, Message: "/select: the result has no JSON and no text"}
 	f.Text = f.Said() + "\nThe call was made"
 	return f
 }
 
-// selectable returns the JSON for a filter, which is what the model saw: JSON as it is, a plain text as a string. other is tried if the
-// filter does not fit it; nil if there is none. Both are nil if there is neither JSON nor text.
+// selectable returns the JSON that a filter is applied to. This is what the model saw: JSON, or a plain text as a JSON string.
+// If the filter fails on value, it is applied to other, which may be nil. Both are nil if there is neither JSON nor text.
 //
-// What the model saw are the texts, where structuredContent merely wraps what they say: for {"content":"…"} with the text itself that
-// is the text, or the JSON in it. A filter that names the wrapper, such as .content, is meant for the whole and gets that first.
+// Sometimes structuredContent only wraps what the text blocks have: it is {"content":"…"} with the same text. Then value is the
+// text, or the JSON in it. A filter that names the wrapper, such as .content, is applied to structuredContent first.
 func selectable(filter string, structured json.RawMessage, blocks []wire.Block) (value, other json.RawMessage) {
 	texts := slices.ContainsFunc(blocks, isText)
 	if structured == nil || string(structured) == "null" && texts {
@@ -71,8 +72,9 @@ func selectable(filter string, structured json.RawMessage, blocks []wire.Block) 
 	return inner, structured
 }
 
-// ofTexts returns what text blocks say: the JSON of the only one that is an array or object, or has some in it, or of several an array;
-// where none is, the only text, or an array of all; nil without texts. Where JSON is only a part of a text, other are the texts.
+// ofTexts returns what text blocks contain, as JSON. If one text is an array or object, or has one in it, that is the value; if
+// several texts do, the value is an array of theirs. Otherwise the value is the only text, or an array of all texts; nil
+// without texts. If the JSON is only a part of a text, other is the text or the texts.
 func ofTexts(blocks []wire.Block) (value, other json.RawMessage) {
 	var all, containers, texts []json.RawMessage
 	parts := false
@@ -96,7 +98,7 @@ func ofTexts(blocks []wire.Block) (value, other json.RawMessage) {
 	return together(all), other
 }
 
-// together returns the only value, or an array of several; nil of none.
+// together returns the only value, or an array of the values if there are several, or nil if there are none.
 func together(all []json.RawMessage) json.RawMessage {
 	switch len(all) {
 	case 0:
@@ -115,8 +117,8 @@ func raws(values []json.RawMessage) [][]byte {
 	return out
 }
 
-// ofText returns a text as JSON: the JSON, or JSON in a JSON string, or a Python literal that it is, else the JSON within the text,
-// else a string. part means that the text also says something else.
+// ofText returns a text as JSON. If the complete text is JSON, JSON in a JSON string, or a Python literal, the value is that.
+// Otherwise the value is the JSON within the text, or the text as a string. part means that only a part of the text is JSON.
 func ofText(text string) (value json.RawMessage, part bool) {
 	value, _, ok := compress.Value(text)
 	if !ok {
@@ -141,7 +143,7 @@ func piecesOf(text string) (value json.RawMessage, part bool) {
 	return wire.Encode(text), false
 }
 
-// quoted returns the array or object that the text of a JSON string is.
+// quoted returns the array or object that is written in a JSON string, and the text of the string.
 func quoted(value json.RawMessage) (inner json.RawMessage, text string, ok bool) {
 	if text, ok = wire.WholeText(value); !ok {
 		return nil, "", false
@@ -162,7 +164,8 @@ func unquoted(value json.RawMessage) json.RawMessage {
 	return value
 }
 
-// wrapped returns what structuredContent wraps, if the texts say it: the value of its only member, or JSON in a string; else nil.
+// wrapped returns what structuredContent wraps, if the texts have the same content: the value of its only member, or the JSON
+// in its string. Otherwise it returns nil.
 func wrapped(structured json.RawMessage, blocks []wire.Block) json.RawMessage {
 	if structured[0] == '"' {
 		return unquoted(structured)
@@ -175,17 +178,18 @@ func wrapped(structured json.RawMessage, blocks []wire.Block) json.RawMessage {
 	return unquoted(inner)
 }
 
-// namesWrapper reports whether a filter names the only member of a value, and that is no key inside.
+// namesWrapper reports whether a filter names the only member of value, unless inner has a key of the same name.
 func namesWrapper(filter string, value, inner json.RawMessage) bool {
 	key := ""
-	_ = wire.Fields(value, func(name string, _ []byte) bool { key = strings.Clone(name); return false }) // valid: it was read before
+	_ = wire.Fields(value, func(name string, _ []byte) bool { key = strings.Clone(name); return false }) // cannot fail, since the value was read before
 	names := func(m []string) bool { return m[1] == key }
 	return slices.ContainsFunc(namedKey.FindAllStringSubmatch(filter, -1), names) && !slices.Contains(compress.Keys(inner), key)
 }
 
-// unfiltered returns the blocks that are added to a selection: all but texts that are JSON, or strings in one of the values.
+// unfiltered returns the blocks that are shown together with a selection: all but texts that are JSON, and texts that are
+// strings in one of the values.
 func unfiltered(blocks []wire.Block, values ...json.RawMessage) (others []json.RawMessage) {
-	var said map[string]bool // made at the first text that is not JSON
+	var said map[string]bool // strings in values; set when the first text that is not JSON is found
 	for _, b := range blocks {
 		if !b.IsText {
 			others = append(others, b.Raw)
@@ -207,7 +211,7 @@ func unfiltered(blocks []wire.Block, values ...json.RawMessage) (others []json.R
 	return others
 }
 
-// stringsIn returns the strings in values, trimmed.
+// stringsIn returns the set of strings in values, without white space at both ends.
 func stringsIn(values []json.RawMessage) map[string]bool {
 	found := map[string]bool{}
 	for _, value := range values {
@@ -254,7 +258,7 @@ func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire
 	return out, nil
 }
 
-// OnPage returns a page as a tool result.
+// OnPage makes a tool result of a page.
 func OnPage(page *Page, structured bool) *Result {
 	out := &Result{Content: []json.RawMessage{wire.TextBlock(page.Text)}, Sent: Roughly(page.Text)}
 	if structured {

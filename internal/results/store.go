@@ -1,5 +1,5 @@
-// Package results turns upstreams' results into answers: it formats, filters and searches them, cuts what is too long, keeps it, and
-// reads further parts.
+// Package results turns the results of upstreams into answers. It formats, filters and searches them, cuts and keeps those that
+// are too long, and reads further parts of them.
 package results
 
 import (
@@ -13,38 +13,41 @@ import (
 )
 
 const (
-	// keptBytes and keptAge bound the kept results together; keptBytes may be lower. A result over the bound is not kept.
+	// keptBytes is how many bytes all kept results may have together (the store may allow less), and keptAge is how long they
+	// are kept. A result that is longer than keptBytes is not kept.
 	keptBytes = 128 << 20
 	keptAge   = 30 * time.Minute
-	// pieceBytes bounds a unit of text; a low limit of tokens lowers it. Longer lines are split.
+	// pieceBytes is the most bytes of a unit of text; a low limit of tokens makes units smaller. Longer lines are split.
 	pieceBytes = 4 << 10
-	// maxItems and maxLines bound the parts of a result, as each costs sliceBytes. A longer result is divided into pieces of text.
+	// maxItems and maxLines are how many items or lines a result may be divided into, as each needs itemBytes or unitBytes. A
+	// result with more is divided into pieces of text.
 	maxItems = 200_000
 	maxLines = 1_000_000
 )
 
-// result is one long result, whole.
+// result is one complete long result.
 type result struct {
 	// principal owns the result; only it can read it.
 	principal string
 	origin    Origin
-	// list has the items if value has a list of at most maxItems.
+	// list has the items, if value has a list of at most maxItems items.
 	list
-	// units are the parts of the text if items is nil; kind is their kind.
+	// units are the parts of the text if items is nil, and kind says what they are.
 	units []string
 	kind  unitKind
-	// value is the JSON for select; nil if there is none.
+	// value is the JSON that select is applied to; nil if there is none.
 	value json.RawMessage
-	// verbatim means that parts are not compressed.
+	// verbatim means that parts of the result are not compressed when they are read.
 	verbatim bool
 
-	// itemHandles are the handles of items that this process keeps as results of their own. mu guards them.
+	// itemHandles are the handles of those items that this process has also kept as separate results. mu guards itemHandles.
 	mu          sync.Mutex
 	itemHandles map[itemName]itemHandle
 }
 
-// Origin is the tool that a result comes from. Without a tool it is a resource or prompt of the server, or a list of them, which
-// may have several servers, each after a space; the zero Origin is mcpx itself.
+// Origin is the tool that a result comes from. If Tool is empty, the result is a resource or prompt of the server, or a list of
+// them; a list may be from several servers, whose names are separated by spaces. The zero Origin means that the result is from
+// mcpx.
 type Origin struct{ Server, Tool string }
 
 // itemName identifies consecutive items of a result: the first, their number, and whether everything around the list is included.
@@ -55,14 +58,15 @@ type itemName struct {
 
 type itemHandle struct {
 	handle string
-	count  int // of the item's own items or lines
+	count  int // number of items or lines of the kept item
 	since  time.Time
 }
 
-// Store keeps long results for read_result and calls for wait_result, within one bound. Safe for concurrent use.
+// Store keeps long results for read_result and running calls for wait_result; one limit applies to all of them together. It is
+// safe for concurrent use.
 type Store struct{ kept state.Results[Kept] }
 
-// NewStore makes a store on top of kept; nil = in memory, within keptBytes and keptAge.
+// NewStore makes a store that keeps its results in kept. If kept is nil, they are kept in memory, within keptBytes and keptAge.
 func NewStore(kept state.Results[Kept]) Store {
 	if kept == nil {
 		kept = InMemory(0)
@@ -70,8 +74,8 @@ func NewStore(kept state.Results[Kept]) Store {
 	return Store{kept}
 }
 
-// InMemory keeps results in the memory of this process: within keptBytes, and a quarter of the memory that the process may use;
-// 0 = any amount.
+// InMemory keeps results in the memory of this process. They take at most keptBytes, and at most a quarter of memory, which is
+// how much the process may use (0 means no limit).
 func InMemory(memory int64) state.Results[Kept] {
 	most := int64(keptBytes)
 	if memory > 0 {
@@ -81,12 +85,13 @@ func InMemory(memory int64) state.Results[Kept] {
 }
 
 const (
-	// itemBytes and unitBytes are the memory for an item or line in addition to its text.
+	// itemBytes and unitBytes are the memory that an item or unit needs in addition to its text.
 	itemBytes = 24
 	unitBytes = 16
-	// handleBytes is the memory for what every handle needs: the handle, its places in the maps, the structs.
+	// handleBytes is the memory that every handle needs for the handle itself, its map entries and its structs.
 	handleBytes = 1 << 10
-	// mostClass is the size up to which the allocator rounds to a class, which wastes at most an eighth; from there on it rounds to pages.
+	// mostClass is the size up to which the allocator rounds up to a size class, which wastes at most an eighth. Larger sizes
+	// are rounded up to pages.
 	mostClass = 32 << 10
 	pageBytes = 8 << 10
 )
@@ -99,7 +104,7 @@ func allocated(n int) int {
 	return (n + pageBytes - 1) / pageBytes * pageBytes
 }
 
-// size returns the memory of a result that is not shared with anything else ([result.own]).
+// size returns how much memory a result uses. The result must not share its memory with anything else; see [result.own].
 func (h *result) size() int {
 	text := 0
 	for _, unit := range h.units {
@@ -109,7 +114,7 @@ func (h *result) size() int {
 		allocated(len(h.head)+len(h.tail)+len(h.before)+len(h.after))
 }
 
-// own copies the units of a result to memory of its own: they are slices of a text, which may be part of a much longer message.
+// own copies the units of a result, since they are slices of a text that may be part of a much longer message.
 func (h *result) own() {
 	if len(h.units) == 0 {
 		return
@@ -125,18 +130,20 @@ func (h *result) own() {
 	h.units = units
 }
 
-// add keeps h and returns an unguessable handle; empty if h is over keptBytes. Other results may be dropped to make room.
+// add keeps h and returns an unguessable handle, which is empty if h is larger than keptBytes. Other results may be dropped to
+// make room.
 func (s *Store) add(h *result) string {
 	h.own()
 	return s.kept.Keep(h.principal, &Kept{result: h}, h.size())
 }
 
-// addItem keeps an item of h as a result of its own, once, however often it is read: one reader must not displace the results of others.
+// addItem keeps an item of h as a separate result. However often the item is read, it is kept only once, so that one reader
+// does not displace the results of others.
 func (s *Store) addItem(h *result, some span, item *result) string {
 	name := itemName{some.at(0), some.len(), some.whole}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	// If the limit was changed, the item is divided differently.
+	// If the limit has changed since then, the item is now divided differently and must be kept again.
 	if kept := h.itemHandles[name]; kept.count == item.count() && time.Since(kept.since) < keptAge/2 {
 		if _, err := s.kept.Get(context.Background(), kept.handle, item.principal); err == nil { // still kept
 			return kept.handle

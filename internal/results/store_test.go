@@ -24,7 +24,7 @@ func newStore() *Store {
 	return &s
 }
 
-// The size of a kept result includes its parts; a result over the bound is not kept.
+// TestStore_Bytes: the size of a kept result includes the memory for its items or lines. A result over the limit is not kept.
 func TestStore_Bytes(t *testing.T) {
 	mcptest.OneGoroutine(t)
 	const mib = 1 << 20
@@ -46,8 +46,8 @@ func TestStore_Bytes(t *testing.T) {
 	}
 }
 
-// What kept results cost the heap is within the bound, whatever they consist of, and however long the messages were that they
-// came in.
+// TestStore_Heap: all kept results together use no more of the heap than allowed, whatever they consist of, and however long
+// the messages were in which they arrived.
 func TestStore_Heap(t *testing.T) {
 	mcptest.OneGoroutine(t)
 	const memory = 64 << 20
@@ -66,12 +66,12 @@ func TestStore_Heap(t *testing.T) {
 		}
 		before := heap()
 		for n := 0; n < 3*memory/4; n += len(text) {
-			message := strings.Clone("around it " + strings.Repeat("b", 2*len(text)) + text) // of which the result is a part
+			message := strings.Clone("around it " + strings.Repeat("b", 2*len(text)) + text) // the result is a part of this message
 			if p.Keep(message[len(message)-len(text):], false) == "" {
 				t.Fatalf("%s: not kept", name)
 			}
 			if len(text) < 1000 {
-				n += 1000 // what a result costs in any case
+				n += 1000 // what each result needs in addition to its text
 			}
 		}
 		if used := heap() - before; used > memory/4*105/100 || used < memory/4/2 {
@@ -81,8 +81,8 @@ func TestStore_Heap(t *testing.T) {
 	}
 }
 
-// Lines are units, long ones several; over the bound for lines, units are
-// several lines, and never parts of one that is short.
+// TestUnitsOf: each line is a unit, and a long line is split into several. If a text has too many lines, each unit has several
+// lines, and a short line is never split.
 func TestUnitsOf(t *testing.T) {
 	tests := []struct {
 		name, text string
@@ -108,8 +108,8 @@ func TestUnitsOf(t *testing.T) {
 	}
 }
 
-// A long line is cut where the rows of the list on it end, whatever language it is in,
-// and only what is longer then between words.
+// TestUnitsOf_Rows: a long line is split where the rows of the list on it end, in whatever language it is written. Only a row
+// that is still too long is split, between words.
 func TestUnitsOf_Rows(t *testing.T) {
 	for _, tt := range []struct {
 		text string
@@ -134,7 +134,7 @@ func TestUnitsOf_Rows(t *testing.T) {
 	}
 }
 
-// Of an array or a text of very many parts the pieces are its text.
+// TestDivide_Many: an array or a text with very many parts is divided into pieces, which together are the same text.
 func TestDivide_Many(t *testing.T) {
 	p := Pages{Store: newStore(), Limit: 400}
 	for _, tt := range []struct{ name, text, noun string }{
@@ -152,7 +152,7 @@ func TestDivide_Many(t *testing.T) {
 	}
 }
 
-// The note of what is not kept says so, and names no handle.
+// TestCut_NotKept: if a result is too long to be kept, the line about the rest says so and names no handle.
 func TestCut_NotKept(t *testing.T) {
 	mcptest.OneGoroutine(t)
 	p := Pages{Store: newStore(), Limit: 400}
@@ -164,7 +164,7 @@ func TestCut_NotKept(t *testing.T) {
 	}
 }
 
-// A grep that makes a list, and a range, are paged the same.
+// TestSpan: a range of lines and the matches of a grep are paged in the same way.
 func TestSpan(t *testing.T) {
 	h := &result{units: []string{"a\n", "b\n", "c\n", "d\n"}}
 	list := span{to: 3, list: []int{0, 2, 3}, numbered: true}
@@ -181,7 +181,8 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// A handle of an item can be used for half of keptAge at least, and until then the item is kept once.
+// TestStore_ItemHandle: the handle of an item can be used for at least half of keptAge after it was shown, and during that time
+// the item is kept only once.
 func TestStore_ItemHandle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, h := newStore(), &result{units: []string{"a\n", "b\n"}}
@@ -198,7 +199,7 @@ func TestStore_ItemHandle(t *testing.T) {
 	})
 }
 
-// elsewhere is the door of another process: each result comes as a copy.
+// elsewhere imitates a result store in another process: Get returns a copy of each result, not the stored one.
 type elsewhere struct{ state.Results[Kept] }
 
 func (e elsewhere) Get(ctx context.Context, handle, owner string) (*Kept, error) {
@@ -214,7 +215,8 @@ func (e elsewhere) Get(ctx context.Context, handle, owner string) (*Kept, error)
 	return copied, json.Unmarshal(data, copied)
 }
 
-// Another process reads a result, and parts of its items, to the same bytes. What is live stays where it is.
+// TestStore_Elsewhere: another process gets the same bytes when it reads a result or parts of its items. Running calls can be
+// found only in their own process.
 func TestStore_Elsewhere(t *testing.T) {
 	here := newStore()
 	there := NewStore(elsewhere{here.kept})
@@ -241,7 +243,7 @@ func TestStore_Elsewhere(t *testing.T) {
 			if err != nil {
 				t.Fatal(name, err)
 			}
-			anyHandle := regexp.MustCompile(`"r[a-z0-9]{20}"`) // items have handles of their own
+			anyHandle := regexp.MustCompile(`"r[a-z0-9]{20}"`) // separately kept items have handles of their own, which differ
 			if anyHandle.ReplaceAllString(got.Text, "") != anyHandle.ReplaceAllString(want.Text, "") || string(got.Structured) != string(want.Structured) {
 				t.Errorf("%s: %+v: got %.300s\nwant %.300s", name, args, got.Text, want.Text)
 			}
@@ -262,7 +264,7 @@ func TestStore_Elsewhere(t *testing.T) {
 	}
 }
 
-// What cannot be told now is not said to be unknown.
+// TestStore_Away: if the store cannot be reached at the moment, a handle is not reported as unknown.
 func TestStore_Away(t *testing.T) {
 	s := NewStore(away{newStore().kept})
 	_, err := Pages{Store: &s}.Read(t.Context(), ReadArguments{Handle: "r"})
@@ -275,8 +277,8 @@ type away struct{ state.Results[Kept] }
 
 func (away) Get(context.Context, string, string) (*Kept, error) { return nil, state.ErrAway }
 
-// TestOrigin: a result, and what was kept of it, is read only by a reader who may still call the tool that it comes from, also in
-// another process.
+// TestOrigin: a principal can read a result, and everything kept from it, only as long as it may call the tool that the result
+// comes from, also if another process reads it.
 func TestOrigin(t *testing.T) {
 	origin := Origin{Server: "s", Tool: "list"}
 	may := map[string]bool{"s.list": true}

@@ -8,20 +8,20 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// Result is a tool result, its parts as raw JSON.
+// Result is a tool result whose parts are raw JSON.
 type Result struct {
 	// Content are the blocks in order.
 	Content []json.RawMessage
 	// Structured is nil if there is no structuredContent.
 	Structured json.RawMessage
-	// Whole replaces everything else if the result is not a tool result: it is input_required, which the client answers by
-	// repeating the call with its answers, or a task.
+	// Whole replaces all other parts if the result is not a tool result. It is then a task, or an input_required result, after
+	// which the client repeats the call with the requested input.
 	Whole json.RawMessage
 	// Meta is the _meta object, nil if absent.
 	Meta    json.RawMessage
 	IsError bool
 
-	Code           string // of a failure; empty for a tool's result
+	Code           string // error code if mcpx itself failed the call; empty for every result of a tool
 	Received, Sent int    // tokens of the upstream's texts, and of the texts in Content
 }
 
@@ -49,7 +49,7 @@ func (r *Result) Size() int {
 	return n
 }
 
-// Roughly estimates tokens for the accounts. It only samples long texts, as no decision depends on it.
+// Roughly estimates the tokens of texts for statistics. It samples long texts, since no decision depends on the number.
 func Roughly(texts ...string) int {
 	n := 0
 	for _, text := range texts {
@@ -58,7 +58,7 @@ func Roughly(texts ...string) int {
 	return n
 }
 
-// Errors for an upstream's result that is not a tool result.
+// These errors mean that an upstream answered a call with something that is not a tool result.
 var (
 	ErrNoResult = errors.New("the upstream's answer is no tool result")
 	ErrTask     = errors.New("the upstream answered with a task, which was not asked for")

@@ -11,7 +11,7 @@ import (
 	"mcpx/internal/compress"
 )
 
-// What a filter applies to is the JSON in a text, and the text itself where the filter does not fit that.
+// TestSelectable_Within: a filter is applied to the JSON within a text; if it fails on that, it is applied to the text itself.
 func TestSelectable_Within(t *testing.T) {
 	quoted := string(wire.AppendQuoted(nil, "Result:\n[{\"a\":1}]\nDone"))
 	for _, tt := range []struct{ text, value, other string }{
@@ -32,7 +32,8 @@ func TestSelectable_Within(t *testing.T) {
 	}
 }
 
-// A long list in prose is paged by its items; the prose stays with the whole, and a restart of the reader keeps it.
+// TestPages_Within: a long list within prose is read by its items. The prose is only in the complete text, and is still there
+// after the result was stored and read again.
 func TestPages_Within(t *testing.T) {
 	var rows []string
 	for i := range 2000 {
@@ -69,7 +70,7 @@ func TestPages_Within(t *testing.T) {
 	}
 }
 
-// A page in JavaScript is a whole text: it evaluates without the others.
+// TestPages_JavaScript: each page in JavaScript is complete, so it can be evaluated without the other pages.
 func TestPages_JavaScript(t *testing.T) {
 	var items []string
 	for i := range 800 {

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// inPart marks an incomplete type.
+// inPart is the comment after a type from which parts are left out.
 const inPart = " // in part"
 
-// Along is the [Declaration] of the parts of an input that lead to some places, in at most
-// that many tokens by estimate. If it is too long, it loses first the descriptions, then
-// the deeper levels; it is empty if nothing fits. A place is a path of names and indices.
-// If an object has no property of the name, all its properties are written.
+// Along is like [Declaration], but has only the parts of an input that lead to the given places, in at most most tokens
+// according to estimate. If it is too long, the descriptions are left out first, then the deeper levels; if it still does not
+// fit, Along returns "". A place is a path of property names and array indexes. If an object has no property with the name in
+// the path, all its properties are written.
 func Along(input json.RawMessage, places [][]string, o Options, most int, estimate func(string) int) string {
 	s := load(input, "Args")
 	if s == nil || len(places) == 0 {
@@ -42,19 +42,19 @@ func Along(input json.RawMessage, places [][]string, o Options, most int, estima
 	return "type Args = " + text
 }
 
-// way reduces a type to the parts that lead to some places.
+// way reduces a type to the parts that lead to the places.
 type way struct {
 	cut  bool // a part was left out
-	left int  // steps
+	left int  // how many steps may still be made
 }
 
-// along is t without the parts that do not lead to the places.
+// along returns t without the parts that do not lead to the places.
 func (w *way) along(t *typ, places [][]string) *typ {
 	w.left--
 	by := make(map[string][][]string, len(places))
 	for _, place := range places {
 		if len(place) == 0 || w.left < 0 {
-			return t // the end of the path, or of the budget
+			return t // the path ends here, or no steps are left
 		}
 		by[place[0]] = append(by[place[0]], place[1:])
 	}
@@ -76,9 +76,9 @@ func (w *way) along(t *typ, places [][]string) *typ {
 	return &part
 }
 
-// object keeps the properties of t that places begin with, and constants, which distinguish
-// alternatives. Other names belong to the type of further keys; without such a type all
-// properties are kept.
+// object keeps the properties of t that are the first step of a place, and constants, which distinguish alternatives. Any other
+// first step is taken for a key that the schema does not list, if t has a type for such keys; otherwise all properties are
+// kept.
 func (w *way) object(t *typ, by map[string][][]string) {
 	strange := maps.Clone(by)
 	for _, q := range t.props {
@@ -104,7 +104,7 @@ func (w *way) object(t *typ, by map[string][][]string) {
 	t.props = props
 }
 
-// inside are the places of all first steps in by, without that step.
+// inside returns all places in by. They begin after the first step, which is the key.
 func inside(by map[string][][]string) (places [][]string) {
 	for _, step := range slices.Sorted(maps.Keys(by)) {
 		places = append(places, by[step]...)
@@ -112,7 +112,7 @@ func inside(by map[string][][]string) (places [][]string) {
 	return places
 }
 
-// members keeps the members of a union or intersection that may have one of the places.
+// members keeps those members of a union or intersection that may have one of the places.
 func (w *way) members(t *typ, places [][]string) {
 	var members []*typ
 	for _, m := range t.members {

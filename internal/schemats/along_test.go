@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Along writes only the parts of an input that lead to the places.
+// TestAlong: Along writes only the parts of an input that lead to the places.
 func TestAlong(t *testing.T) {
 	const schema = `{"type":"object","description":"Whole.","required":["who"],"properties":{
 		"who":{"type":"string","description":"A name."},

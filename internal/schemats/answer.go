@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// answer is one text with several tools. Later tools do not repeat parts of earlier ones.
+// answer is one text about several tools. What is written for one tool is not repeated for later ones.
 type answer struct {
 	o        Options
 	estimate func(string) int
 	said     said
-	cut      bool // some description
-	// apartTypes is the number of tools so far whose arguments have a type of their own.
+	cut      bool // a description was cut
+	// apartTypes is how many tools so far have their arguments written as a separate type.
 	apartTypes int
 }
 
-// said records the contents of the text so far.
+// said records what the text contains so far, so that it is not repeated.
 type said struct {
 	types map[*def]bool
-	// docs has the docs of the last property of each name, and key the name of the last
-	// property with given docs.
+	// docs maps the name of a property to the docs of the last property with this name. key maps docs to the name of the last
+	// property that has them.
 	docs, key map[string]string
-	// links has the sentences with a web address.
+	// links is the set of sentences that contain a web address.
 	links map[string]bool
 }
 
@@ -30,8 +30,7 @@ func (s said) clone() said {
 	return said{maps.Clone(s.types), maps.Clone(s.docs), maps.Clone(s.key), maps.Clone(s.links)}
 }
 
-// linked is text without sentences such as "For more information, see https://…" that the
-// text so far already has.
+// linked returns text without sentences such as "For more information, see https://…" that were already written.
 func (s *said) linked(text string) string {
 	if s == nil || !strings.Contains(text, "://") {
 		return text
@@ -50,19 +49,18 @@ func (s *said) linked(text string) string {
 type converted struct {
 	Tool
 	in, out *schema
-	// brief is the type of the result if out would be too long; out is nil then.
+	// brief is the type of the result without its deeper levels, if out would be too long; out is then nil.
 	brief string
 	marks marks
 }
 
-// All writes each tool completely: the named types that it needs, its description, and its
-// signature as a member of a TypeScript interface, on one line or with one parameter per
-// line. The caller shows the texts together, in this order: later ones do not repeat types
-// and descriptions of earlier ones.
+// All writes each tool completely: the named types that it needs, its description, and its signature as a member of a
+// TypeScript interface, on one line or with one parameter per line. The texts must be shown together and in this order, since
+// types and descriptions in earlier texts are not repeated in later ones.
 //
-// estimate counts tokens. If the TypeScript is hardly shorter than the minified definition,
-// or cannot express the schema, the text has the JSON Schema itself. cut reports whether a
-// description is cut; it then ends with "[+N]" for N missing characters.
+// estimate counts tokens. If the TypeScript is hardly shorter than the minified definition of the tool, or cannot express the
+// schema, the text has the JSON Schema instead. cut reports whether a description was cut; a cut description ends with "[+N]"
+// if N characters are missing.
 func All(tools []Tool, o Options, estimate func(string) int) (texts []string, cut bool) {
 	a, list := newAnswer(tools, o, estimate)
 	for i := range list {
@@ -71,7 +69,7 @@ func All(tools []Tool, o Options, estimate func(string) int) (texts []string, cu
 	return texts, a.cut
 }
 
-// newAnswer converts the tools, and names the types that occur several times in them.
+// newAnswer converts the tools, and gives names to the types that occur several times in them.
 func newAnswer(tools []Tool, o Options, estimate func(string) int) (*answer, []converted) {
 	a := &answer{o: o, estimate: estimate}
 	a.said = said{map[*def]bool{}, map[string]string{}, map[string]string{}, map[string]bool{}}
@@ -90,7 +88,7 @@ func newAnswer(tools []Tool, o Options, estimate func(string) int) (*answer, []c
 	return a, list
 }
 
-// result converts the output schema of t. If the type is too long, brief has its top levels.
+// result converts the output schema of t. If the type is too long, s is nil and brief has the top levels of the type.
 func (a *answer) result(t Tool) (s *schema, brief string) {
 	s, _ = asShown(t.Output, true)
 	if s == nil || a.o.MaxResult <= 0 {
@@ -103,11 +101,11 @@ func (a *answer) result(t Tool) (s *schema, brief string) {
 	if a.estimate(string(p.b)) > a.o.MaxResult {
 		return nil, ": " + s.brief(a.o.MaxResult, shortened, a.estimate)
 	}
-	s, _ = asShown(t.Output, true) // again, without the names of this trial
+	s, _ = asShown(t.Output, true) // convert it again, since the first conversion now has names
 	return s, ""
 }
 
-// tool is the text of one tool.
+// tool returns the text of one tool.
 func (a *answer) tool(t *converted) string {
 	before := a.said.clone()
 	head, types, sig, after, lossy := a.parts(t)
@@ -135,11 +133,11 @@ func (a *answer) tool(t *converted) string {
 	return text
 }
 
-// parts are the header, the type statements and the signature of a tool. lossy reports
-// whether they lack a part of the schema.
+// parts returns the header, the type statements and the signature of a tool. lossy reports whether these do not express a part
+// of the schema.
 //
-// If the arguments cannot be written as parameters, the signature is the name alone, and after
-// has the types Args and Result: models that see a parameter named args send {"args": …}.
+// If the arguments cannot be written as parameters, the signature is only the name, and after has the types Args and Result.
+// They are not written as one parameter named args, because models then send {"args": …}.
 func (a *answer) parts(t *converted) (head, types, sig, after string, lossy bool) {
 	p := &printer{o: a.o, limit: maxOutput, tight: true, said: &a.said}
 	if t.in != nil {
@@ -147,8 +145,8 @@ func (a *answer) parts(t *converted) (head, types, sig, after string, lossy bool
 		lossy = t.in.lossy
 	}
 	types, p.b = string(p.b), nil
-	// The result has its own printer, so that the parameters do not use up its limit. Its
-	// named types stand above the signature, so they are written first: "as above" points up.
+	// The result has its own printer, so that the parameters do not use up its limit. The named types of the result are written
+	// first, since they are above the signature and "as above" must refer to something further up.
 	q := &printer{o: a.o, limit: maxOutput, tight: true, said: &a.said}
 	if t.out != nil {
 		q.statements(t.out, a.said.types)
@@ -182,14 +180,14 @@ func (a *answer) parts(t *converted) (head, types, sig, after string, lossy bool
 	return head, types, sig, after, lossy
 }
 
-// apart is the types of the arguments, written with p, and of the result, with q. Of several tools in an answer the names have
-// numbers.
+// apart returns the types of the arguments, written with p, and of the result, written with q. If several tools in an answer
+// have such types, their names are numbered.
 func (a *answer) apart(t *converted, p, q *printer) string {
 	number := ""
 	if a.apartTypes++; a.apartTypes > 1 {
 		number = strconv.Itoa(a.apartTypes)
 	}
-	if name := "Args" + number; !t.in.root.named || t.in.root.name != name { // a recursive type may have the name already
+	if name := "Args" + number; !t.in.root.named || t.in.root.name != name { // a recursive type may already have this name
 		p.statement(name, t.in.root.ref())
 	}
 	switch {

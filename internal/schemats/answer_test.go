@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// length is an estimate of tokens.
+// length is used as the estimate of tokens.
 func length(s string) int { return len(s) }
 
-// complete is the text of one tool.
+// complete returns the text of one tool.
 func complete(t Tool, o Options, estimate func(string) int) string {
 	texts, _ := All([]Tool{t}, o, estimate)
 	return texts[0]
@@ -22,7 +22,7 @@ func tool(name, description, input string) Tool {
 
 func props(list string) string { return `{"type":"object","properties":{` + list + `}}` }
 
-// Marks of a whole tool are written once, in its header.
+// TestComplete_Marks: a property that all objects of a tool share is written once, in the header of the tool.
 func TestComplete_Marks(t *testing.T) {
 	open := func(list string) string {
 		return `{"type":"object","properties":{` + list + `},"additionalProperties":{}}`
@@ -56,7 +56,7 @@ func TestComplete_Marks(t *testing.T) {
 	}
 }
 
-// A text repeats no earlier part of itself, and has all other parts.
+// TestAll_SaidOnce: a text does not repeat what it already contains, and leaves out nothing else.
 func TestAll_SaidOnce(t *testing.T) {
 	address := `{"type":"object","properties":{"street":{"type":"string"},"number":{"type":"integer"},"city":{"type":"string"},"country":{"type":"string"}}}`
 	top := `"top":{"type":"integer","description":"How many of the results to return."}`
@@ -101,7 +101,7 @@ last(
 	}
 }
 
-// A tool that is shown as its schema has not said its types.
+// TestAll_FallbackSaysNoTypes: if a tool is shown as its JSON Schema, later tools must write its types themselves.
 func TestAll_FallbackSaysNoTypes(t *testing.T) {
 	address := `{"type":"object","properties":{"street":{"type":"string"},"number":{"type":"integer"},"city":{"type":"string"}}}`
 	lossy := `"not":{"enum":["` + strings.Repeat("x", 300) + `"]}`
@@ -144,7 +144,8 @@ func TestProse(t *testing.T) {
 	}
 }
 
-// A description is replaced by "as above" only if its text was printed before, be it in the type of the result.
+// TestAll_AsAbove: "as above" replaces a description only if the same description was written before, even if that was in the
+// type of the result.
 func TestAll_AsAbove(t *testing.T) {
 	const docs = `"description":"The number of the issue as the web page shows it, without the sign before it"`
 	item := `{"type":"object","properties":{"issue":{"type":"number",` + docs + `},"title":{"type":"string"}},"required":["issue","title"]}`

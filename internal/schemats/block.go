@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// try writes t inline if it has no description and fits into the rest of the line, which
-// is room bytes.
+// try writes t on the current line if t has no description and needs at most room bytes.
 func (p *printer) try(t *typ, room int) bool {
 	at := len(p.b)
 	q := *p
@@ -21,8 +20,8 @@ func (p *printer) try(t *typ, room int) bool {
 	return true
 }
 
-// value writes t without its own docs, on several lines if necessary. lead is a comment
-// after the first brace; depth is the nesting of the lines inside.
+// value writes t without its own docs, on several lines if necessary. lead is a comment to write after the first brace; depth
+// is how deeply the inner lines are nested.
 func (p *printer) value(t *typ, place, depth int, lead string) {
 	if p.over {
 		p.write("unknown /* cut */")
@@ -41,7 +40,7 @@ func (p *printer) value(t *typ, place, depth int, lead string) {
 	}
 }
 
-// block writes an object with one property a line.
+// block writes an object with one property per line.
 func (p *printer) block(t *typ, depth int, lead string) {
 	if p.record(t, func(m *typ) { p.value(m, loose, depth, ""); p.comment(m) }) {
 		return
@@ -51,7 +50,7 @@ func (p *printer) block(t *typ, depth int, lead string) {
 		p.write(" ", comment(lead))
 	}
 	p.write("\n")
-	// Lines at any depth have one space: the braces show the depth, and spaces cost tokens.
+	// Each line begins with one space, however deeply it is nested: the braces show the depth, and spaces cost tokens.
 	for i := range t.props {
 		if p.over {
 			p.write(indent, "// cut: ", strconv.Itoa(len(t.props)-i), " more\n")
@@ -70,8 +69,8 @@ func (p *printer) block(t *typ, depth int, lead string) {
 	p.write(strings.Repeat(indent, min(depth, 1)), "}")
 }
 
-// line writes `key: type<end> // docs`. If the type has several lines, the docs follow
-// its first brace, or are on a line before.
+// line writes `key: type<end> // docs`. If the type needs several lines, the docs are written after its first brace, or on a
+// line before it.
 func (p *printer) line(key string, t *typ, depth int, end string) {
 	text := p.above(key, sentence(p.docs(t)))
 	at := len(p.b)
@@ -101,8 +100,8 @@ func (p *printer) line(key string, t *typ, depth int, end string) {
 	p.write(end)
 }
 
-// above is text, or a pointer to an earlier property with the same docs: "as above" if
-// that is the last one of the same name, else "as other_name".
+// above returns text, unless an earlier property has the same docs. Then it returns "as above" if that is the last property
+// with the same name, or else "as other_name".
 func (p *printer) above(key, text string) string {
 	if p.said == nil || text == "" {
 		return text
@@ -120,7 +119,7 @@ func (p *printer) above(key, text string) string {
 	return p.said.linked(text)
 }
 
-// multiline reports whether t has an object and does not fit into room bytes of a line.
+// multiline reports whether t contains an object and needs more than room bytes.
 func (p *printer) multiline(t *typ, room int) bool {
 	if p.over || !p.hasObject(t) {
 		return false
@@ -142,14 +141,14 @@ func (p *printer) hasObject(t *typ) bool {
 	return false
 }
 
-// braced reports whether the text of t begins with the brace of an object with properties.
+// braced reports whether the text of t begins with the brace of an object that has properties.
 func (p *printer) braced(t *typ) bool {
 	for t = p.resolve(t); t.kind == tArray; t = p.resolve(t.elem) {
 	}
 	return t.kind == tObject && len(t.props) > 0
 }
 
-// whole writes t with its docs at a place inside a line.
+// whole writes t with its docs, after other text on the same line.
 func (p *printer) whole(t *typ, room int) {
 	if !p.multiline(t, room) {
 		p.inline(t, loose)

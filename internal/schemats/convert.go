@@ -7,19 +7,19 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Limits of one conversion. The largest of 1,678 real tools nests 9 levels and has about
-// 2,000 parts.
+// maxDepth and maxSteps bound one conversion. Of 1,678 real tools, the largest is nested 9 levels deep and has about 2,000
+// parts.
 const (
 	maxDepth = 80
 	maxSteps = 60_000
-	// maxMembers bounds anyOf, oneOf and allOf lists, and enum values.
+	// maxMembers is how many schemas in anyOf, oneOf or allOf, or values in enum, are read.
 	maxMembers = 4_000
-	// maxQuoted bounds the JSON of a keyword that is quoted in a comment, in bytes.
+	// maxQuoted is how many bytes of the JSON of a keyword are quoted in a comment.
 	maxQuoted = 240
 )
 
-// converter turns the JSON of one schema document into types. The target of a $ref is
-// converted once, to a def that all its references share.
+// converter turns the JSON of one schema document into types. The target of a $ref is converted only once, into a def that all
+// references to it share.
 type converter struct {
 	root  *value
 	defs  map[*value]*def
@@ -29,7 +29,7 @@ type converter struct {
 	lossy bool // see schema
 }
 
-// spend counts n+1 steps of work, and reports whether the budget allows them.
+// spend counts n+1 steps of work, and reports whether so many steps are still allowed.
 func (c *converter) spend(n int) bool {
 	c.steps += n + 1
 	return c.steps < maxSteps
@@ -90,7 +90,7 @@ var keywordTypes = map[string]types{
 	"minimum": isNumber, "maximum": isNumber, "exclusiveMinimum": isNumber, "exclusiveMaximum": isNumber, "multipleOf": isNumber,
 }
 
-// impliedTypes are the types that the keywords of a schema constrain.
+// impliedTypes returns the types to which the keywords of a schema apply.
 func impliedTypes(v *value) types {
 	var m types
 	for i := range v.members {
@@ -99,8 +99,8 @@ func impliedTypes(v *value) types {
 	return m
 }
 
-// convert makes the type of one schema. mask has the types that the enclosing schemas
-// allow: beside `type: object`, a member of anyOf with nothing but `required` is an object.
+// convert makes the type of one schema. mask has the types that the schemas around it allow. For example, beside `type:
+// object`, a member of anyOf that has only `required` must be an object.
 func (c *converter) convert(v *value, mask types) *typ {
 	switch {
 	case v == nil || v.isTrue():
@@ -133,8 +133,8 @@ func (c *converter) convert(v *value, mask types) *typ {
 	return t.withDocs(description(v), c.otherNotes(v, t))
 }
 
-// base is the type that the type keyword and the keywords of that type describe, and the
-// mask for the schemas inside.
+// base returns the type that results from the type keyword and the keywords for this type, and the mask for the schemas within
+// this schema.
 func (c *converter) base(v *value, mask types) (*typ, types) {
 	names, own := ownTypes(v)
 	implied := impliedTypes(v)
@@ -193,7 +193,7 @@ func (c *converter) ofType(v *value, name string) *typ {
 	return prim(name)
 }
 
-// reference is the type that $ref points to.
+// reference returns the type to which $ref refers.
 func (c *converter) reference(v *value) *typ {
 	r := v.get("$ref")
 	if r == nil {
@@ -203,7 +203,7 @@ func (c *converter) reference(v *value) *typ {
 		if target, hint := c.resolve(r.text); target != nil {
 			return c.refTo(target, hint)
 		}
-		// A reference by $anchor or $id may have a target, which the quotation lacks.
+		// A $ref to an $anchor or $id may have a target, but the quoted $ref does not show it.
 		c.lossy = c.lossy || !strings.HasPrefix(r.text, "#/")
 	}
 	return unknownType.withDocs("", []note{c.quote("$ref", r)})
@@ -230,7 +230,7 @@ func (c *converter) refTo(target *value, hint string) *typ {
 	return &typ{kind: tRef, def: d}
 }
 
-// values is the type of enum and const.
+// values returns the type for enum and const.
 func (c *converter) values(v *value) *typ {
 	t := unknownType
 	if e := v.get("enum"); e.isArray() {
@@ -247,7 +247,7 @@ func (c *converter) values(v *value) *typ {
 	return t
 }
 
-// bounded is the start of a list of at most maxMembers, with a note if items are left out.
+// bounded returns the first maxMembers items of a list. If there are more, the notes say so.
 func (c *converter) bounded(list *value, what string) (items []*value, notes []note) {
 	if len(list.items) <= maxMembers {
 		return list.items, nil
@@ -256,7 +256,7 @@ func (c *converter) bounded(list *value, what string) (items []*value, notes []n
 	return list.items[:maxMembers], []note{{"cut: more " + what, true}}
 }
 
-// literal is the type that has exactly one value.
+// literal returns the type whose only value is v.
 func (c *converter) literal(v *value, depth int) *typ {
 	if depth > 8 || !c.spend(1) {
 		return c.tooDeep()
@@ -282,7 +282,7 @@ func (c *converter) literal(v *value, depth int) *typ {
 	return &typ{kind: tLit, text: v.text}
 }
 
-// combine is the union of anyOf or oneOf.
+// combine returns the union of the schemas in anyOf or oneOf.
 func (c *converter) combine(v *value, keyword string, mask types) *typ {
 	list := v.get(keyword)
 	if !list.isArray() || len(list.items) == 0 {
@@ -312,8 +312,8 @@ func (c *converter) intersectAll(t *typ, list *value, mask types) *typ {
 	return t.withDocs("", notes)
 }
 
-// breakCycle removes references from d to itself without an object or array between:
-// `type A = A | string` is an error in TypeScript, and means nothing in JSON Schema.
+// breakCycle removes references from d to itself that are not within an object or array: `type A = A | string` is an error in
+// TypeScript, and has no meaning in JSON Schema.
 func breakCycle(d *def) {
 	if d.visit != unvisited {
 		return
@@ -326,8 +326,7 @@ func breakCycle(d *def) {
 	d.visit = visited
 }
 
-// unguarded is t without references to definitions that are being visited, nil if
-// nothing is left.
+// unguarded returns t without references to definitions that are being visited, or nil if t has nothing else.
 func unguarded(t *typ) *typ {
 	switch t.kind {
 	case tRef:

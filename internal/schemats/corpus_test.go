@@ -12,7 +12,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// corpusTool is a tool of the corpus, with its file.
+// corpusTool is a tool from a file of the corpus.
 type corpusTool struct {
 	file string
 	Tool
@@ -63,7 +63,7 @@ func o200k(t testing.TB) func(string) int {
 
 var full Options
 
-// rawJSON is {name, description, inputSchema[, outputSchema]} as a client gets it.
+// rawJSON returns {name, description, inputSchema[, outputSchema]} as a client gets it without mcpx.
 func rawJSON(t testing.TB, x Tool) string {
 	t.Helper()
 	var buf bytes.Buffer
@@ -81,8 +81,8 @@ func rawJSON(t testing.TB, x Tool) string {
 	return string(bytes.TrimSpace(buf.Bytes()))
 }
 
-// No text has more tokens than the JSON of the tool. The tests of describe measure how many
-// fewer all of them have.
+// TestTokens_NeverMoreThanJSON: the text of a tool never has more tokens than its JSON. How many fewer tokens all texts have is
+// measured by the tests of the package describe.
 func TestTokens_NeverMoreThanJSON(t *testing.T) {
 	mcptest.OneGoroutine(t)
 	count := o200k(t)

@@ -1,6 +1,6 @@
 package schemats
 
-// edgeSchemas is judged by the oracle and by the properties that hold for all.
+// edgeSchemas are unusual schemas. The oracle checks them, and so do the tests of what must be true for every schema.
 var edgeSchemas = []string{
 	`{"type":"object","properties":{"n":{"$ref":"#/$defs/Node"},"x":{"type":"string"}},"$defs":{"Node":{"type":"object","properties":{"v":{"type":"string"},"kids":{"type":"array","items":{"$ref":"#/$defs/Node"}}}}}}`,
 	`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"number"}},"anyOf":[{"required":["a"]},{"required":["b"]}]}`,
@@ -39,7 +39,7 @@ var edgeSchemas = []string{
 	`{"allOf":[{"items":{"type":["string","null"]}},{"items":{"type":["string","number"]}}],"type":"array"}`,
 	`{"type":["string","object"],"properties":{"a":{"type":"string"}},"anyOf":[{"required":["a"]},{"minLength":1}]}`,
 	`{"allOf":[{"type":"object","additionalProperties":{"type":"string"}},{"properties":{"a":{"const":"x"}}}]}`,
-	// These words are not reserved, so they are valid names of parameters.
+	// These words are not reserved, so they may be names of parameters.
 	`{"type":"object","properties":{"type":{},"of":{},"get":{},"set":{},"async":{},"declare":{},"abstract":{},"any":{},"string":{},"number":{},"boolean":{},"object":{},"symbol":{},"namespace":{},"module":{},"as":{},"is":{},"keyof":{},"infer":{},"unique":{},"global":{},"require":{},"from":{},"unknown":{},"never":{},"asserts":{},"accessor":{},"bigint":{},"constructor":{},"satisfies":{},"using":{},"out":{},"defer":{},"target":{},"new_":{},"$a":{},"_b":{}}}`,
 	`{"type":"object","properties":{"readonly":{},"public":{},"this":{},"static":{},"let":{}}}`,
 	`{"type":"object","additionalProperties":false}`, `{"type":"object"}`, `{"type":"object","additionalProperties":{}}`, `{"type":"object","properties":{}}`,

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// schemaFuzzer makes schemas of the kinds that the corpus lacks: tuples of both
-// drafts, patternProperties, allOf, and what pydantic writes (title, $defs, anyOf
-// with null). The seed is fixed: a failure is the same everywhere.
+// schemaFuzzer makes random schemas of kinds that the corpus does not have: tuples as in both drafts, patternProperties, allOf,
+// and schemas as pydantic writes them (title, $defs, anyOf with null). The seed is fixed, so that a failure can be repeated.
 type schemaFuzzer struct {
 	r     *rand.Rand
 	draft string
@@ -73,7 +72,7 @@ func (f *schemaFuzzer) schema(depth int) string {
 	if depth <= 0 {
 		return f.scalar()
 	}
-	// References are inside an object or array, where TypeScript allows recursion.
+	// References are only made within an object or array, where TypeScript allows recursion.
 	switch n := f.r.IntN(20); {
 	case n < 5:
 		return f.scalar()
@@ -184,7 +183,7 @@ func (f *schemaFuzzer) patterns(depth int) string {
 	return s + `}`
 }
 
-// tagged is a union of objects with a discriminator.
+// tagged returns a union of objects that are distinguished by one property.
 func (f *schemaFuzzer) tagged(depth int) string {
 	var members []string
 	for _, tag := range []string{"circle", "square", "line"}[:2+f.r.IntN(2)] {

@@ -14,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestGolden compares what a model sees of whole tools. Each file of
-// testdata/golden has tool.json and the texts made from it.
+// TestGolden compares what a model gets for a complete tool with golden files. Each file in testdata/golden has tool.json and
+// the texts made from it.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/golden/*.txtar")
 	if err != nil || len(files) == 0 {

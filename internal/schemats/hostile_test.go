@@ -10,12 +10,12 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// nested is a schema of n levels of properties.
+// nested returns a schema with n levels of properties.
 func nested(n int) string {
 	return strings.Repeat(`{"type":"object","properties":{"a":`, n) + `{"type":"string"}` + strings.Repeat(`}}`, n)
 }
 
-// doubling is n definitions that each mention the next one twice.
+// doubling returns a schema with n definitions, each of which refers to the next one twice.
 func doubling(n int, form string) string {
 	var b strings.Builder
 	b.WriteString(`{"$ref":"#/$defs/d0","$defs":{`)
@@ -35,7 +35,7 @@ func repeat(n int, sep string, f func(int) string) string {
 	return strings.Join(parts, sep)
 }
 
-// hostileSchemas explode or hang in a naive converter.
+// hostileSchemas are schemas for which a naive converter would never end or would use up the memory.
 func hostileSchemas() map[string]string {
 	prop := func(i int) string { return fmt.Sprintf(`"p%d":{"type":"string","description":"number %d"}`, i, i) }
 	return map[string]string{
@@ -95,14 +95,14 @@ func TestHostileSchemas(t *testing.T) {
 			if len(texts["listing"]) > 8*maxListing {
 				t.Errorf("listing: %d bytes", len(texts["listing"]))
 			}
-			// Each takes about a second; a naive converter never ends.
+			// Each schema takes about a second; a naive converter would never end.
 			t.Logf("%d bytes in, %d out, %v", len(s), len(texts["declaration"]), time.Since(start))
 		})
 	}
 }
 
-// A part that is not a schema does not affect the other parameters: every text has them with
-// their types.
+// TestMalformedSchemas: if a part of the input is not a valid schema, every text still has the other parameters with their
+// types.
 func TestMalformedSchemas(t *testing.T) {
 	for _, bad := range []string{
 		`"required":["coin"]`, `"p":null`, `"p":7`, `"p":"string"`, `"p":{"type":{"kind":"string"}}`, `"p":{"type":[]}`, `"p":{"type":7}`,
@@ -129,8 +129,8 @@ func TestMalformedSchemas(t *testing.T) {
 	}
 }
 
-// wellFormed scans TypeScript text: strings, templates and comments end, and
-// brackets match. Angle brackets are not counted.
+// wellFormed checks TypeScript text: strings, templates and comments must end, and brackets must match. Angle brackets are not
+// checked.
 func wellFormed(s string) error {
 	var stack []byte
 	for i := 0; i < len(s); {

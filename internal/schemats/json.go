@@ -8,16 +8,16 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Limits of a schema document. Real schemas nest fewer than 20 levels of JSON.
+// maxJSONDepth and maxJSONBytes bound a schema document. In real schemas, JSON is nested fewer than 20 levels deep.
 const (
 	maxJSONDepth = 300
 	maxJSONBytes = 16 << 20
 )
 
-// value is one JSON value. Keys keep their order and numbers their digits.
+// value is one JSON value. The order of keys and the digits of numbers are kept.
 type value struct {
 	kind wire.Kind
-	// text is the decoded string, or the literal of a number, boolean or null.
+	// text is the decoded string, or a number, boolean or null as it is in the JSON.
 	text    string
 	items   []*value
 	members []member
@@ -30,7 +30,7 @@ type member struct {
 	val *value
 }
 
-// get finds a member; nil for a missing key or a value that is no object.
+// get returns the member with this key, or nil if there is none or v is not an object.
 func (v *value) get(key string) *value {
 	if !v.isObject() {
 		return nil
@@ -41,7 +41,7 @@ func (v *value) get(key string) *value {
 	return nil
 }
 
-// find is the position of a key among the members, -1 if it is missing.
+// find returns the index of the member with this key, or -1 if there is none.
 func (v *value) find(key string) int {
 	if v.index != nil {
 		if i, ok := v.index[key]; ok {
@@ -57,10 +57,10 @@ func (v *value) find(key string) int {
 	return -1
 }
 
-// str is the text of a string member, empty if it is missing or anything else.
+// str returns the string in this member, or "" if there is no such member or it is not a string.
 func (v *value) str(key string) string { return v.literal(key, wire.String) }
 
-// number is the literal of a number member, empty if it is missing or anything else.
+// number returns the number in this member as it is in the JSON, or "" if there is no such member or it is not a number.
 func (v *value) number(key string) string { return v.literal(key, wire.Number) }
 
 func (v *value) literal(key string, kind wire.Kind) string {
@@ -76,7 +76,7 @@ func (v *value) isFalse() bool          { return v.is(wire.False) }
 func (v *value) isObject() bool         { return v.is(wire.Object) }
 func (v *value) isArray() bool          { return v.is(wire.Array) }
 
-// count reads a small non-negative integer such as minItems, -1 if the member is missing or anything else.
+// count returns the value of a member such as minItems, or -1 if it is missing or is not a small non-negative integer.
 func (v *value) count(key string) int {
 	f, err := strconv.ParseFloat(v.number(key), 64)
 	if err != nil || f < 0 || f > 1<<40 || f != float64(int64(f)) {
@@ -101,7 +101,7 @@ func readJSON(src []byte) (*value, error) {
 	return t.value(0), nil
 }
 
-// tree makes values of the nodes of a document.
+// tree converts the nodes of a document to values.
 type tree struct {
 	d      *wire.Document
 	values []value
@@ -135,7 +135,7 @@ func (t *tree) value(i int32) *value {
 	return v
 }
 
-// str is the text at s as valid UTF-8.
+// str returns the string at s as valid UTF-8.
 func (t *tree) str(s wire.Span) string {
 	text := t.d.Str(s)
 	if t.d.UTF8 && !t.d.Lone {
@@ -144,7 +144,7 @@ func (t *tree) str(s wire.Span) string {
 	return strings.ToValidUTF8(text, "\ufffd")
 }
 
-// put adds a member. If a key occurs twice, the last value is used, as common JSON parsers do.
+// put adds a member. If the key is already there, its value is replaced, as common JSON parsers do.
 func (v *value) put(key string, val *value) {
 	if i := v.find(key); i >= 0 {
 		v.members[i].val = val
@@ -161,8 +161,8 @@ func (v *value) put(key string, val *value) {
 	}
 }
 
-// appendJSON writes v minified, for a comment: invisible characters are escaped, and
-// the text stops soon after max bytes.
+// appendJSON appends the minified JSON of v, for a comment. Invisible characters are escaped, and the JSON ends soon after b
+// has max bytes.
 func appendJSON(b []byte, v *value, max int) []byte {
 	if len(b) > max {
 		return b

@@ -2,14 +2,14 @@ package schemats
 
 import "slices"
 
-// marks are properties of all objects of a tool. The header of the tool has them once.
+// marks are facts that are true for all objects of a tool. They are written once, in the header of the tool.
 type marks uint8
 
 const (
-	openInside marks = 1 << iota // all objects in the arguments and the result take other keys
-	openAll                      // the arguments too
-	nullInside                   // all optional properties of those objects may be null
-	nullAll                      // all optional arguments too
+	openInside marks = 1 << iota // all objects within the arguments and the result accept other keys
+	openAll                      // as openInside, and the arguments object accepts other keys, too
+	nullInside                   // in all objects within the arguments and the result, optional properties may be null
+	nullAll                      // as nullInside, and the optional arguments may be null, too
 )
 
 func (m marks) notes() []string {
@@ -29,7 +29,7 @@ func (m marks) notes() []string {
 	return out
 }
 
-// mark finds the marks of a tool, and removes from its types what the marks express.
+// mark returns the marks of a tool, and removes from its types what the marks express.
 func mark(in, out *schema) marks {
 	var all []*typ
 	seen := map[*typ]bool{}
@@ -62,7 +62,7 @@ func mark(in, out *schema) marks {
 			t.rest = nil
 		}
 	}
-	for _, t := range all { // a loop of its own, as it replaces types by copies
+	for _, t := range all { // in a separate loop, since it replaces types by copies
 		for i := range t.props {
 			if q := &t.props[i]; q.optional && (m&nullAll != 0 || m&nullInside != 0 && t != root) {
 				q.t = q.t.withoutNull()
@@ -93,7 +93,7 @@ func openMark(all []*typ, root *typ) marks {
 
 func nullMark(all []*typ, root *typ) marks {
 	const least = 4
-	var optional, nullable [2]int // of the objects inside, of all
+	var optional, nullable [2]int // [0] for the objects inside, [1] for all objects
 	for _, t := range all {
 		for i := range t.props {
 			if !t.props[i].optional {
@@ -117,7 +117,7 @@ func nullMark(all []*typ, root *typ) marks {
 	return 0
 }
 
-// withoutNull is t without the variant null.
+// withoutNull returns t without the variant null.
 func (t *typ) withoutNull() *typ {
 	if t = t.settled(); t.kind != tUnion {
 		return t

@@ -2,10 +2,10 @@ package schemats
 
 import "slices"
 
-// maxDistribute bounds how many combinations of two unions are written out.
+// maxDistribute is how many combinations of the members of two unions are written out at most.
 const maxDistribute = 16
 
-// intersect is `a & b`, with objects merged and unions of literals filtered if possible.
+// intersect returns `a & b`. If possible, objects are merged, and unions of literals are reduced to the common literals.
 func (c *converter) intersect(a, b *typ) *typ {
 	if a == b {
 		return a
@@ -44,8 +44,8 @@ func (c *converter) intersect(a, b *typ) *typ {
 	return both(a, b)
 }
 
-// withUnionDocs is t with the docs of u if u is a union. Other types keep their docs in
-// their only member.
+// withUnionDocs returns t with the docs of u if u is a union. For other types it returns t, since their only member already has
+// the docs.
 func (t *typ) withUnionDocs(u *typ) *typ {
 	if u.kind != tUnion {
 		return t
@@ -53,7 +53,7 @@ func (t *typ) withUnionDocs(u *typ) *typ {
 	return t.withDocs(u.desc, u.notes)
 }
 
-// both is `a & b`, without simplification.
+// both returns `a & b` without simplifying it.
 func both(a, b *typ) *typ {
 	n := &typ{kind: tInter, desc: joinText(a.desc, b.desc), notes: addNotes(a.notes, b.notes)}
 	for _, t := range [...]*typ{a, b} {
@@ -81,7 +81,8 @@ func allSimple(ts []*typ) bool {
 	return !slices.ContainsFunc(ts, func(t *typ) bool { return !t.simple() })
 }
 
-// anyClosed reports whether some member is a closed object, to which `&` would add keys.
+// anyClosed reports whether one of the types is an object that accepts no other keys; an intersection with `&` would add keys
+// to it.
 func anyClosed(ts []*typ) bool {
 	return slices.ContainsFunc(ts, func(t *typ) bool {
 		t = t.settled()
@@ -89,7 +90,7 @@ func anyClosed(ts []*typ) bool {
 	})
 }
 
-// filterSimple intersects two unions of keyword types and literals in one pass.
+// filterSimple returns the intersection of two unions of keyword types and literals, in linear time.
 func filterSimple(a, b []*typ) *typ {
 	index := func(ts []*typ) map[string]*typ {
 		m := make(map[string]*typ, len(ts))
@@ -106,7 +107,7 @@ func filterSimple(a, b []*typ) *typ {
 			case same && both:
 				out = append(out, x.withDocs(y.desc, y.notes))
 			case !same && x.kind == tLit && other[literalOf(x.text)] != nil:
-				// The literal satisfies the notes of its type, unless the schema is wrong.
+				// The notes of the type are not needed, since the literal satisfies them unless the schema is wrong.
 				out = append(out, x.withDocs(other[literalOf(x.text)].desc, nil))
 			}
 		}
@@ -116,12 +117,12 @@ func filterSimple(a, b []*typ) *typ {
 	return union(out)
 }
 
-// mergeable reports whether t is an object without types for unlisted keys.
+// mergeable reports whether t is an object that has no type for keys that are not listed.
 func (t *typ) mergeable() bool {
 	return t.kind == tObject && t.keys == nil && (t.rest == nil || t.rest.kind == tUnknown)
 }
 
-// mergeObjects writes the properties of both as one object.
+// mergeObjects returns one object that has the properties of a and b.
 func (c *converter) mergeObjects(a, b *typ) *typ {
 	if !c.spend(len(a.props) + len(b.props)) {
 		return c.tooLarge()

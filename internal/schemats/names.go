@@ -6,8 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// reservedTypes are not allowed as names of types: keyword types, names that the output
-// itself uses, and reserved words.
+// reservedTypes may not be names of types: they are keyword types, names that the output itself uses, or reserved words.
 var reservedTypes = wordSet(`string number boolean null undefined unknown never any object symbol bigint void
 	Record Partial Args Result Tools Array String Number Boolean Object Function Symbol Date Promise
 	break case catch class const continue debugger default delete do else enum export extends false finally for
@@ -15,8 +14,7 @@ var reservedTypes = wordSet(`string number boolean null undefined unknown never 
 	implements interface let package private protected public static yield await async infer keyof readonly unique
 	asserts is module namespace require type abstract declare global out accessor satisfies as of intrinsic arguments eval`)
 
-// reservedParams are not allowed as names of parameters in strict mode, or look like a
-// modifier.
+// reservedParams may not be names of parameters: they are reserved words in strict mode, or look like a modifier.
 var reservedParams = wordSet(`break case catch class const continue debugger default delete do else enum export extends
 	false finally for function if import in instanceof new null return super switch this throw true try typeof var
 	void while with implements interface let package private protected public static yield await arguments eval
@@ -30,7 +28,8 @@ func wordSet(words string) map[string]bool {
 	return set
 }
 
-// nameFrom makes an identifier of a hint. An underscore replaces other characters inside it.
+// nameFrom makes an identifier of a hint. Characters that are not allowed are replaced by underscores between words and left
+// out at the ends.
 func nameFrom(hint string) string {
 	var b strings.Builder
 	gap := false
@@ -55,8 +54,8 @@ func nameFrom(hint string) string {
 	return s
 }
 
-// freeName makes a name that is not used yet: name, name_, name_3 and so on. used has the
-// last number that was tried after each name, as thousands of types may have one hint.
+// freeName returns a name that is not yet used: name, name_, name_3 and so on. used maps each name to the last number that was
+// tried, since thousands of types may have the same hint.
 func freeName(name string, used map[string]int) string {
 	base := name
 	for i := max(2, used[base]); reservedTypes[name] || used[name] > 0; i++ {

@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// description is the description of a schema, or its title if that is more than a name.
+// description returns the description of a schema, or its title if the title is a phrase and not just a name.
 func description(v *value) string {
 	if d := prose(v.str("description")); d != "" {
 		return d
@@ -19,7 +19,7 @@ func description(v *value) string {
 	return ""
 }
 
-// noteText joins notes for a comment.
+// noteText joins notes to one text for a comment.
 func noteText(notes []note) string {
 	texts := make([]string, len(notes))
 	for i, n := range notes {
@@ -28,8 +28,8 @@ func noteText(notes []note) string {
 	return strings.Join(texts, "; ")
 }
 
-// bound is a bound of a number, empty if it only repeats the range of the safe integers
-// (as zod writes), of int64 or of float64.
+// bound returns the bound of a number, or "" if it is only the limit of the safe integers (which zod writes), of int64 or of
+// float64.
 func bound(text string) string {
 	switch strings.TrimPrefix(text, "-") {
 	case "9007199254740991", "9007199254740992", "9223372036854775807", "9223372036854775808",
@@ -39,7 +39,7 @@ func bound(text string) string {
 	return text
 }
 
-// span writes a range: "1..5", ">=1", "<=5", or "5" where both are the same.
+// span writes a range: "1..5", ">=1", "<=5", or "5" if both limits are equal.
 func span(least, most string) string {
 	switch {
 	case least == "" && most == "":
@@ -61,7 +61,7 @@ func numberNotes(v *value, integer bool) []note {
 	}
 	least, most := bound(v.number("minimum")), bound(v.number("maximum"))
 	above, below := bound(v.number("exclusiveMinimum")), bound(v.number("exclusiveMaximum"))
-	// In draft 4 the keyword is a boolean that makes minimum exclusive.
+	// In draft 4, exclusiveMinimum is a boolean that says that minimum is exclusive.
 	if v.get("exclusiveMinimum").isTrue() {
 		least, above = "", least
 	}
@@ -120,7 +120,7 @@ func stringNotes(v *value) []note {
 	return out
 }
 
-// minimum is the least length or count, empty if it is 0.
+// minimum returns the least length or count, or "" if it is 0.
 func minimum(v *value, key string) string {
 	if n := v.number(key); n != "0" {
 		return n
@@ -128,7 +128,7 @@ func minimum(v *value, key string) string {
 	return ""
 }
 
-// redundantPattern reports whether zod writes a pattern beside the format of this name.
+// redundantPattern reports whether this is a format for which zod also writes a pattern.
 func redundantPattern(format string) bool {
 	switch format {
 	case "email", "uuid", "date", "date-time", "time", "ipv4", "ipv6", "duration":
@@ -144,8 +144,7 @@ func objectNotes(v *value) []note {
 	return nil
 }
 
-// arrayNotes are the constraints on the number of items. The fixed elements of a tuple
-// already imply some of them.
+// arrayNotes returns the limits on the number of items, without those that follow from the fixed elements of a tuple.
 func arrayNotes(v *value, fixed int) []note {
 	var out []note
 	least, most := v.number("minItems"), v.number("maxItems")
@@ -169,23 +168,22 @@ func arrayNotes(v *value, fixed int) []note {
 	return out
 }
 
-// quote is a note with a keyword and its JSON. Long JSON is cut, and the schema is lossy then.
+// quote returns a note with a keyword and its JSON. If the JSON is too long it is cut, and c.lossy is set.
 func (c *converter) quote(label string, v *value) note {
 	text := string(appendJSON(nil, v, maxQuoted))
 	long := len(text) > maxQuoted
-	c.lossy = c.lossy || long || strings.Contains(text, `"$ref":`) // the quotation lacks the target
+	c.lossy = c.lossy || long || strings.Contains(text, `"$ref":`) // the quoted JSON does not show the target
 	return note{label + ": " + sanitize.Cut(sanitize.Line(text, 0), maxQuoted, long), true}
 }
 
-// quotedKeywords have no TypeScript, or none that is shorter.
+// quotedKeywords are keywords that TypeScript cannot express, or not in a shorter form. They are quoted in comments.
 var quotedKeywords = [...]string{
 	"$dynamicRef", "$recursiveRef", "patternProperties",
 	"not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies",
 	"contains", "minContains", "maxContains", "unevaluatedItems", "unevaluatedProperties", "contentSchema",
 }
 
-// otherNotes are the notes of a schema that hold for all types: quoted keywords, then
-// the default, an example and flags.
+// otherNotes returns the notes that any schema may have: quoted keywords, then the default, an example and flags.
 func (c *converter) otherNotes(v *value, t *typ) []note {
 	var out []note
 	for _, k := range quotedKeywords {
@@ -196,14 +194,14 @@ func (c *converter) otherNotes(v *value, t *typ) []note {
 		out = append(out, c.quote(k, m))
 		switch k {
 		case "$dynamicRef", "$recursiveRef":
-			c.lossy = true // the quotation lacks the target
+			c.lossy = true // the quoted JSON does not show the target
 		case "patternProperties":
 			if add := v.get("additionalProperties"); add != nil && !add.isTrue() {
 				out = append(out, c.quote("additionalProperties", add))
 			}
 		}
 	}
-	// If null is allowed, a default of null is as good as none.
+	// If null is allowed, a default of null tells the model nothing.
 	if d := v.get("default"); d != nil && !(d.kind == wire.Null && t.nullable()) {
 		out = append(out, note{text: "default " + sanitize.Line(string(appendJSON(nil, d, maxQuoted)), maxQuoted)})
 	}
@@ -218,8 +216,8 @@ func (c *converter) otherNotes(v *value, t *typ) []note {
 	return out
 }
 
-// notRepeated drops the constraints that the description repeats, such as a default or a
-// bound, to save tokens.
+// notRepeated returns notes without the constraints that the description already mentions, such as a default or a bound, to
+// save tokens.
 func notRepeated(notes []note, desc string) []note {
 	if desc == "" || len(notes) == 0 {
 		return notes
@@ -240,8 +238,8 @@ func notRepeated(notes []note, desc string) []note {
 	return out
 }
 
-// repeats reports whether desc, in lower case, has the constraint of a note: a range by
-// both numbers, or a bound after a word such as "max".
+// repeats reports whether desc, which is in lower case, mentions the constraint in a note: both numbers of a range, or a bound
+// after a word such as "max".
 func repeats(note, desc string) bool {
 	if v, ok := strings.CutPrefix(note, "default "); ok {
 		v = strings.ToLower(strings.Trim(v, `"`))
@@ -267,13 +265,13 @@ func repeats(note, desc string) bool {
 	return false
 }
 
-// near reports whether number soon follows word, as in "max 100" or "maximum: 100".
+// near reports whether number is in desc soon after word, as in "max 100" or "maximum: 100".
 func near(desc, word, number string) bool {
 	_, after, found := strings.Cut(desc, word)
 	return found && hasWord(after[:min(len(after), 24)], number)
 }
 
-// hasWord reports whether s has w without a letter or digit before or after it.
+// hasWord reports whether s contains w without a letter or digit directly before or after it.
 func hasWord(s, w string) bool {
 	for i := range s {
 		before, after := i-1, i+len(w)

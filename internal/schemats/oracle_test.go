@@ -14,7 +14,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// oracleCase is one text for testdata/npm/check-types.mjs.
+// oracleCase is one text that testdata/npm/check-types.mjs checks.
 type oracleCase struct {
 	ID          string          `json:"id"`
 	Schema      json.RawMessage `json:"schema,omitempty"`
@@ -22,7 +22,7 @@ type oracleCase struct {
 	Declaration string          `json:"declaration,omitempty"`
 	Types       string          `json:"types,omitempty"`
 	Member      string          `json:"member,omitempty"`
-	// Args and Result are the schemas of Types and Member, under the marks.
+	// Args and Result are the schemas that the types in Types and Member must express together with the marks Open and Null.
 	Args   json.RawMessage `json:"args,omitempty"`
 	Result json.RawMessage `json:"result,omitempty"`
 	Open   string          `json:"open,omitempty"`
@@ -53,7 +53,7 @@ func requireNPM(t *testing.T) string {
 	return ""
 }
 
-// runOracle judges at most that many instances of each schema.
+// runOracle lets the oracle check the cases with at most most instances of each schema.
 func runOracle(t *testing.T, dir string, most int, cases []oracleCase) oracleReport {
 	t.Helper()
 	input, err := json.Marshal(map[string]any{"cases": cases})
@@ -87,7 +87,7 @@ func draftOf(schema json.RawMessage) string {
 	return ""
 }
 
-// oracle gives the marks as the oracle reads them.
+// oracle returns the marks in the form that the oracle reads.
 func (m marks) oracle() (open, null string) {
 	word := func(inside, all marks) string {
 		switch {
@@ -101,12 +101,12 @@ func (m marks) oracle() (open, null string) {
 	return word(openInside, openAll), word(nullInside, nullAll)
 }
 
-// schemaCase is a declaration with instances to judge.
+// schemaCase returns the case that checks the declaration of a schema with instances of the schema.
 func schemaCase(id string, schema json.RawMessage) oracleCase {
 	return oracleCase{ID: id, Schema: schema, Draft: draftOf(schema), Declaration: Declaration(schema, nil, full)}
 }
 
-// toolCases are all the texts of one tool.
+// toolCases returns the cases that check all texts of one tool.
 func toolCases(id string, x Tool) []oracleCase {
 	var out []oracleCase
 	for _, s := range []struct {
@@ -150,8 +150,7 @@ func toolCases(id string, x Tool) []oracleCase {
 	)
 }
 
-// TestTypeScriptOracle has the TypeScript compiler and a JSON Schema validator
-// judge what this package writes.
+// TestTypeScriptOracle: the TypeScript compiler and a JSON Schema validator check what this package writes.
 func TestTypeScriptOracle(t *testing.T) {
 	mcptest.OneGoroutine(t)
 	dir := requireNPM(t)
@@ -190,8 +189,8 @@ func TestTypeScriptOracle(t *testing.T) {
 	}
 }
 
-// TestTypeScriptOracle_Controls feeds the oracle texts that are wrong: an oracle
-// that passes everything proves nothing.
+// TestTypeScriptOracle_Controls: the oracle reports texts that are wrong. An oracle that accepts everything would prove
+// nothing.
 func TestTypeScriptOracle_Controls(t *testing.T) {
 	dir := requireNPM(t)
 	schema := json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestPlainParams_AsConverted checks the short way of Params against the long one
-// on every committed tool.
+// TestPlainParams_AsConverted: for every committed tool, plainParams returns the same parameters as the conversion of the
+// schema.
 func TestPlainParams_AsConverted(t *testing.T) {
 	files, err := filepath.Glob("testdata/tools/*.json")
 	if err != nil || len(files) == 0 {
