@@ -42,8 +42,9 @@ func (v *TwoTools) inspect(ctx context.Context, call Call, structured bool) *res
 	if failure != nil {
 		return failure.Result(structured)
 	}
-	q.shown = func(server string) { v.registry.Expect(call.Client, server) }
-	return v.Inspect(ctx, call.Client, q, structured)
+	client := call.Client // alone: the whole call would escape
+	q.shown = func(server string) { v.registry.Expect(client, server) }
+	return v.Inspect(ctx, client, q, structured)
 }
 
 // Query has the arguments of inspect. Each of them may be empty.
