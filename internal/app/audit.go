@@ -86,15 +86,30 @@ func (a *auditor) ended(r *request.Event) {
 		slog.String("outcome", r.Outcome), slog.Bool("read_only", r.ReadOnly), slog.Bool("known", r.Known || !r.IsCall()),
 		slog.Duration("duration", r.Duration), slog.Duration("upstream", r.Upstream),
 		slog.Int("argument_bytes", r.ArgumentBytes), slog.Int("bytes_received", r.ReceivedBytes), slog.Int("bytes_sent", r.SentBytes),
-		slog.Int("tokens_received", r.Received), slog.Int("tokens_sent", r.Sent))...)
+		slog.Int("tokens_received", r.Received), slog.Int("tokens_sent", r.Sent), costs(r))...)
+}
+
+// costs has what each call of a program has cost. The attribute is empty, and not written, if there are none.
+func costs(r *request.Event) slog.Attr {
+	if len(r.Costs) == 0 {
+		return slog.Attr{}
+	}
+	all := make([]string, len(r.Costs))
+	for i, c := range r.Costs {
+		all[i] = fmt.Sprintf("%d %s.%s %s %dms %d tokens", c.Number, c.Server, c.Tool, c.Outcome, c.Duration.Milliseconds(), c.Received)
+	}
+	return slog.Any("calls", all)
 }
 
 // maxMembers is the largest number of members in the record of a call.
-const maxMembers = 18
+const maxMembers = 20
 
 // who appends the members that identify a message and its client.
 func who(attrs []slog.Attr, r *request.Event) []slog.Attr {
 	attrs = append(attrs, slog.Uint64("call", r.Number))
+	if r.Program > 0 {
+		attrs = append(attrs, slog.Uint64("program", r.Program))
+	}
 	method := r.Method
 	if r.IsCall() {
 		method = "" // follows from the tool

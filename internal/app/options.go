@@ -32,6 +32,8 @@ func (b *builder) callOptions(cfg *config.Config) executor.Options {
 		ResultTokens:  cfg.ResultTokenLimit,
 		PreviewTokens: cfg.ResultPreviewTokens,
 		Filter:        b.filters,
+		Runner:        b.runner,
+		Programs:      programsOf(cfg),
 		TOON:          forms&conf.FormTOON != 0,
 		JS:            forms&conf.FormJS != 0,
 		TypeScript:    cfg.SchemaCompression,

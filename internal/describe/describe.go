@@ -46,6 +46,8 @@ type Features struct {
 	JSONSchema bool
 	// NoTOON and NoJS mean that no result has this form.
 	NoTOON, NoJS bool
+	// NoPrograms means that the client cannot run programs.
+	NoPrograms bool
 	// ShortNames means that the tools take server, tool and args.
 	ShortNames bool
 	// ReadDoor means that there is exec_read too.
@@ -206,6 +208,9 @@ func execUsage(f Features) string {
 	if !f.NoJS {
 		toon += readJS
 	}
+	if !f.NoPrograms {
+		toon += programs
+	}
 	return f.named("Call a tool that inspect lists, with arguments as its " + form + " says. " +
 		"Several calls of one tool: each, a list of arguments. select, such as `.items[] | {id, name}`, returns only what you need." + toon)
 }
@@ -219,8 +224,14 @@ func briefExec(f Features) string {
 	if !f.NoJS {
 		text += readJS
 	}
+	if !f.NoPrograms {
+		text += programs
+	}
 	return text
 }
+
+// programs says how to run a program.
+const programs = " Loops and joins: server mcpx, tool run {code}, JavaScript with `await call(server, tool, args)`."
 
 // readJS says how to read results that are JavaScript.
 const readJS = " JSON may be shown as JavaScript that evaluates to it."

@@ -42,7 +42,8 @@ type Executor struct {
 	account    account
 	journal    *request.Journal
 	tracing    *request.Tracing
-	tags       *caller.Tags   // for tags on the ids of tasks
+	tags       *caller.Tags // for tags on the ids of tasks
+	held       holds
 	calls      sync.WaitGroup // calls that may continue after their clients got an answer (executeFor)
 }
 
@@ -63,6 +64,7 @@ func New(r *registry.Registry, options Options) *Executor {
 	e.builtin.Resources = func(q *request.Request) *resources.Servers {
 		return e.Resources(q.Client, func() *policy.Scope { return q.Scope })
 	}
+	e.builtin.Programs = func() *builtin.Programs { return e.current().Programs }
 	e.builtin.Shown = func() (resources, prompts bool) { return !e.current().NoResources, !e.current().NoPrompts }
 	if options.Current != nil {
 		e.current = options.Current
@@ -92,7 +94,7 @@ func (e *Executor) Exec(ctx context.Context, r Request) (*results.Result, error)
 	if r.Each != nil {
 		work = e.several
 	}
-	if r.Format.Wait > 0 && r.Server != builtin.Name {
+	if r.Format.Wait > 0 && (r.Server != builtin.Name || e.builtin.Runs(r.Tool)) {
 		return e.executeFor(ctx, r, work)
 	}
 	return work(ctx, r)
@@ -143,13 +145,16 @@ func (e run) finish(ctx context.Context, r *Request, t target, raw json.RawMessa
 		result.Annotate(r.Tool, t.notes)
 	}
 	if err == nil {
-		event.Answered = r.Server != builtin.Name
+		event.Answered = r.Server != builtin.Name || len(event.Costs) > 0
 		event.Outcome = cmp.Or(result.Code, event.Outcome, request.OutcomeResult)
 		if result.IsError && event.Outcome == request.OutcomeResult {
 			event.Outcome = request.OutcomeToolError
 		}
 	}
 	event.Received, event.Sent, event.SentBytes = result.Received, result.Sent, result.Size()
+	if len(event.Costs) > 0 {
+		event.Received = 0 // the calls of the program have received what servers sent
+	}
 	rpc, isRPC := errors.AsType[*wire.RPCError](err)
 	if isRPC && (r.Native || r.Client.OpensURLsOf(rpc)) {
 		return nil, rpc
@@ -301,7 +306,7 @@ func (e run) prepare(ctx context.Context, r *Request) (*request.Request, target,
 		Scope:      r.Scope, Apps: r.Apps, ReadOnly: r.ReadOnly, Consent: r.Consent,
 	}
 	if t.server.Name == builtin.Name {
-		q.Serve, q.Charge = e.builtin.Serve(e.taking(r)), builtin.ChargeOf(t.tool.Name)
+		q.Serve, q.Charge = e.builtin.Serve(e.taking(r)), e.builtin.ChargeOf(t.tool.Name)
 	}
 	return q, t, nil
 }
@@ -395,7 +400,7 @@ func (e *Executor) toolNotFound(seen *catalog.Snapshot, s *catalog.Server, name 
 func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error) {
 	if r.Server == builtin.Name {
 		r.Event.KnownServer = true
-		return e.builtin.Server(r.Catalogue), nil
+		return e.own(r.Client, r.Catalogue), nil
 	}
 	s, ok := r.Catalogue.Server(r.Server)
 	for waitedFor := uint64(0); ok && !s.Known && s.State == catalog.Connecting && s.Generation != waitedFor; {
@@ -444,7 +449,7 @@ func (e run) answer(r *Request, t target) *results.Answer {
 		Links: func(ctx context.Context, blocks []wire.Block) { e.nameLinks(ctx, blocks, r, server) },
 	}
 	if r.Server == builtin.Name {
-		a.Verbatim = builtin.Verbatim(t.tool.Name)
+		a.Verbatim = e.builtin.Verbatim(t.tool.Name)
 		if builtin.Reads(t.tool.Name) { // results of such tools are already in their final form
 			a.Untouched, a.Select, a.Grep = true, "", ""
 		}
@@ -465,8 +470,33 @@ func (e run) answer(r *Request, t target) *results.Answer {
 
 // taking describes for the built-in server how the caller of a request receives results.
 func (e run) taking(r *Request) builtin.Caller {
-	return builtin.Caller{Pages: e.pages(r), Form: r.Format, Select: r.Select, Grep: r.Grep, Read: func(server string) { r.read += " " + server }}
+	c := builtin.Caller{Pages: e.pages(r), Form: r.Format, Select: r.Select, Grep: r.Grep, Read: func(server string) { r.read += " " + server }}
+	if r.Event == nil || r.Event.Program == 0 {
+		c.Program = e.program(r)
+	}
+	return c
+}
+
+// own returns the built-in server for a client that sees the given catalogue.
+func (e *Executor) own(client *caller.Client, seen *catalog.Snapshot) *catalog.Server {
+	return e.builtin.Server(seen, e.denied(client))
+}
+
+// denied returns the func that reports whether rules deny a client a tool of the built-in server.
+func (e *Executor) denied(client *caller.Client) func(tool string) bool {
+	rights := grant(e.registry.Snapshot(), client)
+	return func(tool string) bool { return rights.Denies(e.builtin.Own(), tool) }
 }
 
 // Reader calls [builtin.Server.Reader].
-func (e *Executor) Reader(snap *catalog.Snapshot) *catalog.Server { return e.builtin.Reader(snap) }
+func (e *Executor) Reader(client *caller.Client, snap *catalog.Snapshot) *catalog.Server {
+	return e.builtin.Reader(snap, e.denied(client))
+}
+
+// Stored identifies the stored programs: it is another value after they have changed.
+func (e *Executor) Stored() any { return e.current().Programs }
+
+// Programs reports whether a client may run programs that it sends.
+func (e *Executor) Programs(client *caller.Client) bool {
+	return e.current().Programs != nil && !e.denied(client)(builtin.RunTool)
+}

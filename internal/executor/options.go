@@ -3,6 +3,7 @@ package executor
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"log/slog"
 	"reflect"
@@ -11,9 +12,12 @@ import (
 
 	"mcpx/internal/base/conf"
 	"mcpx/internal/base/state"
+	"mcpx/internal/builtin"
+	"mcpx/internal/caller"
 	"mcpx/internal/jq"
 	"mcpx/internal/learned"
 	"mcpx/internal/policy"
+	"mcpx/internal/programs"
 	"mcpx/internal/request"
 	"mcpx/internal/results"
 )
@@ -54,6 +58,11 @@ type Options struct {
 	PreviewTokens int
 	// Filter runs jq filters.
 	Filter *jq.Runner
+	// Runner runs programs, and Programs says which. Programs is nil if they are turned off.
+	Runner   *programs.Runner
+	Programs *builtin.Programs
+	// Files returns the text of a file for programs of a client; nil if there are none.
+	Files func(ctx context.Context, client *caller.Client, path string) (string, error)
 	// NoResources and NoPrompts hide the servers' resources and prompts.
 	NoResources, NoPrompts bool
 	// Separator is put between the name of a server and the name of a prompt; "" means "__".

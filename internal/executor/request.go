@@ -48,6 +48,7 @@ type Request struct {
 
 	began time.Time
 	read  string // the servers whose resources and prompts a tool of the built-in server has read, each after a space
+	parts string // the tools that a program has called (see ofProgram)
 	// part is the part of the answer's limits, from 0 to 1, for one of several calls; 0 means that the request is one call.
 	part float64
 }

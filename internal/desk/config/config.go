@@ -60,6 +60,7 @@ type ForCalls struct {
 	ExecWait                              time.Duration
 	DisabledTools                         []string
 	Learn                                 *bool // nil = the file does not have the key
+	Programs                              conf.Programs
 }
 
 // ForServers has the keys for all servers together.
@@ -298,6 +299,7 @@ func defaults(path string) *Config {
 		ForCalls: ForCalls{
 			ResultTokenLimit: 20000, ResultPreviewTokens: 3000, ToonCompression: true, ResultForms: conf.AllForms,
 			ExecWait: 20 * time.Second,
+			Programs: conf.Programs{Timeout: time.Minute, MaxTimeout: 5 * time.Minute, Memory: 64e6, Calls: 200, AtOnce: 16},
 		},
 		ForServers: ForServers{
 			MaxMessageBytes: 64 << 20, ShutdownGrace: 5 * time.Second, HealthCheck: true,

@@ -1,0 +1,65 @@
+package results
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"mcpx/internal/base/state"
+	"mcpx/internal/base/wire"
+)
+
+// Value is what a program gets from a result.
+type Value struct {
+	// JSON is what a filter would be applied to: JSON, or a text as a JSON string. It is nil for a result without JSON and text.
+	JSON   json.RawMessage
+	Blocks []wire.Block
+	// IsError means that the tool reports an error; Text has the texts of the blocks.
+	IsError bool
+	Text    string
+	Tokens  int    // of the texts, estimated
+	Sample  Sample // of what Learn of [Answer] gets
+	sampled bool
+}
+
+// ReadValue reads the result of a server. The error is [ErrNoResult] or [ErrTask].
+func ReadValue(raw json.RawMessage) (*Value, error) {
+	got, err := readUpstream(raw)
+	if err != nil {
+		return nil, err
+	}
+	if got.resultType == "task" || got.resultType == "input_required" {
+		return nil, ErrTask
+	}
+	v := &Value{Blocks: got.blocks, IsError: got.isError}
+	v.JSON, _ = selectable("", got.structured, got.blocks)
+	texts := textsOf(got.blocks)
+	v.Text, v.Tokens = strings.TrimSpace(strings.Join(texts, "\n")), Roughly(texts...)
+	if !got.isError {
+		v.Sample, v.sampled = sampleOf(got.structured, got.blocks)
+	}
+	return v, nil
+}
+
+// Learn calls learn with the sample of the value, if it has one. learn may be nil.
+func (v *Value) Learn(learn func(Sample)) {
+	if learn != nil && v.sampled {
+		learn(v.Sample)
+	}
+}
+
+// Kept returns the whole value of a kept result: JSON, or a text as a JSON string. The error is the error of ctx, a
+// [RefusedError] or [state.ErrAway].
+func (p Pages) Kept(ctx context.Context, handle string) (json.RawMessage, error) {
+	h, err := p.Store.get(ctx, handle, p.Principal)
+	switch {
+	case errors.Is(err, state.ErrUnknown), err == nil && !p.MayRead(h.origin):
+		return nil, &RefusedError{"/handle: is unknown or has expired"}
+	case err != nil:
+		return nil, err
+	case h.value == nil: // a filter gets a text as a JSON string
+		return wire.Encode(strings.Join(h.units, "")), nil
+	}
+	return h.value, nil
+}
