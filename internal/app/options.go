@@ -33,7 +33,7 @@ func (b *builder) callOptions(cfg *config.Config) executor.Options {
 		PreviewTokens: cfg.ResultPreviewTokens,
 		Filter:        b.filters,
 		Runner:        b.runner,
-		Programs:      programsOf(cfg),
+		Programs:      b.programsOf(cfg),
 		TOON:          forms&conf.FormTOON != 0,
 		JS:            forms&conf.FormJS != 0,
 		TypeScript:    cfg.SchemaCompression,

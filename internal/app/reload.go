@@ -13,6 +13,7 @@ import (
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/setup"
 	"mcpx/internal/front"
+	"mcpx/internal/programs"
 	"mcpx/internal/registry"
 )
 
@@ -73,12 +74,14 @@ type reloader struct {
 	log     *slog.Logger
 
 	current *config.Config // the config that was applied last
+	stored  string         // the state of the folder of programs when the config was applied
 	seen    fingerprint    // the fingerprint of the file when it was last loaded or refused
 }
 
 func (r *reloader) run(ctx context.Context, asked <-chan Request, watch bool) {
 	var ticks <-chan time.Time
 	if watch {
+		r.stored = storedIn(r.current)
 		r.seen = fingerprint{size: -1} // so that the first check also detects a change since the start
 		ticker := time.NewTicker(watchEvery)
 		defer ticker.Stop()
@@ -99,11 +102,24 @@ func (r *reloader) run(ctx context.Context, asked <-chan Request, watch bool) {
 			now := lookAt(r.file.Path, r.seen)
 			if now.same(r.seen) {
 				r.seen = now
+				if stored := storedIn(r.current); stored != r.stored {
+					r.stored = stored
+					_ = r.reload(ctx, true)
+				}
 				continue
 			}
 			_ = r.reload(ctx, false)
 		}
 	}
+}
+
+// storedIn identifies the state of the stored programs of a config.
+func storedIn(cfg *config.Config) string {
+	folder, _ := programFolder(cfg)
+	if folder == "" {
+		return ""
+	}
+	return programs.Print(folder)
 }
 
 // reload applies the file, or logs and returns the reason why it refuses the file. If the file is empty, broken or missing, it

@@ -20,6 +20,9 @@ import (
 // RunTool is the tool that runs a program. The stored programs are tools of their own.
 const RunTool = "run"
 
+// Names are the names of the server's own tools, which no stored program can have.
+var Names = []string{RunTool, WaitTool, results.Tool, listTool, readTool, promptTool, "save_result"}
+
 // Programs says which programs callers can run.
 type Programs struct {
 	Limits programs.Limits

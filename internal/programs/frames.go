@@ -24,9 +24,10 @@ type header struct {
 	Memory      int64           `json:"memory"` // in bytes, of the engine
 	Calls       int             `json:"calls"`
 	AtOnce      int             `json:"at_once"`
-	Output      int             `json:"output"`         // in bytes, of the value
-	Parameters  string          `json:"params"`         // the pattern of the function's parameter; may be empty
-	Arguments   json.RawMessage `json:"args,omitempty"` // the value for Parameters
+	Output      int             `json:"output"`          // in bytes, of the value
+	Check       bool            `json:"check,omitempty"` // only compile the program
+	Parameters  string          `json:"params"`          // the pattern of the function's parameter; may be empty
+	Arguments   json.RawMessage `json:"args,omitempty"`  // the value for Parameters
 }
 
 func (h header) encode() []byte {

@@ -202,6 +202,23 @@ func (r *Runner) Run(ctx context.Context, owner string, p Program, host Host) (*
 	return out, nil
 }
 
+// Check compiles a program, in a helper. It returns what is wrong with it, without a file, or nil.
+func (r *Runner) Check(ctx context.Context, code string) *Fault {
+	h := header{Nanoseconds: int64(time.Minute), Memory: r.memory, Check: true}
+	var a answer
+	data, err := r.helpers.Do(ctx, "", func(ctx context.Context, _ []byte) []byte { <-ctx.Done(); return nil }, h.encode(), []byte(code))
+	if err == nil {
+		err = json.Unmarshal(data, &a)
+	}
+	switch {
+	case err != nil:
+		return &Fault{Text: "cannot be checked: " + err.Error()}
+	case a.End == endValue:
+		return nil
+	}
+	return &Fault{Line: a.Line, Text: fmt.Sprintf("%s, column %d", a.Message, a.Column)}
+}
+
 // Close kills all helpers and returns when they have ended, also if it is called again.
 func (r *Runner) Close() { r.helpers.Close() }
 
