@@ -13,6 +13,7 @@ import (
 	"mcpx/internal/programs"
 	"mcpx/internal/request"
 	"mcpx/internal/results"
+	"mcpx/internal/schemats"
 )
 
 // mostHeld is how many programs of one principal may wait for the user to confirm a call.
@@ -131,7 +132,7 @@ func (in *inside) call(ctx context.Context, c programs.Call) (value json.RawMess
 	raw, t, err := run.call(ctx, &r)
 	var v *results.Value
 	if err == nil {
-		v, err = results.ReadValue(raw)
+		v, err = results.ReadValue(raw, !schemats.Unwraps(t.tool.OutputSchema))
 	}
 	if err != nil {
 		f := run.failure(&r, t, err)

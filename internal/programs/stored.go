@@ -257,13 +257,14 @@ func init() {
 	}
 }
 
-// Print identifies the state of a folder: it changes when a program does.
+// Print identifies the state of a folder: it changes when a program does. It is empty if the folder cannot be read.
 func Print(folder string) string {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
-		return cause(err)
+		return ""
 	}
 	var out strings.Builder
+	fmt.Fprintf(&out, "%q\n", folder)
 	for _, entry := range entries {
 		if info, err := entry.Info(); err == nil && strings.HasSuffix(entry.Name(), ".js") {
 			fmt.Fprintf(&out, "%q %d %d\n", entry.Name(), info.Size(), info.ModTime().UnixNano())

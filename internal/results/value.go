@@ -23,8 +23,10 @@ type Value struct {
 	sampled bool
 }
 
-// ReadValue reads the result of a server. The error is [ErrNoResult] or [ErrTask].
-func ReadValue(raw json.RawMessage) (*Value, error) {
+// ReadValue reads the result of a server. typed means that structuredContent is the value even if it only wraps what the texts
+// have, because inspect shows the type of the whole: a filter may name the wrapper or leave it out, a program can do only one of
+// them. The error is [ErrNoResult] or [ErrTask].
+func ReadValue(raw json.RawMessage, typed bool) (*Value, error) {
 	got, err := readUpstream(raw)
 	if err != nil {
 		return nil, err
@@ -33,7 +35,9 @@ func ReadValue(raw json.RawMessage) (*Value, error) {
 		return nil, ErrTask
 	}
 	v := &Value{Blocks: got.blocks, IsError: got.isError}
-	v.JSON, _ = selectable("", got.structured, got.blocks)
+	if v.JSON, _ = selectable("", got.structured, got.blocks); typed && got.structured != nil && string(got.structured) != "null" {
+		v.JSON = got.structured
+	}
 	texts := textsOf(got.blocks)
 	v.Text, v.Tokens = strings.TrimSpace(strings.Join(texts, "\n")), Roughly(texts...)
 	if !got.isError {

@@ -156,6 +156,16 @@ func asShown(output json.RawMessage, says bool) (shown *schema, unwrapped bool) 
 	return &schema{&root, s.lossy}, true
 }
 
+// Unwraps reports whether the shown type of a tool's result is not the type of the whole: the object that wraps it is left out,
+// or there is no output schema.
+func Unwraps(output json.RawMessage) bool {
+	if len(output) == 0 {
+		return true
+	}
+	_, unwrapped := asShown(output, false)
+	return unwrapped
+}
+
 // shortened marks an incomplete type.
 const shortened = " /* shortened; see the result */"
 
