@@ -36,6 +36,9 @@ type Output struct {
 	Form Form
 	// JSON is the compact JSON if the text is exactly one object or array, otherwise empty.
 	JSON string
+	// Value is the compact JSON that the whole text says, also if the input was not JSON but a Python literal or a JSON string.
+	// It is empty if the text says anything else, or is an unchanged Python literal.
+	Value string
 }
 
 // A text becomes TOON or JavaScript only if it then has at most this percentage of the tokens of compact JSON. The margin makes
@@ -78,7 +81,7 @@ func Text(in string, o Options) Output {
 	}
 	if ok {
 		compact = unescapeJSON(compact)
-		out.JSON = compact
+		out.JSON, out.Value = compact, compact
 	} else {
 		lines, ok := compactLines(in[start:])
 		if !ok {
@@ -142,7 +145,7 @@ func ofLiteral(in, literal string, o Options) Output {
 	if form == FormJSON && !strings.Contains(in, "(") || Weigh(text)*100 > Weigh(in)*share {
 		return Output{Text: in, Form: FormText}
 	}
-	return Output{Text: text, Form: form}
+	return Output{Text: text, Form: form, Value: compact}
 }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }

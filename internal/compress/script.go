@@ -74,16 +74,25 @@ func asScript(compact string) (string, bool) {
 	if len(compact) > maxScript || len(compact) < leastScript {
 		return "", false
 	}
-	s := &script{text: compact, parts: make([]part, 0, len(compact)/12+16)}
-	if s.read(0, -1, maxDepth); s.bad || !s.group() {
+	s, ok := readScripted(compact)
+	if !ok {
 		return "", false
+	}
+	return newScriptWriter(s).write()
+}
+
+// readScripted reads compact JSON and finds what repeats in it. ok is as in [asScript].
+func readScripted(compact string) (s *script, ok bool) {
+	s = &script{text: compact, parts: make([]part, 0, len(compact)/12+16)}
+	if s.read(0, -1, maxDepth); s.bad || !s.group() {
+		return nil, false
 	}
 	s.absorbed = make([]bool, len(s.parts))
 	for i := range s.kinds {
 		s.analyse(&s.kinds[i])
 	}
 	s.name()
-	return newScriptWriter(s).write()
+	return s, true
 }
 
 // str is the text of a part.

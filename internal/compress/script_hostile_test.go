@@ -134,6 +134,7 @@ func FuzzScript(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, seed uint64) {
 		checkScript(t, "text", text)
 		checkScript(t, "twice", "["+text+","+text+"]")
+		checkShared(t, "shared", []string{text, text, randomDocument(rand.New(rand.NewPCG(seed, 4)), 2)})
 		checkScript(t, "seed", randomDocument(rand.New(rand.NewPCG(seed, 2)), 3))
 	})
 }
@@ -149,17 +150,25 @@ func TestScript_Node(t *testing.T) {
 	}
 	var in bytes.Buffer
 	var names []string
-	add := func(name, text string) {
-		script := checkScript(t, name, text)
-		if script == "" {
-			return
-		}
+	check := func(name, script, text string) {
 		line, err := json.Marshal(map[string]string{"js": script, "json": text})
 		if err != nil {
 			t.Fatal(err)
 		}
 		in.Write(append(line, '\n'))
 		names = append(names, name)
+	}
+	before := map[string]string{} // by the first word of the name, the text before
+	add := func(name, text string) {
+		if script := checkScript(t, name, text); script != "" {
+			check(name, script, text)
+		}
+		kind, _, _ := strings.Cut(name, " ")
+		several := []string{before[kind], text, text}
+		before[kind] = text
+		for i, script := range checkShared(t, name, several) {
+			check(fmt.Sprint(name, " shared ", i), script, several[i])
+		}
 	}
 	for _, d := range append(documents(t), hostileToJS()...) {
 		add(d.name, d.text)

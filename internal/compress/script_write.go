@@ -34,7 +34,22 @@ func newScriptWriter(s *script) *scriptWriter {
 
 // write writes the script. It returns false if the script has neither a function nor a const.
 func (w *scriptWriter) write() (string, bool) {
-	value := w.value(nil, 0)
+	value := expression(w.value(nil, 0))
+	head, ok := w.head()
+	return head + value, ok
+}
+
+// expression puts an object in parentheses, since JavaScript reads a statement that begins with a brace as a block.
+func expression(value []byte) string {
+	if value[0] == '{' {
+		return "(" + string(value) + ")"
+	}
+	return string(value)
+}
+
+// head returns the functions, and the consts that the values written so far need. Each is a line. It returns false if there
+// are none.
+func (w *scriptWriter) head() (string, bool) {
 	var out []byte
 	for k := range w.kinds {
 		if w.kinds[k].name != "" {
@@ -48,11 +63,7 @@ func (w *scriptWriter) write() (string, bool) {
 		return "", false
 	}
 	out[len(out)-1] = ';' // otherwise JavaScript would read the next line as part of this statement
-	out = append(out, '\n')
-	if value[0] == '{' {
-		return string(append(append(append(out, '('), value...), ')')), true
-	}
-	return string(append(out, value...)), true
+	return string(append(out, '\n')), true
 }
 
 // call returns the kind of an object that is written as a call, and the number of the object in its kind. It returns nil for
