@@ -246,7 +246,7 @@ func (s *script) likeKeys(a, b int32) bool {
 // keys that are integers must come first, in ascending order.
 func (s *script) faithful(i int32) bool {
 	var keys []string
-	seen := map[string]bool{}
+	var seen map[string]bool
 	last, others := int64(-1), false
 	for c := i + 1; c < s.parts[i].next; c = s.parts[c].next {
 		key := s.key(c)
@@ -269,7 +269,8 @@ func (s *script) faithful(i int32) bool {
 			}
 			keys = append(keys, key)
 		} else {
-			if len(seen) == 0 {
+			if seen == nil {
+				seen = make(map[string]bool, 2*manyKeys)
 				for _, k := range keys {
 					seen[k] = true
 				}

@@ -12,19 +12,19 @@ import (
 type scriptWriter struct {
 	*script
 	uses   []int32          // for the first of equal parts, how often it must be written if the contents of each part are written once
-	object map[int32]int    // the number of an object in its kind
+	object []int32          // the number of an object in its kind, plus 1; 0 if it has none
 	done   map[int32]string // what is written for a part that repeats: the name of its const, or its text
 	consts []string
 	named  map[string]int
 }
 
 func newScriptWriter(s *script) *scriptWriter {
-	w := &scriptWriter{script: s, uses: make([]int32, len(s.parts)), object: map[int32]int{},
+	w := &scriptWriter{script: s, uses: make([]int32, len(s.parts)), object: make([]int32, len(s.parts)),
 		done: map[int32]string{}, named: map[string]int{}}
 	for k := range s.kinds {
 		if s.kinds[k].name != "" {
 			for o, i := range s.kinds[k].objects {
-				w.object[i] = o
+				w.object[i] = int32(o) + 1
 			}
 		}
 	}
@@ -73,11 +73,11 @@ func (w *scriptWriter) call(i int32) (*kind, int) {
 	if at < 0 || w.kinds[at].name == "" {
 		return nil, 0
 	}
-	o, ok := w.object[w.parts[i].same]
-	if !ok {
+	o := w.object[w.parts[i].same]
+	if o == 0 {
 		return nil, 0
 	}
-	return &w.kinds[at], o
+	return &w.kinds[at], int(o) - 1
 }
 
 // count counts how often part i and the parts within it are written.
