@@ -139,7 +139,8 @@ func FuzzScript(f *testing.F) {
 	})
 }
 
-// TestScript_Node evaluates the JavaScript of documents in node, even if Text would not choose it.
+// TestScript_Node evaluates the JavaScript of documents in node, and in QuickJS if that is installed, even if Text would not
+// choose it.
 func TestScript_Node(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -178,8 +179,18 @@ func TestScript_Node(t *testing.T) {
 	}
 	if os.Getenv("MCPX_SESSIONS") != "" {
 		sessions(t, func(server string, n int, text string) {
-			if n%5 == 0 && len(text) < 60_000 {
-				add(fmt.Sprint(server, " ", n), text)
+			name := fmt.Sprint(server, " ", n)
+			if n%5 == 0 && len(text) < 20_000 {
+				add(name, text)
+			} else if script := checkScript(t, name, text); script != "" {
+				check(name, script, text)
+			}
+			_, pieces := Pieces(text)
+			for _, piece := range pieces {
+				add(name+" piece", string(piece.Value))
+			}
+			if literal, ok := fromPython(text); ok {
+				add(name+" literal", literal)
 			}
 		})
 	}
@@ -190,7 +201,11 @@ func TestScript_Node(t *testing.T) {
 	if err != nil {
 		t.Fatalf("running check-script.mjs: %v", err)
 	}
-	lines := bufio.NewScanner(bytes.NewReader(out))
+	answers, engines := string(out), ""
+	if at := strings.LastIndex(answers, "{"); at >= 0 {
+		answers, engines = answers[:at], answers[at:]
+	}
+	lines := bufio.NewScanner(strings.NewReader(answers))
 	n := 0
 	for ; lines.Scan(); n++ {
 		var answer struct {
@@ -204,7 +219,7 @@ func TestScript_Node(t *testing.T) {
 	if n != len(names) || n == 0 {
 		t.Errorf("%d answers for %d texts", n, len(names))
 	}
-	t.Log(n, "texts")
+	t.Log(n, "texts", engines)
 }
 
 // TestText_Within: JSON within prose, a JSON string or a Python repr is shortened; all bytes around it are unchanged.
