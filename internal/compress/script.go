@@ -83,7 +83,8 @@ func asScript(compact string) (string, bool) {
 
 // readScripted reads compact JSON and finds what repeats in it. ok is as in [asScript].
 func readScripted(compact string) (s *script, ok bool) {
-	s = &script{text: compact, parts: make([]part, 0, len(compact)/12+16)}
+	most := 1 + strings.Count(compact, ",") + strings.Count(compact, "{") + strings.Count(compact, "[")
+	s = &script{text: compact, parts: make([]part, 0, min(most, len(compact)/12+16))}
 	if s.read(0, -1, maxDepth); s.bad || !s.group() {
 		return nil, false
 	}

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// benchUneven returns a document with many objects of the same kinds that have no values in common. JavaScript is tried for it,
-// but not chosen.
+// benchUneven returns a document whose objects have some keys in common, but are all of different kinds.
 func benchUneven(size int) string {
 	r := rand.New(rand.NewPCG(1, 2))
 	word := func() string { return fmt.Sprintf("%x", r.Uint64()>>(r.IntN(40))) }
@@ -41,13 +40,30 @@ func benchUnlike(size int) string {
 	return out.String()
 }
 
+// benchTexts returns a document of objects of one kind that have long texts, so that the keys are a small part. JavaScript is
+// tried for it, but not chosen.
+func benchTexts(size int) string {
+	r := rand.New(rand.NewPCG(5, 6))
+	words := func() string { return strings.TrimSpace(strings.Repeat(fmt.Sprintf("%x word ", r.Uint64()), 3)) }
+	var out strings.Builder
+	out.WriteString(`{"items":[`)
+	for i := 0; out.Len() < size; i++ {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		fmt.Fprintf(&out, `{"title":"%s","comments":[%d,%d],"note":{"text":"%s"}}`, words(), r.IntN(1e6), r.IntN(1e6), words())
+	}
+	out.WriteString(`]}`)
+	return out.String()
+}
+
 // BenchmarkText_JavaScript compares the time with and without JavaScript for documents where it is chosen, where it is tried
 // but not chosen, and which are over 256 KB, where it is not tried.
 func BenchmarkText_JavaScript(b *testing.B) {
 	for _, kind := range []struct {
 		name string
 		make func(int) string
-	}{{"nested", benchNested}, {"uneven", benchUneven}, {"unlike", benchUnlike}, {"table", benchTable}} {
+	}{{"nested", benchNested}, {"uneven", benchUneven}, {"unlike", benchUnlike}, {"texts", benchTexts}, {"table", benchTable}} {
 		for _, size := range []struct {
 			name  string
 			bytes int

@@ -33,19 +33,11 @@ func promising(text string) bool {
 	return repeated*100 >= scriptParts*partBytes*leastRepeated
 }
 
-// stringSet is a set of strings that forgets some of them.
+// stringSet is a set of hashes that forgets some of them.
 type stringSet [512]uint64
 
-// again adds a string and reports whether it, or a very similar one, was in the set.
-func (set *stringSet) again(s string) bool {
-	h := uint64(len(s))
-	if len(s) >= 8 {
-		h ^= binary.LittleEndian.Uint64([]byte(s[:8])) ^ binary.LittleEndian.Uint64([]byte(s[len(s)-8:]))<<1
-	} else {
-		for i := range len(s) {
-			h = h<<8 ^ uint64(s[i])
-		}
-	}
+// again adds a hash and reports whether it was in the set.
+func (set *stringSet) again(h uint64) bool {
 	h = h*0x9e3779b97f4a7c15 | 1
 	at := &set[h>>55]
 	before := *at
@@ -53,8 +45,22 @@ func (set *stringSet) again(s string) bool {
 	return before == h
 }
 
-// repeated returns how many bytes of a part of a JSON text are in strings that repeat. The part must not begin within a string.
+// hashOf returns a hash of the length, the beginning and the end of a string.
+func hashOf(s string) uint64 {
+	h := uint64(len(s))
+	if len(s) >= 8 {
+		return h ^ binary.LittleEndian.Uint64([]byte(s[:8])) ^ binary.LittleEndian.Uint64([]byte(s[len(s)-8:]))<<1
+	}
+	for i := range len(s) {
+		h = h<<8 ^ uint64(s[i])
+	}
+	return h
+}
+
+// repeated returns how many bytes of a part of a JSON text are in strings that repeat. A key repeats only if the key before it is
+// the same again, as it is in objects of one kind. The part must not begin within a string.
 func (set *stringSet) repeated(text string) (size int) {
+	key := uint64(0) // hash of the key before
 	for {
 		start := strings.IndexByte(text, '"')
 		if start < 0 {
@@ -72,9 +78,13 @@ func (set *stringSet) repeated(text string) (size int) {
 		}
 		s := text[start+1 : end]
 		text = text[end+1:]
-		if set.again(s) {
+		h := hashOf(s)
+		if text != "" && text[0] == ':' {
+			h, key = h+3*key, h
+		}
+		if set.again(h) {
 			size += len(s) + 2
-		} else if slash := strings.LastIndexByte(s, '/'); slash > 10 && set.again(s[:slash]) {
+		} else if slash := strings.LastIndexByte(s, '/'); slash > 10 && set.again(hashOf(s[:slash])) {
 			size += slash
 		}
 	}

@@ -47,8 +47,8 @@ func TestPromising(t *testing.T) {
 				t.Errorf("%s of %d bytes is not tried", name, size)
 			}
 		}
-		if promising(benchUnlike(size)) {
-			t.Errorf("unlike of %d bytes is tried", size)
+		if promising(benchUnlike(size)) || promising(benchUneven(size)) {
+			t.Errorf("unlike objects of %d bytes are tried", size)
 		}
 		quotes := `{"a":"` + strings.Repeat(`\":\"`, size/6) + `","b":1}`
 		promising(quotes) // must not fail

@@ -34,7 +34,7 @@ func newScriptWriter(s *script) *scriptWriter {
 
 // write writes the script. It returns false if the script has neither a function nor a const.
 func (w *scriptWriter) write() (string, bool) {
-	value := expression(w.value(nil, 0))
+	value := expression(w.value(make([]byte, 0, len(w.text)), 0))
 	head, ok := w.head()
 	return head + value, ok
 }
