@@ -294,7 +294,7 @@ func (c *canvas) pack(steps []step) (texts []string, ok bool) {
 	return p.done(), true
 }
 
-// packer puts lines on pages.
+// packer splits the lines of a catalogue into pages.
 type packer struct {
 	left  []int  // UTF-16 units that are free on the current page and on each later page; nil means one page without limit
 	owner string // the mark and name of the server whose block is being added

@@ -142,7 +142,7 @@ func comment(text string) string {
 	return "// " + text
 }
 
-// comment writes the docs of t as a block comment.
+// comment writes the docs of t, which are its description and notes, as a block comment.
 func (p *printer) comment(t *typ) {
 	if p.plain {
 		return
@@ -283,8 +283,8 @@ func (p *printer) record(t *typ, each func(*typ)) bool {
 	case t.rest == nil:
 		p.write("Record<string, unknown>")
 	case named(p.resolve(t.rest)):
-		// TypeScript refuses a recursive name as a type argument, but not in an index
-		// signature.
+		// The named type may be recursive. TypeScript refuses a recursive type as the argument of
+		// Record, but not in an index signature, which the caller then writes.
 		return false
 	default:
 		p.write("Record<string, ")

@@ -23,7 +23,7 @@ type Options struct {
 	MaxResult int
 }
 
-// Tool is the definition of an MCP tool. Its texts are untrusted and cleaned here.
+// Tool is the definition of an MCP tool. Its texts are untrusted; this package cleans them.
 type Tool struct {
 	Name, Description string
 	// Input and Output are JSON Schemas; nil means that the tool has no such schema.
@@ -98,7 +98,7 @@ func (p *printer) statements(s *schema, printed map[*def]bool) {
 	}
 }
 
-// statement writes `type name = …;`, with the docs of t before it.
+// statement writes `type name = …;`, with the description and notes of t in a comment before it.
 func (p *printer) statement(name string, t *typ) {
 	if text := sentence(p.docs(t)); text != "" {
 		p.write(comment(text), "\n")

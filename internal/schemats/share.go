@@ -16,7 +16,7 @@ type sharing struct {
 	// Types that are printed alike have the same form, and so the same number in shapes.
 	ids    map[string]uint32
 	shapes map[*typ]uint32
-	loops  map[*def]uint32 // numbers of recursive definitions
+	loops  map[*def]uint32 // has a number for each recursive definition
 	groups map[uint32]*group
 	order  []*group
 	walked map[*typ]bool
@@ -213,7 +213,7 @@ func (s *sharing) loop(d *def) {
 // name makes the named types, and replaces the types where they occur by references.
 func (s *sharing) name() {
 	var named []*group
-	for _, g := range slices.Backward(s.order) { // inner types first, which shortens the outer ones
+	for _, g := range slices.Backward(s.order) { // inner types first: their names make the outer types shorter
 		if g.def == nil && !g.worth() {
 			continue
 		}
