@@ -18,7 +18,7 @@ import (
 
 // found is the outcome of discovery for one upstream.
 type found struct {
-	resource string // the resource that tokens must be for
+	resource string // the resource for which tokens must be requested
 	scopes   []string
 	server   *oauthex.AuthServerMeta
 }

@@ -217,7 +217,7 @@ func (f *codeFlow) run(ctx context.Context, listener net.Listener) (*oauth2.Toke
 		options = append(options, oauth2.SetAuthURLParam("audience", f.endpoint.Audience))
 	}
 	if slices.Contains(f.scopes, "offline_access") {
-		options = append(options, oauth2.SetAuthURLParam("prompt", "consent")) // OpenID Connect Core 11
+		options = append(options, oauth2.SetAuthURLParam("prompt", "consent")) // required by OpenID Connect Core, section 11
 	}
 	f.options.Open(config.AuthCodeURL(back.state, options...))
 

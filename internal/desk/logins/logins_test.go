@@ -163,8 +163,8 @@ func TestTransport_Elsewhere(t *testing.T) {
 	}
 }
 
-// TestStyle: the client's secret is sent in the header, in the body, or not at all, depending on the secret and the
-// supported methods.
+// TestStyle: whether the client authenticates in the header or in the body depends on its secret and on the supported
+// methods.
 func TestStyle(t *testing.T) {
 	for _, test := range []struct {
 		secret, method string

@@ -16,7 +16,7 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// callbackPath is the path of the redirect URI on loopback.
+// callbackPath is the path of the redirect URI, whose host is 127.0.0.1.
 const callbackPath = "/callback"
 
 // client returns the OAuth client that mcpx uses with an authorization server. In the order of MCP's specification, this

@@ -31,7 +31,7 @@ type login struct {
 	Server   string    `json:"server"`
 	URL      string    `json:"url"`
 	Endpoint endpoint  `json:"endpoint"`
-	Scopes   []string  `json:"scopes,omitempty"` // granted
+	Scopes   []string  `json:"scopes,omitempty"` // the granted scopes
 	Access   string    `json:"access_token,omitempty"`
 	Refresh  string    `json:"refresh_token,omitempty"`
 	Issued   time.Time `json:"issued,omitzero"`
@@ -224,7 +224,7 @@ func (s *store) makeKey(ctx context.Context) ([]byte, error) {
 		return key, err
 	}
 	key := make([]byte, 32)
-	_, _ = rand.Read(key) // never fails
+	_, _ = rand.Read(key) // rand.Read never fails
 	return key, keyring.Set(ctx, keyName, base64.StdEncoding.EncodeToString(key))
 }
 

@@ -60,7 +60,7 @@ func (e endpoint) style() oauth2.AuthStyle {
 	if e.Client.Secret == "" || method == post {
 		return oauth2.AuthStyleInParams
 	}
-	return oauth2.AuthStyleInHeader // the default of RFC 8414
+	return oauth2.AuthStyleInHeader // client_secret_basic is the default (RFC 8414)
 }
 
 // ask requests a token; params has the grant_type. The refresh of x/oauth2 cannot be used: it cannot send further

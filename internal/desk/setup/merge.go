@@ -25,7 +25,7 @@ type Skipped struct {
 // has. A server that occurs several times is added once, even under different names. If two different servers have the
 // same name, the second gets a new name. A server is skipped if the config has another server of that name.
 func Merge(s System, have []Found, sources []Source) (merged []Merged, skipped []Skipped) {
-	const inConfig = -1 // a value of the maps below; all other values are indexes in merged
+	const inConfig = -1 // in the maps below: a server of the config; all other values are indexes in merged
 	names, known := map[string]int{}, map[string]int{}
 	for i := range have {
 		names[strings.ToLower(have[i].Name)] = inConfig

@@ -169,7 +169,7 @@ func FuzzTOML(f *testing.F) {
 		}
 		added := *before
 		if err := added.add(plainEntry("/bin/mcpx", nil), "mcp_servers", "mcpx"); err != nil {
-			return // mcp_servers is not a table, or an inline table
+			return // mcp_servers is an inline table or no table, so nothing can be added to it
 		}
 		if !strings.HasPrefix(string(added.data()), text) {
 			t.Fatalf("%q became %q", text, added.data())

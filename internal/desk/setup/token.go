@@ -13,7 +13,7 @@ var (
 
 // Token is a client's token as it is stored in the config.
 type Token struct {
-	SHA256 string // hexadecimal
+	SHA256 string // of the token, in hexadecimal
 	// Groups and Scopes belong to the token's owner. If they are nil, SetToken does not change them in the config.
 	Groups, Scopes []string
 }
