@@ -45,7 +45,7 @@ func Delete(ctx context.Context, name string) error {
 	return err
 }
 
-// access calls do, which accesses the keyring. It returns an error after the time patience, or when ctx ends.
+// access calls do, which accesses the keyring. It gives up after the duration patience, or when ctx ends.
 func access(ctx context.Context, do func() (string, error)) (string, error) {
 	if strings.EqualFold(os.Getenv("MCPX_KEYRING"), "off") {
 		return "", errOff
