@@ -61,7 +61,7 @@ type ForCalls struct {
 	Learn                                 *bool // nil means that the file does not have the key
 }
 
-// ForServers has the keys for all servers together.
+// ForServers has the keys at the root that concern all servers.
 type ForServers struct {
 	MaxMessageBytes int64
 	Memory          int64 // in bytes; 0 means that the file does not have the key
@@ -165,7 +165,7 @@ type Launch struct {
 
 // Remote has the keys for reaching a server over the network.
 type Remote struct {
-	URL     string            `json:"-"` // the first of URLs
+	URL     string            `json:"-"` // if URLs is not nil, the first of them
 	URLs    []string          `json:"-"` // nil unless the server has several instances
 	Headers map[string]string `json:"-"`
 	OAuth   conf.OAuth        `json:"-"`
@@ -254,7 +254,7 @@ func (c *Config) Learns() bool {
 	return c.Auth == nil
 }
 
-// ServerFaults lists the faults inside servers.
+// ServerFaults returns the faults inside all servers.
 func (c *Config) ServerFaults() []Fault {
 	var all []Fault
 	for i := range c.Servers {

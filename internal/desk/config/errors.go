@@ -36,7 +36,7 @@ func (f *Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// SyntaxError says why a file is not JSON.
+// SyntaxError is the error for a file that is not valid JSON.
 type SyntaxError struct {
 	// File is the path of the file, as it was passed to [Parse].
 	File string
@@ -63,7 +63,7 @@ func (e *Error) Error() string {
 	return e.Text + ": " + e.Err.Error()
 }
 
-// Unwrap returns the cause.
+// Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Hint returns what the user can do, or "".

@@ -13,7 +13,7 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// root describes the whole file.
+// root describes the object that is the whole file, with all root keys.
 func (l *loader) root() object {
 	return object{name: "config", keys: slices.Concat(l.serverTables(), l.forClients(), l.forCalls(), l.forServers(), l.overHTTP(), l.toLog())}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // The limits for a file: its size in bytes, the depth of nested objects and arrays, and the number of values. No real
-// config comes near them. They prevent that a file that is not a config uses up the memory.
+// config comes near them. They prevent a file that is not a config from using up the memory.
 const (
 	maxFileBytes = 8 << 20
 	maxDepth     = 64

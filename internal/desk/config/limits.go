@@ -14,9 +14,9 @@ const (
 	leastFloodRequests = 10
 )
 
-// defaultLimits returns limits that are higher than well-behaved clients need, but prevent that one principal uses up all
+// defaultLimits returns limits that are higher than well-behaved clients need, but prevent one principal from using up all
 // resources. Calls per minute are not limited by default, because mcpx cannot know how many a user needs and a server can
-// handle. Without auth, all requests share the quota Anybody, which by default only has a queue.
+// handle. Without auth, all requests share the quota Anybody, whose only default limit is on waiting calls.
 func defaultLimits() conf.Limits {
 	queue := semaphore.Queue{Calls: 1000}
 	principals := semaphore.Queue{Calls: 1000, Wait: 30 * time.Second}

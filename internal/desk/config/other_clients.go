@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// Keys of other clients and of older systems that mcpx knows and ignores. Those in rootOf... are at the root of the file,
-// those in serverOf... in a server.
+// Keys of other clients and of older systems (older versions of mcpx, MCP-Dock and MCP-PROXY) that mcpx knows and ignores.
+// Those in rootOf... are at the root of the file, those in serverOf... in a server.
 var (
 	rootOfOtherClients = []string{
 		"inputs", "gallery", "dev", "version", // VS Code; inputs is ignored, but a ${input:x} is a fault
@@ -65,7 +65,7 @@ func (r *serverReader) otherClientKeys() []key {
 		{name: "transport", value: kind},
 		{name: "transportType", value: kind},
 		{name: "transport_type", value: kind},
-		// Gemini CLI, Windsurf.
+		// Gemini CLI and Windsurf.
 		{name: "httpUrl", value: value{read: r.url, schema: text}.then(func(*node) { r.httpURL = true })},
 		{name: "serverUrl", value: value{read: r.url, schema: text}},
 		// Roo Code, Cline, Claude Desktop and others.
@@ -96,7 +96,7 @@ func (r *serverReader) otherClientKeys() []key {
 		{name: "sandbox", value: value{read: r.sandbox, schema: `{}`}},
 		// Warp.
 		{name: "working_directory", value: r.string(&s.Cwd)},
-		// The older systems.
+		// Older versions of mcpx, MCP-Dock and MCP-PROXY.
 		{name: "startup_timeout", value: l.timeout(&s.ConnectTimeout)},
 		{name: "stdio_mode", value: oneOf(l, &s.Framing, "newline", "content-length")},
 		{name: "exposed_tools", value: r.exposed()},
@@ -164,7 +164,7 @@ func (r *serverReader) envVars(n *node) {
 	}
 }
 
-// envFile reads a file of KEY=VALUE lines.
+// envFile reads the path of a file with environment variables, one KEY=VALUE per line, and adds them to fileEnv.
 func (r *serverReader) envFile(n *node) {
 	var name string
 	r.string(&name).read(n)
@@ -284,8 +284,8 @@ func (r *serverReader) commandList(n *node) {
 	r.argSecrets(r.commandArgs)
 }
 
-// proxies adds a fault if m is a key of MCP-Dock's second file, and reports whether it is one. This file says which tools
-// of the servers in the first file are visible; if it was ignored, hidden tools would be shown.
+// proxies reports whether m is a key of MCP-Dock's second file, and if so adds a fault. This file says which tools of the
+// servers in MCP-Dock's first file are visible. If mcpx ignored it, hidden tools would be shown.
 func (l *loader) proxies(m *node) bool {
 	if m.key != "mcpProxies" && m.key != "proxies" || m.kind != objectKind {
 		return false

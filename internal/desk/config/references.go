@@ -24,9 +24,10 @@ var (
 // editorOnly are variables of VS Code whose values only an editor knows.
 var editorOnly = []string{"workspaceFolder", "workspaceFolderBasename", "file", "fileDirname", "fileWorkspaceFolder", "cwd"}
 
-// expand returns the string n with all references replaced by their values: ${VAR}, ${VAR:-default}, VS Code's ${env:VAR},
-// and those in [serverReader.elsewhere]. As in a shell, the default is also used if the variable is empty. A reference ends
-// at the first '}'. If it has no value, this is a fault of the server. A '$' without '{' is not changed.
+// expand returns the text of n with all references replaced by their values: ${VAR}, ${VAR:-default}, VS Code's ${env:VAR},
+// and the references to other sources (see [serverReader.elsewhere]). As in a shell, the default is also used if the
+// variable is empty. A reference ends at the first '}'. If it has no value, this is a fault of the server. A '$' without
+// '{' is not changed.
 func (r *serverReader) expand(n *node) string {
 	var b strings.Builder
 	s := n.text

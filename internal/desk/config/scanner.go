@@ -25,7 +25,7 @@ type scanner struct {
 	end  int // where the current token ends
 
 	open  []int // where the objects and arrays around the current token begin, the innermost last
-	last  byte  // the kind of the previous token: a bracket, a comma, a colon, 'k'ey or 'v'alue
+	last  byte  // the previous token if it is a bracket, comma or colon; else 'k' for a key or 'v' for a value; at first 0
 	after int   // where the previous token ends
 }
 

@@ -82,7 +82,7 @@ func (s schemas) key(k key) map[string]any {
 	return schema
 }
 
-// links finds the Markdown links in a help text.
+// links matches Markdown links in a help text. The first group is the text of the link.
 var links = pattern.New(`\[([^\]]*)\]\([^)]*\)`)
 
 // value returns the schema of a value. It does not accept null.

@@ -107,7 +107,7 @@ func uncommented(example []byte) []byte {
 // spot is an object with a place in the file where it may be.
 type spot struct {
 	object
-	path   string // of the object
+	path   string // the path of the object
 	before string // what the file has before the members of the object
 	after  string // what the file has after the members of the object
 }

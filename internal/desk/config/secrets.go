@@ -26,8 +26,8 @@ var (
 	secretKey = pattern.New(`(?i)token|secret|passw|passphrase|(?:api|access)[-_]?key|authorization|bearer|auth(?:$|[-_])|credential|cookie|private|session|signature|dsn|(?:^|[-_.])(?:key|pat|pwd|pass|jwt)$`)
 	// aboutSecret matches names of values that are not secret but say something about a secret, such as its file or type.
 	aboutSecret = pattern.New(`(?i)(?:file|path|dir|mode|type|kind|method|provider|ur[il]|host|port|env|var|name|ttl|timeout|expiry|scopes?|format|length|limit|count|store|storage)$`)
-	// userinfo matches the user and password in a URL, even if they have characters because of which the URL cannot be
-	// parsed.
+	// userinfo matches the user and password in a URL. It also finds them if they have characters that make the URL
+	// invalid.
 	userinfo = pattern.New(`[A-Za-z][A-Za-z0-9+.-]*://([^/?#\s@]*(?:@[^/?#\s@]+)*)@`)
 	// tokenShape matches a JWT, or a token of a service whose tokens all have the same prefix.
 	tokenShape = pattern.New(`(?:^|[^A-Za-z0-9])((?:gh[pousr]_|github_pat_|glpat-|sk-|xox[abeoprs]-|AKIA|AIza|npm_|hf_|lin_api_|ntn_|figd_|tvly-|pplx-|dop_v1_|shpat_|SG\.)[A-Za-z0-9_.-]{16,}|eyJ[A-Za-z0-9_-]{5,}\.eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]+)`)

@@ -20,7 +20,7 @@ func explain(data []byte, err error) error {
 	s := scanner{data: data}
 	for s.next() && s.at < refused && s.end <= refused && !s.isWrong() {
 	}
-	if s.at > refused { // in a comment
+	if s.at > refused { // hujson's position is in a comment, which the scanner has skipped
 		s.at = refused
 	}
 	if s.at == len(data) {

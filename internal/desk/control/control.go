@@ -38,7 +38,7 @@ const (
 	suffix     = ".sock"
 )
 
-// Process is a running mcpx.
+// Process describes a running mcpx process.
 type Process struct {
 	PID int `json:"pid"`
 	// File is the absolute path of the process's config file.
@@ -122,12 +122,12 @@ func (s *Socket) Serve(self Process, reload func(context.Context) Outcome) {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			if err != nil { // too many open files, for example
+			if err != nil { // for example, too many open files
 				<-slots
 				pause(ctx, time.Second)
 				continue
 			}
-			s.served.Go(func() { // ends with Close, or when the request has not come within requestWithin, or after the reload
+			s.served.Go(func() { // ends when Close is called, when no request comes within requestWithin, or after the reload
 				defer func() { <-slots }()
 				answer(ctx, conn, self, reload)
 			})

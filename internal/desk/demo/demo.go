@@ -25,7 +25,7 @@ import (
 // state.
 type Server struct {
 	Name string
-	// Description is one sentence about the server.
+	// Description says in one sentence what the server does.
 	Description string
 	// Serve serves one session with newline-delimited JSON-RPC, in both eras of the protocol (with initialize, and revision
 	// 2026-07-28), until in or ctx ends. It answers requests one after another. When in ends, all requests are answered
@@ -42,7 +42,7 @@ func Servers() []Server {
 	for _, name := range []string{"cities", "notes", "tasks", "units", "weather"} {
 		s, err := sample(name)
 		if err != nil {
-			panic(fmt.Errorf("the demo's server %s: %w", name, err)) // a mistake in the folder data, which tests find
+			panic(fmt.Errorf("the demo's server %s: %w", name, err)) // there is a mistake in the folder data, which tests would find
 		}
 		all = append(all, s)
 	}

@@ -375,7 +375,7 @@ func TestCities_table(t *testing.T) {
 			t.Errorf("%s: %v", one.Name, err)
 		}
 	}
-	if len(all) != 365 { // as the server's description says
+	if len(all) != 365 { // the number in the description of the server
 		t.Errorf("%d cities", len(all))
 	}
 }
