@@ -212,6 +212,11 @@ func (e *Executor) runEach(ctx context.Context, calls []*oneOf, most int) (head 
 		})
 	}
 	workers.Wait()
+	return e.finishEach(ctx, calls)
+}
+
+// finishEach builds the answers of several calls and ends their events. head is as in [Executor.runEach].
+func (e *Executor) finishEach(ctx context.Context, calls []*oneOf) (head string) {
 	defer func() {
 		for _, one := range calls {
 			if one.r.Event.Attempted {
