@@ -133,6 +133,7 @@ func FuzzScript(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string, seed uint64) {
 		checkScript(t, "text", text)
+		promising(text) // must not panic
 		checkScript(t, "twice", "["+text+","+text+"]")
 		checkShared(t, "shared", []string{text, text, randomDocument(rand.New(rand.NewPCG(seed, 4)), 2)})
 		checkScript(t, "seed", randomDocument(rand.New(rand.NewPCG(seed, 2)), 3))
