@@ -32,15 +32,16 @@ func (b *builder) callOptions(cfg *config.Config) executor.Options {
 		ResultTokens:  cfg.ResultTokenLimit,
 		PreviewTokens: cfg.ResultPreviewTokens,
 		Filter:        b.filters,
-		Runner:        b.runner,
-		Programs:      b.programsOf(cfg),
-		TOON:          forms&conf.FormTOON != 0,
-		JS:            forms&conf.FormJS != 0,
-		TypeScript:    cfg.SchemaCompression,
-		NoResources:   !cfg.Resources,
-		NoPrompts:     !cfg.Prompts,
-		Separator:     cfg.Separator,
-		Learn:         cfg.Learns(),
+		ProgramOptions: executor.ProgramOptions{
+			Programs: b.programsOf(cfg), Runner: b.runner,
+		},
+		TOON:        forms&conf.FormTOON != 0,
+		JS:          forms&conf.FormJS != 0,
+		TypeScript:  cfg.SchemaCompression,
+		NoResources: !cfg.Resources,
+		NoPrompts:   !cfg.Prompts,
+		Separator:   cfg.Separator,
+		Learn:       cfg.Learns(),
 	}
 	for _, s := range cfg.Servers {
 		options.Servers[s.Name] = executor.ServerOptions{

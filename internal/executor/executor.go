@@ -467,36 +467,3 @@ func (e run) answer(r *Request, t target) *results.Answer {
 	}
 	return a
 }
-
-// taking describes for the built-in server how the caller of a request receives results.
-func (e run) taking(r *Request) builtin.Caller {
-	c := builtin.Caller{Pages: e.pages(r), Form: r.Format, Select: r.Select, Grep: r.Grep, Read: func(server string) { r.read += " " + server }}
-	if r.Event == nil || r.Event.Program == 0 {
-		c.Program = e.program(r)
-	}
-	return c
-}
-
-// own returns the built-in server for a client that sees the given catalogue.
-func (e *Executor) own(client *caller.Client, seen *catalog.Snapshot) *catalog.Server {
-	return e.builtin.Server(seen, e.denied(client))
-}
-
-// denied returns the func that reports whether rules deny a client a tool of the built-in server.
-func (e *Executor) denied(client *caller.Client) func(tool string) bool {
-	rights := grant(e.registry.Snapshot(), client)
-	return func(tool string) bool { return rights.Denies(e.builtin.Own(), tool) }
-}
-
-// Reader calls [builtin.Server.Reader].
-func (e *Executor) Reader(client *caller.Client, snap *catalog.Snapshot) *catalog.Server {
-	return e.builtin.Reader(snap, e.denied(client))
-}
-
-// Stored identifies the stored programs: it is another value after they have changed.
-func (e *Executor) Stored() any { return e.current().Programs }
-
-// Programs reports whether a client may run programs that it sends.
-func (e *Executor) Programs(client *caller.Client) bool {
-	return e.current().Programs != nil && !e.denied(client)(builtin.RunTool)
-}

@@ -58,11 +58,8 @@ type Options struct {
 	PreviewTokens int
 	// Filter runs jq filters.
 	Filter *jq.Runner
-	// Runner runs programs, and Programs says which. Programs is nil if they are turned off.
-	Runner   *programs.Runner
-	Programs *builtin.Programs
-	// Files returns the text of a file for programs of a client; nil if there are none.
-	Files func(ctx context.Context, client *caller.Client, path string) (string, error)
+	// Programs that clients can run.
+	ProgramOptions
 	// NoResources and NoPrompts hide the servers' resources and prompts.
 	NoResources, NoPrompts bool
 	// Separator is put between the name of a server and the name of a prompt; "" means "__".
@@ -86,6 +83,15 @@ type Options struct {
 	Secret  *state.Secret
 	// Logger may be nil, then nothing is logged.
 	Logger *slog.Logger
+}
+
+// ProgramOptions are the settings of programs.
+type ProgramOptions struct {
+	// Programs says which programs clients can run, and Runner runs them. Programs is nil if they are turned off.
+	Programs *builtin.Programs
+	Runner   *programs.Runner
+	// Files returns the text of a file for a program of a client; nil if there are none.
+	Files func(ctx context.Context, client *caller.Client, path string) (string, error)
 }
 
 // Settings are Options with a cache of the settings of individual tools. The options never change.

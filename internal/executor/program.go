@@ -99,7 +99,9 @@ type inside struct {
 }
 
 // call makes one call.
-func (in *inside) call(ctx context.Context, c programs.Call) (value json.RawMessage, outcome string, failure *programs.Failure) {
+func (in *inside) call(
+	ctx context.Context, c programs.Call,
+) (value json.RawMessage, outcome string, failure *programs.Failure) {
 	q := in.q
 	r := Request{
 		From:  request.From{Client: q.Client, Meta: q.Meta},
@@ -123,7 +125,8 @@ func (in *inside) call(ctx context.Context, c programs.Call) (value json.RawMess
 		outcome = event.Outcome
 		in.mu.Lock()
 		in.costs = append(in.costs, request.Cost{
-			Number: event.Number, Server: event.Server, Tool: event.Tool, Outcome: outcome, Duration: event.Duration, Received: event.Received,
+			Number: event.Number, Server: event.Server, Tool: event.Tool, Outcome: outcome,
+			Duration: event.Duration, Received: event.Received,
 		})
 		in.mu.Unlock()
 		in.journal.End(event)

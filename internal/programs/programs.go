@@ -273,6 +273,8 @@ func memoryFailure(limit int64) *Failure {
 // size writes a number of bytes in a short form.
 func size(n int64) string {
 	switch {
+	case n%1e6 == 0:
+		return fmt.Sprintf("%d MB", int64(n/1e6))
 	case n%(1<<20) == 0:
 		return fmt.Sprintf("%d MB", n>>20)
 	case n%(1<<10) == 0:

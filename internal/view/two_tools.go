@@ -136,7 +136,9 @@ func (v *TwoTools) named(client *caller.Client) *catalog.Snapshot {
 	if reader == nil {
 		return snap
 	}
-	return snap.Derived(namedKey{v, v.executor.Stored()}, func() *catalog.Snapshot { return catalog.NewSnapshot(append(slices.Clone(snap.Servers), *reader)) })
+	return snap.Derived(namedKey{v, v.executor.Stored()}, func() *catalog.Snapshot {
+		return catalog.NewSnapshot(append(slices.Clone(snap.Servers), *reader))
+	})
 }
 
 // namedKey is the key of a snapshot made by named. stored changes when the stored programs do.
