@@ -2,10 +2,10 @@ package programs
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"mcpx/internal/base/pattern"
 	"mcpx/internal/base/sanitize"
 )
 
@@ -13,7 +13,7 @@ import (
 const headLines = 1
 
 // inFrame matches the place in a line of a stack.
-var inFrame = regexp.MustCompile(`\(?<[a-zA-Z]+>:(\d+)(?::(\d+))?\)?`)
+var inFrame = pattern.New(`\(?<[a-zA-Z]+>:(\d+)(?::(\d+))?\)?`)
 
 // placeOf returns line and column, from 1, of the innermost frame of a stack that is in the program. The prelude is on one line,
 // the line of the head.

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"mcpx/internal/base/pattern"
 	"mcpx/internal/base/wire"
 )
 
@@ -39,7 +39,7 @@ func (f Fault) String() string {
 // maxStored bounds the programs in a folder.
 const maxStored = 200
 
-var storedName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var storedName = pattern.New(`^[A-Za-z0-9_-]{1,64}$`)
 
 // ReadFolder reads the programs in a folder: the files NAME.js with a leading JSDoc comment. taken are names that they must not
 // have. A folder that does not exist has no programs; it is a fault only if required.
@@ -108,8 +108,8 @@ func readProgram(path string) (string, error) {
 
 // The parts of a JSDoc comment.
 var (
-	paramTag   = regexp.MustCompile(`^\{([^}]*)\}\s+(\[[^\]]*\]|\S+)\s*-?\s*((?s).*)$`)
-	identifier = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]*$`)
+	paramTag   = pattern.New(`^\{([^}]*)\}\s+(\[[^\]]*\]|\S+)\s*-?\s*((?s).*)$`)
+	identifier = pattern.New(`^[A-Za-z_$][A-Za-z0-9_$]*$`)
 )
 
 // parseStored reads the comment of a program. why says what is wrong, at a line of the file.
