@@ -44,7 +44,7 @@ var hostile = []struct{ name, code, end string }{
 	{"split and joined", `let s = "ab".repeat(1e6); for (;;) s = s.split("").reverse().join("")`, ""},
 	{"big integers", `let n = 3n; for (;;) n *= n`, ""},
 	{"power", `return 2n ** 10000000000n`, ""},
-	{"long value", `return "a".repeat(2e7)`, "over the limit of 8 MB"},
+	{"long value", `return "a".repeat(2e6)`, "over the limit of 1 MB"},
 	{"gigabyte of lines", `const s = "a".repeat(1e6); for (let i = 0; i < 1000; i++) console.log(s); return 1`, ""},
 	{"endless lines", `for (;;) console.log("a")`, codeTime},
 	{"shared values", `let v = "aaaaaaaa"; for (let i = 0; i < 40; i++) v = [v, v]; return v`, ""},
@@ -53,6 +53,7 @@ var hostile = []struct{ name, code, end string }{
 	{"calls in microtasks", `const f = () => call("s", "t").then(f, f); f(); await new Promise(() => {})`, ""},
 	{"calls after return", `call("s", "t").then(() => call("s", "t")); return 1`, "has already ended"},
 	{"long arguments", `const s = "a".repeat(1e6); await Promise.all(Array.from({length: 100}, () => call("s", "t", {s})))`, ""},
+	{"too long arguments", `await call("s", "t", {s: "a".repeat(2e6)})`, "over the limit of 1 MB"},
 	{"prototypes changed", `Array.prototype.push = Object.prototype.toString = JSON.stringify = JSON.parse = Promise.prototype.then = () => { throw 1 }; ` +
 		`String.prototype.startsWith = () => true; Object.defineProperty(Object.prototype, "id", {set() { throw 2 }}); return await call("s", "t", {a: 1})`, ""},
 	{"promises changed", `globalThis.Promise = null; Promise = 5; return await call("s", "t", {a: 1})`, `{"a":1}`},

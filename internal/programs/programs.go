@@ -48,11 +48,14 @@ func (l Limits) WithDefaults() Limits {
 
 const (
 	// output bounds the value of a program, in bytes.
-	output = 8 << 20
+	output = 1 << 20
+	// maxArguments bounds the arguments of a call, in bytes. This process may hold those of Limits.AtOnce calls.
+	maxArguments = 1 << 20
 	// frame bounds what a helper sends at once: the answer, or a call with its arguments.
-	frame = output + 2*maxLogs + 1<<20
-	// aside is the memory of a helper, in bytes, in addition to that of the engine: for messages and the Go runtime.
-	aside = 64 << 20
+	frame = 2*(output+maxLogs) + 64<<10
+	// aside is the memory of a helper, in bytes, in addition to that of the engine: for messages and the Go runtime, which keeps
+	// address space from one program to the next.
+	aside = 128 << 20
 	// helpers is how many programs may run at the same time. One principal uses at most half of them.
 	helpers = 8
 	// idle is how long a helper is kept for the next program.
