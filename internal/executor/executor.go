@@ -270,6 +270,9 @@ func (e run) prepare(ctx context.Context, r *Request) (*request.Request, target,
 		return nil, t, err
 	}
 	t.settings = e.options.tool(r.Server, t.tool.OwnName())
+	if err = e.replaceReferences(ctx, r, t.tool.InputSchema); err != nil {
+		return nil, t, err
+	}
 	sent := r.Arguments
 	if r.Beside.Arguments != nil {
 		if sent, err = arguments.With(sent, r.Beside.Arguments, t.tool.InputSchema, r.Beside.Violation); err != nil {
