@@ -10,8 +10,11 @@ import (
 	"strings"
 	"time"
 
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/builtin"
 	"mcpx/internal/caller"
 	"mcpx/internal/files"
+	"mcpx/internal/policy"
 )
 
 // FileOptions say which files callers may use, with references and with the tool save_result.
@@ -35,6 +38,29 @@ var (
 // usesFiles reports whether a caller may use files at all.
 func (o *FileOptions) usesFiles(client *caller.Client) bool {
 	return !o.Shared && (len(o.Folders) > 0 || o.Roots && client != nil && caller.Lacks(client.Capabilities, "roots/list", nil) == "")
+}
+
+// Saves reports whether a caller may save results as files: files are open to the caller, and neither the rules of the config nor
+// those of the caller's view hide the tool.
+func (e *Executor) Saves(client *caller.Client, part *policy.Scope) bool {
+	if o := &e.current().Files; !o.usesFiles(client) {
+		return false
+	}
+	s := e.builtin.All(true)
+	tool, _ := s.Tool(builtin.SaveTool)
+	all := []catalog.Rules{e.registry.Snapshot().Rules}
+	if part != nil && part.Rules != nil {
+		all = append(all, part.Rules)
+	}
+	for _, rules := range all {
+		if rules == nil {
+			continue
+		}
+		if _, hiddenBy := rules.See(s, tool); hiddenBy != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // folders returns the folders that are open to a caller. It may ask the client for its roots, which come first, as relative paths
