@@ -53,7 +53,7 @@ func (b *bringer) bring(ref arguments.Reference) (value json.RawMessage, err err
 	case errors.As(err, &none):
 		err = &arguments.ReferenceError{Reason: none.Reason}
 	case errors.As(err, &refused):
-		err = &arguments.ReferenceError{Reason: "the file " + refused.Reason}
+		err = &arguments.ReferenceError{Reason: "$file: " + refused.Reason}
 	}
 	if err != nil {
 		return nil, err

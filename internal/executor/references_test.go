@@ -62,11 +62,11 @@ var handleIn = regexp.MustCompile(`"handle":"(r\w+)"`)
 func kept(t *testing.T, e *Executor, from request.From, text string) string {
 	t.Helper()
 	got := exec(t, e, Request{From: from, Server: "two", Tool: "echo", Arguments: wire.Encode(map[string]string{"text": text})})
-	found := handleIn.FindStringSubmatch(contents(t, got)[0])
+	found := handleIn.FindAllStringSubmatch(contents(t, got)[0], -1)
 	if found == nil {
 		t.Fatalf("not cut: %.300s", contents(t, got)[0])
 	}
-	return found[1]
+	return found[len(found)-1][1] // before it there may be the handle of an item
 }
 
 func sentBy(id string) request.From {
@@ -144,8 +144,8 @@ func TestReference_Refused(t *testing.T) {
 		{"a", refersTo(handle, "empty"), "/more/0: select: the filter gave 0 values"},
 		{"a", refersTo(handle, ".["), "/more/0: select: "},
 		{"a", refersTo(handle, ".a"), "/more/0: select: "},
-		{"a", `{"$file":"../x"}`, "/more/0: the file "},
-		{"a", `{"$file":"x"}`, "/more/0: the file does not exist"},
+		{"a", `{"$file":"../x"}`, "/more/0: $file: "},
+		{"a", `{"$file":"x"}`, "/more/0: $file: does not exist"},
 	} {
 		for _, each := range []bool{false, true} {
 			r := Request{From: sentBy(test.by), Server: "reads", Tool: "echo", References: true, Arguments: json.RawMessage(`{"text":"x","more":[` + test.value + `]}`)}

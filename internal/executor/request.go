@@ -48,6 +48,11 @@ type Request struct {
 	// Consent is how the user confirms the call, if the config requires confirmation.
 	Consent request.Consent
 
+	progressing
+}
+
+// progressing is what the executor itself notes while it handles a request.
+type progressing struct {
 	began time.Time
 	read  string // the servers whose resources and prompts a tool of the built-in server has read, each after a space
 	// part is the part of the answer's limits, from 0 to 1, for one of several calls; 0 means that the request is one call.

@@ -170,7 +170,7 @@ func split(path string) (parts []string, err error) {
 // link could lead to a hidden file.
 func (p place) open() (*os.Root, error) {
 	if info, err := os.Stat(p.folder); err != nil || !info.IsDir() { // opening a named pipe would wait
-		return nil, refused("the folder %s does not exist", p.folder)
+		return nil, fs.ErrNotExist
 	}
 	root, err := os.OpenRoot(p.folder)
 	for _, part := range p.parts[:len(p.parts)-1] {
