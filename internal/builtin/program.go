@@ -21,7 +21,7 @@ import (
 const RunTool = "run"
 
 // Names are the names of the server's own tools, which no stored program can have.
-var Names = []string{RunTool, WaitTool, results.Tool, listTool, readTool, promptTool, "save_result"}
+var Names = []string{RunTool, WaitTool, results.Tool, listTool, readTool, promptTool, SaveTool}
 
 // Programs says which programs callers can run.
 type Programs struct {

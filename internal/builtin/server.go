@@ -11,6 +11,7 @@ import (
 	"mcpx/internal/arguments"
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
+	"mcpx/internal/files"
 	"mcpx/internal/programs"
 	"mcpx/internal/request"
 	"mcpx/internal/resources"
@@ -38,13 +39,15 @@ type Server struct {
 	// Journal records the requests to servers. May be nil.
 	Journal *request.Journal
 
-	all, reader *catalog.Server
+	all, reader, saver *catalog.Server // saver is all with the tool save_result
 }
 
 // New makes the server.
 func New() *Server {
 	s := &Server{}
 	s.all, s.reader = described()
+	with := s.all.WithTools(append(slices.Clone(s.all.Tools), saving()))
+	s.saver = &with
 	return s
 }
 
@@ -77,17 +80,22 @@ func described() (all, reader *catalog.Server) {
 }
 
 // Server returns the server for a caller that sees the given catalogue, including the skills in that catalogue and the programs
-// that denied does not deny.
-func (s *Server) Server(seen *catalog.Snapshot, denied func(tool string) bool) *catalog.Server {
-	return with(s.withSkills(s.all, s.skills(seen)), s.Programs().tools(denied, false))
+// that denied does not deny. saves means that the caller may save results.
+func (s *Server) Server(seen *catalog.Snapshot, saves bool, denied func(tool string) bool) *catalog.Server {
+	return with(s.withSkills(s.Own(saves), s.skills(seen)), s.Programs().tools(denied, false))
 }
 
 // Own returns the definition of the server without skills and programs.
-func (s *Server) Own() *catalog.Server { return s.all }
+func (s *Server) Own(saves bool) *catalog.Server {
+	if saves {
+		return s.saver
+	}
+	return s.all
+}
 
 // All returns the server without skills.
-func (s *Server) All() *catalog.Server {
-	return with(s.all, s.Programs().tools(func(string) bool { return false }, false))
+func (s *Server) All(saves bool) *catalog.Server {
+	return with(s.Own(saves), s.Programs().tools(func(string) bool { return false }, false))
 }
 
 // Reader returns the part of the server that the catalogue lists: the tools for resources, prompts and skills, and the stored
@@ -136,6 +144,8 @@ type Caller struct {
 	Form results.Format
 	// Select and Grep are arguments of exec itself, not of the tool that it calls.
 	Select, Grep string
+	// Files returns the folders that are open to the caller. The error is a [files.Error] or the error of ctx.
+	Files func(ctx context.Context) (files.Folders, error)
 	// Read is called once with each server from which the answer contains a resource or prompt. May be nil.
 	Read func(server string)
 	// Program runs a program for the caller of a request; nil if the caller is a program.
@@ -148,7 +158,7 @@ func Reads(tool string) bool { return tool == results.Tool || tool == WaitTool }
 // ChargeOf says how a request to a tool counts towards the limits of its caller. A program occupies no slot, as its calls do.
 func (s *Server) ChargeOf(tool string) request.Charge {
 	switch {
-	case tool == results.Tool, tool == listTool:
+	case tool == results.Tool, tool == listTool, tool == SaveTool:
 		return request.ChargeCall
 	case tool == WaitTool, s.Runs(tool):
 		return request.ChargeWait
@@ -170,6 +180,8 @@ func (s *Server) Serve(c Caller) request.Handler {
 			return s.reading(ctx, q, c.Read, q.Tool.Name, given)
 		case results.Tool:
 			return c.read(ctx, given)
+		case SaveTool:
+			return c.save(ctx, given)
 		}
 		if p := s.Programs(); s.Runs(q.Tool.Name) {
 			return c.program(ctx, q, p, given)

@@ -77,6 +77,9 @@ type oneOf struct {
 // checkEach splits a request into its calls and checks them all. If the arguments of one call are invalid, the whole request
 // fails, unless the tool is read-only: then only that call fails.
 func (e run) checkEach(ctx context.Context, r *Request) (calls []*oneOf, tool *catalog.Tool, refused target, err error) {
+	if err := e.replaceInEach(ctx, r); err != nil {
+		return nil, nil, refused, err
+	}
 	bad := &arguments.ValidationError{}
 	for i, own := range r.Each {
 		one := &oneOf{r: *r}

@@ -275,6 +275,9 @@ func (e run) prepare(ctx context.Context, r *Request) (*request.Request, target,
 		return nil, t, err
 	}
 	t.settings = e.options.tool(r.Server, t.tool.OwnName())
+	if err = e.replaceReferences(ctx, r, t.tool.InputSchema); err != nil {
+		return nil, t, err
+	}
 	sent := r.Arguments
 	if r.Beside.Arguments != nil {
 		if sent, err = arguments.With(sent, r.Beside.Arguments, t.tool.InputSchema, r.Beside.Violation); err != nil {
@@ -306,7 +309,7 @@ func (e run) prepare(ctx context.Context, r *Request) (*request.Request, target,
 		Scope:      r.Scope, Apps: r.Apps, ReadOnly: r.ReadOnly, Consent: r.Consent,
 	}
 	if t.server.Name == builtin.Name {
-		q.Serve, q.Charge = e.builtin.Serve(e.taking(r)), e.builtin.ChargeOf(t.tool.Name)
+		q.Serve, q.Charge, q.Program = e.builtin.Serve(e.taking(r)), e.builtin.ChargeOf(t.tool.Name), e.builtin.Runs(t.tool.Name)
 	}
 	return q, t, nil
 }
@@ -400,7 +403,7 @@ func (e *Executor) toolNotFound(seen *catalog.Snapshot, s *catalog.Server, name 
 func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error) {
 	if r.Server == builtin.Name {
 		r.Event.KnownServer = true
-		return e.own(r.Client, r.Catalogue), nil
+		return e.own(r.Client, r.Scope, r.Catalogue), nil
 	}
 	s, ok := r.Catalogue.Server(r.Server)
 	for waitedFor := uint64(0); ok && !s.Known && s.State == catalog.Connecting && s.Generation != waitedFor; {

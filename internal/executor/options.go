@@ -3,7 +3,6 @@ package executor
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"log/slog"
 	"reflect"
@@ -13,7 +12,6 @@ import (
 	"mcpx/internal/base/conf"
 	"mcpx/internal/base/state"
 	"mcpx/internal/builtin"
-	"mcpx/internal/caller"
 	"mcpx/internal/jq"
 	"mcpx/internal/learned"
 	"mcpx/internal/policy"
@@ -66,6 +64,8 @@ type Options struct {
 	Separator string
 	// TypeScript shows types in a VALIDATION_ERROR as TypeScript instead of JSON Schema.
 	TypeScript bool
+	// Files says which files may be used.
+	Files FileOptions
 	// Learn turns on learning the shapes of results, in Learned, for tools that declare no output type, and showing them.
 	Learn bool
 	// Learned is nil if nothing is learned.
@@ -90,8 +90,6 @@ type ProgramOptions struct {
 	// Programs says which programs clients can run, and Runner runs them. Programs is nil if they are turned off.
 	Programs *builtin.Programs
 	Runner   *programs.Runner
-	// Files returns the text of a file for a program of a client; nil if there are none.
-	Files func(ctx context.Context, client *caller.Client, path string) (string, error)
 }
 
 // Settings are Options with a cache of the settings of individual tools. The options never change.

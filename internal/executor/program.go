@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"mcpx/internal/base/wire"
 	"mcpx/internal/builtin"
+	"mcpx/internal/files"
 	"mcpx/internal/programs"
 	"mcpx/internal/request"
 	"mcpx/internal/results"
@@ -55,12 +57,15 @@ func (e run) program(r *Request) func(context.Context, *request.Request, program
 		}
 		in := &inside{Executor: e.Executor, q: q, asking: make(chan struct{}, 1)}
 		host := programs.Host{Call: in.call, Result: func(ctx context.Context, handle string) (json.RawMessage, *programs.Failure) {
-			value, err := e.pages(r).Kept(ctx, handle)
+			value, err := e.pages(r).Value(ctx, handle, "", false)
 			return value, e.told(r, err)
 		}}
-		if files := e.options.Files; files != nil {
-			host.File = func(ctx context.Context, path string) (string, *programs.Failure) {
-				text, err := files(ctx, q.Client, path)
+		if e.options.Files.usesFiles(q.Client) {
+			host.File = func(ctx context.Context, path string) (text string, _ *programs.Failure) {
+				open, err := e.folders(ctx, q.Client)
+				if err == nil {
+					text, err = open.Read(path)
+				}
 				return text, e.told(r, err)
 			}
 		}
@@ -80,8 +85,15 @@ func (e run) told(r *Request, err error) *programs.Failure {
 	if err == nil {
 		return nil
 	}
-	if refused, ok := err.(*results.RefusedError); ok {
-		return &programs.Failure{Code: results.CodeValidation, Message: results.Invalid(refused.Violation).Said()}
+	violation := ""
+	if wrong, ok := errors.AsType[*results.ValueError](err); ok {
+		violation = "/" + wrong.Member + ": " + wrong.Reason
+	}
+	if wrong, ok := errors.AsType[*files.Error](err); ok {
+		violation = "/path: " + wrong.Error()
+	}
+	if violation != "" {
+		return &programs.Failure{Code: results.CodeValidation, Message: results.Invalid(violation).Said()}
 	}
 	f := e.failure(r, target{}, err)
 	return &programs.Failure{Code: f.Code, Message: f.Said()}
@@ -107,8 +119,9 @@ func (in *inside) call(
 		From:  request.From{Client: q.Client, Meta: q.Meta},
 		Scope: q.Scope, Apps: q.Apps, ReadOnly: q.ReadOnly,
 		Server: c.Server, Tool: c.Tool, Arguments: c.Arguments,
-		Format: results.Format{JSON: true}, Native: true, part: 1,
+		Format: results.Format{JSON: true}, Native: true,
 	}
+	r.part = 1
 	r.Consent = request.Consent{Ask: q.Consent.Ask, Hold: func(ctx context.Context) (func(), error) { return in.hold(ctx, c) }}
 	r.Event = in.journal.Begin("tools/call", q.Client)
 	r.Event.Program = q.Event.Number

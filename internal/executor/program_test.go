@@ -120,7 +120,7 @@ func TestProgram_Long(t *testing.T) {
 	if got := all(t, exec(t, e, program(alice, read))); got != `[3000,"item 2999"]` {
 		t.Errorf("got %s", got)
 	}
-	if got := all(t, exec(t, e, program(bob, read))); !strings.Contains(got, "/handle: is unknown or has expired") {
+	if got := all(t, exec(t, e, program(bob, read))); !strings.Contains(got, "/handle: the result is unknown or has expired") {
 		t.Errorf("another principal got %s", got)
 	}
 }

@@ -150,7 +150,8 @@ func (p *pricing) plain(text string) bool {
 
 // result returns the result of one call.
 func (p *pricing) result(text string, part float64) *oneOf {
-	one := &oneOf{r: Request{part: part}, raw: wire.Encode(map[string]any{"content": []json.RawMessage{wire.TextBlock(text)}})}
+	one := &oneOf{raw: wire.Encode(map[string]any{"content": []json.RawMessage{wire.TextBlock(text)}})}
+	one.r.part = part
 	one.r.Event = &request.Event{}
 	a := p.e.begin().answer(&one.r, target{})
 	a.Verbatim = p.first && p.plain(text)

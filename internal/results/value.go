@@ -4,66 +4,82 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 
 	"mcpx/internal/base/state"
 	"mcpx/internal/base/wire"
+	"mcpx/internal/jq"
 )
 
-// Value is what a program gets from a result.
-type Value struct {
-	// JSON is what a filter would be applied to: JSON, or a text as a JSON string. It is nil for a result without JSON and text.
-	JSON   json.RawMessage
-	Blocks []wire.Block
-	// IsError means that the tool reports an error; Text has the texts of the blocks.
-	IsError bool
-	Text    string
-	Tokens  int    // of the texts, estimated
-	Sample  Sample // of what Learn of [Answer] gets
-	sampled bool
-}
+// ValueError says why a kept result gives no value. Member is "handle" or "select", whichever is at fault.
+type ValueError struct{ Member, Reason string }
 
-// ReadValue reads the result of a server. typed means that structuredContent is the value even if it only wraps what the texts
-// have, because inspect shows the type of the whole: a filter may name the wrapper or leave it out, a program can do only one of
-// them. The error is [ErrNoResult] or [ErrTask].
-func ReadValue(raw json.RawMessage, typed bool) (*Value, error) {
-	got, err := readUpstream(raw)
-	if err != nil {
-		return nil, err
-	}
-	if got.resultType == "task" || got.resultType == "input_required" {
-		return nil, ErrTask
-	}
-	v := &Value{Blocks: got.blocks, IsError: got.isError}
-	if v.JSON, _ = selectable("", got.structured, got.blocks); typed && got.structured != nil && string(got.structured) != "null" {
-		v.JSON = got.structured
-	}
-	texts := textsOf(got.blocks)
-	v.Text, v.Tokens = strings.TrimSpace(strings.Join(texts, "\n")), Roughly(texts...)
-	if !got.isError {
-		v.Sample, v.sampled = sampleOf(got.structured, got.blocks)
-	}
-	return v, nil
-}
+func (e *ValueError) Error() string { return e.Reason }
 
-// Learn calls learn with the sample of the value, if it has one. learn may be nil.
-func (v *Value) Learn(learn func(Sample)) {
-	if learn != nil && v.sampled {
-		learn(v.Sample)
-	}
-}
-
-// Kept returns the whole value of a kept result: JSON, or a text as a JSON string. The error is the error of ctx, a
-// [RefusedError] or [state.ErrAway].
-func (p Pages) Kept(ctx context.Context, handle string) (json.RawMessage, error) {
+// Value returns a kept result as one JSON value: what a filter gets, thus its JSON, else its text as a string. If filter is not
+// empty, the value is its only output. If text is set, an object or array becomes a string with its text. The error is the error of
+// ctx, a [ValueError], [ErrBusy] or [state.ErrAway]. The value must not be changed.
+func (p Pages) Value(ctx context.Context, handle, filter string, text bool) (json.RawMessage, error) {
 	h, err := p.Store.get(ctx, handle, p.Principal)
 	switch {
+	case errors.Is(err, state.ErrUnknown) && p.runs(handle):
+		return nil, &ValueError{"handle", "is the handle of a call that was still running; " + waitTool + " has its result"}
 	case errors.Is(err, state.ErrUnknown), err == nil && !p.MayRead(h.origin):
-		return nil, &RefusedError{"/handle: is unknown or has expired"}
+		return nil, &ValueError{"handle", "the result is unknown or has expired"}
 	case err != nil:
 		return nil, err
-	case h.value == nil: // a filter gets a text as a JSON string
-		return wire.Encode(strings.Join(h.units, "")), nil
 	}
-	return h.value, nil
+	value := h.value
+	if value == nil {
+		value = wire.Encode(h.whole())
+	}
+	if filter != "" {
+		return p.valueOf(ctx, filter, value, text)
+	}
+	if text && value[0] != '"' {
+		value = wire.Encode(h.whole())
+	}
+	return value, nil
+}
+
+// waitTool is the tool that gives the result of a call that was still running.
+const waitTool = "wait_result"
+
+func (p Pages) runs(handle string) bool {
+	_, _, ok := p.Held(handle)
+	return ok
+}
+
+// valueOf returns the only output of a filter.
+func (p Pages) valueOf(ctx context.Context, filter string, value json.RawMessage, text bool) (json.RawMessage, error) {
+	s, err := p.filter(ctx, filter, value)
+	limit, over := errors.AsType[*jq.LimitError](err)
+	broken, wrong := errors.AsType[*jq.FilterError](err)
+	switch {
+	case over:
+		return nil, &ValueError{"select", "the filter went over its limit of " + limit.What}
+	case wrong:
+		return nil, &ValueError{"select", broken.Message}
+	case err != nil:
+		return nil, err
+	case s.several:
+		n := 0
+		_ = wire.Elements(s.value, func([]byte) bool { n++; return true })
+		return nil, &ValueError{"select", fmt.Sprintf("the filter gave %d values; it must give one, such as an array: [%s]", n, "...")}
+	case text && (s.value[0] == '{' || s.value[0] == '['):
+		return wire.Encode(string(s.value)), nil
+	}
+	return s.value, nil
+}
+
+// whole returns the text of a result as it was kept, or its JSON if only that was kept.
+func (h *result) whole() string {
+	switch {
+	case h.items != nil:
+		return h.text(h.items, true)
+	case h.verbatim || h.value == nil:
+		return strings.Join(h.units, "")
+	}
+	return string(h.value)
 }

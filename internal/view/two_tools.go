@@ -98,7 +98,9 @@ func (v *TwoTools) listed(client *caller.Client) (list func() json.RawMessage) {
 // how returns what the texts for a client depend on, besides the catalogue. name is the client's name, or empty.
 func (v *TwoTools) how(client *caller.Client, name string) shown {
 	how := v.current().profile(name).shown
-	how.features.NoPrograms = v.executor != nil && !v.executor.Programs(client)
+	if v.executor != nil {
+		how.features.NoPrograms, how.saves = !v.executor.Programs(client), v.executor.Saves(client, v.scope())
+	}
 	return how
 }
 
