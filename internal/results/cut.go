@@ -24,8 +24,8 @@ type Pages struct {
 	// Bytes is how many bytes they may have together; 0 means no limit. It must be enough for two lines that say how to read
 	// the rest. It also serves clients that count characters, since a text has no more characters than bytes.
 	Bytes int
-	// Preview is how many tokens of a long result with items are shown at first, without its shape and the line that says how
-	// to read the rest; 0 means as many as Limit.
+	// Preview is how many tokens of a long result are shown at first, without the line that says how to read the rest. Items
+	// are shortened and texts show both ends, to tell as much as possible in it. 0 means as much as Limit, from the beginning.
 	Preview int
 	// LineFirst puts the line that says how to read the rest before the text, for clients that keep only the beginning of a
 	// result.
@@ -100,20 +100,6 @@ func (p Pages) Fits(texts ...string) bool {
 // is the beginning of shown, which is text in its compressed form.
 func (p Pages) cutShown(text, shown string, verbatim bool, room int) string {
 	return p.look(p.divide(text, shown, verbatim), room)
-}
-
-// look returns the beginning of a result that is longer than room tokens, and the shape of its JSON. Of a result with items it
-// returns only a preview, because the shape tells the model what to ask for.
-func (p Pages) look(h *result, room int) string {
-	about := ""
-	if h.value != nil {
-		about = "[shape: " + h.shape(min(shapeTokens, room/10)) + "]"
-	}
-	if own := p.Preview + p.weigh(about) + p.rest(); (h.items != nil || h.quoted) && p.Preview > 0 && own < room {
-		p.Bytes = p.Bytes * room / p.limit()
-		p.Limit, room = own, own
-	}
-	return p.cut(h, h.all(), room, ReadArguments{}, about)
 }
 
 // CutText cuts a text that is not compressed to room tokens, or to the limit if that is less, as cutShown does.

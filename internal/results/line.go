@@ -20,6 +20,8 @@ type rest struct {
 	next        ReadArguments
 	// first means that this line is at the end of the first part. It also explains how to search.
 	first bool
+	// shortened is how many items are shown without parts of them.
+	shortened int
 }
 
 // restLine returns the line about the rest. If there is no handle, the line says that the rest is lost.
@@ -28,6 +30,11 @@ func (p Pages) restLine(r rest) string {
 	switch {
 	case r.next.Handle == "":
 		return fmt.Sprintf("[%d of %d %s, and dropped: the result is too long to be kept; ask for less, or use select]", r.left, r.total, r.what)
+	case r.shortened > 0 && r.left == 0:
+		return fmt.Sprintf("[%d of %d %s: %s; it also takes offset, limit, grep (regex), select (jq)]", r.shortened, r.total, r.what, p.Call(r.next))
+	case r.shortened > 0:
+		r.what += fmt.Sprintf(", %d shortened (whole at offset 0)", r.shortened)
+		fallthrough
 	case r.first:
 		more = "; it also takes limit, grep (regex), select (jq)"
 	}
