@@ -3,6 +3,7 @@
 package digest
 
 import (
+	"encoding/json"
 	"hash/maphash"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ const (
 )
 
 // lengths are the numbers of bytes to which long strings may be cut. With the last one, no string is cut.
-var lengths = [...]int{40, 80, 160, 320, 640, 1280, 2560, 5120, 1 << 30}
+var lengths = [...]int{40, 60, 80, 120, 160, 240, 320, 480, 640, 1000, 1500, 2500, 5000, 1 << 30}
 
 // markBytes is about what the mark of a shortened string needs.
 const markBytes = 8
@@ -38,6 +39,7 @@ type Items struct {
 	beyond  bool      // there are values that are in no column
 	marks   []string  // marks that occur in no string of the items
 	seed    maphash.Seed
+	runes   map[int32]int // number of characters of long strings, by node
 }
 
 // column has all values at one path, such as .user.login or .labels[].name. Only scalars and empty containers are values; the
@@ -51,35 +53,49 @@ type column struct {
 	inner    []*column          // the fields, in the order in which they first occur
 	elements *column            // one array deeper
 
-	values  [len(counts)]int  // number of values within the first counts[i] elements of every array, but not counts[i-1]
-	sizes   [len(lengths)]int // bytes of all values if strings are cut to lengths[i]
-	first   int32             // node of the first value
-	equal   bool              // all values are the same
-	items   int               // number of items that have a value here
-	last    int               // the last such item
-	twice   bool              // an item has several values here
-	urls    int               // strings that are URLs
-	prose   int               // strings with spaces
-	sum     uint64            // hash of all values, in order
-	sample  strings.Builder
-	sampled int
-	weight  float64 // tokens per byte
+	values [len(counts)]int  // number of values within the first counts[i] elements of every array, but not counts[i-1]
+	sizes  [len(lengths)]int // bytes of all values if strings are cut to lengths[i]
+	first  int32             // node of the first value
+	equal  bool              // all values are the same
+	items  int               // number of items that have a value here
+	last   int               // the last such item
+	twice  bool              // an item has several values here
+	// distinct has hashes of the values, for members of the items themselves.
+	distinct map[uint64]struct{}
+	urls     int    // strings that are URLs
+	prose    int    // strings with spaces
+	sum      uint64 // hash of all values, in order
+	sample   strings.Builder
+	sampled  int
+	weight   float64 // tokens per byte
 
 	keep, constant bool // set by [Items.Plan]
 }
 
 // Read reads items, which must be JSON values, or members with their keys if members is true. ok is false if they cannot be
 // shortened.
-func Read(items []string, members bool) (d *Items, ok bool) {
-	begin, end := "[", "]"
+func Read(items []json.RawMessage, members bool) (d *Items, ok bool) {
+	begin, end := byte('['), byte(']')
 	if members {
-		begin, end = "{", "}"
+		begin, end = '{', '}'
 	}
-	doc, ok := wire.Read(begin + strings.Join(items, ",") + end)
+	var text strings.Builder
+	size := 1
+	for _, item := range items {
+		size += len(item) + 1
+	}
+	text.Grow(size)
+	for _, item := range items {
+		text.WriteByte(begin)
+		text.Write(item)
+		begin = ','
+	}
+	text.WriteByte(end)
+	doc, ok := wire.Read(text.String())
 	if !ok || doc.Lone || !doc.UTF8 {
 		return nil, false
 	}
-	d = &Items{doc: doc, members: members, marks: slices.Clone(marks), seed: maphash.MakeSeed(), at: make([]int32, 0, len(items))}
+	d = &Items{doc: doc, members: members, marks: slices.Clone(marks), runes: map[int32]int{}, seed: maphash.MakeSeed(), at: make([]int32, 0, len(items))}
 	d.root = d.column(nil, "")
 	for at := int32(1); at < doc.Nodes[0].Next; at = doc.Nodes[at].Next {
 		d.add(d.root, at, 0)
@@ -93,6 +109,9 @@ func Read(items []string, members bool) (d *Items, ok bool) {
 	}
 	return d, len(d.at) == len(items) && len(d.marks) > 0
 }
+
+// Len returns the number of items.
+func (d *Items) Len() int { return len(d.at) }
 
 // marks are the beginnings of what replaces the end of a shortened value. Only a mark that no value of the server has is used,
 // so that no value looks shortened that is not.
@@ -178,7 +197,14 @@ func (d *Items) addValue(c *column, at int32, most int) {
 	} else {
 		c.twice = true
 	}
-	c.sum = c.sum*31 + maphash.String(d.seed, text)
+	hash := maphash.String(d.seed, text)
+	c.sum = c.sum*31 + hash
+	if c.level <= 1 {
+		if c.distinct == nil {
+			c.distinct = map[uint64]struct{}{}
+		}
+		c.distinct[hash] = struct{}{}
+	}
 	if d.doc.Nodes[at].Kind == wire.String {
 		d.addString(c, text)
 	}

@@ -8,11 +8,12 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// plan says what is shown of the items.
-type plan struct {
+// Plan says what is shown of the items. It is valid until the next one is made.
+type Plan struct {
+	// Cost is about how many tokens are needed. Different plans for as many items nearly always have different costs.
+	Cost          float64
 	items         int // how many of the items
 	length, count int // indexes in lengths and counts
-	cost          float64
 }
 
 // The cost of what is written beside values, in tokens. It is an estimate, as it depends on the form (JSON, TOON or JavaScript).
@@ -26,7 +27,7 @@ const leastConstants = 3
 
 // Least returns how many tokens the first n items need at least, with nothing but the value that identifies them.
 func (d *Items) Least(n int) float64 {
-	return d.base(n) + d.cost(d.identity(), plan{items: n})
+	return d.base(n) + d.cost(d.identity(), Plan{items: n})
 }
 
 // base returns what the first n items need without any member.
@@ -41,7 +42,7 @@ func (d *Items) base(n int) float64 {
 }
 
 // cost estimates the tokens of a column.
-func (d *Items) cost(c *column, p plan) float64 {
+func (d *Items) cost(c *column, p Plan) float64 {
 	if c == nil {
 		return 0
 	}
@@ -70,7 +71,7 @@ func (d *Items) identity() *column {
 	var best *column
 	rank := len(identities) + 2
 	for _, c := range d.columns {
-		if c.level != 1 || c.listed || c.twice || 10*c.items < 9*len(d.at) || c.equal && len(d.at) > 1 || c.sizes[0] == 0 {
+		if c.level != 1 || c.listed || c.twice || 10*c.items < 9*len(d.at) || 20*len(c.distinct) < 19*c.items {
 			continue
 		}
 		at := slices.Index(identities, strings.ToLower(c.key))
@@ -88,8 +89,8 @@ func (d *Items) identity() *column {
 
 // Plan chooses what is shown of the first n items so that it needs about budget tokens. The value that identifies an item comes
 // first, then short values, then the beginnings of long strings. What is left of the budget is used for more of the strings.
-func (d *Items) plan(n int, budget float64) plan {
-	p := plan{items: n, cost: d.base(n)}
+func (d *Items) Plan(n int, budget float64) Plan {
+	p := Plan{items: n, Cost: d.base(n)}
 	order := make([]*column, 0, len(d.columns))
 	same := 0
 	for _, c := range d.columns {
@@ -108,41 +109,56 @@ func (d *Items) plan(n int, budget float64) plan {
 	}
 	if id := d.identity(); id != nil {
 		id.keep = true
-		p.cost += d.cost(id, p)
+		p.Cost += d.cost(id, p)
 	}
 	d.sort(order, p)
 	constants := budget / 12
 	for _, c := range order {
 		cost := d.cost(c, p)
-		if c.keep || p.cost+cost > budget || c.constant && cost > constants {
+		if c.keep || c.mixed() || p.Cost+cost > budget || c.constant && cost > constants {
 			continue
 		}
 		if c.keep = true; c.constant {
 			constants -= cost
 		}
-		p.cost += cost
+		p.Cost += cost
+	}
+	for _, c := range slices.Backward(order) {
+		c.keep = c.keep || c.mixed() && !c.constant && c.inside()
 	}
 	d.widen(&p, budget)
 	return p
 }
 
+// mixed reports whether only some of what is at this path is a value, such as null or an empty list. These values are kept if
+// something of the others is.
+func (c *column) mixed() bool { return c.valued() && (c.elements != nil || len(c.fields) > 0) }
+
+// inside reports whether something below a column is kept.
+func (c *column) inside() bool {
+	if c.elements != nil && (c.elements.keep || c.elements.inside()) {
+		return true
+	}
+	return slices.ContainsFunc(c.inner, func(f *column) bool { return f.keep && !f.constant || f.inside() })
+}
+
 // widen uses what is left of the budget for longer strings and arrays.
-func (d *Items) widen(p *plan, budget float64) {
+func (d *Items) widen(p *Plan, budget float64) {
 	for grown := true; grown; {
 		grown = false
-		for _, step := range []plan{{length: 1}, {count: 1}} {
+		for _, step := range []Plan{{length: 1}, {count: 1}} {
 			next := *p
 			next.length, next.count = min(p.length+step.length, len(lengths)-1), min(p.count+step.count, len(counts)-1)
 			if next == *p {
 				continue
 			}
-			next.cost = d.base(p.items)
+			next.Cost = d.base(p.items)
 			for _, c := range d.columns {
 				if c.keep {
-					next.cost += d.cost(c, next)
+					next.Cost += d.cost(c, next)
 				}
 			}
-			if next.cost <= budget {
+			if next.Cost <= budget {
 				*p, grown = next, true
 			}
 		}
@@ -150,7 +166,7 @@ func (d *Items) widen(p *plan, budget float64) {
 }
 
 // sort sorts columns by their score. A column that says the same as one before it, or has the same key, comes later.
-func (d *Items) sort(order []*column, p plan) {
+func (d *Items) sort(order []*column, p Plan) {
 	scores := make(map[*column]float64, len(order))
 	for _, c := range order {
 		scores[c] = d.score(c, p)
@@ -174,7 +190,7 @@ func (d *Items) sort(order []*column, p plan) {
 
 // score orders columns: those with the smallest score are kept first. It is the tokens of a value, with a factor for how much such
 // values tell.
-func (d *Items) score(c *column, p plan) float64 {
+func (d *Items) score(c *column, p Plan) float64 {
 	all := 0
 	for _, n := range c.values {
 		all += n

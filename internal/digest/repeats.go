@@ -17,11 +17,29 @@ const (
 	maxCompared = 500  // bytes of a line
 	leastGroup  = 3    // lines
 	mostGroups  = 12   // that are shown
+	leastLines  = 20   // of a text
 )
+
+// comparedLines is how many lines of a text are compared, at least half as many if it has more. The others are not counted.
+const comparedLines = 4000
 
 // repeats groups lines that are the same except for their numbers.
 type repeats struct {
 	groups [len(prefixes)]map[uint64]*group
+	filled int // lines that are not blank
+	every  int // only each line with an offset divisible by every is compared
+}
+
+// repeatsIn compares the lines of a text.
+func repeatsIn(lines []string) *repeats {
+	r := &repeats{every: len(lines)/comparedLines + 1}
+	for i := 0; i < len(lines); i += r.every {
+		if line := strings.TrimRight(lines[i], "\r\n"); line != "" {
+			r.filled++
+			r.line(i, line)
+		}
+	}
+	return r
 }
 
 // group are lines with the same beginning.
@@ -82,38 +100,41 @@ func (r *repeats) add(words int, hash uint64, offset int, text string) {
 }
 
 // best returns the largest groups, by as many words as possible. They must have at least half of the lines.
-func (r *repeats) best(lines int) []*group {
-	for at, groups := range r.groups {
-		var large []*group
+func (r *repeats) best() []*group {
+	for at := range r.groups {
+		groups, sum := r.largest(at), 0
 		for _, g := range groups {
-			if g.count >= leastGroup {
-				large = append(large, g)
-			}
-		}
-		slices.SortFunc(large, func(a, b *group) int { return cmp.Or(b.count-a.count, a.offset-b.offset) })
-		large = large[:min(len(large), mostGroups)]
-		sum := 0
-		for _, g := range large {
 			sum += g.count
 		}
-		if 2*sum < lines || lines < 20 {
-			continue
+		if 2*sum >= r.filled && r.filled >= leastLines {
+			return groups
 		}
-		for _, g := range large {
-			if prefixes[at] > 0 {
-				g.text += " …"
-			}
-		}
-		return large
 	}
 	return nil
 }
 
-// repeated writes groups in at most about budget tokens.
-func repeated(groups []*group, budget int) string {
+// largest returns the largest groups by a prefix.
+func (r *repeats) largest(at int) (large []*group) {
+	for _, g := range r.groups[at] {
+		if g.count >= leastGroup {
+			if large = append(large, g); prefixes[at] > 0 {
+				g.text += " …"
+			}
+		}
+	}
+	slices.SortFunc(large, func(a, b *group) int { return cmp.Or(b.count-a.count, a.offset-b.offset) })
+	return large[:min(len(large), mostGroups)]
+}
+
+// repeated writes the lines that repeat in at most about budget tokens.
+func (r *repeats) repeated(budget int) string {
 	var out strings.Builder
 	size := 0
-	for _, g := range groups {
+	often := "how often"
+	if r.every > 1 {
+		often = fmt.Sprintf("how often in one of %d lines", r.every)
+	}
+	for _, g := range r.best() {
 		line := fmt.Sprintf("%d: %d× %s\n", g.offset, g.count, clip(g.text))
 		if size += compress.Weigh(line); size > budget {
 			break
@@ -123,7 +144,7 @@ func repeated(groups []*group, budget int) string {
 	if out.Len() == 0 {
 		return ""
 	}
-	return "[lines that repeat except for their numbers, after the offset of the first, and how often:]\n" + out.String()
+	return "[lines that repeat except for their numbers, after the offset of the first and " + often + ":]\n" + out.String()
 }
 
 // paths groups lines that are paths by their directory.

@@ -23,14 +23,11 @@ func Overview(lines []string, budget int) string {
 		s.line(i, strings.TrimRight(line, "\r\n"))
 	}
 	title, entries := s.outline(len(lines))
-	groups := s.repeats.best(s.filled)
-	if len(groups) == 0 {
+	if s.diff {
 		return listed(title, entries, budget)
 	}
-	if len(entries) == 0 {
-		return repeated(groups, budget)
-	}
-	return listed(title, entries, budget*2/3) + repeated(groups, budget/3)
+	again := repeatsIn(lines).repeated(budget / 3)
+	return listed(title, entries, budget-compress.Weigh(again)) + again
 }
 
 // scan collects what [Overview] needs in one pass over the lines.
@@ -45,7 +42,6 @@ type scan struct {
 	paths    paths
 	indented []entry // lines by their indentation
 	deep     int     // lines that are indented
-	repeats  repeats
 }
 
 // file is a file of a diff.
@@ -93,7 +89,6 @@ func (s *scan) line(i int, line string) {
 		s.deep++
 	}
 	s.indented = add(s.indented, entry{i, level, line})
-	s.repeats.line(i, line)
 	s.before = line
 }
 

@@ -24,11 +24,11 @@ type Look struct {
 	Mark string
 }
 
-// Look shortens the first n items to about budget tokens.
-func (d *Items) Look(n int, budget float64) Look {
-	w := &writer{Items: d, plan: d.plan(n, budget)}
-	look := Look{Items: make([]string, n)}
-	for i, at := range d.at[:n] {
+// Look shortens the first items according to the last plan.
+func (d *Items) Look(p Plan) Look {
+	w := &writer{Items: d, Plan: p}
+	look := Look{Items: make([]string, p.items)}
+	for i, at := range d.at[:p.items] {
 		w.out = w.out[:0]
 		if d.members {
 			w.out = append(wire.AppendQuoted(w.out, d.doc.Str(d.doc.Nodes[at].Key)), ':')
@@ -51,7 +51,7 @@ func (d *Items) Look(n int, budget float64) Look {
 // writer writes what a plan keeps of items.
 type writer struct {
 	*Items
-	plan
+	Plan
 	out    []byte
 	marked bool // a value was shortened
 }
@@ -93,7 +93,7 @@ func (w *writer) object(c *column, at int32) bool {
 }
 
 func (w *writer) array(c *column, at int32) bool {
-	start, i, written := len(w.out), 0, false
+	start, i, written, marked := len(w.out), 0, false, w.marked
 	for kid := at + 1; kid < w.doc.Nodes[at].Next && i < counts[w.count]; kid = w.doc.Nodes[kid].Next {
 		if i++; i == 1 {
 			w.out = append(w.out, '[')
@@ -107,7 +107,7 @@ func (w *writer) array(c *column, at int32) bool {
 		}
 	}
 	if !written {
-		w.out = w.out[:start]
+		w.out, w.marked = w.out[:start], marked
 		return false
 	}
 	if left := int(w.doc.Nodes[at].Count) - i; left > 0 {
@@ -129,7 +129,12 @@ func (w *writer) quote(at int32) {
 		for length > 0 && !utf8.RuneStart(text[length]) {
 			length--
 		}
-		w.shortened(text[:length], utf8.RuneCountInString(text[length:]))
+		all, known := w.runes[at]
+		if !known {
+			all = utf8.RuneCountInString(text)
+			w.runes[at] = all
+		}
+		w.shortened(text[:length], all-utf8.RuneCountInString(text[:length]))
 		return
 	}
 	w.out = wire.AppendQuoted(w.out, text)
@@ -189,11 +194,15 @@ func (d *Items) leftOut() string {
 		}
 	}
 	var paths []string
+	more := 0
 	counted := map[*column]bool{}
 	for _, c := range lost {
+		path := cmp.Or(c.path(), ".")
 		switch n := siblings[c.parent]; {
+		case len(path) > maxLine:
+			more++
 		case n <= maxSiblings || c.parent == d.root:
-			paths = append(paths, cmp.Or(c.path(), "."))
+			paths = append(paths, path)
 		case !counted[c.parent]:
 			paths = append(paths, fmt.Sprintf("%d of %d members of %s", n, len(c.parent.inner), c.parent.path()))
 			counted[c.parent] = true
@@ -202,8 +211,11 @@ func (d *Items) leftOut() string {
 	if d.beyond {
 		paths = append(paths, "deeper members")
 	}
-	if more := len(paths) - maxLeftOut; more > 0 {
-		return strings.Join(paths[:maxLeftOut], ", ") + ", " + strconv.Itoa(more) + " more"
+	if n := len(paths) - maxLeftOut; n > 0 {
+		more, paths = more+n, paths[:maxLeftOut]
+	}
+	if more > 0 {
+		paths = append(paths, strconv.Itoa(more)+" more")
 	}
 	return strings.Join(paths, ", ")
 }

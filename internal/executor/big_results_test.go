@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -116,6 +117,9 @@ func TestBigResults(t *testing.T) {
 		}
 		text := textOf(mustRead(t, r.send(t, direct, "", results.StructuredNone).Content[0])).text
 		n := tokens.Count(text)
+		if d := os.Getenv("LOOKS"); d != "" {
+			os.WriteFile(d+"/big-"+strings.ReplaceAll(big.name, " ", "_"), []byte(text), 0o600)
+		}
 		t.Logf("%-35s %8d bytes %7d tokens, first look %6d", big.name, len(big.text), tokens.Count(big.text), n)
 		if _, left := takeNote(t, text); left == nil || left.left == 0 {
 			t.Errorf("%s: is not cut", big.name)

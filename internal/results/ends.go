@@ -19,7 +19,6 @@ func (p Pages) ends(h *result, room int, about string) (text string, ok bool) {
 		return "", false
 	}
 	line := rest{total: len(h.units), first: true}
-	line.next.Handle = p.Store.add(h)
 	left := room - p.rest() - p.weigh(about) - marginTokens
 	overview := ""
 	if h.kind == lines {
@@ -31,6 +30,7 @@ func (p Pages) ends(h *result, room int, about string) (text string, ok bool) {
 	if line.next.Offset == 0 || line.next.Offset >= len(h.units)-last {
 		return "", false
 	}
+	line.next.Handle = p.Store.add(h)
 	line.left = len(h.units) - last - line.next.Offset
 	line.what = h.noun() + " left"
 	if h.goesOn(all.first(line.next.Offset)) && !h.quoted {

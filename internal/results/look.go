@@ -37,10 +37,14 @@ const (
 	leastMembers = 20
 	// leastItem is how many tokens an item should have at least, unless all items can be shown with fewer.
 	leastItem = 24
+	// maxBare: of more items, each must have about beside tokens in addition to what identifies it.
+	maxBare, beside = 100, 10
+	// leastOf: of a list with more than room/leastOf items, not all can be shown.
+	leastOf = 8
 	// digestBytes is how many bytes of items are read to shorten them.
 	digestBytes = 4 << 20
 	// digestTries is how often the amount of what is shown is adjusted to what it weighs in the form that is chosen for it.
-	digestTries = 7
+	digestTries = 4
 )
 
 // shortened shows as many items of a list as possible in room tokens, each without the parts that need most. ok is false if there
@@ -66,6 +70,7 @@ type short struct {
 	digest.Look
 	text  string // the items, with everything around their list
 	notes string // says what is left out
+	cost  int    // what text and notes weigh together
 }
 
 // shorten shortens the items of a list, or the first of them, until they weigh at most room together with their notes. There are no
@@ -78,55 +83,86 @@ func (p Pages) shorten(h *result, room int) (s short) {
 		return s
 	}
 	n, size := 0, 0
-	for n < min(len(h.items), max(leastMembers, room/3)) && size < digestBytes {
+	for n < min(len(h.items), max(leastMembers, room/leastOf)) && size < digestBytes {
 		size += len(h.items[n])
 		n++
 	}
-	items := make([]string, n)
-	for i := range items {
-		items[i] = string(h.items[i])
+	if some := h.all().first(room / leastItem); n < len(h.items) && h.within(some, 6*room) && p.weigh(p.render(h, some)) <= room {
+		return s
 	}
-	d, ok := digest.Read(items, h.open == "{")
+	d, ok := digest.Read(h.items[:n], h.open == "{")
 	if !ok {
 		return s
 	}
-	if n == len(h.items) && d.Least(n) < 1.6*float64(room) { // an estimate that may be too high
-		if s = p.fit(h, d, n, room); len(s.Items) > 0 {
+	least := d.Least(n) / float64(n)
+	if n > maxBare {
+		least += beside
+	}
+	if n == len(h.items) && least*float64(n) < 1.6*float64(room) { // an estimate that may be too high
+		if s = p.fitAll(h, d, room, least*float64(n)); len(s.Items) > 0 {
 			return s
 		}
 	}
-	for n = min(n, int(float64(room)/max(leastItem, 1.1*d.Least(n)/float64(n)))); n > 1 && len(s.Items) == 0; n = n * 9 / 10 {
-		s = p.fit(h, d, n, room)
-		if n < len(h.items) && s.Mark == "" && s.LeftOut == "" && len(s.Items) > 0 {
-			return short{} // the items that fit are whole
-		}
-	}
-	return s
+	return p.fitSome(h, d, room, max(leastItem, 1.1*least))
 }
 
-// fit shortens the first n items until they weigh at most room together with their notes.
-func (p Pages) fit(h *result, d *digest.Items, n, room int) (best short) {
-	least := d.Least(n)
+// fitAll shortens all items until they weigh at most room together with their notes. Less than least cannot be enough.
+func (p Pages) fitAll(h *result, d *digest.Items, room int, least float64) (best short) {
 	budget, most := max(float64(room)*0.9, least), float64(3*room) // with the budget most, the items did not fit
+	planned := 0.0
 	for range digestTries {
-		now := short{Look: d.Look(n, budget)}
-		now.text, now.notes = p.renderLook(h, now.Look), notesOn(now.Look, len(h.items))
-		cost := p.weigh(now.text) + p.weigh(now.notes)
-		if cost <= room {
-			best = now
-			if 20*cost >= 19*room || now.Mark == "" && now.LeftOut == "" {
-				break
-			}
-			budget = min(budget*min(0.98*float64(room)/float64(cost), 2), (budget+most)/2)
-			continue
-		}
-		if budget <= least {
+		plan := d.Plan(len(h.items), budget)
+		if plan.Cost == planned {
 			break
 		}
-		most = budget
-		budget = max(budget*0.97*float64(room)/float64(cost), least)
+		planned = plan.Cost
+		now := p.write(h, d.Look(plan))
+		switch {
+		case now.cost <= room:
+			best = now
+			if 5*now.cost >= 4*room || now.whole() {
+				return best
+			}
+			budget = min(budget*min(0.98*float64(room)/float64(now.cost), 2), (budget+most)/2)
+		case budget <= least:
+			return best
+		default:
+			most = budget
+			budget = max(budget*0.95*float64(room)/float64(now.cost), least)
+		}
 	}
 	return best
+}
+
+// fitSome shortens as many of the first items as weigh at most room together with their notes, if an item has about own tokens.
+func (p Pages) fitSome(h *result, d *digest.Items, room int, own float64) (best short) {
+	n := min(d.Len(), int(float64(room)/own))
+	for range digestTries {
+		if n < 2 || n == len(best.Items) {
+			break
+		}
+		now := p.write(h, d.Look(d.Plan(n, own*float64(n))))
+		if now.cost <= room {
+			if best = now; 5*now.cost >= 4*room || now.whole() {
+				break
+			}
+		}
+		n = min(d.Len(), n*room*19/20/max(1, now.cost))
+	}
+	if best.whole() {
+		return short{} // the items that fit are whole
+	}
+	return best
+}
+
+// whole reports whether nothing is left out of the items.
+func (s short) whole() bool { return s.Mark == "" && s.LeftOut == "" }
+
+// write writes shortened items and notes on them.
+func (p Pages) write(h *result, look digest.Look) short {
+	s := short{Look: look, text: p.renderLook(h, look), notes: notesOn(look, len(h.items))}
+	s.cost = p.weigh(s.text) + p.weigh(s.notes)
+	return s
 }
 
 // renderLook renders shortened items, with everything around their list.
