@@ -18,6 +18,7 @@ const (
 	maxLevels  = 16   // keys and arrays in a path; deeper values are left out
 	maxSamples = 12   // values of a column whose tokens are counted
 	sampleSize = 200  // bytes of such a value
+	usualKey   = 40   // bytes
 )
 
 // lengths are the numbers of bytes to which long strings may be cut. With the last one, no string is cut.
@@ -49,6 +50,7 @@ type column struct {
 	parent   *column
 	level    int
 	listed   bool               // below an array
+	excess   int                // bytes by which the keys of the path are longer than usual
 	fields   map[string]*column // one key deeper
 	inner    []*column          // the fields, in the order in which they first occur
 	elements *column            // one array deeper
@@ -72,9 +74,9 @@ type column struct {
 	keep, constant bool // set by [Items.Plan]
 }
 
-// Read reads items, which must be JSON values, or members with their keys if members is true. ok is false if they cannot be
-// shortened.
-func Read(items []json.RawMessage, members bool) (d *Items, ok bool) {
+// Read reads items, which must be JSON values, or members with their keys if members is true. beside is what is shown beside them.
+// ok is false if they cannot be shortened.
+func Read(items []json.RawMessage, members bool, beside string) (d *Items, ok bool) {
 	begin, end := byte('['), byte(']')
 	if members {
 		begin, end = '{', '}'
@@ -97,7 +99,9 @@ func Read(items []json.RawMessage, members bool) (d *Items, ok bool) {
 	}
 	d = &Items{doc: doc, members: members, marks: slices.Clone(marks), runes: map[int32]int{}, seed: maphash.MakeSeed(), at: make([]int32, 0, len(items))}
 	d.root = d.column(nil, "")
+	d.unmark(beside)
 	for at := int32(1); at < doc.Nodes[0].Next; at = doc.Nodes[at].Next {
+		d.unmark(doc.Str(doc.Nodes[at].Key))
 		d.add(d.root, at, 0)
 		d.at = append(d.at, at)
 	}
@@ -113,18 +117,26 @@ func Read(items []json.RawMessage, members bool) (d *Items, ok bool) {
 // Len returns the number of items.
 func (d *Items) Len() int { return len(d.at) }
 
-// marks are the beginnings of what replaces the end of a shortened value. Only a mark that no value of the server has is used,
-// so that no value looks shortened that is not.
+// marks are the beginnings of what replaces the end of a shortened value. Only a mark that is nowhere in what the server sent is
+// used, so that nothing looks shortened that is not.
 var marks = []string{"…+", "⋯+", "‥+"}
+
+// unmark removes the marks that are in a text of the server.
+func (d *Items) unmark(text string) {
+	if strings.IndexByte(text, '+') > 0 {
+		d.marks = slices.DeleteFunc(d.marks, func(mark string) bool { return strings.Contains(text, mark) })
+	}
+}
 
 // column makes a column. It returns nil if there are too many.
 func (d *Items) column(parent *column, key string) *column {
 	if len(d.columns) == maxColumns {
 		return nil
 	}
-	c := &column{key: strings.Clone(key), parent: parent, last: -1, equal: true}
+	d.unmark(key)
+	c := &column{key: strings.Clone(key), parent: parent, last: -1, equal: true, excess: max(0, len(key)-usualKey)}
 	if parent != nil {
-		c.level, c.listed = parent.level+1, parent.listed
+		c.level, c.listed, c.excess = parent.level+1, parent.listed, c.excess+parent.excess
 	}
 	d.columns = append(d.columns, c)
 	return c
@@ -220,9 +232,7 @@ func (d *Items) addString(c *column, text string) {
 	} else if strings.IndexByte(text, ' ') > 0 {
 		c.prose++
 	}
-	if strings.IndexByte(text, '+') > 0 {
-		d.marks = slices.DeleteFunc(d.marks, func(mark string) bool { return strings.Contains(text, mark) })
-	}
+	d.unmark(text)
 }
 
 // scalar is the text of a scalar or of an empty container.

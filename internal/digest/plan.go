@@ -54,9 +54,9 @@ func (d *Items) cost(c *column, p Plan) float64 {
 	}
 	share := float64(some) / float64(all)
 	if c.constant {
-		return 3 + float64(len(c.key))/4 + c.weight*float64(c.sizes[p.length])/float64(all)
+		return 3 + float64(len(c.key)+c.excess)/4 + c.weight*float64(c.sizes[p.length])/float64(all)
 	}
-	cost := c.weight*float64(c.sizes[p.length])*share + perValue*float64(some)
+	cost := c.weight*float64(c.sizes[p.length])*share + (perValue+float64(c.excess)/4)*float64(some)
 	return cost * float64(p.items) / float64(len(d.at))
 }
 

@@ -1,7 +1,6 @@
 package digest
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -197,9 +196,9 @@ func (d *Items) leftOut() string {
 	more := 0
 	counted := map[*column]bool{}
 	for _, c := range lost {
-		path := cmp.Or(c.path(), ".")
+		path := c.path()
 		switch n := siblings[c.parent]; {
-		case len(path) > maxLine:
+		case path == "":
 			more++
 		case n <= maxSiblings || c.parent == d.root:
 			paths = append(paths, path)
@@ -220,13 +219,24 @@ func (d *Items) leftOut() string {
 	return strings.Join(paths, ", ")
 }
 
-// path is the path of a column, as jq writes it.
+// path is the path of a column, as jq writes it. It is "." for the items themselves, and empty if it is too long to be shown.
 func (c *column) path() string {
-	switch {
-	case c.parent == nil:
-		return ""
-	case c.parent.elements == c:
-		return c.parent.path() + "[]"
+	size := 0
+	for p := c; p.parent != nil; p = p.parent {
+		size += len(p.key) + 1
 	}
-	return c.parent.path() + compress.Step(c.key)
+	switch {
+	case size > maxLine:
+		return ""
+	case c.parent == nil:
+		return "."
+	}
+	before := c.parent.path()
+	if before == "." {
+		before = ""
+	}
+	if c.parent.elements == c {
+		return before + "[]"
+	}
+	return before + compress.Step(c.key)
 }

@@ -90,7 +90,7 @@ func (p Pages) shorten(h *result, room int) (s short) {
 	if some := h.all().first(room / leastItem); n < len(h.items) && h.within(some, 6*room) && p.weigh(p.render(h, some)) <= room {
 		return s
 	}
-	d, ok := digest.Read(h.items[:n], h.open == "{")
+	d, ok := digest.Read(h.items[:n], h.open == "{", h.around())
 	if !ok {
 		return s
 	}
