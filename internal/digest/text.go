@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/compress"
 )
 
@@ -235,16 +236,17 @@ func outermost(lines []entry) (some []entry) {
 // maxLine is how many bytes of a line an overview has.
 const maxLine = 120
 
-// clip shortens a line to maxLine bytes.
+// clip shortens a line to maxLine bytes, and removes what could look like another line.
 func clip(line string) string {
-	if len(line) <= maxLine {
-		return line
+	more := ""
+	if len(line) > maxLine {
+		end := maxLine
+		for end > 0 && !utf8.RuneStart(line[end]) {
+			end--
+		}
+		line, more = line[:end], "…"
 	}
-	end := maxLine
-	for !utf8.RuneStart(line[end]) {
-		end--
-	}
-	return line[:end] + "…"
+	return strings.ReplaceAll(sanitize.Lines(line), "\n", " ") + more
 }
 
 // listed writes entries. If they need more than budget tokens, the deeper ones are left out, and then the last ones.
