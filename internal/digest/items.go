@@ -55,6 +55,12 @@ type column struct {
 	inner    []*column          // the fields, in the order in which they first occur
 	elements *column            // one array deeper
 
+	stats
+	keep, constant bool // set by [Items.Plan]
+}
+
+// stats describes the values of a column.
+type stats struct {
 	values [len(counts)]int  // number of values within the first counts[i] elements of every array, but not counts[i-1]
 	sizes  [len(lengths)]int // bytes of all values if strings are cut to lengths[i]
 	first  int32             // node of the first value
@@ -70,8 +76,6 @@ type column struct {
 	sample   strings.Builder
 	sampled  int
 	weight   float64 // tokens per byte
-
-	keep, constant bool // set by [Items.Plan]
 }
 
 // Read reads items, which must be JSON values, or members with their keys if members is true. beside is what is shown beside them.
@@ -97,7 +101,8 @@ func Read(items []json.RawMessage, members bool, beside string) (d *Items, ok bo
 	if !ok || doc.Lone || !doc.UTF8 {
 		return nil, false
 	}
-	d = &Items{doc: doc, members: members, marks: slices.Clone(marks), runes: map[int32]int{}, seed: maphash.MakeSeed(), at: make([]int32, 0, len(items))}
+	d = &Items{doc: doc, members: members, marks: slices.Clone(marks), runes: map[int32]int{}, seed: maphash.MakeSeed()}
+	d.at = make([]int32, 0, len(items))
 	d.root = d.column(nil, "")
 	d.unmark(beside)
 	for at := int32(1); at < doc.Nodes[0].Next; at = doc.Nodes[at].Next {
@@ -134,7 +139,7 @@ func (d *Items) column(parent *column, key string) *column {
 		return nil
 	}
 	d.unmark(key)
-	c := &column{key: strings.Clone(key), parent: parent, last: -1, equal: true, excess: max(0, len(key)-usualKey)}
+	c := &column{key: strings.Clone(key), parent: parent, excess: max(0, len(key)-usualKey), stats: stats{last: -1, equal: true}}
 	if parent != nil {
 		c.level, c.listed, c.excess = parent.level+1, parent.listed, c.excess+parent.excess
 	}

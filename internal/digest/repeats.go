@@ -182,7 +182,7 @@ func (p *paths) line(offset int, line string) {
 // folders returns the directories at the greatest depth at which there are not too many.
 func (p *paths) folders() (entries []entry) {
 	for depth := range p.order {
-		if depth > 0 && len(p.order[depth]) > mostOutermost {
+		if len(p.order[depth]) > mostOutermost && len(entries) >= leastOutermost {
 			break
 		}
 		entries = entries[:0]

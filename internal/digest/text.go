@@ -23,8 +23,8 @@ func Overview(lines []string, budget int) string {
 	for i, line := range lines {
 		s.line(i, strings.TrimRight(line, "\r\n"))
 	}
-	title, entries := s.outline(len(lines))
-	if s.diff {
+	title, entries := s.outline()
+	if s.diff || s.listing() {
 		return listed(title, entries, budget)
 	}
 	again := repeatsIn(lines).repeated(budget / 3)
@@ -187,8 +187,11 @@ func indentation(line string) int {
 	return n
 }
 
-// outline chooses what tells most of a text with n lines.
-func (s *scan) outline(n int) (title string, entries []entry) {
+// listing reports whether most lines are paths.
+func (s *scan) listing() bool { return 2*s.paths.count > s.filled && s.filled > leastLines }
+
+// outline chooses what tells most of a text.
+func (s *scan) outline() (title string, entries []entry) {
 	switch {
 	case s.diff:
 		for _, f := range s.files {
@@ -200,16 +203,16 @@ func (s *scan) outline(n int) (title string, entries []entry) {
 		return "headings", s.headings
 	case len(s.folders) > 1:
 		return "directories", s.folders
-	case 2*s.paths.count > s.filled && s.filled > 20:
+	case s.listing():
 		return "directories and how many lines each has", s.paths.folders()
-	case 2*s.deep > s.filled && s.filled > 20:
+	case 2*s.deep > s.filled && s.filled > leastLines:
 		return "outermost lines", outermost(s.indented)
 	}
 	return "", nil
 }
 
-// mostOutermost: more lines of a level are no outline.
-const mostOutermost = 60
+// mostOutermost: more lines of a level are no outline, unless there are fewer than leastOutermost of the levels above.
+const mostOutermost, leastOutermost = 60, 3
 
 // outermost returns the lines with the least indentation, and those of the next levels as long as they are few.
 func outermost(lines []entry) (some []entry) {
@@ -226,7 +229,7 @@ func outermost(lines []entry) (some []entry) {
 				now = append(now, e)
 			}
 		}
-		if len(now) == len(some) || len(now) > mostOutermost {
+		if len(now) == len(some) || len(now) > mostOutermost && len(some) >= leastOutermost {
 			return some
 		}
 		some = now

@@ -1,10 +1,11 @@
 package results
 
 import (
-	"cmp"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -41,12 +42,13 @@ func idOf(item json.RawMessage) (id string) {
 
 // looked is what the first look shows of a long list.
 type looked struct {
-	server              string
-	items, shown, whole int // number of items; of items whose id is shown; of these, how many were shown before items were shortened
-	received, tokens    int
+	server           string
+	items            int
+	before, ids      int // items whose id is shown; before counts those that are shown if items are not shortened
+	received, tokens int
 }
 
-// lookAt measures the first look at a text. ok is false if the text has no list with ids.
+// lookAt measures the first look at a text. ok is false if the text has no list of items with ids.
 func lookAt(server, text string) (l looked, ok bool) {
 	p := Pages{Store: newStore(), Limit: 20_000, Preview: 3000, Texts: compress.Options{TOON: true, JS: true}}
 	h := p.divide(text, text, false)
@@ -56,21 +58,16 @@ func lookAt(server, text string) (l looked, ok bool) {
 	}
 	look := p.look(h, p.Limit)
 	l.tokens = tokens.Count(look)
-	room := p.Preview
-	s := p.shorten(h, room-p.weigh("[shape: "+h.shape(min(shapeTokens, (room+p.rest())/10))+"]"))
+	shape := "[shape: " + h.shape(min(shapeTokens, (p.Preview+p.rest())/10)) + "]"
+	s := p.shorten(h, p.Preview-p.weigh(shape))
 	for i, item := range s.Items {
 		if idOf(json.RawMessage(item)) == idOf(h.items[i]) {
-			l.shown++
+			l.ids++
 		}
 	}
-	p.Preview, p.Limit = 0, 3000+p.rest()
-	before := p.look(h, p.Limit)
-	l.whole = shownOf(before, len(h.items))
-	if len(s.Items) == 0 {
-		l.shown = shownOf(look, len(h.items))
-	}
-	if dir := os.Getenv("MCPX_LOOKS"); dir != "" {
-		os.WriteFile(fmt.Sprintf("%s/%s-%d.txt", dir, server, l.received), []byte(look), 0o600)
+	l.before = shownOf(p.cut(h, h.all(), p.Preview, ReadArguments{}, shape), len(h.items))
+	if len(s.Items) == 0 { // the items that are shown are whole
+		l.ids = shownOf(look, len(h.items))
 	}
 	return l, true
 }
@@ -82,22 +79,89 @@ func shownOf(look string, items int) int {
 	return items - left
 }
 
-// TestLook_Sessions measures the first look at the forty longest lists of the recorded sessions.
+// heldBack are the files of sessions that were not looked at when the choice of what is shown was made.
+var heldBack = map[string]bool{"notion-klavis": true, "postgres-crystaldba": true}
+
+// TestLook_Sessions measures the first look at the forty longest lists of the recorded sessions, whether or not they are over the
+// limit. With -update it writes the table of docs/benchmark.md.
 func TestLook_Sessions(t *testing.T) {
 	var all []looked
-	texts := map[string]string{}
+	seen := map[string]bool{}
 	sessions(t, func(server, text string) {
-		if len(text) > 20_000 {
-			texts[text] = server
+		if len(text) < 20_000 || seen[text] {
+			return
 		}
-	})
-	for text, server := range texts {
+		seen[text] = true
 		if l, ok := lookAt(server, text); ok {
 			all = append(all, l)
 		}
+	})
+	slices.SortStableFunc(all, func(a, b looked) int { return b.received - a.received })
+	all = all[:min(40, len(all))]
+	var table strings.Builder
+	table.WriteString("| results | number | tokens received (median) | items (median) | tokens of the look (median) | ids seen | without shortening |\n|---|---|---|---|---|---|---|\n")
+	for _, part := range []struct {
+		name string
+		of   func(looked) bool
+	}{
+		{"all", func(looked) bool { return true }},
+		{"held back", func(l looked) bool { return heldBack[l.server] }},
+		{"GitHub", func(l looked) bool { return strings.HasPrefix(l.server, "github") }},
+		{"Notion", func(l looked) bool { return strings.HasPrefix(l.server, "notion") }},
+		{"Postgres", func(l looked) bool { return strings.HasPrefix(l.server, "postgres") }},
+	} {
+		some := slices.DeleteFunc(slices.Clone(all), func(l looked) bool { return !part.of(l) })
+		if len(some) == 0 {
+			continue
+		}
+		ids := mean(some, func(l looked) float64 { return float64(l.ids) / float64(l.items) })
+		look := median(some, func(l looked) int { return l.tokens })
+		fmt.Fprintf(&table, "| %s | %d | %d | %d | %d | %.0f %% | %.0f %% |\n", part.name, len(some), median(some, func(l looked) int { return l.received }),
+			median(some, func(l looked) int { return l.items }), look, 100*ids, 100*mean(some, func(l looked) float64 { return float64(l.before) / float64(l.items) }))
+		if part.name == "all" && (ids < 0.9 || look > 3300) {
+			t.Errorf("%.3f of the ids in %d tokens", ids, look)
+		}
 	}
-	slices.SortFunc(all, func(a, b looked) int { return cmp.Or(b.received-a.received, strings.Compare(a.server, b.server)) })
-	for _, l := range all[:min(40, len(all))] {
-		t.Logf("%-20s %7d tokens, look %5d, %5d items, whole %5d, ids %5d", l.server, l.received, l.tokens, l.items, l.whole, l.shown)
+	for _, l := range all {
+		t.Logf("%-20s %7d tokens, look %5d, %5d items, %5d ids, before %5d", l.server, l.received, l.tokens, l.items, l.ids, l.before)
+	}
+	if t.Log("\n" + table.String()); *update {
+		writeTable(t, table.String())
+	}
+}
+
+func median(all []looked, of func(looked) int) int {
+	values := make([]int, len(all))
+	for i, l := range all {
+		values[i] = of(l)
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+func mean(all []looked, of func(looked) float64) (sum float64) {
+	for _, l := range all {
+		sum += of(l) / float64(len(all))
+	}
+	return sum
+}
+
+var update = flag.Bool("update", false, "write the table of first looks in docs/benchmark.md")
+
+func writeTable(t *testing.T, table string) {
+	t.Helper()
+	file := filepath.Join("..", "..", "docs", "benchmark.md")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begin, end = "<!-- looks -->\n", "<!-- /looks -->"
+	before, rest, ok := strings.Cut(string(text), begin)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatal("docs/benchmark.md has no place for the table")
+	}
+	if err := os.WriteFile(file, []byte(before+begin+table+end+after), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
