@@ -20,6 +20,7 @@ type Plan struct {
 const (
 	perItem  = 2
 	perValue = 1.2
+	perKey   = 2
 )
 
 // leastConstants: fewer items have no constants.
@@ -57,6 +58,9 @@ func (d *Items) cost(c *column, p Plan) float64 {
 		return 3 + float64(len(c.key)+c.excess)/4 + c.weight*float64(c.sizes[p.length])/float64(all)
 	}
 	cost := c.weight*float64(c.sizes[p.length])*share + (perValue+float64(c.excess)/4)*float64(some)
+	if c.listed || c.items < len(d.at) { // no column of a table, so the key stands with each value
+		cost += (perKey + float64(len(c.key))/4) * float64(some)
+	}
 	return cost * float64(p.items) / float64(len(d.at))
 }
 
@@ -210,7 +214,7 @@ func (d *Items) score(c *column, p Plan) float64 {
 		score *= 0.4
 	}
 	if c.listed {
-		score *= 1.5
+		score *= 2 // items with lists cannot become a table
 	}
 	if d.doc.Nodes[c.first].Kind == wire.Null && c.equal {
 		score *= 2

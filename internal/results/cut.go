@@ -332,11 +332,24 @@ const (
 
 // render returns the text of some items or lines.
 func (p Pages) render(h *result, which span) string {
+	return p.compressed(h, which).Text
+}
+
+// rendered is like render, and also returns what the text weighs.
+func (p Pages) rendered(h *result, which span) (text string, cost int) {
+	out := p.compressed(h, which)
+	if out.Tokens > 0 { // do not count them again
+		return out.Text, max(out.Tokens, p.weighBytes(len(out.Text)))
+	}
+	return out.Text, p.weigh(out.Text)
+}
+
+func (p Pages) compressed(h *result, which span) compress.Output {
 	part := h.part(which)
 	if h.items == nil && !(h.quoted && which.whole) || h.verbatim {
-		return part
+		return compress.Output{Text: part}
 	}
-	return compress.Text(part, p.Texts).Text
+	return compress.Text(part, p.Texts)
 }
 
 // fill renders as many of the first wanted items or lines as fit into limit tokens, and returns their number, which is 0 if the
@@ -356,8 +369,7 @@ func (p Pages) fill(h *result, wanted span, limit int) (text string, shown int) 
 	few = 0
 	for try := 0; many-few > 1; try++ {
 		n = min(max(n, few+1), many-1)
-		now := p.render(h, wanted.first(n))
-		cost := p.weigh(now)
+		now, cost := p.rendered(h, wanted.first(n))
 		if cost <= limit {
 			text, few = now, n
 			if cost*100 >= limit*95 {

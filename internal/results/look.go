@@ -82,12 +82,16 @@ func (p Pages) shorten(h *result, room int) (s short) {
 	if all := h.all(); h.within(all, likelyBytes*room) && p.weigh(p.render(h, all)) <= room {
 		return s
 	}
+	most := len(h.items)
+	if most > max(leastMembers, room/leastOf) {
+		most = max(leastMembers, 2*room/leastItem)
+	}
 	n, size := 0, 0
-	for n < min(len(h.items), max(leastMembers, room/leastOf)) && size < digestBytes {
+	for n < most && size < digestBytes {
 		size += len(h.items[n])
 		n++
 	}
-	if some := h.all().first(room / leastItem); n < len(h.items) && h.within(some, 6*room) && p.weigh(p.render(h, some)) <= room {
+	if n < len(h.items) && p.fitWhole(h, room/leastItem, room) {
 		return s
 	}
 	d, ok := digest.Read(h.items[:n], h.open == "{", h.around())
@@ -149,31 +153,37 @@ func (p Pages) fitSome(h *result, d *digest.Items, room int, own float64) (best 
 		}
 		n = min(d.Len(), n*room*19/20/max(1, now.cost))
 	}
-	if best.whole() {
+	if best.whole() || p.fitWhole(h, len(best.Items), room) {
 		return short{} // the items that fit are whole
 	}
 	return best
 }
 
+// fitWhole reports whether the first n items fit as they are.
+func (p Pages) fitWhole(h *result, n, room int) bool {
+	some := h.all().first(n)
+	if !h.within(some, 6*room) {
+		return false // hardly any text has so many bytes per token
+	}
+	_, cost := p.rendered(h, some)
+	return cost <= room
+}
+
 // whole reports whether nothing is left out of the items.
 func (s short) whole() bool { return s.Mark == "" && s.LeftOut == "" }
 
-// write writes shortened items and notes on them.
+// write writes shortened items, with everything around their list, and notes on them.
 func (p Pages) write(h *result, look digest.Look) short {
-	s := short{Look: look, text: p.renderLook(h, look), notes: notesOn(look, len(h.items))}
-	s.cost = p.weigh(s.text) + p.weigh(s.notes)
-	return s
-}
-
-// renderLook renders shortened items, with everything around their list.
-func (p Pages) renderLook(h *result, look digest.Look) string {
 	items := make([]json.RawMessage, len(look.Items))
 	for i, item := range look.Items {
 		items[i] = json.RawMessage(item)
 	}
-	short := &result{list: h.list}
-	short.items = items
-	return p.render(short, short.all())
+	shown := &result{list: h.list}
+	shown.items = items
+	s := short{Look: look, notes: notesOn(look, len(h.items))}
+	s.text, s.cost = p.rendered(shown, shown.all())
+	s.cost += p.weigh(s.notes)
+	return s
 }
 
 // notesOn says what is left out of shortened items; total is the number of all items.
