@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -21,11 +22,20 @@ func BenchmarkExec_Large(b *testing.B) {
 		fmt.Fprintf(&table, `{"id": %d, "name": "item number %d", "state": "open", "score": %d.5, "owner": {"login": "user%d", "admin": false}},`+"\n",
 			1000+i, i, i%97, i%13)
 	}
+	r := rand.New(rand.NewPCG(1, 2))
+	words := strings.Fields("retry the upload after a timeout when server returns empty body and client keeps session open for next request")
+	said := func(n int) string {
+		out := make([]string, n)
+		for i := range out {
+			out[i] = words[r.IntN(len(words))]
+		}
+		return strings.Join(out, " ")
+	}
 	var items strings.Builder
 	items.WriteByte('[')
 	for i := 0; items.Len() < 1<<20; i++ {
 		fmt.Fprintf(&items, `{"id":%d,"title":"issue %d","user":{"login":"user%d","type":"User"},"labels":[{"name":"bug"}],"body":"%s"},`,
-			i, i*7, i%13, strings.Repeat(fmt.Sprintf("what happened at %d, ", i), 60))
+			i, i*7, i%13, said(200))
 	}
 	result := func(text string) json.RawMessage {
 		return json.RawMessage(`{"content":[` + string(wire.TextBlock(text)) + `]}`)

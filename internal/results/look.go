@@ -162,8 +162,8 @@ func (p Pages) fitSome(h *result, d *digest.Items, room int, own float64) (best 
 // fitWhole reports whether the first n items fit as they are.
 func (p Pages) fitWhole(h *result, n, room int) bool {
 	some := h.all().first(n)
-	if !h.within(some, 6*room) {
-		return false // hardly any text has so many bytes per token
+	if !h.within(some, 10*room) {
+		return false // not even with much white space
 	}
 	_, cost := p.rendered(h, some)
 	return cost <= room
