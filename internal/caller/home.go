@@ -34,6 +34,20 @@ func (h *Home) Owner() string {
 	return h.owner
 }
 
+// Connection returns the id of the connection; 0 if the home belongs to a principal.
+func (h *Home) Connection() uint64 {
+	if h.of.Principal != nil {
+		return 0
+	}
+	return h.connection.ID
+}
+
+// At returns the home of the same program on another connection. Sessions that were opened for it there end with that
+// connection, sessions that are opened later with the connection of h.
+func (h *Home) At(connection uint64) *Home {
+	return &Home{of: h.of, connection: &Connection{ID: connection, Life: h.connection.Life}}
+}
+
 // Life returns a context that ends with the connection; nil if the home belongs to a principal.
 func (h *Home) Life() context.Context {
 	if h.of.Principal != nil {

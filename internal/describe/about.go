@@ -12,19 +12,20 @@ import (
 )
 
 const (
-	// maxAbout bounds the purpose of a server, in tokens.
+	// maxAbout is the most tokens of a server's purpose in an answer about the server.
 	maxAbout = 4000
-	// aboutBytes is longer than any real text of maxAbout tokens.
+	// aboutBytes is the most bytes of a line that are read. No real text of maxAbout tokens is
+	// longer.
 	aboutBytes = 16 * maxAbout
-	// maxIndent bounds the indent of a line.
+	// maxIndent is the most spaces at the beginning of a line.
 	maxIndent = 8
 )
 
-// about is the purpose of s as a comment: one line if it is short enough for the
-// catalogue, else all of its lines.
+// about returns the purpose of s as a comment: on one line if the purpose is short enough for
+// the catalogue, else with all its lines, up to maxAbout tokens.
 func about(s *catalog.Server) string {
 	whole := cmp.Or(s.Purpose(), s.Title)
-	line, more := sanitize.Clean(strings.TrimLeft(whole, "# \r\n"), maxPurpose) // without the mark of a heading
+	line, more := sanitize.Clean(strings.TrimLeft(whole, "# \r\n"), maxPurpose) // without the # of a heading
 	switch {
 	case more:
 		return "/*\n" + strings.ReplaceAll(wholeLines(whole, maxAbout), "*/", `*\/`) + "\n*/\n"
@@ -34,8 +35,8 @@ func about(s *catalog.Server) string {
 	return "// " + line + "\n"
 }
 
-// wholeLines cleans each line of a text, joins empty lines to one, and cuts the text to most
-// tokens.
+// wholeLines cleans each line of text, replaces several empty lines by one, and cuts the text
+// after most tokens.
 func wholeLines(text string, most int) string {
 	var b strings.Builder
 	at, left, gap := 0, most, ""
@@ -64,13 +65,14 @@ func wholeLines(text string, most int) string {
 	return b.String()
 }
 
-// indent is the white space that a line begins with, as spaces.
+// indent returns as many spaces as the line has spaces and tabs at its beginning, at most
+// maxIndent.
 func indent(line string) string {
 	n := len(line) - len(strings.TrimLeft(line, " \t"))
 	return strings.Repeat(" ", min(n, maxIndent))
 }
 
-// within is the longest start of text, in whole words, of at most that many tokens.
+// within returns the longest beginning of text, in whole words, that has at most most tokens.
 func within(text string, most int) string {
 	fits, over := 0, len(text)+1
 	for over-fits > 1 {

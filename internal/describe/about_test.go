@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// The answer about one server has its whole purpose up to the bound, and the number of
-// characters left out.
+// TestServer_About: the answer about one server has the whole purpose of the server, up to
+// maxAbout tokens. If the purpose is longer, the answer says how many characters it leaves out.
 func TestServer_About(t *testing.T) {
 	var long strings.Builder
 	for i := range 2000 {
@@ -20,8 +20,8 @@ func TestServer_About(t *testing.T) {
 	tests := []struct {
 		name, text string
 		first      string
-		last       string // of the text, where it is not cut
-		most       int    // tokens
+		last       string // the end of the text; empty if the text is cut
+		most       int    // the most tokens of the text
 	}{
 		{"short", "Reads mail.", "// Reads mail.\n", "", 20},
 		{"over the catalogue's bound", strings.Repeat("Reads mail. ", 30) + "\nNever delete.", "/*\nReads mail. ", "\nNever delete.\n*/\n", 200},

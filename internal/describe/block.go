@@ -9,7 +9,8 @@ import (
 	"mcpx/internal/schemats"
 )
 
-// The bounds of a purpose and a description in the catalogue, in runes (design 6).
+// maxPurpose and maxDesc are the most runes of a server's purpose and of a tool's description
+// in the catalogue (design 6).
 const (
 	maxPurpose = 300
 	maxDesc    = 80
@@ -17,7 +18,7 @@ const (
 	maxNoise = 40
 )
 
-// source is one server with a cache of its cleaned texts.
+// source is one server, and a cache of its texts after cleaning.
 type source struct {
 	server  *catalog.Server
 	purpose *string
@@ -30,12 +31,13 @@ type toolSource struct {
 	ready  bool
 	params []schemats.Param
 	desc   string
-	more   bool // desc is only the start
+	more   bool // desc is only the beginning of the description
 	lines  [allParams + 1]string
 }
 
-// block has the lines of the server in detail d, without the last line end. mark precedes
-// its name; a block without a mark is bare.
+// block returns the lines of the catalogue about the server in detail d, without the last line
+// end. mark is written before the server's name. If mark is empty, the block is shorter in
+// other ways too (bare).
 func (s *source) block(d detail, mark string) string {
 	var b strings.Builder
 	b.WriteString(mark + sanitize.Line(s.server.Name, 0))
@@ -53,7 +55,7 @@ func (s *source) block(d detail, mark string) string {
 	case n == 0 && !bare:
 		b.WriteString(" (tools not known yet)")
 	case n == 0:
-		b.WriteString(" (?)") // how many is not known yet
+		b.WriteString(" (?)") // the number of tools is not known yet
 	case d.tools == counted:
 	case d.tools == listed && bare:
 		s.writeTools(&b, d, "\n- ")
@@ -74,7 +76,7 @@ func (s *source) block(d detail, mark string) string {
 	return b.String()
 }
 
-// writeTools writes each tool on a line, after start.
+// writeTools writes one line for each tool; start is the line end before it and its indent.
 func (s *source) writeTools(b *strings.Builder, d detail, start string) {
 	for i := range s.server.Tools {
 		b.WriteString(start)
@@ -87,7 +89,8 @@ func (s *source) writeTools(b *strings.Builder, d detail, start string) {
 	}
 }
 
-// writeRow writes all tools in a row, grouped ones with a common prefix together.
+// writeRow writes all tools on one line. Unless d.tools is spelled, tools with a common prefix
+// are written together.
 func (s *source) writeRow(b *strings.Builder, d detail) {
 	list := s.toolNames()
 	if d.params != noParams {
@@ -103,7 +106,7 @@ func (s *source) writeRow(b *strings.Builder, d detail) {
 	b.WriteString(byPrefix(list))
 }
 
-// withParams is the name of a tool with the names of its parameters.
+// withParams returns the name of a tool with the names of its parameters.
 func (s *source) withParams(i int, p params) string {
 	t := s.tool(i)
 	if t.lines[p] == "" {
@@ -146,7 +149,8 @@ func writeNames(b *strings.Builder, list []schemats.Param, p params) {
 	}
 }
 
-// skips reports whether d has topics, which are worse than names for so few tools.
+// skips reports whether d has topics though the server has so few tools that their names are
+// better.
 func (s *source) skips(d detail) bool {
 	return d.tools == topics && len(s.server.Tools) <= fewTools
 }
@@ -162,7 +166,7 @@ func (s *source) purposeLine(max int) string {
 	return sanitize.Cut(*s.purpose, max, false)
 }
 
-// toolNames are the names, cleaned.
+// toolNames returns the cleaned names of the tools.
 func (s *source) toolNames() []string {
 	for i := len(s.names); i < len(s.server.Tools); i++ {
 		s.names = append(s.names, sanitize.Line(s.server.Tools[i].Name, 0))
@@ -194,8 +198,8 @@ func count(n int) string {
 	return strconv.Itoa(n) + " tools"
 }
 
-// rounded is a number that mostly stays the same if a tool is added: above fewExact it is
-// rounded down to one digit.
+// rounded returns n as text that mostly stays the same if a tool is added: a number above
+// fewExact is rounded down to one digit, as in 40+ for 47.
 func rounded(n int) string {
 	if n <= fewExact {
 		return strconv.Itoa(n)
@@ -203,10 +207,10 @@ func rounded(n int) string {
 	return strconv.Itoa(floor(n)) + "+"
 }
 
-// fewExact is the largest number of tools that is written exactly.
+// fewExact is the largest number of tools that is not rounded.
 const fewExact = 20
 
-// floor is n with all digits but the first set to zero.
+// floor returns n with all digits but the first set to zero.
 func floor(n int) int {
 	unit := 1
 	for n/unit >= 10 {

@@ -8,8 +8,8 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// TestDescriptions_Brief: a client that searches for tools itself gets all names of a few
-// servers, whole, and of many servers as much as there is room for; never parameters or
+// TestDescriptions_Brief: for a client with a tool search of its own, the descriptions have the
+// full names of all tools if the servers have few tools. They never have parameters or
 // descriptions of tools.
 func TestDescriptions_Brief(t *testing.T) {
 	b, f := Budget{Chars: 2000}, Features{Brief: true}

@@ -9,18 +9,18 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// shape is the form of a list of tools.
+// shape is how the tools of a server are written.
 type shape int
 
 const (
-	counted shape = iota // their number, after the name of the server
-	topics               // their topics and their number
+	counted shape = iota // only the number of tools, after the name of the server
+	topics               // the number of tools, and a line with their topics
 	spelled              // all names on one line
-	grouped              // all names on one line, a common prefix once
-	listed               // a line for each tool
+	grouped              // all names on one line; a prefix that several names have is written once
+	listed               // one line for each tool
 )
 
-// params selects the parameters of a tool that its line names.
+// params selects which parameter names are written after the name of a tool.
 type params int
 
 const (
@@ -29,35 +29,35 @@ const (
 	allParams
 )
 
-// detail is the amount of text about one server.
+// detail is how much the catalogue says about one server.
 type detail struct {
-	purpose int // runes; 0 for none
+	purpose int // the most runes of the server's purpose; 0 leaves it out
 	tools   shape
 	topics  int
 	params  params
-	desc    int // runes of each tool's description; 0 for none
+	desc    int // the most runes of each tool's description; 0 leaves it out
 }
 
-// form is a way to write a catalogue.
+// form is a way to write the catalogue, which is the list of servers and tools in a description.
 type form struct {
 	head string
-	mark string // before the name of a server
-	// ladder has the details from the poorest to the richest. A poorer catalogue lacks
-	// first the descriptions, then the names of optional parameters, the line for each
-	// tool, the names of required parameters, the tool names, the topics of a big server,
-	// and last the purpose of the server. The steps are small, as all servers take a step
-	// together and smaller room stays unused.
+	mark string // is written before the name of each server
+	// ladder has the details from the poorest to the richest. With less room, a catalogue
+	// loses first the descriptions of tools, then the names of optional parameters, the line
+	// for each tool, the names of required parameters, the tool names, the topics of a big
+	// server, and last the purpose of the server. The steps are small, because all servers
+	// take a step together, and room that is too small for the next step stays unused.
 	ladder []detail
 }
 
-// forms are in the order in which they are tried. The first has all tools with parameters
-// and marks the servers; the second is for less room.
+// forms are tried in this order. The first lists all tools with their parameters, and writes
+// a mark before the name of each server. The second needs less room.
 var forms = []form{
 	{head: "\n\nAvailable tools:\n", mark: "  Server: ", ladder: lines[2:]},
 	{head: "\n\nAvailable tools (where only counted, use query; a_{b, c} means a_b, a_c):\n", ladder: append(rows, lines...)},
 }
 
-// briefForms have the names of tools alone.
+// briefForms are the forms for [Features.Brief]: of a tool they have only the name.
 var briefForms = []form{
 	{head: forms[0].head, ladder: []detail{
 		{tools: spelled},
@@ -70,7 +70,7 @@ var briefForms = []form{
 	{head: forms[1].head, ladder: rows[:len(rows)-1]},
 }
 
-// forms are the ways to write the catalogue.
+// forms returns the ways to write the catalogue, in the order in which they are tried.
 func (f Features) forms() []form {
 	if f.Brief {
 		return briefForms
@@ -113,23 +113,24 @@ var lines = []detail{
 	{purpose: 300, tools: listed, params: allParams, desc: 80},
 }
 
-// canvas is the room for a catalogue.
+// canvas is a form, and the room for a catalogue in this form.
 type canvas struct {
 	form *form
 	room size
-	// pages are the UTF-16 units of each text that the catalogue goes on in; nil for one
-	// text that only room limits.
+	// pages has the most UTF-16 units of each text over which the catalogue is spread. Nil
+	// means a single text, which only room limits.
 	pages []int
-	// noPurposes says that another text has the purposes of the servers.
+	// noPurposes leaves out the purposes of the servers, because the instructions have them.
 	noPurposes bool
 }
 
-// start has each server in the poorest detail; ok is false if that does not fit.
+// start returns all servers in the poorest detail; ok is false if they do not fit even so.
 func (c *canvas) start(servers []*catalog.Server) (steps []step, ok bool) {
 	steps = make([]step, len(servers))
 	total := size{}
 	for i, server := range servers {
-		// A marked tool has at least 4 tokens: a dash, a name, brackets and a line end.
+		// A form with a mark lists all tools, and each tool takes at least 4 tokens: a dash,
+		// a name, brackets and a line end.
 		if c.form.mark != "" && 4*len(server.Tools) > c.room.tokens {
 			return nil, false
 		}
@@ -142,7 +143,7 @@ func (c *canvas) start(servers []*catalog.Server) (steps []step, ok bool) {
 	return steps, c.fits(steps)
 }
 
-// fits reports whether the steps are within the room.
+// fits reports whether the blocks of all servers fit into the room and on the pages.
 func (c *canvas) fits(steps []step) bool {
 	total := size{}
 	for i := range steps {
@@ -155,12 +156,13 @@ func (c *canvas) fits(steps []step) bool {
 	return ok
 }
 
-// whole is the unit of shares: a block with this share fills the room.
+// whole is the share of a block that fills the room. Smaller blocks have a smaller share in
+// proportion.
 const whole = 1 << 16
 
-// fill is the catalogue with as much detail as the room allows, one text for each page. It
-// adds tool names to all servers before parameters to any, and parameters before
-// descriptions. ok is false if not even the poorest detail fits.
+// fill returns the catalogue with as much detail as the room allows, one text for each page.
+// All servers get tool names before any server gets parameters, and parameters before any
+// server gets descriptions of tools. ok is false if not even the poorest detail fits.
 func (c *canvas) fill(servers []*catalog.Server) (texts []string, ok bool) {
 	steps, ok := c.start(servers)
 	if !ok {
@@ -172,9 +174,10 @@ func (c *canvas) fill(servers []*catalog.Server) (texts []string, ok bool) {
 	return c.pack(steps)
 }
 
-// raise gives every server the richest detail, up to a kind, whose block fits into the same
-// share of the room. So small servers are complete while large ones have their topics. The
-// share grows in steps: then a change of one server mostly does not change the others.
+// raise increases the detail of the servers, at most to the kind most. Every server may take
+// the same share of the room, and gets the richest detail that fits into it. So small servers
+// may be complete while large ones have only their topics. The share grows in fixed steps, so
+// that a change of one server mostly does not change the blocks of the others.
 func (c *canvas) raise(steps []step, most kind) []step {
 	left := c.room.tokens
 	for i := range steps {
@@ -182,7 +185,7 @@ func (c *canvas) raise(steps []step, most kind) []step {
 	}
 	for i := range steps {
 		steps[i].above = nil
-		if most == names || len(steps[i].source.server.Tools) <= left { // a tool adds at least a token
+		if most == names || len(steps[i].source.server.Tools) <= left { // a higher kind adds at least one token for each tool
 			steps[i].findAbove(most)
 		}
 	}
@@ -203,11 +206,11 @@ func (c *canvas) raise(steps []step, most kind) []step {
 	}
 }
 
-// kind is the amount of text about each tool.
+// kind is how much a detail says about each tool.
 type kind int
 
 const (
-	names kind = iota // or less
+	names kind = iota // at most the name
 	parameters
 	described
 )
@@ -222,7 +225,7 @@ func (d detail) kind() kind {
 	return names
 }
 
-// step is one server in one detail, with the next step up.
+// step is the block of one server in one detail, and the next larger block.
 type step struct {
 	source *source
 	canvas *canvas
@@ -230,7 +233,7 @@ type step struct {
 	text   string
 	size   size
 	share  int
-	above  *step // nil at the top, or before findAbove
+	above  *step // the next larger block; nil if there is none, or before findAbove
 }
 
 func makeStep(src *source, c *canvas, level int) step {
@@ -244,8 +247,9 @@ func makeStep(src *source, c *canvas, level int) step {
 	return s
 }
 
-// findAbove finds the next step up, up to a kind. A richer block that is no larger replaces
-// s at once. A block larger than the whole room ends the search.
+// findAbove sets s.above to the next larger block whose detail is at most of the kind most. A
+// block that is richer but not larger replaces s at once. The search ends at a block that is
+// larger than the whole room.
 func (s *step) findAbove(most kind) {
 	s.above = nil
 	ladder := s.canvas.form.ladder
@@ -265,7 +269,8 @@ func (s *step) findAbove(most kind) {
 	}
 }
 
-// upgrade is the richest step within share of the room, up to a kind.
+// upgrade returns the richest block that takes at most share of the room, in a detail that is
+// at most of the kind most.
 func (s step) upgrade(share int, most kind) step {
 	for s.above != nil && s.above.share <= share {
 		s = *s.above
@@ -274,8 +279,8 @@ func (s step) upgrade(share int, most kind) step {
 	return s
 }
 
-// pack joins the blocks to one text for each page. A block at the end of a page is cut
-// between two lines, or between two tools of a long line.
+// pack joins the blocks to one text for each page. A block that does not fit on the rest of a
+// page is split between two lines, or between two tools of a long line.
 func (c *canvas) pack(steps []step) (texts []string, ok bool) {
 	p := packer{left: slices.Clone(c.pages)}
 	for i := range steps {
@@ -289,16 +294,17 @@ func (c *canvas) pack(steps []step) (texts []string, ok bool) {
 	return p.done(), true
 }
 
-// packer puts lines on pages.
+// packer splits the lines of a catalogue into pages.
 type packer struct {
-	left  []int // UTF-16 units left on the current page and the next ones; nil = no limit
-	owner string
+	left  []int  // UTF-16 units that are free on the current page and on each later page; nil means one page without limit
+	owner string // the mark and name of the server whose block is being added
 	page  strings.Builder
 	texts []string
 }
 
-// add puts a line on the current page or the next, and returns false if neither has room.
-// inside means that the line belongs to owner, whose name a new page repeats.
+// add puts a line on the current page or on a later page, and returns false if there is no
+// room. inside means that the line is not the first line of its block: if it begins a new
+// page, that page repeats owner first.
 func (p *packer) add(line string, inside bool) bool {
 	if p.left == nil {
 		p.write(line)
@@ -335,8 +341,9 @@ func (p *packer) write(line string) {
 
 func (p *packer) done() []string { return append(p.texts, p.page.String()) }
 
-// cutTools is the length of the longest start of line in most UTF-16 units that ends with a
-// comma between two tools, outside brackets; 0 if there is none.
+// cutTools returns the length in bytes of the longest beginning of line that ends with a comma
+// between two tools, outside brackets, and has at most most UTF-16 units. It returns 0 if there
+// is no such comma.
 func cutTools(line string, most int) (end int) {
 	depth, n := 0, 0
 	for i, r := range line {
@@ -357,7 +364,7 @@ func cutTools(line string, most int) (end int) {
 	return end
 }
 
-// units is the length of s in UTF-16.
+// units returns the length of s in UTF-16 units.
 func units(s string) (n int) {
 	for _, r := range s {
 		if n++; r > 0xffff {
@@ -367,8 +374,9 @@ func units(s string) (n int) {
 	return n
 }
 
-// nameRows is the catalogue if there is room only for the names of the servers, or for the
-// first names and the number of the others. named is the number of names, 0 if none fits.
+// nameRows returns the catalogue that is used if there is room only for the names of the
+// servers, or only for the first names and the number of the other servers. named is how many
+// names it has; 0 if not even one name fits.
 func (c *canvas) nameRows(servers []*catalog.Server) (texts []string, named int) {
 	line := func(n int) string { return "Servers: " + nameRow(servers, n, " more: inspect {}") }
 	named = mostOf(len(servers), func(n int) bool {
@@ -383,7 +391,8 @@ func (c *canvas) nameRows(servers []*catalog.Server) (texts []string, named int)
 	return p.done(), named
 }
 
-// nameRow has the first n names and the number of the others, followed by rest.
+// nameRow returns the names of the first n servers. If there are more servers, their number
+// and the text rest follow.
 func nameRow(servers []*catalog.Server, n int, rest string) string {
 	names := make([]string, n)
 	for i, s := range servers[:n] {

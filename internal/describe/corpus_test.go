@@ -13,7 +13,8 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// corpus reads the tools/list answers in MCPX_CORPUS/tools, one server a file.
+// corpus reads the files in MCPX_CORPUS/tools; each has the tools/list answer of one server. It
+// skips the test if MCPX_CORPUS is not set.
 func corpus(t testing.TB) []catalog.Server {
 	t.Helper()
 	dir := os.Getenv("MCPX_CORPUS")
@@ -55,8 +56,9 @@ func toolLists(t testing.TB, dir string) []catalog.Server {
 	return servers
 }
 
-// toolsList is a whole answer to tools/list with the descriptions of both
-// tools, and schemas, annotations and _meta as design 6 and 7 have them.
+// toolsList returns a complete answer of mcpx to tools/list, in which inspect is the description
+// of the tool inspect. The schemas, annotations and _meta are those in sections 6 and 7 of the
+// design.
 func toolsList(inspect string) string {
 	tool := func(name, description, schema string) string {
 		q, _ := json.Marshal(description)
@@ -97,7 +99,8 @@ func TestInspect_corpusTargets(t *testing.T) {
 	}
 }
 
-// TestInspect_corpusMixes holds the targets for tools and servers at random.
+// TestInspect_corpusMixes: with random servers and tools of the corpus, the answer to tools/list
+// has at most 2400 tokens, and at most 600 if there are at most about ten tools.
 func TestInspect_corpusMixes(t *testing.T) {
 	servers := corpus(t)
 	r := rand.New(rand.NewPCG(15, 16))
@@ -124,11 +127,11 @@ func TestInspect_corpusMixes(t *testing.T) {
 	}
 }
 
-// answers are the tokens of what inspect prints of tools complete, with their
-// hints, against their minified {name, description, inputSchema, outputSchema}:
-// one tool an answer, and five neighbours an answer. This is the one measure of
-// complete tools: `go test -run Answers -v ./internal/describe`, and with
-// MCPX_CORPUS set to the folder of the corpus for that.
+// answers compares the tokens of complete tools in the answers of inspect with the tokens of
+// their minified {name, description, inputSchema, outputSchema}. raw and one are sums over
+// answers with one tool, fiveRaw and five over answers with five successive tools. To print
+// them: `go test -run Answers -v ./internal/describe`; with MCPX_CORPUS set to the folder of the
+// corpus, also for the corpus.
 type answers struct{ tools, raw, one, fiveRaw, five int }
 
 func (a *answers) String() string {
@@ -163,33 +166,34 @@ func (a *answers) measure(t *testing.T, s *catalog.Server) {
 	}
 }
 
-// bare is a definition without what its text is not held against.
+// bare returns the definition of t without annotations, as the texts of inspect are compared
+// with it.
 func bare(t *catalog.Tool) string {
 	plain := *t
 	plain.Annotations = nil
 	return definition(&plain)
 }
 
-// TestAnswers_OpenAPI holds the targets for tools that were generated from
-// OpenAPI documents: repeated objects, open objects,
-// optional properties that may be null. See make.py there.
+// TestAnswers_OpenAPI: the answers about tools generated from OpenAPI documents stay within
+// their bounds. These tools have repeated objects, open objects, and optional properties that
+// may be null. make.py in the folder of the tools generates them.
 func TestAnswers_OpenAPI(t *testing.T) {
 	var sum answers
 	for _, s := range toolLists(t, "../schemats/testdata/openapi") {
 		sum.measure(t, &s)
 	}
 	t.Log(&sum)
-	// What dd4640d printed of the same tools, one an answer, with descriptions cut
-	// at 300 characters; 58,435 without the cut.
+	// The tokens that the version dd4640d printed for the same tools, one tool in each answer,
+	// with descriptions cut at 300 characters. Without the cut they were 58,435.
 	const before = 55_022
 	if sum.single() > 0.63 || sum.several() > 0.50 || sum.one*10 > before*9 {
 		t.Errorf("above 0.63, 0.50 or nine tenths of %d: %s", before, &sum)
 	}
 }
 
-// TestAnswers_corpus compares the answers with the raw definitions. The descriptions alone,
-// which no form of the types can shorten, have 0.437 of the raw tokens: so the bound for one
-// tool is near the least possible.
+// TestAnswers_corpus: the answers about the tools of the corpus stay within their bounds, which
+// are shares of the tokens of the raw definitions. The descriptions, which cannot be shortened,
+// have 0.437 of these tokens, so the bound for one tool is near the least possible.
 func TestAnswers_corpus(t *testing.T) {
 	var sum answers
 	var listed, listedRaw int
@@ -198,7 +202,7 @@ func TestAnswers_corpus(t *testing.T) {
 		text, complete := Server(&s, Options{TypeScript: true})
 		n := tokens.Count(text)
 		if complete {
-			if n > defaultListingTokens+200 { // and what the server is for
+			if n > defaultListingTokens+200 { // 200 tokens for the purpose of the server
 				t.Errorf("%s: complete listing has %d tokens", s.Name, n)
 			}
 			continue
@@ -207,7 +211,7 @@ func TestAnswers_corpus(t *testing.T) {
 			t.Errorf("%s: listing has %d tokens", s.Name, n)
 		}
 		listed += n
-		last := text[strings.LastIndexByte(text, '\n')+1:] // all names, where it has only these
+		last := text[strings.LastIndexByte(text, '\n')+1:] // all names, if the listing has only names
 		for i := range s.Tools {
 			if name := s.Tools[i].Name; !strings.Contains(text, name) && !expand(last)[name] {
 				t.Errorf("%s: %s is not in its listing", s.Name, s.Tools[i].Name)

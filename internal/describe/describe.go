@@ -1,6 +1,6 @@
-// Package describe writes the texts of inspect: the descriptions in every model request,
-// within a budget, and the answers. It is pure: the same snapshot and options give the
-// same bytes.
+// Package describe writes the texts of the tool inspect: the descriptions of tools, which are
+// in every model request and therefore have a budget, and the answers to calls. The same
+// snapshot and options always give the same bytes.
 package describe
 
 import (
@@ -10,55 +10,58 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// Budget limits the catalogue in every model request. The descriptions of both tools are
-// always within Chars, and the catalogue within Tokens; [forms] has the order in which it
-// loses details.
+// Budget limits the catalogue, which is in every model request. See [form] for the order in
+// which the catalogue loses details if it has less room.
 type Budget struct {
-	// Tokens is in o200k_base tokens; 0 means 1200.
+	// Tokens bounds the description of inspect together with the part of the catalogue in the
+	// description of exec, in o200k_base tokens; 0 means 1200.
 	Tokens int
-	// Chars bounds each description, in UTF-16 units; 0 means no limit. Claude Code cuts
-	// at 2048. With a limit the catalogue continues in the description of exec, and the
-	// instructions have the purposes.
+	// Chars bounds the description of inspect and the description of exec, each in UTF-16
+	// units; 0 means no limit. Claude Code cuts descriptions at 2048. With a limit, a catalogue
+	// that is too long continues in the description of exec, and the instructions may have the
+	// purposes of the servers.
 	Chars int
 }
 
 const (
 	defaultTokens = 1200
-	// smallTokens is the part of defaultTokens for ten tools or fewer, so that the
-	// whole answer to tools/list stays within 600 tokens (both tools and the envelope
-	// take 328). Each further tool adds stepTokens, which is more than a tool needs:
-	// from about twenty tools on only defaultTokens limits.
+	// smallTokens replaces defaultTokens if there are at most smallTools tools, so that the
+	// whole answer to tools/list stays within 600 tokens (its other parts take 328). Each
+	// further tool adds stepTokens, which is more than a tool needs. With more than thirty
+	// tools the limit is defaultTokens.
 	smallTokens, smallTools, stepTokens = 252, 10, 40
 
 	unlimited = 1 << 30
 )
 
-// How to use inspect. The first sentence of each is for budgets without room for more.
+// These texts explain how to use inspect. If the budget has no room for the whole text, the
+// description has only its first sentence.
 const (
 	usage      = `Inspect available MCP tools and their schemas. Before exec look the tool up. {server_name, tool_name}: its TypeScript signature; {query}: the best tools of all servers, ready to call; {server_name}: all its tools; {}: the servers and their state.`
 	briefUsage = `Look a tool up before exec: {server_name, tool_name}; {query} finds tools.`
 )
 
-// Features are the parts of mcpx that the config turns off: the descriptions must not
-// mention them. The zero value turns nothing off.
+// Features are settings that change the descriptions, which must not mention what the config
+// turns off. The zero value turns nothing off.
 type Features struct {
 	// JSONSchema means that inspect shows JSON Schema, not TypeScript.
 	JSONSchema bool
-	// NoTOON and NoJS mean that no result has this form.
+	// NoTOON and NoJS mean that mcpx writes no results as TOON or as JavaScript.
 	NoTOON, NoJS bool
-	// ShortNames means that the tools take server, tool and args.
+	// ShortNames means that the arguments of the tools are named server, tool and args, not
+	// server_name, tool_name and arguments.
 	ShortNames bool
-	// ReadDoor means that there is exec_read too.
+	// ReadDoor means that mcpx also offers the tool exec_read.
 	ReadDoor bool
 	// Brief is for clients with a tool search of their own, which put only the names of
-	// tools into a request. The catalogue has only names too, and the texts are short: a
-	// request has at most 200 tokens more than without mcpx.
+	// tools into a request. Then the catalogue, too, has only the names of tools, and the texts
+	// are short: a request has at most 200 tokens more than without mcpx.
 	Brief bool
 }
 
 var shortNames = strings.NewReplacer("server_name", "server", "tool_name", "tool", "arguments", "args")
 
-// named is a text of mcpx with the configured names of the arguments.
+// named returns text with the names of arguments that f selects.
 func (f Features) named(text string) string {
 	if f.ShortNames {
 		return shortNames.Replace(text)
@@ -66,7 +69,7 @@ func (f Features) named(text string) string {
 	return text
 }
 
-// usage is how to use the two tools.
+// usage returns the text that explains inspect, for these features.
 func (f Features) usage() string {
 	text := usage
 	if f.Brief {
@@ -78,15 +81,17 @@ func (f Features) usage() string {
 	return f.named(text)
 }
 
-// The texts around the break if a catalogue continues in the description of exec.
+// If a catalogue continues in the description of exec, its first part ends with continues, and
+// its second part begins with continued.
 const (
 	continues = "\n(more in exec)"
 	continued = "\n\nMore of the tools that inspect knows:\n"
 )
 
-// Descriptions are the descriptions of inspect and exec. The description of inspect explains
-// the two tools in at most 400 characters, then follows the catalogue in as much detail as b
-// allows. They do not depend on the connection state of servers, and leave out disabled ones.
+// Descriptions returns the descriptions of the tools inspect and exec. The description of
+// inspect explains the tool in at most 400 characters; then follows the catalogue in as much
+// detail as b allows. The descriptions do not depend on whether servers are connected, and
+// leave out servers that the config disables.
 func Descriptions(snap *catalog.Snapshot, b Budget, f Features) (inspect, exec string) {
 	servers, usage, exec := enabled(snap), f.usage(), execUsage(f)
 	limit := b.limit(servers)
@@ -108,8 +113,9 @@ func Descriptions(snap *catalog.Snapshot, b Budget, f Features) (inspect, exec s
 	return words(usage, limit), exec
 }
 
-// canvases are the ways to write a catalogue after an intro, in the order in which they are
-// tried.
+// canvases returns the ways to write a catalogue, in the order in which they are tried. The
+// catalogue begins after the text intro, and may continue after exec, which is the description
+// of the tool exec.
 func (b Budget) canvases(limit size, forms []form, intro, exec string) []*canvas {
 	var list []*canvas
 	for i := range forms {
@@ -119,7 +125,7 @@ func (b Budget) canvases(limit size, forms []form, intro, exec string) []*canvas
 			continue
 		}
 		first := b.Chars - units(intro+c.form.head)
-		if i == 0 { // on one page, if it fits there
+		if i == 0 { // the first form is tried on one page before two pages
 			one := *c
 			one.pages, one.room.chars = []int{first}, first
 			list = append(list, &one)
@@ -135,7 +141,8 @@ func (b Budget) canvases(limit size, forms []form, intro, exec string) []*canvas
 	return list
 }
 
-// withoutMarks is a canvas for names alone, which need no explanation above them.
+// withoutMarks returns a canvas for a catalogue that has only the names of servers, and so
+// needs no explanation above it.
 func (c *canvas) withoutMarks() *canvas {
 	names := *c
 	names.form = &forms[0]
@@ -143,11 +150,11 @@ func (c *canvas) withoutMarks() *canvas {
 	return &names
 }
 
-// charsPerToken is less than in any catalogue: with so many tokens for the characters, only
-// the characters limit the catalogue.
+// charsPerToken is less than the characters per token of any catalogue. So a catalogue of n
+// characters takes fewer than n/charsPerToken tokens.
 const charsPerToken = 3
 
-// compose adds the texts of a catalogue to both descriptions.
+// compose returns the descriptions of inspect and exec with the texts of a catalogue added.
 func (c *canvas) compose(intro, exec string, texts []string) (string, string) {
 	inspect := intro + c.form.head + texts[0]
 	if len(texts) == 1 || texts[1] == "" {
@@ -156,7 +163,7 @@ func (c *canvas) compose(intro, exec string, texts []string) (string, string) {
 	return inspect + continues, exec + continued + texts[1]
 }
 
-// enabled are the servers that the config does not disable.
+// enabled returns the servers that the config does not disable.
 func enabled(snap *catalog.Snapshot) []*catalog.Server {
 	list := make([]*catalog.Server, 0, len(snap.Servers))
 	for i := range snap.Servers {
@@ -167,8 +174,8 @@ func enabled(snap *catalog.Snapshot) []*catalog.Server {
 	return list
 }
 
-// limit is b with its defaults, and fewer tokens for a catalogue of few tools. The JSON
-// of the description may have 3 % more tokens.
+// limit returns b with its defaults, and with fewer tokens if the servers have few tools. The
+// description as a JSON string may have 3 % more tokens than the description itself.
 func (b Budget) limit(servers []*catalog.Server) size {
 	t := min(b.Tokens, unlimited)
 	if t <= 0 {
@@ -179,11 +186,12 @@ func (b Budget) limit(servers []*catalog.Server) size {
 	for _, s := range servers {
 		tools += len(s.Tools)
 	}
-	// Rounded up to ten tools, as one more tool must not change the lines of all servers.
+	// The number of tools is rounded up to a multiple of ten, since one more tool should not
+	// change the lines of all servers.
 	things = (max(tools, things) + smallTools - 1) / smallTools * smallTools
 	part := smallTokens + stepTokens*(things-smallTools)
 	t = min(t, part*max(t, defaultTokens)/defaultTokens)
-	t -= t/200 + 1 // tokens.Ceiling adds as much to the estimate
+	t -= t/200 + 1 // the safety margin that tokens.Ceiling adds to an estimate
 	c := b.Chars
 	if c <= 0 {
 		c = unlimited
@@ -191,7 +199,7 @@ func (b Budget) limit(servers []*catalog.Server) size {
 	return size{tokens: t, json: t + t*3/100, chars: c}
 }
 
-// execUsage is the description of exec without a catalogue.
+// execUsage returns the description of exec without a catalogue.
 func execUsage(f Features) string {
 	if f.Brief {
 		return f.named(briefExec(f))
@@ -210,7 +218,8 @@ func execUsage(f Features) string {
 		"Several calls of one tool: each, a list of arguments. select, such as `.items[] | {id, name}`, returns only what you need." + toon)
 }
 
-// briefExec also explains arguments, as the schema of exec does not do so then.
+// briefExec returns the description of exec for [Features.Brief]. It also explains the
+// arguments, since the input schema of exec then does not.
 func briefExec(f Features) string {
 	text := "Call a tool. select is a jq filter, grep a regex for lines, each a list of arguments for several calls."
 	if !f.NoTOON {
@@ -222,17 +231,19 @@ func briefExec(f Features) string {
 	return text
 }
 
-// readJS says how to read results that are JavaScript.
+// readJS explains results that are written as JavaScript.
 const readJS = " JSON may be shown as JavaScript that evaluates to it."
 
-// size is the length of a text: its estimated o200k_base tokens, the same in the JSON of
-// tools/list, and its UTF-16 units. Sizes of whole lines with their line ends add up
-// exactly: no token of o200k_base crosses a line end before a line with text.
+// size is the length of a text: tokens is its estimated o200k_base tokens, json is the tokens
+// of the text as a JSON string in the answer to tools/list, and chars is its UTF-16 units. The
+// size of several lines is exactly the sum of their sizes, if each line includes its line end:
+// no token of o200k_base has both a line end and text of the next line.
 type size struct{ tokens, json, chars int }
 
-// measure also counts the tokens that encoding/json adds: one for a line end after a
-// punctuation mark, two after two of them (o200k_base joins those with a real line end),
-// at most one for a quote or backslash, and four for the codes of < > &.
+// measure returns the size of s. For json it counts the tokens that the encoding adds: one for
+// a line end after a punctuation mark, and two after two punctuation marks (o200k_base joins
+// these marks with a real line end, but not with `\n`); at most one for a quote or backslash;
+// and four for the escape sequence of each < > &.
 func measure(s string) size {
 	z := size{tokens: tokens.Estimate(s), chars: len(s)}
 	z.json = z.tokens
@@ -246,9 +257,9 @@ func measure(s string) size {
 			z.json++
 		case c == '<', c == '>', c == '&':
 			z.json += 4
-		case c&0xc0 == 0x80: // the rest of a character of several bytes
+		case c&0xc0 == 0x80: // not the first byte of a UTF-8 character
 			z.chars--
-		case c >= 0xf0: // a pair of UTF-16 units
+		case c >= 0xf0: // a character of two UTF-16 units
 			z.chars++
 		}
 	}
@@ -271,8 +282,8 @@ func (z size) fits(o size) bool {
 	return o.tokens <= z.tokens && o.json <= z.json && o.chars <= z.chars
 }
 
-// share is the part of z that o takes, where whole is all of it: the largest share of the
-// three limits.
+// share returns which part of the limits z the size o takes; the limit that o takes most of
+// decides. All of it is whole, and a larger o gives more than whole.
 func (z size) share(o size) int {
 	part := func(n, of int) int64 {
 		if of <= 0 {
@@ -283,8 +294,8 @@ func (z size) share(o size) int {
 	return int(max(part(o.tokens, z.tokens), part(o.json, z.json), part(o.chars, z.chars)))
 }
 
-// words is the longest start of text, in whole words, that fits into limit. It is for
-// budgets that are too small for the usage.
+// words returns the longest beginning of text, in whole words, that fits into limit. It is
+// used for budgets that are too small for the text of usage.
 func words(text string, limit size) string {
 	for text != "" && !limit.fits(measure(text)) {
 		text = text[:max(strings.LastIndexByte(text, ' '), 0)]

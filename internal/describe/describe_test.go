@@ -18,7 +18,8 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// checkBudget holds text against b in real tokens and real UTF-16 units.
+// checkBudget checks that text is within b. It counts real tokens and UTF-16 units, not
+// estimates.
 func checkBudget(t *testing.T, text string, b Budget) {
 	t.Helper()
 	limit := b.Tokens
@@ -33,14 +34,14 @@ func checkBudget(t *testing.T, text string, b Budget) {
 	}
 }
 
-// Inspect is the description of inspect alone.
+// Inspect returns only the description of inspect, without the description of exec.
 func Inspect(snap *catalog.Snapshot, b Budget, f Features) string {
 	inspect, _ := Descriptions(snap, b, f)
 	return inspect
 }
 
-// checkNamed checks that every server of snap begins a block of its own, in order, in the two
-// descriptions.
+// checkNamed checks that the catalogue in the two descriptions has one block for each server of
+// snap, in the order of snap.
 func checkNamed(t *testing.T, inspect, exec string, snap *catalog.Snapshot) {
 	t.Helper()
 	var got []string
@@ -52,7 +53,8 @@ func checkNamed(t *testing.T, inspect, exec string, snap *catalog.Snapshot) {
 	}
 }
 
-// serverBlocks cuts a catalogue into the blocks of its servers, each a name and the lines.
+// serverBlocks splits the catalogue in the two descriptions into one block for each server: its
+// name, and its lines.
 func serverBlocks(inspect, exec string) (blocks [][2]string) {
 	_, list, _ := strings.Cut(inspect, "\n\nAvailable tools")
 	_, list, _ = strings.Cut(list, "\n")
@@ -79,7 +81,8 @@ var vocabulary = strings.Fields(`read write list create delete update search fil
 	channel message record table column city weather forecast convert unit length note tag the a of all by with and from for
 	returns given optional including metadata repository workspace 日本語 поиск größe`)
 
-// randomServers makes servers tools servers with tools tools in all, spread unevenly.
+// randomServers makes as many servers as the argument servers says. Together they have as many
+// tools as the argument tools says, spread unevenly.
 func randomServers(r *rand.Rand, servers, tools int) []catalog.Server {
 	words := func(sep string, n int) string {
 		list := make([]string, n)
@@ -132,7 +135,8 @@ func TestInspect_budgetHolds(t *testing.T) {
 				checkNamed(t, text, exec, snap)
 			}
 			n := tokens.Count(toolsList(text))
-			if b.Tokens == 0 && n > 2400 || b.Tokens <= 2000 && size.tools <= 10 && size.servers <= 10 && n > 645 { // 600, and the 45 of each and JavaScript (issue 24)
+			// 645 is 600, and 45 for the texts about each and JavaScript (issue 24).
+			if b.Tokens == 0 && n > 2400 || b.Tokens <= 2000 && size.tools <= 10 && size.servers <= 10 && n > 645 {
 				t.Errorf("%+v: tools/list has %d tokens", size, n)
 			}
 			if again := Inspect(snap, b, Features{}); again != text {
@@ -142,11 +146,12 @@ func TestInspect_budgetHolds(t *testing.T) {
 	}
 }
 
-// TestInspect_usesBudget: detail is given up only as far as needed.
+// TestInspect_usesBudget: the catalogue leaves out no more details than the budget demands, so
+// it uses most of the tokens.
 func TestInspect_usesBudget(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, size := range []struct{ servers, tools, least int }{
-		{1, 200, 950}, // all in one step: the names, or the required parameters of all
+		{1, 200, 950}, // few: a single server has only the choice between names, and names with required parameters
 		{5, 150, 1600}, {20, 300, 1700}, {40, 1000, 1700}, {100, 3000, 1700},
 	} {
 		snap := catalog.NewSnapshot(randomServers(r, size.servers, size.tools))
@@ -156,8 +161,9 @@ func TestInspect_usesBudget(t *testing.T) {
 	}
 }
 
-// TestInspect_thousandsOfServers: each server is named, whatever its state, unless it is
-// disabled; where there is no room for that, the rest is counted.
+// TestInspect_thousandsOfServers: the description names every server, in whatever state it is,
+// unless the config disables it. If there is no room for all names, it has the first names and
+// the number of the other servers.
 func TestInspect_thousandsOfServers(t *testing.T) {
 	states := []catalog.Server{
 		{Known: true, State: catalog.Ready}, {State: catalog.Connecting}, {State: catalog.Unavailable, Reason: "exit status 1"},
@@ -189,8 +195,8 @@ func TestInspect_thousandsOfServers(t *testing.T) {
 	}
 }
 
-// TestInspect_stateChangesNothing: a server that is down keeps its place, and
-// the prompt cache stays valid.
+// TestInspect_stateChangesNothing: if servers become unavailable, the description stays the
+// same, so that the prompt cache of the client stays valid.
 func TestInspect_stateChangesNothing(t *testing.T) {
 	servers := randomServers(rand.New(rand.NewPCG(5, 6)), 8, 60)
 	want := Inspect(catalog.NewSnapshot(append([]catalog.Server(nil), servers...)), Budget{}, Features{})
@@ -203,8 +209,8 @@ func TestInspect_stateChangesNothing(t *testing.T) {
 	}
 }
 
-// TestInspect_otherServersKeepTheirLines: a change in one server reaches the
-// lines of others only where it carries the sum over a step of the budget.
+// TestInspect_otherServersKeepTheirLines: one more tool in one server mostly does not change the
+// lines of the other servers. It never does if the complete catalogue is within the budget.
 func TestInspect_otherServersKeepTheirLines(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	kept, tries := 0, 0
@@ -251,9 +257,8 @@ func blocksOf(text string) map[string]string {
 	return blocks
 }
 
-// TestInspect_givesUpInOrder follows one server from a large budget to a small
-// one: what is given up later in the table is still there when an earlier thing
-// is not.
+// TestInspect_givesUpInOrder: as the budget shrinks from 3000 tokens, the text about a server
+// loses its details one by one, in the order of stages.
 func TestInspect_givesUpInOrder(t *testing.T) {
 	mcptest.OneGoroutine(t)
 	servers := randomServers(rand.New(rand.NewPCG(9, 10)), 1, 40)
@@ -328,9 +333,11 @@ func checkClean(t *testing.T, text string) {
 	}
 }
 
-// TestDescriptions_Cut: for a client that cuts descriptions the catalogue goes on in that
-// of exec: 139 servers are all named, whatever is known of them when it reads the
-// instructions. A few servers cost little more than the names of their tools.
+// TestDescriptions_Cut: for a client that cuts descriptions, the catalogue continues in the
+// description of exec. Up to 139 servers are all named in the descriptions. More servers are all
+// named in the descriptions or in the instructions, even if the client reads the instructions
+// before mcpx knows the tools. For a few servers the catalogue takes few tokens more than the
+// names of their tools.
 func TestDescriptions_Cut(t *testing.T) {
 	b, brief := Budget{Chars: 2000}, Features{Brief: true}
 	for _, size := range []struct{ servers, tools int }{{3, 60}, {10, 150}, {30, 500}, {80, 2000}, {139, 139}, {139, 3000}, {260, 3000}} {
@@ -365,8 +372,8 @@ func TestDescriptions_Cut(t *testing.T) {
 	}
 }
 
-// TestDescriptions_OneMoreTool: one more tool in a big server without tool names in the
-// catalogue changes no byte of the texts.
+// TestDescriptions_OneMoreTool: if the catalogue does not name the tools of a big server, one
+// more tool in this server mostly changes no byte of the descriptions and the instructions.
 func TestDescriptions_OneMoreTool(t *testing.T) {
 	mcptest.OneGoroutine(t)
 	servers := randomServers(rand.New(rand.NewPCG(19, 20)), 30, 2000)
@@ -401,7 +408,8 @@ func TestDescriptions_OneMoreTool(t *testing.T) {
 	}
 }
 
-// TestDescriptions_Disabled: the texts leave out a server that the config disables.
+// TestDescriptions_Disabled: the descriptions and the instructions leave out a server that the
+// config disables. Only the list of servers has it.
 func TestDescriptions_Disabled(t *testing.T) {
 	servers := []catalog.Server{{Name: "on", Known: true, State: catalog.Ready}, {Name: "off", State: catalog.Disabled}}
 	for _, b := range []Budget{{}, {Chars: 2000}} {
@@ -458,7 +466,7 @@ func BenchmarkInspect(b *testing.B) {
 	}
 }
 
-// What the config leaves out is not spoken of.
+// TestFeatures: the descriptions do not mention forms of output that the config turns off.
 func TestFeatures(t *testing.T) {
 	snap := catalog.NewSnapshot([]catalog.Server{{Name: "a", Known: true}})
 	for _, text := range []string{execUsage(Features{JSONSchema: true, NoTOON: true, NoJS: true}), Inspect(snap, Budget{}, Features{JSONSchema: true})} {
@@ -468,7 +476,8 @@ func TestFeatures(t *testing.T) {
 	}
 }
 
-// The result of a tool costs a bounded number of tokens, its parameters are whole.
+// TestTool_LongResult: the result type of a tool is shortened to maxResult tokens; its parameters
+// are not shortened.
 func TestTool_LongResult(t *testing.T) {
 	leaf := func(i int) string {
 		return fmt.Sprintf(`{"type":"string","description":"A long description of what %d is, which nobody needs before the call."}`, i)
@@ -490,8 +499,8 @@ func TestTool_LongResult(t *testing.T) {
 	}
 }
 
-// TestPurpose_Repeats: a purpose that only repeats the name costs tokens and says
-// nothing.
+// TestPurpose_Repeats: a title or instructions that only repeat the name of the server are not
+// shown as its purpose.
 func TestPurpose_Repeats(t *testing.T) {
 	for _, test := range []struct{ name, title, purpose string }{
 		{"filesystem", "secure-filesystem-server", ""},

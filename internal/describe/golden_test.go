@@ -20,8 +20,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestGolden makes the texts that a model sees. The comment of each archive has
-// a text in each line that begins with "> "; the file of that name is the text.
+// TestGolden compares the texts that a model sees with the files in the archives. In the comment
+// of an archive, each line that begins with "> " asks for one text; the file whose name is the
+// rest of the line has the expected text. See answer for these lines.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -34,7 +35,7 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			snap := readServers(t, archive.Files[0])
-			// With no room in it: what is made must not be written over what is wanted.
+			// The slice has no spare capacity, so that append does not overwrite the expected files.
 			made := &txtar.Archive{Comment: archive.Comment, Files: archive.Files[:1:1]}
 			for line := range strings.Lines(string(archive.Comment)) {
 				if ask, ok := strings.CutPrefix(strings.TrimSpace(line), "> "); ok {
@@ -92,8 +93,8 @@ func readServers(t *testing.T, file txtar.File) *catalog.Snapshot {
 	return catalog.NewSnapshot(servers)
 }
 
-// answer makes the text that ask names: a function, its arguments, and options
-// as key=value.
+// answer returns the text that ask describes: the name of a text, such as "inspect" or "server",
+// then its arguments, and options as key=value.
 func answer(t *testing.T, snap *catalog.Snapshot, ask string) string {
 	t.Helper()
 	o := Options{TypeScript: true}

@@ -10,21 +10,24 @@ import (
 )
 
 const (
-	// instructionChars bounds instructions, which clients cut, in UTF-16 units.
+	// instructionChars is the most UTF-16 units of the instructions. Clients cut longer
+	// instructions.
 	instructionChars = 2000
-	// firstLineChars bounds their first line. Codex shows the model only this line until
-	// the model searches for tools.
+	// firstLineChars is the most UTF-16 units of the first line of the instructions. Codex shows
+	// the model only this line until the model searches for tools.
 	firstLineChars = 250
-	// purposesTokens is the part of a token budget for purposes in the instructions.
+	// purposesTokens is how many tokens of the budget the purposes of servers may take if the
+	// instructions have them.
 	purposesTokens = 400
 )
 
-// Instructions are the instructions of mcpx itself, at most 2,000 characters. The first line
-// names servers and explains how to find a tool. Then a client that shows long descriptions
-// gets the other names, as it may show no descriptions before a search. A client that cuts
-// descriptions gets the names and purposes for which the descriptions have no room.
+// Instructions returns the instructions that mcpx sends to its client, at most 2,000 characters.
+// The first line names servers and explains how to find a tool. What follows depends on the
+// client. If it does not cut descriptions (b.Chars is 0), the names of the other servers follow,
+// since the client may show no descriptions until the model searches for tools. If it cuts
+// descriptions, the names and purposes for which the descriptions have no room follow.
 //
-// The descriptions do not rely on the instructions, which a client reads only once, perhaps
+// The descriptions do not rely on the instructions: a client reads these only once, perhaps
 // before the tools of a server are known.
 func Instructions(snap *catalog.Snapshot, b Budget, f Features) string {
 	servers := enabled(snap)
@@ -32,7 +35,7 @@ func Instructions(snap *catalog.Snapshot, b Budget, f Features) string {
 		return snap.Empty
 	}
 	text, named := firstLine(servers)
-	if !f.Brief { // the brief description of inspect says it
+	if !f.Brief { // with Brief, the description of inspect says this
 		text += "\n" + f.named("Before exec look the tool up: inspect {server_name, tool_name}.")
 	}
 	room := instructionChars - units(text) - len("\n")
@@ -59,12 +62,12 @@ func Instructions(snap *catalog.Snapshot, b Budget, f Features) string {
 	return text
 }
 
-// unknown reports whether mcpx has not yet tried to connect to s, so that its purpose may
-// still become known before the client lists tools.
+// unknown reports whether the tools of s are not known yet, but may become known before the
+// client lists tools.
 func unknown(s *catalog.Server) bool { return !s.Known && !s.Tried }
 
-// firstLine names servers and says how to find a tool, within firstLineChars. named is the
-// number of servers with a name in it.
+// firstLine returns a line that names servers and explains how to find a tool, within
+// firstLineChars. It names the first named servers.
 func firstLine(servers []*catalog.Server) (text string, named int) {
 	line := func(n int) string {
 		what := "MCP servers"
@@ -77,7 +80,8 @@ func firstLine(servers []*catalog.Server) (text string, named int) {
 	return line(named), named
 }
 
-// others is a line with as many further names as there is room for, or empty.
+// others returns a line with as many names of servers as fit into room, in UTF-16 units. It is
+// empty if not even one name fits.
 func others(servers []*catalog.Server, room int) string {
 	line := func(n int) string { return "\nAlso: " + nameRow(servers, n, " more") }
 	n := mostOf(len(servers), func(n int) bool { return units(line(n)) <= room })
@@ -87,8 +91,9 @@ func others(servers []*catalog.Server, room int) string {
 	return line(n)
 }
 
-// mostOf is the largest number up to n that fits. All n may fit though n-1 do not, as the
-// text then does not mention the others.
+// mostOf returns the largest number up to n for which fits returns true. It tries n first: a
+// text with all n names may fit though a text with n-1 names does not, since only the latter
+// mentions how many are left out.
 func mostOf(n int, fits func(n int) bool) int {
 	if fits(n) {
 		return n
@@ -100,8 +105,8 @@ func mostOf(n int, fits func(n int) bool) int {
 	return most
 }
 
-// unnamed are the servers whose names are not in the descriptions. There are none if each
-// name fits with the largest number of tools.
+// unnamed returns the servers for whose names the descriptions may have no room. It returns none
+// if all names fit, each with the largest number of tools after it.
 func (c *canvas) unnamed(servers []*catalog.Server) []*catalog.Server {
 	p, cost := packer{left: slices.Clone(c.pages)}, 0
 	for _, s := range servers {
@@ -114,8 +119,9 @@ func (c *canvas) unnamed(servers []*catalog.Server) []*catalog.Server {
 	return nil
 }
 
-// purposes has a line with the purpose of each server, shortened until all fit into room. If
-// they do not, it has the shortest form for the servers with the most tools.
+// purposes returns one line for each server, with its purpose. The purposes are shortened until
+// all lines fit into room. If even the shortest lines do not fit, only the servers with the most
+// tools have one.
 func purposes(servers []*catalog.Server, room size) string {
 	for _, most := range []int{maxPurpose, 200, 120, fewWords} {
 		if text := purposeLines(servers, most); room.fits(measure(text)) {
@@ -135,7 +141,7 @@ func purposes(servers []*catalog.Server, room size) string {
 	return purposeLines(slices.DeleteFunc(slices.Clone(servers), func(s *catalog.Server) bool { return !shown[s] }), fewWords)
 }
 
-// fewWords is the length of a short purpose, in runes.
+// fewWords is the most runes of a purpose in its shortest form.
 const fewWords = 60
 
 func purposeLines(servers []*catalog.Server, most int) string {

@@ -17,32 +17,35 @@ import (
 
 // Options are the settings of the answers of inspect.
 type Options struct {
-	// TypeScript is false for minified JSON Schema.
+	// TypeScript shows the schemas of tools as TypeScript; otherwise they are shown as
+	// minified JSON Schema.
 	TypeScript bool
-	// MaxDescription cuts the descriptions of parameters in a text with several
-	// complete tools, in characters; 0 means 300.
+	// MaxDescription is the most characters of a parameter's description in a text with
+	// several complete tools; longer descriptions are cut. 0 means 300.
 	MaxDescription int
-	// ShortNames means that the tools take server and tool.
+	// ShortNames means that the arguments of inspect are named server and tool, not
+	// server_name and tool_name.
 	ShortNames bool
-	// ListingTokens bounds the complete tools in an answer about several tools; 0
-	// means 3000.
+	// ListingTokens is the most tokens that complete tools may take in an answer about
+	// several tools; 0 means 3000.
 	ListingTokens int
-	// Seen returns what is known of the results of a tool that declares no output type, as
-	// a TypeScript type behind prefix; empty = nothing. Nil = nothing is known of any.
+	// Seen returns the type of the results that a tool without an output schema has returned
+	// so far, as a TypeScript type that will be written after prefix. It returns "" if it
+	// knows nothing of them. Nil means that nothing is known of the results of any tool.
 	Seen func(s *catalog.Server, t *catalog.Tool, prefix string) string
 }
 
 const (
 	defaultMaxDescription = 300
 	defaultListingTokens  = 3000
-	// inputDescription bounds the description of a parameter in an error, in characters.
+	// inputDescription is the most characters of a parameter's description in an error.
 	inputDescription = 120
-	// maxResult bounds the type of a tool's result, in tokens: a model will see the
-	// result itself.
+	// maxResult is the most tokens of the type of a tool's result. The type may be short,
+	// since a model will see the result itself.
 	maxResult = 400
 )
 
-// named is a text of mcpx with the configured names of the arguments.
+// named returns text with the names of arguments that o selects.
 func (o Options) named(text string) string { return Features{ShortNames: o.ShortNames}.named(text) }
 
 func (o Options) withDefaults() Options {
@@ -55,7 +58,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Servers is the answer to inspect without arguments: every server with the number of
+// Servers returns the answer to inspect without arguments: every server with the number of
 // its tools, its purpose, and its present state unless it is ready.
 func Servers(snap *catalog.Snapshot) string {
 	if len(snap.Servers) == 0 {
@@ -68,7 +71,7 @@ func Servers(snap *catalog.Snapshot) string {
 	return text
 }
 
-// nothing is the answer if there is no server.
+// nothing returns the answer if there is no server.
 func nothing(snap *catalog.Snapshot) string { return cmp.Or(snap.Empty, "No servers are configured.") }
 
 func servers(snap *catalog.Snapshot, maxPurpose int) string {
@@ -105,7 +108,8 @@ func servers(snap *catalog.Snapshot, maxPurpose int) string {
 
 func ready(s *catalog.Server) bool { return s.State == "" || s.State == catalog.Ready }
 
-// state is the state of s in words, with the reason and the time of the next attempt.
+// state returns the state of s in words, with the reason for it and the time until mcpx tries
+// to connect again.
 func state(s *catalog.Server) string {
 	text := string(cmp.Or(s.State, catalog.Ready))
 	if r := sanitize.Line(s.Reason, catalog.MaxReason); r != "" {
@@ -117,7 +121,8 @@ func state(s *catalog.Server) string {
 	return text
 }
 
-// stateLine is a line with the state of s, empty if s is ready.
+// stateLine returns a line with the state of s. It is empty if s is ready, or idle, since an
+// idle server starts with the next call.
 func stateLine(s *catalog.Server) string {
 	if ready(s) || s.State == catalog.Idle {
 		return ""
@@ -125,9 +130,9 @@ func stateLine(s *catalog.Server) string {
 	return "// " + sanitize.Line(s.Name, 0) + " is " + state(s) + "\n"
 }
 
-// Server is the answer to inspect with a server's name: its whole purpose and all its
-// tools. complete reports whether the tools are complete, which they are if they fit
-// into o.ListingTokens; otherwise they are signatures.
+// Server returns the answer to inspect with a server's name: its whole purpose and all its
+// tools. complete reports whether the answer has the complete definitions of the tools. If
+// these do not fit into o.ListingTokens, it has signatures or only names.
 func Server(s *catalog.Server, o Options) (text string, complete bool) {
 	o = o.withDefaults()
 	if len(s.Tools) == 0 && !s.Known {
@@ -154,14 +159,14 @@ func Server(s *catalog.Server, o Options) (text string, complete bool) {
 	return head + listing(s, o, listingOver*o.ListingTokens-tokens.Estimate(head)), false
 }
 
-// Tool is the answer to inspect with the names of a server and a tool.
+// Tool returns the answer to inspect with the names of a server and a tool.
 func Tool(s *catalog.Server, t *catalog.Tool, o Options) string {
 	texts, _ := definitions([]*catalog.Tool{t}, o.withDefaults())
 	return stateLine(s) + texts[0] + o.seen(s, t)
 }
 
-// seen is a line with what is known of the results of t, empty if that is nothing or t
-// declares it.
+// seen returns a line with what o.Seen knows of the results of t. It is empty if o.Seen knows
+// nothing, or if t has an output schema.
 func (o Options) seen(s *catalog.Server, t *catalog.Tool) string {
 	const prefix = "\n// seen: "
 	if o.Seen == nil || !o.TypeScript || t.OutputSchema != nil {
@@ -173,7 +178,8 @@ func (o Options) seen(s *catalog.Server, t *catalog.Tool) string {
 	return ""
 }
 
-// Tools is [Tool] for several. Later tools do not repeat parts of earlier ones.
+// Tools returns the answer to inspect with the names of several tools of one server. A tool
+// does not repeat parts that an earlier tool in the answer already has.
 func Tools(s *catalog.Server, ts []*catalog.Tool, o Options) string {
 	if len(ts) == 1 {
 		return Tool(s, ts[0], o)
@@ -182,24 +188,26 @@ func Tools(s *catalog.Server, ts []*catalog.Tool, o Options) string {
 	return stateLine(s) + legend + strings.Join(texts, "\n\n")
 }
 
-// Input is the part of the TypeScript of the input of t that leads to some places, in at
-// most that many tokens; see [schemats.Along]. It is for errors about arguments.
+// Input returns the part of the input type of t that leads to places, as TypeScript in at most
+// most tokens; see [schemats.Along]. It is for errors about arguments.
 func Input(t *catalog.Tool, places [][]string, most int) string {
 	return schemats.Along(t.InputSchema, places, schemats.Options{
 		MaxDescription: inputDescription,
 	}, most, tokens.Estimate)
 }
 
-// Declaration is the interface of t as complete and valid TypeScript, for structuredContent.
+// Declaration returns the input and output types of t as complete and valid TypeScript, for
+// the structuredContent of an answer.
 func Declaration(t *catalog.Tool) string {
 	return schemats.Declaration(t.InputSchema, t.OutputSchema, schemats.Options{})
 }
 
-// cutLegend explains the mark of a cut description.
+// cutLegend explains the mark [+N] at the end of a description that was cut.
 const cutLegend = "// [+N]: N more characters, all with that tool_name alone\n"
 
-// definitions are complete tools for one text. If they have cut descriptions, legend is a
-// line to put above them. The descriptions of a single tool are never cut.
+// definitions returns the complete definitions of tools that are written in one text. If
+// descriptions were cut, legend is a line to write above them. The descriptions of a single
+// tool are never cut.
 func definitions(ts []*catalog.Tool, o Options) (texts []string, legend string) {
 	if !o.TypeScript {
 		for _, t := range ts {
@@ -222,8 +230,8 @@ func definitions(ts []*catalog.Tool, o Options) (texts []string, legend string) 
 	return texts, legend
 }
 
-// signature is one tool in a line: its types, or without schema compression the names
-// of its parameters.
+// signature returns one line about a tool: with the types of its parameters, or, if
+// o.TypeScript is false, with their names.
 func signature(t *catalog.Tool, o Options) string {
 	if o.TypeScript {
 		return schemats.Listing(render(t))
@@ -244,8 +252,8 @@ func render(t *catalog.Tool) schemats.Tool {
 	}
 }
 
-// notes are the annotations that help to decide about a call, without defaults of the
-// specification.
+// notes returns the annotations that help a model to decide about a call. Values that are the
+// default of the MCP specification are left out, unless the server sets destructiveHint itself.
 func notes(h catalog.Hints) []string {
 	if h.IsReadOnly() {
 		return []string{"read-only"}
@@ -260,7 +268,7 @@ func notes(h catalog.Hints) []string {
 	return list
 }
 
-// definition is t as minified JSON, for configs without schema compression.
+// definition returns t as minified JSON, for configs that show JSON Schema, not TypeScript.
 func definition(t *catalog.Tool) string {
 	fields := struct {
 		Name         string          `json:"name"`

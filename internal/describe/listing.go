@@ -10,15 +10,17 @@ import (
 )
 
 const (
-	// listingOver times ListingTokens bounds the answer about one server: 6,000
-	// tokens by default. The names alone may exceed it.
+	// The answer about one server has at most listingOver times ListingTokens tokens, by
+	// default 6,000. If even the names of the tools take more, it is longer.
 	listingOver = 2
-	// bytesPerToken bounds the bytes of a definition for each token of the complete
-	// tool. It rules out large lists without an estimate.
+	// bytesPerToken is the most bytes of description and schema that one token of a complete
+	// tool replaces. Lists with more bytes are too large for certain, so their tokens need not
+	// be estimated.
 	bytesPerToken = 40
 )
 
-// all has all tools complete. It is false if that is over the limit.
+// all returns the complete definitions of all tools of s. It returns false if they have more
+// than o.ListingTokens.
 func all(s *catalog.Server, o Options) (string, bool) {
 	ts := s.Tools
 	list := make([]*catalog.Tool, len(ts))
@@ -35,8 +37,8 @@ func all(s *catalog.Server, o Options) (string, bool) {
 	return text, tokens.Estimate(text) <= o.ListingTokens
 }
 
-// listing has all tools of s in as much detail as fits into most tokens, and a hint how to
-// get more.
+// listing returns all tools of s in as much detail as fits into most tokens, and explains how to
+// get the complete definitions.
 func listing(s *catalog.Server, o Options, most int) string {
 	more := o.named(` inspect with tool_name, several as "a,b"`)
 	lines := func(head string, line func(t *catalog.Tool) string) (string, bool) {
@@ -73,7 +75,8 @@ func listing(s *catalog.Server, o Options, most int) string {
 	return grouped
 }
 
-// paramNames is a line with a tool and the names of its parameters.
+// paramNames returns a line with the name of a tool and the names of those of its parameters
+// that p selects.
 func paramNames(t *catalog.Tool, p params) string {
 	var b strings.Builder
 	b.WriteString(sanitize.Line(t.Name, 0))

@@ -10,7 +10,7 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// expand gives the names that a list by prefix has.
+// expand returns the names in a list that byPrefix wrote.
 func expand(list string) map[string]bool {
 	names := map[string]bool{}
 	for list != "" {
@@ -35,7 +35,8 @@ func expand(list string) map[string]bool {
 	return names
 }
 
-// Each size of a server gets the most detail that fits, and every tool is named.
+// TestServer_Listing: the more tools a server has, the less detail the answer about it has, so
+// that it stays within 6000 tokens. It always names every tool.
 func TestServer_Listing(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{"account":{"type":"string"},"filter":{"type":"string","enum":["newest","oldest","largest","smallest"]},"page":{"type":"number"}},"required":["account"]}`)
 	for _, tt := range []struct {

@@ -12,11 +12,14 @@ import (
 )
 
 const (
-	// CompleteMatches is the number of tools that the answer to a query has complete.
+	// CompleteMatches is how many tools the answer to a query shows complete.
 	CompleteMatches = 3
-	// matchTokens bounds a complete tool there, and allMatchTokens those after the first with it; signatureTokens a signature.
+	// A complete tool in the answer to a query has at most matchTokens tokens. As TypeScript, a
+	// second or third tool is complete only if the complete tools together have at most
+	// allMatchTokens. A signature has at most signatureTokens.
 	matchTokens, allMatchTokens, signatureTokens = 500, 250, 100
-	// matchDescription bounds the description of a parameter there, in characters.
+	// matchDescription is the most characters of a parameter's description in the answer to
+	// a query.
 	matchDescription = 150
 )
 
@@ -24,13 +27,14 @@ const (
 type Match struct {
 	Server *catalog.Server
 	Tool   *catalog.Tool
-	// Also are the other servers that have the very same tool.
+	// Also has the names of the other servers that have the same tool.
 	Also []string
 }
 
-// Matches is the answer to a query. ms are the tools that it found, best first. The first
-// few are complete, the others are signatures with the parameters that a call needs, and of
-// more only the names stand at the end; all are grouped by server.
+// Matches returns the answer to a query. ms are the tools that the query found, best first. The
+// first [CompleteMatches] tools are shown complete, the others as signatures with the parameters
+// that a call needs. more are further tools, whose names are listed at the end. The tools in
+// each of the three parts are grouped by server.
 func Matches(ms, more []Match, o Options) string {
 	if len(ms) == 0 {
 		return o.named("No tool matches. Try other words, or inspect with a server_name.")
@@ -48,15 +52,16 @@ func Matches(ms, more []Match, o Options) string {
 	return w.text()
 }
 
-// Nearest is the answer to a query that no tool fits: the names of the nearest.
+// Nearest returns the answer to a query that no tool matches well. It has the names of the
+// tools ms, which match best.
 func Nearest(query string, ms []Match) string {
 	return "// Nothing fits " + strconv.Quote(sanitize.Line(query, maxQuoted)) + " well. The nearest, names only:\n" + strings.TrimRight(nameLines(ms), "\n")
 }
 
-// maxQuoted bounds a query in an answer, in runes.
+// maxQuoted is the most runes of a query that an answer quotes.
 const maxQuoted = 200
 
-// nameLines has the names of tools, a line for each server.
+// nameLines returns the names of tools, one line for each server.
 func nameLines(ms []Match) string {
 	var b strings.Builder
 	ms = byServer(ms)
@@ -75,13 +80,13 @@ func nameLines(ms []Match) string {
 	return b.String() + "\n"
 }
 
-// maxNamed bounds a name in a line of names, in runes.
+// maxNamed is the most runes of a tool's name in nameLines.
 const maxNamed = 100
 
-// Named is the answer to a query that lists names of tools: all of them, and nothing else.
-// One tool is complete. Of several, as many as fit into o.ListingTokens are, the shortest
-// first; the others are signatures, or names if there are too many. missing are names that
-// no tool has.
+// Named returns the answer to a query that is a list of tool names. It has these tools and no
+// others. A single tool is always shown complete. Of several tools, the shortest are shown
+// complete, as many as fit into o.ListingTokens; the others are shown as signatures, or as
+// names if the signatures are too long. missing are the names in the query that no tool has.
 func Named(ms []Match, missing []string, o Options) string {
 	o = o.withDefaults()
 	ms = byServer(ms)
@@ -134,18 +139,20 @@ func Named(ms []Match, missing []string, o Options) string {
 	return w.text()
 }
 
-// The bounds of the names that no tool has: their number, and the runes of each.
+// Of the names that no tool has, at most maxMissing are written, each with at most
+// maxMissingName runes.
 const maxMissing, maxMissingName = 20, 60
 
 // matchWriter writes the answer to a query.
 type matchWriter struct {
 	b strings.Builder
 	o Options
-	// stated are the servers whose state is already in the text.
+	// stated has the servers whose state is already in the text.
 	stated map[*catalog.Server]bool
 }
 
-// server writes the line above the tools of a server.
+// server writes the line with the name of a server if list[i] is the first of its tools. The
+// server's state follows if it is not in the text yet.
 func (w *matchWriter) server(list []Match, i int) {
 	s := list[i].Server
 	if i > 0 && list[i-1].Server == s {
@@ -158,7 +165,7 @@ func (w *matchWriter) server(list []Match, i int) {
 	}
 }
 
-// complete writes tools with their texts.
+// complete writes the complete tools in list; texts has their definitions.
 func (w *matchWriter) complete(list []Match, texts []string) {
 	for i, m := range list {
 		w.server(list, i)
@@ -166,7 +173,7 @@ func (w *matchWriter) complete(list []Match, texts []string) {
 	}
 }
 
-// listed writes tools as lines.
+// listed writes each tool as the line that the function line returns.
 func (w *matchWriter) listed(list []Match, line func(t *catalog.Tool) string) {
 	if len(list) > 0 {
 		w.b.WriteString("// " + w.o.notComplete() + ", inspect them before exec\n")
@@ -179,7 +186,8 @@ func (w *matchWriter) listed(list []Match, line func(t *catalog.Tool) string) {
 
 func (w *matchWriter) text() string { return strings.TrimRight(w.b.String(), "\n") }
 
-// byServer is ms with the tools of each server together, otherwise in their order.
+// byServer returns ms with the tools of each server next to each other. The servers are in the
+// order of their first tools in ms.
 func byServer(ms []Match) []Match {
 	best := map[*catalog.Server]int{}
 	for i, m := range ms {
@@ -192,7 +200,7 @@ func byServer(ms []Match) []Match {
 	return sorted
 }
 
-// notComplete labels a tool on one line.
+// notComplete returns the label for tools that are not shown complete.
 func (o Options) notComplete() string {
 	if o.TypeScript {
 		return "types only"
@@ -200,8 +208,8 @@ func (o Options) notComplete() string {
 	return "not complete"
 }
 
-// completeTexts are complete tools for one text, except those over matchTokens or allMatchTokens, which are
-// signatures. legend is a line to put above them.
+// completeTexts returns the complete definitions of tools, or the signature of a tool that is
+// over matchTokens or allMatchTokens. legend is a line to write above them, or empty.
 func completeTexts(ms []Match, o Options) (texts []string, legend string) {
 	texts = make([]string, len(ms))
 	var whole []*catalog.Tool
@@ -225,7 +233,8 @@ func completeTexts(ms []Match, o Options) (texts []string, legend string) {
 	return texts, legend
 }
 
-// brief is the signature of t, or of a long one as many names of its parameters as fit.
+// brief returns the signature of t. If that has more than signatureTokens, it returns t with
+// the names of all parameters, of the required parameters, or of none, whichever fits first.
 func brief(t *catalog.Tool, o Options) string {
 	text := signature(t, o)
 	if o.TypeScript {
@@ -240,7 +249,7 @@ func brief(t *catalog.Tool, o Options) string {
 	return text
 }
 
-// also is a line with the other servers of m, or empty.
+// also returns a line with the other servers that have the tool m, or "" if there are none.
 func (m *Match) also() string {
 	if len(m.Also) == 0 {
 		return ""

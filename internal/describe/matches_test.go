@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// TestMatches_LongTools: one tool of hundreds of tokens does not fill the answer, and is
-// not left out of it.
+// TestMatches_LongTools: a tool that would take hundreds of tokens is shown in a short form, not
+// complete, and is not left out.
 func TestMatches_LongTools(t *testing.T) {
 	tool := func(name string, params int) *catalog.Tool {
 		var properties []string

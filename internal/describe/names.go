@@ -4,8 +4,8 @@ import "strings"
 
 const separators = "_-./:"
 
-// byPrefix is a list of names, which may have parameters in brackets. Names with the same
-// first word form a group: `browser_{click, type}, search`.
+// byPrefix returns a line with names, which may have parameters in brackets. Names with the same
+// first word form a group, as in `browser_{click, type}, search`.
 func byPrefix(names []string) string {
 	word := func(name string) string {
 		end := max(len(name)-1, 0)
@@ -37,8 +37,8 @@ func byPrefix(names []string) string {
 	return strings.Join(list, ", ")
 }
 
-// commonPrefix is the longest common prefix of names that ends with a separator and is
-// shorter than each of them.
+// commonPrefix returns the longest common prefix of names that ends with a separator and is
+// shorter than each name.
 func commonPrefix(names []string) string {
 	prefix := names[0]
 	for _, name := range names {

@@ -10,13 +10,13 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// maxRead bounds the part of a server's instructions that is searched for its purpose,
-// in bytes.
+// maxRead is how many bytes of a server's instructions are searched for its purpose, from the
+// beginning.
 const maxRead = 4000
 
-// purpose is the purpose of a server, in at most that many runes: the description in the
-// config, else sentences of its instructions that are not orders to the model, else its
-// title. It is empty if that only repeats the name.
+// purpose returns what a server is for, in at most max runes: its description in the config,
+// else the sentences of its instructions that are not orders to the model, else its title. The
+// result is empty if that text only repeats the name of the server.
 func purpose(server *catalog.Server, max int) string {
 	p := sanitize.Line(strings.TrimLeft(server.Description, "# \r\n"), max)
 	if p == "" {
@@ -31,14 +31,15 @@ func purpose(server *catalog.Server, max int) string {
 	return p
 }
 
-// said has the sentences of instructions that describe the purpose of the server.
+// said returns the sentences of instructions that describe what the server is for, or a heading
+// if there are none.
 func said(instructions, name string, max int) string {
 	var list []string
 	heading, runes, begun := "", 0, false
 	for _, s := range sentences(instructions[:min(len(instructions), maxRead)]) {
 		title := strings.HasPrefix(s, "#")
 		if title && begun {
-			break // rules, examples, …
+			break // text under later headings is rules, examples and so on
 		}
 		begun = begun || !title
 		s = withoutNoise(sanitize.Line(strings.TrimLeft(s, "# "), 0))
@@ -60,8 +61,8 @@ func said(instructions, name string, max int) string {
 	return sanitize.Line(strings.Join(list, " "), max)
 }
 
-// sentences cuts a text after full stops and around headings and empty lines. It leaves out
-// the items of lists, which are details, and the text that introduces a list.
+// sentences splits a text after full stops, and before and after headings and empty lines. It
+// leaves out the items of lists, which are details, and the sentence that introduces a list.
 func sentences(text string) []string {
 	var list []string
 	var b strings.Builder
@@ -103,10 +104,12 @@ func sentences(text string) []string {
 }
 
 var (
-	// order matches a sentence about what the model should do, or about the text itself.
+	// order matches a sentence that says what the model should do, or is about the instructions
+	// themselves.
 	order = pattern.New(`(?i)^(?:always|never|do not|don['’]t|you must|you should|you are|use|call|make sure|ensure|remember|note|important|critical|warning|caution|before|after|when|whenever|if|ask|please|avoid|prefer|follow|first,|then|audience|these instructions|tool descriptions)\b|\b(?:must|should|these instructions)\b`)
 
-	// noise matches the start of a sentence such as "This is an MCP server that".
+	// noise matches the beginning of a sentence if it says nothing, as in "This is an MCP server
+	// that".
 	noise = pattern.New(`(?i)^(?:` +
 		`(?:this is )?(?:an? |the )?(?:(?:official|powerful|simple|minimal|basic|comprehensive|lightweight|[a-z]+-based) )?` +
 		`(?:mcp|model ?context ?protocol)(?: \(mcp\)| \(model context protocol\))? server (?:implementation )?` +
@@ -118,7 +121,7 @@ var (
 		`) `)
 )
 
-// withoutNoise is a sentence without the start that noise matches.
+// withoutNoise returns s without the beginning that noise matches.
 func withoutNoise(s string) string {
 	at := noise.FindStringIndex(s)
 	if at == nil || at[1] >= len(s) {
@@ -131,14 +134,16 @@ func withoutNoise(s string) string {
 	return rest
 }
 
-// Words without information in the title of a server, or in the description of a tool.
+// serverWords say nothing in the title of a server, and toolWords say nothing in the description
+// of a tool.
 var (
 	serverWords = strings.Fields("this mcp server secure the a an for api notes instructions overview guide agents usage")
 	toolWords   = strings.Fields("a an the all of in on for to by from with and or new existing given specified specific single its this tool using")
 )
 
-// repeats reports whether a text has only words of a name and words of nothing, such as
-// "secure-filesystem-server" for the name filesystem.
+// repeats reports whether each word of text is in name or in nothing, which has words that say
+// nothing. With serverWords this is true of the text "secure-filesystem-server" and the name
+// filesystem.
 func repeats(text, name string, nothing []string) bool {
 	other := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 	known := strings.FieldsFunc(strings.ToLower(name), other)

@@ -7,7 +7,8 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// TestPurpose_Orders: a purpose has neither orders to the model nor remarks on the text itself.
+// TestPurpose_Orders: a purpose has neither orders to the model nor remarks about the
+// instructions themselves.
 func TestPurpose_Orders(t *testing.T) {
 	for _, test := range []struct{ instructions, title, want string }{
 		{"Reads and sends mail.", "", "Reads and sends mail."},
@@ -27,7 +28,7 @@ func TestPurpose_Orders(t *testing.T) {
 		{"Version 2.0 of the tool. Reads e.g. mail.", "", "Version 2.0 of the tool. Reads e.g. mail."},
 		{"Basic Memory lets you build knowledge", "", "Basic Memory lets you build knowledge"},
 		{"This server ", "", ""},
-		{strings.Repeat("Never do this. ", 1000) + "Reads mail.", "", ""}, // beyond what is read
+		{strings.Repeat("Never do this. ", 1000) + "Reads mail.", "", ""}, // the purpose is after the first maxRead bytes
 	} {
 		s := &catalog.Server{Name: "store", Instructions: test.instructions, Title: test.title}
 		if got := purpose(s, maxPurpose); got != test.want {
@@ -40,8 +41,8 @@ func TestPurpose_Orders(t *testing.T) {
 	}
 }
 
-// TestDescription_Noise: the description of a tool in the catalogue says something that
-// its name does not.
+// TestDescription_Noise: in the catalogue, the description of a tool does not begin with words
+// that say nothing, and is left out if it only repeats the name of the tool.
 func TestDescription_Noise(t *testing.T) {
 	for _, test := range []struct{ name, description, want string }{
 		{"search_news", "This tool searches for news articles. Use it often.", "Searches for news articles. Use it often."},

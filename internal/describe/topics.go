@@ -9,25 +9,25 @@ import (
 )
 
 const (
-	// fewTools is the most tools of a server for which names are better than topics.
+	// A server with at most fewTools tools is described by their names, not by topics.
 	fewTools = 12
-	// maxTopics bounds the topics of a server.
+	// maxTopics is the most topics of a server.
 	maxTopics = 60
-	// pairShare: two words such as "pull request" are one topic if they are neighbours in
-	// this share of the names with either word.
+	// pairShare is for two words such as "pull request". They become one topic if, of the names
+	// that have the more frequent word, at least this share has the two words side by side.
 	pairShare = 0.75
-	// mostShare: a word in more than this share of the names does not distinguish tools.
+	// A word in more than the share mostShare of the names does not distinguish tools.
 	mostShare = 0.8
 )
 
-// topic is a subject of tools, taken from their names.
+// topic is a word, or several words, from the names of tools.
 type topic struct {
 	text  string
-	tools []int
+	tools []int // indexes of the tools that have the topic in their names
 }
 
-// about lists the topics of s. A topic of ten tools or more has their number, rounded down
-// so that one more tool mostly does not change it.
+// about returns a line with at most most topics of s. A topic of ten tools or more is followed
+// by their number, which is rounded down so that one more tool mostly does not change it.
 func (s *source) about(most int) string {
 	if s.topics == nil {
 		s.topics = topicsOf(s.server.Name, s.toolNames())
@@ -42,9 +42,10 @@ func (s *source) about(most int) string {
 	return strings.Join(list, ", ")
 }
 
-// topicsOf are the topics of tools with these names, topics of more tools first. A topic is
-// left out if the earlier ones already have its tools. In a big server a topic has at least
-// two new tools, so that one more tool mostly adds no topic.
+// topicsOf returns the topics of tools with these names; topics of more tools come first. A
+// topic is left out if all its tools already belong to topics before it. If there are more than
+// fewExact tools, a topic must have at least two tools that do not, so that one more tool mostly
+// adds no topic.
 func topicsOf(server string, names []string) []topic {
 	words := make([][]string, len(names))
 	common := wordsOf(server)
@@ -94,8 +95,8 @@ func topicsOf(server string, names []string) []topic {
 	return kept
 }
 
-// level is the same for similar numbers, so that one more tool mostly does not change the
-// order of topics.
+// level returns a number that is the same for similar n. Topics are sorted by the level of
+// their number of tools, so that one more tool mostly does not change the order of topics.
 func level(n int) int {
 	if n >= 10 {
 		return floor(n)
@@ -103,7 +104,8 @@ func level(n int) int {
 	return n / 4
 }
 
-// together joins words that nearly always follow each other, in place.
+// together joins words that nearly always follow each other to one word, such as "pull
+// request". It changes words itself.
 func together(words [][]string) {
 	single, pair := map[string]int{}, map[[2]string]int{}
 	for _, ws := range words {
@@ -130,8 +132,8 @@ func together(words [][]string) {
 	}
 }
 
-// wordsOf are the words of a name in lower case and in the singular, without verbs and other
-// words in acts.
+// wordsOf returns the words of a name, in lower case and in the singular, without the words in
+// acts.
 func wordsOf(name string) []string {
 	var list []string
 	var b strings.Builder
@@ -169,7 +171,7 @@ func singular(w string) string {
 	return w[:len(w)-1]
 }
 
-// acts are words of tool names that are not topics: verbs, and words without information.
+// acts are words in tool names that are not topics: verbs, and words that say nothing.
 var acts = strings.Fields(`
 	get list create update delete add remove set search find read write edit patch post put fetch retrieve send run start stop
 	restart cancel enable disable move copy rename assign unassign merge close open reopen upload download import export validate

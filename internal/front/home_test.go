@@ -2,14 +2,17 @@ package front
 
 import (
 	"context"
+	"encoding/json"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/view"
@@ -27,42 +30,14 @@ func TestRequests_Home(t *testing.T) {
 	f.registry.WaitTried(t.Context())
 	front := New(f.view, Options{})
 	t.Cleanup(front.Close)
-	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if who := r.Header.Get("Who"); who != "" {
-			r = r.WithContext(caller.With(r.Context(), &caller.Principal{ID: who}, time.Time{}))
-		}
-		front.ServeHTTP(w, r)
-	}))
-	var connections atomic.Uint64
-	web.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
-		return caller.Over(ctx, &caller.Connection{ID: connections.Add(1), Life: t.Context()})
-	}
-	web.Start()
-	t.Cleanup(web.Close)
+	web := connected(t, front)
 	session := func(who string, c *webClient, headers ...string) string {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), "POST", web.URL, strings.NewReader(modernCall("1", "echo", `{"text":"x"}`, "")))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name, value := range map[string]string{
-			"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": modernEra,
-			"Mcp-Method": "tools/call", "Mcp-Name": "exec", "Who": who,
-		} {
-			r.Header.Set(name, value)
-		}
-		for i := 0; i < len(headers); i += 2 {
-			r.Header.Set(headers[i], headers[i+1])
-		}
 		before := len(fake.Log().Calls("echo"))
-		response, err := c.http.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body := bodyOf(t, response)
+		body := execOver(t, c, modernCall("1", "echo", `{"text":"x"}`, ""), append(headers, "Who", who)...)
 		calls := fake.Log().Calls("echo")
 		if len(calls) != before+1 {
-			t.Fatalf("%s: %s", response.Status, body)
+			t.Fatal(body)
 		}
 		return calls[before].Session
 	}
@@ -86,4 +61,88 @@ func TestRequests_Home(t *testing.T) {
 		}
 		others[got] = what
 	}
+}
+
+// TestRequests_HomeAnswered: a server asks during a call, and the answer comes over another connection of the client. It
+// reaches the process that asked. A client that changes the state to name another connection does not reach that
+// connection's process.
+func TestRequests_HomeAnswered(t *testing.T) {
+	mcptest.NoLeaks(t)
+	server := stdio(t, "fake", mcptest.Spec{Era: mcptest.EraModern})
+	server.PerClient = true
+	f := connect(t, view.Options{}, server)
+	f.registry.WaitTried(t.Context())
+	front := New(f.view, Options{})
+	t.Cleanup(front.Close)
+	web := connected(t, front)
+	a, b, mallory := newWebClient(t, web, modernEra), newWebClient(t, web, modernEra), newWebClient(t, web, modernEra)
+	ask := func(c *webClient, more string) (r inputResult) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(execOver(t, c, modernCall("1", "ask", `{}`, more))), &r); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	pid := func(c *webClient) string { return execOver(t, c, modernCall("1", "pid", `{}`, "")) }
+	if pid(a) == pid(b) || pid(b) == pid(mallory) {
+		t.Fatal("two connections share a process")
+	}
+	answer := func(state string) string {
+		return `,"inputResponses":{"word":{"action":"accept","content":{"word":"x"}}},"requestState":` + string(wire.AppendQuoted(nil, state))
+	}
+	state := ask(a, "").Result.RequestState
+	if state == nil {
+		t.Fatal("the server did not ask")
+	}
+	if got := ask(b, answer(*state)); got.Result.ResultType != "complete" || len(got.Result.Content) == 0 ||
+		!strings.HasPrefix(got.Result.Content[0].Text, "answered: ") {
+		t.Errorf("the answer over another connection: %+v", got)
+	}
+	own, ids := *ask(mallory, "").Result.RequestState, regexp.MustCompile(`mcpx\.home\.\d+`)
+	forged := ids.ReplaceAllString(own, ids.FindString(*state))
+	if forged == own {
+		t.Fatalf("%s names no connection", own)
+	}
+	if got := ask(mallory, answer(forged)); got.Result.ResultType != "complete" {
+		t.Errorf("a changed state left the process of its sender: %+v", got)
+	}
+}
+
+// connected returns a server for front that gives each connection an id, and each request the principal in its header Who.
+func connected(t *testing.T, front *Front) *httptest.Server {
+	t.Helper()
+	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if who := r.Header.Get("Who"); who != "" {
+			r = r.WithContext(caller.With(r.Context(), &caller.Principal{ID: who}, time.Time{}))
+		}
+		front.ServeHTTP(w, r)
+	}))
+	var connections atomic.Uint64
+	web.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+		return caller.Over(ctx, &caller.Connection{ID: connections.Add(1), Life: t.Context()})
+	}
+	web.Start()
+	t.Cleanup(web.Close)
+	return web
+}
+
+// execOver sends a modern call of exec and returns the body of the answer. Headers has names and values in turn.
+func execOver(t *testing.T, c *webClient, call string, headers ...string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), "POST", c.url, strings.NewReader(call))
+	if err != nil {
+		t.Fatal(err)
+	}
+	headers = append([]string{
+		"Content-Type", "application/json", "Accept", "application/json, text/event-stream", "Mcp-Protocol-Version", modernEra,
+		"Mcp-Method", "tools/call", "Mcp-Name", "exec",
+	}, headers...)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := c.http.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(bodyOf(t, response))
 }

@@ -15,7 +15,8 @@ import (
 
 // An upstream's requestState goes to the client and comes back with the client's answers. The upstream cannot
 // tell mcpx's clients apart, so mcpx itself binds the state to its principal, its request and a time. Without
-// a principal the state is passed on unchanged.
+// a principal it adds the connection instead: the answers may come over another one, but must reach the session
+// that asked. Without either the state is passed on unchanged.
 
 const (
 	// boundState is the beginning of a bound requestState. It is followed by the time of expiry (Unix seconds),
@@ -23,6 +24,9 @@ const (
 	boundState = "mcpx.bound."
 	// boundTime is how long a bound state is valid. Upstreams may have shorter limits of their own.
 	boundTime = 24 * time.Hour
+	// homeState is the beginning of a requestState with a connection. It is followed by the connection's id, the
+	// tag, and the upstream's own state, separated by dots.
+	homeState = "mcpx.home."
 )
 
 // tagsOf returns the signer for the states of one view. States of other views are not accepted.
@@ -33,9 +37,15 @@ func tagsOf(secret *state.Secret, view string) *caller.Tags {
 // bound returns an upstream's state in the form for the client of r.
 func (f *Front) bound(r *incoming, written json.RawMessage) json.RawMessage {
 	own, ok := wire.Text(written)
-	if p := r.client.Principal; p != nil && ok {
+	switch p := r.client.Principal; {
+	case !ok:
+		return written
+	case p != nil:
 		until := strconv.FormatInt(time.Now().Add(boundTime).Unix(), 10)
 		return wire.AppendQuoted(nil, boundState+until+"."+f.tags.Of(p, stateValues(r.message, until, own)...)+"."+own)
+	case r.client.Home != nil:
+		id := strconv.FormatUint(r.client.Home.Connection(), 10)
+		return wire.AppendQuoted(nil, homeState+id+"."+f.tags.Of(nil, f.homeValues(r, id, own)...)+"."+own)
 	}
 	return written
 }
@@ -44,7 +54,11 @@ func (f *Front) bound(r *incoming, written json.RawMessage) json.RawMessage {
 func (f *Front) unbind(r *incoming) *rpcError {
 	p := r.client.Principal
 	written, _ := wire.Text(r.input.State)
-	if p == nil || r.input.State == nil || strings.HasPrefix(written, suspendedState) {
+	if p == nil {
+		f.toHome(r, written)
+		return nil
+	}
+	if r.input.State == nil || strings.HasPrefix(written, suspendedState) {
 		return nil
 	}
 	rest, ours := strings.CutPrefix(written, boundState)
@@ -56,6 +70,27 @@ func (f *Front) unbind(r *incoming) *rpcError {
 	}
 	r.input.State = wire.AppendQuoted(nil, own)
 	return nil
+}
+
+// toHome replaces the state in a request without a principal with the upstream's own state, and gives the request
+// the home of the connection that the state names. A state of an earlier process keeps the request's own home.
+func (f *Front) toHome(r *incoming, written string) {
+	rest, ours := strings.CutPrefix(written, homeState)
+	if !ours {
+		return
+	}
+	id, rest, _ := strings.Cut(rest, ".")
+	tag, own, _ := strings.Cut(rest, ".")
+	r.input.State = wire.AppendQuoted(nil, own)
+	if connection, err := strconv.ParseUint(id, 10, 64); err == nil && r.client.Home != nil && f.tags.Is(tag, nil, f.homeValues(r, id, own)...) {
+		r.client.Home = r.client.Home.At(connection)
+	}
+}
+
+// homeValues returns the values that a state with a connection is bound to. The ids of connections are unique only
+// in one process.
+func (f *Front) homeValues(r *incoming, id, own string) []string {
+	return append(stateValues(r.message, id, own), f.suspended.process)
 }
 
 // stateValues returns the values that a state is bound to, besides the principal.

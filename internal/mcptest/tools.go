@@ -292,7 +292,8 @@ func (s *server) ask(c *call) answer {
 	}
 }
 
-const askState = "state of ask \u00e9 \"1\""
+// askState is the requestState of the tool ask. Another process does not accept it.
+var askState = fmt.Sprintf("state of ask \u00e9 \"%d\"", os.Getpid())
 
 func (s *server) askModern(c *call) answer {
 	if _, ok := c.params.Meta.Capabilities["elicitation"]; !ok {

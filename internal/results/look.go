@@ -33,7 +33,7 @@ func (p Pages) look(h *result, room int) string {
 const (
 	// leastRoom: within fewer tokens, the beginning of a result tells more than parts of all of it.
 	leastRoom = 500
-	// maxMembers: an object with fewer members is not a list. The beginning of its first long member is shown.
+	// leastMembers: an object with fewer members is not a list. The beginning of its first long member is shown.
 	leastMembers = 20
 	// leastItem is how many tokens an item should have at least, unless all items can be shown with fewer.
 	leastItem = 24
@@ -50,12 +50,12 @@ const (
 // shortened shows as many items of a list as possible in room tokens, each without the parts that need most. ok is false if there
 // is no list of several items, or if the items that fit are whole.
 func (p Pages) shortened(h *result, room int, about string) (text string, ok bool) {
-	s := p.shorten(h, room-p.rest()-p.weigh(about))
+	s := p.shorten(h, room-p.rest()-p.weigh(shortened)-p.weigh(about))
 	n := len(s.Items)
 	if n == 0 {
 		return "", false
 	}
-	line := rest{left: len(h.items) - n, total: len(h.items), what: h.noun() + " left", shortened: n}
+	line := rest{left: len(h.items) - n, total: len(h.items), what: h.noun() + " left", shortened: n, first: true}
 	line.next.Handle = p.Store.add(h)
 	if line.left == 0 {
 		line.what = h.noun() + " shortened"

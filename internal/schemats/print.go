@@ -9,20 +9,21 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// The place that a type is written in decides whether it needs parentheses.
+// These constants say where a type is written, which decides whether it needs parentheses.
 const (
-	loose = iota
-	inUnion
-	inInter
-	inSuffix // before [] or ?
+	loose    = iota // where no parentheses are needed
+	inUnion         // as a member of a union
+	inInter         // as a member of an intersection
+	inSuffix        // before [] or ?
 )
 
 const (
 	// lineWidth is the preferred length of a line, in bytes.
 	lineWidth = 100
-	// maxOutput bounds the text of one schema, in bytes. A comment marks the cut.
+	// maxOutput is the most bytes of the text of one schema. A longer text is cut, and a comment
+	// says so.
 	maxOutput = 256 << 10
-	// maxText bounds a description if the caller sets no limit, in runes.
+	// maxText is the most runes of a description if the caller sets no limit.
 	maxText = 20_000
 	indent  = " "
 )
@@ -33,20 +34,23 @@ type printer struct {
 	o Options
 	// noDescriptions leaves descriptions out, but not constraints.
 	noDescriptions bool
-	// limit bounds b; over is set at the limit. The rest is then cut.
+	// limit is the most bytes of b. When b is longer, over is set, and what follows is left out.
 	limit int
 	over  bool
-	// trial is for a text on one line. A description sets over then.
+	// trial means that the text is written to see whether it fits on one line. A description
+	// sets over then, since it needs more lines.
 	trial bool
-	// plain is for listings: no comments, no named types, objects below levels become
-	// "object", and enums of more than listed values become their type.
+	// plain is for listings. They have no comments and no named types. Objects that are nested
+	// more than levels deep become "object", and an enum of more than listed values becomes the
+	// type of its values.
 	plain          bool
 	levels, listed int
-	// said has the earlier parts of the same text, which are not repeated; nil without.
+	// said has the earlier parts of the same text, which are not repeated. It is nil if there
+	// are none.
 	said *said
 	// cut is set when a description is cut.
 	cut bool
-	// tight leaves out spaces that cost tokens, in texts of several lines.
+	// tight leaves out spaces that cost tokens. It is used for texts of several lines.
 	tight bool
 }
 
@@ -59,7 +63,8 @@ func (p *printer) write(parts ...string) {
 	}
 }
 
-// resolve follows references that are written in place.
+// resolve returns the target of t if t is a reference to a type that is written in place, not by
+// name. It follows references to references. Other types are returned unchanged.
 func (p *printer) resolve(t *typ) *typ {
 	for i := 0; t.kind == tRef && (!t.def.named || p.plain); i++ {
 		if i > 100 || p.plain && t.def.recursive {
@@ -73,8 +78,8 @@ func (p *printer) resolve(t *typ) *typ {
 	return t
 }
 
-// docs are the description and the notes of t, with those of array elements, which have
-// no line of their own.
+// docs returns the description and the notes of t. For an array they include the description
+// and the notes of its elements, which have no line of their own.
 func (p *printer) docs(t *typ) (desc, notes string) {
 	t = p.resolve(t)
 	if !p.noDescriptions {
@@ -99,7 +104,8 @@ func (p *printer) docs(t *typ) (desc, notes string) {
 	return desc, notes
 }
 
-// cutText is desc, or its start and the number of missing characters.
+// cutText returns desc. If desc is too long, it returns its beginning and the number of missing
+// characters, as in "beginning... [+10]".
 func (p *printer) cutText(desc string) string {
 	most := maxText
 	if m := p.o.MaxDescription; m > 0 && m < most {
@@ -119,7 +125,7 @@ func sentence(desc, notes string) string {
 		return desc + notes
 	}
 	if strings.Contains(desc, "\n") {
-		return desc + "\n" + notes // apart from the last item of a list
+		return desc + "\n" + notes // on a line of its own, since desc may end with the item of a list
 	}
 	switch desc[len(desc)-1] {
 	case '.', '!', '?', ':':
@@ -128,7 +134,7 @@ func sentence(desc, notes string) string {
 	return desc + "; " + notes
 }
 
-// comment is text as a comment at the end of a line.
+// comment returns text as a comment that can be the end of a line.
 func comment(text string) string {
 	if strings.Contains(text, "\n") {
 		return "/* " + blockText(text) + " */"
@@ -136,7 +142,7 @@ func comment(text string) string {
 	return "// " + text
 }
 
-// comment writes the docs of t as a block comment.
+// comment writes the docs of t, which are its description and notes, as a block comment.
 func (p *printer) comment(t *typ) {
 	if p.plain {
 		return
@@ -150,7 +156,7 @@ func (p *printer) comment(t *typ) {
 	}
 }
 
-// inline writes t without its own docs, on one line.
+// inline writes t on one line, without the docs of t itself. place says where t is written.
 func (p *printer) inline(t *typ, place int) {
 	if p.over {
 		if !p.trial {
@@ -175,8 +181,8 @@ func (p *printer) inline(t *typ, place int) {
 	}
 }
 
-// composite writes an array, tuple, union or intersection. part writes a type inside it
-// without docs.
+// composite writes an array, tuple, union or intersection. The function part writes a type
+// inside it, without the docs of that type.
 func (p *printer) composite(t *typ, place int, part func(t *typ, place int)) {
 	documented := func(m *typ, place int) { part(m, place); p.comment(m) }
 	switch {
@@ -213,8 +219,8 @@ func (p *printer) joined(members []*typ, sep string, place int, parens bool, eac
 	}
 }
 
-// separator is sep, without spaces between two literals: `"a"|"b"` is a token less than
-// `"a" | "b"`, and enums are long.
+// separator returns sep, or sep without spaces if a and b are literals: `"a"|"b"` has one token
+// less than `"a" | "b"`, and enums are long.
 func separator(sep string, a, b *typ) string {
 	if a.kind == tLit && b.kind == tLit && a.desc == "" && len(a.notes) == 0 {
 		return strings.TrimSpace(sep)
@@ -222,7 +228,8 @@ func separator(sep string, a, b *typ) string {
 	return sep
 }
 
-// maxListed is the most enum values in a listing. A listing that is too long has fewer.
+// maxListed is the most values of an enum that a listing writes. If the listing is too long, it
+// writes fewer.
 const maxListed = 40
 
 func (p *printer) tuple(t *typ, each func(*typ, int)) {
@@ -253,8 +260,8 @@ func (p *printer) tuple(t *typ, each func(*typ, int)) {
 	p.write("]")
 }
 
-// record writes an object without listed properties, and returns false for others. each
-// writes the type of the values.
+// record writes an object that lists no properties; for others it writes nothing and returns
+// false. The function each writes the type of the values.
 func (p *printer) record(t *typ, each func(*typ)) bool {
 	switch {
 	case len(t.props) > 0:
@@ -276,8 +283,8 @@ func (p *printer) record(t *typ, each func(*typ)) bool {
 	case t.rest == nil:
 		p.write("Record<string, unknown>")
 	case named(p.resolve(t.rest)):
-		// TypeScript refuses a recursive name as a type argument, but not in an index
-		// signature.
+		// The named type may be recursive. TypeScript refuses a recursive type as the argument of
+		// Record, but not in an index signature, which the caller then writes.
 		return false
 	default:
 		p.write("Record<string, ")
@@ -287,7 +294,7 @@ func (p *printer) record(t *typ, each func(*typ)) bool {
 	return true
 }
 
-// named reports whether t reaches a type's name without an object between.
+// named reports whether t is a named type, or contains one that is not inside an object.
 func named(t *typ) bool {
 	switch t.kind {
 	case tRef:
@@ -300,7 +307,7 @@ func named(t *typ) bool {
 	return false
 }
 
-// outline is a short form of t for use inside a comment, without comments of its own.
+// outline returns a short form of t that has no comments, and so can be used in a comment.
 func outline(t *typ) string {
 	p := &printer{plain: true, levels: 3, listed: maxListed, limit: 400}
 	p.inline(t, loose)
@@ -341,8 +348,8 @@ func (p *printer) object(t *typ) {
 	p.levels++
 }
 
-// mark is the text between a key and its type. ":string" is a token less than ": string",
-// but "?:string" saves nothing.
+// mark returns the text between a key and its type. ":string" has one token less than
+// ": string", but "?:string" has as many as "?: string".
 func (p *printer) mark(optional bool) string {
 	switch {
 	case optional:

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// resolve finds the target of a $ref and an identifier for it. The target is nil unless ref
-// is a JSON pointer within the document; nothing is fetched.
+// resolve returns the target of a $ref, and an identifier for its type. The target is nil unless
+// ref is a JSON pointer within the document; other documents are not fetched.
 func (c *converter) resolve(ref string) (*value, string) {
 	ptr, local := strings.CutPrefix(ref, "#")
 	if un, err := url.PathUnescape(ptr); err == nil {
@@ -22,7 +22,8 @@ func (c *converter) resolve(ref string) (*value, string) {
 	return pointer(c.root, ptr)
 }
 
-// pointer follows a JSON pointer (RFC 6901) without percent-encoding.
+// pointer returns the target of a JSON pointer (RFC 6901), and the last name in the pointer that
+// is not a keyword. ptr has no percent-encoding. The target is nil if it does not exist.
 func pointer(v *value, ptr string) (*value, string) {
 	hint := ""
 	for _, seg := range strings.Split(ptr[1:], "/") {
@@ -49,7 +50,8 @@ func pointer(v *value, ptr string) (*value, string) {
 	return v, hint
 }
 
-// structural reports whether a step of a pointer is a keyword or an index, not a name.
+// structural reports whether a segment of a pointer is a keyword or an index, not the name of a
+// definition or property.
 func structural(seg string) bool {
 	switch seg {
 	case "items", "additionalProperties", "anyOf", "oneOf", "allOf", "properties", "$defs", "definitions", "prefixItems",

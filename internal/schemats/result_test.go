@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// nestedResult is an output schema with that many properties at each of levels,
-// no two alike.
+// nestedResult returns an output schema of objects that are nested levels deep. Each object has as
+// many properties as the argument properties says. No two objects are alike. extra is added to
+// each object.
 func nestedResult(properties, levels int, extra string) json.RawMessage {
 	leaves := 0
 	var object func(level int) string
@@ -26,8 +27,8 @@ func nestedResult(properties, levels int, extra string) json.RawMessage {
 	return json.RawMessage(object(levels - 1))
 }
 
-// A result type over the bound is its top levels, whatever its schema has; the
-// parameters stay as they are.
+// TestComplete_MaxResult: a result type that is longer than MaxResult is cut to its top levels,
+// whatever keywords its schema has. The parameters do not change.
 func TestComplete_MaxResult(t *testing.T) {
 	const input = `{"type":"object","properties":{"query":{"type":"string","description":"What to find."},"limit":{"type":"integer","maximum":50}},"required":["query"]}`
 	const odd = `,"not":{"required":["x"]}`
@@ -37,7 +38,7 @@ func TestComplete_MaxResult(t *testing.T) {
 		output json.RawMessage
 		most   int
 		short  bool
-		want   string // in the text
+		want   string // a part of the text
 	}{
 		{"no bound", input, nestedResult(6, 3, ""), 0, false, "l0_5"},
 		{"within the bound", input, nestedResult(2, 2, ""), 400, false, "A leaf."},
@@ -70,12 +71,13 @@ func TestComplete_MaxResult(t *testing.T) {
 	}
 }
 
-// A result that is an object around one string is a text or JSON where that is read, and
-// what an SDK wraps is shown without the wrapper.
+// TestResult_Wrapper: if the result is an object whose only property is a string, its type is
+// shown as `string | JSON`. If an SDK wrapped the result in an object, its type is shown without
+// this object.
 func TestResult_Wrapper(t *testing.T) {
 	for _, tt := range []struct{ output, want string }{
 		{`{"type":"object","properties":{"content":{"type":"string"}},"required":["content"]}`, "string | JSON"},
-		// As Python's FastMCP declares a tool that returns a str.
+		// FastMCP (Python) declares this for a tool that returns a str.
 		{`{"properties":{"result":{"title":"Result","type":"string"}},"required":["result"],"title":"executeOutput","type":"object","x-fastmcp-wrap-result":true}`, "string | JSON"},
 		{`{"$ref":"#/$defs/r","$defs":{"r":{"type":"object","properties":{"text":{"type":"string"}}}}}`, "string | JSON"},
 		{`{"type":"object","properties":{"result":{"type":"array","items":{"type":"string"}}},"required":["result"]}`, "{result: string[]}"},
@@ -93,7 +95,8 @@ func TestResult_Wrapper(t *testing.T) {
 			t.Errorf("Complete: got %s, want %s", got, tt.want)
 		}
 	}
-	// As JSON Schema the result is as it is shown, too.
+	// If the input is shown as JSON Schema, a wrapped result is still shown as its type without
+	// the object; other results are shown as JSON Schema.
 	odd := Tool{Name: "find", Input: json.RawMessage(`{"type":"object","properties":{"q":{"not":{"type":"string","enum":["` + strings.Repeat("x", 300) + `"]}}}}`)}
 	for _, tt := range []struct{ output, want string }{
 		{`{"type":"object","properties":{"content":{"type":"string"}}}`, "\n// result: string | JSON /* if the text is JSON */"},

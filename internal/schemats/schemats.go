@@ -1,5 +1,5 @@
-// Package schemats writes JSON Schema as TypeScript for language models, which costs a
-// fraction of the tokens. Short comments have the constraints that types cannot express.
+// Package schemats writes JSON Schema as TypeScript for language models: this takes far fewer
+// tokens. Constraints that types cannot express are written in short comments.
 // The package is pure: it fetches nothing, keeps the order of keys and the literals of
 // numbers, and bounds its work and output for any schema of the drafts 4 to 2020-12.
 //
@@ -13,20 +13,20 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Options limits what is written of a schema.
+// Options limits the text that is written for a schema.
 type Options struct {
-	// MaxDescription is the most runes of a property's description; 0 = no limit. A longer
-	// one is cut at a word and ends with "...".
+	// MaxDescription is the most runes of a property's description; 0 means no limit. A longer
+	// description is cut after a word and ends with "..." and the number of missing characters.
 	MaxDescription int
-	// MaxResult is the most tokens for the result type in [All]; 0 = no limit. A longer type
-	// is cut to its top levels, without comments.
+	// MaxResult is the most tokens for the result type in [All]; 0 means no limit. Of a longer
+	// type only the top levels are written, without comments.
 	MaxResult int
 }
 
-// Tool is the definition of an MCP tool. Its texts are untrusted and cleaned here.
+// Tool is the definition of an MCP tool. Its texts are untrusted; this package cleans them.
 type Tool struct {
 	Name, Description string
-	// Input and Output are JSON Schemas; nil = none.
+	// Input and Output are JSON Schemas; nil means that the tool has no such schema.
 	Input, Output json.RawMessage
 	// Notes are printed before the description, such as "read-only".
 	Notes []string
@@ -35,11 +35,12 @@ type Tool struct {
 // schema is one converted document.
 type schema struct {
 	root *def
-	// lossy means that the types and comments do not have all of the schema.
+	// lossy means that something of the schema is neither in the types nor in the comments.
 	lossy bool
 }
 
-// load converts a schema; nil gives nil. name is the name of the root type, to which "#" refers.
+// load converts a schema; it returns nil if raw is nil. name is the name of the root type, to
+// which the $ref "#" refers.
 func load(raw json.RawMessage, name string) *schema {
 	if raw == nil {
 		return nil
@@ -63,9 +64,9 @@ func load(raw json.RawMessage, name string) *schema {
 	return &schema{root, c.lossy}
 }
 
-// Declaration is valid TypeScript for the schemas of a tool: the named types (recursive ones
-// and those used several times), then `type Args = …;` for the input and `type Result = …;`
-// for the output, unless that is nil.
+// Declaration returns valid TypeScript for the schemas of a tool: first the named types, which
+// are recursive types and types used several times, then `type Args = …;` for the input and
+// `type Result = …;` for the output. There is no Result if output is nil.
 func Declaration(input, output json.RawMessage, o Options) string {
 	in, out := load(input, "Args"), load(output, "Result")
 	if in == nil {
@@ -97,7 +98,7 @@ func (p *printer) statements(s *schema, printed map[*def]bool) {
 	}
 }
 
-// statement writes `type name = …;`, with the docs of t before it.
+// statement writes `type name = …;`, with the description and notes of t in a comment before it.
 func (p *printer) statement(name string, t *typ) {
 	if text := sentence(p.docs(t)); text != "" {
 		p.write(comment(text), "\n")
@@ -107,15 +108,17 @@ func (p *printer) statement(name string, t *typ) {
 	p.write(";\n")
 }
 
-// Param is one parameter of a tool, for a catalogue line.
+// Param is one parameter of a tool, for a line about the tool that has only names.
 type Param struct {
 	Name     string // untrusted, not cleaned
 	Optional bool
-	// Inside has the properties of an object that is the only parameter of the tool.
+	// Inside has the properties of this parameter if it is an object and the only parameter of
+	// the tool.
 	Inside []Param
 }
 
-// Params lists the parameters of a tool in schema order, those of allOf, anyOf and $ref included.
+// Params returns the parameters of a tool in the order of the schema, including parameters in
+// allOf, anyOf and $ref.
 func Params(input json.RawMessage) []Param {
 	if input == nil {
 		return nil
@@ -136,7 +139,7 @@ func Params(input json.RawMessage) []Param {
 	return list
 }
 
-// maxRefs is how many references to references are followed for a list of parameters.
+// maxRefs is how many references in a row Params follows, if each refers to the next.
 const maxRefs = 20
 
 // isScalar reports whether the type of a schema excludes objects.
@@ -145,8 +148,9 @@ func (v *value) isScalar() bool {
 	return is != "" && is != "object"
 }
 
-// plainParams reads the parameters of a schema without converting it, which is about three times faster.
-// ok is false for schemas with keywords that may add or exclude properties, which are few.
+// plainParams reads the parameters of a schema without converting the schema, which is about
+// three times faster. ok is false for the few schemas with keywords that may add or exclude
+// properties.
 func plainParams(root *value) (list []Param, ok bool) {
 	props := root.get("properties")
 	if !props.isObject() || root.str("type") != "object" {
@@ -175,7 +179,8 @@ func plainParams(root *value) (list []Param, ok bool) {
 	return list, true
 }
 
-// params are the properties of t. In a union one is required only if it is in every object.
+// params returns the properties of t. In a union, a property is required only if every object of
+// the union requires it.
 func params(t *typ, depth int) []Param {
 	for depth < maxRefs && t.kind == tRef {
 		t = t.def.body

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// typeOf is the type that Declaration gives to the input, on one line.
+// typeOf returns the type that Declaration writes for an input schema, without `type Args = `.
 func typeOf(schema string, o Options) string {
 	return strings.TrimSuffix(strings.TrimPrefix(Declaration(json.RawMessage(schema), nil, o), "type Args = "), ";")
 }
@@ -229,8 +229,9 @@ func TestListing(t *testing.T) {
 	}
 }
 
-// Keywords without TypeScript are quoted at any place. If the quotation would not be complete,
-// the tool is shown with its JSON Schema.
+// TestComplete_Unsaid: keywords that TypeScript cannot express are quoted in a comment, wherever
+// they are in the schema. If the comment could not have all of a keyword, the tool is shown with
+// its JSON Schema.
 func TestComplete_Unsaid(t *testing.T) {
 	places := []string{
 		`{"type":"object","properties":{"p":{"type":"string"}},KEYWORD}`,
@@ -249,7 +250,7 @@ func TestComplete_Unsaid(t *testing.T) {
 		for _, place := range places {
 			schema := json.RawMessage(strings.Replace(place, "KEYWORD", keyword, 1))
 			quotation := strings.Trim(name, `"`) + ": " + value
-			// Complete may show the JSON Schema instead, which has everything.
+			// The function complete may show the JSON Schema instead, which has all keywords.
 			if text := complete(Tool{Name: "t", Input: schema}, Options{}, length); !strings.Contains(text, quotation) && !strings.HasSuffix(text, "// JSON Schema: "+string(schema)) {
 				t.Errorf("%s is not in %s", keyword, text)
 			}

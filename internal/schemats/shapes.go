@@ -5,12 +5,12 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// object is the type of the keywords for objects.
+// object returns the type that the keywords for objects in v describe.
 func (c *converter) object(v *value) *typ {
 	t := &typ{kind: tObject}
 	add := v.get("additionalProperties")
 	if v.get("patternProperties") != nil {
-		add = nil // it is for keys that no pattern matches; otherNotes quotes both keywords
+		add = nil // additionalProperties is then only for keys that no pattern matches; otherNotes quotes both keywords
 	}
 	t.closed = add.isFalse()
 	var rest *typ
@@ -49,8 +49,9 @@ func (c *converter) object(v *value) *typ {
 	return t
 }
 
-// plainItems drops the description of array items if it only repeats the description of
-// the array, or its name, as generators do ("tags parameter").
+// plainItems returns an array type without the description of its items if this only repeats the
+// description of the array or the name of its property, key. Generators of schemas write such
+// descriptions, as in "tags parameter".
 func plainItems(t *typ, key string) *typ {
 	if t.kind != tArray || t.elem.desc == "" {
 		return t
@@ -65,7 +66,8 @@ func plainItems(t *typ, key string) *typ {
 	return &n
 }
 
-// requiredNames are the required properties, as a set and in their order.
+// requiredNames returns the names of the required properties, as a set and in the order of the
+// schema.
 func requiredNames(v *value) (map[string]bool, []string) {
 	r := v.get("required")
 	if !r.isArray() {
@@ -82,7 +84,8 @@ func requiredNames(v *value) (map[string]bool, []string) {
 	return set, names
 }
 
-// unlisted is the type of a required key that properties does not list.
+// unlisted returns the type of a key that is required but not listed under properties. rest is
+// the type of additionalProperties, or nil.
 func unlisted(closed bool, rest *typ) *typ {
 	switch {
 	case closed:
@@ -93,14 +96,15 @@ func unlisted(closed bool, rest *typ) *typ {
 	return unknownType
 }
 
-// propertyNames reads the keyword of that name: an enum gives the keys, a pattern becomes
-// a note, and anything else but `type: string`, which adds nothing, is quoted.
+// propertyNames reads the keyword propertyNames into t. An enum sets t.keys, and a pattern
+// becomes a note. `type: string` is ignored, since all keys are strings. Anything else is quoted
+// in a note.
 func (c *converter) propertyNames(v *value, t *typ) {
 	names := v.get("propertyNames")
 	if names == nil || names.isTrue() {
 		return
 	}
-	others := len(names.members) // keywords but type: string
+	others := len(names.members) // the number of keywords, without type: string
 	if names.str("type") == "string" {
 		others--
 	}
@@ -117,8 +121,8 @@ func (c *converter) propertyNames(v *value, t *typ) {
 	}
 }
 
-// array is an array, or a tuple if elements have schemas of their own (prefixItems, or a
-// list in items before 2020-12).
+// array returns an array type, or a tuple type if single elements have schemas of their own. These
+// are in prefixItems, or before the draft 2020-12 in a list in items.
 func (c *converter) array(v *value) *typ {
 	prefix, rest := v.get("prefixItems"), v.get("items")
 	if rest.isArray() {
@@ -149,7 +153,7 @@ func (c *converter) tuple(v *value, items []*value, rest *value) *typ {
 	}
 	t.required = min(max(least, 0), len(items))
 	for i, m := range t.members {
-		if m.kind == tNever { // no value fits, so the tuple ends before it
+		if m.kind == tNever { // no value is allowed here, so the tuple ends before this member
 			if i < t.required {
 				return neverType
 			}

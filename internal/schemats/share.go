@@ -7,28 +7,29 @@ import (
 )
 
 // sharing finds the objects and long unions that occur several times in the schemas of one
-// text, and makes a named type of each.
+// text, and makes a named type for each of them.
 type sharing struct {
-	// scope has the marks of the current tool. The same text means different types under
-	// different marks.
+	// scope has the marks of the current tool. Under different marks, the same text means
+	// different types.
 	scope marks
-	// ids numbers the distinct forms of types and docs. Types that print alike have the
-	// same form, so shapes has the same number for them.
+	// ids gives each form of types or docs a number; a form is an encoding of what is printed.
+	// Types that are printed alike have the same form, and so the same number in shapes.
 	ids    map[string]uint32
 	shapes map[*typ]uint32
-	loops  map[*def]uint32 // numbers of recursive definitions
+	loops  map[*def]uint32 // has a number for each recursive definition
 	groups map[uint32]*group
 	order  []*group
 	walked map[*typ]bool
 	used   map[string]int // see freeName
 }
 
-// group is one type and its occurrences.
+// group is one type, and all places where it occurs.
 type group struct {
 	places []*typ
 	count  int
 	hint   string
-	// def is the named type. A recursive definition has it from the start.
+	// def is the named type, or nil while there is none. For a recursive definition it is set
+	// from the beginning.
 	def *def
 }
 
@@ -47,7 +48,8 @@ func newSharing() *sharing {
 	}
 }
 
-// parts calls f with the types directly inside t; key is empty unless it is a property.
+// parts calls f for each type directly inside t. key is the name of the property that has the
+// type, and empty for types that are not properties.
 func (t *typ) parts(f func(part *typ, key string)) {
 	for i := range t.props {
 		f(t.props[i].t, t.props[i].key)
@@ -62,7 +64,8 @@ func (t *typ) parts(f func(part *typ, key string)) {
 	}
 }
 
-// body is t, or the target of its references up to a recursive one.
+// body returns t, or if t is a reference, its target. It follows references to references, but
+// no reference to a recursive definition.
 func (t *typ) body() *typ {
 	for t.kind == tRef && !t.def.recursive {
 		t = t.def.body
@@ -70,7 +73,8 @@ func (t *typ) body() *typ {
 	return t
 }
 
-// shape is a number for the printed form of t, without the docs of t itself.
+// shape returns a number that is the same for all types that are printed like t. The docs of t
+// itself make no difference.
 func (s *sharing) shape(t *typ) uint32 {
 	t = t.body()
 	if t.kind == tRef {
@@ -99,7 +103,8 @@ func (s *sharing) shape(t *typ) uint32 {
 	return n
 }
 
-// docs is a number for the docs of t and of the targets of its references.
+// docs returns a number that is the same for all types with the docs of t. If t is a reference,
+// the docs of its target are included.
 func (s *sharing) docs(t *typ) uint32 {
 	b := []byte("docs ")
 	for ; ; t = t.def.body {
@@ -129,8 +134,8 @@ func bit(b bool) byte {
 	return 0
 }
 
-// add counts the types of a schema, which may be nil. The root of an input has no name: its
-// properties are the parameters.
+// add counts the types of a schema; doc may be nil. The root of an input is not counted unless
+// it is recursive: it needs no name, since its properties are written as parameters.
 func (s *sharing) add(doc *schema, input bool) {
 	if doc == nil {
 		return
@@ -149,8 +154,8 @@ func (s *sharing) add(doc *schema, input bool) {
 	}
 }
 
-// walk counts t and the types inside it. The types inside a repeated type are recorded, but
-// not counted again: a name for the repeated type is enough.
+// walk counts t and the types inside it, if counted is true. When a type is met again, the types
+// inside it are not counted again: a name for the outer type is enough. hint suggests a name.
 func (s *sharing) walk(t *typ, counted bool, hint string) {
 	body := t.body()
 	if body.kind == tRef {
@@ -195,7 +200,7 @@ func (s *sharing) parts(t *typ, counted bool, hint string) {
 	})
 }
 
-// loop records a recursive definition, and counts the types inside it once.
+// loop adds a recursive definition to the groups, and counts the types inside it once.
 func (s *sharing) loop(d *def) {
 	if s.walked[d.body] {
 		return
@@ -205,10 +210,10 @@ func (s *sharing) loop(d *def) {
 	s.parts(d.body, true, d.hint)
 }
 
-// name makes the named types, and puts references to them in their places.
+// name makes the named types, and replaces the types where they occur by references.
 func (s *sharing) name() {
 	var named []*group
-	for _, g := range slices.Backward(s.order) { // inner types first, which shortens the outer ones
+	for _, g := range slices.Backward(s.order) { // inner types first: their names make the outer types shorter
 		if g.def == nil && !g.worth() {
 			continue
 		}
@@ -222,11 +227,11 @@ func (s *sharing) name() {
 	}
 }
 
-// maxInPlace is the length of a type that is not named though it occurs several times.
+// maxInPlace is the most bytes of a type that gets no name though it occurs several times.
 const maxInPlace = 40
 
-// worth reports whether a name for g helps. A short type reads better in place, except an
-// enum that occurs very often.
+// worth reports whether the type g should get a name. A short type is better written in place,
+// unless it is an enum that occurs so often that a name saves much text.
 func (g *group) worth() bool {
 	const statement = len("type  = ;\n")
 	if g.count < 2 {
@@ -243,8 +248,9 @@ func (g *group) worth() bool {
 	return saved > 2*maxInPlace && !slices.ContainsFunc(membersOf(body), noLiteral)
 }
 
-// define replaces the places of g by references. The definition gets the docs if they are
-// the same in all places.
+// define makes the named type of g, and replaces the type by a reference wherever it occurs. If
+// the docs are the same in all these places, the definition gets them; otherwise each reference
+// keeps its own.
 func (s *sharing) define(g *group) {
 	same := true
 	for _, t := range g.places {
@@ -271,7 +277,8 @@ func (s *sharing) define(g *group) {
 	}
 }
 
-// namedIn adds the named types that t needs to list, in the order of the text.
+// namedIn appends the named types that t refers to, also indirectly, to list, and returns it.
+// They are in the order in which they are first referred to.
 func namedIn(t *typ, seen map[*typ]bool, list []*def) []*def {
 	if seen[t] {
 		return list

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// maxDescription bounds the description of a tool, in runes.
+	// maxDescription is the most runes of a tool's description.
 	maxDescription = 50_000
-	// maxSentence bounds the first sentence in a listing, in runes.
+	// maxSentence is the most runes of the sentence that Listing writes about a tool.
 	maxSentence = 100
-	// maxNeeded is the same for a listing of what a call needs, which is found by its words anyway.
+	// maxNeeded is the most runes of the sentence that Needed writes about a tool. It may be
+	// short, since the words of a query have already found the tool.
 	maxNeeded = 50
-	// maxListing is the length of a listing, in bytes, from which on nested objects are
-	// written as "object".
+	// If a listing is longer than maxListing bytes, its nested objects are written as "object".
 	maxListing = 320
 )
 
-// rawTool is the tool as JSON, as a client gets it without mcpx.
+// rawTool returns the tool as JSON, as a client would get it without mcpx.
 func rawTool(t Tool) string {
 	text := `{"name":` + quoted(t.Name)
 	if t.Description != "" {
@@ -38,8 +38,8 @@ func rawTool(t Tool) string {
 	return text + "}"
 }
 
-// minified is raw without white space, empty if it is not JSON. It escapes invisible
-// characters and those that end a line, so that it may follow //.
+// minified returns raw without white space, or "" if raw is not JSON. It escapes invisible
+// characters and characters that end a line, so that the result can follow //.
 func minified(raw json.RawMessage) string {
 	compact, ok := wire.Compact(string(raw))
 	if !ok || strings.IndexFunc(compact, func(c rune) bool { return c >= 0x7f }) < 0 {
@@ -56,8 +56,9 @@ func minified(raw json.RawMessage) string {
 	return string(b)
 }
 
-// fallback is a member of an interface with the JSON Schema in a comment, empty if a schema
-// is not JSON. A long schema of a result is replaced by its type.
+// fallback returns the name of the tool with its JSON Schema in a comment, for schemas that
+// TypeScript does not express. It returns "" if a schema is not JSON. If the schema of the result
+// is too long, or only wraps the result, the comment has the type of the result instead.
 func (t Tool) fallback(o Options, estimate func(string) int) string {
 	in, out := "", ""
 	if t.Input != nil {
@@ -87,7 +88,7 @@ func (t Tool) fallback(o Options, estimate func(string) int) string {
 	return text
 }
 
-// header has the notes and the description, as in "read-only: Lists files".
+// header returns the notes and the description of the tool, as in "read-only: Lists files".
 func (t Tool) header(m marks) string {
 	text := sanitize.Cut(prose(t.Description), maxDescription, false)
 	notes := append(m.notes(), t.Notes...)
@@ -101,14 +102,15 @@ func (t Tool) header(m marks) string {
 	return label + ": " + text
 }
 
-// wraps reports whether the result is an object around one string. Models and select get
-// the string without the object, and it may be JSON.
+// wraps reports whether the result is an object whose only property is a string. Models and the
+// argument select get only the string, or the JSON value that it contains.
 func (s *schema) wraps() bool {
 	inner := s.only()
 	return inner != nil && inner.kind == tPrim && inner.text == "string"
 }
 
-// only is the type of the only property of the result, nil if it is no such object.
+// only returns the type of the only property of the result. It is nil if the result is not an
+// object with exactly one property.
 func (s *schema) only() *typ {
 	if s == nil || s.root.named {
 		return nil
@@ -120,9 +122,9 @@ func (s *schema) only() *typ {
 	return t.props[0].t
 }
 
-// wrapsResult reports whether an SDK wraps the result of a tool, which it also sends as
-// text, into an object: FastMCP marks that, and the Python SDK names the property and the
-// type by one pattern.
+// wrapsResult reports whether an SDK wrapped the result of the tool, which it also sends as text,
+// in an object. FastMCP marks such schemas. The Python SDK always names the property "result",
+// and ends the title of the type with "Output".
 func wrapsResult(output json.RawMessage) bool {
 	var s struct {
 		Marked     bool                       `json:"x-fastmcp-wrap-result"`
@@ -135,9 +137,10 @@ func wrapsResult(output json.RawMessage) bool {
 	return s.Marked || strings.HasSuffix(s.Title, "Output")
 }
 
-// asShown is the type of a result as models see it and select gets it: without an object
-// that only wraps a text or the result. A wrapped string may be JSON; with says, that is
-// said. It is nil for no output schema; unwrapped means that the object was left out.
+// asShown returns the type of a result as models and the argument select get it: without an
+// object that only wraps a string or the result. A wrapped string may contain JSON; if says is
+// true, a comment in the type explains this. shown is nil if there is no output schema.
+// unwrapped reports whether an object was left out.
 func asShown(output json.RawMessage, says bool) (shown *schema, unwrapped bool) {
 	s := load(output, "Result")
 	inner := s.only()
@@ -156,14 +159,15 @@ func asShown(output json.RawMessage, says bool) (shown *schema, unwrapped bool) 
 	return &schema{&root, s.lossy}, true
 }
 
-// shortened marks an incomplete type.
+// shortened is the mark after a type that is not complete.
 const shortened = " /* shortened; see the result */"
 
-// brief is the type of s on one line without comments, then mark: as many levels as fit
-// into most tokens, or of one level as many properties as fit.
+// brief returns the type of s on one line, without comments, followed by mark. It has as many
+// levels as fit into most tokens. If not even one level fits, it has as many properties of the
+// first level as fit.
 func (s *schema) brief(most int, mark string, estimate func(string) int) string {
 	root := s.root.body
-	for i := 0; i < 100 && root.kind == tRef; i++ { // bounded, as it may refer to itself
+	for i := 0; i < 100 && root.kind == tRef; i++ { // at most 100 times, since a type may refer to itself
 		root = root.def.body
 	}
 	for _, step := range [...]struct{ levels, part int }{
@@ -185,8 +189,8 @@ func joinHead(a, b string) string {
 	return a + " (" + b + ")"
 }
 
-// paramList has the properties as parameters, required ones first. It is false if the
-// arguments must be written as one object.
+// paramList returns the properties of the input as parameters, required parameters first. It
+// returns false if the arguments must be written as one object.
 func (p *printer) paramList(in *schema) ([]prop, bool) {
 	if in == nil {
 		return nil, true
@@ -212,7 +216,7 @@ func (p *printer) paramList(in *schema) ([]prop, bool) {
 	return list, true
 }
 
-// ref is a reference to a named definition, else the body.
+// ref returns a reference to d if d is a named type, and otherwise the body of d.
 func (d *def) ref() *typ {
 	if d.named {
 		return &typ{kind: tRef, def: d}
@@ -220,10 +224,10 @@ func (d *def) ref() *typ {
 	return d.body
 }
 
-// anyArguments are the parameters of a tool without an input schema.
+// anyArguments is written instead of parameters if the tool has no input schema.
 const anyArguments = "(/* any arguments */)"
 
-// params writes the parameters in parentheses.
+// params writes the parameters in parentheses: on one line if they fit, else each on its own line.
 func (p *printer) params(list []prop) {
 	at := len(p.b)
 	q := *p
@@ -270,7 +274,7 @@ func (p *printer) inlineParams(list []prop) {
 	p.write(")")
 }
 
-// result writes the return type, unless nothing is known of it.
+// result writes the type of the result, unless the schema says nothing about the result.
 func (p *printer) result(out *schema) {
 	if p.saysNothing(out) {
 		return
@@ -281,21 +285,21 @@ func (p *printer) result(out *schema) {
 	p.whole(t, lineWidth)
 }
 
-// saysNothing reports whether nothing is known of a result.
+// saysNothing reports whether the schema says nothing about the result.
 func (p *printer) saysNothing(out *schema) bool {
 	t := out.root.ref()
 	return p.resolve(t).kind == tUnknown && len(t.notes) == 0
 }
 
-// Listing is one line for a list of many tools: the signature without constraints and named
-// types, and the first sentence of the description. If it is long, inner objects become
-// "object".
+// Listing returns one line about a tool, for a list of many tools: the signature without
+// constraints and named types, and the first sentence of the description. If the line is long,
+// nested objects become "object".
 func Listing(t Tool) string { return t.line(false) }
 
-// Needed is [Listing] with the required parameters and the number of the optional ones.
+// Needed is [Listing] with only the required parameters, and the number of optional parameters.
 func Needed(t Tool) string { return t.line(true) }
 
-// line is one line for a list; with needed, the optional parameters are only counted.
+// line returns the text of Listing, or if needed is true, the text of Needed.
 func (t Tool) line(needed bool) string {
 	in := load(t.Input, "Args")
 	out, _ := asShown(t.Output, false)
@@ -325,14 +329,15 @@ func (t Tool) line(needed bool) string {
 	return text
 }
 
-// listParams writes the parameters. If they cannot be written as such it writes the object, as a property of its type: form is false.
+// listParams writes the parameters in parentheses, and returns true. If the arguments can only be
+// written as one object, it writes a colon and the type of this object, and returns false.
 func (p *printer) listParams(in *schema, levels int, needed bool) (form bool) {
 	list, form := p.paramList(in)
 	if form && needed && in != nil {
 		required := slices.DeleteFunc(slices.Clone(list), func(a prop) bool { return a.optional })
 		p.inlineParams(required)
 		if n := len(list) - len(required); n > 0 && !p.over {
-			p.b = p.b[:len(p.b)-1] // the bracket
+			p.b = p.b[:len(p.b)-1] // remove the closing parenthesis
 			if len(required) > 0 {
 				p.write(" ")
 			}
@@ -353,7 +358,8 @@ func (p *printer) listParams(in *schema, levels int, needed bool) (form bool) {
 	return form
 }
 
-// listResult writes the type of the result; behind an object, in a comment.
+// listResult writes the type of the result. If the arguments are written as one object (form is
+// false), it writes it in a comment.
 func (p *printer) listResult(out *schema, form bool) {
 	at := len(p.b)
 	before := ": "
@@ -363,7 +369,7 @@ func (p *printer) listResult(out *schema, form bool) {
 	p.write(before)
 	p.inline(out.root.body, loose)
 	switch strings.TrimPrefix(string(p.b[at:]), before) {
-	case "object", "unknown": // no news, as every structured result is an object
+	case "object", "unknown": // says nothing new: every structured result is an object
 		p.b = p.b[:at]
 	}
 }

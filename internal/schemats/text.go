@@ -8,8 +8,8 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// firstSentence is the first sentence of a raw description, cleaned. It also ends before an
-// empty line, a list or a heading.
+// firstSentence returns the first sentence of the description s, cleaned and cut to max runes.
+// An empty line, a list or a heading also ends the sentence.
 func firstSentence(s string, max int) string {
 	s = strings.TrimSpace(s)
 	for i := 0; i < len(s); i++ {
@@ -43,11 +43,11 @@ func sentenceEnd(s string, i int) bool {
 	return true
 }
 
-// minRepeat is the least length of a sentence that is dropped if it is repeated.
+// minRepeat is the length in bytes from which on a repeated sentence is left out.
 const minRepeat = 40
 
-// prose is a description, cleaned, without repeated sentences. It is one line, unless it has
-// a list, a table or code; it then keeps its lines.
+// prose returns a description, cleaned and without repeated sentences. It joins the lines to one,
+// unless the description has a list, a heading, a table or code.
 func prose(s string) string {
 	s = s[:min(len(s), 8*maxDescription)]
 	list := false
@@ -79,8 +79,8 @@ func prose(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// listItem reports whether a line is a list item, a heading, or part of a table or of code,
-// and so must not be joined with others.
+// listItem reports whether a line is a list item, a heading, or the beginning of a table row or a
+// code block. Such lines must not be joined with other lines.
 func listItem(line string) bool {
 	line = strings.TrimLeft(line, " \t")
 	mark := strings.TrimLeft(line, "0123456789")
@@ -95,7 +95,7 @@ func listItem(line string) bool {
 	return false
 }
 
-// once drops the repeated sentences of a line.
+// once returns a line without repeated sentences.
 func once(s string) string {
 	if len(s) < 2*minRepeat {
 		return s
@@ -108,7 +108,8 @@ func once(s string) string {
 	})
 }
 
-// without is s without the sentences of minRepeat bytes or more for which drop is true.
+// without returns s without the sentences for which drop returns true. Sentences of fewer than
+// minRepeat bytes are always kept.
 func without(s string, drop func(sentence string) bool) string {
 	var b strings.Builder
 	for from := 0; from < len(s); {
@@ -129,7 +130,7 @@ func without(s string, drop func(sentence string) bool) string {
 
 const hexDigits = "0123456789abcdef"
 
-// appendQuoted writes s as a string literal of both JSON and TypeScript. It escapes
+// appendQuoted appends s to b as a string literal that is valid JSON and TypeScript. It escapes
 // invisible characters.
 func appendQuoted(b []byte, s string) []byte {
 	b = append(b, '"')
@@ -163,8 +164,8 @@ func appendEscape(b []byte, c rune) []byte {
 
 func quoted(s string) string { return string(appendQuoted(nil, s)) }
 
-// identifier reports whether s needs no quotes as a property name. Letters beyond ASCII
-// would be legal, but some look like others.
+// identifier reports whether s is written without quotes as a property name. TypeScript allows
+// letters outside ASCII, too, but they get quotes, since some look like other letters.
 func identifier(s string) bool {
 	for i := range len(s) {
 		if s[i] != '$' && !asciiWord(s[i]) {
@@ -174,8 +175,9 @@ func identifier(s string) bool {
 	return s != "" && (s[0] < '0' || s[0] > '9')
 }
 
-// propertyKey writes a property name. It quotes "__proto__", which sets the prototype if a
-// model copies it into an object literal without quotes.
+// propertyKey returns a property name as it is written in a type, with quotes if needed.
+// "__proto__" also gets quotes: without them it sets the prototype if a model copies it into an
+// object literal.
 func propertyKey(s string) string {
 	if identifier(s) && s != "__proto__" {
 		return s
@@ -183,6 +185,6 @@ func propertyKey(s string) string {
 	return quoted(s)
 }
 
-// blockText makes cleaned text safe between /* and */. In JSON strings and regular
-// expressions "*\/" means "*/".
+// blockText returns cleaned text that can be written between /* and */: each "*/" becomes "*\/",
+// which has the same meaning in JSON strings and regular expressions.
 func blockText(s string) string { return strings.ReplaceAll(s, "*/", `*\/`) }

@@ -7,37 +7,41 @@ type kind uint8
 const (
 	tUnknown kind = iota
 	tNever
-	// tPrim is a keyword type: text is string, number, boolean or null.
+	// tPrim is a type with a keyword, which is in text: string, number, boolean or null.
 	tPrim
-	// tLit is a literal: text is how it is printed.
+	// tLit is the type of one literal value. The field text is the literal as it is printed.
 	tLit
 	tObject
 	tArray
 	tTuple
 	tUnion
 	tInter
-	// tRef points to a definition that is printed by name or in place.
+	// tRef is a reference to the definition def. Either its name is printed, or its body.
 	tRef
 )
 
-// typ is a TypeScript type. Types are shared, so they are copied before a change.
+// typ is a TypeScript type. Several types may contain the same *typ, so it is copied before it is
+// changed.
 type typ struct {
 	kind kind
 	text string
-	// props, rest and closed belong to tObject. rest is the type of the keys that are not
-	// listed, nil if the schema does not mention them. With props it is unknown, as
-	// TypeScript requires every listed property to fit it. closed means no other keys.
+	// props, rest and closed belong to tObject. rest is the type of the keys that props does not
+	// list; nil if the schema does not mention such keys. If there are props, rest is nil or
+	// unknown, since TypeScript demands that the type of each property fits rest. closed means
+	// that only the keys in props are allowed.
 	props  []prop
 	rest   *typ
 	closed bool
-	// keys is the union of the allowed names of an object without props.
+	// keys is the union of the allowed keys of an object without props. It is nil if the schema
+	// does not name the allowed keys.
 	keys *typ
-	// elem is the element of an array, or the rest of a tuple (nil: none).
+	// elem is the type of the elements of an array. For a tuple, it is the type of the elements
+	// after members; nil means that there may be none.
 	elem *typ
 	// required is the number of members that a tuple must have.
 	required int
-	// lax marks a tuple whose schema has no length. By the standard every element is
-	// optional and more may follow, but most authors mean exactly these elements.
+	// lax marks a tuple whose schema has no minItems. By the standard of JSON Schema, every
+	// element is then optional and more may follow, but most authors mean exactly these elements.
 	lax bool
 	// members are the members of a tuple, union or intersection.
 	members []*typ
@@ -47,37 +51,39 @@ type typ struct {
 	notes []note
 }
 
-// prop is one property. The description of the property is in its type.
+// prop is one property of an object. Its description is in the type t.
 type prop struct {
 	key      string
 	t        *typ
 	optional bool
 }
 
-// note is a constraint for a comment.
+// note is a constraint that is written in a comment.
 type note struct {
 	text string
-	// must marks a keyword that the type does not express. It is written even if the
-	// description repeats it.
+	// must marks a constraint that is written even if the description already has it, since the
+	// type does not express it.
 	must bool
 }
 
-// def is a part of a schema that a $ref points to.
+// def is a part of a schema to which a $ref points, the root of a schema, or a type that got a
+// name because it occurs several times.
 type def struct {
-	// hint is the identifier that the pointer suggests.
+	// hint is the preferred name, which for a $ref is from its JSON pointer.
 	hint string
 	name string
 	body *typ
-	// done is false while the body is being converted: a reference to d then is a recursion.
+	// done is false while the body is being converted. A reference to d that is found meanwhile
+	// makes d recursive.
 	done      bool
 	recursive bool
 	visit     visit
-	// named means that d has a type statement of its own, as recursive types must. Others
-	// are written in place.
+	// named means that d is written in a type statement of its own, which recursive types need.
+	// Otherwise the body of d is written wherever a reference to d is.
 	named bool
 }
 
-// visit is the progress of breakCycle.
+// visit says whether breakCycle has visited a definition.
 type visit uint8
 
 const (
@@ -91,14 +97,15 @@ var (
 	neverType   = &typ{kind: tNever}
 )
 
-// unreadable is the type of a part of a schema that cannot be converted.
+// unreadable returns the type for a part of a schema that cannot be converted: unknown, with a
+// note that says why.
 func unreadable(why string) *typ { return unknownType.withDocs("", []note{{why, true}}) }
 
 func prim(text string, notes ...note) *typ {
 	return &typ{kind: tPrim, text: text, notes: notes}
 }
 
-// withDocs is t with a description and notes added; t itself is not changed.
+// withDocs returns t with a description and notes added. It does not change t itself.
 func (t *typ) withDocs(desc string, notes []note) *typ {
 	if desc == "" && len(notes) == 0 || desc == t.desc && len(notes) == 0 {
 		return t
@@ -141,7 +148,8 @@ func addNotes(a, b []note) []note {
 	return out
 }
 
-// literalOf names the keyword type of a literal's text.
+// literalOf returns the keyword of the type of a literal. The argument is the literal as it is
+// printed.
 func literalOf(text string) string {
 	switch text[0] {
 	case '"':
@@ -156,10 +164,11 @@ func (t *typ) simple() bool { return t.kind == tPrim || t.kind == tLit }
 
 func (t *typ) isNull() bool { return t.kind == tPrim && t.text == "null" }
 
-// nullable reports whether null is one of the variants.
+// nullable reports whether t is null or a union that has null as a member.
 func (t *typ) nullable() bool { return slices.ContainsFunc(membersOf(t), (*typ).isNull) }
 
-// settled is the target of a reference that is converted and not recursive, else t.
+// settled returns the target of t if t is a reference to a definition that is fully converted and
+// not recursive. Otherwise it returns t.
 func (t *typ) settled() *typ {
 	for i := 0; i < 32 && t.kind == tRef && t.def.done && !t.def.recursive; i++ {
 		t = t.def.body.withDocs(t.desc, t.notes)
@@ -167,7 +176,8 @@ func (t *typ) settled() *typ {
 	return t
 }
 
-// key identifies simple types: equal keys are equal types. It is empty for other types.
+// key returns a string that is the same for equal types. It is empty for types that are not
+// simple.
 func (t *typ) key() string {
 	switch t.kind {
 	case tUnknown:
@@ -182,8 +192,9 @@ func (t *typ) key() string {
 	return ""
 }
 
-// union joins types. It flattens nested unions, and drops never and repeated members. A
-// literal beside its own type is kept: the schema has a reason to name it.
+// union returns the union of types. It flattens nested unions, and drops never and repeated
+// members. A literal such as "a" is kept even if string is also a member, since the schema has a
+// reason to mention it.
 func union(members []*typ) *typ {
 	var flat []*typ
 	seen := make(map[string]int, len(members))
@@ -223,8 +234,8 @@ func union(members []*typ) *typ {
 	return hoist(&typ{kind: tUnion, members: flat})
 }
 
-// hoist moves the docs of a member to the union if all others are a plain null:
-// `(string /* uuid */) | null` reads better as `string | null /* uuid */`.
+// hoist moves the docs of a member to the union if all other members are null without docs:
+// `string | null /* uuid */` is easier to read than `(string /* uuid */) | null`.
 func hoist(u *typ) *typ {
 	at := -1
 	for i, m := range u.members {
@@ -244,8 +255,8 @@ func hoist(u *typ) *typ {
 	return u
 }
 
-// either is the union of two types that print alike. A constraint that only one of them
-// has is dropped.
+// either returns the union of two types that differ only in their docs. If only one of them has
+// constraints, these are dropped; if both have, they are joined with "or".
 func either(a, b *typ) *typ {
 	n := *a
 	n.desc = joinText(a.desc, b.desc)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// file is a file in an archive.
+// file is a file to put into an archive.
 type file struct {
 	name    string
 	data    []byte
@@ -25,11 +25,11 @@ func (f file) mode() fs.FileMode {
 	return 0o644
 }
 
-// made is the time of all files in archives, so that the same files give the same bytes. It is the
-// earliest time that zip supports.
+// made is the modification time of all files in archives. It is fixed so that archives of the same files have the same
+// bytes. It is the earliest time that zip supports.
 var made = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// zipped returns a zip archive of files.
+// zipped returns a zip archive with the files.
 func zipped(level int, files []file) ([]byte, error) {
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
@@ -51,7 +51,7 @@ func zipped(level int, files []file) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// tarred returns a compressed tar archive of files.
+// tarred returns a tar archive with the files, compressed with gzip.
 func tarred(level int, files []file) ([]byte, error) {
 	var out bytes.Buffer
 	compressed, err := gzip.NewWriterLevel(&out, level)
@@ -78,7 +78,7 @@ func tarred(level int, files []file) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// archive makes the archive of a binary, for users without a package registry.
+// archive makes the archive with a binary, for users who install without a package registry.
 func (r *making) archive(b *binary) {
 	pack, extension := tarred, ".tar.gz"
 	if b.os == "windows" {

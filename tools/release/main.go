@@ -1,11 +1,11 @@
 // Command release builds what users install: binaries for six platforms, bundles for
-// Claude Desktop, npm packages and wheels, with checksums and a list of the modules inside.
-// The same commit gives the same bytes in any folder.
+// Claude Desktop, npm packages and Python wheels, with checksums and a list of the Go modules in the binaries.
+// The same commit and the same version of Go give the same bytes, in whatever folder they are built.
 //
-//	go run ./tools/release                     everything, into dist
-//	go run ./tools/release -only linux/amd64   one platform
+//	go run ./tools/release                     all platforms, into the folder dist
+//	go run ./tools/release -only linux/amd64   only one platform
 //
-// The version comes from the tag of the commit. The command publishes nothing: see docs/releasing.md.
+// The version comes from the tag of the commit. The command publishes nothing; docs/releasing.md says how to publish.
 package main
 
 import (
@@ -24,15 +24,16 @@ import (
 	"strings"
 )
 
-// platform is a system to build for.
+// platform is an operating system and processor for which mcpx is built.
 type platform struct {
-	os, arch string // GOOS and GOARCH
-	npm      string // process.platform-process.arch of Node
-	wheel    string // the platform tag of a wheel
-	mcpb     string // the platform of a bundle
+	os, arch string // values of GOOS and GOARCH
+	npm      string // process.platform and process.arch of Node, joined with "-"
+	wheel    string // the platform tags of a Python wheel, joined with "."
+	mcpb     string // the platform in the manifest of a Claude Desktop bundle
 }
 
-// platforms are the targets. The binaries are static, so a Linux binary works with glibc and musl.
+// platforms are the platforms that mcpx is released for. The binaries are static, so the Linux binaries work with both
+// glibc and musl.
 var platforms = []platform{
 	{"darwin", "amd64", "darwin-x64", "macosx_12_0_x86_64", "darwin"},
 	{"darwin", "arm64", "darwin-arm64", "macosx_12_0_arm64", "darwin"},
@@ -42,7 +43,7 @@ var platforms = []platform{
 	{"windows", "arm64", "win32-arm64", "win_arm64", "win32"},
 }
 
-// binary is mcpx for one platform.
+// binary is the program mcpx, built for one platform.
 type binary struct {
 	platform
 	data []byte
@@ -57,7 +58,7 @@ func (b *binary) name() string {
 	return "mcpx"
 }
 
-// target returns the platform as it is in file names.
+// target returns the name of the platform in file names.
 func (p platform) target() string { return p.os + "-" + p.arch }
 
 func main() {
@@ -114,8 +115,8 @@ func release(out, only string) error {
 	return nil
 }
 
-// build compiles mcpx. The flags remove paths, symbols and C code from the binary, so that its bytes
-// depend only on the sources and the version of Go.
+// build compiles mcpx for a platform, in the folder temp. The flags remove file paths and symbols and exclude C code, so
+// that the content of the binary depends only on the sources and the version of Go.
 func build(p platform, temp string) (*binary, error) {
 	path := filepath.Join(temp, p.target())
 	command := exec.Command("go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", path, "./cmd/mcpx")
@@ -128,7 +129,7 @@ func build(p platform, temp string) (*binary, error) {
 	return read(p, path)
 }
 
-// read reads what was built for a platform.
+// read reads the binary at path, which was built for platform p.
 func read(p platform, path string) (*binary, error) {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {
@@ -138,7 +139,7 @@ func read(p platform, path string) (*binary, error) {
 	return &binary{p, data, info}, err
 }
 
-// everything makes all files of a release, by name. level is the compression level.
+// everything makes all files of a release. The keys of the map are the file names. level is the compression level.
 func everything(version version, binaries []*binary, level int) (map[string][]byte, error) {
 	r := &making{version: version, level: level, files: make(map[string][]byte)}
 	for _, b := range binaries {
@@ -156,16 +157,16 @@ func everything(version version, binaries []*binary, level int) (map[string][]by
 	return r.files, r.err
 }
 
-// making is a release in progress.
+// making is a release that is being made.
 type making struct {
 	version  version
-	level    int    // of compression
-	licences []byte // of all modules in the current binary
+	level    int    // the compression level
+	licences []byte // the licences of mcpx and of all modules in the current binary
 	files    map[string][]byte
-	err      error // the first error
+	err      error // the first error of making a file
 }
 
-// add adds a file, or keeps the error of making it.
+// add adds a file to the release. If err is not nil, making the file failed.
 func (r *making) add(name string, data []byte, err error) {
 	if err != nil && r.err == nil {
 		r.err = fmt.Errorf("making %s: %w", name, err)
@@ -173,7 +174,7 @@ func (r *making) add(name string, data []byte, err error) {
 	r.files[name] = data
 }
 
-// write writes the files and their checksums, in the form of sha256sum.
+// write writes the files, and SHA256SUMS with their checksums, into the folder out.
 func write(out string, files map[string][]byte) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
@@ -191,7 +192,7 @@ func write(out string, files map[string][]byte) error {
 	return nil
 }
 
-// licences returns the licences of mcpx and of all modules in a binary.
+// licences returns the text of the licences of mcpx and of all modules in a binary.
 func licences(b *binary) ([]byte, error) {
 	var out strings.Builder
 	own, err := os.ReadFile("LICENSE")
@@ -223,7 +224,7 @@ func licences(b *binary) ([]byte, error) {
 	return []byte(out.String()), nil
 }
 
-// modules returns the modules in all binaries, sorted by path.
+// modules returns the modules that any of the binaries contains, sorted by path.
 func modules(binaries []*binary) (all []*debug.Module) {
 	found := make(map[string]*debug.Module)
 	for _, b := range binaries {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// What registries and clients show about mcpx.
+// The name, the description and the licence of mcpx in package registries and clients.
 const (
 	summary  = "One MCP server in front of many: two tools, a catalogue inside a token budget, results in the fewest tokens"
 	licence  = "MIT"
@@ -18,13 +18,14 @@ const (
 	pypiName = "mcpx"
 )
 
-// launcher finds the npm package of the platform and starts its binary.
+// launcher is the main script of the npm package. It finds the npm package for the user's platform and starts the binary
+// in it.
 //
 //go:embed launcher.js
 var launcher []byte
 
-// bundle makes a bundle for Claude Desktop (MCPB, manifest 0.3). Each platform has its own bundle,
-// because a manifest cannot name the processor.
+// bundle makes a bundle for Claude Desktop (MCPB, manifest 0.3). There is one bundle for each platform, because a manifest
+// cannot say for which processor the bundle is.
 func (r *making) bundle(b *binary) {
 	manifest := encoded(map[string]any{
 		"manifest_version": "0.3", "name": "mcpx", "display_name": "mcpx", "version": r.version.npm, "description": summary,
@@ -49,8 +50,8 @@ func (r *making) bundle(b *binary) {
 	r.add("mcpx-"+r.version.npm+"-"+b.target()+".mcpb", data, err)
 }
 
-// npmPlatform makes the npm package with the binary of one platform. npm installs only the package
-// of the user's platform.
+// npmPlatform makes the npm package with the binary for one platform. npm installs only the package for the user's
+// platform.
 func (r *making) npmPlatform(b *binary) {
 	name := npmName + "-" + b.npm
 	system, processor, _ := strings.Cut(b.npm, "-")
@@ -66,7 +67,8 @@ func (r *making) npmPlatform(b *binary) {
 	r.add(name+"-"+r.version.npm+".tgz", data, err)
 }
 
-// npmLauncher makes the npm package that users install. It has no install script.
+// npmLauncher makes the npm package that users install. It depends on the packages for the platforms, and has no install
+// script.
 func (r *making) npmLauncher() {
 	optional := make(map[string]string)
 	for _, p := range platforms {
@@ -84,7 +86,7 @@ func (r *making) npmLauncher() {
 	r.add(npmName+"-"+r.version.npm+".tgz", data, err)
 }
 
-// wheel makes the Python package of one platform (PEP 427). Its only script is the binary.
+// wheel makes the Python wheel (PEP 427) for one platform. Its only script is the binary.
 func (r *making) wheel(b *binary) {
 	base := pypiName + "-" + r.version.pypi
 	info := base + ".dist-info/"
@@ -110,7 +112,7 @@ func (r *making) wheel(b *binary) {
 	r.add(base+"-py3-none-"+b.wheel+".whl", data, err)
 }
 
-// contents returns the list of modules in the binaries, as CycloneDX 1.6.
+// contents returns the list of the modules in the binaries, in the format CycloneDX 1.6.
 func contents(v version, binaries []*binary) []byte {
 	component := func(kind, name, version string) map[string]any {
 		purl := "pkg:golang/" + name + "@" + version

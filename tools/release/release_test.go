@@ -23,7 +23,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// patience is a time limit that only a failing test reaches.
+// patience is a time limit that is exceeded only if a test fails.
 const patience = 2 * time.Minute
 
 func TestMain(m *testing.M) {
@@ -33,8 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestRelease builds for this platform, installs every package without a network, and checks that each
-// starts mcpx.
+// TestRelease makes the packages for this platform, installs each of them without a network, and checks that mcpx starts.
 func TestRelease(t *testing.T) {
 	i := slices.IndexFunc(platforms, func(p platform) bool { return p.os == runtime.GOOS && p.arch == runtime.GOARCH })
 	if i < 0 || runtime.GOOS == "windows" {
@@ -120,8 +119,8 @@ func TestRelease(t *testing.T) {
 	})
 }
 
-// quick builds for this platform as the tests are built: nothing is compiled a second time. A full run has the
-// binary of a release.
+// quick builds mcpx with the same flags as the tests, so that packages in the build cache are not compiled again. A full
+// test run uses build, as a release does.
 func quick(p platform, temp string) (*binary, error) {
 	path := filepath.Join(temp, p.target())
 	args := []string{"build", "-buildvcs=true", "-o", path}
@@ -136,7 +135,7 @@ func quick(p platform, temp string) (*binary, error) {
 	return read(p, path)
 }
 
-// TestVersion checks the formats of the registries, with and without a tag.
+// TestVersion checks the versions for npm and PyPI, for commits with and without a tag.
 func TestVersion(t *testing.T) {
 	of := func(main, modified string) (version, error) {
 		return versionOf(&buildinfo.BuildInfo{Main: debug.Module{Version: main}, Settings: []debug.BuildSetting{
@@ -161,7 +160,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestSameBytes checks that the same binaries give the same files.
+// TestSameBytes: a release that is made twice from the same binaries has the same files.
 func TestSameBytes(t *testing.T) {
 	var binaries []*binary
 	for _, p := range platforms {
@@ -185,7 +184,7 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// TestArchives checks that programs are executable, and that archives have no build time.
+// TestArchives: programs are executable, and the modification time of files in archives is fixed.
 func TestArchives(t *testing.T) {
 	data, err := zipped(flate.BestSpeed, []file{{"a", []byte("1"), false}, {"b/c", []byte("2"), true}})
 	if err != nil {
@@ -202,7 +201,7 @@ func TestArchives(t *testing.T) {
 	}
 }
 
-// TestDeploy checks the files for operators with the programs that read them, or with linters.
+// TestDeploy checks the deployment files, with linters or with the programs that read them.
 func TestDeploy(t *testing.T) {
 	t.Run("Dockerfile", func(t *testing.T) {
 		if out := run(t, ".", installed(t, "hadolint"), "deploy/Dockerfile"); out != "" {
@@ -221,19 +220,19 @@ func TestDeploy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		path := filepath.Join(t.TempDir(), "mcpx.service") // with a path that exists
+		path := filepath.Join(t.TempDir(), "mcpx.service") // a copy that starts a program which exists
 		if err := os.WriteFile(path, bytes.ReplaceAll(unit, []byte("/usr/local/bin/mcpx"), []byte("/bin/true")), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if out := run(t, ".", analyze, "verify", path); out != "" { // unknown keys are printed, but exit with 0
+		if out := run(t, ".", analyze, "verify", path); out != "" { // verify prints unknown keys, but exits with status 0
 			t.Error(out)
 		}
 		run(t, ".", analyze, "security", "--no-pager", "--offline=true", "--threshold=20", path)
 	})
 }
 
-// serves checks that the program prints its version, serves a client until the input ends, and ends
-// after SIGTERM.
+// serves checks that the program prints its version, that as a stdio server it answers a client and exits at the end of
+// the input, and that as an HTTP server it exits after SIGTERM.
 func serves(t *testing.T, program string) {
 	t.Helper()
 	if out := run(t, t.TempDir(), program, "version"); !strings.HasPrefix(out, "mcpx ") {
@@ -257,17 +256,17 @@ func serves(t *testing.T, program string) {
 		t.Fatal(err)
 	}
 	first := make([]byte, 1)
-	if _, err := io.ReadFull(stderr, first); err != nil { // the line with its address
+	if _, err := io.ReadFull(stderr, first); err != nil { // the beginning of the line with the server's address
 		t.Error(err)
 	}
 	_ = command.Process.Signal(syscall.SIGTERM)
-	_, _ = io.Copy(io.Discard, stderr) // ends with mcpx itself, not with its launcher
+	_, _ = io.Copy(io.Discard, stderr) // ends when mcpx itself has ended, not only its launcher
 	if err := command.Wait(); err != nil || ctx.Err() != nil {
 		t.Errorf("after TERM: %v, %v", err, ctx.Err())
 	}
 }
 
-// run runs a program, which must succeed, and returns its output.
+// run runs a program and returns its output. The test fails if the program fails.
 func run(t *testing.T, dir, program string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -281,7 +280,8 @@ func run(t *testing.T, dir, program string, args ...string) string {
 	return string(out)
 }
 
-// program returns the path of a program. CI must have it; elsewhere the test is skipped.
+// program returns the path of a program on the PATH. If it is not installed, the test fails in CI, and is skipped
+// elsewhere.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -291,7 +291,7 @@ func program(t *testing.T, name string) string {
 	return path
 }
 
-// installed returns the path of a program of testdata/pypi/packaging.txt.
+// installed returns the path of a program that testdata/pypi/packaging.txt installs.
 func installed(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("testdata/pypi/venv/packaging/bin", name))
@@ -304,7 +304,7 @@ func installed(t *testing.T, name string) string {
 	return path
 }
 
-// missing skips the test, or fails it on machines that must have everything.
+// missing skips the test. On machines that must have all programs, it fails the test.
 func missing(t *testing.T, name string) {
 	t.Helper()
 	if os.Getenv("MCPX_REQUIRE_NPM") != "" {

@@ -9,17 +9,17 @@ import (
 	"debug/buildinfo"
 )
 
-// version is the version of a release in the formats of the registries.
+// version is the version of a release, in the formats of the package registries.
 type version struct {
-	npm    string // semantic version
-	pypi   string // PEP 440
+	npm    string // a semantic version
+	pypi   string // a PEP 440 version
 	commit string
 }
 
-// pseudo is the version that Go gives to a commit without a tag.
+// pseudo matches the pseudo-version that Go gives to a commit without a tag.
 var pseudo = regexp.MustCompile(`^(\d+\.\d+\.\d+)-(?:0\.)?(\d{14})-[0-9a-f]{12}$`)
 
-// versionOf reads the version from the build information of a binary, as `mcpx version` does.
+// versionOf reads the version from the build information of a binary, as the command `mcpx version` does.
 func versionOf(info *buildinfo.BuildInfo) (version, error) {
 	v := version{npm: strings.TrimPrefix(info.Main.Version, "v")}
 	for _, setting := range info.Settings {

@@ -1,9 +1,9 @@
-// Command typecheck checks the types of mcpx and of its tests on other systems than this one.
+// Command typecheck checks that mcpx and its tests have no type errors on other operating systems.
 //
 //	go run ./tools/typecheck darwin windows
 //
-// It reads the sources of everything that mcpx imports and compiles none of them: a system takes 4 s of a processor,
-// where go vet needs 150 s to compile the whole for a system that the build cache does not know.
+// It reads the sources of everything that mcpx imports, but does not compile them. So it needs 4 s of processor time for
+// each system. go vet needs 150 s to compile everything for a system that the build cache has no packages for.
 package main
 
 import (
@@ -40,16 +40,16 @@ func main() {
 	}
 }
 
-// pkg is what go list says of a package, or of one with its tests.
+// pkg is the output of go list for a package, or for a package together with its tests.
 type pkg struct {
 	ImportPath, Dir, ForTest string
 	GoFiles                  []string
-	ImportMap                map[string]string // from what a file names to the package that is meant
+	ImportMap                map[string]string // from the import path in a file to the path of the package that go list found
 	Module                   *struct{ Main bool }
 }
 
-// check type-checks the module in dir with its tests, and all that they import. checked counts the packages of the
-// module, those with tests twice. The error joins everything that is wrong.
+// check type-checks the module in dir with its tests, and everything that they import. checked is the number of packages
+// of the module; a package with tests is counted twice. The error joins all type errors.
 func check(system, dir string) (checked int, err error) {
 	list := exec.Command("go", "list", "-deps", "-test", "-json=ImportPath,Dir,ForTest,GoFiles,ImportMap,Module", "./...")
 	list.Dir, list.Stderr = dir, os.Stderr
@@ -62,7 +62,7 @@ func check(system, dir string) (checked int, err error) {
 		return 0, err
 	}
 	c := checker{files: token.NewFileSet(), done: map[string]*types.Package{"unsafe": types.Unsafe}}
-	for in := json.NewDecoder(out); ; { // what a package imports comes before it
+	for in := json.NewDecoder(out); ; { // go list prints a package after all packages that it imports
 		var p pkg
 		if err := in.Decode(&p); err != nil {
 			if !errors.Is(err, io.EOF) {
@@ -78,17 +78,17 @@ func check(system, dir string) (checked int, err error) {
 	return c.own, errors.Join(c.errs...)
 }
 
-// checker has the packages that are checked already.
+// checker has the packages that it has already checked.
 type checker struct {
 	files *token.FileSet
 	done  map[string]*types.Package
-	own   int // of the main module
+	own   int // the number of packages of the main module
 	errs  []error
 }
 
-// add checks one package. The bodies of functions of other modules are not read.
+// add type-checks one package. In packages of other modules it does not check function bodies.
 func (c *checker) add(p pkg) {
-	if p.ImportPath == "unsafe" || strings.HasSuffix(p.ImportPath, ".test") { // the latter is generated
+	if p.ImportPath == "unsafe" || strings.HasSuffix(p.ImportPath, ".test") { // go list generates ".test" packages
 		return
 	}
 	own := p.Module != nil && p.Module.Main
@@ -111,7 +111,7 @@ func (c *checker) add(p pkg) {
 	}
 }
 
-// imports finds what a package imports.
+// imports is the types.Importer for one package.
 type imports struct {
 	*checker
 	named map[string]string

@@ -9,7 +9,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestCheck: a fault in a file of one system, or in a test for it, is found there and nowhere else.
+// TestCheck: a type error in a file that is only for one system, or in a test file for that system, is found when that
+// system is checked, and only then.
 func TestCheck(t *testing.T) {
 	mcptest.OneGoroutine(t)
 	dir := t.TempDir()

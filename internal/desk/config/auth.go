@@ -13,25 +13,26 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// Auth says who may connect over HTTP.
+// Auth says which clients may connect over HTTP, and what they may do. It is the key auth of the file.
 type Auth struct {
-	Resource     string   // empty = the address that the request was sent to, on loopback only
-	Audiences    []string // nil = Resource and the URLs below it
+	Resource     string   // if empty, the address that the request was sent to, which must be a loopback address
+	Audiences    []string // nil means Resource and the URLs below it
 	Scopes       []string
 	Tokens       []conf.Token // sorted by name
-	Rights       []conf.Right // nil = every authenticated client may use everything
+	Rights       []conf.Right // nil means that every authenticated client may use everything
 	Issuers      []conf.Issuer
 	Certificates bool
-	Front        *conf.AuthServer // nil = none
+	Front        *conf.AuthServer // nil means that mcpx runs no authorization server
 }
 
-// OldToken is the name of the principal with the token of the older key auth_token.
+// OldToken is the name of the principal that sends the token of the older key auth_token.
 const OldToken = "auth_token"
 
-// tokenName excludes the characters by which the names of other kinds of principals are told apart.
+// tokenName matches the names that a token may have. It excludes '@' and ':', because a name with '@' is a user of an
+// issuer, and a name with ':' a certificate.
 var tokenName = pattern.New(`^[A-Za-z0-9._-]{1,64}$`)
 
-// authorization is the config's Auth, made by the first key that asks for one.
+// authorization returns the Auth of the config. The first call creates it.
 func (l *loader) authorization() *Auth {
 	if l.cfg.Auth == nil {
 		l.cfg.Auth = &Auth{}
@@ -63,10 +64,10 @@ func (l *loader) authObject(a *Auth) object {
 	}}
 }
 
-// groupsClaim is the claim of a token that names groups, unless the file names another.
+// groupsClaim is the default of the keys groups_claim: the claim of a JWT that contains the user's groups.
 const groupsClaim = "groups"
 
-// audiences reads what tokens may be for. An empty list is a fault, as no token could be for nothing.
+// audiences reads the audiences that a token may have. An empty list is a fault, because no token could be valid then.
 func (l *loader) audiences(into *[]string) value {
 	v := l.names(into).then(func(n *node) {
 		if n.kind == arrayKind && len(n.items) == 0 {
@@ -85,7 +86,7 @@ func (l *loader) scopes(into *[]string) value {
 			if item.kind == stringKind && item.text != "" && !scopeToken.MatchString(item.text) {
 				l.fault(item, "is not a scope: %s", quote(item.text))
 			}
-			if item.text == "offline_access" { // clients ask for it themselves
+			if item.text == "offline_access" { // clients request this scope without being told to
 				l.fault(item, "is a scope for the authorization server, not for mcpx")
 			}
 		}
@@ -122,7 +123,8 @@ func (l *loader) issuerObject(i *conf.Issuer) object {
 	}}
 }
 
-// isIssuer reports whether text can identify an issuer: an https URL (RFC 8414, section 2), or one of this machine.
+// isIssuer reports whether a string can identify an issuer: it is an https URL (RFC 8414, section 2), or an http URL of
+// this machine.
 func isIssuer(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" &&
@@ -170,10 +172,10 @@ func (l *loader) tokenObject(t *conf.Token, given *bool) object {
 	}}
 }
 
-// leastOldToken is the length below which auth_token gets a warning.
+// leastOldToken is the length, in bytes, below which mcpx warns about the auth_token.
 const leastOldToken = 16
 
-// oldAuthToken reads the key of the older mcpx: the token itself, mostly a ${VAR}.
+// oldAuthToken reads the key auth_token of older versions of mcpx. It contains the token itself, mostly written as ${VAR}.
 func (l *loader) oldAuthToken(n *node) {
 	if n.off() {
 		return
@@ -186,7 +188,7 @@ func (l *loader) oldAuthToken(n *node) {
 	case len(token) < leastOldToken:
 		l.warn("%s: is shorter than %d characters, and can be guessed; mcpx token new NAME makes a better one", n.path(), leastOldToken)
 	}
-	t := conf.Token{Name: OldToken} // the zero digest of an unknown token fits no token
+	t := conf.Token{Name: OldToken} // if the token is not known, the digest stays zero, which no token has
 	if known {
 		t.SHA256 = sha256.Sum256([]byte(token))
 	}
@@ -194,7 +196,8 @@ func (l *loader) oldAuthToken(n *node) {
 	a.Tokens = append(a.Tokens, t)
 }
 
-// finishAuth notes what auth lacks, beside the keys of single objects.
+// finishAuth notes a fault if no client could connect, or if auth.certificates or auth.front lacks another key that it
+// needs.
 func (l *loader) finishAuth() {
 	a := l.cfg.Auth
 	switch {
@@ -240,7 +243,8 @@ func (l *loader) rightObject(r *conf.Right) object {
 	}}
 }
 
-// some reads a list of whom a rule is for. An empty list is a fault: it could mean no principal, or all.
+// some reads a list that says which principals or users a rule applies to. An empty list is a fault, because it could
+// mean none or all.
 func (l *loader) some(list value) value { return l.notEmpty(list, "the rule does not ask for it") }
 
 // leastAuthServerKey is the length of the shortest auth.front.key, in bytes.
@@ -300,8 +304,8 @@ func (l *loader) authServerIssuer(into *string) value {
 	}}
 }
 
-// redirects reads globs of addresses. A glob needs a scheme and a host, as each part of an address is matched
-// by itself.
+// redirects reads the addresses that users may be sent back to after a login, as globs. Each glob must have a scheme
+// and a host, because a * matches only within one part between two slashes.
 func (l *loader) redirects(into *[]string) value {
 	return value{schema: someTexts, read: func(n *node) {
 		list, ok := l.strings(n)
@@ -320,7 +324,8 @@ func (l *loader) redirects(into *[]string) value {
 	}}
 }
 
-// isRedirect reports whether a glob of addresses has a scheme other than http, and a host.
+// isRedirect reports whether a glob has a host, and a scheme that is not http and has no wildcards. After the scheme,
+// '#', '@', '\' and spaces are not allowed.
 func isRedirect(glob string) bool {
 	scheme, rest, _ := strings.Cut(glob, "://")
 	host, _, _ := strings.Cut(rest, "/")

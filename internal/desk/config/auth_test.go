@@ -19,7 +19,8 @@ func digestOf(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// TestAuth: the keys of auth, and that no unknown key is ignored there: it might be meant to keep clients out.
+// TestAuth: the keys of auth are read. An unknown key in auth is a fault, because the user may have meant it to keep clients
+// out.
 func TestAuth(t *testing.T) {
 	a, b := digestOf("a"), digestOf("b")
 	for value, want := range map[string]*Auth{
@@ -75,7 +76,7 @@ func TestAuth(t *testing.T) {
 	}
 }
 
-// TestAuth_OldToken: the token of the older mcpx, in the file or behind a reference.
+// TestAuth_OldToken: the key auth_token of older versions of mcpx is read, whether it has the token itself or a reference.
 func TestAuth_OldToken(t *testing.T) {
 	const token = "a-token-of-old-times"
 	o := Options{
@@ -112,7 +113,8 @@ func TestAuth_OldToken(t *testing.T) {
 	}
 }
 
-// TestTLS: relative paths of certificates begin at the folder of the config.
+// TestTLS: relative paths of certificates are relative to the folder of the config file. Keys that tls or auth.certificates
+// lacks are faults.
 func TestTLS(t *testing.T) {
 	c, err := Parse("/etc/mcpx/c.json", []byte(`{"mcpServers": {}, "tls": {"cert": "a.pem", "key": "/k", "client_ca": "ca.pem"}, "auth": {"certificates": true}}`), Options{})
 	if err != nil || !c.Auth.Certificates || filepath.Base(c.TLS.Cert) != "a.pem" || !filepath.IsAbs(c.TLS.Cert) || c.TLS.Key != "/k" && runtime.GOOS != "windows" {

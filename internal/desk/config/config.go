@@ -1,10 +1,9 @@
-// Package config reads the config file: servers, in the form that MCP clients have them in their
-// own files, and the settings of mcpx itself.
+// Package config reads the config file. It contains servers, in the same form as in the files of MCP clients, and the
+// settings of mcpx itself.
 //
-// There are two kinds of faults. A fault of structure (a wrong type, an unknown value, a mistyped key)
-// makes the whole file unusable; all of them are reported at once, as [Faults]. A fault inside one server
-// (an unset variable, a bad URL, a missing command) is kept in [Server.Fault]: that server is unavailable
-// and the others work.
+// There are two kinds of faults. A fault of structure (a wrong type, an unknown value, a mistyped key) makes the whole
+// file unusable. All faults of structure are reported together, as [Faults]. A fault inside one server (an unset
+// variable, a bad URL, a missing command) makes only this server unavailable; it is in [Server.Fault].
 package config
 
 import (
@@ -15,12 +14,12 @@ import (
 	"mcpx/internal/base/conf"
 )
 
-// Config is a config file with the defaults applied. It does not change after [Parse]. A field without a
-// comment is the key of that name, whose row has the meaning.
+// Config is a config file with the defaults applied. It does not change after [Parse]. A field without a comment has
+// the value of the key with the same name; README.md and docs/hosting.md explain the keys.
 type Config struct {
-	// Path is the file, as it was given.
+	// Path is the path of the file, as it was passed to [Parse].
 	Path string
-	// Servers are sorted by name and include disabled and faulty ones.
+	// Servers are sorted by name. They include servers that are disabled or have faults.
 	Servers []Server
 
 	ForClients
@@ -29,11 +28,11 @@ type Config struct {
 	OverHTTP
 	ToLog
 
-	// Secrets are values to strike out of texts, beside those of the servers.
+	// Secrets are values that must not appear in logs and messages. The secrets of servers are in [Server.Secrets].
 	Secrets []string `json:"-"`
-	// Commands are the programs that were run for ${command:} references, without duplicates, sorted.
+	// Commands are the programs that were run for ${command:} references, sorted and without duplicates.
 	Commands []string
-	// Warnings are for the log: what was ignored or skipped, and where. They have no values.
+	// Warnings are for the log. They say what was ignored or skipped, and where, but contain no values of keys.
 	Warnings []string
 }
 
@@ -59,13 +58,15 @@ type ForCalls struct {
 	ResultForms                           conf.ResultForms
 	ExecWait                              time.Duration
 	DisabledTools                         []string
-	Learn                                 *bool // nil = the file does not have the key
+	Files                                 []string     // absolute paths
+	Confirm                               conf.Confirm // of servers that do not have the key, and of the built-in server
+	Learn                                 *bool        // nil means that the file does not have the key
 }
 
-// ForServers has the keys for all servers together.
+// ForServers has the keys at the root that concern all servers.
 type ForServers struct {
 	MaxMessageBytes int64
-	Memory          int64 // 0 = the file does not have the key
+	Memory          int64 // in bytes; 0 means that the file does not have the key
 	MaxConcurrency  int
 	ShutdownGrace   time.Duration
 	HealthCheck     bool
@@ -74,21 +75,21 @@ type ForServers struct {
 
 // OverHTTP has the keys for serving over HTTP.
 type OverHTTP struct {
-	Auth           *Auth     // nil = every client that reaches the address may connect
-	TLS            *conf.TLS // nil = none
+	Auth           *Auth     // nil means that every client that reaches the address may connect
+	TLS            *conf.TLS // nil means HTTP without TLS
 	Limits         conf.Limits
 	SessionTimeout time.Duration
 	HTTPPath       string
 	SSE, UI        bool
-	API            *bool  // nil = the file does not have the key
-	Audit          *Audit // nil = no audit trail
+	API            *bool  // nil means that the file does not have the key
+	Audit          *Audit // nil means no audit trail
 	Telemetry      Telemetry
 }
 
 // ToLog has the keys for the log.
 type ToLog struct{ LogLevel, LogFormat, LogFile string }
 
-// The values of [Config.View]; the last two are prefixes of the name of a server or group.
+// The values of [Config.View]. The name of a server follows ViewServer, the name of a group follows ViewGroup.
 const (
 	ViewTwoTools = "two_tools"
 	ViewTools    = "tools"
@@ -99,21 +100,22 @@ const (
 // DefaultHTTPPath is the default of http_path.
 const DefaultHTTPPath = "/mcp"
 
-// Group is a named part of the catalogue.
+// Group is a part of the catalogue with a name.
 type Group struct {
 	Name string
-	// Servers are the names that its servers are served under; nil = all.
+	// Servers are the names of the servers in the group, as clients see them. nil means all servers.
 	Servers []string
-	// Tools are globs over SERVER.TOOL.
+	// Tools has globs that are matched against SERVER.TOOL.
 	Tools    ToolFilter
 	ReadOnly bool
 	Confirm  conf.Confirm
 	View     string
-	// CatalogueTokenBudget is 0 if the file's is used.
+	// CatalogueTokenBudget replaces [ForClients.CatalogueTokenBudget] for the group. 0 means that it is not replaced.
 	CatalogueTokenBudget int
 }
 
-// NoLimit, in a rule for clients, lifts a limit that mcpx knows of that client.
+// NoLimit is the value of a limit in a rule for clients if the file sets it to 0. It also overrides the limit that mcpx
+// would use for that client by default.
 const NoLimit = math.MaxInt32
 
 // The kinds of connections to servers, the values of [Server.Type].
@@ -124,15 +126,15 @@ const (
 	WebSocket = "websocket"
 )
 
-// Server is one upstream server, with the defaults that the root sets, and with ${VAR} expanded. A field
-// without a comment is the key of that name. Printing, logging or encoding a Server leaves out the fields
-// that may hold secrets.
+// Server is one upstream server. Defaults for servers from the root of the file are applied, and references such as
+// ${VAR} are expanded. A field without a comment has the value of the key with the same name. Printing, logging or
+// encoding a Server leaves out the fields that may contain secrets.
 type Server struct {
-	// Name has letters, digits, '.', '_' and '-' only.
+	// Name consists of letters (a-z), digits, '.', '_' and '-'.
 	Name string
-	// Written is the name in the file, if it differs from Name.
+	// Written is the name in the file if it differs from Name; otherwise it is empty.
 	Written string
-	// Type is one of the constants above; it may be empty for a faulty or disabled server.
+	// Type is [Stdio], [HTTP], [SSE] or [WebSocket]. It may be empty if the server is disabled or has a fault.
 	Type    string
 	Enabled bool
 
@@ -141,40 +143,40 @@ type Server struct {
 	Shown
 	Running
 
-	// Fault says why the server is unavailable, as "PATH: TEXT", several joined by "; ". It is empty for a
-	// disabled server.
+	// Fault says why the server is unavailable, in the form "PATH: TEXT". Several faults are joined by "; ". It is
+	// empty if the server is disabled.
 	Fault string
-	// Secrets are the values to strike out of texts: the values of variables and env files, and what looks
-	// secret in headers, env, args and URL. Longest first, no duplicates.
+	// Secrets are values that must not appear in logs and messages: the values of variables and env files, and what
+	// looks like a secret in headers, env, args and URL. The longest comes first, and there are no duplicates.
 	Secrets []string `json:"-"`
-	// Credentials are the Secrets that are credentials by their name or place. A server with another
-	// credential is still the same server. Longest first.
+	// Credentials are the Secrets whose name or place says that they are credentials. If only a credential changes,
+	// the cached catalogue of the server is still used. The longest comes first.
 	Credentials []string `json:"-"`
 
 	faults []Fault
 }
 
-// Launch starts a stdio server.
+// Launch has the keys for starting a stdio server.
 type Launch struct {
 	Command string            `json:"-"`
 	Args    []string          `json:"-"`
-	Env     map[string]string `json:"-"` // added to the small environment that every process gets
+	Env     map[string]string `json:"-"` // added to the few variables that every server process gets
 	Cwd     string            `json:"-"`
 	Framing string
 }
 
-// Remote reaches a server over the network.
+// Remote has the keys for reaching a server over the network.
 type Remote struct {
-	URL     string            `json:"-"` // the first of URLs
-	URLs    []string          `json:"-"` // nil unless there are several instances
+	URL     string            `json:"-"` // if URLs is not nil, the first of them
+	URLs    []string          `json:"-"` // nil unless the server has several instances
 	Headers map[string]string `json:"-"`
 	OAuth   conf.OAuth        `json:"-"`
-	// CallerCredentials (the key credentials) are headers of requests to the server that
-	// come from the caller.
+	// CallerCredentials (the key credentials) says for which headers of requests to the server the value comes from
+	// the caller. The keys of the map are the names of the headers.
 	CallerCredentials map[string]CallerCredential
 }
 
-// Shown is what clients see of a server, and which of its tools they may call.
+// Shown has the keys for what clients see of a server, and which of its tools they may call.
 type Shown struct {
 	Description string
 	Tools       ToolFilter
@@ -183,44 +185,46 @@ type Shown struct {
 	Pin         conf.Pin
 	Overrides   []conf.Override
 	Validate    string
-	Verbatim    []string // nil = the default globs
+	Verbatim    []string // nil means the default globs
 }
 
-// Running is when and how a server runs.
+// Running has the keys for when and how a server runs.
 type Running struct {
 	Protocol, Session, Start string
-	ConnectTimeout           time.Duration // 0 = nothing sets it
+	ConnectTimeout           time.Duration // 0 means that the file does not set it
 	CallTimeout, SessionIdle time.Duration
-	StopIdle, IdleTimeout    time.Duration // 0 = never
+	StopIdle, IdleTimeout    time.Duration // 0 means never
 	ToolTimeouts             []conf.ToolTimeout
 	MaxConcurrency           int
 }
 
-// ToolFilter says which tools of a server exist. Deny wins.
+// ToolFilter says which tools of a server exist. A tool that matches both Allow and Deny does not exist.
 type ToolFilter struct {
-	// Both are globs of tool names. A nil Allow allows all.
+	// Allow and Deny are globs for names of tools. If Allow is nil, all tools are allowed.
 	Allow, Deny []string
 }
 
-// Options are what reading a config needs from outside.
+// Options has the functions and values that reading a config needs.
 type Options struct {
-	// Getenv looks a variable up; nil: no variable is set.
+	// Getenv returns the value of an environment variable, and whether it is set. nil means that no variable is set.
 	Getenv func(string) (string, bool)
-	// Executable is the path of mcpx itself, by which an entry that would start it is skipped; may be empty.
+	// Executable is the path of mcpx itself. A server whose command is this program is skipped. It may be empty.
 	Executable string
-	// ReadFile reads an envFile or a ${file:}; nil reads regular files of at most 1 MiB.
+	// ReadFile reads the file of an envFile or a ${file:PATH}. nil means a function that reads regular files of at
+	// most 1 MiB.
 	ReadFile func(path string) ([]byte, error)
-	// Keyring returns the secret of a ${keyring:NAME}, Run the output of a ${command:}.
-	// They may take long, are called from several goroutines, and their errors must not have a secret.
-	// With nil such a reference stays unexpanded.
+	// Keyring returns the secret for a ${keyring:NAME}, and Run returns the output of the command in a ${command:...}.
+	// Both may take long. They are called from several goroutines, and their errors must not contain secrets. If one of
+	// them is nil, its references are not expanded.
 	Keyring func(name string) (string, error)
 	Run     func(argv []string) (string, error)
-	// Only, if all its names are servers, limits Keyring and Run to the references of these.
+	// Only has names of servers. Keyring and Run are then not called for references of other servers. Only is ignored if
+	// it is empty, or if one of the names is not a server of the file.
 	Only []string
 }
 
-// Served finds a server by the name that it is served under, or else by the name in the file, and returns the
-// former; empty if there is no such server.
+// Served finds a server whose Name or, if there is none, whose Written is name, and returns its Name. It returns "" if
+// there is no such server.
 func (c *Config) Served(name string) string {
 	found := ""
 	for _, s := range c.Servers {
@@ -234,8 +238,8 @@ func (c *Config) Served(name string) string {
 	return found
 }
 
-// ChangesServers reports whether servers can be changed over HTTP. The default is to allow it with auth, where
-// clients have to prove who they are.
+// ChangesServers reports whether servers can be changed over HTTP. Without the key api, this is allowed only if the file
+// has auth, because clients then have to prove who they are.
 func (c *Config) ChangesServers() bool {
 	if c.API != nil {
 		return *c.API
@@ -243,8 +247,8 @@ func (c *Config) ChangesServers() bool {
 	return c.Auth != nil
 }
 
-// Learns reports whether the shapes of results are learned. The default is not to where there is auth, as what one principal was sent
-// could show in what another reads.
+// Learns reports whether mcpx learns which keys and types the results of tools have. Without the key learn, it does so
+// only if the file has no auth. Otherwise one principal could see keys from results that another principal received.
 func (c *Config) Learns() bool {
 	if c.Learn != nil {
 		return *c.Learn
@@ -252,7 +256,7 @@ func (c *Config) Learns() bool {
 	return c.Auth == nil
 }
 
-// ServerFaults lists the faults inside servers.
+// ServerFaults returns the faults inside all servers.
 func (c *Config) ServerFaults() []Fault {
 	var all []Fault
 	for i := range c.Servers {
@@ -261,7 +265,7 @@ func (c *Config) ServerFaults() []Fault {
 	return all
 }
 
-// LogValue names the file and its servers, and keeps values out of logs.
+// LogValue returns only the path of the file and the names of its servers, because values must not be logged.
 func (c Config) LogValue() slog.Value {
 	names := make([]string, len(c.Servers))
 	for i := range c.Servers {
@@ -270,7 +274,7 @@ func (c Config) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("path", c.Path), slog.Any("servers", names))
 }
 
-// LogValue has names only, and keeps values out of logs.
+// LogValue returns the name and type of the server, and the names of its variables and headers, but not their values.
 func (s Server) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("name", s.Name),
@@ -281,10 +285,10 @@ func (s Server) LogValue() slog.Value {
 	)
 }
 
-// String is the name: printing a Server shows no secret.
+// String returns the name, so that printing a Server shows no secret.
 func (s Server) String() string { return s.Name }
 
-// String is the path: printing a Config shows no secret.
+// String returns the path, so that printing a Config shows no secret.
 func (c Config) String() string { return c.Path }
 
 func defaults(path string) *Config {

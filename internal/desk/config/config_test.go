@@ -117,7 +117,7 @@ func TestRootFaults(t *testing.T) {
 	}
 }
 
-// TestZero: a zero is kept where it means something, and refused where it does not.
+// TestZero: 0 is accepted for keys where it has a meaning, and kept in the config. For other keys it is a fault.
 func TestZero(t *testing.T) {
 	for key, want := range map[string]string{
 		"max_description_len": "", "catalogue_char_limit": "", "result_token_limit": "", "result_preview_tokens": "", "max_concurrency": "",
@@ -220,12 +220,12 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// emptyReader is a reader before it has read anything, for its rows.
+// emptyReader returns a reader that has read nothing, for tests of its descriptions of keys.
 func emptyReader() *serverReader {
 	return &serverReader{l: &loader{cfg: defaults("")}}
 }
 
-// TestKeysDoNotClash: no key may be in two tables.
+// TestKeysDoNotClash: no key is in two of the lists of keys of servers, or in two of the lists of keys at the root.
 func TestKeysDoNotClash(t *testing.T) {
 	r := emptyReader()
 	own, others, root := object{keys: r.own()}, object{keys: r.otherClientKeys()}, r.l.root()
@@ -324,15 +324,15 @@ func TestExampleConfig(t *testing.T) {
 	if got := c.Servers[0].CallTimeout; got != 90*time.Second {
 		t.Errorf("call_timeout %v", got)
 	}
-	// What the example says is the default has to be it.
+	// The values in the example must be the defaults.
 	opts := cmpopts.IgnoreFields(Config{}, "Servers", "Path")
 	if diff := cmp.Diff(defaults(""), c, opts, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("not the defaults (-default +example):\n%s", diff)
 	}
 }
 
-// TestSecrets_Surroundings: what only says where a program runs, or of what kind a
-// secret is, is none: texts would be unreadable without it.
+// TestSecrets_Surroundings: values that only say where a program runs, or of what kind a secret is, are not secrets. If they
+// were hidden, messages would become unreadable.
 func TestSecrets_Surroundings(t *testing.T) {
 	c, err := Parse("c.json", []byte(`{"mcpServers":{"a":{"command":"x","args":["${HOME}/Documents","${USER}","${MY_TOKEN}"],
 		"env":{"AUTH_MODE":"production","TOKEN_COUNT":"80800","KEY_FILE":"/home/me/key","API_KEY":"struck-out"}}}}`),
@@ -347,7 +347,7 @@ func TestSecrets_Surroundings(t *testing.T) {
 	}
 }
 
-// TestNearKeys: a mistyped key is a fault that suggests the right one, also inside of objects.
+// TestNearKeys: a mistyped key in an object is a fault, whose text suggests the right key.
 func TestNearKeys(t *testing.T) {
 	for at, want := range map[string]string{
 		`"limits":{"call_per_minute":5}`:                         `limits.call_per_minute: unknown key "call_per_minute", did you mean "calls_per_minute"?`,

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCredentials: where headers for callers come from is read; all that could not work as it is meant is a
-// fault of that server.
+// TestCredentials: the key credentials of a server is read. A value that could not work as the user meant it is a fault of
+// this server only.
 func TestCredentials(t *testing.T) {
 	for _, test := range []struct {
 		server, value string

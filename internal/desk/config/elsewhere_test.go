@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// sources are a keyring and commands that count.
+// sources is a fake keyring and fake commands. asked has each call of them.
 type sources struct {
 	mu    sync.Mutex
 	asked []string
@@ -46,8 +46,8 @@ func (s *sources) options() Options {
 	}
 }
 
-// TestElsewhere: values from the keyring, files and commands stand wherever variables do,
-// and are struck out; one that cannot be had is a fault of its server alone.
+// TestElsewhere: references to the keyring, files and commands are expanded everywhere where variables are, and their values
+// are secrets. If a value cannot be fetched, this is a fault of the server with the reference, and of no other.
 func TestElsewhere(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "token"), []byte("from-file\n"), 0o600); err != nil {
@@ -108,7 +108,7 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// TestElsewhere_Structure: nothing is asked for a file that cannot be used.
+// TestElsewhere_Structure: if the file has a fault of structure, neither the keyring nor commands are used.
 func TestElsewhere_Structure(t *testing.T) {
 	s := &sources{}
 	if _, err := Parse("c.json", []byte(`{"mcpServers": {"a": {"command": "${command:x}", "args": 1}}}`), s.options()); err == nil || len(s.asked) > 0 {
@@ -116,7 +116,7 @@ func TestElsewhere_Structure(t *testing.T) {
 	}
 }
 
-// TestElsewhere_Unused: without Keyring and Run, references stay unexpanded.
+// TestElsewhere_Unused: if Keyring and Run are nil, their references are not expanded.
 func TestElsewhere_Unused(t *testing.T) {
 	c, err := Parse("c.json", []byte(`{"mcpServers": {"a": {"command": "${command:x}", "args": ["${keyring:y}"]}}}`), Options{})
 	if err != nil || c.Servers[0].Command != "${command:x}" || c.Servers[0].Args[0] != "${keyring:y}" || c.Servers[0].Fault != "" {
@@ -124,8 +124,8 @@ func TestElsewhere_Unused(t *testing.T) {
 	}
 }
 
-// TestElsewhere_Only: only the references of the named servers are looked up. If a name is not a server of the file, all
-// references are.
+// TestElsewhere_Only: only the references of the servers in Options.Only are fetched. If one of the names is not a server of
+// the file, all references are fetched.
 func TestElsewhere_Only(t *testing.T) {
 	file := []byte(`{"mcpServers": {"a": {"command": "x", "args": ["${command:a}"]}, "b": {"command": "x", "args": ["${keyring:b}"]}}}`)
 	for only, want := range map[string][]string{

@@ -7,26 +7,27 @@ import (
 	"strings"
 )
 
-// Fault is one mistake in a config, with its place.
+// Fault is one mistake in a config file, and where it is.
 type Fault struct {
-	// Path is the JSON path, such as mcpServers.github.url or mcp_servers[1].name.
+	// Path is the place as a path of keys, such as mcpServers.github.url or mcp_servers[1].name.
 	Path string
 	Text string
 
-	offset int // in the file, for the order of a list
+	offset int // the byte offset in the file, by which faults are sorted
 }
 
-// String is the place and what is wrong there.
+// String returns the path and what is wrong there.
 func (f Fault) String() string { return f.Path + ": " + f.Text }
 
-// Faults are all faults of structure in one file, in the order of the file. Such a file cannot be used.
+// Faults is the error for a file that cannot be used because of faults of structure. It has all of them, in the order of
+// the file.
 type Faults struct {
-	// File is the path as it was given.
+	// File is the path of the file, as it was passed to [Parse].
 	File string
 	List []Fault
 }
 
-// Error has one line for each fault.
+// Error returns one line for each fault.
 func (f *Faults) Error() string {
 	lines := make([]string, len(f.List))
 	for i, fault := range f.List {
@@ -35,11 +36,11 @@ func (f *Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// SyntaxError says why a file is not JSON.
+// SyntaxError is the error for a file that is not valid JSON.
 type SyntaxError struct {
-	// File is the path as it was given.
+	// File is the path of the file, as it was passed to [Parse].
 	File string
-	// Line and Column are from 1; a column is a character.
+	// Line and Column begin with 1. Columns count characters.
 	Line, Column int
 	Text         string
 }
@@ -48,7 +49,7 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("%s:%d:%d: invalid JSON: %s", e.File, e.Line, e.Column, e.Text)
 }
 
-// Error is a config that cannot be found or read.
+// Error is the error for a config file that cannot be found or read.
 type Error struct {
 	Text   string
 	Advice string // what the user can do; may be empty
@@ -62,10 +63,10 @@ func (e *Error) Error() string {
 	return e.Text + ": " + e.Err.Error()
 }
 
-// Unwrap returns the cause.
+// Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Hint says what the user can do.
+// Hint returns what the user can do, or "".
 func (e *Error) Hint() string { return e.Advice }
 
 func sortFaults(list []Fault) {

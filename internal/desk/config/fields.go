@@ -12,10 +12,11 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// maxDuration keeps arithmetic on deadlines far from overflow.
+// maxDuration is the longest duration that a config file may have. It prevents overflows in calculations of deadlines.
 const maxDuration = 366 * 24 * time.Hour
 
-// JSON Schema of common values.
+// JSON Schemas of values that many keys have. text is for a string, texts for an array of strings, someTexts for an
+// array with at least one string.
 const (
 	text         = `{"type": "string"}`
 	texts        = `{"type": "array", "items": {"type": "string"}}`
@@ -24,7 +25,7 @@ const (
 	moreThanZero = `{"$ref": "#/$defs/timeout"}`
 )
 
-// fault notes a fault of structure.
+// fault adds a fault of structure, for which the whole file is refused.
 func (l *loader) fault(n *node, format string, args ...any) {
 	l.faults = append(l.faults, faultAt(n, format, args...))
 }
@@ -33,7 +34,7 @@ func faultAt(n *node, format string, args ...any) Fault {
 	return Fault{Path: n.path(), Text: fmt.Sprintf(format, args...), offset: n.offset}
 }
 
-// is notes a fault unless n is of this kind.
+// is reports whether n is of the wanted kind. If not, it adds a fault.
 func (l *loader) is(want kind, n *node) bool {
 	if n.kind != want {
 		l.fault(n, "must be %s, not %s", want, n.kind)
@@ -59,7 +60,7 @@ func (l *loader) str(into *string) value {
 	}}
 }
 
-// oneOf reads a word out of a fixed list.
+// oneOf reads a string that must be one of words.
 func oneOf[T ~string](l *loader, into *T, words ...string) value {
 	return value{into: into, words: words, read: func(n *node) {
 		if n.kind == stringKind && slices.Contains(words, n.text) {
@@ -75,8 +76,8 @@ func (l *loader) notOneOf(n *node, words []string) {
 	l.fault(n, "must be %s or %s", strings.Join(words[:last], ", "), words[last])
 }
 
-// switched reads one of the words as its number, from 1. The word off, and whatever else turns a key off
-// ([node.off]), is 0.
+// switched reads one of words, and sets *into to its position in the list, beginning with 1. The string "off", and any
+// other value that turns a key off (see [node.off]), sets it to 0.
 func switched[T ~uint8](l *loader, into *T, words ...string) value {
 	words = append(words, "off")
 	return value{into: into, words: words, off: "off", read: func(n *node) {
@@ -92,7 +93,7 @@ func switched[T ~uint8](l *loader, into *T, words ...string) value {
 	}}
 }
 
-// whole reads a whole number from least to most.
+// whole reads a whole number. Both least and most are allowed.
 func whole[T int | int64](l *loader, into *T, least, most int64) value {
 	return value{into: into, schema: `{"type": "integer"}`, least: least, most: most, read: func(n *node) {
 		if n.kind != numberKind {
@@ -117,10 +118,10 @@ func whole[T int | int64](l *loader, into *T, least, most int64) value {
 	}}
 }
 
-// count reads a whole number that fits an int of 32 bits.
+// count reads a whole number from least to the largest int32.
 func (l *loader) count(into *int, least int64) value { return whole(l, into, least, math.MaxInt32) }
 
-// size reads a number of bytes, or a string such as "400MB" or "1GiB".
+// size reads a number of bytes, which may be written as a string such as "400MB" or "1GiB".
 func (l *loader) size(into *int64, least int64) value {
 	schema := `{"anyOf": [{"type": "integer", "minimum": ` + strconv.FormatInt(least, 10) + `, "maximum": ` + strconv.FormatInt(mostSize, 10) + `}, {"type": "string", "pattern": "^[0-9]{1,9} *[KMG]i?B$"}]}`
 	return value{into: into, schema: schema, read: func(n *node) {
@@ -133,7 +134,7 @@ func (l *loader) size(into *int64, least int64) value {
 			l.fault(n, `must be a number of bytes or a string such as "400MB"`)
 			return
 		}
-		bytes, _ := strconv.ParseInt(parts[1], 10, 64) // at most nine digits
+		bytes, _ := strconv.ParseInt(parts[1], 10, 64) // cannot fail, as there are at most nine digits
 		unit := map[string]int64{"KB": 1e3, "KiB": 1 << 10, "MB": 1e6, "MiB": 1 << 20, "GB": 1e9, "GiB": 1 << 30}[parts[2]]
 		if bytes*unit < least {
 			l.fault(n, "must be at least %d MB", least/1e6)
@@ -143,22 +144,22 @@ func (l *loader) size(into *int64, least int64) value {
 	}}
 }
 
-// mostSize is more memory than any machine has.
+// mostSize is the largest accepted size, in bytes. No machine has so much memory.
 const mostSize = 1 << 50
 
 var sizeText = pattern.New(`^([0-9]{1,9}) *([KMG]i?B)$`)
 
-// timeout reads a time of more than 0, in seconds.
+// timeout reads a duration, which must be more than 0. A number is in seconds.
 func (l *loader) timeout(into *time.Duration) value {
 	return value{into: into, schema: moreThanZero, read: func(n *node) { l.duration(n, time.Second, false, into) }}
 }
 
-// wait reads a time in seconds, which may be 0.
+// wait reads a duration, which may be 0. A number is in seconds.
 func (l *loader) wait(into *time.Duration) value {
 	return value{into: into, schema: duration, read: func(n *node) { l.duration(n, time.Second, true, into) }}
 }
 
-// orOff is like wait, and reads the word off as 0.
+// orOff is like wait, but also accepts the string "off", which means 0.
 func (l *loader) orOff(into *time.Duration) value {
 	return value{into: into, schema: `{"anyOf": [` + duration + `, {"const": "off"}]}`, read: func(n *node) {
 		if n.kind == stringKind && n.text == "off" {
@@ -169,7 +170,7 @@ func (l *loader) orOff(into *time.Duration) value {
 	}}
 }
 
-// duration reads a number of units or a string such as "1m30s".
+// duration reads a duration: a number, in units of unit, or a string such as "1m30s". zero says whether 0 is allowed.
 func (l *loader) duration(n *node, unit time.Duration, zero bool, into *time.Duration) {
 	var d time.Duration
 	switch n.kind {
@@ -201,7 +202,7 @@ func (l *loader) duration(n *node, unit time.Duration, zero bool, into *time.Dur
 	}
 }
 
-// strings reads an array of strings; an empty one is empty and not nil.
+// strings reads an array of strings. The result for an empty array is not nil. The second result is false after a fault.
 func (l *loader) strings(n *node) ([]string, bool) {
 	if n.kind != arrayKind {
 		l.fault(n, "must be an array of strings, not %s", n.kind)
@@ -218,7 +219,7 @@ func (l *loader) strings(n *node) ([]string, bool) {
 	return list, ok
 }
 
-// names reads strings that are not empty.
+// names reads an array of strings that must not be empty strings.
 func (l *loader) names(into *[]string) value {
 	return value{into: into, schema: texts, read: func(n *node) {
 		list, ok := l.strings(n)
@@ -229,7 +230,7 @@ func (l *loader) names(into *[]string) value {
 	}}
 }
 
-// globs reads an array of patterns with *, ? and [...].
+// globs reads an array of patterns, in which *, ? and [...] have the same meaning as in [path.Match].
 func (l *loader) globs(into *[]string) value {
 	return value{into: into, schema: texts, read: func(n *node) {
 		list, ok := l.strings(n)
@@ -244,7 +245,7 @@ func (l *loader) globs(into *[]string) value {
 	}}
 }
 
-// toolGlobs reads globs of SERVER.TOOL.
+// toolGlobs reads an array of patterns for SERVER.TOOL.
 func (l *loader) toolGlobs(into *[]string) value {
 	return l.globs(into).then(func(n *node) {
 		for _, item := range n.items {
@@ -255,10 +256,12 @@ func (l *loader) toolGlobs(into *[]string) value {
 	})
 }
 
-// allowed reads globs of the only tools that exist. An empty list is a fault: it could mean all tools or none.
+// allowed reads the value of a key allow: globs for the only tools that exist. An empty list is a fault, because it could
+// mean all tools or none.
 func (l *loader) allowed(globs value) value { return l.notEmpty(globs, "all tools are allowed") }
 
-// notEmpty reads a list that must have items. without, for the fault, says what leaving the key out means.
+// notEmpty reads a list that must not be empty. The text of the fault includes without, which says what happens if the
+// user leaves the key out.
 func (l *loader) notEmpty(list value, without string) value {
 	return value{into: list.into, schema: someTexts, read: func(n *node) {
 		if n.kind == arrayKind && len(n.items) == 0 {
@@ -281,7 +284,7 @@ func (l *loader) glob(n *node, glob string) bool {
 	return true
 }
 
-// duplicates notes every key that an object has twice, at any depth.
+// duplicates adds a fault for every key that occurs twice in the same object, in n or at any depth inside.
 func (l *loader) duplicates(n *node) {
 	for _, item := range n.items {
 		l.duplicates(item)
@@ -298,7 +301,7 @@ func (l *loader) duplicates(n *node) {
 
 var plainKey = pattern.New(`^[\pL\pN_$-]+$`)
 
-// label is how a message shows a key.
+// label returns a key in the form that messages show: quoted if it is long or has unusual characters.
 func label(key string) string {
 	if plainKey.MatchString(key) && len(key) <= 60 {
 		return key
@@ -306,7 +309,8 @@ func label(key string) string {
 	return quote(key)
 }
 
-// join is the path of a key. A key with other characters than names have is quoted.
+// join returns the path of a key in the object at path. The key is quoted if it has other characters than letters,
+// digits, '_', '$' and '-'.
 func join(path, key string) string {
 	switch {
 	case !plainKey.MatchString(key):
@@ -319,11 +323,12 @@ func join(path, key string) string {
 
 func index(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
 
-// quote makes text from outside safe for a message: quoted, short, control characters escaped.
+// quote prepares a string from the file for a message: it quotes the string, escapes control characters, and cuts it
+// after 60 bytes.
 func quote(s string) string {
 	const most = 60
 	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "..." // without half a character
+		s = strings.ToValidUTF8(s[:most], "") + "..." // removes the rest of a character that was cut in the middle
 	}
 	return strconv.Quote(s)
 }

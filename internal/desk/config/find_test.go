@@ -80,7 +80,7 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
-// TestEnvFileIsRead reads a real one, beside the config and not the working folder.
+// TestEnvFileIsRead: the path of an envFile is relative to the folder of the config file, not to the working folder.
 func TestEnvFileIsRead(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// FuzzParse: no input panics; the same input gives the same outcome; an error is
-// of a known type; faults are in the order of the file; and no message can forge
-// a line or a terminal sequence.
+// FuzzParse: for any input, Parse does not panic, and parsing it again has the same result. Errors have one of the documented
+// types, and faults are in the order of the file. No message has control characters, which could forge lines in logs or
+// terminal sequences.
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {

@@ -13,12 +13,12 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// root describes the whole file.
+// root describes the object that is the whole file, with all root keys.
 func (l *loader) root() object {
 	return object{name: "config", keys: slices.Concat(l.serverTables(), l.forClients(), l.forCalls(), l.forServers(), l.overHTTP(), l.toLog())}
 }
 
-// serverTables are the keys that hold servers.
+// serverTables returns the keys at the root of the file that contain servers.
 func (l *loader) serverTables() []key {
 	table := func(name, schema string) value {
 		return value{read: l.servers, schema: schema, of: func() object { return l.serverReader().object() }}
@@ -67,16 +67,17 @@ func (l *loader) forCalls() []key {
 		{"toon_compression_enabled", l.boolean(&c.ToonCompression), "whether results may become TOON or JavaScript; else JSON is only minified"},
 		{"result_forms", l.forms(&c.ResultForms), "the forms that JSON in results may have, of `json`, `toon` and `js` (JavaScript that evaluates to the JSON); the shortest is used, and JSON is always allowed. The default is all of them"},
 		{"disabled_tools", l.toolGlobs(&c.DisabledTools), "tools that no client sees or calls: globs of `SERVER.TOOL`"},
-		{"confirm", switched(l, &l.everyServer.Confirm, "destructive", "all"), "the default for servers ([what allowing exec permits](#what-allowing-exec-permits))"},
+		{"confirm", switched(l, &c.Confirm, "destructive", "all").then(func(*node) { l.everyServer.Confirm = c.Confirm }), "the default for servers, and which calls of the server `mcpx` itself the user must confirm ([what allowing exec permits](#what-allowing-exec-permits))"},
 		{"learn", value{into: new(c.Learns()), derived: true, schema: `{"type": "boolean"}`, read: l.learn}, "for tools that do not declare what they return, `inspect` shows what they did return: keys and types, never a value, and no key that was in one result alone. The default is true, without `auth`; with it, what was learned is shown to principals with the same rights"},
+		{"files", l.folders(&c.Files), "folders whose files a model may pass to a tool with `{\"$file\": PATH}`, and in which it may save results as new files ([more](docs/files.md)). Over stdio the client's roots are open too. With `auth` no files are"},
 		{"exec_wait", l.wait(&c.ExecWait), "how long a call waits for a server that is connecting; for one whose command installs or starts, until the call's deadline; 0 does not wait"},
 	}
 }
 
-// formWords are the members of [conf.ResultForms] as they are written.
+// formWords are the names of the forms in the file. The form at index i is the bit 1<<i of [conf.ResultForms].
 var formWords = []string{"json", "toon", "js"}
 
-// forms reads a set of forms. JSON is always in it.
+// forms reads an array of names of forms as a set. The set always includes JSON.
 func (l *loader) forms(into *conf.ResultForms) value {
 	return value{into: into, derived: true, schema: `{"type": "array", "items": {"type": "string", "enum": ["json", "toon", "js"]}}`, read: func(n *node) {
 		list, ok := l.strings(n)
@@ -94,7 +95,7 @@ func (l *loader) forms(into *conf.ResultForms) value {
 	}}
 }
 
-// leastMemory is enough for mcpx with a few servers.
+// leastMemory is the smallest accepted value of the key memory, in bytes. It is enough for mcpx with a few servers.
 const leastMemory = 64e6
 
 func (l *loader) forServers() []key {
@@ -146,7 +147,7 @@ func (l *loader) toLog() []key {
 
 var (
 	pathForm = pattern.New(`^(/[A-Za-z0-9._~-]+)+$`)
-	// servedPaths are the first parts of the paths that mcpx serves beside the endpoint.
+	// servedPaths are the first parts of paths that mcpx uses for other purposes than the MCP endpoint.
 	servedPaths = []string{".well-known", "api", "healthz", "messages", "metrics", "oauth", "readyz", "register", "sse", "status", "ui"}
 )
 
@@ -165,7 +166,8 @@ func (l *loader) httpPath(n *node) {
 	}
 }
 
-// The keys that hold servers in the files of Claude and Cursor, of VS Code, of the older mcpx.
+// The keys that contain servers: claudeServers in the files of Claude and Cursor, codeServers in the files of VS Code,
+// oldServers in the files of older versions of mcpx.
 const (
 	claudeServers = "mcpServers"
 	codeServers   = "servers"
@@ -180,7 +182,7 @@ func (l *loader) readRoot(n *node) {
 	l.duplicates(n)
 	root := l.root()
 	servers := editorServers(n)
-	if servers != nil { // the other keys of an editor's settings are not ours, however similar
+	if servers != nil { // an editor's settings: all other keys are ignored, even if mcpx has keys with these names
 		root.keys = append(root.keys, key{name: strings.Split(servers.path(), ".")[0], value: value{read: func(*node) { l.servers(servers) }}})
 	}
 	l.defaultsOfServers(n)
@@ -198,14 +200,15 @@ func (l *loader) readRoot(n *node) {
 		}
 		return l.ignoredKey(rootOfOtherClients, rootOfOlderSystems, m.key, "")
 	})
-	// Without servers and other faults it is most likely the wrong file.
+	// A file without servers and without other faults is most likely not a config file of mcpx.
 	if !l.someServers && len(l.faults) == 0 {
 		l.fault(n.child(claudeServers), "is missing; it holds the servers by name, as in the file of an MCP client (mcpx init --from FILE reads the file of any client)")
 	}
 }
 
-// defaultsOfServers reads the defaults for servers at the root, which may come after the servers in the file.
-// The faults of these keys are noted when they are read again in their turn.
+// defaultsOfServers reads the root keys that are defaults for all servers. It does so before the servers are read,
+// because in the file these keys may come after the servers. Faults are ignored here: they are found again when all keys
+// are read.
 func (l *loader) defaultsOfServers(n *node) {
 	first := newLoader(l.cfg.Path, l.o)
 	root := first.root()
@@ -223,13 +226,13 @@ func looksLikeServer(n *node) bool {
 	})
 }
 
-// api reads into a new variable: without the key, auth decides ([Config.ChangesServers]).
+// api reads the key api. Without the key, API stays nil, and [Config.ChangesServers] depends on auth.
 func (l *loader) api(n *node) {
 	l.cfg.API = new(bool)
 	l.boolean(l.cfg.API).read(n)
 }
 
-// learn reads into a new variable: without the key, auth decides ([Config.Learns]).
+// learn reads the key learn. Without the key, Learn stays nil, and [Config.Learns] depends on auth.
 func (l *loader) learn(n *node) {
 	l.cfg.Learn = new(bool)
 	l.boolean(l.cfg.Learn).read(n)
@@ -274,8 +277,8 @@ func (l *loader) client(rule *conf.ClientRule) object {
 	}}
 }
 
-// limit reads a limit of a rule for clients: at least least, or 0 for no limit. In the rule 0 means that
-// it has no limit of its own, so that no limit is [NoLimit] there.
+// limit reads a limit in a rule for clients. In the file it must be at least least, or 0 for no limit. In a
+// [conf.ClientRule] 0 means that the rule does not set the limit, so *into is set to [NoLimit] instead.
 func (l *loader) limit(into *int, least int) value {
 	limit := 0
 	v := l.count(&limit, 0).then(func(n *node) {
@@ -289,11 +292,11 @@ func (l *loader) limit(into *int, least int) value {
 	return v
 }
 
-// levelSchema names the levels as they are written mostly, and accepts them in any case.
+// levelSchema lists the log levels in lower case, so that editors suggest these, and accepts upper case too.
 const levelSchema = `{"anyOf": [{"enum": ["debug", "info", "warn", "error"]},
 	{"type": "string", "pattern": "^([dD][eE][bB][uU][gG]|[iI][nN][fF][oO]|[wW][aA][rR][nN]|[eE][rR][rR][oO][rR])$"}]}`
 
-// logLevel reads a level in any case.
+// logLevel reads a log level in lower or upper case.
 func (l *loader) logLevel(n *node) {
 	level := *n
 	level.text = strings.ToLower(n.text)

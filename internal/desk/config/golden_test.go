@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestGolden parses the config.json of each archive, with the variables of its
-// section env and the other sections as files, and compares all that comes out.
+// TestGolden parses the section config.json of each archive. The section env has environment variables, and the other
+// sections are files. The result must equal the section want.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -66,7 +66,7 @@ func writeGolden(t *testing.T, file string, archive *txtar.Archive, want string)
 	}
 }
 
-// envOf looks variables up in lines of KEY=VALUE.
+// envOf returns a function like os.LookupEnv for the variables in lines, which have the form KEY=VALUE.
 func envOf(lines string) func(string) (string, bool) {
 	vars := map[string]string{}
 	for line := range strings.Lines(lines) {
@@ -80,7 +80,7 @@ func envOf(lines string) func(string) (string, bool) {
 	}
 }
 
-// outcome is all that Parse returned, as text.
+// outcome formats the results of Parse.
 func outcome(c *Config, err error) string {
 	var b strings.Builder
 	if err != nil {
@@ -95,7 +95,7 @@ func outcome(c *Config, err error) string {
 	for i := range c.Servers {
 		writeServer(&b, &c.Servers[i])
 	}
-	// Of the global keys, those that differ from their defaults.
+	// Global keys are included only if they differ from their defaults.
 	was, is := fields(defaults(c.Path)), fields(c)
 	for i := range is {
 		if is[i] != was[i] {
@@ -165,7 +165,7 @@ func fields(c *Config) []string {
 	}
 }
 
-// clients are the rules for clients as text, without what no key says.
+// clients formats the rules for clients. It leaves out fields that no key of the file sets.
 func clients(rules []conf.ClientRule) string {
 	texts := make([]string, len(rules))
 	for i, r := range rules {

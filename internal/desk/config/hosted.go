@@ -10,23 +10,23 @@ import (
 	"mcpx/internal/base/conf"
 )
 
-// Audit is the audit trail.
+// Audit has the keys for the audit trail.
 type Audit struct {
-	// File is an absolute path.
+	// File is the absolute path of the trail.
 	File string
-	// Required: a call that cannot be recorded is refused.
+	// Required means that mcpx refuses a call that it cannot record.
 	Required bool
-	// Key chains the lines by their HMACs; empty: no chain.
+	// Key is the key of the HMACs that chain the lines. If it is empty, lines have no HMACs.
 	Key string `json:"-"`
-	// MaxBytes is the size at which the file is rotated, Keep the number of rotated files that stay; 0 means
-	// the default, and all.
+	// MaxBytes is the size in bytes at which the file is renamed and a new one is started; 0 means the default. Keep is
+	// how many renamed files are kept; 0 means all.
 	MaxBytes int64
 	Keep     int
 }
 
 const (
-	leastAuditKey   = 16       // characters: who guesses the key can forge the trail
-	leastAuditBytes = 64 << 10 // some hundred lines
+	leastAuditKey   = 16       // characters; whoever guesses the key can forge the trail
+	leastAuditBytes = 64 << 10 // enough for some hundred lines
 )
 
 func (l *loader) auditObject(a *Audit) object {
@@ -52,23 +52,23 @@ func (l *loader) checkAudit(n *node, a *Audit) {
 	}
 }
 
-// Telemetry is what can be measured from outside.
+// Telemetry has the keys for metrics and traces.
 type Telemetry struct {
-	// Metrics are served at /metrics, to admins and to the principals whose names match one
+	// Metrics means that mcpx serves metrics at /metrics. They are for admins, and for principals whose names match one
 	// of the globs in MetricsFor.
 	Metrics    bool
 	MetricsFor []string
-	// OTLP is where traces go; nil: nowhere.
+	// OTLP is the collector to which traces are sent; nil means that no traces are sent.
 	OTLP *OTLP
 }
 
-// OTLP is an OpenTelemetry collector, over HTTP.
+// OTLP is an OpenTelemetry collector that is reached over HTTP.
 type OTLP struct {
-	// Endpoint is the whole URL, which mostly ends in /v1/traces.
+	// Endpoint is the complete URL, which usually ends in /v1/traces.
 	Endpoint string
 	Headers  map[string]string `json:"-"`
-	// Sample is the share, 0 to 1, that is sampled of the traces that begin here. The client decides
-	// about a trace that it began.
+	// Sample is the share, from 0 to 1, of the traces begun by mcpx that are sent. If the client began a trace, the
+	// client decides whether the trace is sent.
 	Sample float64
 }
 

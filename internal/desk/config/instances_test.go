@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestInstances: the addresses of a server; one alone is its url.
+// TestInstances: urls has the addresses of several instances of a server. A single address in urls means the same as url.
 func TestInstances(t *testing.T) {
 	for _, test := range []struct {
 		server string

@@ -10,8 +10,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// The bounds of a file. No real config comes near them; they protect the memory of the machine from
-// a file that is not a config.
+// The limits for a file: its size in bytes, the depth of nested objects and arrays, and the number of values. No real
+// config comes near them. They prevent a file that is not a config from using up the memory.
 const (
 	maxFileBytes = 8 << 20
 	maxDepth     = 64
@@ -33,22 +33,22 @@ func (k kind) String() string {
 	return [...]string{"null", "a boolean", "a number", "a string", "an array", "an object"}[k]
 }
 
-// node is one JSON value and its place, which faults name. Unlike a Go map it keeps the order of the file
-// and keys that are there twice.
+// node is a JSON value with its place in the file, for faults. Unlike a Go map, it keeps the order of members, and keys
+// that an object has twice.
 type node struct {
 	kind   kind
-	offset int // of the first byte, in the file
-	// text is the decoded string, or the literal of a number or boolean.
+	offset int // of the first byte of the value in the file
+	// text is the decoded string, or the number or boolean as it is written.
 	text    string
-	members []*node // of an object
-	items   []*node // of an array
+	members []*node // if the value is an object
+	items   []*node // if the value is an array
 
 	parent *node  // nil for the root
-	key    string // of a member
-	at     int    // the index of an item
+	key    string // if parent is an object
+	at     int    // the index, if parent is an array
 }
 
-// path is the JSON path of the value, empty for the root.
+// path returns the path of the value, such as mcpServers.github.url. It is empty for the root.
 func (n *node) path() string {
 	switch {
 	case n.parent == nil:
@@ -59,12 +59,12 @@ func (n *node) path() string {
 	return join(n.parent.path(), n.key)
 }
 
-// child is the place of a key that n may lack, for a fault.
+// child returns a node with the path of a key in n, for a fault about this key. n may lack the key.
 func (n *node) child(key string) *node {
 	return &node{parent: n, key: key, offset: n.offset}
 }
 
-// json encodes the value again. Members keep their order, and numbers the way they are written.
+// json encodes the value as JSON, with the members in the same order, and numbers written as in the file.
 func (n *node) json() json.RawMessage {
 	var out []byte
 	switch n.kind {
@@ -89,7 +89,7 @@ func (n *node) json() json.RawMessage {
 	return out
 }
 
-// syntaxError says where and why a text is not JSON.
+// syntaxError says where and why the content of a file is not JSON.
 type syntaxError struct {
 	offset int
 	text   string
@@ -101,13 +101,13 @@ func errorAt(offset int, format string, args ...any) error {
 	return &syntaxError{offset, fmt.Sprintf(format, args...)}
 }
 
-// parseJSON reads the one value that data must be: JSON with // and /* */ comments
-// and trailing commas. The error is a *syntaxError.
+// parseJSON parses data, which must be a single JSON value. Comments (// and /* */) and trailing commas are allowed. The
+// error is a *syntaxError.
 func parseJSON(data []byte) (*node, error) {
-	if err := checkBounds(data); err != nil { // hujson calls itself for each level
+	if err := checkBounds(data); err != nil { // first, because hujson recurses for each level of nesting
 		return nil, err
 	}
-	// hujson needs a line break also after a comment at the end.
+	// hujson requires a line break after a // comment, even at the end of the file.
 	value, err := hujson.Parse(append(data[:len(data):len(data)], '\n'))
 	if err != nil {
 		return nil, explain(data, err)
@@ -115,8 +115,8 @@ func parseJSON(data []byte) (*node, error) {
 	return nodeOf(value), nil
 }
 
-// StandardJSON removes the comments and trailing commas, which a config may have. A [SyntaxError]
-// calls the file name.
+// StandardJSON returns data without comments and trailing commas. The error is a [*SyntaxError], in which name is the
+// name of the file.
 func StandardJSON(name string, data []byte) ([]byte, error) {
 	if _, err := decode(name, data); err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func StandardJSON(name string, data []byte) ([]byte, error) {
 	return hujson.Standardize(append(data[:len(data):len(data)], '\n'))
 }
 
-// checkBounds refuses a text that is nested too deep or has too many values.
+// checkBounds returns an error if data is nested too deeply or has too many values.
 func checkBounds(data []byte) error {
 	values := 0
 	for s := (scanner{data: data}); s.next(); {
@@ -147,7 +147,7 @@ func nodeOf(v hujson.Value) *node {
 	case *hujson.Object:
 		n.kind = objectKind
 		for _, m := range value.Members {
-			key := m.Name.Value.(hujson.Literal) // or it would not have been read
+			key := m.Name.Value.(hujson.Literal) // hujson accepts no other keys
 			value := nodeOf(m.Value)
 			value.parent, value.key = n, key.String()
 			n.members = append(n.members, value)
@@ -175,8 +175,7 @@ func nodeOf(v hujson.Value) *node {
 	return n
 }
 
-// position is the line and the column of an offset, both from 1. Columns count
-// characters, as editors do.
+// position returns the line and the column of an offset. Both begin with 1. Columns count characters, as in editors.
 func position(data []byte, offset int) (line, column int) {
 	before := string(data[:offset])
 	start := strings.LastIndexByte(before, '\n') + 1

@@ -9,56 +9,59 @@ import (
 
 //go:generate go test -run ^TestTables$ -update .
 
-// key is one key of an object in the file, called a row. The reader, its hints at mistyped keys, the
-// JSON Schema and the tables in the documents are all made from the rows.
+// key describes one key of an object in the file. The code that reads the file, the suggestions for mistyped keys, the
+// JSON Schema, and the tables of keys in the documentation all use these descriptions.
 type key struct {
 	name string
 	value
-	// help is the meaning, in Markdown. It is empty for a key that other clients or older systems
-	// use in place of one of ours.
+	// help explains the key, in Markdown. It is empty if the key is only another name, from other clients or older
+	// systems, for one of the keys of mcpx.
 	help string
 }
 
-// object lists the keys of an object in the file.
+// object describes an object in the file by its keys.
 type object struct {
-	name string // among the definitions of the schema
-	// strict makes an unknown key a fault. Ignoring one could let a client in, or lift a limit, that the
-	// user meant to set.
+	name string // of its definition in the JSON Schema
+	// strict means that an unknown key is a fault. If it was ignored, a restriction that the user wanted might be
+	// missing.
 	strict bool
 	keys   []key
 }
 
-// value says what may be under a key, and how it is read.
+// value describes the value of a key, and how it is read.
 type value struct {
 	read func(n *node)
-	// schema is JSON Schema, to which the other fields add. If it is empty, words and of say all.
+	// schema is a JSON Schema for the value; other fields add to it. If it is empty, the schema is made from words and of.
 	schema string
-	// named: the value is an object whose keys are names that users choose ([loader.named]). schema, or
-	// of, then describes each of its members.
+	// named means that the value is an object whose keys are names that users choose (see [loader.named]). schema or of
+	// then describes the value of each member.
 	named bool
-	// words are the accepted texts.
+	// words are the accepted strings, if there are only a few.
 	words []string
-	// off is the definition, in the schema, of the values that turn the key off.
+	// off is the name of the definition, in the JSON Schema, of the values that turn the key off. It is empty if no value
+	// does.
 	off string
-	// least and most bound a number; most is 0 if schema has the bounds.
+	// least and most are the smallest and the largest accepted number. most is 0 if there are no such limits, or if schema
+	// has them.
 	least, most int64
-	// of describes an object that is the value, or that schema refers to by its name.
+	// of describes the object that is the value, or an object to which schema refers by its name.
 	of func() object
-	// into points to the variable that is read into. Before the reading it holds the default, unless
-	// derived is set: then the default depends on other keys.
+	// into points to the variable that receives the value. Before the file is read, the variable has the default. But if
+	// derived is set, the default depends on other keys.
 	into    any
 	derived bool
-	// noNull: null is a fault, not like a key left out, which would allow more than any value.
+	// noNull means that null is a fault. For other keys, null means the same as leaving the key out; here that would
+	// allow more than any value does.
 	noNull bool
-	// effect says how a change takes effect while mcpx runs; empty means at once.
+	// effect says when a change of the key takes effect while mcpx runs. Empty means at once.
 	effect effect
 }
 
 type effect string
 
 const (
-	atStart  effect = "next start"      // of mcpx
-	restarts effect = "servers restart" // registry stops and starts them
+	atStart  effect = "next start"      // when mcpx starts again
+	restarts effect = "servers restart" // at once, but mcpx has to stop and start the servers
 )
 
 func (v value) takes(e effect) value {
@@ -71,7 +74,7 @@ func (v value) notNull() value {
 	return v
 }
 
-// then calls more after v was read.
+// then returns v with a read function that afterwards calls more.
 func (v value) then(more func(*node)) value {
 	read := v.read
 	v.read = func(n *node) {
@@ -98,7 +101,7 @@ func (o object) key(name string) *key {
 	return &o.keys[i]
 }
 
-// nested is a value that is an object.
+// nested describes a value that must be an object.
 func (l *loader) nested(of func() object) value {
 	return value{of: of, read: func(n *node) {
 		if l.is(objectKind, n) {
@@ -107,8 +110,8 @@ func (l *loader) nested(of func() object) value {
 	}}
 }
 
-// optional reads an object into *into, which stays nil if the value turns the key off. An object can do that
-// only if it has the key enabled. initial has the defaults; check notes what is wrong with the whole.
+// optional reads an object into *into. If the value turns the key off, *into stays nil. An object turns the key off only
+// if enabled is one of its keys. initial has the defaults. check adds faults that concern several keys of the object.
 func optional[T any](l *loader, into **T, initial T, keys func(*T) object, check func(*node, *T)) value {
 	of, off := func() object { return keys(new(initial)) }, "plainOff"
 	if of().key("enabled") != nil {
@@ -124,7 +127,8 @@ func optional[T any](l *loader, into **T, initial T, keys func(*T) object, check
 	}}
 }
 
-// list reads an array of objects. A list in the file replaces what *into has.
+// list reads an array of objects. The array in the file replaces the content of *into. initial and check are as in
+// [optional], for each object.
 func list[T any](l *loader, into *[]T, initial T, keys func(*T) object, check func(*node, *T)) value {
 	of := func() object { return keys(new(initial)) }
 	schema := `{"type": "array", "items": {"$ref": "#/$defs/` + of().name + `"}}`
@@ -144,10 +148,9 @@ func list[T any](l *loader, into *[]T, initial T, keys func(*T) object, check fu
 	}}
 }
 
-// members reads an object. A null is like a key left out, except for keys that say otherwise.
-// foreign, which may be nil, handles keys that o does
-// not have, and reports whether it knew one. Other unknown keys are faults if they resemble a key of o or o
-// is strict; else one warning lists them.
+// members reads the members of the object n, which o describes. A member with the value null is ignored, or a fault if
+// its key has noNull. foreign is called for keys that o does not have, and reports whether it knew the key; it may be
+// nil. Any other unknown key is a fault if it resembles a key of o, or if o is strict. Otherwise it is listed in a warning.
 func (l *loader) members(n *node, o object, foreign func(m *node) bool) {
 	for _, m := range n.members {
 		k := o.key(m.key)
@@ -175,11 +178,11 @@ func (l *loader) members(n *node, o object, foreign func(m *node) bool) {
 	}
 }
 
-// enabled is the key of an object that can be turned off; [node.off] reads it.
+// enabled is the key by which an object can be turned off. It has no variable: [node.off] looks at the value.
 var enabled = key{"enabled", value{schema: `{}`, read: func(*node) {}}, "false turns all of it off, as if it were not there"}
 
-// named yields the members of an object whose keys are names that users choose, without notes and nulls.
-// A value that is not an object is a fault.
+// named yields the members of n, whose keys are names that users choose. It skips notes (see [isComment]) and members
+// with the value null. If n is not an object, it adds a fault.
 func (l *loader) named(n *node) iter.Seq[*node] {
 	return func(yield func(*node) bool) {
 		if !l.is(objectKind, n) {
@@ -193,23 +196,25 @@ func (l *loader) named(n *node) iter.Seq[*node] {
 	}
 }
 
-// isComment reports whether a key holds a note, by the customs of JSON files.
+// isComment reports whether the value of a key is only a note, according to common conventions for JSON files.
 func isComment(key string) bool {
 	return key == "$schema" || strings.HasPrefix(key, "//") || strings.HasPrefix(key, "_") || strings.HasPrefix(key, "#")
 }
 
-// Key is a key of the file with its value in a config.
+// Key is a key of the file, together with its value in a certain config.
 type Key struct {
-	// Path is the key, such as limits.connections.
+	// Path is the path of the key, such as limits.connections.
 	Path string
-	// AtStart: a change takes effect at the next start of mcpx. Restarts: it stops and starts the servers.
+	// AtStart means that a change takes effect when mcpx starts again. Restarts means that a change takes effect at once,
+	// but stops and starts the servers.
 	AtStart, Restarts bool
-	// Value points into the config. For a key at the root that is a default of all servers it points
-	// elsewhere: the config has such values in its Servers.
+	// Value points to the variable with the value of the key, mostly a field of the config. But a root key that is a
+	// default for all servers has no field, as it is copied into each of Servers. Value then points to a variable that
+	// nothing else uses.
 	Value any
 }
 
-// Keys lists the keys of a config, without those inside of servers.
+// Keys returns the keys of a config, except the keys of servers.
 func Keys(cfg *Config) []Key {
 	l := newLoader(cfg.Path, Options{})
 	l.cfg = cfg
@@ -228,8 +233,8 @@ func (o object) flat(prefix string) (keys []Key) {
 	return keys
 }
 
-// Changed lists what differs between two configs: the servers that both have, and the keys outside of servers that are in
-// force at once.
+// Changed compares two configs. It returns the names of servers that are in both but differ, and the paths of keys that
+// differ, except keys of servers and keys that take effect only when mcpx starts again.
 func Changed(before, now *Config) (servers, keys []string) {
 	for i := range now.Servers {
 		for j := range before.Servers {
@@ -247,7 +252,7 @@ func Changed(before, now *Config) (servers, keys []string) {
 	return servers, keys
 }
 
-// NextStart lists the keys that differ between two configs and take effect at the next start.
+// NextStart returns the paths of keys that differ between two configs and take effect only when mcpx starts again.
 func NextStart(at, to *Config) (paths []string) {
 	now, then := Keys(at), Keys(to)
 	for i, key := range now {

@@ -8,8 +8,8 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// kinds maps the names of transports in use, in lower case and without separators, to ours. An empty one
-// leaves the choice to the URL.
+// kinds maps the names that config files use for transports, in lower case and without separators, to values of
+// [Server.Type]. "" means that the type follows from the URL.
 var kinds = map[string]string{
 	"stdio":          Stdio,
 	"local":          Stdio,
@@ -34,7 +34,8 @@ func (r *serverReader) kind(n *node) {
 	}
 }
 
-// infer finds the type of an entry without one, and checks that the entry has what its type needs.
+// infer determines the type of the server if the file does not set it. It then checks that the server has the keys that
+// its type needs.
 func (r *serverReader) infer(n *node) {
 	hasCommand, hasURL := r.commandAt != nil, r.urlAt != nil
 	switch {
@@ -61,13 +62,13 @@ func (r *serverReader) infer(n *node) {
 		return
 	}
 	r.s.Command, r.s.Args, r.commandArgs, r.s.Env, r.s.Cwd = "", nil, nil, nil, ""
-	// A WebSocket server without a URL dials in.
+	// A WebSocket server without a URL connects to mcpx, not mcpx to the server.
 	if (r.s.Type != WebSocket || hasURL) && r.need("url", r.urlAt, r.s.URL, n) {
 		r.checkURL(r.urlAt, r.s.URL)
 	}
 }
 
-// kindOfURL infers the type from the URL alone: paths of older SSE servers end in /sse.
+// kindOfURL infers the type from the URL. The paths of servers with the older transport HTTP+SSE end in /sse.
 func kindOfURL(text string) string {
 	scheme, _, _ := strings.Cut(strings.ToLower(text), ":")
 	if scheme == "ws" || scheme == "wss" {
@@ -79,7 +80,8 @@ func kindOfURL(text string) string {
 	return HTTP
 }
 
-// need reports whether the server n has a key with a value and without faults; else it notes a fault.
+// need reports whether the server n has the key, without faults and with a value that is not empty. If the key is missing
+// or empty, it adds a fault. at is the node of the key's value, or nil.
 func (r *serverReader) need(key string, at *node, value string, n *node) bool {
 	switch {
 	case at == nil:
@@ -91,12 +93,13 @@ func (r *serverReader) need(key string, at *node, value string, n *node) bool {
 	return !r.failedAt(at)
 }
 
-// failedAt reports whether n has a fault already.
+// failedAt reports whether there already is a fault at the path of n.
 func (r *serverReader) failedAt(n *node) bool {
 	return slices.ContainsFunc(r.faults, func(f Fault) bool { return f.Path == n.path() })
 }
 
-// checkURL checks a URL after expansion. Its faults do not quote it: it may have the value of a variable.
+// checkURL checks a URL in which references are expanded. Its faults do not quote the URL, because it may contain a
+// secret from a variable.
 func (r *serverReader) checkURL(at *node, text string) {
 	schemes := []string{"http://", "https://"}
 	if r.s.Type == WebSocket {

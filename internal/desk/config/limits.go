@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// A principal's requests are a flood beyond floodFactor times its calls_per_minute, but at least
-	// leastFloodRequests a second.
+	// Without the key requests_per_second, a principal may send floodFactor times calls_per_minute HTTP requests per
+	// minute, but at least leastFloodRequests per second. If calls_per_minute is 0, requests are not limited.
 	floodFactor        = 10
 	leastFloodRequests = 10
 )
 
-// defaultLimits keep one principal from using up all resources, and are more than well-behaved clients need.
-// Calls a minute have no default: mcpx cannot know how many a user needs and a server can take. Without auth
-// all requests belong to one principal, Anybody, which has only the limits in the file.
+// defaultLimits returns limits that are higher than well-behaved clients need, but prevent one principal from using up all
+// resources. Calls per minute are not limited by default, because mcpx cannot know how many a user needs and a server can
+// handle. Without auth, all requests share the quota Anybody, whose only default limit is on waiting calls.
 func defaultLimits() conf.Limits {
 	queue := semaphore.Queue{Calls: 1000}
 	principals := semaphore.Queue{Calls: 1000, Wait: 30 * time.Second}
@@ -52,7 +52,7 @@ func (l *loader) limitsObject() object {
 	)}
 }
 
-// ofPrincipals reads the limits of a principal, which also apply to Anybody.
+// ofPrincipals reads the key limits.principal into the quotas Principal and Anybody.
 func (l *loader) ofPrincipals(n *node) {
 	if !l.is(objectKind, n) {
 		return
@@ -60,7 +60,7 @@ func (l *loader) ofPrincipals(n *node) {
 	l.members(n, l.principalLimits(&l.cfg.Limits.Principal), nil)
 	faults := len(l.faults)
 	l.members(n, l.principalLimits(&l.cfg.Limits.Anybody), nil)
-	l.faults = l.faults[:faults] // the second reading has found the same faults
+	l.faults = l.faults[:faults] // drop the faults of the second reading, which are the same again
 }
 
 func (l *loader) principalLimits(q *conf.Quota) object {
@@ -71,10 +71,10 @@ func (l *loader) principalLimits(q *conf.Quota) object {
 	)}
 }
 
-// quota are the keys that all quotas have. concurrent is where concurrent_calls belongs.
+// quota returns the keys that all quotas have. The value of concurrent_calls is stored in *concurrent.
 func (l *loader) quota(q *conf.Quota, concurrent *int) []key {
 	queue := l.count(&q.Queue.Calls, 0).then(func(*node) {
-		if q.Queue.Calls == 0 { // in the file 0 means no queue, in a Queue no limit
+		if q.Queue.Calls == 0 { // 0 means no queue in the file, but no limit in a semaphore.Queue
 			q.Queue.Calls = -1
 		}
 	})
@@ -89,7 +89,7 @@ func (l *loader) quota(q *conf.Quota, concurrent *int) []key {
 	}
 }
 
-// oldRateLimit reads the key of the older mcpx for the calls a minute of each caller.
+// oldRateLimit reads the key rate_limit_per_minute of older versions of mcpx: calls per minute, for each caller.
 func (l *loader) oldRateLimit(n *node) {
 	if n.off() {
 		return
@@ -99,7 +99,7 @@ func (l *loader) oldRateLimit(n *node) {
 	l.cfg.Limits.Principal.CallsPerMinute, l.cfg.Limits.Anybody.CallsPerMinute = calls, calls
 }
 
-// finishLimits sets requests_per_second if the file does not.
+// finishLimits sets requests_per_second if the file does not set it.
 func (l *loader) finishLimits() {
 	for _, q := range []*conf.Quota{&l.cfg.Limits.Principal, &l.cfg.Limits.Anybody} {
 		if q.CallsPerMinute > 0 && !l.floodSaid {

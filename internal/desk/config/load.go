@@ -13,11 +13,10 @@ import (
 	"unicode/utf8"
 )
 
-// maxEnvFileBytes bounds one envFile.
+// maxEnvFileBytes limits the size of an envFile or of the file in a ${file:PATH}, in bytes.
 const maxEnvFileBytes = 1 << 20
 
-// Load reads the config file at path. err is [*Error], [*SyntaxError] or
-// [*Faults].
+// Load reads the config file at path. The error is an [*Error], a [*SyntaxError] or a [*Faults].
 func Load(path string, o Options) (*Config, error) {
 	data, err := readRegular(path, maxFileBytes)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -29,7 +28,8 @@ func Load(path string, o Options) (*Config, error) {
 	return Parse(path, data, o)
 }
 
-// inFolder names a file in a folder that may be meant.
+// inFolder returns advice for a path that cannot be read. If the path is a folder with a file that looks like a config, it
+// suggests this file; otherwise it returns "".
 func inFolder(path string) string {
 	for _, name := range []string{"config.json", "mcp.json", ".mcp.json", "claude_desktop_config.json", "settings.json"} {
 		if file := filepath.Join(path, name); exists(file) {
@@ -44,7 +44,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// readRegular refuses pipes and devices, which may never end.
+// readRegular reads a file of at most most bytes. It refuses pipes and devices, because reading them may never end.
 func readRegular(path string, most int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -71,7 +71,7 @@ func readRegular(path string, most int64) ([]byte, error) {
 	return data, nil
 }
 
-// withoutPath drops the path from an error of package os, for callers that name it themselves.
+// withoutPath removes the path from an error of package os, because the callers add the path themselves.
 func withoutPath(err error) error {
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		return pathErr.Err
@@ -79,8 +79,8 @@ func withoutPath(err error) error {
 	return err
 }
 
-// Parse reads the text of a config. path is for messages, and relative names of files begin at its folder. err
-// is [*Error], [*SyntaxError] or [*Faults].
+// Parse reads a config from data. Messages name the file path, and relative paths in the config are relative to the folder
+// of path. The error is an [*Error], a [*SyntaxError] or a [*Faults].
 func Parse(path string, data []byte, o Options) (*Config, error) {
 	if len(data) > maxFileBytes {
 		return nil, &Error{Text: "reading config " + path, Err: fmt.Errorf("is larger than %d MiB", maxFileBytes>>20)}
@@ -97,7 +97,7 @@ func Parse(path string, data []byte, o Options) (*Config, error) {
 	}
 	l := newLoader(path, o)
 	l.readRoot(root)
-	if len(l.faults) == 0 && len(l.wanted) > 0 { // read again, now with the values of these references
+	if len(l.faults) == 0 && len(l.wanted) > 0 { // look up these references and read the file again, with their values
 		all := l.lookUp(l.needed())
 		l = newLoader(path, o)
 		l.answers, l.cfg.Commands = all, all.programs()
@@ -121,7 +121,7 @@ func newLoader(path string, o Options) *loader {
 	}
 }
 
-// decode reads the JSON, with or without a byte order mark.
+// decode parses the content of a config file. It may begin with a byte order mark. The error is a [*SyntaxError].
 func decode(path string, data []byte) (*node, error) {
 	data = bytes.TrimPrefix(data, []byte("\xEF\xBB\xBF"))
 	syntax := func(offset int, text string) error {
@@ -148,30 +148,31 @@ func decode(path string, data []byte) (*node, error) {
 	return root, err
 }
 
-// loader is the state of reading one file.
+// loader has the state while one file is read.
 type loader struct {
 	o      Options
 	cfg    *Config
 	faults []Fault
-	// defined says where each server name was defined.
+	// defined maps the name of each server to the path where it is defined.
 	defined map[string]string
 
 	viewAt   *node // the value of the key view
 	inGroups []groupServers
 	authAt   *node // the value of the key auth
 
-	// wanted has the references to values elsewhere by server, those outside of servers under "".
-	// answers has their values; it is nil in the first reading.
+	// wanted has the references to the keyring and to commands, by the name of the server that contains them. References
+	// outside of servers are under "". answers has their values; it is nil while the file is read for the first time.
 	wanted  map[string][]wanted
 	answers answers
 
-	// everyServer has the defaults of servers, with those that the root sets.
+	// everyServer has the defaults for all servers, after applying the root keys that change them.
 	everyServer Server
-	someServers bool // the file has a key that holds servers
-	floodSaid   bool // the file has limits.principal.requests_per_second
+	someServers bool // whether the file has a key that contains servers
+	floodSaid   bool // whether the file has limits.principal.requests_per_second
 
 	warnings []string
-	// Keys without effect, with one warning for each of these kinds.
+	// otherClients, old and unknown are keys without effect, and strange are values with an odd ${...}. Each of the four
+	// becomes one warning.
 	otherClients, old, unknown, strange ignored
 }
 
@@ -179,13 +180,16 @@ func (l *loader) warn(format string, args ...any) {
 	l.warnings = append(l.warnings, fmt.Sprintf(format, args...))
 }
 
-// finish does what needs all keys, and turns ignored keys into warnings.
+// finish does what is possible only after all keys are read, and adds the warnings about ignored keys.
 func (l *loader) finish() {
 	l.safeNames()
 	l.similarNames()
 	l.finishViews()
 	l.finishAuth()
 	l.finishLimits()
+	if len(l.cfg.Files) > 0 && l.cfg.Auth != nil {
+		l.warn("files: no files are open, because there is auth")
+	}
 	slices.SortFunc(l.cfg.Servers, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
 	if len(l.cfg.Servers) == 0 {
 		l.warn("no servers are defined")
@@ -206,7 +210,7 @@ func (l *loader) finish() {
 	l.cfg.Warnings = l.warnings
 }
 
-// ignored collects keys, as messages show them, with their places.
+// ignored collects keys, in the form that messages show, and for each key the paths of the objects that have it.
 type ignored struct {
 	names  []string
 	places map[string][]string
@@ -222,7 +226,7 @@ func (g *ignored) add(key, place string) {
 	g.places[key] = append(g.places[key], place)
 }
 
-// String lists the keys in the order of the file.
+// String returns the keys, at most 20, in the order of the file. After each key follow at most 5 of its places.
 func (g ignored) String() string {
 	const most = 20
 	var b strings.Builder
@@ -250,13 +254,13 @@ func (g ignored) String() string {
 // EnvPath is the environment variable that names the config file.
 const EnvPath = "MCPX_CONFIG"
 
-// localPath is read only if stdin is a terminal: an editor that starts mcpx in a cloned repository must not run
-// the commands in a file of that repository.
+// localPath is the config file in the current folder. It is used only if stdin is a terminal: if an editor starts mcpx in
+// a cloned repository, mcpx must not run the commands in a file of that repository.
 const localPath = "config.json"
 
-// Find says which config file to load: flag, else $MCPX_CONFIG, else mcpx/config.json in userConfigDir (empty
-// if the system has none), else ./config.json if stdin is a terminal. It returns a [*Error] with a hint if
-// that file does not exist.
+// Find returns the path of the config file: flag if it is not empty, else $MCPX_CONFIG, else mcpx/config.json in
+// userConfigDir if it exists, else ./config.json if it exists and stdin is a terminal. userConfigDir is empty if the
+// system has no such folder. If the file does not exist, the error is an [*Error] with a hint.
 func Find(flag string, getenv func(string) (string, bool), stdinTTY bool, userConfigDir string) (path string, err error) {
 	if flag != "" {
 		return flag, found(flag)
@@ -286,7 +290,7 @@ func Find(flag string, getenv func(string) (string, bool), stdinTTY bool, userCo
 	return "", missing
 }
 
-// found is nil if path exists. Loading reports what is not a file.
+// found returns an error if path does not exist. Whether it is a regular file is checked when it is loaded.
 func found(path string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return notFound(path)

@@ -11,8 +11,8 @@ import (
 
 var unfit = pattern.New(`[^A-Za-z0-9._-]`)
 
-// safeNames renames servers whose names cannot be part of a tool's name: '_' replaces each other character, and a
-// number follows if the name is taken. disabled_tools follows the new names.
+// safeNames renames servers whose names have characters that are not allowed in names of tools. It replaces each such
+// character by '_', and appends a number if another server has the new name. It changes disabled_tools accordingly.
 func (l *loader) safeNames() {
 	taken := map[string]bool{reserved: true}
 	for _, s := range l.cfg.Servers {
@@ -42,7 +42,7 @@ func (l *loader) safeNames() {
 	}
 }
 
-// similarNames warns of names that differ only in case.
+// similarNames adds a warning for names of servers that differ only in upper and lower case.
 func (l *loader) similarNames() {
 	seen := make(map[string]string)
 	for _, s := range l.cfg.Servers {
@@ -54,7 +54,8 @@ func (l *loader) similarNames() {
 	}
 }
 
-// splitCommand moves arguments out of a command such as "npx -y x". A path with spaces stays whole.
+// splitCommand splits a command such as "npx -y x" into the program and its arguments. A command that is a path with
+// spaces is not split.
 func (r *serverReader) splitCommand() {
 	if r.s.Type != Stdio || !strings.ContainsAny(r.s.Command, " \t") || exists(r.s.Command) {
 		return
@@ -68,7 +69,7 @@ func (r *serverReader) splitCommand() {
 	r.l.warn("%s: holds arguments, which belong in args; split up", r.commandAt.path())
 }
 
-// shellWords splits a command line at spaces outside of quotes.
+// shellWords splits a command line at spaces and tabs that are not in quotes, and removes the quotes.
 func shellWords(line string) (words []string) {
 	var word strings.Builder
 	open, inWord := rune(0), false
@@ -97,18 +98,19 @@ func shellWords(line string) (words []string) {
 	return words
 }
 
-// runners need the name of a package as an argument.
+// runners are programs that install and run a package, whose name must be an argument.
 var runners = []string{"npx", "pnpx", "bunx", "uvx"}
 
-// needPackage refuses a runner without a package: some would start a shell, which would run MCP messages as
-// commands.
+// needPackage adds a fault if the command is one of runners and has no arguments. Some of these programs would start a
+// shell, which would run MCP messages as commands.
 func (r *serverReader) needPackage() {
 	if r.s.Type == Stdio && len(r.s.Args) == 0 && slices.Contains(runners, program(r.s.Command)) {
 		r.fail(r.commandAt.parent.child("args"), "is missing; %s needs the name of a package to run", program(r.s.Command))
 	}
 }
 
-// aliases are mistaken names of our keys that are too different for [sanitize.Distance].
+// aliases maps wrong names that users may write to the keys that they mean, where the two differ too much for
+// [sanitize.Distance].
 var aliases = map[string]string{
 	"cmd":         "command",
 	"executable":  "command",
@@ -121,8 +123,8 @@ var aliases = map[string]string{
 	"workdir":     "cwd",
 }
 
-// nearest is the own key that was probably meant by a mistyped one, which differs in case and separators, is an
-// alias, or has a few wrong letters; empty if there is none.
+// nearest returns the key in own that the user probably meant by key: both differ only in case and separators or by a few
+// letters, or key is one of aliases. It returns "" if there is no such key.
 func nearest(key string, own []string) string {
 	if len(key) > 64 {
 		return ""
@@ -141,7 +143,8 @@ func nearest(key string, own []string) string {
 	return best
 }
 
-// allowedSlips is how many letters may differ: short words are often similar by chance.
+// allowedSlips returns how many letters of a mistyped key may be wrong. Fewer are allowed for short keys, because short
+// words are often similar by chance.
 func allowedSlips(key string) int {
 	switch {
 	case len(key) < 4:

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// parsed returns a config that must have no faults, and its servers by name.
+// parsed parses a config and returns it with its servers by name. The test fails if Parse returns an error.
 func parsed(t *testing.T, text string) (*Config, map[string]Server) {
 	t.Helper()
 	cfg, err := Parse("c.json", []byte(text), Options{})
@@ -22,7 +22,8 @@ func parsed(t *testing.T, text string) (*Config, map[string]Server) {
 	return cfg, all
 }
 
-// TestSafeNames: servers with unfit names are renamed, and disabled_tools follows the new names.
+// TestSafeNames: servers whose names have characters that are not allowed are renamed, and disabled_tools is changed
+// accordingly.
 func TestSafeNames(t *testing.T) {
 	cfg, all := parsed(t, `{"mcpServers": {"my server #1": {"command": "a"}, "my_server__1": {"command": "b"}, "Сервер": {"command": "c"}, "mcpх": {"command": "d"}},
 		"disabled_tools": ["my server #1.delete_*", "my_server__1.x"]}`)
@@ -69,7 +70,7 @@ func TestCommand_HoldsArguments(t *testing.T) {
 			t.Errorf("%s: %q %q, fault %q, warnings %q", test.entry, a.Command, a.Args, a.Fault, cfg.Warnings)
 		}
 	}
-	// What looks secret in there is struck out too.
+	// What looks secret in the arguments becomes a secret too.
 	if _, all := parsed(t, `{"mcpServers": {"a": {"command": "x --token=abcdefgh"}}}`); !slices.Contains(all["a"].Secrets, "abcdefgh") {
 		t.Errorf("secrets: %q", all["a"].Secrets)
 	}
@@ -80,7 +81,7 @@ func TestCommand_HoldsArguments(t *testing.T) {
 	}
 }
 
-// TestEditors: the servers in the settings of VS Code and Zed are read, and all other settings ignored.
+// TestEditors: in a settings file of VS Code or Zed, the servers are read, and all other settings are ignored.
 func TestEditors(t *testing.T) {
 	for _, text := range []string{
 		`{"mcp": {"inputs": [], "servers": {"a": {"command": "x"}}}, "editor.fontSize": 12, "server": {"command": "no"}}`,
@@ -97,7 +98,7 @@ func TestEditors(t *testing.T) {
 	if _, all := parsed(t, `{"context_servers": {"a": {"source": "extension", "settings": {}}}}`); !strings.Contains(all["a"].Fault, "only Zed can start") {
 		t.Errorf("fault %q", all["a"].Fault)
 	}
-	// Gemini's key of that name holds no servers.
+	// The key mcp of Gemini CLI contains no servers.
 	cfg, _ := parsed(t, `{"mcp": {"allowed": ["a"]}, "mcpServers": {"a": {"command": "x"}}}`)
 	if len(cfg.Servers) != 1 {
 		t.Errorf("%d servers", len(cfg.Servers))

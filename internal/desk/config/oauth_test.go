@@ -9,7 +9,7 @@ import (
 	"mcpx/internal/base/conf"
 )
 
-// TestOAuth: the keys of oauth, including other clients' names for them, and their faults.
+// TestOAuth: the keys of oauth are read, including the names that other clients have for them. Invalid values are faults.
 func TestOAuth(t *testing.T) {
 	for _, test := range []struct {
 		oauth, fault string

@@ -9,10 +9,11 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// Keys of other clients and of older systems that are known and ignored, at the root and in a server.
+// Keys of other clients and of older systems (older versions of mcpx, MCP-Dock and MCP-PROXY) that mcpx knows and ignores.
+// Those in rootOf... are at the root of the file, those in serverOf... in a server.
 var (
 	rootOfOtherClients = []string{
-		"inputs", "gallery", "dev", "version", // VS Code; a ${input:x} is a fault where it is used
+		"inputs", "gallery", "dev", "version", // VS Code; inputs is ignored, but a ${input:x} is a fault
 		"globalShortcut", "preferences", "isUsingBuiltInNodeForMcp", // Claude Desktop
 		"mcp", // Gemini CLI
 	}
@@ -21,19 +22,19 @@ var (
 		"healthcheck_interval", "healthcheck_timeout",
 	}
 	serverOfOtherClients = []string{
-		// Approval in the client: Roo Code, Cline, Kiro; Gemini CLI; Codex.
+		// How the client asks the user to approve calls: Roo Code, Cline and Kiro; Gemini CLI; Codex.
 		"alwaysAllow", "autoApprove", "trust", "default_tools_approval_mode",
 		"gallery", "dev", "version", // VS Code
-		// OAuth of the client: Claude Code, VS Code, Cursor, Codex, Gemini CLI.
+		// How the client logs in with OAuth: Claude Code, VS Code, Cursor, Codex, Gemini CLI.
 		"auth", "scopes", "oauth_resource", "authProviderType", "headersHelper",
-		// Loading and watching: Claude Code, Codex, Roo Code, Warp, Gemini CLI.
+		// How the client loads and watches servers: Claude Code, Codex, Roo Code, Warp, Gemini CLI.
 		"alwaysLoad", "required", "supports_parallel_tool_calls", "watchPaths", "start_on_launch", "extensionName",
-		"name", "icon", "metadata", "settings", "tags", // for people
+		"name", "icon", "metadata", "settings", "tags", // information for users
 	}
 	serverOfOlderSystems = []string{"auto_start", "shutdown_grace", "port", "endpoint"}
 )
 
-// ignoredKey reports whether a key is in one of the lists, and notes it for the warning.
+// ignoredKey reports whether a key is in one of the two lists. If so, the key and its place become part of a warning.
 func (l *loader) ignoredKey(ofOtherClients, ofOlderSystems []string, key, place string) bool {
 	switch {
 	case slices.Contains(ofOtherClients, key):
@@ -46,25 +47,25 @@ func (l *loader) ignoredKey(ofOtherClients, ofOlderSystems []string, key, place 
 	return true
 }
 
-// Ignored reports whether a key of a server is known and ignored.
+// Ignored reports whether mcpx knows a key of a server and ignores it.
 func Ignored(key string) bool {
 	return slices.Contains(serverOfOtherClients, key) || slices.Contains(serverOfOlderSystems, key)
 }
 
-// someTime is JSON Schema of a time that is in milliseconds if it is a number.
+// someTime is the JSON Schema of a duration whose number may be in milliseconds.
 const someTime = `{"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 31622400000}, {"allOf": [{"type": "string"}, {"$ref": "#/$defs/timeout"}]}]}`
 
-// otherClientKeys are the keys of other clients' servers that mcpx honours. A key of our own with the same meaning
-// wins, whatever their order.
+// otherClientKeys returns the keys of servers from other clients' files that have an effect in mcpx. If a server also has
+// the key of mcpx with the same meaning, the key of mcpx is used, in whatever order they are.
 func (r *serverReader) otherClientKeys() []key {
 	l, s := r.l, &r.s
 	kind, headers := value{read: r.kind, schema: text}, value{read: r.headers, schema: scalars}
 	return []key{
-		// Kind of connection: Copilot, Cline and others; the older systems.
+		// The type of the connection, for Copilot, Cline and others, and for the older systems.
 		{name: "transport", value: kind},
 		{name: "transportType", value: kind},
 		{name: "transport_type", value: kind},
-		// Gemini CLI, Windsurf.
+		// Gemini CLI and Windsurf.
 		{name: "httpUrl", value: value{read: r.url, schema: text}.then(func(*node) { r.httpURL = true })},
 		{name: "serverUrl", value: value{read: r.url, schema: text}},
 		// Roo Code, Cline, Claude Desktop and others.
@@ -95,7 +96,7 @@ func (r *serverReader) otherClientKeys() []key {
 		{name: "sandbox", value: value{read: r.sandbox, schema: `{}`}},
 		// Warp.
 		{name: "working_directory", value: r.string(&s.Cwd)},
-		// The older systems.
+		// Older versions of mcpx, MCP-Dock and MCP-PROXY.
 		{name: "startup_timeout", value: l.timeout(&s.ConnectTimeout)},
 		{name: "stdio_mode", value: oneOf(l, &s.Framing, "newline", "content-length")},
 		{name: "exposed_tools", value: r.exposed()},
@@ -103,7 +104,8 @@ func (r *serverReader) otherClientKeys() []key {
 	}
 }
 
-// exposed reads MCP-Dock's list of the tools that exist. There an empty list, which is its default, is all of them.
+// exposed reads exposed_tools of MCP-Dock, a list of the tools that exist. In MCP-Dock an empty list, which is the default,
+// means all tools.
 func (r *serverReader) exposed() value {
 	return value{schema: texts, read: func(n *node) {
 		if n.kind != arrayKind || len(n.items) > 0 {
@@ -112,8 +114,8 @@ func (r *serverReader) exposed() value {
 	}}
 }
 
-// timeout reads a number up to 3600 as seconds, the unit of Cline and Roo Code (at most an hour), and a larger one as
-// milliseconds, the unit of Gemini CLI and Claude Code.
+// timeout reads the key timeout. A number up to 3600 is in seconds, as in Cline and Roo Code, where it is at most an hour.
+// A larger number is in milliseconds, as in Gemini CLI and Claude Code.
 func (r *serverReader) timeout(n *node) {
 	const hour = 3600
 	faults := len(r.l.faults)
@@ -132,17 +134,17 @@ func (r *serverReader) envHeaders(n *node) {
 	}
 }
 
-// bearer reads the name of a variable with a token.
+// bearer reads the name of an environment variable that contains a bearer token.
 func (r *serverReader) bearer(n *node) {
 	if r.l.is(stringKind, n) {
 		r.fromEnv(n, "Authorization", "Bearer ")
 	}
 }
 
-// fromEnv sets a header to the value of the variable that n names.
+// fromEnv sets a header to prefix and the value of the environment variable that n names.
 func (r *serverReader) fromEnv(n *node, header, prefix string) {
 	value, set := r.l.o.Getenv(n.text)
-	if !set { // the text does not quote the name, as some users put the token itself here
+	if !set { // the fault does not quote the name, because some users write the token itself here
 		r.fail(n, "the environment variable that it names is not set")
 		return
 	}
@@ -150,7 +152,8 @@ func (r *serverReader) fromEnv(n *node, header, prefix string) {
 	r.header(n, header, prefix+value)
 }
 
-// envVars reads names of variables that the server inherits. A variable that is not set is left out, as in Codex.
+// envVars reads the names of environment variables that the server inherits from mcpx. As in Codex, variables that are not
+// set are ignored.
 func (r *serverReader) envVars(n *node) {
 	names, _ := r.l.strings(n)
 	for _, name := range names {
@@ -161,14 +164,14 @@ func (r *serverReader) envVars(n *node) {
 	}
 }
 
-// envFile reads a file of KEY=VALUE lines.
+// envFile reads the path of a file with environment variables, one KEY=VALUE per line, and adds them to fileEnv.
 func (r *serverReader) envFile(n *node) {
 	var name string
 	r.string(&name).read(n)
 	if name == "" || r.failedAt(n) {
 		return
 	}
-	if !filepath.IsAbs(name) { // without ~/, as in other clients
+	if !filepath.IsAbs(name) { // ~/ has no special meaning here, as in other clients
 		name = filepath.Join(filepath.Dir(r.l.cfg.Path), name)
 	}
 	data, err := r.l.o.ReadFile(name)
@@ -187,7 +190,7 @@ func (r *serverReader) envFile(n *node) {
 			r.fail(n, "must not contain a NUL character")
 			return
 		}
-		// Short values without such a name are mostly modes and ports, not secrets.
+		// Short values of variables with other names are mostly modes and ports, not secrets.
 		if named := secretKey.MatchString(key); named || len(value) >= 8 {
 			r.secret(value, named)
 		}
@@ -195,7 +198,7 @@ func (r *serverReader) envFile(n *node) {
 	}
 }
 
-// unquote removes the quotes around a value of an env file, or a comment after a value without quotes.
+// unquote removes the quotes around a value in an env file. If there are none, it removes a comment after the value.
 func unquote(value string) string {
 	for _, q := range []string{`"`, `'`} {
 		if rest, ok := strings.CutPrefix(value, q); ok {
@@ -208,8 +211,9 @@ func unquote(value string) string {
 	return strings.TrimSpace(value)
 }
 
-// editorServers finds the servers in the settings of an editor, among all other settings: Zed's context_servers,
-// VS Code's mcp.servers. It is nil for any other file, and for one that has servers under a key of ours.
+// editorServers returns the object with the servers if the file is the settings file of an editor: context_servers in
+// Zed, mcp.servers in VS Code. It returns nil for other files, and if the file has one of the keys that contain servers
+// in config files of mcpx.
 func editorServers(root *node) (servers *node) {
 	for _, m := range root.members {
 		switch {
@@ -229,7 +233,7 @@ func editorServers(root *node) (servers *node) {
 	return servers
 }
 
-// zedCommand describes the command of an older Zed, an object.
+// zedCommand describes the value of command in files of older versions of Zed, where it is an object.
 func (r *serverReader) zedCommand() object {
 	return object{name: "zedCommand", keys: []key{
 		{"path", r.string(&r.s.Command), ""},
@@ -238,17 +242,19 @@ func (r *serverReader) zedCommand() object {
 	}}
 }
 
-// source reads Zed's key for where a server comes from. Only Zed can start an extension.
+// source reads Zed's key source, which says where a server comes from. If it is an extension, the server is unavailable,
+// because only Zed can start it.
 func (r *serverReader) source(n *node) {
 	if n.kind == stringKind && n.text == "extension" {
 		r.fail(n, "is an extension, which only Zed can start; write the command that it runs")
 	}
 }
 
-// nameInList reports whether a key is the name of a server in a list of servers.
+// nameInList reports whether a key contains the name of the server, in an array of servers.
 func nameInList(key string) bool { return key == "name" || key == "id" }
 
-// serverList reads a list of servers, as in the older mcpx (each has a name) and in MCP-PROXY (each has an id).
+// serverList reads an array of servers, as in files of older versions of mcpx, where each server has a name, and of
+// MCP-PROXY, where each has an id.
 func (l *loader) serverList(n *node) {
 	for _, item := range n.items {
 		if !l.is(objectKind, item) {
@@ -265,7 +271,7 @@ func (l *loader) serverList(n *node) {
 	}
 }
 
-// commandList reads a program and its arguments from one list, as in MCP-PROXY and opencode.
+// commandList reads an array that consists of a program and its arguments, as in files of MCP-PROXY and opencode.
 func (r *serverReader) commandList(n *node) {
 	words, ok := r.l.strings(n)
 	if !ok || len(words) == 0 {
@@ -278,8 +284,8 @@ func (r *serverReader) commandList(n *node) {
 	r.argSecrets(r.commandArgs)
 }
 
-// proxies refuses the second file of MCP-Dock, which says which tools of the servers in the first file are visible.
-// Ignoring it would show hidden tools.
+// proxies reports whether m is a key of MCP-Dock's second file, and if so adds a fault. This file says which tools of the
+// servers in MCP-Dock's first file are visible. If mcpx ignored it, hidden tools would be shown.
 func (l *loader) proxies(m *node) bool {
 	if m.key != "mcpProxies" && m.key != "proxies" || m.kind != objectKind {
 		return false
@@ -294,7 +300,7 @@ var (
 	yamlLine = pattern.New(`^(\s*(#.*)?\r?\n|---\r?\n)*[A-Za-z_][\w-]*:[ \t]*\r?\n[ \t]*[A-Za-z_-]`)
 )
 
-// otherLanguage recognizes TOML and YAML, for the error text; empty for anything else.
+// otherLanguage returns an error text if data looks like TOML, INI or YAML, and "" if not.
 func otherLanguage(data []byte) string {
 	switch {
 	case tomlLine.Match(data):
@@ -305,8 +311,9 @@ func otherLanguage(data []byte) string {
 	return ""
 }
 
-// unprotected reads a key that promises safety which mcpx cannot give. Users rely on such a key, so it is never
-// ignored: unless it is turned off, the server is unavailable. text says what is missing, and what to do.
+// unprotected reads a key that asks for a protection which mcpx does not have. Users rely on such a key, so mcpx does not
+// ignore it: unless its value turns it off, the server is unavailable. text says which protection is missing, and what the
+// user can do.
 func (r *serverReader) unprotected(text string) value {
 	return value{schema: `{}`, read: func(n *node) {
 		if !n.off() {
@@ -317,8 +324,8 @@ func (r *serverReader) unprotected(text string) value {
 
 const noSandbox = "mcpx has no sandbox, so this server would run without one; remove the key to accept that"
 
-// sandbox refuses a server with a sandbox. In VS Code an object only has the rules of the sandbox, which
-// sandboxEnabled turns on.
+// sandbox makes a server that asks for a sandbox unavailable. An object without the key enabled is ignored: in VS Code it
+// only has the rules of the sandbox, and the key sandboxEnabled turns the sandbox on.
 func (r *serverReader) sandbox(n *node) {
 	rules := n.kind == objectKind && !slices.ContainsFunc(n.members, func(m *node) bool { return m.key == "enabled" })
 	if rules {
@@ -328,8 +335,9 @@ func (r *serverReader) sandbox(n *node) {
 	r.unprotected(noSandbox).read(n)
 }
 
-// off reports whether a value turns its key off: null, false, 0, an empty text or list, one of the words below, an
-// object whose enabled is such a value, or one without enabled that has only such values.
+// off reports whether a value turns its key off. Such values are null, false, 0, the strings "", "off", "none" and
+// "false", an empty array, an object whose key enabled has such a value, and an object without the key enabled in which
+// all values are such values.
 func (n *node) off() bool {
 	switch n.kind {
 	case boolKind:

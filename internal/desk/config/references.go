@@ -12,7 +12,8 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// maxExpanded bounds a value after expansion, in bytes: a long variable could be repeated until memory runs out.
+// maxExpanded is the largest size of a value after expansion, in bytes. Otherwise a value that repeats a long variable
+// could use up the memory.
 const maxExpanded = 1 << 20
 
 var (
@@ -20,12 +21,13 @@ var (
 	headerKey = pattern.New("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 )
 
-// editorOnly are variables of VS Code that only an editor can know.
+// editorOnly are variables of VS Code whose values only an editor knows.
 var editorOnly = []string{"workspaceFolder", "workspaceFolderBasename", "file", "fileDirname", "fileWorkspaceFolder", "cwd"}
 
-// expand replaces ${VAR}, ${VAR:-default} (the default also for an empty variable, as in a shell), VS Code's
-// ${env:VAR}, and the references of [serverReader.elsewhere]. A reference ends at the first brace; without a value
-// it is a fault of this server. All other text stays, even a single $.
+// expand returns the text of n with all references replaced by their values: ${VAR}, ${VAR:-default}, VS Code's ${env:VAR},
+// and the references to other sources (see [serverReader.elsewhere]). As in a shell, the default is also used if the
+// variable is empty. A reference ends at the first '}'. If it has no value, this is a fault of the server. A '$' without
+// '{' is not changed.
 func (r *serverReader) expand(n *node) string {
 	var b strings.Builder
 	s := n.text
@@ -58,7 +60,7 @@ func (r *serverReader) expand(n *node) string {
 	return b.String()
 }
 
-// resolve returns the value of a reference (the text between the braces), or why it has none.
+// resolve returns the value of a reference, which is passed without ${ and }. why is not empty if there is no value.
 func (r *serverReader) resolve(n *node, reference string) (value, why string) {
 	switch reference {
 	case "userHome":
@@ -75,7 +77,7 @@ func (r *serverReader) resolve(n *node, reference string) (value, why string) {
 		if ok && slices.Contains([]string{"input", "config", "prompt"}, editor) {
 			return "", fmt.Sprintf("only an editor can fill in %s, use an environment variable", quote("${"+reference+"}"))
 		}
-		// The warning does not quote it: it may be a default value, and so a secret.
+		// The warning does not quote the reference, because it may contain a default value that is secret.
 		r.l.strange.add(n.path(), "")
 		return "${" + reference + "}", ""
 	}
@@ -108,8 +110,9 @@ func (r *serverReader) home() string {
 	return ""
 }
 
-// expanded expands a text that belongs to no server. ok is false if a reference has no value: after a fault, or in
-// the first reading. The unexpanded text must not be used then: as a key or token it would be known to others.
+// expanded expands the references in a string outside of servers. ok is false if a reference has no value, because of a
+// fault, or because the file is read for the first time. The string must then not be used: if it was used as a key or
+// token, everyone who knows the file would know it.
 func (l *loader) expanded(n *node) (text string, ok bool) {
 	if !l.is(stringKind, n) {
 		return "", false
@@ -128,7 +131,7 @@ func (l *loader) expanded(n *node) (text string, ok bool) {
 	return text, ok
 }
 
-// path reads the name of a file and makes it absolute.
+// path reads the path of a file and makes it absolute.
 func (l *loader) path(into *string) value {
 	return value{into: into, schema: text, read: func(n *node) {
 		if name, ok := l.expanded(n); ok && name != "" {
@@ -137,7 +140,29 @@ func (l *loader) path(into *string) value {
 	}}
 }
 
-// secret reads a text, and adds it to those that are struck out of logs.
+// folders reads names of folders and makes them absolute.
+func (l *loader) folders(into *[]string) value {
+	return value{into: into, schema: texts, read: func(n *node) {
+		if _, ok := l.strings(n); !ok {
+			return
+		}
+		*into = nil
+		for _, item := range n.items {
+			name, ok := l.expanded(item)
+			if !ok {
+				continue
+			}
+			folder := filepath.Clean((&serverReader{l: l}).absolute(name))
+			if name == "" || folder == filepath.Dir(folder) {
+				l.fault(item, "must be a folder, and not the root of the file system")
+				continue
+			}
+			*into = append(*into, folder)
+		}
+	}}
+}
+
+// secret reads a string and adds it to [Config.Secrets].
 func (l *loader) secret(into *string) value {
 	return value{schema: text, read: func(n *node) {
 		*into, _ = l.expanded(n)
@@ -147,18 +172,19 @@ func (l *loader) secret(into *string) value {
 	}}
 }
 
-// wanted is a reference whose value may take long to get: a keyring may ask the user, a command has to run. So
-// the file is read twice: the first reading collects these references, then all values are fetched concurrently,
-// and the second reading has them.
+// wanted is a reference whose value may take long to get, because a keyring may ask the user, and a command has to run. So
+// the file is read twice. The first time, these references are collected. Then all their values are fetched concurrently,
+// and the file is read again with the values.
 type wanted struct{ kind, what string }
 
-// answer is the value of a reference, or why it has none.
+// answer is the value of a reference, or the reason why there is no value.
 type answer struct{ text, why string }
 
 type answers map[wanted]answer
 
-// elsewhere returns the value of ${keyring:NAME}, ${file:PATH} or ${command:...}, without line breaks at its end, or
-// why there is none.
+// elsewhere returns the value of ${keyring:NAME}, ${file:PATH} or ${command:...}, without line breaks at its end. If there
+// is no value, why says the reason. While the file is read for the first time, it returns a reference to the keyring or a
+// command unchanged, and adds it to wanted.
 func (r *serverReader) elsewhere(kind, what string) (text, why string) {
 	one := wanted{kind, what}
 	v, looked := r.l.answers[one]
@@ -170,7 +196,7 @@ func (r *serverReader) elsewhere(kind, what string) (text, why string) {
 			r.wanted = append(r.wanted, one)
 		}
 		text = "${" + kind + ":" + what + "}"
-		r.secret(text, true) // as its value will be: credentials do not change which catalogue on disk is used
+		r.secret(text, true) // a credential, as the value will be, because the name of the cached catalogue must not depend on it
 		return text, ""
 	}
 	if v.text = strings.TrimRight(v.text, "\r\n"); v.text == "" && v.why == "" {
@@ -182,8 +208,8 @@ func (r *serverReader) elsewhere(kind, what string) (text, why string) {
 	return v.text, v.why
 }
 
-// absolute makes a path of the config absolute: ~/ is the home folder, and a relative path begins at the folder
-// of the config.
+// absolute makes a path in the config absolute. ~/ means the home folder, and other paths are relative to the folder of the
+// config file.
 func (r *serverReader) absolute(path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok && r.home() != "" {
 		path = filepath.Join(r.home(), rest)
@@ -203,8 +229,8 @@ func (r *serverReader) file(path string) answer {
 	return answer{text: string(data)}
 }
 
-// needed lists the references to look up: those outside of servers, and those of the servers in use, or in
-// [Options.Only].
+// needed returns the references whose values must be fetched: all references outside of servers and in enabled servers, or
+// if [Options.Only] has names of servers, outside of servers and in these servers.
 func (l *loader) needed() []wanted {
 	known := func(server string) bool { return l.defined[server] != "" }
 	some := len(l.o.Only) > 0 && !slices.ContainsFunc(l.o.Only, func(server string) bool { return !known(server) })
@@ -217,7 +243,7 @@ func (l *loader) needed() []wanted {
 	return all
 }
 
-// lookUp fetches the values concurrently, each once.
+// lookUp fetches the values of all references concurrently, and each value only once.
 func (l *loader) lookUp(refs []wanted) answers {
 	slices.SortFunc(refs, func(a, b wanted) int { return cmp.Or(strings.Compare(a.kind, b.kind), strings.Compare(a.what, b.what)) })
 	refs = slices.Compact(refs)
@@ -252,7 +278,7 @@ func answerOf(text string, err error) answer {
 	return answer{text: text}
 }
 
-// argv are the words of a ${command:...}; nil if it names no program.
+// argv returns the program and the arguments of a ${command:...}, or nil if there is no program.
 func (w wanted) argv() []string {
 	argv := strings.Fields(w.what)
 	if strings.HasPrefix(strings.TrimSpace(w.what), "[") {
@@ -265,7 +291,7 @@ func (w wanted) argv() []string {
 	return argv
 }
 
-// programs are the commands without their arguments, which may be secret.
+// programs returns the programs of all ${command:...} references. It leaves out the arguments, which may be secret.
 func (a answers) programs() []string {
 	var names []string
 	for one := range a {

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// notPassedOn are headers that mcpx or HTTP itself sets.
+// notPassedOn are headers that mcpx or the HTTP client sets, so that they cannot come from the caller.
 var notPassedOn = []string{
 	"host", "content-type", "content-length", "accept", "connection", "transfer-encoding", "upgrade", "last-event-id",
 }
 
-// CallerCredential says where a header of requests to a server comes from. One of the fields is set.
+// CallerCredential says from where mcpx takes the value of a header of requests to a server. One of the fields is set.
 type CallerCredential struct {
-	Header string // of the caller's request to mcpx
-	Claim  string // of the caller's verified token, a JWT
-	// Exchange: the server's authorization server exchanges the caller's token for another (RFC 8693).
+	Header string // a header of the caller's request to mcpx
+	Claim  string // a claim of the caller's verified token, which is a JWT
+	// Exchange means that the server's authorization server exchanges the caller's token for another one (RFC 8693).
 	Exchange bool
 }
 
-// credentials reads which headers of requests to the server come from the caller. All faults in it are faults of
-// this server only.
+// credentials reads the key credentials, which says which headers of requests to the server come from the caller. Any
+// fault in it only makes this server unavailable.
 func (r *serverReader) credentials(n *node) {
 	switch {
 	case n.kind == objectKind && len(n.members) > 0:
@@ -48,7 +48,7 @@ func (r *serverReader) credentials(n *node) {
 	}
 }
 
-// credential reads where one header comes from; name is its name in lower case.
+// credential reads from where mcpx takes the value of one header. name is the name of the header in lower case.
 func (r *serverReader) credential(name string, m *node) {
 	from, isHeader := strings.CutPrefix(m.text, "header:")
 	claim, isClaim := strings.CutPrefix(m.text, "claim:")
@@ -80,7 +80,7 @@ func (r *serverReader) checkCredentials() {
 	}
 }
 
-// oauth reads our object, or the one of Claude Code and Gemini CLI.
+// oauth reads the key oauth. Its object may have the keys of mcpx, or those in files of Claude Code and Gemini CLI.
 func (r *serverReader) oauth(n *node) {
 	if n.kind == boolKind {
 		r.s.OAuth.Off = n.text == "false"
@@ -123,7 +123,7 @@ func (r *serverReader) oauthObject(enabled *bool) object {
 	}}
 }
 
-// checkOAuth notes keys of oauth that are missing or do not fit together.
+// checkOAuth adds faults for keys of oauth that are invalid, missing or do not fit together.
 func (r *serverReader) checkOAuth() {
 	o := r.s.OAuth
 	if r.oauthAt == nil || o.Off {
@@ -152,7 +152,7 @@ func (r *serverReader) checkOAuth() {
 	}
 }
 
-// urls reads the addresses of several instances of one server.
+// urls reads the URLs of several instances of one server.
 func (r *serverReader) urls(n *node) {
 	list, ok := r.l.strings(n)
 	if !ok {
@@ -176,7 +176,8 @@ func (r *serverReader) urls(n *node) {
 	}
 }
 
-// checkInstances checks all instances but the first, which is URL too. URLs is nil for a single address.
+// checkInstances checks the URLs of all instances except the first, which is checked as the field URL. If there is only one
+// URL, it sets URLs to nil.
 func (r *serverReader) checkInstances() {
 	switch {
 	case r.urlsAt == nil:

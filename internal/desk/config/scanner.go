@@ -6,30 +6,31 @@ import (
 	"unicode/utf8"
 )
 
-// expected is what may come next in a JSON text.
+// expected is what kind of token must come next in JSON.
 type expected byte
 
 const (
 	aValue expected = iota
-	aKey            // or the end of the object
+	aKey            // or the closing bracket of the object
 	aColon
-	aComma // or the end of the object or array
+	aComma // or the closing bracket of the object or array
 	theEnd
 )
 
-// scanner finds the tokens of a text that may not be JSON. It never fails: it checks the bounds before the text is
-// parsed, and finds out what is wrong after that failed.
+// scanner splits data, which may be invalid JSON, into tokens. It never fails. It is used before parsing, to check how deep
+// the nesting is and how many values there are, and after parsing failed, to find out what is wrong.
 type scanner struct {
 	data []byte
-	at   int // where the token begins
-	end  int // where it ends
+	at   int // where the current token begins
+	end  int // where the current token ends
 
-	open  []int // the beginnings of the objects and arrays around the token
-	last  byte  // the kind of the previous token: a bracket, a comma, a colon, 'k'ey or 'v'alue
+	open  []int // where the objects and arrays around the current token begin, the innermost last
+	last  byte  // the previous token if it is a bracket, comma or colon; else 'k' for a key or 'v' for a value; at first 0
 	after int   // where the previous token ends
 }
 
-// next moves to the next token, if there is one. A string ends with its line at the latest.
+// next moves to the next token, and reports whether there is one. A string without a closing quote ends at the end of its
+// line.
 func (s *scanner) next() bool {
 	if s.end > 0 {
 		s.pass()
@@ -62,7 +63,7 @@ func (s *scanner) next() bool {
 	return true
 }
 
-// pass notes what the token means for the next ones.
+// pass updates open and last for the current token, before the scanner moves to the next one.
 func (s *scanner) pass() {
 	switch c := s.data[s.at]; c {
 	case '{', '[':
@@ -80,7 +81,7 @@ func (s *scanner) pass() {
 	}
 }
 
-// expects is what the token should be.
+// expects returns what the current token should be.
 func (s *scanner) expects() expected {
 	inObject := len(s.open) > 0 && s.data[s.open[len(s.open)-1]] == '{'
 	switch {
@@ -96,13 +97,14 @@ func (s *scanner) expects() expected {
 	return aComma
 }
 
-// isValue reports whether the token is a value, or the beginning of one.
+// isValue reports whether the current token is a value, or the opening bracket of one.
 func (s *scanner) isValue() bool {
 	c := s.data[s.at]
 	return s.expects() != aKey && (c == '"' || c == '{' || c == '[' || c == '-' || isWord(c))
 }
 
-// space skips white space and comments from pos on. It stops at a comment that does not end.
+// space returns the position after the white space and comments that begin at pos. It stops before a comment that is not
+// closed.
 func (s *scanner) space(pos int) int {
 	for pos < len(s.data) {
 		rest := s.data[pos:]

@@ -9,15 +9,15 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// SchemaTitle is the title of the schema, by which mcpx recognizes its own schema files.
+// SchemaTitle is the title of the schema. mcpx recognizes its own schema files by this title.
 const SchemaTitle = "The config of mcpx"
 
-// schemas collects the definitions of objects, by their names.
+// schemas has the definitions of objects in the JSON Schema ($defs), by their names.
 type schemas map[string]map[string]any
 
-// Schema is the JSON Schema (draft 2020-12) of the file. It accepts all that the reader accepts, including nulls, notes
-// and ignored keys. It refuses wrong types, bounds and words, but not everything that the reader refuses, such as a
-// bad pattern.
+// Schema returns the JSON Schema (draft 2020-12) of the config file. It accepts every file that [Parse] accepts, even with
+// nulls, notes and ignored keys. It refuses wrong types, numbers out of range and unknown words, but not everything that
+// [Parse] refuses, such as an invalid glob.
 func Schema() []byte {
 	all := schemas{
 		"duration": jsonOf(`{"anyOf": [{"type": "number", "minimum": 0, "maximum": 31622400},
@@ -31,7 +31,7 @@ func Schema() []byte {
 	}
 	root := all.object(newLoader("", Options{}).root())
 	root["$schema"], root["title"], root["$defs"] = "https://json-schema.org/draft/2020-12/schema", SchemaTitle, all
-	root["allowComments"], root["allowTrailingCommas"] = true, true // VS Code
+	root["allowComments"], root["allowTrailingCommas"] = true, true // keywords of VS Code
 	root["anyOf"] = jsonOf(`{"anyOf": [{"required": ["mcpServers"]}, {"required": ["servers"]}, {"required": ["mcp_servers"]},
 		{"required": ["context_servers"]}, {"required": ["mcp"]}]}`)["anyOf"]
 	var b bytes.Buffer
@@ -39,12 +39,12 @@ func Schema() []byte {
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	if err := e.Encode(root); err != nil {
-		panic(err) // maps, lists, texts and numbers
+		panic(err) // cannot happen: only maps, lists, strings, numbers and booleans
 	}
 	return b.Bytes()
 }
 
-// jsonOf parses a schema in the source.
+// jsonOf parses a JSON Schema that is written in the source code. It panics if this is not valid JSON.
 func jsonOf(text string) (schema map[string]any) {
 	if err := json.Unmarshal([]byte(text), &schema); err != nil {
 		panic(err)
@@ -52,7 +52,7 @@ func jsonOf(text string) (schema map[string]any) {
 	return schema
 }
 
-// object is the schema of an object. It adds definitions for the objects in it.
+// object returns the schema of an object. It adds the definitions of all objects inside to s.
 func (s schemas) object(o object) map[string]any {
 	properties := make(map[string]any)
 	for _, k := range o.keys {
@@ -65,7 +65,7 @@ func (s schemas) object(o object) map[string]any {
 	return schema
 }
 
-// notes are the keys that [isComment] knows.
+// notes is the patternProperties of an object that may have notes. The pattern matches the same keys as [isComment].
 var notes = map[string]any{`^(//|_|#|\$schema$)`: true}
 
 func (s schemas) key(k key) map[string]any {
@@ -82,16 +82,16 @@ func (s schemas) key(k key) map[string]any {
 	return schema
 }
 
-// links finds the Markdown links in a help text.
+// links matches Markdown links in a help text. The first group is the text of the link.
 var links = pattern.New(`\[([^\]]*)\]\([^)]*\)`)
 
-// value is the schema of a value, without null.
+// value returns the schema of a value. It does not accept null.
 func (s schemas) value(v value) map[string]any {
 	schema := map[string]any{}
 	if v.of != nil {
 		o := v.of()
 		if s[o.name] == nil {
-			s[o.name] = map[string]any{} // an object may have itself in it
+			s[o.name] = map[string]any{} // prevents endless recursion if the object contains itself
 			s[o.name] = s.object(o)
 		}
 		schema["$ref"] = "#/$defs/" + o.name
@@ -114,7 +114,7 @@ func (s schemas) value(v value) map[string]any {
 	return schema
 }
 
-// orNull makes a schema accept null too, as the reader does under any key.
+// orNull changes a schema so that it also accepts null, as [loader.members] does for nearly all keys.
 func orNull(schema map[string]any) map[string]any {
 	null := map[string]any{"type": "null"}
 	if kind, ok := schema["type"].(string); ok {
@@ -127,7 +127,7 @@ func orNull(schema map[string]any) map[string]any {
 	return schema
 }
 
-// byDefault is the default value; nil if there is none, or it is not a text, number or boolean.
+// byDefault returns the default value. It returns nil if there is none, or if it is not a string, number or boolean.
 func (v value) byDefault() any {
 	if v.into == nil || v.derived {
 		return nil
@@ -139,7 +139,7 @@ func (v value) byDefault() any {
 		if is.Len() > 0 {
 			return is.String()
 		}
-	case reflect.Uint8: // see switched
+	case reflect.Uint8: // the position of a word, see switched
 		return v.words[(int(is.Uint())+len(v.words)-1)%len(v.words)]
 	case reflect.Int, reflect.Int64:
 		if d, ok := is.Interface().(time.Duration); ok && (d > 0 || v.schema != moreThanZero) {

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// compiled is the schema, ready to validate.
+// compiled returns the compiled schema.
 func compiled(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	c := jsonschema.NewCompiler()
@@ -35,7 +35,7 @@ func compiled(t *testing.T) *jsonschema.Schema {
 	return schema
 }
 
-// accepts is what the schema has against a config, without comments or with.
+// accepts returns nil if the schema accepts a config, which may have comments, and otherwise the error.
 func accepts(t *testing.T, schema *jsonschema.Schema, config []byte) error {
 	t.Helper()
 	plain, err := StandardJSON("config.json", bytes.TrimPrefix(config, []byte("\xEF\xBB\xBF")))
@@ -49,7 +49,7 @@ func accepts(t *testing.T, schema *jsonschema.Schema, config []byte) error {
 	return schema.Validate(value)
 }
 
-// TestSchema_Samples: the schema accepts the example, and every sample that the reader accepts.
+// TestSchema_Samples: the schema accepts the example, and every sample that Parse accepts.
 func TestSchema_Samples(t *testing.T) {
 	schema := compiled(t)
 	example, err := os.ReadFile("../../../config.example.json")
@@ -89,8 +89,8 @@ func TestSchema_Samples(t *testing.T) {
 	}
 }
 
-// uncommented is the example with the keys that it has in comments, each in turn in place of
-// another of the same name.
+// uncommented returns a config with the keys that the example has in comments. If a key is there several times, the first is
+// used.
 func uncommented(example []byte) []byte {
 	members := []string{`"mcpServers": {}`}
 	for line := range strings.Lines(string(example)) {
@@ -104,15 +104,15 @@ func uncommented(example []byte) []byte {
 	return []byte("{" + strings.Join(members, ",\n") + "}")
 }
 
-// spot is a place in a file where an object may be.
+// spot is an object with a place in the file where it may be.
 type spot struct {
 	object
-	path   string // of the object
-	before string // the text of the file before its members, and behind them
-	after  string
+	path   string // the path of the object
+	before string // what the file has before the members of the object
+	after  string // what the file has after the members of the object
 }
 
-// spots are the places of all objects, one of each, from the root of the file on.
+// spots returns one place for each object that a config may have, the root of the file first.
 func spots() []spot {
 	all := []spot{{newLoader("", Options{}).root(), "", `{`, `, "mcp_servers": {}}`}}
 	seen := map[string]bool{"": true}
@@ -137,18 +137,18 @@ func spots() []spot {
 	return all
 }
 
-// probes are values of every type, and near every bound.
+// probes are values of every JSON type, and numbers and durations near common limits.
 var probes = []string{
 	`null`, `true`, `false`, `0`, `1`, `-1`, `1.5`, `1000`, `2147483648`, `1e300`, `""`, `"x"`, `"off"`, `"30s"`, `"0s"`, `"-1s"`, `"1m30"`, `"${VAR}"`,
 	`[]`, `["x"]`, `["x.y", 5]`, `[{}]`, `{}`, `{"x": "y"}`, `{"x": 5}`, `{"x": {}}`, `{"x": ["y"]}`, `{"//": 1}`, `{"enabled": false}`,
 }
 
-// byType are the faults that the type, the words or the bounds of a key say.
+// byType matches faults that the schema must find too: a wrong type, an unknown word or key, or a number out of range.
 var byType = regexp.MustCompile(`^(must be (an? (array|boolean|number|object|string|whole number)\b|true or false|at least [0-9]+(, or 0.*)?$|more than 0$|[a-z_-]+(, [a-z_-]+)* or [a-z_-]+$)` +
 	`|must not be (negative|more than a year)|is too large|unknown key)`)
 
-// TestSchema_Keys: the schema refuses each type, word and bound that the reader refuses, and nothing that the reader
-// accepts.
+// TestSchema_Keys: for each key, the schema refuses every value of probes that Parse refuses with a fault that matches
+// byType. It accepts every value that Parse accepts.
 func TestSchema_Keys(t *testing.T) {
 	schema, refused := compiled(t), 0
 	for _, at := range spots() {
@@ -156,7 +156,7 @@ func TestSchema_Keys(t *testing.T) {
 			path := join(at.path, k.name)
 			for _, probe := range probes {
 				file := []byte(at.before + quote(k.name) + ": " + probe + at.after)
-				if k.name == oldServers { // which the rest of the file is not to have too
+				if k.name == oldServers { // the rest of the file must not have the same key again
 					file = bytes.Replace(file, []byte(`, "mcp_servers"`), []byte(`, "servers"`), 1)
 				}
 				faults, invalid := faultsAt(t, path, file), accepts(t, schema, file)
@@ -176,7 +176,7 @@ func TestSchema_Keys(t *testing.T) {
 	}
 }
 
-// faultsAt are the faults of a file at a path and below.
+// faultsAt returns the faults of a file whose path begins with path.
 func faultsAt(t *testing.T, path string, file []byte) (faults []Fault) {
 	t.Helper()
 	c, err := Parse("config.json", file, Options{Getenv: func(string) (string, bool) { return "a value", true }})
@@ -192,7 +192,7 @@ func faultsAt(t *testing.T, path string, file []byte) (faults []Fault) {
 	return slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool { return !strings.HasPrefix(f.Path, path) })
 }
 
-// TestSchema_SameKeys: the schema has each key that the reader knows, with its meaning, and no other.
+// TestSchema_SameKeys: the schema has the same keys as the package, and a description for every key that has a help.
 func TestSchema_SameKeys(t *testing.T) {
 	var schema struct {
 		Defs       map[string]struct{ Properties map[string]any } `json:"$defs"`

@@ -10,34 +10,37 @@ import (
 )
 
 const (
-	// leastSecret is the length of the shortest value that is struck out: shorter ones occur in every text.
+	// leastSecret is the smallest length of a secret, in bytes. Shorter values are not hidden, because they occur in many
+	// messages by chance.
 	leastSecret = 4
-	// leastLiteral is the same for values that only look secret by the form of an argument or a URL.
+	// leastLiteral is the smallest length of a value that is taken for a secret only because of its place in an argument
+	// or a URL, or because of its form.
 	leastLiteral = 6
-	// leastLine is the same for a single line of a secret.
+	// leastLine is the smallest length of a line of a secret with several lines.
 	leastLine = 12
-	// leastNumber is the same for numbers: shorter ones are mostly limits and ports.
+	// leastNumber is the smallest length of a number in an argument. Shorter numbers are mostly limits and ports.
 	leastNumber = 8
 )
 
 var (
 	secretKey = pattern.New(`(?i)token|secret|passw|passphrase|(?:api|access)[-_]?key|authorization|bearer|auth(?:$|[-_])|credential|cookie|private|session|signature|dsn|(?:^|[-_.])(?:key|pat|pwd|pass|jwt)$`)
-	// aboutSecret are names of values about a secret, such as its place or kind.
+	// aboutSecret matches names of values that are not secret but say something about a secret, such as its file or type.
 	aboutSecret = pattern.New(`(?i)(?:file|path|dir|mode|type|kind|method|provider|ur[il]|host|port|env|var|name|ttl|timeout|expiry|scopes?|format|length|limit|count|store|storage)$`)
-	// userinfo is the part of a URL before the host, also if its characters keep the URL from being parsed.
+	// userinfo matches the user and password in a URL. It also finds them if they have characters that make the URL
+	// invalid.
 	userinfo = pattern.New(`[A-Za-z][A-Za-z0-9+.-]*://([^/?#\s@]*(?:@[^/?#\s@]+)*)@`)
-	// tokenShape is a token of a service, by the beginning that the service gives to all of its tokens, or a JWT.
+	// tokenShape matches a JWT, or a token of a service whose tokens all have the same prefix.
 	tokenShape = pattern.New(`(?:^|[^A-Za-z0-9])((?:gh[pousr]_|github_pat_|glpat-|sk-|xox[abeoprs]-|AKIA|AIza|npm_|hf_|lin_api_|ntn_|figd_|tvly-|pplx-|dop_v1_|shpat_|SG\.)[A-Za-z0-9_.-]{16,}|eyJ[A-Za-z0-9_-]{5,}\.eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]+)`)
-	// webPath is the path of a web address.
+	// webPath matches an HTTP or WebSocket URL with a path. The path is the first group.
 	webPath    = pattern.New(`(?i)(?:https?|wss?)://[^/?#\s"']+(/[^?#\s"']*)`)
 	plainWords = []string{"true", "false", "null", "none"}
-	// settings are values that are not secret, though the names of their arguments look so.
+	// settings are values that are not secret, even if the name of the argument looks like the name of a secret.
 	settings = []string{
 		"basic", "bearer", "oauth", "oauth2", "apikey", "api_key", "api-key",
 		"default", "disabled", "enabled", "required", "optional", "keyring", "keychain",
 	}
-	// surroundings are variables about where a program runs. Striking out their values would only make texts
-	// unreadable.
+	// surroundings are environment variables that describe the user or the system. Their values are not secret, and if they
+	// were hidden, messages would become unreadable.
 	surroundings = []string{
 		"HOME", "USER", "LOGNAME", "USERNAME", "USERPROFILE", "APPDATA", "LOCALAPPDATA",
 		"LANG", "PWD", "PATH", "SHELL", "TMPDIR", "TEMP", "TMP", "HOSTNAME",
@@ -45,8 +48,8 @@ var (
 	schemes = []string{"bearer", "basic", "token", "apikey"}
 )
 
-// secret notes a value to strike out of texts, unless it is so short or common that texts would become unreadable.
-// credential is true if its name or place says that it is a credential.
+// secret adds a value to the secrets of the server, unless it is so short or common that hiding it would make messages
+// unreadable. credential says whether the name or place of the value shows that it is a credential.
 func (r *serverReader) secret(value string, credential bool) {
 	r.strike(value, leastSecret, credential)
 }
@@ -57,19 +60,19 @@ func (r *serverReader) strike(value string, least int, credential bool) {
 		return
 	}
 	r.secrets[value] = r.secrets[value] || credential
-	if strings.Contains(value, "\n") { // logs may quote single lines
+	if strings.Contains(value, "\n") { // messages may quote a single line of the secret
 		for line := range strings.Lines(value) {
 			r.strike(line, leastLine, credential)
 		}
 	}
-	// Errors may quote the credentials without the scheme.
+	// Messages may quote the credentials without the scheme, such as Bearer.
 	scheme, credentials, _ := strings.Cut(value, " ")
 	if slices.Contains(schemes, strings.ToLower(scheme)) {
 		r.strike(credentials, least, credential)
 	}
 }
 
-// SecretName reports whether a name is one of secrets.
+// SecretName reports whether a name, of a variable for example, looks like the name of a secret.
 func SecretName(name string) bool {
 	return secretKey.MatchString(name) && !aboutSecret.MatchString(name)
 }
@@ -82,7 +85,8 @@ func (r *serverReader) secretIfNamed(name, value string) {
 	}
 }
 
-// literal notes the value of an argument with the name of a secret.
+// literal adds the value of an argument that has the name of a secret, unless the value is a short number or one of
+// settings.
 func (r *serverReader) literal(value string) {
 	value = strings.Trim(strings.TrimSpace(value), `"'`)
 	number := strings.Trim(value, "0123456789.") == "" && len(value) < leastNumber
@@ -91,8 +95,9 @@ func (r *serverReader) literal(value string) {
 	}
 }
 
-// argSecrets notes what looks secret in the arguments of a command, in the usual forms: --api-key=X, --token X,
-// -e TOKEN=X, --header "Authorization: Bearer X", URLs, JSON, and all of these inside of a shell's command line.
+// argSecrets adds what looks secret in the arguments of a command, in the usual forms: --api-key=X, --token X,
+// -e TOKEN=X, --header "Authorization: Bearer X", URLs and JSON. It also finds these forms inside an argument that is
+// itself a command line, for a shell.
 func (r *serverReader) argSecrets(args []string) {
 	for i, arg := range args {
 		r.argSecret(arg)
@@ -109,7 +114,7 @@ func (r *serverReader) argSecrets(args []string) {
 func (r *serverReader) argSecret(arg string) {
 	r.tokens(arg)
 	r.urlSecrets(strings.Trim(arg, `"'`))
-	for range 3 { // nested, as in --env=TOKEN=X and --config={…}
+	for range 3 { // several times for nested forms, as in --env=TOKEN=X and --config={…}
 		arg = strings.Trim(arg, `"'`)
 		if strings.HasPrefix(arg, "{") {
 			if n, err := parseJSON([]byte(arg)); err == nil {
@@ -132,13 +137,13 @@ func (r *serverReader) argSecret(arg string) {
 	}
 }
 
-// namesSecret reports whether text in an argument is the name of a secret.
+// namesSecret reports whether a part of an argument looks like the name of a secret.
 func namesSecret(name string) bool {
 	name = strings.TrimSpace(name)
 	return headerKey.MatchString(name) && SecretName(name)
 }
 
-// jsonSecrets notes what looks secret in JSON in an argument.
+// jsonSecrets adds what looks secret in an argument that is JSON. name is the key of n, or of the array that contains n.
 func (r *serverReader) jsonSecrets(name string, n *node) {
 	if n.kind == stringKind {
 		r.urlSecrets(n.text)
@@ -154,8 +159,8 @@ func (r *serverReader) jsonSecrets(name string, n *node) {
 	}
 }
 
-// urlSecrets notes what looks secret in the URLs in a text. For HTTP and WebSocket this includes the user's name, which
-// is mostly a token there; in other URLs it is mostly a name such as "postgres" or "git".
+// urlSecrets adds what looks secret in the URLs in a string. In HTTP and WebSocket URLs this includes the user name, which
+// is mostly a token. In other URLs it is mostly a real name such as "postgres" or "git".
 func (r *serverReader) urlSecrets(text string) {
 	_, rest, ok := strings.Cut(text, "://")
 	if !ok {
@@ -184,14 +189,15 @@ func (r *serverReader) urlSecrets(text string) {
 	}
 }
 
-// tokens notes what has the form of a token, whatever its name is.
+// tokens adds all parts of a string that match [tokenShape].
 func (r *serverReader) tokens(text string) {
 	for _, found := range tokenShape.FindAllStringSubmatchIndex(text, -1) {
 		r.strike(text[found[2]:found[3]], leastLiteral, true)
 	}
 }
 
-// pathSecrets notes parts of the paths of web addresses that look random: some services have the token of a user there.
+// pathSecrets adds parts of the paths of HTTP and WebSocket URLs that look random. Some services put the token of a user
+// there.
 func (r *serverReader) pathSecrets(text string) {
 	for _, found := range webPath.FindAllStringSubmatchIndex(text, -1) {
 		for part := range strings.SplitSeq(text[found[2]:found[3]], "/") {
@@ -202,7 +208,7 @@ func (r *serverReader) pathSecrets(text string) {
 	}
 }
 
-// random reports whether a word looks like random characters, and not like a name or the number of something.
+// random reports whether a part of a path looks like random characters, and not like a name or a number.
 func random(word string) bool {
 	has := func(from, to rune) bool {
 		return strings.ContainsFunc(word, func(c rune) bool { return c >= from && c <= to })
@@ -218,7 +224,7 @@ func random(word string) bool {
 	return len(word) >= 32 && has('0', '9') && has('a', 'f') && strings.Trim(word, "0123456789abcdef") == ""
 }
 
-// encoded notes a part of a URL, both as it is written and decoded.
+// encoded adds a part of a URL as a secret, both as it is written and decoded. least is its smallest length, in bytes.
 func (r *serverReader) encoded(value string, least int) {
 	r.strike(value, least, true)
 	for _, decode := range []func(string) (string, error){url.QueryUnescape, url.PathUnescape} {

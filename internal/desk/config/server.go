@@ -12,12 +12,12 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// reserved is the name of the built-in server.
+// reserved is the name of the server that is built into mcpx. No server in the file may have it.
 const reserved = "mcpx"
 
 const maxNameLen = 64
 
-// scalars is JSON Schema of an object of texts, which users may write as numbers or booleans.
+// scalars is the JSON Schema of an object whose values are strings. Users may also write them as numbers or booleans.
 const scalars = `{"type": "object", "additionalProperties": {"type": ["string", "number", "boolean", "null"]}}`
 
 var serverName = pattern.New(`^[A-Za-z0-9._-]+$`)
@@ -26,7 +26,7 @@ func (r *serverReader) object() object {
 	return object{name: "server", keys: append(r.own(), r.otherClientKeys()...)}
 }
 
-// own are our own keys: how a server is reached, what it shows, and when it runs.
+// own returns the keys of a server that mcpx defines: how it is reached, what clients see of it, and when it runs.
 func (r *serverReader) own() []key {
 	l, s := r.l, &r.s
 	return []key{
@@ -65,21 +65,22 @@ func (r *serverReader) own() []key {
 	}
 }
 
-// serverReader is the state of reading one server.
+// serverReader has the state while one server is read.
 type serverReader struct {
 	l      *loader
 	s      Server
 	faults []Fault // of this server only
-	// secrets are the values to strike out of texts; true for credentials.
+	// secrets are values that must not appear in logs and messages. The value in the map is true for credentials.
 	secrets  map[string]bool
 	wanted   []wanted
 	disabled bool
-	// The values of keys; nil if the server does not have the key.
+	// The nodes of the values of some keys. A node is nil if the server does not have the key.
 	commandAt, urlAt, urlsAt, oauthAt, credentialsAt *node
-	unknownType                                      *node // a type that is not one of kinds
-	httpURL                                          bool  // the key of the URL means streamable HTTP
+	unknownType                                      *node // the value of the key type if it is not in kinds, else nil
+	httpURL                                          bool  // whether the URL is in a key that means streamable HTTP
 	commandArgs                                      []string
-	// fileEnv has the variables of env files, in the order of the file. The key env wins over them.
+	// fileEnv has the names and values of variables from envFile and env_vars. If one occurs several times, the last is
+	// used; variables in the key env replace them.
 	fileEnv [][2]string
 }
 
@@ -87,12 +88,12 @@ func (l *loader) serverReader() *serverReader {
 	return &serverReader{l: l, s: l.everyServer, secrets: map[string]bool{}}
 }
 
-// fail notes a fault inside this server.
+// fail adds a fault that makes only this server unavailable.
 func (r *serverReader) fail(n *node, format string, args ...any) {
 	r.faults = append(r.faults, faultAt(n, format, args...))
 }
 
-// servers reads the value of a key that holds servers.
+// servers reads the value of a key that contains servers.
 func (l *loader) servers(n *node) {
 	l.someServers = true
 	switch {
@@ -123,7 +124,7 @@ func (l *loader) server(name string, n *node) {
 	switch before, twice := l.defined[name]; {
 	case !twice:
 		l.serverName(name, n)
-	case before != n.path(): // else the key is there twice, which is a fault already
+	case before != n.path(): // otherwise an object has the key twice, for which there already is a fault
 		l.fault(n, "%s is defined already, by %s", quote(name), before)
 	}
 	r.finish(n)
@@ -144,7 +145,7 @@ func (l *loader) serverName(name string, n *node) {
 	}
 }
 
-// read reads the keys of other clients first, so that ours win.
+// read reads a server. It reads the keys of other clients first, so that the keys of mcpx replace their values.
 func (r *serverReader) read(n *node) {
 	own, others := object{keys: r.own()}, object{}
 	if slices.ContainsFunc(n.members, func(m *node) bool { return own.key(m.key) == nil }) {
@@ -161,7 +162,7 @@ func (r *serverReader) read(n *node) {
 	})
 }
 
-// string reads a string with variables.
+// string reads a string and expands the references in it.
 func (r *serverReader) string(into *string) value {
 	return value{schema: text, read: func(n *node) {
 		if r.l.is(stringKind, n) {
@@ -194,8 +195,8 @@ func (r *serverReader) args(n *node) {
 	r.argSecrets(args)
 }
 
-// pairs are the members of an object of texts, without nulls. A number or boolean is accepted as a text:
-// users write ports as numbers.
+// pairs returns the members of an object whose values must be strings. It leaves out members that are null. A number or
+// boolean is accepted as a string, because users write ports as numbers.
 func (r *serverReader) pairs(n *node) (pairs []*node) {
 	if !r.l.is(objectKind, n) {
 		return nil
@@ -234,7 +235,7 @@ func (r *serverReader) headers(n *node) {
 	}
 }
 
-// header sets a header, in place of one whose name differs only in case.
+// header sets a header. It replaces a header whose name differs only in upper and lower case.
 func (r *serverReader) header(n *node, name, value string) {
 	value = strings.TrimSpace(value)
 	switch {
@@ -263,7 +264,7 @@ func (r *serverReader) url(n *node) {
 	r.urlAt, r.httpURL = n, false
 }
 
-// tools reads our object, or the list of names in a file of Copilot.
+// tools reads the key tools: an object with allow and deny, or, as in files of Copilot, an array of the allowed tools.
 func (r *serverReader) tools(n *node) {
 	if n.kind == arrayKind {
 		r.allow().read(n)
@@ -297,8 +298,8 @@ func (r *serverReader) toolTimeouts(n *node) {
 	}
 }
 
-// isSelf reports whether the entry is mcpx itself, which would start or call itself endlessly. A URL is taken for mcpx
-// only if it is local and has the reserved name.
+// isSelf reports whether the server is mcpx itself, which would then start or call itself endlessly. A server with a URL is
+// taken for mcpx only if the host is this machine and the name is reserved.
 func (r *serverReader) isSelf() bool {
 	if u, err := url.Parse(r.s.URL); err == nil && strings.EqualFold(r.s.Name, reserved) {
 		if slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname()) {
@@ -323,13 +324,14 @@ func (r *serverReader) isSelf() bool {
 	return err == nil && os.SameFile(own, other)
 }
 
-// program is the name of an executable in a path of any system.
+// program returns the name of the executable in a path, in lower case and without .exe. The path may be from any system.
 func program(path string) string {
 	name := strings.ToLower(filepath.Base(strings.ReplaceAll(path, `\`, "/")))
 	return strings.TrimSuffix(name, ".exe")
 }
 
-// finish combines the keys once all are read, and checks the whole.
+// finish is called after all keys of the server are read. It does what concerns several keys: it adds variables from env
+// files, determines the type, checks for missing keys, and sets Secrets, Credentials and Fault.
 func (r *serverReader) finish(n *node) {
 	if len(r.fileEnv) > 0 && r.s.Env == nil {
 		r.s.Env = map[string]string{}

@@ -8,8 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// explain says what is wrong with a text that hujson refused with err, and what to do. It uses only the place in err:
-// its words have no remedy, and quote what may be a secret. The errors here quote at most one character.
+// explain returns an error that says what is wrong with data, which hujson refused with err, and what the user can do. Of
+// err it uses only the position, because the text of err gives no advice, and may quote a secret. The errors in this file
+// quote at most one character.
 func explain(data []byte, err error) error {
 	var line, column int
 	if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &column); scanErr != nil {
@@ -19,7 +20,7 @@ func explain(data []byte, err error) error {
 	s := scanner{data: data}
 	for s.next() && s.at < refused && s.end <= refused && !s.isWrong() {
 	}
-	if s.at > refused { // in a comment
+	if s.at > refused { // hujson's position is in a comment, which the scanner has skipped
 		s.at = refused
 	}
 	if s.at == len(data) {
@@ -45,13 +46,14 @@ func explain(data []byte, err error) error {
 	return s.noValue()
 }
 
-// isWrong reports whether the token itself is wrong. hujson notices some such tokens only later.
+// isWrong reports whether the current token is invalid, whatever follows it. The position in hujson's error may be behind
+// such a token.
 func (s *scanner) isWrong() bool {
 	c := s.data[s.at]
 	return s.brokenString() != nil || s.expects() == aKey && c != '"' && c != '}'
 }
 
-// offsetOf converts a place in an error of hujson, whose columns are bytes, to an offset.
+// offsetOf converts the position in an error of hujson to an offset. Columns count bytes in these errors.
 func offsetOf(data []byte, line, column int) int {
 	start := 0
 	for range line - 1 {
@@ -64,8 +66,8 @@ func offsetOf(data []byte, line, column int) int {
 	return min(start+column-1, len(data))
 }
 
-// inside names the object or array around the token, with the line where it begins and its closing bracket. There is
-// one wherever a key or a comma is expected.
+// inside returns whether the current token is in an object or an array, the line where this begins, and its closing
+// bracket. It must only be called where a key or a comma is expected, because there always is an object or array then.
 func (s *scanner) inside() (what string, line int, closing byte) {
 	start := s.open[len(s.open)-1]
 	line, _ = position(s.data, start)
@@ -75,7 +77,7 @@ func (s *scanner) inside() (what string, line int, closing byte) {
 	return "array", line, ']'
 }
 
-// glimpse is the first character of the token, for an error.
+// glimpse returns the first character of the current token in quotes, for an error.
 func (s *scanner) glimpse() string {
 	if s.at >= len(s.data) {
 		return "end of file"
@@ -84,7 +86,7 @@ func (s *scanner) glimpse() string {
 	return strconv.QuoteRune(r)
 }
 
-// ended is the error of a file that ends too early.
+// ended returns the error for a file that ends too early.
 func (s *scanner) ended() error {
 	switch expects := s.expects(); {
 	case s.last == 0:
@@ -98,7 +100,8 @@ func (s *scanner) ended() error {
 	return errorAt(s.at, "the file ends, but the %s that begins in line %d is not closed; add '%c'", what, line, closing)
 }
 
-// brokenString says what is wrong with a string; nil if the token is a sound one, or not a string.
+// brokenString returns an error if the current token is an invalid string. It returns nil if the string is valid, or if the
+// token is not a string.
 func (s *scanner) brokenString() error {
 	if s.data[s.at] != '"' {
 		return nil
@@ -122,7 +125,7 @@ func (s *scanner) brokenString() error {
 	return errorAt(s.at, `the string that begins here does not end; add the closing "`)
 }
 
-// isEscape reports whether text begins with what may follow a backslash.
+// isEscape reports whether text, which follows a backslash, begins with a valid rest of an escape sequence.
 func isEscape(text []byte) bool {
 	if text[0] != 'u' {
 		return strings.IndexByte(`"\/bfnrt`, text[0]) >= 0
@@ -134,7 +137,7 @@ func isEscape(text []byte) bool {
 	return err == nil
 }
 
-// noKey is the error for a token where a key or the end of the object is expected.
+// noKey returns the error for a token where a key or the end of the object is expected.
 func (s *scanner) noKey() error {
 	_, line, _ := s.inside()
 	switch c := s.data[s.at]; {
@@ -155,7 +158,7 @@ func (s *scanner) noKey() error {
 	return errorAt(s.at, "expected a key in double quotes or '}', not %s", s.glimpse())
 }
 
-// noValue is the error for a token where a value is expected.
+// noValue returns the error for a token where a value is expected.
 func (s *scanner) noValue() error {
 	switch c := s.data[s.at]; {
 	case c == ',' && (s.last == '[' || s.last == ','):
@@ -169,7 +172,7 @@ func (s *scanner) noValue() error {
 	case c == '-' && !bytes.HasPrefix(s.data[s.at:], []byte("--")) || c >= '0' && c <= '9':
 		return errorAt(s.at, "invalid number; numbers are written like 5, -5, 0.5 or 1e3")
 	case isWord(c):
-		// Without quoting the word, which may be a secret that lacks its quotes.
+		// The error does not quote the word, because it may be a secret without its quotes.
 		return errorAt(s.at, "unknown word; only true, false and null are written without double quotes (\")")
 	}
 	if err := s.odd(); err != nil {
@@ -178,7 +181,7 @@ func (s *scanner) noValue() error {
 	return errorAt(s.at, "expected a value, not %s", s.glimpse())
 }
 
-// noComma is the error for a token where a comma or a closing bracket is expected.
+// noComma returns the error for a token where a comma or a closing bracket is expected.
 func (s *scanner) noComma() error {
 	what, line, closing := s.inside()
 	c := s.data[s.at]
@@ -197,7 +200,7 @@ func (s *scanner) noComma() error {
 	return errorAt(s.at, "expected ',' or '%c', not %s", closing, s.glimpse())
 }
 
-// noEnd is the error for a token after the end of the value.
+// noEnd returns the error for a token after the end of the value.
 func (s *scanner) noEnd() error {
 	start := s.space(0)
 	c, first := s.data[s.at], s.data[start]
@@ -215,7 +218,8 @@ func (s *scanner) noEnd() error {
 	return errorAt(s.at, "unexpected %s after the end of the value; a file holds one object", s.glimpse())
 }
 
-// odd is the error for a character that only other languages have; nil for others.
+// odd returns an error if the current token begins with a character that does not exist in JSON but in other languages or
+// in text from word processors. It returns nil for other characters.
 func (s *scanner) odd() error {
 	rest := s.data[s.at:]
 	r, _ := utf8.DecodeRune(rest)

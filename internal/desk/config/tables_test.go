@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// tableOf finds a table of keys in a document, with the names of its objects.
+// tableOf matches a table of keys in a document. The second group has the names of the objects whose keys it lists.
 var tableOf = regexp.MustCompile(`(?s)(<!-- keys: ([A-Za-z ]+) -->\n).*?(<!-- end of the keys -->)`)
 
-// TestTables checks that the tables of keys in the documents match the rows. With -update, as in go generate, it writes
-// them again.
+// TestTables checks that the tables of keys in the documents match the descriptions of keys in the package. With -update,
+// which go generate passes, it writes the tables again.
 func TestTables(t *testing.T) {
 	objects := make(map[string]object)
 	for _, at := range spots() {
@@ -53,7 +53,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// table is the table of the keys of some objects, with a column of defaults for each.
+// table returns the table of the keys of some objects. Each object has a column with its defaults.
 func table(t *testing.T, file string, objects map[string]object, names []string) string {
 	t.Helper()
 	var b strings.Builder
@@ -87,7 +87,7 @@ func table(t *testing.T, file string, objects map[string]object, names []string)
 	return b.String()
 }
 
-// defaultText is the default of a key; nil: an object does not have it.
+// defaultText returns the default of a key in the form for a table. k is nil if the object does not have the key.
 func defaultText(k *key) string {
 	if k == nil {
 		return ""
@@ -103,7 +103,7 @@ func defaultText(k *key) string {
 	}
 }
 
-// kindsOf says in words what a schema accepts, without what turns a key off.
+// kindsOf returns words for the types of values that a schema accepts. It leaves out values that turn a key off.
 func kindsOf(t *testing.T, schema map[string]any) (kinds []string) {
 	t.Helper()
 	text, err := json.Marshal(schema)
@@ -124,7 +124,7 @@ func kindsOf(t *testing.T, schema map[string]any) (kinds []string) {
 	case s.AnyOf != nil:
 		for _, one := range s.AnyOf {
 			for _, kind := range kindsOf(t, one) {
-				if !slices.Contains(kinds, kind) && (kind != "text" || len(kinds) == 0) { // after words
+				if !slices.Contains(kinds, kind) && (kind != "text" || len(kinds) == 0) { // "text" is left out after other types
 					kinds = append(kinds, kind)
 				}
 			}
@@ -156,7 +156,8 @@ func kindsOf(t *testing.T, schema map[string]any) (kinds []string) {
 	return kinds
 }
 
-// linksIn are the links of a help text as they are in a document.
+// linksIn returns a help text with its links changed for the document file. In the help text, links are relative to the root
+// of the repository, and links that begin with # are in README.md.
 func linksIn(file, help string) string {
 	folder, _, nested := strings.Cut(file, "/")
 	if !nested {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestUnprotected_Global: a global key that promises safety is a fault of the file,
-// unless it is turned off.
+// TestUnprotected_Global: the root keys confirm and pin protect the user. A value that they do not accept is a fault of
+// structure, and is not ignored. Their words and values that turn them off are accepted.
 func TestUnprotected_Global(t *testing.T) {
 	for _, test := range []struct{ key, on, off, want string }{
 		{"confirm", `true "yes" 1 ["x"]`, `"off" false null "" "OFF" "destructive" "all"`, "must be destructive, all or off"},
@@ -28,8 +28,8 @@ func TestUnprotected_Global(t *testing.T) {
 	}
 }
 
-// TestUnprotected_Server: a key of a server that promises safety makes that server
-// unavailable, and no other.
+// TestUnprotected_Server: a key of a server that asks for a sandbox makes this server unavailable, and no other. If the value
+// turns the key off, the server is available.
 func TestUnprotected_Server(t *testing.T) {
 	for _, test := range []struct{ key, on, off, want string }{
 		{"sandboxEnabled", `true`, `false null`, "mcpx has no sandbox"},

@@ -7,7 +7,7 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// separators are texts that all providers of models allow in the names of tools.
+// separators matches the accepted separators. All providers of models allow these characters in the names of tools.
 var separators = pattern.New(`^[A-Za-z0-9_-]{1,8}$`)
 
 func (l *loader) separator(n *node) {
@@ -18,7 +18,7 @@ func (l *loader) separator(n *node) {
 	l.cfg.Separator = n.text
 }
 
-// view reads the name of a view, which is checked once all servers and groups are known.
+// view reads the key view. finishViews checks the value after all servers and groups are read.
 func (l *loader) view(n *node) {
 	if l.is(stringKind, n) {
 		l.cfg.View, l.viewAt = n.text, n
@@ -36,7 +36,7 @@ func (l *loader) groups(n *node) {
 	slices.SortFunc(l.cfg.Groups, func(a, b Group) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// group reads a group: an object, or just the array of its servers.
+// group reads a group. It is an object, or an array with the names of its servers.
 func (l *loader) group(name string, n *node) {
 	g := Group{Name: name, View: ViewTwoTools}
 	o := l.groupObject(&g)
@@ -67,14 +67,14 @@ func (l *loader) toolFilter(name string, allow, deny *[]string) object {
 	}}
 }
 
-// groupServers is the value of the key servers in a group.
+// groupServers is the name of a group with the node of its key servers.
 type groupServers struct {
 	group string
 	node  *node
 }
 
-// finishViews resolves the servers of all groups, once the names that they are served under are known, and checks
-// the view.
+// finishViews replaces the names of servers in groups by the names that clients see, and checks the key view. It is called
+// after all servers are read and safeNames has renamed some of them.
 func (l *loader) finishViews() {
 	for _, in := range l.inGroups {
 		names, ok := l.strings(in.node)
@@ -97,7 +97,7 @@ func (l *loader) finishViews() {
 	}
 }
 
-// CheckView says why this config does not have a view; empty if it has.
+// CheckView returns "" if the config has the view, and otherwise the reason why not.
 func (c *Config) CheckView(view string) string {
 	if name, ok := strings.CutPrefix(view, ViewServer); ok {
 		if c.Served(name) == "" {
@@ -128,7 +128,7 @@ func (c *Config) didYouMean(name string) string {
 	return ""
 }
 
-// Group finds a group by name; nil if there is none.
+// Group returns the group with this name, or nil if there is none.
 func (c *Config) Group(name string) *Group {
 	i := slices.IndexFunc(c.Groups, func(g Group) bool { return g.Name == name })
 	if i < 0 {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestViews_Faults: faults of views and groups have their place.
+// TestViews_Faults: mistakes in the keys for views and groups are faults with the right path.
 func TestViews_Faults(t *testing.T) {
 	for _, test := range []struct{ keys, want string }{
 		{`"view": "tools"`, ""},

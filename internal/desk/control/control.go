@@ -1,6 +1,6 @@
-// Package control lets commands reach the running mcpx of the same user: each serving process listens at a Unix socket in
-// a folder that only this user can enter. A connection gets one line of JSON about the process, sends one line with a
-// request, and gets one line with the outcome.
+// Package control lets commands such as mcpx reload reach the running mcpx processes of the same user. Each process listens
+// on a Unix socket in a folder that only this user can enter. When a command connects, the process sends one line of JSON
+// about itself, the command sends one line with a request, and the process answers with one line.
 package control
 
 import (
@@ -24,41 +24,45 @@ import (
 )
 
 const (
-	// requestWithin bounds the wait for the request of a connection, helloWithin the wait for the line of a process.
+	// requestWithin is how long a process waits for the request after a command has connected. helloWithin is how long a
+	// command waits for the connection, and then for the first line from the process.
 	requestWithin = 5 * time.Second
 	helloWithin   = 2 * time.Second
-	// mostOpen bounds the connections that a process serves at the same time. Others wait in the backlog.
+	// mostOpen is how many connections a process serves at the same time. Further connections wait to be accepted.
 	mostOpen = 4
-	// mostBytes bounds a line.
+	// mostBytes is how many bytes are read from one connection.
 	mostBytes = 1 << 20
-	// staleAfter is the age from which a socket without a listener is removed. A younger one may be about to listen.
+	// staleAfter is the age after which the file of a socket is removed if no process listens. With a newer file, a process
+	// may be about to listen.
 	staleAfter = time.Minute
 	suffix     = ".sock"
 )
 
-// Process is a running mcpx.
+// Process describes a running mcpx process.
 type Process struct {
 	PID int `json:"pid"`
-	// File is the absolute path of its config file.
+	// File is the absolute path of the process's config file.
 	File string `json:"file"`
-	// Serves is where clients reach it: "stdio", or a URL.
+	// Serves is where clients reach the process: "stdio", or a URL.
 	Serves string `json:"serves"`
 }
 
-// Outcome is what came of a reload. It has names and places, no values of the config.
+// Outcome is the result of a reload. It has names of servers and paths of keys, but no values from the config.
 type Outcome struct {
-	// Started and Stopped servers are new and gone ones, Restarted had to start again, Changed go on with other settings.
+	// Started has the servers that are new in the config, Stopped those that are no longer in it, Restarted those that had
+	// to start again, and Changed those that keep running with other settings.
 	Started   []string `json:"started,omitempty"`
 	Stopped   []string `json:"stopped,omitempty"`
 	Restarted []string `json:"restarted,omitempty"`
 	Changed   []string `json:"changed,omitempty"`
-	// Keys outside of servers are in force, Later takes effect when mcpx starts again.
+	// Keys has the changed keys outside of servers that already take effect. Later has the changed keys that take effect
+	// when mcpx starts again.
 	Keys  []string `json:"keys,omitempty"`
 	Later []string `json:"later,omitempty"`
-	// Unavailable are faults inside single servers.
+	// Unavailable has the faults inside servers, which make these servers unavailable.
 	Unavailable []string `json:"unavailable,omitempty"`
 
-	// Refused says why nothing has changed. Faults means that the config file is at fault.
+	// Refused has the reasons why nothing was changed. Faults means that the reasons are faults in the config file.
 	Refused []string `json:"refused,omitempty"`
 	Faults  bool     `json:"faults,omitempty"`
 }
@@ -67,7 +71,7 @@ type request struct {
 	Reload bool `json:"reload"`
 }
 
-// Socket is the control socket of this process. The caller closes it.
+// Socket is the control socket of this process. It must be closed with Close.
 type Socket struct {
 	listener net.Listener
 	path     string
@@ -75,7 +79,7 @@ type Socket struct {
 	served   sync.WaitGroup
 }
 
-// Listen opens the socket in the first folder where that is possible.
+// Listen opens a control socket, in the first of folders in which this is possible.
 func Listen() (*Socket, error) {
 	var failures []error
 	for _, folder := range folders() {
@@ -98,7 +102,7 @@ func random() string {
 	return hex.EncodeToString(b[:])
 }
 
-// claim makes the folder, if it does not exist, and checks that no other user can enter it.
+// claim creates the folder if it does not exist, and returns an error if another user can enter it.
 func claim(folder string) error {
 	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -106,7 +110,7 @@ func claim(folder string) error {
 	return private(folder)
 }
 
-// Serve answers the requests of commands, until Close.
+// Serve answers the requests of commands in the background until Close is called. It calls reload for each request.
 func (s *Socket) Serve(self Process, reload func(context.Context) Outcome) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
@@ -118,12 +122,12 @@ func (s *Socket) Serve(self Process, reload func(context.Context) Outcome) {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			if err != nil { // too many open files, for example
+			if err != nil { // for example, too many open files
 				<-slots
 				pause(ctx, time.Second)
 				continue
 			}
-			s.served.Go(func() { // ends with Close, or within requestWithin and a reload
+			s.served.Go(func() { // ends when Close is called, when no request comes within requestWithin, or after the reload
 				defer func() { <-slots }()
 				answer(ctx, conn, self, reload)
 			})
@@ -150,17 +154,17 @@ func answer(ctx context.Context, conn net.Conn, self Process, reload func(contex
 	}
 	out := reload(ctx)
 	_ = conn.SetDeadline(time.Now().Add(requestWithin))
-	_ = write(conn, out) // the command may be gone; the log has the outcome too
+	_ = write(conn, out) // ignored: if the command has ended, the outcome is still in the log
 }
 
-// Close ends serving and removes the socket.
+// Close ends Serve and removes the socket.
 func (s *Socket) Close() {
 	if s.stop != nil {
 		s.stop()
 	}
 	_ = s.listener.Close()
 	s.served.Wait()
-	_ = os.Remove(s.path) // on Unix, closing has removed it
+	_ = os.Remove(s.path) // on Unix, closing the listener has already removed it
 }
 
 func write(w io.Writer, v any) error {
@@ -180,20 +184,20 @@ func read(r *bufio.Reader, v any) error {
 	return json.Unmarshal(line, v)
 }
 
-// Running is a process that answered, with its connection. The caller calls Reload or Close.
+// Running is a connection to a running mcpx process. Reload or Close must be called.
 type Running struct {
 	Process
 	conn net.Conn
 	from *bufio.Reader
 }
 
-// Find connects to all running mcpx of this user. Sockets of killed processes are skipped, and removed after a while.
-// silent counts the processes that do not answer.
+// Find connects to all running mcpx processes of this user. It skips the sockets of killed processes, and removes old ones.
+// silent is the number of processes that do not answer.
 func Find(ctx context.Context) (running []*Running, silent int) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	for _, folder := range folders() {
-		if private(folder) != nil { // not there, or another user's
+		if private(folder) != nil { // the folder does not exist, or another user owns it or can enter it
 			continue
 		}
 		entries, _ := os.ReadDir(folder)
@@ -201,7 +205,7 @@ func Find(ctx context.Context) (running []*Running, silent int) {
 			if !strings.HasSuffix(entry.Name(), suffix) {
 				continue
 			}
-			all.Go(func() { // ends within helloWithin
+			all.Go(func() { // ends after helloWithin to connect and helloWithin to read, at the latest
 				r, err := connect(ctx, filepath.Join(folder, entry.Name()))
 				mu.Lock()
 				defer mu.Unlock()
@@ -217,10 +221,10 @@ func Find(ctx context.Context) (running []*Running, silent int) {
 	return running, silent
 }
 
-// errGone means that no process listens at a socket.
+// errGone means that the process of a socket has ended.
 var errGone = errors.New("the process has ended")
 
-// refusedOnWindows is WSAECONNREFUSED.
+// refusedOnWindows is the error WSAECONNREFUSED of Windows, which differs from syscall.ECONNREFUSED.
 const refusedOnWindows = syscall.Errno(10061)
 
 func connect(ctx context.Context, path string) (*Running, error) {
@@ -232,7 +236,7 @@ func connect(ctx context.Context, path string) (*Running, error) {
 			_ = os.Remove(path)
 		}
 		return nil, errGone
-	case errors.Is(err, fs.ErrNotExist): // it ended meanwhile
+	case errors.Is(err, fs.ErrNotExist): // the process has ended since the folder was read
 		return nil, errGone
 	case err != nil:
 		return nil, err
@@ -249,11 +253,11 @@ func connect(ctx context.Context, path string) (*Running, error) {
 	return r, nil
 }
 
-// Reload makes the process read its config again, and closes the connection.
+// Reload makes the process read its config again, returns the outcome, and closes the connection.
 func (r *Running) Reload(ctx context.Context) (Outcome, error) {
 	defer r.Close()
 	defer context.AfterFunc(ctx, func() { _ = r.conn.SetDeadline(time.Unix(1, 0)) })()
-	_ = r.conn.SetDeadline(time.Time{}) // the lookups of secrets may take long; ctx ends the wait
+	_ = r.conn.SetDeadline(time.Time{}) // no deadline, because fetching secrets may take long; ctx ends the wait
 	var out Outcome
 	err := write(r.conn, request{Reload: true})
 	if err == nil {

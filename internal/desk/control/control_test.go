@@ -14,13 +14,14 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// runtimeFolder is an empty runtime folder for this test, and that of the sockets in it.
+// runtimeFolder sets XDG_RUNTIME_DIR to a new folder, and returns the path of the folder for sockets inside, which does not
+// exist yet.
 func runtimeFolder(t *testing.T) string {
 	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("the folder is in the user's own")
 	}
-	dir, err := os.MkdirTemp("/tmp", "mcpx-test-") // the path of a socket is short
+	dir, err := os.MkdirTemp("/tmp", "mcpx-test-") // not t.TempDir, because the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +30,7 @@ func runtimeFolder(t *testing.T) string {
 	return filepath.Join(dir, "mcpx")
 }
 
-// find returns the processes with this file.
+// find returns the running processes whose config file is file.
 func find(t *testing.T, file string) (mine []*Running) {
 	t.Helper()
 	running, _ := Find(t.Context())
@@ -47,7 +48,7 @@ func TestSocket(t *testing.T) {
 	mcptest.NoLeaks(t)
 	folder := runtimeFolder(t)
 	file := filepath.Join(folder, "config.json")
-	for range 2 { // two processes, and each again after its end
+	for range 2 { // two sockets at the same time; in the second round, after the first ones were closed
 		one, err := Listen()
 		if err != nil {
 			t.Fatal(err)
@@ -72,7 +73,8 @@ func TestSocket(t *testing.T) {
 				}
 				continue
 			}
-			// A reload that never ends: the command gives up when its user does, and Close waits for nobody.
+			// A reload that never ends: the command stops waiting when its context ends, and Close does not wait for the
+			// reload.
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 			if _, err := r.Reload(ctx); err == nil {
 				t.Error("an outcome of a reload that goes on")
@@ -87,7 +89,7 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-// TestSocket_Hostile: callers that say nothing, or nonsense, keep no one from a reload.
+// TestSocket_Hostile: connections that send nothing or invalid requests do not prevent a later reload.
 func TestSocket_Hostile(t *testing.T) {
 	mcptest.NoLeaks(t)
 	folder := runtimeFolder(t)
@@ -115,7 +117,8 @@ func TestSocket_Hostile(t *testing.T) {
 	}
 }
 
-// TestListen_Folder: a folder that another user could enter, or has made, is not used: not to listen, not to find.
+// TestListen_Folder: if the path of the folder for sockets is open to other users, a link or a file, no socket is opened
+// there, and Find does not connect to sockets there.
 func TestListen_Folder(t *testing.T) {
 	folder := runtimeFolder(t)
 	elsewhere := filepath.Join(filepath.Dir(folder), "elsewhere")
@@ -135,7 +138,7 @@ func TestListen_Folder(t *testing.T) {
 		if err := spoil(); err != nil {
 			t.Fatal(err)
 		}
-		if listener, err := net.Listen("unix", filepath.Join(folder, "1-x.sock")); err == nil { // the other user's trap
+		if listener, err := net.Listen("unix", filepath.Join(folder, "1-x.sock")); err == nil { // a socket of the other user
 			defer listener.Close()
 		}
 		if err := claim(folder); err == nil {
@@ -150,7 +153,8 @@ func TestListen_Folder(t *testing.T) {
 	}
 }
 
-// TestFind_Stale: what a killed process leaves is skipped, and removed when it is old; one that hangs is counted.
+// TestFind_Stale: Find skips the socket of a killed process, and removes it if it is old. It counts a process that does not
+// answer.
 func TestFind_Stale(t *testing.T) {
 	folder := runtimeFolder(t)
 	if err := os.Mkdir(folder, 0o700); err != nil {

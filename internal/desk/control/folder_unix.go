@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// folders returns the folders for sockets, best first. Commands look into all of them: desktop clients start mcpx without
-// the variables of the user's shell.
+// folders returns the folders for sockets, the best first. Commands look into all of them, because a desktop client may
+// start mcpx without XDG_RUNTIME_DIR.
 func folders() []string {
 	user := strconv.Itoa(os.Getuid())
 	var list []string
@@ -26,7 +26,8 @@ func folders() []string {
 	return list
 }
 
-// private checks that a folder is the user's own and that no other user can enter it. In /tmp, anybody could have made it.
+// private returns an error unless the folder belongs to this user and no other user can enter it. Any user could have
+// created a folder in /tmp.
 func private(folder string) error {
 	info, err := os.Lstat(folder)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// folders returns the folder for sockets, in the user's local application data, which other users cannot read.
+// folders returns the folder for sockets. It is in the local application data of the user, which other users cannot read.
 func folders() []string {
 	local, err := os.UserCacheDir()
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package demo has the sample servers of mcpx demo. They run inside the process and have thirty
-// tools. A server is made of files in the folder data: NAME.tools.json has its tools, NAME.json its
-// first state, and NAME.jq a function for each tool, which answers from the state. Everything is
-// deterministic, and nothing is stored on disk.
+// Package demo has the sample servers of the command mcpx demo. They run inside the process, and together have thirty
+// tools. A server is defined by files in the folder data: NAME.tools.json has its tools, NAME.json the data of its initial
+// state, and NAME.jq a jq function for each tool, which computes the answer from the state. Answers are deterministic, and
+// nothing is stored on disk.
 package demo
 
 import (
@@ -21,35 +21,35 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 )
 
-// Server is one sample server. All sessions of a Server share its state, which begins anew with
-// each call of [Servers].
+// Server is one sample server. All sessions of a Server share its state. Each call of [Servers] returns servers with a new
+// state.
 type Server struct {
 	Name string
-	// Description is one sentence about the server.
+	// Description says in one sentence what the server does.
 	Description string
-	// Serve serves one session with newline-delimited JSON-RPC, in both eras of the protocol, until
-	// in or ctx ends. It answers all requests before it returns, one after another. When ctx ends,
-	// it closes in and out if they are io.Closers, to end a blocked read or write.
+	// Serve serves one session with newline-delimited JSON-RPC, in both eras of the protocol (with initialize, and revision
+	// 2026-07-28), until in or ctx ends. It answers requests one after another. When in ends, all requests are answered
+	// before it returns. When ctx ends, it closes in and out if they are io.Closers, so that a blocked read or write ends.
 	Serve func(ctx context.Context, in io.Reader, out io.Writer) error
 }
 
 //go:embed data
 var data embed.FS
 
-// Servers returns the sample servers in their first state, sorted by name.
+// Servers returns the sample servers in their initial state, sorted by name.
 func Servers() []Server {
 	var all []Server
 	for _, name := range []string{"cities", "notes", "tasks", "units", "weather"} {
 		s, err := sample(name)
 		if err != nil {
-			panic(fmt.Errorf("the demo's server %s: %w", name, err)) // a mistake in the folder data, which tests find
+			panic(fmt.Errorf("the demo's server %s: %w", name, err)) // there is a mistake in the folder data, which tests would find
 		}
 		all = append(all, s)
 	}
 	return all
 }
 
-// definition is a tool in NAME.tools.json.
+// definition is one tool in NAME.tools.json.
 type definition struct {
 	Name, Description         string
 	Annotations               mcp.ToolAnnotation
@@ -92,7 +92,7 @@ func load(name string, into any) error {
 	return decode(content, into)
 }
 
-// decode keeps numbers as they are written, because gojq supports integers of any size.
+// decode decodes JSON with numbers as json.Number, because gojq supports integers of any size.
 func decode(content []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(content))
 	d.UseNumber()
@@ -103,11 +103,11 @@ func decode(content []byte, into any) error {
 type answers struct {
 	name string
 
-	mu    sync.Mutex // one call at a time
+	mu    sync.Mutex // held during a call
 	state any        // guarded by mu
 }
 
-// start computes the first state.
+// start computes the initial state.
 func (a *answers) start() error {
 	var known any
 	if err := load(a.name+".json", &known); err != nil {
@@ -121,7 +121,7 @@ func (a *answers) start() error {
 	return err
 }
 
-// compile compiles a function of NAME.jq.
+// compile compiles the call of a function in NAME.jq. In the function, $a has the arguments.
 func (a *answers) compile(function string) (*gojq.Code, error) {
 	program := ""
 	for _, file := range []string{"prelude.jq", a.name + ".jq"} {
@@ -138,7 +138,7 @@ func (a *answers) compile(function string) (*gojq.Code, error) {
 	return gojq.Compile(query, gojq.WithVariables([]string{"$a"}))
 }
 
-// first returns the first output of a jq function, or its error.
+// first returns the first output of a jq function. If the function calls error(…), the text is the error.
 func first(outputs gojq.Iter) (any, error) {
 	v, ok := outputs.Next()
 	if !ok {
@@ -147,7 +147,7 @@ func first(outputs gojq.Iter) (any, error) {
 	err, failed := v.(error)
 	var fault gojq.ValueError
 	switch {
-	case errors.As(err, &fault): // from error(…) in NAME.jq
+	case errors.As(err, &fault): // the function called error(…)
 		return nil, fmt.Errorf("%v", fault.Value())
 	case failed:
 		return nil, err
@@ -155,7 +155,8 @@ func first(outputs gojq.Iter) (any, error) {
 	return v, nil
 }
 
-// tool returns the handler of a tool. mcp-go checks the arguments before it calls the handler.
+// tool returns the handler of a tool. The handler need not check the arguments, because mcp-go validates them against the
+// input schema first.
 func (a *answers) tool(d definition) (server.ToolHandlerFunc, error) {
 	var schema struct {
 		Properties map[string]struct{ Default any }
@@ -191,7 +192,8 @@ func (a *answers) tool(d definition) (server.ToolHandlerFunc, error) {
 	}, nil
 }
 
-// run runs the function of a tool. A tool that is not read-only also returns the new state.
+// run runs the function of a tool and returns its result. The function of a tool that is not read-only returns an object
+// with the result and the new state.
 func (a *answers) run(code *gojq.Code, args map[string]any, readOnly bool) (any, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -204,8 +206,8 @@ func (a *answers) run(code *gojq.Code, args map[string]any, readOnly bool) (any,
 	return changed["result"], nil
 }
 
-// result returns a value as pretty-printed JSON in a text block, as most real servers do. A string is
-// not encoded. If structured is true, it adds structuredContent.
+// result returns a tool result in which value is pretty-printed JSON in a text block, as in most real servers. A string is
+// not encoded as JSON. If structured is true, a value that is not a string is also in structuredContent.
 func result(value any, structured bool) (*mcp.CallToolResult, error) {
 	if text, ok := value.(string); ok {
 		return mcp.NewToolResultText(text), nil
@@ -225,7 +227,7 @@ func result(value any, structured bool) (*mcp.CallToolResult, error) {
 	return r, nil
 }
 
-// maxLine limits a message, in bytes.
+// maxLine is the maximum size of a message, in bytes.
 const maxLine = 4 << 20
 
 // serve implements [Server.Serve] with an mcp-go server.

@@ -20,13 +20,13 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// dial opens a session to s and initializes it.
+// dial opens a session with s and initializes it.
 func dial(t *testing.T, s Server, options ...client.ClientOption) *client.Client {
 	t.Helper()
 	toServer, fromClient := io.Pipe()
 	toClient, fromServer := io.Pipe()
 	served := make(chan error, 1)
-	go func() { // ends when the client closes its end
+	go func() { // ends when the client closes its end of the pipe
 		served <- s.Serve(t.Context(), toServer, fromServer)
 		fromServer.Close()
 	}()
@@ -48,7 +48,7 @@ func dial(t *testing.T, s Server, options ...client.ClientOption) *client.Client
 	return c
 }
 
-// call calls a tool and returns its text.
+// call calls a tool and returns the text of the result.
 func call(t *testing.T, c *client.Client, name, args string) (text string, isError bool) {
 	t.Helper()
 	result, err := c.CallTool(t.Context(), mcp.CallToolRequest{Params: mcp.CallToolParams{Name: name, Arguments: json.RawMessage(args)}})
@@ -91,7 +91,7 @@ func TestServers_bothEras(t *testing.T) {
 	}
 }
 
-// exchange sends lines to a new session and returns the answers by id after the session has ended.
+// exchange sends lines in a new session, and returns all answers by id after the session has ended.
 func exchange(t *testing.T, s Server, lines ...string) map[string]string {
 	t.Helper()
 	var out strings.Builder
@@ -117,15 +117,15 @@ func callLine(id int, name, args string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, id, name, args)
 }
 
-// TestServe_answersAllAtTheEnd checks that the end of the input drops no answer, even if the last line
-// has no line end.
+// TestServe_answersAllAtTheEnd: when the input ends, all requests before are still answered, even if the last line does not
+// end with a line break.
 func TestServe_answersAllAtTheEnd(t *testing.T) {
 	lines := []string{hello, "", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, `not json`}
 	for i := range 100 {
 		lines = append(lines, callLine(i+1, "top_cities", `{"limit":100}`))
 	}
 	answers := exchange(t, find(t, "cities"), lines...)
-	if len(answers) != 102 { // with initialize, and the parse error with id null
+	if len(answers) != 102 { // 100 calls, initialize, and the parse error, whose id is null
 		t.Errorf("%d answers: %v", len(answers), slices.Sorted(maps.Keys(answers)))
 	}
 	for id, a := range answers {
@@ -147,7 +147,7 @@ func TestServe_endsWithContext(t *testing.T) {
 	if _, err := bufio.NewReader(fromServer).ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
-	cancel() // while an answer is not read
+	cancel() // while Serve is blocked because the second answer is not read
 	select {
 	case err := <-done:
 		if !errors.Is(err, context.Canceled) {
@@ -186,7 +186,8 @@ func TestServe_concurrentSessionsShareState(t *testing.T) {
 	}
 }
 
-// TestTools_schemas compiles every schema, and calls every read-only tool with its required arguments.
+// TestTools_schemas: every schema compiles, and a call of every read-only tool with its required arguments succeeds. A
+// second call returns the same result.
 func TestTools_schemas(t *testing.T) {
 	least := map[string]string{
 		"get_city": `{"name":"Lisbon"}`, "nearby_cities": `{"city":"Lisbon"}`, "city_distance": `{"from":"Lisbon","to":"tokyo"}`,
@@ -289,7 +290,7 @@ func value(t *testing.T, text string) any {
 func TestTools_answers(t *testing.T) {
 	for _, c := range []struct {
 		server, tool, args string
-		want               string // part of the text
+		want               string // must be part of the text of the result
 		isError            bool
 	}{
 		{"cities", "search_cities", `{"query":"san jo"}`, `"total": 2`, false},
@@ -374,7 +375,7 @@ func TestCities_table(t *testing.T) {
 			t.Errorf("%s: %v", one.Name, err)
 		}
 	}
-	if len(all) != 365 { // as the server's description says
+	if len(all) != 365 { // the number in the description of the server
 		t.Errorf("%d cities", len(all))
 	}
 }

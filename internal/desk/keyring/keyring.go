@@ -1,4 +1,4 @@
-// Package keyring keeps small secrets of mcpx in the keyring of the operating system, by names.
+// Package keyring stores small secrets of mcpx in the keyring of the operating system. Each secret has a name.
 package keyring
 
 import (
@@ -15,19 +15,20 @@ import (
 	"github.com/zalando/go-keyring"
 )
 
-// service is the service name of all secrets of mcpx.
+// service is the service name under which the keyring has all secrets of mcpx.
 const service = "mcpx"
 
-// patience bounds one access: a locked keyring may ask the user first.
+// patience is the time limit for one access. It allows for a locked keyring that asks the user first.
 const patience = 20 * time.Second
 
-// ErrNotFound says that the keyring works, but has no such secret.
+// ErrNotFound means that the keyring works, but has no secret of this name.
 var ErrNotFound = keyring.ErrNotFound
 
-// errOff says that the user has turned the keyring off.
+// errOff means that the user has turned off the use of the keyring.
 var errOff = errors.New("MCPX_KEYRING=off")
 
-// Get returns a secret. Its error is [ErrNotFound], or says why there is no keyring.
+// Get returns a secret. Its error is [ErrNotFound] if the secret does not exist; any other error says why the keyring
+// cannot be used.
 func Get(ctx context.Context, name string) (secret string, err error) {
 	return access(ctx, func() (string, error) { return keyring.Get(service, name) })
 }
@@ -38,13 +39,13 @@ func Set(ctx context.Context, name, secret string) error {
 	return err
 }
 
-// Delete deletes a secret. Its error is [ErrNotFound] if there is none.
+// Delete deletes a secret. Its error is [ErrNotFound] if the secret does not exist.
 func Delete(ctx context.Context, name string) error {
 	_, err := access(ctx, func() (string, error) { return "", keyring.Delete(service, name) })
 	return err
 }
 
-// access runs do, which accesses the keyring. It waits for at most patience, or until ctx ends.
+// access calls do, which accesses the keyring. It gives up after the duration patience, or when ctx ends.
 func access(ctx context.Context, do func() (string, error)) (string, error) {
 	if strings.EqualFold(os.Getenv("MCPX_KEYRING"), "off") {
 		return "", errOff
@@ -57,7 +58,7 @@ func access(ctx context.Context, do func() (string, error)) (string, error) {
 		err    error
 	}
 	done := make(chan outcome, 1)
-	go func() { // ends with the system call, which cannot be cancelled
+	go func() { // ends when do returns, which cannot be cancelled
 		secret, err := do()
 		done <- outcome{secret, err}
 	}()
@@ -72,7 +73,8 @@ func access(ctx context.Context, do func() (string, error)) (string, error) {
 	}
 }
 
-// startNoBus keeps the D-Bus library from starting a message bus (dbus-launch) if there is none: it would never end.
+// startNoBus keeps the D-Bus library from starting a message bus (dbus-launch) if none is running. That bus would never
+// end.
 func startNoBus() {
 	const variable = "DBUS_SESSION_BUS_ADDRESS"
 	address := os.Getenv(variable)
@@ -80,10 +82,10 @@ func startNoBus() {
 		return
 	}
 	folder := filepath.Join("/run/user", strconv.Itoa(os.Getuid()))
-	for _, name := range []string{"bus", "dbus-session"} { // the places that the library tries
+	for _, name := range []string{"bus", "dbus-session"} { // the socket names that the library tries
 		if _, err := os.Stat(filepath.Join(folder, name)); err == nil {
 			return
 		}
 	}
-	_ = os.Setenv(variable, "unix:path="+filepath.Join(folder, "bus")) // fails for odd names alone
+	_ = os.Setenv(variable, "unix:path="+filepath.Join(folder, "bus")) // fails only for invalid names or values
 }

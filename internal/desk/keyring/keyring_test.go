@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestGet_NoBus: without a message bus there is no keyring, and none is started.
+// TestGet_NoBus: if no message bus is running, Get returns an error and does not start one.
 func TestGet_NoBus(t *testing.T) {
 	if _, err := os.Stat(filepath.Join("/run/user", strconv.Itoa(os.Getuid()), "bus")); runtime.GOOS != "linux" || err == nil {
 		t.Skip("this system has a message bus, or needs none")
@@ -29,7 +29,7 @@ func TestGet_NoBus(t *testing.T) {
 	}
 }
 
-// TestAccess_Ends: a caller whose context ends does not wait for a keyring that hangs.
+// TestAccess_Ends: if the keyring hangs, access returns when its context ends.
 func TestAccess_Ends(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	release := make(chan struct{})
@@ -44,7 +44,7 @@ func TestAccess_Ends(t *testing.T) {
 	}
 }
 
-// TestAccess_Off: a user who wants no keyring is asked for none.
+// TestAccess_Off: with MCPX_KEYRING=off, the keyring is not used.
 func TestAccess_Off(t *testing.T) {
 	t.Setenv("MCPX_KEYRING", "off")
 	if err := Set(context.Background(), "name", "value"); !errors.Is(err, errOff) {

@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/base/netguard"
 )
 
-// callback is the web server on loopback that the browser is redirected to at the end of a login.
+// callback is the web server on 127.0.0.1 to which the authorization server redirects the browser at the end of a login.
 type callback struct {
 	state, server string
 	answers       chan url.Values
@@ -28,11 +28,11 @@ func newCallback(state, server string) *callback {
 	return &callback{state: state, server: server, answers: make(chan url.Values, 1), done: make(chan struct{})}
 }
 
-// serve handles requests to the listener until stop, which first lets the browser read the last page.
+// serve handles requests to the listener until stop is called. stop first lets the browser finish reading the last page.
 func (c *callback) serve(listener net.Listener) (stop func()) {
 	web := &http.Server{Handler: c, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 2 * netguard.RequestTime, MaxHeaderBytes: 64 << 10}
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = web.Serve(listener) }) // ends with stop
+	serving.Go(func() { _ = web.Serve(listener) }) // ends when stop is called
 	return func() {
 		c.finish(errors.New("the login was given up"))
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
@@ -44,7 +44,7 @@ func (c *callback) serve(listener net.Listener) (stop func()) {
 	}
 }
 
-// finish sets how the login ended, for the page in the browser. Later calls do nothing.
+// finish sets the outcome of the login, which the page in the browser then shows. Only the first call has an effect.
 func (c *callback) finish(err error) {
 	c.once.Do(func() {
 		c.err = err
@@ -52,7 +52,7 @@ func (c *callback) finish(err error) {
 	})
 }
 
-// wait returns the query of the redirect, or of an address that the user pasted.
+// wait returns the query of the redirect, or of the address that the user pasted.
 func (c *callback) wait(ctx context.Context, pasted <-chan string) (url.Values, error) {
 	for {
 		select {
@@ -74,7 +74,8 @@ func (c *callback) ours(query url.Values) bool {
 	return subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(c.state)) == 1
 }
 
-// ServeHTTP handles the redirect. Other web pages can send requests here too, so one without the state has no effect.
+// ServeHTTP handles the redirect. Other web pages can send requests to this address too, so a request without the right
+// state has no effect.
 func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	if r.Method != http.MethodGet || r.URL.Path != callbackPath || !c.ours(query) {
@@ -83,7 +84,7 @@ func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	select {
 	case c.answers <- query:
-	default: // the page was loaded twice
+	default: // the browser loaded the page twice
 	}
 	select {
 	case <-c.done:

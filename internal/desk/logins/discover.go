@@ -18,19 +18,19 @@ import (
 
 // found is the outcome of discovery for one upstream.
 type found struct {
-	resource string // the resource that tokens must be for
+	resource string // the resource for which tokens must be requested
 	scopes   []string
 	server   *oauthex.AuthServerMeta
 }
 
-// challenge is what a server says in WWW-Authenticate.
+// challenge is the part of a WWW-Authenticate header that mcpx uses.
 type challenge struct {
-	metadata string // the URL of its protected resource metadata
+	metadata string // the URL of the server's protected resource metadata; empty if not given
 	scopes   []string
-	missing  bool // the token lacks scopes
+	missing  bool // the server says that the token lacks scopes (insufficient_scope)
 }
 
-// readChallenge reads the headers of a response 401 or 403. A malformed header is like none.
+// readChallenge reads the challenge from the headers of a 401 or 403 response. A malformed header is ignored.
 func readChallenge(header http.Header) (c challenge) {
 	all, err := oauthex.ParseWWWAuthenticate(header.Values("Www-Authenticate"))
 	if err != nil {
@@ -51,9 +51,9 @@ func readChallenge(header http.Header) (c challenge) {
 	return c
 }
 
-// discover finds the authorization server of s (RFC 9728, then RFC 8414 or OpenID Connect Discovery). oauth.issuer in the
-// config overrides it. If s has no metadata, its origin is the authorization server (MCP 2025-03-26), provided that s has
-// asked for a login (asked).
+// discover finds the authorization server of s with RFC 9728, then RFC 8414 or OpenID Connect Discovery. If oauth.issuer
+// is configured, it is the authorization server. If s has no metadata, the authorization server is at the origin of s (MCP
+// 2025-03-26); this applies only if s has asked for a login, as the parameter asked says.
 func discover(ctx context.Context, client *http.Client, s Server, c challenge, asked bool) (*found, error) {
 	resource, err := resourceMetadata(ctx, client, s, c)
 	if err != nil && s.Issuer == "" {
@@ -92,8 +92,8 @@ func discover(ctx context.Context, client *http.Client, s Server, c challenge, a
 	return out, nil
 }
 
-// resourceMetadata reads the protected resource metadata: at the URL in the challenge, else at the well-known URL for the
-// server's path, else at the one for the root. It is nil if there is none.
+// resourceMetadata reads the protected resource metadata of s from the URL in the challenge, or else from the well-known
+// URL for the server's path, or else from the well-known URL for the root. It returns nil if there is no metadata.
 func resourceMetadata(ctx context.Context, client *http.Client, s Server, c challenge) (*oauthex.ProtectedResourceMetadata, error) {
 	const wellKnown = "/.well-known/oauth-protected-resource"
 	u, err := url.Parse(s.URL)
@@ -105,7 +105,7 @@ func resourceMetadata(ctx context.Context, client *http.Client, s Server, c chal
 		places = append(places, origin(s.URL)+wellKnown+"/"+path)
 	}
 	places = append(places, origin(s.URL)+wellKnown)
-	var missed error // for the URL in the challenge, which may be unreachable if the server is behind a proxy
+	var missed error // the error for the URL in the challenge, which may be unreachable if the server is behind a proxy
 	for _, place := range places {
 		if place == "" {
 			continue
@@ -130,8 +130,8 @@ func resourceMetadata(ctx context.Context, client *http.Client, s Server, c chal
 	return nil, cmp.Or(missed, ctx.Err())
 }
 
-// readMetadata returns nil if there is no document. It does not use oauthex, which refuses a resource that differs from
-// the server's URL, as that of many servers does.
+// readMetadata reads the protected resource metadata at the URL place. It returns nil if the server answers 4xx. It does
+// not use oauthex, which refuses metadata whose resource differs from the server's URL; for many servers they differ.
 func readMetadata(ctx context.Context, client *http.Client, place string) (*oauthex.ProtectedResourceMetadata, error) {
 	var metadata oauthex.ProtectedResourceMetadata
 	err := netguard.Get(ctx, client, place, "", &metadata)
@@ -145,7 +145,8 @@ func readMetadata(ctx context.Context, client *http.Client, place string) (*oaut
 	return &metadata, nil
 }
 
-// covers reports whether a resource is this address or a path above it on the same origin, the rule of the TypeScript SDK.
+// covers reports whether the URL resource is the same as address, or a path above it on the same origin. This is the rule
+// of the TypeScript SDK.
 func covers(resource, address string) bool {
 	r, err := url.Parse(resource)
 	if err != nil || !strings.EqualFold(origin(resource), origin(address)) || r.RawQuery != "" || r.Fragment != "" {
@@ -155,7 +156,8 @@ func covers(resource, address string) bool {
 	return err == nil && strings.HasPrefix(strings.TrimSuffix(a.Path, "/")+"/", strings.TrimSuffix(r.Path, "/")+"/")
 }
 
-// origin is the origin of an address; for a WebSocket that of the HTTP request which opens it.
+// origin returns the origin of an address. For a WebSocket URL it returns the origin of the HTTP request that opens the
+// WebSocket.
 func origin(address string) string {
 	u, err := url.Parse(overHTTP(address))
 	if err != nil {
@@ -164,7 +166,7 @@ func origin(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// overHTTP is the HTTP URL that opens a WebSocket; other addresses stay as they are.
+// overHTTP returns the HTTP URL that opens a WebSocket. It returns other addresses unchanged.
 func overHTTP(address string) string {
 	if rest, ok := strings.CutPrefix(address, "ws"); ok {
 		return "http" + rest
@@ -172,13 +174,14 @@ func overHTTP(address string) string {
 	return address
 }
 
-// explain shortens errors of net/http and x/oauth2, which quote URLs and bodies that may have codes and tokens.
+// explain shortens errors of net/http and x/oauth2. They quote URLs and bodies, which may contain codes and tokens.
 func explain(err error) error {
 	return errors.New(sanitize.Line(netguard.Cause(err).Error(), 300))
 }
 
-// newHTTPClient makes the client for all requests but those to the upstream itself. Their addresses come from metadata
-// and redirects, so a malicious server must not lead mcpx into the user's network.
+// newHTTPClient returns the client for all requests except those to the upstream itself. Their URLs come from metadata and
+// redirects, so the client refuses private addresses unless oauth.allow_private is set: a malicious server must not make
+// mcpx send requests into the user's network.
 func newHTTPClient(s Server) *http.Client {
 	return netguard.NewClient(netguard.Reach{Loopback: netguard.LoopbackURL(s.URL), Private: s.AllowPrivate, Key: "oauth.allow_private"})
 }

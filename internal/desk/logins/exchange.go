@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// mostExchanged bounds the tokens that are kept for one server.
+	// mostExchanged is the largest number of tokens that are kept for one server.
 	mostExchanged = 2048
-	// unknownLife is how long a token without a lifetime is kept.
+	// unknownLife is how long a token is kept whose response does not say when it expires.
 	unknownLife = 5 * time.Minute
 )
 
-// exchanges exchanges the tokens of callers for tokens of one server (RFC 8693). A caller's own token is sent to the
-// authorization server only. The tokens from there are kept in memory only.
+// exchanges gets tokens for one server in exchange for the tokens of callers (RFC 8693). A caller's own token is sent only
+// to the authorization server. The tokens that it returns are kept in memory only.
 type exchanges struct {
 	logins *Logins
 	server Server
@@ -29,11 +29,12 @@ type exchanges struct {
 
 	mu   sync.Mutex
 	at   *answer[*grantor]
-	kept *lru.Map[[sha256.Size]byte, exchanged] // by the digest of the caller's token
+	kept *lru.Map[[sha256.Size]byte, exchanged] // the key is the digest of the caller's token
 }
 
 func newExchanges(l *Logins, s Server, web *http.Client) *exchanges {
-	asking := func(e *exchanged) bool { return !e.answered() } // or it would be requested twice
+	// A token that is still requested is not evicted, or it would be requested twice.
+	asking := func(e *exchanged) bool { return !e.answered() }
 	return &exchanges{logins: l, server: s, web: web, kept: lru.New[[sha256.Size]byte](mostExchanged, asking)}
 }
 
@@ -43,15 +44,15 @@ type grantor struct {
 	scopes   []string
 }
 
-// exchanged is the token that a caller gets in exchange.
+// exchanged is a token that mcpx got in exchange for the token of a caller.
 type exchanged struct {
 	answer[string]
-	until time.Time // set with the answer: from then on a call requests another token
-	// fresh: it replaces a token that the server refused, and has not been accepted yet.
+	until time.Time // set with the answer; a call after this time requests another token
+	// fresh is true if this token replaces one that the server refused, and the server has not accepted it yet.
 	fresh bool
 }
 
-// answer is the result of one request, for all calls that wait for it.
+// answer is the result of one request. All calls that need the result wait for the same answer.
 type answer[T any] struct {
 	done  chan struct{} // closed when the other fields are set
 	value T
@@ -67,9 +68,9 @@ func (a *answer[T]) wait(ctx context.Context) (value T, err error) {
 	}
 }
 
-// Exchange returns a func to be called for each caller of s. It makes the transport that adds the exchanged token to the
-// caller's requests, and lists the secrets to strike out of texts. subject returns the caller's own token, a JWT, from
-// its latest request.
+// Exchange returns a func that is to be called once for each caller of s. That func returns wrap, which adds the exchanged
+// token to the caller's requests, and secrets, which lists the secrets to remove from texts. subject returns the caller's
+// own token, a JWT, from the latest request of the caller.
 func (l *Logins) Exchange(s Server) func(subject func() string) (wrap func(http.RoundTripper) http.RoundTripper, secrets func() []string) {
 	x := newExchanges(l, s, newHTTPClient(s))
 	return func(subject func() string) (func(http.RoundTripper) http.RoundTripper, func() []string) {
@@ -78,7 +79,7 @@ func (l *Logins) Exchange(s Server) func(subject func() string) (wrap func(http.
 	}
 }
 
-// caller has the tokens of one caller of a server.
+// caller provides the exchanged tokens of one caller of a server.
 type caller struct {
 	of      *exchanges
 	subject func() string
@@ -136,8 +137,8 @@ func (e *exchanged) answered() bool {
 	}
 }
 
-// get returns the token in exchange for subject: the kept one, unless it has expired or is the refused one. Concurrent
-// calls share one request.
+// get returns the token that mcpx gets in exchange for subject. It returns the kept token, unless that has expired or
+// equals refused. Concurrent calls for the same subject share one request.
 func (x *exchanges) get(ctx context.Context, subject, refused string) (string, error) {
 	key := sha256.Sum256([]byte(subject))
 	x.mu.Lock()
@@ -194,7 +195,7 @@ func (x *exchanges) ask(ctx context.Context, subject string, e *exchanged) {
 	}
 }
 
-// find discovers the authorization server, once for all callers.
+// find returns the authorization server. It is discovered once for all callers.
 func (x *exchanges) find(ctx context.Context) (*grantor, error) {
 	x.mu.Lock()
 	at := x.at

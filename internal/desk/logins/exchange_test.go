@@ -16,17 +16,17 @@ import (
 	"mcpx/internal/base/conf"
 )
 
-// exchanger is a server and its authorization server, which exchanges tokens.
+// exchanger is an MCP server and its authorization server, which exchanges tokens.
 type exchanger struct {
 	url  string
-	life atomic.Int64 // expires_in of tokens, 0 = not said
+	life atomic.Int64 // expires_in of tokens; 0 leaves expires_in out
 
 	mu     sync.Mutex
-	asked  []url.Values // what came to the token endpoint
+	asked  []url.Values // the forms that the token endpoint received
 	dead   map[string]bool
-	refuse string        // the answer to all exchanges, where not empty
-	hold   chan struct{} // closed when exchanges may be answered, where not nil
-	calls  []string      // the Authorization of what came to the server
+	refuse string        // if not empty, the error response to all exchanges
+	hold   chan struct{} // if not nil, the token endpoint answers once it is closed
+	calls  []string      // the Authorization headers that the MCP server received
 }
 
 func newExchanger(t *testing.T) *exchanger {
@@ -87,7 +87,7 @@ func (x *exchanger) set(change func()) {
 	change()
 }
 
-// caller makes requests of a caller with this token.
+// caller returns a func that makes requests as a caller whose own token is subject.
 func (x *exchanger) caller(of func(func() string) (func(http.RoundTripper) http.RoundTripper, func() []string), subject string) func(path string) (int, error) {
 	wrap, _ := of(func() string { return subject })
 	web := &http.Client{Transport: wrap(http.DefaultTransport)}
@@ -106,8 +106,8 @@ func (x *exchanger) server() Server {
 	return Server{Name: "tracker", URL: x.url + "/mcp", OAuth: conf.OAuth{ClientID: "mcpx", ClientSecret: "s", Scopes: []string{"a", "b"}, Audience: "api"}}
 }
 
-// TestExchange: many requests of two callers cost one exchange each, and the server gets
-// what came of it, never what the callers sent.
+// TestExchange: many requests of two callers cause one exchange for each caller. The MCP server receives the exchanged
+// tokens, never the callers' own.
 func TestExchange(t *testing.T) {
 	x := newExchanger(t)
 	l := New("", nil)
@@ -140,7 +140,7 @@ func TestExchange(t *testing.T) {
 		for _, token := range x.calls {
 			if _, of, ok := strings.Cut(token, "-for-"); ok {
 				with[of]++
-			} else if token != "" { // the question whether it wants a login
+			} else if token != "" { // without a token: the request that finds out whether the server wants a login
 				t.Errorf("a call with %q", token)
 			}
 		}
@@ -151,8 +151,8 @@ func TestExchange(t *testing.T) {
 	l.Close(0)
 }
 
-// TestExchange_Refused: a token that the server refuses is exchanged again, once. A second refusal, and one by the
-// authorization server, is a clear error.
+// TestExchange_Refused: if the server refuses an exchanged token, mcpx exchanges the caller's token once more. A clear
+// error follows if the server refuses that too, or if the authorization server refuses the exchange.
 func TestExchange_Refused(t *testing.T) {
 	x := newExchanger(t)
 	l := New("", nil)
@@ -192,7 +192,7 @@ func TestExchange_Refused(t *testing.T) {
 	}
 }
 
-// TestExchange_Ends: expired tokens are exchanged again, and the number of kept tokens is bounded.
+// TestExchange_Ends: an expired token is replaced by a new exchange, and the number of kept tokens is bounded.
 func TestExchange_Ends(t *testing.T) {
 	x := newExchanger(t)
 	l := New("", nil)
@@ -229,7 +229,7 @@ func TestExchange_Ends(t *testing.T) {
 	}
 }
 
-// TestExchange_Elsewhere: a server over plain HTTP gets nothing, and the caller's token goes
+// TestExchange_Elsewhere: if the server's URL is plain HTTP, nothing is sent to the server, and the caller's token is sent
 // nowhere.
 func TestExchange_Elsewhere(t *testing.T) {
 	s := Server{Name: "tracker", URL: "http://192.0.2.1/mcp", OAuth: conf.OAuth{ClientID: "mcpx"}}

@@ -23,12 +23,11 @@ import (
 
 // Options are the options of [Logins.Login].
 type Options struct {
-	// Open shows the user an address, without waiting.
+	// Open shows the user the URL of the login page. It does not wait for the user.
 	Open func(address string)
-	// Pasted, which may be nil, receives the address that the browser was redirected to, if the browser cannot reach
-	// this machine.
+	// Pasted receives the redirect URL, which the user pastes if the browser cannot reach this machine; may be nil.
 	Pasted <-chan string
-	// New registers mcpx again.
+	// New makes mcpx register again with the authorization server, even if it has a stored registration.
 	New bool
 }
 
@@ -36,10 +35,10 @@ type Options struct {
 type Result struct {
 	Issuer string
 	Scopes []string
-	// Renews: the login has a refresh token.
+	// Renews reports whether the login has a refresh token.
 	Renews bool
-	Expiry time.Time // of the first token, zero if unknown
-	// Unsealed is why the login is stored unencrypted; nil if it is encrypted.
+	Expiry time.Time // of the first access token; zero if unknown
+	// Unsealed says why the login is stored unencrypted; nil if it is encrypted.
 	Unsealed error
 }
 
@@ -79,7 +78,7 @@ func (l *Logins) Login(ctx context.Context, s Server, o Options) (*Result, error
 	switch {
 	case o.New:
 		known := client{}
-		_ = l.store.read(ctx, clientFile(f.server.Issuer), &known) // an unreadable one is like none
+		_ = l.store.read(ctx, clientFile(f.server.Issuer), &known) // if it cannot be read, mcpx registers as if there were none
 		forgotten = known.ID
 	case strings.HasSuffix(before.Ended, "_client"):
 		forgotten = before.Endpoint.Client.ID
@@ -89,7 +88,7 @@ func (l *Logins) Login(ctx context.Context, s Server, o Options) (*Result, error
 		return nil, err
 	}
 	scopes := s.scopes(f, c)
-	if len(before.Wanted) > 0 { // asking for more scopes must not lose the old ones
+	if len(before.Wanted) > 0 { // without the old scopes, the new login could do less than the login before
 		scopes = union(union(before.Scopes, scopes), before.Wanted)
 	}
 	if slices.Contains(f.server.ScopesSupported, "offline_access") {
@@ -123,22 +122,23 @@ func (l *Logins) keep(ctx context.Context, s Server, made *login) (*Result, erro
 	}, nil
 }
 
-// questions are sent without a token until one is refused, for the challenge in the response. Many servers allow
-// initialize without a token. The GET is for servers of the HTTP+SSE transport.
+// questions are HTTP methods and bodies. askServer sends them without a token until the server refuses one with a
+// challenge. Many servers allow initialize without a token, so tools/list follows. The GET is for servers with the
+// HTTP+SSE transport.
 var questions = [][2]string{
 	{http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"mcpx","version":"1"}}}`},
 	{http.MethodPost, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`},
 	{http.MethodGet, ""},
 }
 
-// handshake asks a WebSocket server instead (RFC 6455 section 4.1; the key is from its example). A connection that it
-// opens is closed at once.
+// handshake has the headers with which askServer asks a WebSocket server (RFC 6455 section 4.1; the key is the one in its
+// example). If the server opens a connection, askServer closes it at once.
 var handshake = http.Header{
 	"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"},
 	"Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}, "Sec-Websocket-Protocol": {"mcp"},
 }
 
-// askServer finds out whether a server asks for a login, and with which challenge.
+// askServer finds out whether a server asks for a login, and returns the server's challenge.
 func askServer(ctx context.Context, s Server) (c challenge, asked bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, netguard.RequestTime)
 	defer cancel()
@@ -184,7 +184,7 @@ func askServer(ctx context.Context, s Server) (c challenge, asked bool, err erro
 		session = cmp.Or(session, resp.Header.Get("Mcp-Session-Id"))
 	}
 	if session != "" {
-		_, _ = send(http.MethodDelete, "") // if this fails, the server ends it some time
+		_, _ = send(http.MethodDelete, "") // if this fails, the server ends the session after some time
 	}
 	return c, asked, nil
 }
@@ -199,7 +199,8 @@ type codeFlow struct {
 	web      *http.Client
 }
 
-// run shows the user the login page, and exchanges the code in the redirect for a token. It closes the listener.
+// run shows the user the login page, waits for the redirect, and exchanges the code in the redirect for a token. It closes
+// the listener.
 func (f *codeFlow) run(ctx context.Context, listener net.Listener) (*oauth2.Token, error) {
 	redirect := redirectOf(listener)
 	back := newCallback(rand.Text(), f.server.Name)
@@ -216,7 +217,7 @@ func (f *codeFlow) run(ctx context.Context, listener net.Listener) (*oauth2.Toke
 		options = append(options, oauth2.SetAuthURLParam("audience", f.endpoint.Audience))
 	}
 	if slices.Contains(f.scopes, "offline_access") {
-		options = append(options, oauth2.SetAuthURLParam("prompt", "consent")) // OpenID Connect Core 11
+		options = append(options, oauth2.SetAuthURLParam("prompt", "consent")) // required by OpenID Connect Core, section 11
 	}
 	f.options.Open(config.AuthCodeURL(back.state, options...))
 
@@ -234,7 +235,7 @@ func (f *codeFlow) run(ctx context.Context, listener net.Listener) (*oauth2.Toke
 
 // exchange exchanges the code in the redirect for a token.
 func (f *codeFlow) exchange(ctx context.Context, answer, params url.Values) (*oauth2.Token, error) {
-	// RFC 9207: the redirect of another server is refused before anything else in it is used.
+	// RFC 9207: if the redirect came from another authorization server, it is refused before anything else in it is used.
 	issuer, given := answer.Get("iss"), answer.Has("iss")
 	if given && issuer != f.endpoint.Issuer || !given && f.found.server.AuthorizationResponseIssParameterSupported {
 		return nil, errors.New("the redirect came from another authorization server (iss); nothing was sent to it")
@@ -256,8 +257,8 @@ func (f *codeFlow) exchange(ctx context.Context, answer, params url.Values) (*oa
 	return token, err
 }
 
-// Logout revokes the tokens of s and deletes the login. It deletes the login also if they cannot be revoked; revoked then
-// says why. missing: there was no login.
+// Logout revokes the tokens of s and deletes the login. If the tokens cannot be revoked, Logout deletes the login
+// nevertheless, and revoked says why. missing reports that there was no login.
 func (l *Logins) Logout(ctx context.Context, s Server) (missing bool, revoked, err error) {
 	unlock, err := l.store.lock(ctx, loginFile(s))
 	if err != nil {
@@ -276,7 +277,7 @@ func (l *Logins) Logout(ctx context.Context, s Server) (missing bool, revoked, e
 	return false, revoked, l.store.remove(loginFile(s))
 }
 
-// revoke revokes the tokens at the authorization server (RFC 7009).
+// revoke revokes the tokens of the login at the authorization server (RFC 7009).
 func (l *login) revoke(ctx context.Context, web *http.Client) error {
 	if l.Access == "" && l.Refresh == "" {
 		return nil

@@ -1,5 +1,6 @@
-// Package logins logs in to upstreams: it finds the authorization server of an upstream, gets and stores tokens, and adds
-// them to requests. Only [Logins.Login] needs the user; a serving mcpx uses and renews the stored logins.
+// Package logins logs in to upstream MCP servers with OAuth: it finds the authorization server of an upstream, gets and
+// stores tokens, and adds them to requests. Only [Logins.Login] needs the user. A running mcpx uses and renews the stored
+// logins without the user.
 package logins
 
 import (
@@ -16,19 +17,19 @@ import (
 	"mcpx/internal/base/netguard"
 )
 
-// The grants by which mcpx gets tokens.
+// The OAuth grants by which mcpx gets tokens.
 const (
 	AuthorizationCode = "authorization_code"
 	ClientCredentials = "client_credentials"
-	PrivateKeyJWT     = "private_key_jwt" // client credentials with a signature in place of a secret
+	PrivateKeyJWT     = "private_key_jwt" // client credentials, with a signed assertion in place of a secret
 )
 
-// Server is an upstream that may need a login, as it is configured.
+// Server is the configuration of an upstream that may need a login.
 type Server struct {
 	Name, URL string
-	// URLs are the addresses of all instances, if there are several. Tokens for URL are sent to them too.
+	// URLs are the addresses of all instances, if there are several. The tokens for URL are sent to them too.
 	URLs []string
-	// Headers are sent with the requests that find out whether the server needs a login.
+	// Headers are added to the requests that find out whether the server needs a login.
 	Headers map[string]string
 	conf.OAuth
 }
@@ -43,26 +44,26 @@ func (s Server) authorized() bool {
 	return false
 }
 
-// machine reports whether mcpx gets the tokens without a user.
+// machine reports whether mcpx gets tokens in its own name, without a user.
 func (s Server) machine() bool { return s.Grant == ClientCredentials || s.Grant == PrivateKeyJWT }
 
-// safe reports whether tokens may be sent to all addresses of the server.
+// safe reports whether all addresses of the server are https, or on this machine, so that tokens may be sent there.
 func (s Server) safe() bool {
 	return netguard.Safe(s.URL) && !slices.ContainsFunc(s.URLs, func(address string) bool { return !netguard.Safe(address) })
 }
 
-// Logins has the tokens for the servers of one user. Safe for concurrent use; several processes may share a folder.
+// Logins has the logins of one user. It is safe for concurrent use. Several processes may use the same folder.
 type Logins struct {
 	store *store
 	log   *slog.Logger
 
 	mu      sync.Mutex
-	sources map[string]*source // by the name of the login's file
+	sources map[string]*source // the key is the name of the login's file
 
 	refreshing sync.WaitGroup
 }
 
-// New returns the logins in the folder dir, which need not exist; with an empty dir there are none. log may be nil.
+// New returns the logins in the folder dir, which need not exist. If dir is empty, there are no logins. log may be nil.
 func New(dir string, log *slog.Logger) *Logins {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -70,10 +71,11 @@ func New(dir string, log *slog.Logger) *Logins {
 	return &Logins{store: &store{dir: dir, log: log}, log: log, sources: make(map[string]*source)}
 }
 
-// Close waits for open token requests, but no longer than within: losing a renewed token can lose the login.
+// Close waits until all token requests have ended, but at most for the time within. Losing the response to a renewal can
+// lose the login.
 func (l *Logins) Close(within time.Duration) {
 	done := make(chan struct{})
-	go func() { // ends with the last request, which has a timeout
+	go func() { // ends when all token requests have ended; they have a timeout
 		l.refreshing.Wait()
 		close(done)
 	}()
@@ -83,8 +85,9 @@ func (l *Logins) Close(within time.Duration) {
 	}
 }
 
-// Authorize returns the transport that adds the tokens of s to requests, and a func that lists the tokens seen so far, to
-// strike them out of texts. Both are nil if the config has an Authorization header for s, or requests to s are not encrypted.
+// Authorize returns a func that wraps a transport so that it adds the tokens of s to requests, and a func that lists the
+// tokens seen so far, which are to be removed from texts. Both are nil if the config has an Authorization header for s, if
+// there is no folder for logins, or if requests to s are not encrypted.
 func (l *Logins) Authorize(s Server) (wrap func(http.RoundTripper) http.RoundTripper, secrets func() []string) {
 	if s.authorized() || l.store.dir == "" || !s.safe() {
 		return nil, nil
@@ -93,7 +96,8 @@ func (l *Logins) Authorize(s Server) (wrap func(http.RoundTripper) http.RoundTri
 	return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s, src} }, src.secrets
 }
 
-// Changed returns the names of servers whose logins were created, renewed or deleted, by any process, since the last call.
+// Changed returns the names of the servers whose login any process has created, renewed or deleted since the last call of
+// Changed.
 func (l *Logins) Changed() (names []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,10 +123,10 @@ func (l *Logins) source(s Server) *source {
 	return src
 }
 
-// neededError tells the user to log in.
+// neededError is the error of a request that needs a login. Its text tells the user to log in.
 type neededError struct {
 	Server string
-	// Why the login cannot be used; empty if there is none.
+	// Why says why the existing login cannot be used; empty if there is no login.
 	Why string
 }
 
@@ -134,18 +138,19 @@ func (e *neededError) Error() string {
 	return text
 }
 
-// NotSent implements the interface by which upstreams know that the request was not sent.
+// NotSent tells package transport that the request was not sent.
 func (e *neededError) NotSent() bool { return true }
 
-// passingError says why there is no token now; logging in again would not help.
+// passingError says why there is no token now. Logging in again would not help.
 type passingError struct{ Reason string }
 
 func (e *passingError) Error() string { return e.Reason }
 
-// NotSent implements the interface by which upstreams know that the request was not sent.
+// NotSent tells package transport that the request was not sent.
 func (e *passingError) NotSent() bool { return true }
 
-// detached is ctx without its cancellation, with the timeout d, for what must be completed even if the caller gives up.
+// detached returns a copy of ctx that is not cancelled with ctx but after d. It is for work that must be completed even if
+// the caller gives up.
 func detached(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), d)
 }

@@ -43,7 +43,7 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// TestStore: a file is encrypted with a key in the keyring, and cannot be read without it, nor under another name.
+// TestStore: a file is encrypted with a key from the keyring. It cannot be read without that key, nor under another name.
 func TestStore(t *testing.T) {
 	keyring.MockInit()
 	ctx, dir := context.Background(), t.TempDir()
@@ -69,13 +69,13 @@ func TestStore(t *testing.T) {
 	if err := s.read(ctx, "c.login", &got); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
-	keyring.MockInit() // empty again
+	keyring.MockInit() // the keyring is empty again
 	if err := (&store{dir: dir}).read(ctx, "a.login", &got); !errors.Is(err, errLost) {
 		t.Errorf("without the key: %v", err)
 	}
 }
 
-// TestStore_Locked: a keyring that fails does not cost the login that lies there.
+// TestStore_Locked: if the keyring fails, a stored login is not lost. A process that already has the key can still use it.
 func TestStore_Locked(t *testing.T) {
 	keyring.MockInit()
 	server := Server{Name: "tracker", URL: "https://tracker.example/mcp"}
@@ -93,7 +93,7 @@ func TestStore_Locked(t *testing.T) {
 	}
 }
 
-// TestTokenError: what went wrong, without what was sent and received.
+// TestTokenError: the error says what went wrong at the token endpoint. It quotes neither the request nor the response.
 func TestTokenError(t *testing.T) {
 	for name, test := range map[string]struct {
 		status     int
@@ -126,7 +126,8 @@ func TestTokenError(t *testing.T) {
 	}
 }
 
-// TestAuthorize: which servers' requests get tokens at all.
+// TestAuthorize: Authorize adds tokens only if the server's URL is encrypted or on this machine, and the config has no
+// Authorization header for it.
 func TestAuthorize(t *testing.T) {
 	l := New(t.TempDir(), nil)
 	for want, servers := range map[bool][]Server{
@@ -144,7 +145,7 @@ func TestAuthorize(t *testing.T) {
 	}
 }
 
-// TestTransport_Elsewhere: a token goes to its server alone.
+// TestTransport_Elsewhere: transport adds a token only to requests to the hosts of its server.
 func TestTransport_Elsewhere(t *testing.T) {
 	tr := &transport{server: Server{URL: "https://a.example/mcp", URLs: []string{"https://a.example/mcp", "https://c.example/mcp"}}}
 	for address, want := range map[string]string{
@@ -162,7 +163,8 @@ func TestTransport_Elsewhere(t *testing.T) {
 	}
 }
 
-// TestStyle: how a client proves who it is.
+// TestStyle: whether the client authenticates in the header or in the body depends on its secret and on the supported
+// methods.
 func TestStyle(t *testing.T) {
 	for _, test := range []struct {
 		secret, method string
@@ -184,8 +186,8 @@ func TestStyle(t *testing.T) {
 	}
 }
 
-// TestDiscover_BehindProxy: a challenge that names an address inside of the server's own
-// network, or in the clear, leaves the places that the specification names.
+// TestDiscover_BehindProxy: if the metadata URL in the challenge is a private address, not encrypted or not found,
+// discover uses the well-known URLs of the specification.
 func TestDiscover_BehindProxy(t *testing.T) {
 	var web *httptest.Server
 	hidden := false
@@ -214,8 +216,8 @@ func TestDiscover_BehindProxy(t *testing.T) {
 	}
 }
 
-// TestClose: Close waits for a token request whose caller has given up: its refresh token is used up, so the new one must
-// be stored.
+// TestClose: Close waits for a token request whose caller has given up. The old refresh token is used up by the request,
+// so the new one must be stored.
 func TestClose(t *testing.T) {
 	keyring.MockInit()
 	asked, release := make(chan struct{}), make(chan struct{})
@@ -234,7 +236,7 @@ func TestClose(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	given := make(chan error)
-	go func() { // ends with cancel
+	go func() { // ends when cancel is called
 		_, err := l.source(s).token(ctx)
 		given <- err
 	}()
@@ -244,7 +246,7 @@ func TestClose(t *testing.T) {
 		t.Errorf("the one that gave up: %v", err)
 	}
 	closed := make(chan struct{})
-	go func() { // ends once the token is kept
+	go func() { // ends once the token is stored
 		l.Close(time.Minute)
 		close(closed)
 	}()
@@ -255,7 +257,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestExplain: a server that does not respond gets a clear error, without the URL in the text of net/http.
+// TestExplain: if a server does not respond, the error says so, without the URL that errors of net/http contain.
 func TestExplain(t *testing.T) {
 	silent := make(chan struct{})
 	web := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-silent }))

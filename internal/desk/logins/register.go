@@ -16,12 +16,13 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// callbackPath is the path of the redirect URI on loopback.
+// callbackPath is the path of the redirect URI, whose host is 127.0.0.1.
 const callbackPath = "/callback"
 
-// client returns the client that mcpx is for an authorization server, in the order of MCP's specification: configured, by
-// a metadata document, or registered dynamically. It also returns the listener for the redirect, as a registration
-// includes its port. Registrations are stored; forgotten is the ID of one that must not be used again.
+// client returns the OAuth client that mcpx uses with an authorization server. In the order of MCP's specification, this
+// is the configured client, or one with a client ID metadata document, or one that mcpx registers dynamically. client also
+// opens the listener for the redirect, as the redirect URI of a registration includes the listener's port. Registrations
+// are stored; the client with the ID forgotten is not used again.
 func (l *Logins) client(
 	ctx context.Context, web *http.Client, s Server, meta *oauthex.AuthServerMeta, forgotten string,
 ) (client, net.Listener, error) {
@@ -38,7 +39,8 @@ func (l *Logins) client(
 	err := l.store.read(ctx, file, &known)
 	ended := !known.Expires.IsZero() && time.Until(known.Expires) < time.Hour
 	if err == nil && known.ID != forgotten && !ended && (s.RedirectPort == 0 || s.RedirectPort == port(known.Redirect)) {
-		// The same port again: not every authorization server accepts other ports, as RFC 8252 requires.
+		// The registered port is used again: RFC 8252 requires authorization servers to accept any port on loopback, but
+		// some do not.
 		if listener, err := listen(ctx, port(known.Redirect)); err == nil {
 			return known, listener, nil
 		}
@@ -71,7 +73,7 @@ func register(ctx context.Context, web *http.Client, meta *oauthex.AuthServerMet
 		ClientName: "mcpx", RedirectURIs: []string{redirect}, ApplicationType: "native",
 		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
 	}
-	for _, method := range []string{"client_secret_basic", "client_secret_post", "none"} { // the last that is supported
+	for _, method := range []string{"client_secret_basic", "client_secret_post", "none"} { // the last supported one is used
 		if slices.Contains(meta.TokenEndpointAuthMethodsSupported, method) {
 			asked.TokenEndpointAuthMethod = method
 		}
@@ -81,7 +83,7 @@ func register(ctx context.Context, web *http.Client, meta *oauthex.AuthServerMet
 		return client{}, fmt.Errorf("the authorization server %s refuses to register mcpx: %s %s",
 			who, sanitize.Line(refusal.ErrorCode, 60), sanitize.Line(refusal.ErrorDescription, 200))
 	}
-	if err != nil { // its text may quote the whole response, with a secret
+	if err != nil { // the text of err may quote the whole response, which may include a secret
 		if outer, ok := errors.AsType[*url.Error](err); ok {
 			return client{}, fmt.Errorf("registering mcpx with %s: %w", who, explain(outer))
 		}
@@ -93,7 +95,7 @@ func register(ctx context.Context, web *http.Client, meta *oauthex.AuthServerMet
 	}, nil
 }
 
-// listen listens on a port of loopback; 0 is any free one.
+// listen listens on a port of 127.0.0.1. With port 0 the system chooses a free port.
 func listen(ctx context.Context, port int) (net.Listener, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {

@@ -17,31 +17,31 @@ import (
 )
 
 const (
-	// refreshTime bounds a refresh: the wait for other processes and the request.
+	// refreshTime is the longest time that a refresh may take, including the wait for other processes.
 	refreshTime = 2*netguard.RequestTime + 5*time.Second
-	// mostWanted bounds the scopes that a server can add to the next login.
+	// mostWanted is the largest number of scopes in login.Wanted. Servers cannot add more.
 	mostWanted = 50
-	// keptSecrets is how many tokens, the newest, are struck out of texts.
+	// keptSecrets is the largest length of source.seen.
 	keptSecrets = 16
 )
 
-// source has the tokens for one server.
+// source keeps and renews the tokens for one server.
 type source struct {
 	logins *Logins
 	server Server
 	file   string
 	web    *http.Client
-	turn   chan struct{} // has an element while a token is requested
-	looked *stamp        // of the file at the last Logins.Changed; guarded by Logins.mu
+	turn   chan struct{} // has one element while a token is requested
+	looked *stamp        // the version of the file at the last Logins.Changed; guarded by Logins.mu
 
 	mu    sync.Mutex
-	stamp stamp // of the file when login was read or written
+	stamp stamp // the version of the file when login was read or written
 	login *login
-	// unwritten: login is newer than the file, as writing it failed.
+	// unwritten is true if login is newer than the file, because writing the file failed.
 	unwritten bool
-	seen      []string // the newest tokens
-	// fresh is a token that replaced a refused one, until the server has accepted it. If the server refuses it too,
-	// requesting another one would not help.
+	seen      []string // the newest secrets, which are to be removed from texts
+	// fresh is the token that replaced a refused token, until the server accepts it; then fresh is empty. If the server
+	// refuses it too, mcpx does not request another one, as that would not help.
 	fresh string
 }
 
@@ -69,7 +69,7 @@ func (s *source) use(l *login) {
 	s.seen = s.seen[max(0, len(s.seen)-keptSecrets):]
 }
 
-// current returns the login, nil if there is none. It reads the file again if another process has changed it.
+// current returns the login, or nil if there is none. It reads the file again if another process has changed it.
 func (s *source) current(ctx context.Context) (*login, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +83,7 @@ func (s *source) current(ctx context.Context) (*login, error) {
 	return s.read(ctx)
 }
 
-// read reads the file of the login. The caller holds s.mu.
+// read reads the login from its file. The caller holds s.mu.
 func (s *source) read(ctx context.Context) (*login, error) {
 	now := s.logins.store.stamp(s.file)
 	if s.unwritten && now == s.stamp {
@@ -135,7 +135,7 @@ func (s *source) refused(ctx context.Context, token string, resp *http.Response)
 	missing := resp.StatusCode == http.StatusForbidden && c.missing
 	switch {
 	case l != nil && l.Access != "" && l.Access != token:
-		return l.Access, nil // renewed meanwhile
+		return l.Access, nil // another call has renewed the token meanwhile
 	case resp.StatusCode == http.StatusForbidden && !missing:
 		return "", nil
 	case s.server.machine():
@@ -155,7 +155,7 @@ func (s *source) refused(ctx context.Context, token string, resp *http.Response)
 	return fresh.Access, nil
 }
 
-// untried reports whether a token replaced a refused one and was never accepted itself.
+// untried reports whether a token replaced a refused one and the server has not accepted it yet.
 func (s *source) untried(token string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,7 +175,8 @@ func (s *source) setFresh(token string) {
 	s.fresh = token
 }
 
-// machineToken gets another token after a refusal, unless that would not help.
+// machineToken gets another token for a machine (see Server.machine) after the server has refused one, unless that would
+// not help.
 func (s *source) machineToken(ctx context.Context, l *login, c challenge, missing bool) (string, error) {
 	if l != nil {
 		more := union(l.Scopes, c.scopes)
@@ -192,7 +193,8 @@ func (s *source) machineToken(ctx context.Context, l *login, c challenge, missin
 	return fresh.Access, nil
 }
 
-// want stores the scopes that the server asked for, so that the next login requests them.
+// want stores the scopes that the server asked for, so that the next login requests them. It always returns an error that
+// tells the user to log in.
 func (s *source) want(ctx context.Context, scopes []string) error {
 	needed := &neededError{s.server.Name, "the server needs more scopes for this"}
 	ctx, cancel := detached(ctx, refreshTime)
@@ -216,7 +218,8 @@ func (s *source) want(ctx context.Context, scopes []string) error {
 }
 
 // renew replaces the token of old, unless another call or process has done so already. It returns when ctx ends, but the
-// request goes on, as its response must be stored. c, for a machine, is the server's challenge.
+// request goes on, as its response must be stored. c is the server's challenge if s.server is a machine, and nil if there
+// was none.
 func (s *source) renew(ctx context.Context, old *login, c *challenge) (*login, error) {
 	select {
 	case s.turn <- struct{}{}:
@@ -238,7 +241,8 @@ func (s *source) renew(ctx context.Context, old *login, c *challenge) (*login, e
 	return renewed.wait(ctx)
 }
 
-// refresh renews the login on disk. The lock of the file keeps other processes from using the same refresh token.
+// refresh renews the login with its refresh token and stores the result. The lock of the file keeps other processes from
+// using the same refresh token.
 func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 	unlock, err := s.logins.store.lock(ctx, s.file)
 	if err != nil {
@@ -246,7 +250,7 @@ func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 	}
 	defer unlock()
 	s.mu.Lock()
-	l, err := s.read(ctx) // whatever its stamp: two writes can leave the same one
+	l, err := s.read(ctx) // read even if the stamp is unchanged: two writes in quick succession can have the same stamp
 	s.mu.Unlock()
 	switch {
 	case err != nil:
@@ -260,7 +264,8 @@ func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 	case l.Refresh == "":
 		return nil, s.ended("")
 	}
-	// A renewed token that cannot be stored is lost. This first write finds out whether the disk is full.
+	// A renewed token that cannot be stored is lost, as its refresh token works only once. So this write tests beforehand
+	// whether files can be written; the disk may be full.
 	if err := s.logins.store.write(ctx, s.file, l); err != nil {
 		return nil, &passingError{"the login cannot be stored: " + err.Error()}
 	}
@@ -287,14 +292,14 @@ func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 	return &fresh, nil
 }
 
-// take takes over the response of a token endpoint.
+// take sets the tokens and scopes of the login from the response of a token endpoint.
 func (l *login) take(token *oauth2.Token) {
 	l.Access, l.Refresh, l.Expiry, l.Issued = token.AccessToken, token.RefreshToken, token.Expiry, time.Now()
 	l.Scopes = scopesOf(token.Extra("scope"), l.Scopes)
 	l.Ended = ""
 }
 
-// final reports whether a refusal is permanent.
+// final reports whether an error code means that the authorization server refuses permanently.
 func final(code string) bool {
 	return slices.Contains([]string{"invalid_grant", "invalid_client", "unauthorized_client", "invalid_target"}, code)
 }
@@ -310,7 +315,7 @@ func (s *source) ended(code string) error {
 	return &neededError{s.server.Name, why}
 }
 
-// ask gets a token without a user. It is kept in memory only.
+// ask gets a token without a user. The token is kept in memory only.
 func (s *source) ask(ctx context.Context, old *login, c *challenge) (*login, error) {
 	now, err := s.current(ctx)
 	if err != nil || now != old && now != nil {
@@ -344,7 +349,7 @@ func (s *source) ask(ctx context.Context, old *login, c *challenge) (*login, err
 	return l, nil
 }
 
-// askAs requests a token as the configured client, with a signature if the grant is private_key_jwt.
+// askAs requests a token as the configured client. If the grant is private_key_jwt, the request has a signed assertion.
 func (s Server) askAs(ctx context.Context, web *http.Client, e endpoint, scopes []string, params url.Values) (*oauth2.Token, error) {
 	if s.Grant == PrivateKeyJWT {
 		signed, err := assertion(e.Issuer, s.ClientID, s.Key)
@@ -356,7 +361,7 @@ func (s Server) askAs(ctx context.Context, web *http.Client, e endpoint, scopes 
 	return e.ask(ctx, web, scopes, params)
 }
 
-// endpointOf is the token endpoint for s.
+// endpointOf returns the token endpoint at which the client c gets tokens for s.
 func (s Server) endpointOf(f *found, c client) endpoint {
 	e := endpoint{
 		Issuer: f.server.Issuer, Resource: f.resource, Token: f.server.TokenEndpoint,
@@ -368,7 +373,8 @@ func (s Server) endpointOf(f *found, c client) endpoint {
 	return e
 }
 
-// scopes are the scopes to request: the configured ones, else those of the challenge, else all that the server supports.
+// scopes returns the scopes to request: the configured scopes, or else the scopes in the challenge, or else all that the
+// server's metadata names.
 func (s Server) scopes(f *found, c challenge) []string {
 	switch {
 	case len(s.Scopes) > 0:

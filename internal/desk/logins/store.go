@@ -26,23 +26,24 @@ import (
 	"mcpx/internal/desk/keyring"
 )
 
-// login is a login, as it is stored in a file.
+// login is the content of a login file.
 type login struct {
 	Server   string    `json:"server"`
 	URL      string    `json:"url"`
 	Endpoint endpoint  `json:"endpoint"`
-	Scopes   []string  `json:"scopes,omitempty"` // granted
+	Scopes   []string  `json:"scopes,omitempty"` // the granted scopes
 	Access   string    `json:"access_token,omitempty"`
 	Refresh  string    `json:"refresh_token,omitempty"`
 	Issued   time.Time `json:"issued,omitzero"`
-	Expiry   time.Time `json:"expiry,omitzero"` // zero: unknown
-	// Ended is the error code with which the authorization server has permanently refused to renew the login.
+	Expiry   time.Time `json:"expiry,omitzero"` // zero if unknown
+	// Ended is the error code with which the authorization server has permanently refused to renew the login; empty if it
+	// has not.
 	Ended string `json:"ended,omitempty"`
-	// Wanted are further scopes that the server asked for. The next login requests them.
+	// Wanted has the scopes that the server asked for since the login. The next login requests them too.
 	Wanted []string `json:"wanted,omitempty"`
 }
 
-// usable reports whether the access token is valid for at least rest.
+// usable reports whether the access token is valid for longer than rest.
 func (l *login) usable(rest time.Duration) bool {
 	return l.Access != "" && (l.Expiry.IsZero() || time.Until(l.Expiry) > rest)
 }
@@ -50,7 +51,7 @@ func (l *login) usable(rest time.Duration) bool {
 // leeway is how long before its expiry a token is renewed.
 func (l *login) leeway() time.Duration { return min(30*time.Second, l.Expiry.Sub(l.Issued)/5) }
 
-// loginFile names the file of a server's login. Two servers with the same URL have separate logins.
+// loginFile returns the name of the file for a server's login. Two servers with the same URL have separate logins.
 func loginFile(s Server) string {
 	sum := sha256.Sum256([]byte(s.Name + "\x00" + s.URL))
 	return s.Name + "-" + hex.EncodeToString(sum[:4]) + ".login"
@@ -69,19 +70,19 @@ type store struct {
 
 	mu       sync.Mutex
 	key      []byte // from the keyring; nil before the first use
-	unsealed error  // why the last file was not encrypted
+	unsealed error  // why the last written file was not encrypted; nil if it was encrypted
 }
 
 // keyName is the name of the key in the keyring.
 const keyName = "logins"
 
-// envelope is the content of a file: Sealed, or Open if there is no keyring.
+// envelope is the JSON content of a file. Sealed has the encrypted data; without a keyring, Open has the data unencrypted.
 type envelope struct {
 	Sealed []byte          `json:"sealed,omitempty"`
 	Open   json.RawMessage `json:"open,omitempty"`
 }
 
-// stamp identifies a version of a file. The zero stamp says nothing: the file could not be looked at.
+// stamp identifies a version of a file. The zero stamp means that the version is unknown, because os.Stat failed.
 type stamp struct {
 	absent   bool // there is no file
 	modified time.Time
@@ -96,7 +97,7 @@ func (s *store) stamp(file string) stamp {
 	return stamp{modified: info.ModTime(), size: info.Size()}
 }
 
-// lock locks a file against other processes, until unlock.
+// lock locks a file against other processes until unlock is called.
 func (s *store) lock(ctx context.Context, file string) (unlock func(), err error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, err
@@ -108,10 +109,10 @@ func (s *store) lock(ctx context.Context, file string) (unlock func(), err error
 	return func() { _ = lock.Unlock() }, nil
 }
 
-// errLost says that a file exists but can never be read again.
+// errLost means that a file exists but can never be decrypted or parsed again.
 var errLost = errors.New("the login is lost")
 
-// read reads a file into v. Its error wraps fs.ErrNotExist or errLost, or says why the file cannot be read now.
+// read reads a file into v. Its error wraps fs.ErrNotExist or errLost; after any other error, a later read may succeed.
 func (s *store) read(ctx context.Context, file string, v any) error {
 	data, err := os.ReadFile(filepath.Join(s.dir, file))
 	if err != nil {
@@ -159,7 +160,8 @@ func (s *store) write(ctx context.Context, file string, v any) error {
 	return atomicfile.Write(filepath.Join(s.dir, file), data, 0o600)
 }
 
-// setUnsealed notes why a file was not encrypted, if it was not, and reports whether the one before was.
+// setUnsealed sets why a file was not encrypted; a nil err means that it was encrypted. It reports whether this is the
+// first unencrypted file, or the first since an encrypted one.
 func (s *store) setUnsealed(err error) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +184,7 @@ func (s *store) remove(file string) error {
 	return err
 }
 
-// seal returns the cipher for files. With create it makes the key if the keyring works and has none.
+// seal returns the cipher for files. With create, it makes the key if the keyring works but has no key.
 func (s *store) seal(ctx context.Context, create bool) (cipher.AEAD, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,7 +213,7 @@ func (s *store) readKey(ctx context.Context) ([]byte, error) {
 	return base64.StdEncoding.DecodeString(text)
 }
 
-// makeKey makes the key, unless another process has done so meanwhile.
+// makeKey makes the key and stores it in the keyring, unless another process has done so meanwhile.
 func (s *store) makeKey(ctx context.Context) ([]byte, error) {
 	unlock, err := s.lock(ctx, "key")
 	if err != nil {
@@ -222,11 +224,11 @@ func (s *store) makeKey(ctx context.Context) ([]byte, error) {
 		return key, err
 	}
 	key := make([]byte, 32)
-	_, _ = rand.Read(key) // never fails
+	_, _ = rand.Read(key) // rand.Read never fails
 	return key, keyring.Set(ctx, keyName, base64.StdEncoding.EncodeToString(key))
 }
 
-// union is a with the elements of b that it lacks.
+// union returns a, followed by the elements of b that are not in a.
 func union(a, b []string) []string {
 	out := slices.Clone(a)
 	for _, one := range b {

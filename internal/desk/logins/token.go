@@ -25,31 +25,32 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// client is the OAuth client that mcpx is for an authorization server.
+// client is the OAuth client that mcpx uses with an authorization server.
 type client struct {
 	ID     string `json:"id"`
 	Secret string `json:"secret,omitempty"`
-	// Method is the token endpoint authentication method (RFC 7591); empty: the server's metadata decides.
+	// Method is the token endpoint authentication method (RFC 7591). If it is empty, the metadata of the authorization
+	// server decides.
 	Method string `json:"method,omitempty"`
-	// Redirect is the redirect URI, if it was registered dynamically.
+	// Redirect is the registered redirect URI, if mcpx registered the client dynamically.
 	Redirect string `json:"redirect,omitempty"`
-	// Expires is when the secret expires; zero: never.
+	// Expires is when the secret expires; zero means never.
 	Expires time.Time `json:"expires,omitzero"`
 }
 
-// endpoint is a token endpoint, with what all requests to it have in common.
+// endpoint is the token endpoint of an authorization server, with the parameters that all requests to it share.
 type endpoint struct {
 	Issuer   string   `json:"issuer"`
 	Resource string   `json:"resource"`
-	Audience string   `json:"audience,omitempty"` // some servers need it in place of the resource
+	Audience string   `json:"audience,omitempty"` // some authorization servers need it in place of the resource
 	Token    string   `json:"token_url"`
 	Revoke   string   `json:"revoke_url,omitempty"`
 	Methods  []string `json:"methods,omitempty"` // supported client authentication methods
 	Client   client   `json:"client"`
 }
 
-// style is how x/oauth2 sends the client's secret. Its AuthStyleAutoDetect, which tries both ways, could use a refresh
-// token twice.
+// style returns how x/oauth2 sends the client's secret. AuthStyleAutoDetect is not used: it tries both ways, and the
+// second try would send a refresh token again.
 func (e endpoint) style() oauth2.AuthStyle {
 	const basic, post = "client_secret_basic", "client_secret_post"
 	method := e.Client.Method
@@ -59,11 +60,11 @@ func (e endpoint) style() oauth2.AuthStyle {
 	if e.Client.Secret == "" || method == post {
 		return oauth2.AuthStyleInParams
 	}
-	return oauth2.AuthStyleInHeader // the default of RFC 8414
+	return oauth2.AuthStyleInHeader // client_secret_basic is the default (RFC 8414)
 }
 
-// ask requests a token, by the grant_type in params. x/oauth2's own refresh cannot be used: it has no further parameters, and
-// every request must name the resource.
+// ask requests a token; params has the grant_type. The refresh of x/oauth2 cannot be used: it cannot send further
+// parameters, and every request must include the resource (RFC 8707).
 func (e endpoint) ask(ctx context.Context, web *http.Client, scopes []string, params url.Values) (*oauth2.Token, error) {
 	params.Set("resource", e.Resource)
 	if e.Audience != "" {
@@ -85,16 +86,17 @@ func (e endpoint) ask(ctx context.Context, web *http.Client, scopes []string, pa
 
 // refusedError is an OAuth error response of the authorization server.
 type refusedError struct {
-	code string // of RFC 6749 section 5.2
+	code string // from RFC 6749 section 5.2
 	text string
 }
 
 func (e *refusedError) Error() string { return e.text }
 
-// leastSecret is the length below which a value is not struck out, as it would occur in every text.
+// leastSecret is the least length, in bytes, of a value that is removed from error texts. Shorter values occur in most
+// texts by chance.
 const leastSecret = 4
 
-// secrets returns the secrets in a token request, each followed by its replacement.
+// secrets returns the secrets in a token request, each followed by its replacement, as arguments for strings.NewReplacer.
 func (e endpoint) secrets(params url.Values) (all []string) {
 	for _, value := range []string{
 		e.Client.Secret, params.Get("code"), params.Get("code_verifier"),
@@ -107,16 +109,16 @@ func (e endpoint) secrets(params url.Values) (all []string) {
 	return all
 }
 
-// tokenError says what went wrong at a token endpoint, without quoting the request or response. struck are pairs for a
-// strings.Replacer: the server may repeat secrets in its error, and they must be replaced before the text is cut, as half
-// a secret would not be recognized later.
+// tokenError returns an error that says what went wrong at a token endpoint, without quoting the request or response.
+// struck has arguments for strings.NewReplacer: the server may repeat secrets in its error. They are replaced before the
+// text is cut, as half a secret would not be recognized later.
 func tokenError(issuer string, err error, struck []string) error {
 	answer, ok := errors.AsType[*oauth2.RetrieveError](err)
 	who := "the authorization server " + sanitize.Line(issuer, 200)
 	switch {
 	case !ok:
 		text := explain(err).Error()
-		if strings.Contains(text, "cannot parse") { // and quotes the response
+		if strings.Contains(text, "cannot parse") { // this error of x/oauth2 quotes the response
 			text = "its response is not a token"
 		}
 		return fmt.Errorf("%s: %s", who, text)
@@ -131,10 +133,10 @@ func tokenError(issuer string, err error, struck []string) error {
 	return &refusedError{answer.ErrorCode, text}
 }
 
-// assertionLife is how long an assertion is valid. Each request has its own.
+// assertionLife is how long an assertion is valid. mcpx signs a new assertion for each request.
 const assertionLife = 5 * time.Minute
 
-// assertion makes the parameters of a private_key_jwt authentication (RFC 7523).
+// assertion returns the parameters for private_key_jwt authentication (RFC 7523).
 func assertion(issuer, clientID, key string) (url.Values, error) {
 	method, private, err := signingKey(key)
 	if err != nil {
@@ -154,7 +156,8 @@ func assertion(issuer, clientID, key string) (url.Values, error) {
 	}, nil
 }
 
-// signingKey parses a private key and finds the matching algorithm. Its errors never quote the key.
+// signingKey parses a private key, given as PEM or as the path of a PEM file, and finds the matching algorithm. Its errors
+// never quote the key.
 func signingKey(text string) (jwt.SigningMethod, crypto.PrivateKey, error) {
 	data := []byte(text)
 	if !strings.Contains(text, "-----BEGIN") {

@@ -10,22 +10,24 @@ import (
 	"mcpx/internal/base/netguard"
 )
 
-// mostAttempts bounds how often a request is sent: without a token or with an old one, with a fresh one, with more scopes.
+// mostAttempts is how often a request is sent at most: without a token or with an old one, then with a new token, then
+// with a token for more scopes.
 const mostAttempts = 3
 
-// tokens yields the tokens for one server: of a login, of a machine, or exchanged for a caller's.
+// tokens provides the access tokens for one server. They come from a login, are issued to mcpx itself, or are exchanged
+// for the token of a caller.
 type tokens interface {
-	// token returns the token for the next request; empty if there is none.
+	// token returns the token for the next request; empty to send the request without one.
 	token(ctx context.Context) (string, error)
-	// refused returns another token after the server has answered 401 or 403 to this one; empty if the request should
-	// not be repeated.
+	// refused is called after the server has answered 401 or 403 to a request with token. It returns another token to
+	// repeat the request with; empty if the request should not be repeated.
 	refused(ctx context.Context, token string, resp *http.Response) (string, error)
-	// worked notes that the server has accepted a token.
+	// worked is called when the server has accepted a token.
 	worked(token string)
 }
 
-// transport adds a server's token to requests, and repeats a request with another token if the server refuses the first. A
-// refused request was not executed.
+// transport adds a server's token to requests. If the server refuses the token, transport repeats the request with another
+// one; that is safe, as the server did not execute the refused request.
 type transport struct {
 	base   http.RoundTripper
 	server Server
@@ -70,13 +72,13 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// discard ends a response so that its connection can be used again.
+// discard reads and closes the body of a response, so that its connection can be used again.
 func discard(resp *http.Response) {
 	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
 	_ = resp.Body.Close()
 }
 
-// with adds the token to a request, if that goes to the server itself.
+// with adds the token to a request, but only if the request goes to the server itself, and encrypted or on this machine.
 func (t *transport) with(req *http.Request, token string) *http.Request {
 	if token == "" || !t.server.at(req.URL.Hostname()) || !netguard.Safe(req.URL.String()) {
 		return req
@@ -86,7 +88,7 @@ func (t *transport) with(req *http.Request, token string) *http.Request {
 	return out
 }
 
-// at reports whether a host is that of the server or of one of its instances.
+// at reports whether host is the host of the server or of one of its instances.
 func (s Server) at(host string) bool {
 	return slices.ContainsFunc(append([]string{s.URL}, s.URLs...), func(address string) bool {
 		u, err := url.Parse(address)
@@ -94,7 +96,7 @@ func (s Server) at(host string) bool {
 	})
 }
 
-// CloseIdleConnections lets http.Client.CloseIdleConnections reach the base transport.
+// CloseIdleConnections closes the idle connections of the base transport.
 func (t *transport) CloseIdleConnections() {
 	if closer, ok := t.base.(interface{ CloseIdleConnections() }); ok {
 		closer.CloseIdleConnections()

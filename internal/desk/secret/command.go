@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// commandTime bounds a command, some of which ask the user first.
+// commandTime is the time limit for a command. It allows for commands that ask the user first.
 const commandTime = 10 * time.Second
 
-// Run runs a command without a shell and without input, and returns its output. Errors have only the name of the program:
-// its arguments and output may be secret.
+// Run runs a command, without a shell and without input, and returns its output. Its errors contain only the name of the
+// program, as the arguments and the output may be secret.
 func Run(ctx context.Context, argv []string) (string, error) {
 	program := argv[0]
 	if filepath.Base(program) != program && !filepath.IsAbs(program) {
@@ -23,7 +23,7 @@ func Run(ctx context.Context, argv []string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, argv[1:]...)
-	cmd.WaitDelay = time.Second // a process that it leaves behind may keep the output open
+	cmd.WaitDelay = time.Second // a child process of the command may keep the output open after the command has ended
 	out := &bounded{stop: cancel}
 	cmd.Stdout = out
 	err := cmd.Run()
@@ -42,9 +42,9 @@ func Run(ctx context.Context, argv []string) (string, error) {
 	return out.text.String(), nil
 }
 
-// bounded is a buffer of MaxBytes. It calls stop when more is written.
+// bounded is a buffer for at most MaxBytes bytes. It calls stop if a write would exceed this limit.
 type bounded struct {
-	text bytes.Buffer // not embedded, as its ReadFrom has no bound
+	text bytes.Buffer // not embedded, because ReadFrom of bytes.Buffer has no limit
 	full bool
 	stop func()
 }

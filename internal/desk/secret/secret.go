@@ -1,5 +1,5 @@
-// Package secret provides the values that a config refers to: it stores secrets of the user, and runs commands that print
-// one.
+// Package secret provides the values of the secrets that a config refers to. It stores secrets of the user, and runs
+// commands that print a secret.
 package secret
 
 import (
@@ -19,26 +19,26 @@ import (
 	"mcpx/internal/desk/keyring"
 )
 
-// Store keeps secrets in the keyring of the system. A folder has a file for each, since keyrings cannot be listed. Without a
-// keyring the file has the value too, and only its user can read it.
+// Store keeps secrets in the keyring of the system. As keyrings cannot be listed, a folder has a file for each secret,
+// with its name. If there is no keyring, the file has the value too; only the user can read it.
 type Store struct{ dir string }
 
-// New makes a Store. dir need not exist.
+// New returns a Store whose files are in the folder dir, which need not exist.
 func New(dir string) *Store { return &Store{dir: dir} }
 
-// kept is the content of a file.
+// kept is the content of the file for a secret.
 type kept struct {
 	Name string `json:"name"`
-	// Open is the value, if there was no keyring.
+	// Open is the value of the secret, if the keyring could not store it.
 	Open string `json:"open,omitempty"`
 }
 
-// MaxBytes bounds a secret.
+// MaxBytes is the size of the largest secret, in bytes.
 const MaxBytes = 64 << 10
 
 var nameForm = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// CheckName reports a name that no secret can have.
+// CheckName returns an error if no secret may have this name.
 func CheckName(name string) error {
 	if !nameForm.MatchString(name) {
 		return errors.New("a name has letters, digits, '.', '_' and '-', begins with a letter or digit, and is at most 64 long")
@@ -46,16 +46,17 @@ func CheckName(name string) error {
 	return nil
 }
 
-// file is the path of a secret's file. The digest separates names that differ only in case.
+// file returns the path of a secret's file. The digest distinguishes names that differ only in case, as some file systems
+// do not.
 func (s *Store) file(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return filepath.Join(s.dir, name+"-"+hex.EncodeToString(sum[:4])+".secret")
 }
 
-// inKeyring is the name of a secret in the keyring, where mcpx keeps keys of its own too.
+// inKeyring returns the name of a secret in the keyring. The prefix distinguishes it from the keys of mcpx itself.
 func inKeyring(name string) string { return "secret " + name }
 
-// Get returns a secret. Its errors never quote a value.
+// Get returns a secret. Its errors never contain the value of a secret.
 func (s *Store) Get(ctx context.Context, name string) (string, error) {
 	if err := CheckName(name); err != nil {
 		return "", err
@@ -74,8 +75,8 @@ func (s *Store) Get(ctx context.Context, name string) (string, error) {
 	return value, err
 }
 
-// Set stores a secret. unsealed says why it is stored unencrypted in the folder: there is no keyring, or it refuses this
-// value.
+// Set stores a secret. If there is no keyring, or it refuses the value, Set stores the value unencrypted in the folder;
+// unsealed then says why.
 func (s *Store) Set(ctx context.Context, name, value string) (unsealed, err error) {
 	switch err := CheckName(name); {
 	case err != nil:
@@ -92,7 +93,7 @@ func (s *Store) Set(ctx context.Context, name, value string) (unsealed, err erro
 	return unsealed, s.write(file)
 }
 
-// Works returns why a new secret could not be kept in the keyring of the system; nil if it can.
+// Works returns nil if the keyring of the system can be used for new secrets, and otherwise the reason why not.
 func (s *Store) Works(ctx context.Context) error {
 	if _, err := keyring.Get(ctx, inKeyring("works")); err != nil && !errors.Is(err, keyring.ErrNotFound) {
 		return err
@@ -114,7 +115,7 @@ func (s *Store) Delete(ctx context.Context, name string) (found bool, err error)
 	case err == nil:
 		found = true
 	case errors.Is(err, keyring.ErrNotFound):
-	case found && file.Open == "": // the file stays, so that the secret is still listed
+	case found && file.Open == "": // keep the file, so that Names still lists the secret
 		return true, err
 	}
 	if err := os.Remove(s.file(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {

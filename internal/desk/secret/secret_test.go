@@ -16,7 +16,7 @@ import (
 	"github.com/zalando/go-keyring"
 )
 
-// TestMain lets the tests run this program as a command.
+// TestMain: with SECRET_COMMAND set, the test binary acts as the command that TestRun runs.
 func TestMain(m *testing.M) {
 	switch os.Getenv("SECRET_COMMAND") {
 	case "print":
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// TestStore: a secret is stored, replaced, listed and deleted, with a keyring and without.
+// TestStore: a secret can be stored, replaced, listed and deleted, both with and without a keyring.
 func TestStore(t *testing.T) {
 	for _, kind := range []string{"keyring", "off", "broken"} {
 		t.Run(kind, func(t *testing.T) {
@@ -93,7 +93,8 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestStore_KeyringGone: without the keyring that has a secret, its error says so, and it is still listed.
+// TestStore_KeyringGone: if the keyring that has a secret no longer works, Get and Delete return its error, and Names
+// still lists the secret.
 func TestStore_KeyringGone(t *testing.T) {
 	t.Setenv("MCPX_KEYRING", "")
 	keyring.MockInit()
@@ -128,7 +129,7 @@ func TestStore_Refused(t *testing.T) {
 	}
 }
 
-// TestRun: no shell interprets the arguments, and no error quotes the output.
+// TestRun: Run uses no shell, so the arguments reach the program unchanged. Its errors do not contain the output.
 func TestRun(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

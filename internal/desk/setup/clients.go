@@ -9,28 +9,29 @@ import (
 type Client struct {
 	// ID is the client's name on the command line: mcpx connect ID.
 	ID string
-	// Name is the client's name to show.
+	// Name is the client's display name.
 	Name string
-	// Restart says how to make the client read its file again.
+	// Restart tells the user how to make the client read its config file again.
 	Restart string
 
 	format format
-	// places are the possible paths of the user's file. The first that exists is used, or else the
-	// first.
+	// places returns the possible paths of the user's config file. The first path that exists is used; if none exists, the
+	// first path.
 	places func(System) []string
-	// project is the path of a project's file in the project's folder, or empty.
+	// project is the path of the client's config file for a project, relative to the project's folder; empty if the client
+	// has none.
 	project string
-	// others are more files with servers. They are only read.
+	// others returns the paths of further files with servers; may be nil. mcpx reads these files, but never changes them.
 	others func(System) []string
 }
 
-// format is how a client's file stores servers.
+// format describes how a client's file stores servers.
 type format struct {
-	// toml is true for TOML, false for JSON with comments.
+	// toml is true if the file is TOML, false if it is JSON with comments.
 	toml bool
-	// at is the path of the object that has the servers.
+	// at is the path of the object that contains the servers.
 	at []string
-	// entry makes the entry of a local server.
+	// entry returns the entry for a server that is started with a command.
 	entry func(command string, args []string) object
 }
 
@@ -42,15 +43,15 @@ func typedEntry(command string, args []string) object {
 	return append(object{{"type", "stdio"}}, plainEntry(command, args)...)
 }
 
-// openCodeEntry has the command and its arguments in one array, for both major versions of
-// opencode.
+// openCodeEntry returns an entry for opencode, which has the command and its arguments in one array. parse adapts it for
+// opencode 2.
 func openCodeEntry(command string, args []string) object {
 	return object{{"type", "local"}, {"command", append([]string{command}, args...)}, {"enabled", true}}
 }
 
 var claudeFormat = format{at: []string{"mcpServers"}, entry: plainEntry}
 
-// clients are the clients that mcpx knows, in the order of mcpx connect.
+// clients are the clients that mcpx supports, in the order in which mcpx connect lists them.
 var clients = []Client{
 	{
 		ID: "claude-desktop", Name: "Claude Desktop", Restart: "quit and start Claude Desktop",
@@ -61,7 +62,7 @@ var clients = []Client{
 			if s.OS != "windows" {
 				return []string{usual}
 			}
-			// The Microsoft Store version keeps its settings in the folder of its package.
+			// The version from the Microsoft Store keeps its settings in the folder of its package.
 			return []string{s.join(s.env("LOCALAPPDATA", s.join(s.home(), "AppData", "Local")),
 				"Packages", "Claude_pzs8sxrjxfjjc", "LocalCache", "Roaming", "Claude", file), usual}
 		},
@@ -130,7 +131,8 @@ var clients = []Client{
 	},
 }
 
-// codeClient is VS Code or a variant of it. Until version 1.102, settings.json had the servers.
+// codeClient returns the client for VS Code or a variant of it. Until version 1.102, VS Code had the servers in
+// settings.json.
 func codeClient(id, name, folder string) Client {
 	file := func(file string) func(System) []string {
 		return func(s System) []string { return []string{s.join(s.appData(), folder, "User", file)} }
@@ -143,17 +145,17 @@ func codeClient(id, name, folder string) Client {
 	}
 }
 
-// Snippet returns the entry of mcpx as most clients need it.
+// Snippet returns JSON with the entry of mcpx in the form that most clients use.
 func Snippet(command string, args []string) string {
 	text, _ := marshal(nest(plainEntry(command, args), []string{"mcpServers", serverName})) // encoding strings cannot fail
 	return string(text)
 }
 
-// Clients returns the clients that mcpx knows.
+// Clients returns the clients that mcpx supports.
 func Clients() []Client { return slices.Clone(clients) }
 
-// File returns the path of the user's file, even if there is no file yet. It is empty if the home
-// folder is unknown.
+// File returns the path of the user's config file, even if the file does not exist. The path is empty if the home folder
+// is unknown.
 func (c Client) File(s System) string {
 	places := c.places(s)
 	for _, place := range places {
@@ -162,7 +164,7 @@ func (c Client) File(s System) string {
 		}
 	}
 	if c.ID == "claude-desktop" {
-		return places[len(places)-1] // only its installer creates the folder of the package
+		return places[len(places)-1] // the folder of the Microsoft Store package exists only if the user installed that version
 	}
 	return places[0]
 }

@@ -2,7 +2,7 @@ package setup
 
 import "testing"
 
-// TestPlaces checks the paths of clients' files on each system.
+// TestPlaces checks the paths of all clients' config files on each operating system.
 func TestPlaces(t *testing.T) {
 	systems := map[string]map[string]string{
 		"linux":   {"HOME": "/home/u"},

@@ -10,15 +10,16 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// ConfigFile is a config of mcpx whose servers are edited.
+// ConfigFile is a config file of mcpx that commands edit.
 type ConfigFile struct {
 	Path string
-	// Reading are the options to check the text with. They look up no keyring and run no commands.
+	// Reading are the options for parsing the text to check it. With them, parsing does not access the keyring and runs no
+	// commands.
 	Reading config.Options
 }
 
-// Edit changes the text of the config, which is empty if there is no file. It writes the new text
-// only if the text loads and check, if not nil, accepts it.
+// Edit changes the text of the config. If there is no file, edit gets an empty text. Edit writes the new text only if it
+// is a valid config and check accepts it; check may be nil.
 func (f ConfigFile) Edit(edit func(data []byte) ([]byte, error), check func(*config.Config) error) error {
 	before, existed, err := Read(f.Path)
 	if err != nil {
@@ -42,8 +43,8 @@ func (f ConfigFile) Edit(edit func(data []byte) ([]byte, error), check func(*con
 	return err
 }
 
-// WhyNot returns the error for an edit that failed with err. If the file was invalid before the
-// edit, the error is that fault and its position.
+// WhyNot returns the error to report for an edit that failed with err. If the config was invalid before the edit, WhyNot
+// returns the error of parsing that config, which has the position.
 func (f ConfigFile) WhyNot(before []byte, err error) error {
 	if _, fault := config.Parse(f.Path, before, f.Reading); fault != nil && !Blank(before) && !errors.Is(err, ErrNoServer) {
 		return fault
@@ -51,8 +52,8 @@ func (f ConfigFile) WhyNot(before []byte, err error) error {
 	return fmt.Errorf("nothing was written: %w", err)
 }
 
-// Named binds edit to a server. name is its name in the file, or the name under which mcpx serves
-// it.
+// Named returns edit as a func for [ConfigFile.Edit]. edit gets the server's name in the file; name is that name or the
+// name under which mcpx serves the server.
 func (f ConfigFile) Named(name string, edit func(data []byte, name string) ([]byte, error)) func([]byte) ([]byte, error) {
 	return func(data []byte) ([]byte, error) {
 		inFile := name

@@ -18,45 +18,46 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// serverName is the name of mcpx's entry in the files of clients.
+// serverName is the name of the entry that mcpx adds for itself to the files of clients.
 const serverName = "mcpx"
 
-// Change is a planned edit of a client's file.
+// Change is a planned edit of a client's file, or of mcpx's own config.
 type Change struct {
 	Client  Client
 	File    string
-	Existed bool // the file is there now
-	// Before and After are the content of the file.
+	Existed bool // the file exists before the change
+	// Before and After are the contents of the file before and after the change.
 	Before, After []byte
-	// Gone means that the file is deleted, because mcpx had created it.
+	// Gone means that the change deletes the file. It does so if mcpx created the file.
 	Gone bool
-	// Moved are the servers that are removed from the file because mcpx serves them.
+	// Moved are the names of the servers that are removed from the file because mcpx serves them.
 	Moved []string
-	// Restored are the moved servers that are put back.
+	// Restored are the names of the servers that an earlier change removed and this change adds again.
 	Restored []string
-	// Exact means that the file gets the same bytes as before mcpx was connected.
+	// Exact means that the file gets the same content, byte for byte, as before mcpx was connected.
 	Exact bool
 
 	record record
 	first  bool // there is no record of the file yet
-	exact  bool // the record allows to undo this change byte for byte
+	exact  bool // with the record, this change can be undone byte for byte
 }
 
-// Nothing reports whether the change is empty.
+// Nothing reports whether the change would leave the file as it is.
 func (c Change) Nothing() bool {
 	return string(c.Before) == string(c.After) && !c.Gone
 }
 
-// secretValues match secrets in the lines of a preview: a quoted value with a telling name, a value
-// after an equals sign, and the token of an Authorization header.
+// secretValues match secrets in the lines of a diff: a quoted value whose key looks like the key of a secret, a value
+// after such a key and "=", the token of an Authorization header, and the credentials in a URL.
 var secretValues = []*pattern.Lazy{
 	pattern.New(`(?i)([\w.-]*(?:token|secret|passw|key|credential|authorization|cookie)[\w.-]*["']?\s*[:=,]\s*["'])(?:[^"'\\\n]|\\.)+`),
 	pattern.New(`(?i)([\w.-]*(?:token|secret|passw|key|credential)[\w.-]*=)[^"'\s&]+`),
 	pattern.New(`(?i)(bearer |basic )[^"'\s]+`),
-	pattern.New(`([A-Za-z][A-Za-z0-9+.-]*://[^/?#\s"'@]*:|https?://|wss?://)[^/?#\s"']+(?:@[^/?#\s"']+)*(@)`), // what logs in, in a URL
+	pattern.New(`([A-Za-z][A-Za-z0-9+.-]*://[^/?#\s"'@]*:|https?://|wss?://)[^/?#\s"']+(?:@[^/?#\s"']+)*(@)`), // credentials in a URL
 }
 
-// secrets are the credentials of the servers in the file, before the edit and after it, as the file has them. The longest come first.
+// secrets returns the credentials of the servers in the file before and after the change, both plain and with JSON
+// escapes. The longest come first.
 func (c Change) secrets() (all []string) {
 	for _, data := range [][]byte{c.Before, c.After} {
 		for _, f := range readSourceText(c.Client, origin{client: c.Client.ID, file: c.File}, data).Servers {
@@ -69,11 +70,11 @@ func (c Change) secrets() (all []string) {
 	return all
 }
 
-// Diff returns the edit as a unified diff, without values that look like secrets.
+// Diff returns the change as a unified diff, with values that look like secrets replaced by "…".
 func (c Change) Diff(s System) string {
 	name := s.Short(c.File)
 	text := string(diff.Diff(name, c.Before, name, c.After))
-	_, text, _ = strings.Cut(text, "\n") // the line "diff FILE FILE"
+	_, text, _ = strings.Cut(text, "\n") // remove the line "diff FILE FILE"
 	text = strings.ReplaceAll(text, "\r", "")
 	for _, secret := range c.secrets() {
 		text = strings.ReplaceAll(text, secret, "…")
@@ -84,28 +85,28 @@ func (c Change) Diff(s System) string {
 	return text
 }
 
-// record is what mcpx keeps to undo the connection of a client.
+// record has what mcpx needs to undo the changes of a client's file.
 type record struct {
 	Client string `json:"client"`
 	File   string `json:"file"`
-	// Backup is a copy of the file as it was before; empty if there was no file.
+	// Backup is the path of a copy of the file from before the first change; empty if there was no file.
 	Backup string `json:"backup,omitempty"`
-	// Made are the folders that were created for the file, the outermost first.
+	// Made are the folders that mcpx created for the file, the outermost first.
 	Made []string `json:"made,omitempty"`
-	// After is the SHA-256 of the file as mcpx wrote it. It is empty if the client changed
-	// the file between two edits of mcpx, so that the backup alone cannot undo both.
+	// After is the SHA-256 of the file as mcpx wrote it, in hexadecimal. It is empty if the client changed the file
+	// between two changes by mcpx: then restoring the backup would also undo the client's change.
 	After string `json:"after,omitempty"`
 	// Moved are the servers that mcpx removed from the file.
 	Moved []moved `json:"moved,omitempty"`
 }
 
-// moved is a server, and the copy of the file that still has it.
+// moved is the name of a server that mcpx removed, and the path of a backup that has the server's entry.
 type moved struct {
 	Server string `json:"server"`
 	Backup string `json:"backup"`
 }
 
-// Backups is the folder that keeps what client files were, and the records.
+// Backups is the folder with the backups of client files, and with the records.
 type Backups struct{ Dir string }
 
 func (b Backups) index() string { return filepath.Join(b.Dir, "connected.json") }
@@ -121,7 +122,7 @@ func (b Backups) records() (all []record, data []byte, existed bool, err error) 
 }
 
 func (b Backups) record(file string) (record, bool) {
-	all, _, _, _ := b.records() // without a record, Disconnect removes the entry of mcpx
+	all, _, _, _ := b.records() // if the records cannot be read, Disconnect only removes the entry of mcpx
 	for _, r := range all {
 		if r.File == file {
 			return r, true
@@ -130,7 +131,7 @@ func (b Backups) record(file string) (record, bool) {
 	return record{}, false
 }
 
-// keep replaces the record of a file. If r is nil, it removes the record.
+// keep stores r as the record of a file, in place of the old one. If r is nil, keep removes the record.
 func (b Backups) keep(file string, r *record) error {
 	all, before, existed, err := b.records()
 	if err != nil {
@@ -148,7 +149,7 @@ func (b Backups) keep(file string, r *record) error {
 	return err
 }
 
-// copyOf writes a copy of a file, under a name that begins with what, and returns its path.
+// copyOf writes data to a new backup of a file, whose name begins with what. It returns the path of the backup.
 func (b Backups) copyOf(what, file string, data []byte) (string, error) {
 	first := what + "-" + time.Now().Format("20060102-150405")
 	stem := first
@@ -167,17 +168,17 @@ func hash(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Connection is what [Backups.Connect] writes into a client's file.
+// Connection says what [Backups.Connect] changes in a client's file.
 type Connection struct {
-	// Command and Args start mcpx.
+	// Command and Args are the command line that starts mcpx.
 	Command string
 	Args    []string
-	// Move are the servers of mcpx's config. If the client has them too, they are removed from
-	// its file. If Move is nil, the client keeps all its servers.
+	// Move are the servers in mcpx's config. Servers of the client that are equal to one of them are removed from the
+	// client's file. If Move is nil, the client keeps all its servers.
 	Move []Found
 }
 
-// Connect plans the entry of mcpx in a client's file.
+// Connect plans to add the entry of mcpx to a client's file.
 func (b Backups) Connect(c Client, file string, to Connection, o config.Options) (Change, error) {
 	change := Change{Client: c, File: file}
 	var err error
@@ -196,24 +197,25 @@ func (b Backups) Connect(c Client, file string, to Connection, o config.Options)
 	change.first, change.exact = true, true
 	connected := slices.ContainsFunc(servers, isSelf)
 	if r, ok := b.record(file); ok && (connected || r.After == hash(change.Before)) {
-		// The backup in the record is older than the entry of mcpx: it stays the one to restore.
+		// The backup in the record is from before mcpx added its entry, so it remains the backup to restore.
 		change.record, change.first, change.exact = r, false, r.After == hash(change.Before)
 	}
 	change.record.Client, change.record.File = c.ID, file
 	return change, nil
 }
 
-// unwritten is the error of a planned change.
+// unwritten adds to the error of a failed plan that nothing was written.
 func unwritten(file string, err error) error {
 	return fmt.Errorf("%s: %w; nothing was written", file, err)
 }
 
-// connect writes the entry of mcpx, and removes servers. It returns their names.
+// connect adds or updates the entry of mcpx, and removes the servers that mcpx serves. It returns the names of the removed
+// servers.
 func (e edited) connect(servers []Found, to Connection) (moved []string, err error) {
 	name := serverName
 	for _, s := range servers {
 		if s.Self {
-			name = s.Name // the user wrote an entry by hand: correct this one
+			name = s.Name // the user added this entry by hand: update it
 		}
 	}
 	if slices.ContainsFunc(servers, func(s Found) bool { return s.Name == name && !s.Self }) {
@@ -234,7 +236,7 @@ func (e edited) connect(servers []Found, to Connection) (moved []string, err err
 	return moved, nil
 }
 
-// Doubled returns the names of the servers that both a client and mcpx have.
+// Doubled returns the names of the servers in servers that are equal to an enabled server in own.
 func Doubled(servers, own []Found) []string {
 	var names []string
 	for _, s := range servers {
@@ -256,7 +258,7 @@ func (c Client) parse(data []byte, file string, o config.Options) (edited, []Fou
 	return e, e.found(origin{client: c.ID, file: file, reading: o}, e.format.at), nil
 }
 
-// Servers returns the servers in a client's file, which mcpx can be added to.
+// Servers returns the servers in a client's file. mcpx's own entry is one of them if mcpx is connected.
 func (c Client) Servers(file string, o config.Options) ([]Found, error) {
 	data, _, err := Read(file)
 	if err != nil {
@@ -266,8 +268,8 @@ func (c Client) Servers(file string, o config.Options) ([]Found, error) {
 	return servers, err
 }
 
-// Disconnect plans the undoing of [Backups.Connect]. A file that is still as mcpx wrote it gets its
-// old bytes back; otherwise mcpx is removed and the moved servers are put back.
+// Disconnect plans to undo [Backups.Connect]. If the file is still as mcpx wrote it, it gets its old content back.
+// Otherwise Disconnect removes the entry of mcpx and adds the moved servers again.
 func (b Backups) Disconnect(c Client, file string, o config.Options) (Change, error) {
 	change, backup, known, err := b.back(c, file)
 	if err != nil || !change.Existed {
@@ -298,8 +300,8 @@ func (b Backups) Disconnect(c Client, file string, o config.Options) (Change, er
 
 func isSelf(f Found) bool { return f.Self }
 
-// back starts the plan to undo what mcpx wrote to a file. It reads the record and the backup; known
-// is true if there are both. change.Exact is true if the file is still as mcpx wrote it.
+// back begins the plan to undo changes by mcpx: it reads the file, the record and the backup. known is true if there is a
+// record and its backup, if any, could be read. change.Exact is true if the file is still as mcpx wrote it.
 func (b Backups) back(c Client, file string) (change Change, backup []byte, known bool, err error) {
 	change = Change{Client: c, File: file}
 	if change.Before, change.Existed, err = Read(file); err != nil {
@@ -315,8 +317,8 @@ func (b Backups) back(c Client, file string) (change Change, backup []byte, know
 	return change, backup, known, nil
 }
 
-// Write makes a change that [Backups.Connect] or [Backups.Edit] planned. It returns the path of the
-// backup, which is empty if there was no file.
+// Write makes a change that [Backups.Connect] or [Backups.Edit] planned. It returns the path of the backup, which is empty
+// if the file did not exist.
 func (b Backups) Write(c Change) (backup string, err error) {
 	if c.Existed && (c.first || !c.exact) {
 		if backup, err = b.copyOf(c.Client.ID, c.File, c.Before); err != nil {
@@ -334,7 +336,7 @@ func (b Backups) Write(c Change) (backup string, err error) {
 		c.record.Backup, c.record.Made = backup, made
 	}
 	if backup == "" {
-		backup = c.record.Backup // the file has not changed since, so this backup has them too
+		backup = c.record.Backup // the file has not changed since this backup, so the backup has the moved servers too
 	}
 	for _, name := range c.Moved {
 		c.record.Moved = append(c.record.Moved, moved{name, backup})
@@ -346,8 +348,8 @@ func (b Backups) Write(c Change) (backup string, err error) {
 	return c.record.Backup, b.keep(c.File, &c.record)
 }
 
-// Undo makes a change that [Backups.Disconnect] or [Backups.Restore] planned. If the change is not
-// exact, it copies the file first and returns the path of this backup.
+// Undo makes a change that [Backups.Disconnect] or [Backups.Restore] planned. If the change is not exact, Undo first makes
+// a backup of the file and returns its path.
 func (b Backups) Undo(c Change) (backup string, err error) {
 	if !c.Exact {
 		if backup, err = b.copyOf(c.Client.ID, c.File, c.Before); err != nil {
@@ -363,12 +365,12 @@ func (b Backups) Undo(c Change) (backup string, err error) {
 		return "", err
 	}
 	if c.Exact && c.record.Backup != "" {
-		_ = os.Remove(c.record.Backup) // equal to the file now
+		_ = os.Remove(c.record.Backup) // the file has the content of the backup again
 	}
 	return backup, b.keep(c.File, nil)
 }
 
-// delete removes a file that mcpx created, and the folders that mcpx created for it.
+// delete deletes a file that mcpx created, and the folders that mcpx created for it if they are empty.
 func (c Change) delete() error {
 	now, _, err := Read(c.File)
 	if err == nil && string(now) != string(c.Before) {
@@ -383,7 +385,7 @@ func (c Change) delete() error {
 	}
 	for _, folder := range slices.Backward(c.record.Made) {
 		if os.Remove(folder) != nil {
-			break // not empty
+			break // the folder is not empty
 		}
 	}
 	return nil

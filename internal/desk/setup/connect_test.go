@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write the files of testdata anew")
 
 var reading = config.Options{Getenv: func(string) (string, bool) { return "", false }, Executable: "/opt/bin/mcpx"}
 
-// linux is a system with a temporary home folder.
+// linux returns a Linux system with temporary home and working folders.
 func linux(t *testing.T) System {
 	t.Helper()
 	home := t.TempDir()
@@ -59,7 +59,7 @@ func client(t *testing.T, id string) Client {
 	return clients[i]
 }
 
-// served returns the servers of a config of mcpx.
+// served returns the servers in a config of mcpx with this text.
 func served(t *testing.T, text string) []Found {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.json")
@@ -67,7 +67,7 @@ func served(t *testing.T, text string) []Found {
 	return ReadFile(linux(t), file, reading).Servers
 }
 
-// connect plans and writes a connection.
+// connect plans a connection and writes it. With move, the servers in own are removed from the client's file.
 func connect(t *testing.T, b Backups, c Client, file string, own []Found, move bool) Change {
 	t.Helper()
 	to := Connection{Command: "/opt/bin/mcpx", Args: []string{"--config", "/etc/mcpx.json"}}
@@ -100,8 +100,8 @@ func disconnect(t *testing.T, b Backups, c Client, file string) Change {
 	return change
 }
 
-// fixture is a file of testdata/connect: a client's file before, after, and, if it differs from
-// before, after the entry of mcpx was removed without a record.
+// fixture is a file of testdata/connect. Its sections are a client's file before connect ("before"), after connect
+// ("after"), and after a disconnect without a record ("entry removed"); the last one is left out if it equals "before".
 type fixture struct {
 	archive          *txtar.Archive
 	client           string
@@ -178,7 +178,7 @@ func TestConnect_Files(t *testing.T) {
 				t.Errorf("connecting again changes the file:\n%s", again.Diff(sys))
 			}
 
-			// Without the records, only the entry is removed.
+			// Without the records, Disconnect removes only the entry of mcpx.
 			blind := Backups{Dir: filepath.Join(t.TempDir(), "backups")}
 			alone, err := blind.Disconnect(c, file, reading)
 			if err != nil || alone.Exact {
@@ -193,7 +193,7 @@ func TestConnect_Files(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if f.trim { // each file of the archive ends with a line break
+			if f.trim { // each section of the archive ends with a line break
 				after = strings.TrimSuffix(after, "\n") + "\n"
 			}
 			if want, _ := f.section("after"); after != want {
@@ -224,8 +224,8 @@ func TestConnect_Files(t *testing.T) {
 	}
 }
 
-// TestConnect_Changed checks a file that the client wrote after connect: disconnect removes only
-// mcpx, and puts back the moved servers.
+// TestConnect_Changed: if the client changed its file after connect, disconnect removes only the entry of mcpx and adds
+// the moved servers again.
 func TestConnect_Changed(t *testing.T) {
 	own := served(t, `{"mcpServers": {"m": {"command": "npx", "args": ["-y", "memory"]}}}`)
 	for _, one := range []struct{ id, before, add, want string }{
@@ -297,7 +297,7 @@ args = ["-y", "memory"] # all
 	}
 }
 
-// TestConnect_MovedLater checks that a server that was moved by a second connect is put back too.
+// TestConnect_MovedLater: disconnect also adds a server again that only a second connect has moved.
 func TestConnect_MovedLater(t *testing.T) {
 	own := served(t, `{"mcpServers": {"m": {"command": "npx", "args": ["-y", "memory"]}}}`)
 	sys, c := linux(t), client(t, "cursor")
@@ -319,8 +319,8 @@ func TestConnect_MovedLater(t *testing.T) {
 	}
 }
 
-// TestConnect_Twice checks that disconnect restores the file from before the first connect, even
-// if the path of mcpx changed, or the client wrote in between.
+// TestConnect_Twice: after two connects, disconnect restores the file from before the first one. If the client changed the
+// file in between, its change stays.
 func TestConnect_Twice(t *testing.T) {
 	const before = "{\n  \"mcpServers\": {\"a\": {\"command\": \"a\"}}\n}\n"
 	sys, c := linux(t), client(t, "cursor")
@@ -360,7 +360,7 @@ func TestConnect_Twice(t *testing.T) {
 	}
 }
 
-// TestConnect_KeepsAdded checks that connect keeps what the user added to the entry of mcpx.
+// TestConnect_KeepsAdded: connect keeps what the user added to the entry of mcpx.
 func TestConnect_KeepsAdded(t *testing.T) {
 	for id, one := range map[string]struct{ before, old, new string }{
 		"cursor": {`{"mcpServers": {"mcpx": {"command": "mcpx", "timeout": 60, /* yes */ "autoApprove": ["inspect"]}}}`,
@@ -381,8 +381,7 @@ func TestConnect_KeepsAdded(t *testing.T) {
 	}
 }
 
-// TestConnect_ByHand checks that disconnect removes an entry that the user wrote by hand, whether
-// connect changed it or not.
+// TestConnect_ByHand: disconnect removes an entry of mcpx that the user wrote by hand, with or without a connect before.
 func TestConnect_ByHand(t *testing.T) {
 	const before = "{\"mcpServers\": {\"mcpx\": {\"command\": \"mcpx\"}, \"a\": {\"command\": \"a\"}}}\n"
 	for _, first := range []bool{true, false} {
@@ -402,7 +401,7 @@ func TestConnect_ByHand(t *testing.T) {
 	}
 }
 
-// TestConnect_Link checks that a symbolic link stays one, even if its target does not exist.
+// TestConnect_Link: a symbolic link remains a symbolic link, even if its target does not exist.
 func TestConnect_Link(t *testing.T) {
 	for _, there := range []bool{true, false} {
 		t.Run(fmt.Sprintf("there=%v", there), func(t *testing.T) {

@@ -10,10 +10,10 @@ import (
 
 const byteOrderMark = "\xEF\xBB\xBF"
 
-// fileText is the text of a file to edit.
+// fileText is the text of a file that is edited.
 type fileText struct {
 	text []byte // without the byte order mark
-	mark string // the byte order mark, or empty
+	mark string // the byte order mark; empty if the file has none
 }
 
 func textOf(data []byte) fileText {
@@ -23,10 +23,10 @@ func textOf(data []byte) fileText {
 	return fileText{text: data}
 }
 
-// data returns the whole content of the file.
+// data returns the whole content of the file, including the byte order mark.
 func (t fileText) data() []byte { return append([]byte(t.mark), t.text...) }
 
-// eol returns the file's line ending.
+// eol returns the line ending that the file uses.
 func (t fileText) eol() string {
 	if bytes.Contains(t.text, []byte("\r\n")) {
 		return "\r\n"
@@ -34,13 +34,13 @@ func (t fileText) eol() string {
 	return "\n"
 }
 
-// splice replaces the bytes from one offset up to another.
+// splice replaces the bytes from the offset from up to the offset to.
 type splice struct {
 	from, to int
 	text     string
 }
 
-// with returns the file after replacements that do not overlap.
+// with returns the content of the file after replacements, which must not overlap.
 func (t fileText) with(splices []splice) []byte {
 	slices.SortStableFunc(splices, func(a, b splice) int { return a.from - b.from })
 	b, at := []byte(t.mark), 0
@@ -51,19 +51,19 @@ func (t fileText) with(splices []splice) []byte {
 	return append(b, t.text[at:]...)
 }
 
-// document is the text of a client's file, a [jsonText] or a [tomlText]. After an error it must not be
-// used: some steps of the edit may be done.
+// document is the text of a client's file, a [jsonText] or a [tomlText]. After an error, the document must not be used, as
+// the edit may be incomplete.
 type document interface {
 	data() []byte
-	// get decodes the value at a path; nil if there is none.
+	// get returns the decoded value at a path, or nil if there is none.
 	get(keys ...string) any
-	// start writes the entry that starts mcpx. In an entry that is there it changes only command and
-	// args: a timeout or an approval that the user added stays.
+	// start writes the entry that starts mcpx at a path. If an entry exists there, start changes only its command and
+	// args, so that members which the user added, such as a timeout, stay.
 	start(entry object, keys ...string) error
 	remove(keys ...string) error
-	// restore copies the value at a path from another version of the file.
+	// restore copies the value at a path from another version of the same file.
 	restore(from document, keys ...string) error
-	// found returns the servers below a path.
+	// found returns the servers in the object or table at a path.
 	found(from origin, keys []string) []Found
 }
 
@@ -115,8 +115,8 @@ func parse(f format, data []byte) (edited, error) {
 	return edited{d, f}, err
 }
 
-// openCode2 reports whether the file has the form of opencode 2, with the servers
-// one level deeper than in opencode 1.
+// openCode2 reports whether the file has the format of opencode 2, in which the servers are one level deeper than in
+// opencode 1.
 func (d *jsonText) openCode2() bool {
 	return d.objectAt("mcp", "servers") != nil && d.value("mcp", "servers", "command") == nil
 }
@@ -125,7 +125,7 @@ func (e edited) keys(name string) []string { return append(slices.Clip(e.format.
 
 func (e edited) has(name string) bool { return e.get(e.keys(name)...) != nil }
 
-// starts reports whether the entry of this name starts mcpx in this way already.
+// starts reports whether the entry called name already has the command and args of entry.
 func (e edited) starts(name string, entry object) bool {
 	now, _ := e.get(e.keys(name)...).(map[string]any)
 	for _, key := range []string{"command", "args"} {
@@ -138,8 +138,8 @@ func (e edited) starts(name string, entry object) bool {
 	return true
 }
 
-// restoreMoved puts the servers back that connect moved, each from the backup that has it. It
-// returns their names.
+// restoreMoved adds the servers again that connect removed. It copies the entry of each server from its backup, and
+// returns the names of the servers that it added.
 func (e edited) restoreMoved(servers []moved) (restored []string, err error) {
 	for _, m := range servers {
 		data, _, err := Read(m.Backup)
@@ -161,7 +161,8 @@ func (e edited) restoreMoved(servers []moved) (restored []string, err error) {
 	return restored, nil
 }
 
-// dropEmpty removes the object for servers if it is empty, and the file did not have it before.
+// dropEmpty removes the object for servers if it is empty and the file did not have one originally. before is the
+// original content of the file.
 func (e edited) dropEmpty(before []byte) error {
 	d, ok := e.document.(*jsonText)
 	if !ok || len(e.format.at) > 1 {

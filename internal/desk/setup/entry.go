@@ -13,7 +13,7 @@ import (
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// get returns the value of a key, or nil. Of several it is the last one, as in JSON parsers.
+// get returns the value of a key, or nil. If the key occurs several times, it returns the last value, as JSON parsers do.
 func (o object) get(key string) any {
 	for _, f := range slices.Backward(o) {
 		if f.key == key {
@@ -23,7 +23,7 @@ func (o object) get(key string) any {
 	return nil
 }
 
-// with returns the object with the key set. A key that exists keeps its place.
+// with returns a copy of the object with key set to value. An existing key keeps its position.
 func (o object) with(key string, value any) object {
 	o = slices.Clone(o)
 	for i := range o {
@@ -39,7 +39,7 @@ func (o object) without(keys ...string) object {
 	return slices.DeleteFunc(slices.Clone(o), func(f field) bool { return slices.Contains(keys, f.key) })
 }
 
-// text returns the string under a key, or "".
+// text returns the string value of a key, or "" if there is none.
 func (o object) text(key string) (s string) {
 	if text, err := marshal(o.get(key)); err != nil || json.Unmarshal(text, &s) != nil {
 		return ""
@@ -52,17 +52,17 @@ var (
 
 	dollarName  = pattern.New(`\$([A-Za-z_][A-Za-z0-9_]*)`)
 	openCodeEnv = pattern.New(`\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
-	// openCodeFile is opencode's reference to a file, whose path is relative to the folder of the config.
+	// openCodeFile matches opencode's reference to a file. A relative path begins at the folder of the opencode config.
 	openCodeFile = pattern.New(`(^|[^$])\{file:([^}"]+)\}`)
 )
 
-// ofMcpx translates a client's entry into mcpx's format. It changes only what config would
-// misread, because config knows the keys of clients. leftOut are keys without a meaning for mcpx.
+// ofMcpx converts a client's entry to mcpx's format. It changes only what package config would misunderstand, as config
+// knows the keys of most clients. leftOut are the keys that have no meaning for mcpx.
 func (o object) ofMcpx(dialect string) (entry object, leftOut []string) {
 	switch dialect {
-	case "context_servers": // Zed's timeout limits the start of a server
+	case "context_servers": // in Zed, timeout limits only the start of a server
 		o = o.without("timeout", "source")
-	case "mcp", "mcp.servers": // opencode's timeout limits tools/list; its variables have a syntax of their own
+	case "mcp", "mcp.servers": // in opencode, timeout limits only tools/list, and variables have their own syntax
 		o = rewrite(o.without("timeout", "oauth", "codemode"), openCodeEnv, "$${$1}")
 		o = rewrite(o, openCodeFile, "$1$${file:$2}")
 		if env := o.get("environment"); env != nil {
@@ -83,7 +83,7 @@ func (o object) ofMcpx(dialect string) (entry object, leftOut []string) {
 	return entry, leftOut
 }
 
-// rewrite replaces text in all strings of an entry.
+// rewrite replaces the matches of what in all values of an entry.
 func rewrite(entry object, what *pattern.Lazy, with string) object {
 	out := make(object, len(entry))
 	for i, f := range entry {
@@ -96,8 +96,8 @@ func rewrite(entry object, what *pattern.Lazy, with string) object {
 	return out
 }
 
-// inFolder makes relative paths absolute, as the client would read them: it starts the servers of
-// a project in the project's folder.
+// inFolder makes the relative paths of an entry absolute, as the client would: servers of a project run in the folder
+// project, other paths are relative to the folder beside.
 func (o object) inFolder(project, beside string) object {
 	if project != "" && (o.get("command") != nil || o.text("cwd") != "") {
 		switch cwd := o.text("cwd"); {
@@ -116,7 +116,8 @@ func (o object) inFolder(project, beside string) object {
 
 var fileReference = pattern.New(`\$\{file:([^}"]+)\}`)
 
-// withFiles makes the relative paths in ${file:PATH} absolute: for mcpx they would begin at the folder of its own config.
+// withFiles makes the relative paths in ${file:PATH} absolute. Otherwise mcpx would read them relative to its own config's
+// folder.
 func (o object) withFiles(folder string) object {
 	out := make(object, len(o))
 	for i, f := range o {

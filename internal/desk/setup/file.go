@@ -13,11 +13,11 @@ import (
 	"mcpx/internal/base/atomicfile"
 )
 
-// maxFileBytes limits how much is read. It is large because some clients keep their history in the
-// same file.
+// maxFileBytes is the size of the largest file that Read reads, in bytes. It is large because some clients keep their
+// history in the same file.
 const maxFileBytes = 64 << 20
 
-// Read returns the content of a config of mcpx or of a client. existed is false if there is no file.
+// Read returns the content of a config file of mcpx or of a client. existed is false if there is no file; then err is nil.
 func Read(file string) (data []byte, existed bool, err error) {
 	info, err := os.Stat(file)
 	switch {
@@ -40,13 +40,13 @@ func Read(file string) (data []byte, existed bool, err error) {
 	return data, err == nil, err
 }
 
-// resolve follows symbolic links, even to a file that does not exist: dotfiles are often links
-// into a repository, and must stay links.
+// resolve follows symbolic links and returns the path of the target, which need not exist. Config files are often links
+// into a repository of dotfiles. mcpx must write to the target, so that the links stay links.
 func resolve(file string) (string, error) {
 	for range 40 {
 		to, err := os.Readlink(file)
 		if err != nil {
-			return file, nil // not a link, or no file
+			return file, nil // file is not a link, or does not exist
 		}
 		if !filepath.IsAbs(to) {
 			to = filepath.Join(filepath.Dir(file), to)
@@ -56,9 +56,9 @@ func resolve(file string) (string, error) {
 	return "", fmt.Errorf("%s: too many symbolic links", file)
 }
 
-// write replaces a file in one step, so that a reader sees the old or the new content. It fails if
-// the content is no longer equal to before. made are the folders that it created, the outermost
-// first.
+// write replaces a file atomically: a reader sees either the old or the new content. It fails if the content of the file
+// differs from before, or if the file exists although existed is false (or the other way round). made are the folders that
+// write created, the outermost first.
 func write(file string, data, before []byte, existed bool) (made []string, err error) {
 	file, err = resolve(file)
 	if err != nil {
@@ -73,7 +73,7 @@ func write(file string, data, before []byte, existed bool) (made []string, err e
 	}
 	mode := fs.FileMode(0o600)
 	if info, err := os.Stat(file); err == nil {
-		if mode = info.Mode().Perm(); mode&0o200 == 0 { // renaming would replace even a read-only file
+		if mode = info.Mode().Perm(); mode&0o200 == 0 { // atomicfile replaces files by renaming, which works even if the file is read-only
 			return nil, fmt.Errorf("%s is read-only", file)
 		}
 	}
@@ -90,7 +90,7 @@ func write(file string, data, before []byte, existed bool) (made []string, err e
 	return made, nil
 }
 
-// cause removes the name of the temporary file from an error.
+// cause replaces a *fs.PathError by an error without the name of the temporary file.
 func cause(err error) error {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {

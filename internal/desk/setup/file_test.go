@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestConnect_ReadOnly checks that nothing is left half done if the folder is read-only.
+// TestConnect_ReadOnly: if the client's folder is read-only, Write changes nothing: the file stays the same, and there is
+// neither a backup nor a record.
 func TestConnect_ReadOnly(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root may write everywhere")
@@ -35,7 +36,7 @@ func TestConnect_ReadOnly(t *testing.T) {
 	}
 }
 
-// TestWrite_Meanwhile checks that a change by another process since the file was read is not lost.
+// TestWrite_Meanwhile: if another process changes the file after mcpx has read it, that change is not lost.
 func TestWrite_Meanwhile(t *testing.T) {
 	sys, c := linux(t), client(t, "cursor")
 	file := c.File(sys)
@@ -69,7 +70,8 @@ secret = 'hidden'
 	}
 }
 
-// TestDiff_Servers: what the config knows to be secret in the arguments and URLs of a server is not shown, whatever the file is.
+// TestDiff_Servers: the diff hides the credentials in a server's arguments, environment and URLs, in the files of all
+// clients.
 func TestDiff_Servers(t *testing.T) {
 	const entry = `{"command": "x", "args": ["mongodb+srv://me:hidden-1@db/x", "--key", "hidden-22", "X-Api-Key:hidden-3",
 		"ghp_hidden4hidden4hidden4hidden4", "{\"password\": \"hidden-5\"}", "seen-1"],

@@ -37,7 +37,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// marshal is json.Marshal without HTML escapes.
+// marshal is json.Marshal, but does not escape HTML characters.
 func marshal(value any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -53,12 +53,11 @@ func quoted(s string) []byte {
 	return b
 }
 
-// jsonText is the text of a JSON file, which may have comments and trailing commas.
-// An edit changes text and parses it again. After an error, the jsonText must not be used: some
-// steps of the edit may be done.
+// jsonText is the text of a JSON file, which may have comments and trailing commas. Each edit changes the text and parses
+// it again. After an error, the jsonText must not be used, as the edit may be incomplete.
 type jsonText struct {
 	fileText
-	root hujson.Value // has the offsets of all values in text
+	root hujson.Value // has the offsets of all values in the text
 	// blank is true if the file has no value: it is empty, or has only comments.
 	blank bool
 }
@@ -71,12 +70,12 @@ func parseJSONText(data []byte) (*jsonText, error) {
 	}
 	root, err := hujson.Parse(slices.Clone(data))
 	if err != nil {
-		// A file that becomes valid with a value at its end has none yet.
+		// If the file is valid with a value appended, it has no value yet.
 		if _, ok := hujson.Parse([]byte(string(data) + "\nnull")); ok == nil {
 			d.blank = true
 			return d, nil
 		}
-		// Only the position: the rest of the error quotes the file, which may hold secrets.
+		// The error has only the position. The rest of hujson's error quotes the file, which may contain secrets.
 		place, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "hujson: "), ":")
 		return nil, fmt.Errorf("%s: the file is not valid JSON", place)
 	}
@@ -87,7 +86,7 @@ func parseJSONText(data []byte) (*jsonText, error) {
 	return d, nil
 }
 
-// editJSON returns the text of a JSON file after an edit.
+// editJSON parses a JSON file, calls edit, and returns the new text.
 func editJSON(data []byte, edit func(*jsonText) error) ([]byte, error) {
 	d, err := parseJSONText(data)
 	if err == nil {
@@ -101,8 +100,8 @@ func editJSON(data []byte, edit func(*jsonText) error) ([]byte, error) {
 
 func nameOf(m *hujson.ObjectMember) string { return m.Name.Value.(hujson.Literal).String() }
 
-// member returns the index of the member with this name, or -1. Of several it is the last
-// one, as in the programs that read these files.
+// member returns the index of the member with this name, or -1. If there are several, it returns the last one, which is
+// also the one that the clients use.
 func member(o *hujson.Object, name string) int {
 	for i := len(o.Members) - 1; i >= 0; i-- {
 		if nameOf(&o.Members[i]) == name {
@@ -112,8 +111,8 @@ func member(o *hujson.Object, name string) int {
 	return -1
 }
 
-// child returns the member of an object with this name, or the element of an array at this
-// index. It returns nil if there is none.
+// child returns the member of an object whose name is key, or the element of an array whose index is key. It returns nil
+// if there is no such member or element.
 func child(v *hujson.Value, key string) *hujson.Value {
 	switch composite := v.Value.(type) {
 	case *hujson.Object:
@@ -128,7 +127,7 @@ func child(v *hujson.Value, key string) *hujson.Value {
 	return nil
 }
 
-// value returns the value at a path of names and indexes, or nil. An edit makes it invalid.
+// value returns the value at a path of names and indexes, or nil. The pointer must not be used after an edit.
 func (d *jsonText) value(keys ...string) *hujson.Value {
 	if d.blank {
 		return nil
@@ -142,7 +141,7 @@ func (d *jsonText) value(keys ...string) *hujson.Value {
 	return at
 }
 
-// objectAt returns the object at a path, or nil.
+// objectAt returns the object at a path, or nil if there is no object.
 func (d *jsonText) objectAt(keys ...string) *hujson.Object {
 	value := d.value(keys...)
 	if value == nil {
@@ -152,7 +151,7 @@ func (d *jsonText) objectAt(keys ...string) *hujson.Object {
 	return o
 }
 
-// raw returns a value as plain JSON.
+// raw returns a value as JSON without comments and trailing commas.
 func raw(v *hujson.Value) json.RawMessage {
 	copied := v.Clone()
 	copied.Standardize()
@@ -163,7 +162,7 @@ func raw(v *hujson.Value) json.RawMessage {
 	return b.Bytes()
 }
 
-// apply makes replacements that do not overlap, and parses the result.
+// apply makes replacements, which must not overlap, and parses the result.
 func (d *jsonText) apply(splices ...splice) error {
 	edited, err := parseJSONText(d.with(splices))
 	if err != nil {
@@ -173,9 +172,9 @@ func (d *jsonText) apply(splices ...splice) error {
 	return nil
 }
 
-// set writes a value at a path, and makes the objects on the way to it.
+// set writes a value at a path, and creates missing objects on the path.
 func (d *jsonText) set(value any, keys ...string) error {
-	if d.blank { // write an object below the comments
+	if d.blank { // the file has no value: write an object below its comments
 		lead := strings.TrimRight(string(d.text), " \t\r\n")
 		if lead != "" {
 			lead += d.eol()
@@ -201,7 +200,7 @@ func (d *jsonText) set(value any, keys ...string) error {
 	return d.replace(at, value)
 }
 
-// nest wraps a value in an object for each key.
+// nest wraps a value in nested objects, one for each key.
 func nest(value any, keys []string) any {
 	for _, key := range slices.Backward(keys) {
 		value = object{{key, value}}
@@ -209,8 +208,8 @@ func nest(value any, keys []string) any {
 	return value
 }
 
-// render encodes a value for this file. unit is one level of indentation; if it is empty,
-// the value takes one line.
+// render encodes a value in the style of this file. unit is one level of indentation. If unit is empty, the value is
+// written on one line.
 func (d *jsonText) render(value any, indent, unit string) (string, error) {
 	b, err := marshal(value)
 	if err != nil || unit == "" {
@@ -223,8 +222,8 @@ func (d *jsonText) render(value any, indent, unit string) (string, error) {
 	return strings.ReplaceAll(layout(v, indent, unit), "\n", d.eol()), nil
 }
 
-// layout puts each member of an object on its own line, but a short array of plain values
-// on one line.
+// layout writes each member of an object on its own line. It writes a short array of strings, numbers or booleans on one
+// line.
 func layout(v hujson.Value, indent, unit string) string {
 	const short = 100
 	brackets := "{}"
@@ -267,7 +266,7 @@ func (d *jsonText) replace(old *hujson.Value, value any) error {
 	return d.apply(splice{old.StartOffset, old.EndOffset, text})
 }
 
-// unit returns one level of the file's indentation: the indentation of its first member.
+// unit returns one level of the file's indentation, which is the indentation of the first member.
 func (d *jsonText) unit() string {
 	if o, ok := d.root.Value.(*hujson.Object); ok && len(o.Members) > 0 {
 		if indent, broken := lead(o.Members[0].Name.BeforeExtra); broken && indent != "" {
@@ -277,8 +276,8 @@ func (d *jsonText) unit() string {
 	return "  "
 }
 
-// lead returns the text between the last line break and a member. broken is true if there is a
-// line break, and only white space after it.
+// lead returns what precedes a member on its line. broken is true if the member is on a new line and only white space
+// precedes it.
 func lead(before []byte) (indent string, broken bool) {
 	i := bytes.LastIndexByte(before, '\n')
 	if i < 0 {
@@ -287,14 +286,14 @@ func lead(before []byte) (indent string, broken bool) {
 	return string(before[i+1:]), len(bytes.Trim(before[i+1:], " \t\r")) == 0
 }
 
-// indentation returns the indentation of the line with this offset.
+// indentation returns the indentation of the line that contains this offset.
 func (d *jsonText) indentation(offset int) string {
 	line := d.text[bytes.LastIndexByte(d.text[:offset], '\n')+1 : offset]
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
 }
 
-// insert adds the last member of object o, which is the value of v. It follows the style of the
-// members before it: on a line of its own, and with a trailing comma.
+// insert adds a member at the end of object o, which is the value of v. It follows the style of the existing members:
+// whether each is on its own line, and whether the last one has a trailing comma.
 func (d *jsonText) insert(v *hujson.Value, o *hujson.Object, key string, value any) error {
 	end := v.EndOffset - 1 // the offset of the closing brace
 	if len(o.Members) == 0 {
@@ -311,12 +310,12 @@ func (d *jsonText) insert(v *hujson.Value, o *hujson.Object, key string, value a
 	at := len(bytes.TrimRight(d.text[:end], " \t\r\n"))
 	indent, broken := lead(last.Name.BeforeExtra)
 	unit, gap, colon := d.unit(), d.eol()+indent, ": "
-	if !broken && !bytes.Contains(d.text[v.StartOffset:end], []byte("\n")) { // one line
+	if !broken && !bytes.Contains(d.text[v.StartOffset:end], []byte("\n")) { // the object is on one line
 		unit, gap = "", string(last.Name.BeforeExtra)
 		if len(o.Members) == 1 {
-			gap = string(last.Value.BeforeExtra) // the same space as after the colon
+			gap = string(last.Value.BeforeExtra) // use the space that follows the colon
 		}
-		if strings.TrimSpace(gap) != "" { // a comment
+		if strings.TrimSpace(gap) != "" { // the gap contains a comment, which must not be repeated
 			gap = " "
 		}
 		if len(last.Value.BeforeExtra) == 0 {
@@ -331,16 +330,16 @@ func (d *jsonText) insert(v *hujson.Value, o *hujson.Object, key string, value a
 		return err
 	}
 	text = gap + string(quoted(key)) + colon + text
-	if last.Value.AfterExtra != nil { // a trailing comma
+	if last.Value.AfterExtra != nil { // the last member has a trailing comma
 		return d.apply(splice{at, at, text + ","})
 	}
 	return d.apply(splice{last.Value.EndOffset, last.Value.EndOffset, ","}, splice{at, at, text})
 }
 
-// part is the place of a member of an object, or of an element of an array.
+// part is the position of a member of an object, or of an element of an array.
 type part struct {
 	start, end int
-	after      []byte // up to the comma; nil for a last part without a comma
+	after      []byte // the bytes between the value and its comma; nil if it is the last part and has no comma
 }
 
 func partsOf(v *hujson.Value) (parts []part) {
@@ -357,7 +356,7 @@ func partsOf(v *hujson.Value) (parts []part) {
 	return parts
 }
 
-// remove removes the member or the element at a path, with its comma. Comments around it stay.
+// remove removes the member or element at a path, and its comma. Comments before and after it stay.
 func (d *jsonText) remove(keys ...string) error {
 	v, old := d.value(keys[:len(keys)-1]...), d.value(keys...)
 	if old == nil {
@@ -369,7 +368,7 @@ func (d *jsonText) remove(keys ...string) error {
 	from := len(bytes.TrimRight(d.text[:p.start], " \t\r\n"))
 	line, _, _ := bytes.Cut(d.text[p.end:v.EndOffset-1], []byte("\n"))
 	if bytes.Contains(line, []byte("//")) || bytes.Contains(line, []byte("/*")) {
-		from = p.start // a comment after it stays on its line
+		from = p.start // keep the line break, so that the comment after the value stays on its line
 	}
 	cuts := []splice{{from: from, to: p.end}}
 	comma := func(p part) splice { return splice{from: p.end + len(p.after), to: p.end + len(p.after) + 1} }
@@ -381,10 +380,10 @@ func (d *jsonText) remove(keys ...string) error {
 	}
 	inside := func(from, to int) string { return strings.Trim(string(d.text[from:to]), ", \t\r\n") }
 	if len(parts) == 1 && inside(v.StartOffset+1, p.start) == "" && inside(p.end, v.EndOffset-1) == "" {
-		cuts = []splice{{from: v.StartOffset + 1, to: v.EndOffset - 1}} // leave {} or []
+		cuts = []splice{{from: v.StartOffset + 1, to: v.EndOffset - 1}} // nothing remains inside the brackets: leave {} or []
 	}
 	err := d.apply(cuts...)
-	if err != nil && from < p.start { // a line comment before it needs its line break
+	if err != nil && from < p.start { // the line break before the value ends a line comment, so keep it
 		cuts = slices.DeleteFunc(cuts, func(s splice) bool { return s.to == p.end })
 		err = d.apply(append(cuts, splice{from: p.start, to: p.end})...)
 	}

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Merged is a server to add to mcpx's config.
+// Merged is a server that is to be added to mcpx's config.
 type Merged struct {
-	Name string // in mcpx's config
-	// From are the files that have the server, Clients the names of their clients.
+	Name string // the server's name in mcpx's config
+	// From are the files in which the server was found, Clients are the names of the clients of these files.
 	From, Clients []string
-	// Found is the entry in the first of these files.
+	// Found is the server's entry in the first of these files.
 	Found Found
 }
 
@@ -21,11 +21,11 @@ type Skipped struct {
 	Name, From, Why string
 }
 
-// Merge collects the servers of several files to add them to a config, which has the servers in
-// have. A server that is found more than once is added once, even if its names differ. If its
-// name is taken by another server, it gets a new name.
+// Merge collects the servers in sources that are to be added to a config. have are the servers that the config already
+// has. A server that occurs several times is added once, even under different names. If two different servers have the
+// same name, the second gets a new name. A server is skipped if the config has another server of that name.
 func Merge(s System, have []Found, sources []Source) (merged []Merged, skipped []Skipped) {
-	const inConfig = -1 // other values are indexes in merged
+	const inConfig = -1 // in the maps below: a server of the config; all other values are indexes in merged
 	names, known := map[string]int{}, map[string]int{}
 	for i := range have {
 		names[strings.ToLower(have[i].Name)] = inConfig
@@ -67,8 +67,7 @@ func Merge(s System, have []Found, sources []Source) (merged []Merged, skipped [
 	return merged, skipped
 }
 
-// join adds another file that has the server. The server stays disabled only if all files
-// disable it.
+// join adds another file in which the server was found. The server stays disabled only if all files disable it.
 func (m *Merged) join(f Found, from, client string) {
 	if !slices.Contains(m.From, from) {
 		m.From = append(m.From, from)
@@ -92,7 +91,7 @@ func freeName(name string, source Source, names map[string]int) string {
 	}
 }
 
-// Secrets counts the servers whose entry has a credential in plain text.
+// Secrets returns the number of servers whose entry has a credential in plain text.
 func Secrets(merged []Merged) int {
 	n := 0
 	for _, m := range merged {
@@ -108,7 +107,7 @@ func Secrets(merged []Merged) int {
 	return n
 }
 
-// NewConfig returns the text of a new config with these servers.
+// NewConfig returns the text of a new config with the servers in merged.
 func NewConfig(merged []Merged) ([]byte, error) {
 	return AddToConfig([]byte(`// The config of mcpx. "mcpx init" made it from the files of MCP clients; it is
 // yours to edit, comments and trailing commas are fine. "mcpx add", "remove",
@@ -120,7 +119,7 @@ func NewConfig(merged []Merged) ([]byte, error) {
 `), merged)
 }
 
-// AddToConfig adds the servers to the text of a config.
+// AddToConfig adds the servers in merged to the text of a config.
 func AddToConfig(data []byte, merged []Merged) ([]byte, error) {
 	return editJSON(data, func(d *jsonText) error {
 		key, err := d.serversKey()
@@ -136,8 +135,8 @@ func AddToConfig(data []byte, merged []Merged) ([]byte, error) {
 	})
 }
 
-// addMerged adds a server, with a comment that says where it comes from. The comment is inside the
-// braces, so that it is removed with the server.
+// addMerged adds a server, with a comment that says which files it comes from. The comment is inside the braces of the
+// server's entry, so that it is removed together with the entry.
 func (d *jsonText) addMerged(m *Merged, key string) error {
 	if err := d.set(m.Found.entry, key, m.Name); err != nil {
 		return err

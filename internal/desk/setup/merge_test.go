@@ -13,7 +13,7 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// found writes files of clients into a home folder and finds them.
+// found writes client files, keyed by client ID, into a home folder and returns what Find finds there.
 func found(t *testing.T, sys System, files map[string]string) []Source {
 	t.Helper()
 	for id, text := range files {
@@ -86,7 +86,7 @@ func TestMerge(t *testing.T) {
 		t.Errorf("%d with secrets", n)
 	}
 
-	// The result is a valid config, in which a comment on each server says where it comes from.
+	// The result is a valid config. A comment in each server says which files it comes from.
 	text, err := NewConfig(merged)
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestMerge(t *testing.T) {
 		}
 	}
 
-	// A second time there is nothing new.
+	// A second Merge finds nothing to add.
 	file := filepath.Join(sys.home(), "config.json")
 	put(t, file, string(text))
 	again, skipped := Merge(sys, ReadFile(sys, file, reading).Servers, sources)
@@ -116,7 +116,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestMerge_Existing checks that a config keeps its content and gets the missing servers.
+// TestMerge_Existing: an existing config keeps its content and gets the servers that it lacks.
 func TestMerge_Existing(t *testing.T) {
 	sys := linux(t)
 	const before = "// mine\n{\n\t\"mcpServers\": {\n\t\t// the token is in the environment\n\t\t\"github\": {\"url\": \"https://other.example.com\"}, // keep\n\t},\n\t\"log_level\": \"debug\",\n}\n"
@@ -137,7 +137,7 @@ func TestMerge_Existing(t *testing.T) {
 	}
 }
 
-// TestFind_Formats checks that the entries of each client keep their meaning in mcpx's config.
+// TestFind_Formats: the entries of each client have the same meaning in mcpx's config.
 func TestFind_Formats(t *testing.T) {
 	for name, one := range map[string]struct{ id, text, want string }{
 		"gemini":                 {"gemini", `{"mcpServers": {"s": {"httpUrl": "https://x.example.com", "headers": {"A": "$TOKEN"}, "trust": true, "includeTools": ["a"], "excludeTools": ["b"], "timeout": 60000}}}`, `{"type":"http","url":"https://x.example.com","headers":{"A":"${TOKEN}"},"tools":{"allow":["a"],"deny":["b"]},"timeout":60000}`},
@@ -182,7 +182,7 @@ func TestFind_Formats(t *testing.T) {
 	}
 }
 
-// TestFind_Faulty checks that a file that cannot be read is reported, and the others are read.
+// TestFind_Faulty: Find returns an error for each file that cannot be read, and reads the other files.
 func TestFind_Faulty(t *testing.T) {
 	sys := linux(t)
 	sources := found(t, sys, map[string]string{"cursor": "{", "codex": "x", "gemini": `{"mcpServers": {"g": {"command": "g"}}}`})
@@ -196,7 +196,7 @@ func TestFind_Faulty(t *testing.T) {
 	}
 }
 
-// TestReadFile checks the relative paths in a project's file.
+// TestReadFile: relative paths in a project's file are resolved, and the servers run in the project's folder.
 func TestReadFile(t *testing.T) {
 	sys, dir := linux(t), t.TempDir()
 	file := filepath.Join(dir, ".vscode", "mcp.json")
@@ -209,7 +209,7 @@ func TestReadFile(t *testing.T) {
 		got[0].Server.Cwd != dir || got[0].Server.Args[0] != dir+"/a" {
 		t.Errorf("got %+v, %s", got, got[0].Server.Args)
 	}
-	// The user's own file does not belong to a project.
+	// A server in the user's own file does not run in a project's folder.
 	file = client(t, "cursor").File(sys)
 	put(t, file, `{"mcpServers": {"s": {"command": "x"}}}`)
 	if got := ReadFile(sys, file, reading).Servers; len(got) != 1 || got[0].Server.Cwd != "" {

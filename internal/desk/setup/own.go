@@ -9,14 +9,14 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// Errors of the edits of servers in a config of mcpx. Test for them with errors.Is.
+// Errors of the functions that edit the servers in a config of mcpx. Compare with errors.Is.
 var (
 	ErrNoServer = errors.New("no such server")
 	ErrThere    = errors.New("is in the config already")
 )
 
-// ownKeys are the keys of mcpx's config that hold servers. A new server goes under the first
-// of them that the config has.
+// ownKeys are the keys of mcpx's config under which servers may be. A new server is added under the first of these keys
+// that the config has.
 var ownKeys = []string{"mcpServers", "servers", "mcp_servers"}
 
 // Blank reports whether a JSON file is empty, or has only comments.
@@ -25,7 +25,7 @@ func Blank(data []byte) bool {
 	return err == nil && d.blank
 }
 
-// serversKey returns the key for new servers.
+// serversKey returns the key under which new servers are added.
 func (d *jsonText) serversKey() (string, error) {
 	for _, key := range ownKeys {
 		if d.objectAt(key) != nil {
@@ -38,7 +38,7 @@ func (d *jsonText) serversKey() (string, error) {
 	return ownKeys[0], nil
 }
 
-// Entry is a server to add: a command, or a URL.
+// Entry is a server to add. It has either a command or a URL.
 type Entry struct {
 	Type    string            `json:"type,omitempty"`
 	Command string            `json:"command,omitempty"`
@@ -48,8 +48,8 @@ type Entry struct {
 	Headers map[string]string `json:"headers,omitempty"`
 }
 
-// AddServer adds a server to the text of a config, which may be empty. e is an [Entry] or raw
-// JSON. If the name is taken, the error is [ErrThere].
+// AddServer adds a server to the text of a config, which may be empty. e is an [Entry] or raw JSON. If the config already
+// has a server of this name, the error is [ErrThere].
 func AddServer(data []byte, name string, e any) ([]byte, error) {
 	return editJSON(data, func(d *jsonText) error {
 		if d.server(name) != nil {
@@ -63,7 +63,7 @@ func AddServer(data []byte, name string, e any) ([]byte, error) {
 	})
 }
 
-// server returns the path of a server in a config, or nil.
+// server returns the path of a server in the config, or nil if there is no server of this name.
 func (d *jsonText) server(name string) []string {
 	for _, key := range ownKeys {
 		for _, one := range entriesIn(d.value(key)) {
@@ -89,8 +89,8 @@ func ServerNames(data []byte) (names []string) {
 	return names
 }
 
-// editServer edits the server of this name, whose path edit gets. If there is none, the error is
-// [ErrNoServer]; this holds for all functions below.
+// editServer calls edit with the path of the server called name, and returns the new text. If there is no such server, the
+// error is [ErrNoServer]. RemoveServer, SetEnabled, SetServer and MergeServer return this error too.
 func editServer(data []byte, name string, edit func(d *jsonText, path []string) error) ([]byte, error) {
 	return editJSON(data, func(d *jsonText) error {
 		path := d.server(name)
@@ -106,13 +106,13 @@ func RemoveServer(data []byte, name string) ([]byte, error) {
 	return editServer(data, name, func(d *jsonText, path []string) error { return d.remove(path...) })
 }
 
-// SetEnabled turns a server on or off. It returns the same text if the server already is.
+// SetEnabled enables or disables a server. It returns the same text if nothing needs to change.
 func SetEnabled(data []byte, name string, on bool) ([]byte, error) {
 	return editServer(data, name, func(d *jsonText, path []string) error {
 		if d.objectAt(path...) == nil {
 			return fmt.Errorf("%s is not an object", name)
 		}
-		// "disabled" is written by other clients.
+		// Some other clients write "disabled" in place of "enabled".
 		for _, f := range (object{{"disabled", !on}, {"enabled", on}}) {
 			at := append(slices.Clip(path), f.key)
 			now := d.value(at...)
@@ -133,7 +133,7 @@ func SetServer(data []byte, name string, entry json.RawMessage) ([]byte, error) 
 		if d.objectAt(path[0]) != nil {
 			return d.set(entry, path...)
 		}
-		members, err := hujson.Parse(entry) // in an array, the name is a member of the entry
+		members, err := hujson.Parse(entry) // the server is in an array, so its name is a member of the entry
 		if err != nil {
 			return err
 		}
@@ -153,7 +153,7 @@ func MergeServer(data []byte, name string, patch json.RawMessage) ([]byte, error
 	})
 }
 
-// merge applies a merge patch to the value at a path.
+// merge applies a merge patch to the value at a path, and makes it an object if it is not one.
 func (d *jsonText) merge(patch *hujson.Object, path []string) error {
 	if d.objectAt(path...) == nil {
 		if err := d.set(object{}, path...); err != nil {
@@ -180,7 +180,8 @@ func (d *jsonText) merge(patch *hujson.Object, path []string) error {
 	return nil
 }
 
-// ReadEntry reads the entry of a server that may have the server's name as a member.
+// ReadEntry parses the entry of a server. The entry may have the server's name as a member, which ReadEntry returns
+// separately.
 func ReadEntry(text []byte) (name string, entry json.RawMessage, err error) {
 	v, err := hujson.Parse(text)
 	if err != nil || !v.IsStandard() || v.Value.Kind() != '{' {

@@ -94,8 +94,7 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// TestOwn_Back checks that disabling and enabling a server, or adding and removing it, keeps all
-// comments.
+// TestOwn_Back: disabling and then enabling a server keeps all comments, and so does adding and then removing one.
 func TestOwn_Back(t *testing.T) {
 	off, err := SetEnabled([]byte(ownConfig), "fs", false)
 	if err != nil {
@@ -114,8 +113,8 @@ func TestOwn_Back(t *testing.T) {
 	}
 }
 
-// FuzzSet adds an entry, which must keep all bytes in their order, and removes it, which must bring
-// the same values back.
+// FuzzSet adds an entry and removes it again. Adding must keep all bytes of the text, in their order. Removing must give
+// the same values as before.
 func FuzzSet(f *testing.F) {
 	for _, seed := range []string{ownConfig, "", "{}", "// c\n", "{\"mcpServers\":{}}", "{\"mcpServers\":{\"a\":1 /*x*/ , // y\n}}", "{\"a\":[1,2,],}", "{\"mcpServers\":{\"a\":1}//c\n}", "\ufeff{}", "{\r\n\t\"a\": 1\r\n}"} {
 		f.Add(seed)
@@ -156,8 +155,8 @@ func FuzzSet(f *testing.F) {
 	})
 }
 
-// FuzzTOML adds a table, which must keep the text before it, and removes it, which must bring the
-// same text back.
+// FuzzTOML adds a table and removes it again. Adding must keep the text before the table. Removing must give the same text
+// as before, except for line breaks at the end.
 func FuzzTOML(f *testing.F) {
 	for _, seed := range []string{"", "a = 1", "# c\r\n[mcp_servers.a]\r\ncommand = 'x' # y\r\n", "a = '''\n[mcp_servers.mcpx]\n'''\n",
 		"[[x]]\na = [\n1, # z\n]\n\n[mcp_servers]\nb.c = {d = 1}\n", "\ufeffa = 1\n"} {
@@ -170,7 +169,7 @@ func FuzzTOML(f *testing.F) {
 		}
 		added := *before
 		if err := added.add(plainEntry("/bin/mcpx", nil), "mcp_servers", "mcpx"); err != nil {
-			return // mcp_servers is not a table, or an inline table
+			return // mcp_servers is an inline table or no table, so nothing can be added to it
 		}
 		if !strings.HasPrefix(string(added.data()), text) {
 			t.Fatalf("%q became %q", text, added.data())

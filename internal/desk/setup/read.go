@@ -15,38 +15,37 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// Source is a file that may have servers.
+// Source is a file in which servers may be configured.
 type Source struct {
-	// Client is the name of the client to show, ID its ID. Both are empty for a file that the
-	// user named.
+	// Client is the client's display name, ID is its ID. Both are empty for a file that the user gave.
 	Client, ID string
 	File       string
-	// Servers are in the order of the file.
+	// Servers are the servers in the file, in the order of the file.
 	Servers []Found
-	// Exists is true if there is a file, even one that cannot be read.
+	// Exists is true if the file exists, even if it cannot be read.
 	Exists bool
-	// Err is why the file cannot be read. A missing file is no error.
+	// Err says why the file cannot be read. It is nil if the file does not exist.
 	Err error
 }
 
-// Found is a server in a client's file.
+// Found is a server that was found in a file.
 type Found struct {
 	Name string // as in the file
 	// Self is true if the entry starts mcpx itself.
 	Self bool
-	// Fault is why mcpx cannot serve the entry, or empty.
+	// Fault says why mcpx cannot serve this entry; empty if it can.
 	Fault string
-	// LeftOut are the keys that mcpx does not have.
+	// LeftOut are the keys of the entry that mcpx does not support.
 	LeftOut []string
-	// Needs is what the user must do before the server can start, or empty.
+	// Needs says what the user must do before the server can start; empty if nothing.
 	Needs string
-	// Server is the entry as mcpx reads it.
+	// Server is the entry as mcpx's config parses it.
 	Server config.Server
 
 	entry object
 }
 
-// Find reads the files of all clients, and returns those that exist.
+// Find reads the config files of all known clients, and returns the files that exist.
 func Find(s System, o config.Options) []Source {
 	var sources []Source
 	for _, c := range clients {
@@ -63,8 +62,8 @@ func Find(s System, o config.Options) []Source {
 	return sources
 }
 
-// FindProject returns the names of clients' files in the working folder. It does not read them:
-// they may come with a cloned repository that the user does not trust.
+// FindProject returns the paths of clients' project files in the working folder. It does not read these files, because
+// they may belong to a cloned repository that the user does not trust.
 func FindProject(s System) []string {
 	var files []string
 	for _, c := range clients {
@@ -79,13 +78,13 @@ func FindProject(s System) []string {
 	return files
 }
 
-// ReadFile reads a file that the user named: a file of any client, or a config of mcpx.
+// ReadFile reads a file that the user gave, which may be a file of any client or a config of mcpx.
 func ReadFile(s System, file string, o config.Options) Source {
 	return readSource(Client{}, origin{file: file, project: projectOf(s, file), reading: o})
 }
 
-// projectOf returns the folder of the project that a client's file belongs to. Clients start the
-// project's servers in it. It is empty for a file outside of projects.
+// projectOf returns the folder of the project to which a client's file belongs. It is empty if the file does not belong to
+// a project. Clients start the servers of a project in the project's folder.
 func projectOf(s System, file string) string {
 	for _, c := range clients {
 		folder, ok := strings.CutSuffix(filepath.ToSlash(file), "/"+c.project)
@@ -96,9 +95,9 @@ func projectOf(s System, file string) string {
 	return ""
 }
 
-// origin says where servers are read from, and how.
+// origin says where servers are read from, and with which options.
 type origin struct {
-	client  string // ID, or empty for a file that the user named
+	client  string // the ID of the client; empty for a file that the user gave
 	file    string
 	project string // see projectOf
 	reading config.Options
@@ -116,7 +115,7 @@ func readSource(c Client, from origin) Source {
 	return source
 }
 
-// readSourceText reads the servers in the text of a file.
+// readSourceText reads the servers in the text of a file, which is TOML or JSON.
 func readSourceText(c Client, from origin, data []byte) (source Source) {
 	if c.format.toml || c.ID == "" && strings.EqualFold(filepath.Ext(from.file), ".toml") {
 		var d *tomlText
@@ -137,7 +136,7 @@ func (from origin) tomlServers(d *tomlText) (found []Found) {
 			continue
 		}
 		var entry object
-		if command := members["command"]; command != nil { // usually the first
+		if command := members["command"]; command != nil { // usually the first key
 			entry = object{{"command", command}}
 		}
 		for _, key := range sortedKeys(members) {
@@ -148,14 +147,14 @@ func (from origin) tomlServers(d *tomlText) (found []Found) {
 	return found
 }
 
-// containers are the paths of servers in the files of clients.
+// containers are the paths at which the files of clients have servers.
 var containers = [][]string{
 	{"mcpServers"},      // Claude, Cursor, Gemini, Windsurf and most others
 	{"servers"},         // VS Code, mcp.json
 	{"mcp", "servers"},  // VS Code, settings.json; opencode 2
 	{"context_servers"}, // Zed
 	{"mcp"},             // opencode
-	{"mcp_servers"},     // an older mcpx
+	{"mcp_servers"},     // a former version of mcpx
 }
 
 func (from origin) jsonServers(data []byte) ([]Found, error) {
@@ -171,7 +170,7 @@ func (from origin) jsonServers(data []byte) ([]Found, error) {
 		}
 		found = append(found, from.serversIn(value, strings.Join(keys, "."))...)
 	}
-	// Claude Code keeps the servers of a project under the project's folder.
+	// Claude Code has the servers of projects in the same file, under the folder of each project.
 	if projects := d.objectAt("projects"); projects != nil {
 		for i := range projects.Members {
 			of := from
@@ -182,8 +181,7 @@ func (from origin) jsonServers(data []byte) ([]Found, error) {
 	return found, nil
 }
 
-// serversIn reads the servers in an object or, in older files, an array. at is the path of value,
-// which may be nil.
+// serversIn reads the servers in an object or, in older files, in an array. at is the path of value; value may be nil.
 func (from origin) serversIn(value *hujson.Value, at string) []Found {
 	var found []Found
 	dialect := at
@@ -193,7 +191,7 @@ func (from origin) serversIn(value *hujson.Value, at string) []Found {
 	for _, one := range entriesIn(value) {
 		entry := fields(one.value)
 		if entry == nil {
-			continue // a setting of opencode
+			continue // a setting of opencode, not a server
 		}
 		if one.listed {
 			entry = entry.without("name", "id")
@@ -203,15 +201,15 @@ func (from origin) serversIn(value *hujson.Value, at string) []Found {
 	return found
 }
 
-// entryAt is an entry of a server in an object or an array.
+// entryAt is the entry of a server and its position in an object or an array.
 type entryAt struct {
 	name   string
-	key    string // its name in the object, or its index in the array
-	listed bool   // it is in an array
+	key    string // the server's key in the object, or its index in the array
+	listed bool   // the entry is in an array
 	value  *hujson.Value
 }
 
-// entriesIn returns the entries of servers in an object or an array. container may be nil.
+// entriesIn returns the server entries in an object or an array. container may be nil.
 func entriesIn(container *hujson.Value) (entries []entryAt) {
 	if container == nil {
 		return nil
@@ -231,7 +229,7 @@ func entriesIn(container *hujson.Value) (entries []entryAt) {
 	return entries
 }
 
-// fields returns the members of an object as raw JSON, or nil for anything else.
+// fields returns the members of an object with their values as raw JSON. It returns nil if v is not an object.
 func fields(v *hujson.Value) object {
 	o, ok := v.Value.(*hujson.Object)
 	if !ok {
@@ -244,7 +242,7 @@ func fields(v *hujson.Value) object {
 	return entry
 }
 
-// translate turns a client's entry into an entry of mcpx's config.
+// translate converts a client's entry to an entry of mcpx's config.
 func (from origin) translate(name string, entry object, dialect string) Found {
 	f := Found{Name: name}
 	f.entry, f.LeftOut = entry.ofMcpx(dialect)
@@ -262,7 +260,8 @@ func (from origin) translate(name string, entry object, dialect string) Found {
 	return f
 }
 
-// check reads the entry as mcpx does. Its messages have no values, which may be secrets.
+// check parses the entry as mcpx's config does, and sets the fields of f accordingly. The messages contain no values of
+// the entry, as they may be secret.
 func (f *Found) check(o config.Options) {
 	text, err := marshal(object{{"mcpServers", object{{f.Name, f.entry}}}})
 	if err != nil {
@@ -272,7 +271,7 @@ func (f *Found) check(o config.Options) {
 	cfg, err := config.Parse("", text, o)
 	name := f.Name
 	if err != nil {
-		// Perhaps only the name is invalid.
+		// Perhaps only the server's name is invalid, so try another one.
 		name = safeName(f.Name)
 		text, _ = marshal(object{{"mcpServers", object{{name, f.entry}}}})
 		cfg, err = config.Parse("", text, o)
@@ -291,14 +290,14 @@ func (f *Found) check(o config.Options) {
 	}
 }
 
-// within removes the path of the server from the text of a fault.
+// within removes the path of the server from an error message about its config.
 func within(name, fault string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(fault, "mcpServers."+name+".", ""), "mcpServers."+name+": ", "")
 }
 
 var unfit = pattern.New(`[^A-Za-z0-9._-]`)
 
-// safeName turns a name into one that mcpx's config allows.
+// safeName converts a name to one that mcpx's config allows.
 func safeName(name string) string {
 	safe := unfit.ReplaceAllString(name, "_")
 	safe = safe[:min(len(safe), 56)]
@@ -311,22 +310,22 @@ func safeName(name string) string {
 	return safe
 }
 
-// definition returns a text that is equal for two entries of the same server.
+// definition returns a string that is equal for two entries if they define the same server.
 func (f *Found) definition() string {
 	s := &f.Server
 	text, _ := marshal([]any{s.Type, s.Command, append([]string{}, s.Args...), s.Env, s.Cwd, s.URL, s.Headers})
 	return strings.ReplaceAll(string(text), "null", "{}")
 }
 
-// launchers are programs whose first argument names the program that they run.
+// launchers are programs that run another program, which is named by an argument.
 var launchers = []string{
 	"npx", "bunx", "uvx", "pipx", "pnpm", "yarn", "npm", "npx.cmd", "uv", "bun", "deno", "node", "go", "python", "python3",
 }
 
-// withValue are options of launchers whose value is the next argument.
+// withValue are options of launchers that take the next argument as their value.
 var withValue = []string{"--with", "--from", "--python", "-p", "--package", "--index", "--index-url", "--directory", "--project", "--env-file"}
 
-// Runs describes the server in a few words, without parts that may be secret.
+// Runs describes in a few words what the server runs. It leaves out arguments that may be secret.
 func (f *Found) Runs() string {
 	s := &f.Server
 	if s.Command == "" {
@@ -338,7 +337,7 @@ func (f *Found) Runs() string {
 	}
 	words := []string{filepath.Base(strings.ReplaceAll(s.Command, `\`, "/"))}
 	if !slices.Contains(launchers, strings.TrimSuffix(words[0], ".exe")) {
-		return words[0] // an argument may be a secret
+		return words[0] // arguments are left out, as they may be secret
 	}
 	for i, arg := range s.Args {
 		switch {

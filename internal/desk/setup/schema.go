@@ -10,15 +10,15 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// schemaName is the name of the schema file, in the folder of the config.
+// schemaName is the name of the file with the JSON schema of the config. It is in the folder of the config.
 const schemaName = "config.schema.json"
 
 func schemaBeside(configFile string) string {
 	return filepath.Join(filepath.Dir(configFile), schemaName)
 }
 
-// NameSchema adds "$schema" to the text of a config, as its first key. It changes nothing if the
-// config has that key, or if the schema's file name is taken by another file.
+// NameSchema adds "$schema" to the text of a config, as its first key. It returns the same text if the config already has
+// that key, or if a file that mcpx did not write has the name of the schema file.
 func NameSchema(configFile string, data []byte) ([]byte, error) {
 	there, existed, err := Read(schemaBeside(configFile))
 	if err != nil || existed && !isSchema(there) {
@@ -41,8 +41,8 @@ func NameSchema(configFile string, data []byte) ([]byte, error) {
 	})
 }
 
-// WriteSchema writes the schema into the folder of a config. It is an error if another file has
-// its name.
+// WriteSchema writes the schema into the folder of a config. It returns an error if a file that mcpx did not write has the
+// name of the schema file.
 func WriteSchema(configFile string) (file string, err error) {
 	file = schemaBeside(configFile)
 	before, existed, err := Read(file)
@@ -55,7 +55,7 @@ func WriteSchema(configFile string) (file string, err error) {
 	return file, err
 }
 
-// RemoveSchema removes the file that [WriteSchema] wrote, unless the config names it.
+// RemoveSchema removes the file that [WriteSchema] wrote, unless the config refers to it with "$schema".
 func RemoveSchema(configFile string) (removed bool, err error) {
 	file := schemaBeside(configFile)
 	data, existed, err := Read(file)
@@ -69,7 +69,7 @@ func RemoveSchema(configFile string) (removed bool, err error) {
 	return true, os.Remove(file)
 }
 
-// namesSchema reports whether a config names the schema beside it.
+// namesSchema reports whether "$schema" in the config refers to the schema file in the config's folder.
 func (d *jsonText) namesSchema() bool {
 	at := d.value("$schema")
 	return at != nil && string(raw(at)) == `"./`+schemaName+`"`
@@ -80,10 +80,10 @@ func isSchema(data []byte) bool {
 	return json.Unmarshal(data, &is) == nil && is.Title == config.SchemaTitle
 }
 
-// configID marks mcpx's own config in the records, which otherwise have the IDs of clients.
+// configID identifies mcpx's own config in the records, in place of the ID of a client.
 const configID = "config"
 
-// Edit plans a change of mcpx's config, for [Backups.Write].
+// Edit plans a change of mcpx's config. [Backups.Write] makes the change.
 func (b Backups) Edit(file string, before, after []byte, existed bool) Change {
 	change := Change{Client: Client{ID: configID}, File: file, Existed: existed, Before: before, After: after, first: true, exact: true}
 	if r, ok := b.record(file); ok && r.After == hash(before) {
@@ -93,8 +93,8 @@ func (b Backups) Edit(file string, before, after []byte, existed bool) Change {
 	return change
 }
 
-// Restore plans the undoing of [Backups.Edit]. A file that is still as mcpx wrote it gets its old
-// bytes back; otherwise only "$schema" is removed.
+// Restore plans to undo [Backups.Edit]. If the file is still as mcpx wrote it, it gets its old content back. Otherwise
+// only "$schema" is removed.
 func (b Backups) Restore(file string) (Change, error) {
 	change, backup, _, err := b.back(Client{ID: configID}, file)
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// Secret is a credential to keep outside of the config, which then refers to it as ${keyring:NAME}.
+// Secret is a credential that is to be stored outside of the config. The config refers to it as ${keyring:NAME}.
 type Secret struct{ Name, Value string }
 
-// sealable are the keys of a server in which the config expands references.
+// sealable are the keys of a server entry in whose values the config expands references such as ${keyring:NAME}.
 var sealable = []string{"command", "args", "env", "url", "urls", "httpUrl", "serverUrl", "headers", "http_headers"}
 
-// Seal replaces the credentials that the servers of a config have in plain text by references, and returns the text and the
-// credentials. taken returns the value that a secret has already; ok is false if there is none. servers counts those with
-// credentials.
+// Seal replaces the plain text credentials of the servers in a config by references. It returns the new text and the
+// credentials. taken returns the value that is already stored under the name of a secret; ok is false if no value is.
+// servers is the number of servers in which Seal replaced a credential.
 func Seal(file string, data []byte, o config.Options, taken func(name string) (value string, ok bool)) (
 	after []byte, secrets []Secret, servers int, err error,
 ) {
@@ -66,16 +66,16 @@ func serverOf(cfg *config.Config, written string) *config.Server {
 	return &cfg.Servers[i]
 }
 
-// sealer collects the edits of [Seal].
+// sealer collects the changes that [Seal] makes.
 type sealer struct {
 	taken       func(name string) (string, bool)
-	server      string   // the name of the server
-	credentials []string // of the server, the longest first
+	server      string   // the name of the current server
+	credentials []string // the credentials of the current server, the longest first
 	edits       []sealed
 	secrets     []Secret
 }
 
-// sealed is a text with references, and its path.
+// sealed is a string whose credentials are replaced by references, and its path in the config.
 type sealed struct {
 	at   []string
 	text string
@@ -101,16 +101,16 @@ func (s *sealer) walk(v *hujson.Value, at []string) {
 	}
 }
 
-// scheme begins the value of an Authorization header.
+// scheme matches the authentication scheme at the beginning of an Authorization header.
 var scheme = pattern.New(`(?i)^(?:bearer|basic|token|apikey) `)
 
-// seal returns a text with references in place of its credentials.
+// seal returns a string with references in place of its credentials. at is the path of the string.
 func (s *sealer) seal(text string, at []string) string {
 	if slices.Contains(s.credentials, text) && !scheme.MatchString(text) && !strings.Contains(text, "${") {
 		return s.reference(text, at)
 	}
 	for i, credential := range s.credentials {
-		// Of credentials that contain each other the shortest is the secret itself: X, in "Bearer X".
+		// If a credential contains another one, only the shorter one is replaced: the secret in "Bearer X" is X.
 		within := slices.ContainsFunc(s.credentials[i+1:], func(other string) bool {
 			return len(other) < len(credential) && strings.Contains(credential, other)
 		})
@@ -123,7 +123,7 @@ func (s *sealer) seal(text string, at []string) string {
 
 var anyReference = pattern.New(`\$\{[^}]*\}`)
 
-// outside replaces old in a text, but not inside of the references that are there.
+// outside replaces old in text by a reference, except where old is inside of an existing reference.
 func outside(text, old string, reference func() string) string {
 	var b strings.Builder
 	for {
@@ -144,7 +144,8 @@ func outside(text, old string, reference func() string) string {
 
 var unfitSecret = pattern.New(`[^A-Za-z0-9._-]+`)
 
-// reference returns the reference to a credential, which has the name of its server and of its key.
+// reference returns a reference to the credential value, and adds the credential to s.secrets if it is new. The name of
+// the secret consists of the server's name and the last key of the path at.
 func (s *sealer) reference(value string, at []string) string {
 	key := at[len(at)-1]
 	if _, err := strconv.Atoi(key); err == nil {

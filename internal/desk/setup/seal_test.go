@@ -8,7 +8,8 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// TestSeal: the credentials of all servers become references, which give the same servers; nothing else of the text changes.
+// TestSeal: Seal replaces the credentials of all servers by references and changes nothing else. The new config gives the
+// same servers as before.
 func TestSeal(t *testing.T) {
 	const before = `// mine
 {
@@ -62,7 +63,7 @@ func TestSeal(t *testing.T) {
 			t.Errorf("%s is another server now", a.Name)
 		}
 	}
-	// A second time there is nothing left to do.
+	// A second Seal finds nothing to replace.
 	again, secrets, _, err := Seal("config.json", after, o, look)
 	if err != nil || len(secrets) > 0 || string(again) != string(after) {
 		t.Errorf("again: %v, %v\n%s", secrets, err, again)

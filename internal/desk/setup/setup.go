@@ -1,7 +1,7 @@
 // Package setup finds and edits the config files of MCP clients, and of mcpx.
 //
-// An edit changes only the bytes that it must: comments, the order of keys, indentation, line
-// endings and a byte order mark stay. The new text is parsed before it is written.
+// An edit changes as few bytes as possible: comments, the order of keys, indentation, line endings and a byte order mark
+// stay. The new text is parsed before it is written.
 package setup
 
 import (
@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// System is what the paths of config files depend on.
+// System has what the paths of config files depend on.
 type System struct {
-	// OS is a value of GOOS.
+	// OS is the operating system, a value of GOOS.
 	OS string
 	// Getenv looks up an environment variable.
 	Getenv func(string) (string, bool)
-	// Dir is the working folder, which may have the files of a project.
+	// Dir is the working folder, in which the files of a project may be.
 	Dir string
 }
 
@@ -25,7 +25,7 @@ func Here(getenv func(string) (string, bool), dir string) System {
 	return System{OS: runtime.GOOS, Getenv: getenv, Dir: dir}
 }
 
-// env returns a variable, or fallback if it is empty or not set.
+// env returns the value of an environment variable, or fallback if the variable is empty or not set.
 func (s System) env(name, fallback string) string {
 	if value, _ := s.Getenv(name); value != "" {
 		return value
@@ -41,8 +41,8 @@ func (s System) home() string {
 	return s.env("HOME", "")
 }
 
-// join joins with the separator of s.OS, which may differ from that of this process. If first is
-// empty, so is the result.
+// join joins path elements with the separator of s.OS, which may differ from the separator of this process. If first is
+// empty, the result is empty.
 func (s System) join(first string, parts ...string) string {
 	if first == "" {
 		return ""
@@ -53,7 +53,7 @@ func (s System) join(first string, parts ...string) string {
 	return strings.TrimRight(first, `\/`) + `\` + strings.Join(parts, `\`)
 }
 
-// appData returns the folder where desktop applications keep their settings.
+// appData returns the folder in which desktop applications keep their settings.
 func (s System) appData() string {
 	switch s.OS {
 	case "windows":
@@ -64,13 +64,12 @@ func (s System) appData() string {
 	return s.xdgConfig()
 }
 
-// xdgConfig returns the folder where command line programs keep their settings, even on macOS and
-// Windows.
+// xdgConfig returns the folder in which many command line programs keep their settings, even on macOS and Windows.
 func (s System) xdgConfig() string {
 	return s.env("XDG_CONFIG_HOME", s.join(s.home(), ".config"))
 }
 
-// Short writes a path with ~ for the home folder.
+// Short returns a path with the home folder shortened to ~.
 func (s System) Short(file string) string {
 	home := s.home()
 	if rest, ok := strings.CutPrefix(file, home); ok && home != "" && (strings.HasPrefix(rest, "/") || strings.HasPrefix(rest, `\`)) {

@@ -11,14 +11,16 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// namedEntry is the beginning of a member of an object, as documents show it without the braces around it.
+// namedEntry matches the beginning of a JSON member ("name": ...) without braces around it. Documentation often shows
+// servers in this form.
 var namedEntry = pattern.New(`^"[^"]*"\s*:`)
 
-// IsSnippet reports whether a text is meant as JSON with a server, and not as a program or URL.
+// IsSnippet reports whether an argument is meant as JSON with a server, and not as a program or URL.
 func IsSnippet(text string) bool { return strings.HasPrefix(text, "{") || namedEntry.MatchString(text) }
 
-// ReadSnippet reads the server in a piece of JSON, in the forms in which documents show it: its entry, the entry under its name, or
-// the file of a client. Of several servers it returns the one called name. The errors have no values, which may be secrets.
+// ReadSnippet reads a server from JSON in one of the forms that documentation uses: only the entry, the entry with its
+// name, or the whole file of a client. If there are several servers, it returns the server called name. The errors contain
+// no values of the JSON, as they may be secret.
 func ReadSnippet(s System, name, text string, o config.Options) (*Found, error) {
 	if namedEntry.MatchString(text) {
 		text = "{" + text + "}"
@@ -45,14 +47,14 @@ func ReadSnippet(s System, name, text string, o config.Options) (*Found, error) 
 	return oneOf(found, name)
 }
 
-// isEntry reports whether an object is the entry of a server.
+// isEntry reports whether an object is the entry of a server: it has a command or a URL.
 func isEntry(entry object) bool {
 	return slices.ContainsFunc(entry, func(f field) bool {
 		return slices.Contains([]string{"command", "url", "urls", "httpUrl", "serverUrl"}, f.key)
 	})
 }
 
-// oneOf returns the server called name, or the only one.
+// oneOf returns the server called name, or the only server if there is just one.
 func oneOf(found []Found, name string) (*Found, error) {
 	at := slices.IndexFunc(found, func(f Found) bool { return f.Name == name })
 	switch {
@@ -76,7 +78,7 @@ func oneOf(found []Found, name string) (*Found, error) {
 	return f, nil
 }
 
-// AddTo adds the server to the text of a config.
+// AddTo adds the server to the text of a config, under this name.
 func (f *Found) AddTo(data []byte, name string) ([]byte, error) {
 	return AddServer(data, name, f.entry)
 }

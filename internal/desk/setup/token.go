@@ -5,21 +5,21 @@ import (
 	"fmt"
 )
 
-// Errors of the edits of tokens. Test for them with errors.Is.
+// Errors of SetToken and RemoveToken. Compare with errors.Is.
 var (
 	ErrNoToken  = errors.New("no such token")
 	ErrHasToken = errors.New("has a token already")
 )
 
-// Token is a client's token as the config keeps it.
+// Token is a client's token as it is stored in the config.
 type Token struct {
-	SHA256 string // hexadecimal
-	// Groups and Scopes belong to the token's owner. If nil, those in the config stay.
+	SHA256 string // of the token, in hexadecimal
+	// Groups and Scopes belong to the token's owner. If they are nil, SetToken does not change them in the config.
 	Groups, Scopes []string
 }
 
-// SetToken writes a token into the text of a config. If the name has a token and replace is
-// false, the error is [ErrHasToken].
+// SetToken writes a token into the text of a config, under a name. If that name already has a token and replace is false,
+// the error is [ErrHasToken].
 func SetToken(data []byte, name string, t Token, replace bool) ([]byte, error) {
 	return editJSON(data, func(d *jsonText) error {
 		entry := object{{"sha256", t.SHA256}}
@@ -44,7 +44,7 @@ func SetToken(data []byte, name string, t Token, replace bool) ([]byte, error) {
 	})
 }
 
-// RemoveToken removes a token from the text of a config. If there is none, the error is
+// RemoveToken removes the token of this name from the text of a config. If there is no such token, the error is
 // [ErrNoToken].
 func RemoveToken(data []byte, name string) ([]byte, error) {
 	return editJSON(data, func(d *jsonText) error {

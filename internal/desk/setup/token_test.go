@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestTokens checks that adding and removing tokens keeps the rest of the file.
+// TestTokens: adding, replacing and removing tokens keeps the rest of the file.
 func TestTokens(t *testing.T) {
 	const file = `{
   // the servers

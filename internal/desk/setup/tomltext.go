@@ -11,7 +11,7 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// tomlText is the text of a TOML file. An edit changes text and parses it again.
+// tomlText is the text of a TOML file. Each edit changes the text and parses it again.
 type tomlText struct {
 	fileText
 	all   map[string]any
@@ -20,8 +20,8 @@ type tomlText struct {
 
 // expression is a table header, a key with its value, or a comment.
 type expression struct {
-	start int      // the offset of its first line
-	path  []string // its key, after the key of its table; nil for a comment
+	start int      // the offset of the beginning of its first line
+	path  []string // the path of the table, or of the key including its table; nil for a comment
 }
 
 func parseTOMLText(data []byte) (*tomlText, error) {
@@ -68,7 +68,7 @@ func (d *tomlText) lineStart(offset int) int {
 	return bytes.LastIndexByte(d.text[:offset], '\n') + 1
 }
 
-// table returns the table at a path, or nil.
+// table returns the table at a path, or nil if there is none.
 func (d *tomlText) table(keys ...string) map[string]any {
 	at := d.all
 	for _, key := range keys {
@@ -88,7 +88,8 @@ func (d *tomlText) start(entry object, keys ...string) error {
 	}
 	command := d.extents(append(slices.Clip(keys), "command"))
 	args := d.extents(append(slices.Clip(keys), "args"))
-	// A dotted key, such as mcpx.command, cannot be replaced by a line: the table is written anew.
+	// A dotted key, such as mcpx.command, cannot be replaced by a whole line. In this case the table is removed and
+	// written anew.
 	if len(command) != 1 || len(args) > 1 || !bytes.HasPrefix(bytes.TrimSpace(d.text[command[0].from:]), []byte("command")) {
 		if err := d.remove(keys...); err != nil {
 			return err
@@ -114,7 +115,7 @@ func (d *tomlText) restore(from document, keys ...string) error {
 
 func (d *tomlText) found(from origin, _ []string) []Found { return from.tomlServers(d) }
 
-// members returns the lines of an entry, whose values are strings and arrays of strings.
+// members returns an entry as TOML lines. The values of the entry are strings and arrays of strings.
 func (d *tomlText) members(entry object) (string, error) {
 	var b strings.Builder
 	for _, f := range entry {
@@ -127,7 +128,7 @@ func (d *tomlText) members(entry object) (string, error) {
 	return b.String(), nil
 }
 
-// add appends a table.
+// add appends a table at the end of the text.
 func (d *tomlText) add(entry object, keys ...string) error {
 	eol := d.eol()
 	members, err := d.members(entry)
@@ -144,7 +145,7 @@ func (d *tomlText) add(entry object, keys ...string) error {
 	return d.apply(splice{len(d.text), len(d.text), gap + "[" + tomlKey(keys) + "]" + eol + members})
 }
 
-// apply makes replacements that do not overlap, and parses the result.
+// apply makes replacements, which must not overlap, and parses the result.
 func (d *tomlText) apply(splices ...splice) error {
 	edited, err := parseTOMLText(d.with(splices))
 	if err != nil {
@@ -154,8 +155,8 @@ func (d *tomlText) apply(splices ...splice) error {
 	return nil
 }
 
-// extents returns the places of the table at a path and of the tables below it, in whole lines.
-// A place has the comments between its lines.
+// extents returns the extent of each expression in the table at a path and in the tables below it. An extent is a range of
+// whole lines. If a value takes several lines, its extent includes the comments between them.
 func (d *tomlText) extents(keys []string) (all []splice) {
 	for i, e := range d.lines {
 		if len(e.path) < len(keys) || !slices.Equal(e.path[:len(keys)], keys) {
@@ -168,7 +169,7 @@ func (d *tomlText) extents(keys []string) (all []splice) {
 				break
 			}
 		}
-		// The empty lines at its end do not belong to it.
+		// The empty lines after an expression do not belong to its extent.
 		end = e.start + len(bytes.TrimRight(d.text[e.start:end], " \t\r\n"))
 		if i := bytes.IndexByte(d.text[end:], '\n'); i >= 0 {
 			end += i + 1
@@ -180,7 +181,7 @@ func (d *tomlText) extents(keys []string) (all []splice) {
 	return all
 }
 
-// remove removes the table at a path and those below it, each with one empty line before it.
+// remove removes the table at a path and the tables below it. It also removes one empty line before each of them.
 func (d *tomlText) remove(keys ...string) error {
 	cuts, kept := d.extents(keys), 0
 	for i := range cuts {
@@ -188,7 +189,7 @@ func (d *tomlText) remove(keys ...string) error {
 		kept = cuts[i].to
 		if trimmed, ok := cutEmptyLine(before); ok {
 			cuts[i].from -= len(before) - len(trimmed)
-		} else if i > 0 && len(bytes.TrimSpace(before)) == 0 { // between two of its tables
+		} else if i > 0 && len(bytes.TrimSpace(before)) == 0 { // only white space between two removed extents
 			cuts[i].from -= len(before)
 		}
 	}
@@ -201,7 +202,7 @@ func (d *tomlText) remove(keys ...string) error {
 	return nil
 }
 
-// cutEmptyLine removes one empty line at the end of text.
+// cutEmptyLine removes one empty line at the end of text. The result is false if text does not end with one.
 func cutEmptyLine(text []byte) ([]byte, bool) {
 	for _, empty := range []string{"\n\n", "\n\r\n"} {
 		if bytes.HasSuffix(text, []byte(empty)) {
@@ -211,7 +212,7 @@ func cutEmptyLine(text []byte) ([]byte, bool) {
 	return text, false
 }
 
-// tomlKey writes a path as a dotted key.
+// tomlKey returns a path as a dotted TOML key.
 func tomlKey(keys []string) string {
 	parts := make([]string, len(keys))
 	for i, key := range keys {
