@@ -63,7 +63,7 @@ func (l *loader) forCalls() []key {
 	c := l.cfg
 	return []key{
 		{"result_token_limit", l.count(&c.ResultTokenLimit, 0), "where a long result is cut, in tokens; 0 is no limit. It may be cut earlier to what the client shows a model, see `clients`"},
-		{"result_preview_tokens", l.count(&c.ResultPreviewTokens, 0), "how much of a cut result is shown at first if it is JSON, in tokens; 0 is as much as the limit allows"},
+		{"result_preview_tokens", l.count(&c.ResultPreviewTokens, 0), "how much of a cut result is shown at first, in tokens; 0 is as much from its beginning as the limit allows"},
 		{"toon_compression_enabled", l.boolean(&c.ToonCompression), "whether results may become TOON or JavaScript; else JSON is only minified"},
 		{"result_forms", l.forms(&c.ResultForms), "the forms that JSON in results may have, of `json`, `toon` and `js` (JavaScript that evaluates to the JSON); the shortest is used, and JSON is always allowed. The default is all of them"},
 		{"disabled_tools", l.toolGlobs(&c.DisabledTools), "tools that no client sees or calls: globs of `SERVER.TOOL`"},
