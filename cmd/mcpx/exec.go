@@ -21,6 +21,7 @@ type execCommand struct {
 	Arguments []string `arg:"" optional:"" sep:"none" help:"The arguments: KEY=VALUE, or one JSON object; - reads it from stdin."`
 	Select    string   `help:"A jq filter for the result." placeholder:"FILTER"`
 	Grep      string   `help:"Print only the matching lines of the result, or of what --select selects; a regular expression." placeholder:"REGEX"`
+	Each      string   `help:"Several calls of the tool: a JSON list of arguments, each merged over the other ones." placeholder:"LIST"`
 	Raw       bool     `name:"json" help:"Print the raw result instead of the text; with --select, what it selects as JSON."`
 }
 
@@ -29,6 +30,7 @@ func (cmd *execCommand) Help() string {
 		"mcpx exec time get_current_time timezone=Europe/Rome",
 		`mcpx exec time get_current_time '{"timezone": "Europe/Rome"}'`,
 		"mcpx exec time get_current_time timezone=Europe/Rome --select .datetime",
+		`mcpx exec time get_current_time --each '[{"timezone": "Europe/Rome"}, {"timezone": "Asia/Tokyo"}]'`,
 		"echo '{\"path\": \"/tmp\"}' | mcpx exec files list_directory -")
 }
 
@@ -76,6 +78,10 @@ func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if err != nil {
 		return err
 	}
+	each, err := cmd.each()
+	if err != nil {
+		return err
+	}
 	a, err := c.start(s, cfg, app.Once, cmd.Server)
 	if err != nil {
 		return err
@@ -94,8 +100,8 @@ func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 		}
 		arguments = object(pairs, schema)
 	}
-	request := executor.Request{Server: cmd.Server, Tool: cmd.Tool, Arguments: arguments}
-	if cmd.Raw && cmd.Select == "" && cmd.Grep == "" {
+	request := executor.Request{Server: cmd.Server, Tool: cmd.Tool, Arguments: arguments, Each: each}
+	if cmd.Raw && cmd.Select == "" && cmd.Grep == "" && each == nil {
 		return cmd.raw(ctx, a, request, s)
 	}
 	if request.Select, request.Grep = cmd.Select, cmd.Grep; cmd.Select != "" || cmd.Raw {

@@ -11,10 +11,25 @@ import (
 
 	"mcpx/internal/base/wire"
 	"mcpx/internal/desk/config"
+	"mcpx/internal/executor"
 )
 
 // maxArguments is how many bytes of arguments are read from stdin at most.
 const maxArguments = 64 << 20
+
+// each reads the list in --each. It is nil without the flag.
+func (cmd *execCommand) each() (calls []json.RawMessage, err error) {
+	if cmd.Each == "" {
+		return nil, nil
+	}
+	if err := json.Unmarshal([]byte(cmd.Each), &calls); err != nil || len(calls) == 0 || len(calls) > executor.MaxEach {
+		return nil, &hintError{
+			fmt.Sprintf("--each is not a list of 1 to %d calls", executor.MaxEach),
+			`write the arguments of each call, such as '[{"KEY": "VALUE"}, {"KEY": "OTHER"}]'`,
+		}
+	}
+	return calls, nil
+}
 
 // arguments reads the arguments of the tool: either a JSON object, or pairs of a key and a value. The types of
 // the values in pairs are determined later, by the tool's schema.

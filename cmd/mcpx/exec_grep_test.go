@@ -38,3 +38,30 @@ func TestExec_Grep(t *testing.T) {
 	}
 	hasAll(t, out, "annotated\n", "[1 of 6 text blocks match]\n")
 }
+
+// TestExec_Each: mcpx exec --each makes several calls, whose results are numbered. Arguments of the command line are for all.
+func TestExec_Each(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	path := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
+	for _, test := range []struct {
+		code int
+		want string
+		args []string
+	}{
+		{0, "#1 one\n#2 two\n", []string{"--each", `[{"text":"one"},{"text":"two"}]`}},
+		{0, "#1 all\n#2 two\n", []string{"text=all", "--each", `[{},{"text":"two"}]`}},
+		{0, "#1 1\n#2 2\n", []string{"--each", `[{"text":"{\"a\":1}"},{"text":"{\"a\":2}"}]`, "--select", ".a"}},
+		{0, `[{"result":1},{"result":2}]` + "\n", []string{"--each", `[{"text":"{\"a\":1}"},{"text":"{\"a\":2}"}]`, "--select", ".a", "--json"}},
+	} {
+		out, stderr, code := h.run(t, "", append([]string{"--config", path, "exec", "fake", "echo"}, test.args...)...)
+		if code != test.code || out != test.want || stderr != "" {
+			t.Errorf("%q: exit %d, stderr %q, got\n%s", test.args, code, stderr, out)
+		}
+	}
+	for _, list := range []string{`{"text":"x"}`, "[", "[]"} {
+		if _, stderr, code := h.run(t, "", "--config", path, "exec", "fake", "echo", "--each", list); code != exitFailed || !strings.Contains(stderr, "list of 1 to 50 calls") {
+			t.Errorf("%s: exit %d, %s", list, code, stderr)
+		}
+	}
+}

@@ -14,7 +14,7 @@ import (
 // and base.
 var layers = []string{
 	"app", "budget", "front", "view", "executor", "learned", "builtin", "results", "resources", "registry", "upstream", "transport",
-	"request", "policy", "caller", "jq", "arguments", "describe", "search", "schemats", "compress", "tokens",
+	"request", "policy", "caller", "files", "jq", "arguments", "describe", "search", "schemats", "compress", "tokens",
 }
 
 // pure are packages that only compute: they import only each other and base.

@@ -39,6 +39,7 @@ func (b *builder) callOptions(cfg *config.Config) executor.Options {
 		NoPrompts:     !cfg.Prompts,
 		Separator:     cfg.Separator,
 		Learn:         cfg.Learns(),
+		Files:         executor.FileOptions{Folders: cfg.Files, Roots: b.profile.oneClient, Shared: cfg.Auth != nil},
 	}
 	for _, s := range cfg.Servers {
 		options.Servers[s.Name] = executor.ServerOptions{

@@ -62,6 +62,7 @@ func (p Profile) config(cfg *config.Config) (*config.Config, error) {
 		once := *cfg
 		once.ResultTokenLimit = 0      // a handle could not be used after the command has ended
 		once.ExecWait = 24 * time.Hour // the command has only just started the server
+		once.Confirm = conf.ConfirmNone
 		once.Servers = slices.Clone(cfg.Servers)
 		for i := range once.Servers {
 			once.Servers[i].Confirm = conf.ConfirmNone

@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/proc"
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/builtin"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/demo"
 	"mcpx/internal/policy"
@@ -51,6 +53,9 @@ func (b *builder) samples() (servers []registry.Server) {
 
 func rulesOf(cfg *config.Config, lock Lock) *policy.Rules {
 	rules := &policy.Rules{Servers: make(map[string]policy.ServerRules), Disabled: cfg.DisabledTools, Rights: rightsOf(cfg)}
+	if cfg.Confirm != conf.ConfirmNone {
+		rules.Servers[builtin.Name] = policy.ServerRules{Confirm: cfg.Confirm}
+	}
 	for _, s := range cfg.Servers {
 		rules.Servers[s.Name] = policy.ServerRules{
 			Allow: s.Tools.Allow, Deny: s.Tools.Deny, ReadOnly: s.ReadOnly, Approved: lock[s.Name],

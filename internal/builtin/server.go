@@ -6,10 +6,12 @@ package builtin
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"mcpx/internal/arguments"
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
+	"mcpx/internal/files"
 	"mcpx/internal/request"
 	"mcpx/internal/resources"
 	"mcpx/internal/results"
@@ -34,13 +36,15 @@ type Server struct {
 	// Journal records the requests to servers. May be nil.
 	Journal *request.Journal
 
-	all, reader *catalog.Server
+	all, reader, saver *catalog.Server // saver is all with the tool save_result
 }
 
 // New makes the server.
 func New() *Server {
 	s := &Server{}
 	s.all, s.reader = described()
+	with := s.all.WithTools(append(slices.Clone(s.all.Tools), saving()))
+	s.saver = &with
 	return s
 }
 
@@ -72,13 +76,19 @@ func described() (all, reader *catalog.Server) {
 	return &server, &named
 }
 
-// Server returns the server for a caller that sees the given catalogue, including the skills in that catalogue.
-func (s *Server) Server(seen *catalog.Snapshot) *catalog.Server {
-	return s.withSkills(s.all, s.skills(seen))
+// Server returns the server for a caller that sees the given catalogue, including the skills in that catalogue. saves means that
+// the caller may save results.
+func (s *Server) Server(seen *catalog.Snapshot, saves bool) *catalog.Server {
+	return s.withSkills(s.All(saves), s.skills(seen))
 }
 
 // All returns the server without skills.
-func (s *Server) All() *catalog.Server { return s.all }
+func (s *Server) All(saves bool) *catalog.Server {
+	if saves {
+		return s.saver
+	}
+	return s.all
+}
 
 // Reader returns the part of the server that the catalogue lists: the tools for resources, prompts and skills. It
 // returns nil if the servers in seen have none of these.
@@ -103,6 +113,8 @@ type Caller struct {
 	Form results.Format
 	// Select and Grep are arguments of exec itself, not of the tool that it calls.
 	Select, Grep string
+	// Files returns the folders that are open to the caller. The error is a [files.Error] or the error of ctx.
+	Files func(ctx context.Context) (files.Folders, error)
 	// Read is called once with each server from which the answer contains a resource or prompt. May be nil.
 	Read func(server string)
 }
@@ -113,7 +125,7 @@ func Reads(tool string) bool { return tool == results.Tool || tool == WaitTool }
 // ChargeOf says how a request to a tool counts towards the limits of its caller.
 func ChargeOf(tool string) request.Charge {
 	switch tool {
-	case results.Tool, listTool:
+	case results.Tool, listTool, SaveTool:
 		return request.ChargeCall
 	case WaitTool:
 		return request.ChargeWait
@@ -135,6 +147,8 @@ func (s *Server) Serve(c Caller) request.Handler {
 			return s.reading(ctx, q, c.Read, q.Tool.Name, given)
 		case results.Tool:
 			return c.read(ctx, given)
+		case SaveTool:
+			return c.save(ctx, given)
 		}
 		return s.reading(ctx, q, c.Read, readTool, s.skillURI(s.Resources(q).Catalogue(), q.Tool.Name))
 	}

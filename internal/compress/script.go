@@ -74,16 +74,26 @@ func asScript(compact string) (string, bool) {
 	if len(compact) > maxScript || len(compact) < leastScript {
 		return "", false
 	}
-	s := &script{text: compact, parts: make([]part, 0, len(compact)/12+16)}
-	if s.read(0, -1, maxDepth); s.bad || !s.group() {
+	s, ok := readScripted(compact)
+	if !ok {
 		return "", false
+	}
+	return newScriptWriter(s).write()
+}
+
+// readScripted reads compact JSON and finds what repeats in it. ok is as in [asScript].
+func readScripted(compact string) (s *script, ok bool) {
+	most := 1 + strings.Count(compact, ",") + strings.Count(compact, "{") + strings.Count(compact, "[")
+	s = &script{text: compact, parts: make([]part, 0, min(most, len(compact)/12+16))}
+	if s.read(0, -1, maxDepth); s.bad || !s.group() {
+		return nil, false
 	}
 	s.absorbed = make([]bool, len(s.parts))
 	for i := range s.kinds {
 		s.analyse(&s.kinds[i])
 	}
 	s.name()
-	return newScriptWriter(s).write()
+	return s, true
 }
 
 // str is the text of a part.
@@ -237,7 +247,7 @@ func (s *script) likeKeys(a, b int32) bool {
 // keys that are integers must come first, in ascending order.
 func (s *script) faithful(i int32) bool {
 	var keys []string
-	seen := map[string]bool{}
+	var seen map[string]bool
 	last, others := int64(-1), false
 	for c := i + 1; c < s.parts[i].next; c = s.parts[c].next {
 		key := s.key(c)
@@ -260,7 +270,8 @@ func (s *script) faithful(i int32) bool {
 			}
 			keys = append(keys, key)
 		} else {
-			if len(seen) == 0 {
+			if seen == nil {
+				seen = make(map[string]bool, 2*manyKeys)
 				for _, k := range keys {
 					seen[k] = true
 				}

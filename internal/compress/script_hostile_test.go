@@ -133,12 +133,15 @@ func FuzzScript(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string, seed uint64) {
 		checkScript(t, "text", text)
+		promising(text) // must not panic
 		checkScript(t, "twice", "["+text+","+text+"]")
+		checkShared(t, "shared", []string{text, text, randomDocument(rand.New(rand.NewPCG(seed, 4)), 2)})
 		checkScript(t, "seed", randomDocument(rand.New(rand.NewPCG(seed, 2)), 3))
 	})
 }
 
-// TestScript_Node evaluates the JavaScript of documents in node, even if Text would not choose it.
+// TestScript_Node evaluates the JavaScript of documents in node, and in QuickJS if that is installed, even if Text would not
+// choose it.
 func TestScript_Node(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -149,17 +152,25 @@ func TestScript_Node(t *testing.T) {
 	}
 	var in bytes.Buffer
 	var names []string
-	add := func(name, text string) {
-		script := checkScript(t, name, text)
-		if script == "" {
-			return
-		}
+	check := func(name, script, text string) {
 		line, err := json.Marshal(map[string]string{"js": script, "json": text})
 		if err != nil {
 			t.Fatal(err)
 		}
 		in.Write(append(line, '\n'))
 		names = append(names, name)
+	}
+	before := map[string]string{} // by the first word of the name, the text before
+	add := func(name, text string) {
+		if script := checkScript(t, name, text); script != "" {
+			check(name, script, text)
+		}
+		kind, _, _ := strings.Cut(name, " ")
+		several := []string{before[kind], text, text}
+		before[kind] = text
+		for i, script := range checkShared(t, name, several) {
+			check(fmt.Sprint(name, " shared ", i), script, several[i])
+		}
 	}
 	for _, d := range append(documents(t), hostileToJS()...) {
 		add(d.name, d.text)
@@ -169,8 +180,18 @@ func TestScript_Node(t *testing.T) {
 	}
 	if os.Getenv("MCPX_SESSIONS") != "" {
 		sessions(t, func(server string, n int, text string) {
-			if n%5 == 0 && len(text) < 60_000 {
-				add(fmt.Sprint(server, " ", n), text)
+			name := fmt.Sprint(server, " ", n)
+			if n%5 == 0 && len(text) < 20_000 {
+				add(name, text)
+			} else if script := checkScript(t, name, text); script != "" {
+				check(name, script, text)
+			}
+			_, pieces := Pieces(text)
+			for _, piece := range pieces {
+				add(name+" piece", string(piece.Value))
+			}
+			if literal, ok := fromPython(text); ok {
+				add(name+" literal", literal)
 			}
 		})
 	}
@@ -181,7 +202,11 @@ func TestScript_Node(t *testing.T) {
 	if err != nil {
 		t.Fatalf("running check-script.mjs: %v", err)
 	}
-	lines := bufio.NewScanner(bytes.NewReader(out))
+	answers, engines := string(out), ""
+	if at := strings.LastIndex(answers, "{"); at >= 0 {
+		answers, engines = answers[:at], answers[at:]
+	}
+	lines := bufio.NewScanner(strings.NewReader(answers))
 	n := 0
 	for ; lines.Scan(); n++ {
 		var answer struct {
@@ -195,7 +220,7 @@ func TestScript_Node(t *testing.T) {
 	if n != len(names) || n == 0 {
 		t.Errorf("%d answers for %d texts", n, len(names))
 	}
-	t.Log(n, "texts")
+	t.Log(n, "texts", engines)
 }
 
 // TestText_Within: JSON within prose, a JSON string or a Python repr is shortened; all bytes around it are unchanged.

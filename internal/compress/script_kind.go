@@ -368,24 +368,34 @@ func commonSuffix(a, b string) string {
 // maxFallback is the longest default value, in bytes.
 const maxFallback = 40
 
-// fallback finds the default value of a leaf, which is the value that most objects have.
+// fallback finds the default value of a leaf, which is a value that at least 60 % of the objects have.
 func (s *script) fallback(l *leaf) {
 	if l.derived || l.prefix != "" || len(l.column) < 3 {
 		return
 	}
-	times := map[string]int{}
+	// A value that more than half of the objects have is still the candidate at the end of this vote.
+	candidate, votes := "", 0
 	for _, i := range l.column {
-		if p := s.parts[i]; p.end-p.start <= maxFallback {
-			times[s.str(i)]++
+		switch value := s.str(i); {
+		case votes == 0:
+			candidate, votes = value, 1
+		case value == candidate:
+			votes++
+		default:
+			votes--
 		}
 	}
+	if len(candidate) > maxFallback {
+		return
+	}
+	times := 0
 	for _, i := range l.column {
-		if n := times[s.str(i)]; n > l.inFallback {
-			l.fallback, l.inFallback = s.str(i), n
+		if s.str(i) == candidate {
+			times++
 		}
 	}
-	if 10*l.inFallback < 6*len(l.column) {
-		l.fallback, l.inFallback = "", 0
+	if 10*times >= 6*len(l.column) {
+		l.fallback, l.inFallback = candidate, times
 	}
 }
 

@@ -12,19 +12,19 @@ import (
 type scriptWriter struct {
 	*script
 	uses   []int32          // for the first of equal parts, how often it must be written if the contents of each part are written once
-	object map[int32]int    // the number of an object in its kind
+	object []int32          // the number of an object in its kind, plus 1; 0 if it has none
 	done   map[int32]string // what is written for a part that repeats: the name of its const, or its text
 	consts []string
 	named  map[string]int
 }
 
 func newScriptWriter(s *script) *scriptWriter {
-	w := &scriptWriter{script: s, uses: make([]int32, len(s.parts)), object: map[int32]int{},
+	w := &scriptWriter{script: s, uses: make([]int32, len(s.parts)), object: make([]int32, len(s.parts)),
 		done: map[int32]string{}, named: map[string]int{}}
 	for k := range s.kinds {
 		if s.kinds[k].name != "" {
 			for o, i := range s.kinds[k].objects {
-				w.object[i] = o
+				w.object[i] = int32(o) + 1
 			}
 		}
 	}
@@ -34,7 +34,22 @@ func newScriptWriter(s *script) *scriptWriter {
 
 // write writes the script. It returns false if the script has neither a function nor a const.
 func (w *scriptWriter) write() (string, bool) {
-	value := w.value(nil, 0)
+	value := expression(w.value(make([]byte, 0, len(w.text)), 0))
+	head, ok := w.head()
+	return head + value, ok
+}
+
+// expression puts an object in parentheses, since JavaScript reads a statement that begins with a brace as a block.
+func expression(value []byte) string {
+	if value[0] == '{' {
+		return "(" + string(value) + ")"
+	}
+	return string(value)
+}
+
+// head returns the functions, and the consts that the values written so far need. Each is a line. It returns false if there
+// are none.
+func (w *scriptWriter) head() (string, bool) {
 	var out []byte
 	for k := range w.kinds {
 		if w.kinds[k].name != "" {
@@ -48,11 +63,7 @@ func (w *scriptWriter) write() (string, bool) {
 		return "", false
 	}
 	out[len(out)-1] = ';' // otherwise JavaScript would read the next line as part of this statement
-	out = append(out, '\n')
-	if value[0] == '{' {
-		return string(append(append(append(out, '('), value...), ')')), true
-	}
-	return string(append(out, value...)), true
+	return string(append(out, '\n')), true
 }
 
 // call returns the kind of an object that is written as a call, and the number of the object in its kind. It returns nil for
@@ -62,11 +73,11 @@ func (w *scriptWriter) call(i int32) (*kind, int) {
 	if at < 0 || w.kinds[at].name == "" {
 		return nil, 0
 	}
-	o, ok := w.object[w.parts[i].same]
-	if !ok {
+	o := w.object[w.parts[i].same]
+	if o == 0 {
 		return nil, 0
 	}
-	return &w.kinds[at], o
+	return &w.kinds[at], int(o) - 1
 }
 
 // count counts how often part i and the parts within it are written.

@@ -117,6 +117,9 @@ func within(in string, o Options) Output {
 		if at = p.End; piece.Form != FormText {
 			out.Form = piece.Form
 		}
+		if p.End-p.Start == len(plain) {
+			out.Value = piece.Value
+		}
 	}
 	text.WriteString(plain[at:])
 	if out.Text = text.String(); plain != in && (len(in) < leastPiece || Weigh(out.Text) > Weigh(in)) {

@@ -45,11 +45,11 @@ func (e *Executor) several(ctx context.Context, r Request) (*results.Result, err
 	if hints.IsReadOnly() || hints.IsIdempotent() && !hints.IsDestructive() {
 		at = eachAtOnce
 	}
-	made := e.runEach(ctx, calls, at)
+	head := e.runEach(ctx, calls, at)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	return joinEach(made, r.Format.Always()), nil
+	return joinEach(head, calls, r.Format.Always()), nil
 }
 
 // recorded answers a request that was refused as a whole, so that none of its calls is made, and records the refusal.
@@ -77,6 +77,9 @@ type oneOf struct {
 // checkEach splits a request into its calls and checks them all. If the arguments of one call are invalid, the whole request
 // fails, unless the tool is read-only: then only that call fails.
 func (e run) checkEach(ctx context.Context, r *Request) (calls []*oneOf, tool *catalog.Tool, refused target, err error) {
+	if err := e.replaceInEach(ctx, r); err != nil {
+		return nil, nil, refused, err
+	}
 	bad := &arguments.ValidationError{}
 	for i, own := range r.Each {
 		one := &oneOf{r: *r}
@@ -158,12 +161,12 @@ func (e *Executor) confirmEach(ctx context.Context, calls []*oneOf) error {
 	return nil
 }
 
-// runEach makes the calls, at most `most` of them concurrently, and returns them with their results. If most is 1, it stops
-// after the first failure; calls that were not made have no result.
+// runEach makes the calls, at most `most` of them concurrently, and sets their results. If most is 1, it stops after the first
+// failure; calls that were not made have no result. head says what the results have in common (share).
 //
 // If a call is refused because the caller has too many concurrent calls, runEach repeats it later, with one call fewer at a
 // time.
-func (e *Executor) runEach(ctx context.Context, calls []*oneOf, most int) []*oneOf {
+func (e *Executor) runEach(ctx context.Context, calls []*oneOf, most int) (head string) {
 	var (
 		mu      sync.Mutex
 		waiting = slices.Clone(calls)
@@ -187,7 +190,8 @@ func (e *Executor) runEach(ctx context.Context, calls []*oneOf, most int) []*one
 		defer mu.Unlock()
 		var limit *request.LimitError
 		if errors.As(one.err, &limit) && working > 1 {
-			e.finishOne(ctx, one)
+			finishOne(ctx, one)
+			e.journal.End(one.r.Event)
 			one.err, one.result, waiting = nil, nil, append(waiting, one)
 			working--
 			return true
@@ -211,14 +215,26 @@ func (e *Executor) runEach(ctx context.Context, calls []*oneOf, most int) []*one
 		})
 	}
 	workers.Wait()
+	return e.finishEach(ctx, calls)
+}
+
+// finishEach builds the answers of several calls and ends their events. head is as in [Executor.runEach].
+func (e *Executor) finishEach(ctx context.Context, calls []*oneOf) (head string) {
+	defer func() {
+		for _, one := range calls {
+			if one.r.Event.Attempted {
+				e.journal.End(one.r.Event)
+			}
+		}
+	}()
 	part := partOf(calls, e.current().ResultTokens)
 	for _, one := range calls {
 		if one.r.Event.Attempted {
 			one.r.part = part
-			e.finishOne(ctx, one)
+			finishOne(ctx, one)
 		}
 	}
-	return calls
+	return share(calls)
 }
 
 // call makes one of several calls. The progress that the tool reports is dropped, because the client has only one progress
@@ -241,9 +257,8 @@ func (e *Executor) call(ctx context.Context, one *oneOf) {
 	one.raw, one.target, one.err = one.run.call(ctx, &one.r)
 }
 
-// finishOne builds the answer of one of several calls and ends its event.
-func (e *Executor) finishOne(ctx context.Context, one *oneOf) {
-	defer e.journal.End(one.r.Event)
+// finishOne builds the answer of one of several calls and completes its event.
+func finishOne(ctx context.Context, one *oneOf) {
 	if one.result == nil {
 		one.result, _ = one.run.finish(ctx, &one.r, one.target, one.raw, one.err) // the caller of runEach handles the error of ctx
 	}
@@ -277,9 +292,12 @@ func partOf(calls []*oneOf, tokens int) float64 {
 }
 
 // joinEach makes one answer from the results of several calls. Each text of call n begins with "#n". If a line in one of the
-// texts could be taken for such a beginning, the number is followed by a random mark.
-func joinEach(calls []*oneOf, structured bool) *results.Result {
+// texts could be taken for such a beginning, the number is followed by a random mark. head, unless empty, is a block before them.
+func joinEach(head string, calls []*oneOf, structured bool) *results.Result {
 	out := &results.Result{IsError: true}
+	if head != "" {
+		out.Content = append(out.Content, wire.TextBlock(head))
+	}
 	mark := ""
 	if slices.ContainsFunc(calls, imitates) {
 		mark = "-" + rand.Text()[:6]

@@ -18,6 +18,7 @@ import (
 	"mcpx/internal/base/wire"
 	"mcpx/internal/builtin"
 	"mcpx/internal/caller"
+	"mcpx/internal/files"
 	"mcpx/internal/jq"
 	"mcpx/internal/learned"
 	"mcpx/internal/policy"
@@ -270,6 +271,9 @@ func (e run) prepare(ctx context.Context, r *Request) (*request.Request, target,
 		return nil, t, err
 	}
 	t.settings = e.options.tool(r.Server, t.tool.OwnName())
+	if err = e.replaceReferences(ctx, r, t.tool.InputSchema); err != nil {
+		return nil, t, err
+	}
 	sent := r.Arguments
 	if r.Beside.Arguments != nil {
 		if sent, err = arguments.With(sent, r.Beside.Arguments, t.tool.InputSchema, r.Beside.Violation); err != nil {
@@ -395,7 +399,7 @@ func (e *Executor) toolNotFound(seen *catalog.Snapshot, s *catalog.Server, name 
 func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error) {
 	if r.Server == builtin.Name {
 		r.Event.KnownServer = true
-		return e.builtin.Server(r.Catalogue), nil
+		return e.builtin.Server(r.Catalogue, e.Saves(r.Client, r.Scope)), nil
 	}
 	s, ok := r.Catalogue.Server(r.Server)
 	for waitedFor := uint64(0); ok && !s.Known && s.State == catalog.Connecting && s.Generation != waitedFor; {
@@ -465,7 +469,10 @@ func (e run) answer(r *Request, t target) *results.Answer {
 
 // taking describes for the built-in server how the caller of a request receives results.
 func (e run) taking(r *Request) builtin.Caller {
-	return builtin.Caller{Pages: e.pages(r), Form: r.Format, Select: r.Select, Grep: r.Grep, Read: func(server string) { r.read += " " + server }}
+	return builtin.Caller{
+		Pages: e.pages(r), Form: r.Format, Select: r.Select, Grep: r.Grep, Read: func(server string) { r.read += " " + server },
+		Files: func(ctx context.Context) (files.Folders, error) { return e.folders(ctx, r.Client) },
+	}
 }
 
 // Reader calls [builtin.Server.Reader].

@@ -26,7 +26,7 @@ func inProcess(t *testing.T, options executor.Options) *assembly {
 }
 
 // noteLine matches the last line of a cut result, which says how much is left and how to read on.
-var noteLine = regexp.MustCompile(`(?:^|\n)\[(\d+) of (\d+) (items|lines|rows|pieces|text blocks|matching (?:items|lines))(?: of (\..*?))?( of this item)? left(?:; [^{]*)?(, the line goes on)?: exec (\{.*\})(?:; it also takes limit, grep \(regex\), select \(jq\))?\]$`)
+var noteLine = regexp.MustCompile(`(?:^|\n)\[(\d+) of (\d+) (items|lines|rows|pieces|text blocks|matching (?:items|lines))(?: of (\..*?))?( of this item)? left(?:; [^{]*)?(, the line goes on)?: exec (\{.*\})(?:; it also takes limit, grep \(regex\), select \(jq\)\. \{"\$result":handle\} passes the whole on as an argument)?\]$`)
 
 // matchLine matches the line that says how much a grep has found, when nothing is left to read.
 var matchLine = regexp.MustCompile(`(?:^|\n)\[(?:\d+ shown, )?(\d+) of (\d+) (?:items|lines)(?: of \..*?)? match[^\n]*\]$`)

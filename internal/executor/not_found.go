@@ -83,7 +83,7 @@ func (e *Executor) owners(seen *catalog.Snapshot, tool, but string) []owner {
 	for i := range seen.Servers {
 		look(&seen.Servers[i])
 	}
-	look(e.builtin.All())
+	look(e.builtin.All(e.Saves(nil, nil)))
 	if len(exact) == 0 {
 		exact = slices.DeleteFunc(e.qualified(seen, tool), func(o owner) bool { return o.server == but })
 		if len(exact) == 0 {
@@ -112,7 +112,7 @@ func (e *Executor) qualified(seen *catalog.Snapshot, name string) (readings []ow
 	for i := range seen.Servers {
 		look(&seen.Servers[i])
 	}
-	look(e.builtin.All())
+	look(e.builtin.All(e.Saves(nil, nil)))
 	return readings
 }
 

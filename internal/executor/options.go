@@ -60,6 +60,8 @@ type Options struct {
 	Separator string
 	// TypeScript shows types in a VALIDATION_ERROR as TypeScript instead of JSON Schema.
 	TypeScript bool
+	// Files says which files may be used.
+	Files FileOptions
 	// Learn turns on learning the shapes of results, in Learned, for tools that declare no output type, and showing them.
 	Learn bool
 	// Learned is nil if nothing is learned.

@@ -27,6 +27,8 @@ type Request struct {
 	// Each has the arguments of several calls of the tool; each is an object, or a string that contains one, and is merged over
 	// Arguments. Nil means one call. It has at most MaxEach elements.
 	Each []json.RawMessage
+	// References means that references in Arguments, Beside and Each are replaced: a model wrote them for exec.
+	References bool
 	// Select is a jq filter for the JSON of the result; "" means no filter.
 	Select string
 	// Grep is a regular expression that selects from the texts of the result, after Select; "" means none.
@@ -46,6 +48,11 @@ type Request struct {
 	// Consent is how the user confirms the call, if the config requires confirmation.
 	Consent request.Consent
 
+	progressing
+}
+
+// progressing is what the executor itself notes while it handles a request.
+type progressing struct {
 	began time.Time
 	read  string // the servers whose resources and prompts a tool of the built-in server has read, each after a space
 	// part is the part of the answer's limits, from 0 to 1, for one of several calls; 0 means that the request is one call.

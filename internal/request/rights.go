@@ -29,15 +29,14 @@ func Rights(sees Sees) Middleware {
 // permitted returns the error for a request that the sender may not make; seen is the catalogue that the sender
 // may see. The built-in server is in no catalogue: every caller may use its tools.
 func (r *Request) permitted(seen *catalog.Snapshot) error {
-	if r.Serve != nil {
-		return nil
-	}
 	server, ok := seen.Server(r.To.Name)
 	switch {
-	case !ok:
+	case !ok && r.Serve == nil:
 		return &ReplacedError{Server: r.To.Name}
 	case r.Tool != nil && r.ReadOnly && !r.Tool.Hints.IsReadOnly():
 		return &RefusedError{r.To.Name + "." + r.Tool.Name + " is not declared read-only; call it with exec"}
+	case r.Serve != nil:
+		return nil
 	case r.Tool != nil:
 		if now, ok := server.Tool(r.Tool.Name); !ok || now != r.Tool && !bytes.Equal(now.Raw, r.Tool.Raw) {
 			return &ReplacedError{Server: r.To.Name}

@@ -29,7 +29,7 @@ func (p Pages) restLine(r rest) string {
 	case r.next.Handle == "":
 		return fmt.Sprintf("[%d of %d %s, and dropped: the result is too long to be kept; ask for less, or use select]", r.left, r.total, r.what)
 	case r.first:
-		more = "; it also takes limit, grep (regex), select (jq)"
+		more = `; it also takes limit, grep (regex), select (jq). {"$result":handle} passes the whole on as an argument`
 	}
 	return fmt.Sprintf("[%d of %d %s: %s%s]", r.left, r.total, r.what, p.Call(r.next), more)
 }

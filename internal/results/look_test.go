@@ -21,7 +21,7 @@ func many(n int, format, between string) string {
 // TestCut_FirstLook: what the model sees at first of a long result, at its beginning and at its end.
 func TestCut_FirstLook(t *testing.T) {
 	const call = `exec {"server_name":"mcpx","tool_name":"read_result","arguments":{"handle":"H"`
-	const also = "; it also takes limit, grep (regex), select (jq)]"
+	const also = `; it also takes limit, grep (regex), select (jq). {"$result":handle} passes the whole on as an argument]`
 	rows := many(2000, `{"id":%d,"tags":["a"]}`, ",")
 	table := many(2000, `{"id":%d,"name":"x"}`, ",")
 	for _, tt := range []struct {

@@ -77,6 +77,8 @@ type Page struct {
 	Text string
 	// Structured is {"result": …} with the content of Text; nil if Text is not a complete JSON value.
 	Structured json.RawMessage
+	// Value is the compact JSON that Text says; empty if Text says anything else.
+	Value string
 }
 
 // RefusedError means that an argument of read_result was refused. Violation has the form "/path: reason".

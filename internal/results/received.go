@@ -1,6 +1,7 @@
 package results
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -141,16 +142,19 @@ func (a *Answer) Of(ctx context.Context, raw json.RawMessage) (*Result, error) {
 	shown := Shown{Received: blocks, Content: out.Content, Texts: textsOf(blocks), Verbatim: got.isError || a.Verbatim}
 	out.Received = Roughly(shown.Texts...)
 	out.Sent = out.Received
-	compact := ""
+	var last compress.Output
 	if !shown.Verbatim {
-		compact = a.compressBlocks(out, &shown)
+		last = a.compressBlocks(out, &shown)
 	}
 	if a.Grep != "" && !got.isError {
 		if found, err := a.grepped(ctx, out, got, shown); found != nil || err != nil {
 			return found, err
 		}
 	}
-	a.complete(out, got, shown, compact)
+	a.complete(out, got, shown, last.JSON)
+	if a.Texts.JS && len(blocks) == 1 && blocks[0].IsText && bytes.Equal(out.Content[0], shown.Content[0]) {
+		out.Value = last.Value
+	}
 	return out, nil
 }
 
@@ -165,19 +169,18 @@ func textsOf(blocks []wire.Block) []string {
 	return texts
 }
 
-// compressBlocks compresses the text blocks. It returns the compact JSON of the last one, or "" if that is no JSON array or
-// object.
-func (a *Answer) compressBlocks(out *Result, shown *Shown) (compact string) {
+// compressBlocks compresses the text blocks. It returns the output for the last one.
+func (a *Answer) compressBlocks(out *Result, shown *Shown) (last compress.Output) {
 	for i, b := range shown.Received {
 		if !b.IsText {
 			continue
 		}
 		c := compress.Text(b.Text, a.Texts)
-		compact = c.JSON
+		last = c
 		if c.Text != b.Text {
 			shown.Content[i], shown.Texts[i] = b.WithText(c.Text), c.Text
 			out.Sent += Roughly(c.Text) - Roughly(b.Text)
 		}
 	}
-	return compact
+	return last
 }

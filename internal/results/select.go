@@ -71,7 +71,8 @@ func (p Pages) keepValue(value json.RawMessage) (handle string) {
 // selected returns the page that shows a selection, which is cut if it is too long. If all outputs are null, the page also has
 // the shape of value, since the filter most likely asked for a key that does not exist.
 func (p Pages) selected(s *selection, filter string, value json.RawMessage) *Page {
-	page := &Page{Text: compress.Text(s.text, p.Texts).Text}
+	text := compress.Text(s.text, p.Texts)
+	page := &Page{Text: text.Text}
 	if s.nulls >= 0 && string(value) != "null" {
 		if s.nulls > fewNulls {
 			page.Text = fmt.Sprintf("%d × null", s.nulls)
@@ -79,6 +80,9 @@ func (p Pages) selected(s *selection, filter string, value json.RawMessage) *Pag
 		page.Text = withLine(page.Text, "["+missing(filter, value)+"shape of the result: "+p.Shape(value)+"]")
 	}
 	if p.Fits(page.Text) {
+		if p.Texts.JS && page.Text == text.Text {
+			page.Value = text.Value
+		}
 		page.Structured = append(append([]byte(`{"result":`), s.value...), '}')
 		return page
 	}

@@ -252,7 +252,7 @@ func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire
 	}
 	out.Received = Roughly(textsOf(blocks)...)
 	if others := unfiltered(blocks, got.structured, value); len(others) > 0 {
-		out.Content = append(out.Content, others...)
+		out.Content, out.Value = append(out.Content, others...), ""
 		a.bound(out)
 	}
 	return out, nil
@@ -260,7 +260,7 @@ func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire
 
 // OnPage makes a tool result of a page.
 func OnPage(page *Page, structured bool) *Result {
-	out := &Result{Content: []json.RawMessage{wire.TextBlock(page.Text)}, Sent: Roughly(page.Text)}
+	out := &Result{Content: []json.RawMessage{wire.TextBlock(page.Text)}, Sent: Roughly(page.Text), Value: page.Value}
 	if structured {
 		out.Structured = page.Structured
 	}

@@ -20,6 +20,9 @@ type Result struct {
 	// Meta is the _meta object, nil if absent.
 	Meta    json.RawMessage
 	IsError bool
+	// Value is the compact JSON that the first block, a text, says completely. It is empty if the block says anything else or must
+	// not become JavaScript.
+	Value string
 
 	Code           string // error code if mcpx itself failed the call; empty for every result of a tool
 	Received, Sent int    // tokens of the upstream's texts, and of the texts in Content

@@ -72,7 +72,7 @@ func (s *Settings) profile(name string) profile {
 	texts := p.form.Texts(compress.Options{TOON: true, JS: true})
 	searches := firstRule(knownClients, name, func(r ClientRule) bool { return r.Searches })
 	chars := firstRule(s.Clients, name, func(r ClientRule) int { return r.DescriptionChars })
-	p.shown = shown{s.budget(name), describe.Features{
+	p.shown = shown{budget: s.budget(name), features: describe.Features{
 		JSONSchema: s.JSONSchema, NoTOON: !texts.TOON, NoJS: !texts.JS, ShortNames: s.ShortNames, ReadDoor: s.ReadDoor,
 		Brief: searches && chars == 0,
 	}}

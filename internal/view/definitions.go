@@ -81,20 +81,24 @@ func (v *TwoTools) Surface(snap *catalog.Snapshot, client string) ([]Definition,
 }
 
 // encodeTools encodes the tools for tools/list.
-func encodeTools(snap *catalog.Snapshot, inspect, exec string, features describe.Features) json.RawMessage {
+func encodeTools(snap *catalog.Snapshot, inspect, exec string, how shown) json.RawMessage {
 	type tool struct {
 		Title string `json:"title"` // for users; directories of servers require it
 		Definition
 		Annotations hints           `json:"annotations"`
 		Meta        json.RawMessage `json:"_meta"`
 	}
-	two := definitions(inspect, exec, features)
+	two := definitions(inspect, exec, how.features)
+	calls := hintsOf(snap)
+	if how.saves {
+		calls.ReadOnly, calls.Idempotent = false, false
+	}
 	all := []tool{
 		{"Find tools", two[0], hints{ReadOnly: true, Idempotent: true}, json.RawMessage(toolMeta)},
-		{"Call a tool", two[1], hintsOf(snap), json.RawMessage(toolMeta)},
+		{"Call a tool", two[1], calls, json.RawMessage(toolMeta)},
 	}
-	if features.ReadDoor {
-		all = append(all, tool{"Call a tool that only reads", two[2], hints{ReadOnly: true, OpenWorld: hintsOf(snap).OpenWorld}, json.RawMessage(toolMeta)})
+	if how.features.ReadDoor {
+		all = append(all, tool{"Call a tool that only reads", two[2], hints{ReadOnly: true, OpenWorld: calls.OpenWorld}, json.RawMessage(toolMeta)})
 	}
 	return wire.Encode(all)
 }

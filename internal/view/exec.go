@@ -32,7 +32,7 @@ func (v *TwoTools) exec(ctx context.Context, call Call, form results.Format) (*r
 	r := call.request("", "", g.args[2])
 	if failure == nil {
 		r.Scope, r.Catalogue, r.Format = v.scope(), v.catalogue(call.Client), form
-		r.ReadOnly = call.Name == ReadTool
+		r.ReadOnly, r.References = call.Name == ReadTool, true
 		r.Beside = executor.Beside{Arguments: g.beside, Violation: g.stray}
 		failure = v.readCall(&r, names, &g)
 	}

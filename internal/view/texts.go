@@ -39,6 +39,7 @@ type catalogueTexts struct {
 type shown struct {
 	budget   describe.Budget
 	features describe.Features
+	saves    bool // exec can also create files
 }
 
 // list has the descriptions of inspect and exec, and the array for tools/list.
@@ -49,7 +50,7 @@ type list struct {
 
 func (s shown) list(snap *catalog.Snapshot) *list {
 	inspect, exec := describe.Descriptions(snap, s.budget, s.features)
-	return &list{inspect, exec, encodeTools(snap, inspect, exec, s.features)}
+	return &list{inspect, exec, encodeTools(snap, inspect, exec, s)}
 }
 
 // of returns the texts of snap. They are the same for catalogues that differ only in the states of servers.

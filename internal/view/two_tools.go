@@ -85,6 +85,7 @@ func NewTwoTools(r *registry.Registry, e *executor.Executor, options Options) *T
 // listed returns a func that makes the answer to tools/list for a client, as if no rule applied to the client's name.
 func (v *TwoTools) listed(client *caller.Client) (list func() json.RawMessage) {
 	snap, how := v.named(client), v.current().profile("").shown
+	how.saves = v.executor.Saves(client, v.scope())
 	apps := v.forApps(client)
 	return func() json.RawMessage {
 		tools := v.texts.list(snap, how).tools
@@ -109,7 +110,9 @@ func (v *TwoTools) Greeting(client *caller.Client) Greeting {
 func (v *TwoTools) Tools(ctx context.Context, client *caller.Client) json.RawMessage {
 	v.awaitCatalogue(ctx, client)
 	defer v.registry.Need()
-	tools := v.texts.list(v.named(client), v.current().profile(name(client)).shown).tools
+	how := v.current().profile(name(client)).shown
+	how.saves = v.executor.Saves(client, v.scope())
+	tools := v.texts.list(v.named(client), how).tools
 	if apps := v.apps(client); apps != nil {
 		tools = joined(tools, apps.tools)
 	}

@@ -333,3 +333,15 @@ func TestTwoTools_SameToolTwice(t *testing.T) {
 		t.Errorf("a tool a thousand times has %d bytes, once %d", many, one)
 	}
 }
+
+// TestSaves_Annotations: where exec can also save results as files, its annotations do not promise that it only reads. Where it
+// cannot, they are as the servers' tools declare.
+func TestSaves_Annotations(t *testing.T) {
+	snap := catalog.NewSnapshot([]catalog.Server{{Name: "a", Known: true, Tools: []catalog.Tool{{Name: "t", Hints: catalog.Hints{ReadOnly: new(true)}}}}})
+	for _, saves := range []bool{false, true} {
+		tools := string(encodeTools(snap, "", "", shown{saves: saves}))
+		if got := strings.Count(tools, `"readOnlyHint":true`); got != 2 && !saves || got != 1 && saves {
+			t.Errorf("saves %t: %s", saves, tools)
+		}
+	}
+}

@@ -58,7 +58,9 @@ type ForCalls struct {
 	ResultForms                           conf.ResultForms
 	ExecWait                              time.Duration
 	DisabledTools                         []string
-	Learn                                 *bool // nil means that the file does not have the key
+	Files                                 []string     // absolute paths
+	Confirm                               conf.Confirm // of servers that do not have the key, and of the built-in server
+	Learn                                 *bool        // nil means that the file does not have the key
 }
 
 // ForServers has the keys at the root that concern all servers.

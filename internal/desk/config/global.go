@@ -67,8 +67,9 @@ func (l *loader) forCalls() []key {
 		{"toon_compression_enabled", l.boolean(&c.ToonCompression), "whether results may become TOON or JavaScript; else JSON is only minified"},
 		{"result_forms", l.forms(&c.ResultForms), "the forms that JSON in results may have, of `json`, `toon` and `js` (JavaScript that evaluates to the JSON); the shortest is used, and JSON is always allowed. The default is all of them"},
 		{"disabled_tools", l.toolGlobs(&c.DisabledTools), "tools that no client sees or calls: globs of `SERVER.TOOL`"},
-		{"confirm", switched(l, &l.everyServer.Confirm, "destructive", "all"), "the default for servers ([what allowing exec permits](#what-allowing-exec-permits))"},
+		{"confirm", switched(l, &c.Confirm, "destructive", "all").then(func(*node) { l.everyServer.Confirm = c.Confirm }), "the default for servers, and which calls of the server `mcpx` itself the user must confirm ([what allowing exec permits](#what-allowing-exec-permits))"},
 		{"learn", value{into: new(c.Learns()), derived: true, schema: `{"type": "boolean"}`, read: l.learn}, "for tools that do not declare what they return, `inspect` shows what they did return: keys and types, never a value, and no key that was in one result alone. The default is true, without `auth`; with it, what was learned is shown to principals with the same rights"},
+		{"files", l.folders(&c.Files), "folders whose files a model may pass to a tool with `{\"$file\": PATH}`, and in which it may save results as new files ([more](docs/files.md)). Over stdio the client's roots are open too. With `auth` no files are"},
 		{"exec_wait", l.wait(&c.ExecWait), "how long a call waits for a server that is connecting; for one whose command installs or starts, until the call's deadline; 0 does not wait"},
 	}
 }

@@ -187,6 +187,9 @@ func (l *loader) finish() {
 	l.finishViews()
 	l.finishAuth()
 	l.finishLimits()
+	if len(l.cfg.Files) > 0 && l.cfg.Auth != nil {
+		l.warn("files: no files are open, because there is auth")
+	}
 	slices.SortFunc(l.cfg.Servers, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
 	if len(l.cfg.Servers) == 0 {
 		l.warn("no servers are defined")

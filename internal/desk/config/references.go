@@ -140,6 +140,28 @@ func (l *loader) path(into *string) value {
 	}}
 }
 
+// folders reads names of folders and makes them absolute.
+func (l *loader) folders(into *[]string) value {
+	return value{into: into, schema: texts, read: func(n *node) {
+		if _, ok := l.strings(n); !ok {
+			return
+		}
+		*into = nil
+		for _, item := range n.items {
+			name, ok := l.expanded(item)
+			if !ok {
+				continue
+			}
+			folder := filepath.Clean((&serverReader{l: l}).absolute(name))
+			if name == "" || folder == filepath.Dir(folder) {
+				l.fault(item, "must be a folder, and not the root of the file system")
+				continue
+			}
+			*into = append(*into, folder)
+		}
+	}}
+}
+
 // secret reads a string and adds it to [Config.Secrets].
 func (l *loader) secret(into *string) value {
 	return value{schema: text, read: func(n *node) {

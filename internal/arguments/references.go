@@ -1,0 +1,170 @@
+package arguments
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"mcpx/internal/base/wire"
+)
+
+// Reference is an object that a model wrote in place of a value: {"$result": HANDLE}, {"$result": HANDLE, "select": FILTER} or
+// {"$file": PATH}.
+type Reference struct {
+	Result, Select, File string
+	// Text means that the schema allows a string here, but neither an object nor an array.
+	Text bool
+}
+
+// Refers reports whether there may be references in a value. It is quick, and sometimes wrong if it says that there are.
+func Refers(value json.RawMessage) bool {
+	return bytes.Contains(value, []byte(`"$`)) || bytes.Contains(value, []byte(`"\u0024`))
+}
+
+// Replace returns the arguments of a call in which each reference has been replaced by what bring returns for it. It looks at
+// each value once, so references within what bring returned stay as they are, and so do those in strings. Arguments that are not
+// an object, but a string that contains one, have no references.
+//
+// An object is no reference if the schema declares properties with the names of its members. Such an object, where the schema
+// does not declare it, can be sent as a string that contains it, see repair.
+//
+// The error is a [*ValidationError] with the path of a reference, if bring returned a [*ReferenceError], otherwise the error that
+// bring returned.
+func Replace(object, schema json.RawMessage, bring func(Reference) (json.RawMessage, error)) (json.RawMessage, error) {
+	object = bytes.TrimSpace(object)
+	if len(object) == 0 || object[0] != '{' || !Refers(object) || !json.Valid(object) {
+		return object, nil // Read says what is wrong with invalid JSON
+	}
+	var root any
+	if len(schema) <= maxSchemaBytes && measure(schema).depth <= maxDepth {
+		_ = json.Unmarshal(schema, &root) // without a schema every object may be a reference
+	}
+	r := &replacer{bring: bring, schema: repairer{root: root}}
+	out, err := r.value(object, root, "", 0)
+	if err == nil && out[0] != '{' {
+		err = Invalid("/: what is referred to is no object")
+	}
+	return out, err
+}
+
+// ReferenceError says why there is no value for a reference.
+type ReferenceError struct{ Reason string }
+
+func (e *ReferenceError) Error() string { return e.Reason }
+
+// replacer is one run of Replace.
+type replacer struct {
+	bring  func(Reference) (json.RawMessage, error)
+	schema repairer
+}
+
+func (r *replacer) value(value json.RawMessage, schema any, path string, depth int) (json.RawMessage, error) {
+	switch {
+	case depth > maxDepth || !Refers(value):
+		return value, nil
+	case value[0] == '{':
+		return r.object(value, schema, path, depth)
+	case value[0] == '[':
+		return r.array(value, schema, path, depth)
+	}
+	return value, nil
+}
+
+func (r *replacer) object(object json.RawMessage, schema any, path string, depth int) (json.RawMessage, error) {
+	properties := r.schema.properties(schema, 0)
+	if reference, found, fault := readReference(object, properties); found || fault != "" {
+		var value json.RawMessage
+		var err error
+		if fault == "" {
+			kinds := r.schema.kinds(schema, 0)
+			reference.Text = kinds&kindString != 0 && kinds&(kindObject|kindArray) == 0
+			value, err = r.bring(reference)
+		}
+		if own, ok := err.(*ReferenceError); ok {
+			fault = own.Reason
+		}
+		if fault != "" {
+			return nil, Invalid(pointerOr(path) + ": " + fault)
+		}
+		return value, err
+	}
+	out, failed := []byte{'{'}, error(nil)
+	err := wire.Members(object, func(name string, written, value []byte) bool {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		var replaced json.RawMessage
+		if replaced, failed = r.value(value, properties[name], path+"/"+escaped.Replace(name), depth+1); failed == nil {
+			out = append(append(append(out, written...), ':'), replaced...)
+		}
+		return failed == nil
+	})
+	if err != nil && failed == nil {
+		failed = Invalid("/: arguments is not valid JSON")
+	}
+	return append(out, '}'), failed
+}
+
+func (r *replacer) array(array json.RawMessage, schema any, path string, depth int) (json.RawMessage, error) {
+	s, _ := r.schema.follow(schema).(map[string]any)
+	out, failed, i := []byte{'['}, error(nil), 0
+	err := wire.Elements(array, func(value []byte) bool {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		var replaced json.RawMessage
+		replaced, failed = r.value(value, s["items"], path+"/"+strconv.Itoa(i), depth+1)
+		out = append(out, replaced...)
+		i++
+		return failed == nil
+	})
+	if err != nil && failed == nil {
+		failed = Invalid("/: arguments is not valid JSON")
+	}
+	return append(out, ']'), failed
+}
+
+// escaped writes a name as a part of a JSON pointer.
+var escaped = strings.NewReplacer("~", "~0", "/", "~1")
+
+func pointerOr(path string) string {
+	if path == "" {
+		return "/"
+	}
+	return path
+}
+
+// readReference reads an object as a reference. found is false if it has other members, or if the schema declares its members.
+// fault says what is wrong with a reference.
+func readReference(object json.RawMessage, properties map[string]any) (ref Reference, found bool, fault string) {
+	given := map[string]int{}
+	others, declared := false, true
+	_ = wire.Fields(object, func(name string, value []byte) bool { // cannot fail, since the arguments were read before
+		given[name]++
+		_, known := properties[name]
+		declared = declared && known
+		into := map[string]*string{"$result": &ref.Result, "$file": &ref.File, "select": &ref.Select}[name]
+		if into == nil {
+			others = true
+			return false
+		}
+		text, ok := wire.Text(value)
+		if !ok {
+			fault = name + " must be a string"
+		}
+		*into = text
+		return true
+	})
+	result, file, filter := given["$result"], given["$file"], given["select"]
+	switch {
+	case others || declared || result > 0 && file > 0 || result == 0 && (file == 0 || filter > 0):
+		return Reference{}, false, ""
+	case fault != "":
+	case result > 1 || file > 1 || filter > 1:
+		fault = "has a member twice"
+	case result > 0 && ref.Result == "" || file > 0 && ref.File == "":
+		fault = "is empty"
+	}
+	return ref, true, fault
+}

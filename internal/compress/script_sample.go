@@ -1,0 +1,91 @@
+package compress
+
+import (
+	"encoding/binary"
+	"strings"
+)
+
+// A text is written as JavaScript only if its samples repeat enough: parts that are spread over the text, or all of a short text.
+const (
+	scriptParts   = 4
+	partBytes     = 1 << 10
+	leastRepeated = 8 // percent of the samples; the form is chosen only if it saves more
+)
+
+// promising reports whether enough of the samples of a compact JSON text consists of strings that repeat: keys, values and
+// beginnings of addresses. Writing JavaScript takes much longer than this.
+func promising(text string) bool {
+	var seen stringSet
+	if len(text) <= scriptParts*partBytes {
+		return seen.repeated(text)*100 >= len(text)*leastRepeated
+	}
+	repeated := 0
+	for n := range scriptParts {
+		at := n * (len(text) - partBytes) / (scriptParts - 1)
+		sample := text[at : at+partBytes]
+		// Only the end of a key is a quote and a colon; a quote within a string has a backslash before it.
+		if start := strings.Index(sample, `":`); start >= 0 {
+			repeated += seen.repeated(sample[start+1:])
+		} else {
+			repeated += partBytes // a long string or a list of scalars: the sample says nothing
+		}
+	}
+	return repeated*100 >= scriptParts*partBytes*leastRepeated
+}
+
+// stringSet is a set of hashes that forgets some of them.
+type stringSet [512]uint64
+
+// again adds a hash and reports whether it was in the set.
+func (set *stringSet) again(h uint64) bool {
+	h = h*0x9e3779b97f4a7c15 | 1
+	at := &set[h>>55]
+	before := *at
+	*at = h
+	return before == h
+}
+
+// hashOf returns a hash of the length, the beginning and the end of a string.
+func hashOf(s string) uint64 {
+	h := uint64(len(s))
+	if len(s) >= 8 {
+		return h ^ binary.LittleEndian.Uint64([]byte(s[:8])) ^ binary.LittleEndian.Uint64([]byte(s[len(s)-8:]))<<1
+	}
+	for i := range len(s) {
+		h = h<<8 ^ uint64(s[i])
+	}
+	return h
+}
+
+// repeated returns how many bytes of a part of a JSON text are in strings that repeat. A key repeats only if the key before it is
+// the same again, as it is in objects of one kind. The part must not begin within a string.
+func (set *stringSet) repeated(text string) (size int) {
+	key := uint64(0) // hash of the key before
+	for {
+		start := strings.IndexByte(text, '"')
+		if start < 0 {
+			return size
+		}
+		end := start + 1
+		for end < len(text) && text[end] != '"' {
+			if text[end] == '\\' {
+				end++
+			}
+			end++
+		}
+		if end >= len(text) {
+			return size
+		}
+		s := text[start+1 : end]
+		text = text[end+1:]
+		h := hashOf(s)
+		if text != "" && text[0] == ':' {
+			h, key = h+3*key, h
+		}
+		if set.again(h) {
+			size += len(s) + 2
+		} else if slash := strings.LastIndexByte(s, '/'); slash > 10 && set.again(hashOf(s[:slash])) {
+			size += slash
+		}
+	}
+}

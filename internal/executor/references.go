@@ -1,0 +1,143 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"mcpx/internal/arguments"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/files"
+	"mcpx/internal/request"
+	"mcpx/internal/results"
+)
+
+// A model may write a reference in place of a value in the arguments of exec, see [arguments.Reference]. It is replaced once, and
+// before the arguments are checked, so that the chain, the user who confirms the call, and the audit trail get what is sent.
+
+// maxBrought is how many bytes the references of one request may bring together. A reference in the arguments of several calls is
+// counted for each of them.
+const maxBrought = 32 << 20
+
+// bringer gets the values of the references in one request.
+type bringer struct {
+	e     run
+	r     *Request
+	ctx   context.Context
+	times int // how many calls get what the next reference brings
+	left  int // bytes
+	// open are the folders for files, and closed says why there are none. Both are set by the first reference to a file.
+	open   files.Folders
+	closed error
+	asked  bool
+}
+
+func (e run) bringer(ctx context.Context, r *Request) *bringer {
+	return &bringer{e: e, r: r, ctx: ctx, times: 1, left: maxBrought}
+}
+
+// bring returns the value for a reference.
+func (b *bringer) bring(ref arguments.Reference) (value json.RawMessage, err error) {
+	if ref.File != "" {
+		value, err = b.file(ref.File)
+	} else {
+		value, err = b.e.pages(b.r).Value(b.ctx, ref.Result, ref.Select, ref.Text)
+	}
+	var none *results.ValueError
+	var refused *files.Error
+	switch {
+	case errors.As(err, &none) && none.Member == "select":
+		err = &arguments.ReferenceError{Reason: "select: " + none.Reason}
+	case errors.As(err, &none):
+		err = &arguments.ReferenceError{Reason: none.Reason}
+	case errors.As(err, &refused):
+		err = &arguments.ReferenceError{Reason: "$file: " + refused.Reason}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if b.left -= b.times * len(value); b.left < 0 {
+		return nil, &arguments.ReferenceError{Reason: fmt.Sprintf("the references bring more than %d MB; use select, or make several requests", maxBrought>>20)}
+	}
+	return value, nil
+}
+
+func (b *bringer) file(path string) (json.RawMessage, error) {
+	if !b.asked {
+		b.open, b.closed = b.e.folders(b.ctx, b.r.Client)
+		b.asked = true
+	}
+	if b.closed != nil {
+		return nil, b.closed
+	}
+	text, err := b.open.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	return wire.AppendQuoted(nil, text), nil
+}
+
+// replaceReferences replaces the references in the arguments of a request that consists of one call of a tool with this schema.
+func (e run) replaceReferences(ctx context.Context, r *Request, schema json.RawMessage) (err error) {
+	if !r.References {
+		return nil
+	}
+	r.References = false
+	if !arguments.Refers(r.Arguments) && !arguments.Refers(r.Beside.Arguments) {
+		return nil
+	}
+	b := e.bringer(ctx, r)
+	if r.Arguments, err = arguments.Replace(r.Arguments, schema, b.bring); err != nil {
+		return err
+	}
+	if wire.Member(r.Beside.Arguments, "$result") == nil && wire.Member(r.Beside.Arguments, "$file") == nil {
+		r.Beside.Arguments, err = arguments.Replace(r.Beside.Arguments, schema, b.bring)
+	}
+	r.Event.ArgumentBytes = len(r.Arguments) + len(r.Beside.Arguments)
+	return err
+}
+
+// replaceInEach replaces the references in the arguments of a request that consists of several calls. A failed reference refuses
+// the whole request.
+func (e run) replaceInEach(ctx context.Context, r *Request) error {
+	if !r.References {
+		return nil
+	}
+	r.References = false
+	if !arguments.Refers(r.Arguments) && !slices.ContainsFunc(r.Each, arguments.Refers) {
+		return nil
+	}
+	looked := *r
+	looked.Event = &request.Event{}
+	t, err := e.find(ctx, &looked)
+	if err != nil {
+		return nil // the check of the first call finds the same, and says so
+	}
+	r.Catalogue = looked.Catalogue
+	b := e.bringer(ctx, r)
+	b.times = len(r.Each)
+	if r.Arguments, err = arguments.Replace(r.Arguments, t.tool.InputSchema, b.bring); err != nil {
+		return err
+	}
+	b.times = 1
+	r.Each = slices.Clone(r.Each)
+	bad := &arguments.ValidationError{}
+	for i, own := range r.Each {
+		var invalid *arguments.ValidationError
+		replaced, err := arguments.Replace(own, t.tool.InputSchema, b.bring)
+		switch {
+		case errors.As(err, &invalid):
+			within(bad, invalid, i)
+		case err != nil:
+			return err
+		default:
+			r.Each[i] = replaced
+		}
+	}
+	if len(bad.Violations) > 0 {
+		return bad
+	}
+	return nil
+}

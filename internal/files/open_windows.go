@@ -1,0 +1,4 @@
+package files
+
+// withoutWaiting is not needed: named pipes are not in folders.
+const withoutWaiting = 0

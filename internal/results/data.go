@@ -1,0 +1,73 @@
+package results
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+
+	"mcpx/internal/base/wire"
+)
+
+// Data returns a kept result, or the only output of a filter on it, as the bytes of a file: of an image, audio or other binary
+// content block what its base64 encodes, of a text the text, else the JSON. Errors are those of [Pages.Value].
+func (p Pages) Data(ctx context.Context, handle, filter string) ([]byte, error) {
+	value, err := p.Value(ctx, handle, filter, false)
+	if err != nil {
+		return nil, err
+	}
+	if data, ok := binary(value); ok {
+		return data, nil
+	}
+	if filter == "" {
+		if value, err = p.Value(ctx, handle, "", true); err != nil {
+			return nil, err
+		}
+	}
+	if text, ok := wire.WholeText(value); ok {
+		return []byte(text), nil
+	}
+	return value, nil
+}
+
+// binary decodes a content block with binary data, also if it is the only one in a list or a tool result.
+func binary(value json.RawMessage) (data []byte, ok bool) {
+	if content := wire.Member(value, "content"); len(content) > 0 && content[0] == '[' {
+		value = content
+	}
+	if value[0] == '[' {
+		var blocks []json.RawMessage
+		if wire.Elements(value, func(one []byte) bool { blocks = append(blocks, one); return len(blocks) < 2 }) != nil || len(blocks) != 1 {
+			return nil, false
+		}
+		value = blocks[0]
+	}
+	if value[0] != '{' {
+		return nil, false
+	}
+	encoded := ""
+	switch wire.MemberText(value, "type") {
+	case "image", "audio":
+		encoded = wire.MemberText(value, "data")
+	case "resource":
+		encoded = wire.MemberText(wire.Member(value, "resource"), "blob")
+	}
+	if encoded == "" {
+		return nil, false
+	}
+	encoded = strings.TrimRight(strings.Map(withoutSpace, encoded), "=")
+	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		if data, err := encoding.DecodeString(encoded); err == nil {
+			return data, true
+		}
+	}
+	return nil, false
+}
+
+// withoutSpace drops the line ends with which some encoders wrap base64.
+func withoutSpace(r rune) rune {
+	if r == '\n' || r == '\r' || r == ' ' {
+		return -1
+	}
+	return r
+}

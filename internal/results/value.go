@@ -1,0 +1,85 @@
+package results
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"mcpx/internal/base/state"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/jq"
+)
+
+// ValueError says why a kept result gives no value. Member is "handle" or "select", whichever is at fault.
+type ValueError struct{ Member, Reason string }
+
+func (e *ValueError) Error() string { return e.Reason }
+
+// Value returns a kept result as one JSON value: what a filter gets, thus its JSON, else its text as a string. If filter is not
+// empty, the value is its only output. If text is set, an object or array becomes a string with its text. The error is the error of
+// ctx, a [ValueError], [ErrBusy] or [state.ErrAway]. The value must not be changed.
+func (p Pages) Value(ctx context.Context, handle, filter string, text bool) (json.RawMessage, error) {
+	h, err := p.Store.get(ctx, handle, p.Principal)
+	switch {
+	case errors.Is(err, state.ErrUnknown) && p.runs(handle):
+		return nil, &ValueError{"handle", "is the handle of a call that was still running; " + waitTool + " has its result"}
+	case errors.Is(err, state.ErrUnknown), err == nil && !p.MayRead(h.origin):
+		return nil, &ValueError{"handle", "the result is unknown or has expired"}
+	case err != nil:
+		return nil, err
+	}
+	value := h.value
+	if value == nil {
+		value = wire.Encode(h.whole())
+	}
+	if filter != "" {
+		return p.valueOf(ctx, filter, value, text)
+	}
+	if text && value[0] != '"' {
+		value = wire.Encode(h.whole())
+	}
+	return value, nil
+}
+
+// waitTool is the tool that gives the result of a call that was still running.
+const waitTool = "wait_result"
+
+func (p Pages) runs(handle string) bool {
+	_, _, ok := p.Held(handle)
+	return ok
+}
+
+// valueOf returns the only output of a filter.
+func (p Pages) valueOf(ctx context.Context, filter string, value json.RawMessage, text bool) (json.RawMessage, error) {
+	s, err := p.filter(ctx, filter, value)
+	limit, over := errors.AsType[*jq.LimitError](err)
+	broken, wrong := errors.AsType[*jq.FilterError](err)
+	switch {
+	case over:
+		return nil, &ValueError{"select", "the filter went over its limit of " + limit.What}
+	case wrong:
+		return nil, &ValueError{"select", broken.Message}
+	case err != nil:
+		return nil, err
+	case s.several:
+		n := 0
+		_ = wire.Elements(s.value, func([]byte) bool { n++; return true })
+		return nil, &ValueError{"select", fmt.Sprintf("the filter gave %d values; it must give one, such as an array: [%s]", n, "...")}
+	case text && (s.value[0] == '{' || s.value[0] == '['):
+		return wire.Encode(string(s.value)), nil
+	}
+	return s.value, nil
+}
+
+// whole returns the text of a result as it was kept, or its JSON if only that was kept.
+func (h *result) whole() string {
+	switch {
+	case h.items != nil:
+		return h.text(h.items, true)
+	case h.verbatim || h.value == nil:
+		return strings.Join(h.units, "")
+	}
+	return string(h.value)
+}
