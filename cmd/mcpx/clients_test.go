@@ -17,6 +17,7 @@ func TestServe_Clients(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
 	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, map[string]any{
+		"result_preview_tokens": 0, // a long text shows as much as the client takes
 		"clients": map[string]any{
 			"wants-all":    map[string]any{"structured_content": "always"},
 			"wants-none":   map[string]any{"structured_content": "never"},

@@ -14,11 +14,11 @@ import (
 // and base.
 var layers = []string{
 	"app", "budget", "front", "view", "executor", "learned", "builtin", "results", "resources", "registry", "upstream", "transport",
-	"request", "policy", "caller", "files", "jq", "programs", "arguments", "describe", "search", "schemats", "compress", "tokens",
+	"request", "policy", "caller", "files", "jq", "programs", "arguments", "describe", "search", "schemats", "digest", "compress", "tokens",
 }
 
 // pure are packages that only compute: they import only each other and base.
-var pure = []string{"arguments", "describe", "search", "schemats", "compress", "tokens"}
+var pure = []string{"arguments", "describe", "search", "schemats", "digest", "compress", "tokens"}
 
 // forbidden returns the reason why a package of mcpx must not import another; it is empty if the import is
 // allowed. Both paths are relative to internal/, or name a command.
