@@ -78,6 +78,13 @@ func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 		return ctx.Err()
 	}
 	outcome := checked(a, servers, tools)
+	faults := a.ProgramFaults(ctx)
+	outcome.Warnings = append(outcome.Warnings, faults...)
+	for _, fault := range faults {
+		if !cmd.JSON {
+			fmt.Fprint(s.out, s.screen.Hang(s.screen.Yellow("program   "), fault))
+		}
+	}
 	if cmd.outcome = outcome; len(servers) == 0 {
 		outcome.Cost = costOf(a)
 	}

@@ -14,7 +14,7 @@ import (
 // and base.
 var layers = []string{
 	"app", "budget", "front", "view", "executor", "learned", "builtin", "results", "resources", "registry", "upstream", "transport",
-	"request", "policy", "caller", "files", "jq", "arguments", "describe", "search", "schemats", "compress", "tokens",
+	"request", "policy", "caller", "files", "jq", "programs", "arguments", "describe", "search", "schemats", "compress", "tokens",
 }
 
 // pure are packages that only compute: they import only each other and base.
@@ -79,6 +79,9 @@ var allowedModules = map[string][]string{
 	"github.com/tailscale/hujson":            {"internal/desk/config", "internal/desk/setup"},
 	"github.com/toon-format/toon-go":         {"internal/budget"},
 	"github.com/zalando/go-keyring":          {"internal/desk/keyring"},
+	"modernc.org/libc":                       {"internal/programs"},
+	"modernc.org/libquickjs":                 {"internal/programs"},
+	"modernc.org/quickjs":                    {"internal/programs"},
 	"golang.org/x/oauth2":                    {"internal/hosted/authserver", "internal/desk/logins"},
 	"golang.org/x/sys":                       {"internal/base/helper", "internal/base/proc", "internal/base/terminal"},
 	"golang.org/x/term":                      {"internal/base/terminal"},

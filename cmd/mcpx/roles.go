@@ -4,10 +4,12 @@ import (
 	"mcpx/internal/base/helper"
 	"mcpx/internal/base/proc"
 	"mcpx/internal/jq"
+	"mcpx/internal/programs"
 )
 
 // roles are the helper processes for which mcpx starts its own executable.
 var roles = helper.Roles{
 	proc.ReaperRole: proc.ReaperMain,
 	jq.Role:         jq.Main,
+	programs.Role:   programs.Main,
 }

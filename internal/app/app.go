@@ -26,6 +26,7 @@ import (
 	"mcpx/internal/hosted/page"
 	"mcpx/internal/jq"
 	"mcpx/internal/learned"
+	"mcpx/internal/programs"
 	"mcpx/internal/registry"
 	"mcpx/internal/view"
 )
@@ -113,6 +114,7 @@ func New(o Options) (*App, error) {
 		reaper: proc.NewReaper(), logins: Logins(o.Log), state: o.state, trace: a.traceServer,
 	}
 	a.filters = jq.New(jq.Limits{Memory: filterMemory(MemoryOf(cfg))}, a.reaper)
+	a.runner = programs.New(cfg.Programs.Memory, a.reaper)
 	a.traceTo(o.Trace)
 	first, err := a.build(cfg, nil)
 	if err != nil {
@@ -193,6 +195,7 @@ func (a *App) Close() {
 	a.View.Close()
 	a.Registry.Close(closeWithin) // after this, no reload changes anything
 	a.current.Load().end(nil)
+	a.runner.Close()
 	a.Executor.Close()
 	a.learned.Close(closeWithin)
 	a.filters.Close()

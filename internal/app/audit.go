@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"mcpx/internal/desk/config"
 	"mcpx/internal/hosted/audit"
@@ -82,19 +83,47 @@ func (a *auditor) ended(r *request.Event) {
 		return
 	}
 	var room [maxMembers]slog.Attr
-	_ = a.trail.Write(audit.CallEnded, append(who(room[:0], r), // Trail logs and counts what it cannot write
+	_ = a.trail.Write(audit.CallEnded, append(costs(who(room[:0], r), r), // Trail logs and counts what it cannot write
 		slog.String("outcome", r.Outcome), slog.Bool("read_only", r.ReadOnly), slog.Bool("known", r.Known || !r.IsCall()),
 		slog.Duration("duration", r.Duration), slog.Duration("upstream", r.Upstream),
 		slog.Int("argument_bytes", r.ArgumentBytes), slog.Int("bytes_received", r.ReceivedBytes), slog.Int("bytes_sent", r.SentBytes),
 		slog.Int("tokens_received", r.Received), slog.Int("tokens_sent", r.Sent))...)
 }
 
+// costs appends what the calls of a program have cost, by tool and outcome. Each call has a record of its own, too.
+func costs(attrs []slog.Attr, r *request.Event) []slog.Attr {
+	if len(r.Costs) == 0 {
+		return attrs
+	}
+	type kind struct{ server, tool, outcome string }
+	var kinds []kind
+	sums := make(map[kind]*request.Cost)
+	counts := make(map[kind]int)
+	for _, c := range r.Costs {
+		k := kind{c.Server, c.Tool, c.Outcome}
+		if sums[k] == nil {
+			kinds, sums[k] = append(kinds, k), &request.Cost{}
+		}
+		counts[k]++
+		sums[k].Duration += c.Duration
+		sums[k].Received += c.Received
+	}
+	all := make([]string, len(kinds))
+	for i, k := range kinds {
+		all[i] = fmt.Sprintf("%d %s.%s %s %.3f s %d tokens", counts[k], k.server, k.tool, k.outcome, sums[k].Duration.Seconds(), sums[k].Received)
+	}
+	return append(attrs, slog.String("calls", strings.Join(all, "; ")))
+}
+
 // maxMembers is the largest number of members in the record of a call.
-const maxMembers = 18
+const maxMembers = 20
 
 // who appends the members that identify a message and its client.
 func who(attrs []slog.Attr, r *request.Event) []slog.Attr {
 	attrs = append(attrs, slog.Uint64("call", r.Number))
+	if r.Program > 0 {
+		attrs = append(attrs, slog.Uint64("program", r.Program))
+	}
 	method := r.Method
 	if r.IsCall() {
 		method = "" // follows from the tool

@@ -13,6 +13,7 @@ import (
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/setup"
 	"mcpx/internal/front"
+	"mcpx/internal/programs"
 	"mcpx/internal/registry"
 )
 
@@ -51,7 +52,8 @@ type Request struct {
 	Done func(Reloaded, error)
 }
 
-// Follow applies the config file after each request, after each edit over HTTP and, with watch, when the file changes. It
+// Follow applies the config file after each request, after each edit over HTTP and, with watch, when the file changes. If
+// there is a folder of stored programs, it follows that too. It
 // returns when ctx ends. If it refuses a file, it logs the reason, and mcpx keeps using the old config.
 func (a *App) Follow(ctx context.Context, from Source, asked <-chan Request, watch bool) {
 	r := &reloader{
@@ -73,12 +75,13 @@ type reloader struct {
 	log     *slog.Logger
 
 	current *config.Config // the config that was applied last
+	stored  string         // the state of the folder of programs when the config was applied
 	seen    fingerprint    // the fingerprint of the file when it was last loaded or refused
 }
 
 func (r *reloader) run(ctx context.Context, asked <-chan Request, watch bool) {
 	var ticks <-chan time.Time
-	if watch {
+	if r.stored = storedIn(r.current); watch || r.stored != "" {
 		r.seen = fingerprint{size: -1} // so that the first check also detects a change since the start
 		ticker := time.NewTicker(watchEvery)
 		defer ticker.Stop()
@@ -96,6 +99,10 @@ func (r *reloader) run(ctx context.Context, asked <-chan Request, watch bool) {
 		case e := <-r.edits:
 			e.done <- r.edit(ctx, e)
 		case <-ticks:
+			r.followStored()
+			if !watch {
+				continue
+			}
 			now := lookAt(r.file.Path, r.seen)
 			if now.same(r.seen) {
 				r.seen = now
@@ -104,6 +111,27 @@ func (r *reloader) run(ctx context.Context, asked <-chan Request, watch bool) {
 			_ = r.reload(ctx, false)
 		}
 	}
+}
+
+// followStored applies the config again if the folder of stored programs has changed.
+func (r *reloader) followStored() {
+	stored := storedIn(r.current)
+	if stored == r.stored {
+		return
+	}
+	r.stored = stored
+	if err := r.apply(r.current); err != nil {
+		r.logRefusal(err)
+	}
+}
+
+// storedIn identifies the state of the stored programs of a config; empty if there is no folder for them.
+func storedIn(cfg *config.Config) string {
+	folder, _ := programFolder(cfg)
+	if folder == "" {
+		return ""
+	}
+	return programs.Print(folder)
 }
 
 // reload applies the file, or logs and returns the reason why it refuses the file. If the file is empty, broken or missing, it

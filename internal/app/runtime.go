@@ -13,6 +13,7 @@ import (
 	"mcpx/internal/hosted/identity"
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/jq"
+	"mcpx/internal/programs"
 	"mcpx/internal/registry"
 	"mcpx/internal/view"
 )
@@ -43,6 +44,7 @@ type builder struct {
 	log     *slog.Logger
 	reaper  *proc.Reaper
 	filters *jq.Runner
+	runner  *programs.Runner
 	logins  *logins.Logins
 	state   *clientState
 	trace   func(server string) func(received bool, message []byte)

@@ -1,5 +1,5 @@
 // Package builtin is the MCP server named mcpx, which runs in this process. It returns further parts of long
-// results, waits for calls that are still running, and gives clients that only know tools access to the resources,
+// results, waits for calls that are still running, runs programs, and gives clients that only know tools access to the resources,
 // prompts and skills of all servers.
 package builtin
 
@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/files"
+	"mcpx/internal/programs"
 	"mcpx/internal/request"
 	"mcpx/internal/resources"
 	"mcpx/internal/results"
@@ -33,6 +34,8 @@ type Server struct {
 	Shown func() (resources, prompts bool)
 	// NoServer makes the error for a server that is not in the catalogue.
 	NoServer func(name string, seen *catalog.Snapshot) error
+	// Programs returns the programs that callers can run; nil if programs are turned off.
+	Programs func() *Programs
 	// Journal records the requests to servers. May be nil.
 	Journal *request.Journal
 
@@ -76,23 +79,51 @@ func described() (all, reader *catalog.Server) {
 	return &server, &named
 }
 
-// Server returns the server for a caller that sees the given catalogue, including the skills in that catalogue. saves means that
-// the caller may save results.
-func (s *Server) Server(seen *catalog.Snapshot, saves bool) *catalog.Server {
-	return s.withSkills(s.All(saves), s.skills(seen))
+// Server returns the server for a caller that sees the given catalogue, including the skills in that catalogue and the programs
+// that denied does not deny. saves means that the caller may save results.
+func (s *Server) Server(seen *catalog.Snapshot, saves bool, denied func(tool string) bool) *catalog.Server {
+	return with(s.withSkills(s.Own(saves), s.skills(seen)), s.Programs().tools(denied, false))
 }
 
-// All returns the server without skills.
-func (s *Server) All(saves bool) *catalog.Server {
+// Own returns the definition of the server without skills and programs.
+func (s *Server) Own(saves bool) *catalog.Server {
 	if saves {
 		return s.saver
 	}
 	return s.all
 }
 
-// Reader returns the part of the server that the catalogue lists: the tools for resources, prompts and skills. It
-// returns nil if the servers in seen have none of these.
-func (s *Server) Reader(seen *catalog.Snapshot) *catalog.Server {
+// All returns the server without skills.
+func (s *Server) All(saves bool) *catalog.Server {
+	return with(s.Own(saves), s.Programs().tools(func(string) bool { return false }, false))
+}
+
+// Reader returns the part of the server that the catalogue lists: the tools for resources, prompts and skills, and the stored
+// programs that denied does not deny. It returns nil if there are none of these.
+func (s *Server) Reader(seen *catalog.Snapshot, denied func(tool string) bool) *catalog.Server {
+	stored := s.Programs().tools(denied, true)
+	reader := s.listed(seen)
+	switch {
+	case len(stored) == 0:
+		return reader
+	case reader == nil:
+		alone := s.reader.WithTools(nil)
+		alone.Instructions, reader = "Stored programs", &alone
+	}
+	return with(reader, stored)
+}
+
+// with adds tools to a server.
+func with(s *catalog.Server, tools []catalog.Tool) *catalog.Server {
+	if len(tools) == 0 {
+		return s
+	}
+	more := s.WithTools(append(slices.Clone(s.Tools), tools...))
+	return &more
+}
+
+// listed is Reader without the stored programs.
+func (s *Server) listed(seen *catalog.Snapshot) *catalog.Server {
 	if skills := s.skills(seen); len(skills) > 0 {
 		return s.withSkills(s.reader, skills)
 	}
@@ -117,24 +148,26 @@ type Caller struct {
 	Files func(ctx context.Context) (files.Folders, error)
 	// Read is called once with each server from which the answer contains a resource or prompt. May be nil.
 	Read func(server string)
+	// Program runs a program for the caller of a request; nil if the caller is a program.
+	Program func(ctx context.Context, q *request.Request, p programs.Program) (*programs.Outcome, error)
 }
 
 // Reads reports whether a tool returns stored results, which are already in the caller's format.
 func Reads(tool string) bool { return tool == results.Tool || tool == WaitTool }
 
-// ChargeOf says how a request to a tool counts towards the limits of its caller.
-func ChargeOf(tool string) request.Charge {
-	switch tool {
-	case results.Tool, listTool, SaveTool:
+// ChargeOf says how a request to a tool counts towards the limits of its caller. A program occupies no slot, as its calls do.
+func (s *Server) ChargeOf(tool string) request.Charge {
+	switch {
+	case tool == results.Tool, tool == listTool, tool == SaveTool:
 		return request.ChargeCall
-	case WaitTool:
+	case tool == WaitTool, s.Runs(tool):
 		return request.ChargeWait
 	}
 	return request.ChargeNone
 }
 
 // Verbatim reports whether a tool's result may be a file that the model edits, and so must stay unchanged.
-func Verbatim(tool string) bool { return tool != listTool }
+func (s *Server) Verbatim(tool string) bool { return tool != listTool && !s.Runs(tool) }
 
 // Serve returns the handler for the caller's request to this server.
 func (s *Server) Serve(c Caller) request.Handler {
@@ -149,6 +182,9 @@ func (s *Server) Serve(c Caller) request.Handler {
 			return c.read(ctx, given)
 		case SaveTool:
 			return c.save(ctx, given)
+		}
+		if p := s.Programs(); s.Runs(q.Tool.Name) {
+			return c.program(ctx, q, p, given)
 		}
 		return s.reading(ctx, q, c.Read, readTool, s.skillURI(s.Resources(q).Catalogue(), q.Tool.Name))
 	}

@@ -39,6 +39,8 @@ type Output struct {
 	// Value is the compact JSON that the whole text says, also if the input was not JSON but a Python literal or a JSON string.
 	// It is empty if the text says anything else, or is an unchanged Python literal.
 	Value string
+	// Tokens is what [Weigh] returns for Text, if that was needed to choose the form; otherwise 0.
+	Tokens int
 }
 
 // A text becomes TOON or JavaScript only if it then has at most this percentage of the tokens of compact JSON. The margin makes
@@ -93,9 +95,13 @@ func Text(in string, o Options) Output {
 		compact = strings.Join(lines, "\n")
 		doc, _, _ = read("["+strings.Join(lines, ",")+"]", o.TOON)
 	}
-	if text, form := shortest(doc, compact, out.JSON != "", o); form != FormJSON && (spacious(in, compact) || Weigh(text) <= Weigh(in)) {
-		out.Text, out.Form = text, form
+	text, form, weight := shortest(doc, compact, out.JSON != "", o)
+	if form != FormJSON && (spacious(in, compact) || Weigh(text) <= Weigh(in)) {
+		out.Text, out.Form, out.Tokens = text, form, weight
 		return out
+	}
+	if form == FormJSON && in == compact {
+		out.Tokens = weight
 	}
 	// Compact JSON nearly always has fewer tokens, but ", null" can have fewer than ",null".
 	if spacious(in, compact) || Weigh(compact) < Weigh(in) {
@@ -105,10 +111,10 @@ func Text(in string, o Options) Output {
 }
 
 // shortest returns compact JSON in the form that has the fewest tokens. doc is nil if it cannot be written as TOON. whole means
-// that the text is exactly one JSON value.
-func shortest(doc *document, compact string, whole bool, o Options) (text string, form Form) {
+// that the text is exactly one JSON value. least are the tokens of text, or 0 if they were not counted.
+func shortest(doc *document, compact string, whole bool, o Options) (text string, form Form, least int) {
 	text, form = compact, FormJSON
-	weight, least := -1, 0 // tokens of compact and of the shortest text so far; -1 if not yet known
+	weight := -1 // tokens of compact; -1 if not yet known
 	try := func(other string, as Form, share int) {
 		if weight < 0 {
 			weight = Weigh(compact)
@@ -128,12 +134,12 @@ func shortest(doc *document, compact string, whole bool, o Options) (text string
 		switch {
 		case !ok || len(script)*100 > len(compact)*mostScript:
 		case weight < 0 && len(script)*100 <= len(compact)*trustScript:
-			return script, FormJS
+			return script, FormJS, 0
 		default:
 			try(script, FormJS, shareJS)
 		}
 	}
-	return text, form
+	return text, form, least
 }
 
 // ofLiteral shortens the Python literal in, whose JSON is literal. The result may be JSON only if the literal has calls such as
@@ -144,7 +150,7 @@ func ofLiteral(in, literal string, o Options) Output {
 		return Output{Text: in, Form: FormText}
 	}
 	compact = unescapeJSON(compact)
-	text, form := shortest(doc, compact, true, o)
+	text, form, _ := shortest(doc, compact, true, o)
 	share := shareJS
 	if form == FormTOON {
 		share = shareTOON

@@ -35,12 +35,9 @@ func Pieces(text string) (plain string, pieces []Piece) {
 			text = inner
 		}
 	}
-	start := strings.IndexAny(text, "{[")
-	if start < 0 {
-		return "", nil
-	}
+	open := brackets{text: text, curly: -1, square: -1}
 	size := 0
-	for at := start; at < len(text) && len(pieces) < maxPieces; {
+	for at := open.next(0); at < len(text) && len(pieces) < maxPieces; {
 		value, read, ok := pieceAt(text[at:])
 		switch {
 		case ok && apart(text, at, at+read):
@@ -50,17 +47,36 @@ func Pieces(text string) (plain string, pieces []Piece) {
 			return "", nil // the JSON is broken
 		}
 		// Do not read this part again, even if it is broken JSON.
-		at += max(1, read)
-		next := strings.IndexAny(text[at:], "{[")
-		if next < 0 {
-			break
-		}
-		at += next
+		at = open.next(at + max(1, read))
+	}
+	if len(pieces) == 0 {
+		return "", nil
 	}
 	if rest := len(text) - size; rest > size && (rest > maxWrapper || strings.Contains(text, "```")) {
 		return "", nil
 	}
 	return text, pieces
+}
+
+// brackets finds the opening brackets in a text. curly and square are where the next ones are, or -1 at first.
+type brackets struct {
+	text          string
+	curly, square int
+}
+
+// next returns where the first opening bracket at or after a position is, or the length of the text. Positions must ascend.
+func (b *brackets) next(at int) int {
+	find := func(known int, bracket byte) int {
+		if known >= at || at >= len(b.text) {
+			return max(known, at)
+		}
+		if next := strings.IndexByte(b.text[at:], bracket); next >= 0 {
+			return at + next
+		}
+		return len(b.text)
+	}
+	b.curly, b.square = find(b.curly, '{'), find(b.square, '[')
+	return min(b.curly, b.square)
 }
 
 // pieceAt reads the object or array at the beginning of a text. size is how many bytes were read.

@@ -48,6 +48,8 @@ type Features struct {
 	JSONSchema bool
 	// NoTOON and NoJS mean that mcpx writes no results as TOON or as JavaScript.
 	NoTOON, NoJS bool
+	// NoPrograms means that the client cannot run programs.
+	NoPrograms bool
 	// ShortNames means that the arguments of the tools are named server, tool and args, not
 	// server_name, tool_name and arguments.
 	ShortNames bool
@@ -214,6 +216,9 @@ func execUsage(f Features) string {
 	if !f.NoJS {
 		toon += readJS
 	}
+	if !f.NoPrograms {
+		toon += programs
+	}
 	return f.named("Call a tool that inspect lists, with arguments as its " + form + " says. " +
 		"Several calls of one tool: each, a list of arguments. select, such as `.items[] | {id, name}`, returns only what you need." + toon)
 }
@@ -228,8 +233,14 @@ func briefExec(f Features) string {
 	if !f.NoJS {
 		text += readJS
 	}
+	if !f.NoPrograms {
+		text += programs
+	}
 	return text
 }
+
+// programs says how to run a program.
+const programs = " Loops and joins: server mcpx, tool run {code}, JavaScript with `await call(server, tool, args)`."
 
 // readJS explains results that are written as JavaScript.
 const readJS = " JSON may be shown as JavaScript that evaluates to it."

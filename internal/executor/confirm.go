@@ -7,10 +7,10 @@ import (
 
 // Confirms returns the config key that requires the user to confirm a request, or "" if none does. If several keys do, it
 // returns the key with the strictest level. A request with a method that mcpx does not know may have any effect, so it is
-// treated like a call. Known methods other than tools/call, and the tools of the built-in server that only read, change nothing and need no
-// confirmation.
+// treated like a call. Known methods other than tools/call, and the tools of the built-in server that only read or run a
+// program, change nothing themselves and need no confirmation.
 func (e *Executor) Confirms(q *request.Request) (key string) {
-	if q.Serve != nil && q.Tool.Hints.IsReadOnly() || q.Tool == nil && request.Known(q.Method) {
+	if q.Program || q.Serve != nil && q.Tool.Hints.IsReadOnly() || q.Tool == nil && request.Known(q.Method) {
 		return ""
 	}
 	strictest, snap := policy.ConfirmNone, e.registry.Snapshot() // one snapshot, so that all rules are from one config

@@ -18,7 +18,6 @@ import (
 	"mcpx/internal/base/wire"
 	"mcpx/internal/builtin"
 	"mcpx/internal/caller"
-	"mcpx/internal/files"
 	"mcpx/internal/jq"
 	"mcpx/internal/learned"
 	"mcpx/internal/policy"
@@ -43,7 +42,8 @@ type Executor struct {
 	account    account
 	journal    *request.Journal
 	tracing    *request.Tracing
-	tags       *caller.Tags   // for tags on the ids of tasks
+	tags       *caller.Tags // for tags on the ids of tasks
+	held       holds
 	calls      sync.WaitGroup // calls that may continue after their clients got an answer (executeFor)
 }
 
@@ -64,6 +64,7 @@ func New(r *registry.Registry, options Options) *Executor {
 	e.builtin.Resources = func(q *request.Request) *resources.Servers {
 		return e.Resources(q.Client, func() *policy.Scope { return q.Scope })
 	}
+	e.builtin.Programs = func() *builtin.Programs { return e.current().Programs }
 	e.builtin.Shown = func() (resources, prompts bool) { return !e.current().NoResources, !e.current().NoPrompts }
 	if options.Current != nil {
 		e.current = options.Current
@@ -93,7 +94,7 @@ func (e *Executor) Exec(ctx context.Context, r Request) (*results.Result, error)
 	if r.Each != nil {
 		work = e.several
 	}
-	if r.Format.Wait > 0 && r.Server != builtin.Name {
+	if r.Format.Wait > 0 && (r.Server != builtin.Name || e.builtin.Runs(r.Tool)) {
 		return e.executeFor(ctx, r, work)
 	}
 	return work(ctx, r)
@@ -144,13 +145,16 @@ func (e run) finish(ctx context.Context, r *Request, t target, raw json.RawMessa
 		result.Annotate(r.Tool, t.notes)
 	}
 	if err == nil {
-		event.Answered = r.Server != builtin.Name
+		event.Answered = r.Server != builtin.Name || len(event.Costs) > 0
 		event.Outcome = cmp.Or(result.Code, event.Outcome, request.OutcomeResult)
 		if result.IsError && event.Outcome == request.OutcomeResult {
 			event.Outcome = request.OutcomeToolError
 		}
 	}
 	event.Received, event.Sent, event.SentBytes = result.Received, result.Sent, result.Size()
+	if len(event.Costs) > 0 {
+		event.Received = 0 // the calls of the program have received what servers sent
+	}
 	rpc, isRPC := errors.AsType[*wire.RPCError](err)
 	if isRPC && (r.Native || r.Client.OpensURLsOf(rpc)) {
 		return nil, rpc
@@ -305,7 +309,7 @@ func (e run) prepare(ctx context.Context, r *Request) (*request.Request, target,
 		Scope:      r.Scope, Apps: r.Apps, ReadOnly: r.ReadOnly, Consent: r.Consent,
 	}
 	if t.server.Name == builtin.Name {
-		q.Serve, q.Charge = e.builtin.Serve(e.taking(r)), builtin.ChargeOf(t.tool.Name)
+		q.Serve, q.Charge, q.Program = e.builtin.Serve(e.taking(r)), e.builtin.ChargeOf(t.tool.Name), e.builtin.Runs(t.tool.Name)
 	}
 	return q, t, nil
 }
@@ -399,7 +403,7 @@ func (e *Executor) toolNotFound(seen *catalog.Snapshot, s *catalog.Server, name 
 func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error) {
 	if r.Server == builtin.Name {
 		r.Event.KnownServer = true
-		return e.builtin.Server(r.Catalogue, e.Saves(r.Client, r.Scope)), nil
+		return e.own(r.Client, r.Scope, r.Catalogue), nil
 	}
 	s, ok := r.Catalogue.Server(r.Server)
 	for waitedFor := uint64(0); ok && !s.Known && s.State == catalog.Connecting && s.Generation != waitedFor; {
@@ -448,7 +452,7 @@ func (e run) answer(r *Request, t target) *results.Answer {
 		Links: func(ctx context.Context, blocks []wire.Block) { e.nameLinks(ctx, blocks, r, server) },
 	}
 	if r.Server == builtin.Name {
-		a.Verbatim = builtin.Verbatim(t.tool.Name)
+		a.Verbatim = e.builtin.Verbatim(t.tool.Name)
 		if builtin.Reads(t.tool.Name) { // results of such tools are already in their final form
 			a.Untouched, a.Select, a.Grep = true, "", ""
 		}
@@ -466,14 +470,3 @@ func (e run) answer(r *Request, t target) *results.Answer {
 	}
 	return a
 }
-
-// taking describes for the built-in server how the caller of a request receives results.
-func (e run) taking(r *Request) builtin.Caller {
-	return builtin.Caller{
-		Pages: e.pages(r), Form: r.Format, Select: r.Select, Grep: r.Grep, Read: func(server string) { r.read += " " + server },
-		Files: func(ctx context.Context) (files.Folders, error) { return e.folders(ctx, r.Client) },
-	}
-}
-
-// Reader calls [builtin.Server.Reader].
-func (e *Executor) Reader(snap *catalog.Snapshot) *catalog.Server { return e.builtin.Reader(snap) }

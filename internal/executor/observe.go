@@ -15,7 +15,7 @@ func LogEvents(log *slog.Logger, level slog.Level) func(*request.Event) {
 		if !r.Attempted || !log.Enabled(context.Background(), level) {
 			return
 		}
-		var room [15]slog.Attr // allocated on the stack; no record has more than 15 attributes
+		var room [17]slog.Attr // allocated on the stack; no record has more than 17 attributes
 		attributes := room[:0]
 		if r.IsCall() {
 			attributes = append(attributes,
@@ -34,6 +34,12 @@ func LogEvents(log *slog.Logger, level slog.Level) func(*request.Event) {
 			if one.value != "" {
 				attributes = append(attributes, slog.String(one.name, one.value))
 			}
+		}
+		if r.Program > 0 {
+			attributes = append(attributes, slog.Uint64("program", r.Program))
+		}
+		if n := len(r.Costs); n > 0 {
+			attributes = append(attributes, slog.Int("calls", n))
 		}
 		// Logger.Log would spend time on looking up the caller's source position
 		line := slog.NewRecord(r.Began.Add(r.Duration), level, "call", 0)

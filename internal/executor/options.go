@@ -11,9 +11,11 @@ import (
 
 	"mcpx/internal/base/conf"
 	"mcpx/internal/base/state"
+	"mcpx/internal/builtin"
 	"mcpx/internal/jq"
 	"mcpx/internal/learned"
 	"mcpx/internal/policy"
+	"mcpx/internal/programs"
 	"mcpx/internal/request"
 	"mcpx/internal/results"
 )
@@ -54,6 +56,8 @@ type Options struct {
 	PreviewTokens int
 	// Filter runs jq filters.
 	Filter *jq.Runner
+	// Programs that clients can run.
+	ProgramOptions
 	// NoResources and NoPrompts hide the servers' resources and prompts.
 	NoResources, NoPrompts bool
 	// Separator is put between the name of a server and the name of a prompt; "" means "__".
@@ -79,6 +83,13 @@ type Options struct {
 	Secret  *state.Secret
 	// Logger may be nil, then nothing is logged.
 	Logger *slog.Logger
+}
+
+// ProgramOptions are the settings of programs.
+type ProgramOptions struct {
+	// Programs says which programs clients can run, and Runner runs them. Programs is nil if they are turned off.
+	Programs *builtin.Programs
+	Runner   *programs.Runner
 }
 
 // Settings are Options with a cache of the settings of individual tools. The options never change.

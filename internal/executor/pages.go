@@ -15,6 +15,9 @@ import (
 // from.
 func (e *Executor) readable(r *Request, of results.Origin) bool {
 	seen := e.seen(r)
+	if of.Tool == ofProgram {
+		return e.readableParts(seen, of.Server)
+	}
 	if of.Tool == "" {
 		for name := range strings.FieldsSeq(of.Server) {
 			if s, ok := seen.Server(name); !ok || s.ToolsOnly {
@@ -23,12 +26,32 @@ func (e *Executor) readable(r *Request, of results.Origin) bool {
 		}
 		return true
 	}
-	s, ok := seen.Server(of.Server)
+	return has(seen, of.Server, of.Tool)
+}
+
+// has reports whether a catalogue has a tool.
+func has(seen *catalog.Snapshot, server, tool string) bool {
+	s, ok := seen.Server(server)
 	if !ok {
 		return false
 	}
-	_, found := s.Find(of.Tool) // the origin of a call that is still running has the name that the client used
-	return found || slices.ContainsFunc(s.Tools, func(t catalog.Tool) bool { return t.OwnName() == of.Tool })
+	_, found := s.Find(tool) // the origin of a call that is still running has the name that the client used
+	return found || slices.ContainsFunc(s.Tools, func(t catalog.Tool) bool { return t.OwnName() == tool })
+}
+
+// ofProgram is the tool of the origin of a program's result. Its server is then a list of lines with the server and the tool,
+// separated by a tab, of each call that the program has made.
+const ofProgram = builtin.Name + "." + builtin.RunTool
+
+// readableParts reports whether a catalogue has all tools of the origin of a program's result.
+func (e *Executor) readableParts(seen *catalog.Snapshot, parts string) bool {
+	for line := range strings.Lines(parts) {
+		server, tool, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		if server != builtin.Name && !has(seen, server, tool) {
+			return false
+		}
+	}
+	return true
 }
 
 // leastTokens is the smallest limit, in tokens, for a result of one of several calls.
@@ -53,6 +76,9 @@ func (e run) pages(r *Request) results.Pages {
 	origin := results.Origin{Server: r.Server, Tool: r.Tool}
 	if r.Server == builtin.Name {
 		origin = results.Origin{Server: r.read}
+		if r.parts != "" {
+			origin = results.Origin{Server: r.parts, Tool: ofProgram}
+		}
 	}
 	return results.Pages{
 		Store: &e.store, Principal: r.Client.On().Key(), Origin: origin,

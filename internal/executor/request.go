@@ -54,9 +54,15 @@ type Request struct {
 // progressing is what the executor itself notes while it handles a request.
 type progressing struct {
 	began time.Time
-	read  string // the servers whose resources and prompts a tool of the built-in server has read, each after a space
+	origins
 	// part is the part of the answer's limits, from 0 to 1, for one of several calls; 0 means that the request is one call.
 	part float64
+}
+
+// origins are where the result of a tool of the built-in server comes from.
+type origins struct {
+	read  string // the servers whose resources and prompts a tool of the built-in server has read, each after a space
+	parts string // the tools that a program has called (see ofProgram)
 }
 
 // Beside has arguments that the client sent in the wrong place, as an object, or nil. If the tool declares them, they are used.

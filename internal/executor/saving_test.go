@@ -106,7 +106,7 @@ func TestSave_Closed(t *testing.T) {
 		if text := contents(t, file)[0]; !strings.HasPrefix(text, "VALIDATION_ERROR: /text: $file: cannot be used: ") || !strings.Contains(text, want) {
 			t.Errorf("%+v: %s", o, text)
 		}
-		if _, ok := e.builtin.Server(e.Catalogue(nil), e.Saves(from.Client, nil)).Tool(builtin.SaveTool); ok {
+		if _, ok := e.own(from.Client, nil, e.Catalogue(nil)).Tool(builtin.SaveTool); ok {
 			t.Errorf("%+v: the tool exists", o)
 		}
 	}

@@ -25,7 +25,7 @@ const relistPatience = 5 * time.Second
 // not exist.
 func (e run) lookAgain(ctx context.Context, r *Request) (*catalog.Server, *catalog.Tool, error) {
 	if r.Server == builtin.Name {
-		s := e.builtin.Server(r.Catalogue, e.Saves(r.Client, r.Scope))
+		s := e.own(r.Client, r.Scope, r.Catalogue)
 		return s, nil, e.toolNotFound(r.Catalogue, s, r.Tool)
 	}
 	bounded, cancel := context.WithTimeout(ctx, e.waitLeft(r))

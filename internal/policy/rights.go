@@ -263,6 +263,12 @@ func (g *Permissions) See(s *catalog.Server, t *catalog.Tool) (seen *catalog.Too
 	return nil, byRights
 }
 
+// Denies reports whether a rule denies a tool of the built-in server by name. What else rules permit does not matter: the
+// built-in server is open to all, and its tools reach only what rules permit.
+func (g *Permissions) Denies(s *catalog.Server, tool string) bool {
+	return g != nil && slices.ContainsFunc(g.rules, func(r *right) bool { return Match(r.Deny, s.Name+"."+tool) })
+}
+
 func (g *Permissions) reaches(server string) bool {
 	return slices.ContainsFunc(g.rules, func(r *right) bool { return r.reaches(server) })
 }

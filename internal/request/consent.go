@@ -21,6 +21,10 @@ type Consent struct {
 	// client.
 	Ask func(question string) bool
 
+	// Hold, if not nil, is called before mcpx asks the user. It may wait for other questions to be answered, or refuse the
+	// question. release is called after the answer.
+	Hold func(ctx context.Context) (release func(), err error)
+
 	asked bool // the user was asked during this request
 }
 
@@ -68,8 +72,16 @@ func Confirmed(needs func(r *Request) (key string)) Middleware {
 			// have to be confirmed again.
 			r.Relay = false
 			if !r.Consent.Given.Covers(r) {
+				release := func() {}
+				if r.Consent.Hold != nil {
+					var err error
+					if release, err = r.Consent.Hold(ctx); err != nil {
+						return nil, err
+					}
+				}
 				asked := time.Now()
 				given, err := Ask(ctx, key, r)
+				release()
 				r.Event.Confirming += time.Since(asked)
 				if err != nil {
 					return nil, err

@@ -44,6 +44,10 @@ type Event struct {
 	Durations
 	Sizes
 	Trace
+	// Program is the number of the event of the program that made the call; 0 if a client made it. Costs has the calls that a
+	// program has made.
+	Program uint64
+	Costs   []Cost
 	// Refused is set only for an HTTP request that was refused before its body was read.
 	Refused *Refused
 }
@@ -90,6 +94,14 @@ type Trace struct {
 	ID string // 32 hex digits, or empty
 	// Spans is nil if the trace is not sampled.
 	Spans *Spans
+}
+
+// Cost is what one call of a program has cost.
+type Cost struct {
+	Number                uint64 // of the call's event
+	Server, Tool, Outcome string
+	Duration              time.Duration
+	Received              int // tokens
 }
 
 // Spans are the ids of an event's spans, 16 hex digits each. Parent is empty if the trace begins here.

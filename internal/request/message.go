@@ -64,6 +64,9 @@ type Request struct {
 	Apps  bool
 	// ReadOnly means that the request is refused if the tool is not declared read-only.
 	ReadOnly bool
+	// Program means that the tool runs a program. It changes nothing itself, and each of its calls is a request of its own, so
+	// that ReadOnly and confirmation concern only these.
+	Program bool
 	// Consent describes the user's confirmation, if the config demands one.
 	Consent Consent
 	// Credentials, for the server, are taken from the caller's message by a middleware.

@@ -33,7 +33,7 @@ func (r *Request) permitted(seen *catalog.Snapshot) error {
 	switch {
 	case !ok && r.Serve == nil:
 		return &ReplacedError{Server: r.To.Name}
-	case r.Tool != nil && r.ReadOnly && !r.Tool.Hints.IsReadOnly():
+	case r.Tool != nil && r.ReadOnly && !r.Program && !r.Tool.Hints.IsReadOnly():
 		return &RefusedError{r.To.Name + "." + r.Tool.Name + " is not declared read-only; call it with exec"}
 	case r.Serve != nil:
 		return nil

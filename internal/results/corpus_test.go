@@ -31,10 +31,18 @@ func realTexts(t *testing.T) (texts []string) {
 		}
 		texts = append(texts, string(data))
 	}
-	sessions := os.Getenv("MCPX_SESSIONS")
-	files, err = filepath.Glob(filepath.Join(sessions, "*.jsonl.gz"))
-	if err != nil || sessions == "" {
-		return texts
+	if os.Getenv("MCPX_SESSIONS") != "" {
+		sessions(t, func(_, text string) { texts = append(texts, text) })
+	}
+	return texts
+}
+
+// sessions yields the results of the recorded sessions in MCPX_SESSIONS that have a text.
+func sessions(t *testing.T, yield func(server, text string)) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(os.Getenv("MCPX_SESSIONS"), "*.jsonl.gz"))
+	if err != nil || os.Getenv("MCPX_SESSIONS") == "" {
+		t.Skip("MCPX_SESSIONS is not set: no sessions")
 	}
 	for _, name := range files {
 		data, err := os.ReadFile(name)
@@ -59,12 +67,11 @@ func realTexts(t *testing.T) (texts []string) {
 			}
 			for _, e := range session.Events {
 				if e.Text != "" {
-					texts = append(texts, e.Text)
+					yield(strings.TrimSuffix(filepath.Base(name), ".jsonl.gz"), e.Text)
 				}
 			}
 		}
 	}
-	return texts
 }
 
 // TestGrep_RealResults: matches have line numbers only if there is a handle with which to read the lines around them. If a

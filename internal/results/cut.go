@@ -24,8 +24,8 @@ type Pages struct {
 	// Bytes is how many bytes they may have together; 0 means no limit. It must be enough for two lines that say how to read
 	// the rest. It also serves clients that count characters, since a text has no more characters than bytes.
 	Bytes int
-	// Preview is how many tokens of a long result with items are shown at first, without its shape and the line that says how
-	// to read the rest; 0 means as many as Limit.
+	// Preview is how many tokens of a long result are shown at first, without the line that says how to read the rest. Items
+	// are shortened and texts show both ends, to tell as much as possible in it. 0 means as much as Limit, from the beginning.
 	Preview int
 	// LineFirst puts the line that says how to read the rest before the text, for clients that keep only the beginning of a
 	// result.
@@ -100,20 +100,6 @@ func (p Pages) Fits(texts ...string) bool {
 // is the beginning of shown, which is text in its compressed form.
 func (p Pages) cutShown(text, shown string, verbatim bool, room int) string {
 	return p.look(p.divide(text, shown, verbatim), room)
-}
-
-// look returns the beginning of a result that is longer than room tokens, and the shape of its JSON. Of a result with items it
-// returns only a preview, because the shape tells the model what to ask for.
-func (p Pages) look(h *result, room int) string {
-	about := ""
-	if h.value != nil {
-		about = "[shape: " + h.shape(min(shapeTokens, room/10)) + "]"
-	}
-	if own := p.Preview + p.weigh(about) + p.rest(); (h.items != nil || h.quoted) && p.Preview > 0 && own < room {
-		p.Bytes = p.Bytes * room / p.limit()
-		p.Limit, room = own, own
-	}
-	return p.cut(h, h.all(), room, ReadArguments{}, about)
 }
 
 // CutText cuts a text that is not compressed to room tokens, or to the limit if that is less, as cutShown does.
@@ -346,11 +332,24 @@ const (
 
 // render returns the text of some items or lines.
 func (p Pages) render(h *result, which span) string {
+	return p.compressed(h, which).Text
+}
+
+// rendered is like render, and also returns what the text weighs.
+func (p Pages) rendered(h *result, which span) (text string, cost int) {
+	out := p.compressed(h, which)
+	if out.Tokens > 0 { // do not count them again
+		return out.Text, max(out.Tokens, p.weighBytes(len(out.Text)))
+	}
+	return out.Text, p.weigh(out.Text)
+}
+
+func (p Pages) compressed(h *result, which span) compress.Output {
 	part := h.part(which)
 	if h.items == nil && !(h.quoted && which.whole) || h.verbatim {
-		return part
+		return compress.Output{Text: part}
 	}
-	return compress.Text(part, p.Texts).Text
+	return compress.Text(part, p.Texts)
 }
 
 // fill renders as many of the first wanted items or lines as fit into limit tokens, and returns their number, which is 0 if the
@@ -370,8 +369,7 @@ func (p Pages) fill(h *result, wanted span, limit int) (text string, shown int) 
 	few = 0
 	for try := 0; many-few > 1; try++ {
 		n = min(max(n, few+1), many-1)
-		now := p.render(h, wanted.first(n))
-		cost := p.weigh(now)
+		now, cost := p.rendered(h, wanted.first(n))
 		if cost <= limit {
 			text, few = now, n
 			if cost*100 >= limit*95 {

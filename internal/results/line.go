@@ -20,7 +20,15 @@ type rest struct {
 	next        ReadArguments
 	// first means that this line is at the end of the first part. It also explains how to search.
 	first bool
+	// shortened is how many items are shown without parts of them.
+	shortened int
 }
+
+// also is what the line at the end of the first part says about the handle, and shortened what it says about shortened items.
+const (
+	also      = `, grep (regex), select (jq). {"$result":handle} passes the whole on as an argument`
+	shortened = ", %d shortened (whole at offset 0)"
+)
 
 // restLine returns the line about the rest. If there is no handle, the line says that the rest is lost.
 func (p Pages) restLine(r rest) string {
@@ -28,8 +36,14 @@ func (p Pages) restLine(r rest) string {
 	switch {
 	case r.next.Handle == "":
 		return fmt.Sprintf("[%d of %d %s, and dropped: the result is too long to be kept; ask for less, or use select]", r.left, r.total, r.what)
+	case r.shortened > 0 && r.left == 0:
+		r.left = r.shortened
+		more = "; it also takes offset, limit" + also
 	case r.first:
-		more = `; it also takes limit, grep (regex), select (jq). {"$result":handle} passes the whole on as an argument`
+		more = "; it also takes limit" + also
+	}
+	if r.shortened > 0 && r.shortened < r.total {
+		r.what += fmt.Sprintf(shortened, r.shortened)
 	}
 	return fmt.Sprintf("[%d of %d %s: %s%s]", r.left, r.total, r.what, p.Call(r.next), more)
 }

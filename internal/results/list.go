@@ -219,10 +219,13 @@ func joined(open string, items []json.RawMessage, between, close string) string 
 	return out.String()
 }
 
-// The shape of a list is derived from its first shapeFirst items and from shapeOthers items spread over the rest.
+// The shape of a list is derived from its first shapeFirst items and from shapeOthers items spread over the rest, or from fewer if
+// they are long: from about shapeBytes, and at least 3*shapeLeast items.
 const (
 	shapeFirst  = 100
 	shapeOthers = 200
+	shapeLeast  = 20
+	shapeBytes  = 128 << 10
 )
 
 // shape describes the shape of the value in at most most tokens.
@@ -233,11 +236,19 @@ func (h *result) shape(most int) string {
 	case h.items == nil:
 		return compress.Shape(h.value, most)
 	}
-	some := h.items
-	if n := len(h.items); n > shapeFirst+shapeOthers {
-		some = slices.Clone(h.items[:shapeFirst])
-		for i := range shapeOthers {
-			some = append(some, h.items[shapeFirst+i*(n-shapeFirst)/shapeOthers])
+	some, size := h.items, 0
+	for _, item := range h.items[:min(len(h.items), shapeFirst)] {
+		size += len(item)
+	}
+	first, others := shapeFirst, shapeOthers
+	if all := 3 * size; all > shapeBytes { // of the first and the others together
+		first = max(shapeLeast, first*shapeBytes/all)
+		others = 2 * first
+	}
+	if n := len(h.items); n > first+others {
+		some = slices.Clone(h.items[:first])
+		for i := range others {
+			some = append(some, h.items[first+i*(n-first)/others])
 		}
 	}
 	head, tail := h.head, h.tail

@@ -201,7 +201,13 @@ func (c *converter) reference(v *value) *typ {
 	}
 	if r.kind == wire.String {
 		if target, hint := c.resolve(r.text); target != nil {
-			return c.refTo(target, hint)
+			t := c.refTo(target, hint)
+			if description(v) != "" && withinSchema(r.text) {
+				// zod refers to the place where a type occurs first, such as another parameter. The description of that parameter
+				// does not apply to this one.
+				t = t.settled().withoutDescription()
+			}
+			return t
 		}
 		// A $ref to an $anchor or $id may have a target, but the quoted $ref does not show it.
 		c.lossy = c.lossy || !strings.HasPrefix(r.text, "#/")

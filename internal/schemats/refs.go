@@ -50,6 +50,20 @@ func pointer(v *value, ptr string) (*value, string) {
 	return v, hint
 }
 
+// withinSchema reports whether a $ref points to a part of another schema, such as a property, and not to a definition.
+func withinSchema(ref string) bool {
+	segs := strings.Split(ref, "/")
+	if len(segs) < 2 {
+		return false
+	}
+	switch parent := segs[len(segs)-2]; parent {
+	case "$defs", "definitions":
+		return false
+	default:
+		return structural(segs[len(segs)-1]) || parent != "" && structural(parent)
+	}
+}
+
 // structural reports whether a segment of a pointer is a keyword or an index, not the name of a
 // definition or property.
 func structural(seg string) bool {

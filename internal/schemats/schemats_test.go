@@ -137,6 +137,11 @@ func TestDeclaration_Comments(t *testing.T) {
 		{"key names", `{"type":"object","propertyNames":{"pattern":"^a"},"minProperties":1}`, `keys match ^a; >=1 keys`},
 		{"remote", `{"$ref":"https://example.com/s.json"}`, `$ref: "https://example.com/s.json"`},
 		{"missing", `{"$ref":"#/$defs/No"}`, `$ref: "#/$defs/No"`},
+		// zod writes such references when a type occurs a second time. Only a definition's own description applies everywhere.
+		{"as another property", `{"$ref":"#/properties/a","description":"B","properties":{"a":{"type":"object","description":"A"}}}`, `B`},
+		{"as an item", `{"$ref":"#/properties/a/items","description":"B","properties":{"a":{"items":{"type":"integer","description":"A"}}}}`, `B; int`},
+		{"as another, undescribed", `{"$ref":"#/properties/a","properties":{"a":{"type":"object","description":"A"}}}`, `A`},
+		{"as a definition", `{"$ref":"#/$defs/items","description":"B","$defs":{"items":{"type":"string","description":"A"}}}`, `B; A`},
 		{"unknown type", `{"type":"file"}`, `type: file`},
 		{"not JSON", `{"type":`, `invalid JSON`},
 		{"no schema", `[]`, `invalid schema`},

@@ -159,6 +159,16 @@ func asShown(output json.RawMessage, says bool) (shown *schema, unwrapped bool) 
 	return &schema{&root, s.lossy}, true
 }
 
+// Unwraps reports whether the shown type of a tool's result is not the type of the whole: the object that wraps it is left out,
+// or there is no output schema.
+func Unwraps(output json.RawMessage) bool {
+	if len(output) == 0 {
+		return true
+	}
+	_, unwrapped := asShown(output, false)
+	return unwrapped
+}
+
 // shortened is the mark after a type that is not complete.
 const shortened = " /* shortened; see the result */"
 

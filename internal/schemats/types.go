@@ -116,6 +116,15 @@ func (t *typ) withDocs(desc string, notes []note) *typ {
 	return &n
 }
 
+func (t *typ) withoutDescription() *typ {
+	if t.desc == "" {
+		return t
+	}
+	n := *t
+	n.desc = ""
+	return &n
+}
+
 func (t *typ) withoutDocs() *typ {
 	if t.desc == "" && len(t.notes) == 0 {
 		return t

@@ -56,9 +56,37 @@ func (b *builder) addServer(s *catalog.Server) {
 		b.add(&b.srv, inToolNames, s.Tools[i].Name)
 	}
 	b.srv.docs++
-	ref.to = uint32(len(b.x.tools))
+	ref.to, ref.prefix = uint32(len(b.x.tools)), prefixOf(s.Tools)
 	b.x.named[folded(s.Name)] = at
 	b.x.servers = append(b.x.servers, ref)
+}
+
+// minPrefixed is the least number of tools whose common first word is a prefix and no coincidence.
+const minPrefixed = 3
+
+// prefixOf returns the stem of the first word in the names of all tools, or "" if they do not begin alike.
+func prefixOf(tools []catalog.Tool) string {
+	prefix := ""
+	for i := range tools {
+		var first word
+		scan(tools[i].Name, func(w word) {
+			if w.parts != nil {
+				w.text = w.parts[0]
+			}
+			if first.text == "" {
+				first = w
+			}
+		})
+		st := stem(first.text, first.script)
+		if i > 0 && st != prefix {
+			return ""
+		}
+		prefix = st
+	}
+	if len(tools) < minPrefixed {
+		return ""
+	}
+	return prefix
 }
 
 func (b *builder) addTool(t *catalog.Tool, server uint32) {

@@ -89,3 +89,38 @@ func TestSearch_Needs(t *testing.T) {
 		}
 	}
 }
+
+// TestSearch_OnlyServer: with the name of a server and an act that none of its tools does, the hits are weak. Another server whose
+// tools begin with the same word does not change that.
+func TestSearch_OnlyServer(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("testdata", "git.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	git := catalog.Server{Name: "git"}
+	if err := json.Unmarshal(data, &git); err != nil {
+		t.Fatal(err)
+	}
+	servers := []catalog.Server{git}
+	for _, s := range everyday(t).Servers {
+		if s.Name == "filesystem" || s.Name == "memory" {
+			servers = append(servers, s)
+		}
+	}
+	other := catalog.Server{Name: "x", Tools: []catalog.Tool{{Name: "git_a"}, {Name: "git_b"}, {Name: "git_c"}}}
+	for _, snap := range []*catalog.Snapshot{catalog.NewSnapshot(servers), catalog.NewSnapshot(append(slices.Clone(servers), other))} {
+		x := New(snap)
+		for query, weak := range map[string]bool{
+			"git push": true, "push to git": true, "git clone": true, "git stash": true, "play music": true,
+			"git": false, "git status": false, "commit with git": false, "show the git log": false, "git checkout branch": false,
+		} {
+			hits := x.Search(query, Options{})
+			if len(hits) == 0 || hits[0].Weak != weak {
+				t.Errorf("%s: got %v, want weak: %t", query, hits, weak)
+			}
+		}
+		if hits := x.Search("send an e-mail", Options{}); len(hits) > 0 && !hits[0].Weak {
+			t.Errorf("an e-mail: got %v", hits)
+		}
+	}
+}

@@ -137,7 +137,29 @@ func (t *toolRef) factor(n *need) float32 {
 // weak reports whether even the best tool has less than leastFit of a query's words, by weight. That applies only
 // to queries with one need, since longer queries contain words that only describe the situation.
 func (r *ranking) weak(n *need, parts []need) bool {
-	return len(parts) <= 1 && r.fit(n) < leastFit
+	return len(parts) <= 1 && (r.fit(n) < leastFit || r.onlyServer(n))
+}
+
+// onlyServer reports whether the query names a server, but the rest of its words fit no tool. The name says nothing
+// about the tool if the names of all tools of the server begin with it: no tool of git_log, git_show… fits "git push".
+func (r *ranking) onlyServer(n *need) bool {
+	for at := range n.servers {
+		prefix := r.x.servers[at].prefix
+		if prefix == "" || !slices.Contains(n.keys, prefix) {
+			continue
+		}
+		others := need{strange: n.strange, act: n.act, deprecated: n.deprecated}
+		for i, g := range n.groups {
+			if key := n.keys[i]; key != prefix && !strings.Contains(key, " ") {
+				g.alts = slices.DeleteFunc(slices.Clone(g.alts), func(a alt) bool { return a.term == r.x.vocab[prefix] })
+				if others.add(key, g); len(g.alts) == 0 {
+					others.strange += g.weight
+				}
+			}
+		}
+		return (len(others.groups) > 0 || others.strange > 0) && r.fit(&others) < leastFit
+	}
+	return false
 }
 
 // fit returns the share of the words of a need, by their weights, that the best tool has.

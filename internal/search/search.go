@@ -68,6 +68,8 @@ type toolRef struct {
 type serverRef struct {
 	name     string
 	from, to uint32
+	// prefix is the stem with which all tools of the server begin, such as git_log and git_show; it is empty if there is none.
+	prefix string
 }
 
 // New indexes the tools of snap. It only reads the snapshot.

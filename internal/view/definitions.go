@@ -8,6 +8,7 @@ import (
 	"mcpx/internal/base/pattern"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/describe"
+	"mcpx/internal/results"
 )
 
 // The names of the two tools, and of the variant of exec that calls only read-only tools.
@@ -75,7 +76,7 @@ func definitions(inspect, exec string, features describe.Features) []Definition 
 // Surface returns what mcpx adds to every request to a model, for a client with this name and these servers: the tools and the
 // instructions.
 func (v *TwoTools) Surface(snap *catalog.Snapshot, client string) ([]Definition, string) {
-	shown := v.current().profile(client).shown
+	shown := v.how(nil, client)
 	list := shown.list(snap)
 	return definitions(list.inspect, list.exec, shown.features), describe.Instructions(snap, shown.budget, shown.features)
 }
@@ -116,6 +117,9 @@ func hintsOf(snap *catalog.Snapshot) hints {
 	known := 0
 	for i := range snap.Servers {
 		s := &snap.Servers[i]
+		if s.Name == results.Server {
+			continue // its tools only read, or call tools of the other servers
+		}
 		if s.State != catalog.Disabled && !s.Known {
 			return hints{Destructive: true, OpenWorld: true}
 		}

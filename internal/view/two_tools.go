@@ -84,8 +84,7 @@ func NewTwoTools(r *registry.Registry, e *executor.Executor, options Options) *T
 
 // listed returns a func that makes the answer to tools/list for a client, as if no rule applied to the client's name.
 func (v *TwoTools) listed(client *caller.Client) (list func() json.RawMessage) {
-	snap, how := v.named(client), v.current().profile("").shown
-	how.saves = v.executor.Saves(client, v.scope())
+	snap, how := v.named(client), v.how(client, "")
 	apps := v.forApps(client)
 	return func() json.RawMessage {
 		tools := v.texts.list(snap, how).tools
@@ -96,9 +95,18 @@ func (v *TwoTools) listed(client *caller.Client) (list func() json.RawMessage) {
 	}
 }
 
+// how returns what the texts for a client depend on, besides the catalogue. name is the client's name, or empty.
+func (v *TwoTools) how(client *caller.Client, name string) shown {
+	how := v.current().profile(name).shown
+	if v.executor != nil {
+		how.features.NoPrograms, how.saves = !v.executor.Programs(client), v.executor.Saves(client, v.scope())
+	}
+	return how
+}
+
 // Instructions returns the instructions for a client's model.
 func (v *TwoTools) Instructions(client *caller.Client) string {
-	return v.texts.instructions(v.named(client), v.current().profile(name(client)).shown)
+	return v.texts.instructions(v.named(client), v.how(client, name(client)))
 }
 
 // Greeting implements [View].
@@ -110,9 +118,7 @@ func (v *TwoTools) Greeting(client *caller.Client) Greeting {
 func (v *TwoTools) Tools(ctx context.Context, client *caller.Client) json.RawMessage {
 	v.awaitCatalogue(ctx, client)
 	defer v.registry.Need()
-	how := v.current().profile(name(client)).shown
-	how.saves = v.executor.Saves(client, v.scope())
-	tools := v.texts.list(v.named(client), how).tools
+	tools := v.texts.list(v.named(client), v.how(client, name(client))).tools
 	if apps := v.apps(client); apps != nil {
 		tools = joined(tools, apps.tools)
 	}
@@ -121,18 +127,26 @@ func (v *TwoTools) Tools(ctx context.Context, client *caller.Client) json.RawMes
 
 // Description returns the description of inspect for a client for which there is no rule.
 func (v *TwoTools) Description() string {
-	return v.texts.list(v.named(nil), v.current().profile("").shown).inspect
+	return v.texts.list(v.named(nil), v.how(nil, "")).inspect
 }
 
 // named adds the built-in server to the catalogue, if servers have resources or prompts to read. For the same catalogue it
 // returns the same result.
 func (v *TwoTools) named(client *caller.Client) *catalog.Snapshot {
 	snap := v.catalogue(client)
-	reader := v.executor.Reader(snap)
+	reader := v.executor.Reader(client, snap)
 	if reader == nil {
 		return snap
 	}
-	return snap.Derived(v, func() *catalog.Snapshot { return catalog.NewSnapshot(append(slices.Clone(snap.Servers), *reader)) })
+	return snap.Derived(namedKey{v, v.executor.Stored()}, func() *catalog.Snapshot {
+		return catalog.NewSnapshot(append(slices.Clone(snap.Servers), *reader))
+	})
+}
+
+// namedKey is the key of a snapshot made by named. stored changes when the stored programs do.
+type namedKey struct {
+	view   *TwoTools
+	stored any
 }
 
 // HeaderTool implements [View]. No headers repeat the arguments of exec; they may repeat those of a tool with an app.

@@ -255,3 +255,13 @@ type Quota struct {
 	// waits.
 	BodyBytes, BodyPace int64
 }
+
+// Programs is the key programs: what JavaScript programs may do.
+type Programs struct {
+	Off bool
+	// Dir has the stored programs; empty is the folder programs beside the config file, if it is there.
+	Dir                 string
+	Timeout, MaxTimeout time.Duration
+	Memory              int64 // in bytes
+	Calls, AtOnce       int
+}

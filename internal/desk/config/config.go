@@ -61,6 +61,7 @@ type ForCalls struct {
 	Files                                 []string     // absolute paths
 	Confirm                               conf.Confirm // of servers that do not have the key, and of the built-in server
 	Learn                                 *bool        // nil means that the file does not have the key
+	Programs                              conf.Programs
 }
 
 // ForServers has the keys at the root that concern all servers.
@@ -302,6 +303,7 @@ func defaults(path string) *Config {
 		ForCalls: ForCalls{
 			ResultTokenLimit: 20000, ResultPreviewTokens: 3000, ToonCompression: true, ResultForms: conf.AllForms,
 			ExecWait: 20 * time.Second,
+			Programs: conf.Programs{Timeout: time.Minute, MaxTimeout: 5 * time.Minute, Memory: 64e6, Calls: 200, AtOnce: 16},
 		},
 		ForServers: ForServers{
 			MaxMessageBytes: 64 << 20, ShutdownGrace: 5 * time.Second, HealthCheck: true,

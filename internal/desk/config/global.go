@@ -63,12 +63,13 @@ func (l *loader) forCalls() []key {
 	c := l.cfg
 	return []key{
 		{"result_token_limit", l.count(&c.ResultTokenLimit, 0), "where a long result is cut, in tokens; 0 is no limit. It may be cut earlier to what the client shows a model, see `clients`"},
-		{"result_preview_tokens", l.count(&c.ResultPreviewTokens, 0), "how much of a cut result is shown at first if it is JSON, in tokens; 0 is as much as the limit allows"},
+		{"result_preview_tokens", l.count(&c.ResultPreviewTokens, 0), "how much of a cut result is shown at first, in tokens; 0 is as much from its beginning as the limit allows"},
 		{"toon_compression_enabled", l.boolean(&c.ToonCompression), "whether results may become TOON or JavaScript; else JSON is only minified"},
 		{"result_forms", l.forms(&c.ResultForms), "the forms that JSON in results may have, of `json`, `toon` and `js` (JavaScript that evaluates to the JSON); the shortest is used, and JSON is always allowed. The default is all of them"},
 		{"disabled_tools", l.toolGlobs(&c.DisabledTools), "tools that no client sees or calls: globs of `SERVER.TOOL`"},
 		{"confirm", switched(l, &c.Confirm, "destructive", "all").then(func(*node) { l.everyServer.Confirm = c.Confirm }), "the default for servers, and which calls of the server `mcpx` itself the user must confirm ([what allowing exec permits](#what-allowing-exec-permits))"},
 		{"learn", value{into: new(c.Learns()), derived: true, schema: `{"type": "boolean"}`, read: l.learn}, "for tools that do not declare what they return, `inspect` shows what they did return: keys and types, never a value, and no key that was in one result alone. The default is true, without `auth`; with it, what was learned is shown to principals with the same rights"},
+		{"programs", value{into: &c.Programs, off: "plainOff", schema: `{"anyOf": [{"const": true}, {"$ref": "#/$defs/programs"}]}`, read: l.programs, of: func() object { return l.programsObject(&c.Programs) }}, "[programs](docs/programs.md) in JavaScript that call tools: `false` turns them off"},
 		{"files", l.folders(&c.Files), "folders whose files a model may pass to a tool with `{\"$file\": PATH}`, and in which it may save results as new files ([more](docs/files.md)). Over stdio the client's roots are open too. With `auth` no files are"},
 		{"exec_wait", l.wait(&c.ExecWait), "how long a call waits for a server that is connecting; for one whose command installs or starts, until the call's deadline; 0 does not wait"},
 	}

@@ -1,0 +1,61 @@
+package app
+
+import (
+	"context"
+	"path/filepath"
+
+	"mcpx/internal/builtin"
+	"mcpx/internal/desk/config"
+	"mcpx/internal/programs"
+)
+
+// programFolder returns the folder of the stored programs of a config, and whether it must exist; empty if there is none.
+func programFolder(cfg *config.Config) (folder string, required bool) {
+	switch {
+	case cfg.Programs.Off:
+		return "", false
+	case cfg.Programs.Dir != "":
+		return cfg.Programs.Dir, true
+	case cfg.Path == "":
+		return "", false
+	}
+	return filepath.Join(filepath.Dir(cfg.Path), "programs"), false
+}
+
+// programsOf returns the programs that clients can run; nil if the config turns programs off. It logs the faults of stored ones.
+func (b *builder) programsOf(cfg *config.Config) *builtin.Programs {
+	p := cfg.Programs
+	if p.Off {
+		return nil
+	}
+	all := &builtin.Programs{Limits: programs.Limits{
+		Time: p.Timeout, MostTime: p.MaxTimeout, Memory: p.Memory, Calls: p.Calls, AtOnce: p.AtOnce,
+	}}
+	if folder, required := programFolder(cfg); folder != "" {
+		var faults []programs.Fault
+		all.Stored, faults = programs.ReadFolder(folder, required, builtin.Names)
+		for _, fault := range faults {
+			b.log.Warn("programs", "fault", fault.String())
+		}
+	}
+	return all
+}
+
+// ProgramFaults returns what is wrong with the stored programs, each with its place. It compiles them.
+func (a *App) ProgramFaults(ctx context.Context) (all []string) {
+	folder, required := programFolder(a.Config)
+	if folder == "" {
+		return nil
+	}
+	stored, faults := programs.ReadFolder(folder, required, builtin.Names)
+	for _, one := range stored {
+		if fault := a.runner.Check(ctx, one.Code); fault != nil {
+			fault.File = filepath.Join(folder, one.Name+".js")
+			faults = append(faults, *fault)
+		}
+	}
+	for _, fault := range faults {
+		all = append(all, fault.String())
+	}
+	return all
+}

@@ -1,0 +1,131 @@
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"mcpx/internal/arguments"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/programs"
+	"mcpx/internal/request"
+	"mcpx/internal/results"
+)
+
+// RunTool is the tool that runs a program. The stored programs are tools of their own.
+const RunTool = "run"
+
+// Names are the names of the server's own tools, which no stored program can have.
+var Names = []string{RunTool, WaitTool, results.Tool, listTool, readTool, promptTool, SaveTool}
+
+// Programs says which programs callers can run.
+type Programs struct {
+	Limits programs.Limits
+	// Stored are the stored programs, sorted by name.
+	Stored []*programs.Stored
+}
+
+// runTool is the definition of RunTool.
+func (p *Programs) runTool() catalog.Tool {
+	l := p.Limits.WithDefaults()
+	schema := fmt.Sprintf(`{"type":"object","properties":{"code":{"type":"string"},`+
+		`"timeout":{"type":"number","exclusiveMinimum":0,"default":%g,"description":"seconds, at most %g"}},`+
+		`"required":["code"],"additionalProperties":false}`, l.Time.Seconds(), l.MostTime.Seconds())
+	return programTool(RunTool, fmt.Sprintf("Run JavaScript (ES2023, the body of an async function) that calls tools; only what it returns or logs is shown. "+
+		"await call(server, tool, args) gives the result as JSON value, else text, and throws an Error with code and message. "+
+		"result(handle) gives a kept result; console.log. At most %d calls, %d at once. No fetch, files, timers or imports.", l.Calls, l.AtOnce), schema)
+}
+
+// programTool is the definition of a tool that runs a program. It has no annotations, as its calls have those of their tools.
+func programTool(name, description, schema string) catalog.Tool {
+	return catalog.Tool{Name: name, Description: description, InputSchema: json.RawMessage(schema)}
+}
+
+// stored finds a stored program. A nil p has none.
+func (p *Programs) stored(name string) (*programs.Stored, bool) {
+	if p == nil {
+		return nil, false
+	}
+	i := slices.IndexFunc(p.Stored, func(s *programs.Stored) bool { return s.Name == name })
+	if i < 0 {
+		return nil, false
+	}
+	return p.Stored[i], true
+}
+
+// tools are the definitions of all programs that denied does not deny.
+func (p *Programs) tools(denied func(tool string) bool, stored bool) (all []catalog.Tool) {
+	if p == nil {
+		return nil
+	}
+	if !stored && !denied(RunTool) {
+		all = append(all, p.runTool())
+	}
+	for _, one := range p.Stored {
+		if !denied(one.Name) {
+			all = append(all, programTool(one.Name, one.Description, one.Schema))
+		}
+	}
+	return all
+}
+
+// Runs reports whether a tool runs a program.
+func (s *Server) Runs(tool string) bool {
+	p := s.Programs()
+	_, stored := p.stored(tool)
+	return p != nil && tool == RunTool || stored
+}
+
+// program runs the tool run or a stored program.
+func (c *Caller) program(ctx context.Context, q *request.Request, p *Programs, given json.RawMessage) (json.RawMessage, error) {
+	run := programs.Program{Limits: p.Limits}
+	if stored, ok := p.stored(q.Tool.Name); ok {
+		run.Code, run.Parameters, run.Arguments = stored.Code, stored.Parameters, given
+	} else {
+		var args struct {
+			Code    string
+			Timeout float64
+		}
+		if err := json.Unmarshal(given, &args); err != nil {
+			return nil, arguments.Invalid("/code: must be a string")
+		}
+		run.Code, run.Timeout = args.Code, time.Duration(min(args.Timeout, 1e6)*float64(time.Second))
+	}
+	if c.Program == nil {
+		return nil, errors.New("a program cannot run another program")
+	}
+	out, err := c.Program(ctx, q, run)
+	if err != nil {
+		return nil, err
+	}
+	var logs []json.RawMessage
+	// A filter is for the value alone.
+	if text := strings.TrimSuffix(out.Logs, "\n"); text != "" && (c.Select == "" || out.Failure != nil) {
+		logs = append(logs, wire.TextBlock(text))
+	}
+	if f := out.Failure; f != nil {
+		q.Event.Outcome = f.Code
+		failure := &results.Failure{Code: f.Code, Message: f.Message}
+		if len(out.Made) > 0 {
+			made := programs.Summary(out.Made)
+			failure.With("calls", made)
+			failure.Text = failure.Said() + "\nCalls made: " + made
+		}
+		result := failure.Result(c.Form.Always())
+		result.Content = append(logs, result.Content...)
+		return result.Raw(), nil
+	}
+	text := "undefined"
+	if out.Value != nil {
+		text = string(out.Value)
+		if plain, ok := wire.WholeText(out.Value); ok {
+			text = plain
+		}
+	}
+	return toolResult(append(logs, wire.TextBlock(text))), nil
+}

@@ -1,0 +1,41 @@
+package config
+
+import "mcpx/internal/base/conf"
+
+// The bounds of what programs may use. The engine itself needs some memory.
+const (
+	leastProgramMemory = 16e6
+	mostProgramMemory  = 1e9
+	mostProgramCalls   = 10_000
+	mostAtOnce         = 64
+)
+
+func (l *loader) programsObject(p *conf.Programs) object {
+	memory := l.size(&p.Memory, leastProgramMemory)
+	memory = memory.then(func(n *node) {
+		if p.Memory > mostProgramMemory {
+			l.fault(n, "must be at most 1 GB")
+		}
+	})
+	return object{name: "programs", strict: true, keys: []key{
+		{"dir", l.path(&p.Dir), "the folder of the stored programs; a relative name begins at the config file. The default is `programs` beside the config file, if it is there"},
+		{"timeout", l.timeout(&p.Timeout), "how long a program may take that asks for no other time"},
+		{"max_timeout", l.timeout(&p.MaxTimeout), "the most time that a program may ask for"},
+		{"memory", memory.takes(atStart), "how much memory a program may use, such as `\"64MB\"`"},
+		{"calls", whole(l, &p.Calls, 1, mostProgramCalls), "how many calls a program may make"},
+		{"at_once", whole(l, &p.AtOnce, 1, mostAtOnce), "how many of them at the same time"},
+	}}
+}
+
+// programs reads the key programs: an object, or false or true.
+func (l *loader) programs(n *node) {
+	switch {
+	case n.kind == objectKind:
+		l.members(n, l.programsObject(&l.cfg.Programs), nil)
+	case n.off():
+		l.cfg.Programs.Off = true
+	case n.kind == boolKind:
+	default:
+		l.is(objectKind, n)
+	}
+}

@@ -1,0 +1,254 @@
+// Package digest shortens long results to what fits into a first look. Of a list it keeps as many items as possible and leaves
+// out members of them. Of a text it keeps both ends, and says what is between them. The package does no I/O and has no state.
+package digest
+
+import (
+	"encoding/json"
+	"hash/maphash"
+	"slices"
+	"strings"
+
+	"mcpx/internal/base/wire"
+	"mcpx/internal/compress"
+)
+
+// Limits of [Read].
+const (
+	maxColumns = 2000 // paths of values; values at further paths are left out
+	maxLevels  = 16   // keys and arrays in a path; deeper values are left out
+	maxSamples = 12   // values of a column whose tokens are counted
+	sampleSize = 200  // bytes of such a value
+	usualKey   = 40   // bytes
+)
+
+// lengths are the numbers of bytes to which long strings may be cut. With the last one, no string is cut.
+var lengths = [...]int{40, 60, 80, 120, 160, 240, 320, 480, 640, 1000, 1500, 2500, 5000, 1 << 30}
+
+// markBytes is about what the mark of a shortened string needs.
+const markBytes = 8
+
+// counts are the numbers of elements to which long arrays within items may be cut. With the last one, no array is cut.
+var counts = [...]int{3, 10, 30, 1 << 30}
+
+// Items are the items of a list that is too long to be shown completely.
+type Items struct {
+	doc     *wire.Document
+	members bool
+	at      []int32 // the node of each item
+	root    *column
+	columns []*column // in the order in which their paths first occur
+	beyond  bool      // there are values that are in no column
+	marks   []string  // marks that occur in no string of the items
+	seed    maphash.Seed
+	runes   map[int32]int // number of characters of long strings, by node
+}
+
+// column has all values at one path, such as .user.login or .labels[].name. Only scalars and empty containers are values; the
+// parts of other containers are in other columns.
+type column struct {
+	key      string
+	parent   *column
+	level    int
+	listed   bool               // below an array
+	excess   int                // bytes by which the keys of the path are longer than usual
+	fields   map[string]*column // one key deeper
+	inner    []*column          // the fields, in the order in which they first occur
+	elements *column            // one array deeper
+
+	stats
+	keep, constant bool // set by [Items.Plan]
+}
+
+// stats describes the values of a column.
+type stats struct {
+	values [len(counts)]int  // number of values within the first counts[i] elements of every array, but not counts[i-1]
+	sizes  [len(lengths)]int // bytes of all values if strings are cut to lengths[i]
+	first  int32             // node of the first value
+	equal  bool              // all values are the same
+	items  int               // number of items that have a value here
+	last   int               // the last such item
+	twice  bool              // an item has several values here
+	// distinct has hashes of the values, for members of the items themselves.
+	distinct map[uint64]struct{}
+	urls     int    // strings that are URLs
+	prose    int    // strings with spaces
+	sum      uint64 // hash of all values, in order
+	sample   strings.Builder
+	sampled  int
+	weight   float64 // tokens per byte
+}
+
+// Read reads items, which must be JSON values, or members with their keys if members is true. beside is what is shown beside them.
+// ok is false if they cannot be shortened.
+func Read(items []json.RawMessage, members bool, beside string) (d *Items, ok bool) {
+	begin, end := byte('['), byte(']')
+	if members {
+		begin, end = '{', '}'
+	}
+	var text strings.Builder
+	size := 1
+	for _, item := range items {
+		size += len(item) + 1
+	}
+	text.Grow(size)
+	for _, item := range items {
+		text.WriteByte(begin)
+		text.Write(item)
+		begin = ','
+	}
+	text.WriteByte(end)
+	doc, ok := wire.Read(text.String())
+	if !ok || doc.Lone || !doc.UTF8 {
+		return nil, false
+	}
+	d = &Items{doc: doc, members: members, marks: slices.Clone(marks), runes: map[int32]int{}, seed: maphash.MakeSeed()}
+	d.at = make([]int32, 0, len(items))
+	d.root = d.column(nil, "")
+	d.unmark(beside)
+	for at := int32(1); at < doc.Nodes[0].Next; at = doc.Nodes[at].Next {
+		d.unmark(doc.Str(doc.Nodes[at].Key))
+		d.add(d.root, at, 0)
+		d.at = append(d.at, at)
+	}
+	for _, c := range d.columns {
+		if text := c.sample.String(); text != "" {
+			c.weight = float64(compress.Weigh(text)) / float64(len(text))
+		}
+		c.sample.Reset()
+	}
+	return d, len(d.at) == len(items) && len(d.marks) > 0
+}
+
+// Len returns the number of items.
+func (d *Items) Len() int { return len(d.at) }
+
+// marks are the beginnings of what replaces the end of a shortened value. Only a mark that is nowhere in what the server sent is
+// used, so that nothing looks shortened that is not.
+var marks = []string{"…+", "⋯+", "‥+"}
+
+// unmark removes the marks that are in a text of the server.
+func (d *Items) unmark(text string) {
+	if strings.IndexByte(text, '+') > 0 {
+		d.marks = slices.DeleteFunc(d.marks, func(mark string) bool { return strings.Contains(text, mark) })
+	}
+}
+
+// column makes a column. It returns nil if there are too many.
+func (d *Items) column(parent *column, key string) *column {
+	if len(d.columns) == maxColumns {
+		return nil
+	}
+	d.unmark(key)
+	c := &column{key: strings.Clone(key), parent: parent, excess: max(0, len(key)-usualKey), stats: stats{last: -1, equal: true}}
+	if parent != nil {
+		c.level, c.listed, c.excess = parent.level+1, parent.listed, c.excess+parent.excess
+	}
+	d.columns = append(d.columns, c)
+	return c
+}
+
+// field returns the column for a member of the objects in c, or nil.
+func (d *Items) field(c *column, key string) *column {
+	f := c.fields[key]
+	if f == nil && c.level < maxLevels {
+		if f = d.column(c, key); f != nil {
+			if c.fields == nil {
+				c.fields = map[string]*column{}
+			}
+			c.fields[f.key] = f
+			c.inner = append(c.inner, f)
+		}
+	}
+	return f
+}
+
+// element returns the column for the elements of the arrays in c, or nil.
+func (d *Items) element(c *column) *column {
+	if c.elements == nil && c.level < maxLevels {
+		if c.elements = d.column(c, ""); c.elements != nil {
+			c.elements.listed = true
+		}
+	}
+	return c.elements
+}
+
+// add adds the value of a node to its column. most is the largest index of an element on the way to it.
+func (d *Items) add(c *column, at int32, most int) {
+	n := &d.doc.Nodes[at]
+	switch {
+	case c == nil:
+		d.beyond = true
+	case n.Count == 0:
+		d.addValue(c, at, most)
+	case n.Kind == wire.Object:
+		for kid := at + 1; kid < n.Next; kid = d.doc.Nodes[kid].Next {
+			d.add(d.field(c, d.doc.Str(d.doc.Nodes[kid].Key)), kid, most)
+		}
+	default:
+		i := 0
+		for kid := at + 1; kid < n.Next; kid = d.doc.Nodes[kid].Next {
+			d.add(d.element(c), kid, max(most, i))
+			i++
+		}
+	}
+}
+
+func (d *Items) addValue(c *column, at int32, most int) {
+	text := d.scalar(at)
+	for i, count := range counts {
+		if most < count {
+			c.values[i]++
+			break
+		}
+	}
+	for i, length := range lengths {
+		c.sizes[i] += min(len(text), length+markBytes)
+	}
+	if c.items == 0 {
+		c.first = at
+	} else if c.equal {
+		c.equal = d.doc.Nodes[at].Kind == d.doc.Nodes[c.first].Kind && text == d.scalar(c.first)
+	}
+	if item := len(d.at); c.last != item {
+		c.items, c.last = c.items+1, item
+	} else {
+		c.twice = true
+	}
+	hash := maphash.String(d.seed, text)
+	c.sum = c.sum*31 + hash
+	if c.level <= 1 {
+		if c.distinct == nil {
+			c.distinct = map[uint64]struct{}{}
+		}
+		c.distinct[hash] = struct{}{}
+	}
+	if d.doc.Nodes[at].Kind == wire.String {
+		d.addString(c, text)
+	}
+	if c.sampled < maxSamples {
+		c.sampled++
+		c.sample.WriteString(text[:min(len(text), sampleSize)] + " ")
+	}
+}
+
+func (d *Items) addString(c *column, text string) {
+	if strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://") {
+		c.urls++
+	} else if strings.IndexByte(text, ' ') > 0 {
+		c.prose++
+	}
+	d.unmark(text)
+}
+
+// scalar is the text of a scalar or of an empty container.
+func (d *Items) scalar(at int32) string {
+	n := &d.doc.Nodes[at]
+	switch n.Kind {
+	case wire.Number, wire.String:
+		return d.doc.Str(n.Text)
+	}
+	return [...]string{wire.Null: "null", wire.True: "true", wire.False: "false", wire.Array: "[]", wire.Object: "{}"}[n.Kind]
+}
+
+// valued reports whether a column has values itself.
+func (c *column) valued() bool { return c.items > 0 }

@@ -1,0 +1,194 @@
+package digest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mcpx/internal/compress"
+)
+
+// prefixes are the numbers of words by which lines are compared, in addition to whole lines, which come first.
+var prefixes = [...]int{0, 8, 5, 3}
+
+const (
+	maxGroups   = 4096 // groups of lines for each of the prefixes
+	maxCompared = 500  // bytes of a line
+	leastGroup  = 3    // lines
+	mostGroups  = 12   // that are shown
+	leastLines  = 20   // of a text
+)
+
+// comparedLines is how many lines of a text are compared, at least half as many if it has more. The others are not counted.
+const comparedLines = 4000
+
+// repeats groups lines that are the same except for their numbers.
+type repeats struct {
+	groups [len(prefixes)]map[uint64]*group
+	filled int // lines that are not blank
+	every  int // only each line with an offset divisible by every is compared
+}
+
+// repeatsIn compares the lines of a text.
+func repeatsIn(lines []string) *repeats {
+	r := &repeats{every: len(lines)/comparedLines + 1}
+	for i := 0; i < len(lines); i += r.every {
+		if line := strings.TrimRight(lines[i], "\r\n"); line != "" {
+			r.filled++
+			r.line(i, line)
+		}
+	}
+	return r
+}
+
+// group are lines with the same beginning.
+type group struct {
+	offset, count int
+	text          string // of the first line, as far as all are the same
+}
+
+// line adds a line to the groups. Words with a digit are the same as any other such word.
+func (r *repeats) line(offset int, line string) {
+	const prime, start = 1099511628211, 14695981039346656037
+	hash, run := uint64(start), uint64(start) // run is the hash with the letters of the word so far
+	words, digit, blank := 0, false, true
+	end := min(len(line), maxCompared)
+	for i := 0; i < end; i++ {
+		c := line[i]
+		if letter := c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80; letter || '0' <= c && c <= '9' {
+			run, digit, blank = (run^uint64(c))*prime, digit || !letter, false
+			continue
+		}
+		if digit {
+			run = (hash ^ '#') * prime
+		}
+		hash, digit = run, false
+		if c == ' ' || c == '\t' {
+			if !blank {
+				words++
+				r.add(words, hash, offset, line[:i])
+				hash = (hash ^ ' ') * prime
+			}
+			blank = true
+		} else {
+			blank = false
+			hash = (hash ^ uint64(c)) * prime
+		}
+		run = hash
+	}
+	if digit {
+		run = (hash ^ '#') * prime
+	}
+	r.add(0, run, offset, line)
+}
+
+// add adds a line to its group by the first words; 0 words are the whole line.
+func (r *repeats) add(words int, hash uint64, offset int, text string) {
+	at := slices.Index(prefixes[:], words)
+	if at < 0 {
+		return
+	}
+	if r.groups[at] == nil {
+		r.groups[at] = map[uint64]*group{}
+	}
+	if g := r.groups[at][hash]; g != nil {
+		g.count++
+	} else if len(r.groups[at]) < maxGroups {
+		r.groups[at][hash] = &group{offset, 1, text}
+	}
+}
+
+// best returns the largest groups, by as many words as possible. They must have at least half of the lines.
+func (r *repeats) best() []*group {
+	for at := range r.groups {
+		groups, sum := r.largest(at), 0
+		for _, g := range groups {
+			sum += g.count
+		}
+		if 2*sum >= r.filled && r.filled >= leastLines {
+			return groups
+		}
+	}
+	return nil
+}
+
+// largest returns the largest groups by a prefix.
+func (r *repeats) largest(at int) (large []*group) {
+	for _, g := range r.groups[at] {
+		if g.count >= leastGroup {
+			if large = append(large, g); prefixes[at] > 0 {
+				g.text += " …"
+			}
+		}
+	}
+	slices.SortFunc(large, func(a, b *group) int { return cmp.Or(b.count-a.count, a.offset-b.offset) })
+	return large[:min(len(large), mostGroups)]
+}
+
+// repeated writes the lines that repeat in at most about budget tokens.
+func (r *repeats) repeated(budget int) string {
+	var out strings.Builder
+	size := 0
+	often := "how often"
+	if r.every > 1 {
+		often = fmt.Sprintf("how often in one of %d lines", r.every)
+	}
+	for _, g := range r.best() {
+		line := fmt.Sprintf("%d: %d× %s\n", g.offset, g.count, clip(g.text))
+		if size += compress.Weigh(line); size > budget {
+			break
+		}
+		out.WriteString(line)
+	}
+	if out.Len() == 0 {
+		return ""
+	}
+	return "[lines that repeat except for their numbers, after the offset of the first and " + often + ":]\n" + out.String()
+}
+
+// paths groups lines that are paths by their directory.
+type paths struct {
+	count  int
+	byName [3]map[string]*entry // by the first 1, 2 and 3 names; level is the number of lines
+	order  [3][]*entry
+}
+
+func (p *paths) line(offset int, line string) {
+	if !strings.Contains(line, "/") || strings.ContainsAny(line, " \t{(<") || len(line) > maxCompared || strings.Contains(line, "://") {
+		return
+	}
+	p.count++
+	at := 0
+	for depth := range p.byName {
+		next := strings.IndexByte(line[min(at+1, len(line)):], '/')
+		if next >= 0 {
+			at += next + 2
+		}
+		name := line[:at]
+		if p.byName[depth] == nil {
+			p.byName[depth] = map[string]*entry{}
+		}
+		if e := p.byName[depth][name]; e != nil {
+			e.level++
+		} else if len(p.order[depth]) < maxEntries {
+			e = &entry{offset, 1, name}
+			p.byName[depth][name] = e
+			p.order[depth] = append(p.order[depth], e)
+		}
+	}
+}
+
+// folders returns the directories at the greatest depth at which there are not too many.
+func (p *paths) folders() (entries []entry) {
+	for depth := range p.order {
+		if len(p.order[depth]) > mostOutermost && len(entries) >= leastOutermost {
+			break
+		}
+		entries = entries[:0]
+		for _, e := range p.order[depth] {
+			entries = append(entries, entry{e.offset, 0, fmt.Sprintf("%s %d", cmp.Or(e.text, "."), e.level)})
+		}
+	}
+	return entries
+}

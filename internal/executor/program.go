@@ -1,0 +1,215 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"mcpx/internal/base/wire"
+	"mcpx/internal/builtin"
+	"mcpx/internal/files"
+	"mcpx/internal/programs"
+	"mcpx/internal/request"
+	"mcpx/internal/results"
+	"mcpx/internal/schemats"
+)
+
+// mostHeld is how many programs of one principal may wait for the user to confirm a call.
+const mostHeld = 4
+
+// holds counts the programs that wait for the user, by principal.
+type holds struct {
+	mu sync.Mutex
+	of map[string]int
+}
+
+// enter counts one more program of a principal, unless there are too many.
+func (h *holds) enter(principal string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.of[principal] >= mostHeld {
+		return false
+	}
+	if h.of == nil {
+		h.of = make(map[string]int)
+	}
+	h.of[principal]++
+	return true
+}
+
+func (h *holds) leave(principal string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.of[principal]--; h.of[principal] == 0 {
+		delete(h.of, principal)
+	}
+}
+
+// program returns the func that runs a program for the caller of r.
+func (e run) program(r *Request) func(context.Context, *request.Request, programs.Program) (*programs.Outcome, error) {
+	return func(ctx context.Context, q *request.Request, p programs.Program) (*programs.Outcome, error) {
+		if e.options.Runner == nil {
+			return nil, fmt.Errorf("programs are not available here")
+		}
+		in := &inside{Executor: e.Executor, q: q, asking: make(chan struct{}, 1)}
+		host := programs.Host{Call: in.call, Result: func(ctx context.Context, handle string) (json.RawMessage, *programs.Failure) {
+			value, err := e.pages(r).Value(ctx, handle, "", false)
+			return value, e.told(r, err)
+		}}
+		if e.options.Files.usesFiles(q.Client) {
+			host.File = func(ctx context.Context, path string) (text string, _ *programs.Failure) {
+				open, err := e.folders(ctx, q.Client)
+				if err == nil {
+					text, err = open.Read(path)
+				}
+				return text, e.told(r, err)
+			}
+		}
+		if tell := q.Sink.Progress; tell != nil {
+			host.Progress = func(done, total int) {
+				tell(fmt.Appendf(nil, `{"progress":%d,"total":%d,"message":"%d of %d calls"}`, done, total, done, total))
+			}
+		}
+		out, err := e.options.Runner.Run(ctx, q.Client.On().Key(), p, host)
+		q.Event.Costs, q.Event.Confirming, r.parts = in.costs, q.Event.Confirming+in.confirming, in.parts()
+		return out, err
+	}
+}
+
+// told is the failure of result or file for a program; nil without an error.
+func (e run) told(r *Request, err error) *programs.Failure {
+	if err == nil {
+		return nil
+	}
+	violation := ""
+	if wrong, ok := errors.AsType[*results.ValueError](err); ok {
+		violation = "/" + wrong.Member + ": " + wrong.Reason
+	}
+	if wrong, ok := errors.AsType[*files.Error](err); ok {
+		violation = "/path: " + wrong.Error()
+	}
+	if violation != "" {
+		return &programs.Failure{Code: results.CodeValidation, Message: results.Invalid(violation).Said()}
+	}
+	f := e.failure(r, target{}, err)
+	return &programs.Failure{Code: f.Code, Message: f.Said()}
+}
+
+// inside makes the calls of one program. Each is a call like any other, of the same caller.
+type inside struct {
+	*Executor
+	q      *request.Request // the request to run the program
+	asking chan struct{}    // has one element while the user is asked, as the user is asked one question at a time
+
+	mu         sync.Mutex
+	costs      []request.Cost
+	confirming time.Duration // how long the user was asked
+}
+
+// call makes one call.
+func (in *inside) call(
+	ctx context.Context, c programs.Call,
+) (value json.RawMessage, outcome string, failure *programs.Failure) {
+	q := in.q
+	r := Request{
+		From:  request.From{Client: q.Client, Meta: q.Meta},
+		Scope: q.Scope, Apps: q.Apps, ReadOnly: q.ReadOnly,
+		Server: c.Server, Tool: c.Tool, Arguments: c.Arguments,
+		Format: results.Format{JSON: true}, Native: true,
+	}
+	r.part = 1
+	r.Consent = request.Consent{Ask: q.Consent.Ask, Hold: func(ctx context.Context) (func(), error) { return in.hold(ctx, c) }}
+	r.Event = in.journal.Begin("tools/call", q.Client)
+	r.Event.Program = q.Event.Number
+	r, _ = in.started(r)
+	event := r.Event
+	defer func() {
+		if what := recover(); what != nil {
+			f := Panicked(in.log, event, c.Tool, what)
+			failure = &programs.Failure{Code: f.Code, Message: f.Said()}
+		}
+		if event.Stop(); ctx.Err() != nil {
+			event.Outcome = request.OutcomeCancelled
+		}
+		outcome = event.Outcome
+		in.mu.Lock()
+		in.costs = append(in.costs, request.Cost{
+			Number: event.Number, Server: event.Server, Tool: event.Tool, Outcome: outcome,
+			Duration: event.Duration, Received: event.Received,
+		})
+		in.mu.Unlock()
+		in.journal.End(event)
+	}()
+	run := in.begin()
+	raw, t, err := run.call(ctx, &r)
+	var v *results.Value
+	if err == nil {
+		v, err = results.ReadValue(raw, !schemats.Unwraps(t.tool.OutputSchema))
+	}
+	if err != nil {
+		f := run.failure(&r, t, err)
+		event.Outcome = f.Code
+		return nil, "", &programs.Failure{Code: f.Code, Message: f.Said()}
+	}
+	v.Learn(run.learns(&r, t))
+	event.Answered, event.Received, event.Outcome = r.Server != builtin.Name, v.Tokens, request.OutcomeResult
+	if v.IsError {
+		event.Outcome = request.OutcomeToolError
+		return nil, "", &programs.Failure{Code: request.OutcomeToolError, Message: v.Text}
+	}
+	if value = v.JSON; value == nil {
+		run.nameLinks(ctx, v.Blocks, &r, t.server)
+		blocks := make([]json.RawMessage, len(v.Blocks))
+		for i := range v.Blocks {
+			blocks[i] = v.Blocks[i].Raw
+		}
+		value = wire.Encode(blocks)
+	}
+	return value, "", nil
+}
+
+// hold waits until the program has no other question to the user. Meanwhile, and until release, the time of the program stands
+// still.
+func (in *inside) hold(ctx context.Context, c programs.Call) (release func(), err error) {
+	resume := c.Hold()
+	select {
+	case in.asking <- struct{}{}:
+	case <-ctx.Done():
+		resume()
+		return nil, ctx.Err()
+	}
+	principal := in.q.Client.On().Key()
+	if !in.held.enter(principal) {
+		<-in.asking
+		resume()
+		return nil, &request.LimitError{Limit: fmt.Sprintf("%d programs that wait for the user's confirmation", mostHeld), RetryAfter: time.Minute}
+	}
+	began := time.Now()
+	return func() {
+		in.mu.Lock()
+		in.confirming += time.Since(began)
+		in.mu.Unlock()
+		in.held.leave(principal)
+		<-in.asking
+		resume()
+	}, nil
+}
+
+// parts lists the tools that the program has called; see ofProgram.
+func (in *inside) parts() string {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	seen := make(map[string]bool)
+	var out strings.Builder
+	for _, c := range in.costs {
+		if line := c.Server + "\t" + c.Tool + "\n"; !seen[line] {
+			seen[line] = true
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}

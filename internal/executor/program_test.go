@@ -1,0 +1,258 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"mcpx/internal/base/wire"
+	"mcpx/internal/builtin"
+	"mcpx/internal/caller"
+	"mcpx/internal/hosted/limits"
+	"mcpx/internal/jq"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/policy"
+	"mcpx/internal/programs"
+	"mcpx/internal/registry"
+	"mcpx/internal/request"
+	"mcpx/internal/results"
+	"mcpx/internal/transport"
+	"mcpx/internal/upstream"
+)
+
+// withPrograms returns options with which callers can run programs.
+func withPrograms(t testing.TB, o Options) Options {
+	t.Helper()
+	o.Runner = programs.New(0, nil)
+	t.Cleanup(o.Runner.Close)
+	o.Programs = &builtin.Programs{}
+	return o
+}
+
+// program is a request that runs a program.
+func program(client *caller.Client, code string) Request {
+	return Request{From: request.From{Client: client}, Server: builtin.Name, Tool: builtin.RunTool, Arguments: wire.Encode(map[string]string{"code": code})}
+}
+
+// all returns the texts of a result, joined.
+func all(t testing.TB, r *results.Result) string {
+	t.Helper()
+	var texts []string
+	for _, block := range r.Content {
+		texts = append(texts, textOf(t, block))
+	}
+	return strings.Join(texts, "\n")
+}
+
+func remote(fake *mcptest.HTTPServer) []registry.Server {
+	return []registry.Server{{Spec: upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.HTTP, Remote: transport.Remote{URL: fake.URL}}}}}
+}
+
+// recorder keeps the events that ended.
+type recorder struct {
+	mu    sync.Mutex
+	ended []request.Event
+}
+
+func (r *recorder) end(e *request.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = append(r.ended, *e)
+}
+
+// TestProgram: a program calls tools, and its value is a result like any other. Each call has an event with the number of the
+// program's, and the program's event has what each of them cost.
+func TestProgram(t *testing.T) {
+	mcptest.NoLeaks(t)
+	var rec recorder
+	filter := jq.New(jq.Limits{}, nil)
+	t.Cleanup(filter.Close)
+	e := executing(t, withPrograms(t, Options{Journal: observed(rec.end), Filter: filter}), nil, piped(t, "fake", eachTool(reading)))
+	got := exec(t, e, program(nil, `const all = await Promise.all(["a", "b", "c"].map(text => call("fake", "echo", {text})));
+console.log("got", all.length);
+try { await call("fake", "echo", {}) } catch (e) { console.log(e.code, e.message) }
+try { await call("fake", "none") } catch (e) { console.log(e.code) }
+try { await call("mcpx", "run", {code: "return 1"}) } catch (e) { console.log(e.code) }
+return all.map(text => ({text, n: 1}))`))
+	text := all(t, got)
+	for _, want := range []string{"got 3\n", "VALIDATION_ERROR VALIDATION_ERROR: ", "TOOL_NOT_FOUND\nEXECUTION_ERROR\n", `[{"text":"a","n":1},{"text":"b","n":1},{"text":"c","n":1}]`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in %s", want, text)
+		}
+	}
+	last := rec.ended[len(rec.ended)-1]
+	if len(rec.ended) != 7 || last.Tool != "run" || len(last.Costs) != 6 || last.Program != 0 {
+		t.Fatalf("events %+v", rec.ended)
+	}
+	for _, one := range rec.ended[:6] {
+		if one.Program != last.Number || one.Number == last.Number || one.Number == 0 {
+			t.Errorf("the call %+v is not of the program %d", one, last.Number)
+		}
+	}
+	if c := last.Costs[0]; c.Server != "fake" || c.Tool != "echo" || c.Outcome != request.OutcomeResult || c.Received == 0 || c.Number == 0 {
+		t.Errorf("cost %+v", c)
+	}
+	selected := exec(t, e, func() Request {
+		r := program(nil, `console.log({"other": 1}); return {items: [1, 2, 3]}`)
+		r.Select = ".items | length"
+		return r
+	}())
+	if got := all(t, selected); got != "3" {
+		t.Errorf("selected %q", got)
+	}
+}
+
+// TestProgram_Long: a long result of a program is cut and kept, and another program of the same principal reads it.
+func TestProgram_Long(t *testing.T) {
+	mcptest.NoLeaks(t)
+	e := executing(t, withPrograms(t, Options{ResultTokens: 500}), nil, piped(t, "fake", eachTool(reading)))
+	alice, bob := &caller.Client{ID: "1", Principal: &caller.Principal{ID: "alice"}}, &caller.Client{ID: "2", Principal: &caller.Principal{ID: "bob"}}
+	got := all(t, exec(t, e, program(alice, `await call("fake", "echo", {text: "x"}); return Array.from({length: 3000}, (_, i) => ({i, s: "item " + i}))`)))
+	_, rest, _ := strings.Cut(got, `"handle":"`)
+	handle, _, found := strings.Cut(rest, `"`)
+	if !found {
+		t.Fatalf("no handle in %s", got)
+	}
+	read := fmt.Sprintf(`const r = result(%q); return [r.length, r[2999].s]`, handle)
+	if got := all(t, exec(t, e, program(alice, read))); got != `[3000,"item 2999"]` {
+		t.Errorf("got %s", got)
+	}
+	if got := all(t, exec(t, e, program(bob, read))); !strings.Contains(got, "/handle: the result is unknown or has expired") {
+		t.Errorf("another principal got %s", got)
+	}
+}
+
+// TestProgram_Confirmed: the user confirms each call of a program, and sees the real tool with its arguments. A call that the
+// user declines throws. Without a client that can be asked, nothing is called.
+func TestProgram_Confirmed(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := eachTool(changing).HTTP(t)
+	servers := remote(fake)
+	e := confirming(t, withPrograms(t, Options{}), policy.ConfirmAll, servers...)
+	var asked []string
+	client := &caller.Client{ID: "1", Version: "2025-11-25", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
+	client.Request = func(_ context.Context, _ string, params json.RawMessage, _ func(json.RawMessage)) (json.RawMessage, error) {
+		asked = append(asked, string(params)) // one at a time, or the race detector sees it
+		if strings.Contains(string(params), "second") {
+			return json.RawMessage(`{"action":"decline"}`), nil
+		}
+		return json.RawMessage(`{"action":"accept","content":{"run":true}}`), nil
+	}
+	code := `return (await Promise.allSettled(["first", "second", "third"].map(text => call("fake", "echo", {text})))).map(r => r.value ?? r.reason.message)`
+	got := all(t, exec(t, e, program(client, code)))
+	if !strings.Contains(got, `"first","EXECUTION_ERROR: the user declined the call of fake.echo; it was not made. Ask what to do instead","third"`) {
+		t.Errorf("got %s", got)
+	}
+	if len(asked) != 3 || !strings.Contains(strings.Join(asked, ""), "Run fake.echo?") || len(fake.Log().Calls("echo")) != 2 {
+		t.Errorf("asked %q, %d calls", asked, len(fake.Log().Calls("echo")))
+	}
+	deaf := &caller.Client{ID: "2", Version: "2025-11-25"}
+	if got := all(t, exec(t, e, program(deaf, code))); strings.Count(got, "could not be asked") != 3 || len(fake.Log().Calls("echo")) != 2 {
+		t.Errorf("got %s", got)
+	}
+	through := program(client, code)
+	through.ReadOnly, asked = true, nil
+	if got := all(t, exec(t, e, through)); strings.Count(got, "is not declared read-only") != 3 || len(asked) != 0 || len(fake.Log().Calls("echo")) != 2 {
+		t.Errorf("through the read door: asked %q, got %s", asked, got)
+	}
+}
+
+// TestProgram_Limits: each call of a program counts towards the limits of its caller, and a program occupies no slot, so that a
+// caller with a single slot can run one.
+func TestProgram_Limits(t *testing.T) {
+	mcptest.NoLeaks(t)
+	l := limits.New(limits.Options{Principal: limits.Quota{ConcurrentCalls: 1, CallsPerMinute: 4}})
+	r := registry.New([]registry.Server{piped(t, "s", eachTool(reading))}, registry.Options{SessionLimit: l.ServerSession})
+	r.Start()
+	t.Cleanup(func() { r.Close(0) })
+	r.WaitTried(t.Context())
+	e := chainedWith(r, withPrograms(t, Options{}), nil, l.Limit)
+	alice, bob := &caller.Client{ID: "1", Principal: &caller.Principal{ID: "alice"}}, &caller.Client{ID: "2", Principal: &caller.Principal{ID: "bob"}}
+	code := `const all = []; for (const text of ["a", "b", "c", "d", "e"]) { try { all.push(await call("s", "echo", {text})) } catch (e) { all.push(e.code) } } return all`
+	want := `["a","b","c","RATE_LIMITED","RATE_LIMITED"]` // the program itself is a call too
+	if got := all(t, exec(t, e, program(alice, code))); got != want {
+		t.Errorf("got %s", got)
+	}
+	if got := all(t, exec(t, e, program(bob, code))); got != want {
+		t.Errorf("another principal got %s", got)
+	}
+}
+
+// TestProgram_Rights: rights that deny mcpx.run, and programs turned off, hide the tool. Calls of a program have the rights of
+// its caller.
+func TestProgram_Rights(t *testing.T) {
+	mcptest.NoLeaks(t)
+	servers := []registry.Server{piped(t, "fake", eachTool(reading)), piped(t, "other", eachTool(reading))}
+	options := withPrograms(t, Options{})
+	e := executing(t, options, nil, servers...)
+	rights := policy.NewRights([]policy.Right{
+		{Principals: []string{"alice"}, Servers: []string{"fake"}},
+		{Principals: []string{"bob"}, Deny: []string{"mcpx.run"}},
+		{Principals: []string{"bob"}},
+	}, nil)
+	e.registry.Apply(servers, registry.Options{Rules: &policy.Rules{Rights: rights}}, nil)
+	as := func(name string) *caller.Client {
+		return &caller.Client{ID: name, Principal: &caller.Principal{ID: name, Name: name}}
+	}
+	code := `const all = []; for (const s of ["fake", "other"]) { try { all.push(await call(s, "echo", {text: s})) } catch (e) { all.push(e.code) } } return all`
+	if got := all(t, exec(t, e, program(as("alice"), code))); got != `["fake","SERVER_NOT_FOUND"]` {
+		t.Errorf("alice got %s", got)
+	}
+	if got := exec(t, e, program(as("bob"), code)); got.Code != results.CodeToolNotFound || e.Programs(as("bob")) || !e.Programs(as("alice")) {
+		t.Errorf("bob got %s", got.Content)
+	}
+	off := executing(t, Options{}, nil, servers[0])
+	if got := exec(t, off, program(nil, code)); got.Code != results.CodeToolNotFound || !strings.HasSuffix(all(t, got), `no tool "run" on server "mcpx". Did you mean wait_result?`) {
+		t.Errorf("without programs: %s", got.Content)
+	}
+}
+
+// TestProgram_Cancelled: when the client cancels, all calls of the program are cancelled, and recorded as such.
+func TestProgram_Cancelled(t *testing.T) {
+	mcptest.NoLeaks(t)
+	var rec recorder
+	spec := eachTool(reading)
+	spec.HangTools = []string{"echo"}
+	fake := spec.HTTP(t)
+	e := executing(t, withPrograms(t, Options{Journal: observed(rec.end)}), nil, remote(fake)...)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		_, err := e.Exec(ctx, program(nil, `await Promise.all([1, 2, 3].map(n => call("fake", "echo", {text: "x"})))`))
+		ended <- err
+	}()
+	mcptest.WaitFor(t, "three calls", patience, func() bool { return len(fake.Log().Calls("echo")) == 3 })
+	cancel()
+	if err := <-ended; err == nil {
+		t.Error("no error")
+	}
+	if len(rec.ended) != 4 {
+		t.Fatalf("%d events", len(rec.ended))
+	}
+	for _, one := range rec.ended {
+		if !one.Cancelled() {
+			t.Errorf("recorded %+v", one)
+		}
+	}
+}
+
+// TestProgram_CutShort: the failure of a program says which calls were made, with their outcomes.
+func TestProgram_CutShort(t *testing.T) {
+	mcptest.NoLeaks(t)
+	e := executing(t, withPrograms(t, Options{}), nil, piped(t, "fake", eachTool(reading)))
+	var said []string
+	r := program(nil, "await call('fake', 'echo', {text: 'a'}); console.log('half');\nawait call('fake', 'echo', {})")
+	r.Sink.Progress = func(params json.RawMessage) { said = append(said, wire.MemberText(params, "message")) }
+	got := exec(t, e, r)
+	text := all(t, got)
+	if !got.IsError || !strings.HasPrefix(text, "half\nEXECUTION_ERROR: Error: VALIDATION_ERROR: ") || !strings.Contains(text, "at line 2, column 11: await call('fake', 'echo', {})") ||
+		!strings.HasSuffix(text, "Calls made: fake.echo RESULT; fake.echo VALIDATION_ERROR") {
+		t.Errorf("got %s", text)
+	}
+	if fmt.Sprint(said) != "[1 of 1 calls 2 of 2 calls]" {
+		t.Errorf("progress %q", said)
+	}
+}

@@ -1,0 +1,157 @@
+package programs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"mcpx/internal/base/wire"
+)
+
+// Made is a call that a program has made. Outcome is empty while it is open, and Unfinished if the program ended before.
+type Made struct {
+	Server, Tool, Outcome string
+	Duration              time.Duration
+}
+
+// Unfinished is the outcome of a call that was cancelled because its program ended.
+const Unfinished = "CANCELLED"
+
+// desk handles the requests of one program in this process.
+type desk struct {
+	host   Host
+	limits Limits
+	clock  *clock
+	over   func() // kills the helper
+
+	mu    sync.Mutex
+	made  []Made
+	done  int
+	total int // how many calls the program has asked for
+}
+
+// reply implements helper.Reply.
+func (d *desk) reply(ctx context.Context, request []byte) []byte {
+	if len(request) == 0 {
+		return encodeReply(nil, &Failure{CodeFailed, "empty request"})
+	}
+	body := request[1:]
+	switch request[0] {
+	case askClock:
+		d.time(ctx)
+		return nil
+	case askCall:
+		return encodeReply(d.call(ctx, body))
+	case askResult:
+		return encodeReply(d.fits(d.host.Result(ctx, string(body))))
+	case askFile:
+		if d.host.File == nil {
+			return encodeReply(nil, &Failure{CodeFailed, "file(path) is not available: the config of mcpx names no files"})
+		}
+		text, failure := d.host.File(ctx, string(body))
+		return encodeReply(d.fits(wire.Encode(text), failure))
+	}
+	return encodeReply(nil, &Failure{CodeFailed, "unknown request"})
+}
+
+// time waits for the end of the program's time, and has the helper killed if it does not end the program then.
+func (d *desk) time(ctx context.Context) {
+	d.clock.start()
+	select {
+	case <-d.clock.over:
+		time.AfterFunc(grace, d.over) // does nothing after the end of Run
+	case <-ctx.Done():
+	}
+}
+
+// call makes a call of the program.
+func (d *desk) call(ctx context.Context, body []byte) (json.RawMessage, *Failure) {
+	var c sentCall
+	if err := json.Unmarshal(body, &c); err != nil {
+		return nil, &Failure{CodeFailed, "the call is not valid JSON: " + err.Error()}
+	}
+	index, failure := d.begin(c)
+	if failure != nil {
+		return nil, failure
+	}
+	began := time.Now()
+	value, outcome, failure := d.host.Call(ctx, Call{Server: c.Server, Tool: c.Tool, Arguments: c.Arguments, Hold: d.clock.hold})
+	if ctx.Err() != nil {
+		outcome = Unfinished
+	}
+	d.end(index, outcome, time.Since(began))
+	return d.fits(value, failure)
+}
+
+// fits refuses a value that has no room in the helper.
+func (d *desk) fits(value json.RawMessage, failure *Failure) (json.RawMessage, *Failure) {
+	if failure == nil && int64(len(value)) > d.limits.Memory/2 {
+		return nil, &Failure{CodeFailed, fmt.Sprintf("the result has %d bytes, too many for a program with %s of memory; ask for less", len(value), size(d.limits.Memory))}
+	}
+	return value, failure
+}
+
+// begin records a call. The helper has checked the limit already, but this process does not rely on it.
+func (d *desk) begin(c sentCall) (index int, failure *Failure) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.made) >= d.limits.Calls {
+		return 0, &Failure{CodeFailed, fmt.Sprintf("a program may make %d calls; this one was not made", d.limits.Calls)}
+	}
+	d.made = append(d.made, Made{Server: c.Server, Tool: c.Tool})
+	d.total = min(max(d.total, len(d.made), c.Made), d.limits.Calls)
+	return len(d.made) - 1, nil
+}
+
+func (d *desk) end(index int, outcome string, took time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.made[index].Outcome, d.made[index].Duration = outcome, took
+	d.done++
+	if d.host.Progress != nil {
+		d.host.Progress(d.done, d.total)
+	}
+}
+
+// calls returns the calls, after the last one has ended.
+func (d *desk) calls() []Made {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.made
+}
+
+// maxListed bounds how many kinds of calls Summary lists.
+const maxListed = 20
+
+// Summary lists calls on one line, for a program that was cut short: which calls were made, and with which outcome.
+func Summary(made []Made) string {
+	type kind struct{ name, outcome string }
+	counts := make(map[kind]int)
+	var kinds []kind
+	for _, one := range made {
+		k := kind{one.Server + "." + one.Tool, one.Outcome}
+		if counts[k] == 0 {
+			kinds = append(kinds, k)
+		}
+		counts[k]++
+	}
+	var out strings.Builder
+	for i, k := range kinds {
+		if i == maxListed {
+			fmt.Fprintf(&out, "; %d other kinds", len(kinds)-i)
+			break
+		}
+		if i > 0 {
+			out.WriteString("; ")
+		}
+		out.WriteString(k.name)
+		if n := counts[k]; n > 1 {
+			fmt.Fprintf(&out, " ×%d", n)
+		}
+		out.WriteString(" " + k.outcome)
+	}
+	return out.String()
+}

@@ -1,0 +1,407 @@
+package programs
+
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"modernc.org/quickjs"
+
+	"mcpx/internal/base/helper"
+)
+
+// Role is the name of the role in which this executable runs programs, for helper.Roles.
+const Role = "program"
+
+// Main is the main function of the role.
+func Main() { helper.Serve(func(helper.Limits) helper.Worker { return worker{} }) }
+
+// worker runs programs, each in an engine of its own.
+type worker struct{}
+
+// Forget implements helper.Worker. Nothing is kept between programs.
+func (worker) Forget() {}
+
+// Do runs one program.
+func (worker) Do(job *helper.Job) []byte {
+	h, code := decodeJob(job.Body)
+	e := &engine{
+		header: h, ask: job.Ask, mark: newMark(), replies: make(chan settled), over: make(chan struct{}), ended: make(chan struct{}),
+	}
+	defer close(e.ended)
+	out := e.run(code)
+	out.Logs, out.Dropped = e.logs.String(), e.dropped
+	data, err := json.Marshal(out)
+	if err != nil { // the value is not valid JSON, or nested too deeply
+		out.End, out.Value, out.Message = endError, nil, "the value cannot be returned: "+err.Error()
+		data, _ = json.Marshal(out)
+	}
+	return data
+}
+
+//go:embed prelude.js
+var prelude string
+
+// maxLogs bounds the lines of console.log together, in bytes.
+const maxLogs = 256 << 10
+
+// engine runs one program. Only the goroutine of run uses it, except for over and vm.Interrupt.
+type engine struct {
+	header
+	ask  func(request []byte) ([]byte, error)
+	mark string
+	vm   *quickjs.VM
+
+	spent   time.Duration // how long the engine has run
+	over    chan struct{} // closed when the time is over
+	late    atomic.Bool   // the time is over
+	ended   chan struct{} // closed when the program has ended
+	waiting []sendCall    // calls that were not sent yet
+	made    int           // how many calls the program has asked for
+	open    int           // calls without a reply
+	replies chan settled
+	logs    strings.Builder
+	dropped int
+	settle  quickjs.Value // the function settle of the prelude
+	out     *answer       // nil until the program's function has ended
+}
+
+// sendCall sends a call and waits for the reply. made is how many calls the program has asked for until now.
+type sendCall func(made int)
+
+// settled is the reply to a call.
+type settled struct {
+	id         int
+	code, text string
+}
+
+// expire ends the time of the program. Any goroutine may call it, more than once.
+func (e *engine) expire() {
+	if e.late.CompareAndSwap(false, true) {
+		close(e.over)
+		e.vm.Interrupt()
+	}
+}
+
+func (e *engine) run(code string) (out *answer) {
+	vm, err := quickjs.NewVM()
+	if err != nil {
+		return &answer{End: endMemory}
+	}
+	e.vm = vm
+	defer vm.Close()
+	go func() { // ends with the job, after which ask fails
+		if _, err := e.ask([]byte{askClock}); err == nil {
+			e.expire()
+		}
+	}()
+	vm.SetCanBlock(false)
+	vm.SetMemoryLimit(uintptr(e.Memory))
+	rejected, unwatch, err := watchRejections(vm)
+	if err != nil {
+		return e.failure(err)
+	}
+	defer unwatch()
+	start, failed, err := e.prepare()
+	if err != nil {
+		return e.failure(err)
+	}
+	defer start.Free()
+	defer failed.Free()
+	defer e.settle.Free()
+	if out := e.begin(start, code); out != nil {
+		return out
+	}
+	if out := e.loop(); out != nil {
+		return out
+	}
+	if index, found := rejected.first(); found && e.out.End == endValue {
+		e.out = nil
+		if err := e.js(func() error {
+			reason, err := e.element(rejected.reasons, index)
+			if err == nil {
+				_, err = failed.Call(quickjs.UndefinedValue, reason)
+				reason.Free()
+			}
+			return err
+		}); err != nil {
+			return e.failure(err)
+		}
+	}
+	return e.out
+}
+
+func (e *engine) element(array quickjs.Value, index uint32) (quickjs.Value, error) {
+	name, err := e.vm.NewAtom(fmt.Sprint(index))
+	if err != nil {
+		return quickjs.UndefinedValue, err
+	}
+	return array.GetPropertyValue(name)
+}
+
+// prepare evaluates the prelude, which defines what programs can use.
+func (e *engine) prepare() (start, failed quickjs.Value, err error) {
+	host := map[string]quickjs.HostFunc{"send": e.send, "fetch": e.fetch, "write": e.write, "done": e.done, "fail": e.fail}
+	names := make([]string, 0, len(host))
+	for name, f := range host {
+		if err := e.vm.RegisterHostFunc("mcpx_"+name, f); err != nil {
+			return start, failed, err
+		}
+		names = append(names, name+":mcpx_"+name)
+	}
+	// The prelude is put on one line, so that its frames in stacks are not taken for the program's; see placeOf.
+	script := strings.ReplaceAll(prelude, "\n", " ") + "({" + strings.Join(names, ",") + `},"` + e.mark + `")`
+	made, err := e.vm.EvalValue(script, quickjs.EvalGlobal)
+	if err != nil {
+		return start, failed, err
+	}
+	defer made.Free()
+	for name, to := range map[string]*quickjs.Value{"settle": &e.settle, "start": &start, "failed": &failed} {
+		atom, err := e.vm.NewAtom(name)
+		if err != nil {
+			return start, failed, err
+		}
+		if *to, err = made.GetPropertyValue(atom); err != nil {
+			return start, failed, err
+		}
+	}
+	return start, failed, nil
+}
+
+// begin compiles the program and runs it until it awaits something. It returns how the program ended if it could not begin.
+func (e *engine) begin(start quickjs.Value, code string) *answer {
+	err := e.js(func() error {
+		program, err := e.vm.EvalValue("(async function("+e.Parameters+"){\n"+code+"\n})", quickjs.EvalGlobal)
+		if err != nil {
+			return err
+		}
+		defer program.Free()
+		if e.Check {
+			e.out = &answer{End: endValue}
+			return nil
+		}
+		args, big := quoteBig(string(e.Arguments), e.mark)
+		_, err = start.Call(quickjs.UndefinedValue, program, args, big)
+		return err
+	})
+	if err != nil {
+		return e.failure(err)
+	}
+	return nil
+}
+
+// loop runs the program to its end, and until each call that was sent has its reply. It returns how the program ended if that
+// was not by itself.
+func (e *engine) loop() *answer {
+	for {
+		n := 1
+		for n > 0 && !e.late.Load() {
+			if err := e.js(func() (err error) { n, err = e.vm.ExecutePendingJobs(); return err }); err != nil {
+				return e.failure(err)
+			}
+		}
+		if e.late.Load() {
+			return &answer{End: endTime}
+		}
+		if e.out != nil && e.out.End != endValue {
+			e.made, e.waiting = e.made-len(e.waiting), nil // a failed program makes no more calls
+		}
+		for ; len(e.waiting) > 0 && e.open < e.AtOnce; e.waiting = e.waiting[1:] {
+			e.open++
+			go e.waiting[0](e.made) // ends with its reply, or with the job
+		}
+		switch {
+		case e.open > 0:
+		case e.out != nil:
+			return nil
+		default:
+			return &answer{End: endStuck}
+		}
+		select {
+		case <-e.over:
+			return &answer{End: endTime}
+		case one := <-e.replies:
+			e.open--
+			if out := e.settled(one); out != nil {
+				return out
+			}
+		}
+	}
+}
+
+func (e *engine) settled(one settled) *answer {
+	text, big := one.text, false
+	if one.code == "" {
+		text, big = quoteBig(text, e.mark)
+	}
+	err := e.js(func() error {
+		_, err := e.settle.Call(quickjs.UndefinedValue, one.id, one.code, text, big)
+		return err
+	})
+	if err != nil {
+		return e.failure(err)
+	}
+	return nil
+}
+
+// js runs f, which runs the engine, within the time that is left.
+func (e *engine) js(f func() error) error {
+	began := time.Now()
+	timer := time.AfterFunc(time.Duration(e.Nanoseconds)-e.spent, e.expire)
+	err := f()
+	timer.Stop()
+	e.spent += time.Since(began)
+	return err
+}
+
+// failure is the end of a program for an error of the engine.
+func (e *engine) failure(err error) *answer {
+	if e.late.Load() {
+		line, column := placeOf(stackOf(err))
+		return &answer{End: endTime, Line: line, Column: column}
+	}
+	out := &answer{End: endError, Message: err.Error()}
+	if thrown, ok := errors.AsType[*quickjs.Error](err); ok && thrown.LineNumber > headLines {
+		out.Line, out.Column = thrown.LineNumber-headLines, thrown.ColumnNumber
+	} else {
+		out.Line, out.Column = placeOf(stackOf(err))
+	}
+	return e.exhausted(out)
+}
+
+func stackOf(err error) string {
+	if thrown, ok := errors.AsType[*quickjs.Error](err); ok {
+		return thrown.Stack
+	}
+	return ""
+}
+
+// exhausted recognizes the errors by which the engine says that its memory is used up. Where it has no memory for an error, it
+// throws null.
+func (e *engine) exhausted(out *answer) *answer {
+	if out.Message == "null" && out.Line == 0 || strings.HasSuffix(out.Message, "out of memory") {
+		out.End = endMemory
+	}
+	return out
+}
+
+// The functions that the prelude calls. They return no errors, except for arguments that the prelude does not pass.
+
+var errArguments = errors.New("called with other arguments")
+
+// send takes a call of the program. It returns why the call is refused, or an empty string.
+func (e *engine) send(args []any) (any, error) {
+	if len(args) != 4 {
+		return nil, errArguments
+	}
+	id, ok := args[0].(int)
+	server, _ := args[1].(string)
+	tool, _ := args[2].(string)
+	arguments, _ := args[3].(string)
+	switch {
+	case !ok:
+		return nil, errArguments
+	case e.out != nil:
+		return "the program has already ended; await what makes calls before you return", nil
+	case len(arguments) > maxArguments:
+		return fmt.Sprintf("the arguments have %d bytes, over the limit of %s; the call was not made", len(arguments), size(maxArguments)), nil
+	case e.made >= e.Calls:
+		return fmt.Sprintf("a program may make %d calls; this one was not made", e.Calls), nil
+	}
+	e.made++
+	e.waiting = append(e.waiting, func(made int) {
+		body, _ := json.Marshal(sentCall{server, tool, unquoteBig(arguments, e.mark), made})
+		reply, err := e.ask(append([]byte{askCall}, body...))
+		if err != nil {
+			return // the job has ended
+		}
+		one := settled{id: id}
+		one.code, one.text = decodeReply(reply)
+		select {
+		case e.replies <- one:
+		case <-e.ended:
+		}
+	})
+	return "", nil
+}
+
+// fetch gets a kept result or a file, while the program waits. It returns the code of the error, the text or error text, and
+// whether the text has marked integers.
+func (e *engine) fetch(args []any) (any, error) {
+	if len(args) != 2 {
+		return nil, errArguments
+	}
+	kind, _ := args[0].(string)
+	what, _ := args[1].(string)
+	ask := byte(askResult)
+	if kind == "file" {
+		ask = askFile
+	}
+	reply, err := e.ask(append([]byte{ask}, what...))
+	if err != nil {
+		return nil, err
+	}
+	code, text := decodeReply(reply)
+	big := false
+	if code == "" {
+		text, big = quoteBig(text, e.mark)
+	}
+	return []any{code, text, big}, nil
+}
+
+// write takes a line of console.log.
+func (e *engine) write(args []any) (any, error) {
+	if len(args) != 1 {
+		return nil, errArguments
+	}
+	line, _ := args[0].(string)
+	if strings.Contains(line, e.mark) {
+		line = string(unquoteBig(line, e.mark))
+	}
+	if e.dropped > 0 || e.logs.Len()+len(line) >= maxLogs {
+		e.dropped++
+		return nil, nil
+	}
+	e.logs.WriteString(line + "\n")
+	return nil, nil
+}
+
+// done takes the value of the program, as JSON; empty for undefined.
+func (e *engine) done(args []any) (any, error) {
+	if len(args) != 1 {
+		return nil, errArguments
+	}
+	text, _ := args[0].(string)
+	switch {
+	case len(text) > e.Output:
+		e.out = &answer{End: endOutput, Message: fmt.Sprint(len(text))}
+	case text == "":
+		e.out = &answer{End: endValue}
+	default:
+		e.out = &answer{End: endValue, Value: unquoteBig(text, e.mark)}
+	}
+	return nil, nil
+}
+
+// maxMessage bounds the text of an error, in bytes.
+const maxMessage = 4 << 10
+
+// fail takes the text and the stack of what the program threw.
+func (e *engine) fail(args []any) (any, error) {
+	if len(args) != 2 {
+		return nil, errArguments
+	}
+	text, _ := args[0].(string)
+	stack, _ := args[1].(string)
+	out := &answer{End: endError, Message: string(unquoteBig(text, e.mark))}
+	if len(out.Message) > maxMessage {
+		out.Message = strings.ToValidUTF8(out.Message[:maxMessage], "") + "..."
+	}
+	out.Line, out.Column = placeOf(stack)
+	e.out = e.exhausted(out)
+	return nil, nil
+}

@@ -1,0 +1,92 @@
+package programs
+
+import (
+	"encoding/binary"
+	"encoding/json"
+)
+
+// What parent and helper send each other. A job is the size of its header (8 bytes, big endian), the header as JSON, and the
+// code. A request is one byte for its kind, and a body; the reply depends on the kind. The answer is JSON.
+
+// The kinds of requests.
+const (
+	askClock  = 't' // no body; the reply comes when the time of the program is over
+	askCall   = 'c' // the body is a sentCall, the reply a reply
+	askResult = 'r' // the body is a handle, the reply a reply
+	askFile   = 'f' // the body is a path, the reply a reply
+)
+
+const sizeBytes = 8
+
+// header is what the helper knows of a program besides its code.
+type header struct {
+	Nanoseconds int64           `json:"ns"`     // how long the engine may run
+	Memory      int64           `json:"memory"` // in bytes, of the engine
+	Calls       int             `json:"calls"`
+	AtOnce      int             `json:"at_once"`
+	Output      int             `json:"output"`          // in bytes, of the value
+	Check       bool            `json:"check,omitempty"` // only compile the program
+	Parameters  string          `json:"params"`          // the pattern of the function's parameter; may be empty
+	Arguments   json.RawMessage `json:"args,omitempty"`  // the value for Parameters
+}
+
+func (h header) encode() []byte {
+	data, _ := json.Marshal(h) // cannot fail: Arguments is valid JSON
+	return append(binary.BigEndian.AppendUint64(nil, uint64(len(data))), data...)
+}
+
+func decodeJob(body []byte) (h header, code string) {
+	size := binary.BigEndian.Uint64(body)
+	_ = json.Unmarshal(body[sizeBytes:sizeBytes+size], &h) // written by header.encode
+	return h, string(body[sizeBytes+size:])
+}
+
+// sentCall is a call that a program makes. Made is how many calls the program has asked for until now, with those that wait.
+type sentCall struct {
+	Server    string          `json:"server"`
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"args"`
+	Made      int             `json:"made"`
+}
+
+// A reply is a size (8 bytes, big endian), a code of that size, and a body. Without a code the body is a JSON value, otherwise the
+// text of the error.
+func encodeReply(value json.RawMessage, failure *Failure) []byte {
+	if failure != nil {
+		return append(append(binary.BigEndian.AppendUint64(nil, uint64(len(failure.Code))), failure.Code...), failure.Message...)
+	}
+	return append(binary.BigEndian.AppendUint64(make([]byte, 0, sizeBytes+len(value)), 0), value...)
+}
+
+func decodeReply(data []byte) (code, text string) {
+	if len(data) < sizeBytes {
+		return CodeFailed, "the reply of mcpx is cut"
+	}
+	size := binary.BigEndian.Uint64(data)
+	data = data[sizeBytes:]
+	if size > uint64(len(data)) {
+		return CodeFailed, "the reply of mcpx is cut"
+	}
+	return string(data[:size]), string(data[size:])
+}
+
+// The ends of a program that the helper reports.
+const (
+	endValue  = "value"
+	endError  = "error"  // the program threw, or a rejection was not handled
+	endTime   = "time"   // over the time limit
+	endMemory = "memory" // over the memory limit
+	endStuck  = "stuck"  // it awaits something that nothing will settle
+	endOutput = "output" // the value is too long
+)
+
+// answer is the end of a program, as the helper sends it.
+type answer struct {
+	End     string          `json:"end"`
+	Value   json.RawMessage `json:"value,omitempty"` // nil for undefined
+	Logs    string          `json:"logs,omitempty"`
+	Dropped int             `json:"dropped,omitempty"` // lines that were over the limit of logs
+	Message string          `json:"message,omitempty"`
+	Line    int             `json:"line,omitempty"` // 0 if it is unknown
+	Column  int             `json:"column,omitempty"`
+}

@@ -1,0 +1,287 @@
+// Package programs runs JavaScript programs, whose calls of tools this process makes, in bounded helper processes.
+//
+// A program comes from a model, so it may be wrong, endless or hostile. The engine (QuickJS) has no access to files, the network,
+// the environment or other processes. Its helper process (see package helper) bounds memory and time. A program reaches the
+// outside only by frames to this process: call, result and file. This process decides about each of them, and trusts nothing
+// that the helper sends: it counts the calls itself, and what it passes on is valid JSON.
+//
+// # Time
+//
+// Two clocks bound a program. The helper measures how long the engine runs. This process measures how long the whole program
+// takes, except while the user confirms a call. When one of them is over, the helper interrupts the engine and still sends what
+// the program has logged. If it does not do so at once, it is killed.
+package programs
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"mcpx/internal/base/helper"
+	"mcpx/internal/base/proc"
+	"mcpx/internal/base/semaphore"
+	"mcpx/internal/base/wire"
+)
+
+// Limits bound programs. For each of them, 0 means the default.
+type Limits struct {
+	// Time is for programs that ask for no other. Default 60 s. MostTime is how much they may ask for. Default 300 s.
+	Time, MostTime time.Duration
+	// Memory bounds the engine, in bytes. Default 64 MB.
+	Memory int64
+	// Calls is how many calls a program may make, AtOnce how many of them at the same time. Default 200 and 16.
+	Calls, AtOnce int
+}
+
+// WithDefaults returns l with the default for each limit that is 0.
+func (l Limits) WithDefaults() Limits {
+	l.Time = cmp.Or(l.Time, time.Minute)
+	l.MostTime = max(cmp.Or(l.MostTime, 5*time.Minute), l.Time)
+	l.Memory = cmp.Or(l.Memory, 64<<20)
+	l.Calls = cmp.Or(l.Calls, 200)
+	l.AtOnce = cmp.Or(l.AtOnce, 16)
+	return l
+}
+
+const (
+	// output bounds the value of a program, in bytes.
+	output = 1 << 20
+	// maxArguments bounds the arguments of a call, in bytes. This process may hold those of Limits.AtOnce calls.
+	maxArguments = 1 << 20
+	// frame bounds what a helper sends at once: the answer, or a call with its arguments.
+	frame = 2*(output+maxLogs) + 64<<10
+	// aside is the memory of a helper, in bytes, in addition to that of the engine: for messages and the Go runtime, which keeps
+	// address space from one program to the next.
+	aside = 128 << 20
+	// helpers is how many programs may run at the same time. One principal uses at most half of them.
+	helpers = 8
+	// idle is how long a helper is kept for the next program.
+	idle = 10 * time.Second
+	// grace is how long a helper may take to end a program whose time is over, before it is killed.
+	grace = 100 * time.Millisecond
+	// confirming bounds how much longer a program may take for all confirmations by the user.
+	confirming = time.Hour
+	// MaxCode bounds the code of a program, in bytes.
+	MaxCode = 256 << 10
+)
+
+// queue bounds how many programs wait for a helper.
+var queue = semaphore.Queue{Calls: 64, Wait: 30 * time.Second}
+
+// The codes of failures that this package makes itself.
+const (
+	CodeFailed = "EXECUTION_ERROR"
+	codeTime   = "TIMEOUT"
+)
+
+// Failure is an error of a call, or of a program, with its code.
+type Failure struct{ Code, Message string }
+
+func (f *Failure) Error() string { return f.Message }
+
+// Program is one program to run.
+type Program struct {
+	// Code is the body of an async function.
+	Code string
+	// Parameters is the pattern of the function's only parameter, and Arguments its value as JSON; both may be empty.
+	Parameters string
+	Arguments  json.RawMessage
+	Limits     Limits
+	// Timeout overrides Limits.Time, but not Limits.MostTime.
+	Timeout time.Duration
+}
+
+// Call is a call that a program makes.
+type Call struct {
+	Server, Tool string
+	Arguments    json.RawMessage
+	// Hold stops the clock of the program until release is called.
+	Hold func() (release func())
+}
+
+// Host is what a program can reach. The functions may be called at the same time, until Run returns, and must return soon when
+// ctx ends.
+type Host struct {
+	// Call makes a call and returns the value that the program gets. outcome is the outcome of its event.
+	Call func(ctx context.Context, c Call) (value json.RawMessage, outcome string, failure *Failure)
+	// Result returns a kept result as a value.
+	Result func(ctx context.Context, handle string) (json.RawMessage, *Failure)
+	// File returns the text of a file; nil if there are no files.
+	File func(ctx context.Context, path string) (text string, failure *Failure)
+	// Progress gets how many of the calls have ended, and how many the program has asked for; nil if the client wants no progress.
+	Progress func(done, total int)
+}
+
+// Outcome is how a program ended.
+type Outcome struct {
+	// Value is JSON; nil for undefined, and if there is a Failure.
+	Value json.RawMessage
+	// Logs are the lines of console.log.
+	Logs string
+	// Made are the calls, in the order in which they began.
+	Made []Made
+	// Failure is nil if the program returned.
+	Failure *Failure
+}
+
+// Runner runs programs in helpers. It is safe for concurrent use.
+type Runner struct {
+	memory  int64
+	helpers *helper.Pool
+}
+
+// New returns a runner for programs whose engine may use this much memory, in bytes; 0 means the default. It starts its first
+// helper at the first Run. Helpers are registered with the reaper, which may be nil and must outlive the runner.
+func New(memory int64, reaper *proc.Reaper) *Runner {
+	return newRunner(memory, func(s proc.Spec) (*proc.Process, error) { return proc.Start(s, reaper) })
+}
+
+func newRunner(memory int64, start helper.Starter) *Runner {
+	memory = Limits{Memory: memory}.WithDefaults().Memory
+	return &Runner{memory: memory, helpers: helper.New(Role, helper.Limits{
+		Time:     24 * time.Hour, // Run has its own clocks
+		Memory:   memory + aside,
+		Frame:    frame,
+		Requests: maxAtOnce + 2, // and the clock, and a result or file
+		Helpers:  helpers,
+		Queue:    queue,
+		Idle:     idle,
+	}, start)}
+}
+
+// maxAtOnce bounds Limits.AtOnce.
+const maxAtOnce = 64
+
+// ErrClosed is the error of Run after Close, and of a Run that Close interrupts.
+var ErrClosed = errors.New("the runner of programs is closed")
+
+// errOver is the cause with which the context of a program ends when its helper must be killed.
+var errOver = errors.New("the time of the program is over")
+
+// Run runs a program of an owner, the ID of a principal. The error is a *semaphore.BusyError, ErrClosed or ctx.Err(), or says
+// that no helper could be started. How the program itself ended is in the Outcome, also if it exceeded a limit. When Run
+// returns, all calls of host have returned.
+func (r *Runner) Run(ctx context.Context, owner string, p Program, host Host) (*Outcome, error) {
+	l := p.Limits.WithDefaults()
+	l.Memory, l.AtOnce = r.memory, min(l.AtOnce, maxAtOnce)
+	limit := min(cmp.Or(p.Timeout, l.Time), l.MostTime)
+	if len(p.Code) > MaxCode {
+		return &Outcome{Failure: &Failure{CodeFailed, fmt.Sprintf("the program is longer than %s", size(MaxCode))}}, nil
+	}
+	bounded, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	d := &desk{host: host, limits: l, clock: newClock(limit), over: func() { cancel(errOver) }}
+	defer d.clock.end()
+	h := header{
+		Nanoseconds: int64(limit), Memory: l.Memory, Calls: l.Calls, AtOnce: l.AtOnce, Output: output,
+		Parameters: p.Parameters, Arguments: p.Arguments,
+	}
+	backstop := time.AfterFunc(l.MostTime+confirming, d.over)
+	defer backstop.Stop()
+	data, err := r.helpers.Do(bounded, owner, d.reply, h.encode(), []byte(p.Code))
+	out := &Outcome{Made: d.calls()}
+	switch {
+	case err == nil:
+		d.read(out, data, p.Code, limit)
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.Is(context.Cause(bounded), errOver):
+		out.Failure = timeFailure(limit, "")
+	case errors.Is(err, helper.ErrMemory):
+		out.Failure = memoryFailure(l.Memory)
+	case errors.Is(err, helper.ErrTime):
+		out.Failure = timeFailure(limit, "")
+	case errors.Is(err, helper.ErrClosed):
+		return nil, ErrClosed
+	default:
+		if busy, ok := errors.AsType[*semaphore.BusyError](err); ok {
+			return nil, busy
+		}
+		return nil, fmt.Errorf("running the program: %w", err)
+	}
+	return out, nil
+}
+
+// Check compiles a program, in a helper. It returns what is wrong with it, without a file, or nil.
+func (r *Runner) Check(ctx context.Context, code string) *Fault {
+	h := header{Nanoseconds: int64(time.Minute), Memory: r.memory, Check: true}
+	var a answer
+	data, err := r.helpers.Do(ctx, "", func(ctx context.Context, _ []byte) []byte { <-ctx.Done(); return nil }, h.encode(), []byte(code))
+	if err == nil {
+		err = json.Unmarshal(data, &a)
+	}
+	switch {
+	case err != nil:
+		return &Fault{Text: "cannot be checked: " + err.Error()}
+	case a.End == endValue:
+		return nil
+	}
+	return &Fault{Line: a.Line, Text: fmt.Sprintf("%s, column %d", a.Message, a.Column)}
+}
+
+// Close kills all helpers and returns when they have ended, also if it is called again.
+func (r *Runner) Close() { r.helpers.Close() }
+
+// read reads the helper's answer.
+func (d *desk) read(out *Outcome, data []byte, code string, limit time.Duration) {
+	var a answer
+	if err := json.Unmarshal(data, &a); err != nil {
+		out.Failure = &Failure{CodeFailed, "reading the answer of the helper: " + err.Error()}
+		return
+	}
+	out.Logs = a.Logs
+	if a.Dropped > 0 {
+		out.Logs += fmt.Sprintf("[%d more lines]\n", a.Dropped)
+	}
+	place := at(code, a.Line, a.Column)
+	switch a.End {
+	case endValue:
+		if a.Value != nil && !wire.Valid(a.Value) {
+			out.Failure = &Failure{CodeFailed, "the value of the program is not valid JSON"}
+			return
+		}
+		out.Value = a.Value
+	case endTime:
+		out.Failure = timeFailure(limit, place)
+	case endMemory:
+		out.Failure = memoryFailure(d.limits.Memory)
+	case endOutput:
+		out.Failure = &Failure{CodeFailed, fmt.Sprintf("the value of the program has %s bytes, over the limit of %s; return less", a.Message, size(output))}
+	case endStuck:
+		out.Failure = &Failure{CodeFailed, "the program awaits a promise that nothing will settle: no call is open"}
+	default:
+		text := a.Message
+		if place != "" {
+			text += "\nat " + place
+		}
+		out.Failure = &Failure{CodeFailed, text}
+	}
+}
+
+func timeFailure(limit time.Duration, place string) *Failure {
+	text := fmt.Sprintf("the program took longer than %g s and was ended", limit.Seconds())
+	if place != "" {
+		text += " at " + place
+	}
+	return &Failure{codeTime, text}
+}
+
+func memoryFailure(limit int64) *Failure {
+	return &Failure{CodeFailed, fmt.Sprintf("the program needs more than %s of memory; handle less at once", size(limit))}
+}
+
+// size writes a number of bytes in a short form.
+func size(n int64) string {
+	switch {
+	case n%1e6 == 0:
+		return fmt.Sprintf("%d MB", int64(n/1e6))
+	case n%(1<<20) == 0:
+		return fmt.Sprintf("%d MB", n>>20)
+	case n%(1<<10) == 0:
+		return fmt.Sprintf("%d KB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

@@ -1,0 +1,105 @@
+package programs
+
+import (
+	"reflect"
+	"slices"
+	"sync"
+	"unsafe"
+
+	"modernc.org/libc"
+	lib "modernc.org/libquickjs"
+	"modernc.org/quickjs"
+)
+
+// rejections are the promises of a program that were rejected and that nothing has handled yet. The engine has a hook for them,
+// which its Go package does not offer; so rejections sets the hook through the C interface, with three fields that the Go
+// package does not export. Only the goroutine that runs the engine uses it.
+type rejections struct {
+	reasons quickjs.Value // an array, which no program can reach
+	array   lib.TJSValue  // the same array
+	next    uint32        // the first index that was never used
+	free    []uint32      // indexes that may be used again
+	open    []rejection
+}
+
+// rejection is one promise, by its address. If the engine frees the promise and uses the address again, the newest entry is of
+// the promise that has the address now.
+type rejection struct {
+	promise uintptr
+	reason  uint32 // index in the array of reasons
+}
+
+// engines has the rejections of each engine, by the engine's context. A hook cannot carry a Go pointer.
+var engines sync.Map // of uintptr to *rejections
+
+// watchRejections begins to record the rejections in an engine. The caller must call end before it closes the engine.
+func watchRejections(vm *quickjs.VM) (r *rejections, end func(), err error) {
+	r = &rejections{}
+	if r.reasons, err = vm.EvalValue("[]", quickjs.EvalGlobal); err != nil {
+		return nil, nil, err
+	}
+	r.array = *(*lib.TJSValue)(field(reflect.ValueOf(&r.reasons).Elem(), "v"))
+	inside := reflect.ValueOf(vm).Elem()
+	context := *(*uintptr)(field(inside, "cContext"))
+	runtime := inside.FieldByName("runtime").Elem()
+	tls := *(**libc.TLS)(field(runtime, "tls"))
+	engines.Store(context, r)
+	hook := onRejection
+	lib.XJS_SetHostPromiseRejectionTracker(tls, *(*uintptr)(field(runtime, "cRuntime")), *(*uintptr)(unsafe.Pointer(&hook)), context)
+	return r, func() {
+		engines.Delete(context)
+		r.reasons.Free()
+	}, nil
+}
+
+// field returns the address of a field of a struct, also of one that is not exported.
+func field(of reflect.Value, name string) unsafe.Pointer {
+	return unsafe.Pointer(of.FieldByName(name).UnsafeAddr())
+}
+
+// onRejection is the hook. handled is 1 when something handles a promise that was rejected before.
+func onRejection(tls *libc.TLS, context uintptr, promise, _ lib.TJSValue, handled int32, opaque uintptr) {
+	found, ok := engines.Load(opaque)
+	if !ok {
+		return
+	}
+	r := found.(*rejections)
+	address := *(*uintptr)(unsafe.Pointer(&promise)) // the first word of a value is its pointer
+	if handled != 0 {
+		for i, one := range slices.Backward(r.open) {
+			if one.promise == address {
+				r.open, r.free = slices.Delete(r.open, i, i+1), append(r.free, one.reason)
+				return
+			}
+		}
+		return
+	}
+	if len(r.open) >= maxRejections {
+		return
+	}
+	// PromiseResult returns a new reference to the reason, which the array takes over.
+	reason, index := lib.XJS_PromiseResult(tls, context, promise), r.next
+	if n := len(r.free); n > 0 {
+		index, r.free = r.free[n-1], r.free[:n-1]
+	} else {
+		r.next++
+	}
+	if lib.XJS_DefinePropertyValueUint32(tls, context, r.array, lib.Tuint32_t(index), reason, plainProperty) > 0 {
+		r.open = append(r.open, rejection{address, index})
+	}
+}
+
+const (
+	// maxRejections bounds how many rejections are kept. Only the first one is ever shown.
+	maxRejections = 1000
+	// plainProperty is JS_PROP_C_W_E: configurable, writable, enumerable.
+	plainProperty = 7
+)
+
+// first returns the index of the first reason that nothing has handled.
+func (r *rejections) first() (index uint32, found bool) {
+	if len(r.open) == 0 {
+		return 0, false
+	}
+	return r.open[0].reason, true
+}

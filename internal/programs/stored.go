@@ -1,0 +1,274 @@
+package programs
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mcpx/internal/base/pattern"
+	"mcpx/internal/base/wire"
+)
+
+// Stored is a program in a file: a tool of its own.
+type Stored struct {
+	Name, Description string
+	// Schema is the JSON Schema of the arguments.
+	Schema string
+	// Parameters is the pattern of the function's parameter.
+	Parameters string
+	Code       string
+}
+
+// Fault is what is wrong with a file of a folder of programs. Line is 0 if it is not about a line.
+type Fault struct {
+	File string
+	Line int
+	Text string
+}
+
+func (f Fault) String() string {
+	if f.Line > 0 {
+		return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Text)
+	}
+	return f.File + ": " + f.Text
+}
+
+// maxStored bounds the programs in a folder.
+const maxStored = 200
+
+var storedName = pattern.New(`^[A-Za-z0-9_-]{1,64}$`)
+
+// ReadFolder reads the programs in a folder: the files NAME.js with a leading JSDoc comment. taken are names that they must not
+// have. A folder that does not exist has no programs; it is a fault only if required.
+func ReadFolder(folder string, required bool, taken []string) (all []*Stored, faults []Fault) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		if required || !os.IsNotExist(err) {
+			faults = append(faults, Fault{File: folder, Text: "cannot be read: " + cause(err)})
+		}
+		return nil, faults
+	}
+	for _, entry := range entries {
+		name, isProgram := strings.CutSuffix(entry.Name(), ".js")
+		if !isProgram || strings.HasPrefix(name, ".") || entry.IsDir() {
+			continue
+		}
+		path := filepath.Join(folder, entry.Name())
+		fault := func(line int, text string) { faults = append(faults, Fault{path, line, text}) }
+		switch {
+		case !storedName.MatchString(name):
+			fault(0, "its name may have letters, digits, _ and - only, at most 64")
+			continue
+		case slices.Contains(taken, name):
+			fault(0, "the server mcpx has another tool of this name")
+			continue
+		case len(all) == maxStored:
+			fault(0, fmt.Sprintf("there are more than %d programs", maxStored))
+			return all, faults
+		}
+		code, err := readProgram(path)
+		if err != nil {
+			fault(0, cause(err))
+			continue
+		}
+		program, line, why := parseStored(name, code)
+		if why != "" {
+			fault(line, why)
+			continue
+		}
+		all = append(all, program)
+	}
+	return all, faults
+}
+
+// cause is the text of an error of a file without its path.
+func cause(err error) string {
+	if path, ok := err.(*os.PathError); ok {
+		return path.Err.Error()
+	}
+	return err.Error()
+}
+
+func readProgram(path string) (string, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular():
+		return "", fmt.Errorf("is not a file")
+	case info.Size() > MaxCode:
+		return "", fmt.Errorf("is longer than %s", size(MaxCode))
+	}
+	code, err := os.ReadFile(path)
+	return string(code), err
+}
+
+// The parts of a JSDoc comment.
+var (
+	paramTag   = pattern.New(`^\{([^}]*)\}\s+(\[[^\]]*\]|\S+)\s*-?\s*((?s).*)$`)
+	identifier = pattern.New(`^[A-Za-z_$][A-Za-z0-9_$]*$`)
+)
+
+// parseStored reads the comment of a program. why says what is wrong, at a line of the file.
+func parseStored(name, code string) (s *Stored, line int, why string) {
+	start := len(code) - len(strings.TrimLeft(code, " \t\r\n\ufeff"))
+	body, found := strings.CutPrefix(code[start:], "/**")
+	comment, _, closed := strings.Cut(body, "*/")
+	if !found || !closed {
+		return nil, 1, "does not begin with a JSDoc comment (/** … */), which describes the tool"
+	}
+	s = &Stored{Name: name, Code: code}
+	line = 1 + strings.Count(code[:start], "\n")
+	var properties, required, names, pattern []string
+	for _, tag := range tagsOf(comment) {
+		at := line + tag.line
+		switch tag.name {
+		case "":
+			s.Description = tag.text
+		case "param":
+			p, why := parseParam(tag.text)
+			switch {
+			case why != "":
+				return nil, at, why
+			case slices.Contains(names, p.name):
+				return nil, at, "@param " + p.name + " is there twice"
+			}
+			names, pattern = append(names, p.name), append(pattern, p.name+p.initial)
+			properties = append(properties, string(wire.Encode(p.name))+":"+p.schema)
+			if !p.optional {
+				required = append(required, p.name)
+			}
+		case "return", "returns":
+			s.Description = strings.TrimSpace(s.Description + "\nReturns " + strings.TrimSpace(tag.text))
+		}
+	}
+	if s.Description == "" {
+		return nil, line, "its comment has no description"
+	}
+	s.Schema = `{"type":"object","properties":{` + strings.Join(properties, ",") + `}`
+	if len(required) > 0 {
+		s.Schema += `,"required":` + string(wire.Encode(required))
+	}
+	s.Schema += `,"additionalProperties":false}`
+	if len(names) > 0 {
+		s.Parameters = "{" + strings.Join(pattern, ",") + "}"
+	}
+	return s, 0, ""
+}
+
+// tag is a part of a JSDoc comment: the description, without a name, or what follows an @.
+type tag struct {
+	name, text string
+	line       int // from 0
+}
+
+func tagsOf(comment string) []tag {
+	all := []tag{{}}
+	for i, line := range strings.Split(comment, "\n") {
+		line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "*"))
+		if rest, ok := strings.CutPrefix(line, "@"); ok {
+			name, text, _ := strings.Cut(rest, " ")
+			all = append(all, tag{name, strings.TrimSpace(text), i})
+			continue
+		}
+		last := &all[len(all)-1]
+		last.text = strings.TrimSpace(last.text + "\n" + line)
+	}
+	return all
+}
+
+type param struct {
+	name, schema string
+	initial      string // "=" and the default, or empty
+	optional     bool
+}
+
+// parseParam reads "{type} name text" or "{type} [name=default] text".
+func parseParam(text string) (p param, why string) {
+	parts := paramTag.FindStringSubmatch(text)
+	if parts == nil {
+		return p, "@param is written as @param {type} name text"
+	}
+	written := parts[1]
+	written, p.optional = strings.CutSuffix(written, "=")
+	p.name = parts[2]
+	var initial string
+	if inside, ok := strings.CutPrefix(p.name, "["); ok {
+		p.optional = true
+		p.name, initial, _ = strings.Cut(strings.TrimSuffix(inside, "]"), "=")
+	}
+	if !identifier.MatchString(p.name) || reserved[p.name] {
+		return p, fmt.Sprintf("@param %q: the name must be an identifier of JavaScript", p.name)
+	}
+	schema, ok := typeOf(written)
+	if !ok {
+		return p, fmt.Sprintf("@param %s: the type %q is not known; there are string, number, integer, boolean, object, array, any, TYPE[] and \"a\"|\"b\"", p.name, written)
+	}
+	if initial != "" {
+		if !json.Valid([]byte(initial)) {
+			return p, fmt.Sprintf("@param %s: the default must be JSON, such as 5 or \"text\"", p.name)
+		}
+		schema = string(wire.WithMember(json.RawMessage(schema), "default", json.RawMessage(initial)))
+		p.initial = "=" + initial
+	}
+	if about := strings.TrimSpace(parts[3]); about != "" {
+		schema = string(wire.WithMember(json.RawMessage(schema), "description", wire.Encode(about)))
+	}
+	p.schema = schema
+	return p, ""
+}
+
+// typeOf is the JSON Schema of a type.
+func typeOf(written string) (schema string, ok bool) {
+	written = strings.TrimSpace(written)
+	if item, isArray := strings.CutSuffix(written, "[]"); isArray {
+		item, ok := typeOf(item)
+		return `{"type":"array","items":` + item + `}`, ok
+	}
+	switch written {
+	case "string", "number", "integer", "boolean", "object", "array":
+		return `{"type":"` + written + `"}`, true
+	case "int":
+		return `{"type":"integer"}`, true
+	case "any", "*":
+		return `{}`, true
+	}
+	var words []json.RawMessage
+	for word := range strings.SplitSeq(written, "|") {
+		word = strings.ReplaceAll(strings.TrimSpace(word), "'", `"`)
+		if !json.Valid([]byte(word)) || word[0] != '"' {
+			return "", false
+		}
+		words = append(words, json.RawMessage(word))
+	}
+	return `{"enum":` + string(wire.Encode(words)) + `}`, true
+}
+
+// reserved are the words that cannot be parameters, and the names that would hide what programs use.
+var reserved = make(map[string]bool)
+
+func init() {
+	for word := range strings.FieldsSeq("arguments await break case catch class const continue debugger default delete do else enum eval export extends false finally for " +
+		"function if import in instanceof let new null return static super switch this throw true try typeof var void while with yield call result file console") {
+		reserved[word] = true
+	}
+}
+
+// Print identifies the state of a folder: it changes when a program does. It is empty if the folder cannot be read.
+func Print(folder string) string {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return ""
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "%q\n", folder)
+	for _, entry := range entries {
+		if info, err := entry.Info(); err == nil && strings.HasSuffix(entry.Name(), ".js") {
+			fmt.Fprintf(&out, "%q %d %d\n", entry.Name(), info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return out.String()
+}

@@ -1,0 +1,205 @@
+package results
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"mcpx/internal/digest"
+)
+
+// look returns what is shown at first of a result that is longer than room tokens, and the shape of its JSON.
+func (p Pages) look(h *result, room int) string {
+	if p.Preview > 0 && !h.verbatim {
+		if own := p.Preview + p.rest(); own < room {
+			p.Bytes = p.Bytes * room / p.limit()
+			p.Limit, room = own, own
+		}
+	}
+	about := ""
+	if h.value != nil {
+		about = "[shape: " + h.shape(min(shapeTokens, room/10)) + "]"
+	}
+	if p.Preview > 0 && !h.verbatim {
+		if text, ok := p.shortened(h, room, about); ok {
+			return text
+		}
+		if text, ok := p.ends(h, room, about); ok {
+			return text
+		}
+	}
+	return p.cut(h, h.all(), room, ReadArguments{}, about)
+}
+
+const (
+	// leastRoom: within fewer tokens, the beginning of a result tells more than parts of all of it.
+	leastRoom = 500
+	// leastMembers: an object with fewer members is not a list. The beginning of its first long member is shown.
+	leastMembers = 20
+	// leastItem is how many tokens an item should have at least, unless all items can be shown with fewer.
+	leastItem = 24
+	// maxBare: of more items, each must have about beside tokens in addition to what identifies it.
+	maxBare, beside = 100, 10
+	// leastOf: of a list with more than room/leastOf items, not all can be shown.
+	leastOf = 8
+	// digestBytes is how many bytes of items are read to shorten them.
+	digestBytes = 4 << 20
+	// digestTries is how often the amount of what is shown is adjusted to what it weighs in the form that is chosen for it.
+	digestTries = 4
+)
+
+// shortened shows as many items of a list as possible in room tokens, each without the parts that need most. ok is false if there
+// is no list of several items, or if the items that fit are whole.
+func (p Pages) shortened(h *result, room int, about string) (text string, ok bool) {
+	s := p.shorten(h, room-p.rest()-p.weigh(shortened)-p.weigh(about))
+	n := len(s.Items)
+	if n == 0 {
+		return "", false
+	}
+	line := rest{left: len(h.items) - n, total: len(h.items), what: h.noun() + " left", shortened: n, first: true}
+	line.next.Handle = p.Store.add(h)
+	if line.left == 0 {
+		line.what = h.noun() + " shortened"
+	} else {
+		line.next.Offset = n
+	}
+	return p.withLines(s.text, s.notes+about, p.restLine(line)), true
+}
+
+// short is a list with shortened items.
+type short struct {
+	digest.Look
+	text  string // the items, with everything around their list
+	notes string // says what is left out
+	cost  int    // what text and notes weigh together
+}
+
+// shorten shortens the items of a list, or the first of them, until they weigh at most room together with their notes. There are no
+// items in s if they cannot or need not be shortened.
+func (p Pages) shorten(h *result, room int) (s short) {
+	if room < leastRoom || len(h.items) < 2 || h.open == "{" && len(h.items) < leastMembers {
+		return s
+	}
+	if all := h.all(); h.within(all, likelyBytes*room) && p.weigh(p.render(h, all)) <= room {
+		return s
+	}
+	most := len(h.items)
+	if most > max(leastMembers, room/leastOf) {
+		most = max(leastMembers, 2*room/leastItem)
+	}
+	n, size := 0, 0
+	for n < most && size < digestBytes {
+		size += len(h.items[n])
+		n++
+	}
+	if n < len(h.items) && p.fitWhole(h, room/leastItem, room) {
+		return s
+	}
+	d, ok := digest.Read(h.items[:n], h.open == "{", h.around())
+	if !ok {
+		return s
+	}
+	least := d.Least(n) / float64(n)
+	if n > maxBare {
+		least += beside
+	}
+	if n == len(h.items) && least*float64(n) < 1.6*float64(room) { // an estimate that may be too high
+		if s = p.fitAll(h, d, room, least*float64(n)); len(s.Items) > 0 {
+			return s
+		}
+	}
+	return p.fitSome(h, d, room, max(leastItem, 1.1*least))
+}
+
+// fitAll shortens all items until they weigh at most room together with their notes. Less than least cannot be enough.
+func (p Pages) fitAll(h *result, d *digest.Items, room int, least float64) (best short) {
+	budget, most := max(float64(room)*0.9, least), float64(3*room) // with the budget most, the items did not fit
+	planned := 0.0
+	for range digestTries {
+		plan := d.Plan(len(h.items), budget)
+		if plan.Cost == planned {
+			break
+		}
+		planned = plan.Cost
+		now := p.write(h, d.Look(plan))
+		switch {
+		case now.cost <= room:
+			best = now
+			if 5*now.cost >= 4*room || now.whole() {
+				return best
+			}
+			budget = min(budget*min(0.98*float64(room)/float64(now.cost), 2), (budget+most)/2)
+		case budget <= least:
+			return best
+		default:
+			most = budget
+			budget = max(budget*0.95*float64(room)/float64(now.cost), least)
+		}
+	}
+	return best
+}
+
+// fitSome shortens as many of the first items as weigh at most room together with their notes, if an item has about own tokens.
+func (p Pages) fitSome(h *result, d *digest.Items, room int, own float64) (best short) {
+	n := min(d.Len(), int(float64(room)/own))
+	for range digestTries {
+		if n < 2 || n == len(best.Items) {
+			break
+		}
+		now := p.write(h, d.Look(d.Plan(n, own*float64(n))))
+		if now.cost <= room {
+			if best = now; 5*now.cost >= 4*room || now.whole() {
+				break
+			}
+		}
+		n = min(d.Len(), n*room*19/20/max(1, now.cost))
+	}
+	if best.whole() || p.fitWhole(h, len(best.Items), room) {
+		return short{} // the items that fit are whole
+	}
+	return best
+}
+
+// fitWhole reports whether the first n items fit as they are.
+func (p Pages) fitWhole(h *result, n, room int) bool {
+	some := h.all().first(n)
+	if !h.within(some, 10*room) {
+		return false // not even with much white space
+	}
+	_, cost := p.rendered(h, some)
+	return cost <= room
+}
+
+// whole reports whether nothing is left out of the items.
+func (s short) whole() bool { return s.Mark == "" && s.LeftOut == "" }
+
+// write writes shortened items, with everything around their list, and notes on them.
+func (p Pages) write(h *result, look digest.Look) short {
+	items := make([]json.RawMessage, len(look.Items))
+	for i, item := range look.Items {
+		items[i] = json.RawMessage(item)
+	}
+	shown := &result{list: h.list}
+	shown.items = items
+	s := short{Look: look, notes: notesOn(look, len(h.items))}
+	s.text, s.cost = p.rendered(shown, shown.all())
+	s.cost += p.weigh(s.notes)
+	return s
+}
+
+// notesOn says what is left out of shortened items; total is the number of all items.
+func notesOn(look digest.Look, total int) (notes string) {
+	if look.Constant != "" {
+		these := "all"
+		if len(look.Items) < total {
+			these = "these"
+		}
+		notes += fmt.Sprintf("[the same in %s %d items, and left out there: %s]\n", these, len(look.Items), look.Constant)
+	}
+	if look.LeftOut != "" {
+		notes += "[left out of the items: " + look.LeftOut + "]\n"
+	}
+	if look.Mark != "" {
+		notes += fmt.Sprintf("[%q and a number: so many more characters or items are left out]\n", look.Mark)
+	}
+	return notes
+}

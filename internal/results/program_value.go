@@ -1,0 +1,51 @@
+package results
+
+import (
+	"encoding/json"
+	"strings"
+
+	"mcpx/internal/base/wire"
+)
+
+// Value is what a program gets from a result.
+type Value struct {
+	// JSON is what a filter would be applied to: JSON, or a text as a JSON string. It is nil for a result without JSON and text.
+	JSON   json.RawMessage
+	Blocks []wire.Block
+	// IsError means that the tool reports an error; Text has the texts of the blocks.
+	IsError bool
+	Text    string
+	Tokens  int    // of the texts, estimated
+	Sample  Sample // of what Learn of [Answer] gets
+	sampled bool
+}
+
+// ReadValue reads the result of a server. typed means that structuredContent is the value even if it only wraps what the texts
+// have, because inspect shows the type of the whole: a filter may name the wrapper or leave it out, a program can do only one of
+// them. The error is [ErrNoResult] or [ErrTask].
+func ReadValue(raw json.RawMessage, typed bool) (*Value, error) {
+	got, err := readUpstream(raw)
+	if err != nil {
+		return nil, err
+	}
+	if got.resultType == "task" || got.resultType == "input_required" {
+		return nil, ErrTask
+	}
+	v := &Value{Blocks: got.blocks, IsError: got.isError}
+	if v.JSON, _ = selectable("", got.structured, got.blocks); typed && got.structured != nil && string(got.structured) != "null" {
+		v.JSON = got.structured
+	}
+	texts := textsOf(got.blocks)
+	v.Text, v.Tokens = strings.TrimSpace(strings.Join(texts, "\n")), Roughly(texts...)
+	if !got.isError {
+		v.Sample, v.sampled = sampleOf(got.structured, got.blocks)
+	}
+	return v, nil
+}
+
+// Learn calls learn with the sample of the value, if it has one. learn may be nil.
+func (v *Value) Learn(learn func(Sample)) {
+	if learn != nil && v.sampled {
+		learn(v.Sample)
+	}
+}
