@@ -8,6 +8,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -54,7 +55,8 @@ func TestInit_Keyring(t *testing.T) {
 
 	// Without a keyring the user is not asked, and --keyring is refused.
 	keyring.MockInitWithError(errors.New("locked"))
-	out, code := say("n\n", "init", "--no-check")
+	out, code := say("y\n", "init", "--no-check", "--config", filepath.Join(h.dir, "without.json"))
+	hasAll(t, out, "2 servers came with a token or password in plain text")
 	if strings.Contains(out, "keyring of this system (") || strings.Contains(out, "--keyring") || code != 0 {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
