@@ -53,6 +53,9 @@ func (cmd *addCommand) Run(ctx context.Context, parsed *kong.Context, c *cli, s 
 	}
 	fmt.Fprintf(s.out, "added %s to %s\n", cmd.Name, file)
 	check := "mcpx check " + cmd.Name
+	if strings.Contains(cmd.Name, " ") {
+		check = `mcpx check "` + cmd.Name + `"`
+	}
 	if c.Config != "" {
 		check += " --config " + file
 	}

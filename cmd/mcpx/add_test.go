@@ -39,6 +39,8 @@ func TestAdd_Tries(t *testing.T) {
 	// A server that is unavailable is added too. With --no-check, mcpx add does not start the server.
 	out = h.must(t, 0, "add", "down", "--config", path, "--", "no-such-program")
 	hasAll(t, out, "added down to", "down is unavailable: ", "no-such-program", "try it again: mcpx check down --config "+path)
+	out = h.must(t, 0, "add", "my notes", "--config", path, "--", "no-such-program")
+	hasAll(t, out, "added my notes to", "my_notes is unavailable: ", `try it again: mcpx check "my notes" --config `+path)
 	out = h.must(t, 0, "add", "later", "--config", path, "--no-check", "--", "no-such-program")
 	hasAll(t, out, "added later to", "try it: mcpx check later")
 	if strings.Contains(out, "unavailable") {
@@ -80,7 +82,7 @@ func TestAdd_JSON(t *testing.T) {
 	}{
 		{exitFailed, "has 2 servers: a, b", []string{`{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}}`}},
 		{exitFailed, "has no server", []string{`{"mcpServers": {}}`}},
-		{exitFailed, "not valid JSON", []string{`{"command": "hidden" "x"}`}},
+		{exitFailed, "line 1, column 22: the text is not valid JSON", []string{`{"command": "hidden" "x"}`}},
 		{exitFailed, "put it into single quotes", []string{`{command:`, `npx}`}},
 		{exitFailed, `did you mean "command"?`, []string{`{"mcpServers": {"x": {"comand": "x"}}}`}},
 		{exitFailed, "is mcpx itself", []string{`{"command": "mcpx", "args": ["serve"]}`}},

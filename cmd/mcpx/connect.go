@@ -264,6 +264,16 @@ func (w wiring) warnDoubled(client setup.Client, file string, served, seen []set
 		fmt.Fprintf(w.s.out, "%s keeps %s: mcpx was not seen to serve %s; mcpx check says why\n",
 			client.Name, strings.Join(keep, ", "), them(keep))
 	}
+	servers, _ := client.Servers(file, w.s.reading())
+	var others []string
+	for _, one := range servers {
+		if !one.Self && !slices.Contains(take, one.Name) && !slices.Contains(keep, one.Name) {
+			others = append(others, one.Name)
+		}
+	}
+	if len(others) > 0 && len(served) > 0 {
+		fmt.Fprintf(w.s.out, "%s keeps %s: mcpx has no enabled server with the same definition\n", client.Name, strings.Join(others, ", "))
+	}
 }
 
 // them returns "it" or "them", depending on the number of servers.

@@ -227,8 +227,12 @@ func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, 
 		fmt.Fprintf(s.out, "wrote %s, from which editors know the keys; undo: %s\n", sys.Short(file), next.undo)
 	}
 	if n := setup.Secrets(next.servers); n > 0 && len(secrets) == 0 {
+		move := "mcpx init --keyring moves it to the keyring of this system; "
+		if s.terminal && !w.asker.yes && app.Secrets().Works(ctx) != nil { // without a user, the keyring must not ask for its password
+			move = ""
+		}
 		fmt.Fprintf(s.out, "%s came with a token or password in plain text; only you can read the file. "+
-			"mcpx init --keyring moves it to the keyring of this system; \"${NAME}\" takes it from the environment\n", terminal.Count(n, "server"))
+			"%s\"${NAME}\" takes it from the environment\n", terminal.Count(n, "server"), move)
 	}
 	return true, nil
 }
@@ -268,7 +272,8 @@ func (cmd *initCommand) seal(ctx context.Context, w wiring, file string, data []
 	}
 	if why := store.Works(ctx); why != nil {
 		if cmd.Keyring {
-			err = fmt.Errorf("nothing was written: there is no keyring to move secrets to: %w", why)
+			err = &hintError{fmt.Sprintf("nothing was written: there is no keyring to move secrets to: %v", why),
+				`leave --keyring out, and write "${NAME}" or "${file:PATH}" in the config`}
 		}
 		return data, nil, err
 	}
@@ -349,8 +354,10 @@ func (w wiring) undoInit(ctx context.Context, file string) error {
 		case change.Exact:
 			fmt.Fprintf(s.out, "%s is what it was before, byte for byte\n", sys.Short(file))
 		default:
-			fmt.Fprintf(s.out, "%s names no schema any more; the rest stays. As it was a moment ago: %s\n", sys.Short(file), sys.Short(backup))
+			fmt.Fprintf(s.out, "%s names no schema any more; the rest stays, as the file has changed since mcpx init. As it was a moment ago: %s\n",
+				sys.Short(file), sys.Short(backup))
 		}
+		w.warnConnected(file)
 	}
 	switch removed, err := setup.RemoveSchema(file); {
 	case err != nil:
@@ -359,6 +366,17 @@ func (w wiring) undoInit(ctx context.Context, file string) error {
 		fmt.Fprintf(s.out, "mcpx init has written nothing to %s\n", sys.Short(file))
 	}
 	return nil
+}
+
+// warnConnected names the clients that start mcpx with this config file. mcpx init --undo leaves them connected, and
+// after a move such a client has no servers once the config is gone.
+func (w wiring) warnConnected(file string) {
+	for _, client := range setup.Clients() {
+		servers, _ := client.Servers(client.File(w.sys), w.s.reading()) // after an error there are no servers
+		if slices.ContainsFunc(servers, func(f setup.Found) bool { return f.Uses(file) }) {
+			fmt.Fprintf(w.s.out, "%s still starts mcpx with this config; to undo that too: mcpx disconnect %s\n", client.Name, client.ID)
+		}
+	}
 }
 
 // connect adds mcpx to the config files of the clients that were found. Without a terminal and without --yes,

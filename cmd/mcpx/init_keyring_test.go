@@ -8,6 +8,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -54,12 +55,13 @@ func TestInit_Keyring(t *testing.T) {
 
 	// Without a keyring the user is not asked, and --keyring is refused.
 	keyring.MockInitWithError(errors.New("locked"))
-	out, code := say("n\n", "init", "--no-check")
-	if strings.Contains(out, "keyring of this system (") || code != 0 {
+	out, code := say("y\n", "init", "--no-check", "--config", filepath.Join(h.dir, "without.json"))
+	hasAll(t, out, "2 servers came with a token or password in plain text")
+	if strings.Contains(out, "keyring of this system (") || strings.Contains(out, "--keyring") || code != 0 {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
 	out, code = say("", "init", "--no-check", "--keyring", "--yes")
-	hasAll(t, out, "nothing was written: there is no keyring")
+	hasAll(t, out, "nothing was written: there is no keyring", `hint: leave --keyring out, and write "${NAME}" or "${file:PATH}" in the config`)
 	if _, err := os.Stat(h.own()); err == nil || code != exitFailed {
 		t.Errorf("exit %d, and a config: %v", code, err)
 	}

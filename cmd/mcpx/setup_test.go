@@ -91,6 +91,19 @@ func TestInit_Unasked(t *testing.T) {
 	// A second run has nothing to do.
 	hasAll(t, h.must(t, 0, "init", "--yes", "--no-check"), "is in the config already", "has all of them", "Cursor is connected already")
 
+	// Undoing the config leaves the clients connected to a file that is gone. A client of another config is not named.
+	own := readFile(t, h.own())
+	h.write(t, ".gemini/settings.json", `{"mcpServers": {"mcpx": {"command": "mcpx", "args": ["--config", "/elsewhere/config.json"]}}}`)
+	out = h.must(t, 0, "init", "--undo", "--yes")
+	hasAll(t, out, "is gone, as before", "Cursor still starts mcpx with this config; to undo that too: mcpx disconnect cursor",
+		"Codex still starts mcpx with this config; to undo that too: mcpx disconnect codex")
+	if strings.Contains(out, "Gemini") {
+		t.Errorf("a client of another config is named:\n%s", out)
+	}
+	if err := os.WriteFile(h.own(), []byte(own), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
 	h.must(t, 0, "connect", "cursor", "--move", "--yes")
 	if got := readFile(t, cursorFile); strings.Contains(got, `"fake"`) {
 		t.Errorf("got %s", got)
@@ -224,6 +237,21 @@ func TestConnect_Asked(t *testing.T) {
 	if code != exitUsage {
 		t.Errorf("exit %d", code)
 	}
+}
+
+// TestConnect_Keeps: after a move, mcpx names every server that is left in the client's file and why.
+func TestConnect_Keeps(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	const off = `"off": {"command": "no-such-program"}`
+	h.write(t, ".cursor/mcp.json", `{"mcpServers": {"fake": `+fakeEntry(t)+`, "other": {"command": "no-such-program", "args": ["a"]}, `+off+`}}`)
+	h.must(t, 0, "init", "--yes")
+	h.must(t, 0, "disable", "off")
+	h.must(t, 0, "remove", "other")
+	h.must(t, 0, "add", "other", "--no-check", "--", "no-such-program", "b")
+	const kept = "Cursor keeps other, off: mcpx has no enabled server with the same definition"
+	hasAll(t, h.must(t, 0, "connect", "cursor", "--move", "--yes"), kept)
+	hasAll(t, h.must(t, 0, "connect", "cursor", "--move", "--yes"), "connected already", kept)
 }
 
 // TestInit_Move: --move removes from a client's file only the servers that mcpx is known to have served.

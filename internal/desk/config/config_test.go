@@ -334,15 +334,17 @@ func TestExampleConfig(t *testing.T) {
 // TestSecrets_Surroundings: values that only say where a program runs, or of what kind a secret is, are not secrets. If they
 // were hidden, messages would become unreadable.
 func TestSecrets_Surroundings(t *testing.T) {
-	c, err := Parse("c.json", []byte(`{"mcpServers":{"a":{"command":"x","args":["${HOME}/Documents","${USER}","${MY_TOKEN}"],
-		"env":{"AUTH_MODE":"production","TOKEN_COUNT":"80800","KEY_FILE":"/home/me/key","API_KEY":"struck-out"}}}}`),
+	c, err := Parse("c.json", []byte(`{"mcpServers":{"a":{"command":"x","args":["${HOME}/Documents","${USER}","${MY_TOKEN}",
+		"--dsn","sqlite:///home/me/shop.db","--dsn=mysql://me:struck-now@h/db","--dsn=sqlite://:struck-here@/home/me/shop.db"],
+		"env":{"APP_DSN":"duckdb:///home/me/shop.db","AUTH_MODE":"production","TOKEN_COUNT":"80800","KEY_FILE":"/home/me/key","API_KEY":"struck-out"}}}}`),
 		Options{Getenv: envOf("HOME=/home/me\nUSER=somebody\nMY_TOKEN=struck-too")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := slices.Clone(c.Servers[0].Secrets)
 	slices.Sort(got)
-	if want := []string{"struck-out", "struck-too"}; !slices.Equal(got, want) {
+	if want := []string{"mysql://me:struck-now@h/db", "sqlite://:struck-here@/home/me/shop.db", "struck-here", "struck-now", "struck-out",
+		"struck-too"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

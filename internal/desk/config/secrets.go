@@ -32,8 +32,11 @@ var (
 	// tokenShape matches a JWT, or a token of a service whose tokens all have the same prefix.
 	tokenShape = pattern.New(`(?:^|[^A-Za-z0-9])((?:gh[pousr]_|github_pat_|glpat-|sk-|xox[abeoprs]-|AKIA|AIza|npm_|hf_|lin_api_|ntn_|figd_|tvly-|pplx-|dop_v1_|shpat_|SG\.)[A-Za-z0-9_.-]{16,}|eyJ[A-Za-z0-9_-]{5,}\.eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]+)`)
 	// webPath matches an HTTP or WebSocket URL with a path. The path is the first group.
-	webPath    = pattern.New(`(?i)(?:https?|wss?)://[^/?#\s"']+(/[^?#\s"']*)`)
-	plainWords = []string{"true", "false", "null", "none"}
+	webPath = pattern.New(`(?i)(?:https?|wss?)://[^/?#\s"']+(/[^?#\s"']*)`)
+	// databaseFile matches the URL of a database that is a local file. Without a password it is no credential, although an
+	// argument such as --dsn has the name of one.
+	databaseFile = pattern.New(`(?i)^(?:sqlite3?|duckdb)://[^@?]*$`)
+	plainWords   = []string{"true", "false", "null", "none"}
 	// settings are values that are not secret, even if the name of the argument looks like the name of a secret.
 	settings = []string{
 		"basic", "bearer", "oauth", "oauth2", "apikey", "api_key", "api-key",
@@ -56,7 +59,7 @@ func (r *serverReader) secret(value string, credential bool) {
 
 func (r *serverReader) strike(value string, least int, credential bool) {
 	value = strings.TrimSpace(value)
-	if len(value) < least || slices.Contains(plainWords, strings.ToLower(value)) {
+	if len(value) < least || slices.Contains(plainWords, strings.ToLower(value)) || databaseFile.MatchString(value) {
 		return
 	}
 	r.secrets[value] = r.secrets[value] || credential

@@ -75,9 +75,9 @@ func parseJSONText(data []byte) (*jsonText, error) {
 			d.blank = true
 			return d, nil
 		}
-		// The error has only the position. The rest of hujson's error quotes the file, which may contain secrets.
+		// The rest of hujson's error quotes the file.
 		place, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "hujson: "), ":")
-		return nil, fmt.Errorf("%s: the file is not valid JSON", place)
+		return nil, &syntaxError{place}
 	}
 	if root.Value.Kind() != '{' {
 		return nil, errors.New("the file must hold an object")
@@ -85,6 +85,11 @@ func parseJSONText(data []byte) (*jsonText, error) {
 	d.root = root
 	return d, nil
 }
+
+// syntaxError says where a text is not valid JSON. It quotes nothing of the text, which may contain secrets.
+type syntaxError struct{ place string }
+
+func (e *syntaxError) Error() string { return e.place + ": the file is not valid JSON" }
 
 // editJSON parses a JSON file, calls edit, and returns the new text.
 func editJSON(data []byte, edit func(*jsonText) error) ([]byte, error) {

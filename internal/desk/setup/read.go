@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"net/url"
@@ -43,6 +44,12 @@ type Found struct {
 	Server config.Server
 
 	entry object
+}
+
+// Uses reports whether the entry starts mcpx with this config file, as [Backups.Connect] writes it.
+func (f *Found) Uses(file string) bool {
+	text, _ := marshal(f.entry)
+	return f.Self && bytes.Contains(text, quoted(file))
 }
 
 // Find reads the config files of all known clients, and returns the files that exist.

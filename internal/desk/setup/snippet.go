@@ -22,10 +22,14 @@ func IsSnippet(text string) bool { return strings.HasPrefix(text, "{") || namedE
 // name, or the whole file of a client. If there are several servers, it returns the server called name. The errors contain
 // no values of the JSON, as they may be secret.
 func ReadSnippet(s System, name, text string, o config.Options) (*Found, error) {
-	if namedEntry.MatchString(text) {
+	wrapped := namedEntry.MatchString(text)
+	if wrapped {
 		text = "{" + text + "}"
 	}
 	d, err := parseJSONText([]byte(text))
+	if invalid, ok := errors.AsType[*syntaxError](err); ok && !wrapped {
+		return nil, fmt.Errorf("%s: the text is not valid JSON", invalid.place)
+	}
 	if err != nil {
 		return nil, errors.New("the text is not valid JSON")
 	}
