@@ -213,7 +213,8 @@ func TestConformanceOfTheClient(t *testing.T) {
 			}
 		})
 	}
-	// Scenarios in addition to the requirements: grants without a user, and servers older than the metadata.
+	// Scenarios in addition to the required ones: OAuth grants that need no user, and servers of the revision 2025-03-26, which
+	// have no protected resource metadata.
 	for _, scenario := range mcptest.Part(t, []string{
 		"auth/client-credentials-basic", "auth/client-credentials-jwt",
 		"auth/2025-03-26-oauth-metadata-backcompat", "auth/2025-03-26-oauth-endpoint-fallback",

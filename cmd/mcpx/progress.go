@@ -70,8 +70,8 @@ func attempts(a *app.App) []attempt {
 	return all
 }
 
-// progress shows the attempts to the user. On a terminal it has a line for each server and updates it.
-// Otherwise it prints, after quietFor, a line for each attempt that has ended.
+// progress shows the user the attempts to connect to servers. On a terminal it has a line for each server and updates it.
+// Elsewhere it prints nothing until quietFor after the beginning, and from then on a line for each attempt that has ended.
 type progress struct {
 	w     io.Writer
 	s     terminal.Screen

@@ -48,8 +48,9 @@ func (a *App) OpenAudit() (end func(), err error) {
 // errNotRecorded is the error for a call that is refused because it cannot be recorded (config key audit.required).
 var errNotRecorded = errors.New("the call was not made: the audit trail cannot be written, and this mcpx makes no calls without it; tell its administrator")
 
-// admit is the middleware that records a message before it is sent. If the config requires the trail, it records every message,
-// otherwise only those that are not read-only.
+// admit is the middleware that writes a message to the audit trail before the message is sent. If audit.required is set, it does
+// so for every message, and refuses the message if the trail cannot be written. Otherwise it does so only for messages that may
+// change something; the others are recorded when they end.
 func (a *App) admit(next request.Handler) request.Handler {
 	return func(ctx context.Context, r *request.Request) (json.RawMessage, error) {
 		if err := a.auditor.began(r.Event); err != nil {

@@ -38,7 +38,7 @@ type Runtime struct {
 type builder struct {
 	profile Profile
 	only    []string // the servers that are needed; empty means all
-	view    string   // the view over stdio, and over HTTP at path
+	view    string   // the name of the view that is served over stdio, and over HTTP at the path below
 	path    string   // the path of the endpoint over HTTP
 	public  bool     // whether other machines can reach the address; set by Listen
 	log     *slog.Logger

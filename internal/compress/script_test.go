@@ -16,7 +16,8 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// checkScript converts a JSON text to JavaScript, and if there is any, checks that it evaluates to the same value.
+// checkScript converts a JSON text to JavaScript and checks that the script evaluates to the same value. The script is empty if
+// the text stays JSON.
 func checkScript(t testing.TB, name, text string) (script string) {
 	t.Helper()
 	compact, ok := wire.Compact(text)

@@ -14,8 +14,7 @@ import (
 const (
 	// maxAbout is the most tokens of a server's purpose in an answer about the server.
 	maxAbout = 4000
-	// aboutBytes is the most bytes of a line that are read. No real text of maxAbout tokens is
-	// longer.
+	// aboutBytes is how many bytes of a line of the purpose are read at most: no real text of maxAbout tokens has more.
 	aboutBytes = 16 * maxAbout
 	// maxIndent is the most spaces at the beginning of a line.
 	maxIndent = 8

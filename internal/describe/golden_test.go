@@ -93,8 +93,8 @@ func readServers(t *testing.T, file txtar.File) *catalog.Snapshot {
 	return catalog.NewSnapshot(servers)
 }
 
-// answer returns the text that ask describes: the name of a text, such as "inspect" or "server",
-// then its arguments, and options as key=value.
+// answer returns the text that ask asks for. ask consists of the name of a kind of text, such as "inspect" or "server", then
+// its arguments, then options as key=value.
 func answer(t *testing.T, snap *catalog.Snapshot, ask string) string {
 	t.Helper()
 	o := Options{TypeScript: true}

@@ -178,8 +178,8 @@ func (o Options) seen(s *catalog.Server, t *catalog.Tool) string {
 	return ""
 }
 
-// Tools returns the answer to inspect with the names of several tools of one server. A tool
-// does not repeat parts that an earlier tool in the answer already has.
+// Tools returns the answer to a call of inspect that names several tools of one server. The description of a tool leaves out
+// the parts that the description of an earlier tool in the answer already has.
 func Tools(s *catalog.Server, ts []*catalog.Tool, o Options) string {
 	if len(ts) == 1 {
 		return Tool(s, ts[0], o)

@@ -13,9 +13,8 @@ const (
 	// The answer about one server has at most listingOver times ListingTokens tokens, by
 	// default 6,000. If even the names of the tools take more, it is longer.
 	listingOver = 2
-	// bytesPerToken is the most bytes of description and schema that one token of a complete
-	// tool replaces. Lists with more bytes are too large for certain, so their tokens need not
-	// be estimated.
+	// bytesPerToken: one token of the complete form of a tool describes at most this many bytes of the tool's description and
+	// schema. So a list with more bytes than the limit times bytesPerToken is too large, and its tokens need not be estimated.
 	bytesPerToken = 40
 )
 

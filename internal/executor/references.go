@@ -17,8 +17,8 @@ import (
 // A model may write a reference in place of a value in the arguments of exec, see [arguments.Reference]. It is replaced once, and
 // before the arguments are checked, so that the chain, the user who confirms the call, and the audit trail get what is sent.
 
-// maxBrought is how many bytes the references of one request may bring together. A reference in the arguments of several calls is
-// counted for each of them.
+// maxBrought limits the total size, in bytes, of the values that replace the references in one request. A reference in the
+// arguments of several calls is counted once for each of these calls.
 const maxBrought = 32 << 20
 
 // bringer gets the values of the references in one request.

@@ -203,7 +203,8 @@ func TestFront_StartupWait(t *testing.T) {
 	})
 }
 
-// TestFront_ListChanged: clients are notified when the tool descriptions change, and otherwise not.
+// TestFront_ListChanged: clients get tools/list_changed when the description of inspect or exec changes, and not when a server
+// announces the same tools again or is gone for a moment.
 func TestFront_ListChanged(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -54,8 +54,8 @@ func (s *Servers) Topic(ctx context.Context, from request.From, uri string, pati
 	return t, err
 }
 
-// Follow calls updated, with the params of the client's notification, each time the resource has changed or may
-// have changed, for example after a lost session. It subscribes again after losses and reloads, until ctx ends. If
+// Follow calls updated each time the resource has changed or may have changed, for example after a lost session; params are for
+// the notification to the client. It subscribes again after a lost session and after a reload, until ctx ends. If
 // the first subscription fails, it returns the error, unless the topic is patient. It calls agreed when the server
 // has accepted the first subscription. The callbacks must not block.
 func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params json.RawMessage)) error {

@@ -110,7 +110,8 @@ func (s *Servers) separator() string {
 	return s.Separator
 }
 
-// bare returns the server whose prompt clients know by this name without a prefix, or nil.
+// bare returns the server of the prompt that clients see under the name own, without the prefix of a server. It returns nil if
+// there is no such prompt.
 func (s *Servers) bare(snap *catalog.Snapshot, own string) *catalog.Server {
 	if s.Prefix == "" {
 		return nil

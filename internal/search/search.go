@@ -44,7 +44,7 @@ type Index struct {
 	named map[string]uint32
 	// tool and srv are the inverted lists of tools and of servers.
 	tool, srv postings
-	// vocab contains the number of each term; a term is a stem.
+	// vocab maps each term, which is a stem, to its index.
 	vocab map[string]uint32
 	// vectors are the directions of the tools from their common centre.
 	vectors []vector

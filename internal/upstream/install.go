@@ -206,8 +206,8 @@ func installs(command string, args []string) bool {
 	return false
 }
 
-// words splits a command and its arguments into words, including the script of a shell. It removes the paths of
-// programs.
+// words returns the words of a command line. If it runs a script in a shell (sh -c SCRIPT), the script is split into words too. Of
+// the path of a program only the file name is kept.
 func words(command string, args []string) []string {
 	all := []string{program(command)}
 	if !slices.Contains(shells, all[0]) {

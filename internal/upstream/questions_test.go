@@ -51,7 +51,8 @@ func TestAskClock(t *testing.T) {
 		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "did not answer") || took < 10*time.Minute {
 			t.Errorf("after %v: %v", took, err)
 		}
-		// After the answer, the server has the time that was left before the question.
+		// The timeout of the call does not run while a question is open: after the answer, the server has the time that was
+		// left when it asked.
 		began = time.Now()
 		slow := asking(person("c", time.Minute))
 		slow.Params = request.ToolParams("slow", json.RawMessage(`{"ms":5000}`))

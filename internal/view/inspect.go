@@ -50,8 +50,8 @@ func (v *TwoTools) inspect(ctx context.Context, call Call, structured bool) *res
 // Query has the arguments of inspect. Each of them may be empty.
 type Query struct {
 	Server, Tool, Text string
-	// shown is called with each server of which the answer describes a complete tool, because the model is likely to call it.
-	// Nil means that no call will follow.
+	// shown is called with the server of each tool that the answer describes in full, because the model will probably call that
+	// tool next. It is nil if the caller of inspect makes no calls.
 	shown func(server string)
 }
 

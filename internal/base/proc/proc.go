@@ -93,7 +93,7 @@ type Process struct {
 	exited   chan struct{} // closed when the child has ended; it is still a zombie
 	done     chan struct{} // closed when the child is reaped and its stderr read
 	stuck    chan struct{} // closed when a process survived SIGKILL; err is set
-	finished chan struct{} // closed after done, when all descriptors are closed
+	finished chan struct{} // closed after done is closed, once mcpx has closed its own ends of the pipes
 
 	err    error            // written before stuck is closed
 	state  *os.ProcessState // written before done is closed; nil if waiting for the child failed

@@ -117,7 +117,7 @@ func TestSocket_Hostile(t *testing.T) {
 	}
 }
 
-// TestListen_Folder: if the path of the folder for sockets is open to other users, a link or a file, no socket is opened
+// TestListen_Folder: if other users can write to the folder for sockets, or if its path is a link or a file, no socket is opened
 // there, and Find does not connect to sockets there.
 func TestListen_Folder(t *testing.T) {
 	folder := runtimeFolder(t)

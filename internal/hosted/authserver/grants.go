@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// maxGrants is the most grants that are remembered per key; they take about 1 MB on disk. If an old grant is
-// forgotten, its tokens stay valid, but a second use of one of them is not noticed.
+// maxGrants is the most grants that are remembered for one encryption key; they take about 1 MB on disk. If an old grant is
+// forgotten, its codes and refresh tokens stay valid, but mcpx does not notice if one of them is used twice.
 const maxGrants = 10_000
 
 // Grants opens the record of used tokens for the encryption key with this id. A grant is one login of one client: its
