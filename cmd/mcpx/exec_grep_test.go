@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -63,5 +66,23 @@ func TestExec_Each(t *testing.T) {
 		if _, stderr, code := h.run(t, "", "--config", path, "exec", "fake", "echo", "--each", list); code != exitFailed || !strings.Contains(stderr, "list of 1 to 50 calls") {
 			t.Errorf("%s: exit %d, %s", list, code, stderr)
 		}
+	}
+}
+
+// TestExec_File: the text of a file in a folder of `files` is an argument, as in exec of a model. A file outside is refused, and no call
+// is made.
+func TestExec_File(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	folder := filepath.Join(h.dir, "open")
+	if err := errors.Join(os.Mkdir(folder, 0o700), os.WriteFile(filepath.Join(folder, "a.txt"), []byte("one\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	path := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, map[string]any{"files": []string{folder}})
+	if out, stderr, code := h.run(t, "", "--config", path, "exec", "fake", "echo", `{"text":{"$file":"a.txt"}}`); code != 0 || strings.TrimSpace(out) != "one" {
+		t.Errorf("exit %d, %s, %s", code, out, stderr)
+	}
+	if out, stderr, code := h.run(t, "", "--config", path, "exec", "fake", "echo", `{"text":{"$file":"../a.txt"}}`); code == 0 || !strings.Contains(out+stderr, "VALIDATION_ERROR: /text") {
+		t.Errorf("exit %d, %s, %s", code, out, stderr)
 	}
 }

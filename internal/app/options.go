@@ -35,14 +35,14 @@ func (b *builder) callOptions(cfg *config.Config) executor.Options {
 		ProgramOptions: executor.ProgramOptions{
 			Programs: b.programsOf(cfg), Runner: b.runner,
 		},
-		TOON:        forms&conf.FormTOON != 0,
-		JS:          forms&conf.FormJS != 0,
-		TypeScript:  cfg.SchemaCompression,
-		NoResources: !cfg.Resources,
-		NoPrompts:   !cfg.Prompts,
-		Separator:   cfg.Separator,
-		Learn:       cfg.Learns(),
-		Files:       executor.FileOptions{Folders: cfg.Files, Roots: b.profile.oneClient, Shared: cfg.Auth != nil},
+		TOON:         forms&conf.FormTOON != 0,
+		JS:           forms&conf.FormJS != 0,
+		TypeScript:   cfg.SchemaCompression,
+		NoResources:  !cfg.Resources,
+		NoPrompts:    !cfg.Prompts,
+		Separator:    cfg.Separator,
+		LearnOptions: executor.LearnOptions{Learn: cfg.Learns()},
+		Files:        executor.FileOptions{Folders: cfg.Files, Roots: b.profile.oneClient, Shared: cfg.Auth != nil},
 	}
 	for _, s := range cfg.Servers {
 		options.Servers[s.Name] = executor.ServerOptions{

@@ -38,7 +38,7 @@ func (p *Programs) runTool() catalog.Tool {
 		`"required":["code"],"additionalProperties":false}`, l.Time.Seconds(), l.MostTime.Seconds())
 	return programTool(RunTool, fmt.Sprintf("Run JavaScript (ES2023, the body of an async function) that calls tools; only what it returns or logs is shown. "+
 		"await call(server, tool, args) gives the result as JSON value, else text, and throws an Error with code and message. "+
-		"result(handle) gives a kept result; console.log. At most %d calls, %d at once. No fetch, files, timers or imports.", l.Calls, l.AtOnce), schema)
+		"result(handle) gives a kept result, file(path) the text of an open file; console.log. At most %d calls, %d at once. No fetch, timers or imports.", l.Calls, l.AtOnce), schema)
 }
 
 // programTool is the definition of a tool that runs a program. It has no annotations, as its calls have those of their tools.

@@ -66,10 +66,7 @@ type Options struct {
 	TypeScript bool
 	// Files says which files may be used.
 	Files FileOptions
-	// Learn turns on learning the shapes of results, in Learned, for tools that declare no output type, and showing them.
-	Learn bool
-	// Learned is nil if nothing is learned.
-	Learned *learned.Store
+	LearnOptions
 	// Journal numbers the calls and has the observers; nil means no observers.
 	Journal *request.Journal
 	// Tracing creates spans for calls; nil means that a client's traceparent is passed on unchanged.
@@ -83,6 +80,13 @@ type Options struct {
 	Secret  *state.Secret
 	// Logger may be nil, then nothing is logged.
 	Logger *slog.Logger
+}
+
+// LearnOptions say whether the shapes of results are learned, for tools that declare no output type, and shown.
+type LearnOptions struct {
+	Learn bool
+	// Learned has what was learned; nil if nothing is learned.
+	Learned *learned.Store
 }
 
 // ProgramOptions are the settings of programs.
