@@ -190,7 +190,7 @@ func TestPairs(t *testing.T) {
 			servers[name], except[name] = entry, pushed
 		}
 	}
-	d := p.h.serveHTTP(t, "--config", p.h.config(t, servers, map[string]any{"view": "tools"}))
+	d := p.h.serveHTTP(t, "--config", p.h.config(t, servers, map[string]any{"view": "tools", "startup_wait": 60, "exec_wait": 60}))
 	targets := through(servers)
 	var clients sync.WaitGroup
 	for _, line := range p.lines {
