@@ -20,6 +20,12 @@ func TestContracts(t *testing.T) {
 			return s, s
 		})
 	})
+	t.Run("records", func(t *testing.T) {
+		statetest.Records(t, func(*testing.T) (here, there state.Records) {
+			r := state.NewRecords(300, 1<<20)
+			return r, r
+		})
+	})
 	t.Run("results", func(t *testing.T) {
 		statetest.Results(t, func(_ *testing.T, most int) (here, there state.Results[statetest.Record]) {
 			r := state.NewResults[statetest.Record](most, time.Hour)
