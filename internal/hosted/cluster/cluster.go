@@ -54,6 +54,7 @@ type Cluster struct {
 	presence presence
 	calls    exchanges
 	refusals refusals
+	records  *records
 
 	mu      sync.RWMutex
 	hear    map[string]chan<- heard
@@ -66,8 +67,8 @@ type heard struct {
 	data []byte
 }
 
-// Join connects to NATS and returns when this replica can send and receive. It fails if NATS cannot be reached within ten
-// seconds. Later, the connection is made again whenever it is lost.
+// Join connects to NATS and returns when this replica can send and receive and has a copy of the records. It fails if NATS
+// cannot be reached within ten seconds, or if the bucket belongs to a cluster with another key. Later, the connection is made again whenever it is lost.
 func Join(ctx context.Context, o Options) (*Cluster, error) {
 	if len(o.Keys) == 0 || len(o.URLs) == 0 {
 		return nil, errors.New("a cluster needs a key and the address of a NATS server")
@@ -84,6 +85,11 @@ func Join(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, fmt.Errorf("joining the cluster: %w", err)
 	}
 	c.closed.Go(c.beat)
+	err := c.records.start(ctx)
+	if err != nil {
+		c.Close()
+		return nil, fmt.Errorf("joining the cluster: %w", err)
+	}
 	return c, nil
 }
 
@@ -126,7 +132,11 @@ func (c *Cluster) connect(ctx context.Context, o *Options) error {
 			return fmt.Errorf("NATS cannot be reached: %w", err)
 		}
 	}
-	err := c.listen(ctx)
+	records, err := newRecords(c, o.Bucket)
+	if err == nil {
+		c.records = records
+		err = c.listen(ctx)
+	}
 	if err != nil {
 		c.conn.Close()
 	}
@@ -193,6 +203,7 @@ func (c *Cluster) back() {
 	c.log.Info("the connection to NATS is back", "server", c.conn.ConnectedUrlRedacted())
 	c.presence.touch(time.Now())
 	c.sendBeat("all")
+	c.records.read()
 }
 
 func (c *Cluster) trouble(err error) {
@@ -203,6 +214,7 @@ func (c *Cluster) trouble(err error) {
 		c.presence.lost(time.Now())
 		c.calls.fail(func(*exchange) bool { return true }, state.ErrAway)
 		c.sendBeat("all")
+		c.records.read()
 	}
 	c.log.Warn("NATS", "error", err)
 }
