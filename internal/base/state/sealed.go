@@ -118,10 +118,12 @@ func (s *sealed[S]) Open(ctx context.Context, record *S, until time.Time) (id st
 		return id, nil
 	}
 	text := rand.Text()
-	err = s.records.Change(ctx, s.key(text), func([]byte) ([]byte, time.Time, error) {
+	if err := s.records.Change(ctx, s.key(text), func([]byte) ([]byte, time.Time, error) {
 		return data, time.UnixMilli(one.Until), nil
-	})
-	return idPrefix + text, err
+	}); err != nil {
+		return "", err
+	}
+	return idPrefix + text, nil
 }
 
 func (s *sealed[S]) key(text string) string { return s.purpose + "." + text }
