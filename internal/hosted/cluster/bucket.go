@@ -361,22 +361,43 @@ func (r *records) open(ctx context.Context) (jetstream.KeyValue, error) {
 	return kv, err
 }
 
-// load reads all records and then follows their changes, until the watcher is stopped.
-func (r *records) load(ctx context.Context, round int) (jetstream.KeyWatcher, error) {
+// following are the changes of the bucket, until stop.
+type following struct {
+	jetstream.KeyWatcher
+	cancel context.CancelFunc
+}
+
+func (f *following) stop() {
+	if f == nil {
+		return
+	}
+	f.cancel()
+	_ = f.Stop()
+	go func() {
+		for range f.Updates() { // NATS closes it when what it waits to send is received
+		}
+	}()
+}
+
+// load reads all records and then follows their changes.
+func (r *records) load(ctx context.Context, round int) (*following, error) {
 	kv, err := r.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	watch, err := kv.WatchAll(context.Background())
+	lasting, cancel := context.WithCancel(context.Background())
+	watcher, err := kv.WatchAll(lasting)
 	if err != nil {
+		cancel()
 		return nil, err
 	}
+	watch := &following{watcher, cancel}
 	for {
 		select {
 		case one := <-watch.Updates():
 			if one != nil {
 				if err := r.check(one); err != nil {
-					_ = watch.Stop()
+					watch.stop()
 					return nil, err
 				}
 				r.receive(one.Key(), one.Value(), one.Revision(), round)
@@ -385,7 +406,7 @@ func (r *records) load(ctx context.Context, round int) (jetstream.KeyWatcher, er
 			r.missing(round)
 			return watch, nil
 		case <-ctx.Done():
-			_ = watch.Stop()
+			watch.stop()
 			return nil, ctx.Err()
 		}
 	}
@@ -449,7 +470,7 @@ func (r *records) start(ctx context.Context) error {
 		return []byte("mcpx"), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), nil
 	})
 	if err != nil {
-		_ = watch.Stop()
+		watch.stop()
 		return fmt.Errorf("writing into the bucket %s: %w", r.bucket, err)
 	}
 	r.c.closed.Go(func() { r.follow(watch) })
@@ -464,7 +485,7 @@ func (r *records) read() {
 	}
 }
 
-func (r *records) follow(watch jetstream.KeyWatcher) {
+func (r *records) follow(watch *following) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
@@ -480,9 +501,7 @@ func (r *records) follow(watch jetstream.KeyWatcher) {
 		}
 		select {
 		case <-ctx.Done():
-			if watch != nil {
-				_ = watch.Stop()
-			}
+			watch.stop()
 			return
 		case one, ok := <-updates:
 			if !ok {
@@ -492,10 +511,8 @@ func (r *records) follow(watch jetstream.KeyWatcher) {
 			}
 			continue
 		case <-r.again:
-			if watch != nil {
-				_ = watch.Stop()
-				watch = nil
-			}
+			watch.stop()
+			watch = nil
 		case now := <-ticks.C:
 			if now.Sub(cleaned) > time.Minute {
 				r.expire(now)
