@@ -144,12 +144,14 @@ func (a *App) wire(first *Runtime) {
 	a.Registry = registry.New(first.servers, options)
 	a.Executor = executor.New(a.Registry, executor.Options{
 		Current:      func() *executor.Settings { return a.current.Load().calls },
-		LearnOptions: executor.LearnOptions{Learned: a.learned}, Journal: &a.journal, Tracing: a.tracing(), Results: a.state.results, Secret: a.state.secret, Logger: a.log,
+		LearnOptions: executor.LearnOptions{Learned: a.learned}, Journal: &a.journal, Tracing: a.tracing(), Results: a.state.results, Secret: a.state.secret,
+		Replica: a.replica(), Logger: a.log,
 	})
 	a.observe()
 	a.Registry.Use(a.Executor.Chain(a.admit, a.limits.Limit)...)
 	a.View = view.NewTwoTools(a.Registry, a.Executor, a.viewOf(config.ViewTwoTools))
 	a.views = &views{app: a, open: make(map[string]*openView)}
+	a.answerPeers()
 }
 
 // viewOf returns the options of a view that reads its settings from the current Runtime.

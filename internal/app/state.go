@@ -9,6 +9,7 @@ import (
 	"mcpx/internal/base/state"
 	"mcpx/internal/front"
 	"mcpx/internal/hosted/authserver"
+	"mcpx/internal/hosted/cluster"
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/hosted/page"
 	"mcpx/internal/results"
@@ -28,6 +29,8 @@ type clientState struct {
 	// secret is the key of the authorization server, if there is one at the start, otherwise random. The audit trail has its own
 	// key in the config, because others have to verify the trail with it.
 	secret *state.Secret
+
+	cluster *cluster.Cluster // the other processes; nil if there are none
 
 	folder   string // the folder for files
 	noFolder error  // why there is no folder

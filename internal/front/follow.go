@@ -144,6 +144,9 @@ func (f *Front) remember(ctx context.Context, s *session, uri string, follows bo
 		_, why := refused(err)
 		return why
 	}
+	if peers := f.options.Peers; peers != nil && follows && s.outside() == nil { // the stream may be opened elsewhere just now
+		peers.Everyone(f.name, s.id, notification(toldFollowed, wire.WithMember(nil, "uri", wire.AppendQuoted(nil, uri))))
+	}
 	return nil
 }
 

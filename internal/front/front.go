@@ -43,6 +43,10 @@ type Options struct {
 	Sessions state.Sessions[Session]
 	Once     state.Once
 	Secret   *state.Secret
+	// Peers are the other processes that serve the same clients; nil if there are none. Homed reports whether the
+	// view has a PerClient server; nil means that it has none.
+	Peers Peers
+	Homed func() bool
 	// Journal passes the events of requests to the observers. It may be nil.
 	Journal *request.Journal
 	// SessionEnded is called when a session over HTTP has ended in this process (see [Front.Sessions]). It may be nil.
@@ -81,19 +85,19 @@ func (unbounded) BodyRead(*caller.Principal, int)                               
 
 // Front serves the clients of one view. Close ends its goroutine.
 type Front struct {
-	view      view.View
-	name      string // the name of the view
-	options   Options
-	identity  json.RawMessage // a _meta object with mcpx as the server
-	log       *slog.Logger
-	changes   changes
-	streams   sseStreams
-	sessions  sessions       // legacy sessions over HTTP that have a live part in this process
-	stateless inflight       // modern requests over HTTP
-	tags      *caller.Tags   // sign the requestState of upstream servers
-	suspended suspendedCalls // modern calls that wait for their client's answers
-	requests  atomic.Int64   // number of modern requests over HTTP so far
-	made      time.Time      // when New made the front
+	view       view.View
+	name       string // the name of the view
+	options    Options
+	identity   json.RawMessage // a _meta object with mcpx as the server
+	log        *slog.Logger
+	changes    changes
+	sseStreams sseStreams
+	sessions   sessions       // legacy sessions over HTTP that have a live part in this process
+	stateless  inflight       // modern requests over HTTP
+	tags       *caller.Tags   // sign the requestState of upstream servers
+	suspended  suspendedCalls // modern calls that wait for their client's answers
+	requests   atomic.Int64   // number of modern requests over HTTP so far
+	made       time.Time      // when New made the front
 
 	detach   func() // stops the view from reporting changes to the field changes
 	stop     chan struct{}
@@ -125,6 +129,9 @@ func New(v view.View, options Options) *Front {
 	}
 	all := caller.New(caller.Place{ID: "all clients", View: name}, caller.Said{})
 	f.suspended.process, f.suspended.identity, f.suspended.journal = rand.Text()[:8], f.identity, options.Journal
+	if options.Peers != nil {
+		f.suspended.process = options.Peers.Self() + "-" + f.suspended.process
+	}
 	f.suspended.once = options.Once
 	f.detach = v.Attach(&all, view.Attachment{Changed: f.changes.announce, Unknown: f.changes.pass})
 	f.loops.Go(f.sweep) // the goroutine ends with Close

@@ -67,10 +67,17 @@ var methods = map[string]*method{
 	"subscriptions/listen":      {eras: modern, answer: (*Front).listen, lasts: true},
 	"notifications/progress":    {eras: legacy, notice: func(_ *Front, s *session, _ *caller.Client, m *message) { s.questions.progressed(m) }},
 	"notifications/cancelled": {
-		eras: legacy | modern, notice: func(_ *Front, s *session, _ *caller.Client, m *message) { s.inflight.cancelled(m) },
+		eras: legacy | modern, notice: func(f *Front, s *session, _ *caller.Client, m *message) {
+			if !s.inflight.cancelled(m) { // the request may be open in another replica
+				f.everyone(s, m)
+			}
+		},
 	},
 	mcp.MethodNotificationRootsListChanged: {
-		eras: legacy, notice: func(f *Front, _ *session, from *caller.Client, m *message) { f.pass(from, m) },
+		eras: legacy, notice: func(f *Front, s *session, from *caller.Client, m *message) {
+			f.pass(from, m)
+			f.everyone(s, m)
+		},
 	},
 }
 

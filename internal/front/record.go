@@ -33,6 +33,10 @@ type Session struct {
 	// Followed are the URIs of the resources that the client subscribes to. A new live part subscribes to them when
 	// the client opens its GET stream.
 	Followed []string `json:"followed,omitempty"`
+	// Stream is the replica that has the GET stream of the session, and Home the one that has the client's sessions with
+	// PerClient servers; see [Peers]. Empty means none.
+	Stream string `json:"stream,omitempty"`
+	Home   string `json:"home,omitempty"`
 	// Began is when the session was opened.
 	Began time.Time `json:"began"`
 }
@@ -180,6 +184,9 @@ func (f *Front) endSession(ctx context.Context, s *session, why state.Ending) er
 		return err
 	}
 	f.release(s)
+	if why == state.Closed && f.options.Peers != nil {
+		f.options.Peers.Everyone(f.name, s.id, notification(toldEnded, nil))
+	}
 	return nil
 }
 
