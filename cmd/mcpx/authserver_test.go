@@ -58,7 +58,7 @@ func (h *home) startFronted(t *testing.T, change map[string]any) *fronted {
 	return f
 }
 
-// frontConfig writes the config of such an mcpx and returns its path.
+// frontConfig writes the config of an mcpx with an authorization server (auth.front), changed by change, and returns its path.
 func (h *home) frontConfig(t *testing.T, f *fronted, change map[string]any) string {
 	t.Helper()
 	front := map[string]any{"issuer": f.issuer.issuer, "client_id": "front", "client_secret": "front-secret-of-the-tests", "scopes": []string{"openid", "email", "groups"}}

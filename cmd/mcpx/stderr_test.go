@@ -58,7 +58,7 @@ func TestServe_Stderr(t *testing.T) {
 	}
 }
 
-// TestServe_HTTPEnds: the error that ends serving over HTTP is logged, even if stderr is not read.
+// TestServe_HTTPEnds: if serving over HTTP ends with an error, the error is written to stderr as soon as somebody reads stderr.
 func TestServe_HTTPEnds(t *testing.T) {
 	mcptest.Parallel(t)
 	read, write := io.Pipe() // a write blocks until the test reads

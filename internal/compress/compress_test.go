@@ -150,6 +150,7 @@ func TestText_NeverWorse(t *testing.T) {
 
 // TestText_Made tests Text with random documents, which mix all kinds of scalars, ways to write them, and shapes.
 func TestText_Made(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	r := rand.New(rand.NewSource(1))
 	forms := map[Form]int{}
 	count := counter{}

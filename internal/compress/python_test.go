@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"mcpx/internal/base/wire"
+	"mcpx/internal/mcptest"
 )
 
 // TestFromPython: a literal that is converted has the same value as in Python; every other text is refused.
@@ -135,6 +136,7 @@ func askPython(t *testing.T, questions []map[string]any) []verdict {
 // TestFromPython_Differential: fromPython accepts what Python's repr prints for random values, and its JSON has the same value
 // in Python. If such texts are randomly damaged and fromPython still accepts one, this is also true for it.
 func TestFromPython_Differential(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	random := rand.New(rand.NewPCG(9, 2))
 	var questions []map[string]any
 	for range 400 {

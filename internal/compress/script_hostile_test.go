@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"mcpx/internal/base/wire"
+	"mcpx/internal/mcptest"
 )
 
 // hostileToJS returns documents that JavaScript could read differently than JSON. Each has repeated parts, so that JavaScript
@@ -113,6 +114,7 @@ func randomDocument(r *rand.Rand, levels int) string {
 }
 
 func TestScript_Random(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	scripts := 0
 	for seed := range uint64(400) {
 		if checkScript(t, fmt.Sprint("seed ", seed), randomDocument(rand.New(rand.NewPCG(seed, 1)), 4)) != "" {
@@ -143,6 +145,7 @@ func FuzzScript(f *testing.F) {
 // TestScript_Node evaluates the JavaScript of documents in node, and in QuickJS if that is installed, even if Text would not
 // choose it.
 func TestScript_Node(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	node, err := exec.LookPath("node")
 	if err != nil {
 		if os.Getenv("MCPX_REQUIRE_NPM") == "1" {

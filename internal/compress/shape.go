@@ -57,7 +57,7 @@ type shaper struct {
 	left int
 }
 
-// leftOf returns how many parts of a container are not in the JSON.
+// leftOf returns how many items or members of an object or array were left out, so that they are not in the JSON.
 func (m *shaper) leftOf(container []byte) int {
 	if &container[0] == m.at {
 		return m.left

@@ -45,7 +45,7 @@ const (
 	maxResult = 400
 )
 
-// named returns text with the names of arguments that o selects.
+// named returns text in which the arguments of exec and inspect have their short names if o.ShortNames is set.
 func (o Options) named(text string) string { return Features{ShortNames: o.ShortNames}.named(text) }
 
 func (o Options) withDefaults() Options {

@@ -14,9 +14,10 @@ import (
 const (
 	// CompleteMatches is how many tools the answer to a query shows complete.
 	CompleteMatches = 3
-	// A complete tool in the answer to a query has at most matchTokens tokens. As TypeScript, a
-	// second or third tool is complete only if the complete tools together have at most
-	// allMatchTokens. A signature has at most signatureTokens.
+	// In the answer to a query, a tool is shown with its description and all parameters if that takes at
+	// most matchTokens tokens. If tools are shown as TypeScript, this holds for the second and third tool
+	// only if all tools shown in this way take at most allMatchTokens. Other tools are shown by a signature
+	// of at most signatureTokens.
 	matchTokens, allMatchTokens, signatureTokens = 500, 250, 100
 	// matchDescription is the most characters of a parameter's description in the answer to
 	// a query.

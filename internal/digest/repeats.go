@@ -126,7 +126,7 @@ func (r *repeats) largest(at int) (large []*group) {
 	return large[:min(len(large), mostGroups)]
 }
 
-// repeated writes the lines that repeat in at most about budget tokens.
+// repeated describes the lines that occur more than once. The description has at most about budget tokens.
 func (r *repeats) repeated(budget int) string {
 	var out strings.Builder
 	size := 0

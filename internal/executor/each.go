@@ -341,8 +341,8 @@ func imitates(one *oneOf) bool {
 	return false
 }
 
-// headed puts the head of a call before each of its texts. If the first block is not a text, the head becomes a text block
-// before it.
+// headed puts head, the line that says which of the calls this is, before each text of the call's result. If the first block is
+// not a text, head becomes a text block before it.
 func headed(head string, result *results.Result) (content []json.RawMessage) {
 	if result.IsError && result.Code == "" {
 		head += " (error)"

@@ -42,8 +42,8 @@ type note struct {
 	arguments   string
 }
 
-// takeNote removes the noteLine at the end of a text, with the line break before it and the shapeLine, and parses it. n is nil
-// if the text has none.
+// takeNote removes the last line of a cut result, which says what was left out, and the line about the shape of the result if
+// there is one. It returns what was before them, and the parsed last line; n is nil if the text has no such line.
 func takeNote(t *testing.T, text string) (body string, n *note) {
 	t.Helper()
 	m := noteLine.FindStringSubmatchIndex(text)

@@ -39,8 +39,8 @@ type Request struct {
 	Apps bool
 	// ReadOnly refuses tools that are not declared as read-only.
 	ReadOnly bool
-	// Native means that the client sees the tool itself, not exec. Its results are not cut, and a [wire.RPCError] is returned
-	// as an error. Untouched means that results are not compressed either.
+	// Native means that the client sees the server's tools under their own names, instead of the tool exec. Results are not cut,
+	// and a [wire.RPCError] is returned as an error. Untouched means that results are not compressed either.
 	Native, Untouched bool
 	// Task has the params with which a client of MCP 2025-11-25 asks to run the call as a task, if the tool supports that; nil
 	// means that the client wants the result.

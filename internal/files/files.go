@@ -193,7 +193,7 @@ func enter(root *os.Root, name string) (*os.Root, error) {
 	case !before.IsDir():
 		return nil, refused("%q in the path %s", name, isNo("folder", before))
 	}
-	inner, err := root.OpenRoot(name + "/.") // the slash makes the system refuse anything but a folder, without waiting
+	inner, err := root.OpenRoot(name + "/.") // because of the slash, opening a named pipe fails at once and does not wait for a writer
 	if err != nil {
 		return nil, err
 	}

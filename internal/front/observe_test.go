@@ -23,7 +23,7 @@ import (
 
 // hearing is an observer that records events.
 type hearing struct {
-	hold chan struct{} // the event of a client's call waits until this is closed; nil means that it does not wait
+	hold chan struct{} // the observer of a client's call blocks until this is closed; nil means that it does not block
 
 	mu    sync.Mutex
 	heard []string

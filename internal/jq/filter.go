@@ -23,7 +23,7 @@ const maxCompiled = 64
 // Role is the name of the role in which this executable runs filters, for helper.Roles.
 const Role = "jq"
 
-// Main is the main function of the role.
+// Main is the main function of a process that was started in the role above: it runs filters until its stdin ends.
 func Main() {
 	helper.Serve(func(l helper.Limits) helper.Worker { return &evaluator{maxOutput: l.Frame - notOutput} })
 }

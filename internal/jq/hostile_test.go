@@ -144,7 +144,7 @@ func TestRunner_Memory(t *testing.T) {
 	}
 }
 
-// TestRunner_Trim checks that a helper gives back what a filter needed.
+// TestRunner_Trim checks that a helper process returns the memory that a filter needed to the operating system.
 func TestRunner_Trim(t *testing.T) {
 	mcptest.OneGoroutine(t) // the race detector keeps memory of its own
 	r := watch(t, patient)

@@ -40,7 +40,8 @@ type Topic struct {
 	patient bool
 }
 
-// Topic returns the resource with a URI as clients know it. Its errors are those of [Servers.Send], and a
+// Topic returns the resource with this URI, to which a client can subscribe. The URI is the one that clients see, which may differ
+// from the server's own. The errors are those of [Servers.Send], and a
 // [ParamsError] if the server does not support subscriptions.
 func (s *Servers) Topic(ctx context.Context, from request.From, uri string, patient bool) (*Topic, error) {
 	t := &Topic{servers: s, from: from, uri: uri, patient: patient}

@@ -219,8 +219,8 @@ func joined(open string, items []json.RawMessage, between, close string) string 
 	return out.String()
 }
 
-// The shape of a list is derived from its first shapeFirst items and from shapeOthers items spread over the rest, or from fewer if
-// they are long: from about shapeBytes, and at least 3*shapeLeast items.
+// The shape of a list is derived from its first shapeFirst items and from shapeOthers items spread over the rest. If the items are
+// long, fewer are read: about shapeBytes bytes in all, but never fewer than 3*shapeLeast items.
 const (
 	shapeFirst  = 100
 	shapeOthers = 200

@@ -17,10 +17,11 @@ import (
 	"mcpx/internal/jq"
 )
 
-// FilterError means that a filter failed on Value, which is kept so that another filter can be applied to it.
+// FilterError means that a filter failed on Value.
 type FilterError struct {
 	Value json.RawMessage
-	// Handle is the handle of the value; empty if it was too long to be kept.
+	// Handle refers to the value, so that the model can apply another filter to it without calling the tool again. It is empty
+	// if the value was too long to be kept.
 	Handle string
 	Err    error
 }

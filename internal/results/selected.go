@@ -178,10 +178,11 @@ func wrapped(structured json.RawMessage, blocks []wire.Block) json.RawMessage {
 	return unquoted(inner)
 }
 
-// namesWrapper reports whether a filter names the only member of value, unless inner has a key of the same name.
+// namesWrapper reports whether a filter names the only member of value. inner is the value of that member. If inner has a member
+// with the same name, the filter may mean that one, and namesWrapper returns false.
 func namesWrapper(filter string, value, inner json.RawMessage) bool {
 	key := ""
-	_ = wire.Fields(value, func(name string, _ []byte) bool { key = strings.Clone(name); return false }) // cannot fail, since the value was read before
+	_ = wire.Fields(value, func(name string, _ []byte) bool { key = strings.Clone(name); return false }) // value was read before, so no error
 	names := func(m []string) bool { return m[1] == key }
 	return slices.ContainsFunc(namedKey.FindAllStringSubmatch(filter, -1), names) && !slices.Contains(compress.Keys(inner), key)
 }

@@ -17,8 +17,9 @@ type ValueError struct{ Member, Reason string }
 
 func (e *ValueError) Error() string { return e.Reason }
 
-// Value returns a kept result as one JSON value: what a filter gets, thus its JSON, else its text as a string. If filter is not
-// empty, the value is its only output. If text is set, an object or array becomes a string with its text. The error is the error of
+// Value returns a kept result as one JSON value: the result's JSON or, if it is not JSON, its text as a string. If filter is not
+// empty, the filter is applied to that value and must have exactly one output. If text is set, an object or array is returned as
+// a string that contains its JSON. The error is the error of
 // ctx, a [ValueError], [ErrBusy] or [state.ErrAway]. The value must not be changed.
 func (p Pages) Value(ctx context.Context, handle, filter string, text bool) (json.RawMessage, error) {
 	h, err := p.Store.get(ctx, handle, p.Principal)

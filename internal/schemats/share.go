@@ -200,7 +200,8 @@ func (s *sharing) parts(t *typ, counted bool, hint string) {
 	})
 }
 
-// loop adds a recursive definition to the groups, and counts the types inside it once.
+// loop adds a recursive definition to the definitions that can be shared. It looks at each such definition only once, because
+// it would not end otherwise.
 func (s *sharing) loop(d *def) {
 	if s.walked[d.body] {
 		return

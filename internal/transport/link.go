@@ -29,7 +29,8 @@ type Link interface {
 	Traits() Traits
 	// Life returns the lifecycle of the link, always the same value.
 	Life() *Lifecycle
-	// Evidence returns what the link has seen of the server beside messages; nil for most kinds of links.
+	// Evidence returns what the link has seen of its server besides messages: other output, and how the stream ended. Most kinds
+	// of links return nil.
 	Evidence() *Evidence
 	// Close ends the link and everything that it started, and waits for that. It may be called again.
 	Close()

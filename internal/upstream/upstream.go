@@ -29,7 +29,7 @@ type Upstream struct {
 
 	asked bool          // under mu: a request has needed the upstream
 	used  time.Time     // under mu: when a call last ended, or Ask was last called
-	hurry chan struct{} // has a buffer of one: a caller waits for the first attempt
+	hurry chan struct{} // has a buffer of one: a value means that a caller waits, so the first connection is tried without delay
 	line  line          // the place in the queue of installs, for the first attempt
 
 	kick   chan struct{}      // has a buffer of one: the next attempt is to begin now

@@ -26,7 +26,8 @@ type base struct {
 	unfollow []func()
 	// shown returns a func that makes the present answer to tools/list for a client.
 	shown func(*caller.Client) (list func() json.RawMessage)
-	// late has, by server name, the generation of each server that did not answer while a query waited for it.
+	// late has the servers that did not answer while a query waited for them, by name, so that the next query does not wait again.
+	// The value says which definition of the server that was (catalog's generation): after a change, queries wait again.
 	late sync.Map
 	announcements
 }

@@ -20,8 +20,8 @@ const appScheme = "ui://"
 
 // names indexes which servers list a resource URI or a URI template.
 type names struct {
-	// From the URI or template to indexes in Snapshot.Servers. Names that contain the name of a server (see naming)
-	// are not included.
+	// For each URI or template, the indexes in Snapshot.Servers of the servers that list it. URIs to which mcpx has added the
+	// name of the server (see naming) are not included.
 	resources, templates map[string][]int
 	patterns             []pattern
 	able                 []int // indexes of the servers that have resources

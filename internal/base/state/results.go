@@ -19,7 +19,7 @@ type results[R any] struct {
 	order    []string // handles, the oldest result first
 	bytes    int
 	of       map[string]int // bytes per owner
-	timer    *time.Timer    // calls expire; nil if there are no results
+	timer    *time.Timer    // fires when the oldest result expires; nil if there are no results
 }
 
 type kept[R any] struct {

@@ -100,8 +100,9 @@ func disconnect(t *testing.T, b Backups, c Client, file string) Change {
 	return change
 }
 
-// fixture is a file of testdata/connect. Its sections are a client's file before connect ("before"), after connect
-// ("after"), and after a disconnect without a record ("entry removed"); the last one is left out if it equals "before".
+// fixture is a file of testdata/connect. Its sections are a client's config file before `mcpx connect` ("before"), after it
+// ("after"), and after `mcpx disconnect` if mcpx has lost its note of what the file was before ("entry removed"). The last
+// one is left out if it equals "before".
 type fixture struct {
 	archive          *txtar.Archive
 	client           string

@@ -107,7 +107,7 @@ func (f *anchorFile) reached(seq uint64, mac string) {
 	f.write(func(a *anchor) { a.Last, a.MAC = seq, mac })
 }
 
-// dropped notes in the anchor that a renamed file is about to be removed because of Options.Keep. If mcpx crashes
+// dropped writes to the anchor file that a rotated file of the trail is about to be removed because of Options.Keep. If mcpx crashes
 // between this note and the removal, there is one file too many, but no false alarm.
 func (f *anchorFile) dropped(path string) {
 	last, _, err := lastLine(path)

@@ -98,7 +98,8 @@ func New(o Options, open Grants) (*Server, error) {
 		return nil, err
 	}
 	s.ctx, s.revoked = context.WithCancel(context.Background())
-	// The draft (section 6.5) permits documents on loopback if the server itself is on loopback.
+	// Client ID metadata documents may be on loopback if the server itself is (draft-ietf-oauth-client-id-metadata-document,
+	// section 6.5).
 	s.documents = newDocuments(s.ctx, netguard.NewClient(netguard.Reach{Loopback: netguard.LoopbackURL(o.Resource), Key: "nothing"}))
 	s.login = newLogin(&s.o, s.Callback())
 	return s, nil

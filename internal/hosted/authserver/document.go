@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// maxDocument is in bytes, and recommended by the draft (section 6.6).
+	// maxDocument is in bytes, as draft-ietf-oauth-client-id-metadata-document recommends (section 6.6).
 	maxDocument   = 5 << 10
 	maxDocuments  = 100 // most documents in the cache ([lru.Map])
 	documentTime  = 10 * time.Minute
