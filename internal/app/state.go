@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"mcpx/internal/base/state"
 	"mcpx/internal/front"
@@ -17,8 +18,7 @@ import (
 
 // clientState is everything that another process would need to serve the clients of this process: the implementations of the
 // interfaces in package state, and the secret from which keys are derived. An App has one clientState, which reloads do not
-// replace. The data is in memory and in the user's config folder; to share it between processes, other implementations would be
-// needed.
+// replace. The data is in memory and in the user's config folder, or shared with the other replicas of a cluster.
 type clientState struct {
 	sessions state.Sessions[front.Session] // of legacy clients over HTTP
 	browsers state.Sessions[page.Session]
@@ -30,7 +30,9 @@ type clientState struct {
 	// key in the config, because others have to verify the trail with it.
 	secret *state.Secret
 
-	cluster *cluster.Cluster // the other processes; nil if there are none
+	cluster  *cluster.Cluster // nil means that mcpx runs alone
+	granting sync.Mutex
+	granted  map[string]state.Once // what grants has returned in a cluster
 
 	folder   string // the folder for files
 	noFolder error  // why there is no folder
@@ -72,11 +74,14 @@ func (s *clientState) seal(log *slog.Logger) {
 }
 
 // secretOf returns the secret of the authorization server: the key from the config or, without one, the key from a file. If
-// before already uses the key from the file, secretOf returns that key, even if the file was deleted.
+// before already uses the key from the file, secretOf returns that key, even if the file was deleted. All replicas of a cluster
+// have the same key.
 func (s *clientState) secretOf(key string, before *authServer) (*state.Secret, error) {
 	switch {
 	case key != "":
 		return state.SecretOf([]byte(key)), nil
+	case s.cluster != nil:
+		return s.secret, nil
 	case before != nil && before.keyInFile:
 		return before.of.Secret, nil
 	case s.noFolder != nil:

@@ -41,6 +41,9 @@ func (a *App) ready() (httpd.Readiness, any) {
 	if failing, refuses := a.auditor.failing(); failing {
 		public.Ready, public.Degraded = public.Ready && !refuses, []string{"audit"}
 	}
+	if c := a.state.cluster; c != nil && !c.Connected() {
+		public.Degraded = append(public.Degraded, "cluster: NATS away")
+	}
 	return public, readiness{public, len(snap.Servers), snap.Tools(), counts}
 }
 

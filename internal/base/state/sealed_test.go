@@ -5,7 +5,11 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -236,6 +240,32 @@ func TestSealed_Allocations(t *testing.T) {
 			}
 		}); n > 0 {
 			t.Errorf("%.1f allocations", n)
+		}
+	}
+}
+
+// TestSecretFile_Together: several mcpx of one user that start at the same time for the first time have the same secret.
+func TestSecretFile_Together(t *testing.T) {
+	for range 50 {
+		path := filepath.Join(t.TempDir(), "sessions.key")
+		var all sync.WaitGroup
+		secrets := make([]string, 8)
+		for i := range secrets {
+			all.Go(func() {
+				secret, err := SecretFile(path)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				secrets[i] = string(secret.secret)
+			})
+		}
+		all.Wait()
+		if slices.Sort(secrets); secrets[0] != secrets[7] {
+			t.Fatalf("%q", secrets)
+		}
+		if files, _ := os.ReadDir(filepath.Dir(path)); len(files) != 1 {
+			t.Fatalf("%v", files)
 		}
 	}
 }

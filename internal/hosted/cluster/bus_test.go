@@ -262,7 +262,7 @@ func TestHostile(t *testing.T) {
 	}
 	defer stranger.Close()
 	record := make(chan *nats.Msg, 1000)
-	if _, err := stranger.ChanSubscribe("mcpx.test.>", record); err != nil {
+	if _, err := stranger.ChanSubscribe("mcpx.test.>", record); err != nil || stranger.Flush() != nil {
 		t.Fatal(err)
 	}
 	meet(t, a, b)
@@ -282,6 +282,9 @@ func TestHostile(t *testing.T) {
 		refused += n
 		mcptest.WaitFor(t, what+" is refused", wait, func() bool { return b.Refused() >= refused })
 	}
+	if err := stranger.Flush(); err != nil { // then it has what b has
+		t.Fatal(err)
+	}
 	var recorded []*nats.Msg
 	for len(record) > 0 {
 		recorded = append(recorded, <-record)
@@ -298,7 +301,7 @@ func TestHostile(t *testing.T) {
 		}
 	}
 	expect("a replay", count-1) // b does not take its own
-	sent := recorded[len(recorded)-1].Data
+	sent := recorded[0].Data
 	foreign := newBox([]*state.Secret{other})
 	late := newBox([]*state.Secret{secret})
 	stale := func(at time.Time) []byte {

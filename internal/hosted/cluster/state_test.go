@@ -37,6 +37,32 @@ func TestContracts(t *testing.T) {
 			return here.Records(), there.Records()
 		})
 	})
+	t.Run("results", func(t *testing.T) {
+		statetest.Results(t, func(t *testing.T, most int) (a, b state.Results[statetest.Record]) {
+			here, there := two(t)
+			local := func() state.Results[statetest.Record] { return state.NewResults[statetest.Record](most, time.Hour) }
+			return NewResults(here, local()), NewResults(there, local())
+		})
+	})
+	t.Run("counters", func(t *testing.T) {
+		statetest.Counters(t, 500, func(t *testing.T) (a, b state.Counters) { // both may admit a burst before they hear of each other
+			here, there := two(t)
+			return here.NewCounters(state.NewCounters(1000)), there.NewCounters(state.NewCounters(1000))
+		})
+	})
+	t.Run("sessions", func(t *testing.T) {
+		statetest.Sessions(t, func(t *testing.T) (a, b state.Sessions[statetest.Record]) {
+			here, there := two(t)
+			keys := []*state.Secret{secret}
+			return state.NewSealed[statetest.Record](keys, "test", here.Records()), state.NewSealed[statetest.Record](keys, "test", there.Records())
+		})
+	})
+	t.Run("stored sessions", func(t *testing.T) {
+		statetest.Sessions(t, func(t *testing.T) (a, b state.Sessions[statetest.Record]) {
+			here, there := two(t)
+			return state.NewStored[statetest.Record]("test", here.Records()), state.NewStored[statetest.Record]("test", there.Records())
+		})
+	})
 	t.Run("once", func(t *testing.T) {
 		statetest.Once(t, func(t *testing.T) (a, b state.Once) {
 			here, there := two(t)
