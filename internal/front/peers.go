@@ -88,6 +88,7 @@ func (f *Front) reaches(r *http.Request, to string) bool {
 // namedIn returns the replica that a message names: an id in the message was made there.
 func (f *Front) namedIn(_ *exchange, m *message) string {
 	switch {
+	case m == nil:
 	case m.IsResponse():
 		return replicaOfQuestion(m.ID)
 	case m.Method == "notifications/progress":
