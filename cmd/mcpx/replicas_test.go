@@ -30,7 +30,7 @@ type replicas struct {
 }
 
 // startReplicas starts replicas, each with a home of its own, and waits until they know each other.
-func startReplicas(t *testing.T, count int, servers map[string]server, global map[string]any) *replicas {
+func startReplicas(t testing.TB, count int, servers map[string]server, global map[string]any) *replicas {
 	t.Helper()
 	config := map[string]any{"cluster": map[string]any{
 		"nats": mcptest.StartNATS(t).URL, "key": "0123456789abcdef0123456789abcdef",
@@ -121,7 +121,7 @@ func TestReplicas_Pairs(t *testing.T) {
 
 // visitor is a legacy client that sends each message to the replica that the test chooses.
 type visitor struct {
-	t       *testing.T
+	t       testing.TB
 	session string
 }
 
@@ -144,24 +144,26 @@ func (v *visitor) post(to *daemon, body string, headers ...string) *http.Respons
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	v.t.Cleanup(func() { response.Body.Close() })
 	return response
 }
 
 // ask sends a request and returns the whole response.
 func (v *visitor) ask(to *daemon, body string, headers ...string) string {
 	v.t.Helper()
-	text, err := io.ReadAll(v.post(to, body, headers...).Body)
+	response := v.post(to, body, headers...)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
 	if err != nil {
 		return "broken off: " + err.Error()
 	}
 	return string(text)
 }
 
-func visit1(t *testing.T, at *daemon) *visitor {
+func visitAt(t testing.TB, at *daemon) *visitor {
 	t.Helper()
 	v := &visitor{t: t}
 	response := v.post(at, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"visitor","version":"1"}}}`)
+	response.Body.Close()
 	v.session = response.Header.Get("Mcp-Session-Id")
 	if v.session == "" {
 		t.Fatal("no session")
@@ -199,8 +201,9 @@ func TestReplicas_Forwarded(t *testing.T) {
 	})
 	one, two := r.daemons[0], r.daemons[1]
 	t.Run("a question", func(t *testing.T) {
-		alice, bob := visit1(t, one), visit1(t, two)
+		alice, bob := visitAt(t, one), visitAt(t, two)
 		call := alice.post(one, execute(1, "fake", "ask", `{}`))
+		defer call.Body.Close()
 		events := bufio.NewReader(call.Body)
 		id := regexp.MustCompile(`"id":("q-[^"]+")`).FindStringSubmatch(until(t, events, "elicitation/create"))
 		if id == nil {
@@ -215,7 +218,7 @@ func TestReplicas_Forwarded(t *testing.T) {
 		}
 	})
 	t.Run("a wait", func(t *testing.T) {
-		alice := visit1(t, one)
+		alice := visitAt(t, one)
 		file := filepath.Join(t.TempDir(), "file")
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -256,7 +259,7 @@ func TestReplicas_Forwarded(t *testing.T) {
 		}
 	})
 	t.Run("a cancellation", func(t *testing.T) {
-		alice, bob := visit1(t, one), visit1(t, two)
+		alice, bob := visitAt(t, one), visitAt(t, two)
 		file := filepath.Join(t.TempDir(), "file")
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -297,7 +300,7 @@ func TestReplicas_Home(t *testing.T) {
 	own["session"] = "per_client"
 	r := startReplicas(t, 2, map[string]server{"own": own}, nil)
 	one, two := r.daemons[0], r.daemons[1]
-	alice, bob := visit1(t, one), visit1(t, two)
+	alice, bob := visitAt(t, one), visitAt(t, two)
 	pid := func(v *visitor, at *daemon) string { return processOf(v.ask(at, execute(1, "own", "pid", `{}`))) }
 	hers, his := pid(alice, one), pid(bob, two)
 	if hers == his || pid(alice, two) != hers || pid(bob, one) != his {
@@ -360,4 +363,21 @@ func (v *visitor) get(from *daemon) *http.Response {
 	}
 	v.t.Cleanup(func() { response.Body.Close() })
 	return response
+}
+
+// BenchmarkReplicas measures a small call that the replica executes which gets it, and one that it forwards to another.
+func BenchmarkReplicas(b *testing.B) {
+	own := fake(b, mcptest.Spec{})
+	own["session"] = "per_client"
+	r := startReplicas(b, 2, map[string]server{"own": own}, nil)
+	v := visitAt(b, r.daemons[0])
+	for i, name := range []string{"local", "forwarded"} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if said := v.ask(r.daemons[i], execute(1, "own", "echo", `{"text":"hello"}`)); !strings.Contains(said, "hello") {
+					b.Fatal(said)
+				}
+			}
+		})
+	}
 }
