@@ -328,7 +328,11 @@ func TestReplicas_Home(t *testing.T) {
 	if _, err := io.ReadAll(stream.Body); err != nil {
 		t.Logf("the stream of the killed replica ends with %v", err)
 	}
-	next := pid(alice, two)
+	said := alice.ask(two, execute(1, "own", "pid", `{}`))
+	next := processOf(said)
+	if again := alice.ask(two, execute(1, "own", "pid", `{}`)); !strings.Contains(said, "began anew") || strings.Contains(again, "began anew") {
+		t.Errorf("after the end of the replica: %s, then %s", said, again)
+	}
 	if next == hers || next == his || pid(alice, two) != next {
 		t.Errorf("then alice has %s; before %s, bob %s", next, hers, his)
 	}

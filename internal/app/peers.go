@@ -83,25 +83,24 @@ func (p peers) Everyone(view, session string, message []byte) {
 }
 
 // Home implements [front.Peers].
-func (p peers) Home(ctx context.Context, program string) (string, error) {
+func (p peers) Home(ctx context.Context, program string) (home string, anew bool, err error) {
 	hash := sha256.Sum256([]byte(program))
 	key, now := "home."+hex.EncodeToString(hash[:]), time.Now()
 	value, err := p.Records().Get(key)
-	if home := p.homeIn(value, now); err == nil && home != "" {
-		return home, nil
+	if home = p.homeIn(value, now); err == nil && home != "" {
+		return home, false, nil
 	}
-	var home string
 	err = p.Records().Change(ctx, key, func(old []byte) ([]byte, time.Time, error) {
 		if home, _, _ = strings.Cut(string(old), " "); home == "" || !p.IsLive(home) {
-			home = p.Self()
+			home, anew = p.Self(), home != ""
 		}
 		return []byte(home + " " + strconv.FormatInt(now.Unix(), 10)), now.Add(homeTime), nil
 	})
 	if errors.Is(err, state.ErrAway) && len(value) > 0 {
 		home, _, _ = strings.Cut(string(value), " ")
-		return home, nil
+		return home, false, nil
 	}
-	return home, err
+	return home, anew, err
 }
 
 // homeIn returns the replica in a record; empty if it has ended, or the record is to be renewed.
@@ -113,15 +112,15 @@ func (p peers) homeIn(value []byte, now time.Time) string {
 	return home
 }
 
-// homed reports whether a view shows a server with a session for each client.
-func (a *App) homed(view string) bool {
+// homed returns the servers of a view that have a session for each client.
+func (a *App) homed(view string) (names []string) {
 	cfg := a.current.Load().config
 	part, _ := scopeOf(cfg, view)
 	for i := range cfg.Servers {
 		s := &cfg.Servers[i]
 		if s.Enabled && (s.Session == "per_client" || len(s.CallerCredentials) > 0) && (part == nil || slices.Contains(part.Servers, s.Name)) {
-			return true
+			names = append(names, s.Name)
 		}
 	}
-	return false
+	return names
 }

@@ -43,10 +43,10 @@ type Options struct {
 	Sessions state.Sessions[Session]
 	Once     state.Once
 	Secret   *state.Secret
-	// Peers are the other processes that serve the same clients; nil if there are none. Homed reports whether the
-	// view has a PerClient server; nil means that it has none.
+	// Peers are the other processes that serve the same clients; nil if there are none. Homed returns the names
+	// of the view's PerClient servers; nil means that it has none.
 	Peers Peers
-	Homed func() bool
+	Homed func() []string
 	// Journal passes the events of requests to the observers. It may be nil.
 	Journal *request.Journal
 	// SessionEnded is called when a session over HTTP has ended in this process (see [Front.Sessions]). It may be nil.

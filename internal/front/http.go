@@ -134,7 +134,7 @@ func (f *Front) modernRequest(e *exchange, m *message) {
 	}), m.said())}
 	o.own = o.own.AtHome(e.connection())
 	r, client := &o.incoming, &o.own
-	*r = incoming{message: m, client: client, headers: e.r.Header, release: f.view.Attach(client, view.Attachment{})}
+	*r = incoming{message: m, client: client, headers: e.r.Header, anew: e.anew, release: f.view.Attach(client, view.Attachment{})}
 	defer func() {
 		if r.release != nil {
 			r.release()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -92,6 +93,7 @@ type incoming struct {
 	// out sends notifications before the answer; nil if the client accepts no notifications.
 	out   sender
 	event *request.Event // made by the method answer
+	anew  bool           // see exchange.anew
 	// release, if not nil, is called once, when all work for the request has ended. If the call is suspended, the
 	// suspended call becomes responsible for calling it.
 	release func()
@@ -290,6 +292,10 @@ func (f *Front) callTool(ctx context.Context, r *incoming, out []byte) ([]byte, 
 	}
 	if result.IsError && r.event.Outcome == "" {
 		r.event.Outcome = request.OutcomeToolError
+	}
+	if f.options.Peers != nil && result.Whole == nil && f.beganAnew(ctx, r) {
+		result.Content = wire.AppendText(result.Content, "mcpx: the replica that had your sessions with "+
+			strings.Join(f.options.Homed(), ", ")+" has ended. These sessions began anew: what the servers kept in them is gone")
 	}
 	return f.appendResult(out, result, r), nil
 }

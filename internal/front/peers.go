@@ -26,8 +26,8 @@ type Peers interface {
 	// IsLive reports whether a replica is there, as far as this one knows. It does not wait.
 	IsLive(replica string) bool
 	// Home returns the live replica that has the sessions with PerClient servers of a program (see [caller.Home]). If there is
-	// none yet, it is this one from now on.
-	Home(ctx context.Context, program string) (replica string, err error)
+	// none yet, it is this one from now on; anew means that there was another one before, which has ended.
+	Home(ctx context.Context, program string) (replica string, anew bool, err error)
 	// Forward sends a request with this body to another replica, and its response to w. The response ends with the context
 	// of r. The context of the request there is marked with [Forwarded]. An error means that the response is not complete.
 	Forward(w http.ResponseWriter, r *http.Request, body []byte, to string) error
@@ -60,7 +60,7 @@ var waitHandle = regexp.MustCompile(`\br([a-z0-9]{8})r[a-z2-7]{20}\b`)
 
 // homed reports whether requests of one client must all reach the same replica, because the view has a PerClient server.
 func (f *Front) homed() bool {
-	return f.options.Peers != nil && f.options.Homed != nil && f.options.Homed()
+	return f.options.Peers != nil && f.options.Homed != nil && len(f.options.Homed()) > 0
 }
 
 // elsewhere returns the other replica that must answer a message; empty if this one can, or if that one has ended.
@@ -132,10 +132,11 @@ func (f *Front) homeOf(e *exchange, m *message) string {
 		}
 		client := caller.New(f.place(caller.Place{Principal: e.who}), m.said())
 		client = client.AtHome(nil)
-		home, err := peers.Home(ctx, f.name+" "+client.HomeKey())
+		home, anew, err := peers.Home(ctx, f.name+" "+client.HomeKey())
 		if err != nil {
 			f.log.Warn("the home of a client is not known", "error", err)
 		}
+		e.anew = anew
 		return home
 	}
 	record := f.recordOf(e)
@@ -147,13 +148,25 @@ func (f *Front) homeOf(e *exchange, m *message) string {
 	}
 	next, err := f.options.Sessions.Change(ctx, headerOf(e.r, sessionHeader), func(record *Session) {
 		if record.Home == "" || !peers.IsLive(record.Home) {
-			record.Home = peers.Self()
+			record.Home, record.Anew = peers.Self(), record.Home != ""
 		}
 	})
 	if err != nil {
 		return ""
 	}
 	return next.Home
+}
+
+// beganAnew reports whether the client must learn with the result of a call that its sessions with PerClient servers began anew.
+// It returns true once.
+func (f *Front) beganAnew(ctx context.Context, r *incoming) bool {
+	if r.session == nil || !f.homed() {
+		return r.anew && f.homed()
+	}
+	if !r.session.record.Load().Anew {
+		return false
+	}
+	return f.change(ctx, r.session, func(record *Session) { record.Anew = false }) == nil
 }
 
 // streamOf returns the replica that has the GET stream of a session, for messages that change what comes on it.

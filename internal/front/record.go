@@ -37,6 +37,8 @@ type Session struct {
 	// PerClient servers; see [Peers]. Empty means none.
 	Stream string `json:"stream,omitempty"`
 	Home   string `json:"home,omitempty"`
+	// Anew means that an earlier Home has ended, which the client does not know yet.
+	Anew bool `json:"anew,omitempty"`
 	// Began is when the session was opened.
 	Began time.Time `json:"began"`
 }
