@@ -76,6 +76,8 @@ type App struct {
 	identity *identity.Verifier // authenticates clients over HTTP
 	tls      *httpd.TLS         // nil without TLS; set by Listen
 
+	readyState
+
 	stopStarting context.CancelFunc // nil before start is called
 	loops        sync.WaitGroup
 }
@@ -105,7 +107,7 @@ func New(o Options) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &App{Config: cfg}
+	a := &App{Config: cfg, readyState: readyState{began: time.Now()}}
 	if o.state == nil {
 		o.state = newClientState(o.Log, MemoryOf(cfg))
 	}
@@ -134,6 +136,7 @@ func (a *App) wire(first *Runtime) {
 	a.identity = identity.NewVerifier(func() *identity.State { return a.current.Load().identity })
 	options := first.registry
 	options.Logger, options.SessionLimit, options.ManyClients = a.log, a.limits.ServerSession, a.profile.manyClients
+	options.Peers = a.state.catalogues
 	if !a.profile.samples {
 		a.edits, options.CacheDir = make(chan edit), cacheDir()
 	}

@@ -11,6 +11,7 @@ import (
 	"mcpx/internal/hosted/authserver"
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/hosted/page"
+	"mcpx/internal/registry"
 	"mcpx/internal/results"
 )
 
@@ -25,6 +26,8 @@ type clientState struct {
 	once     state.Once        // states of calls that wait for an answer of their client
 	grants   authserver.Grants // authorization codes, refresh tokens and logins
 	counters state.Counters
+	// catalogues asks the other replicas for the catalogue of a server; nil without a cluster.
+	catalogues registry.Peers
 	// secret is the key of the authorization server, if there is one at the start, otherwise random. The audit trail has its own
 	// key in the config, because others have to verify the trail with it.
 	secret *state.Secret

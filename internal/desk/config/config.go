@@ -72,8 +72,8 @@ type ForServers struct {
 	// Drain is how long mcpx goes on serving over HTTP after the signal to end, while /readyz is already 503.
 	Drain         time.Duration
 	ShutdownGrace time.Duration
-	HealthCheck     bool
-	Health          conf.Health
+	HealthCheck   bool
+	Health        conf.Health
 }
 
 // OverHTTP has the keys for serving over HTTP.
