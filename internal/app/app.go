@@ -123,7 +123,7 @@ func New(o Options) (*App, error) {
 		return nil, err
 	}
 	if first.authServer != nil {
-		a.state.secret = first.authServer.of.Secret
+		a.state.secret = first.authServer.of.Secrets[0]
 	}
 	a.current.Store(first)
 	a.wire(first)

@@ -49,14 +49,17 @@ func newClientState(log *slog.Logger, memory int64) *clientState {
 	return s
 }
 
-// secretOf returns the secret of the authorization server: the key from the config or, without one, the key from a file. If
-// before already uses the key from the file, secretOf returns that key, even if the file was deleted.
-func (s *clientState) secretOf(key string, before *authServer) (*state.Secret, error) {
+// secretsOf returns the secrets of the authorization server: the keys from the config or, without any, the key from a file. If
+// before already uses the key from the file, secretsOf returns that key, even if the file was deleted.
+func (s *clientState) secretsOf(keys []string, before *authServer) (secrets []*state.Secret, err error) {
+	for _, key := range keys {
+		secrets = append(secrets, state.SecretOf([]byte(key)))
+	}
 	switch {
-	case key != "":
-		return state.SecretOf([]byte(key)), nil
+	case len(secrets) > 0:
+		return secrets, nil
 	case before != nil && before.keyInFile:
-		return before.of.Secret, nil
+		return before.of.Secrets, nil
 	case s.noFolder != nil:
 		return nil, fmt.Errorf("there is no folder to keep a key in: %w; set auth.front.key", s.noFolder)
 	}
@@ -64,5 +67,5 @@ func (s *clientState) secretOf(key string, before *authServer) (*state.Secret, e
 	if err != nil {
 		return nil, fmt.Errorf("keeping the key of auth.front: %w; or set auth.front.key", err)
 	}
-	return secret, nil
+	return []*state.Secret{secret}, nil
 }
