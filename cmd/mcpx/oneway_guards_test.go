@@ -25,30 +25,24 @@ type way struct {
 	program bool
 }
 
-// runOf is a request to run a program that calls the tool of s with this argument, and returns what the call gives.
-func runOf(tool, text string) string {
-	code, _ := json.Marshal(`return await call("s", "` + tool + `", {text: "` + text + `"})`)
-	return `{"name":"exec","arguments":` + execArgs("mcpx", "run", `{"code":`+string(code)+`}`) + `}`
-}
-
-// eachOf is a request for one call by each.
-func eachOf(tool, text string) string {
-	return `{"name":"exec","arguments":{"server_name":"s","tool_name":"` + tool + `","each":[{"text":"` + text + `"}]}}`
+// execBy is the params of an exec that calls a tool of s in one of the waysToExec.
+func execBy(way, tool string) string {
+	return `{"name":"exec","arguments":` + waysToExec[way]("s", tool, `{"text":"x"}`) + `}`
 }
 
 // waysToCall are the ways to call the tool echo of the server s.
 var waysToCall = []way{
-	{name: "exec", params: `{"name":"exec","arguments":` + execArgs("s", "echo", `{"text":"x"}`) + `}`},
-	{name: "each", params: eachOf("echo", "x")},
-	{name: "program", params: runOf("echo", "x"), program: true},
+	{name: "exec", params: execBy("alone", "echo")},
+	{name: "each", params: execBy("each", "echo")},
+	{name: "program", params: execBy("program", "echo"), program: true},
 	{name: "tools", view: "/tools", params: `{"name":"s__echo","arguments":{"text":"x"}}`},
 	{name: "alone", view: "/servers/s", params: `{"name":"echo","arguments":{"text":"x"}}`},
 }
 
 var waysToServer = []way{
-	{name: "exec", method: "tools/call", params: `{"name":"exec","arguments":{"server_name":"s","tool_name":"read_echo","arguments":{"text":"x"}}}`},
-	{name: "each", method: "tools/call", params: eachOf("read_echo", "x")},
-	{name: "program", method: "tools/call", params: runOf("read_echo", "x"), program: true},
+	{name: "exec", method: "tools/call", params: execBy("alone", "read_echo")},
+	{name: "each", method: "tools/call", params: execBy("each", "read_echo")},
+	{name: "program", method: "tools/call", params: execBy("program", "read_echo"), program: true},
 	{name: "tools", view: "/tools", method: "tools/call", params: `{"name":"s__read_echo","arguments":{"text":"x"}}`},
 	{name: "alone", view: "/servers/s", method: "tools/call", params: `{"name":"read_echo","arguments":{"text":"x"}}`},
 	{name: "read", method: "resources/read", params: `{"uri":"res://a"}`},
