@@ -52,6 +52,7 @@ func (cmd *addCommand) Run(ctx context.Context, parsed *kong.Context, c *cli, s 
 		return err
 	}
 	fmt.Fprintf(s.out, "added %s to %s\n", cmd.Name, file)
+	defer hintReload(ctx, c.Config != "", s, file)
 	check := "mcpx check " + cmd.Name
 	if strings.Contains(cmd.Name, " ") {
 		check = `mcpx check "` + cmd.Name + `"`

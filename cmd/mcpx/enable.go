@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 
 	"mcpx/internal/desk/setup"
@@ -13,7 +14,9 @@ type enableCommand struct {
 
 func (cmd *enableCommand) Help() string { return examples("mcpx enable notes") }
 
-func (cmd *enableCommand) Run(c *cli, s streams) error { return c.setEnabled(s, cmd.Name, true) }
+func (cmd *enableCommand) Run(ctx context.Context, c *cli, s streams) error {
+	return c.setEnabled(ctx, s, cmd.Name, true)
+}
 
 type disableCommand struct {
 	Name string `arg:"" help:"The server to keep in the config, but not to use."`
@@ -25,9 +28,11 @@ func (cmd *disableCommand) Help() string {
 ` + examples("mcpx disable notes", "mcpx enable notes")
 }
 
-func (cmd *disableCommand) Run(c *cli, s streams) error { return c.setEnabled(s, cmd.Name, false) }
+func (cmd *disableCommand) Run(ctx context.Context, c *cli, s streams) error {
+	return c.setEnabled(ctx, s, cmd.Name, false)
+}
 
-func (c *cli) setEnabled(s streams, name string, on bool) error {
+func (c *cli) setEnabled(ctx context.Context, s streams, name string, on bool) error {
 	already := ""
 	file, err := c.editServer(s, name, func(data []byte, name string) ([]byte, error) {
 		edited, err := setup.SetEnabled(data, name, on)
@@ -41,5 +46,8 @@ func (c *cli) setEnabled(s streams, name string, on bool) error {
 	}
 	word := map[bool]string{true: "enabled", false: "disabled"}[on]
 	fmt.Fprintf(s.out, "%s is %s%s in %s\n", name, word, already, file)
+	if already == "" {
+		hintReload(ctx, c.Config != "", s, file)
+	}
 	return nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,7 +36,7 @@ func (cmd *execCommand) Help() string {
 // Validate reports a missing tool as a usage error.
 func (cmd *execCommand) Validate() error {
 	if cmd.Tool == "" && !strings.Contains(cmd.Server, ".") {
-		return errors.New(`expected "<tool>"`)
+		return fmt.Errorf("which tool? mcpx inspect %s lists them", cmd.Server)
 	}
 	return nil
 }

@@ -33,22 +33,12 @@ func (cmd *reloadCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if path, err = filepath.Abs(path); err != nil {
 		return err
 	}
-	running, silent := control.Find(ctx)
+	mine, others, silent := readers(ctx, path)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if silent > 0 {
 		fmt.Fprintf(s.err, "mcpx: warning: %s not answer\n", plural(silent, "running mcpx does", "running mcpx do"))
-	}
-	var mine []*control.Running
-	var others []string
-	for _, one := range running {
-		if one.File == path || sameFile(one.File, path) {
-			mine = append(mine, one)
-			continue
-		}
-		one.Close()
-		others = append(others, one.File)
 	}
 	if len(mine) == 0 {
 		hint := "mcpx serve reads it when it starts"
@@ -57,7 +47,6 @@ func (cmd *reloadCommand) Run(ctx context.Context, c *cli, s streams) error {
 		}
 		return &hintError{"no running mcpx reads " + path, hint}
 	}
-	slices.SortFunc(mine, func(a, b *control.Running) int { return cmp.Compare(a.PID, b.PID) })
 	outcomes, failures := make([]control.Outcome, len(mine)), make([]error, len(mine))
 	var all sync.WaitGroup
 	for i, one := range mine {
@@ -68,6 +57,43 @@ func (cmd *reloadCommand) Run(ctx context.Context, c *cli, s streams) error {
 		return ctx.Err()
 	}
 	return told(s, mine, outcomes, failures)
+}
+
+// readers finds the running mcpx of this user that read the config file with this absolute path. others are the files that
+// the others read, and silent is how many do not answer. The caller must close what is in mine, or reload it.
+func readers(ctx context.Context, path string) (mine []*control.Running, others []string, silent int) {
+	running, silent := control.Find(ctx)
+	for _, one := range running {
+		if one.File == path || sameFile(one.File, path) {
+			mine = append(mine, one)
+			continue
+		}
+		one.Close()
+		others = append(others, one.File)
+	}
+	slices.SortFunc(mine, func(a, b *control.Running) int { return cmp.Compare(a.PID, b.PID) })
+	return mine, others, silent
+}
+
+// hintReload prints how a running mcpx takes a change of its config file, if one reads the file. named means that the user has
+// named the file with --config.
+func hintReload(ctx context.Context, named bool, s streams, file string) {
+	path, err := filepath.Abs(file)
+	if err != nil {
+		return
+	}
+	mine, _, _ := readers(ctx, path)
+	for _, one := range mine {
+		one.Close()
+	}
+	if len(mine) == 0 {
+		return
+	}
+	reload := "mcpx reload"
+	if named {
+		reload += " --config " + file
+	}
+	fmt.Fprintf(s.out, "%s the file: %s makes it take the change\n", plural(len(mine), "running mcpx reads", "running mcpx read"), reload)
 }
 
 // told prints the outcomes. The error that it returns determines the exit code.

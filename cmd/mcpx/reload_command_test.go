@@ -62,6 +62,15 @@ func TestReloadCommand(t *testing.T) {
 	if out, stderr, code := h.reload(t, config); code != 0 || strings.Count(out, "nothing has changed\n") != 2 {
 		t.Errorf("without a change: exit %d, %q, %q", code, out, stderr)
 	}
+	lonely := h.write(t, "lonely.json", `{"mcpServers":{}}`)
+	for file, want := range map[string]string{
+		strange: "1 running mcpx reads the file: mcpx reload --config " + strange + " makes it take the change", lonely: "",
+	} {
+		out, stderr, code := h.run(t, "", "--config", file, "add", "new", "--no-check", "--", "false")
+		if code != 0 || strings.Contains(out, "running mcpx") != (want != "") || !strings.Contains(out, want) {
+			t.Errorf("add to a file: exit %d, %q, %q, want %q", code, out, stderr, want)
+		}
+	}
 	delete(servers, "drop")
 	servers["keep"]["description"] = "What is kept."
 	servers["change"] = fake(t, mcptest.Spec{Instructions: "Another one."})

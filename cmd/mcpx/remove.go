@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -18,12 +19,14 @@ func (cmd *removeCommand) Help() string {
 ` + examples("mcpx remove notes", "mcpx disable notes")
 }
 
-func (cmd *removeCommand) Run(c *cli, s streams) error {
+func (cmd *removeCommand) Run(ctx context.Context, c *cli, s streams) error {
 	file, err := c.editServer(s, cmd.Name, setup.RemoveServer)
-	if err == nil {
-		fmt.Fprintf(s.out, "removed %s from %s\n", cmd.Name, file)
+	if err != nil {
+		return err
 	}
-	return err
+	fmt.Fprintf(s.out, "removed %s from %s\n", cmd.Name, file)
+	hintReload(ctx, c.Config != "", s, file)
+	return nil
 }
 
 // editServer edits the entry of a server in the config. name is its name in the file, or the name that mcpx

@@ -111,6 +111,9 @@ func (t *table) legend() {
 		{"BREAK-EVEN", "tools that a conversation can look up before direct would have been cheaper"},
 		{"$/1,000", "what DIRECT costs in 1,000 requests"},
 	} {
+		if line[0] == "RAW" && t.narrow() {
+			continue // the table has no such column
+		}
 		t.b.WriteString(t.Hang(terminal.Pad(line[0], 12), line[1]))
 	}
 	t.b.WriteByte('\n')
@@ -131,7 +134,7 @@ func (t *table) costs(r *Report) {
 		strconv.FormatFloat(r.Price, 'f', -1, 64),
 		terminal.Dollars(total.Cost.Direct), terminal.Dollars(total.Cost.Surface), terminal.Dollars(total.Cost.Inspect))
 	if total.Direct > 0 && total.Raw > 0 {
-		text := fmt.Sprintf("Looking up every tool once: %s tokens, %.2f of DIRECT; output types are in it: %.2f of RAW.",
+		text := fmt.Sprintf("Looking up every tool once: %s tokens, %.2f of DIRECT; output types are in it: %.2f of the definitions with output schemas.",
 			terminal.Number(total.Inspect.Sum), ratio(total.Inspect.Sum, total.Direct), ratio(total.Inspect.Sum, total.Raw))
 		if total.Surface+total.Inspect.Sum <= total.Direct {
 			text += " Even then mcpx carries less."
