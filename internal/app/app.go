@@ -110,6 +110,9 @@ func New(o Options) (*App, error) {
 	a := &App{Config: cfg, readyState: readyState{began: time.Now()}}
 	if o.state == nil {
 		o.state = newClientState(o.Log, MemoryOf(cfg))
+		if o.Profile.sealed {
+			o.state.seal(o.Log)
+		}
 	}
 	a.builder = builder{
 		profile: o.Profile, only: o.Profile.servers(o.Only), view: cfg.View, path: cfg.HTTPPath, log: o.Log,

@@ -36,6 +36,12 @@ type clientState struct {
 	noFolder error  // why there is no folder
 }
 
+// Limits of what has changed or ended of the sealed sessions, in memory.
+const (
+	mostRecords     = 100_000
+	mostRecordBytes = 32 << 20
+)
+
 // newClientState returns a new state. memory is how many bytes the process may use; 0 means no limit.
 func newClientState(log *slog.Logger, memory int64) *clientState {
 	s := &clientState{
@@ -47,6 +53,22 @@ func newClientState(log *slog.Logger, memory int64) *clientState {
 	}
 	s.grants = authserver.GrantsIn(s.folder, log)
 	return s
+}
+
+// seal makes the ids of sessions contain their records, sealed with a key that is in a file, so that clients can go on after a
+// restart. Without the file, the key is random: then sessions end with this process. All mcpx of a user have the same key and
+// can serve each other's sessions. A session gives no rights: those depend on the credential of each request. The key does not
+// depend on the config or the address, so that another port or a changed config ends no session.
+func (s *clientState) seal(log *slog.Logger) {
+	err, secret := s.noFolder, (*state.Secret)(nil)
+	if err == nil {
+		secret, err = state.SecretFile(filepath.Join(s.folder, "sessions.key"))
+	}
+	if err != nil {
+		log.Warn("there is no file for the key of sessions: clients cannot go on with their sessions after a restart of mcpx", "error", err)
+		secret = state.NewSecret()
+	}
+	s.sessions = state.NewSealed[front.Session]([]*state.Secret{secret}, "session", state.NewRecords(mostRecords, mostRecordBytes))
 }
 
 // secretsOf returns the secrets of the authorization server: the keys from the config or, without any, the key from a file. If

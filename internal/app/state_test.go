@@ -5,11 +5,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"mcpx/internal/desk/config"
+	"mcpx/internal/front"
 	"mcpx/internal/mcptest"
 )
 
@@ -131,6 +133,112 @@ func TestState_Shared(t *testing.T) {
 			t.Errorf("%d calls of 20 a minute passed", passed)
 		}
 	})
+}
+
+// TestState_Restart: a process of the same user goes on with the sessions of an earlier one, which it knows only by their ids. An
+// id proves nothing: with the credential of another principal, or none, it is unknown. A session that its client has ended, and
+// one of a view that is gone, stay ended. A process without the key file has a key of its own.
+func TestState_Restart(t *testing.T) {
+	mcptest.NoLeaks(t)
+	const rights = `[{"principals":["alice","bob"]}]`
+	fake := mcptest.Spec{}.HTTP(t)
+	one := hosted(t, map[string]string{"fake": fake.URL}, rights, `,"groups":{"all":{"servers":["fake"]}},"limits":{"principal":{"sessions":2}}`)
+	restarted := func(more string) *endpoint {
+		later := newClientState(slog.New(slog.DiscardHandler), 0)
+		later.folder = one.app.state.folder
+		later.seal(slog.New(slog.DiscardHandler))
+		return servingWith(t, configOf(t, map[string]string{"fake": fake.URL}, rights, more), later)
+	}
+	key := filepath.Join(one.app.state.folder, "sessions.key")
+	if info, err := os.Stat(key); err != nil || info.Mode().Perm() != 0o600 && runtime.GOOS != "windows" {
+		t.Fatalf("%v, %v", info, err)
+	}
+	alice, ended, bob := one.visitor(t, "alice", legacyEra, false), one.visitor(t, "alice", legacyEra, false), one.visitor(t, "bob", legacyEra, false)
+	for _, v := range []*visitor{alice, ended, bob} {
+		if said := v.ask(t, "/mcp", "ping", ""); !strings.HasPrefix(said, "200 ") {
+			t.Fatal(said)
+		}
+	}
+	bob.ask(t, "/mcp/groups/all", "ping", "")
+	hers := alice.sessions["/mcp"]
+	two := restarted(`,"limits":{"principal":{"sessions":2}}`)
+	for _, v := range []*visitor{alice, ended, bob} {
+		v.endpoint = two
+	}
+	head := map[string]string{"Mcp-Session-Id": ended.sessions["/mcp"]}
+	if status, said, _ := ended.http(t, "DELETE", "/mcp", "", head); status != 200 {
+		t.Errorf("the end: %d %s", status, said)
+	}
+	if said := ended.ask(t, "/mcp", "ping", ""); !strings.HasPrefix(said, "404 ") {
+		t.Errorf("after the end: %s", said)
+	}
+	for _, v := range []*visitor{alice, bob, alice} {
+		if said := v.ask(t, "/mcp", "tools/list", ""); !strings.HasPrefix(said, "200 ") || !strings.Contains(said, "fake") {
+			t.Errorf("%s gets %s", v.who, said)
+		}
+	}
+	if n := two.app.views.get(config.ViewTwoTools).front.Sessions(); n != 2 {
+		t.Errorf("%d sessions are live", n)
+	}
+	for name, v := range map[string]*visitor{
+		"bob": two.visitor(t, "bob", legacyEra, false), "nobody": two.visitor(t, "nobody", legacyEra, false), "no credential": two.visitor(t, "x", legacyEra, false),
+	} {
+		v.sessions["/mcp"] = hers
+		if said := v.ask(t, "/mcp", "tools/list", ""); !strings.HasPrefix(said, "40") || strings.Contains(said, `"tools"`) {
+			t.Errorf("%s gets %s", name, said)
+		}
+		if status, said, _ := v.http(t, "DELETE", "/mcp", "", map[string]string{"Mcp-Session-Id": hers}); status < 400 {
+			t.Errorf("%s ends it: %d %s", name, status, said)
+		}
+	}
+	for _, path := range []string{"/mcp", "/mcp/tools"} { // the session of one view is unknown at another, also if that is gone
+		if status, said, _ := bob.http(t, "POST", path, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, map[string]string{"Mcp-Session-Id": bob.sessions["/mcp/groups/all"]}); status != 404 {
+			t.Errorf("%s: %d %s", path, status, said)
+		}
+	}
+	if said := alice.ask(t, "/mcp", "ping", ""); !strings.HasPrefix(said, "200 ") {
+		t.Errorf("at the end alice gets %s", said)
+	}
+	if err := os.Remove(key); err != nil {
+		t.Fatal(err)
+	}
+	alice.endpoint = restarted("")
+	if said := alice.ask(t, "/mcp", "ping", ""); !strings.HasPrefix(said, "404 ") {
+		t.Errorf("with another key alice gets %s", said)
+	}
+}
+
+// TestState_NoFile: without a folder for the key there is one warning, and sessions work until the process ends. Uses of mcpx
+// other than over HTTP make no key.
+func TestState_NoFile(t *testing.T) {
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	s := newClientState(logger, 0)
+	if s.folder = filepath.Join(t.TempDir(), "file", "mcpx"); os.WriteFile(filepath.Dir(s.folder), nil, 0o600) != nil {
+		t.Fatal("writing a file")
+	}
+	s.seal(logger)
+	id, err := s.sessions.Open(t.Context(), &front.Session{View: "tools"}, time.Time{})
+	if err != nil || strings.Count(log.String(), "level=WARN") != 1 || !strings.Contains(log.String(), "after a restart") {
+		t.Errorf("%v; the log says %s", err, log.String())
+	}
+	if record, err := s.sessions.Get(t.Context(), id); err != nil || record.View != "tools" {
+		t.Errorf("%+v, %v", record, err)
+	}
+	folder := t.TempDir()
+	for _, variable := range []string{"XDG_CONFIG_HOME", "HOME", "AppData"} {
+		t.Setenv(variable, folder)
+	}
+	for _, profile := range []Profile{Command, Once, Look, Measure, Stdio, Demo} {
+		a, err := New(Options{Config: configOf(t, nil, everybody, ""), Profile: profile, Log: logger})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files, _ := filepath.Glob(filepath.Join(a.state.folder, "*")); len(files) > 0 {
+			t.Errorf("%+v: %s", profile, files)
+		}
+		a.Close()
+	}
 }
 
 // TestState_Secret: the key of the authorization server is the secret of the process, also after a restart. Without such a key,

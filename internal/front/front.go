@@ -26,7 +26,8 @@ import (
 type Options struct {
 	// Version is the version of mcpx, for the handshake.
 	Version string
-	// SessionIdle is how long a legacy session over HTTP may be unused before mcpx ends it; 0 means 30 minutes.
+	// SessionIdle is how long a legacy session over HTTP may be unused before mcpx ends its live part; 0 means 30
+	// minutes. Whether the session can then be used again is decided by Sessions.
 	SessionIdle time.Duration
 	// MaxMessage is the largest body of a request over HTTP, in bytes; 0 means 64 MiB.
 	MaxMessage int64
@@ -92,6 +93,7 @@ type Front struct {
 	tags      *caller.Tags   // sign the requestState of upstream servers
 	suspended suspendedCalls // modern calls that wait for their client's answers
 	requests  atomic.Int64   // number of modern requests over HTTP so far
+	made      time.Time      // when New made the front
 
 	detach   func() // stops the view from reporting changes to the field changes
 	stop     chan struct{}
@@ -119,7 +121,7 @@ func New(v view.View, options Options) *Front {
 	name := v.Traits().Name
 	f := &Front{
 		view: v, name: name, options: options, log: options.Logger, identity: selfDescription(options.Version),
-		tags: tagsOf(options.Secret, name), stop: make(chan struct{}),
+		tags: tagsOf(options.Secret, name), stop: make(chan struct{}), made: time.Now(),
 	}
 	all := caller.New(caller.Place{ID: "all clients", View: name}, caller.Said{})
 	f.suspended.process, f.suspended.identity, f.suspended.journal = rand.Text()[:8], f.identity, options.Journal
@@ -192,7 +194,8 @@ func (f *Front) EndUnknown() {
 	})
 }
 
-// sweep regularly ends idle sessions, and sessions of unknown principals, until Close.
+// sweep regularly ends idle sessions, sessions of unknown principals, and sessions that have ended elsewhere, until
+// Close.
 func (f *Front) sweep() {
 	ticker := time.NewTicker(max(f.options.SessionIdle/30, time.Second))
 	defer ticker.Stop()
@@ -201,6 +204,7 @@ func (f *Front) sweep() {
 		case now := <-ticker.C:
 			f.endIdle(now.Add(-f.options.SessionIdle))
 			f.EndUnknown()
+			f.endEnded()
 		case <-f.stop:
 			return
 		}

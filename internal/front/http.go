@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -298,6 +299,11 @@ func (f *Front) events(e *exchange, s *session) {
 	s.listens(e, true)
 	defer e.close()
 	defer s.listens(e, false)
+	if len(s.record.Load().Followed) > 0 {
+		var again sync.WaitGroup
+		again.Go(func() { f.followAgain(ctx, s) }) // ends with the stream at the latest
+		defer again.Wait()
+	}
 	follow(ctx, s.pending, func(n note) { e.notify(n.method, n.params) }, e.alive)
 }
 

@@ -1,7 +1,7 @@
 // Package state keeps the state of clients behind four interfaces: Sessions, Results, Once (things that can be used
-// only once) and Counters. Also here is Secret, the one secret from which keys are derived. To serve the same clients
-// from several processes, give each process implementations of the interfaces that use a common store, and a common
-// secret; no other package changes.
+// only once) and Counters. A fifth, Records, is the store behind Sessions. Also here is Secret, from which keys are
+// derived. To serve the same clients from several processes, give each process implementations of the interfaces that
+// use a common store, and a common secret; no other package changes.
 //
 // What callers give to these interfaces is data: it can be encoded as JSON, and a decoded copy can be used like the
 // original.
@@ -33,8 +33,8 @@ var ErrAway = errors.New("the state of clients cannot be reached now; try again"
 // A session ends with End, or at the time given to Open. An implementation may bound the number of sessions. If there
 // are too many, it removes the sessions that expire first.
 //
-// If the implementation uses a network, an id may contain the sealed record and be up to 2 KB long, and a process may
-// notice a Change or an End by another process up to two seconds late. Every request calls Get, so Get uses what the
+// An id may contain the sealed record ([NewSealed]) and be up to 1 KB long. If the implementation uses a network, a
+// process may notice a Change or an End by another process up to two seconds late. Every request calls Get, so Get uses what the
 // process already knows, and asks over the network only for an id that the process has never seen.
 type Sessions[S any] interface {
 	// Open keeps a record until the given time, or until End is called if the time is zero. It returns an id that
@@ -58,7 +58,7 @@ const (
 	// not connect any more, or its view was removed.
 	Closed Ending = iota
 	// Released means that this process does not use the session any more, because the session was idle in this process
-	// or because the process ends. An implementation for several processes keeps the record for the other processes.
+	// or because the process ends. With [NewSealed] the session goes on if it is used again, here or in another process.
 	Released
 )
 

@@ -128,7 +128,7 @@ func (l *loader) overHTTP() []key {
 		{"tls", optional(l, &c.TLS, conf.TLS{}, l.tlsObject, l.checkTLS).takes(atStart), "the [certificate](docs/hosting.md#who-may-connect) to serve HTTPS with"},
 		{"limits", value{read: l.limits, off: "plainOff", of: l.limitsObject}, "[how much](docs/hosting.md#how-much) each principal, each server and all may use"},
 		{"rate_limit_per_minute", value{schema: `{"type": "integer"}`, off: "off", most: math.MaxInt32, read: l.oldRateLimit}, ""},
-		{"session_timeout", l.timeout(&c.SessionTimeout).takes(atStart), "how long a client may keep a session without using it"},
+		{"session_timeout", l.timeout(&c.SessionTimeout).takes(atStart), "how long mcpx holds what belongs to an unused session; the client can go on for 7 days"},
 		{"http_path", value{into: &c.HTTPPath, schema: `{"type": "string", "pattern": "^(/[A-Za-z0-9._~-]+)+$"}`, read: l.httpPath}.takes(atStart), "the path of the endpoint; the views are below it. `auth.resource` ends in it, unless a proxy changes the path"},
 		{"sse", l.boolean(&c.SSE).takes(atStart), "serves clients over the transport of 2024-11-05 (HTTP+SSE) too"},
 		{"ui", l.boolean(&c.UI).takes(atStart), "the [status page](docs/hosting.md#the-status-page)"},
