@@ -135,7 +135,9 @@ func (b *builder) authServerOptions(auth *config.Auth, before *authServer) (*aut
 	if err != nil {
 		return nil, err
 	}
-	return &authserver.Options{Resource: auth.Resource, Path: b.path, Granted: auth.Scopes, AuthServer: *f, Secrets: secrets, Log: b.log}, nil
+	return &authserver.Options{
+		Resource: auth.Resource, Path: b.path, Granted: auth.Scopes, AuthServer: *f, Secrets: secrets, Log: b.log,
+	}, nil
 }
 
 // issuing returns the current authorization server if path is one of its paths, otherwise nil.

@@ -69,7 +69,8 @@ func readAnchor(path string, keys [][]byte) (*anchor, error) {
 		return nil, err
 	}
 	var a anchor
-	if json.Unmarshal(data, &a) != nil || !slices.ContainsFunc(a.seals(keys), func(seal string) bool { return hmac.Equal([]byte(a.Seal), []byte(seal)) }) {
+	fits := func(seal string) bool { return hmac.Equal([]byte(a.Seal), []byte(seal)) }
+	if json.Unmarshal(data, &a) != nil || !slices.ContainsFunc(a.seals(keys), fits) {
 		return nil, errAnchor
 	}
 	return &a, nil

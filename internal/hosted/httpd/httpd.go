@@ -86,13 +86,16 @@ type Options struct {
 	Logger  *slog.Logger
 
 	timeouts
-	draining *atomic.Bool // whether Drain has begun; made by handler
 }
 
 // timeouts bound the parts of a request: headerTimeout the time to receive its header (0 means 10 s), bodyTimeout the
 // time to receive the whole request (0 means 1 min), and writeTimeout the time to send the response (0 means 2 min).
 // The endpoint extends writeTimeout for streams.
-type timeouts struct{ headerTimeout, bodyTimeout, writeTimeout time.Duration }
+type timeouts struct {
+	headerTimeout, bodyTimeout, writeTimeout time.Duration
+
+	draining *atomic.Bool // whether Options.Drain has begun; made by handler
+}
 
 // Readiness is the public content of /readyz.
 type Readiness struct {
