@@ -68,7 +68,8 @@ type heard struct {
 }
 
 // Join connects to NATS and returns when this replica can send and receive and has a copy of the records. It fails if NATS
-// cannot be reached within ten seconds, or if the bucket belongs to a cluster with another key. Later, the connection is made again whenever it is lost.
+// cannot be reached within ten seconds, or if the bucket belongs to a cluster with another key. Later, the connection is made
+// again whenever it is lost.
 func Join(ctx context.Context, o Options) (*Cluster, error) {
 	if len(o.Keys) == 0 || len(o.URLs) == 0 {
 		return nil, errors.New("a cluster needs a key and the address of a NATS server")
