@@ -32,6 +32,9 @@ var hostileCalls = []struct {
 	{"large results", 8, "", execOf("big", `"arguments":{"bytes":1000000}`)},
 	{"greps of large results", 8, "", execOf("table", `"arguments":{"rows":2000},"grep":"(a|b|c)+.*(d|e)+z"`)},
 	{"endless filters", 8, "", execOf("echo", `"arguments":{"text":"y"},"select":"[limit(1e9; repeat(1))] | length"`)},
+	{"programs", 8, "", toolCall("exec", `{"server_name":"mcpx","tool_name":"run","arguments":{"timeout":1,"code":"for (;;) {}"}}`)},
+	{"programs that call", 8, "", toolCall("exec", `{"server_name":"mcpx","tool_name":"run","arguments":{"timeout":5,"code":`+
+		`"for (;;) await Promise.allSettled(Array.from({length: 100}, () => call('fake', 'echo', {text: 'y'})))"}}`)},
 	{"searches", 8, "", toolCall("inspect", `{"query":"`+strings.Repeat("find all the things that there are ", 30)+`"}`)},
 	{"bad tokens", 16, "mcpx_bad", execOf("echo", `"arguments":{"text":"y"}`)},
 	{"no JSON", 16, "", `{"jsonrpc":"2.0","id":1,"method":`},

@@ -76,6 +76,8 @@ type App struct {
 	identity *identity.Verifier // authenticates clients over HTTP
 	tls      *httpd.TLS         // nil without TLS; set by Listen
 
+	readyState
+
 	stopStarting context.CancelFunc // nil before start is called
 	loops        sync.WaitGroup
 }
@@ -105,7 +107,7 @@ func New(o Options) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &App{Config: cfg}
+	a := &App{Config: cfg, readyState: readyState{began: time.Now()}}
 	if o.state == nil {
 		o.state = newClientState(o.Log, MemoryOf(cfg))
 		switch {
@@ -130,7 +132,10 @@ func New(o Options) (*App, error) {
 		return nil, err
 	}
 	if first.authServer != nil && a.state.cluster == nil {
-		a.state.secret = first.authServer.of.Secret
+		a.state.secret = first.authServer.of.Secrets[0]
+	}
+	if c := a.state.cluster; c != nil {
+		a.clusterAway = func() bool { return !c.Connected() }
 	}
 	a.current.Store(first)
 	a.wire(first)
@@ -143,6 +148,7 @@ func (a *App) wire(first *Runtime) {
 	a.identity = identity.NewVerifier(func() *identity.State { return a.current.Load().identity })
 	options := first.registry
 	options.Logger, options.SessionLimit, options.ManyClients = a.log, a.limits.ServerSession, a.profile.manyClients
+	options.Peers = a.state.catalogues
 	if !a.profile.samples {
 		a.edits, options.CacheDir = make(chan edit), cacheDir()
 	}

@@ -13,6 +13,7 @@ import (
 	"mcpx/internal/hosted/cluster"
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/hosted/page"
+	"mcpx/internal/registry"
 	"mcpx/internal/results"
 )
 
@@ -26,11 +27,14 @@ type clientState struct {
 	once     state.Once        // states of calls that wait for an answer of their client
 	grants   authserver.Grants // authorization codes, refresh tokens and logins
 	counters state.Counters
+	// catalogues asks the other replicas for the catalogue of a server; nil without a cluster.
+	catalogues registry.Peers
 	// secret is the key of the authorization server, if there is one at the start, otherwise random. The audit trail has its own
 	// key in the config, because others have to verify the trail with it.
 	secret *state.Secret
 
 	cluster  *cluster.Cluster // nil means that mcpx runs alone
+	shared   []*state.Secret  // the keys of the cluster
 	granting sync.Mutex
 	granted  map[string]state.Once // what grants has returned in a cluster
 
@@ -73,17 +77,20 @@ func (s *clientState) seal(log *slog.Logger) {
 	s.sessions = state.NewSealed[front.Session]([]*state.Secret{secret}, "session", state.NewRecords(mostRecords, mostRecordBytes))
 }
 
-// secretOf returns the secret of the authorization server: the key from the config or, without one, the key from a file. If
-// before already uses the key from the file, secretOf returns that key, even if the file was deleted. All replicas of a cluster
-// have the same key.
-func (s *clientState) secretOf(key string, before *authServer) (*state.Secret, error) {
+// secretsOf returns the secrets of the authorization server: the keys from the config or, without any, the key from a file. If
+// before already uses the key from the file, secretsOf returns that key, even if the file was deleted. In a
+// cluster, the keys of the cluster take the place of the file.
+func (s *clientState) secretsOf(keys []string, before *authServer) (secrets []*state.Secret, err error) {
+	for _, key := range keys {
+		secrets = append(secrets, state.SecretOf([]byte(key)))
+	}
 	switch {
-	case key != "":
-		return state.SecretOf([]byte(key)), nil
+	case len(secrets) > 0:
+		return secrets, nil
 	case s.cluster != nil:
-		return s.secret, nil
+		return s.shared, nil
 	case before != nil && before.keyInFile:
-		return before.of.Secret, nil
+		return before.of.Secrets, nil
 	case s.noFolder != nil:
 		return nil, fmt.Errorf("there is no folder to keep a key in: %w; set auth.front.key", s.noFolder)
 	}
@@ -91,5 +98,5 @@ func (s *clientState) secretOf(key string, before *authServer) (*state.Secret, e
 	if err != nil {
 		return nil, fmt.Errorf("keeping the key of auth.front: %w; or set auth.front.key", err)
 	}
-	return secret, nil
+	return []*state.Secret{secret}, nil
 }

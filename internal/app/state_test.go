@@ -322,7 +322,7 @@ func TestState_Secret(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := a.current.Load().authServer
-	if after == before || !bytes.Equal(after.of.Secret.Key("a test"), kept) || !bytes.Equal(a.state.secret.Key("a test"), kept) {
+	if after == before || !bytes.Equal(after.of.Secrets[0].Key("a test"), kept) || !bytes.Equal(a.state.secret.Key("a test"), kept) {
 		t.Error("a reload changes the key")
 	}
 }

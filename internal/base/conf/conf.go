@@ -191,7 +191,7 @@ type AuthServer struct {
 	NoDocuments bool
 	// Key is a secret of at least 32 bytes with which codes and tokens are sealed. If it is empty, mcpx makes a secret
 	// and keeps it in a file.
-	Key string `json:"-"`
+	Keys []string `json:"-"`
 }
 
 // Allow says which users may log in: those who match at least one of the lists. If all lists are nil, every user of

@@ -124,9 +124,9 @@ func (c *Cluster) Hear(kind string, do func(from string, data []byte)) {
 		return
 	}
 	c.hear[kind] = queue
-	go func() {
+	c.closed.Go(func() { // ends with Close, which closes the queue
 		for one := range queue {
 			do(one.from, one.data)
 		}
-	}()
+	})
 }

@@ -304,15 +304,15 @@ func TestHostile(t *testing.T) {
 	sent := recorded[0].Data
 	foreign := newBox([]*state.Secret{other})
 	late := newBox([]*state.Secret{secret})
-	stale := func(at time.Time) []byte {
-		return late.seal("message mcpx.test.all", fmt.Appendf(nil, `{"do":"tell","kind":"word","from":"x","at":%d}`+"\nstale", at.UnixMilli()))
+	word := func(with *box, subject, text string, at time.Time) []byte {
+		return with.seal(subject, fmt.Appendf(nil, `{"do":"tell","kind":"word","from":"x","at":%d,"later":{"y":1}}`+"\n%s", at.UnixMilli(), text))
 	}
+	now, subject := time.Now(), "message mcpx.test.all"
 	for what, data := range map[string][]byte{
 		"nothing": nil, "noise": []byte("hello"), "a newer version": append([]byte{9}, sent[1:]...), "a cut one": sent[:len(sent)-1],
-		"a foreign key": foreign.seal("message mcpx.test.all", []byte(`{"do":"tell","kind":"word","from":"x"}`)),
-		"an old one":    stale(time.Now().Add(-2 * messageAge)), "one of tomorrow": stale(time.Now().Add(24 * time.Hour)),
-		"one for another subject": late.seal("message mcpx.test.to.x", []byte(`{"do":"tell","kind":"word","from":"x"}`)),
-		"a record":                late.seal("record mcpx.test.all", []byte(`{"do":"tell","kind":"word","from":"x"}`)),
+		"a foreign key": word(foreign, subject, "foreign", now), "one for another subject": word(late, "message mcpx.test.to.x", "foreign", now),
+		"a record": word(late, "record mcpx.test.all", "foreign", now), "an old one": word(late, subject, "stale", now.Add(-2*messageAge)),
+		"one of tomorrow": word(late, subject, "stale", now.Add(24*time.Hour)),
 	} {
 		if err := stranger.Publish("mcpx.test.all", data); err != nil {
 			t.Fatal(err)
@@ -328,8 +328,7 @@ func TestHostile(t *testing.T) {
 		t.Error("something foreign was taken")
 	}
 	// What a later version adds is ignored.
-	if err := stranger.Publish("mcpx.test.all", late.seal("message mcpx.test.all",
-		fmt.Appendf(nil, `{"do":"tell","kind":"word","from":"x","later":{"y":1},"at":%d}`+"\nlater", time.Now().UnixMilli()))); err != nil {
+	if err := stranger.Publish("mcpx.test.all", word(late, subject, "later", time.Now())); err != nil {
 		t.Fatal(err)
 	}
 	mcptest.WaitFor(t, "a later version is understood", wait, func() bool { return times("later") == 1 })

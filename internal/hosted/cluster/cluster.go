@@ -4,7 +4,6 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -48,7 +47,8 @@ type Cluster struct {
 	log                *slog.Logger
 	box                *box
 	conn               *nats.Conn
-	closing            chan struct{}
+	life               context.Context // ends with Close
+	end                context.CancelFunc
 	closed             sync.WaitGroup
 
 	presence presence
@@ -68,15 +68,18 @@ type heard struct {
 }
 
 // Join connects to NATS and returns when this replica can send and receive and has a copy of the records. It fails if NATS
-// cannot be reached within ten seconds, or if the bucket belongs to a cluster with another key. Later, the connection is made again whenever it is lost.
+// cannot be reached within ten seconds, or if the bucket belongs to a cluster with another key. Later, the connection is made
+// again whenever it is lost.
 func Join(ctx context.Context, o Options) (*Cluster, error) {
 	if len(o.Keys) == 0 || len(o.URLs) == 0 {
 		return nil, errors.New("a cluster needs a key and the address of a NATS server")
 	}
 	c := &Cluster{
-		self: strings.ToLower(rand.Text()[:8]), name: o.Name, prefix: "mcpx." + o.Bucket + ".", log: o.Log, box: newBox(o.Keys),
-		closing: make(chan struct{}), hear: make(map[string]chan<- heard), answer: make(map[string]answerer),
+		self: strings.ToLower(rand.Text()[:8]), name: o.Name, prefix: "mcpx." + o.Bucket + ".", log: o.Log,
+		box:  newBox(o.Keys),
+		hear: make(map[string]chan<- heard), answer: make(map[string]answerer),
 	}
+	c.life, c.end = context.WithCancel(context.Background())
 	c.presence.peers = make(map[string]*peer)
 	c.calls.open = make(map[callID]*exchange)
 	ctx, cancel := context.WithTimeout(ctx, joinTime)
@@ -96,7 +99,8 @@ func Join(ctx context.Context, o Options) (*Cluster, error) {
 func (c *Cluster) connect(ctx context.Context, o *Options) error {
 	options := []nats.Option{
 		nats.Name("mcpx " + o.Name), nats.NoEcho(), nats.CustomInboxPrefix(c.prefix + "inbox"), nats.Timeout(2 * time.Second),
-		nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.ReconnectJitter(250*time.Millisecond, 250*time.Millisecond),
+		nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond),
+		nats.ReconnectJitter(250*time.Millisecond, 250*time.Millisecond),
 		// What cannot be sent at once is an error at once: callers decide what to do while NATS is away.
 		nats.ReconnectBufSize(-1), nats.PingInterval(time.Second), nats.MaxPingsOutstanding(2),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { c.away(err) }),
@@ -175,18 +179,18 @@ func (c *Cluster) Close() {
 	if stopped {
 		return
 	}
-	close(c.closing)
+	c.end()
 	_ = c.send("all", &head{Do: doBye}, nil)
 	_ = c.conn.FlushTimeout(time.Second)
 	c.calls.fail(func(*exchange) bool { return true }, ErrGone)
 	c.conn.Close()
-	c.closed.Wait()
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	for kind, queue := range c.hear {
 		close(queue)
 		delete(c.hear, kind)
 	}
+	c.mu.Unlock()
+	c.closed.Wait()
 }
 
 // away ends what lost messages would leave without an end.
@@ -219,14 +223,7 @@ func (c *Cluster) trouble(err error) {
 	c.log.Warn("NATS", "error", err)
 }
 
-func (c *Cluster) ended() bool {
-	select {
-	case <-c.closing:
-		return true
-	default:
-		return false
-	}
-}
+func (c *Cluster) ended() bool { return c.life.Err() != nil }
 
 // Connected reports whether NATS can be reached.
 func (c *Cluster) Connected() bool { return c.conn.IsConnected() }
@@ -255,6 +252,3 @@ func (r *refusals) add(log *slog.Logger, what string, why error) {
 		r.logged, r.before = now, count
 	}
 }
-
-// nameOf is for logs.
-func (c *Cluster) nameOf(id string) string { return cmp.Or(c.presence.name(id), id) }

@@ -270,10 +270,7 @@ func (c *Cluster) begin(id callID, h *head, data []byte) {
 	c.calls.mu.Lock()
 	c.calls.open[id] = x
 	c.calls.mu.Unlock()
-	c.closed.Add(1) // before Close can wait, as it has to set stopped first
-	c.mu.RUnlock()
-	go func() {
-		defer c.closed.Done()
+	c.closed.Go(func() { // ends with the exchange; Close waits for it, as it has to set stopped first
 		defer c.calls.remove(x)
 		asked, err := x.all()
 		if err != nil {
@@ -288,7 +285,8 @@ func (c *Cluster) begin(id callID, h *head, data []byte) {
 		if err := x.write("", nil, true, failure); err != nil {
 			x.stop("the answer was broken off")
 		}
-	}()
+	})
+	c.mu.RUnlock()
 }
 
 // all returns all that is asked.

@@ -62,15 +62,6 @@ func (p *presence) heard(h *head, now time.Time) (fresh, lost bool) {
 	return false, lost
 }
 
-func (p *presence) name(id string) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if one := p.peers[id]; one != nil {
-		return one.name
-	}
-	return ""
-}
-
 // forget removes a replica that has said goodbye.
 func (p *presence) forget(id string) {
 	p.mu.Lock()
@@ -148,7 +139,7 @@ func (c *Cluster) beat() {
 	for before := time.Now(); ; {
 		select {
 		case <-ticks.C:
-		case <-c.closing:
+		case <-c.life.Done():
 			return
 		}
 		now := time.Now()

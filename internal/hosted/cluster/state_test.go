@@ -265,7 +265,7 @@ func TestOnce_Cluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, ctx := range standing {
-		<-ctx.Done()
+		mcptest.WaitFor(t, "the login has ended", wait, func() bool { return ctx.Err() != nil })
 	}
 	if d := time.Since(began); d > 2*time.Second {
 		t.Errorf("the end took %v", d)
