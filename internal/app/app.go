@@ -156,8 +156,8 @@ func (a *App) wire(first *Runtime) {
 	a.Registry = registry.New(first.servers, options)
 	a.Executor = executor.New(a.Registry, executor.Options{
 		Current:      func() *executor.Settings { return a.current.Load().calls },
-		LearnOptions: executor.LearnOptions{Learned: a.learned}, Journal: &a.journal, Tracing: a.tracing(), Results: a.state.results, Secret: a.state.secret,
-		Replica: a.replica(), Logger: a.log,
+		LearnOptions: executor.LearnOptions{Learned: a.learned}, Journal: &a.journal, Tracing: a.tracing(), Results: a.state.results,
+		TaskIDs: executor.TaskIDs{Secret: a.state.secret, Replica: a.replica()}, Logger: a.log,
 	})
 	a.observe()
 	a.Registry.Use(a.Executor.Chain(a.admit, a.limits.Limit)...)
