@@ -134,11 +134,14 @@ func New(o Options) (*App, error) {
 	if first.authServer != nil && a.state.cluster == nil {
 		a.state.secret = first.authServer.of.Secrets[0]
 	}
-	if c := a.state.cluster; c != nil {
-		a.clusterAway = func() bool { return !c.Connected() }
-	}
 	a.current.Store(first)
 	a.wire(first)
+	if c := a.state.cluster; c != nil {
+		a.clusterAway = func() bool { return !c.Connected() }
+		c.Answer(askCatalogue, func(_ context.Context, _ string, key []byte, write func([]byte) error) error {
+			return write(a.Registry.Saved(string(key)))
+		})
+	}
 	return a, nil
 }
 

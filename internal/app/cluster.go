@@ -14,6 +14,7 @@ import (
 	"mcpx/internal/front"
 	"mcpx/internal/hosted/cluster"
 	"mcpx/internal/hosted/page"
+	"mcpx/internal/registry"
 )
 
 // mostNames is how many names of things that are used once a replica remembers in memory, for each purpose. The bucket has all.
@@ -44,8 +45,37 @@ func (s *clientState) join(to *conf.Cluster, log *slog.Logger) error {
 	s.grants = func(id string) (state.Once, error) { return s.grantsOf(id, log), nil }
 	s.counters = c.NewCounters(s.counters)
 	s.results = cluster.NewResults(c, s.results)
+	s.catalogues = cataloguesOf(c)
 	log.Info("joined the cluster", "replica", options.Name, "id", c.Self(), "bucket", to.Bucket)
 	return nil
+}
+
+// askCatalogue is the kind of the questions for the catalogue of a server. They contain its key.
+const askCatalogue = "catalogue"
+
+// maxCatalogue bounds the catalogue of one server that another replica sends, in bytes.
+const maxCatalogue = 32 << 20
+
+// cataloguesOf returns a func that asks the other replicas one after the other for the catalogue of a server.
+func cataloguesOf(c *cluster.Cluster) registry.Peers {
+	return func(ctx context.Context, key string) []byte {
+		for _, one := range c.Live() {
+			if one.ID == c.Self() {
+				continue
+			}
+			var saved []byte
+			for piece, err := range c.Ask(ctx, one.ID, askCatalogue, []byte(key)) {
+				if saved = append(saved, piece...); err != nil || len(saved) > maxCatalogue {
+					saved = nil
+					break
+				}
+			}
+			if saved != nil {
+				return saved
+			}
+		}
+		return nil
+	}
 }
 
 // grantsOf returns the logins of an authorization server, the same at each call.

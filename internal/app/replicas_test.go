@@ -80,15 +80,18 @@ type replica struct {
 	tools view.View // all tools, under their own names
 }
 
-// newReplica starts a replica. folder has its caches. peers may be nil.
+// newReplica starts a replica. folder has its caches. peers are for a config without a cluster; they may be nil.
 func newReplica(t *testing.T, cfg *config.Config, folder string, peers func(ctx context.Context, key string) []byte) *replica {
 	t.Helper()
 	for _, variable := range []string{"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "HOME", "LocalAppData", "AppData"} {
 		t.Setenv(variable, folder)
 	}
-	state := newClientState(slog.New(slog.DiscardHandler), 0)
-	state.catalogues = peers
-	a, err := New(Options{Config: cfg, Profile: Hosted, Log: slog.New(slog.DiscardHandler), state: state})
+	options := Options{Config: cfg, Profile: Hosted, Log: slog.New(slog.DiscardHandler)}
+	if cfg.Cluster == nil {
+		options.state = newClientState(options.Log, 0)
+		options.state.catalogues = peers
+	}
+	a, err := New(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +122,8 @@ func (r *replica) connected(t *testing.T, names ...string) {
 	r.Registry.Refresh()
 }
 
-func replicaServers(t *testing.T) (servers map[string]*gated, cfg *config.Config) {
+// replicaServers returns servers and the config that names them. more are further keys of the config.
+func replicaServers(t *testing.T, more string) (servers map[string]*gated, cfg *config.Config) {
 	servers = make(map[string]*gated)
 	urls := make(map[string]string)
 	for i, name := range []string{"alpha", "beta", "gamma"} {
@@ -130,7 +134,7 @@ func replicaServers(t *testing.T) (servers map[string]*gated, cfg *config.Config
 		})
 		urls[name] = servers[name].url
 	}
-	return servers, configOf(t, urls, everybody, `,"startup_wait":0.2`)
+	return servers, configOf(t, urls, everybody, `,"startup_wait":0.2`+more)
 }
 
 var allServers = []string{"alpha", "beta", "gamma"}
@@ -138,7 +142,7 @@ var allServers = []string{"alpha", "beta", "gamma"}
 // TestReplicas_Catalogue: replicas with the same config list the same bytes in both views, whatever the order in which their
 // servers become ready, and whether they find a catalogue on disk.
 func TestReplicas_Catalogue(t *testing.T) {
-	servers, cfg := replicaServers(t)
+	servers, cfg := replicaServers(t, "")
 	warm := t.TempDir()
 	first := newReplica(t, cfg, warm, nil)
 	first.connected(t, allServers...)
@@ -188,10 +192,26 @@ func differing(got, want [2]string) string {
 	return "equal"
 }
 
+// TestReplicas_CatalogueInCluster: a replica that joins a cluster lists what the others list, before any of its servers answers.
+func TestReplicas_CatalogueInCluster(t *testing.T) {
+	servers, cfg := replicaServers(t, clusterAt(mcptest.StartNATS(t).URL, clusterKey))
+	first := newReplica(t, cfg, t.TempDir(), nil)
+	first.connected(t, allServers...)
+	want := first.lists(t)
+	for _, one := range servers {
+		one.shut()
+	}
+	for range 2 { // the third may ask the second, which has only heard of the catalogues
+		if got := newReplica(t, cfg, t.TempDir(), nil).lists(t); got != want {
+			t.Error(differing(got, want))
+		}
+	}
+}
+
 // TestReplicas_Peers: a replica without files lists what the others list, before any of its servers answers, and announces
 // nothing when they do. A peer that answers nonsense, or never, does no harm.
 func TestReplicas_Peers(t *testing.T) {
-	servers, cfg := replicaServers(t)
+	servers, cfg := replicaServers(t, "")
 	first := newReplica(t, cfg, t.TempDir(), nil)
 	first.connected(t, allServers...)
 	want := first.lists(t)
@@ -252,7 +272,7 @@ func TestReplicas_Peers(t *testing.T) {
 // TestReplicas_Ready: a replica is ready once it can serve what it lists: also a server whose catalogue it was told by a peer
 // must have been tried. A server that is down keeps no replica from being ready, and one that is added later makes none unready.
 func TestReplicas_Ready(t *testing.T) {
-	servers, cfg := replicaServers(t)
+	servers, cfg := replicaServers(t, "")
 	first := newReplica(t, cfg, t.TempDir(), nil)
 	first.connected(t, allServers...)
 	if is, _ := first.ready(); !is.Ready {
