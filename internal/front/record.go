@@ -135,10 +135,9 @@ func (f *Front) takeUp(ctx context.Context, id string, record *Session, who *cal
 		return nil, over
 	}
 	s := f.live(id, record, who, headers)
-	if record.Began.Before(f.made) { // the client may know the lists of an earlier process, with another config
-		for _, kind := range []catalog.Kind{catalog.Tools, catalog.Resources, catalog.Prompts} {
-			s.pending.changed(kind)
-		}
+	// The client may know older lists: of an earlier process with another config, or from before its idle time.
+	for _, kind := range []catalog.Kind{catalog.Tools, catalog.Resources, catalog.Prompts} {
+		s.pending.changed(kind)
 	}
 	s.begin()                                                  // questions need not wait: the client has completed its handshake long ago
 	if _, err := f.options.Sessions.Get(ctx, id); err != nil { // the session has ended in the meantime, so s must be released here
