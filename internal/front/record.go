@@ -99,9 +99,10 @@ func (f *Front) live(id string, record *Session, who *caller.Principal, headers 
 	return s
 }
 
-// find returns a principal's session, and makes its live part if this process has none. An error is state.ErrUnknown,
-// state.ErrAway or a *request.LimitError.
-func (f *Front) find(ctx context.Context, id string, who *caller.Principal, headers http.Header) (*session, error) {
+// find returns a principal's session, and makes its live part if this process has none. If ends is true, the caller only
+// ends the session, so no live part is made, and the session may have only an id: a client at its limit of sessions must be
+// able to end one. An error is state.ErrUnknown, state.ErrAway or a *request.LimitError.
+func (f *Front) find(ctx context.Context, id string, who *caller.Principal, headers http.Header, ends bool) (*session, error) {
 	s := f.sessions.get(id)
 	var known *Session
 	if s != nil {
@@ -111,6 +112,8 @@ func (f *Front) find(ctx context.Context, id string, who *caller.Principal, head
 	switch {
 	case err == nil && (record.View != f.name || record.Principal != who.Key()):
 		return nil, state.ErrUnknown // so that the caller does not learn that another principal has this session
+	case err == nil && s == nil && ends:
+		return &session{id: id}, nil
 	case err == nil && s == nil:
 		return f.takeUp(ctx, id, record, who, headers)
 	case err == nil:
