@@ -110,7 +110,12 @@ func New(o Options) (*App, error) {
 	a := &App{Config: cfg, readyState: readyState{began: time.Now()}}
 	if o.state == nil {
 		o.state = newClientState(o.Log, MemoryOf(cfg))
-		if o.Profile.sealed {
+		switch {
+		case o.Profile.sealed && cfg.Cluster != nil:
+			if err := o.state.join(cfg.Cluster, o.Log); err != nil {
+				return nil, err
+			}
+		case o.Profile.sealed:
 			o.state.seal(o.Log)
 		}
 	}
@@ -123,10 +128,14 @@ func New(o Options) (*App, error) {
 	a.traceTo(o.Trace)
 	first, err := a.build(cfg, nil)
 	if err != nil {
+		a.state.close()
 		return nil, err
 	}
-	if first.authServer != nil {
+	if first.authServer != nil && a.state.cluster == nil {
 		a.state.secret = first.authServer.of.Secrets[0]
+	}
+	if c := a.state.cluster; c != nil {
+		a.clusterAway = func() bool { return !c.Connected() }
 	}
 	a.current.Store(first)
 	a.wire(first)
@@ -201,6 +210,7 @@ func (a *App) Close() {
 	a.View.Close()
 	a.Registry.Close(closeWithin) // after this, no reload changes anything
 	a.current.Load().end(nil)
+	a.state.close()
 	a.runner.Close()
 	a.Executor.Close()
 	a.learned.Close(closeWithin)

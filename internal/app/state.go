@@ -5,10 +5,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"mcpx/internal/base/state"
 	"mcpx/internal/front"
 	"mcpx/internal/hosted/authserver"
+	"mcpx/internal/hosted/cluster"
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/hosted/page"
 	"mcpx/internal/registry"
@@ -17,8 +19,7 @@ import (
 
 // clientState is everything that another process would need to serve the clients of this process: the implementations of the
 // interfaces in package state, and the secret from which keys are derived. An App has one clientState, which reloads do not
-// replace. The data is in memory and in the user's config folder; to share it between processes, other implementations would be
-// needed.
+// replace. The data is in memory and in the user's config folder, or shared with the other replicas of a cluster.
 type clientState struct {
 	sessions state.Sessions[front.Session] // of legacy clients over HTTP
 	browsers state.Sessions[page.Session]
@@ -31,6 +32,11 @@ type clientState struct {
 	// secret is the key of the authorization server, if there is one at the start, otherwise random. The audit trail has its own
 	// key in the config, because others have to verify the trail with it.
 	secret *state.Secret
+
+	cluster  *cluster.Cluster // nil means that mcpx runs alone
+	shared   []*state.Secret  // the keys of the cluster
+	granting sync.Mutex
+	granted  map[string]state.Once // what grants has returned in a cluster
 
 	folder   string // the folder for files
 	noFolder error  // why there is no folder
@@ -72,7 +78,8 @@ func (s *clientState) seal(log *slog.Logger) {
 }
 
 // secretsOf returns the secrets of the authorization server: the keys from the config or, without any, the key from a file. If
-// before already uses the key from the file, secretsOf returns that key, even if the file was deleted.
+// before already uses the key from the file, secretsOf returns that key, even if the file was deleted. In a
+// cluster, the keys of the cluster take the place of the file.
 func (s *clientState) secretsOf(keys []string, before *authServer) (secrets []*state.Secret, err error) {
 	for _, key := range keys {
 		secrets = append(secrets, state.SecretOf([]byte(key)))
@@ -80,6 +87,8 @@ func (s *clientState) secretsOf(keys []string, before *authServer) (secrets []*s
 	switch {
 	case len(secrets) > 0:
 		return secrets, nil
+	case s.cluster != nil:
+		return s.shared, nil
 	case before != nil && before.keyInFile:
 		return before.of.Secrets, nil
 	case s.noFolder != nil:

@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -17,13 +18,46 @@ import (
 
 // TestState_Shared: two Apps with one clientState serve the same clients. What one App has given to a client is valid at the
 // other, only for the same principal. What is counted or used up at one is so at the other. This shows that nothing that
-// belongs to a client is stored anywhere else, except for things that exist only in one process.
+// belongs to a client is stored anywhere else, except for things that exist only in one process. Two Apps in a cluster do the same.
 func TestState_Shared(t *testing.T) {
-	mcptest.NoLeaks(t)
+	t.Run("memory", func(t *testing.T) {
+		mcptest.NoLeaks(t)
+		testShared(t, "", func(one *endpoint) *endpoint { return servingWith(t, one.cfg, one.app.state) })
+	})
+	t.Run("cluster", func(t *testing.T) {
+		mcptest.NoLeaks(t)
+		more := `,"cluster":{"nats":"` + mcptest.StartNATS(t).URL + `","key":"0123456789abcdef0123456789abcdef"}`
+		testShared(t, more, func(one *endpoint) *endpoint {
+			two := serving(t, one.cfg)
+			mcptest.WaitFor(t, "the replicas know each other", patience, func() bool {
+				return len(one.app.state.cluster.Live()) == 2 && len(two.app.state.cluster.Live()) == 2
+			})
+			return two
+		})
+	})
+}
+
+func testShared(t *testing.T, cluster string, another func(*endpoint) *endpoint) {
 	const rights = `[{"principals":["alice"],"admin":true},{"principals":["bob"]}]`
 	const more = `,"result_token_limit":100,"result_preview_tokens":50,"limits":{"principal":{"calls_per_minute":20,"requests_per_second":0}}`
-	one, _ := workshop(t, rights, more)
-	two := servingWith(t, one.cfg, one.app.state)
+	one, _ := workshop(t, rights, more+cluster)
+	two := another(one)
+	within := time.Millisecond // until what one does is known at the other
+	if cluster != "" {
+		within = 2 * time.Second
+	}
+	soon := func(said func() string, want string) {
+		t.Helper()
+		for end := time.Now().Add(within); ; <-time.After(10 * time.Millisecond) {
+			switch got := said(); {
+			case strings.HasPrefix(got, want):
+				return
+			case time.Now().After(end):
+				t.Errorf("after %v alice gets %s, want %s", within, got, want)
+				return
+			}
+		}
+	}
 	at := func(v *visitor, e *endpoint) *visitor {
 		moved := *v
 		moved.endpoint = e
@@ -46,9 +80,7 @@ func TestState_Shared(t *testing.T) {
 		if status, said, _ := at(alice, two).http(t, "DELETE", "/mcp", "", map[string]string{"Mcp-Session-Id": alice.sessions["/mcp"]}); status != 200 {
 			t.Errorf("the end: %d %s", status, said)
 		}
-		if said := alice.ask(t, "/mcp", "ping", ""); !strings.HasPrefix(said, "404 ") {
-			t.Errorf("after the end alice gets %s", said)
-		}
+		soon(func() string { return alice.ask(t, "/mcp", "ping", "") }, "404 ")
 	})
 	t.Run("a result", func(t *testing.T) {
 		alice, bob := one.visitor(t, "alice", modernEra, false), two.visitor(t, "bob", modernEra, false)
@@ -114,17 +146,19 @@ func TestState_Shared(t *testing.T) {
 			t.Fatalf("signing in: %d %s", status, said)
 		}
 		with := map[string]string{"Cookie": cookie}
-		if status, said, _ := at(alice, two).http(t, "GET", "/ui/state", "", with); status != 200 {
-			t.Errorf("%d %s", status, said)
-		}
+		soon(func() string {
+			status, _, _ := at(alice, two).http(t, "GET", "/ui/state", "", with)
+			return fmt.Sprint(status)
+		}, "200")
 		at(alice, two).http(t, "DELETE", "/ui/session", "", with)
-		if status, said, _ := alice.http(t, "GET", "/ui/state", "", with); status != 401 {
-			t.Errorf("after the end: %d %s", status, said)
-		}
+		soon(func() string { status, _, _ := alice.http(t, "GET", "/ui/state", "", with); return fmt.Sprint(status) }, "401")
 	})
 	t.Run("a limit", func(t *testing.T) {
 		bob, passed := one.visitor(t, "bob", modernEra, false), 0
+		pace := time.NewTicker(10 * time.Millisecond) // the other replica knows of a call after about 20 ms
+		defer pace.Stop()
 		for i := range 60 {
+			<-pace.C
 			if said := at(bob, []*endpoint{one, two}[i%2]).ask(t, "/mcp", "tools/call", execute("fake", "echo", `{"text":"x"}`)); !strings.Contains(said, "RATE_LIMITED") {
 				passed++
 			}

@@ -25,6 +25,14 @@ var ErrUnknown = errors.New("unknown, or ended")
 // client to try again. The implementations in memory never return it.
 var ErrAway = errors.New("the state of clients cannot be reached now; try again")
 
+// Elsewhere is the error of [Results] for a result that can be used only in another process, because it is a call that is
+// being executed there.
+type Elsewhere struct {
+	Replica string // the process
+}
+
+func (e *Elsewhere) Error() string { return "another process has this call" }
+
 // Sessions keeps the records of sessions; S is the type of a record. Package front uses one Sessions for legacy
 // clients over HTTP, package page another for browsers. A caller must not write to a record. Safe for concurrent use.
 //
@@ -75,7 +83,8 @@ type Results[R any] interface {
 	// Keep keeps a result of the given size in bytes. It does not wait for other processes. It returns a handle that
 	// cannot be guessed, or an empty handle if the result is too large. The data of r must not change after the call.
 	Keep(owner string, r *R, size int) (handle string)
-	// Get returns the result if it belongs to the owner; otherwise the error ErrUnknown or ErrAway.
+	// Get returns the result if it belongs to the owner; otherwise the error ErrUnknown or ErrAway. For an R of another
+	// process that cannot be encoded, the error is an [Elsewhere].
 	Get(ctx context.Context, handle, owner string) (*R, error)
 	// Grow adds size, in bytes, to the size of a result that this process has kept. Then results may be removed,
 	// perhaps also this one. Grow ignores an unknown handle.
@@ -132,6 +141,9 @@ type Draw struct {
 	What, Whose string
 	Flow        Rate
 	Tokens      float64
+	// Remote means that another process has taken the tokens. If this process uses the bucket with another Flow, as
+	// while the config of one process after the other is changed, the bucket goes on with that Flow.
+	Remote bool
 
 	bucket *Bucket // set only by Counters in memory, during Take and Charge
 }

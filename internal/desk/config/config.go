@@ -84,8 +84,9 @@ type OverHTTP struct {
 	SessionTimeout time.Duration
 	HTTPPath       string
 	SSE, UI        bool
-	API            *bool  // nil means that the file does not have the key
-	Audit          *Audit // nil means no audit trail
+	API            *bool         // nil means that the file does not have the key
+	Audit          *Audit        // nil means no audit trail
+	Cluster        *conf.Cluster // nil means that mcpx runs alone
 	Telemetry      Telemetry
 }
 
