@@ -78,6 +78,30 @@ func TestSession_ListsAfterIdle(t *testing.T) {
 	}
 }
 
+// TestSession_AnewAfterIdle: a client that goes on after an idle time learns once that its session with a PerClient server began
+// anew, with its first call of that server. Another client, which was not idle, does not.
+func TestSession_AnewAfterIdle(t *testing.T) {
+	mcptest.NoLeaks(t)
+	sessions := state.NewSealed[Session]([]*state.Secret{state.NewSecret()}, "session", state.NewRecords(100, 1<<20))
+	f, web := siteWith(t, Options{Sessions: sessions, Homed: func() []string { return []string{"fake"} }},
+		remote("fake", offering("fake", mcptest.EraLegacy).HTTP(t)), remote("other", offering("other", mcptest.EraLegacy).HTTP(t)))
+	f.registry.WaitListed(t.Context(), nil)
+	idle := newWebClient(t, web, legacyEra)
+	f.endIdle(time.Now().Add(time.Minute))
+	busy := newWebClient(t, web, legacyEra)
+	said := func(c *webClient, server string) bool {
+		t.Helper()
+		status, got := c.status(t, "POST", "tools/call", `{"name":"exec","arguments":{"server_name":"`+server+`","tool_name":"echo","arguments":{"text":"x"}}}`)
+		if status != 200 || strings.Contains(got, `"isError":true`) {
+			t.Errorf("%d %s", status, got)
+		}
+		return strings.Contains(got, "your session with "+server+" began anew")
+	}
+	if said(idle, "other") || !said(idle, "fake") || said(idle, "fake") || said(busy, "fake") {
+		t.Error("not said once, or to another client, or of another server")
+	}
+}
+
 // TestFollow_Again: a session that was idle, or whose process has ended, goes on with its next request. With a new GET
 // stream the client gets the updates of the resources that it had subscribed to, and no others; a second client gets
 // only its own. After a restart it also learns that the lists may have changed.

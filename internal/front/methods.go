@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -293,9 +292,10 @@ func (f *Front) callTool(ctx context.Context, r *incoming, out []byte) ([]byte, 
 	if result.IsError && r.event.Outcome == "" {
 		r.event.Outcome = request.OutcomeToolError
 	}
-	if f.options.Peers != nil && result.Whole == nil && f.beganAnew(ctx, r) {
-		result.Content = wire.AppendText(result.Content, "mcpx: the replica that had your sessions with "+
-			strings.Join(f.options.Homed(), ", ")+" has ended. These sessions began anew: what the servers kept in them is gone")
+	if result.Whole == nil {
+		if note := f.beganAnew(ctx, r); note != "" {
+			result.Content = wire.AppendText(result.Content, note)
+		}
 	}
 	return f.appendResult(out, result, r), nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -157,16 +158,24 @@ func (f *Front) homeOf(e *exchange, m *message) string {
 	return next.Home
 }
 
-// beganAnew reports whether the client must learn with the result of a call that its sessions with PerClient servers began anew.
-// It returns true once.
-func (f *Front) beganAnew(ctx context.Context, r *incoming) bool {
-	if r.session == nil || !f.homed() {
-		return r.anew && f.homed()
+// beganAnew returns what the client must learn with the result of a call about its sessions with PerClient servers: that they began
+// anew, because their replica has ended, or because this process has taken up the client's session. It is empty if there is nothing
+// to learn, and says each thing once.
+func (f *Front) beganAnew(ctx context.Context, r *incoming) string {
+	const gone = "mcpx: your session with %s began anew, because %s: what the server kept in it is gone"
+	switch {
+	case r.session != nil && r.session.lost(r.event.Server):
+		return fmt.Sprintf(gone, r.event.Server, "mcpx was restarted or you were idle")
+	case !f.homed():
+		return ""
+	case r.session == nil:
+		if !r.anew {
+			return ""
+		}
+	case !r.session.record.Load().Anew, f.change(ctx, r.session, func(record *Session) { record.Anew = false }) != nil:
+		return ""
 	}
-	if !r.session.record.Load().Anew {
-		return false
-	}
-	return f.change(ctx, r.session, func(record *Session) { record.Anew = false }) == nil
+	return fmt.Sprintf(gone, "each of "+strings.Join(f.options.Homed(), ", "), "its replica has ended")
 }
 
 // streamOf returns the replica that has the GET stream of a session, for messages that change what comes on it.

@@ -144,6 +144,11 @@ func (f *Front) takeUp(ctx context.Context, id string, record *Session, who *cal
 		return nil, over
 	}
 	s := f.live(id, record, who, headers)
+	if f.options.Homed != nil && f.options.Peers == nil { // with Peers, the record says what was lost
+		s.mu.Lock()
+		s.anew = f.options.Homed()
+		s.mu.Unlock()
+	}
 	// The client may know older lists: of an earlier process with another config, or from before its idle time.
 	for _, kind := range []catalog.Kind{catalog.Tools, catalog.Resources, catalog.Prompts} {
 		s.pending.changed(kind)

@@ -37,7 +37,8 @@ type session struct {
 	begun     chan struct{} // closed when the client may be asked questions
 
 	mu     sync.Mutex
-	stream sender // for messages that belong to no request; nil if the client has no such stream open
+	anew   []string // PerClient servers that have lost their sessions with the client, which it does not know yet
+	stream sender   // for messages that belong to no request; nil if the client has no such stream open
 }
 
 // place returns at with the traits of the view added.
@@ -87,6 +88,18 @@ func (s *session) outside() sender {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stream
+}
+
+// lost reports whether a server has lost its session with the client before this process made the live part. It returns true
+// once for each server.
+func (s *session) lost(server string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := slices.Index(s.anew, server)
+	if at >= 0 {
+		s.anew = slices.Delete(s.anew, at, at+1)
+	}
+	return at >= 0
 }
 
 // notify sends a notification that is not part of any request, if the client has a stream for it open. Log
