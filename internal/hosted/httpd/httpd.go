@@ -77,6 +77,9 @@ type Options struct {
 	Page Page
 	// Servers serves /api/servers to principals for which Admin returns true; nil means that there is no such path.
 	Servers http.Handler
+	// Dial serves /dial/, where servers dial in. Dialled serves /api/dialled to principals for which Admin returns true. Either
+	// may be nil.
+	Dial, Dialled http.Handler
 	// Version is the version of mcpx, shown at /.
 	Version string
 	Logger  *slog.Logger
@@ -253,6 +256,13 @@ func (o *Options) pages() http.Handler {
 		servers := only(o.Admin, o.Servers)
 		mux.Handle("/api/servers", servers)
 		mux.Handle("/api/servers/", servers)
+	}
+	if o.Dial != nil {
+		mux.Handle("/dial/", o.Dial)
+	}
+	if o.Dialled != nil {
+		mux.Handle("/api/dialled", only(o.Admin, o.Dialled))
+		mux.Handle("/api/dialled/", only(o.Admin, o.Dialled))
 	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"})
