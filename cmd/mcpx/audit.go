@@ -1,11 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"mcpx/internal/app"
 )
@@ -19,10 +19,10 @@ func (cmd *auditCommand) Help() string {
 }
 
 type auditVerifyCommand struct {
-	File    string `arg:"" help:"The file of the config key audit; its rotated parts are in the same folder." type:"path"`
-	KeyFile string `help:"A file with the key; without it, the key of the config is used if the config names the same file." placeholder:"FILE" type:"path"`
-	Anchor  string `help:"The anchor of the trail; without it, the one of this user." placeholder:"FILE" type:"path"`
-	Accept  bool   `help:"Accept that the trail begins and ends where it does now: after you moved or removed files yourself."`
+	File    string   `arg:"" help:"The file of the config key audit; its rotated parts are in the same folder." type:"path"`
+	KeyFile []string `help:"A file with the key, again for each older key, the newest first; without it, the keys of the config are used if the config names the same file." placeholder:"FILE" type:"path" sep:"none"`
+	Anchor  string   `help:"The anchor of the trail; without it, the one of this user." placeholder:"FILE" type:"path"`
+	Accept  bool     `help:"Accept that the trail begins and ends where it does now: after you moved or removed files yourself."`
 }
 
 func (cmd *auditVerifyCommand) Help() string {
@@ -35,7 +35,7 @@ func (cmd *auditVerifyCommand) Help() string {
 
 // Run prints a summary of the audit trail, and each fault in it.
 func (cmd *auditVerifyCommand) Run(ctx context.Context, c *cli, s streams) error {
-	key, err := cmd.key(ctx, c, s)
+	keys, err := cmd.keys(ctx, c, s)
 	if err != nil {
 		return err
 	}
@@ -45,11 +45,11 @@ func (cmd *auditVerifyCommand) Run(ctx context.Context, c *cli, s streams) error
 		}
 	}
 	if cmd.Accept {
-		err = app.AcceptAudit(cmd.File, key, cmd.Anchor)
+		err = app.AcceptAudit(cmd.File, keys, cmd.Anchor)
 	}
 	var r *app.AuditReport
 	if err == nil {
-		r, err = app.VerifyAudit(cmd.File, key, cmd.Anchor)
+		r, err = app.VerifyAudit(cmd.File, keys, cmd.Anchor)
 	}
 	if errors.Is(err, app.ErrAuditKey) {
 		return fmt.Errorf("%s: %w; give --key-file, or --config with its audit.key", cmd.File, err)
@@ -60,18 +60,24 @@ func (cmd *auditVerifyCommand) Run(ctx context.Context, c *cli, s streams) error
 	for _, fault := range r.Faults {
 		fmt.Fprintln(s.out, fault)
 	}
-	cmd.summary(r, len(key) > 0, s)
+	cmd.summary(r, len(keys) > 0, s)
 	if len(r.Faults) > 0 {
 		return errFailed
 	}
 	return nil
 }
 
-// key returns the key for checking the trail, or nil if the key is not known.
-func (cmd *auditVerifyCommand) key(ctx context.Context, c *cli, s streams) ([]byte, error) {
-	if cmd.KeyFile != "" {
-		key, err := os.ReadFile(cmd.KeyFile)
-		return bytes.TrimRight(key, "\r\n"), err
+// keys returns the keys for checking the trail, the newest first, or nil if none is known.
+func (cmd *auditVerifyCommand) keys(ctx context.Context, c *cli, s streams) (keys []string, err error) {
+	for _, file := range cmd.KeyFile {
+		key, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, strings.TrimRight(string(key), "\r\n"))
+	}
+	if len(keys) > 0 {
+		return keys, nil
 	}
 	path, err := c.findConfig(s)
 	if err != nil && c.Config != "" {
@@ -87,7 +93,7 @@ func (cmd *auditVerifyCommand) key(ctx context.Context, c *cli, s streams) ([]by
 	if cfg.Audit == nil || cfg.Audit.File != cmd.File && c.Config == "" {
 		return nil, nil
 	}
-	return []byte(cfg.Audit.Key), nil
+	return cfg.Audit.Keys, nil
 }
 
 func (cmd *auditVerifyCommand) summary(r *app.AuditReport, keyed bool, s streams) {

@@ -148,6 +148,19 @@ func execArgs(server, tool, arguments string) string {
 	return `{"server_name":"` + server + `","tool_name":"` + tool + `","arguments":` + arguments + `}`
 }
 
+// waysToExec are the ways in which exec calls a tool: alone, by each, and by a program that returns what the call gives. They
+// make the arguments of exec.
+var waysToExec = map[string]func(server, tool, arguments string) string{
+	"alone": execArgs,
+	"each": func(server, tool, arguments string) string {
+		return `{"server_name":"` + server + `","tool_name":"` + tool + `","each":[` + arguments + `]}`
+	},
+	"program": func(server, tool, arguments string) string {
+		code, _ := json.Marshal(`return await call("` + server + `", "` + tool + `", ` + arguments + `)`)
+		return execArgs("mcpx", "run", `{"code":`+string(code)+`}`)
+	},
+}
+
 // exec calls a tool of an upstream server through mcpx.
 func (c *client) exec(t testing.TB, server, tool, arguments string) toolResult {
 	t.Helper()

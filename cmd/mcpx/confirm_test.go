@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -87,9 +88,11 @@ func TestConfirm_Levels(t *testing.T) {
 	} {
 		onViews(t, h, config, view, func(t *testing.T, c *client) {
 			for server, want := range refused {
-				r := c.exec(t, server, "echo", `{"text":"hello"}`)
-				if got := strings.Contains(string(r.Content[0]), needs); got != want || r.IsError != want {
-					t.Errorf("%s: %s", server, r.Content)
+				for way, arguments := range waysToExec {
+					r := c.tool(t, "exec", arguments(server, "echo", `{"text":"hello"}`))
+					if got := strings.Contains(string(r.Content[0]), needs); got != want || r.IsError != want {
+						t.Errorf("%s %s: %s", server, way, r.Content)
+					}
 				}
 			}
 		})
@@ -143,30 +146,40 @@ func TestConfirm_Padded(t *testing.T) {
 	s := fake(t, spec)
 	s["confirm"] = "all"
 	e := newHome(t).endpoint(t, map[string]server{"s": s}, nil, "ann", "bob")
-	padded := `{"name":"exec","arguments":` + execArgs("s", "send", `{"pad":"`+strings.Repeat("x", 9000)+`","text":"hidden"}`) + `}`
-	many := `{"name":"exec","arguments":` + execArgs("s", "send", `{`+strings.Repeat(`"pad":"x",`, 2000)+`"text":"hidden"}`) + `}`
-	for _, era := range []string{legacy, modern} {
-		ann, bob := e.knocking(t, "ann", era, ""), e.knocking(t, "bob", era, "")
-		for _, c := range []*client{ann, bob} {
-			c.caps = `{"elicitation":{}}`
-			c.open(t)
+	for way, arguments := range waysToExec {
+		for _, era := range []string{legacy, modern} {
+			t.Run(way+" "+era, func(t *testing.T) { confirmPadded(t, e, era, arguments) })
 		}
-		for action, want := range map[string]string{"accept": `hidden`, "accept by itself": "without the user's answer"} {
-			m, questions := ann.consenting(t, "tools/call", padded, action)
-			if len(questions) != 1 || !strings.Contains(questions[0], `\"text\": \"hidden\"`) || !strings.Contains(questions[0], "more characters; SHA-256 of all ") ||
-				!strings.Contains(questions[0], `"required":["run"]`) || strings.Contains(questions[0], `"default"`) {
-				t.Errorf("%s: asked %s", era, questions)
-			}
-			if !strings.Contains(string(m.Result), want) {
-				t.Errorf("%s, %s: %s %s", era, action, m.Result, m.Error)
-			}
+	}
+}
+
+func confirmPadded(t *testing.T, e *endpoint, era string, arguments func(server, tool, arguments string) string) {
+	padded := `{"name":"exec","arguments":` + arguments("s", "send", `{"pad":"`+strings.Repeat("x", 9000)+`","text":"hidden"}`) + `}`
+	var names strings.Builder
+	for i := range 2000 { // different ones: a program's object has each name once
+		fmt.Fprintf(&names, `"pad%d":"x",`, i)
+	}
+	many := `{"name":"exec","arguments":` + arguments("s", "send", `{`+names.String()+`"text":"hidden"}`) + `}`
+	ann, bob := e.knocking(t, "ann", era, ""), e.knocking(t, "bob", era, "")
+	for _, c := range []*client{ann, bob} {
+		c.caps = `{"elicitation":{}}`
+		c.open(t)
+	}
+	for action, want := range map[string]string{"accept": `hidden`, "accept by itself": "without the user's answer"} {
+		m, questions := ann.consenting(t, "tools/call", padded, action)
+		if len(questions) != 1 || !strings.Contains(questions[0], `\"text\": \"hidden\"`) || !strings.Contains(questions[0], "more characters; SHA-256 of all ") ||
+			!strings.Contains(questions[0], `"required":["run"]`) || strings.Contains(questions[0], `"default"`) {
+			t.Errorf("%s: asked %s", era, questions)
 		}
-		if m, questions := ann.consenting(t, "tools/call", many, "accept"); questions != nil || !strings.Contains(string(m.Result), "there are too many") {
-			t.Errorf("%s: %s %s, asked %s", era, m.Result, m.Error, questions)
+		if !strings.Contains(string(m.Result), want) {
+			t.Errorf("%s, %s: %s %s", era, action, m.Result, m.Error)
 		}
-		if m, questions := bob.consenting(t, "tools/call", strings.Replace(padded, "hidden", "of bob", 1), "accept"); len(questions) != 1 || !strings.Contains(string(m.Result), "of bob") {
-			t.Errorf("%s: %s %s, asked %s", era, m.Result, m.Error, questions)
-		}
+	}
+	if m, questions := ann.consenting(t, "tools/call", many, "accept"); questions != nil || !strings.Contains(string(m.Result), "there are too many") {
+		t.Errorf("%s: %s %s, asked %s", era, m.Result, m.Error, questions)
+	}
+	if m, questions := bob.consenting(t, "tools/call", strings.Replace(padded, "hidden", "of bob", 1), "accept"); len(questions) != 1 || !strings.Contains(string(m.Result), "of bob") {
+		t.Errorf("%s: %s %s, asked %s", era, m.Result, m.Error, questions)
 	}
 }
 
@@ -186,11 +199,13 @@ func TestReadDoor(t *testing.T) {
 		if len(tools) != 3 || tools[2].Name != "exec_read" || tools[2].Annotations["readOnlyHint"] != true || tools[1].Annotations["readOnlyHint"] != false {
 			t.Fatalf("tools are %+v", tools)
 		}
-		if r := c.tool(t, "exec_read", execArgs("alpha", "get", `{"a":1}`)); r.IsError || r.text(t) != `{"a":1}` {
-			t.Errorf("got %s", r.Content)
-		}
-		if r := c.tool(t, "exec_read", execArgs("alpha", "put", `{"a":1}`)); !r.IsError || !strings.Contains(r.text(t), "alpha.put is not declared read-only; call it with exec") {
-			t.Errorf("got %s", r.Content)
+		for way, arguments := range waysToExec {
+			if r := c.tool(t, "exec_read", arguments("alpha", "get", `{"a":1}`)); r.IsError || strings.TrimPrefix(r.text(t), "#1 ") != `{"a":1}` {
+				t.Errorf("%s: got %s", way, r.Content)
+			}
+			if r := c.tool(t, "exec_read", arguments("alpha", "put", `{"a":1}`)); !r.IsError || !strings.Contains(r.text(t), "alpha.put is not declared read-only; call it with exec") {
+				t.Errorf("%s: got %s", way, r.Content)
+			}
 		}
 		if r := c.exec(t, "alpha", "put", `{"a":1}`); r.IsError {
 			t.Errorf("got %s", r.Content)

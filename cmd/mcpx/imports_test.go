@@ -72,6 +72,7 @@ var allowedModules = map[string][]string{
 	"github.com/mark3labs/mcp-go/mcp":        {"internal/caller", "internal/desk/demo", "internal/front", "internal/mcptest", "internal/upstream", "internal/view"},
 	"github.com/mark3labs/mcp-go/server":     {"internal/desk/demo", "internal/mcptest"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/desk/logins"},
+	"github.com/nats-io/nats.go":             {"internal/hosted/cluster"},
 	"github.com/pelletier/go-toml/v2":        {"internal/desk/setup"},
 	"github.com/prometheus/client_golang":    {"internal/hosted/telemetry"},
 	"github.com/rogpeppe/go-internal":        {"internal/base/atomicfile", "internal/desk/setup"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"regexp"
@@ -42,6 +43,43 @@ func TestMemory(t *testing.T) {
 	t.Logf("at most %d MB", peak/1_000_000)
 	if peak > memory {
 		t.Errorf("mcpx took %d MB, its limit is %d", peak/1_000_000, int(memory/1e6))
+	}
+}
+
+// TestMemory_Programs: hostile programs hardly make mcpx itself grow, and calls by another client work beside them. The aim is
+// 10 MB; how much garbage there is depends on when it is collected. Large results need as much as those of other tools.
+func TestMemory_Programs(t *testing.T) {
+	mcptest.Parallel(t)
+	if mcptest.Race {
+		t.Skip("the race detector keeps memory of its own")
+	}
+	h := newHome(t)
+	d := h.serveHTTP(t, "--config", h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil))
+	greedy, other := &client{peer: d.peer(t), era: modern, name: "hostile"}, &client{peer: d.peer(t), era: modern, name: "other"}
+	greedy.open(t)
+	other.open(t)
+	run := func(code string) toolResult {
+		arguments, _ := json.Marshal(map[string]any{"code": code, "timeout": 0.5})
+		return greedy.exec(t, "mcpx", "run", string(arguments))
+	}
+	run("return 1")
+	before := peakMemory(t, d.cmd.Process.Pid)
+	for range 2 {
+		for _, code := range []string{
+			`for (;;) {}`, `for (;;) console.log("a")`, `const s = "a".repeat(1e5); for (;;) console.log(s)`, `const a = []; for (;;) a.push({})`,
+			`return "a".repeat(2e6)`, `await call("fake", "echo", {text: "a".repeat(2e6)})`, `for (;;) try { await call("fake", "none") } catch (e) {}`,
+			`await Promise.all(Array.from({length: 100}, () => call("fake", "slow", {ms: 60000})))`,
+		} {
+			run(code)
+			if got := other.exec(t, "fake", "echo", `{"text":"x"}`).text(t); got != "x" {
+				t.Errorf("another client: %s", got)
+			}
+		}
+	}
+	peak := peakMemory(t, d.cmd.Process.Pid)
+	t.Logf("%d MB before, at most %d MB after", before/1_000_000, peak/1_000_000)
+	if peak > before+25e6 {
+		t.Errorf("mcpx grew from %d to %d MB", before/1_000_000, peak/1_000_000)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -24,11 +26,15 @@ var hostileCalls = []struct {
 	body   string
 }{
 	{"nothing", 0, "", ""},
+	{"other processes", 0, "", ""}, // which keep all cores busy: what the machine costs, without mcpx
 	{"calls", 16, "", execOf("echo", `"arguments":{"text":"y"}`)},
 	{"many calls in one", 8, "", execOf("echo", `"each":[`+strings.TrimSuffix(strings.Repeat(`{"text":"y"},`, 50), ",")+`]`)},
 	{"large results", 8, "", execOf("big", `"arguments":{"bytes":1000000}`)},
 	{"greps of large results", 8, "", execOf("table", `"arguments":{"rows":2000},"grep":"(a|b|c)+.*(d|e)+z"`)},
 	{"endless filters", 8, "", execOf("echo", `"arguments":{"text":"y"},"select":"[limit(1e9; repeat(1))] | length"`)},
+	{"programs", 8, "", toolCall("exec", `{"server_name":"mcpx","tool_name":"run","arguments":{"timeout":1,"code":"for (;;) {}"}}`)},
+	{"programs that call", 8, "", toolCall("exec", `{"server_name":"mcpx","tool_name":"run","arguments":{"timeout":5,"code":`+
+		`"for (;;) await Promise.allSettled(Array.from({length: 100}, () => call('fake', 'echo', {text: 'y'})))"}}`)},
 	{"searches", 8, "", toolCall("inspect", `{"query":"`+strings.Repeat("find all the things that there are ", 30)+`"}`)},
 	{"bad tokens", 16, "mcpx_bad", execOf("echo", `"arguments":{"text":"y"}`)},
 	{"no JSON", 16, "", `{"jsonrpc":"2.0","id":1,"method":`},
@@ -70,7 +76,20 @@ func TestNeighbour(t *testing.T) {
 		for range hostile.places {
 			all.Go(func() { e.molest(t, stop, hostile.token, hostile.body) })
 		}
-		if hostile.kind == "half-open connections" {
+		switch hostile.kind {
+		case "other processes":
+			for range runtime.NumCPU() {
+				busy := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")
+				if err := busy.Start(); err != nil {
+					t.Fatal(err)
+				}
+				all.Go(func() {
+					<-stop
+					_ = busy.Process.Kill()
+					_ = busy.Wait()
+				})
+			}
+		case "half-open connections":
 			all.Go(func() { e.halfOpen(t, stop) })
 		}
 		var times []time.Duration

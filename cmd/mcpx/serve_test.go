@@ -404,21 +404,23 @@ func TestServe_Cancel(t *testing.T) {
 	config := h.config(t, map[string]server{"fake": fake(t, spec)}, nil)
 	each(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
 		c.open(t)
-		calls, cancels := len(spec.Log(t).Calls("slow")), len(spec.Log(t).Event(mcptest.EventCancel))
-		if p, ok := c.peer.(*httpPeer); ok && c.era == modern {
-			p.abort(t, `{"jsonrpc":"2.0","id":7000,"method":"tools/call","params":`+
-				c.params(`{"name":"exec","arguments":`+execArgs("fake", "slow", `{"ms":600000}`)+`}`, "")+`}`,
-				func() bool { return len(spec.Log(t).Calls("slow")) > calls })
-		} else {
-			id := c.start(t, "tools/call", `{"name":"exec","arguments":`+execArgs("fake", "slow", `{"ms":600000}`)+`}`, "")
-			mcptest.WaitFor(t, "the call", patience, func() bool { return len(spec.Log(t).Calls("slow")) > calls })
-			c.send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":`+c.params(`{"requestId":`+id+`,"reason":"test"}`, "")+`}`)
-		}
-		mcptest.WaitFor(t, "the cancellation upstream", patience, func() bool {
-			return len(spec.Log(t).Event(mcptest.EventCancel)) > cancels
-		})
-		if r := c.exec(t, "fake", "echo", `{"text":"after"}`); r.text(t) != "after" {
-			t.Errorf("after a cancelled call: %s", r.Content)
+		for way, arguments := range waysToExec {
+			slow := `{"name":"exec","arguments":` + arguments("fake", "slow", `{"ms":600000}`) + `}`
+			calls, cancels := len(spec.Log(t).Calls("slow")), len(spec.Log(t).Event(mcptest.EventCancel))
+			if p, ok := c.peer.(*httpPeer); ok && c.era == modern {
+				p.abort(t, `{"jsonrpc":"2.0","id":7000,"method":"tools/call","params":`+c.params(slow, "")+`}`,
+					func() bool { return len(spec.Log(t).Calls("slow")) > calls })
+			} else {
+				id := c.start(t, "tools/call", slow, "")
+				mcptest.WaitFor(t, "the call", patience, func() bool { return len(spec.Log(t).Calls("slow")) > calls })
+				c.send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":`+c.params(`{"requestId":`+id+`,"reason":"test"}`, "")+`}`)
+			}
+			mcptest.WaitFor(t, "the cancellation upstream, "+way, patience, func() bool {
+				return len(spec.Log(t).Event(mcptest.EventCancel)) > cancels
+			})
+			if r := c.exec(t, "fake", "echo", `{"text":"after"}`); r.text(t) != "after" {
+				t.Errorf("%s: after a cancelled call: %s", way, r.Content)
+			}
 		}
 	})
 }

@@ -82,6 +82,8 @@ type App struct {
 	identity *identity.Verifier // authenticates clients over HTTP
 	tls      *httpd.TLS         // nil without TLS; set by Listen
 
+	readyState
+
 	stopStarting context.CancelFunc // nil before start is called
 	loops        sync.WaitGroup
 }
@@ -111,9 +113,17 @@ func New(o Options) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &App{Config: cfg}
+	a := &App{Config: cfg, readyState: readyState{began: time.Now()}}
 	if o.state == nil {
 		o.state = newClientState(o.Log, MemoryOf(cfg))
+		switch {
+		case o.Profile.sealed && cfg.Cluster != nil:
+			if err := o.state.join(cfg.Cluster, o.Log); err != nil {
+				return nil, err
+			}
+		case o.Profile.sealed:
+			o.state.seal(o.Log)
+		}
 	}
 	a.builder = builder{
 		profile: o.Profile, only: o.Profile.servers(o.Only), view: cfg.View, path: cfg.HTTPPath, log: o.Log,
@@ -129,13 +139,20 @@ func New(o Options) (*App, error) {
 	a.dialledIn = a.dialled.Servers
 	first, err := a.build(cfg, nil)
 	if err != nil {
+		a.state.close()
 		return nil, err
 	}
-	if first.authServer != nil {
-		a.state.secret = first.authServer.of.Secret
+	if first.authServer != nil && a.state.cluster == nil {
+		a.state.secret = first.authServer.of.Secrets[0]
 	}
 	a.current.Store(first)
 	a.wire(first)
+	if c := a.state.cluster; c != nil {
+		a.clusterAway = func() bool { return !c.Connected() }
+		c.Answer(askCatalogue, func(_ context.Context, _ string, key []byte, write func([]byte) error) error {
+			return write(a.Registry.Saved(string(key)))
+		})
+	}
 	return a, nil
 }
 
@@ -145,6 +162,7 @@ func (a *App) wire(first *Runtime) {
 	a.identity = identity.NewVerifier(func() *identity.State { return a.current.Load().identity })
 	options := first.registry
 	options.Logger, options.SessionLimit, options.ManyClients = a.log, a.limits.ServerSession, a.profile.manyClients
+	options.Peers = a.state.catalogues
 	if !a.profile.samples {
 		a.edits, options.CacheDir = make(chan edit), cacheDir()
 	}
@@ -152,12 +170,14 @@ func (a *App) wire(first *Runtime) {
 	a.Registry = registry.New(first.servers, options)
 	a.Executor = executor.New(a.Registry, executor.Options{
 		Current:      func() *executor.Settings { return a.current.Load().calls },
-		LearnOptions: executor.LearnOptions{Learned: a.learned}, Journal: &a.journal, Tracing: a.tracing(), Results: a.state.results, Secret: a.state.secret, Logger: a.log,
+		LearnOptions: executor.LearnOptions{Learned: a.learned}, Journal: &a.journal, Tracing: a.tracing(), Results: a.state.results,
+		TaskIDs: executor.TaskIDs{Secret: a.state.secret, Replica: a.replica()}, Logger: a.log,
 	})
 	a.observe()
 	a.Registry.Use(a.Executor.Chain(a.admit, a.limits.Limit)...)
 	a.View = view.NewTwoTools(a.Registry, a.Executor, a.viewOf(config.ViewTwoTools))
 	a.views = &views{app: a, open: make(map[string]*openView)}
+	a.answerPeers()
 }
 
 // viewOf returns the options of a view that reads its settings from the current Runtime.
@@ -207,6 +227,7 @@ func (a *App) Close() {
 	a.View.Close()
 	a.Registry.Close(closeWithin) // after this, no reload changes anything
 	a.current.Load().end(nil)
+	a.state.close()
 	a.runner.Close()
 	a.Executor.Close()
 	a.learned.Close(closeWithin)

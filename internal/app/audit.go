@@ -35,7 +35,7 @@ func (a *App) OpenAudit() (end func(), err error) {
 		a.log.Warn("the audit trail has no anchor: removed lines may not be found", "err", err)
 	}
 	trail, err := audit.Open(wanted.File, audit.Options{
-		Anchor: anchor, Key: []byte(wanted.Key), MaxBytes: wanted.MaxBytes, Keep: wanted.Keep,
+		Anchor: anchor, Keys: bytesOf(wanted.Keys), MaxBytes: wanted.MaxBytes, Keep: wanted.Keep,
 		About: []slog.Attr{slog.String("version", Version())}, Logger: a.log,
 	})
 	if err != nil {
@@ -198,13 +198,20 @@ func AuditAnchor(trail string) (string, error) {
 	return audit.AnchorPath(filepath.Join(folder, "mcpx", "audit"), trail)
 }
 
-// VerifyAudit checks the audit trail at path, with all its rotated files, against its anchor. key is empty for a trail without
+// VerifyAudit checks the audit trail at path, with all its rotated files, against its anchor. keys is empty for a trail without
 // HMACs.
-func VerifyAudit(path string, key []byte, anchor string) (*AuditReport, error) {
-	return audit.Verify(path, key, anchor)
+func VerifyAudit(path string, keys []string, anchor string) (*AuditReport, error) {
+	return audit.Verify(path, bytesOf(keys), anchor)
 }
 
 // AcceptAudit stores the present state of the audit trail in its anchor, so that VerifyAudit accepts it.
-func AcceptAudit(path string, key []byte, anchor string) error {
-	return audit.Accept(path, key, anchor)
+func AcceptAudit(path string, keys []string, anchor string) error {
+	return audit.Accept(path, bytesOf(keys), anchor)
+}
+
+func bytesOf(keys []string) (all [][]byte) {
+	for _, key := range keys {
+		all = append(all, []byte(key))
+	}
+	return all
 }

@@ -37,7 +37,8 @@ func framesTo(t *testing.T) (own, chain []string) {
 	mcptest.WaitFor(t, "a request that waits for a server", patience, func() bool {
 		buffer := make([]byte, 4<<20)
 		for _, one := range strings.Split(string(buffer[:runtime.Stack(buffer, true)]), "\n\n") {
-			if strings.Contains(one, ").wait(") && strings.Contains(one, "/front.") {
+			state, _, _ := strings.Cut(one, "\n") // such as "goroutine 7 [select]:"; the call has arrived where it waits
+			if strings.Contains(state, "[select") && strings.Contains(one, ").wait(") && strings.Contains(one, "/front.") {
 				stack = one
 			}
 		}

@@ -123,7 +123,7 @@ func (b *builder) newAuthServer(auth *config.Auth, before *authServer) (*authSer
 	}
 	b.log.Info("users log in at the issuer, where this redirect URI of mcpx must be registered",
 		"issuer", wanted.Issuer, "redirect_uri", made.Callback())
-	return &authServer{made, wanted, auth.Front.Key == ""}, nil
+	return &authServer{made, wanted, len(auth.Front.Keys) == 0}, nil
 }
 
 func (b *builder) authServerOptions(auth *config.Auth, before *authServer) (*authserver.Options, error) {
@@ -131,11 +131,13 @@ func (b *builder) authServerOptions(auth *config.Auth, before *authServer) (*aut
 		return nil, nil
 	}
 	f := auth.Front
-	secret, err := b.state.secretOf(f.Key, before)
+	secrets, err := b.state.secretsOf(f.Keys, before)
 	if err != nil {
 		return nil, err
 	}
-	return &authserver.Options{Resource: auth.Resource, Path: b.path, Granted: auth.Scopes, AuthServer: *f, Secret: secret, Log: b.log}, nil
+	return &authserver.Options{
+		Resource: auth.Resource, Path: b.path, Granted: auth.Scopes, AuthServer: *f, Secrets: secrets, Log: b.log,
+	}, nil
 }
 
 // issuing returns the current authorization server if path is one of its paths, otherwise nil.

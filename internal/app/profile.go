@@ -26,6 +26,8 @@ type Profile struct {
 	fromDisk bool
 	// samples means that mcpx serves the servers of the demo, without a config file.
 	samples bool
+	// sealed means that clients over HTTP can go on with their sessions after a restart of mcpx.
+	sealed bool
 	// authServer means that mcpx runs the authorization server of the config.
 	authServer bool
 	// page means that the calls of the last hour are recorded for the status page.
@@ -45,7 +47,7 @@ var (
 	Look    = Profile{callLevel: slog.LevelDebug, byPerson: true, fromDisk: true}
 	Measure = Profile{callLevel: slog.LevelDebug, fromDisk: true}
 	Stdio   = Profile{callLevel: slog.LevelDebug, oneClient: true, spans: true}
-	Hosted  = Profile{manyClients: true, callLevel: slog.LevelInfo, authServer: true, page: true, measured: true, spans: true}
+	Hosted  = Profile{manyClients: true, sealed: true, callLevel: slog.LevelInfo, authServer: true, page: true, measured: true, spans: true}
 	Demo    = Profile{manyClients: true, callLevel: slog.LevelDebug, samples: true, page: true}
 )
 

@@ -42,6 +42,7 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 		Servers:  a.serversAPI(),
 		SSE:      a.Config.SSE,
 		Grace:    a.grace(),
+		Drain:    a.Config.Drain,
 		Ready:    a.ready,
 		Status:   a.wholeStatus,
 		Journal:  &a.journal,

@@ -5,19 +5,21 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"mcpx/internal/base/state"
 	"mcpx/internal/front"
 	"mcpx/internal/hosted/authserver"
+	"mcpx/internal/hosted/cluster"
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/hosted/page"
+	"mcpx/internal/registry"
 	"mcpx/internal/results"
 )
 
 // clientState is everything that another process would need to serve the clients of this process: the implementations of the
 // interfaces in package state, and the secret from which keys are derived. An App has one clientState, which reloads do not
-// replace. The data is in memory and in the user's config folder; to share it between processes, other implementations would be
-// needed.
+// replace. The data is in memory and in the user's config folder, or shared with the other replicas of a cluster.
 type clientState struct {
 	sessions state.Sessions[front.Session] // of legacy clients over HTTP
 	browsers state.Sessions[page.Session]
@@ -25,13 +27,26 @@ type clientState struct {
 	once     state.Once        // states of calls that wait for an answer of their client
 	grants   authserver.Grants // authorization codes, refresh tokens and logins
 	counters state.Counters
+	// catalogues asks the other replicas for the catalogue of a server; nil without a cluster.
+	catalogues registry.Peers
 	// secret is the key of the authorization server, if there is one at the start, otherwise random. The audit trail has its own
 	// key in the config, because others have to verify the trail with it.
 	secret *state.Secret
 
+	cluster  *cluster.Cluster // nil means that mcpx runs alone
+	shared   []*state.Secret  // the keys of the cluster
+	granting sync.Mutex
+	granted  map[string]state.Once // what grants has returned in a cluster
+
 	folder   string // the folder for files
 	noFolder error  // why there is no folder
 }
+
+// Limits of what has changed or ended of the sealed sessions, in memory.
+const (
+	mostRecords     = 100_000
+	mostRecordBytes = 32 << 20
+)
 
 // newClientState returns a new state. memory is how many bytes the process may use; 0 means no limit.
 func newClientState(log *slog.Logger, memory int64) *clientState {
@@ -46,14 +61,36 @@ func newClientState(log *slog.Logger, memory int64) *clientState {
 	return s
 }
 
-// secretOf returns the secret of the authorization server: the key from the config or, without one, the key from a file. If
-// before already uses the key from the file, secretOf returns that key, even if the file was deleted.
-func (s *clientState) secretOf(key string, before *authServer) (*state.Secret, error) {
+// seal makes the ids of sessions contain their records, sealed with a key that is in a file, so that clients can go on after a
+// restart. Without the file, the key is random: then sessions end with this process. All mcpx of a user have the same key and
+// can serve each other's sessions. A session gives no rights: those depend on the credential of each request. The key does not
+// depend on the config or the address, so that another port or a changed config ends no session.
+func (s *clientState) seal(log *slog.Logger) {
+	err, secret := s.noFolder, (*state.Secret)(nil)
+	if err == nil {
+		secret, err = state.SecretFile(filepath.Join(s.folder, "sessions.key"))
+	}
+	if err != nil {
+		log.Warn("there is no file for the key of sessions: clients cannot go on with their sessions after a restart of mcpx", "error", err)
+		secret = state.NewSecret()
+	}
+	s.sessions = state.NewSealed[front.Session]([]*state.Secret{secret}, "session", state.NewRecords(mostRecords, mostRecordBytes))
+}
+
+// secretsOf returns the secrets of the authorization server: the keys from the config or, without any, the key from a file. If
+// before already uses the key from the file, secretsOf returns that key, even if the file was deleted. In a
+// cluster, the keys of the cluster take the place of the file.
+func (s *clientState) secretsOf(keys []string, before *authServer) (secrets []*state.Secret, err error) {
+	for _, key := range keys {
+		secrets = append(secrets, state.SecretOf([]byte(key)))
+	}
 	switch {
-	case key != "":
-		return state.SecretOf([]byte(key)), nil
+	case len(secrets) > 0:
+		return secrets, nil
+	case s.cluster != nil:
+		return s.shared, nil
 	case before != nil && before.keyInFile:
-		return before.of.Secret, nil
+		return before.of.Secrets, nil
 	case s.noFolder != nil:
 		return nil, fmt.Errorf("there is no folder to keep a key in: %w; set auth.front.key", s.noFolder)
 	}
@@ -61,5 +98,5 @@ func (s *clientState) secretOf(key string, before *authServer) (*state.Secret, e
 	if err != nil {
 		return nil, fmt.Errorf("keeping the key of auth.front: %w; or set auth.front.key", err)
 	}
-	return secret, nil
+	return []*state.Secret{secret}, nil
 }

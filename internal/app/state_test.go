@@ -2,26 +2,62 @@ package app
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"mcpx/internal/desk/config"
+	"mcpx/internal/front"
 	"mcpx/internal/mcptest"
 )
 
 // TestState_Shared: two Apps with one clientState serve the same clients. What one App has given to a client is valid at the
 // other, only for the same principal. What is counted or used up at one is so at the other. This shows that nothing that
-// belongs to a client is stored anywhere else, except for things that exist only in one process.
+// belongs to a client is stored anywhere else, except for things that exist only in one process. Two Apps in a cluster do the same.
 func TestState_Shared(t *testing.T) {
-	mcptest.NoLeaks(t)
+	t.Run("memory", func(t *testing.T) {
+		mcptest.NoLeaks(t)
+		testShared(t, "", func(one *endpoint) *endpoint { return servingWith(t, one.cfg, one.app.state) })
+	})
+	t.Run("cluster", func(t *testing.T) {
+		mcptest.NoLeaks(t)
+		more := `,"cluster":{"nats":"` + mcptest.StartNATS(t).URL + `","key":"0123456789abcdef0123456789abcdef"}`
+		testShared(t, more, func(one *endpoint) *endpoint {
+			two := serving(t, one.cfg)
+			mcptest.WaitFor(t, "the replicas know each other", patience, func() bool {
+				return len(one.app.state.cluster.Live()) == 2 && len(two.app.state.cluster.Live()) == 2
+			})
+			return two
+		})
+	})
+}
+
+func testShared(t *testing.T, cluster string, another func(*endpoint) *endpoint) {
 	const rights = `[{"principals":["alice"],"admin":true},{"principals":["bob"]}]`
 	const more = `,"result_token_limit":100,"result_preview_tokens":50,"limits":{"principal":{"calls_per_minute":20,"requests_per_second":0}}`
-	one, _ := workshop(t, rights, more)
-	two := servingWith(t, one.cfg, one.app.state)
+	one, _ := workshop(t, rights, more+cluster)
+	two := another(one)
+	within := time.Millisecond // until what one does is known at the other
+	if cluster != "" {
+		within = 2 * time.Second
+	}
+	soon := func(said func() string, want string) {
+		t.Helper()
+		for end := time.Now().Add(within); ; <-time.After(10 * time.Millisecond) {
+			switch got := said(); {
+			case strings.HasPrefix(got, want):
+				return
+			case time.Now().After(end):
+				t.Errorf("after %v alice gets %s, want %s", within, got, want)
+				return
+			}
+		}
+	}
 	at := func(v *visitor, e *endpoint) *visitor {
 		moved := *v
 		moved.endpoint = e
@@ -44,9 +80,7 @@ func TestState_Shared(t *testing.T) {
 		if status, said, _ := at(alice, two).http(t, "DELETE", "/mcp", "", map[string]string{"Mcp-Session-Id": alice.sessions["/mcp"]}); status != 200 {
 			t.Errorf("the end: %d %s", status, said)
 		}
-		if said := alice.ask(t, "/mcp", "ping", ""); !strings.HasPrefix(said, "404 ") {
-			t.Errorf("after the end alice gets %s", said)
-		}
+		soon(func() string { return alice.ask(t, "/mcp", "ping", "") }, "404 ")
 	})
 	t.Run("a result", func(t *testing.T) {
 		alice, bob := one.visitor(t, "alice", modernEra, false), two.visitor(t, "bob", modernEra, false)
@@ -84,7 +118,7 @@ func TestState_Shared(t *testing.T) {
 			}
 		}
 	})
-	// the call exists in only one process; its requestState is used up for all
+	// the call exists in only one process, to which a cluster forwards the request; its requestState is used up for all
 	t.Run("a call that waits for its client", func(t *testing.T) {
 		alice := one.visitor(t, "alice", modernEra, false)
 		alice.caps = `{"elicitation":{}}`
@@ -93,11 +127,17 @@ func TestState_Shared(t *testing.T) {
 			t.Fatal("no state")
 		}
 		reply := execute("fake", "ask", `{}`) + `,"inputResponses":{"q1":{"action":"accept","content":{"word":"mellon","run":true}}},"requestState":` + found[1]
-		if said := at(alice, two).ask(t, "/mcp", "tools/call", reply); !strings.Contains(said, "another process") {
-			t.Errorf("there: %s", said)
+		bob := two.visitor(t, "bob", modernEra, false)
+		bob.caps = alice.caps
+		if said := bob.ask(t, "/mcp", "tools/call", reply); !strings.Contains(said, `"error"`) {
+			t.Errorf("bob gets %s", said)
 		}
-		if said := alice.ask(t, "/mcp", "tools/call", reply); !strings.Contains(said, "mellon") {
-			t.Errorf("here: %s", said)
+		there := at(alice, two).ask(t, "/mcp", "tools/call", reply)
+		here := alice.ask(t, "/mcp", "tools/call", reply)
+		switch {
+		case cluster == "" && (!strings.Contains(there, "another process") || !strings.Contains(here, "mellon")),
+			cluster != "" && (!strings.Contains(there, "mellon") || !strings.Contains(here, "no call waits")):
+			t.Errorf("there: %s, here: %s", there, here)
 		}
 		name := "parked " + strings.TrimPrefix(strings.Trim(found[1], `"`), "mcpx.parked.")
 		if fresh, err := two.app.state.once.Redeem(t.Context(), name, 0, time.Now().Add(time.Hour)); fresh || err != nil {
@@ -112,17 +152,19 @@ func TestState_Shared(t *testing.T) {
 			t.Fatalf("signing in: %d %s", status, said)
 		}
 		with := map[string]string{"Cookie": cookie}
-		if status, said, _ := at(alice, two).http(t, "GET", "/ui/state", "", with); status != 200 {
-			t.Errorf("%d %s", status, said)
-		}
+		soon(func() string {
+			status, _, _ := at(alice, two).http(t, "GET", "/ui/state", "", with)
+			return fmt.Sprint(status)
+		}, "200")
 		at(alice, two).http(t, "DELETE", "/ui/session", "", with)
-		if status, said, _ := alice.http(t, "GET", "/ui/state", "", with); status != 401 {
-			t.Errorf("after the end: %d %s", status, said)
-		}
+		soon(func() string { status, _, _ := alice.http(t, "GET", "/ui/state", "", with); return fmt.Sprint(status) }, "401")
 	})
 	t.Run("a limit", func(t *testing.T) {
 		bob, passed := one.visitor(t, "bob", modernEra, false), 0
+		pace := time.NewTicker(10 * time.Millisecond) // the other replica knows of a call after about 20 ms
+		defer pace.Stop()
 		for i := range 60 {
+			<-pace.C
 			if said := at(bob, []*endpoint{one, two}[i%2]).ask(t, "/mcp", "tools/call", execute("fake", "echo", `{"text":"x"}`)); !strings.Contains(said, "RATE_LIMITED") {
 				passed++
 			}
@@ -131,6 +173,112 @@ func TestState_Shared(t *testing.T) {
 			t.Errorf("%d calls of 20 a minute passed", passed)
 		}
 	})
+}
+
+// TestState_Restart: a process of the same user goes on with the sessions of an earlier one, which it knows only by their ids. An
+// id proves nothing: with the credential of another principal, or none, it is unknown. A session that its client has ended, and
+// one of a view that is gone, stay ended. A process without the key file has a key of its own.
+func TestState_Restart(t *testing.T) {
+	mcptest.NoLeaks(t)
+	const rights = `[{"principals":["alice","bob"]}]`
+	fake := mcptest.Spec{}.HTTP(t)
+	one := hosted(t, map[string]string{"fake": fake.URL}, rights, `,"groups":{"all":{"servers":["fake"]}},"limits":{"principal":{"sessions":2}}`)
+	restarted := func(more string) *endpoint {
+		later := newClientState(slog.New(slog.DiscardHandler), 0)
+		later.folder = one.app.state.folder
+		later.seal(slog.New(slog.DiscardHandler))
+		return servingWith(t, configOf(t, map[string]string{"fake": fake.URL}, rights, more), later)
+	}
+	key := filepath.Join(one.app.state.folder, "sessions.key")
+	if info, err := os.Stat(key); err != nil || info.Mode().Perm() != 0o600 && runtime.GOOS != "windows" {
+		t.Fatalf("%v, %v", info, err)
+	}
+	alice, ended, bob := one.visitor(t, "alice", legacyEra, false), one.visitor(t, "alice", legacyEra, false), one.visitor(t, "bob", legacyEra, false)
+	for _, v := range []*visitor{alice, ended, bob} {
+		if said := v.ask(t, "/mcp", "ping", ""); !strings.HasPrefix(said, "200 ") {
+			t.Fatal(said)
+		}
+	}
+	bob.ask(t, "/mcp/groups/all", "ping", "")
+	hers := alice.sessions["/mcp"]
+	two := restarted(`,"limits":{"principal":{"sessions":2}}`)
+	for _, v := range []*visitor{alice, ended, bob} {
+		v.endpoint = two
+	}
+	head := map[string]string{"Mcp-Session-Id": ended.sessions["/mcp"]}
+	if status, said, _ := ended.http(t, "DELETE", "/mcp", "", head); status != 200 {
+		t.Errorf("the end: %d %s", status, said)
+	}
+	if said := ended.ask(t, "/mcp", "ping", ""); !strings.HasPrefix(said, "404 ") {
+		t.Errorf("after the end: %s", said)
+	}
+	for _, v := range []*visitor{alice, bob, alice} {
+		if said := v.ask(t, "/mcp", "tools/list", ""); !strings.HasPrefix(said, "200 ") || !strings.Contains(said, "fake") {
+			t.Errorf("%s gets %s", v.who, said)
+		}
+	}
+	if n := two.app.views.get(config.ViewTwoTools).front.Sessions(); n != 2 {
+		t.Errorf("%d sessions are live", n)
+	}
+	for name, v := range map[string]*visitor{
+		"bob": two.visitor(t, "bob", legacyEra, false), "nobody": two.visitor(t, "nobody", legacyEra, false), "no credential": two.visitor(t, "x", legacyEra, false),
+	} {
+		v.sessions["/mcp"] = hers
+		if said := v.ask(t, "/mcp", "tools/list", ""); !strings.HasPrefix(said, "40") || strings.Contains(said, `"tools"`) {
+			t.Errorf("%s gets %s", name, said)
+		}
+		if status, said, _ := v.http(t, "DELETE", "/mcp", "", map[string]string{"Mcp-Session-Id": hers}); status < 400 {
+			t.Errorf("%s ends it: %d %s", name, status, said)
+		}
+	}
+	for _, path := range []string{"/mcp", "/mcp/tools"} { // the session of one view is unknown at another, also if that is gone
+		if status, said, _ := bob.http(t, "POST", path, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, map[string]string{"Mcp-Session-Id": bob.sessions["/mcp/groups/all"]}); status != 404 {
+			t.Errorf("%s: %d %s", path, status, said)
+		}
+	}
+	if said := alice.ask(t, "/mcp", "ping", ""); !strings.HasPrefix(said, "200 ") {
+		t.Errorf("at the end alice gets %s", said)
+	}
+	if err := os.Remove(key); err != nil {
+		t.Fatal(err)
+	}
+	alice.endpoint = restarted("")
+	if said := alice.ask(t, "/mcp", "ping", ""); !strings.HasPrefix(said, "404 ") {
+		t.Errorf("with another key alice gets %s", said)
+	}
+}
+
+// TestState_NoFile: without a folder for the key there is one warning, and sessions work until the process ends. Uses of mcpx
+// other than over HTTP make no key.
+func TestState_NoFile(t *testing.T) {
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	s := newClientState(logger, 0)
+	if s.folder = filepath.Join(t.TempDir(), "file", "mcpx"); os.WriteFile(filepath.Dir(s.folder), nil, 0o600) != nil {
+		t.Fatal("writing a file")
+	}
+	s.seal(logger)
+	id, err := s.sessions.Open(t.Context(), &front.Session{View: "tools"}, time.Time{})
+	if err != nil || strings.Count(log.String(), "level=WARN") != 1 || !strings.Contains(log.String(), "after a restart") {
+		t.Errorf("%v; the log says %s", err, log.String())
+	}
+	if record, err := s.sessions.Get(t.Context(), id); err != nil || record.View != "tools" {
+		t.Errorf("%+v, %v", record, err)
+	}
+	folder := t.TempDir()
+	for _, variable := range []string{"XDG_CONFIG_HOME", "HOME", "AppData"} {
+		t.Setenv(variable, folder)
+	}
+	for _, profile := range []Profile{Command, Once, Look, Measure, Stdio, Demo} {
+		a, err := New(Options{Config: configOf(t, nil, everybody, ""), Profile: profile, Log: logger})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files, _ := filepath.Glob(filepath.Join(a.state.folder, "*")); len(files) > 0 {
+			t.Errorf("%+v: %s", profile, files)
+		}
+		a.Close()
+	}
 }
 
 // TestState_Secret: the key of the authorization server is the secret of the process, also after a restart. Without such a key,
@@ -174,7 +322,7 @@ func TestState_Secret(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := a.current.Load().authServer
-	if after == before || !bytes.Equal(after.of.Secret.Key("a test"), kept) || !bytes.Equal(a.state.secret.Key("a test"), kept) {
+	if after == before || !bytes.Equal(after.of.Secrets[0].Key("a test"), kept) || !bytes.Equal(a.state.secret.Key("a test"), kept) {
 		t.Error("a reload changes the key")
 	}
 }

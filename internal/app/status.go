@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mcpx/internal/base/atomicfile"
@@ -26,20 +27,38 @@ type readiness struct {
 	States  map[catalog.State]int `json:"states"`
 }
 
-// ready reports whether every server has a catalogue, or mcpx has tried to connect to it. It also counts the servers and tools.
+// readyState is what readiness depends on, besides the servers.
+type readyState struct {
+	began time.Time
+	// settled is set by ready and never reset: from then on, servers do not affect the readiness.
+	settled atomic.Bool
+	// clusterAway reports whether the cluster cannot be reached at present; nil without a cluster.
+	clusterAway func() bool
+}
+
+// readyWithin is how long a process is not ready because it connects to servers. A server that hangs, or takes long to
+// install, does so for all replicas, and without a bound none would be ready.
+const readyWithin = 2 * time.Minute
+
+// ready reports whether this process can serve the tools that it lists: mcpx has tried once to connect to every server, also to
+// one whose catalogue comes from the disk or from another replica. A server that is down does not keep a process from being
+// ready, and neither does one that is lost or added later: all replicas would be unready at once. ready also counts the servers
+// and tools.
 func (a *App) ready() (httpd.Readiness, any) {
 	snap := a.Executor.Catalogue(nil)
-	waiting, counts := 0, make(map[catalog.State]int)
+	counts := make(map[catalog.State]int)
 	for i := range snap.Servers {
-		s := &snap.Servers[i]
-		counts[s.State]++
-		if !s.Known && s.State == catalog.Connecting {
-			waiting++
-		}
+		counts[snap.Servers[i].State]++
 	}
-	public := httpd.Readiness{Ready: waiting == 0}
+	if counts[catalog.Connecting] == 0 || time.Since(a.began) > readyWithin {
+		a.settled.Store(true)
+	}
+	public := httpd.Readiness{Ready: a.settled.Load()}
+	if a.clusterAway != nil && a.clusterAway() { // sessions, calls and reads go on
+		public.Degraded = append(public.Degraded, "cluster: NATS away")
+	}
 	if failing, refuses := a.auditor.failing(); failing {
-		public.Ready, public.Degraded = public.Ready && !refuses, []string{"audit"}
+		public.Ready, public.Degraded = public.Ready && !refuses, append(public.Degraded, "audit")
 	}
 	return public, readiness{public, len(snap.Servers), snap.Tools(), counts}
 }

@@ -57,10 +57,18 @@ func (v *views) get(name string) *openView {
 	one.front = front.New(one.view, front.Options{
 		Version: Version(), SessionIdle: a.Config.SessionTimeout, MaxMessage: a.Config.MaxMessageBytes, Known: a.identity.Knows,
 		Sessions: a.state.sessions, Once: a.state.once, Secret: a.state.secret,
+		Peers: a.peers(), Homed: func() []string { return a.homed(name) },
 		Admission: a.limits, Journal: &a.journal, SessionEnded: a.sessionEnded, Trace: a.traceClients(), Logger: a.log,
 	})
 	v.open[name] = one
 	return one
+}
+
+// opened returns a view that clients have connected to; nil if there is none of that name.
+func (v *views) opened(name string) *openView {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.open[name]
 }
 
 // of returns the view at a path under /mcp, or nil if there is none or the principal of the request may not use it. A principal

@@ -36,6 +36,13 @@ func confirmed(confirm policy.Confirm) *policy.Rules {
 // confirmation, the user is asked to confirm it only once.
 func TestConfirmed_Input(t *testing.T) {
 	mcptest.NoLeaks(t)
+	for way, call := range ways {
+		t.Run(way, func(t *testing.T) { confirmedInput(t, way == "alone", call) })
+	}
+}
+
+// confirmedInput makes calls in one way. relayed means that this way passes a server's question on to a modern client.
+func confirmedInput(t *testing.T, relayed bool, call func(testing.TB, *Executor, Request) *results.Result) {
 	for _, confirm := range []policy.Confirm{policy.ConfirmNone, policy.ConfirmAll} {
 		e := confirming(t, Options{}, confirm, piped(t, "fake", mcptest.Spec{Era: mcptest.EraModern}))
 		var asked []string
@@ -44,10 +51,12 @@ func TestConfirmed_Input(t *testing.T) {
 			asked = append(asked, string(params))
 			return json.RawMessage(`{"action":"accept","content":{"word":"mellon","run":true}}`), nil
 		}
-		got, err := e.Exec(t.Context(), Request{From: request.From{Client: client}, Server: "fake", Tool: "ask"})
+		got := call(t, e, Request{From: request.From{Client: client}, Server: "fake", Tool: "ask"})
 		switch {
-		case err != nil:
-			t.Error(err)
+		case confirm == policy.ConfirmNone && !relayed:
+			if len(asked) != 1 || !strings.Contains(asked[0], "Which word?") || got.IsError {
+				t.Errorf("asked %q, got %+v", asked, got)
+			}
 		case confirm == policy.ConfirmNone:
 			if len(asked) != 0 || !strings.Contains(string(got.Whole), "Which word?") {
 				t.Errorf("asked %q, got %+v", asked, got)
@@ -62,6 +71,12 @@ func TestConfirmed_Input(t *testing.T) {
 // it.
 func TestConfirmed_late(t *testing.T) {
 	mcptest.NoLeaks(t)
+	for way, call := range ways {
+		t.Run(way, func(t *testing.T) { confirmedLate(t, call) })
+	}
+}
+
+func confirmedLate(t *testing.T, by func(testing.TB, *Executor, Request) *results.Result) {
 	fake := mcptest.Spec{}.HTTP(t)
 	servers := []registry.Server{{Spec: upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.HTTP, Remote: transport.Remote{URL: fake.URL}}}, Definition: fake.URL}}
 	e := confirming(t, Options{}, policy.ConfirmAll, servers...)
@@ -79,11 +94,11 @@ func TestConfirmed_late(t *testing.T) {
 		return json.RawMessage(`{"action":"accept","content":{"run":true}}`), nil
 	}
 	call := Request{From: request.From{Client: client}, Server: "fake", Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`)}
-	if got := exec(t, e, call); got.IsError {
+	if got := by(t, e, call); got.IsError {
 		t.Errorf("got %s", got.Content)
 	}
 	hide = true
-	if got := exec(t, e, call); got.Code != results.CodeToolNotFound {
+	if got := by(t, e, call); got.Code != results.CodeToolNotFound {
 		t.Errorf("got %s", got.Content)
 	}
 	if calls := fake.Log().Calls("echo"); len(calls) != 1 {
@@ -132,6 +147,12 @@ func TestChanged(t *testing.T) {
 
 // TestConfirmed_Unanswered: if a client never answers the question, the call is not confirmed and ends with its timeout.
 func TestConfirmed_Unanswered(t *testing.T) {
+	for way, by := range ways {
+		t.Run(way, func(t *testing.T) { confirmedUnanswered(t, by) })
+	}
+}
+
+func confirmedUnanswered(t *testing.T, by func(testing.TB, *Executor, Request) *results.Result) {
 	bubble(t, func(t *testing.T) {
 		e := confirming(t, Options{Servers: map[string]ServerOptions{"fake": {CallTimeout: time.Second}}}, policy.ConfirmAll, piped(t, "fake", mcptest.Spec{}))
 		client := &caller.Client{ID: "1", Version: "2025-11-25", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
@@ -140,7 +161,7 @@ func TestConfirmed_Unanswered(t *testing.T) {
 			return nil, ctx.Err()
 		}
 		began := time.Now()
-		got := exec(t, e, Request{From: request.From{Client: client}, Server: "fake", Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`)})
+		got := by(t, e, Request{From: request.From{Client: client}, Server: "fake", Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`)})
 		if text := said(t, got); !got.IsError || !strings.Contains(text, "did not confirm the call of fake.echo within 15m0s; it was not made") || time.Since(began) != 15*time.Minute {
 			t.Errorf("after %s: %s", time.Since(began), text)
 		}
@@ -154,6 +175,17 @@ func TestConfirmed_Replaced(t *testing.T) {
 	tool := func(description string) mcptest.Spec {
 		return mcptest.Spec{Tools: json.RawMessage(`[{"name":"echo","description":"` + description + `"}]`), InitDelay: 5 * time.Second}
 	}
+	for way, by := range ways {
+		user := 10 * time.Minute
+		if way == "each" { // the events begin after the only question
+			user = 0
+		}
+		t.Run(way, func(t *testing.T) { confirmedReplaced(t, tool, user, by) })
+	}
+}
+
+// confirmedReplaced makes calls in one way. user is how much of the user's time is in the event of the call.
+func confirmedReplaced(t *testing.T, tool func(string) mcptest.Spec, user time.Duration, by func(testing.TB, *Executor, Request) *results.Result) {
 	for now, want := range map[string]int{"Old": 1, "New": 2} {
 		bubble(t, func(t *testing.T) {
 			var events []request.Event
@@ -170,11 +202,11 @@ func TestConfirmed_Replaced(t *testing.T) {
 				}
 				return json.RawMessage(`{"action":"accept","content":{"run":true}}`), nil
 			}
-			got := exec(t, e, Request{From: request.From{Client: client}, Server: "fake", Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`)})
+			got := by(t, e, Request{From: request.From{Client: client}, Server: "fake", Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`)})
 			if said(t, got) != "x" || asked != want {
 				t.Errorf("%s: asked %d times, want %d; got %s", now, asked, want, got.Content)
 			}
-			if len(events) != 1 || events[0].Confirming != 10*time.Minute || events[0].Duration != 5*time.Second ||
+			if len(events) != 1 || events[0].Confirming != user || events[0].Duration != 5*time.Second ||
 				events[0].Upstream >= time.Second {
 				t.Errorf("%s: %+v", now, events)
 			}

@@ -116,6 +116,7 @@ func TestEach_AtOnce(t *testing.T) {
 					t.Error(got)
 				}
 			})
+			synctest.Wait() // until as many calls as possible wait at the gate
 			for range words {
 				<-gate
 			}

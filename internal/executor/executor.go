@@ -43,6 +43,7 @@ type Executor struct {
 	journal    *request.Journal
 	tracing    *request.Tracing
 	tags       *caller.Tags // for tags on the ids of tasks
+	replica    string       // part of the ids of tasks
 	held       holds
 	calls      sync.WaitGroup // calls that may continue after their clients got an answer (executeFor)
 }
@@ -54,7 +55,7 @@ func New(r *registry.Registry, options Options) *Executor {
 	}
 	e := &Executor{
 		registry: r, log: options.Logger, journal: options.Journal, tracing: options.Tracing, learned: options.Learned,
-		apps: policy.Catalogues{Apps: true}, store: results.NewStore(options.Results), tags: caller.NewTags(options.Secret, "mcpx ids of tasks 1"),
+		apps: policy.Catalogues{Apps: true}, store: results.NewStore(options.Results), replica: options.Replica, tags: caller.NewTags(options.Secret, "mcpx ids of tasks 1"),
 	}
 	e.work = semaphore.Shared(runtime.GOMAXPROCS(0), semaphore.Queue{Calls: 256, Wait: 30 * time.Second})
 	e.builtin = builtin.New()
@@ -461,7 +462,9 @@ func (e run) answer(r *Request, t target) *results.Answer {
 	if !runs && !creates {
 		return a
 	}
-	task := func(raw json.RawMessage) json.RawMessage { return resources.Task(server, e.tagOf(r.Client), raw) }
+	task := func(raw json.RawMessage) json.RawMessage {
+		return resources.Task(server, e.replica, e.tagOf(r.Client), raw)
+	}
 	if runs {
 		a.Task = task
 	}

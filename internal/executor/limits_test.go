@@ -36,6 +36,12 @@ func as(id string, r Request) Request {
 // TestRateLimited: a call over the limit fails, and the failure says when to try again. Calls that never reach a server (an
 // unknown tool, invalid arguments) do not count towards the limit. Reading a resource does.
 func TestRateLimited(t *testing.T) {
+	for way, by := range ways {
+		t.Run(way, func(t *testing.T) { rateLimited(t, by) })
+	}
+}
+
+func rateLimited(t *testing.T, by func(testing.TB, *Executor, Request) *results.Result) {
 	bubble(t, func(t *testing.T) {
 		fake := mcptest.Spec{Resources: json.RawMessage(`[{"uri":"a://b","name":"b"}]`)}
 		e := limited(t, limits.Options{Principal: limits.Quota{CallsPerMinute: 3}}, piped(t, "s", fake))
@@ -46,20 +52,23 @@ func TestRateLimited(t *testing.T) {
 			{Server: "s", Tool: "echo", Arguments: json.RawMessage(`{"text":5}`)},
 		} {
 			for range 5 {
-				if got := said(t, exec(t, e, as("alice", free))); strings.HasPrefix(got, results.CodeRateLimited) {
+				if got := said(t, by(t, e, as("alice", free))); strings.HasPrefix(got, results.CodeRateLimited) {
 					t.Fatalf("%s.%s: %s", free.Server, free.Tool, got)
 				}
 			}
 		}
 		for range 2 {
-			if got := said(t, exec(t, e, as("alice", echo))); got != "x" {
+			if got := said(t, by(t, e, as("alice", echo))); got != "x" {
 				t.Fatal(got)
 			}
 		}
 		read := Request{Server: builtin.Name, Tool: "read_resource", Arguments: json.RawMessage(`{"uri":"a://b"}`)}
-		exec(t, e, as("alice", read))
+		by(t, e, as("alice", read))
 		const want = "RATE_LIMITED: over the limit of 3 calls a minute; retry_after: 20 s"
 		for _, over := range []Request{echo, read, {Server: "s", Tool: "echo", Arguments: echo.Arguments, Native: true}} {
+			if got := said(t, by(t, e, as("alice", over))); got != want {
+				t.Errorf("%s.%s: got %s, want %s", over.Server, over.Tool, got, want)
+			}
 			over.Format = always
 			result := exec(t, e, as("alice", over))
 			if got := said(t, result); got != want || !result.IsError {
@@ -69,14 +78,14 @@ func TestRateLimited(t *testing.T) {
 				t.Errorf("structuredContent: %s", got)
 			}
 		}
-		if got := said(t, exec(t, e, as("bob", echo))); got != "x" {
+		if got := said(t, by(t, e, as("bob", echo))); got != "x" {
 			t.Errorf("another principal: %s", got)
 		}
-		if got := said(t, exec(t, e, echo)); got != "x" {
+		if got := said(t, by(t, e, echo)); got != "x" {
 			t.Errorf("nobody in particular: %s", got)
 		}
 		<-time.After(20 * time.Second)
-		if got := said(t, exec(t, e, as("alice", echo))); got != "x" {
+		if got := said(t, by(t, e, as("alice", echo))); got != "x" {
 			t.Errorf("after the wait: %s", got)
 		}
 	})

@@ -72,14 +72,21 @@ type Options struct {
 	// Tracing creates spans for calls; nil means that a client's traceparent is passed on unchanged.
 	Tracing *request.Tracing
 	// Current, if not nil, returns the current settings, which replace all of these options except Learned, Journal, Tracing,
-	// Results and Secret. A call keeps the settings from its beginning.
+	// Results and TaskIDs. A call keeps the settings from its beginning.
 	Current func() *Settings
-	// Results stores results that are too long, for all clients; nil means in memory. Secret is the key for the tags on the ids
-	// of tasks; nil means a random key.
+	// Results stores results that are too long, for all clients; nil means in memory.
 	Results state.Results[results.Kept]
-	Secret  *state.Secret
+	TaskIDs
 	// Logger may be nil, then nothing is logged.
 	Logger *slog.Logger
+}
+
+// TaskIDs are the settings for the ids of tasks that clients get.
+type TaskIDs struct {
+	// Secret is the key for the tags on the ids; nil means a random key.
+	Secret *state.Secret
+	// Replica is the id of this process among those that serve the same clients; empty if there are no others.
+	Replica string
 }
 
 // LearnOptions say whether the shapes of results are learned, for tools that declare no output type, and shown.

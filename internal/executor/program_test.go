@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"mcpx/internal/base/wire"
@@ -102,6 +103,50 @@ return all.map(text => ({text, n: 1}))`))
 	}())
 	if got := all(t, selected); got != "3" {
 		t.Errorf("selected %q", got)
+	}
+}
+
+// TestProgram_AtOnce: sixteen calls of a program run at the same time, and the others as soon as one of them has ended. A call of
+// another client does not wait for them. So 31 calls of 0.6 s take 1.2 s and what a program costs itself.
+func TestProgram_AtOnce(t *testing.T) {
+	mcptest.NoLeaks(t)
+	e := executing(t, withPrograms(t, Options{}), nil, piped(t, "fake", eachTool(changing)))
+	var open, most atomic.Int32
+	release := make(chan struct{})
+	e.registry.Use(append(e.Chain(nil, nil), func(next request.Handler) request.Handler {
+		return func(ctx context.Context, r *request.Request) (json.RawMessage, error) {
+			if r.Program || strings.Contains(string(r.Params), "beside") {
+				return next(ctx, r)
+			}
+			for now := open.Add(1); ; {
+				if before := most.Load(); now <= before || most.CompareAndSwap(before, now) {
+					break
+				}
+			}
+			defer open.Add(-1)
+			<-release
+			return next(ctx, r)
+		}
+	})...)
+	answer := make(chan string)
+	go func() { // ends with the program
+		answer <- all(t, exec(t, e, program(nil, `return (await Promise.all(Array.from({length: 31}, (_, i) => call("fake", "echo", {text: "" + i})))).join()`)))
+	}()
+	for _, round := range []int32{16, 15} {
+		mcptest.WaitFor(t, fmt.Sprint(round, " calls at once"), patience, func() bool { return open.Load() == round })
+		if got := said(t, exec(t, e, as("bob", Request{Server: "fake", Tool: "echo", Arguments: json.RawMessage(`{"text":"beside"}`)}))); got != "beside" {
+			t.Error(got)
+		}
+		for range round {
+			release <- struct{}{}
+		}
+	}
+	var want []string
+	for i := range 31 {
+		want = append(want, fmt.Sprint(i))
+	}
+	if got := <-answer; got != strings.Join(want, ",") || most.Load() != 16 {
+		t.Errorf("%d at once, got %s", most.Load(), got)
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
-	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/results"
@@ -33,6 +32,12 @@ func silent(name string) registry.Server {
 func TestExec_RightsOfTheServerThatAnswers(t *testing.T) {
 	tools := json.RawMessage(`[{"name":"look"},{"name":"drop","inputSchema":{"type":"object"}}]`)
 	strict := json.RawMessage(`[{"name":"look"},{"name":"drop","inputSchema":{"type":"object","required":["really"]}}]`)
+	for way, by := range ways {
+		t.Run(way, func(t *testing.T) { rightsOfTheServerThatAnswers(t, tools, strict, by) })
+	}
+}
+
+func rightsOfTheServerThatAnswers(t *testing.T, tools, strict json.RawMessage, by func(testing.TB, *Executor, Request) *results.Result) {
 	for _, tt := range []struct {
 		name  string
 		known bool // the old server's tools are in the cache on disk
@@ -69,12 +74,7 @@ func TestExec_RightsOfTheServerThatAnswers(t *testing.T) {
 				}
 				done := make(chan string, 1)
 				go func() { // ends with the call
-					result, err := e.Exec(context.Background(), Request{Catalogue: seen, Server: "one", Tool: "drop", Arguments: json.RawMessage(`{}`)})
-					if err != nil {
-						done <- err.Error()
-						return
-					}
-					done <- wire.ReadBlock(result.Content[0]).Text
+					done <- said(t, by(t, e, Request{Catalogue: seen, Server: "one", Tool: "drop", Arguments: json.RawMessage(`{}`)}))
 				}()
 				synctest.Wait()
 				next := piped(t, "one", mcptest.Spec{Tools: tt.tools})
@@ -97,15 +97,18 @@ func TestExec_ServerGone(t *testing.T) {
 		r := registry.New([]registry.Server{silent("one")}, registry.Options{})
 		r.Start()
 		e := chained(r, Options{ExecWait: time.Minute})
-		done := make(chan string, 1)
-		go func() { // ends with the call
-			result, _ := e.Exec(context.Background(), Request{Server: "one", Tool: "t"})
-			done <- wire.ReadBlock(result.Content[0]).Text
-		}()
+		done := make(chan string, len(ways))
+		for _, by := range ways {
+			go func() { // ends with the call
+				done <- said(t, by(t, e, Request{Server: "one", Tool: "t"}))
+			}()
+		}
 		synctest.Wait()
 		r.Apply(nil, registry.Options{}, nil)
-		if got := <-done; !strings.HasPrefix(got, results.CodeServerNotFound) {
-			t.Errorf("got %s", got)
+		for range ways {
+			if got := <-done; !strings.HasPrefix(got, results.CodeServerNotFound) {
+				t.Errorf("got %s", got)
+			}
 		}
 		r.Close(0)
 	})

@@ -26,6 +26,7 @@ func (e *Executor) Resources(client *caller.Client, part func() *policy.Scope) *
 			return ok
 		},
 		Tag:         e.tagOf(client),
+		Replica:     e.replica,
 		Separator:   options.Separator,
 		NoResources: options.NoResources, NoPrompts: options.NoPrompts,
 		Wait: options.ExecWait, ListWait: options.ExecWait,

@@ -9,6 +9,7 @@ import (
 
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
+	"mcpx/internal/results"
 )
 
 // tasking returns a server whose tool can run only as a task. Each poll returns the given status.
@@ -25,11 +26,17 @@ func tasking(t *testing.T, ttl, status string) mcptest.Spec {
 }
 
 func TestTask(t *testing.T) {
+	for way, by := range ways {
+		t.Run(way, func(t *testing.T) { oneTask(t, by) })
+	}
+}
+
+func oneTask(t *testing.T, by func(testing.TB, *Executor, Request) *results.Result) {
 	bubble(t, func(t *testing.T) {
 		spec := tasking(t, "60000", "completed")
 		e := executing(t, Options{}, nil, piped(t, "s", spec))
 		began := time.Now()
-		got := exec(t, e, Request{Server: "s", Tool: "t"})
+		got := by(t, e, Request{Server: "s", Tool: "t"})
 		if took := time.Since(began); said(t, got) != "the result" || took != 3*time.Second {
 			t.Errorf("got %s after %v", got.Content, took)
 		}

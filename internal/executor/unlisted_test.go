@@ -71,59 +71,65 @@ func TestSilentChanges(t *testing.T) {
 		`"error":{"code":-32602,"message":"Tool %s not found"}`, `"error":{"code":-32602,"message":"unknown tool \"%s\""}`,
 		`"result":{"content":[{"type":"text","text":"Unknown tool: '%s'"}],"isError":true}`,
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			s := &quietServer{refusal: refusal}
-			s.delay.Store(int64(700 * time.Millisecond))
-			set := func(names string) { s.tools.Store(&names) }
-			set("old,secret")
-			e := executing(t, Options{}, hiding(func(_ string, tool *catalog.Tool) bool { return tool.Name != "secret" }), registry.Server{
-				Spec: upstream.Spec{Options: transport.Options{Name: "x", Type: transport.InProcess, Serve: s.serve}},
-			})
-			ask := func(who, tool, code string, lists int32) time.Duration {
-				t.Helper()
-				before, began := s.lists.Load(), time.Now()
-				got := exec(t, e, Request{From: request.From{Client: &caller.Client{ID: who}}, Server: "x", Tool: tool})
-				if got.Code != code {
-					t.Errorf("%s of %s: %s", tool, who, got.Content)
-				}
-				if n := s.lists.Load() - before; n != lists {
-					t.Errorf("%s of %s: %d lists", tool, who, n)
-				}
-				return time.Since(began)
-			}
-			const missing = results.CodeToolNotFound
-			ask("a", "old", "", 0)
-			none := ask("hostile", "none", missing, 1)
-			for i := range 50 {
-				ask("hostile", fmt.Sprint("none", i), missing, 0)
-			}
-			<-time.After(11 * time.Second)
-			if hidden := ask("hostile", "secret", missing, 1); hidden != none {
-				t.Errorf("a hidden tool took %v, a missing one %v", hidden, none)
-			}
-			if hidden, none := ask("hostile", "secret", missing, 0), ask("hostile", "none", missing, 0); hidden != none {
-				t.Errorf("again: a hidden tool took %v, a missing one %v", hidden, none)
-			}
-			set("old,new,secret")
-			<-time.After(11 * time.Second)
-			ask("b", "new", "", 1)
-			ask("a", "new", "", 0)
-			set("new,secret")
-			<-time.After(11 * time.Second)
-			ask("a", "old", missing, 1)
-			ask("b", "old", missing, 0)
-			// The same holds for inspect.
-			set("new,newer,secret")
-			<-time.After(11 * time.Second)
-			if _, server, failure := e.FindServer(t.Context(), Request{Server: "x", Tool: "new, newer", Catalogue: e.Catalogue(nil)}); failure != nil || lacks(server, "newer") {
-				t.Errorf("inspect: %v", failure)
-			}
-			// If a server does not answer tools/list, a caller waits only for a limited time.
-			s.delay.Store(int64(time.Hour))
-			<-time.After(11 * time.Second)
-			if took := ask("a", "none", missing, 1); took > relistPatience {
-				t.Errorf("took %v", took)
-			}
-		})
+		for way, by := range ways {
+			t.Run(way, func(t *testing.T) { silentChanges(t, refusal, by) })
+		}
 	}
+}
+
+func silentChanges(t *testing.T, refusal string, by func(testing.TB, *Executor, Request) *results.Result) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &quietServer{refusal: refusal}
+		s.delay.Store(int64(700 * time.Millisecond))
+		set := func(names string) { s.tools.Store(&names) }
+		set("old,secret")
+		e := executing(t, Options{}, hiding(func(_ string, tool *catalog.Tool) bool { return tool.Name != "secret" }), registry.Server{
+			Spec: upstream.Spec{Options: transport.Options{Name: "x", Type: transport.InProcess, Serve: s.serve}},
+		})
+		ask := func(who, tool, code string, lists int32) time.Duration {
+			t.Helper()
+			before, began := s.lists.Load(), time.Now()
+			got := by(t, e, Request{From: request.From{Client: &caller.Client{ID: who}}, Server: "x", Tool: tool})
+			if got.Code != code {
+				t.Errorf("%s of %s: %s", tool, who, got.Content)
+			}
+			if n := s.lists.Load() - before; n != lists {
+				t.Errorf("%s of %s: %d lists", tool, who, n)
+			}
+			return time.Since(began)
+		}
+		const missing = results.CodeToolNotFound
+		ask("a", "old", "", 0)
+		none := ask("hostile", "none", missing, 1)
+		for i := range 50 {
+			ask("hostile", fmt.Sprint("none", i), missing, 0)
+		}
+		<-time.After(11 * time.Second)
+		if hidden := ask("hostile", "secret", missing, 1); hidden != none {
+			t.Errorf("a hidden tool took %v, a missing one %v", hidden, none)
+		}
+		if hidden, none := ask("hostile", "secret", missing, 0), ask("hostile", "none", missing, 0); hidden != none {
+			t.Errorf("again: a hidden tool took %v, a missing one %v", hidden, none)
+		}
+		set("old,new,secret")
+		<-time.After(11 * time.Second)
+		ask("b", "new", "", 1)
+		ask("a", "new", "", 0)
+		set("new,secret")
+		<-time.After(11 * time.Second)
+		ask("a", "old", missing, 1)
+		ask("b", "old", missing, 0)
+		// The same holds for inspect.
+		set("new,newer,secret")
+		<-time.After(11 * time.Second)
+		if _, server, failure := e.FindServer(t.Context(), Request{Server: "x", Tool: "new, newer", Catalogue: e.Catalogue(nil)}); failure != nil || lacks(server, "newer") {
+			t.Errorf("inspect: %v", failure)
+		}
+		// If a server does not answer tools/list, a caller waits only for a limited time.
+		s.delay.Store(int64(time.Hour))
+		<-time.After(11 * time.Second)
+		if took := ask("a", "none", missing, 1); took > relistPatience {
+			t.Errorf("took %v", took)
+		}
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -120,7 +121,38 @@ func (f *Front) subscribe(ctx context.Context, r *incoming, out []byte) ([]byte,
 	if err != nil {
 		return nil, f.resourceError(r, err)
 	}
+	if why := f.remember(ctx, r.session, uri, true); why != nil {
+		r.session.followed.stop(uri)
+		return nil, why
+	}
 	return append(out, "{}"...), nil
+}
+
+// remember stores whether a session over HTTP subscribes to a resource, for later live parts of the session.
+func (f *Front) remember(ctx context.Context, s *session, uri string, follows bool) *rpcError {
+	if s.id == "" || slices.Contains(s.record.Load().Followed, uri) == follows {
+		return nil
+	}
+	err := f.change(ctx, s, func(record *Session) {
+		others := slices.DeleteFunc(slices.Clone(record.Followed), func(one string) bool { return one == uri })
+		if follows {
+			others = append(others, uri)
+		}
+		record.Followed = others
+	})
+	if err != nil {
+		_, why := refused(err)
+		return why
+	}
+	if peers := f.options.Peers; peers != nil && follows && s.outside() == nil { // the stream may be opened elsewhere just now
+		peers.Everyone(f.name, s.id, notification(toldFollowed, wire.WithMember(nil, "uri", wire.AppendQuoted(nil, uri))))
+	}
+	return nil
+}
+
+// followAgain subscribes to the resources in the record of a session that its live part does not subscribe to yet.
+func (f *Front) followAgain(ctx context.Context, s *session) {
+	f.followAll(ctx, s.client.Load(), s.record.Load().Followed, &s.followed, s.pending)
 }
 
 // unsubscribe answers resources/unsubscribe.
@@ -132,6 +164,9 @@ func (f *Front) unsubscribe(ctx context.Context, r *incoming, out []byte) ([]byt
 			return nil, f.resourceError(r, err)
 		}
 		r.session.followed.stop(uri)
+	}
+	if why := f.remember(ctx, r.session, uri, false); why != nil {
+		return nil, why
 	}
 	return append(out, "{}"...), nil
 }

@@ -6,7 +6,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
+	"mcpx/internal/base/state"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/view"
 )
@@ -46,4 +48,85 @@ func TestUnsubscribe_early(t *testing.T) {
 		t.Error(answer)
 	}
 	mcptest.WaitFor(t, "the server to be told", patience, func() bool { return len(fake.Log().Method("resources/unsubscribe")) == 1 })
+}
+
+// TestFollow_Again: a session that was idle, or whose process has ended, goes on with its next request. With a new GET
+// stream the client gets the updates of the resources that it had subscribed to, and no others; a second client gets
+// only its own. After a restart it also learns that the lists may have changed.
+func TestFollow_Again(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := offering("fake", mcptest.EraLegacy).HTTP(t)
+	records, secrets := state.NewRecords(100, 1<<20), []*state.Secret{state.NewSecret()}
+	start := func() (shown, *httptest.Server) {
+		f, web := siteWith(t, Options{Sessions: state.NewSealed[Session](secrets, "session", records)}, remote("fake", fake))
+		f.registry.WaitListed(t.Context(), nil)
+		return f, web
+	}
+	f, web := start()
+	one, two := newWebClient(t, web, legacyEra), newWebClient(t, web, legacyEra)
+	status := func(c *webClient, method, uri string) {
+		t.Helper()
+		if status, got := c.status(t, "POST", method, `{"uri":"`+uri+`"}`); status != 200 || strings.Contains(got, `"error"`) {
+			t.Errorf("%s %s: %d %s", method, uri, status, got)
+		}
+	}
+	status(one, "resources/subscribe", "fake://1")
+	status(one, "resources/subscribe", "fake://left")
+	status(one, "resources/unsubscribe", "fake://left")
+	status(two, "resources/subscribe", "mcpx://fake/shared://x")
+
+	heard := func(c *webClient, uri, not string) {
+		t.Helper()
+		stream := c.stream(t, "", "")
+		update := func(uri string) {
+			if _, err := c.exec(t.Context(), "9", "notify", `{"method":"notifications/resources/updated","params":{"uri":"`+uri+`"}}`, ""); err != nil {
+				t.Error(err)
+			}
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		updating := make(chan struct{})
+		go func() { // ends with stop; updates until the new subscription is there
+			defer close(updating)
+			for ctx.Err() == nil {
+				update(not)
+				update("fake://left")
+				update(strings.TrimPrefix(uri, "mcpx://fake/"))
+			}
+		}()
+		for came := ""; !strings.Contains(came, `"uri":"`+uri+`"`); {
+			if _, came = stream.next(t); strings.Contains(came, not) || strings.Contains(came, "fake://left") {
+				t.Errorf("heard %s", came)
+				break
+			}
+		}
+		stop()
+		<-updating
+		stream.body.Body.Close()
+	}
+	f.endIdle(time.Now().Add(time.Minute))
+	if f.Sessions() != 0 {
+		t.Fatalf("%d live", f.Sessions())
+	}
+	heard(one, "fake://1", "shared://x")
+	heard(two, "mcpx://fake/shared://x", "fake://1")
+
+	f.Close()
+	_, again := start()
+	one.url, two.url = again.URL, again.URL
+	stream := one.stream(t, "", "")
+	for _, list := range []string{"tools", "resources", "prompts"} {
+		if _, came := stream.next(t); !strings.Contains(came, "notifications/"+list+"/list_changed") {
+			t.Errorf("after a restart: %s", came)
+		}
+	}
+	stream.body.Body.Close()
+	heard(two, "mcpx://fake/shared://x", "fake://1")
+	heard(one, "fake://1", "shared://x")
+	status(one, "resources/unsubscribe", "fake://1")
+	if status, got := one.status(t, "DELETE", "", "{}"); status != 200 {
+		t.Errorf("%d %s", status, got)
+	}
+	if status, _ := one.status(t, "GET", "", ""); status != 404 {
+		t.Errorf("after the end: %d", status)
+	}
 }

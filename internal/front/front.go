@@ -26,7 +26,8 @@ import (
 type Options struct {
 	// Version is the version of mcpx, for the handshake.
 	Version string
-	// SessionIdle is how long a legacy session over HTTP may be unused before mcpx ends it; 0 means 30 minutes.
+	// SessionIdle is how long a legacy session over HTTP may be unused before mcpx ends its live part; 0 means 30
+	// minutes. Whether the session can then be used again is decided by Sessions.
 	SessionIdle time.Duration
 	// MaxMessage is the largest body of a request over HTTP, in bytes; 0 means 64 MiB.
 	MaxMessage int64
@@ -42,6 +43,10 @@ type Options struct {
 	Sessions state.Sessions[Session]
 	Once     state.Once
 	Secret   *state.Secret
+	// Peers are the other processes that serve the same clients; nil if there are none. Homed returns the names
+	// of the view's PerClient servers; nil means that it has none.
+	Peers Peers
+	Homed func() []string
 	// Journal passes the events of requests to the observers. It may be nil.
 	Journal *request.Journal
 	// SessionEnded is called when a session over HTTP has ended in this process (see [Front.Sessions]). It may be nil.
@@ -80,18 +85,19 @@ func (unbounded) BodyRead(*caller.Principal, int)                               
 
 // Front serves the clients of one view. Close ends its goroutine.
 type Front struct {
-	view      view.View
-	name      string // the name of the view
-	options   Options
-	identity  json.RawMessage // a _meta object with mcpx as the server
-	log       *slog.Logger
-	changes   changes
-	streams   sseStreams
-	sessions  sessions       // legacy sessions over HTTP that have a live part in this process
-	stateless inflight       // modern requests over HTTP
-	tags      *caller.Tags   // sign the requestState of upstream servers
-	suspended suspendedCalls // modern calls that wait for their client's answers
-	requests  atomic.Int64   // number of modern requests over HTTP so far
+	view       view.View
+	name       string // the name of the view
+	options    Options
+	identity   json.RawMessage // a _meta object with mcpx as the server
+	log        *slog.Logger
+	changes    changes
+	sseStreams sseStreams
+	sessions   sessions       // legacy sessions over HTTP that have a live part in this process
+	stateless  inflight       // modern requests over HTTP
+	tags       *caller.Tags   // sign the requestState of upstream servers
+	suspended  suspendedCalls // modern calls that wait for their client's answers
+	requests   atomic.Int64   // number of modern requests over HTTP so far
+	made       time.Time      // when New made the front
 
 	detach   func() // stops the view from reporting changes to the field changes
 	stop     chan struct{}
@@ -119,10 +125,13 @@ func New(v view.View, options Options) *Front {
 	name := v.Traits().Name
 	f := &Front{
 		view: v, name: name, options: options, log: options.Logger, identity: selfDescription(options.Version),
-		tags: tagsOf(options.Secret, name), stop: make(chan struct{}),
+		tags: tagsOf(options.Secret, name), stop: make(chan struct{}), made: time.Now(),
 	}
 	all := caller.New(caller.Place{ID: "all clients", View: name}, caller.Said{})
 	f.suspended.process, f.suspended.identity, f.suspended.journal = rand.Text()[:8], f.identity, options.Journal
+	if options.Peers != nil {
+		f.suspended.process = options.Peers.Self() + "-" + f.suspended.process
+	}
 	f.suspended.once = options.Once
 	f.detach = v.Attach(&all, view.Attachment{Changed: f.changes.announce, Unknown: f.changes.pass})
 	f.loops.Go(f.sweep) // the goroutine ends with Close
@@ -192,7 +201,8 @@ func (f *Front) EndUnknown() {
 	})
 }
 
-// sweep regularly ends idle sessions, and sessions of unknown principals, until Close.
+// sweep regularly ends idle sessions, sessions of unknown principals, and sessions that have ended elsewhere, until
+// Close.
 func (f *Front) sweep() {
 	ticker := time.NewTicker(max(f.options.SessionIdle/30, time.Second))
 	defer ticker.Stop()
@@ -201,6 +211,7 @@ func (f *Front) sweep() {
 		case now := <-ticker.C:
 			f.endIdle(now.Add(-f.options.SessionIdle))
 			f.EndUnknown()
+			f.endEnded()
 		case <-f.stop:
 			return
 		}

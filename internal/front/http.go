@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -55,6 +56,9 @@ func (f *Front) Serve(w http.ResponseWriter, r *http.Request) []*request.Event {
 		w.Header().Set("Allow", "POST")
 		http.Error(w, r.Method+" is not part of protocol version "+mcp.ProtocolVersion20260728+", which has subscriptions/listen", http.StatusMethodNotAllowed)
 	default:
+		if r.Method == http.MethodGet && f.passed(e, nil, nil) {
+			break
+		}
 		s, ok := e.session(nil)
 		switch {
 		case !ok:
@@ -96,6 +100,7 @@ func (f *Front) post(e *exchange) {
 	switch isModern := m.modern() || mcp.IsModernProtocol(e.version); {
 	case m.refusal != nil:
 		e.refuse(http.StatusBadRequest, m.ID, m.refusal)
+	case f.passed(e, m, data):
 	case isModern && m.isRequest():
 		f.modernRequest(e, m)
 	case isModern && m.Method != "":
@@ -129,7 +134,7 @@ func (f *Front) modernRequest(e *exchange, m *message) {
 	}), m.said())}
 	o.own = o.own.AtHome(e.connection())
 	r, client := &o.incoming, &o.own
-	*r = incoming{message: m, client: client, headers: e.r.Header, release: f.view.Attach(client, view.Attachment{})}
+	*r = incoming{message: m, client: client, headers: e.r.Header, anew: e.anew, release: f.view.Attach(client, view.Attachment{})}
 	defer func() {
 		if r.release != nil {
 			r.release()
@@ -145,7 +150,11 @@ func (f *Front) openSession(e *exchange, m *message) {
 		return
 	}
 	// The session gets its id and its client name only when initialize is answered.
-	before := f.newSession("", &Session{View: f.name, Principal: e.who.Key(), Began: time.Now()}, e.who, nil, e.r.Header)
+	record := &Session{View: f.name, Principal: e.who.Key(), Began: time.Now()}
+	if f.homed() {
+		record.Home = f.options.Peers.Self()
+	}
+	before := f.newSession("", record, e.who, nil, e.r.Header)
 	r := &incoming{message: m, client: before.client.Load(), session: before}
 	answer := f.answer(e.r.Context(), r)
 	e.ended = append(e.ended, r.event)
@@ -193,6 +202,7 @@ func (f *Front) notice(s *session, from *caller.Client, m *message) {
 		m.row.notice(f, s, from, m)
 	} else if !m.known() && m.Method != "" {
 		f.pass(from, m)
+		f.everyone(s, m)
 	}
 }
 
@@ -225,6 +235,7 @@ func (f *Front) batch(e *exchange, messages []json.RawMessage) {
 			e.answer(refuse(m.ID, m.refusal).body)
 		case m.modern() || m.row.opens:
 			e.answer(refuse(m.ID, &rpcError{code: mcp.INVALID_REQUEST, message: m.Method + " cannot be part of a batch"}).body)
+		case f.passedOfBatch(e, m, data):
 		default:
 			f.legacyMessage(e, s, m)
 			e.reopen()
@@ -298,6 +309,17 @@ func (f *Front) events(e *exchange, s *session) {
 	s.listens(e, true)
 	defer e.close()
 	defer s.listens(e, false)
+	switch {
+	case f.options.Peers != nil:
+		s.begin() // notifications/initialized may have reached another replica
+		var streams sync.WaitGroup
+		streams.Go(func() { f.streams(ctx, s) })
+		defer streams.Wait()
+	case len(s.record.Load().Followed) > 0:
+		var again sync.WaitGroup
+		again.Go(func() { f.followAgain(ctx, s) }) // ends with the stream at the latest
+		defer again.Wait()
+	}
 	follow(ctx, s.pending, func(n note) { e.notify(n.method, n.params) }, e.alive)
 }
 

@@ -22,6 +22,7 @@ type exchange struct {
 	events  bool   // the client accepts event streams
 	json    bool   // the client accepts JSON
 	batch   bool   // a batch is being answered, with events
+	anew    bool   // the sessions of a modern client with PerClient servers are gone, because their replica has ended
 	status  int    // HTTP status of a JSON answer; 0 means 200
 
 	ended    []*request.Event  // the events of the requests answered so far

@@ -79,17 +79,18 @@ func (o *inflight) wanted(r *openRequest) bool {
 	return !r.cancelled
 }
 
-// cancelled handles notifications/cancelled.
-func (o *inflight) cancelled(m *message) {
+// cancelled handles notifications/cancelled. It reports whether there is such a request.
+func (o *inflight) cancelled(m *message) (found bool) {
 	key := keyOf(wire.Member(m.Params, "requestId"))
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for r := range o.open {
 		if r.key == key {
-			r.cancelled = true
+			r.cancelled, found = true, true
 			r.End(nil)
 		}
 	}
+	return found
 }
 
 // end cancels the open requests and all later ones. If lastingOnly is true, it cancels only long-lived

@@ -21,6 +21,7 @@ type message struct {
 	// name, uri and arguments are the params of these names; nil if absent.
 	name, uri, arguments json.RawMessage
 	input                request.Input // modern era only: the answers to an input_required result
+	told                 bool          // another replica has passed the message on
 	// refusal is the error of a message that is not valid JSON-RPC, or nil.
 	refusal *rpcError
 }

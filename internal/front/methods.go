@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -67,10 +68,17 @@ var methods = map[string]*method{
 	"subscriptions/listen":      {eras: modern, answer: (*Front).listen, lasts: true},
 	"notifications/progress":    {eras: legacy, notice: func(_ *Front, s *session, _ *caller.Client, m *message) { s.questions.progressed(m) }},
 	"notifications/cancelled": {
-		eras: legacy | modern, notice: func(_ *Front, s *session, _ *caller.Client, m *message) { s.inflight.cancelled(m) },
+		eras: legacy | modern, notice: func(f *Front, s *session, _ *caller.Client, m *message) {
+			if !s.inflight.cancelled(m) { // the request may be open in another replica
+				f.everyone(s, m)
+			}
+		},
 	},
 	mcp.MethodNotificationRootsListChanged: {
-		eras: legacy, notice: func(f *Front, _ *session, from *caller.Client, m *message) { f.pass(from, m) },
+		eras: legacy, notice: func(f *Front, s *session, from *caller.Client, m *message) {
+			f.pass(from, m)
+			f.everyone(s, m)
+		},
 	},
 }
 
@@ -85,6 +93,7 @@ type incoming struct {
 	// out sends notifications before the answer; nil if the client accepts no notifications.
 	out   sender
 	event *request.Event // made by the method answer
+	anew  bool           // see exchange.anew
 	// release, if not nil, is called once, when all work for the request has ended. If the call is suspended, the
 	// suspended call becomes responsible for calling it.
 	release func()
@@ -283,6 +292,10 @@ func (f *Front) callTool(ctx context.Context, r *incoming, out []byte) ([]byte, 
 	}
 	if result.IsError && r.event.Outcome == "" {
 		r.event.Outcome = request.OutcomeToolError
+	}
+	if f.options.Peers != nil && result.Whole == nil && f.beganAnew(ctx, r) {
+		result.Content = wire.AppendText(result.Content, "mcpx: the replica that had your sessions with "+
+			strings.Join(f.options.Homed(), ", ")+" has ended. These sessions began anew: what the servers kept in them is gone")
 	}
 	return f.appendResult(out, result, r), nil
 }

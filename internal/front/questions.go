@@ -19,6 +19,8 @@ const maxQuestions = 100
 // questions are requests that mcpx has sent to a legacy client and that are not answered yet. The zero value
 // is ready.
 type questions struct {
+	replica string // part of the ids; empty without Peers
+
 	mu   sync.Mutex
 	last int64
 	open map[string]openQuestion // by id
@@ -45,6 +47,9 @@ func (q *questions) ask(
 	}
 	q.last++
 	id := strconv.FormatInt(q.last, 10)
+	if q.replica != "" {
+		id = `"` + questionID + q.replica + "-" + id + `"`
+	}
 	q.open[id] = asks
 	q.mu.Unlock()
 	defer func() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/state"
 	"mcpx/internal/caller"
 	"mcpx/internal/request"
@@ -18,7 +19,7 @@ import (
 // Session is the record of a legacy session over HTTP. It has all the data that another process needs to
 // continue the session, and is never modified.
 // | The rest of a session is its live part ([session]). A process that has none makes a new one. Then the
-// client must open its GET stream and subscribe again, and questions that were open get no answer.
+// client must open its GET stream again, and questions that were open get no answer.
 type Session struct {
 	// View is the name of the session's view. Other views treat the session as unknown.
 	View string `json:"view,omitempty"`
@@ -29,6 +30,15 @@ type Session struct {
 	Principal string `json:"principal,omitempty"`
 	// Level is the lowest log level that the client wants; empty means no log messages.
 	Level mcp.LoggingLevel `json:"level,omitempty"`
+	// Followed are the URIs of the resources that the client subscribes to. A new live part subscribes to them when
+	// the client opens its GET stream.
+	Followed []string `json:"followed,omitempty"`
+	// Stream is the replica that has the GET stream of the session, and Home the one that has the client's sessions with
+	// PerClient servers; see [Peers]. Empty means none.
+	Stream string `json:"stream,omitempty"`
+	Home   string `json:"home,omitempty"`
+	// Anew means that an earlier Home has ended, which the client does not know yet.
+	Anew bool `json:"anew,omitempty"`
 	// Began is when the session was opened.
 	Began time.Time `json:"began"`
 }
@@ -131,6 +141,11 @@ func (f *Front) takeUp(ctx context.Context, id string, record *Session, who *cal
 		return nil, over
 	}
 	s := f.live(id, record, who, headers)
+	if record.Began.Before(f.made) { // the client may know the lists of an earlier process, with another config
+		for _, kind := range []catalog.Kind{catalog.Tools, catalog.Resources, catalog.Prompts} {
+			s.pending.changed(kind)
+		}
+	}
 	s.begin()                                                  // questions need not wait: the client has completed its handshake long ago
 	if _, err := f.options.Sessions.Get(ctx, id); err != nil { // the session has ended in the meantime, so s must be released here
 		f.release(s)
@@ -154,6 +169,16 @@ func (f *Front) change(ctx context.Context, s *session, change func(*Session)) e
 	return err
 }
 
+// endEnded ends the live parts of sessions that another process has ended. It also tells the store that the others are
+// still used, since a client with an open stream may send no request for days.
+func (f *Front) endEnded() {
+	f.sessions.each(func(s *session) {
+		if _, err := f.options.Sessions.Get(context.Background(), s.id); errors.Is(err, state.ErrUnknown) {
+			f.release(s)
+		}
+	})
+}
+
 // endSession ends a session and its open requests. If it returns an error (state.ErrAway), the session
 // continues.
 func (f *Front) endSession(ctx context.Context, s *session, why state.Ending) error {
@@ -161,6 +186,9 @@ func (f *Front) endSession(ctx context.Context, s *session, why state.Ending) er
 		return err
 	}
 	f.release(s)
+	if why == state.Closed && f.options.Peers != nil {
+		f.options.Peers.Everyone(f.name, s.id, notification(toldEnded, nil))
+	}
 	return nil
 }
 
@@ -184,6 +212,9 @@ func (f *Front) release(s *session) {
 func refused(err error) (status int, _ *rpcError) {
 	if over, ok := errors.AsType[*request.LimitError](err); ok {
 		return http.StatusTooManyRequests, tooMany(over)
+	}
+	if errors.Is(err, state.ErrLarge) {
+		return http.StatusRequestEntityTooLarge, &rpcError{code: codeRefused, message: err.Error()}
 	}
 	if errors.Is(err, state.ErrUnknown) {
 		return http.StatusNotFound, &rpcError{code: codeRefused, message: "no such session; send initialize"}

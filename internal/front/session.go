@@ -30,6 +30,8 @@ type session struct {
 	detach     func() // detaches the client from the view
 	followed   followed
 
+	also chan string // URIs that the client has subscribed to at other replicas, for the GET stream; nil without Peers
+
 	questions questions
 	begin     func()        // closes begun; further calls do nothing
 	begun     chan struct{} // closed when the client may be asked questions
@@ -49,6 +51,9 @@ func (f *Front) place(at caller.Place) caller.Place {
 // must call attach.
 func (f *Front) newSession(id string, record *Session, who *caller.Principal, stream sender, headers http.Header) *session {
 	s := &session{begun: make(chan struct{}), stream: stream}
+	if f.options.Peers != nil {
+		s.also, s.questions.replica = make(chan string, 64), f.options.Peers.Self()
+	}
 	s.begin = sync.OnceFunc(func() { close(s.begun) })
 	s.record.Store(record)
 	client := caller.New(f.place(caller.Place{

@@ -37,10 +37,13 @@ func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string
 	}
 	defer f.options.Admission.CloseSession(who)
 	id := newSessionID()
+	if f.options.Peers != nil {
+		id += "-" + f.options.Peers.Self()
+	}
 	in, client := io.Pipe()
 	key := streamKey(id, r)
-	f.streams.Store(key, client)
-	defer f.streams.Delete(key)
+	f.sseStreams.Store(key, client)
+	defer f.sseStreams.Delete(key)
 	defer in.Close() // ends a POST that is waiting for the reader
 	// If the connection ends, the input ends, which cancels the open calls. A shutdown waits for them instead.
 	defer context.AfterFunc(r.Context(), func() { client.Close() })()
@@ -83,7 +86,14 @@ func (f *Front) PostSSE(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this endpoint has POST", http.StatusMethodNotAllowed)
 		return
 	}
-	found, ok := f.streams.Load(streamKey(r.URL.Query().Get("sessionId"), r))
+	id := r.URL.Query().Get("sessionId")
+	found, ok := f.sseStreams.Load(streamKey(id, r))
+	if to := id[strings.LastIndexByte(id, '-')+1:]; !ok && f.reaches(r, to) {
+		if data, ok := f.readBody(w, r); ok {
+			f.forward(f.newExchange(w, r), &message{row: &unknownMethod}, data, to)
+		}
+		return
+	}
 	if !ok {
 		http.Error(w, "no such session; open the stream first", http.StatusNotFound)
 		return

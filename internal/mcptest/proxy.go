@@ -144,7 +144,10 @@ func (p *Proxy) accept() {
 
 // serve forwards one connection until both directions have ended.
 func (p *Proxy) serve(client net.Conn) {
-	server, err := net.Dial("tcp", p.target)
+	p.mu.Lock()
+	target := p.target
+	p.mu.Unlock()
+	server, err := net.Dial("tcp", target)
 	if err != nil {
 		resetConn(client)
 		return

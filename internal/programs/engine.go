@@ -46,8 +46,12 @@ func (worker) Do(job *helper.Job) []byte {
 //go:embed prelude.js
 var prelude string
 
-// maxLogs bounds the lines of console.log together, in bytes.
-const maxLogs = 256 << 10
+// maxLogs bounds the lines of console.log together, in bytes, and maxLines their number, because each line of a kept result
+// needs memory in addition to its text.
+const (
+	maxLogs  = 256 << 10
+	maxLines = 10_000
+)
 
 // engine runs one program. Only the goroutine of run uses it, except for over and vm.Interrupt.
 type engine struct {
@@ -65,6 +69,7 @@ type engine struct {
 	open    int           // calls without a reply
 	replies chan settled
 	logs    strings.Builder
+	lines   int // in logs
 	dropped int
 	settle  quickjs.Value // the function settle of the prelude
 	out     *answer       // nil until the program's function has ended
@@ -362,10 +367,12 @@ func (e *engine) write(args []any) (any, error) {
 	if strings.Contains(line, e.mark) {
 		line = string(unquoteBig(line, e.mark))
 	}
-	if e.dropped > 0 || e.logs.Len()+len(line) >= maxLogs {
+	lines := 1 + strings.Count(line, "\n")
+	if e.dropped > 0 || e.logs.Len()+len(line) >= maxLogs || e.lines+lines > maxLines {
 		e.dropped++
 		return nil, nil
 	}
+	e.lines += lines
 	e.logs.WriteString(line + "\n")
 	return nil, nil
 }

@@ -80,6 +80,15 @@ func (c *cache) load(key string) *record {
 	if err != nil {
 		return nil
 	}
+	rec := decode(data)
+	if rec != nil {
+		c.touch(key)
+	}
+	return rec
+}
+
+// decode reads what encode has written. It returns nil if it cannot.
+func decode(data []byte) *record {
 	var rec record
 	if json.Unmarshal(data, &rec) != nil || rec.Format != cacheFormat && rec.Format != triedFormat {
 		return nil
@@ -98,15 +107,11 @@ func (c *cache) load(key string) *record {
 	rec.items.Prompts, _ = catalog.DecodeItems(catalog.Prompts, rec.Prompts)
 	rec.items.Skills, _ = catalog.DecodeItems(catalog.Skills, rec.Skills)
 	rec.Definitions, rec.Resources, rec.Templates, rec.Prompts, rec.Skills = nil, nil, nil, nil, nil
-	c.touch(key)
 	return &rec
 }
 
-// save writes a record to its file. A reader sees either the old file or the complete new one.
-func (c *cache) save(key string, rec *record) error {
-	if c.dir == "" || key == "" {
-		return nil
-	}
+// encode returns a record as the content of its file. It sets the fields of rec that are only for the file.
+func encode(rec *record) ([]byte, error) {
 	rec.Format = cacheFormat
 	if rec.tried {
 		rec.Format = triedFormat
@@ -127,7 +132,17 @@ func (c *cache) save(key string, rec *record) error {
 	var data bytes.Buffer
 	encoder := json.NewEncoder(&data)
 	encoder.SetEscapeHTML(false) // keep the definitions as the server sent them
-	if err := encoder.Encode(rec); err != nil {
+	err := encoder.Encode(rec)
+	return data.Bytes(), err
+}
+
+// save writes a record to its file. A reader sees either the old file or the complete new one.
+func (c *cache) save(key string, rec *record) error {
+	if c.dir == "" || key == "" {
+		return nil
+	}
+	data, err := encode(rec)
+	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
@@ -137,7 +152,7 @@ func (c *cache) save(key string, rec *record) error {
 	if err != nil {
 		return err
 	}
-	_, err = temp.Write(data.Bytes())
+	_, err = temp.Write(data)
 	if closeErr := temp.Close(); err == nil {
 		err = closeErr
 	}

@@ -51,6 +51,8 @@ type Server struct {
 type Options struct {
 	// CacheDir is the folder for catalogues; "" means that they are not stored.
 	CacheDir string
+	// Peers, if not nil, asks other replicas for catalogues.
+	Peers Peers
 	// Rules become part of each snapshot, so that the rules of a snapshot are always from the same config as its servers. The
 	// registry itself does not apply them. Nil means no rules.
 	Rules catalog.Rules
@@ -155,17 +157,17 @@ type work struct {
 	disk     sync.WaitGroup // goroutines that use the disk
 }
 
-// entry is one server with its upstream. The fields generation, onDisk, server, upstream and instances never change;
+// entry is one server with its upstream. The fields generation, earlier, server, upstream and instances never change;
 // Registry.saving guards saved, and Registry.mu the others.
 type entry struct {
 	generation uint64
 	began      time.Time
-	onDisk     bool // whether the cache had a file when the entry was created
-	legacy     bool // whether the server speaks only the legacy era, according to that file
+	earlier    bool // whether the disk or another replica had a record when the entry was created
+	legacy     bool // whether the server speaks only the legacy era, according to that record
 	server     Server
 	upstream   *upstream.Upstream // nil if the server is disabled or misconfigured
 	instances  *instances         // nil if the server has only one address; upstream is the first instance
-	cached     *record            // from disk; nil once the server has answered all its lists
+	cached     *record            // that record; nil once the server has answered all its lists
 	last       catalog.Server     // the server in the last snapshot; its tools are reused while they are unchanged
 	saved      *record            // what was last written to the cache file
 	older      *olderEra          // never nil
@@ -224,8 +226,8 @@ func (r *Registry) newEntry(server Server) *entry {
 	if spec.NoQuestions {
 		spec.Introduction.Capabilities, spec.Introduction.Owner = "", nil
 	}
-	if e.cached = r.cache.load(server.Key); e.cached != nil {
-		e.onDisk = true
+	if e.cached = r.remembered(server.Key); e.cached != nil {
+		e.earlier = true
 		maps.Copy(e.older.byEra, e.cached.ByEra)
 		spec.Seen = !e.cached.tried
 		e.legacy = e.cached.legacy()

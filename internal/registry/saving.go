@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/upstream"
 )
 
 // saver saves changed catalogues until Close, and then a last time.
@@ -41,13 +42,26 @@ func (r *Registry) save(last bool) {
 // so that later starts of mcpx do not wait for the server's first list.
 func (r *Registry) saveOne(e *entry, last bool) {
 	status := e.status()
+	rec := r.recordOf(e, &status)
+	trying := status.State == catalog.Connecting && !(last && time.Since(e.began) >= r.options.Patience)
+	if rec.tried && (e.earlier || trying || e.saved != nil) || (e.saved != nil && e.saved.equal(rec)) {
+		return
+	}
+	e.saved = rec
+	if err := r.cache.save(e.server.Key, rec); err != nil {
+		r.log.Warn("keeping the catalogue", "server", e.server.Spec.Name, "err", err)
+	}
+}
+
+// recordOf returns what a server has told in this run.
+func (r *Registry) recordOf(e *entry, status *upstream.Status) *record {
 	rec := &record{
 		Protocol: status.Protocol, Modern: status.Modern, Unprobed: status.Unprobed && !e.legacy,
 		Title: status.Title, Version: status.Version, Instructions: status.Instructions,
 		tools: status.Tools, tried: !status.Known,
 	}
 	r.mu.Lock()
-	offers, items, listed := e.items(&status)
+	offers, items, listed := e.items(status)
 	if status.Listed {
 		e.older.byEra[eraOf(status.Modern)] = status.Offers
 	}
@@ -57,12 +71,5 @@ func (r *Registry) saveOne(e *entry, last bool) {
 		rec.Offers = &offers
 	}
 	rec.ByEra = byEra
-	trying := status.State == catalog.Connecting && !(last && time.Since(e.began) >= r.options.Patience)
-	if rec.tried && (e.onDisk || trying || e.saved != nil) || (e.saved != nil && e.saved.equal(rec)) {
-		return
-	}
-	e.saved = rec
-	if err := r.cache.save(e.server.Key, rec); err != nil {
-		r.log.Warn("keeping the catalogue", "server", e.server.Spec.Name, "err", err)
-	}
+	return rec
 }

@@ -16,7 +16,7 @@ import (
 func (r *Registry) WaitListed(ctx context.Context, which func(server string) bool) {
 	waited := false
 	for _, s := range r.Snapshot().Servers {
-		if e := r.running(s.Name); e != nil && !s.Listed && !e.onDisk && (which == nil || which(s.Name)) {
+		if e := r.running(s.Name); e != nil && !s.Listed && !e.earlier && (which == nil || which(s.Name)) {
 			e.lists().AwaitLists(ctx)
 			waited = true
 		}

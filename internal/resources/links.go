@@ -21,15 +21,24 @@ func Block(snap *catalog.Snapshot, server *catalog.Server, block json.RawMessage
 }
 
 // Task returns a server's result with the task id that clients get: the server's name, a slash (which no name
-// contains), the server's own id, and the tag of all that. If tag is nil, there is no tag.
-func Task(server *catalog.Server, tag func(id string) string, result json.RawMessage) json.RawMessage {
+// contains), the server's own id, and the tag of all that. If tag is nil, there is no tag. If replica is not empty,
+// the id also names that replica, since its session with the server may be the only one that knows the task.
+func Task(server *catalog.Server, replica string, tag func(id string) string, result json.RawMessage) json.RawMessage {
 	return wire.Edit(result, "taskId", wire.EditText(func(own string) string {
-		id := server.Name + "/" + own
+		id := server.Name + "/" + replicaPart(replica) + own
 		if tag != nil {
 			id += tag(id)
 		}
 		return id
 	}))
+}
+
+// replicaPart returns the part of a task's id that names a replica.
+func replicaPart(replica string) string {
+	if replica == "" {
+		return ""
+	}
+	return "@" + replica + "/"
 }
 
 // relatedTask is the member of _meta that names the task of a message (MCP 2025-11-25).
@@ -48,10 +57,10 @@ func (s *Servers) result(snap *catalog.Snapshot, server *catalog.Server, method 
 		rename := renamed(snap, server)
 		return wire.Edit(raw, "contents", func(all json.RawMessage) json.RawMessage { return wire.EditEach(all, rename) })
 	case "tasks/get", "tasks/cancel":
-		return Task(server, s.tag, raw)
+		return Task(server, s.Replica, s.tag, raw)
 	case "tasks/result": // a legacy method: it returns the result of the call
 		raw = wire.Edit(raw, "_meta", func(meta json.RawMessage) json.RawMessage {
-			return wire.Edit(meta, relatedTask, func(of json.RawMessage) json.RawMessage { return Task(server, s.tag, of) })
+			return wire.Edit(meta, relatedTask, func(of json.RawMessage) json.RawMessage { return Task(server, s.Replica, s.tag, of) })
 		})
 		return wire.Edit(raw, "content", func(all json.RawMessage) json.RawMessage {
 			return wire.EditEach(all, func(block json.RawMessage) json.RawMessage { return Block(snap, server, block) })

@@ -163,6 +163,11 @@ func (s *Servers) task(snap *catalog.Snapshot, params json.RawMessage) (*catalog
 	if !ok || own == "" || subtle.ConstantTimeCompare([]byte(untagged+s.tag(untagged)), []byte(id)) == 0 {
 		return nil, nil, &ParamsError{fmt.Sprintf("there is no task %q", id)}
 	}
+	if s.Replica != "" { // also ids that another replica has made
+		if rest, ok := strings.CutPrefix(own, "@"); ok {
+			_, own, _ = strings.Cut(rest, "/")
+		}
+	}
 	return server, wire.Edit(params, "taskId", wire.EditText(func(string) string { return own })), nil
 }
 

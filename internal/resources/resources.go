@@ -32,6 +32,9 @@ type Servers struct {
 	// Tag returns the end of a task's id, which makes the id valid for one principal only; if nil, ids have no
 	// tag.
 	Tag func(id string) string
+	// Replica is the id of this process, which the ids of tasks name; empty if no other process serves the same
+	// clients.
+	Replica string
 	// NoResources and NoPrompts hide the resources or prompts of all servers.
 	NoResources, NoPrompts bool
 	// Transparent means that the view passes one server through as if mcpx were not there: names and definitions

@@ -2,6 +2,7 @@ package results
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"mcpx/internal/base/wire"
@@ -12,7 +13,7 @@ type Value struct {
 	// JSON is what a filter would be applied to: JSON, or a text as a JSON string. It is nil for a result without JSON and text.
 	JSON   json.RawMessage
 	Blocks []wire.Block
-	// IsError means that the tool reports an error; Text has the texts of the blocks.
+	// IsError means that the tool reports an error; Text is what the error says.
 	IsError bool
 	Text    string
 	Tokens  int    // of the texts, estimated
@@ -36,11 +37,25 @@ func ReadValue(raw json.RawMessage, typed bool) (*Value, error) {
 		v.JSON = got.structured
 	}
 	texts := textsOf(got.blocks)
-	v.Text, v.Tokens = strings.TrimSpace(strings.Join(texts, "\n")), Roughly(texts...)
-	if !got.isError {
-		v.Sample, v.sampled = sampleOf(got.structured, got.blocks)
+	v.Tokens = Roughly(texts...)
+	if got.isError {
+		v.Text = errorText(texts, got)
+		return v, nil
 	}
+	v.Sample, v.sampled = sampleOf(got.structured, got.blocks)
 	return v, nil
+}
+
+// errorText returns what a result that is an error says: its texts and, if they do not say the same, structuredContent.
+func errorText(texts []string, got upstreamResult) string {
+	if s := got.structured; s != nil && string(s) != "null" && !saidIn(got.blocks, s) {
+		texts = append(texts, string(s))
+	}
+	texts = slices.DeleteFunc(texts, func(text string) bool { return strings.TrimSpace(text) == "" })
+	if len(texts) == 0 {
+		return "the tool reports an error without a text"
+	}
+	return strings.TrimSpace(strings.Join(texts, "\n"))
 }
 
 // Learn calls learn with the sample of the value, if it has one. learn may be nil.

@@ -191,7 +191,7 @@ type AuthServer struct {
 	NoDocuments bool
 	// Key is a secret of at least 32 bytes with which codes and tokens are sealed. If it is empty, mcpx makes a secret
 	// and keeps it in a file.
-	Key string `json:"-"`
+	Keys []string `json:"-"`
 }
 
 // Allow says which users may log in: those who match at least one of the lists. If all lists are nil, every user of
@@ -292,4 +292,25 @@ type Programs struct {
 	Timeout, MaxTimeout time.Duration
 	Memory              int64 // in bytes
 	Calls, AtOnce       int
+}
+
+// Cluster says how several processes of mcpx become one endpoint. Its owner is hosted/cluster.
+type Cluster struct {
+	// NATS are URLs of NATS servers.
+	NATS []string `json:"-"` // may contain a password
+	// Credentials is the path or the content of a NATS credentials file, or empty.
+	Credentials string `json:"-"`
+	TLS         ClientTLS
+	// Keys seal what the replicas share. The first one seals, all of them open.
+	Keys []string `json:"-"`
+	// Name is for logs; if it is empty, it is the name of the host. Bucket is the name of the cluster in NATS.
+	Name, Bucket string
+}
+
+// ClientTLS has names of PEM files for a connection that mcpx opens; each may be empty.
+type ClientTLS struct {
+	// CA has the certificates of the authorities that may sign the certificate of the server.
+	CA string
+	// Cert is the certificate of mcpx, Key its private key.
+	Cert, Key string
 }

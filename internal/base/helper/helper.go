@@ -22,6 +22,7 @@ package helper
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -200,12 +201,18 @@ func (p *Pool) release(h *helper) {
 
 // retire ends an idle helper. It may be called late, by the timer of an earlier idle time. Then it ends the helper too
 // early, which only means that the next job starts another.
+//
+// After the last helper, this process gives back the memory of jobs, replies and answers: it may be long until the next
+// garbage collection.
 func (p *Pool) retire(h *helper) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if i := slices.Index(p.idle, h); i >= 0 {
 		p.idle = slices.Delete(p.idle, i, i+1)
 		h.kill()
+		if running, _ := p.slots.Use(); running+len(p.idle) == 0 {
+			go debug.FreeOSMemory() // ends after one garbage collection
+		}
 	}
 }
 

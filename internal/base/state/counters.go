@@ -71,7 +71,11 @@ func NewCounters(most int) Counters { return &counters{most: most} }
 func (c *counters) find(d *Draw) *Bucket {
 	one := c.of(d.What).Get(d.Whose)
 	if one.flow != d.Flow {
-		*one = counter{flow: d.Flow}
+		if d.Remote && one.flow != (Rate{}) {
+			d.Flow = one.flow
+		} else {
+			*one = counter{flow: d.Flow}
+		}
 	}
 	return &one.Bucket
 }

@@ -34,15 +34,11 @@ func SecretFile(path string) (*Secret, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err == nil {
-		_, err = fmt.Fprintf(file, "%s\n", rand.Text()+rand.Text())
-		err = errors.Join(err, file.Sync(), file.Close())
-		if err != nil {
-			_ = os.Remove(path)
+	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
+		if err := makeSecret(path); err != nil {
 			return nil, err
 		}
-	} else if !errors.Is(err, os.ErrExist) {
+	} else if err != nil {
 		return nil, err
 	}
 	secret, err := os.ReadFile(path)
@@ -53,6 +49,25 @@ func SecretFile(path string) (*Secret, error) {
 		return nil, fmt.Errorf("%s is too short for a key: delete it", path)
 	}
 	return &Secret{secret}, nil
+}
+
+// makeSecret creates a file with a random secret, unless there is one. The file never has only a part of it, since
+// another process may read it at any time.
+func makeSecret(path string) error {
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+"-*") // 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name())
+	_, err = fmt.Fprintf(file, "%s\n", rand.Text()+rand.Text())
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	err = os.Link(file.Name(), path)
+	if err == nil || errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	return os.Rename(file.Name(), path) // a file system without hard links
 }
 
 // Key derives a key of 32 bytes (HKDF-SHA256, RFC 5869), which reveals nothing about the keys for other purposes.

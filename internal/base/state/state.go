@@ -1,7 +1,7 @@
 // Package state keeps the state of clients behind four interfaces: Sessions, Results, Once (things that can be used
-// only once) and Counters. Also here is Secret, the one secret from which keys are derived. To serve the same clients
-// from several processes, give each process implementations of the interfaces that use a common store, and a common
-// secret; no other package changes.
+// only once) and Counters. A fifth, Records, is the store behind Sessions. Also here is Secret, from which keys are
+// derived. To serve the same clients from several processes, give each process implementations of the interfaces that
+// use a common store, and a common secret; no other package changes.
 //
 // What callers give to these interfaces is data: it can be encoded as JSON, and a decoded copy can be used like the
 // original.
@@ -25,6 +25,14 @@ var ErrUnknown = errors.New("unknown, or ended")
 // client to try again. The implementations in memory never return it.
 var ErrAway = errors.New("the state of clients cannot be reached now; try again")
 
+// Elsewhere is the error of [Results] for a result that can be used only in another process, because it is a call that is
+// being executed there.
+type Elsewhere struct {
+	Replica string // the process
+}
+
+func (e *Elsewhere) Error() string { return "another process has this call" }
+
 // Sessions keeps the records of sessions; S is the type of a record. Package front uses one Sessions for legacy
 // clients over HTTP, package page another for browsers. A caller must not write to a record. Safe for concurrent use.
 //
@@ -33,8 +41,8 @@ var ErrAway = errors.New("the state of clients cannot be reached now; try again"
 // A session ends with End, or at the time given to Open. An implementation may bound the number of sessions. If there
 // are too many, it removes the sessions that expire first.
 //
-// If the implementation uses a network, an id may contain the sealed record and be up to 2 KB long, and a process may
-// notice a Change or an End by another process up to two seconds late. Every request calls Get, so Get uses what the
+// An id may contain the sealed record ([NewSealed]) and be up to 1 KB long. If the implementation uses a network, a
+// process may notice a Change or an End by another process up to two seconds late. Every request calls Get, so Get uses what the
 // process already knows, and asks over the network only for an id that the process has never seen.
 type Sessions[S any] interface {
 	// Open keeps a record until the given time, or until End is called if the time is zero. It returns an id that
@@ -58,7 +66,7 @@ const (
 	// not connect any more, or its view was removed.
 	Closed Ending = iota
 	// Released means that this process does not use the session any more, because the session was idle in this process
-	// or because the process ends. An implementation for several processes keeps the record for the other processes.
+	// or because the process ends. With [NewSealed] the session goes on if it is used again, here or in another process.
 	Released
 )
 
@@ -75,7 +83,8 @@ type Results[R any] interface {
 	// Keep keeps a result of the given size in bytes. It does not wait for other processes. It returns a handle that
 	// cannot be guessed, or an empty handle if the result is too large. The data of r must not change after the call.
 	Keep(owner string, r *R, size int) (handle string)
-	// Get returns the result if it belongs to the owner; otherwise the error ErrUnknown or ErrAway.
+	// Get returns the result if it belongs to the owner; otherwise the error ErrUnknown or ErrAway. For an R of another
+	// process that cannot be encoded, the error is an [Elsewhere].
 	Get(ctx context.Context, handle, owner string) (*R, error)
 	// Grow adds size, in bytes, to the size of a result that this process has kept. Then results may be removed,
 	// perhaps also this one. Grow ignores an unknown handle.
@@ -132,6 +141,9 @@ type Draw struct {
 	What, Whose string
 	Flow        Rate
 	Tokens      float64
+	// Remote means that another process has taken the tokens. If this process uses the bucket with another Flow, as
+	// while the config of one process after the other is changed, the bucket goes on with that Flow.
+	Remote bool
 
 	bucket *Bucket // set only by Counters in memory, during Take and Charge
 }

@@ -20,6 +20,25 @@ func TestContracts(t *testing.T) {
 			return s, s
 		})
 	})
+	t.Run("records", func(t *testing.T) {
+		statetest.Records(t, func(*testing.T) (here, there state.Records) {
+			r := state.NewRecords(300, 1<<20)
+			return r, r
+		})
+	})
+	secrets := []*state.Secret{state.NewSecret()}
+	t.Run("sealed sessions", func(t *testing.T) {
+		statetest.Sessions(t, func(*testing.T) (here, there state.Sessions[statetest.Record]) {
+			r := state.NewRecords(1000, 1<<20)
+			return state.NewSealed[statetest.Record](secrets, "test", r), state.NewSealed[statetest.Record](secrets, "test", r)
+		})
+	})
+	t.Run("stored sessions", func(t *testing.T) {
+		statetest.Sessions(t, func(*testing.T) (here, there state.Sessions[statetest.Record]) {
+			r := state.NewRecords(1000, 1<<20)
+			return state.NewStored[statetest.Record]("test", r), state.NewStored[statetest.Record]("test", r)
+		})
+	})
 	t.Run("results", func(t *testing.T) {
 		statetest.Results(t, func(_ *testing.T, most int) (here, there state.Results[statetest.Record]) {
 			r := state.NewResults[statetest.Record](most, time.Hour)

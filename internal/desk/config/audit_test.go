@@ -2,6 +2,7 @@ package config
 
 import (
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -17,7 +18,7 @@ func TestAudit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := *c.Audit; a != (Audit{filepath.FromSlash("/etc/mcpx/audit-one.jsonl"), true, "0123456789abcdef", 100000, 3}) {
+	if a := *c.Audit; !reflect.DeepEqual(a, Audit{filepath.FromSlash("/etc/mcpx/audit-one.jsonl"), true, []string{"0123456789abcdef"}, 100000, 3}) {
 		t.Errorf("%+v", a)
 	}
 	if o := c.Telemetry.OTLP; c.Telemetry.Metrics || o.Endpoint != "http://127.0.0.1:4318/v1/traces" || o.Headers["authorization"] != "Bearer of-the-collector" || o.Sample != 0.5 {
@@ -25,6 +26,10 @@ func TestAudit(t *testing.T) {
 	}
 	if secrets := strings.Join(c.Secrets, " "); !strings.Contains(secrets, "0123456789abcdef") || !strings.Contains(secrets, "Bearer of-the-collector") {
 		t.Error(secrets)
+	}
+	c, err = Parse(file, []byte(`{"mcpServers":{},"audit":{"file":"x","key":["new key of the trail","${KEY}"]}}`), o)
+	if err != nil || !reflect.DeepEqual(c.Audit.Keys, []string{"new key of the trail", "0123456789abcdef"}) {
+		t.Errorf("%v %+v", err, c)
 	}
 	for _, off := range []string{`{}`, `{"audit":false}`, `{"audit":{"enabled":false,"file":"x"}}`, `{"audit":null,"telemetry":{}}`} {
 		c, err := Parse(file, []byte(strings.Replace(off, "{", `{"mcpServers":{},`, 1)), o)
@@ -39,6 +44,11 @@ func TestAudit(t *testing.T) {
 		`"audit":"/var/log/mcpx"`:                                  "audit: must be an object",
 		`"audit":{"required":true}`:                                `needs a "file"`,
 		`"audit":{"file":"x","key":"short"}`:                       "at least 16 characters",
+		`"audit":{"file":"x","key":""}`:                            "at least 16 characters",
+		`"audit":{"file":"x","key":["0123456789abcdef","short"]}`:  "audit.key[1]: must be at least 16 characters",
+		`"audit":{"file":"x","key":["0123456789abcdef",""]}`:       "audit.key[1]: must be at least 16 characters",
+		`"audit":{"file":"x","key":["0123456789abcdef",7]}`:        "audit.key[1]: must be",
+		`"audit":{"file":"x","key":[]}`:                            "audit.key: must not be empty",
 		`"audit":{"file":"x","key":"${NOTHING}"}`:                  "environment variable NOTHING is not set",
 		`"audit":{"file":"x","requierd":true}`:                     "audit.requierd: unknown key",
 		`"audit":{"file":"x","sign":true}`:                         "audit.sign: unknown key",

@@ -272,11 +272,7 @@ func (l *loader) authServerObject(f *conf.AuthServer) object {
 		}).notNull(), "who may log in: users who match one of `emails` (globs), `groups`, `subjects`; without it every user of the issuer"},
 		{"redirects", l.redirects(&f.Redirects), redirectsHelp},
 		{"documents", l.boolean(&documents).then(func(*node) { f.NoDocuments = !documents }), "whether a client may be the URL of a document about itself. Turn it off where mcpx cannot reach claude.ai and chatgpt.com: clients register then"},
-		{"key", l.secret(&f.Key).then(func(n *node) {
-			if f.Key != "" && len(f.Key) < leastAuthServerKey {
-				l.fault(n, "must have at least %d characters: whoever guesses it can forge tokens", leastAuthServerKey)
-			}
-		}), "at least 32 characters: codes and tokens are sealed with it. Replicas need the same, and another key ends all logins. Without it mcpx makes one at the first start, in the user's config folder"},
+		{"key", l.secrets(&f.Keys, leastAuthServerKey, "whoever guesses it can forge tokens", true), "at least 32 characters: codes and tokens are sealed with it. Replicas need the same, and another key ends all logins. Of a list the first seals, and all open: `[NEW, OLD]` replaces a key. Without it mcpx makes one at the first start, in the user's config folder"},
 		{"allow_private", l.boolean(&f.AllowPrivate), "the issuer may have an address that is not public"},
 	}}
 }

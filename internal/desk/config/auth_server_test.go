@@ -19,7 +19,7 @@ func TestFront(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := c.Auth.Front
-	if f.Issuer != "https://login.example.com" || f.ClientID != "mcpx" || f.ClientSecret != "secret of the client" || f.Key != frontKey || len(f.Scopes) != 2 ||
+	if f.Issuer != "https://login.example.com" || f.ClientID != "mcpx" || f.ClientSecret != "secret of the client" || len(f.Keys) != 1 || f.Keys[0] != frontKey || len(f.Scopes) != 2 ||
 		f.GroupsClaim != "roles" || !f.AllowPrivate || !f.NoDocuments || len(f.Redirects) != 3 || f.Allow.Emails[0] != "*@example.com" || f.Allow.Groups[0] != "staff" || f.Allow.Subjects != nil {
 		t.Errorf("%+v", f)
 	}

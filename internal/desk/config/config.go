@@ -70,9 +70,11 @@ type ForServers struct {
 	MaxMessageBytes int64
 	Memory          int64 // in bytes; 0 means that the file does not have the key
 	MaxConcurrency  int
-	ShutdownGrace   time.Duration
-	HealthCheck     bool
-	Health          conf.Health
+	// Drain is how long mcpx goes on serving over HTTP after the signal to end, while /readyz is already 503.
+	Drain         time.Duration
+	ShutdownGrace time.Duration
+	HealthCheck   bool
+	Health        conf.Health
 }
 
 // OverHTTP has the keys for serving over HTTP.
@@ -83,8 +85,9 @@ type OverHTTP struct {
 	SessionTimeout time.Duration
 	HTTPPath       string
 	SSE, UI        bool
-	API            *bool  // nil means that the file does not have the key
-	Audit          *Audit // nil means no audit trail
+	API            *bool         // nil means that the file does not have the key
+	Audit          *Audit        // nil means no audit trail
+	Cluster        *conf.Cluster // nil means that mcpx runs alone
 	Telemetry      Telemetry
 }
 

@@ -112,6 +112,7 @@ func (l *loader) forServers() []key {
 		{"max_concurrency", l.count(&c.MaxConcurrency, 0), "most calls at once, in all; 0 is no limit"},
 		{"max_message_bytes", whole(l, &c.MaxMessageBytes, 1024, math.MaxInt64).takes(atStart), "the largest message, in bytes, in both directions"},
 		{"memory", memory.takes(atStart), "a soft limit for the memory of mcpx, without that of its servers, such as `\"400MB\"`: near it, mcpx collects garbage more often. A filter (`select`) may use an eighth of it, at least 64 and at most 256 MiB. Kept results take at most a quarter of it, and 128 MiB. The default is 0.8 of the container's limit; without one there is none"},
+		{"drain", l.wait(&c.Drain).takes(atStart), "over HTTP, how long mcpx goes on serving after TERM while `/readyz` is already 503, so that load balancers notice; `shutdown_grace` begins after it"},
 		{"shutdown_grace", l.wait(&c.ShutdownGrace).takes(atStart), "how long open calls may go on when mcpx ends; 0 does not wait"},
 		{"health_check_enabled", l.boolean(&c.HealthCheck).takes(restarts), "whether servers are pinged while they have no calls"},
 		{"health_check_interval", l.timeout(&c.Health.Interval).takes(restarts), "the time between two checks"},
@@ -128,12 +129,13 @@ func (l *loader) overHTTP() []key {
 		{"tls", optional(l, &c.TLS, conf.TLS{}, l.tlsObject, l.checkTLS).takes(atStart), "the [certificate](docs/hosting.md#who-may-connect) to serve HTTPS with"},
 		{"limits", value{read: l.limits, off: "plainOff", of: l.limitsObject}, "[how much](docs/hosting.md#how-much) each principal, each server and all may use"},
 		{"rate_limit_per_minute", value{schema: `{"type": "integer"}`, off: "off", most: math.MaxInt32, read: l.oldRateLimit}, ""},
-		{"session_timeout", l.timeout(&c.SessionTimeout).takes(atStart), "how long a client may keep a session without using it"},
+		{"session_timeout", l.timeout(&c.SessionTimeout).takes(atStart), "how long mcpx holds what belongs to an unused session; the client can go on for 7 days"},
 		{"http_path", value{into: &c.HTTPPath, schema: `{"type": "string", "pattern": "^(/[A-Za-z0-9._~-]+)+$"}`, read: l.httpPath}.takes(atStart), "the path of the endpoint; the views are below it. `auth.resource` ends in it, unless a proxy changes the path"},
 		{"sse", l.boolean(&c.SSE).takes(atStart), "serves clients over the transport of 2024-11-05 (HTTP+SSE) too"},
 		{"ui", l.boolean(&c.UI).takes(atStart), "the [status page](docs/hosting.md#the-status-page)"},
 		{"api", value{into: new(c.ChangesServers()), derived: true, schema: `{"type": "boolean"}`, read: l.api}.takes(atStart), "whether admins can [change servers](docs/hosting.md#servers-at-run-time); without the key they can if there is `auth`"},
 		{"audit", optional(l, &c.Audit, Audit{}, l.auditObject, l.checkAudit).takes(atStart), "[a trail](docs/hosting.md#the-audit-trail) of calls and refused requests"},
+		{"cluster", optional(l, &c.Cluster, conf.Cluster{Bucket: "mcpx"}, l.clusterObject, l.checkCluster).takes(atStart), "[several replicas](docs/hosting.md#several-replicas) as one endpoint, over NATS"},
 		{"telemetry", value{into: &c.Telemetry, off: "plainOff", read: l.telemetry, of: l.telemetryObject}.takes(atStart), "[metrics](docs/hosting.md#state-and-metrics) and [traces](docs/hosting.md#traces)"},
 	}
 }

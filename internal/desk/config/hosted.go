@@ -16,8 +16,9 @@ type Audit struct {
 	File string
 	// Required means that mcpx refuses a call that it cannot record.
 	Required bool
-	// Key is the key of the HMACs that chain the lines. If it is empty, lines have no HMACs.
-	Key string `json:"-"`
+	// Keys are the keys of the HMACs that chain the lines: the first one for new lines, all of them to check older ones. If
+	// there are none, lines have no HMACs.
+	Keys []string `json:"-"`
 	// MaxBytes is the size in bytes at which the file is renamed and a new one is started; 0 means the default. Keep is
 	// how many renamed files are kept; 0 means all.
 	MaxBytes int64
@@ -34,13 +35,7 @@ func (l *loader) auditObject(a *Audit) object {
 		enabled,
 		{"file", l.path(&a.File), "the trail; a relative name begins at the config file"},
 		{"required", l.boolean(&a.Required), "no call is made that cannot be recorded"},
-		{"key", value{schema: text, read: func(n *node) {
-			text, ok := l.expanded(n)
-			if ok && len(text) < leastAuditKey {
-				l.fault(n, "must be at least %d characters long, such as the output of: openssl rand -hex 32", leastAuditKey)
-			}
-			a.Key = text
-		}}, "at least 16 characters: each line has its HMAC; may be `${…}`"},
+		{"key", l.secrets(&a.Keys, leastAuditKey, "whoever guesses it can forge the trail", false), "at least 16 characters: each line has its HMAC; may be `${…}`. Of a list the first is for new lines, and all check older ones"},
 		{"max_bytes", whole(l, &a.MaxBytes, leastAuditBytes, math.MaxInt64), "the size at which the file is renamed; without it 100 MiB"},
 		{"keep", l.count(&a.Keep, 0), "how many renamed files stay; 0 is all"},
 	}}

@@ -172,6 +172,32 @@ func (l *loader) secret(into *string) value {
 	}}
 }
 
+// secrets reads a secret or a list of them, each of at least that many characters. weak says what follows from a shorter one.
+// If trimmed is true, white space around a secret is dropped, and a single empty one is none. The first one seals, and all of them open, so that a secret can be replaced without a moment in which nothing fits.
+func (l *loader) secrets(into *[]string, least int, weak string, trimmed bool) value {
+	return value{into: into, schema: `{"anyOf": [` + text + `, ` + someTexts + `]}`, read: func(n *node) {
+		items := []*node{n}
+		if n.kind == arrayKind {
+			if items = n.items; len(items) == 0 {
+				l.fault(n, "must not be empty: leave the key out for no secret")
+			}
+		}
+		*into = nil
+		for _, item := range items {
+			one, ok := l.expanded(item)
+			if trimmed {
+				one = strings.TrimSpace(one)
+			}
+			if ok && len(one) < least && (one != "" || n.kind == arrayKind || !trimmed) {
+				l.fault(item, "must be at least %d characters long, such as the output of openssl rand -hex 32: %s", least, weak)
+			}
+			if one != "" {
+				*into, l.cfg.Secrets = append(*into, one), append(l.cfg.Secrets, one)
+			}
+		}
+	}}
+}
+
 // wanted is a reference whose value may take long to get, because a keyring may ask the user, and a command has to run. So
 // the file is read twice. The first time, these references are collected. Then all their values are fetched concurrently,
 // and the file is read again with the values.

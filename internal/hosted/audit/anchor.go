@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/gofrs/flock"
@@ -42,20 +43,24 @@ func AnchorPath(folder, trail string) (string, error) {
 	return filepath.Join(folder, fmt.Sprintf("%s-%x.json", filepath.Base(trail), digest[:8])), nil
 }
 
-func (a anchor) sealed(key []byte) string {
-	if len(key) == 0 {
-		return ""
+// seals returns the HMAC of the anchor with each key; without keys only "".
+func (a anchor) seals(keys [][]byte) (all []string) {
+	if len(keys) == 0 {
+		return []string{""}
 	}
 	a.Seal = ""
 	// An anchor and a line begin with different members, so neither can be mistaken for the other.
 	data, _ := json.Marshal(a)
-	return sum(hmac.New(sha256.New, key), data)
+	for _, chain := range chainsOf(keys) {
+		all = append(all, sum(chain, data))
+	}
+	return all
 }
 
 var errAnchor = errors.New("it was changed, or written with another key")
 
 // readAnchor reads an anchor. It returns nil if the file does not exist.
-func readAnchor(path string, key []byte) (*anchor, error) {
+func readAnchor(path string, keys [][]byte) (*anchor, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -64,7 +69,8 @@ func readAnchor(path string, key []byte) (*anchor, error) {
 		return nil, err
 	}
 	var a anchor
-	if json.Unmarshal(data, &a) != nil || !hmac.Equal([]byte(a.Seal), []byte(a.sealed(key))) {
+	fits := func(seal string) bool { return hmac.Equal([]byte(a.Seal), []byte(seal)) }
+	if json.Unmarshal(data, &a) != nil || !slices.ContainsFunc(a.seals(keys), fits) {
 		return nil, errAnchor
 	}
 	return &a, nil
@@ -73,7 +79,7 @@ func readAnchor(path string, key []byte) (*anchor, error) {
 // anchorFile is the anchor of an open trail. Safe for concurrent use.
 type anchorFile struct {
 	path string
-	key  []byte
+	keys [][]byte // the first one seals, all of them open
 	log  *slog.Logger
 
 	mu     sync.Mutex
@@ -90,11 +96,11 @@ func (f *anchorFile) write(change func(*anchor)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	err := locked(f.path, func() error {
-		if disk, err := readAnchor(f.path, f.key); err == nil && disk != nil {
+		if disk, err := readAnchor(f.path, f.keys); err == nil && disk != nil {
 			f.now.First = max(f.now.First, disk.First)
 		}
 		change(&f.now)
-		return f.now.write(f.path, f.key)
+		return f.now.write(f.path, f.keys)
 	})
 	if err != nil && !f.failed {
 		f.log.Error("the anchor of the audit trail cannot be written: removed lines may not be found", "file", f.path, "err", err)
@@ -116,8 +122,8 @@ func (f *anchorFile) dropped(path string) {
 	}
 }
 
-func (a *anchor) write(path string, key []byte) error {
-	a.Seal = a.sealed(key)
+func (a *anchor) write(path string, keys [][]byte) error {
+	a.Seal = a.seals(keys)[0]
 	data, err := json.Marshal(a)
 	if err != nil {
 		return err
@@ -144,8 +150,8 @@ func (t *Trail) compare() (attrs []slog.Attr, err error) {
 	if t.o.Anchor == "" {
 		return nil, nil
 	}
-	t.anchor = &anchorFile{path: t.o.Anchor, key: t.o.Key, log: t.o.Logger}
-	a, err := readAnchor(t.o.Anchor, t.o.Key)
+	t.anchor = &anchorFile{path: t.o.Anchor, keys: t.o.Keys, log: t.o.Logger}
+	a, err := readAnchor(t.o.Anchor, t.o.Keys)
 	switch {
 	case a != nil:
 		t.anchor.now = *a
@@ -192,8 +198,8 @@ func firstSeq(path string) uint64 {
 // Accept makes [Verify] expect the trail in its present state: it writes the trail's first and last lines to the
 // anchor. It is for an operator who has moved or removed files on purpose. Another process may be writing the trail
 // meanwhile.
-func Accept(path string, key []byte, at string) error {
-	r, err := Verify(path, key, at)
+func Accept(path string, keys [][]byte, at string) error {
+	r, err := Verify(path, keys, at)
 	if err != nil {
 		return err
 	}
@@ -202,6 +208,6 @@ func Accept(path string, key []byte, at string) error {
 	}
 	return locked(at, func() error {
 		a := &anchor{File: path, First: r.First, Last: r.Last, MAC: r.MAC}
-		return a.write(at, key)
+		return a.write(at, keys)
 	})
 }

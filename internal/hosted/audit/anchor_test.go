@@ -57,7 +57,7 @@ func TestAnchor(t *testing.T) {
 			for _, keep := range []int{0, 3} {
 				t.Run(fmt.Sprintf("%s, key %v, keep %d", attack.name, key != nil, keep), func(t *testing.T) {
 					path := filepath.Join(t.TempDir(), "audit.jsonl")
-					o := Options{Anchor: anchorOf(t, path), Key: key, MaxBytes: 2000, Keep: keep}
+					o := Options{Anchor: anchorOf(t, path), Keys: keysOf(key), MaxBytes: 2000, Keep: keep}
 					trail := open(t, path, o)
 					for range 100 {
 						write(t, trail, "x")
@@ -91,14 +91,14 @@ func TestAnchor(t *testing.T) {
 // killed afterwards.
 func TestAnchor_running(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	trail := open(t, path, Options{Anchor: anchorOf(t, path), Key: key})
+	trail := open(t, path, Options{Anchor: anchorOf(t, path), Keys: keysOf(key)})
 	write(t, trail, "a", "b")
 	trail.sync()
 	moved := filepath.Join(t.TempDir(), "moved")
 	if err := os.Rename(path, moved); err != nil {
 		t.Skip(err) // Windows does not rename an open file
 	}
-	if r, err := Verify(path, key, anchorOf(t, path)); err != nil || len(r.Faults) == 0 {
+	if r, err := Verify(path, keysOf(key), anchorOf(t, path)); err != nil || len(r.Faults) == 0 {
 		t.Errorf("the file is gone: %+v, %v", r, err)
 	}
 	trail.sync()
@@ -109,7 +109,7 @@ func TestAnchor_running(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	// The operator accepts the removal while the trail is still being written.
-	if err := Accept(path, key, anchorOf(t, path)); err != nil {
+	if err := Accept(path, keysOf(key), anchorOf(t, path)); err != nil {
 		t.Fatal(err)
 	}
 	write(t, trail, "d")
@@ -124,7 +124,7 @@ func TestAnchor_running(t *testing.T) {
 func TestAnchor_changed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	at := anchorOf(t, path)
-	o := Options{Anchor: at, Key: key}
+	o := Options{Anchor: at, Keys: keysOf(key)}
 	end(t, open(t, path, o))
 	data, err := os.ReadFile(at)
 	if err != nil {
@@ -147,7 +147,7 @@ func TestAnchor_changed(t *testing.T) {
 	}
 	// An anchor does not accept a genuine trail that was copied from another path.
 	other := filepath.Join(t.TempDir(), "audit.jsonl")
-	trail := open(t, other, Options{Key: key})
+	trail := open(t, other, Options{Keys: keysOf(key)})
 	write(t, trail, "a", "b", "c", "d")
 	end(t, trail)
 	text, _ := os.ReadFile(other)

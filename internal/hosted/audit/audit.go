@@ -4,9 +4,7 @@ package audit
 
 import (
 	"cmp"
-	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"hash"
@@ -24,8 +22,9 @@ type Options struct {
 	// Anchor is the path of a file outside the folder of the trail, see [AnchorPath]. With it, [Verify] detects that
 	// lines were removed from the beginning or the end. Empty means no anchor.
 	Anchor string
-	// Key is the key of the HMACs. If it is empty, lines have no HMACs.
-	Key []byte
+	// Keys are the keys of the HMACs: the first one for new lines, all of them to check what older ones were written with. If
+	// there are none, lines have no HMACs.
+	Keys [][]byte
 	// MaxBytes is the size in bytes at which the file is renamed to FILE.000001 and so on, and a new file is started.
 	// 0 means 100 MiB.
 	MaxBytes int64
@@ -52,9 +51,10 @@ type Trail struct {
 	mu      sync.Mutex
 	file    *os.File // nil if the next line must open the file
 	size    int64
-	seq     uint64 // number of the last line
-	mac     string // HMAC of the last line, in hex; empty before the first line, and if there is no key
-	chain   hash.Hash
+	seq     uint64      // number of the last line
+	mac     string      // HMAC of the last line, in hex; empty before the first line, and if there is no key
+	chain   hash.Hash   // for new lines; nil if lines have no HMACs
+	chains  []hash.Hash // one for each key
 	line    []byte
 	lost    uint64 // number of records since the last line that could not be written
 	failure error  // error of the last attempt to write or to sync; nil if it succeeded
@@ -99,8 +99,9 @@ func Open(path string, o Options) (*Trail, error) {
 		return nil, fmt.Errorf("making the folder of the audit file: %w", err)
 	}
 	t := &Trail{path: path, o: o, run: rand.Text()[:13]}
-	if len(o.Key) > 0 {
-		t.chain = hmac.New(sha256.New, o.Key)
+	t.chains = chainsOf(o.Keys)
+	if len(t.chains) > 0 {
+		t.chain = t.chains[0]
 	}
 	t.lock = flock.New(path+".lock", flock.SetPermissions(0o600))
 	if ok, err := t.lock.TryLock(); err != nil {
@@ -173,7 +174,7 @@ func (t *Trail) begin() (cut int64, err error) {
 		return 0, fmt.Errorf("%s was written with a key, but audit.key is not set; set it, or move the file and its parts away", from)
 	case t.chain != nil && head.MAC == "":
 		return 0, fmt.Errorf("%s was written without a key; move the file and its parts away, so that the chain begins with the first line", from)
-	case t.chain != nil && !fits(t.chain, last):
+	case t.chain != nil && fits(t.chains, last) < 0:
 		return 0, fmt.Errorf("the last line of %s does not fit audit.key: the line or the key was changed; move the file and its parts away (mcpx audit verify says more)", from)
 	}
 	t.seq, t.mac = head.Seq, head.MAC

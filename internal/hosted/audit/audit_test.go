@@ -55,7 +55,7 @@ func anchorOf(t testing.TB, path string) string {
 
 func verify(t testing.TB, path string, key []byte) *Report {
 	t.Helper()
-	r, err := Verify(path, key, anchorOf(t, path))
+	r, err := Verify(path, keysOf(key), anchorOf(t, path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func verify(t testing.TB, path string, key []byte) *Report {
 func TestTrail(t *testing.T) {
 	for _, key := range [][]byte{nil, key} {
 		path := filepath.Join(t.TempDir(), "folder", "audit.jsonl")
-		o := Options{Key: key, MaxBytes: 1500, About: []slog.Attr{slog.String("version", "1")}}
+		o := Options{Keys: keysOf(key), MaxBytes: 1500, About: []slog.Attr{slog.String("version", "1")}}
 		for run := range 3 {
 			trail := open(t, path, o)
 			for i := range 10 {
@@ -104,7 +104,7 @@ func TestTrail(t *testing.T) {
 
 func TestTrail_keep(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	trail := open(t, path, Options{Anchor: anchorOf(t, path), Key: key, MaxBytes: 1000, Keep: 2})
+	trail := open(t, path, Options{Anchor: anchorOf(t, path), Keys: keysOf(key), MaxBytes: 1000, Keep: 2})
 	for range 100 {
 		write(t, trail, "x")
 	}
@@ -118,7 +118,7 @@ func TestTrail_keep(t *testing.T) {
 // TestVerify_tampering: Verify finds every manipulation of a chained trail, and says where it is.
 func TestVerify_tampering(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	trail := open(t, path, Options{Key: key})
+	trail := open(t, path, Options{Keys: keysOf(key)})
 	for i := range 10 {
 		write(t, trail, fmt.Sprint("event", i))
 	}
@@ -177,7 +177,7 @@ func TestVerify_tampering(t *testing.T) {
 	if r := verify(t, path, []byte("another key")); len(r.Faults) != 12 {
 		t.Errorf("%+v", r)
 	}
-	if _, err := Verify(path, nil, ""); !errors.Is(err, ErrNeedsKey) {
+	if _, err := Verify(path, keysOf(nil), ""); !errors.Is(err, ErrNeedsKey) {
 		t.Error(err)
 	}
 	// If the last lines were removed, Verify returns a number and an HMAC that differ from those noted before.
@@ -250,7 +250,7 @@ func TestOpen_inUse(t *testing.T) {
 func TestOpen_refused(t *testing.T) {
 	folder := t.TempDir()
 	chained, plain, other := filepath.Join(folder, "chained"), filepath.Join(folder, "plain"), filepath.Join(folder, "other")
-	end(t, open(t, chained, Options{Key: key}))
+	end(t, open(t, chained, Options{Keys: keysOf(key)}))
 	end(t, open(t, plain, Options{}))
 	if err := os.WriteFile(other, []byte("something else\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -272,7 +272,7 @@ func TestOpen_refused(t *testing.T) {
 		{other, nil, "not of an audit trail"},
 		{folder, nil, "not a regular file"},
 	} {
-		if _, err := Open(tt.path, Options{Key: tt.key}); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := Open(tt.path, Options{Keys: keysOf(tt.key)}); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %s", tt.path, err, tt.want)
 		}
 	}
@@ -281,7 +281,7 @@ func TestOpen_refused(t *testing.T) {
 // TestOpen_cut: Open removes a last line that a power failure has cut, and records this in the next line.
 func TestOpen_cut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	end(t, open(t, path, Options{Key: key}))
+	end(t, open(t, path, Options{Keys: keysOf(key)}))
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -291,7 +291,7 @@ func TestOpen_cut(t *testing.T) {
 	if r := verify(t, path, key); len(r.Faults) != 1 {
 		t.Errorf("%+v", r)
 	}
-	end(t, open(t, path, Options{Key: key}))
+	end(t, open(t, path, Options{Keys: keysOf(key)}))
 	if r := verify(t, path, key); len(r.Faults) != 0 || r.Cut != 1 || r.Lines != 4 {
 		t.Errorf("%+v", r)
 	}
@@ -303,7 +303,7 @@ func TestTrail_moved(t *testing.T) {
 		t.Skip("an open file cannot be moved")
 	}
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	trail := open(t, path, Options{Key: key})
+	trail := open(t, path, Options{Keys: keysOf(key)})
 	write(t, trail, "a")
 	if err := os.Rename(path, path+".000001"); err != nil {
 		t.Fatal(err)
@@ -319,7 +319,7 @@ func TestTrail_moved(t *testing.T) {
 
 func TestTrail_concurrent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	trail := open(t, path, Options{Key: key, MaxBytes: 4000, syncAfter: time.Millisecond})
+	trail := open(t, path, Options{Keys: keysOf(key), MaxBytes: 4000, syncAfter: time.Millisecond})
 	var writing sync.WaitGroup
 	for range 8 {
 		writing.Go(func() {
@@ -340,7 +340,7 @@ func TestTrail_concurrent(t *testing.T) {
 
 func TestTrail_longTexts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	trail := open(t, path, Options{Key: key})
+	trail := open(t, path, Options{Keys: keysOf(key)})
 	if err := trail.Write("x", slog.String("text", strings.Repeat("é", 1<<20))); err != nil {
 		t.Fatal(err)
 	}
@@ -353,7 +353,7 @@ func TestTrail_longTexts(t *testing.T) {
 func BenchmarkWrite(b *testing.B) {
 	for name, key := range map[string][]byte{"plain": nil, "chained": key} {
 		b.Run(name, func(b *testing.B) {
-			trail := open(b, filepath.Join(b.TempDir(), "audit.jsonl"), Options{Key: key, MaxBytes: 1 << 40})
+			trail := open(b, filepath.Join(b.TempDir(), "audit.jsonl"), Options{Keys: keysOf(key), MaxBytes: 1 << 40})
 			b.ReportAllocs()
 			for b.Loop() {
 				if err := trail.Write(CallEnded, slog.Int("call", 17), slog.String("principal", "token:ann"), slog.String("server", "shop"), slog.String("tool", "search_items"),
@@ -363,4 +363,11 @@ func BenchmarkWrite(b *testing.B) {
 			}
 		})
 	}
+}
+
+func keysOf(key []byte) [][]byte {
+	if key == nil {
+		return nil
+	}
+	return [][]byte{key}
 }

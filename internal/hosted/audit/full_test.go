@@ -44,7 +44,7 @@ func TestTrail_full(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	var said bytes.Buffer
-	trail := open(t, path, Options{Key: key, syncAfter: time.Hour, Logger: slog.New(slog.NewTextHandler(&said, nil))})
+	trail := open(t, path, Options{Keys: keysOf(key), syncAfter: time.Hour, Logger: slog.New(slog.NewTextHandler(&said, nil))})
 	write(t, trail, "a")
 	info, err := os.Stat(path)
 	if err != nil {

@@ -3,6 +3,7 @@ package audit
 import (
 	"bytes"
 	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -107,10 +109,20 @@ func readHead(line []byte) (head, bool) {
 	return h, json.Unmarshal(line, &h) == nil && h.Seq > 0
 }
 
-// fits reports whether the HMAC of a line is correct.
-func fits(chain hash.Hash, line []byte) bool {
+// chainsOf returns the HMAC for each key.
+func chainsOf(keys [][]byte) (chains []hash.Hash) {
+	for _, key := range keys {
+		chains = append(chains, hmac.New(sha256.New, key))
+	}
+	return chains
+}
+
+// fits returns the index of the key with which the HMAC of a line was made, or -1 if it is none of them.
+func fits(chains []hash.Hash, line []byte) int {
 	body, mac, ok := unseal(line)
-	return ok && hmac.Equal([]byte(sum(chain, body)), []byte(mac))
+	return slices.IndexFunc(chains, func(chain hash.Hash) bool {
+		return ok && hmac.Equal([]byte(sum(chain, body)), []byte(mac))
+	})
 }
 
 // sum returns the HMAC of data in hex.

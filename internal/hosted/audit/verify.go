@@ -3,8 +3,6 @@ package audit
 import (
 	"bufio"
 	"bytes"
-	"crypto/hmac"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"hash"
@@ -47,21 +45,19 @@ const maxFaults = 100
 // ErrNeedsKey is returned if the lines have HMACs and no key was given.
 var ErrNeedsKey = errors.New("the lines have HMACs, which only the key can check")
 
-// Verify reads a trail with all its renamed files. key is empty for a trail without HMACs. at is the path of the
+// Verify reads a trail with all its renamed files. keys is empty for a trail without HMACs; otherwise each line must
+// have been written with one of them, the newest of which comes first. at is the path of the
 // anchor. Without an anchor, removed lines at the end are not found, and any missing line at the beginning is a
 // fault, even one that Options.Keep has removed.
-func Verify(path string, key []byte, at string) (*Report, error) {
+func Verify(path string, keys [][]byte, at string) (*Report, error) {
 	// The anchor is read before the trail, so every line that it names must be in the trail.
-	reached, unusable := readAnchor(at, key)
-	v := &verifier{key: key, calls: make(map[call]bool), runs: make(map[string]bool)}
-	if len(key) > 0 {
-		v.chain = hmac.New(sha256.New, key)
-	}
+	reached, unusable := readAnchor(at, keys)
+	v := &verifier{chains: chainsOf(keys), keyed: len(keys), calls: make(map[call]bool), runs: make(map[string]bool)}
 	v.anchor, v.place = reached, Fault{File: path, Line: 1}
 	if err := v.files(path); err != nil {
 		return nil, err
 	}
-	from, err := readAnchor(at, key) // read again: Options.Keep may have removed a file meanwhile
+	from, err := readAnchor(at, keys) // read again: Options.Keep may have removed a file meanwhile
 	v.ends(from, errors.Join(unusable, err), at)
 	v.report.Open, v.report.Unclosed, v.report.MAC = len(v.calls), len(v.runs), v.mac
 	return &v.report, nil
@@ -139,8 +135,8 @@ type call struct {
 }
 
 type verifier struct {
-	key    []byte
-	chain  hash.Hash
+	chains []hash.Hash
+	keyed  int // the index of the key of the last line; the number of keys before the first line
 	report Report
 	mac    string // HMAC of the last line
 	calls  map[call]bool
@@ -215,22 +211,27 @@ func (v *verifier) sealed(line []byte, h head, first, gap bool) error {
 	if h.MAC != "" {
 		v.report.Chained = true
 	}
+	with := fits(v.chains, line)
 	switch {
-	case v.chain == nil && h.MAC != "":
+	case v.chains == nil && h.MAC != "":
 		return ErrNeedsKey
-	case v.chain == nil:
+	case v.chains == nil:
 		return nil
 	case h.MAC == "":
 		v.fault("the line has no HMAC: it was changed or inserted, or written without the key")
-	case !fits(v.chain, line):
+	case with < 0:
 		v.fault("the line was changed, or written with another key")
+	case with > v.keyed: // whoever has only the old key could append lines
+		v.fault("the line was written with an older key than the line before it")
 	case h.Prev != v.mac && !gap && !(first && h.Seq > 1):
 		v.fault("the line before it is not the one that was written there")
 	}
 	if a := v.anchor; a != nil && a.Last == h.Seq && a.MAC != h.MAC {
 		v.fault("the line is not the one that the anchor names")
 	}
-	v.mac = h.MAC
+	if v.mac = h.MAC; with >= 0 {
+		v.keyed = min(v.keyed, with)
+	}
 	return nil
 }
 

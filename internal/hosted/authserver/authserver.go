@@ -54,9 +54,9 @@ type Options struct {
 
 	conf.AuthServer
 
-	// Secret is what all encryption keys are derived from.
-	Secret *state.Secret
-	Log    *slog.Logger
+	// Secrets are what all encryption keys are derived from. The first one seals, all of them open. There is at least one.
+	Secrets []*state.Secret
+	Log     *slog.Logger
 }
 
 // Server is the authorization server, an http.Handler for the paths of [Server.Serves].
@@ -93,8 +93,8 @@ func New(o Options, open Grants) (*Server, error) {
 	if err := s.sameSite.AddTrustedOrigin(origin); err != nil {
 		return nil, err
 	}
-	s.seals = newSeals(o.Secret, o.Resource)
-	if s.grants, err = open(s.seals.id); err != nil {
+	s.seals = newSeals(o.Secrets, o.Resource)
+	if s.grants, err = open.all(s.seals.ids); err != nil {
 		return nil, err
 	}
 	s.ctx, s.revoked = context.WithCancel(context.Background())

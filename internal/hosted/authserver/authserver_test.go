@@ -37,7 +37,7 @@ func newSite(t *testing.T, change ...func(*Options)) *site {
 	o := Options{
 		Resource: web.URL + "/mcp", Granted: []string{"mcp"},
 		AuthServer: conf.AuthServer{Issuer: s.issuer.url, ClientID: "mcpx", ClientSecret: "secret-of-the-issuer"},
-		Secret:     secretOf('k'), Log: slog.New(slog.NewTextHandler(s.log, nil)),
+		Secrets:    []*state.Secret{secretOf('k')}, Log: slog.New(slog.NewTextHandler(s.log, nil)),
 	}
 	for _, one := range change {
 		one(&o)
@@ -299,7 +299,7 @@ func TestPage(t *testing.T) {
 // the client, with its state and the server's issuer name.
 func TestAuthorize_Refused(t *testing.T) {
 	s := newSite(t)
-	client, other := s.registered(claude, "http://localhost/cb?x=1"), newSite(t, func(o *Options) { o.Secret = secretOf('o') })
+	client, other := s.registered(claude, "http://localhost/cb?x=1"), newSite(t, func(o *Options) { o.Secrets = []*state.Secret{secretOf('o')} })
 	foreign := other.registered(claude)
 	for _, test := range []struct {
 		name   string

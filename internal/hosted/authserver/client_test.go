@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/conf"
+	"mcpx/internal/base/state"
 	"mcpx/internal/mcptest"
 )
 
@@ -372,7 +373,7 @@ func (nothing) RoundTrip(*http.Request) (*http.Response, error) { return nil, er
 
 // FuzzServer: no request makes the server panic, or redirect to a URL that is not allowed.
 func FuzzServer(f *testing.F) {
-	s, err := New(Options{Resource: "https://mcp.example.com/mcp", AuthServer: conf.AuthServer{Issuer: "http://127.0.0.1:1"}, Secret: secretOf('k'), Log: quiet}, GrantsIn("", quiet))
+	s, err := New(Options{Resource: "https://mcp.example.com/mcp", AuthServer: conf.AuthServer{Issuer: "http://127.0.0.1:1"}, Secrets: []*state.Secret{secretOf('k')}, Log: quiet}, GrantsIn("", quiet))
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -1,10 +1,12 @@
 package authserver
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"mcpx/internal/base/state"
 )
@@ -43,4 +45,61 @@ func GrantsIn(folder string, log *slog.Logger) Grants {
 		opened[id] = grants
 		return grants, nil
 	}
+}
+
+// all opens the records for several keys, as one.
+func (g Grants) all(ids []string) (state.Once, error) {
+	var all records
+	for _, id := range ids {
+		one, err := g(id)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	if len(all) == 1 {
+		return all[0], nil
+	}
+	return all, nil
+}
+
+// records implements [state.Once] on the records of several keys. What was used or ended under an old key stays so under the
+// new one, and each change goes to all records, so that it is still known once the old key is gone. A replica whose config has
+// only one of the keys shares the record of that key.
+type records []state.Once
+
+// Redeem implements [state.Once]. After a second use, every record ends the name.
+func (all records) Redeem(ctx context.Context, name string, number int, until time.Time) (fresh bool, err error) {
+	fresh = true
+	for _, one := range all {
+		first, err := one.Redeem(ctx, name, number, until)
+		if err != nil {
+			return false, err
+		}
+		fresh = fresh && first
+	}
+	if !fresh {
+		err = all.End(ctx, name, until)
+	}
+	return fresh, err
+}
+
+// End implements [state.Once].
+func (all records) End(ctx context.Context, name string, until time.Time) error {
+	for _, one := range all {
+		if err := one.End(ctx, name, until); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Standing implements [state.Once].
+func (all records) Standing(ctx context.Context, name string) context.Context {
+	for _, one := range all {
+		if ctx = one.Standing(ctx, name); ctx == nil {
+			return nil
+		}
+	}
+	return ctx
 }

@@ -18,18 +18,26 @@ import (
 // another kind.
 type seals struct {
 	client, page, login, code, access, refresh seal
-	// id is different for each combination of secret and resource.
-	id string
+	// ids has one id for each secret, different for each combination of secret and resource.
+	ids []string
 }
 
 // seal encrypts one kind of value with AES-256-GCM and a random nonce.
 type seal struct {
 	prefix string // start of the encrypted string, by which users and secret scanners recognize it
-	aead   cipher.AEAD
+	// aeads has one cipher for each secret. The first one encrypts, all of them decrypt.
+	aeads []cipher.AEAD
 }
 
-// newSeals derives the keys from secret. They differ between resources, even if the secret is the same.
-func newSeals(secret *state.Secret, resource string) (s seals) {
+// newSeals derives the keys from the secrets. They differ between resources, even if the secrets are the same.
+func newSeals(secrets []*state.Secret, resource string) (s seals) {
+	for _, secret := range secrets {
+		s.add(secret, resource)
+	}
+	return s
+}
+
+func (s *seals) add(secret *state.Secret, resource string) {
 	key := func(name string) []byte { return secret.Key("mcpx authorization server 1 " + name + " " + resource) }
 	for name, into := range map[string]*seal{
 		"client": &s.client, "page": &s.page, "login": &s.login, "code": &s.code, "access": &s.access, "refresh": &s.refresh,
@@ -42,10 +50,10 @@ func newSeals(secret *state.Secret, resource string) (s seals) {
 		if err != nil {
 			panic(err)
 		}
-		*into = seal{map[string]string{"client": "mcpx_client_", "access": accessPrefix, "refresh": "mcpx_rt_"}[name], aead}
+		into.prefix = map[string]string{"client": "mcpx_client_", "access": accessPrefix, "refresh": "mcpx_rt_"}[name]
+		into.aeads = append(into.aeads, aead)
 	}
-	s.id = hex.EncodeToString(key("id")[:6])
-	return s
+	s.ids = append(s.ids, hex.EncodeToString(key("id")[:6]))
 }
 
 // accessPrefix is the beginning of the access tokens of this server.
@@ -57,7 +65,7 @@ func (s seal) close(v any) string {
 	if err != nil {
 		panic(err) // impossible: all types of this package can be encoded
 	}
-	return s.prefix + base64.RawURLEncoding.EncodeToString(s.aead.Seal(nil, nil, data, nil))
+	return s.prefix + base64.RawURLEncoding.EncodeToString(s.aeads[0].Seal(nil, nil, data, nil))
 }
 
 var errSeal = errors.New("not issued by this server, or issued under another key")
@@ -66,14 +74,15 @@ var errSeal = errors.New("not issued by this server, or issued under another key
 func (s seal) open(text string, into any) error {
 	text, ok := strings.CutPrefix(text, s.prefix)
 	sealed, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || !ok || len(sealed) < s.aead.Overhead() {
+	if err != nil || !ok {
 		return errSeal
 	}
-	data, err := s.aead.Open(nil, nil, sealed, nil)
-	if err != nil {
-		return errSeal
+	for _, aead := range s.aeads {
+		if data, err := aead.Open(nil, nil, sealed, nil); err == nil {
+			return json.Unmarshal(data, into)
+		}
 	}
-	return json.Unmarshal(data, into)
+	return errSeal
 }
 
 // random returns 128 random bits in base64url.

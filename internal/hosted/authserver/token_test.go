@@ -130,7 +130,7 @@ func TestRevoke(t *testing.T) {
 // still returns a server whose issuer is never asked, for tests in fake time.
 func still(t *testing.T, grants Grants, key byte) *Server {
 	t.Helper()
-	s, err := New(Options{Resource: "https://mcp.example.com/mcp", AuthServer: conf.AuthServer{Issuer: "https://login.example.com"}, Secret: secretOf(key), Log: quiet}, grants)
+	s, err := New(Options{Resource: "https://mcp.example.com/mcp", AuthServer: conf.AuthServer{Issuer: "https://login.example.com"}, Secrets: []*state.Secret{secretOf(key)}, Log: quiet}, grants)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestOnce(t *testing.T) {
 
 // BenchmarkPrincipal measures what checking an access token costs in each request.
 func BenchmarkPrincipal(b *testing.B) {
-	s, err := New(Options{Resource: "https://mcp.example.com/mcp", Secret: secretOf(0), Log: quiet, Granted: []string{"mcp"},
+	s, err := New(Options{Resource: "https://mcp.example.com/mcp", Secrets: []*state.Secret{secretOf(0)}, Log: quiet, Granted: []string{"mcp"},
 		AuthServer: conf.AuthServer{Issuer: "https://login.example.com", Allow: Allow{Emails: []string{"*@example.com"}}}}, GrantsIn("", quiet))
 	if err != nil {
 		b.Fatal(err)

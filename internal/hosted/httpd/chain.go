@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"sync/atomic"
 
 	"mcpx/internal/request"
 )
@@ -12,6 +13,7 @@ import (
 // handler builds the chain of handlers that each request passes. It starts with the innermost handler: each further
 // line wraps the handlers before it.
 func (o *Options) handler() http.Handler {
+	o.draining = new(atomic.Bool)
 	var h http.Handler = o.pages()
 	refused := &refusals{log: o.Logger}
 	flood := &flood{options: o, pauses: make(chan struct{}, mostPaused)}

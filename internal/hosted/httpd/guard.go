@@ -12,7 +12,8 @@ import (
 )
 
 // guard admits only requests whose Host and Origin belong to mcpx. It protects against web pages: browsers send the
-// origin of the page with each request, and a page that reaches mcpx by DNS rebinding sends another host.
+// origin of the page with each request, and a page that reaches mcpx by DNS rebinding sends another host. Probes may have
+// any Host, because load balancers send one of their own choice; the answer then tells only yes or no.
 type guard struct {
 	next     http.Handler
 	options  *Options
@@ -24,8 +25,11 @@ type guard struct {
 
 // ServeHTTP implements http.Handler.
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if g.options.draining.Load() { // the client's next request needs a new connection, which a load balancer opens elsewhere
+		w.Header().Set("Connection", "close")
+	}
 	switch {
-	case !g.ownHost(r):
+	case !probe(r) && !g.ownHost(r):
 		g.refusals.note(slog.LevelWarn, r, "host", r.Host)
 		http.Error(w, "this Host is not served here", http.StatusForbidden)
 		g.flood.refused(r)

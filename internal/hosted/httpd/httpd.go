@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mcpx/internal/base/netguard"
@@ -60,6 +61,9 @@ type Options struct {
 	SSE bool
 	// Grace is how long the shutdown waits for open requests; 0 means 4 s.
 	Grace time.Duration
+	// Drain is how long the server still accepts connections and serves requests after the shutdown began, while /readyz
+	// already answers 503. It gives load balancers the time to notice. Grace begins afterwards.
+	Drain time.Duration
 	// Ready returns the content of /readyz. If auth is configured, only public is shown, since probes have no tokens;
 	// otherwise whole is shown.
 	Ready func() (public Readiness, whole any)
@@ -90,7 +94,11 @@ type Options struct {
 // timeouts bound the parts of a request: headerTimeout the time to receive its header (0 means 10 s), bodyTimeout the
 // time to receive the whole request (0 means 1 min), and writeTimeout the time to send the response (0 means 2 min).
 // The endpoint extends writeTimeout for streams.
-type timeouts struct{ headerTimeout, bodyTimeout, writeTimeout time.Duration }
+type timeouts struct {
+	headerTimeout, bodyTimeout, writeTimeout time.Duration
+
+	draining *atomic.Bool // whether Options.Drain has begun; made by handler
+}
 
 // Readiness is the public content of /readyz.
 type Readiness struct {
@@ -172,7 +180,8 @@ func OnLoopback(listener net.Listener) bool {
 // sent.
 const lastAnswers = 200 * time.Millisecond
 
-// Serve serves requests until ctx ends. Then it lets open requests finish for at most Options.Grace.
+// Serve serves requests until ctx ends. Then it goes on for Options.Drain, and afterwards lets open requests finish for at
+// most Options.Grace.
 func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	if o.Identity == nil {
 		o.Identity = &identity.Verifier{}
@@ -210,6 +219,9 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 		return fmt.Errorf("serving HTTP: %w", err)
 	case <-ctx.Done():
 	}
+	if err := o.drain(served); err != nil {
+		return fmt.Errorf("serving HTTP: %w", err)
+	}
 	o.Endpoint.EndStreams() // otherwise Shutdown would wait for them
 	if o.Page != nil {
 		o.Page.EndStreams()
@@ -227,6 +239,23 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	}
 	<-served
 	return err
+}
+
+// drain waits for Options.Drain, while /readyz answers 503. It returns early, with the error, if serving fails.
+func (o *Options) drain(served <-chan error) error {
+	if o.Drain <= 0 {
+		return nil
+	}
+	o.draining.Store(true)
+	o.Logger.Info("draining: /readyz answers 503, and requests are still served", "for", o.Drain)
+	over := time.NewTimer(o.Drain)
+	defer over.Stop()
+	select {
+	case err := <-served:
+		return err
+	case <-over.C:
+		return nil
+	}
 }
 
 // path returns the path of the endpoint.
@@ -267,17 +296,7 @@ func (o *Options) pages() http.Handler {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 	})
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		public, info := o.Ready()
-		status := http.StatusOK
-		if !public.Ready {
-			status = http.StatusServiceUnavailable
-		}
-		if o.Identity.Options() != nil { // probes have no token, and the details are only for clients with one
-			info = public
-		}
-		WriteJSON(w, status, info)
-	})
+	mux.HandleFunc("GET /readyz", o.readyz)
 	mux.Handle("GET /status", only(o.Admin, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		WriteJSON(w, http.StatusOK, o.Status())
 	})))
@@ -285,6 +304,24 @@ func (o *Options) pages() http.Handler {
 		mux.Handle("GET /metrics", only(o.Measures, o.Metrics))
 	}
 	return mux
+}
+
+// readyz answers whether this process should get new requests.
+func (o *Options) readyz(w http.ResponseWriter, r *http.Request) {
+	public, info := o.Ready()
+	// Without auth, the details are for everyone on this machine, but not for a web page that reaches mcpx by DNS
+	// rebinding. With auth they are for clients with a token, which probes do not have.
+	if o.Identity.Options() != nil || !o.ownHost(r) {
+		info = public
+	}
+	status := http.StatusOK
+	if o.draining.Load() {
+		public.Ready, info = false, Readiness{Degraded: append(public.Degraded, "draining")}
+	}
+	if !public.Ready {
+		status = http.StatusServiceUnavailable
+	}
+	WriteJSON(w, status, info)
 }
 
 // only serves principals for which may returns true; a nil may means everyone.

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"mcpx/internal/executor"
@@ -164,8 +165,12 @@ func TestServe_OriginAndHost(t *testing.T) {
 		for _, request := range []struct{ method, path, body string }{
 			{"POST", "/mcp", ping}, {"GET", "/mcp", ""}, {"DELETE", "/mcp", ""}, {"GET", "/healthz", ""}, {"GET", "/readyz", ""},
 		} {
-			if got, body := s.do(t, request.method, request.path, request.body, test.header); got != test.want {
-				t.Errorf("%s: %s %s: %d (%s), want %d", test.header, request.method, request.path, got, strings.TrimSpace(body), test.want)
+			want := test.want
+			if strings.HasPrefix(test.header, "Host: ") && strings.HasSuffix(request.path, "z") {
+				want = 200 // see TestServe_ProbesHost
+			}
+			if got, body := s.do(t, request.method, request.path, request.body, test.header); got != want {
+				t.Errorf("%s: %s %s: %d (%s), want %d", test.header, request.method, request.path, got, strings.TrimSpace(body), want)
 			}
 		}
 	}
@@ -310,6 +315,116 @@ func TestServe_Health(t *testing.T) {
 	if status, _ := s.do(t, "POST", "/healthz", ping); status != 405 {
 		t.Errorf("POST /healthz: %d", status)
 	}
+}
+
+// TestServe_ProbesHost: probes are answered whatever their Host, which load balancers choose. They then tell only yes or no,
+// as a web page could have sent them by DNS rebinding. Nothing else is served under another Host, and a page of another
+// Origin gets nothing.
+func TestServe_ProbesHost(t *testing.T) {
+	mcptest.NoLeaks(t)
+	s := serve(t, Options{Endpoint: echoes, Ready: func() (Readiness, any) {
+		return Readiness{Ready: true, Degraded: []string{"audit"}}, map[string]int{"tools": 7}
+	}})
+	for _, host := range []string{"10.1.2.3", "10.1.2.3:8080", "mcpx.default.svc", "kube-probe", "elsewhere.example.com:80"} {
+		if status, body := s.do(t, "GET", "/healthz", "", "Host: "+host); status != 200 || !strings.Contains(body, "ok") {
+			t.Errorf("%s: /healthz: %d %s", host, status, body)
+		}
+		if status, body := s.do(t, "GET", "/readyz", "", "Host: "+host); status != 200 || strings.Contains(body, "tools") || !strings.Contains(body, `"ready":true,"degraded":["audit"]`) {
+			t.Errorf("%s: /readyz: %d %s", host, status, body)
+		}
+		for _, path := range []string{"/", "/mcp", "/status", "/healthz/", "/readyz/x", "//readyz"} {
+			if status, _ := s.do(t, "GET", path, "", "Host: "+host); status != 403 {
+				t.Errorf("%s: %s: %d", host, path, status)
+			}
+		}
+		if status, _ := s.do(t, "GET", "/readyz", "", "Host: "+host, "Origin: http://"+host); status != 403 {
+			t.Errorf("%s: from a page: %d", host, status)
+		}
+	}
+}
+
+// TestServe_Drain: while the server drains, /readyz is 503 and everything else is served as before, over new connections too.
+// Each response asks its client for a new connection next time. Then the listener closes, and open requests have the grace.
+func TestServe_Drain(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		listener := &crowd{ended: make(chan struct{}), conns: make(chan net.Conn)}
+		entered, finish := make(chan struct{}, 1), make(chan struct{})
+		ctx, stop := context.WithCancel(t.Context())
+		served := make(chan error, 1)
+		go func() { // ends after stop
+			served <- Serve(ctx, listener, Options{
+				Endpoint: stub(func(w http.ResponseWriter, r *http.Request) {
+					if r.Method == "DELETE" {
+						entered <- struct{}{}
+						<-finish
+					}
+					io.WriteString(w, "served")
+				}),
+				Ready: func() (Readiness, any) { return Readiness{Ready: true}, nil }, Logger: slog.New(slog.DiscardHandler),
+				Drain: 5 * time.Second, Grace: 3 * time.Second,
+			})
+		}()
+		web := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+			select {
+			case <-listener.ended:
+				return nil, net.ErrClosed
+			default:
+				return listener.dial(t, "127.0.0.1"), nil
+			}
+		}}}
+		defer web.CloseIdleConnections()
+		do := func(method, path string) (status int, body string, closes bool, err error) {
+			request, err := http.NewRequestWithContext(t.Context(), method, "http://127.0.0.1"+path, http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := web.Do(request)
+			if err != nil {
+				return 0, "", false, err
+			}
+			defer response.Body.Close()
+			data, err := io.ReadAll(response.Body)
+			return response.StatusCode, string(data), response.Close, err
+		}
+		check := func(when string, ready int, closing bool) {
+			t.Helper()
+			if status, body, closes, err := do("GET", "/readyz"); err != nil || status != ready || closes != closing || closing && !strings.Contains(body, `["draining"]`) {
+				t.Errorf("%s: /readyz: %d %s %t %v", when, status, body, closes, err)
+			}
+			if status, _, _, err := do("GET", "/healthz"); err != nil || status != 200 {
+				t.Errorf("%s: /healthz: %d %v", when, status, err)
+			}
+			if status, body, closes, err := do("POST", "/mcp"); err != nil || status != 200 || body != "served" || closes != closing {
+				t.Errorf("%s: %d %s %t %v", when, status, body, closes, err)
+			}
+		}
+		check("before", 200, false)
+		slow := make(chan string, 1)
+		go func() { // ends after finish was closed
+			_, body, _, err := do("DELETE", "/mcp")
+			slow <- fmt.Sprint(body, err)
+		}()
+		<-entered
+		began := time.Now()
+		stop()
+		synctest.Wait()
+		check("at once", 503, true)
+		time.Sleep(5*time.Second - time.Millisecond)
+		check("just before the end of the drain", 503, true)
+		time.Sleep(2 * time.Millisecond)
+		synctest.Wait()
+		if _, _, _, err := do("GET", "/readyz"); err == nil {
+			t.Error("after the drain, the listener is open")
+		}
+		close(finish)
+		if got := <-slow; got != "served<nil>" {
+			t.Errorf("the open request: %s", got)
+		}
+		if err := <-served; err != nil || time.Since(began) > 8*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
 }
 
 // whole serves all of mcpx, with one fake upstream.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"sync/atomic"
 	"time"
 
 	"mcpx/internal/hosted/identity"
@@ -21,7 +22,9 @@ func ServeProfiles(ctx context.Context, listener net.Listener, log *slog.Logger)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-	guarded := &guard{next: mux, options: &Options{Identity: &identity.Verifier{}, Logger: log}, refusals: &refusals{log: log}}
+	guarded := &guard{next: mux, options: &Options{
+		Identity: &identity.Verifier{}, Logger: log, timeouts: timeouts{draining: new(atomic.Bool)}, // profiles never drain
+	}, refusals: &refusals{log: log}}
 	server := &http.Server{
 		Handler:           &recovered{next: guarded, log: log},
 		ReadHeaderTimeout: 10 * time.Second,

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/base/state"
 	"mcpx/internal/executor"
 	"mcpx/internal/front"
 	"mcpx/internal/mcptest"
@@ -38,7 +39,8 @@ func served(b testing.TB, endpoint Endpoint) string {
 		e := executor.New(r, executor.Options{TOON: true, TypeScript: true})
 		r.Use(e.Chain(nil, nil)...)
 		two := view.NewTwoTools(r, e, view.Options{})
-		f := front.New(two, front.Options{Version: "1"})
+		sealed := state.NewSealed[front.Session]([]*state.Secret{state.NewSecret()}, "session", state.NewRecords(100, 1<<20))
+		f := front.New(two, front.Options{Version: "1", Sessions: sealed})
 		r.Start()
 		b.Cleanup(func() {
 			f.Close()

@@ -1,0 +1,393 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// replicas are several mcpx of one cluster behind a proxy, which sends each request to the next one.
+type replicas struct {
+	url     string
+	daemons []*daemon
+	next    atomic.Int64
+
+	mu   sync.Mutex
+	gone map[int]bool // those that get no requests any more
+}
+
+// startReplicas starts replicas, each with a home of its own, and waits until they know each other.
+func startReplicas(t testing.TB, count int, servers map[string]server, global map[string]any) *replicas {
+	t.Helper()
+	config := map[string]any{"cluster": map[string]any{
+		"nats": mcptest.StartNATS(t).URL, "key": "0123456789abcdef0123456789abcdef",
+	}}
+	for key, value := range global {
+		config[key] = value
+	}
+	r := &replicas{gone: make(map[int]bool)}
+	var targets []*url.URL
+	for range count {
+		h := newHome(t)
+		d := h.serveHTTP(t, "--config", h.config(t, servers, config))
+		to, err := url.Parse(d.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.daemons, targets = append(r.daemons, d), append(targets, to)
+	}
+	for _, d := range r.daemons {
+		mcptest.WaitFor(t, "the replicas know each other", patience, func() bool {
+			return strings.Count(d.stderr.String(), "a replica is there") == count-1
+		})
+	}
+	out := new(http.Transport)
+	proxy := &httputil.ReverseProxy{
+		Transport: out,
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.SetURL(targets[r.pick()])
+			p.Out.URL.Path = p.In.URL.Path
+			p.SetXForwarded()
+		},
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	web := httptest.NewServer(proxy)
+	r.url = web.URL + targets[0].Path
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		web.Close()
+		out.CloseIdleConnections()
+	})
+	return r
+}
+
+// pick returns the replica for the next request.
+func (r *replicas) pick() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		if at := int(r.next.Add(1)) % len(r.daemons); !r.gone[at] {
+			return at
+		}
+	}
+}
+
+// TestReplicas_Pairs: clients of the SDKs of both eras work with three replicas of which each gets every third request, as with one
+// mcpx: questions to the client, progress, cancellations, subscriptions. Two clients work at the same time.
+func TestReplicas_Pairs(t *testing.T) {
+	mcptest.Parallel(t)
+	p := &pairing{newHome(t), pairLines(t)}
+	servers := make(map[string]server)
+	except := make(map[string][]string) // clients of the modern era fail these checks without mcpx too
+	// This server asks for roots on its GET stream, and forgets the question if mcpx has not opened the stream of a new
+	// session yet. That also happens with one mcpx.
+	lost := map[string][]string{"sdk2-http": {"roots"}}
+	for _, line := range p.lines {
+		if line.name == "sdk2" || line.name == "ts2" {
+			name, entry := p.serve(t, line, "http")
+			servers[name], except[name] = entry, pushed
+		}
+	}
+	r := startReplicas(t, 3, servers, map[string]any{"view": "tools"})
+	targets := through(servers)
+	var clients sync.WaitGroup
+	places := make(chan struct{}, 2)
+	for _, line := range p.lines {
+		if line.role || strings.HasPrefix(line.name, "fastmcp") {
+			continue
+		}
+		places <- struct{}{}
+		clients.Go(func() {
+			defer func() { <-places }()
+			for _, era := range line.eras {
+				tries := p.try(t, line, era, line.name+era, targets, "http", r.url)
+				if era == "legacy" {
+					tries.want(t, line.title+" "+era, lost)
+				} else {
+					tries.want(t, line.title+" "+era, except)
+				}
+			}
+		})
+	}
+	clients.Wait()
+}
+
+// visitor is a legacy client that sends each message to the replica that the test chooses.
+type visitor struct {
+	t       testing.TB
+	session string
+}
+
+// post sends a message and returns the response, whose body the test reads.
+func (v *visitor) post(to *daemon, body string, headers ...string) *http.Response {
+	v.t.Helper()
+	request, err := http.NewRequestWithContext(v.t.Context(), http.MethodPost, to.url, strings.NewReader(body))
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json, text/event-stream")
+	if v.session != "" {
+		request.Header.Set("Mcp-Session-Id", v.session)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return response
+}
+
+// ask sends a request and returns the whole response.
+func (v *visitor) ask(to *daemon, body string, headers ...string) string {
+	v.t.Helper()
+	response := v.post(to, body, headers...)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return "broken off: " + err.Error()
+	}
+	return string(text)
+}
+
+func visitAt(t testing.TB, at *daemon) *visitor {
+	t.Helper()
+	v := &visitor{t: t}
+	response := v.post(at, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"visitor","version":"1"}}}`)
+	response.Body.Close()
+	v.session = response.Header.Get("Mcp-Session-Id")
+	if v.session == "" {
+		t.Fatal("no session")
+	}
+	v.ask(at, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return v
+}
+
+// execute is a tools/call of exec.
+func execute(id int, server, tool, arguments string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":%q,"tool_name":%q,"arguments":%s}}}`, id, server, tool, arguments)
+}
+
+// until reads events until one contains the text.
+func until(t *testing.T, in *bufio.Reader, text string) string {
+	t.Helper()
+	for {
+		line, err := in.ReadString('\n')
+		if strings.Contains(line, text) {
+			return line
+		}
+		if err != nil {
+			t.Fatalf("%v before %s", err, text)
+		}
+	}
+}
+
+// TestReplicas_Forwarded: what a client sends about something that only one replica has reaches that replica, whichever gets it:
+// the answer to a question, a cancellation, the wait for a call. Another client that sends the same changes nothing.
+func TestReplicas_Forwarded(t *testing.T) {
+	mcptest.Parallel(t)
+	spec := mcptest.Spec{}.HTTP(t)
+	r := startReplicas(t, 2, map[string]server{"fake": {"url": spec.URL, "type": "http"}}, map[string]any{
+		"clients": map[string]any{"visitor": map[string]any{"call_wait": 1}},
+	})
+	one, two := r.daemons[0], r.daemons[1]
+	t.Run("a question", func(t *testing.T) {
+		alice, bob := visitAt(t, one), visitAt(t, two)
+		call := alice.post(one, execute(1, "fake", "ask", `{}`))
+		defer call.Body.Close()
+		events := bufio.NewReader(call.Body)
+		id := regexp.MustCompile(`"id":("q-[^"]+")`).FindStringSubmatch(until(t, events, "elicitation/create"))
+		if id == nil {
+			t.Fatal("the question has no id of a replica")
+		}
+		answer := `{"jsonrpc":"2.0","id":` + id[1] + `,"result":{"action":"accept","content":{"word":"%s"}}}`
+		bob.ask(two, fmt.Sprintf(answer, "wrong"))
+		bob.ask(one, fmt.Sprintf(answer, "wrong"))
+		alice.ask(two, fmt.Sprintf(answer, "mellon"))
+		if said := until(t, events, `"id":1`); !strings.Contains(said, "mellon") {
+			t.Error(said)
+		}
+	})
+	t.Run("a wait", func(t *testing.T) {
+		alice := visitAt(t, one)
+		file := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		said := alice.ask(one, execute(1, "fake", "slow", `{"while":"`+file+`"}`))
+		handle := regexp.MustCompile(`r[a-z0-9]{8}r[a-z2-7]{20}`).FindString(said)
+		if handle == "" {
+			t.Fatal(said)
+		}
+		wait := execute(2, "mcpx", "wait_result", `{"handle":"`+handle+`"}`)
+		if said := alice.ask(two, wait); !strings.Contains(said, "still running") {
+			t.Errorf("while it runs: %s", said)
+		}
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range []*daemon{two, one} {
+			if said := alice.ask(at, wait); !strings.Contains(said, "slept") {
+				t.Errorf("at the end: %s", said)
+			}
+		}
+	})
+	t.Run("a suspended call", func(t *testing.T) {
+		v := &visitor{t: t}
+		const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},"io.modelcontextprotocol/clientInfo":{"name":"modern","version":"1"}},`
+		headers := []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "exec"}
+		call := strings.Replace(execute(1, "fake", "ask", `{}`), `"params":{`, `"params":{`+meta, 1)
+		state := regexp.MustCompile(`"requestState":"([^"]+)"`).FindStringSubmatch(v.ask(one, call, headers...))
+		if state == nil {
+			t.Fatal("no state")
+		}
+		again := strings.Replace(call, `"params":{`, `"params":{"inputResponses":{"q1":{"action":"accept","content":{"word":"mellon"}}},"requestState":"`+state[1]+`",`, 1)
+		if said := v.ask(two, again, headers...); !strings.Contains(said, "mellon") {
+			t.Errorf("at the other replica: %s", said)
+		}
+		if said := v.ask(two, again, headers...); !strings.Contains(said, "was answered already") {
+			t.Errorf("the second time: %s", said)
+		}
+	})
+	t.Run("a cancellation", func(t *testing.T) {
+		alice, bob := visitAt(t, one), visitAt(t, two)
+		file := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		calls := spec.Count("tools/call")
+		ended := make(chan string, 1)
+		go func() { ended <- alice.ask(one, execute(7, "fake", "slow", `{"while":"`+file+`"}`)) }()
+		mcptest.WaitFor(t, "the call", patience, func() bool { return spec.Count("tools/call") > calls })
+		const cancel = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`
+		bob.ask(one, cancel)
+		bob.ask(two, cancel)
+		select {
+		case said := <-ended:
+			t.Fatalf("bob has cancelled the call of alice: %s", said)
+		default:
+		}
+		alice.ask(two, cancel)
+		if said := <-ended; strings.Contains(said, `"id":7`) {
+			t.Errorf("a cancelled call is answered: %s", said)
+		}
+	})
+}
+
+// processOf returns the process in the answer to the tool pid.
+func processOf(answer string) string {
+	if found := regexp.MustCompile(`\\?"text\\?":\\?"(\d+)|text: (\d+)`).FindStringSubmatch(answer); found != nil {
+		return found[1] + found[2]
+	}
+	return answer
+}
+
+// TestReplicas_Home: the calls of a client of a PerClient server reach one replica, whichever gets them. If that replica is killed,
+// its open calls end with a clear error, and the client goes on in its session with a new session at the server; the calls
+// that other replicas execute go on.
+func TestReplicas_Home(t *testing.T) {
+	mcptest.Parallel(t)
+	own := fake(t, mcptest.Spec{})
+	own["session"] = "per_client"
+	r := startReplicas(t, 2, map[string]server{"own": own}, nil)
+	one, two := r.daemons[0], r.daemons[1]
+	alice, bob := visitAt(t, one), visitAt(t, two)
+	pid := func(v *visitor, at *daemon) string { return processOf(v.ask(at, execute(1, "own", "pid", `{}`))) }
+	hers, his := pid(alice, one), pid(bob, two)
+	if hers == his || pid(alice, two) != hers || pid(bob, one) != his {
+		t.Fatalf("alice has %s and %s, bob %s and %s", hers, pid(alice, two), his, pid(bob, one))
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	slow := func(v *visitor, at *daemon) <-chan string {
+		ended := make(chan string, 1)
+		go func() { ended <- v.ask(at, execute(2, "own", "slow", `{"while":"`+file+`"}`)) }()
+		return ended
+	}
+	aliceSlow, bobSlow := slow(alice, two), slow(bob, two)
+	stream := alice.get(two)
+	// The calls have begun when others of the same clients, which are sent later, are answered.
+	pid(alice, two)
+	pid(bob, two)
+	_ = one.cmd.Process.Kill()
+	<-one.exited
+	if said := <-aliceSlow; !strings.Contains(said, "Call again") || !strings.Contains(said, `"id":2`) || strings.Count(said, "jsonrpc") != 1 {
+		t.Errorf("the call at the killed replica ends with %s", said)
+	}
+	if _, err := io.ReadAll(stream.Body); err != nil {
+		t.Logf("the stream of the killed replica ends with %v", err)
+	}
+	said := alice.ask(two, execute(1, "own", "pid", `{}`))
+	next := processOf(said)
+	if again := alice.ask(two, execute(1, "own", "pid", `{}`)); !strings.Contains(said, "began anew") || strings.Contains(again, "began anew") {
+		t.Errorf("after the end of the replica: %s, then %s", said, again)
+	}
+	if next == hers || next == his || pid(alice, two) != next {
+		t.Errorf("then alice has %s; before %s, bob %s", next, hers, his)
+	}
+	select {
+	case said := <-bobSlow:
+		t.Errorf("the call of bob has ended: %s", said)
+	default:
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if said := <-bobSlow; !strings.Contains(said, "slept") {
+		t.Errorf("the call of bob: %s", said)
+	}
+	if pid(bob, two) != his {
+		t.Error("bob has another session with the server")
+	}
+}
+
+// get opens the GET stream of the session.
+func (v *visitor) get(from *daemon) *http.Response {
+	v.t.Helper()
+	request, err := http.NewRequestWithContext(v.t.Context(), http.MethodGet, from.url, nil)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	request.Header.Set("Accept", "text/event-stream")
+	request.Header.Set("Mcp-Session-Id", v.session)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	v.t.Cleanup(func() { response.Body.Close() })
+	return response
+}
+
+// BenchmarkReplicas measures a small call that the replica executes which gets it, and one that it forwards to another.
+func BenchmarkReplicas(b *testing.B) {
+	own := fake(b, mcptest.Spec{})
+	own["session"] = "per_client"
+	r := startReplicas(b, 2, map[string]server{"own": own}, nil)
+	v := visitAt(b, r.daemons[0])
+	for i, name := range []string{"local", "forwarded"} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if said := v.ask(r.daemons[i], execute(1, "own", "echo", `{"text":"hello"}`)); !strings.Contains(said, "hello") {
+					b.Fatal(said)
+				}
+			}
+		})
+	}
+}

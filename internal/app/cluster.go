@@ -1,0 +1,124 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"mcpx/internal/base/conf"
+	"mcpx/internal/base/state"
+	"mcpx/internal/front"
+	"mcpx/internal/hosted/cluster"
+	"mcpx/internal/hosted/page"
+	"mcpx/internal/registry"
+)
+
+// mostNames is how many names of things that are used once a replica remembers in memory, for each purpose. The bucket has all.
+const mostNames = 100_000
+
+// join makes the state that of a cluster. It replaces the implementations in memory, except those that are a part of the shared
+// ones.
+func (s *clientState) join(to *conf.Cluster, log *slog.Logger) error {
+	config, err := clientTLS(&to.TLS)
+	if err != nil {
+		return fmt.Errorf("cluster.tls: %w", err)
+	}
+	host, _ := os.Hostname()
+	options := cluster.Options{
+		URLs: to.NATS, Credentials: to.Credentials, TLS: config, Name: cmp.Or(to.Name, host, "mcpx"), Bucket: to.Bucket, Log: log,
+	}
+	for _, key := range to.Keys {
+		options.Keys = append(options.Keys, state.SecretOf([]byte(key)))
+	}
+	c, err := cluster.Join(context.Background(), options)
+	if err != nil {
+		return err
+	}
+	s.cluster, s.shared, s.secret = c, options.Keys, options.Keys[0]
+	s.sessions = state.NewSealed[front.Session](options.Keys, "session", c.Records())
+	s.browsers = state.NewStored[page.Session]("browser", c.Records())
+	s.once = c.Once("call", mostNames, slog.New(slog.DiscardHandler))
+	s.grants = func(id string) (state.Once, error) { return s.grantsOf(id, log), nil }
+	s.counters = c.NewCounters(s.counters)
+	s.results = cluster.NewResults(c, s.results)
+	s.catalogues = cataloguesOf(c)
+	log.Info("joined the cluster", "replica", options.Name, "id", c.Self(), "bucket", to.Bucket)
+	return nil
+}
+
+// askCatalogue is the kind of the questions for the catalogue of a server. They contain its key.
+const askCatalogue = "catalogue"
+
+// maxCatalogue bounds the catalogue of one server that another replica sends, in bytes.
+const maxCatalogue = 32 << 20
+
+// cataloguesOf returns a func that asks the other replicas one after the other for the catalogue of a server.
+func cataloguesOf(c *cluster.Cluster) registry.Peers {
+	return func(ctx context.Context, key string) []byte {
+		for _, one := range c.Live() {
+			if one.ID == c.Self() {
+				continue
+			}
+			var saved []byte
+			for piece, err := range c.Ask(ctx, one.ID, askCatalogue, []byte(key)) {
+				if saved = append(saved, piece...); err != nil || len(saved) > maxCatalogue {
+					saved = nil
+					break
+				}
+			}
+			if saved != nil {
+				return saved
+			}
+		}
+		return nil
+	}
+}
+
+// grantsOf returns the logins of an authorization server, the same at each call.
+func (s *clientState) grantsOf(id string, log *slog.Logger) state.Once {
+	s.granting.Lock()
+	defer s.granting.Unlock()
+	if s.granted[id] == nil {
+		if s.granted == nil {
+			s.granted = make(map[string]state.Once)
+		}
+		s.granted[id] = s.cluster.Once("login."+id, mostNames, log)
+	}
+	return s.granted[id]
+}
+
+// close leaves the cluster.
+func (s *clientState) close() {
+	if s.cluster != nil {
+		s.cluster.Close()
+	}
+}
+
+// clientTLS returns nil if there are no files: the URLs then decide.
+func clientTLS(files *conf.ClientTLS) (*tls.Config, error) {
+	if *files == (conf.ClientTLS{}) {
+		return nil, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if files.CA != "" {
+		pem, err := os.ReadFile(files.CA)
+		if err != nil {
+			return nil, err
+		}
+		if config.RootCAs = x509.NewCertPool(); !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s has no certificate in PEM", files.CA)
+		}
+	}
+	if files.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
+		if err != nil {
+			return nil, err
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}

@@ -1,0 +1,123 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"mcpx/internal/desk/config"
+	"mcpx/internal/mcptest"
+)
+
+const clusterKey = "0123456789abcdef0123456789abcdef"
+
+func clusterAt(url, key string) string {
+	return `,"cluster":{"nats":"` + url + `","key":"` + key + `"}`
+}
+
+// TestCluster_Away: a replica does not start with the key of another cluster. While NATS is away, sessions that either replica has
+// opened go on at both, ended ones stay ended, and /readyz says so.
+func TestCluster_Away(t *testing.T) {
+	mcptest.NoLeaks(t)
+	n := mcptest.StartNATS(t)
+	one, _ := workshop(t, everybody, clusterAt(n.URL, clusterKey))
+	two := serving(t, one.cfg)
+	foreign, err := config.Parse("c.json", []byte(`{"mcpServers":{}`+clusterAt(n.URL, strings.Repeat("x", 32))+`}`), config.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err := New(Options{Config: foreign, Profile: Hosted, Log: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), "another key") {
+		t.Errorf("another cluster: %v", err)
+		if err == nil {
+			a.Close()
+		}
+	}
+	at := func(v *visitor, e *endpoint) *visitor {
+		moved := *v
+		moved.endpoint = e
+		return &moved
+	}
+	alice, ended := one.visitor(t, "alice", legacyEra, false), one.visitor(t, "alice", legacyEra, false)
+	alice.ask(t, "/mcp", "ping", "")
+	ended.ask(t, "/mcp", "ping", "")
+	hers := map[string]string{"Mcp-Session-Id": ended.sessions["/mcp"]}
+	ended.http(t, "DELETE", "/mcp", "", hers)
+	ping := func(v *visitor) string { said := v.ask(t, "/mcp", "ping", ""); return said[:4] }
+	mcptest.WaitFor(t, "the end is known", patience, func() bool { return ping(at(ended, two)) == "404 " })
+	ready := func(e *endpoint) string {
+		status, said, _ := at(alice, e).http(t, "GET", "/readyz", "", nil)
+		return fmt.Sprint(status, " ", strings.Contains(said, "cluster: NATS away"))
+	}
+	n.Kill()
+	mcptest.WaitFor(t, "both say it", patience, func() bool { return ready(one) == "200 true" && ready(two) == "200 true" })
+	late := one.visitor(t, "alice", legacyEra, false)
+	if got := late.ask(t, "/mcp", "ping", "")[:4] + ping(alice) + ping(at(alice, two)) + ping(at(late, two)) + ping(at(ended, two)); got != "200 200 200 200 404 " {
+		t.Errorf("without NATS: %s", got)
+	}
+	if said := at(alice, two).ask(t, "/mcp", "tools/call", execute("fake", "echo", `{"text":"x"}`)); !strings.HasPrefix(said, "200 ") || strings.Contains(said, `"isError":true`) {
+		t.Errorf("a call without NATS: %s", said)
+	}
+	n.Start()
+	mcptest.WaitFor(t, "both are ready", patience, func() bool { return ready(one) == "200 false" && ready(two) == "200 false" })
+	if got := ping(at(alice, two)) + ping(at(ended, one)); got != "200 404 " {
+		t.Errorf("with NATS again: %s", got)
+	}
+}
+
+// BenchmarkCall_Cluster compares a call at one of two replicas with a call at mcpx alone.
+func BenchmarkCall_Cluster(b *testing.B) {
+	fake := mcptest.Spec{}.HTTP(b)
+	for _, folder := range []string{"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "HOME"} {
+		b.Setenv(folder, b.TempDir())
+	}
+	n := mcptest.StartNATS(b)
+	serve := func(b *testing.B, more string) string {
+		cfg, err := config.Parse("c.json", []byte(`{"mcpServers":{"fake":{"url":"`+fake.URL+`"}},"limits":{"calls_per_minute":100000000}`+more+`}`), config.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		a, err := New(Options{Config: cfg, Profile: Hosted, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			b.Fatal(err)
+		}
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			b.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(context.Background())
+		served := make(chan error, 1)
+		go func() { served <- a.ServeHTTP(ctx, listener) }() // ends with stop
+		b.Cleanup(func() { stop(); <-served })
+		a.Registry.Need()
+		a.Registry.WaitTried(b.Context())
+		return "http://" + listener.Addr().String() + "/mcp"
+	}
+	call := func(b *testing.B, url string) {
+		b.ReportAllocs()
+		for b.Loop() {
+			request, _ := http.NewRequest("POST", url, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"`+modernEra+`","io.modelcontextprotocol/clientInfo":{"name":"b","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}},`+execute("fake", "echo", `{"text":"x"}`)+`}}`))
+			for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": modernEra, "Mcp-Method": "tools/call", "Mcp-Name": "exec"} {
+				request.Header.Set(name, value)
+			}
+			response, err := http.DefaultClient.Do(request)
+			if err != nil {
+				b.Fatal(err)
+			}
+			data, _ := io.ReadAll(response.Body)
+			response.Body.Close()
+			if response.StatusCode != 200 || strings.Contains(string(data), `"isError":true`) {
+				b.Fatalf("%d %s", response.StatusCode, data)
+			}
+		}
+	}
+	alone := serve(b, "")
+	b.Run("alone", func(b *testing.B) { call(b, alone) })
+	first := serve(b, clusterAt(n.URL, clusterKey))
+	serve(b, clusterAt(n.URL, clusterKey))
+	b.Run("cluster", func(b *testing.B) { call(b, first) })
+}

@@ -1,0 +1,126 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"mcpx/internal/base/state"
+	"mcpx/internal/front"
+	"mcpx/internal/hosted/cluster"
+)
+
+// peers implement [front.Peers] with a cluster.
+type peers struct{ *cluster.Cluster }
+
+const (
+	// kindSession is the kind of messages about sessions ([front.Peers.Everyone]).
+	kindSession = "session"
+	// homeTime is how long a program has its home without a request. The record is renewed after homeRenewed.
+	homeTime    = 2 * time.Hour
+	homeRenewed = 10 * time.Minute
+)
+
+// about is the first line of a message about a session.
+type about struct {
+	View    string `json:"view"`
+	Session string `json:"session"`
+}
+
+// peers returns the other replicas; nil without a cluster.
+func (a *App) peers() front.Peers {
+	if a.state.cluster == nil {
+		return nil
+	}
+	return peers{a.state.cluster}
+}
+
+// replica returns the id of this process in the cluster; empty without one.
+func (a *App) replica() string {
+	if a.state.cluster == nil {
+		return ""
+	}
+	return a.state.cluster.Self()
+}
+
+// answerPeers serves what the other replicas forward, until the cluster is closed.
+func (a *App) answerPeers() {
+	c := a.state.cluster
+	if c == nil {
+		return
+	}
+	c.AnswerHTTP(func(w http.ResponseWriter, r *http.Request) {
+		for _, e := range a.views.Serve(w, r.WithContext(front.Forwarded(r.Context()))) {
+			a.journal.End(e)
+		}
+	})
+	c.Hear(kindSession, func(_ string, data []byte) {
+		first, message, _ := bytes.Cut(data, []byte{'\n'})
+		var of about
+		if json.Unmarshal(first, &of) != nil {
+			return
+		}
+		if one := a.views.opened(of.View); one != nil {
+			one.front.Told(of.Session, message)
+		}
+	})
+}
+
+// Everyone implements [front.Peers].
+func (p peers) Everyone(view, session string, message []byte) {
+	first, err := json.Marshal(about{view, session})
+	if err == nil { // if NATS is away, the others do not get it, as if the message of the client had come too late
+		_ = p.Tell(kindSession, append(append(first, '\n'), message...))
+	}
+}
+
+// Home implements [front.Peers].
+func (p peers) Home(ctx context.Context, program string) (home string, anew bool, err error) {
+	hash := sha256.Sum256([]byte(program))
+	key, now := "home."+hex.EncodeToString(hash[:]), time.Now()
+	value, err := p.Records().Get(key)
+	if home = p.homeIn(value, now); err == nil && home != "" {
+		return home, false, nil
+	}
+	err = p.Records().Change(ctx, key, func(old []byte) ([]byte, time.Time, error) {
+		if home, _, _ = strings.Cut(string(old), " "); home == "" || !p.IsLive(home) {
+			home, anew = p.Self(), home != ""
+		}
+		return []byte(home + " " + strconv.FormatInt(now.Unix(), 10)), now.Add(homeTime), nil
+	})
+	if errors.Is(err, state.ErrAway) && len(value) > 0 {
+		home, _, _ = strings.Cut(string(value), " ")
+		return home, false, nil
+	}
+	return home, anew, err
+}
+
+// homeIn returns the replica in a record; empty if it has ended, or the record is to be renewed.
+func (p peers) homeIn(value []byte, now time.Time) string {
+	home, since, _ := strings.Cut(string(value), " ")
+	if at, err := strconv.ParseInt(since, 10, 64); err != nil || now.Sub(time.Unix(at, 0)) > homeRenewed || !p.IsLive(home) {
+		return ""
+	}
+	return home
+}
+
+// homed returns the servers of a view that have a session for each client.
+func (a *App) homed(view string) (names []string) {
+	cfg := a.current.Load().config
+	part, _ := scopeOf(cfg, view)
+	for i := range cfg.Servers {
+		s := &cfg.Servers[i]
+		if s.Enabled && (s.Session == "per_client" || len(s.CallerCredentials) > 0) && (part == nil || slices.Contains(part.Servers, s.Name)) {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,125 @@
+package state
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+// MostRecord is the length of the longest value in [Records], in bytes.
+const MostRecord = 256 << 10
+
+// ErrLarge is the error for a value that is longer than MostRecord.
+var ErrLarge = errors.New("the client has sent too much about itself")
+
+// Records keeps values under keys, for [NewSealed] and [NewStored]: what has changed since an id was sealed, ended
+// sessions, and records that are too large for an id. A key has only the characters a-z, A-Z, 0-9, '.', '-' and '_',
+// and does not begin or end with '.'. Values must not be written to, neither those given nor those returned. Safe for
+// concurrent use.
+//
+// If the implementation uses a network, each process has a copy of all values, which is at most two seconds old. An
+// implementation may bound the number and the size of the values, and remove some before their time.
+type Records interface {
+	// Get returns the value from the copy that this process has, without waiting. The error is ErrUnknown, or ErrAway
+	// if this process has no copy yet.
+	Get(key string) (value []byte, err error)
+	// Change calls change with the newest value of a key, or with nil if there is none. It keeps the value that change
+	// returns, until the time that change returns. If another process changes the value meanwhile, change is called
+	// again. Get in this process returns the new value as soon as Change has returned. If change returns an error,
+	// Change keeps nothing and returns that error. Other errors are ErrAway and ErrLarge.
+	Change(ctx context.Context, key string, change func(old []byte) (value []byte, until time.Time, err error)) error
+}
+
+// records implement [Records] in memory.
+type records struct {
+	most, mostBytes int
+	mu              sync.RWMutex
+	byKey           map[string]record
+	bytes           int // the length of all keys and values
+}
+
+type record struct {
+	value []byte
+	until time.Time
+}
+
+// NewRecords returns Records in memory: at most that many values, with at most that many bytes of keys and values
+// together. If there are too many values, it removes those whose time ends first. If there are too many bytes, it
+// removes the largest values, so a client that sends much cannot push out the small values of others.
+func NewRecords(most, mostBytes int) Records {
+	return &records{most: most, mostBytes: mostBytes, byKey: make(map[string]record)}
+}
+
+// Get implements [Records].
+func (r *records) Get(key string) ([]byte, error) {
+	r.mu.RLock()
+	one, ok := r.byKey[key]
+	r.mu.RUnlock()
+	if !ok || !time.Now().Before(one.until) {
+		return nil, ErrUnknown
+	}
+	return one.value, nil
+}
+
+// Change implements [Records].
+func (r *records) Change(_ context.Context, key string, change func(old []byte) ([]byte, time.Time, error)) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old, ok := r.byKey[key]
+	if ok && !time.Now().Before(old.until) {
+		r.remove(key)
+		old.value = nil
+	}
+	value, until, err := change(old.value)
+	if err == nil && len(value) > MostRecord {
+		err = ErrLarge
+	}
+	if err != nil {
+		return err
+	}
+	r.remove(key)
+	if len(r.byKey) >= r.most || r.bytes+len(key)+len(value) > r.mostBytes {
+		r.makeRoom(len(key) + len(value))
+	}
+	r.byKey[key] = record{value, until}
+	r.bytes += len(key) + len(value)
+	return nil
+}
+
+// remove removes a value, if there is one. The caller holds the lock.
+func (r *records) remove(key string) {
+	if one, ok := r.byKey[key]; ok {
+		r.bytes -= len(key) + len(one.value)
+		delete(r.byKey, key)
+	}
+}
+
+// makeRoom removes the expired values. If that is not enough for one more of the given size, it removes others until a
+// quarter of the room is free, so that it is seldom called. The caller holds the lock.
+func (r *records) makeRoom(size int) {
+	now, keys := time.Now(), make([]string, 0, len(r.byKey))
+	for key, one := range r.byKey {
+		if now.Before(one.until) {
+			keys = append(keys, key)
+		} else {
+			r.remove(key)
+		}
+	}
+	if r.bytes+size > r.mostBytes {
+		slices.SortFunc(keys, func(a, b string) int { return cmp.Compare(len(r.byKey[b].value), len(r.byKey[a].value)) })
+		for len(keys) > 0 && r.bytes+size > r.mostBytes/4*3 {
+			r.remove(keys[0])
+			keys = keys[1:]
+		}
+	}
+	if len(keys) < r.most {
+		return
+	}
+	slices.SortFunc(keys, func(a, b string) int { return r.byKey[a].until.Compare(r.byKey[b].until) })
+	for _, key := range keys[:len(keys)-r.most/4*3] {
+		r.remove(key)
+	}
+}

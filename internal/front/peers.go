@@ -1,0 +1,375 @@
+package front
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"mcpx/internal/base/wire"
+	"mcpx/internal/caller"
+)
+
+// Several processes of mcpx, the replicas, may serve the same clients, so that each request of a client may reach another one. Any
+// replica can serve a request, except if the request concerns what exists only in the memory of one: a question to the client,
+// a suspended call, a call with a handle, a task, a GET stream, a session with a PerClient server. Then the whole request is
+// forwarded to that replica, before anything of it is done, and the response comes back the same way.
+
+// Peers are the other replicas. Safe for concurrent use.
+type Peers interface {
+	// Self returns the id of this process: 8 letters and digits, other ones at each start.
+	Self() string
+	// IsLive reports whether a replica is there, as far as this one knows. It does not wait.
+	IsLive(replica string) bool
+	// Home returns the live replica that has the sessions with PerClient servers of a program (see [caller.Home]). If there is
+	// none yet, it is this one from now on; anew means that there was another one before, which has ended.
+	Home(ctx context.Context, program string) (replica string, anew bool, err error)
+	// Forward sends a request with this body to another replica, and its response to w. The response ends with the context
+	// of r. The context of the request there is marked with [Forwarded]. An error means that the response is not complete.
+	Forward(w http.ResponseWriter, r *http.Request, body []byte, to string) error
+	// Everyone passes a message about a session to [Front.Told] of all other replicas. It does not wait.
+	Everyone(view, session string, message []byte)
+}
+
+type forwardedKey struct{}
+
+// Forwarded returns the context for a request that another replica has forwarded: it is not forwarded again.
+func Forwarded(ctx context.Context) context.Context {
+	return context.WithValue(ctx, forwardedKey{}, true)
+}
+
+// Messages between the replicas, for [Front.Told].
+const (
+	toldEnded    = "mcpx/ended"    // the session was ended
+	toldFollowed = "mcpx/followed" // the client subscribes to another resource, which params name
+)
+
+// questionID is the beginning of the ids of questions to clients. The id of the replica and a number follow. Without Peers, the
+// ids are numbers.
+const questionID = "q-"
+
+// replicaLen is the length of the id of a replica.
+const replicaLen = 8
+
+// waitHandle finds the handle of a call that is being executed, which begins with the letter r and the id of its replica.
+var waitHandle = regexp.MustCompile(`\br([a-z0-9]{8})r[a-z2-7]{20}\b`)
+
+// homed reports whether requests of one client must all reach the same replica, because the view has a PerClient server.
+func (f *Front) homed() bool {
+	return f.options.Peers != nil && f.options.Homed != nil && len(f.options.Homed()) > 0
+}
+
+// elsewhere returns the other replica that must answer a message; empty if this one can, or if that one has ended.
+func (f *Front) elsewhere(e *exchange, m *message) string {
+	peers := f.options.Peers
+	if peers == nil || e.r.Context().Value(forwardedKey{}) != nil {
+		return ""
+	}
+	for _, find := range []func(*exchange, *message) string{f.namedIn, f.homeOf, f.streamOf} {
+		if to := find(e, m); to == peers.Self() {
+			return ""
+		} else if to != "" && peers.IsLive(to) {
+			return to
+		}
+	}
+	return ""
+}
+
+// reaches reports whether a request can be forwarded to a replica.
+func (f *Front) reaches(r *http.Request, to string) bool {
+	peers := f.options.Peers
+	return peers != nil && r.Context().Value(forwardedKey{}) == nil && to != peers.Self() && peers.IsLive(to)
+}
+
+// namedIn returns the replica that a message names: an id in the message was made there.
+func (f *Front) namedIn(_ *exchange, m *message) string {
+	switch {
+	case m == nil:
+	case m.IsResponse():
+		return replicaOfQuestion(m.ID)
+	case m.Method == "notifications/progress":
+		return replicaOfQuestion(wire.Member(m.Params, "progressToken"))
+	case m.input.State != nil:
+		state, _ := wire.Text(m.input.State)
+		if process, ours := strings.CutPrefix(state, suspendedState); ours && len(process) > replicaLen && process[replicaLen] == '-' {
+			return process[:replicaLen]
+		}
+	case strings.HasPrefix(m.Method, "tasks/"):
+		_, own, _ := strings.Cut(wire.MemberText(m.Params, "taskId"), "/@")
+		if len(own) > replicaLen && own[replicaLen] == '/' {
+			return own[:replicaLen]
+		}
+	case m.arguments != nil && bytes.Contains(m.Params, []byte("wait_result")):
+		if found := waitHandle.FindSubmatch(m.arguments); found != nil {
+			return string(found[1])
+		}
+	}
+	return ""
+}
+
+// replicaOfQuestion returns the replica that has asked a client, from the id of the question.
+func replicaOfQuestion(id json.RawMessage) string {
+	if len(id) < len(`"q-12345678-`) || string(id[:len(`"q-`)]) != `"`+questionID {
+		return ""
+	}
+	return string(id[len(`"q-`) : len(`"q-`)+replicaLen])
+}
+
+// homeOf returns the replica that has the client's sessions with PerClient servers. If that has ended, this replica becomes the
+// client's home.
+func (f *Front) homeOf(e *exchange, m *message) string {
+	if !f.homed() {
+		return ""
+	}
+	peers, ctx := f.options.Peers, e.r.Context()
+	if m != nil && (m.modern() || headerOf(e.r, sessionHeader) == "") {
+		if e.who == nil || !m.modern() || !m.row.asks {
+			return ""
+		}
+		client := caller.New(f.place(caller.Place{Principal: e.who}), m.said())
+		client = client.AtHome(nil)
+		home, anew, err := peers.Home(ctx, f.name+" "+client.HomeKey())
+		if err != nil {
+			f.log.Warn("the home of a client is not known", "error", err)
+		}
+		e.anew = anew
+		return home
+	}
+	record := f.recordOf(e)
+	if record == nil || record.Home == peers.Self() || record.Home != "" && peers.IsLive(record.Home) {
+		if record == nil {
+			return ""
+		}
+		return record.Home
+	}
+	next, err := f.options.Sessions.Change(ctx, headerOf(e.r, sessionHeader), func(record *Session) {
+		if record.Home == "" || !peers.IsLive(record.Home) {
+			record.Home, record.Anew = peers.Self(), record.Home != ""
+		}
+	})
+	if err != nil {
+		return ""
+	}
+	return next.Home
+}
+
+// beganAnew reports whether the client must learn with the result of a call that its sessions with PerClient servers began anew.
+// It returns true once.
+func (f *Front) beganAnew(ctx context.Context, r *incoming) bool {
+	if r.session == nil || !f.homed() {
+		return r.anew && f.homed()
+	}
+	if !r.session.record.Load().Anew {
+		return false
+	}
+	return f.change(ctx, r.session, func(record *Session) { record.Anew = false }) == nil
+}
+
+// streamOf returns the replica that has the GET stream of a session, for messages that change what comes on it.
+func (f *Front) streamOf(e *exchange, m *message) string {
+	if m == nil || !m.onStream() {
+		return ""
+	}
+	if record := f.recordOf(e); record != nil {
+		return record.Stream
+	}
+	return ""
+}
+
+// onStream reports whether a request changes what comes on the GET stream. Such a request may be made twice.
+func (m *message) onStream() bool {
+	switch m.Method {
+	case "resources/subscribe", "resources/unsubscribe", "logging/setLevel":
+		return true
+	}
+	return false
+}
+
+// recordOf returns the record of the session that a request names; nil if its principal has no such session in this view.
+func (f *Front) recordOf(e *exchange) *Session {
+	id := headerOf(e.r, sessionHeader)
+	if id == "" {
+		return nil
+	}
+	record, err := f.options.Sessions.Get(e.r.Context(), id)
+	if err != nil || record.View != f.name || record.Principal != e.who.Key() {
+		return nil
+	}
+	return record
+}
+
+// passed forwards a message to the replica that must answer it, if that is another one. m is nil for a GET. It returns false if this
+// replica has to answer.
+func (f *Front) passed(e *exchange, m *message, body []byte) bool {
+	to := f.elsewhere(e, m)
+	return to != "" && f.forward(e, m, body, to)
+}
+
+// forward forwards a request. It returns false if the request is not answered and can be made again here.
+func (f *Front) forward(e *exchange, m *message, body []byte, to string) bool {
+	w := &forwarding{exchange: e}
+	err := f.send(w, e.r, m, body, to)
+	if err == nil || e.r.Context().Err() != nil {
+		return true
+	}
+	f.log.Warn("a request could not be answered by another replica", "replica", to, "error", err)
+	switch isRequest := m != nil && m.isRequest(); {
+	case !w.begun && (m == nil || m.onStream()):
+		return false
+	case !w.begun && !isRequest:
+		e.accepted()
+	case !isRequest || w.begun && e.w.Header().Get("Content-Type") != "text/event-stream":
+		// the client sees that the response is not whole
+	default:
+		if e.streaming = w.begun; w.partial {
+			e.write([]byte("\n\n"))
+		}
+		e.answer(refuse(m.ID, forwardError(err)).body)
+	}
+	return true
+}
+
+// send forwards a request with its body until it is answered, or until the endpoint ends its calls.
+func (f *Front) send(w http.ResponseWriter, r *http.Request, m *message, body []byte, to string) error {
+	ctx, open := f.stateless.begin(r.Context(), "forwarded", m == nil || m.row.lasts)
+	defer f.stateless.done(open)
+	err := f.options.Peers.Forward(w, r.WithContext(ctx), body, to)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+func forwardError(err error) *rpcError {
+	message := err.Error()
+	if !errors.Is(err, errStopping) && !errors.Is(err, errClosed) {
+		message = "the replica of mcpx that had this call is gone (" + message + "); the call may have been executed. Call again"
+	}
+	return &rpcError{code: codeRefused, message: message}
+}
+
+// forwarding writes the response of another replica to the client.
+type forwarding struct {
+	*exchange
+	begun   bool
+	partial bool // the last event is not whole
+}
+
+// Header implements http.ResponseWriter.
+func (w *forwarding) Header() http.Header { return w.w.Header() }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *forwarding) WriteHeader(status int) {
+	w.begun = true
+	w.extend()
+	w.w.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter. A client that does not read blocks it only until a deadline.
+func (w *forwarding) Write(data []byte) (int, error) {
+	w.begun, w.partial = true, !bytes.HasSuffix(data, []byte("\n\n"))
+	w.extend()
+	return w.w.Write(data)
+}
+
+// Flush implements http.Flusher.
+func (w *forwarding) Flush() { w.flush() }
+
+// passedOfBatch is passed for a message of a batch. The answer becomes an event of the batch.
+func (f *Front) passedOfBatch(e *exchange, m *message, body []byte) bool {
+	to := f.elsewhere(e, m)
+	if to == "" {
+		return false
+	}
+	var w whole
+	r := e.r.Clone(e.r.Context())
+	r.Header["Accept"] = jsonMedia
+	switch err := f.send(&w, r, m, body, to); {
+	case !m.isRequest():
+	case err != nil:
+		e.answer(refuse(m.ID, forwardError(err)).body)
+	default:
+		e.answer(w.body.Bytes())
+	}
+	return true
+}
+
+// whole keeps a response in memory.
+type whole struct {
+	header http.Header
+	body   bytes.Buffer
+}
+
+func (w *whole) Header() http.Header {
+	if w.header == nil {
+		w.header = make(http.Header)
+	}
+	return w.header
+}
+func (w *whole) WriteHeader(int)                {}
+func (w *whole) Write(data []byte) (int, error) { return w.body.Write(data) }
+func (w *whole) Flush()                         {}
+
+// everyone passes a notification of a client to the live parts of its session in other replicas.
+func (f *Front) everyone(s *session, m *message) {
+	if f.options.Peers != nil && s.id != "" && !m.told && m.Method != toldEnded && m.Method != toldFollowed {
+		f.options.Peers.Everyone(f.name, s.id, notification(m.Method, m.Params))
+	}
+}
+
+// Told takes a message about a session from [Peers.Everyone] of another replica. It does not wait.
+func (f *Front) Told(session string, message []byte) {
+	s := f.sessions.get(session)
+	if s == nil {
+		return
+	}
+	m := readMessage(message)
+	m.told = true
+	switch {
+	case m.refusal != nil:
+	case m.Method == toldEnded:
+		f.release(s)
+	case m.Method == toldFollowed:
+		select {
+		case s.also <- wire.MemberText(m.Params, "uri"):
+		default: // many are waiting; the next GET stream subscribes to all
+		}
+	default:
+		f.notice(s, s.client.Load(), m)
+	}
+}
+
+// streamTime bounds how long it takes to store which replica has the GET stream of a session.
+const streamTime = 5 * time.Second
+
+// streams stores that this replica has the GET stream of a session, subscribes to what the client has subscribed to elsewhere, and
+// stores that there is no stream when ctx ends. An error means that subscriptions reach this replica only with the next stream.
+func (f *Front) streams(ctx context.Context, s *session) {
+	self := f.options.Peers.Self()
+	at := func(change func(*Session)) {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), streamTime)
+		defer cancel()
+		if err := f.change(bounded, s, change); err != nil {
+			f.log.Debug("where the stream of a session is cannot be stored", "error", err)
+		}
+	}
+	at(func(record *Session) { record.Stream = self })
+	defer at(func(record *Session) {
+		if record.Stream == self {
+			record.Stream = ""
+		}
+	})
+	f.followAgain(ctx, s)
+	for {
+		select {
+		case uri := <-s.also:
+			f.followAll(ctx, s.client.Load(), []string{uri}, &s.followed, s.pending)
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// open opens the bucket, or makes it.
+func (r *records) open(ctx context.Context) (jetstream.KeyValue, error) {
+	kv, err := r.js.KeyValue(ctx, r.bucket)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		config := jetstream.KeyValueConfig{
+			Bucket: r.bucket, Description: "what the replicas of mcpx share; sealed", LimitMarkerTTL: time.Hour,
+			Storage: jetstream.FileStorage, Replicas: 1,
+		}
+		if r.c.conn.ConnectedClusterName() != "" {
+			config.Replicas = 3
+		}
+		if kv, err = r.js.CreateKeyValue(ctx, config); err != nil && config.Replicas > 1 { // a cluster of fewer servers
+			config.Replicas = 1
+			kv, err = r.js.CreateKeyValue(ctx, config)
+		}
+		if errors.Is(err, jetstream.ErrBucketExists) { // another replica was faster
+			kv, err = r.js.KeyValue(ctx, r.bucket)
+		}
+	}
+	switch {
+	case errors.Is(err, jetstream.ErrLimitMarkerTTLNotSupported):
+		return nil, fmt.Errorf("the NATS server is %s; mcpx needs 2.11 or later", r.c.conn.ConnectedServerVersion())
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount),
+		errors.Is(err, nats.ErrNoResponders):
+		return nil, fmt.Errorf("the NATS server does not offer JetStream (start it with -js): %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("opening the bucket %s: %w", r.bucket, err)
+	}
+	status, err := kv.Status(ctx)
+	if err == nil && status.LimitMarkerTTL() == 0 {
+		err = fmt.Errorf("the bucket %s exists, and was not made by mcpx: choose another cluster.bucket", r.bucket)
+	}
+	if err == nil {
+		var stream jetstream.Stream
+		if stream, err = r.js.Stream(ctx, "KV_"+r.bucket); err == nil {
+			r.mu.Lock()
+			r.stream = stream
+			r.mu.Unlock()
+		}
+	}
+	return kv, err
+}
+
+// following are the changes of the bucket, until stop.
+type following struct {
+	jetstream.KeyWatcher
+	cancel context.CancelFunc
+}
+
+func (f *following) stop() {
+	if f == nil {
+		return
+	}
+	f.cancel()
+	_ = f.Stop()
+	go func() { // ends with the subscription, which closes Updates when the last of them is received
+		for range f.Updates() {
+		}
+	}()
+}
+
+// load reads all records and then follows their changes.
+func (r *records) load(ctx context.Context, round int) (*following, error) {
+	kv, err := r.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lasting, cancel := context.WithCancel(context.Background())
+	watcher, err := kv.WatchAll(lasting)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	watch := &following{watcher, cancel}
+	for {
+		select {
+		case one := <-watch.Updates():
+			if one != nil {
+				if err := r.check(one); err != nil {
+					watch.stop()
+					return nil, err
+				}
+				r.receive(one.Key(), one.Value(), one.Revision(), round)
+				continue
+			}
+			r.missing(round)
+			return watch, nil
+		case <-ctx.Done():
+			watch.stop()
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// check returns an error if the bucket belongs to a cluster with another key.
+func (r *records) check(one jetstream.KeyValueEntry) error {
+	name := hashed(ownerKey)
+	if one.Key() != name || len(one.Value()) == 0 {
+		return nil
+	}
+	if _, _, _, err := r.c.box.open("record "+r.bucket+" "+name, one.Value()); err != nil {
+		return fmt.Errorf("the bucket %s belongs to a cluster with another key: %w", r.bucket, err)
+	}
+	return nil
+}
+
+// missing notes records that NATS does not have any more.
+func (r *records) missing(round int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	for _, one := range r.byHash {
+		if one.round != round && !one.over(now) {
+			one.revision = 0
+			r.heal[one] = true
+		}
+	}
+}
+
+// write writes again what NATS has lost.
+func (r *records) write(ctx context.Context) {
+	r.mu.Lock()
+	list := make([]record, 0, len(r.heal))
+	for one := range r.heal {
+		list = append(list, *one)
+	}
+	clear(r.heal)
+	r.mu.Unlock()
+	for i := range list {
+		one := &list[i]
+		err := r.put(ctx, one)
+		if err == nil {
+			r.apply(hashed(one.Key), one)
+		} else if wrongRevision(err) { // another replica may have written it
+			_, err = r.refresh(ctx, one.Key, 0)
+		}
+		if err != nil {
+			r.c.log.Warn("a record that NATS has lost cannot be written again", "error", err)
+		}
+	}
+}
+
+// start reads the bucket, writes the record that shows whose it is, and follows the bucket until Close.
+func (r *records) start(ctx context.Context) error {
+	watch, err := r.load(ctx, 1)
+	if err != nil {
+		return err
+	}
+	err = r.Change(ctx, ownerKey, func([]byte) ([]byte, time.Time, error) {
+		return []byte("mcpx"), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), nil
+	})
+	if err != nil {
+		watch.stop()
+		return fmt.Errorf("writing into the bucket %s: %w", r.bucket, err)
+	}
+	r.c.closed.Go(func() { r.follow(watch) }) // ends with Close
+	return nil
+}
+
+// read makes follow read all records again, because changes may be lost.
+func (r *records) read() {
+	select {
+	case r.again <- struct{}{}:
+	default:
+	}
+}
+
+func (r *records) follow(watch *following) {
+	ctx := r.c.life
+	ticks := time.NewTicker(time.Second)
+	defer ticks.Stop()
+	for round, cleaned := 1, time.Now(); ; {
+		var updates <-chan jetstream.KeyValueEntry
+		if watch != nil {
+			updates = watch.Updates()
+		}
+		select {
+		case <-ctx.Done():
+			watch.stop()
+			return
+		case one, ok := <-updates:
+			if !ok {
+				watch = nil
+			} else if one != nil {
+				r.receive(one.Key(), one.Value(), one.Revision(), round)
+			}
+			continue
+		case <-r.again:
+			watch.stop()
+			watch = nil
+		case now := <-ticks.C:
+			if now.Sub(cleaned) > time.Minute {
+				r.expire(now)
+				cleaned = now
+			}
+		}
+		if watch == nil && r.c.Connected() {
+			round++
+			limited, done := context.WithTimeout(ctx, time.Minute)
+			var err error
+			if watch, err = r.load(limited, round); err != nil && ctx.Err() == nil {
+				r.c.log.Warn("the records of the cluster cannot be read again", "error", err)
+			}
+			done()
+		}
+		r.write(ctx)
+	}
+}

@@ -1,0 +1,132 @@
+package cluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"mcpx/internal/base/state"
+)
+
+// messageAge is how old a message may be, and by how much the clocks of two replicas may differ.
+const messageAge = time.Minute
+
+// mostPiece is the most data in one message.
+const mostPiece = 256 << 10
+
+// head is the first line of each message, before it is sealed. A replica ignores members that it does not know, and messages
+// with an unknown Do, so that replicas of two versions understand each other.
+type head struct {
+	Do   string `json:"do"`
+	From string `json:"from"`
+	At   int64  `json:"at"` // in milliseconds
+	// Kind is what Tell and Ask name, and the name of the replica in a beat.
+	Kind string `json:"kind,omitempty"`
+	// Of is the number of an exchange among those that its asker has begun. Asks means that the sender is the asker.
+	Of   uint64 `json:"of,omitempty"`
+	Asks bool   `json:"asks,omitempty"`
+	// N is the number of a piece, how many pieces were taken, or the epoch of a beat.
+	N    int    `json:"n,omitempty"`
+	Last bool   `json:"last,omitempty"`
+	Err  string `json:"err,omitempty"`
+}
+
+const (
+	doBeat  = "beat"
+	doBye   = "bye"
+	doTell  = "tell"
+	doPiece = "piece" // of what is asked or answered; the first of an asker has the Kind
+	doTaken = "taken" // that many more pieces were taken
+	doStop  = "stop"  // the exchange ends, with an error of the sender or because it needs no more
+)
+
+var errOld = fmt.Errorf("it is more than %v old or new: compare the clocks of the replicas", messageAge)
+
+// send sends a message to all, or to one replica if to is "to." and its id.
+func (c *Cluster) send(to string, h *head, data []byte) error {
+	h.From, h.At = c.self, time.Now().UnixMilli()
+	text, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	text = append(append(text, '\n'), data...)
+	subject := c.prefix + to
+	switch err := c.conn.Publish(subject, c.box.seal("message "+subject, text)); {
+	case errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrConnectionClosed):
+		return state.ErrAway
+	default:
+		return err
+	}
+}
+
+func (c *Cluster) open(m *nats.Msg, received *windows) (*head, []byte, error) {
+	text, by, number, err := c.box.open("message "+m.Subject, m.Data)
+	if err != nil {
+		return nil, nil, err
+	}
+	first, data, _ := bytes.Cut(text, []byte("\n"))
+	h := new(head)
+	if err := json.Unmarshal(first, h); err != nil {
+		return nil, nil, err
+	}
+	now := time.Now()
+	if age := now.Sub(time.UnixMilli(h.At)); age > messageAge || age < -messageAge {
+		return nil, nil, errOld
+	}
+	if !received.take(by, number, now) {
+		return nil, nil, errTwice
+	}
+	return h, data, nil
+}
+
+// take takes a message of another replica. It does not block.
+func (c *Cluster) take(h *head, data []byte) {
+	switch h.Do {
+	case doBeat:
+		c.takeBeat(h)
+	case doBye:
+		c.presence.forget(h.From)
+		c.gone(h.From, "it said goodbye")
+	case doTell:
+		c.mu.RLock()
+		defer c.mu.RUnlock()
+		if queue := c.hear[h.Kind]; queue != nil {
+			select {
+			case queue <- heard{h.From, data}:
+			default:
+				c.log.Warn("a message of another replica is lost: too many wait", "kind", h.Kind)
+			}
+		}
+	case doPiece, doTaken, doStop:
+		c.takeExchange(h, data)
+	}
+}
+
+// Tell sends data, at most 256 KB, to all other replicas. It does not wait until they have it. If NATS is away, the error is
+// [state.ErrAway], and no replica gets the data.
+func (c *Cluster) Tell(kind string, data []byte) error {
+	if len(data) > mostPiece {
+		return fmt.Errorf("%d bytes are too many for one message", len(data))
+	}
+	return c.send("all", &head{Do: doTell, Kind: kind}, data)
+}
+
+// Hear calls do with what other replicas tell, one after the other, until Close. There is one do for each kind.
+func (c *Cluster) Hear(kind string, do func(from string, data []byte)) {
+	queue := make(chan heard, 4096)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped || c.hear[kind] != nil {
+		return
+	}
+	c.hear[kind] = queue
+	c.closed.Go(func() { // ends with Close, which closes the queue
+		for one := range queue {
+			do(one.from, one.data)
+		}
+	})
+}

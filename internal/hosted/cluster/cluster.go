@@ -1,0 +1,254 @@
+// Package cluster makes several processes of mcpx, the replicas, one endpoint. They find each other, and share the state of
+// clients, through NATS. Everything that a replica sends or stores is sealed with a key of the cluster, so NATS and its other
+// users can neither read nor forge it. They can delay it or throw it away.
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"mcpx/internal/base/state"
+)
+
+// Options say how a process joins a cluster.
+type Options struct {
+	// URLs are addresses of NATS servers, of which one must be reachable when the process starts.
+	URLs []string
+	// Credentials is the path or the content of a NATS credentials file, or empty.
+	Credentials string
+	TLS         *tls.Config // nil means what the URLs say, with the certificates of the system
+	// Keys are the secrets of the cluster. The first seals, all open.
+	Keys []*state.Secret
+	// Name is what people call this replica. Bucket is the name of the cluster in NATS.
+	Name, Bucket string
+	Log          *slog.Logger
+}
+
+// ErrGone means that the other replica has ended, or cannot be reached.
+var ErrGone = errors.New("the replica that had this has ended")
+
+// joinTime is how long a start waits for NATS.
+const joinTime = 10 * time.Second
+
+// Cluster is this process as a replica. Safe for concurrent use.
+type Cluster struct {
+	self, name, prefix string
+	log                *slog.Logger
+	box                *box
+	conn               *nats.Conn
+	life               context.Context // ends with Close
+	end                context.CancelFunc
+	closed             sync.WaitGroup
+
+	presence presence
+	calls    exchanges
+	refusals refusals
+	records  *records
+
+	mu      sync.RWMutex
+	hear    map[string]chan<- heard
+	answer  map[string]answerer
+	stopped bool
+}
+
+type heard struct {
+	from string
+	data []byte
+}
+
+// Join connects to NATS and returns when this replica can send and receive and has a copy of the records. It fails if NATS
+// cannot be reached within ten seconds, or if the bucket belongs to a cluster with another key. Later, the connection is made
+// again whenever it is lost.
+func Join(ctx context.Context, o Options) (*Cluster, error) {
+	if len(o.Keys) == 0 || len(o.URLs) == 0 {
+		return nil, errors.New("a cluster needs a key and the address of a NATS server")
+	}
+	c := &Cluster{
+		self: strings.ToLower(rand.Text()[:8]), name: o.Name, prefix: "mcpx." + o.Bucket + ".", log: o.Log,
+		box:  newBox(o.Keys),
+		hear: make(map[string]chan<- heard), answer: make(map[string]answerer),
+	}
+	c.life, c.end = context.WithCancel(context.Background())
+	c.presence.peers = make(map[string]*peer)
+	c.calls.open = make(map[callID]*exchange)
+	ctx, cancel := context.WithTimeout(ctx, joinTime)
+	defer cancel()
+	if err := c.connect(ctx, &o); err != nil {
+		return nil, fmt.Errorf("joining the cluster: %w", err)
+	}
+	c.closed.Go(c.beat)
+	err := c.records.start(ctx)
+	if err != nil {
+		c.Close()
+		return nil, fmt.Errorf("joining the cluster: %w", err)
+	}
+	return c, nil
+}
+
+func (c *Cluster) connect(ctx context.Context, o *Options) error {
+	options := []nats.Option{
+		nats.Name("mcpx " + o.Name), nats.NoEcho(), nats.CustomInboxPrefix(c.prefix + "inbox"), nats.Timeout(2 * time.Second),
+		nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond),
+		nats.ReconnectJitter(250*time.Millisecond, 250*time.Millisecond),
+		// What cannot be sent at once is an error at once: callers decide what to do while NATS is away.
+		nats.ReconnectBufSize(-1), nats.PingInterval(time.Second), nats.MaxPingsOutstanding(2),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { c.away(err) }),
+		nats.ReconnectHandler(func(*nats.Conn) { c.back() }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { c.trouble(err) }),
+	}
+	switch {
+	case strings.HasPrefix(strings.TrimSpace(o.Credentials), "-----"):
+		options = append(options, nats.UserCredentialBytes([]byte(o.Credentials)))
+	case o.Credentials != "":
+		if _, err := os.Stat(o.Credentials); err != nil {
+			return err
+		}
+		options = append(options, nats.UserCredentials(o.Credentials))
+	}
+	if o.TLS != nil {
+		options = append(options, nats.Secure(o.TLS))
+	}
+	again := time.NewTicker(250 * time.Millisecond)
+	defer again.Stop()
+	for {
+		conn, err := nats.Connect(strings.Join(o.URLs, ","), options...)
+		if err == nil {
+			c.conn = conn
+			break
+		}
+		if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) {
+			return err
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return fmt.Errorf("NATS cannot be reached: %w", err)
+		}
+	}
+	records, err := newRecords(c, o.Bucket)
+	if err == nil {
+		c.records = records
+		err = c.listen(ctx)
+	}
+	if err != nil {
+		c.conn.Close()
+	}
+	return err
+}
+
+func (c *Cluster) listen(ctx context.Context) error {
+	if most := c.conn.MaxPayload(); most < 2*mostPiece {
+		return fmt.Errorf("NATS takes messages of %d bytes; mcpx needs a max_payload of at least %d", most, 2*mostPiece)
+	}
+	for _, subject := range []string{c.prefix + "all", c.prefix + "to." + c.self} {
+		received := windows{of: make(map[salt]*window)}
+		_, err := c.conn.Subscribe(subject, func(m *nats.Msg) { // NATS calls it for one message after the other
+			h, data, err := c.open(m, &received)
+			if err != nil {
+				c.refusals.add(c.log, "message", err)
+				return
+			}
+			if h.From != c.self {
+				c.take(h, data)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return c.conn.FlushWithContext(ctx)
+}
+
+// Close says goodbye to the other replicas and ends everything that goes on with them.
+func (c *Cluster) Close() {
+	c.mu.Lock()
+	stopped := c.stopped
+	c.stopped = true
+	c.mu.Unlock()
+	if stopped {
+		return
+	}
+	c.end()
+	_ = c.send("all", &head{Do: doBye}, nil)
+	_ = c.conn.FlushTimeout(time.Second)
+	c.calls.fail(func(*exchange) bool { return true }, ErrGone)
+	c.conn.Close()
+	c.mu.Lock()
+	for kind, queue := range c.hear {
+		close(queue)
+		delete(c.hear, kind)
+	}
+	c.mu.Unlock()
+	c.closed.Wait()
+}
+
+// away ends what lost messages would leave without an end.
+func (c *Cluster) away(err error) {
+	if c.ended() {
+		return
+	}
+	c.log.Warn("the connection to NATS is lost; this replica goes on with what it knows", "error", err)
+	c.presence.lost(time.Now())
+	c.calls.fail(func(*exchange) bool { return true }, state.ErrAway)
+}
+
+func (c *Cluster) back() {
+	c.log.Info("the connection to NATS is back", "server", c.conn.ConnectedUrlRedacted())
+	c.presence.touch(time.Now())
+	c.sendBeat("all")
+	c.records.read()
+}
+
+func (c *Cluster) trouble(err error) {
+	if c.ended() {
+		return
+	}
+	if errors.Is(err, nats.ErrSlowConsumer) { // messages were lost
+		c.presence.lost(time.Now())
+		c.calls.fail(func(*exchange) bool { return true }, state.ErrAway)
+		c.sendBeat("all")
+		c.records.read()
+	}
+	c.log.Warn("NATS", "error", err)
+}
+
+func (c *Cluster) ended() bool { return c.life.Err() != nil }
+
+// Connected reports whether NATS can be reached.
+func (c *Cluster) Connected() bool { return c.conn.IsConnected() }
+
+// Self returns the id of this replica, which is random for each process.
+func (c *Cluster) Self() string { return c.self }
+
+// Refused returns how many messages and records were refused because they were not sealed by this cluster, too old, received
+// before, or older than what this replica knows.
+func (c *Cluster) Refused() int { return int(c.refusals.count.Load()) }
+
+// refusals counts refused messages and records, and logs them at most once a minute.
+type refusals struct {
+	count  atomic.Int64
+	mu     sync.Mutex
+	logged time.Time
+	before int64 // count when it was logged last
+}
+
+func (r *refusals) add(log *slog.Logger, what string, why error) {
+	count := r.count.Add(1)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := time.Now(); now.Sub(r.logged) >= time.Minute {
+		log.Warn("refused what came through NATS", "what", what, "reason", why, "times", count-r.before)
+		r.logged, r.before = now, count
+	}
+}

@@ -1,0 +1,146 @@
+package cluster
+
+import (
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+
+	"mcpx/internal/base/state"
+)
+
+// kindTakes is the kind of the messages of counters.
+const kindTakes = "takes"
+
+// takesEvery is how long takes are collected before the other replicas get them.
+const takesEvery = 20 * time.Millisecond
+
+// mostTakes is how many buckets one message has.
+const mostTakes = 1000
+
+// counters implement [state.Counters]. Each replica has all buckets, takes from its own without waiting, and sends what was
+// taken to the others within 20 ms; there it is taken too, even from a bucket that has too few.
+//
+// So all replicas together never exceed the Rate of a Flow over a longer time. They exceed its Burst by at most what the other
+// replicas admit before they have a message: about 30 ms of calls at each, if messages need up to 10 ms. After that the buckets are
+// in debt, and the next calls wait longer. While NATS is away, each replica takes each token as many times as there were
+// replicas last, so that its share is the same part of Rate and Burst. A replica that starts has full buckets: until they
+// are used, it exceeds each Flow by one Burst.
+type counters struct {
+	state.Counters
+	c *Cluster
+
+	mu      sync.Mutex
+	pending map[bucketName]*take
+	timer   *time.Timer
+}
+
+type bucketName struct{ what, whose string }
+
+// take is how many tokens were taken from a bucket.
+type take struct {
+	What   string     `json:"k"`
+	Whose  string     `json:"w"`
+	Flow   state.Rate `json:"f"`
+	Tokens float64    `json:"t"`
+}
+
+// NewCounters makes the buckets of local count the takes of all replicas.
+func (c *Cluster) NewCounters(local state.Counters) state.Counters {
+	s := &counters{Counters: local, c: c, pending: make(map[bucketName]*take)}
+	s.timer = time.AfterFunc(time.Hour, s.send)
+	s.timer.Stop()
+	c.Hear(kindTakes, s.hear)
+	return s
+}
+
+// Take implements [state.Counters].
+func (s *counters) Take(from []state.Draw) (short int, wait time.Duration) {
+	shares := s.shares()
+	if shares > 1 {
+		from = times(from, shares)
+	}
+	if short, wait = s.Counters.Take(from); short < 0 && shares == 1 {
+		s.tell(from)
+	}
+	return short, wait
+}
+
+// Charge implements [state.Counters].
+func (s *counters) Charge(to []state.Draw) {
+	shares := s.shares()
+	if shares > 1 {
+		to = times(to, shares)
+	}
+	if s.Counters.Charge(to); shares == 1 {
+		s.tell(to)
+	}
+}
+
+// shares returns for how many replicas this one counts: for itself, or for all while they do not hear of each other.
+func (s *counters) shares() float64 {
+	if s.c.Connected() {
+		return 1
+	}
+	return float64(s.c.replicas())
+}
+
+func times(draws []state.Draw, shares float64) []state.Draw {
+	draws = slices.Clone(draws)
+	for i := range draws {
+		draws[i].Tokens *= shares
+	}
+	return draws
+}
+
+// tell collects takes for the other replicas.
+func (s *counters) tell(taken []state.Draw) {
+	if s.c.replicas() == 1 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range taken {
+		d := &taken[i]
+		if d.Tokens == 0 || d.Flow.Rate <= 0 {
+			continue
+		}
+		if len(s.pending) == 0 {
+			s.timer.Reset(takesEvery)
+		}
+		name := bucketName{d.What, d.Whose}
+		if one := s.pending[name]; one != nil {
+			one.Tokens += d.Tokens
+		} else {
+			s.pending[name] = &take{d.What, d.Whose, d.Flow, d.Tokens}
+		}
+	}
+}
+
+func (s *counters) send() {
+	s.mu.Lock()
+	pending := s.pending
+	s.pending = make(map[bucketName]*take)
+	s.mu.Unlock()
+	list := make([]*take, 0, len(pending))
+	for _, one := range pending {
+		list = append(list, one)
+	}
+	for part := range slices.Chunk(list, mostTakes) {
+		if data, err := json.Marshal(part); err == nil {
+			_ = s.c.Tell(kindTakes, data) // without NATS, the others count for this replica too
+		}
+	}
+}
+
+func (s *counters) hear(_ string, data []byte) {
+	var list []take
+	if json.Unmarshal(data, &list) != nil {
+		return
+	}
+	draws := make([]state.Draw, len(list))
+	for i, one := range list {
+		draws[i] = state.Draw{What: one.What, Whose: one.Whose, Flow: one.Flow, Tokens: one.Tokens, Remote: true}
+	}
+	s.Counters.Charge(draws)
+}

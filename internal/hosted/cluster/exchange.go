@@ -1,0 +1,311 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+
+	"mcpx/internal/base/state"
+)
+
+// pieces is how many pieces one side may send before the other has taken them.
+const pieces = 16
+
+// mostAsked is the most data of one Ask.
+const mostAsked = 256 << 20
+
+// exchanges are the calls of Ask and of answerers that go on.
+type exchanges struct {
+	mu   sync.Mutex
+	last uint64
+	open map[callID]*exchange
+}
+
+// callID names an exchange in this process: the other replica, and the number that the asker has given.
+type callID struct {
+	peer   string
+	number uint64
+	asks   bool // this process is the asker
+}
+
+// exchange is one side of an Ask. Each side sends pieces, of which the last is marked. A stop from either side ends all.
+type exchange struct {
+	cluster *Cluster
+	id      callID
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	in      chan piece
+	credit  chan struct{} // has a value for each piece that may be sent
+
+	expect int // number of the next piece that comes; used by the receiving goroutine of NATS alone
+	sent   int // number of the next piece that goes
+	taken  int // how many pieces were taken since the other side was told
+}
+
+type piece struct {
+	data []byte
+	last bool
+	err  string
+}
+
+// RemoteError is what an answerer in another replica has returned.
+type RemoteError struct{ Text string }
+
+func (e *RemoteError) Error() string { return e.Text }
+
+var (
+	errLost   = errors.New("messages between replicas were lost")
+	errNoMore = errors.New("the other side needs no more")
+)
+
+func (c *Cluster) exchange(ctx context.Context, id callID) *exchange {
+	x := &exchange{cluster: c, id: id, in: make(chan piece, pieces+1), credit: make(chan struct{}, pieces+1)}
+	for range pieces {
+		x.credit <- struct{}{}
+	}
+	x.ctx, x.cancel = context.WithCancelCause(ctx)
+	return x
+}
+
+func (e *exchanges) find(id callID) *exchange {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.open[id]
+}
+
+// fail ends exchanges with an error.
+func (e *exchanges) fail(which func(*exchange) bool, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, x := range e.open {
+		if which(x) {
+			x.cancel(err)
+		}
+	}
+}
+
+func (e *exchanges) remove(x *exchange) {
+	x.cancel(nil)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.open, x.id)
+}
+
+func (x *exchange) message(h head, data []byte) error {
+	h.Of, h.Asks = x.id.number, x.id.asks
+	return x.cluster.send("to."+x.id.peer, &h, data)
+}
+
+// write sends data in pieces. The last piece, which may be empty, is marked if last is set.
+func (x *exchange) write(kind string, data []byte, last bool, failure string) error {
+	for {
+		n := min(len(data), mostPiece)
+		select {
+		case <-x.credit:
+		case <-x.ctx.Done():
+			return context.Cause(x.ctx)
+		}
+		if x.ctx.Err() != nil {
+			return context.Cause(x.ctx)
+		}
+		h := head{Do: doPiece, Kind: kind, N: x.sent, Last: last && n == len(data), Err: failure}
+		if err := x.message(h, data[:n]); err != nil {
+			return err
+		}
+		x.sent++
+		if data = data[n:]; len(data) == 0 {
+			return nil
+		}
+	}
+}
+
+// read returns the next piece.
+func (x *exchange) read() (piece, error) {
+	select {
+	case p := <-x.in: // what has come is read even if the other side is gone since
+		return x.took(p), nil
+	default:
+	}
+	select {
+	case p := <-x.in:
+		return x.took(p), nil
+	case <-x.ctx.Done():
+		return piece{}, context.Cause(x.ctx)
+	}
+}
+
+func (x *exchange) took(p piece) piece {
+	if x.taken++; x.taken >= pieces/2 && !p.last {
+		_ = x.message(head{Do: doTaken, N: x.taken}, nil)
+		x.taken = 0
+	}
+	return p
+}
+
+// takeExchange takes a message of an exchange.
+func (c *Cluster) takeExchange(h *head, data []byte) {
+	id := callID{h.From, h.Of, !h.Asks}
+	x := c.calls.find(id)
+	if x == nil {
+		switch {
+		case h.Do != doPiece:
+		case h.Asks && h.N == 0:
+			c.begin(id, h, data)
+		default:
+			_ = c.send("to."+h.From, &head{Do: doStop, Of: h.Of, Asks: !h.Asks}, nil)
+		}
+		return
+	}
+	switch h.Do {
+	case doPiece:
+		x.receive(h, data)
+	case doTaken:
+		for range h.N {
+			select {
+			case x.credit <- struct{}{}:
+			default:
+			}
+		}
+	case doStop:
+		if h.Err != "" {
+			x.cancel(&RemoteError{h.Err})
+		} else {
+			x.cancel(errNoMore)
+		}
+	}
+}
+
+func (x *exchange) receive(h *head, data []byte) {
+	if h.N != x.expect {
+		x.cancel(errLost)
+		return
+	}
+	x.expect++
+	select {
+	case x.in <- piece{data, h.Last, h.Err}:
+	default:
+		x.cancel(errLost) // the other side sends more than it may
+	}
+}
+
+// Ask sends data to another replica and returns what its answerer of that kind writes, in pieces of at most 256 KB. The
+// iteration ends with an error if ctx ends, or the other replica, or the connection to NATS. The error is a [RemoteError] if
+// the answerer has returned one; it wraps [ErrGone] if the replica has ended, and [state.ErrAway] if NATS is away. A caller that
+// breaks off ends the context of the answerer.
+func (c *Cluster) Ask(ctx context.Context, to, kind string, data []byte) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		x, err := c.ask(ctx, to)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer c.calls.remove(x)
+		if err := x.write(kind, data, true, ""); err != nil {
+			x.stop("")
+			yield(nil, err)
+			return
+		}
+		for {
+			p, err := x.read()
+			switch {
+			case err != nil:
+				x.stop("")
+				yield(nil, err)
+				return
+			case p.err != "":
+				yield(nil, &RemoteError{p.err})
+				return
+			case len(p.data) > 0 && !yield(p.data, nil):
+				x.stop("")
+				return
+			case p.last:
+				return
+			}
+		}
+	}
+}
+
+func (c *Cluster) ask(ctx context.Context, to string) (*exchange, error) {
+	if !c.Connected() {
+		return nil, state.ErrAway
+	}
+	c.calls.mu.Lock()
+	c.calls.last++
+	x := c.exchange(ctx, callID{to, c.calls.last, true})
+	c.calls.open[x.id] = x
+	c.calls.mu.Unlock()
+	if to == c.self || !c.IsLive(to) || c.ended() { // looked at last: from now on, the end of the replica ends the exchange
+		c.calls.remove(x)
+		return nil, ErrGone
+	}
+	return x, nil
+}
+
+func (x *exchange) stop(why string) { _ = x.message(head{Do: doStop, Err: why}, nil) }
+
+// answerer answers what other replicas ask.
+type answerer func(ctx context.Context, from string, data []byte, write func([]byte) error) error
+
+// Answer calls do for each Ask of that kind. do writes its answer in any number of parts; write waits until the asker takes
+// them. ctx ends when the asker needs no more, or is gone.
+func (c *Cluster) Answer(kind string, do func(ctx context.Context, from string, data []byte, write func([]byte) error) error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answer[kind] = do
+}
+
+// begin begins to answer.
+func (c *Cluster) begin(id callID, h *head, data []byte) {
+	c.mu.RLock()
+	do, stopped := c.answer[h.Kind], c.stopped
+	if do == nil || stopped {
+		c.mu.RUnlock()
+		_ = c.send("to."+id.peer, &head{Do: doStop, Of: id.number, Err: "this replica does not answer " + h.Kind}, nil)
+		return
+	}
+	x := c.exchange(context.Background(), id)
+	x.receive(h, data)
+	c.calls.mu.Lock()
+	c.calls.open[id] = x
+	c.calls.mu.Unlock()
+	c.closed.Go(func() { // ends with the exchange; Close waits for it, as it has to set stopped first
+		defer c.calls.remove(x)
+		asked, err := x.all()
+		if err != nil {
+			x.stop(err.Error())
+			return
+		}
+		err = do(x.ctx, id.peer, asked, func(data []byte) error { return x.write("", data, false, "") })
+		failure := ""
+		if err != nil {
+			failure = fmt.Sprint(err)
+		}
+		if err := x.write("", nil, true, failure); err != nil {
+			x.stop("the answer was broken off")
+		}
+	})
+	c.mu.RUnlock()
+}
+
+// all returns all that is asked.
+func (x *exchange) all() (data []byte, err error) {
+	for {
+		p, err := x.read()
+		if err != nil {
+			return nil, err
+		}
+		if data == nil {
+			data = p.data
+		} else {
+			data = append(data, p.data...)
+		}
+		if p.last {
+			return data, nil
+		}
+		if len(data) > mostAsked {
+			return nil, errors.New("too much for one exchange")
+		}
+	}
+}

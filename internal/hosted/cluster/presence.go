@@ -1,0 +1,175 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	beatEvery = 500 * time.Millisecond
+	// deadAfter is how long a replica is silent before the others take it for ended.
+	deadAfter = 2 * time.Second
+)
+
+// Replica is a process of the cluster.
+type Replica struct {
+	ID, Name string
+}
+
+// presence are the other replicas. While NATS is away, those that were there last are still in it.
+type presence struct {
+	mu    sync.Mutex
+	epoch int // changes when this replica may have lost messages
+	peers map[string]*peer
+}
+
+type peer struct {
+	name  string
+	epoch int
+	last  time.Time
+}
+
+// lost notes that messages to this replica may be lost. The next beat says so to the others.
+func (p *presence) lost(now time.Time) {
+	p.mu.Lock()
+	p.epoch++
+	p.mu.Unlock()
+	p.touch(now)
+}
+
+// touch gives all other replicas another deadAfter, because this replica could not hear them.
+func (p *presence) touch(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, one := range p.peers {
+		one.last = now
+	}
+}
+
+// heard notes a beat. It reports whether the replica is new, and whether it has lost messages since its last beat.
+func (p *presence) heard(h *head, now time.Time) (fresh, lost bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one := p.peers[h.From]
+	if one == nil {
+		p.peers[h.From] = &peer{h.Kind, h.N, now}
+		return true, false
+	}
+	lost = one.epoch != h.N
+	*one = peer{h.Kind, h.N, now}
+	return false, lost
+}
+
+// forget removes a replica that has said goodbye.
+func (p *presence) forget(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.peers, id)
+}
+
+// silent reports whether a replica was silent for too long. sweep removes and returns those.
+func (p *presence) silent(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, one := range p.peers {
+		if now.Sub(one.last) > deadAfter {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *presence) sweep(now time.Time) (dead []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, one := range p.peers {
+		if now.Sub(one.last) > deadAfter {
+			delete(p.peers, id)
+			dead = append(dead, id)
+		}
+	}
+	return dead
+}
+
+// Live returns the replicas that are there, this one included, in the order of their ids. While NATS is away, these are the
+// ones that were there before.
+func (c *Cluster) Live() []Replica {
+	list := []Replica{{c.self, c.name}}
+	c.presence.mu.Lock()
+	for id, one := range c.presence.peers {
+		list = append(list, Replica{id, one.name})
+	}
+	c.presence.mu.Unlock()
+	slices.SortFunc(list, func(a, b Replica) int { return strings.Compare(a.ID, b.ID) })
+	return list
+}
+
+// IsLive reports whether a replica is in Live.
+func (c *Cluster) IsLive(id string) bool {
+	if id == c.self {
+		return true
+	}
+	c.presence.mu.Lock()
+	defer c.presence.mu.Unlock()
+	return c.presence.peers[id] != nil
+}
+
+// replicas returns how many there are.
+func (c *Cluster) replicas() int {
+	c.presence.mu.Lock()
+	defer c.presence.mu.Unlock()
+	return 1 + len(c.presence.peers)
+}
+
+// sendBeat tells one replica or all that this one is there.
+func (c *Cluster) sendBeat(to string) {
+	c.presence.mu.Lock()
+	epoch := c.presence.epoch
+	c.presence.mu.Unlock()
+	_ = c.send(to, &head{Do: doBeat, Kind: c.name, N: epoch}, nil)
+}
+
+// beat sends beats until Close, and notices replicas that send none.
+func (c *Cluster) beat() {
+	ticks := time.NewTicker(beatEvery)
+	defer ticks.Stop()
+	c.sendBeat("all")
+	for before := time.Now(); ; {
+		select {
+		case <-ticks.C:
+		case <-c.life.Done():
+			return
+		}
+		now := time.Now()
+		if now.Sub(before) > 2*beatEvery || !c.Connected() { // this process was stopped, or it hears nobody
+			c.presence.touch(now)
+		}
+		before = now
+		c.sendBeat("all")
+		if c.presence.silent(now) && c.conn.FlushTimeout(beatEvery) != nil { // they may be there, and NATS away
+			c.presence.touch(now)
+		}
+		for _, id := range c.presence.sweep(now) {
+			c.gone(id, "it sends nothing any more")
+		}
+	}
+}
+
+// takeBeat takes a beat of another replica.
+func (c *Cluster) takeBeat(h *head) {
+	fresh, lost := c.presence.heard(h, time.Now())
+	if fresh {
+		c.log.Info("a replica is there", "replica", h.Kind, "id", h.From)
+		c.sendBeat("to." + h.From)
+	}
+	if lost {
+		c.calls.fail(func(x *exchange) bool { return x.id.peer == h.From }, errLost)
+	}
+}
+
+func (c *Cluster) gone(id, why string) {
+	c.log.Info("a replica has ended", "id", id, "reason", why)
+	c.calls.fail(func(x *exchange) bool { return x.id.peer == id }, ErrGone)
+}

@@ -1,0 +1,321 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"hash/maphash"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"mcpx/internal/base/state"
+)
+
+const (
+	// changeTime is how long a change may wait for NATS.
+	changeTime = 3 * time.Second
+	// mostTries is how often a change is tried while other replicas change the same record.
+	mostTries = 200
+	// mostRecords is from how many bytes on no large record is kept any more, so that clients that send much about themselves
+	// cannot fill the memory of all replicas. A record of up to smallRecord bytes is kept until there is twice as much.
+	mostRecords, smallRecord = 256 << 20, 1 << 10
+	// ownerKey is the key of a record that only the replicas of this cluster can open.
+	ownerKey = "cluster"
+)
+
+var (
+	errRolledBack = errors.New("a record is older than the one that this replica knows")
+	errRemoved    = errors.New("a record was removed before its time")
+)
+
+// records implement [state.Records] as a bucket of NATS, a key-value store, of which each replica has a copy. Safe for
+// concurrent use.
+//
+// What a replica knows is never replaced by something older. If the bucket has lost records, or has old ones, the replicas
+// write what they know again.
+type records struct {
+	c      *Cluster
+	bucket string
+	stream jetstream.Stream // set before Join returns, and again after each loss of the connection
+	js     jetstream.JetStream
+	again  chan struct{} // receives when the connection is back
+	seed   maphash.Seed
+	making [64]sync.Mutex // one is held while this process changes a key
+
+	mu     sync.RWMutex
+	byKey  map[string]*record
+	byHash map[string]*record // by the key in NATS
+	bytes  int
+	heal   map[*record]bool // to write again
+	watch  []watcher
+}
+
+// watcher is called with each new value whose key begins with prefix, in the order of the changes of that key.
+type watcher struct {
+	prefix string
+	do     func(value []byte)
+}
+
+type record struct {
+	recordHead
+	value    []byte
+	revision uint64 // what NATS calls the newest value of the key, this one or a refused one
+	round    int    // the last time that all records were read and it was among them
+}
+
+// recordHead is the first line of a record before it is sealed. Members that a replica does not know are ignored.
+type recordHead struct {
+	Key   string `json:"key"`
+	N     uint64 `json:"n"`     // greater by one after each change
+	Until int64  `json:"until"` // in milliseconds
+	From  string `json:"from"`
+	At    int64  `json:"at"`
+}
+
+func (r *record) over(now time.Time) bool { return now.UnixMilli() >= r.Until }
+
+// hashed returns what NATS sees of a key.
+func hashed(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+func newRecords(c *Cluster, bucket string) (*records, error) {
+	js, err := jetstream.New(c.conn)
+	return &records{
+		c: c, bucket: bucket, js: js, again: make(chan struct{}, 1), seed: maphash.MakeSeed(),
+		byKey: make(map[string]*record), byHash: make(map[string]*record), heal: make(map[*record]bool),
+	}, err
+}
+
+// Records returns the shared records. Get uses the copy of this replica; the bucket must be read before Join returns, so there
+// always is one.
+func (c *Cluster) Records() state.Records { return c.records }
+
+// Get implements [state.Records].
+func (r *records) Get(key string) ([]byte, error) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if one := r.byKey[key]; one != nil && !one.over(time.Now()) {
+		return one.value, nil
+	}
+	return nil, state.ErrUnknown
+}
+
+// Change implements [state.Records].
+func (r *records) Change(ctx context.Context, key string, change func(old []byte) ([]byte, time.Time, error)) error {
+	making := &r.making[maphash.String(r.seed, key)%uint64(len(r.making))]
+	making.Lock()
+	defer making.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, changeTime)
+	defer cancel()
+	newest := uint64(0) // what NATS calls the newest value, perhaps one that was refused or has expired
+	for try := range mostTries {
+		r.mu.RLock()
+		var known record
+		if one := r.byKey[key]; one != nil {
+			known = *one
+		}
+		r.mu.RUnlock()
+		if known.over(time.Now()) {
+			known.value = nil
+		}
+		value, until, err := change(known.value)
+		if err != nil {
+			return err
+		}
+		if err := r.fits(len(value)); err != nil {
+			return err
+		}
+		head := recordHead{Key: key, N: known.N + 1, Until: until.UnixMilli()}
+		next := &record{recordHead: head, value: value, revision: max(known.revision, newest)}
+		switch err := r.put(ctx, next); {
+		case err == nil:
+			r.apply(hashed(key), next)
+			return nil
+		case wrongRevision(err):
+			if newest, err = r.refresh(ctx, key, try); err == nil {
+				continue
+			}
+			fallthrough
+		default:
+			if cause := context.Cause(ctx); errors.Is(cause, context.Canceled) {
+				return cause
+			}
+			r.c.log.Debug("a record cannot be written", "error", err)
+			return state.ErrAway
+		}
+	}
+	return state.ErrAway
+}
+
+func (r *records) fits(size int) error {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if size > state.MostRecord || size > smallRecord && r.bytes > mostRecords || r.bytes > 2*mostRecords {
+		return state.ErrLarge
+	}
+	return nil
+}
+
+// put writes a record if its revision is still the newest in NATS, and sets its new revision.
+func (r *records) put(ctx context.Context, one *record) error {
+	if !r.c.Connected() {
+		return state.ErrAway
+	}
+	one.From, one.At = r.c.self, time.Now().UnixMilli()
+	text, err := json.Marshal(one.recordHead)
+	if err != nil {
+		return err
+	}
+	name := hashed(one.Key)
+	m := nats.NewMsg("$KV." + r.bucket + "." + name)
+	m.Data = r.c.box.seal("record "+r.bucket+" "+name, append(append(text, '\n'), one.value...))
+	options := []jetstream.PublishOpt{jetstream.WithExpectLastSequencePerSubject(one.revision)}
+	if left := time.Until(time.UnixMilli(one.Until)); left < 10*365*24*time.Hour {
+		options = append(options, jetstream.WithMsgTTL(max(left, 0).Truncate(time.Second)+2*time.Second))
+	}
+	ack, err := r.js.PublishMsg(ctx, m, options...)
+	if err == nil {
+		one.revision = ack.Sequence
+	}
+	return err
+}
+
+func wrongRevision(err error) bool {
+	api := new(jetstream.APIError)
+	return errors.As(err, &api) &&
+		(api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
+}
+
+// refresh reads the newest value of a key, which another replica has written, and returns its revision. After several tries it
+// first waits for a moment.
+func (r *records) refresh(ctx context.Context, key string, try int) (revision uint64, err error) {
+	if try > 3 {
+		pause := time.NewTimer(rand.N(time.Duration(try) * time.Millisecond))
+		defer pause.Stop()
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+	r.mu.RLock()
+	stream := r.stream
+	r.mu.RUnlock()
+	name := hashed(key)
+	m, err := stream.GetLastMsgForSubject(ctx, "$KV."+r.bucket+"."+name)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		m, err = &jetstream.RawStreamMsg{}, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	r.receive(name, m.Data, m.Sequence, 0)
+	return m.Sequence, nil
+}
+
+// receive takes what NATS has under a key: a sealed record, or nothing if it has expired or was removed.
+func (r *records) receive(name string, data []byte, revision uint64, round int) {
+	if len(data) == 0 {
+		r.refuse(name, revision, errRemoved)
+		return
+	}
+	text, _, _, err := r.c.box.open("record "+r.bucket+" "+name, data)
+	one := &record{revision: revision, round: round}
+	if err == nil {
+		first, value, _ := bytes.Cut(text, []byte("\n"))
+		one.value = value
+		err = json.Unmarshal(first, &one.recordHead)
+	}
+	switch {
+	case err != nil:
+	case hashed(one.Key) != name:
+		err = errSeal
+	case !r.apply(name, one):
+		err = errRolledBack
+	}
+	if err != nil {
+		r.refuse(name, revision, err)
+	}
+}
+
+// apply takes a record unless this replica knows a newer one.
+func (r *records) apply(name string, one *record) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.byHash[name]
+	if known != nil {
+		if one.N < known.N {
+			// An older value that comes late is no fault: NATS has a newer one.
+			return one.revision < known.revision
+		}
+		r.bytes -= len(known.Key) + len(known.value)
+		delete(r.heal, known)
+	}
+	r.byHash[name], r.byKey[one.Key] = one, one
+	r.bytes += len(one.Key) + len(one.value)
+	if known == nil || one.N > known.N || !bytes.Equal(one.value, known.value) {
+		for _, w := range r.watch {
+			if strings.HasPrefix(one.Key, w.prefix) {
+				w.do(one.value)
+			}
+		}
+	}
+	return true
+}
+
+// refuse notes what must not be in NATS under a key. If this replica knows better, it writes that again.
+func (r *records) refuse(name string, revision uint64, err error) {
+	r.mu.Lock()
+	known := r.byHash[name]
+	bad := known != nil && revision >= known.revision && !known.over(time.Now())
+	if known != nil {
+		known.revision = max(known.revision, revision)
+		if revision == 0 {
+			known.revision = 0
+		}
+	}
+	if bad || known != nil && revision == 0 && !known.over(time.Now()) {
+		r.heal[known] = true
+	}
+	r.mu.Unlock()
+	if bad || !errors.Is(err, errRemoved) { // what has expired may be removed
+		r.c.refusals.add(r.c.log, "record", err)
+	}
+}
+
+// expire forgets what is over. NATS removes it by itself.
+func (r *records) expire(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, one := range r.byHash {
+		if one.over(now.Add(-time.Minute)) {
+			delete(r.byHash, name)
+			delete(r.byKey, one.Key)
+			delete(r.heal, one)
+			r.bytes -= len(one.Key) + len(one.value)
+		}
+	}
+}
+
+// onChange calls do with each value whose key begins with prefix, those that are known and those that come. do must not wait
+// and not use the records.
+func (r *records) onChange(prefix string, do func(value []byte)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.watch = append(r.watch, watcher{prefix, do})
+	for key, one := range r.byKey {
+		if strings.HasPrefix(key, prefix) {
+			do(one.value)
+		}
+	}
+}
