@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,6 +66,9 @@ func (d *device) serve(label string) error {
 		var m struct {
 			ID     json.RawMessage
 			Method string
+			Params struct {
+				Arguments struct{ N string }
+			}
 		}
 		if json.Unmarshal(data, &m) != nil || m.ID == nil {
 			continue
@@ -73,9 +78,9 @@ func (d *device) serve(label string) error {
 		case "initialize":
 			answer = `"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"device","version":"1"}}`
 		case "tools/list":
-			answer = `"result":{"tools":[{"name":"whoami","description":"Says who it is.","inputSchema":{"type":"object"}}]}`
+			answer = `"result":{"tools":[{"name":"whoami","description":"Says who it is.","inputSchema":{"type":"object","properties":{"n":{"type":"string"}}}}]}`
 		case "tools/call":
-			answer = `"result":{"content":[{"type":"text","text":"I am ` + label + `"}]}`
+			answer = `"result":{"content":[{"type":"text","text":"I am ` + label + m.Params.Arguments.N + `"}]}`
 		case "ping":
 			answer = `"result":{}`
 		}
@@ -211,5 +216,58 @@ func TestDial_Refused(t *testing.T) {
 	}
 	if websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
 		t.Errorf("another subprotocol: %v", err)
+	}
+}
+
+// TestDial_Cut: while connections are cut, each call ends once, with its own answer or an error.
+func TestDial_Cut(t *testing.T) {
+	e := hosted(t, nil, `[{"principals":["alice","bob"]}]`, dialRules)
+	current := e.device(t, "alice", "mine", "call ")
+	name := e.await(t, "mine-", 1)[0]
+	const callers, calls = 4, 50
+	var answered atomic.Int32
+	var all sync.WaitGroup
+	for c := range callers {
+		v := e.visitor(t, "alice", modernEra, false)
+		all.Go(func() {
+			for i := range calls {
+				n := fmt.Sprintf("<%d-%d>", c, i)
+				body := fmt.Sprintf(`"name":"exec","arguments":{"server":%q,"tool":"whoami","arguments":{"n":%q}}`, name, n)
+				answer := v.ask(t, "/mcp", "tools/call", body)
+				if strings.Contains(answer, "call "+n) || strings.Contains(answer, "call \\u003c"+n[1:len(n)-1]+"\\u003e") {
+					answered.Add(1)
+				} else if strings.Contains(answer, "call <") || !strings.Contains(answer, "SERVER_") && !strings.Contains(answer, "LOST") {
+					t.Errorf("%s: %s", n, answer)
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		all.Wait()
+		close(done)
+	}()
+	for cuts := 0; ; cuts++ {
+		select {
+		case <-done:
+			t.Logf("%d of %d calls were answered, with %d cuts", answered.Load(), callers*calls, cuts)
+			if answered.Load() == 0 {
+				t.Error("no call was answered")
+			}
+			return
+		default:
+		}
+		before := answered.Load()
+		mcptest.WaitFor(t, "some answers", dialPatience, func() bool {
+			select {
+			case <-done:
+				return true
+			default:
+				return answered.Load() > before+10
+			}
+		})
+		_ = current.conn.CloseNow()
+		<-current.over
+		current = e.device(t, "alice", "mine", "call ")
 	}
 }
