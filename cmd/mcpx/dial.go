@@ -18,7 +18,7 @@ type dialCommand struct {
 
 func (cmd *dialCommand) Help() string {
 	return "Runs until it is ended, and connects again when the connection is lost. A line on stderr says each thing that happens.\n\n" +
-		examples("MCPX_DIAL_TOKEN=… mcpx dial wss://mcp.example.com/dial/laptop files", "mcpx dial wss://mcp.example.com/dial/laptop")
+		examples("mcpx dial wss://mcp.example.com/dial/laptop files", "mcpx dial wss://mcp.example.com/dial/laptop")
 }
 
 // Run dials in until it is ended.
