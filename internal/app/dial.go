@@ -98,7 +98,8 @@ func (a *App) listDialled() []dialledServer {
 	lock, _ := a.lock(a.current.Load().config) // if it cannot be read, nothing is approved
 	all := []dialledServer{}
 	for _, s := range a.dialled.Servers() {
-		one := dialledServer{Name: s.Dialled.Server, Owner: s.Owner, For: s.For, State: a.dialled.State(s.Dialled.Server), Tools: []string{}}
+		one := dialledServer{Name: s.Dialled.Server, Owner: s.Owner, For: s.For, Tools: []string{}}
+		one.State = a.dialled.State(one.Name)
 		if server, ok := a.Registry.Snapshot().Server(one.Name); ok {
 			for i := range server.Tools {
 				one.Tools = append(one.Tools, server.Tools[i].Name)

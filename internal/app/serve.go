@@ -53,8 +53,7 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 		Logger:   a.log,
 
 		AuthServer: a.issuing,
-		Dial:       a.dialled,
-		Dialled:    http.HandlerFunc(a.serveDialled),
+		DialRoutes: httpd.DialRoutes{Dial: a.dialled, Dialled: http.HandlerFunc(a.serveDialled)},
 	})
 	a.Close()
 	a.saveSavings()

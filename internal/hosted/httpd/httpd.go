@@ -81,15 +81,17 @@ type Options struct {
 	Page Page
 	// Servers serves /api/servers to principals for which Admin returns true; nil means that there is no such path.
 	Servers http.Handler
-	// Dial serves /dial/, where servers dial in. Dialled serves /api/dialled to principals for which Admin returns true. Either
-	// may be nil.
-	Dial, Dialled http.Handler
+	DialRoutes
 	// Version is the version of mcpx, shown at /.
 	Version string
 	Logger  *slog.Logger
 
 	timeouts
 }
+
+// DialRoutes are for servers that dial in: Dial serves /dial/, and Dialled serves /api/dialled to principals for which
+// Options.Admin returns true. Either may be nil.
+type DialRoutes struct{ Dial, Dialled http.Handler }
 
 // timeouts bound the parts of a request: headerTimeout the time to receive its header (0 means 10 s), bodyTimeout the
 // time to receive the whole request (0 means 1 min), and writeTimeout the time to send the response (0 means 2 min).
