@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,33 @@ func TestUnsubscribe_early(t *testing.T) {
 		t.Error(answer)
 	}
 	mcptest.WaitFor(t, "the server to be told", patience, func() bool { return len(fake.Log().Method("resources/unsubscribe")) == 1 })
+}
+
+// TestSession_ListsAfterIdle: while a session is idle, mcpx notes no changes of lists for its client. So the client learns
+// that the lists may have changed when it goes on; another client, which was not idle, does not.
+func TestSession_ListsAfterIdle(t *testing.T) {
+	mcptest.NoLeaks(t)
+	sessions := state.NewSealed[Session]([]*state.Secret{state.NewSecret()}, "session", state.NewRecords(100, 1<<20))
+	f, web := siteWith(t, Options{Sessions: sessions}, remote("fake", offering("fake", mcptest.EraLegacy).HTTP(t)))
+	f.registry.WaitListed(t.Context(), nil)
+	idle := newWebClient(t, web, legacyEra)
+	f.endIdle(time.Now().Add(time.Minute))
+	busy := newWebClient(t, web, legacyEra)
+	if status, got := idle.status(t, "POST", "ping", "{}"); status != 200 || f.Sessions() != 2 {
+		t.Fatalf("%d %s; %d live", status, got, f.Sessions())
+	}
+	if notes := f.sessions.get(busy.session).pending.take(); len(notes) != 0 {
+		t.Errorf("the other client: %v", notes)
+	}
+	var methods []string
+	for _, one := range f.sessions.get(idle.session).pending.take() {
+		methods = append(methods, one.method)
+	}
+	for _, list := range []string{"tools", "resources", "prompts"} {
+		if !slices.Contains(methods, "notifications/"+list+"/list_changed") {
+			t.Errorf("%s: %v", list, methods)
+		}
+	}
 }
 
 // TestFollow_Again: a session that was idle, or whose process has ended, goes on with its next request. With a new GET

@@ -97,7 +97,6 @@ type Front struct {
 	tags       *caller.Tags   // sign the requestState of upstream servers
 	suspended  suspendedCalls // modern calls that wait for their client's answers
 	requests   atomic.Int64   // number of modern requests over HTTP so far
-	made       time.Time      // when New made the front
 
 	detach   func() // stops the view from reporting changes to the field changes
 	stop     chan struct{}
@@ -125,7 +124,7 @@ func New(v view.View, options Options) *Front {
 	name := v.Traits().Name
 	f := &Front{
 		view: v, name: name, options: options, log: options.Logger, identity: selfDescription(options.Version),
-		tags: tagsOf(options.Secret, name), stop: make(chan struct{}), made: time.Now(),
+		tags: tagsOf(options.Secret, name), stop: make(chan struct{}),
 	}
 	all := caller.New(caller.Place{ID: "all clients", View: name}, caller.Said{})
 	f.suspended.process, f.suspended.identity, f.suspended.journal = rand.Text()[:8], f.identity, options.Journal

@@ -336,7 +336,7 @@ func (e *exchange) session(id json.RawMessage) (s *session, ok bool) {
 		e.refuse(http.StatusBadRequest, id, &rpcError{code: codeRefused, message: "the header Mcp-Session-Id is missing; send initialize first"})
 		return nil, false
 	}
-	s, err := e.front.find(e.r.Context(), name, e.who, e.r.Header)
+	s, err := e.front.find(e.r.Context(), name, e.who, e.r.Header, e.r.Method == http.MethodDelete)
 	if err != nil {
 		status, why := refused(err)
 		if status == http.StatusTooManyRequests && id != nil {

@@ -105,9 +105,10 @@ func (f *Front) live(id string, record *Session, who *caller.Principal, headers 
 	return s
 }
 
-// find returns a principal's session, and makes its live part if this process has none. An error is state.ErrUnknown,
-// state.ErrAway or a *request.LimitError.
-func (f *Front) find(ctx context.Context, id string, who *caller.Principal, headers http.Header) (*session, error) {
+// find returns a principal's session, and makes its live part if this process has none. If ends is true, the caller only
+// ends the session, so no live part is made, and the session may have only an id: a client at its limit of sessions must be
+// able to end one. An error is state.ErrUnknown, state.ErrAway or a *request.LimitError.
+func (f *Front) find(ctx context.Context, id string, who *caller.Principal, headers http.Header, ends bool) (*session, error) {
 	s := f.sessions.get(id)
 	var known *Session
 	if s != nil {
@@ -117,6 +118,8 @@ func (f *Front) find(ctx context.Context, id string, who *caller.Principal, head
 	switch {
 	case err == nil && (record.View != f.name || record.Principal != who.Key()):
 		return nil, state.ErrUnknown // so that the caller does not learn that another principal has this session
+	case err == nil && s == nil && ends:
+		return &session{id: id}, nil
 	case err == nil && s == nil:
 		return f.takeUp(ctx, id, record, who, headers)
 	case err == nil:
@@ -141,10 +144,9 @@ func (f *Front) takeUp(ctx context.Context, id string, record *Session, who *cal
 		return nil, over
 	}
 	s := f.live(id, record, who, headers)
-	if record.Began.Before(f.made) { // the client may know the lists of an earlier process, with another config
-		for _, kind := range []catalog.Kind{catalog.Tools, catalog.Resources, catalog.Prompts} {
-			s.pending.changed(kind)
-		}
+	// The client may know older lists: of an earlier process with another config, or from before its idle time.
+	for _, kind := range []catalog.Kind{catalog.Tools, catalog.Resources, catalog.Prompts} {
+		s.pending.changed(kind)
 	}
 	s.begin()                                                  // questions need not wait: the client has completed its handshake long ago
 	if _, err := f.options.Sessions.Get(ctx, id); err != nil { // the session has ended in the meantime, so s must be released here

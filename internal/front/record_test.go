@@ -222,7 +222,8 @@ func TestSession_Elsewhere(t *testing.T) {
 }
 
 // TestSession_Lost: a session continues although a process has lost its live part. Many requests at the same
-// time make only one new live part. If the principal has reached its limit on sessions, none is made.
+// time make only one new live part. If the principal has reached its limit on sessions, none is made, but it can still end
+// the session.
 func TestSession_Lost(t *testing.T) {
 	mcptest.NoLeaks(t)
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
@@ -259,9 +260,16 @@ func TestSession_Lost(t *testing.T) {
 	if status, got := c.status(t, "GET", "", ""); status != 429 || !strings.HasPrefix(got, "over the limit") {
 		t.Errorf("a stream without room: %d %s", status, got)
 	}
+	bob := &webClient{url: p.URL, era: legacyEra, session: c.session, http: &http.Client{Transport: to{"here", "bob", http.DefaultTransport}}}
+	if status, got := bob.status(t, "DELETE", "", "{}"); status != 404 {
+		t.Errorf("another principal ends it: %d %s", status, got)
+	}
+	if status, got := c.status(t, "DELETE", "", "{}"); status != 200 || f.Sessions() != 0 {
+		t.Errorf("the end without room: %d %s; %d sessions live", status, got, f.Sessions())
+	}
 	l.CloseSession(alice)
-	if status, _ := c.status(t, "DELETE", "", "{}"); status != 200 || f.Sessions() != 0 || l.OpenSession(alice) != nil {
-		t.Errorf("%d; %d sessions live", status, f.Sessions())
+	if status, _ := c.status(t, "POST", "ping", "{}"); status != 404 || f.Sessions() != 0 || l.OpenSession(alice) != nil {
+		t.Errorf("after the end: %d; %d sessions live", status, f.Sessions())
 	}
 }
 
@@ -279,7 +287,7 @@ func TestSession_OneLivePart(t *testing.T) {
 	found := make(chan *session)
 	for range 2 {
 		go func() { // the goroutine ends with its send
-			s, err := f.find(t.Context(), c.session, nil, nil)
+			s, err := f.find(t.Context(), c.session, nil, nil, false)
 			if err != nil {
 				t.Error(err)
 			}

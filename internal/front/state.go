@@ -82,7 +82,8 @@ func (f *Front) toHome(r *incoming, written string) {
 	id, rest, _ := strings.Cut(rest, ".")
 	tag, own, _ := strings.Cut(rest, ".")
 	r.input.State = wire.AppendQuoted(nil, own)
-	if connection, err := strconv.ParseUint(id, 10, 64); err == nil && r.client.Home != nil && f.tags.Is(tag, nil, f.homeValues(r, id, own)...) {
+	connection, err := strconv.ParseUint(id, 10, 64)
+	if err == nil && r.client.Home != nil && f.tags.Is(tag, nil, f.homeValues(r, id, own)...) {
 		r.client.Home = r.client.Home.At(connection)
 	}
 }

@@ -182,7 +182,8 @@ func wrapped(structured json.RawMessage, blocks []wire.Block) json.RawMessage {
 // with the same name, the filter may mean that one, and namesWrapper returns false.
 func namesWrapper(filter string, value, inner json.RawMessage) bool {
 	key := ""
-	_ = wire.Fields(value, func(name string, _ []byte) bool { key = strings.Clone(name); return false }) // value was read before, so no error
+	// There is no error, since value was read before.
+	_ = wire.Fields(value, func(name string, _ []byte) bool { key = strings.Clone(name); return false })
 	names := func(m []string) bool { return m[1] == key }
 	return slices.ContainsFunc(namedKey.FindAllStringSubmatch(filter, -1), names) && !slices.Contains(compress.Keys(inner), key)
 }

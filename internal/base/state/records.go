@@ -47,8 +47,10 @@ type record struct {
 }
 
 // NewRecords returns Records in memory: at most that many values, with at most that many bytes of keys and values
-// together. If there are too many values, it removes those whose time ends first. If there are too many bytes, it
-// removes the largest values, so a client that sends much cannot push out the small values of others.
+// together. If there are too many values, it removes the shortest, and of equally long values those whose time ends
+// first. The shortest are the ends of sessions, so a client that opens and ends sessions for ever cannot push out the
+// sessions of others. If there are too many bytes, it removes the largest values, so a client that sends much cannot
+// push out the small values of others.
 func NewRecords(most, mostBytes int) Records {
 	return &records{most: most, mostBytes: mostBytes, byKey: make(map[string]record)}
 }
@@ -118,7 +120,10 @@ func (r *records) makeRoom(size int) {
 	if len(keys) < r.most {
 		return
 	}
-	slices.SortFunc(keys, func(a, b string) int { return r.byKey[a].until.Compare(r.byKey[b].until) })
+	slices.SortFunc(keys, func(a, b string) int {
+		one, other := r.byKey[a], r.byKey[b]
+		return cmp.Or(cmp.Compare(len(one.value), len(other.value)), one.until.Compare(other.until))
+	})
 	for _, key := range keys[:len(keys)-r.most/4*3] {
 		r.remove(key)
 	}

@@ -225,6 +225,34 @@ func TestSealed_Bounded(t *testing.T) {
 	})
 }
 
+// TestSealed_Flood: a client that opens and ends sessions for ever does not end the sessions of others that are kept in
+// Records, and does not undo their changes.
+func TestSealed_Flood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewSealed[client]([]*Secret{NewSecret()}, "session", NewRecords(1000, 1<<20))
+		large := strings.Repeat("x", 2*longestID)
+		kept, changed := mustOpen(t, s, large), mustOpen(t, s, "alice")
+		if _, err := s.Change(t.Context(), changed, func(c *client) { c.Level = " debug" }); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		last := ""
+		for i := range 5000 {
+			last = mustOpen(t, s, fmt.Sprint(i))
+			mustEnd(t, s, last, Closed)
+			if i%100 == 0 {
+				time.Sleep(time.Second)
+			}
+		}
+		if nameOf(s, kept) != large || nameOf(s, changed) != "alice debug" {
+			t.Errorf("%.20s; %s", nameOf(s, kept), nameOf(s, changed))
+		}
+		if _, err := s.Get(t.Context(), last); err == nil {
+			t.Error("the session that ended last goes on")
+		}
+	})
+}
+
 // TestSealed_Allocations: a request of a known session allocates nothing for its record, changed or not.
 func TestSealed_Allocations(t *testing.T) {
 	s := sealing(NewSecret())

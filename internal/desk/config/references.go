@@ -173,7 +173,8 @@ func (l *loader) secret(into *string) value {
 }
 
 // secrets reads a secret or a list of them, each of at least that many characters. weak says what follows from a shorter one.
-// If trimmed is true, white space around a secret is dropped, and a single empty one is none. The first one seals, and all of them open, so that a secret can be replaced without a moment in which nothing fits.
+// If trimmed is true, white space around a secret is dropped, and a single empty one is none. The first one seals, and all of
+// them open, so that a secret can be replaced without a moment in which nothing fits.
 func (l *loader) secrets(into *[]string, least int, weak string, trimmed bool) value {
 	return value{into: into, schema: `{"anyOf": [` + text + `, ` + someTexts + `]}`, read: func(n *node) {
 		items := []*node{n}
