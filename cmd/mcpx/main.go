@@ -35,6 +35,8 @@ type cli struct {
 
 	Serve serveCommand `cmd:"" default:"withargs" help:"Serve over stdio, or over HTTP with --http."`
 
+	Dial dialCommand `cmd:"" help:"Offer servers of this machine to a hosted mcpx, which cannot reach them."`
+
 	fileCommands
 	credentialCommands
 	serverCommands

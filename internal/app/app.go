@@ -16,10 +16,12 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/memory"
 	"mcpx/internal/base/proc"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/executor"
+	"mcpx/internal/hosted/dial"
 	"mcpx/internal/hosted/httpd"
 	"mcpx/internal/hosted/identity"
 	"mcpx/internal/hosted/limits"
@@ -67,7 +69,11 @@ type App struct {
 	current atomic.Pointer[Runtime]
 	builder
 	views *views
-	hour  page.Hour
+	// dialled has the servers that dial in; never nil after New.
+	dialled *dial.Hub
+	// applying is held while a Runtime is built and becomes the current one.
+	applying sync.Mutex
+	hour     page.Hour
 	observers
 	edits    chan edit // edits of the config file, handled by Follow; nil if there is no file
 	reloaded Reloaded  // what the last reload changed; only for the goroutine of Follow
@@ -126,6 +132,11 @@ func New(o Options) (*App, error) {
 	a.filters = jq.New(jq.Limits{Memory: filterMemory(MemoryOf(cfg))}, a.reaper)
 	a.runner = programs.New(cfg.Programs.Memory, a.reaper)
 	a.traceTo(o.Trace)
+	a.dialled = dial.New(dial.Options{
+		Current: func() *conf.Dial { return a.current.Load().config.Dial }, Taken: a.configured, Changed: a.redial,
+		MaxMessage: cfg.MaxMessageBytes, Logger: o.Log,
+	})
+	a.dialledIn = a.dialled.Servers
 	first, err := a.build(cfg, nil)
 	if err != nil {
 		a.state.close()
@@ -211,6 +222,7 @@ func (a *App) Close() {
 		a.stopStarting()
 	}
 	a.loops.Wait()
+	a.dialled.Close()
 	a.views.close()
 	a.View.Close()
 	a.Registry.Close(closeWithin) // after this, no reload changes anything

@@ -183,6 +183,8 @@ func (r *reloader) logRefusal(err error) {
 
 // reload applies another config, except for keys that need a restart. If it returns an error, nothing has changed.
 func (a *App) reload(to *config.Config) error {
+	a.applying.Lock()
+	defer a.applying.Unlock()
 	before := a.current.Load()
 	next, err := a.build(to, before)
 	if err != nil {
@@ -194,6 +196,10 @@ func (a *App) reload(to *config.Config) error {
 		a.log.Warn("config keys that take effect after a restart", "keys", later)
 	}
 	changes := a.swap(next)
+	if !reflect.DeepEqual(before.config.Dial, to.Dial) || len(changes.Started) > 0 {
+		a.dialled.Recheck()
+		a.rebuild()
+	}
 	a.reloaded = Reloaded{Changes: changes, Later: later, Unavailable: to.ServerFaults()}
 	a.reloaded.Changed, a.reloaded.Keys = config.Changed(before.config, to)
 	a.auditor.changed(to)

@@ -10,6 +10,7 @@ import (
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/logins"
 	"mcpx/internal/executor"
+	"mcpx/internal/hosted/dial"
 	"mcpx/internal/hosted/identity"
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/jq"
@@ -48,6 +49,8 @@ type builder struct {
 	logins  *logins.Logins
 	state   *clientState
 	trace   func(server string) func(received bool, message []byte)
+
+	dialledIn func() []dial.Server // the servers that have dialled in now
 }
 
 // build creates the Runtime for a config, and does everything that can fail. before is the current Runtime, or nil at the
@@ -73,7 +76,9 @@ func (b *builder) build(to *config.Config, before *Runtime) (*Runtime, error) {
 	}
 	// Nothing below can fail, so the authorization server need not be closed again.
 	r.servers = b.servers(&cfg)
-	r.registry = registryOptions(&cfg, rulesOf(&cfg, lock))
+	rules := rulesOf(&cfg, lock)
+	r.servers = append(r.servers, b.withDialled(&cfg, rules, lock)...)
+	r.registry = registryOptions(&cfg, rules)
 	r.calls = executor.NewSettings(b.callOptions(&cfg), before.calls)
 	r.limits = limitsOf(&cfg)
 	r.identity = identity.NewState(b.identities(&cfg, r.authServer), before.identity)

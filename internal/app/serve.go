@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -52,10 +53,19 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 		Logger:   a.log,
 
 		AuthServer: a.issuing,
+		DialRoutes: httpd.DialRoutes{Dial: a.dialled, Dialled: http.HandlerFunc(a.serveDialled)},
 	})
 	a.Close()
 	a.saveSavings()
 	return err
+}
+
+// DialOut dials in to a hosted mcpx and serves it, over one connection after another, until ctx ends or the hosted mcpx refuses
+// it for good. view is what the hosted mcpx gets. say is called with a line for each thing that happens. DialOut closes a.
+func (a *App) DialOut(ctx context.Context, address, token, view string, say func(line string)) error {
+	defer a.Close()
+	a.start(0)
+	return (&dialout{app: a, address: address, token: token, view: view, say: say}).run(ctx)
 }
 
 // grace returns shutdown_grace minus the time for closing the upstreams.

@@ -86,7 +86,7 @@ func (b *builder) server(cfg *config.Config, s config.Server) registry.Server {
 		out.Credentials[header] = registry.Credential{Header: from.Header, Claim: from.Claim}
 	}
 	if s.Type == config.WebSocket && s.URL == "" && out.Fault == "" {
-		out.Fault = "needs a url: servers that dial in are not supported yet"
+		out.Fault = "needs a url; servers that dial in have no entry here, see the key dial"
 	}
 	if b.profile.oneClient && len(s.CallerCredentials) > 0 && out.Fault == "" {
 		out.Fault = "its credentials come from the HTTP requests of callers, and mcpx serves over stdio"

@@ -132,6 +132,8 @@ const (
 type Rights struct {
 	rules []right
 	all   bool // no rules are configured: authenticated principals may do everything except administer mcpx
+	// dialled are the servers that principals have dialled in with.
+	dialled []Dialled
 
 	mu     sync.Mutex
 	grants *lru.Map[string, Permissions]   // the key consists of the indexes of the rules
@@ -174,7 +176,7 @@ func (r *Rights) Opens(p *caller.Principal, view string, part *Scope) bool {
 		return true
 	case p == nil:
 		return false
-	case r.all:
+	case r.all && len(r.dialled) == 0:
 		return true
 	}
 	g := r.Of(p, view)
@@ -192,7 +194,7 @@ func (r *Rights) Names(p *caller.Principal) bool {
 // Of returns what a principal may see and do in a view; nil means everything. Principals with the same rules share
 // the result. A nil principal is mcpx itself or the client over stdio.
 func (r *Rights) Of(p *caller.Principal, view string) *Permissions {
-	if r == nil || p == nil || r.all {
+	if r == nil || p == nil || r.all && len(r.dialled) == 0 {
 		return nil
 	}
 	r.mu.Lock()
@@ -212,20 +214,32 @@ func (r *Rights) permissions(p *caller.Principal, view string) *Permissions {
 			which = append(which, byte(i>>8), byte(i))
 		}
 	}
+	rules := len(which)
+	which, hidden, own := r.dialledFor(p, which)
 	g := r.grants.Find(string(which))
 	if g == nil {
-		g = &Permissions{}
+		g = &Permissions{hidden: hidden}
+		if r.all {
+			g.rules = append(g.rules, &right{})
+		}
+		if len(own) > 0 {
+			g.rules = append(g.rules, &right{Right: Right{Servers: own}})
+		}
+		which = which[:rules]
 		for i := 0; i < len(which); i += 2 {
 			g.rules = append(g.rules, &r.rules[int(which[i])<<8|int(which[i+1])])
 		}
-		g.digest = digestOf(g.rules)
+		g.digest = digestOf(g.rules, hidden)
 		r.grants.Put(string(which), g)
 	}
 	return g
 }
 
-func digestOf(rules []*right) string {
-	all := make([]any, 0, 2*len(rules))
+func digestOf(rules []*right, hidden []string) string {
+	all := make([]any, 0, 2*len(rules)+1)
+	if len(hidden) > 0 {
+		all = append(all, hidden)
+	}
 	for _, one := range rules {
 		all = append(all, one.Right, one.names)
 	}
@@ -245,6 +259,7 @@ func RightsOf(snap *catalog.Snapshot) *Rights {
 // Safe for concurrent use.
 type Permissions struct {
 	rules   []*right
+	hidden  []string // servers that others dialled in with, sorted; no rule permits them
 	digest  string
 	visible Catalogues
 }
@@ -257,7 +272,7 @@ const byRights = "auth.rights"
 
 // See implements [catalog.Rules].
 func (g *Permissions) See(s *catalog.Server, t *catalog.Tool) (seen *catalog.Tool, hiddenBy string) {
-	if slices.ContainsFunc(g.rules, func(r *right) bool { return r.sees(s, t) }) {
+	if !g.hides(s.Name) && slices.ContainsFunc(g.rules, func(r *right) bool { return r.sees(s, t) }) {
 		return t, ""
 	}
 	return nil, byRights
@@ -270,8 +285,11 @@ func (g *Permissions) Denies(s *catalog.Server, tool string) bool {
 }
 
 func (g *Permissions) reaches(server string) bool {
-	return slices.ContainsFunc(g.rules, func(r *right) bool { return r.reaches(server) })
+	return !g.hides(server) && slices.ContainsFunc(g.rules, func(r *right) bool { return r.reaches(server) })
 }
+
+// hides reports whether a server is one that others dialled in with, for themselves.
+func (g *Permissions) hides(server string) bool { return slices.Contains(g.hidden, server) }
 
 // Confirms says which calls of a tool the user must confirm: it returns the strictest Confirm of the rules that
 // permit the tool.
@@ -328,6 +346,9 @@ func (g *Permissions) whole(server string) bool {
 // server removes the resources and prompts that no rule permits. some is false if no rule permits any part of the
 // server.
 func (g *Permissions) server(s catalog.Server) (left catalog.Server, some bool) {
+	if g.hides(s.Name) {
+		return s, false
+	}
 	s.Limited = true
 	for _, r := range g.rules {
 		if !r.reaches(s.Name) {

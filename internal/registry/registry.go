@@ -223,6 +223,9 @@ func (r *Registry) newEntry(server Server) *entry {
 	if !server.PerClient { // with PerClient, the shared session only reads the catalogue
 		spec.Introduction.Capabilities, spec.Introduction.Owner = caller.SharedCapabilities, r.owner.Load
 	}
+	if spec.NoQuestions {
+		spec.Introduction.Capabilities, spec.Introduction.Owner = "", nil
+	}
 	if e.cached = r.remembered(server.Key); e.cached != nil {
 		e.earlier = true
 		maps.Copy(e.older.byEra, e.cached.ByEra)

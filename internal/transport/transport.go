@@ -46,6 +46,9 @@ type Options struct {
 	// Connect, if not nil, replaces Type, Launch and Remote: it connects to the server, within ctx. The link closes the
 	// Conn.
 	Connect func(ctx context.Context) (Conn, error)
+	// Arrived, if not nil, waits until Connect can connect, because the server has dialled in. The wait does not count as
+	// time for connecting. It returns an error only if ctx has ended.
+	Arrived func(ctx context.Context) error
 	// Serve is an InProcess server. It reads and writes newline-delimited JSON-RPC.
 	Serve func(ctx context.Context, in io.Reader, out io.Writer) error
 

@@ -17,6 +17,7 @@ import (
 type socket struct {
 	conn  *websocket.Conn
 	limit int64
+	peer  string // who is at the other end, for errors
 }
 
 // farewell bounds how long Close waits for the server's close frame.
@@ -39,30 +40,40 @@ func (d *Dialer) dialWebSocket(ctx context.Context) (Link, error) {
 		return nil, fmt.Errorf("opening the WebSocket: %w", err)
 	}
 	conn.SetReadLimit(-1) // Read has its own limit, which does not end the connection
-	return newStreamLink(d).use(&socket{conn, d.MaxMessage}, nil), nil
+	return newStreamLink(d).use(&socket{conn, d.MaxMessage, "the server"}, nil), nil
 }
 
 func (s *socket) Read() ([]byte, error) {
 	_, message, err := s.conn.Reader(context.Background()) // returns when Close is called
 	if err != nil {
-		return nil, closedBy(err)
+		return nil, s.closedBy(err)
 	}
 	data, err := io.ReadAll(io.LimitReader(message, s.limit+1))
 	if err == nil && int64(len(data)) > s.limit {
 		return nil, wire.Skip(message, data, s.limit)
 	}
-	return data, closedBy(err)
+	return data, s.closedBy(err)
 }
 
-// closedBy returns the code and reason that the server sent, if err is the close frame of a WebSocket, otherwise
-// err.
-func closedBy(err error) error {
+// ClosedError is a close frame.
+type ClosedError struct {
+	Code   int
+	Reason string
+	peer   string
+}
+
+func (e *ClosedError) Error() string {
+	text := fmt.Sprintf("%s closed the WebSocket (%d)", e.peer, e.Code)
+	if e.Reason != "" {
+		text += ": " + e.Reason
+	}
+	return text
+}
+
+// closedBy returns a [ClosedError] if err is the close frame of a WebSocket, otherwise err.
+func (s *socket) closedBy(err error) error {
 	if closed, ok := errors.AsType[websocket.CloseError](err); ok {
-		text := fmt.Sprintf("the server closed the WebSocket (%d)", closed.Code)
-		if closed.Reason != "" {
-			text += ": " + closed.Reason
-		}
-		return errors.New(text)
+		return &ClosedError{int(closed.Code), closed.Reason, s.peer}
 	}
 	return err
 }
@@ -70,7 +81,7 @@ func closedBy(err error) error {
 func (s *socket) Write(messages ...[]byte) error {
 	for _, message := range messages {
 		if err := s.conn.Write(context.Background(), websocket.MessageText, message); err != nil {
-			return closedBy(err)
+			return s.closedBy(err)
 		}
 	}
 	return nil

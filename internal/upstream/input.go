@@ -29,6 +29,9 @@ func (u *Upstream) rounds(ctx context.Context, r *call, w *waits, result json.Ra
 		if !wants {
 			return result, nil
 		}
+		if u.spec.NoQuestions && requests != nil {
+			return nil, &request.InputError{Reason: "although it may not ask clients anything"}
+		}
 		r.Input = request.Input{State: bytes.Clone(state)}
 		var err error
 		if r.Input.Responses, err = r.ask(ctx, requests); err != nil {

@@ -43,6 +43,11 @@ func (u *Upstream) attempt(parent context.Context, spec *Spec) (s *session, took
 		s, took, err = u.install(parent, spec)
 		return s, took, spec.Timeouts.Connect, err
 	}
+	if spec.Arrived != nil {
+		if err := spec.Arrived(parent); err != nil {
+			return nil, 0, 0, err
+		}
+	}
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(parent, spec.Timeouts.Connect)
 	defer cancel()

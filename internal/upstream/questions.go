@@ -122,6 +122,9 @@ func (q *questions) end() {
 // answerTime, or the session, which waits for it.
 func (s *session) question(m wire.Message, of int64) {
 	client, calls, why := s.asked(of)
+	if s.spec.NoQuestions {
+		why = "this server may not ask clients anything"
+	}
 	if why == "" {
 		why = client.Cannot(m.Method, m.Params)
 	}

@@ -38,6 +38,8 @@ type Spec struct {
 	// StopIdle is how long a session may be unused before it is ended; the next request opens another. 0 means
 	// that it is never ended.
 	StopIdle time.Duration
+	// NoQuestions means that the server may not ask clients anything (elicitation, sampling, roots).
+	NoQuestions bool
 
 	// OnUnknown gets the server's notifications that mcpx does not know. params may be nil. The goroutine that
 	// reads from the server calls it, so it must not block. May be nil.

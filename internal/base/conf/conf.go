@@ -256,6 +256,34 @@ type Quota struct {
 	BodyBytes, BodyPace int64
 }
 
+// Dial says who may dial in with servers of their own. Its owner is hosted/dial.
+type Dial struct {
+	// Allow are rules. The first one that matches a principal and a name decides.
+	Allow []DialRule
+	// Compat is empty, "signed" or "encrypted": the tokens that the paths of the older system accept. If it is empty, these
+	// paths do not exist.
+	Compat string
+	// CompatKey is the key of these tokens.
+	CompatKey string `json:"-"`
+}
+
+// DialRule allows principals that match each list that is not empty.
+type DialRule struct {
+	// Principals are globs of names; Groups and Scopes are names.
+	Principals, Groups, Scopes []string
+	// Names are globs of the names under which they may dial in.
+	Names []string
+	// For says who can use the servers: [DialSelf], [DialGroup] or [DialAll].
+	For string
+}
+
+// The values of [DialRule.For].
+const (
+	DialSelf  = "self"  // the principal that dialled in
+	DialGroup = "group" // principals with one of its groups
+	DialAll   = "all"   // every principal whose rights allow it
+)
+
 // Programs is the key programs: what JavaScript programs may do.
 type Programs struct {
 	Off bool

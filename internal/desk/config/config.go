@@ -62,6 +62,7 @@ type ForCalls struct {
 	Confirm                               conf.Confirm // of servers that do not have the key, and of the built-in server
 	Learn                                 *bool        // nil means that the file does not have the key
 	Programs                              conf.Programs
+	Dial                                  *conf.Dial // nil means that no server may dial in
 }
 
 // ForServers has the keys at the root that concern all servers.

@@ -70,6 +70,7 @@ func (l *loader) forCalls() []key {
 		{"confirm", switched(l, &c.Confirm, "destructive", "all").then(func(*node) { l.everyServer.Confirm = c.Confirm }), "the default for servers, and which calls of the server `mcpx` itself the user must confirm ([what allowing exec permits](#what-allowing-exec-permits))"},
 		{"learn", value{into: new(c.Learns()), derived: true, schema: `{"type": "boolean"}`, read: l.learn}, "for tools that do not declare what they return, `inspect` shows what they did return: keys and types, never a value, and no key that was in one result alone. The default is true, without `auth`; with it, what was learned is shown to principals with the same rights"},
 		{"programs", value{into: &c.Programs, off: "plainOff", schema: `{"anyOf": [{"const": true}, {"$ref": "#/$defs/programs"}]}`, read: l.programs, of: func() object { return l.programsObject(&c.Programs) }}, "[programs](docs/programs.md) in JavaScript that call tools: `false` turns them off"},
+		{"dial", optional(l, &c.Dial, conf.Dial{}, l.dialObject, l.checkDial), "who may [dial in](docs/dial.md) over HTTP with servers of their own"},
 		{"files", l.folders(&c.Files), "folders whose files a model may pass to a tool with `{\"$file\": PATH}`, and in which it may save results as new files ([more](docs/files.md)). Over stdio the client's roots are open too. With `auth` no files are"},
 		{"exec_wait", l.wait(&c.ExecWait), "how long a call waits for a server that is connecting; for one whose command installs or starts, until the call's deadline; 0 does not wait"},
 	}

@@ -81,12 +81,17 @@ type Options struct {
 	Page Page
 	// Servers serves /api/servers to principals for which Admin returns true; nil means that there is no such path.
 	Servers http.Handler
+	DialRoutes
 	// Version is the version of mcpx, shown at /.
 	Version string
 	Logger  *slog.Logger
 
 	timeouts
 }
+
+// DialRoutes are for servers that dial in: Dial serves /dial/, and Dialled serves /api/dialled to principals for which
+// Options.Admin returns true. Either may be nil.
+type DialRoutes struct{ Dial, Dialled http.Handler }
 
 // timeouts bound the parts of a request: headerTimeout the time to receive its header (0 means 10 s), bodyTimeout the
 // time to receive the whole request (0 means 1 min), and writeTimeout the time to send the response (0 means 2 min).
@@ -282,6 +287,13 @@ func (o *Options) pages() http.Handler {
 		servers := only(o.Admin, o.Servers)
 		mux.Handle("/api/servers", servers)
 		mux.Handle("/api/servers/", servers)
+	}
+	if o.Dial != nil {
+		mux.Handle("/dial/", o.Dial)
+	}
+	if o.Dialled != nil {
+		mux.Handle("/api/dialled", only(o.Admin, o.Dialled))
+		mux.Handle("/api/dialled/", only(o.Admin, o.Dialled))
 	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"})

@@ -1,0 +1,273 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/mcptest"
+)
+
+// device is a server that has dialled in. Its tool whoami answers with its name.
+type device struct {
+	conn *websocket.Conn
+	over chan error // the error that ended its connection
+}
+
+// dialIn opens a WebSocket for a principal; the error has the status and text of a refusal.
+func (e *endpoint) dialIn(t *testing.T, who, name string, change func(*websocket.DialOptions)) (*websocket.Conn, error) {
+	t.Helper()
+	options := &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + who}}, Subprotocols: []string{"mcp"}}
+	if change != nil {
+		change(options)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), dialPatience)
+	defer cancel()
+	conn, response, err := websocket.Dial(ctx, strings.Replace(e.url, "http", "ws", 1)+"/dial/"+name, options)
+	if err != nil && response != nil {
+		text := make([]byte, 200)
+		n, _ := response.Body.Read(text)
+		return nil, fmt.Errorf("%d %s", response.StatusCode, strings.TrimSpace(string(text[:n])))
+	}
+	if err == nil {
+		conn.SetReadLimit(-1)
+		t.Cleanup(func() { _ = conn.CloseNow() })
+	}
+	return conn, err
+}
+
+// device dials in and serves; label is the answer of its tool.
+func (e *endpoint) device(t *testing.T, who, name, label string) *device {
+	t.Helper()
+	conn, err := e.dialIn(t, who, name, nil)
+	if err != nil {
+		t.Fatalf("%s as %s: %v", name, who, err)
+	}
+	d := &device{conn, make(chan error, 1)}
+	go func() { d.over <- d.serve(label) }() // ends with the connection
+	return d
+}
+
+func (d *device) serve(label string) error {
+	for {
+		_, data, err := d.conn.Read(context.Background())
+		if err != nil {
+			return err
+		}
+		var m struct {
+			ID     json.RawMessage
+			Method string
+			Params struct {
+				Arguments struct{ N string }
+			}
+		}
+		if json.Unmarshal(data, &m) != nil || m.ID == nil {
+			continue
+		}
+		answer := `"error":{"code":-32601,"message":"unknown"}`
+		switch m.Method {
+		case "initialize":
+			answer = `"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"device","version":"1"}}`
+		case "tools/list":
+			answer = `"result":{"tools":[{"name":"whoami","description":"Says who it is.","inputSchema":{"type":"object","properties":{"n":{"type":"string"}}}}]}`
+		case "tools/call":
+			answer = `"result":{"content":[{"type":"text","text":"I am ` + label + m.Params.Arguments.N + `"}]}`
+		case "ping":
+			answer = `"result":{}`
+		}
+		if err := d.conn.Write(context.Background(), websocket.MessageText, []byte(`{"jsonrpc":"2.0","id":`+string(m.ID)+`,`+answer+`}`)); err != nil {
+			return err
+		}
+	}
+}
+
+// await waits until the registry has a server that is ready, and returns its name.
+func (e *endpoint) await(t *testing.T, prefix string, count int) (names []string) {
+	t.Helper()
+	mcptest.WaitFor(t, "the servers that dial in", dialPatience, func() bool {
+		names = nil
+		for _, s := range e.app.Registry.Snapshot().Servers {
+			if strings.HasPrefix(s.Name, prefix) && s.State == catalog.Ready && s.Known {
+				names = append(names, s.Name)
+			}
+		}
+		return len(names) == count
+	})
+	return names
+}
+
+// dialPatience is enough on a slow machine.
+const dialPatience = 30 * time.Second
+
+const call = `"name":"exec","arguments":{"server":%q,"tool":"whoami"}`
+
+func (e *endpoint) whoami(t *testing.T, who, server string) string {
+	t.Helper()
+	return e.visitor(t, who, modernEra, false).ask(t, "/mcp", "tools/call", fmt.Sprintf(call, server))
+}
+
+const dialRules = `,"exec_wait":"1s","dial":{"allow":[{"names":["mine*"]},{"principals":["alice"],"names":["shared"],"for":"all"},{"names":["shared"],"for":"all"}]}`
+
+// TestDial_Self: two principals dial in under the same name. Each sees and calls only its own server.
+func TestDial_Self(t *testing.T) {
+	e := hosted(t, nil, `[{"principals":["alice"],"servers":[]},{"principals":["bob"]}]`, dialRules)
+	e.device(t, "alice", "mine", "the one of alice")
+	e.device(t, "bob", "mine", "the one of bob")
+	names := e.await(t, "mine-", 2)
+	for _, who := range []string{"alice", "bob"} {
+		seen := 0
+		for _, name := range names {
+			answer := e.whoami(t, who, name)
+			if strings.Contains(answer, "I am the one of "+who) {
+				seen++
+			} else if strings.Contains(answer, "I am") || !strings.Contains(answer, "SERVER_NOT_FOUND") {
+				t.Errorf("%s calls %s: %s", who, name, answer)
+			}
+		}
+		if seen != 1 {
+			t.Errorf("%s reaches %d servers", who, seen)
+		}
+	}
+}
+
+// TestDial_All: a server for all is hidden until an admin approves its tools. Another principal cannot take its name, and a newer
+// connection of the same principal replaces the older one, which is told.
+func TestDial_All(t *testing.T) {
+	t.Chdir(t.TempDir()) // for the lock file
+	e := hosted(t, nil, `[{"principals":["alice","bob"]},{"principals":["carol"],"admin":true}]`, dialRules)
+	first := e.device(t, "alice", "shared", "the first")
+	e.await(t, "shared", 1)
+	if answer := e.whoami(t, "bob", "shared"); strings.Contains(answer, "I am") {
+		t.Errorf("not approved yet: %s", answer)
+	}
+	if _, err := e.dialIn(t, "bob", "shared", nil); err == nil || !strings.HasPrefix(err.Error(), "409 ") {
+		t.Errorf("another's name: %v", err)
+	}
+	if status, answer, _ := e.visitor(t, "bob", modernEra, false).http(t, "POST", "/api/dialled/shared/approve", "", nil); status != 403 {
+		t.Errorf("approved by bob: %d %s", status, answer)
+	}
+	if status, answer, _ := e.visitor(t, "carol", modernEra, false).http(t, "POST", "/api/dialled/shared/approve", "", nil); status != 204 {
+		t.Fatalf("approved by carol: %d %s", status, answer)
+	}
+	if answer := e.whoami(t, "bob", "shared"); !strings.Contains(answer, "I am the first") {
+		t.Errorf("approved: %s", answer)
+	}
+	second := e.device(t, "alice", "shared", "the second")
+	if err := <-first.over; websocket.CloseStatus(err) != 4001 {
+		t.Errorf("the older one: %v", err)
+	}
+	mcptest.WaitFor(t, "the second", dialPatience, func() bool { return strings.Contains(e.whoami(t, "bob", "shared"), "I am the second") })
+	_ = second.conn.CloseNow()
+	<-second.over
+	mcptest.WaitFor(t, "the state away", dialPatience, func() bool { return e.app.dialled.State("shared") == "away" })
+	if answer := e.whoami(t, "bob", "shared"); !strings.Contains(answer, "SERVER_UNAVAILABLE") {
+		t.Errorf("away: %s", answer)
+	}
+	e.device(t, "alice", "shared", "the third")
+	if answer := e.whoami(t, "bob", "shared"); !strings.Contains(answer, "I am the third") {
+		t.Errorf("back: %s", answer)
+	}
+}
+
+// TestDial_Refused: who has no token, no rule, a wrong name or a foreign origin does not get a connection.
+func TestDial_Refused(t *testing.T) {
+	fake := mcptest.Spec{}.HTTP(t)
+	e := hosted(t, map[string]string{"mine-fixed": fake.URL}, `[{"principals":["alice","bob"]}]`, dialRules)
+	header := func(name, value string) func(*websocket.DialOptions) {
+		return func(o *websocket.DialOptions) { o.HTTPHeader.Set(name, value) }
+	}
+	for _, test := range []struct {
+		name   string
+		change func(*websocket.DialOptions)
+		want   string
+	}{
+		{"mine", header("Authorization", "Bearer stranger"), "401"},
+		{"mine", header("Authorization", ""), "4"},
+		{"mine", header("Origin", "https://evil.example"), "403"},
+		{"mine", header("Origin", "null"), "403"},
+		{"other", nil, "403"},
+		{"mine-fixed", nil, "409"},
+		{"mine%2e%2e", nil, "400"},
+		{"mine/x", nil, "400"},
+	} {
+		if _, err := e.dialIn(t, "alice", test.name, test.change); err == nil || !strings.HasPrefix(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %s", test.name, err, test.want)
+		}
+	}
+	for i := range 10 {
+		e.device(t, "alice", fmt.Sprintf("mine%d", i), "x")
+	}
+	if _, err := e.dialIn(t, "alice", "mine-more", nil); err == nil || !strings.HasPrefix(err.Error(), "429") {
+		t.Errorf("the eleventh: %v", err)
+	}
+	e.device(t, "bob", "mine", "of bob") // the other principal is not affected
+	conn, err := e.dialIn(t, "bob", "mine2", func(o *websocket.DialOptions) { o.Subprotocols = []string{"other"} })
+	if err == nil {
+		_, _, err = conn.Read(t.Context())
+	}
+	if websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
+		t.Errorf("another subprotocol: %v", err)
+	}
+}
+
+// TestDial_Cut: while connections are cut, each call ends once, with its own answer or an error.
+func TestDial_Cut(t *testing.T) {
+	e := hosted(t, nil, `[{"principals":["alice","bob"]}]`, dialRules)
+	current := e.device(t, "alice", "mine", "call ")
+	name := e.await(t, "mine-", 1)[0]
+	const callers, calls = 4, 50
+	var answered atomic.Int32
+	var all sync.WaitGroup
+	for c := range callers {
+		v := e.visitor(t, "alice", modernEra, false)
+		all.Go(func() {
+			for i := range calls {
+				n := fmt.Sprintf("<%d-%d>", c, i)
+				body := fmt.Sprintf(`"name":"exec","arguments":{"server":%q,"tool":"whoami","arguments":{"n":%q}}`, name, n)
+				answer := v.ask(t, "/mcp", "tools/call", body)
+				if strings.Contains(answer, "call "+n) || strings.Contains(answer, "call \\u003c"+n[1:len(n)-1]+"\\u003e") {
+					answered.Add(1)
+				} else if strings.Contains(answer, "call <") || !strings.Contains(answer, "SERVER_") && !strings.Contains(answer, "LOST") {
+					t.Errorf("%s: %s", n, answer)
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		all.Wait()
+		close(done)
+	}()
+	for cuts := 0; ; cuts++ {
+		select {
+		case <-done:
+			t.Logf("%d of %d calls were answered, with %d cuts", answered.Load(), callers*calls, cuts)
+			if answered.Load() == 0 {
+				t.Error("no call was answered")
+			}
+			return
+		default:
+		}
+		before := answered.Load()
+		mcptest.WaitFor(t, "some answers", dialPatience, func() bool {
+			select {
+			case <-done:
+				return true
+			default:
+				return answered.Load() > before+10
+			}
+		})
+		_ = current.conn.CloseNow()
+		<-current.over
+		current = e.device(t, "alice", "mine", "call ")
+	}
+}

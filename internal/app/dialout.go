@@ -1,0 +1,202 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"mcpx/internal/base/netguard"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/front"
+	"mcpx/internal/hosted/dial"
+	"mcpx/internal/transport"
+)
+
+const (
+	firstRedial = time.Second
+	longRedial  = time.Minute
+	// dialWithin bounds one attempt to open the WebSocket.
+	dialWithin = 30 * time.Second
+	// lastedWell is how long a connection must last for the next pause to be short again.
+	lastedWell = time.Minute
+)
+
+// dialout offers servers of this machine to a hosted mcpx.
+type dialout struct {
+	app            *App
+	address, token string
+	view           string
+	say            func(line string)
+	count          int
+}
+
+func (d *dialout) run(ctx context.Context) error {
+	pause := firstRedial
+	for {
+		began := time.Now()
+		err := d.once(ctx)
+		if ctx.Err() != nil {
+			d.say("ended")
+			return nil
+		}
+		if final(err) {
+			return err
+		}
+		if time.Since(began) >= lastedWell {
+			pause = firstRedial
+		}
+		wait := pause/2 + rand.N(pause) // uneven, so that not all devices come back at once
+		d.say(fmt.Sprintf("%v; again in %s", err, wait.Round(100*time.Millisecond)))
+		pause = min(2*pause, longRedial)
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			d.say("ended")
+			return nil
+		}
+	}
+}
+
+// final reports whether another attempt would fail in the same way.
+func final(err error) bool {
+	if refused, ok := errors.AsType[*transport.RefusedError](err); ok {
+		switch refused.Status {
+		case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusConflict:
+			return true
+		}
+	}
+	closed, ok := errors.AsType[*transport.ClosedError](err)
+	return ok && closed.Code == transport.CloseReplaced
+}
+
+// once serves one connection, and returns why it ended.
+func (d *dialout) once(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, dialWithin)
+	headers := http.Header{}
+	if d.token != "" {
+		headers.Set("Authorization", "Bearer "+d.token)
+	}
+	peer, err := transport.DialPeer(bounded, d.address, headers, transport.PeerOptions{
+		MaxMessage: d.app.Config.MaxMessageBytes, Name: "the hosted mcpx", Subprotocol: dial.Subprotocol,
+	})
+	cancel()
+	if err != nil {
+		return err
+	}
+	d.count++
+	d.say("connected to " + transport.HostOf(d.address))
+	return d.serve(ctx, peer)
+}
+
+// serve answers the requests of one connection.
+func (d *dialout) serve(ctx context.Context, peer *transport.Peer) error {
+	in, lines := io.Pipe()
+	frames := &frameWriter{peer: peer, limit: d.app.Config.MaxMessageBytes, say: d.say}
+	ended := make(chan error, 1)
+	go func() { // ends with the connection
+		err := d.pass(peer, frames, lines)
+		ended <- err
+		_ = lines.CloseWithError(io.EOF)
+	}()
+	err := d.app.views.get(d.view).front.ServeStdio(ctx, in, frames, front.StdioOptions{
+		MaxMessage: d.app.Config.MaxMessageBytes, Grace: d.app.grace(), Session: fmt.Sprint("dial-", d.count),
+	})
+	_ = in.Close()
+	if ctx.Err() != nil {
+		_ = peer.CloseWith(transport.CloseGoingAway, "mcpx dial was ended")
+	} else {
+		_ = peer.Close()
+	}
+	if lost := <-ended; lost != nil {
+		return lost
+	}
+	return err
+}
+
+// pass copies messages of the connection to lines. A JSON text may contain line breaks between its tokens, never within strings.
+func (d *dialout) pass(peer *transport.Peer, frames *frameWriter, lines *io.PipeWriter) error {
+	for {
+		message, err := peer.Read()
+		if large, ok := errors.AsType[*wire.TooLargeError](err); ok {
+			d.say(fmt.Sprintf("a message of the hosted mcpx was refused: it is over the limit of %d bytes (max_message_bytes)", large.Limit))
+			if id, _ := large.ID(); id != nil {
+				frames.refuse(id, fmt.Sprintf("the message is over the limit of %d bytes at the other end of mcpx dial", large.Limit))
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		message = bytes.ReplaceAll(bytes.ReplaceAll(message, []byte("\n"), []byte(" ")), []byte("\r"), []byte(" "))
+		if _, err := lines.Write(append(message, '\n')); err != nil {
+			return nil
+		}
+	}
+}
+
+// frameWriter sends each line that is written to it as one message.
+type frameWriter struct {
+	peer  *transport.Peer
+	limit int64
+	say   func(string)
+	line  []byte // the beginning of a line
+}
+
+// Write implements io.Writer. Only one goroutine calls it.
+func (w *frameWriter) Write(p []byte) (int, error) {
+	w.line = append(w.line, p...)
+	for {
+		end := bytes.IndexByte(w.line, '\n')
+		if end < 0 {
+			return len(p), nil
+		}
+		if message := bytes.TrimSpace(w.line[:end]); len(message) > 0 {
+			if err := w.peer.Write(message); err != nil {
+				return 0, err
+			}
+		}
+		w.line = w.line[end+1:]
+	}
+}
+
+// refuse answers a request with an error.
+func (w *frameWriter) refuse(id []byte, why string) {
+	answer := `{"jsonrpc":"2.0","id":` + string(id) + `,"error":{"code":-32600,"message":` + string(wire.Encode(why)) + `}}`
+	_ = w.peer.Write([]byte(answer)) // after an error, Read fails too
+}
+
+// CheckDialAddress returns what is wrong with the address of a hosted mcpx, or "". Without TLS only this machine may be dialled,
+// since the token would be sent in plain text.
+func CheckDialAddress(address string) string {
+	rest, secure := strings.CutPrefix(address, "wss://")
+	if !secure {
+		var plain bool
+		if rest, plain = strings.CutPrefix(address, "ws://"); !plain {
+			return "the address must begin with wss://"
+		}
+	}
+	host, name, _ := strings.Cut(rest, dial.Path)
+	switch {
+	case host == "" || name == "":
+		return "the address must be wss://HOST/dial/NAME"
+	case !secure && !netguard.Loopback(hostOnly(host)):
+		return "without TLS (ws:) only this machine can be dialled; use wss:"
+	}
+	return ""
+}
+
+func hostOnly(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return strings.Trim(host, "[]")
+}

@@ -1,0 +1,77 @@
+package dial
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"sync"
+	"time"
+
+	"mcpx/internal/transport"
+)
+
+// Bounds limit what the servers of one principal may send together in a minute.
+type Bounds struct {
+	Bytes   int // 0 means 256 MiB
+	Changes int // notifications that a list has changed; 0 means 600
+}
+
+// conn is the connection of a slot. It counts what the server sends.
+type conn struct {
+	*transport.Peer
+	meter *meter // set before the first Read
+}
+
+// listChanged is in the notifications about changed lists. Texts that contain it are counted too, which is harmless.
+var listChanged = []byte(`/list_changed"`)
+
+// notificationBytes is the length up to which a message may be such a notification.
+const notificationBytes = 4 << 10
+
+// Read implements [transport.Conn].
+func (c *conn) Read() ([]byte, error) {
+	data, err := c.Peer.Read()
+	if err != nil {
+		return data, err
+	}
+	changes := 0
+	if len(data) < notificationBytes && bytes.Contains(data, listChanged) {
+		changes = 1
+	}
+	if why := c.meter.add(len(data), changes, time.Now()); why != "" {
+		go func() { _ = c.CloseWith(transport.ClosePolicy, why) }() // ends within a second; Close waits for the reader
+		return nil, fmt.Errorf("the connection was ended: %s", why)
+	}
+	return data, nil
+}
+
+// meter counts what all servers of a principal have sent in the current minute.
+type meter struct {
+	bounds Bounds
+
+	mu             sync.Mutex
+	minute         time.Time // when the current minute began
+	bytes, changes int
+}
+
+func newMeter(b Bounds) *meter {
+	return &meter{bounds: Bounds{cmp.Or(b.Bytes, 256<<20), cmp.Or(b.Changes, 600)}}
+}
+
+// add returns the reason to end the connection, or "".
+func (m *meter) add(bytes, changes int, now time.Time) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now.Sub(m.minute) >= time.Minute {
+		m.minute, m.bytes, m.changes = now, 0, 0
+	}
+	m.bytes += bytes
+	m.changes += changes
+	switch {
+	case m.bytes > m.bounds.Bytes:
+		return fmt.Sprintf("your servers sent more than %d bytes in a minute", m.bounds.Bytes)
+	case m.changes > m.bounds.Changes:
+		return fmt.Sprintf("your servers announced more than %d changes of lists in a minute", m.bounds.Changes)
+	}
+	return ""
+}

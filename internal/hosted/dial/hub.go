@@ -1,0 +1,323 @@
+// Package dial accepts servers that dial in over WebSocket, and gives their connections to the upstreams that use them.
+package dial
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"mcpx/internal/base/conf"
+	"mcpx/internal/caller"
+	"mcpx/internal/policy"
+	"mcpx/internal/transport"
+)
+
+const (
+	// mostConnections is how many names a principal may hold, also those that are away.
+	mostConnections = 10
+	// keepAway is how long a server that is away keeps its name and its place in descriptions.
+	keepAway = 10 * time.Minute
+)
+
+// Options are the settings of a [Hub].
+type Options struct {
+	// Current returns the key dial of the current config; nil means that no server may dial in.
+	Current func() *conf.Dial
+	// Taken reports whether the config has a server of this name.
+	Taken func(name string) bool
+	// Changed is called, without locks, after a server was added or removed.
+	Changed func()
+	// MaxMessage bounds one message of a server, in bytes.
+	MaxMessage int64
+	Logger     *slog.Logger
+	// Bounds limit what a principal's servers may send; zero values mean the defaults.
+	Bounds Bounds
+}
+
+// Hub has the servers that have dialled in. It is safe for concurrent use.
+type Hub struct {
+	options Options
+	mu      sync.Mutex
+	slots   map[string]*slot  // by the name under which they are served
+	meters  map[string]*meter // by the ID of the principal; removed with the last slot of the principal
+	ended   bool
+}
+
+// New returns a hub. The caller must close it.
+func New(o Options) *Hub {
+	return &Hub{options: o, slots: make(map[string]*slot), meters: make(map[string]*meter)}
+}
+
+// Server is a server that has dialled in.
+type Server struct {
+	policy.Dialled
+	// Name is the name under which it dialled in.
+	Name string
+	// Arrived and Connect are for [transport.Options].
+	Arrived func(ctx context.Context) error
+	Connect func(ctx context.Context) (transport.Conn, error)
+}
+
+// slot is the place of one server. The mutex of the hub guards the fields below it.
+type slot struct {
+	Server
+	hub *Hub
+	by  *caller.Principal
+
+	live    *conn         // the connection that is open; nil while the server is away
+	waiting *conn         // live, until the upstream takes it
+	arrived chan struct{} // closed when waiting is set
+	since   time.Time     // when the server went away
+	forget  *time.Timer   // ends the slot; nil while the server is here
+}
+
+// Servers returns all servers, sorted by name.
+func (h *Hub) Servers() []Server {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make([]Server, 0, len(h.slots))
+	for _, s := range h.slots {
+		all = append(all, s.Server)
+	}
+	slices.SortFunc(all, func(a, b Server) int { return strings.Compare(a.Dialled.Server, b.Dialled.Server) })
+	return all
+}
+
+// refusal says why a connection is refused, with the HTTP status of the answer.
+type refusal struct {
+	status int
+	text   string
+}
+
+func (r *refusal) Error() string { return r.text }
+
+// servedName returns the name under which a server is served. Under [conf.DialSelf] it has a suffix that depends on the owner, so
+// that servers of two principals never have the same name.
+func servedName(name, owner, audience string) string {
+	if audience != conf.DialSelf {
+		return name
+	}
+	sum := sha256.Sum256([]byte(owner))
+	return name + "-" + hex.EncodeToString(sum[:4])
+}
+
+// place finds or makes the slot for a connection. fresh reports whether it is new.
+func (h *Hub) place(p *caller.Principal, name string) (s *slot, fresh bool, err error) {
+	dial := h.options.Current()
+	if dial == nil {
+		return nil, false, &refusal{404, "no server may dial in here: the config has no key dial"}
+	}
+	if !validName.MatchString(name) {
+		return nil, false, &refusal{400, "the name must have 1 to 40 letters, digits, '_' and '-', and begin with a letter or digit"}
+	}
+	rule := policy.MayDial(dial.Allow, p, name)
+	if rule == nil {
+		return nil, false, &refusal{403, "no rule of dial.allow lets you dial in as " + name}
+	}
+	served := servedName(name, p.Key(), rule.For)
+	if h.options.Taken(name) || h.options.Taken(served) {
+		return nil, false, &refusal{409, name + " is the name of a server in the config"}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended {
+		return nil, false, &refusal{503, "mcpx is shutting down"}
+	}
+	if s = h.slots[served]; s != nil && s.Owner == p.Key() {
+		return s, false, nil
+	}
+	if s != nil {
+		return nil, false, &refusal{409, name + " is held by another principal"}
+	}
+	if err := h.room(p.Key()); err != nil {
+		return nil, false, err
+	}
+	s = &slot{hub: h, by: p, arrived: make(chan struct{})}
+	s.Name, s.Dialled = name, policy.Dialled{Server: served, Owner: p.Key(), For: rule.For}
+	if rule.For == conf.DialGroup && p != nil {
+		s.Groups = p.Groups
+		if rule.Groups != nil {
+			s.Groups = slices.DeleteFunc(slices.Clone(p.Groups), func(g string) bool { return !slices.Contains(rule.Groups, g) })
+		}
+	}
+	s.Server.Arrived, s.Server.Connect = s.await, s.take
+	h.slots[served] = s
+	return s, true, nil
+}
+
+// room makes room for another name of a principal. If the principal has too many, the one that is away the longest loses its
+// place. The caller holds the lock.
+func (h *Hub) room(owner string) error {
+	count, oldest := 0, (*slot)(nil)
+	for _, s := range h.slots {
+		if s.Owner != owner {
+			continue
+		}
+		if count++; s.live == nil && s.forget != nil && (oldest == nil || s.since.Before(oldest.since)) {
+			oldest = s
+		}
+	}
+	if count < mostConnections {
+		return nil
+	}
+	if oldest == nil {
+		return &refusal{429, "you have 10 connections already, which is the limit"}
+	}
+	h.remove(oldest)
+	return nil
+}
+
+// remove ends a slot. The caller holds the lock.
+func (h *Hub) remove(s *slot) {
+	if s.forget != nil {
+		s.forget.Stop()
+	}
+	delete(h.slots, s.Dialled.Server)
+	for _, other := range h.slots {
+		if other.Owner == s.Owner {
+			return
+		}
+	}
+	delete(h.meters, s.Owner)
+}
+
+// use makes c the connection of the slot, and returns the one that it replaces. It reports whether the slot still exists.
+func (s *slot) use(c *conn) (older *conn, ok bool) {
+	h := s.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended || h.slots[s.Dialled.Server] != s {
+		return nil, false
+	}
+	if s.forget != nil {
+		s.forget.Stop()
+		s.forget = nil
+	}
+	if h.meters[s.Owner] == nil {
+		h.meters[s.Owner] = newMeter(h.options.Bounds)
+	}
+	c.meter = h.meters[s.Owner]
+	older, s.live = s.live, c
+	if s.waiting == nil {
+		close(s.arrived)
+	}
+	s.waiting = c
+	return older, true
+}
+
+// gone records that a connection has ended. A connection that was replaced changes nothing.
+func (s *slot) gone(c *conn) {
+	h := s.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s.live != c {
+		return
+	}
+	if s.live, s.since = nil, time.Now(); s.waiting != nil {
+		s.waiting, s.arrived = nil, make(chan struct{})
+	}
+	if h.ended || h.slots[s.Dialled.Server] != s {
+		return
+	}
+	s.forget = time.AfterFunc(keepAway, func() { // stopped by use, remove and Close
+		h.mu.Lock()
+		lost := h.slots[s.Dialled.Server] == s && s.live == nil
+		if lost {
+			h.remove(s)
+		}
+		h.mu.Unlock()
+		if lost {
+			h.options.Changed()
+		}
+	})
+}
+
+// await implements [transport.Options.Arrived].
+func (s *slot) await(ctx context.Context) error {
+	s.hub.mu.Lock()
+	arrived := s.arrived
+	s.hub.mu.Unlock()
+	select {
+	case <-arrived:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+var errAway = errors.New("the server is away: its connection ended before it was used")
+
+// take implements [transport.Options.Connect].
+func (s *slot) take(context.Context) (transport.Conn, error) {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	c := s.waiting
+	if c == nil {
+		return nil, errAway
+	}
+	s.waiting, s.arrived = nil, make(chan struct{})
+	return c, nil
+}
+
+// Recheck removes the servers that the current config no longer allows. Their connections are closed. The caller applies the
+// change, so Changed is not called.
+func (h *Hub) Recheck() {
+	dial := h.options.Current()
+	h.mu.Lock()
+	var open []*conn
+	for _, s := range h.slots {
+		if dial != nil && !h.options.Taken(s.Name) && !h.options.Taken(s.Dialled.Server) {
+			if rule := policy.MayDial(dial.Allow, s.by, s.Name); rule != nil && rule.For == s.For {
+				continue
+			}
+		}
+		h.remove(s)
+		if s.live != nil {
+			open = append(open, s.live)
+		}
+	}
+	h.mu.Unlock()
+	for _, c := range open {
+		go func() { _ = c.CloseWith(transport.ClosePolicy, "the config does not allow this name any more") }() // ends within a second
+	}
+}
+
+// Close ends all connections.
+func (h *Hub) Close() {
+	h.mu.Lock()
+	h.ended = true
+	var open []*conn
+	for _, s := range h.slots {
+		if s.forget != nil {
+			s.forget.Stop()
+		}
+		if s.live != nil {
+			open = append(open, s.live)
+		}
+	}
+	h.mu.Unlock()
+	var closing sync.WaitGroup
+	for _, c := range open {
+		closing.Go(func() { _ = c.CloseWith(transport.CloseGoingAway, "mcpx is shutting down") })
+	}
+	closing.Wait()
+}
+
+// State says how a server is reached, for people; empty if no server has dialled in under this name.
+func (h *Hub) State(served string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch s := h.slots[served]; {
+	case s == nil:
+		return ""
+	case s.live == nil:
+		return "away"
+	}
+	return "dialled in"
+}

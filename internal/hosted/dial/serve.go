@@ -1,0 +1,92 @@
+package dial
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"mcpx/internal/base/pattern"
+	"mcpx/internal/caller"
+	"mcpx/internal/transport"
+)
+
+// Path is the path below which servers dial in; the rest is the name.
+const Path = "/dial/"
+
+// Subprotocol is the WebSocket subprotocol of servers that dial in.
+const Subprotocol = "mcp"
+
+var validName = pattern.New(`^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$`)
+
+// ServeHTTP accepts a server at Path. The caller has authenticated the request. It returns when the connection has ended.
+func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.serve(w, r, caller.From(r.Context()), strings.TrimPrefix(r.URL.Path, Path), Subprotocol)
+}
+
+func (h *Hub) serve(w http.ResponseWriter, r *http.Request, p *caller.Principal, name, subprotocol string) {
+	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		w.Header().Set("Upgrade", "websocket")
+		http.Error(w, "servers dial in here over WebSocket: mcpx dial wss://HOST/dial/NAME", http.StatusUpgradeRequired)
+		return
+	}
+	s, fresh, err := h.place(p, name)
+	if refused, ok := errors.AsType[*refusal](err); ok {
+		h.options.Logger.Info("dialling in refused", "name", name, "principal", p.Key(), "reason", refused.text)
+		http.Error(w, refused.text, refused.status)
+		return
+	}
+	peer, err := transport.AcceptPeer(w, r, transport.PeerOptions{
+		MaxMessage: h.options.MaxMessage, Name: "the server", Subprotocol: subprotocol,
+	})
+	if err != nil {
+		h.unused(s, fresh)
+		h.options.Logger.Info("dialling in failed", "name", name, "err", err)
+		return
+	}
+	h.hold(r.Context(), s, &conn{Peer: peer}, fresh)
+}
+
+// unused removes a slot that no connection has ever used.
+func (h *Hub) unused(s *slot, fresh bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if fresh && s.live == nil && s.forget == nil && h.slots[s.Dialled.Server] == s {
+		h.remove(s)
+	}
+}
+
+// hold gives a connection to the slot, and returns when the connection has ended. It ends the connection when ctx ends, because
+// the credential was revoked, and when the credential expires.
+func (h *Hub) hold(ctx context.Context, s *slot, c *conn, fresh bool) {
+	older, ok := s.use(c)
+	if !ok {
+		_ = c.CloseWith(transport.CloseGoingAway, "try again")
+		return
+	}
+	log := h.options.Logger.With("server", s.Dialled.Server, "principal", s.Owner)
+	if older != nil {
+		log.Info("a newer connection replaces the server")
+		_ = older.CloseWith(transport.CloseReplaced, "replaced: the same principal has dialled in again as "+s.Name)
+	}
+	log.Info("a server has dialled in", "for", s.For)
+	if fresh {
+		h.options.Changed()
+	}
+	var expired <-chan time.Time
+	if until := caller.Until(ctx); !until.IsZero() {
+		timer := time.NewTimer(time.Until(until))
+		defer timer.Stop()
+		expired = timer.C
+	}
+	select {
+	case <-c.Over():
+	case <-expired:
+		_ = c.CloseWith(transport.ClosePolicy, "the token has expired")
+	case <-ctx.Done():
+		_ = c.CloseWith(transport.ClosePolicy, "the token is not valid any more")
+	}
+	s.gone(c)
+	log.Info("the server is away")
+}

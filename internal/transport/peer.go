@@ -1,0 +1,178 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"mcpx/internal/base/wire"
+)
+
+// Codes of close frames, in the range that RFC 6455 leaves to applications and the policy code.
+const (
+	CloseGoingAway = int(websocket.StatusGoingAway)
+	ClosePolicy    = int(websocket.StatusPolicyViolation)
+	// CloseReplaced means that another connection has taken the name.
+	CloseReplaced = 4001
+)
+
+const (
+	// pingEvery is shorter than the time after which proxies and NAT cut idle connections, which is often 60 s.
+	pingEvery = 20 * time.Second
+	// pongWithin is how long the answer to a ping may take. It must be long enough for a large message in between.
+	pongWithin = 30 * time.Second
+)
+
+// Peer is the Conn of a WebSocket between two mcpx, or between mcpx and a device: it pings the other end, and ends if no answer
+// comes. Its owner must call Close or CloseWith.
+type Peer struct {
+	socket
+	over  chan struct{} // closed by end
+	end   func()
+	loops sync.WaitGroup
+}
+
+// PeerOptions are the settings of a [Peer].
+type PeerOptions struct {
+	// MaxMessage bounds a message that is read, in bytes.
+	MaxMessage int64
+	// Name says in errors who is at the other end.
+	Name string
+	// Ping is the time between pings, and Pong the time for each answer; 0 means the defaults.
+	Ping, Pong time.Duration
+	// Subprotocol is the subprotocol that both ends must speak; empty means none.
+	Subprotocol string
+}
+
+// AcceptPeer answers a request that opens a WebSocket. It has answered the request if it returns an error. Compression is off, so
+// that a small frame cannot become a large message.
+func AcceptPeer(w http.ResponseWriter, r *http.Request, o PeerOptions) (*Peer, error) {
+	options := &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled}
+	if o.Subprotocol != "" {
+		options.Subprotocols = []string{o.Subprotocol}
+	}
+	conn, err := websocket.Accept(w, r, options)
+	if err != nil {
+		return nil, fmt.Errorf("accepting the WebSocket: %w", err)
+	}
+	p := newPeer(conn, o)
+	if conn.Subprotocol() != o.Subprotocol {
+		_ = p.CloseWith(ClosePolicy, "the subprotocol must be "+o.Subprotocol)
+		return nil, errors.New("another subprotocol")
+	}
+	return p, nil
+}
+
+// RefusedError is the HTTP status with which the other end refused to open a WebSocket.
+type RefusedError struct {
+	Status int
+	Text   string // the beginning of the answer
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("refused with HTTP %d: %s", e.Status, e.Text)
+}
+
+// refusalBytes is how much of the text of a refusal is read.
+const refusalBytes = 500
+
+// DialPeer opens a WebSocket to a URL. headers are those of the request.
+func DialPeer(ctx context.Context, url string, headers http.Header, o PeerOptions) (*Peer, error) {
+	options := &websocket.DialOptions{HTTPClient: newHTTPClient(Remote{URL: url}), HTTPHeader: headers}
+	if o.Subprotocol != "" {
+		options.Subprotocols = []string{o.Subprotocol}
+	}
+	conn, response, err := websocket.Dial(ctx, url, options)
+	if err != nil {
+		if response != nil && response.StatusCode != http.StatusSwitchingProtocols {
+			text, _ := io.ReadAll(io.LimitReader(response.Body, refusalBytes))
+			return nil, &RefusedError{response.StatusCode, string(text)}
+		}
+		return nil, fmt.Errorf("opening the WebSocket: %w", err)
+	}
+	return newPeer(conn, o), nil
+}
+
+func newPeer(conn *websocket.Conn, o PeerOptions) *Peer {
+	conn.SetReadLimit(-1) // Read has its own limit, which does not end the connection
+	p := &Peer{socket: socket{conn, o.MaxMessage, o.Name}, over: make(chan struct{})}
+	p.end = sync.OnceFunc(func() { close(p.over) })
+	every, within := orElse(o.Ping, pingEvery), orElse(o.Pong, pongWithin)
+	p.loops.Go(func() { p.keepAlive(every, within) }) // ends with over
+	return p
+}
+
+func orElse(d, otherwise time.Duration) time.Duration {
+	if d > 0 {
+		return d
+	}
+	return otherwise
+}
+
+// Over is closed when the connection has ended, at the latest when the answer to a ping does not come.
+func (p *Peer) Over() <-chan struct{} { return p.over }
+
+// keepAlive pings the other end until the connection is over.
+func (p *Peer) keepAlive(every, within time.Duration) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-p.over:
+			return
+		case <-ticker.C:
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), within)
+		go func() { // ends with ctx
+			select {
+			case <-p.over:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+		err := p.conn.Ping(ctx)
+		cancel()
+		if err != nil {
+			p.end()
+			_ = p.conn.CloseNow()
+			return
+		}
+	}
+}
+
+// Read implements [Conn].
+func (p *Peer) Read() ([]byte, error) {
+	data, err := p.socket.Read()
+	if _, large := errors.AsType[*wire.TooLargeError](err); err != nil && !large {
+		p.end()
+	}
+	return data, err
+}
+
+// Write implements [Conn].
+func (p *Peer) Write(messages ...[]byte) error {
+	err := p.socket.Write(messages...)
+	if err != nil {
+		p.end()
+	}
+	return err
+}
+
+// CloseWith ends the connection with a code and a reason, which is cut to what a close frame holds.
+func (p *Peer) CloseWith(code int, reason string) error {
+	p.end()
+	over := time.AfterFunc(farewell, func() { _ = p.conn.CloseNow() })
+	defer over.Stop()
+	_ = p.conn.Close(websocket.StatusCode(code), reason[:min(len(reason), 120)])
+	p.loops.Wait()
+	return nil
+}
+
+// Close implements [Conn].
+func (p *Peer) Close() error { return p.CloseWith(int(websocket.StatusNormalClosure), "") }
