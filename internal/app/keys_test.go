@@ -8,6 +8,7 @@ import (
 
 	"mcpx/internal/base/proc"
 	"mcpx/internal/desk/config"
+	"mcpx/internal/hosted/dial"
 	"mcpx/internal/hosted/identity"
 )
 
@@ -126,7 +127,7 @@ func builderOf(t *testing.T, profile Profile) *builder {
 	log := slog.New(slog.DiscardHandler)
 	return &builder{
 		profile: profile, view: config.ViewTwoTools, log: log, reaper: proc.NewReaper(), logins: Logins(log), state: newClientState(log, 0),
-		trace: func(string) func(bool, []byte) { return nil },
+		trace: func(string) func(bool, []byte) { return nil }, dialledIn: func() []dial.Server { return nil },
 	}
 }
 
@@ -143,7 +144,7 @@ func built(t *testing.T, b *builder, cfg *config.Config, before *Runtime) *Runti
 // effects returns everything that other packages read from a Runtime.
 func effects(r *Runtime) []any {
 	who := identity.NewVerifier(func() *identity.State { return r.identity }).Options()
-	all := []any{r.registry, r.calls.Options, r.limits, who, r.authServer, r.secrets}
+	all := []any{r.registry, r.calls.Options, r.limits, who, r.authServer, r.secrets, r.config.Dial}
 	for _, name := range []string{config.ViewTwoTools, config.ViewTools, config.ViewServer + "one", config.ViewGroup + "g"} {
 		all = append(all, r.settings(name).Options)
 	}

@@ -260,11 +260,6 @@ type Quota struct {
 type Dial struct {
 	// Allow are rules. The first one that matches a principal and a name decides.
 	Allow []DialRule
-	// Compat is empty, "signed" or "encrypted": the tokens that the paths of the older system accept. If it is empty, these
-	// paths do not exist.
-	Compat string
-	// CompatKey is the key of these tokens.
-	CompatKey string `json:"-"`
 }
 
 // DialRule allows principals that match each list that is not empty.
