@@ -2,8 +2,12 @@ package main
 
 import (
 	"bufio"
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -11,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,70 +24,97 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// replicas are several mcpx of one cluster behind a proxy, which sends each request to the next one.
-type replicas struct {
+// fleet are replicas of mcpx behind a balancer that gives each request to the next replica, whichever session it belongs to.
+// Like every balancer it takes another replica where one refuses the connection.
+type fleet struct {
 	url     string
-	daemons []*daemon
-	next    atomic.Int64
+	nats    *mcptest.NATS
+	servers map[string]server
+	global  map[string]any
+	turn    atomic.Uint32
 
-	mu   sync.Mutex
-	gone map[int]bool // those that get no requests any more
+	mu       sync.Mutex
+	replicas []*replica
 }
 
-// startReplicas starts replicas, each with a home of its own, and waits until they know each other.
-func startReplicas(t testing.TB, count int, servers map[string]server, global map[string]any) *replicas {
+type replica struct {
+	*daemon
+	name  string
+	proxy *httputil.ReverseProxy
+}
+
+// startReplicas starts replicas with this config, each with a home of its own, and waits until they know each other.
+func startReplicas(t testing.TB, count int, servers map[string]server, global map[string]any) *fleet {
 	t.Helper()
-	config := map[string]any{"cluster": map[string]any{
-		"nats": mcptest.StartNATS(t).URL, "key": "0123456789abcdef0123456789abcdef",
-	}}
-	for key, value := range global {
-		config[key] = value
+	f := &fleet{nats: mcptest.StartNATS(t), servers: servers, global: global}
+	for i := range count {
+		f.start(t, fmt.Sprint("replica-", i+1))
 	}
-	r := &replicas{gone: make(map[int]bool)}
-	var targets []*url.URL
-	for range count {
-		h := newHome(t)
-		d := h.serveHTTP(t, "--config", h.config(t, servers, config))
-		to, err := url.Parse(d.url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.daemons, targets = append(r.daemons, d), append(targets, to)
-	}
-	for _, d := range r.daemons {
+	for _, r := range f.replicas {
 		mcptest.WaitFor(t, "the replicas know each other", patience, func() bool {
-			return strings.Count(d.stderr.String(), "a replica is there") == count-1
+			return strings.Count(r.stderr.String(), "a replica is there") == count-1
 		})
 	}
-	out := new(http.Transport)
-	proxy := &httputil.ReverseProxy{
-		Transport: out,
-		Rewrite: func(p *httputil.ProxyRequest) {
-			p.SetURL(targets[r.pick()])
-			p.Out.URL.Path = p.In.URL.Path
-			p.SetXForwarded()
-		},
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
-	}
-	web := httptest.NewServer(proxy)
-	r.url = web.URL + targets[0].Path
+	web := httptest.NewServer(f)
+	f.url = web.URL + "/mcp"
 	t.Cleanup(func() {
 		web.CloseClientConnections()
 		web.Close()
-		out.CloseIdleConnections()
+		for _, r := range f.replicas {
+			r.proxy.Transport.(*http.Transport).CloseIdleConnections()
+		}
 	})
-	return r
+	return f
 }
 
-// pick returns the replica for the next request.
-func (r *replicas) pick() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for {
-		if at := int(r.next.Add(1)) % len(r.daemons); !r.gone[at] {
-			return at
+// start starts a replica, which gets requests from then on.
+func (f *fleet) start(t testing.TB, name string) {
+	t.Helper()
+	config := map[string]any{"cluster": map[string]any{"nats": f.nats.URL, "key": "0123456789abcdef0123456789abcdef", "name": name}}
+	maps.Copy(config, f.global)
+	h := newHome(t)
+	d := h.serveHTTP(t, "--config", h.config(t, f.servers, config))
+	at, err := url.Parse(strings.TrimSuffix(d.url, "/mcp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &replica{daemon: d, name: name, proxy: httputil.NewSingleHostReverseProxy(at)}
+	r.proxy.FlushInterval = -1
+	r.proxy.Transport = &http.Transport{MaxIdleConnsPerHost: 100}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.replicas = append(f.replicas, r)
+}
+
+// ServeHTTP implements [http.Handler].
+func (f *fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	f.mu.Lock()
+	all := slices.Clone(f.replicas)
+	f.mu.Unlock()
+	first := int(f.turn.Add(1))
+	for i := range all {
+		one := all[(first+i)%len(all)]
+		refused := false
+		proxy := *one.proxy
+		proxy.ErrorHandler = func(_ http.ResponseWriter, _ *http.Request, err error) {
+			var dial *net.OpError
+			if refused = errors.As(err, &dial) && dial.Op == "dial"; !refused {
+				panic(http.ErrAbortHandler) // the client's connection ends too
+			}
+		}
+		again := r.Clone(r.Context())
+		again.Body = io.NopCloser(bytes.NewReader(body))
+		proxy.ServeHTTP(w, again)
+		if !refused {
+			return
 		}
 	}
+	http.Error(w, "no replica answers", http.StatusBadGateway)
 }
 
 // TestReplicas_Pairs: clients of the SDKs of both eras work with three replicas of which each gets every third request, as with one
@@ -205,7 +237,7 @@ func TestReplicas_Forwarded(t *testing.T) {
 	r := startReplicas(t, 2, map[string]server{"fake": {"url": spec.URL, "type": "http"}}, map[string]any{
 		"clients": map[string]any{"visitor": map[string]any{"call_wait": 1}},
 	})
-	one, two := r.daemons[0], r.daemons[1]
+	one, two := r.replicas[0].daemon, r.replicas[1].daemon
 	t.Run("a question", func(t *testing.T) {
 		alice, bob := visitAt(t, one), visitAt(t, two)
 		call := alice.post(one, execute(1, "fake", "ask", `{}`))
@@ -305,7 +337,7 @@ func TestReplicas_Home(t *testing.T) {
 	own := fake(t, mcptest.Spec{})
 	own["session"] = "per_client"
 	r := startReplicas(t, 2, map[string]server{"own": own}, nil)
-	one, two := r.daemons[0], r.daemons[1]
+	one, two := r.replicas[0].daemon, r.replicas[1].daemon
 	alice, bob := visitAt(t, one), visitAt(t, two)
 	pid := func(v *visitor, at *daemon) string { return processOf(v.ask(at, execute(1, "own", "pid", `{}`))) }
 	hers, his := pid(alice, one), pid(bob, two)
@@ -380,11 +412,11 @@ func BenchmarkReplicas(b *testing.B) {
 	own := fake(b, mcptest.Spec{})
 	own["session"] = "per_client"
 	r := startReplicas(b, 2, map[string]server{"own": own}, nil)
-	v := visitAt(b, r.daemons[0])
+	v := visitAt(b, r.replicas[0].daemon)
 	for i, name := range []string{"local", "forwarded"} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if said := v.ask(r.daemons[i], execute(1, "own", "echo", `{"text":"hello"}`)); !strings.Contains(said, "hello") {
+				if said := v.ask(r.replicas[i].daemon, execute(1, "own", "echo", `{"text":"hello"}`)); !strings.Contains(said, "hello") {
 					b.Fatal(said)
 				}
 			}

@@ -1,0 +1,210 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// kill kills a replica. The balancer learns it from refused connections, and forgets the replica then.
+func (f *fleet) kill(t *testing.T, name string) {
+	t.Helper()
+	gone := f.named(name)
+	_ = gone.cmd.Process.Kill()
+	<-gone.exited
+	f.forget(gone)
+}
+
+// stop stops a replica, as a rolling restart does: the balancer sends it nothing more when its probe says that it is not ready.
+func (f *fleet) stop(t *testing.T, name string) {
+	t.Helper()
+	gone := f.named(name)
+	_ = gone.cmd.Process.Signal(syscall.SIGTERM)
+	mcptest.WaitFor(t, name+" says that it is not ready", patience, func() bool {
+		resp, err := http.Get(strings.TrimSuffix(gone.url, "/mcp") + "/readyz")
+		if err != nil {
+			return true
+		}
+		resp.Body.Close()
+		return resp.StatusCode == http.StatusServiceUnavailable
+	})
+	f.forget(gone)
+	<-gone.exited
+}
+
+func (f *fleet) named(name string) *replica {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.replicas[slices.IndexFunc(f.replicas, func(r *replica) bool { return r.name == name })]
+}
+
+func (f *fleet) forget(gone *replica) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.replicas = slices.DeleteFunc(f.replicas, func(r *replica) bool { return r == gone })
+}
+
+// fleetCaller is a legacy client that calls through the fleet, each call with a text of its own.
+type fleetCaller struct {
+	url, session string
+	client       *http.Client
+	n            int
+}
+
+func (c *fleetCaller) post(message string) (status int, header http.Header, body string, err error) {
+	req, err := http.NewRequest("POST", c.url, strings.NewReader(message))
+	if err != nil {
+		return 0, nil, "", err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	req.Header.Set("Mcp-Protocol-Version", "2025-06-18")
+	if c.session != "" {
+		req.Header.Set("Mcp-Session-Id", c.session)
+	}
+	resp, err := c.client.Do(req)
+	if err != nil {
+		return 0, nil, "", err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, resp.Header, string(data), err
+}
+
+func (c *fleetCaller) open() error {
+	status, header, body, err := c.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"load","version":"1"}}}`)
+	if err != nil || status != http.StatusOK {
+		return fmt.Errorf("initialize: %d %s %w", status, body, err)
+	}
+	c.session = header.Get("Mcp-Session-Id")
+	_, _, _, err = c.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return err
+}
+
+// call calls once and returns "" if the answer is the right one, "lost" if the session is unknown, "broken" if the replica
+// broke off, "wrong" for somebody else's answer, else what came.
+func (c *fleetCaller) call(who int) string {
+	c.n++
+	text := fmt.Sprintf("caller %d call %d", who, c.n)
+	status, _, body, err := c.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"fake","tool_name":"echo","arguments":{"text":%q}}}}`, c.n, text))
+	switch {
+	case err != nil || status == http.StatusBadGateway:
+		return "broken"
+	case status == http.StatusNotFound:
+		return "lost"
+	case status == http.StatusOK && strings.Contains(body, text) && strings.Contains(body, fmt.Sprintf(`"id":%d`, c.n)):
+		return ""
+	case status == http.StatusOK && strings.Contains(body, "caller "):
+		return "wrong"
+	}
+	return fmt.Sprintf("%d %.200s", status, body)
+}
+
+// TestReplicas_Chaos: sessions go on while replicas are killed, stopped and restarted one after another, and while NATS is away.
+// Only calls that were open at a killed replica fail.
+func TestReplicas_Chaos(t *testing.T) {
+	f := startReplicas(t, 3, map[string]server{"fake": fake(t, mcptest.Spec{})}, map[string]any{"drain": 2})
+	sessions, calls := 30, 20
+	if mcptest.Full {
+		sessions, calls = 200, 100
+	}
+	transport := &http.Transport{MaxIdleConnsPerHost: sessions}
+	defer transport.CloseIdleConnections()
+	callers := make([]*fleetCaller, sessions)
+	for i := range callers {
+		callers[i] = &fleetCaller{url: f.url, client: &http.Client{Transport: transport, Timeout: patience}}
+		if err := callers[i].open(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// load calls until done has ended, at least the given number of calls each, and returns how often each outcome came.
+	load := func(what string, during func()) map[string]int {
+		stop := make(chan struct{})
+		outcomes := make(map[string]int)
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for i, c := range callers {
+			all.Go(func() {
+				for n := 0; ; n++ {
+					select {
+					case <-stop:
+						if n >= calls {
+							return
+						}
+					default:
+					}
+					out := c.call(i)
+					mu.Lock()
+					outcomes[out]++
+					mu.Unlock()
+				}
+			})
+		}
+		began := time.Now()
+		during()
+		close(stop)
+		all.Wait()
+		t.Logf("%s: %v in %v", what, outcomes, time.Since(began).Round(time.Millisecond))
+		return outcomes
+	}
+	// only fails the test if there was another outcome than these.
+	only := func(what string, got map[string]int, allowed map[string]int) {
+		t.Helper()
+		for _, outcome := range slices.Sorted(maps.Keys(got)) {
+			if outcome != "" && got[outcome] > allowed[outcome] {
+				t.Errorf("%s: %d times %s", what, got[outcome], outcome)
+			}
+		}
+	}
+	only("nothing happens", load("nothing happens", func() {}), nil)
+	only("a replica is killed", load("a replica is killed", func() {
+		f.kill(t, "replica-2")
+	}), map[string]int{"broken": sessions})
+	only("it starts again", load("it starts again", func() { f.start(t, "replica-2") }), nil)
+	only("a rolling restart", load("a rolling restart", func() {
+		for _, name := range []string{"replica-1", "replica-2", "replica-3"} {
+			f.stop(t, name)
+			f.start(t, name)
+		}
+	}), nil)
+	only("NATS is away", load("NATS is away", f.nats.Kill), nil)
+	only("NATS is back", load("NATS is back", f.nats.Start), nil)
+	if t.Failed() {
+		for _, r := range f.replicas {
+			t.Logf("%s:\n%.4000s", r.name, r.stderr.String())
+		}
+	}
+}
+
+// TestReplicas_Conformance: the suites of both eras find in three replicas, of which each gets every third request, what they find in
+// one mcpx.
+func TestReplicas_Conformance(t *testing.T) {
+	if !mcptest.Full {
+		t.Skip("takes a minute: MCPX_FULL=1")
+	}
+	s := findSuite(t)
+	for _, revision := range revisions {
+		t.Run(revision, func(t *testing.T) {
+			protocol := "auto"
+			if revision == revisions[1] {
+				protocol = "modern"
+			}
+			f := startReplicas(t, 3, map[string]server{
+				"suite": {"command": s.node, "args": []string{filepath.Join(s.dir, "server.mjs")}, "protocol": protocol},
+			}, map[string]any{"startup_wait": 60, "exec_wait": 60, "prefix": "never"})
+			s.run(t, newHome(t), fmt.Sprintf("expected/server-tools-%s.yml", revision), "server", "--url", f.url+"/tools", "--requirements", revision)
+		})
+	}
+}
