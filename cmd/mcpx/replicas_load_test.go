@@ -201,8 +201,13 @@ func TestReplicas_Conformance(t *testing.T) {
 			if revision == revisions[1] {
 				protocol = "modern"
 			}
-			f := startReplicas(t, 3, map[string]server{
+			// One process of the suite's server for all replicas: a change of its lists must reach each of them.
+			h := newHome(t)
+			shared := h.serveHTTP(t, "--config", h.config(t, map[string]server{
 				"suite": {"command": s.node, "args": []string{filepath.Join(s.dir, "server.mjs")}, "protocol": protocol},
+			}, nil))
+			f := startReplicas(t, 3, map[string]server{
+				"suite": {"url": shared.url + "/servers/suite", "type": "http", "protocol": protocol},
 			}, map[string]any{"startup_wait": 60, "exec_wait": 60, "prefix": "never"})
 			s.run(t, newHome(t), fmt.Sprintf("expected/server-tools-%s.yml", revision), "server", "--url", f.url+"/tools", "--requirements", revision)
 		})
