@@ -29,7 +29,7 @@ func TestOracle_Program(t *testing.T) {
 	for i, name := range upstreams {
 		t.Run(name, func(t *testing.T) {
 			g := newGenerator(uint64(200 + i))
-			for n := range mcptest.Rounds(t, rounds, 25) {
+			for n := range mcptest.Rounds(t, rounds, 10) {
 				direct := g.result()
 				if g.chance(8) {
 					direct = g.echoing()
