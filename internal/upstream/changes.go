@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// streamPatience bounds how long the first tools/list waits until the stream for change notifications is open.
+	// streamPatience bounds how long a new session waits until the stream for the server's own messages is open.
 	streamPatience = 500 * time.Millisecond
 	// missedPause is the least time between two refreshes that are due to a broken stream. Without it, a server
 	// whose streams break again and again would have to send its full list each time.
@@ -121,11 +121,13 @@ func signal(ch chan struct{}) {
 	}
 }
 
-// beforeListing is called before the first tools/list. It waits for the stream that is being opened, so that no change is
-// missed between the two. If the stream takes longer, the list is read a second time once it is open.
-func (s *session) beforeListing(ctx context.Context) {
+// awaitStream waits for the stream that is being opened, for at most streamPatience. It is called before the first
+// tools/list, so that no change is missed between the two, and before the first call: some servers drop a question
+// that they would send on this stream while it is not open. If the stream takes longer, the list is read a second time
+// once it is open.
+func (s *session) awaitStream(ctx context.Context) {
 	delay.Until(ctx, streamPatience, s.changes.settled, s.link.Life().Done())
-	s.changes.listing.Store(true)
+	s.changes.listing.Store(s.spec.Catalogue.Shared == nil)
 }
 
 // listen opens the stream on which the server sends its own messages, on transports that need one. It returns at

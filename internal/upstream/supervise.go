@@ -174,8 +174,8 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, t degradation) (*
 	var tools []catalog.Tool
 	var faults []string
 	lists := spec.Catalogue.Shared == nil
+	s.awaitStream(ctx)
 	if lists {
-		s.beforeListing(ctx)
 		if tools, faults, err = s.listTools(ctx); err != nil {
 			if parent.Err() == nil && ctx.Err() != nil {
 				err = errors.New("no answer to tools/list within " + spec.Timeouts.Connect.String())
