@@ -135,7 +135,7 @@ func (l *loader) overHTTP() []key {
 		{"ui", l.boolean(&c.UI).takes(atStart), "the [status page](docs/hosting.md#the-status-page)"},
 		{"api", value{into: new(c.ChangesServers()), derived: true, schema: `{"type": "boolean"}`, read: l.api}.takes(atStart), "whether admins can [change servers](docs/hosting.md#servers-at-run-time); without the key they can if there is `auth`"},
 		{"audit", optional(l, &c.Audit, Audit{}, l.auditObject, l.checkAudit).takes(atStart), "[a trail](docs/hosting.md#the-audit-trail) of calls and refused requests"},
-		{"cluster", optional(l, &c.Cluster, conf.Cluster{Bucket: "mcpx"}, l.clusterObject, l.checkCluster).takes(atStart), "[several replicas](docs/hosting.md#several-replicas) as one endpoint, over NATS"},
+		{"cluster", optional(l, &c.Cluster, conf.Cluster{Bucket: "mcpx"}, l.clusterObject, l.checkCluster).takes(atStart), "[several replicas](docs/replicas.md) as one endpoint, over NATS"},
 		{"telemetry", value{into: &c.Telemetry, off: "plainOff", read: l.telemetry, of: l.telemetryObject}.takes(atStart), "[metrics](docs/hosting.md#state-and-metrics) and [traces](docs/hosting.md#traces)"},
 	}
 }

@@ -22,7 +22,7 @@ func TestTables(t *testing.T) {
 		objects[at.name] = at.object
 	}
 	found := make(map[string]bool)
-	for _, file := range []string{"README.md", "docs/hosting.md", "docs/clients.md", "docs/programs.md", "docs/dial.md"} {
+	for _, file := range []string{"README.md", "docs/hosting.md", "docs/clients.md", "docs/programs.md", "docs/dial.md", "docs/replicas.md"} {
 		path := filepath.Join("../../..", filepath.FromSlash(file))
 		data, err := os.ReadFile(path)
 		if err != nil {
