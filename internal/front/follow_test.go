@@ -64,8 +64,10 @@ func TestSession_ListsAfterIdle(t *testing.T) {
 	if status, got := idle.status(t, "POST", "ping", "{}"); status != 200 || f.Sessions() != 2 {
 		t.Fatalf("%d %s; %d live", status, got, f.Sessions())
 	}
-	if notes := f.sessions.get(busy.session).pending.take(); len(notes) != 0 {
-		t.Errorf("the other client: %v", notes)
+	for _, one := range f.sessions.get(busy.session).pending.take() { // resources and prompts may be listed only now
+		if one.method == "notifications/tools/list_changed" {
+			t.Errorf("the other client: %v", one)
+		}
 	}
 	var methods []string
 	for _, one := range f.sessions.get(idle.session).pending.take() {

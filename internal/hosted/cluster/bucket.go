@@ -192,6 +192,7 @@ func (r *records) follow(watch *following) {
 			return
 		case one, ok := <-updates:
 			if !ok {
+				watch.stop() // NATS has closed it, but a goroutine of nats.go waits until it is stopped
 				watch = nil
 			} else if one != nil {
 				r.receive(one.Key(), one.Value(), one.Revision(), round)
