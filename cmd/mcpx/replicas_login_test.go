@@ -2,8 +2,8 @@ package main
 
 import (
 	"io"
+	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -23,17 +23,17 @@ type frontedFleet struct {
 
 const connectorRedirect = "https://claude.ai/api/mcp/auth_callback"
 
-// startFrontedFleet starts the replicas, and registers a client.
-func startFrontedFleet(t *testing.T) (*frontedFleet, *connector) {
+// startFrontedFleet starts the replicas behind a balancer, and registers a client.
+func startFrontedFleet(t *testing.T, balance func(testing.TB, *fleet, net.Listener)) (*frontedFleet, *connector) {
 	t.Helper()
-	f := &fronted{issuer: guard(t, 600)}
-	public := httptest.NewUnstartedServer(nil)
-	f.resource = "http://" + public.Listener.Addr().String() + "/mcp"
+	public, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fronted{issuer: guard(t, 600), resource: "http://" + public.Addr().String() + "/mcp"}
 	r := startReplicas(t, 3, map[string]server{"box": fake(t, mcptest.Spec{})}, map[string]any{"auth": f.auth(nil)})
 	f.daemon = r.replicas[0].daemon
-	public.Config.Handler = r
-	public.Start()
-	t.Cleanup(public.Close)
+	balance(t, r, public)
 	c := discover(t, f)
 	status, registered := c.post("registration_endpoint", "application/json", `{"redirect_uris":["`+connectorRedirect+`"]}`)
 	if status != http.StatusCreated {
@@ -113,7 +113,11 @@ func refreshForm(client string, tokens map[string]any) url.Values {
 // must be redeemed once is refused, and can be redeemed when NATS is back.
 func TestReplicas_Login(t *testing.T) {
 	mcptest.Parallel(t)
-	f, c := startFrontedFleet(t)
+	loginAtReplicas(t, roundRobin)
+}
+
+func loginAtReplicas(t *testing.T, balance func(testing.TB, *fleet, net.Listener)) {
+	f, c := startFrontedFleet(t, balance)
 	tokens := c.connect(f.fronted, f.client, connectorRedirect)
 	for range f.replicas { // each in its turn
 		if got := c.tools(tokens); !strings.Contains(got, `"name":"exec"`) {

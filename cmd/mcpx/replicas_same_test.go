@@ -183,44 +183,51 @@ func play(t *testing.T, url string) []string {
 // session with them, in one replica.
 func TestReplicas_Same(t *testing.T) {
 	mcptest.Parallel(t)
-	raw := func(text string) json.RawMessage { return json.RawMessage(text) }
-	const working = `"taskId":"a/b","status":"working","createdAt":"2026-11-21T10:00:00Z","lastUpdatedAt":"2026-11-21T10:00:00Z","ttlMs":60000}`
-	extension := mcptest.Spec{
-		Era:   mcptest.EraModern,
-		Tools: raw(`[{"name":"t","inputSchema":{"type":"object"}}]`), Results: map[string]json.RawMessage{"t": raw(`{"resultType":"task",` + working)},
-		MethodResults: map[string]json.RawMessage{
-			"server/discover": raw(`{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}}`),
-			"tasks/get":       raw(`{"resultType":"complete",` + working), "tasks/update": raw(`{"resultType":"complete"}`), "tasks/cancel": raw(`{"resultType":"complete"}`),
-		},
-	}.HTTP(t)
-	old := mcptest.Spec{
-		Version: "2025-11-25",
-		Tools:   raw(`[{"name":"t","inputSchema":{"type":"object"},"execution":{"taskSupport":"required"}}]`),
-		Results: map[string]json.RawMessage{"t": raw(`{"task":{"taskId":"a","status":"working","pollInterval":1,"ttl":60000}}`)},
-		MethodResults: map[string]json.RawMessage{
-			"tasks/get":    raw(`{"taskId":"a","status":"completed","pollInterval":1}`),
-			"tasks/result": raw(`{"content":[{"type":"text","text":"the result"}]}`), "tasks/cancel": raw(`{}`),
-		},
-	}.HTTP(t)
-	web := mcptest.Spec{}.HTTP(t)
 	for _, session := range []string{"shared", "per_client"} {
-		t.Run(session, func(t *testing.T) {
-			servers := map[string]server{}
-			for name, url := range map[string]string{"fake": web.URL, "tasks": extension.URL, "old": old.URL} {
-				servers[name] = server{"url": url, "type": "http", "session": session}
-			}
-			global := map[string]any{"sse": true, "startup_wait": 60, "exec_wait": 60}
-			h := newHome(t)
-			want := play(t, h.serveHTTP(t, "--config", h.config(t, servers, global)).url)
-			got := play(t, startReplicas(t, 3, servers, global).url)
-			for i := range max(len(want), len(got)) {
-				if i >= len(want) || i >= len(got) || want[i] != got[i] {
-					t.Errorf("line %d of %d and %d\none mcpx: %.1500s\nreplicas: %.1500s", i, len(want), len(got), want[min(i, len(want)-1)], got[min(i, len(got)-1)])
-					if i >= len(want) || i >= len(got) {
-						break
-					}
-				}
-			}
-		})
+		t.Run(session, func(t *testing.T) { sameAsOne(t, session, threeReplicas) })
 	}
 }
+
+func sameAsOne(t *testing.T, session string, start func(testing.TB, map[string]server, map[string]any) *fleet) {
+	servers := map[string]server{}
+	for name, spec := range map[string]mcptest.Spec{"fake": {}, "tasks": taskExtension, "old": oldTasks} {
+		servers[name] = server{"url": spec.HTTP(t).URL, "type": "http", "session": session}
+	}
+	global := map[string]any{"sse": true}
+	h := newHome(t)
+	want := play(t, h.serveHTTP(t, "--config", h.config(t, servers, global)).url)
+	got := play(t, start(t, servers, global).url)
+	for i := range min(len(want), len(got)) {
+		if want[i] != got[i] {
+			t.Errorf("line %d\none mcpx: %.1500s\nreplicas: %.1500s", i, want[i], got[i])
+		}
+	}
+	if len(want) != len(got) {
+		t.Errorf("one mcpx: %d lines, replicas: %d", len(want), len(got))
+	}
+}
+
+const workingTask = `"taskId":"a/b","status":"working","createdAt":"2026-11-21T10:00:00Z","lastUpdatedAt":"2026-11-21T10:00:00Z","ttlMs":60000}`
+
+// taskExtension is a server of the modern era whose tool t answers with a task, oldTasks one of 2025-11-25.
+var (
+	taskExtension = mcptest.Spec{
+		Era:     mcptest.EraModern,
+		Tools:   json.RawMessage(`[{"name":"t","inputSchema":{"type":"object"}}]`),
+		Results: map[string]json.RawMessage{"t": json.RawMessage(`{"resultType":"task",` + workingTask)},
+		MethodResults: map[string]json.RawMessage{
+			"server/discover": json.RawMessage(`{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}}`),
+			"tasks/get":       json.RawMessage(`{"resultType":"complete",` + workingTask),
+			"tasks/update":    json.RawMessage(`{"resultType":"complete"}`), "tasks/cancel": json.RawMessage(`{"resultType":"complete"}`),
+		},
+	}
+	oldTasks = mcptest.Spec{
+		Version: "2025-11-25",
+		Tools:   json.RawMessage(`[{"name":"t","inputSchema":{"type":"object"},"execution":{"taskSupport":"required"}}]`),
+		Results: map[string]json.RawMessage{"t": json.RawMessage(`{"task":{"taskId":"a","status":"working","pollInterval":1,"ttl":60000}}`)},
+		MethodResults: map[string]json.RawMessage{
+			"tasks/get":    json.RawMessage(`{"taskId":"a","status":"completed","pollInterval":1}`),
+			"tasks/result": json.RawMessage(`{"content":[{"type":"text","text":"the result"}]}`), "tasks/cancel": json.RawMessage(`{}`),
+		},
+	}
+)

@@ -55,8 +55,21 @@ func startReplicas(t testing.TB, count int, servers map[string]server, global ma
 			return strings.Count(r.stderr.String(), "a replica is there") == count-1
 		})
 	}
-	web := httptest.NewServer(f)
-	f.url = web.URL + "/mcp"
+	public, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.url = "http://" + public.Addr().String() + "/mcp"
+	roundRobin(t, f, public)
+	return f
+}
+
+// roundRobin serves the fleet at a listener.
+func roundRobin(t testing.TB, f *fleet, public net.Listener) {
+	web := httptest.NewUnstartedServer(f)
+	web.Listener.Close()
+	web.Listener = public
+	web.Start()
 	t.Cleanup(func() {
 		web.CloseClientConnections()
 		web.Close()
@@ -64,7 +77,6 @@ func startReplicas(t testing.TB, count int, servers map[string]server, global ma
 			r.proxy.Transport.(*http.Transport).CloseIdleConnections()
 		}
 	})
-	return f
 }
 
 // start starts a replica, which gets requests from then on.
@@ -122,11 +134,16 @@ func (f *fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestReplicas_Pairs(t *testing.T) {
 	mcptest.Parallel(t)
 	for _, session := range mcptest.Part(t, []string{"per_client", "shared"}, 1) {
-		t.Run(session, func(t *testing.T) { pairsAtReplicas(t, session) })
+		t.Run(session, func(t *testing.T) { pairsAtReplicas(t, session, threeReplicas) })
 	}
 }
 
-func pairsAtReplicas(t *testing.T, session string) {
+func threeReplicas(t testing.TB, servers map[string]server, global map[string]any) *fleet {
+	t.Helper()
+	return startReplicas(t, 3, servers, global)
+}
+
+func pairsAtReplicas(t *testing.T, session string, start func(testing.TB, map[string]server, map[string]any) *fleet) {
 	p := &pairing{newHome(t), pairLines(t)}
 	servers := make(map[string]server)
 	except := make(map[string][]string) // clients of the modern era fail these checks without mcpx too
@@ -143,7 +160,7 @@ func pairsAtReplicas(t *testing.T, session string) {
 			servers[name], except[name] = entry, pushed
 		}
 	}
-	r := startReplicas(t, 3, servers, map[string]any{"view": "tools"})
+	r := start(t, servers, map[string]any{"view": "tools"})
 	targets := through(servers)
 	var clients sync.WaitGroup
 	places := make(chan struct{}, 2)
