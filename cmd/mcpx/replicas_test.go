@@ -31,6 +31,7 @@ type fleet struct {
 	nats    *mcptest.NATS
 	servers map[string]server
 	global  map[string]any
+	cluster map[string]any // more keys of cluster
 	turn    atomic.Uint32
 
 	mu       sync.Mutex
@@ -47,6 +48,12 @@ type replica struct {
 func startReplicas(t testing.TB, count int, servers map[string]server, global map[string]any) *fleet {
 	t.Helper()
 	f := &fleet{nats: mcptest.StartNATS(t), servers: servers, global: global}
+	f.startAll(t, count)
+	return f
+}
+
+func (f *fleet) startAll(t testing.TB, count int) {
+	t.Helper()
 	for i := range count {
 		f.start(t, fmt.Sprint("replica-", i+1))
 	}
@@ -61,7 +68,6 @@ func startReplicas(t testing.TB, count int, servers map[string]server, global ma
 	}
 	f.url = "http://" + public.Addr().String() + "/mcp"
 	roundRobin(t, f, public)
-	return f
 }
 
 // roundRobin serves the fleet at a listener.
@@ -82,7 +88,9 @@ func roundRobin(t testing.TB, f *fleet, public net.Listener) {
 // start starts a replica, which gets requests from then on.
 func (f *fleet) start(t testing.TB, name string) {
 	t.Helper()
-	config := map[string]any{"cluster": map[string]any{"nats": f.nats.URL, "key": "0123456789abcdef0123456789abcdef", "name": name}}
+	cluster := map[string]any{"nats": f.nats.URL, "key": "0123456789abcdef0123456789abcdef", "name": name}
+	maps.Copy(cluster, f.cluster)
+	config := map[string]any{"cluster": cluster}
 	maps.Copy(config, f.global)
 	h := newHome(t)
 	d := h.serveHTTP(t, "--config", h.config(t, f.servers, config))

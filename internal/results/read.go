@@ -90,7 +90,7 @@ func (e *RefusedError) Error() string { return e.Violation }
 func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
 	h, err := p.Store.get(ctx, args.Handle, p.Principal)
 	switch {
-	case errors.Is(err, state.ErrUnknown), err == nil && !p.MayRead(h.origin):
+	case errors.Is(err, state.ErrUnknown), err == nil && !p.MayRead(ctx, h.origin):
 		return nil, &RefusedError{"/handle: is unknown or has expired"}
 	case err != nil:
 		return nil, err
@@ -122,7 +122,9 @@ func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
 }
 
 // MayRead reports whether the principal may, at this moment, read results of this origin (server and tool).
-func (p Pages) MayRead(of Origin) bool { return p.Readable == nil || p.Readable(of) }
+func (p Pages) MayRead(ctx context.Context, of Origin) bool {
+	return p.Readable == nil || p.Readable(ctx, of)
+}
 
 // page renders the wanted items or lines. args are the arguments of the request.
 func (p Pages) page(h *result, wanted span, args ReadArguments) *Page {

@@ -24,9 +24,9 @@ func (e *ValueError) Error() string { return e.Reason }
 func (p Pages) Value(ctx context.Context, handle, filter string, text bool) (json.RawMessage, error) {
 	h, err := p.Store.get(ctx, handle, p.Principal)
 	switch {
-	case errors.Is(err, state.ErrUnknown) && p.runs(handle):
+	case errors.Is(err, state.ErrUnknown) && p.runs(ctx, handle):
 		return nil, &ValueError{"handle", "is the handle of a call that was still running; " + waitTool + " has its result"}
-	case errors.Is(err, state.ErrUnknown), err == nil && !p.MayRead(h.origin):
+	case errors.Is(err, state.ErrUnknown), err == nil && !p.MayRead(ctx, h.origin):
 		return nil, &ValueError{"handle", "the result is unknown or has expired"}
 	case err != nil:
 		return nil, err
@@ -47,8 +47,8 @@ func (p Pages) Value(ctx context.Context, handle, filter string, text bool) (jso
 // waitTool is the tool that gives the result of a call that was still running.
 const waitTool = "wait_result"
 
-func (p Pages) runs(handle string) bool {
-	_, _, ok := p.Held(handle)
+func (p Pages) runs(ctx context.Context, handle string) bool {
+	_, _, ok := p.Held(ctx, handle)
 	return ok
 }
 
