@@ -38,7 +38,7 @@ func (s *clientState) join(to *conf.Cluster, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	s.cluster, s.shared, s.secret = c, options.Keys, options.Keys[0]
+	s.cluster, s.secrets = c, options.Keys
 	s.sessions = state.NewSealed[front.Session](options.Keys, "session", c.Records())
 	s.browsers = state.NewStored[page.Session]("browser", c.Records())
 	s.once = c.Once("call", mostNames, slog.New(slog.DiscardHandler))

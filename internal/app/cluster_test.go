@@ -14,7 +14,10 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-const clusterKey = "0123456789abcdef0123456789abcdef"
+const (
+	clusterKey = "0123456789abcdef0123456789abcdef"
+	newKey     = "fedcba9876543210fedcba9876543210"
+)
 
 func clusterAt(url, key string) string {
 	return `,"cluster":{"nats":"` + url + `","key":"` + key + `"}`

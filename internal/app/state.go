@@ -18,7 +18,7 @@ import (
 )
 
 // clientState is everything that another process would need to serve the clients of this process: the implementations of the
-// interfaces in package state, and the secret from which keys are derived. An App has one clientState, which reloads do not
+// interfaces in package state, and the secrets from which keys are derived. An App has one clientState, which reloads do not
 // replace. The data is in memory and in the user's config folder, or shared with the other replicas of a cluster.
 type clientState struct {
 	sessions state.Sessions[front.Session] // of legacy clients over HTTP
@@ -29,12 +29,12 @@ type clientState struct {
 	counters state.Counters
 	// catalogues asks the other replicas for the catalogue of a server; nil without a cluster.
 	catalogues registry.Peers
-	// secret is the key of the authorization server, if there is one at the start, otherwise random. The audit trail has its own
-	// key in the config, because others have to verify the trail with it.
-	secret *state.Secret
+	// secrets are the keys of the cluster or, without one, of the authorization server, if there is one at the start, otherwise
+	// random. The first seals, all open. The audit trail has its own keys in the config, because others have to verify the trail
+	// with them.
+	secrets []*state.Secret
 
 	cluster  *cluster.Cluster // nil means that mcpx runs alone
-	shared   []*state.Secret  // the keys of the cluster
 	granting sync.Mutex
 	granted  map[string]state.Once // what grants has returned in a cluster
 
@@ -52,7 +52,7 @@ const (
 func newClientState(log *slog.Logger, memory int64) *clientState {
 	s := &clientState{
 		sessions: front.NewSessions(), browsers: page.NewSessions(), results: results.InMemory(memory), once: front.NewOnce(),
-		counters: limits.NewCounters(), secret: state.NewSecret(),
+		counters: limits.NewCounters(), secrets: []*state.Secret{state.NewSecret()},
 	}
 	if s.folder, s.noFolder = os.UserConfigDir(); s.noFolder == nil {
 		s.folder = filepath.Join(s.folder, "mcpx")
@@ -88,7 +88,7 @@ func (s *clientState) secretsOf(keys []string, before *authServer) (secrets []*s
 	case len(secrets) > 0:
 		return secrets, nil
 	case s.cluster != nil:
-		return s.shared, nil
+		return s.secrets, nil
 	case before != nil && before.keyInFile:
 		return before.of.Secrets, nil
 	case s.noFolder != nil:
