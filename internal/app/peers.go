@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"mcpx/internal/base/state"
@@ -24,6 +25,10 @@ type peers struct{ *cluster.Cluster }
 const (
 	// kindSession is the kind of messages about sessions ([front.Peers.Everyone]).
 	kindSession = "session"
+	// kindEnded is the kind of the questions of [front.Peers.Ended]. The answer is empty.
+	kindEnded = "ended"
+	// endedTime bounds how long the end of a session waits for replicas that do not answer.
+	endedTime = 3 * time.Second
 	// homeTime is how long a program has its home without a request. The record is renewed after homeRenewed.
 	homeTime    = 2 * time.Hour
 	homeRenewed = 10 * time.Minute
@@ -62,6 +67,20 @@ func (a *App) answerPeers() {
 			a.journal.End(e)
 		}
 	})
+	c.Answer(kindEnded, func(ctx context.Context, _ string, data []byte, _ func([]byte) error) error {
+		var of about
+		if err := json.Unmarshal(data, &of); err != nil {
+			return err
+		}
+		// It has ended already; after this, the copy of this replica has that too.
+		if err := a.state.sessions.End(ctx, of.Session, state.Closed); err != nil {
+			return err
+		}
+		if one := a.views.opened(of.View); one != nil {
+			one.front.Ended(of.Session)
+		}
+		return nil
+	})
 	c.Hear(kindSession, func(_ string, data []byte) {
 		first, message, _ := bytes.Cut(data, []byte{'\n'})
 		var of about
@@ -80,6 +99,23 @@ func (p peers) Everyone(view, session string, message []byte) {
 	if err == nil { // if NATS is away, the others do not get it, as if the message of the client had come too late
 		_ = p.Tell(kindSession, append(append(first, '\n'), message...))
 	}
+}
+
+// Ended implements [front.Peers].
+func (p peers) Ended(ctx context.Context, view, session string) {
+	ctx, cancel := context.WithTimeout(ctx, endedTime)
+	defer cancel()
+	data, _ := json.Marshal(about{view, session}) // cannot fail
+	var asked sync.WaitGroup
+	for _, one := range p.Live() {
+		if one.ID != p.Self() {
+			asked.Go(func() {
+				for range p.Ask(ctx, one.ID, kindEnded, data) { // an error: it is gone, or learns the end from the records
+				}
+			})
+		}
+	}
+	asked.Wait()
 }
 
 // Home implements [front.Peers].

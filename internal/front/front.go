@@ -49,7 +49,8 @@ type Options struct {
 	Homed func() []string
 	// Journal passes the events of requests to the observers. It may be nil.
 	Journal *request.Journal
-	// SessionEnded is called when a session over HTTP has ended in this process (see [Front.Sessions]). It may be nil.
+	// SessionEnded is called when a session over HTTP that this process has opened has ended here (see [Front.Sessions]), so
+	// once for each session, however many processes serve it and however often it is taken up again. It may be nil.
 	SessionEnded func(client *caller.Client, lasted time.Duration)
 	// Logger may be nil: then nothing is logged.
 	Logger *slog.Logger

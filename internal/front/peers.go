@@ -34,6 +34,9 @@ type Peers interface {
 	Forward(w http.ResponseWriter, r *http.Request, body []byte, to string) error
 	// Everyone passes a message about a session to [Front.Told] of all other replicas. It does not wait.
 	Everyone(view, session string, message []byte)
+	// Ended tells all other replicas that a session was ended, and returns when each of them answers none of its requests any
+	// more, or is gone.
+	Ended(ctx context.Context, view, session string)
 }
 
 type forwardedKey struct{}
@@ -43,11 +46,8 @@ func Forwarded(ctx context.Context) context.Context {
 	return context.WithValue(ctx, forwardedKey{}, true)
 }
 
-// Messages between the replicas, for [Front.Told].
-const (
-	toldEnded    = "mcpx/ended"    // the session was ended
-	toldFollowed = "mcpx/followed" // the client subscribes to another resource, which params name
-)
+// toldFollowed is a message between the replicas, for [Front.Told]: the client subscribes to another resource, which params name.
+const toldFollowed = "mcpx/followed"
 
 // questionID is the beginning of the ids of questions to clients. The id of the replica and a number follow. Without Peers, the
 // ids are numbers.
@@ -205,7 +205,7 @@ func (f *Front) recordOf(e *exchange) *Session {
 		return nil
 	}
 	record, err := f.options.Sessions.Get(e.r.Context(), id)
-	if err != nil || record.View != f.name || record.Principal != e.who.Key() {
+	if err != nil || f.foreign(record, e.who) {
 		return nil
 	}
 	return record
@@ -325,7 +325,7 @@ func (w *whole) Flush()                         {}
 
 // everyone passes a notification of a client to the live parts of its session in other replicas.
 func (f *Front) everyone(s *session, m *message) {
-	if f.options.Peers != nil && s.id != "" && !m.told && m.Method != toldEnded && m.Method != toldFollowed {
+	if f.options.Peers != nil && s.id != "" && !m.told && m.Method != toldFollowed {
 		f.options.Peers.Everyone(f.name, s.id, notification(m.Method, m.Params))
 	}
 }
@@ -340,8 +340,6 @@ func (f *Front) Told(session string, message []byte) {
 	m.told = true
 	switch {
 	case m.refusal != nil:
-	case m.Method == toldEnded:
-		f.release(s)
 	case m.Method == toldFollowed:
 		select {
 		case s.also <- wire.MemberText(m.Params, "uri"):
