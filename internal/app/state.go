@@ -68,7 +68,7 @@ func newClientState(log *slog.Logger, memory int64) *clientState {
 func (s *clientState) seal(log *slog.Logger) {
 	err, secret := s.noFolder, (*state.Secret)(nil)
 	if err == nil {
-		secret, err = state.SecretFile(filepath.Join(s.folder, "sessions.key"))
+		secret, err = state.SecretFile(filepath.Join(s.folder, "sessions.key"), log)
 	}
 	if err != nil {
 		log.Warn("there is no file for the key of sessions: clients cannot go on with their sessions after a restart of mcpx", "error", err)
@@ -80,7 +80,7 @@ func (s *clientState) seal(log *slog.Logger) {
 // secretsOf returns the secrets of the authorization server: the keys from the config or, without any, the key from a file. If
 // before already uses the key from the file, secretsOf returns that key, even if the file was deleted. In a
 // cluster, the keys of the cluster take the place of the file.
-func (s *clientState) secretsOf(keys []string, before *authServer) (secrets []*state.Secret, err error) {
+func (s *clientState) secretsOf(keys []string, before *authServer, log *slog.Logger) (secrets []*state.Secret, err error) {
 	for _, key := range keys {
 		secrets = append(secrets, state.SecretOf([]byte(key)))
 	}
@@ -94,7 +94,7 @@ func (s *clientState) secretsOf(keys []string, before *authServer) (secrets []*s
 	case s.noFolder != nil:
 		return nil, fmt.Errorf("there is no folder to keep a key in: %w; set auth.front.key", s.noFolder)
 	}
-	secret, err := state.SecretFile(filepath.Join(s.folder, "front.key"))
+	secret, err := state.SecretFile(filepath.Join(s.folder, "front.key"), log)
 	if err != nil {
 		return nil, fmt.Errorf("keeping the key of auth.front: %w; or set auth.front.key", err)
 	}

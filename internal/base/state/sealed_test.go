@@ -280,7 +280,7 @@ func TestSecretFile_Together(t *testing.T) {
 		secrets := make([]string, 8)
 		for i := range secrets {
 			all.Go(func() {
-				secret, err := SecretFile(path)
+				secret, err := SecretFile(path, quiet)
 				if err != nil {
 					t.Error(err)
 					return
