@@ -79,7 +79,7 @@ func (c *costly) round() float64 {
 	for range calls {
 		c.call()
 	}
-	return float64((cpuTime(c.b, c.at.cmd.Process.Pid)-before).Nanoseconds()) / 1e3 / calls
+	return float64((cpuTime(c.b, c.at.cmd.Process.Pid) - before).Nanoseconds()) / 1e3 / calls
 }
 
 // cpuTime returns the CPU time of a process so far, without its children: its CPU clock (clock_getcpuclockid).

@@ -223,11 +223,11 @@ func (a *App) Close() {
 	}
 	a.loops.Wait()
 	a.dialled.Close()
+	a.state.close() // now other replicas can send nothing to the views
 	a.views.close()
 	a.View.Close()
 	a.Registry.Close(closeWithin) // after this, no reload changes anything
 	a.current.Load().end(nil)
-	a.state.close()
 	a.runner.Close()
 	a.Executor.Close()
 	a.learned.Close(closeWithin)

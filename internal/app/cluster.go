@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"mcpx/internal/base/conf"
 	"mcpx/internal/base/state"
@@ -89,6 +90,25 @@ func (s *clientState) grantsOf(id string, log *slog.Logger) state.Once {
 		s.granted[id] = s.cluster.Once("login."+id, mostNames, log)
 	}
 	return s.granted[id]
+}
+
+// leaves tells the other replicas that this one begins to shut down, when ctx ends. finish waits until what they have forwarded is
+// answered, for at most the given time since then.
+func (s *clientState) leaves(ctx context.Context, within time.Duration) (finish func()) {
+	if s.cluster == nil {
+		return func() {}
+	}
+	open, expire := context.WithCancel(context.Background())
+	stop := context.AfterFunc(ctx, func() {
+		s.cluster.Leave()
+		time.AfterFunc(within, expire)
+	})
+	return func() {
+		defer expire()
+		if !stop() { // ctx has ended; otherwise serving has failed
+			s.cluster.Finish(open)
+		}
+	}
 }
 
 // close leaves the cluster.

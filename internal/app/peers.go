@@ -127,7 +127,7 @@ func (p peers) Home(ctx context.Context, program string) (home string, anew bool
 		return home, false, nil
 	}
 	err = p.Records().Change(ctx, key, func(old []byte) ([]byte, time.Time, error) {
-		if home, _, _ = strings.Cut(string(old), " "); home == "" || !p.IsLive(home) {
+		if home, _, _ = strings.Cut(string(old), " "); home == "" || !p.Stays(home) {
 			home, anew = p.Self(), home != ""
 		}
 		return []byte(home + " " + strconv.FormatInt(now.Unix(), 10)), now.Add(homeTime), nil
@@ -139,10 +139,10 @@ func (p peers) Home(ctx context.Context, program string) (home string, anew bool
 	return home, anew, err
 }
 
-// homeIn returns the replica in a record; empty if it has ended, or the record is to be renewed.
+// homeIn returns the replica in a record; empty if it has ended or begins to, or the record is to be renewed.
 func (p peers) homeIn(value []byte, now time.Time) string {
 	home, since, _ := strings.Cut(string(value), " ")
-	if at, err := strconv.ParseInt(since, 10, 64); err != nil || now.Sub(time.Unix(at, 0)) > homeRenewed || !p.IsLive(home) {
+	if at, err := strconv.ParseInt(since, 10, 64); err != nil || now.Sub(time.Unix(at, 0)) > homeRenewed || !p.Stays(home) {
 		return ""
 	}
 	return home

@@ -26,7 +26,9 @@ type Peers interface {
 	Self() string
 	// IsLive reports whether a replica is there, as far as this one knows. It does not wait.
 	IsLive(replica string) bool
-	// Home returns the live replica that has the sessions with PerClient servers of a program (see [caller.Home]). If there is
+	// Stays reports whether a replica is live and has not begun to shut down.
+	Stays(replica string) bool
+	// Home returns the replica that has the sessions with PerClient servers of a program (see [caller.Home]). If there is
 	// none yet, it is this one from now on; anew means that there was another one before, which has ended.
 	Home(ctx context.Context, program string) (replica string, anew bool, err error)
 	// Forward sends a request with this body to another replica, and its response to w. The response ends with the context
@@ -120,7 +122,7 @@ func replicaOfQuestion(id json.RawMessage) string {
 	return string(id[len(`"q-`) : len(`"q-`)+replicaLen])
 }
 
-// homeOf returns the replica that has the client's sessions with PerClient servers. If that has ended, this replica becomes the
+// homeOf returns the replica that has the client's sessions with PerClient servers. If that has ended or begins to, this replica becomes the
 // client's home.
 func (f *Front) homeOf(e *exchange, m *message) string {
 	if !f.homed() {
@@ -141,14 +143,14 @@ func (f *Front) homeOf(e *exchange, m *message) string {
 		return home
 	}
 	record := f.recordOf(e)
-	if record == nil || record.Home == peers.Self() || record.Home != "" && peers.IsLive(record.Home) {
+	if record == nil || record.Home == peers.Self() || record.Home != "" && peers.Stays(record.Home) {
 		if record == nil {
 			return ""
 		}
 		return record.Home
 	}
 	next, err := f.options.Sessions.Change(ctx, headerOf(e.r, sessionHeader), func(record *Session) {
-		if record.Home == "" || !peers.IsLive(record.Home) {
+		if record.Home == "" || !peers.Stays(record.Home) {
 			record.Home, record.Anew = peers.Self(), record.Home != ""
 		}
 	})

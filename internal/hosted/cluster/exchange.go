@@ -93,6 +93,28 @@ func (e *exchanges) remove(x *exchange) {
 	delete(e.open, x.id)
 }
 
+// answering returns an exchange that this replica still has to answer; nil if there is none.
+func (e *exchanges) answering() *exchange {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for id, x := range e.open {
+		if !id.asks && x.ctx.Err() == nil {
+			return x
+		}
+	}
+	return nil
+}
+
+// Finish waits until this replica has answered what the others have asked, at most until ctx ends.
+func (c *Cluster) Finish(ctx context.Context) {
+	for x := c.calls.answering(); x != nil && ctx.Err() == nil; x = c.calls.answering() {
+		select {
+		case <-x.ctx.Done():
+		case <-ctx.Done():
+		}
+	}
+}
+
 func (x *exchange) message(h head, data []byte) error {
 	h.Of, h.Asks = x.id.number, x.id.asks
 	return x.cluster.send("to."+x.id.peer, &h, data)
