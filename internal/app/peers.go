@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -116,6 +117,15 @@ func (p peers) Ended(ctx context.Context, view, session string) {
 		}
 	}
 	asked.Wait()
+}
+
+// Forward implements [front.Peers].
+func (p peers) Forward(w http.ResponseWriter, r *http.Request, body []byte, to string) error {
+	err := p.Cluster.Forward(w, r, body, to)
+	if errors.Is(err, cluster.ErrUntaken) {
+		err = fmt.Errorf("%w (%w)", front.ErrUntaken, err)
+	}
+	return err
 }
 
 // Home implements [front.Peers].

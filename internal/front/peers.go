@@ -32,7 +32,8 @@ type Peers interface {
 	// none yet, it is this one from now on; anew means that there was another one before, which has ended.
 	Home(ctx context.Context, program string) (replica string, anew bool, err error)
 	// Forward sends a request with this body to another replica, and its response to w. The response ends with the context
-	// of r. The context of the request there is marked with [Forwarded]. An error means that the response is not complete.
+	// of r. The context of the request there is marked with [Forwarded]. An error means that the response is not complete; it
+	// wraps ErrUntaken if the replica has done nothing.
 	Forward(w http.ResponseWriter, r *http.Request, body []byte, to string) error
 	// Everyone passes a message about a session to [Front.Told] of all other replicas. It does not wait.
 	Everyone(view, session string, message []byte)
@@ -40,6 +41,9 @@ type Peers interface {
 	// more, or is gone.
 	Ended(ctx context.Context, view, session string)
 }
+
+// ErrUntaken is the error of [Peers.Forward] for a request of which the other replica has done nothing.
+var ErrUntaken = errors.New("the request was not executed")
 
 type forwardedKey struct{}
 
@@ -216,8 +220,16 @@ func (f *Front) recordOf(e *exchange) *Session {
 // passed forwards a message to the replica that must answer it, if that is another one. m is nil for a GET. It returns false if this
 // replica has to answer.
 func (f *Front) passed(e *exchange, m *message, body []byte) bool {
-	to := f.elsewhere(e, m)
-	return to != "" && f.forward(e, m, body, to)
+	for range 2 { // if a replica has just ended, another one may have to answer
+		to := f.elsewhere(e, m)
+		if to == "" {
+			return false
+		}
+		if f.forward(e, m, body, to) {
+			return true
+		}
+	}
+	return false
 }
 
 // forward forwards a request. It returns false if the request is not answered and can be made again here.
@@ -229,7 +241,7 @@ func (f *Front) forward(e *exchange, m *message, body []byte, to string) bool {
 	}
 	f.log.Warn("a request could not be answered by another replica", "replica", to, "error", err)
 	switch isRequest := m != nil && m.isRequest(); {
-	case !w.begun && (m == nil || m.onStream()):
+	case !w.begun && (m == nil || m.onStream() || errors.Is(err, ErrUntaken)):
 		return false
 	case !w.begun && !isRequest:
 		e.accepted()
