@@ -14,8 +14,9 @@ import (
 )
 
 // BenchmarkReplicas_CPU compares the CPU time that a small call takes in the mcpx process: of a replica that answers it itself, and
-// of an mcpx without cluster. Both get the same calls by turns, in several rounds; the times are the medians of the rounds. The
-// other replica gets no calls. With limits, every call is counted, and the other replica gets the counts.
+// of two mcpx without cluster. All get the same calls by turns, in many short rounds. The times are medians; ratio is the median of
+// the ratios within each round, and noise the same for the two mcpx without cluster. The other replica gets no calls. With
+// limits, every call is counted, and the other replica gets the counts.
 func BenchmarkReplicas_CPU(b *testing.B) {
 	servers := map[string]server{"fake": fake(b, mcptest.Spec{})}
 	for _, c := range []struct {
@@ -29,24 +30,32 @@ func BenchmarkReplicas_CPU(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			f := startReplicas(b, 2, servers, c.global)
-			h := newHome(b)
-			config := maps.Clone(c.global)
-			alone := newCostly(b, h.serveHTTP(b, "--config", h.config(b, servers, config)))
-			replica := newCostly(b, f.replicas[0].daemon)
-			for range 500 { // caches are filled, connections are open
-				alone.call()
-				replica.call()
+			all := []*costly{newCostly(b, f.replicas[0].daemon)}
+			for range 2 {
+				h := newHome(b)
+				all = append(all, newCostly(b, h.serveHTTP(b, "--config", h.config(b, servers, maps.Clone(c.global)))))
 			}
-			var without, with, ratios []float64
-			for b.Loop() {
-				without, with = append(without, alone.round()), append(with, replica.round())
-				ratios = append(ratios, with[len(with)-1]/without[len(without)-1])
+			for range 500 { // caches are filled, connections are open
+				for _, one := range all {
+					one.call()
+				}
+			}
+			var took [3][]float64
+			var ratios, noise []float64
+			for n := 0; b.Loop(); n++ {
+				var now [3]float64
+				for i := range all { // none is always the first
+					at := (n + i) % len(all)
+					now[at] = all[at].round()
+					took[at] = append(took[at], now[at])
+				}
+				ratios, noise = append(ratios, 2*now[0]/(now[1]+now[2])), append(noise, now[1]/now[2])
 			}
 			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(median(without), "µs-alone")
-			b.ReportMetric(median(with), "µs-replica")
-			b.ReportMetric(median(with)/median(without), "ratio")
-			b.ReportMetric(median(ratios), "ratio-of-rounds")
+			b.ReportMetric(median(took[0]), "µs-replica")
+			b.ReportMetric(median(append(took[1], took[2]...)), "µs-alone")
+			b.ReportMetric(median(ratios), "ratio")
+			b.ReportMetric(median(noise), "noise")
 		})
 	}
 }
@@ -74,7 +83,7 @@ func (c *costly) call() {
 
 // round makes calls and returns the CPU time of each, in microseconds.
 func (c *costly) round() float64 {
-	const calls = 200
+	const calls = 50
 	before := cpuTime(c.b, c.at.cmd.Process.Pid)
 	for range calls {
 		c.call()
