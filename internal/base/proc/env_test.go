@@ -32,10 +32,10 @@ func TestEnvironment(t *testing.T) {
 
 func TestValue(t *testing.T) {
 	env := []string{"PATH=/a", "PATHEXT=.EXE", "PATH=/b", "=C:=C:\\"}
-	if got := value(env, "PATH"); got != "/b" {
+	if got := Value(env, "PATH"); got != "/b" {
 		t.Errorf("got %q, want the last", got)
 	}
-	if got := value(env, "NONE"); got != "" {
+	if got := Value(env, "NONE"); got != "" {
 		t.Errorf("got %q of a variable that is not there", got)
 	}
 	if got, want := without(env, "PATH"), []string{"PATHEXT=.EXE", "=C:=C:\\"}; !slices.Equal(got, want) {
