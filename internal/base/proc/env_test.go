@@ -30,6 +30,22 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+// TestDecisive: what a child inherits is decisive or plain, and not both.
+func TestDecisive(t *testing.T) {
+	for _, name := range plainNames {
+		if slices.Contains(envNames, name) {
+			t.Errorf("%s is in both lists", name)
+		}
+	}
+	if runtime.GOOS == "windows" {
+		t.Skip("names differ in case alone")
+	}
+	env := []string{"PATH=/bin", "LC_ALL=C", "XDG_SESSION_ID=1", "XDG_DATA_HOME=/d", "TMPDIR=/t", "HOME=/h", "API_KEY=k", "no_proxy=x"}
+	if got, want := Decisive(env), []string{"HOME=/h", "XDG_DATA_HOME=/d", "no_proxy=x"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestValue(t *testing.T) {
 	env := []string{"PATH=/a", "PATHEXT=.EXE", "PATH=/b", "=C:=C:\\"}
 	if got := Value(env, "PATH"); got != "/b" {
