@@ -41,7 +41,7 @@ func Of(s *config.Server) Choice {
 		return Choice{conf.ShareSession, "mcpx does not know what " + line.title() + " keeps between calls", false}
 	}
 	if known.share == conf.ShareSession {
-		return Choice{conf.ShareSession, line.title() + ": " + known.read, false}
+		return Choice{conf.ShareSession, line.title() + " " + known.read, false}
 	}
 	if word := known.changedBy(s, line.others); word != "" {
 		return Choice{conf.ShareSession, line.title() + " keeps more with " + word, false}

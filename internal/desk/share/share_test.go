@@ -124,7 +124,7 @@ func TestOf(t *testing.T) {
 		{`{"command":"uvx","args":["mcp-server-git"]}`, folder, "goes by the folder"},
 		{`{"command":"uvx","args":["mcp-server-git"],"cwd":"/src"}`, user, "cwd is set"},
 		{`{"command":"uvx","args":["mcp-server-git"],"cwd":"src"}`, folder, "goes by the folder"},
-		{`{"command":"npx","args":["-y","@playwright/mcp@latest"]}`, session, "@playwright/mcp: keeps a browser open"},
+		{`{"command":"npx","args":["-y","@playwright/mcp@latest"]}`, session, "@playwright/mcp keeps a browser open"},
 		{`{"command":"npx","args":["-y","nobody-knows-mcp"]}`, session, "does not know what nobody-knows-mcp keeps"},
 		{`{"command":"python","args":["server.py"]}`, session, "names no package"},
 		{`{"command":"uvx","args":["arxiv-mcp-server","--storage-path","./papers"]}`, folder, "relative"},
