@@ -12,13 +12,17 @@ import (
 // grepped returns the parts of a result's texts that match a.Grep, or nil if all of them match. out is the complete result. If
 // some content is only in structuredContent, it is searched as a text.
 func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, shown Shown) (*Result, error) {
+	kept := false
+	a.Pages.kept = &kept
 	p := a.Pages
+	received, compact := out.Received, out.Sent
 	if got.structured != nil && !saidIn(shown.Received, got.structured) {
 		block := wire.ReadBlock(wire.TextBlock(string(got.structured)))
 		text := compress.Text(block.Text, a.Texts).Text
 		shown.Received = append(shown.Received[:len(shown.Received):len(shown.Received)], block)
 		shown.Content = append(shown.Content[:len(shown.Content):len(shown.Content)], block.WithText(text))
 		shown.Texts = append(shown.Texts, text)
+		received, compact = received+Roughly(block.Text), compact+Roughly(text)
 	}
 	shown, _ = p.Merged(shown)
 	found, err := p.Grep(ctx, a.Grep, shown)
@@ -26,12 +30,13 @@ func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, s
 	switch {
 	case errors.As(err, &refused), err == ErrBusy:
 		failed := a.grepFailure(refused, p.KeepBlocks(rawBlocks(shown.Received, hasText))).Result(a.Format.Always())
-		failed.Received = out.Received
+		failed.Received = received
+		failed.leave(received-failed.Sent, kept)
 		return failed, nil
 	case err != nil:
 		return nil, err
 	}
-	matches := &Result{Meta: out.Meta, Received: out.Received}
+	matches := &Result{Meta: out.Meta, Received: received}
 	texts, without, omitted, changed := 0, 0, 0, false
 	for i, page := range found {
 		b, content := shown.Received[i], shown.Content[i]
@@ -68,6 +73,7 @@ func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, s
 		matches.Content = wire.AppendText(matches.Content, "["+line+"]")
 	}
 	a.bound(matches)
+	matches.leave(compact-matches.Sent, kept) // what is kept includes all that does not match
 	return matches, nil
 }
 

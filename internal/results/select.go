@@ -58,7 +58,11 @@ func (p Pages) Select(ctx context.Context, filter, grep string, value, other jso
 	if which.len() == h.count() {
 		return p.selected(s, filter, value), nil
 	}
-	return p.page(h, which, ReadArguments{Grep: grep}), nil
+	page := p.page(h, which, ReadArguments{Grep: grep})
+	if p.kept != nil && *p.kept {
+		page.cut = saved(compress.Text(s.text, p.Texts).Text, page.Text)
+	}
+	return page, nil
 }
 
 // keepValue keeps a value, so that another filter can be applied to it. A JSON string is kept as a plain text.
@@ -88,8 +92,12 @@ func (p Pages) selected(s *selection, filter string, value json.RawMessage) *Pag
 		return page
 	}
 	page.Text = p.look(p.divideSelection(s), p.limit())
+	page.cut = saved(text.Text, page.Text)
 	return page
 }
+
+// saved returns how many tokens fewer a part has than the whole.
+func saved(whole, part string) int { return max(0, Roughly(whole)-Roughly(part)) }
 
 // fewNulls is how many null outputs are written out; more are only counted.
 const fewNulls = 3

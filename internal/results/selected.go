@@ -235,8 +235,11 @@ func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire
 		out := noTextFailure().Result(a.Format.Always())
 		out.Content = append(out.Content, rawBlocks(blocks, func(b wire.Block) bool { return !b.IsText })...)
 		out.Received = Roughly(textsOf(blocks)...)
+		out.leave(out.Received-out.Sent, false)
 		return out, nil
 	}
+	kept := false
+	a.Pages.kept = &kept
 	page, err := a.Pages.Select(ctx, a.Select, a.Grep, value, other)
 	var failed *FilterError
 	var refused *RefusedError
@@ -250,13 +253,14 @@ func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire
 		return nil, err
 	default:
 		out = OnPage(page, a.Format.Always())
-		out.Meta = got.resultMeta()
+		out.Meta, out.Cut = got.resultMeta(), page.cut
 	}
 	out.Received = Roughly(textsOf(blocks)...)
 	if others := unfiltered(blocks, got.structured, value); len(others) > 0 {
 		out.Content, out.Value = append(out.Content, others...), ""
 		a.bound(out)
 	}
+	out.leave(out.Received-out.Sent-out.Cut, out.Code != "" && kept) // a failure keeps the whole result
 	return out, nil
 }
 

@@ -26,6 +26,17 @@ type Result struct {
 
 	Code           string // error code if mcpx itself failed the call; empty for every result of a tool
 	Received, Sent int    // tokens of the upstream's texts, and of the texts in Content
+	// Cut and LeftOut say where tokens of the upstream's texts went that are not in Content; see [request.Sizes].
+	Cut, LeftOut int
+}
+
+// leave counts tokens of the upstream's texts that are not in Content. kept means that they can be read by a handle.
+func (r *Result) leave(tokens int, kept bool) {
+	if kept {
+		r.Cut += tokens
+	} else {
+		r.LeftOut += tokens
+	}
 }
 
 // Raw encodes the result as a server would send it.

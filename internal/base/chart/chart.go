@@ -11,7 +11,7 @@ import (
 // The layout, in pixels.
 const (
 	width    = 760
-	Left     = 168 // where bars begin
+	Left     = 168 // where bars begin, unless Column says otherwise
 	Length   = 430 // of the longest bars
 	labelGap = 8
 )
@@ -29,10 +29,11 @@ const (
 type Chart struct {
 	body strings.Builder
 	y    int // where the next part begins
+	left int // where bars begin
 }
 
 // New returns an empty image.
-func New() *Chart { return &Chart{y: 8} }
+func New() *Chart { return &Chart{y: 8, left: Left} }
 
 // Down leaves space before the next part.
 func (c *Chart) Down(pixels int) { c.y += pixels }
@@ -74,17 +75,23 @@ func (c *Chart) Row(first, second string, height int) {
 	c.text(Left-12, height/2+12, style{size: 11, toLeft: true}, second)
 }
 
+// Column makes the next bars and labels begin at x, until the next call.
+func (c *Chart) Column(x int) { c.left = x }
+
 // Bar draws n of whole and returns its width, which is at least 2.
 func (c *Chart) Bar(colour string, n, whole, length, height int) int {
 	width := max(2, n*length/whole)
-	fmt.Fprintf(&c.body, `<rect x="%d" y="%d" width="%d" height="%d" rx="2" fill="%s"/>`+"\n", Left, c.y, width, height, colour)
+	fmt.Fprintf(&c.body, `<rect x="%d" y="%d" width="%d" height="%d" rx="2" fill="%s"/>`+"\n", c.left, c.y, width, height, colour)
 	return width
 }
 
-// Label writes a figure beside a bar that ends width behind Left. below is the distance of the bar from the next part.
+// Label writes a figure beside a bar of this width. below is the distance of the bar from the next part.
 func (c *Chart) Label(width, below int, text string) {
-	c.text(Left+width+labelGap, below+Thick-3, style{size: 12}, text)
+	c.text(c.left+width+labelGap, below+Thick-3, style{size: 12}, text)
 }
+
+// Note writes a line where bars begin.
+func (c *Chart) Note(text string) { c.text(c.left, Thick-3, style{size: 12}, text) }
 
 // Thick is the height of a bar that has its figure beside it.
 const Thick = 14
