@@ -215,7 +215,7 @@ func (c *Caller) read(ctx context.Context, event *request.Event, given json.RawM
 	switch of := page.Origin; of.Tool {
 	case OfProgram:
 		event.ReadOn = request.Target{Server: Name, Tool: RunTool}
-	case "": // a resource or prompt, whose results are not counted
+	case "": // nothing was cut, or a resource or prompt, which are not counted
 	default:
 		event.ReadOn = request.Target{Server: of.Server, Tool: of.Tool}
 	}

@@ -38,15 +38,13 @@ type Pages struct {
 	Filter *jq.Runner
 	// Work bounds how many greps run at the same time; nil means no bound.
 	Work *semaphore.Semaphore
-	kept *bool // set to true when something is kept; may be nil
+	unasked bool // what is kept is what a grep or a filter left out
 }
 
 // keep keeps h like [Store.add].
 func (p Pages) keep(h *result) (handle string) {
-	if handle = p.Store.add(h); handle != "" && p.kept != nil {
-		*p.kept = true
-	}
-	return handle
+	h.unasked = p.unasked
+	return p.Store.add(h)
 }
 
 // limit is how much the texts of one answer may weigh together (see the method weigh).

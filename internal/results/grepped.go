@@ -12,9 +12,8 @@ import (
 // grepped returns the parts of a result's texts that match a.Grep, or nil if all of them match. out is the complete result. If
 // some content is only in structuredContent, it is searched as a text.
 func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, shown Shown) (*Result, error) {
-	kept := false
-	a.Pages.kept = &kept
 	p := a.Pages
+	p.unasked = true
 	received, compact := out.Received, out.Sent
 	if got.structured != nil && !saidIn(shown.Received, got.structured) {
 		block := wire.ReadBlock(wire.TextBlock(string(got.structured)))
@@ -30,8 +29,7 @@ func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, s
 	switch {
 	case errors.As(err, &refused), err == ErrBusy:
 		failed := a.grepFailure(refused, p.KeepBlocks(rawBlocks(shown.Received, hasText))).Result(a.Format.Always())
-		failed.Received = received
-		failed.leave(received-failed.Sent, kept)
+		failed.Received, failed.LeftOut = received, received-failed.Sent
 		return failed, nil
 	case err != nil:
 		return nil, err
@@ -73,7 +71,7 @@ func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, s
 		matches.Content = wire.AppendText(matches.Content, "["+line+"]")
 	}
 	a.bound(matches)
-	matches.leave(compact-matches.Sent, kept) // what is kept includes all that does not match
+	matches.LeftOut = compact - matches.Sent
 	return matches, nil
 }
 

@@ -79,7 +79,7 @@ type Page struct {
 	Structured json.RawMessage
 	// Value is the compact JSON that Text says; empty if Text says anything else.
 	Value string
-	// Origin is the tool whose kept result the page is a part of.
+	// Origin is the tool whose result was kept because it was too long, if the page is a part of that; otherwise it is zero.
 	Origin Origin
 	// cut is how many tokens of a selection were left behind a handle.
 	cut int
@@ -99,9 +99,9 @@ func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
 	case err != nil:
 		return nil, err
 	}
-	p.Origin = h.origin // parts of the result that are kept have the same origin
+	p.Origin, p.unasked = h.origin, h.unasked // parts of the result that are kept have the same origin
 	page, err := p.read(ctx, h, args)
-	if page != nil {
+	if page != nil && !h.unasked {
 		page.Origin = h.origin
 	}
 	return page, err

@@ -58,15 +58,13 @@ func (p Pages) Select(ctx context.Context, filter, grep string, value, other jso
 	if which.len() == h.count() {
 		return p.selected(s, filter, value), nil
 	}
-	page := p.page(h, which, ReadArguments{Grep: grep})
-	if p.kept != nil && *p.kept {
-		page.cut = saved(compress.Text(s.text, p.Texts).Text, page.Text)
-	}
-	return page, nil
+	p.unasked = true
+	return p.page(h, which, ReadArguments{Grep: grep}), nil
 }
 
 // keepValue keeps a value, so that another filter can be applied to it. A JSON string is kept as a plain text.
 func (p Pages) keepValue(value json.RawMessage) (handle string) {
+	p.unasked = true
 	if text, ok := wire.WholeText(value); ok {
 		return p.Keep(text, true)
 	}
@@ -92,12 +90,9 @@ func (p Pages) selected(s *selection, filter string, value json.RawMessage) *Pag
 		return page
 	}
 	page.Text = p.look(p.divideSelection(s), p.limit())
-	page.cut = saved(text.Text, page.Text)
+	page.cut = max(0, Roughly(text.Text)-Roughly(page.Text))
 	return page
 }
-
-// saved returns how many tokens fewer a part has than the whole.
-func saved(whole, part string) int { return max(0, Roughly(whole)-Roughly(part)) }
 
 // fewNulls is how many null outputs are written out; more are only counted.
 const fewNulls = 3

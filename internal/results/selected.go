@@ -235,11 +235,9 @@ func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire
 		out := noTextFailure().Result(a.Format.Always())
 		out.Content = append(out.Content, rawBlocks(blocks, func(b wire.Block) bool { return !b.IsText })...)
 		out.Received = Roughly(textsOf(blocks)...)
-		out.leave(out.Received-out.Sent, false)
+		out.LeftOut = out.Received - out.Sent
 		return out, nil
 	}
-	kept := false
-	a.Pages.kept = &kept
 	page, err := a.Pages.Select(ctx, a.Select, a.Grep, value, other)
 	var failed *FilterError
 	var refused *RefusedError
@@ -260,7 +258,7 @@ func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire
 		out.Content, out.Value = append(out.Content, others...), ""
 		a.bound(out)
 	}
-	out.leave(out.Received-out.Sent-out.Cut, out.Code != "" && kept) // a failure keeps the whole result
+	out.LeftOut = out.Received - out.Sent - out.Cut
 	return out, nil
 }
 

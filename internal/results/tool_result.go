@@ -30,15 +30,6 @@ type Result struct {
 	Cut, LeftOut int
 }
 
-// leave counts tokens of the upstream's texts that are not in Content. kept means that they can be read by a handle.
-func (r *Result) leave(tokens int, kept bool) {
-	if kept {
-		r.Cut += tokens
-	} else {
-		r.LeftOut += tokens
-	}
-}
-
 // Raw encodes the result as a server would send it.
 func (r *Result) Raw() json.RawMessage {
 	out := append([]byte(`{"content":`), wire.Encode(r.Content)...)

@@ -124,7 +124,12 @@ func Chart(r *Report) []byte {
 		for i, column := range columns {
 			n := column.of(row.Figures)
 			c.Column(chart.Left + i*columnWidth)
-			c.Label(c.Bar(column.colour, int(n), int(column.largest), barLength, chart.Thick), 0, terminal.Number(int(n)))
+			switch {
+			case n > 0:
+				c.Label(c.Bar(column.colour, int(n), int(column.largest), barLength, chart.Thick), 0, terminal.Number(int(n)))
+			case n < 0:
+				c.Label(0, 0, terminal.Number(int(n)))
+			}
 		}
 		c.Down(34)
 	}

@@ -46,13 +46,13 @@ func (s *series) add(at int64, r *request.Event) {
 type plots struct {
 	Calls       []int `json:"calls"`
 	Errors      []int `json:"errors"`
-	Definitions []int `json:"definitions"`
 	Compression []int `json:"compression"`
-	Cut         []int `json:"cut"`
+	Definitions []int `json:"definitions,omitempty"` // of all servers together
+	Cut         []int `json:"cut,omitempty"`         // of all servers together
 }
 
-// plots returns the counts of the hour that ends with the minute now. used is false if nothing was counted in
-// that hour.
+// plots returns the counts of the hour that ends with the minute now. used is false if there was no call in that
+// hour.
 func (s *series) plots(now int64) (p plots, used bool) {
 	for _, list := range []*[]int{&p.Calls, &p.Errors, &p.Definitions, &p.Compression, &p.Cut} {
 		*list = make([]int, minutes)
@@ -90,28 +90,23 @@ func (h *Hour) Add(r *request.Event) {
 	if !r.Known && (r.Outcome != results.CodeToolNotFound || !r.KnownServer) {
 		return
 	}
-	h.of(r.Server).add(at, r)
-}
-
-// of returns the counts of a server. The caller holds mu.
-func (h *Hour) of(server string) *series {
-	one := h.servers[server]
+	one := h.servers[r.Server]
 	if one == nil {
 		if h.servers == nil {
 			h.servers = make(map[string]*series)
 		}
 		one = &series{}
-		h.servers[server] = one
+		h.servers[r.Server] = one
 	}
-	return one
+	one.add(at, r)
 }
 
 // addSavings counts what a message has saved that is not the result of a call: definitions, and parts that were read by a handle.
 func (h *Hour) addSavings(r *request.Event) {
-	var saved []request.Saving
 	if r.Definitions == nil && r.ReadOn.Server == "" {
 		return
 	}
+	var saved []request.Saving
 	if r.Definitions != nil {
 		saved = r.Definitions()
 	}
@@ -120,11 +115,9 @@ func (h *Hour) addSavings(r *request.Event) {
 	at := time.Now().Unix() / 60
 	for _, one := range saved {
 		h.all.in(at).definitions += one.Tokens
-		h.of(one.Server).in(at).definitions += one.Tokens
 	}
-	if server := r.ReadOn.Server; server != "" {
+	if r.ReadOn.Server != "" {
 		h.all.in(at).cut -= r.Sent
-		h.of(server).in(at).cut -= r.Sent
 	}
 }
 
@@ -134,7 +127,7 @@ type lastHour struct {
 	Servers map[string]plots `json:"servers"`
 }
 
-// last returns the counts of the hour that ends now. It forgets servers of which nothing was counted in this hour.
+// last returns the counts of the hour that ends now. It forgets servers that had no call in this hour.
 func (h *Hour) last(now time.Time) lastHour {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,6 +136,7 @@ func (h *Hour) last(now time.Time) lastHour {
 	out := lastHour{all, make(map[string]plots)}
 	for name, s := range h.servers {
 		if p, used := s.plots(at); used {
+			p.Definitions, p.Cut = nil, nil
 			out.Servers[name] = p
 		} else {
 			delete(h.servers, name)
