@@ -37,7 +37,7 @@ type Pages struct {
 	// Filter runs jq filters; nil refuses them.
 	Filter *jq.Runner
 	// Work bounds how many greps run at the same time; nil means no bound.
-	Work *semaphore.Semaphore
+	Work    *semaphore.Semaphore
 	unasked bool // what is kept is what a grep or a filter left out
 }
 
