@@ -152,14 +152,13 @@ const (
 	kindCut         = "cut"
 )
 
-// savings counts what a message has saved. A counter never falls, so what mcpx costs has one of its own.
+// savings counts what a message has saved. A counter never falls, so what mcpx costs has one of its own. Where there is one of
+// the two there is the other, so that queries can subtract them.
 func (m *Metrics) savings(r *request.Event) {
 	add := func(server, kind string, tokens int) {
-		switch {
-		case tokens > 0:
-			m.saved.WithLabelValues(server, kind).Add(float64(tokens))
-		case tokens < 0:
-			m.spent.WithLabelValues(server, kind).Add(float64(-tokens))
+		if tokens != 0 {
+			m.saved.WithLabelValues(server, kind).Add(float64(max(tokens, 0)))
+			m.spent.WithLabelValues(server, kind).Add(float64(max(-tokens, 0)))
 		}
 	}
 	if r.Definitions != nil {
