@@ -316,7 +316,7 @@ func (o *outcome) print(s streams) {
 	}
 	if o.Savings != nil {
 		total := o.Savings.Total
-		fmt.Fprint(s.out, sc.Hang("", fmt.Sprintf("saved since %s, in about so many tokens: definitions %s, compression %s, left behind a handle %s; mcpx stats says more",
+		fmt.Fprint(s.out, sc.Hang("", fmt.Sprintf("tokens saved since %s: definitions %s, compression %s, left behind a handle %s; mcpx stats says more",
 			o.Savings.Since, figure(sc, total.Definitions), figure(sc, total.Compression), figure(sc, total.Cut))))
 	}
 }
