@@ -49,7 +49,7 @@ func (a *App) count(r *request.Event) {
 			Calls: 1, Received: int64(r.Received), Sent: int64(r.Sent),
 			Compression: int64(r.Compression()), Cut: int64(r.Cut), LeftOut: int64(r.LeftOut),
 		})
-	case r.ReadOn.Tool != "":
+	case r.ReadOn != nil:
 		a.book.Add(r.Began, savings.Key{Server: r.ReadOn.Server, Tool: r.ReadOn.Tool, Client: r.Client}, savings.Figures{
 			Sent: int64(r.Sent), Cut: -int64(r.Sent),
 		})

@@ -214,10 +214,10 @@ func (c *Caller) read(ctx context.Context, event *request.Event, given json.RawM
 	}
 	switch of := page.Origin; of.Tool {
 	case OfProgram:
-		event.ReadOn = request.Target{Server: Name, Tool: RunTool}
+		event.ReadOn = &request.Target{Server: Name, Tool: RunTool}
 	case "": // nothing was cut, or a resource or prompt, which are not counted
 	default:
-		event.ReadOn = request.Target{Server: of.Server, Tool: of.Tool}
+		event.ReadOn = &request.Target{Server: of.Server, Tool: of.Tool}
 	}
 	return results.OnPage(page, c.Form.Always()).Raw(), nil
 }

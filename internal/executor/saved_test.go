@@ -59,7 +59,7 @@ func TestSaved(t *testing.T) {
 	}
 	left := cut.Cut
 	for _, more := range []string{`,"offset":300`, `,"grep":"name 1"`, `,"select":".[7]"`, `,"select":"map(.id)"`} {
-		if event := read(handle, more); event.ReadOn != (request.Target{Server: "one", Tool: "table"}) {
+		if event := read(handle, more); event.ReadOn == nil || *event.ReadOn != (request.Target{Server: "one", Tool: "table"}) {
 			t.Errorf("%s: %+v", more, event.ReadOn)
 		}
 	}
@@ -79,13 +79,13 @@ func TestSaved(t *testing.T) {
 			t.Errorf("%s: %+v, compression %d, %s", name, event.Sizes, event.Compression(), text)
 		}
 		if handle != "" {
-			if on := read(handle, `,"limit":1`).ReadOn; on != (request.Target{}) {
+			if on := read(handle, `,"limit":1`).ReadOn; on != nil {
 				t.Errorf("%s: reading on counts for %+v", name, on)
 			}
 		}
 	}
 	selected, _, handle := call(Request{Server: "one", Tool: "table", Select: "map(.)"})
-	if selected.Cut <= 0 || handle == "" || read(handle, "").ReadOn.Tool != "table" {
+	if selected.Cut <= 0 || handle == "" || read(handle, "").ReadOn == nil {
 		t.Errorf("a selection that is cut: %+v", selected.Sizes)
 	}
 
@@ -97,7 +97,7 @@ func TestSaved(t *testing.T) {
 	if event.Received != 0 || event.Cut <= 0 || event.LeftOut >= 0 || event.Compression() < 0 || handle == "" {
 		t.Errorf("a program: %+v, compression %d, %s", event.Sizes, event.Compression(), text)
 	}
-	if on := read(handle, `,"limit":1`).ReadOn; on != (request.Target{Server: builtin.Name, Tool: builtin.RunTool}) {
+	if on := read(handle, `,"limit":1`).ReadOn; on == nil || *on != (request.Target{Server: builtin.Name, Tool: builtin.RunTool}) {
 		t.Errorf("the value of a program: %+v", on)
 	}
 	call(program(nil, `return (await call("mcpx", "read_result", {handle: "`+handle+`"})).length`))

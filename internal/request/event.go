@@ -46,9 +46,9 @@ type Event struct {
 	// Definitions is what the answer changes in what the client carries of tool definitions; nil if it changes nothing. Observers
 	// call it after the answer was sent, because it may count tokens for milliseconds.
 	Definitions func() []Saving
-	// ReadOn is the tool from whose result the call has read what was cut before; its other fields are not set. It is zero for
+	// ReadOn is the tool from whose result the call has read what was cut before; its other fields are not set. It is nil for
 	// other calls.
-	ReadOn Target
+	ReadOn *Target
 	Trace
 	// Program is the number of the event of the program that made the call; 0 if a client made it. Costs has the calls that a
 	// program has made.

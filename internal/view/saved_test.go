@@ -2,11 +2,13 @@ package view
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 	"mcpx/internal/executor"
@@ -101,5 +103,21 @@ func TestSaved(t *testing.T) {
 	defer all.Close()
 	if all.Saved(&caller.Client{}) != nil {
 		t.Error("a view of the tools themselves saves definitions")
+	}
+}
+
+// BenchmarkDirect measures the counting of all definitions, which happens once for each catalogue.
+func BenchmarkDirect(b *testing.B) {
+	s := catalog.Server{Name: "s", Known: true}
+	for i := range 500 {
+		s.Tools = append(s.Tools, catalog.Tool{
+			Name: fmt.Sprintf("tool_%d", i), Description: strings.Repeat("Some words about what it does. ", 10),
+			InputSchema: json.RawMessage(`{"type":"object","properties":{` + strings.Repeat(`"name":{"type":"string","description":"The name of it"},`, 10) + `"n":{"type":"integer"}}}`),
+		})
+	}
+	snap := catalog.NewSnapshot([]catalog.Server{s})
+	for b.Loop() {
+		var t texts
+		t.direct(snap)
 	}
 }

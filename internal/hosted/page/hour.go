@@ -103,7 +103,7 @@ func (h *Hour) Add(r *request.Event) {
 
 // addSavings counts what a message has saved that is not the result of a call: definitions, and parts that were read by a handle.
 func (h *Hour) addSavings(r *request.Event) {
-	if r.Definitions == nil && r.ReadOn.Server == "" {
+	if r.Definitions == nil && r.ReadOn == nil {
 		return
 	}
 	var saved []request.Saving
@@ -116,7 +116,7 @@ func (h *Hour) addSavings(r *request.Event) {
 	for _, one := range saved {
 		h.all.in(at).definitions += one.Tokens
 	}
-	if r.ReadOn.Server != "" {
+	if r.ReadOn != nil {
 		h.all.in(at).cut -= r.Sent
 	}
 }

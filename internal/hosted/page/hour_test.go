@@ -41,7 +41,7 @@ func TestHour(t *testing.T) {
 		cut = 10
 		add("a", "RESULT", 50, 20)
 		h.Add(&request.Event{Method: "tools/call", Definitions: func() []request.Saving { return []request.Saving{{Server: "mcpx", Tool: "inspect", Tokens: -50}} }})
-		h.Add(&request.Event{Method: "tools/call", ReadOn: request.Target{Server: "a", Tool: "t"}, Sizes: request.Sizes{Sent: 7}})
+		h.Add(&request.Event{Method: "tools/call", ReadOn: &request.Target{Server: "a", Tool: "t"}, Sizes: request.Sizes{Sent: 7}})
 
 		last := h.last(time.Now())
 		if got := last.Calls[minutes-2:]; !slices.Equal(got, []int{5, 1}) {

@@ -170,7 +170,7 @@ func (m *Metrics) savings(r *request.Event) {
 	case r.Answered && r.KnownServer:
 		add(r.Server, kindCompression, r.Compression())
 		add(r.Server, kindCut, r.Cut)
-	case r.ReadOn.Server != "":
+	case r.ReadOn != nil:
 		add(r.ReadOn.Server, kindCut, -r.Sent)
 	}
 }

@@ -48,7 +48,7 @@ func used() *Metrics {
 		Method: "tools/call", Attempted: true, Target: request.Target{Server: "shop", KnownServer: true, Tool: "canary"}, Outcome: "TOOL_NOT_FOUND",
 	})
 	m.Event(&request.Event{Answered: true, Target: search, Sizes: request.Sizes{Received: 900, Sent: 100, Cut: 500, LeftOut: 100}})
-	m.Event(&request.Event{ReadOn: request.Target{Server: "shop", Tool: "search"}, Sizes: request.Sizes{Received: 40, Sent: 40}})
+	m.Event(&request.Event{ReadOn: &request.Target{Server: "shop", Tool: "search"}, Sizes: request.Sizes{Received: 40, Sent: 40}})
 	m.Event(&request.Event{Method: "tools/list", Definitions: func() []request.Saving {
 		return []request.Saving{{Server: "shop", Tokens: 3000}, {Server: "mcpx", Tokens: -800}}
 	}})
