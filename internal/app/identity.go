@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"slices"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/hosted/authserver"
 	"mcpx/internal/hosted/httpd"
@@ -68,6 +69,9 @@ func (b *builder) identities(cfg *config.Config, server *authServer) *identity.O
 	}
 	o := &identity.Options{
 		Path: b.path, Tokens: cfg.Auth.Tokens, Scopes: cfg.Auth.Scopes, Certificates: cfg.Auth.Certificates, Logger: b.log,
+	}
+	if d := cfg.Dial; d != nil && d.Compat != conf.CompatOff {
+		o.Agents = &identity.Agents{Keys: d.Keys, Encrypted: d.Compat == conf.CompatEncrypted}
 	}
 	if cfg.Auth.Resource != "" {
 		o.Resource, _ = url.Parse(cfg.Auth.Resource) // config has checked it

@@ -146,6 +146,13 @@ func (p *Peer) keepAlive(every, within time.Duration) {
 	}
 }
 
+// Answers reports whether the other end answers a ping within a time. Someone must be reading.
+func (p *Peer) Answers(within time.Duration) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	return p.conn.Ping(ctx) == nil
+}
+
 // Read implements [Conn].
 func (p *Peer) Read() ([]byte, error) {
 	data, err := p.socket.Read()

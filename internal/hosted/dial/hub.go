@@ -38,6 +38,8 @@ type Options struct {
 	Logger     *slog.Logger
 	// Bounds limit what a principal's servers may send; zero values mean the defaults.
 	Bounds Bounds
+	// Alive is how long a connection has to answer, before another takes its place; 0 means 5 s.
+	Alive time.Duration
 }
 
 // Hub has the servers that have dialled in. It is safe for concurrent use.
@@ -47,6 +49,7 @@ type Hub struct {
 	slots   map[string]*slot  // by the name under which they are served
 	meters  map[string]*meter // by the ID of the principal; removed with the last slot of the principal
 	ended   bool
+	naming  sync.Mutex // held while a server without a name of its own gets one; before mu
 }
 
 // New returns a hub. The caller must close it.

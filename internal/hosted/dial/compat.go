@@ -1,0 +1,95 @@
+package dial
+
+import (
+	"cmp"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"mcpx/internal/caller"
+)
+
+// aliveWithin is how long a server without a name of its own has to show that it is there, before another takes its place. Clients
+// wait 10 s for a WebSocket to open.
+const aliveWithin = 5 * time.Second
+
+// ServeAgent accepts a tool server of an agent as the older system does: its name is in the query, and without one it gets a name
+// that no other server of the agent has. The caller has authenticated the request.
+func (h *Hub) ServeAgent(w http.ResponseWriter, r *http.Request) {
+	p, name := caller.From(r.Context()), r.URL.Query().Get("server_id")
+	if name != "" {
+		h.serve(w, r, p, name, "")
+		return
+	}
+	h.endSilent(p)
+	if a := h.acceptUnnamed(w, r, p); a != nil {
+		h.hold(r.Context(), a)
+	}
+}
+
+func (h *Hub) acceptUnnamed(w http.ResponseWriter, r *http.Request, p *caller.Principal) *arrival {
+	h.naming.Lock() // otherwise a second server that comes now would get the same name
+	defer h.naming.Unlock()
+	return h.accept(w, r, p, h.vacant(p), "")
+}
+
+// vacant returns a name for a server that brings none: the one that was left last, since most often its server has come back, or
+// else the first that is free. If all names are in use, it returns one more, so
+// that the connection is refused for the right reason.
+func (h *Hub) vacant(p *caller.Principal) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	held := make(map[string]*slot)
+	for _, s := range h.slots {
+		if s.Owner == p.Key() {
+			held[s.Name] = s
+		}
+	}
+	left, free := (*slot)(nil), ""
+	for i := range mostConnections + 1 {
+		switch s := held[unnamed(i)]; {
+		case s == nil:
+			free = cmp.Or(free, unnamed(i))
+		case s.live == nil && s.forget != nil && (left == nil || s.since.After(left.since)):
+			left = s
+		}
+	}
+	if left != nil {
+		return left.Name
+	}
+	return free
+}
+
+// unnamed returns the name of the server without a name at index i: default, default-2, default-3 and so on.
+func unnamed(i int) string {
+	if i == 0 {
+		return "default"
+	}
+	return "default-" + strconv.Itoa(i+1)
+}
+
+// endSilent ends the connections without a name of their own that do not answer. A device that lost its network has not closed its
+// connection, and comes back before the pings have found that out.
+func (h *Hub) endSilent(p *caller.Principal) {
+	h.mu.Lock()
+	open := make(map[*slot]*conn)
+	for i := range mostConnections {
+		for _, s := range h.slots {
+			if s.Owner == p.Key() && s.Name == unnamed(i) && s.live != nil && s.waiting == nil { // an upstream is reading
+				open[s] = s.live
+			}
+		}
+	}
+	h.mu.Unlock()
+	var asked sync.WaitGroup
+	for s, c := range open {
+		asked.Go(func() {
+			if !c.Answers(cmp.Or(h.options.Alive, aliveWithin)) {
+				s.gone(c)
+				_ = c.Close()
+			}
+		})
+	}
+	asked.Wait()
+}
