@@ -59,7 +59,17 @@ type toolServer struct {
 	label string
 	over  chan error // the error that ended its connection
 	// odd answers a request in another way; it returns false for an ordinary answer. It may be nil.
-	odd func(s *toolServer, method string, id json.RawMessage) bool
+	odd func(s *toolServer, m toolMessage) bool
+}
+
+// toolMessage is a message to a tool server.
+type toolMessage struct {
+	ID     json.RawMessage
+	Method string
+	Params struct {
+		Name      string
+		Arguments struct{ N string }
+	}
 }
 
 func (e *endpoint) toolServer(t testing.TB, s toolServer, agent, query string) *toolServer {
@@ -87,15 +97,8 @@ func (s *toolServer) serve() error {
 		if err != nil {
 			return err
 		}
-		var m struct {
-			ID     json.RawMessage
-			Method string
-			Params struct {
-				Name      string
-				Arguments struct{ N string }
-			}
-		}
-		if json.Unmarshal(data, &m) != nil || m.ID == nil || s.odd != nil && s.odd(s, m.Method, m.ID) {
+		var m toolMessage
+		if json.Unmarshal(data, &m) != nil || m.ID == nil || s.odd != nil && s.odd(s, m) {
 			continue
 		}
 		switch m.Method {

@@ -146,11 +146,16 @@ func (p *Peer) keepAlive(every, within time.Duration) {
 	}
 }
 
-// Answers reports whether the other end answers a ping within a time. Someone must be reading.
+// Answers reports whether the other end answers a ping within a time; if not, the connection ends. Someone must be reading.
 func (p *Peer) Answers(within time.Duration) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
-	return p.conn.Ping(ctx) == nil
+	if p.conn.Ping(ctx) == nil {
+		return true
+	}
+	p.end()
+	_ = p.conn.CloseNow()
+	return false
 }
 
 // Read implements [Conn].

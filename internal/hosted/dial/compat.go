@@ -87,7 +87,6 @@ func (h *Hub) endSilent(p *caller.Principal) {
 		asked.Go(func() {
 			if !c.Answers(cmp.Or(h.options.Alive, aliveWithin)) {
 				s.gone(c)
-				_ = c.Close()
 			}
 		})
 	}
