@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"reflect"
 	"slices"
+	"time"
 
 	"mcpx/internal/base/conf"
 	"mcpx/internal/desk/config"
@@ -157,6 +158,23 @@ func NewToken() (token, digest string) {
 	token = identity.NewToken()
 	sum := sha256.Sum256([]byte(token))
 	return token, hex.EncodeToString(sum[:])
+}
+
+// NewAgentToken makes a token for an agent at the paths of the older system.
+func NewAgentToken(cfg *config.Config, agent string, until time.Time) (string, error) {
+	if !compat(cfg.Dial) {
+		return "", &noAgentsError{}
+	}
+	return identity.NewAgentToken(cfg.Dial.Keys[0], agent, until)
+}
+
+type noAgentsError struct{}
+
+func (*noAgentsError) Error() string { return "this config accepts no tokens of agents" }
+
+// Hint returns advice for the user.
+func (*noAgentsError) Hint() string {
+	return `set "dial": {"compat": "signed", "compat_key": "${AGENTS_KEY}"}; openssl rand -hex 32 makes a key`
 }
 
 func rightsOf(cfg *config.Config) *policy.Rights {

@@ -44,10 +44,10 @@ func (l *loader) checkDial(n *node, d *conf.Dial) {
 
 // finishDial makes what dial.compat needs: who has a token of an agent may dial in for itself, and all others need a credential.
 func (l *loader) finishDial() {
-	d := l.cfg.Dial
-	if d == nil || d.Compat == conf.CompatOff {
+	if !l.agents() {
 		return
 	}
+	d := l.cfg.Dial
 	d.Allow = append(d.Allow, conf.DialRule{Principals: []string{conf.Agents + "*"}, Names: []string{"*"}, For: conf.DialSelf})
 	if d.Compat == conf.CompatEncrypted {
 		l.warn("dial.compat: encrypted accepts tokens that never end, and that someone who has one can alter (AES in ECB mode); " +
@@ -58,3 +58,6 @@ func (l *loader) finishDial() {
 		l.warn("dial.compat: there is no auth, so only agents can connect over HTTP; mcpx token new NAME makes a token for others")
 	}
 }
+
+// agents reports whether agents can connect, with tokens of their own.
+func (l *loader) agents() bool { return l.cfg.Dial != nil && l.cfg.Dial.Compat != conf.CompatOff }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,31 +35,34 @@ func (h *Hub) acceptUnnamed(w http.ResponseWriter, r *http.Request, p *caller.Pr
 	return h.accept(w, r, p, h.vacant(p), "")
 }
 
-// vacant returns a name for a server that brings none: the one that was left last, since most often its server has come back, or
-// else the first that is free. If all names are in use, it returns one more, so
-// that the connection is refused for the right reason.
+// vacant returns a name for a server that brings none: the one that was left, since most often its server has come back, or else
+// the first that is free. If several were left, nothing says which server this is, so all are given up. If all names are in use, it
+// returns one more, so that the connection is refused for the right reason.
 func (h *Hub) vacant(p *caller.Principal) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	held := make(map[string]*slot)
+	held := make(map[string]bool)
+	var left []*slot
 	for _, s := range h.slots {
-		if s.Owner == p.Key() {
-			held[s.Name] = s
+		if s.Owner != p.Key() || !isUnnamed(s.Name) {
+			continue
+		}
+		if held[s.Name] = true; s.live == nil && s.forget != nil {
+			left = append(left, s)
 		}
 	}
-	left, free := (*slot)(nil), ""
-	for i := range mostConnections + 1 {
-		switch s := held[unnamed(i)]; {
-		case s == nil:
-			free = cmp.Or(free, unnamed(i))
-		case s.live == nil && s.forget != nil && (left == nil || s.since.After(left.since)):
-			left = s
-		}
+	if len(left) == 1 {
+		return left[0].Name
 	}
-	if left != nil {
-		return left.Name
+	for _, s := range left {
+		h.remove(s)
+		delete(held, s.Name)
 	}
-	return free
+	i := 0
+	for held[unnamed(i)] {
+		i++
+	}
+	return unnamed(i)
 }
 
 // unnamed returns the name of the server without a name at index i: default, default-2, default-3 and so on.
@@ -69,16 +73,21 @@ func unnamed(i int) string {
 	return "default-" + strconv.Itoa(i+1)
 }
 
+// isUnnamed reports whether a name is one of those that unnamed returns.
+func isUnnamed(name string) bool {
+	number, ok := strings.CutPrefix(name, "default-")
+	n, err := strconv.Atoi(number)
+	return name == "default" || ok && err == nil && n > 1
+}
+
 // endSilent ends the connections without a name of their own that do not answer. A device that lost its network has not closed its
 // connection, and comes back before the pings have found that out.
 func (h *Hub) endSilent(p *caller.Principal) {
 	h.mu.Lock()
 	open := make(map[*slot]*conn)
-	for i := range mostConnections {
-		for _, s := range h.slots {
-			if s.Owner == p.Key() && s.Name == unnamed(i) && s.live != nil && s.waiting == nil { // an upstream is reading
-				open[s] = s.live
-			}
+	for _, s := range h.slots {
+		if s.Owner == p.Key() && isUnnamed(s.Name) && s.live != nil && s.waiting == nil { // an upstream is reading
+			open[s] = s.live
 		}
 	}
 	h.mu.Unlock()

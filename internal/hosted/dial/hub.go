@@ -3,6 +3,7 @@ package dial
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -62,6 +63,9 @@ type Server struct {
 	policy.Dialled
 	// Name is the name under which it dialled in.
 	Name string
+	// Place identifies the place of a server that brought no name. What is known about an earlier place of the same name may be
+	// about another server. It is empty for other servers.
+	Place string
 	// Arrived and Connect are for [transport.Options].
 	Arrived func(ctx context.Context) error
 	Connect func(ctx context.Context) (transport.Conn, error)
@@ -148,6 +152,9 @@ func (h *Hub) place(p *caller.Principal, name string) (s *slot, fresh bool, err 
 		if rule.Groups != nil {
 			s.Groups = slices.DeleteFunc(slices.Clone(p.Groups), func(g string) bool { return !slices.Contains(rule.Groups, g) })
 		}
+	}
+	if isUnnamed(name) {
+		s.Place = rand.Text()
 	}
 	s.Server.Arrived, s.Server.Connect = s.await, s.take
 	h.slots[served] = s
