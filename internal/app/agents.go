@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"mcpx/internal/base/conf"
-	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 	"mcpx/internal/hosted/httpd"
 	"mcpx/internal/hosted/identity"
@@ -126,7 +125,7 @@ func (g *agents) health(w http.ResponseWriter, r *http.Request) {
 		known |= subtle.ConstantTimeCompare(key, []byte(one))
 	}
 	if known == 0 {
-		writeRPC(w, http.StatusUnauthorized, "error", wire.RPCError{Code: codeUnauthorized, Message: "the key is wrong or missing"})
+		writeRPC(w, http.StatusUnauthorized, "error", map[string]any{"code": codeUnauthorized, "message": "the key is wrong or missing"})
 		return
 	}
 	writeRPC(w, http.StatusOK, "result", map[string]any{"status": "success", "connections": g.connections()})

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -102,6 +103,8 @@ func (s *toolServer) serve() error {
 			continue
 		}
 		switch m.Method {
+		case "server/discover": // unknown to devices, some of which answer no unknown method
+			return errors.New("server/discover")
 		case "initialize":
 			s.answer(m.ID, `"result":{"protocolVersion":"2024-11-05","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"S","version":"7"}}`)
 		case "tools/list":
@@ -247,7 +250,11 @@ func TestAgents_Merged(t *testing.T) {
 	if got := r.ask("21", "ping", ""); !strings.Contains(got, `"result":{}`) {
 		t.Errorf("ping: %s", got)
 	}
-	_, answer, _ := e.visitor(t, "", modernEra, false).http(t, "GET", "/mcp_endpoint/health?key="+agentsKey, "", nil)
+	status, answer, _ := e.visitor(t, "", modernEra, false).http(t, "GET", "/mcp_endpoint/health?key=wrong", "", nil)
+	if status != http.StatusUnauthorized || !strings.Contains(answer, `"code":-32004`) || strings.Contains(answer, "a1") {
+		t.Errorf("health with a wrong key: %d %s", status, answer)
+	}
+	_, answer, _ = e.visitor(t, "", modernEra, false).http(t, "GET", "/mcp_endpoint/health?key="+agentsKey, "", nil)
 	for _, part := range []string{`"status":"success"`, `"mcp_server_connections":3`, `"robot_connections":1`, `"total_tools":5`, `"available_agents":["a1"]`, `"robot_connections_by_agent":{"a1":1}`, `"state":"dialled in"`} {
 		if !strings.Contains(strings.ReplaceAll(answer, ": ", ":"), part) {
 			t.Errorf("health lacks %s: %s", part, answer)

@@ -8,6 +8,7 @@ import (
 	"mcpx/internal/base/conf"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/hosted/httpd"
+	"mcpx/internal/hosted/identity"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/transport"
@@ -35,6 +36,9 @@ func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock
 			Introduction: upstream.Introduction{Name: "mcpx", Version: Version()},
 			Concurrency:  upstream.Concurrency{Queue: cfg.Limits.Server.Queue},
 			NoQuestions:  shared,
+		}
+		if strings.HasPrefix(s.Owner, identity.AgentKind+" ") { // as in the older system, which knew no other revisions
+			spec.Protocol = upstream.EraLegacy
 		}
 		if cfg.HealthCheck {
 			spec.Health = cfg.Health
