@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/subtle"
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -71,7 +72,11 @@ func (g *agents) call(w http.ResponseWriter, r *http.Request) {
 		a.log.Info("a client of an agent could not connect", "principal", who.Key(), "err", err)
 		return
 	}
-	defer context.AfterFunc(r.Context(), func() { _ = peer.CloseWith(transport.ClosePolicy, "the token is not valid any more") })()
+	defer context.AfterFunc(r.Context(), func() {
+		if errors.Is(context.Cause(r.Context()), identity.ErrRevoked) { // otherwise mcpx is shutting down, and close waits for open calls
+			_ = peer.CloseWith(transport.ClosePolicy, "the token is not valid any more")
+		}
+	})()
 	a.log.Debug("a client of an agent has connected", "principal", who.Key())
 	err = one.front.ServeSocket(r, peer, a.grace())
 	code, reason := transport.CloseGoingAway, "mcpx is shutting down"

@@ -263,6 +263,67 @@ func TestAgents_Bounds(t *testing.T) {
 	}
 }
 
+// TestAgents_Ends: another key ends what the tokens of the old one opened; a shutdown says so, and lets open calls finish.
+func TestAgents_Ends(t *testing.T) {
+	cfg := configOf(t, nil, fewRights, agentsRules)
+	cfg.ShutdownGrace = dialPatience
+	e := serving(t, cfg)
+	open := func() (ends []*websocket.Conn) {
+		for _, path := range []string{"mcp", "call"} {
+			conn, err := e.socket(t, path, agentToken(t, "a1"), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ends = append(ends, conn)
+		}
+		return ends
+	}
+	revoked := open()
+	e.change(t, nil, fewRights, strings.Replace(agentsRules, agentsKey, `another key, which is long enough`, 1))
+	for i, conn := range revoked {
+		if err := untilClosed(conn); websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
+			t.Errorf("%d, another key: %v", i, err)
+		}
+	}
+	if _, err := e.socket(t, "call", agentToken(t, "a1"), ""); err == nil || err.Error() != "401" {
+		t.Errorf("a token of the old key: %v", err)
+	}
+	e.change(t, nil, fewRights, agentsRules)
+	asked, answer := make(chan struct{}), make(chan struct{})
+	s := e.toolServer(t, toolServer{tools: []string{"slow"}, odd: func(s *toolServer, m toolMessage) bool {
+		if m.Method == "tools/call" {
+			close(asked)
+			<-answer
+		}
+		return false
+	}}, "a1", "")
+	e.await(t, "default-", 1)
+	r := e.robot(t, "a1")
+	r.open()
+	r.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow"}}`)
+	<-asked
+	e.stop()
+	mcptest.WaitFor(t, "the end of the listener", dialPatience, func() bool {
+		_, err := e.socket(t, "call", agentToken(t, "a1"), "")
+		return err != nil
+	})
+	close(answer)
+	if got := r.await(`"id":1,`); !strings.Contains(got, `"slow"`) {
+		t.Errorf("a call during the shutdown: %s", got)
+	}
+	if err := <-s.over; websocket.CloseStatus(err) != websocket.StatusGoingAway {
+		t.Errorf("the server at the shutdown: %v", err)
+	}
+	mcptest.WaitFor(t, "the end of the client", dialPatience, func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.ended != nil
+	})
+	if websocket.CloseStatus(r.ended) != websocket.StatusGoingAway {
+		t.Errorf("the client at the shutdown: %v", r.ended)
+	}
+}
+
 // untilClosed reads until the connection ends, and returns the error.
 func untilClosed(conn *websocket.Conn) error {
 	for {

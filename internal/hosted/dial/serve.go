@@ -9,6 +9,7 @@ import (
 
 	"mcpx/internal/base/pattern"
 	"mcpx/internal/caller"
+	"mcpx/internal/hosted/identity"
 	"mcpx/internal/transport"
 )
 
@@ -101,7 +102,10 @@ func (h *Hub) hold(ctx context.Context, a *arrival) {
 	case <-expired:
 		_ = c.CloseWith(transport.ClosePolicy, "the token has expired")
 	case <-ctx.Done():
-		_ = c.CloseWith(transport.ClosePolicy, "the token is not valid any more")
+		if errors.Is(context.Cause(ctx), identity.ErrRevoked) {
+			_ = c.CloseWith(transport.ClosePolicy, "the token is not valid any more")
+		}
+		<-c.Over() // at a shutdown Close ends the connection, when no call needs it any more
 	}
 	s.gone(c)
 	log.Info("the server is away")
