@@ -19,20 +19,29 @@ const aliveWithin = 5 * time.Second
 // that no other server of the agent has. The caller has authenticated the request.
 func (h *Hub) ServeAgent(w http.ResponseWriter, r *http.Request) {
 	p, name := caller.From(r.Context()), r.URL.Query().Get("server_id")
-	if name != "" {
-		h.serve(w, r, p, name, "")
-		return
+	if name == "" || name == anyName {
+		name = anyName
+		h.endSilent(p)
 	}
-	h.endSilent(p)
-	if a := h.acceptUnnamed(w, r, p); a != nil {
-		h.hold(r.Context(), a)
-	}
+	h.serve(w, r, p, name, "")
 }
 
-func (h *Hub) acceptUnnamed(w http.ResponseWriter, r *http.Request, p *caller.Principal) *arrival {
+// anyName asks for a name that no other server of the principal has. No server can have it as its name.
+const anyName = "*"
+
+// placeUnnamed is place for anyName.
+func (h *Hub) placeUnnamed(p *caller.Principal, _ string) (s *slot, fresh bool, err error) {
 	h.naming.Lock() // otherwise a second server that comes now would get the same name
 	defer h.naming.Unlock()
-	return h.accept(w, r, p, h.vacant(p), "")
+	if s, fresh, err = h.place(p, h.vacant(p)); err == nil && !fresh {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if s.forget != nil { // not left any more; use or unused follows
+			s.forget.Stop()
+			s.forget = nil
+		}
+	}
+	return s, fresh, err
 }
 
 // vacant returns a name for a server that brings none: the one that was left, since most often its server has come back, or else

@@ -235,6 +235,12 @@ func (s *slot) gone(c *conn) {
 	if h.ended || h.slots[s.Dialled.Server] != s {
 		return
 	}
+	s.forgetLater()
+}
+
+// forgetLater ends a slot whose server does not come back. The caller holds the lock.
+func (s *slot) forgetLater() {
+	h := s.hub
 	s.forget = time.AfterFunc(keepAway, func() { // stopped by use, remove and Close
 		h.mu.Lock()
 		lost := h.slots[s.Dialled.Server] == s && s.live == nil

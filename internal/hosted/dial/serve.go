@@ -27,30 +27,20 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Hub) serve(w http.ResponseWriter, r *http.Request, p *caller.Principal, name, subprotocol string) {
-	if a := h.accept(w, r, p, name, subprotocol); a != nil {
-		h.hold(r.Context(), a)
-	}
-}
-
-// arrival is a connection that its slot uses. older is the one that it replaces, or nil. fresh reports whether the slot is new.
-type arrival struct {
-	*slot
-	conn, older *conn
-	fresh       bool
-}
-
-// accept opens the WebSocket of a request and gives it to its slot. If it returns nil, it has answered the request.
-func (h *Hub) accept(w http.ResponseWriter, r *http.Request, p *caller.Principal, name, subprotocol string) *arrival {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		w.Header().Set("Upgrade", "websocket")
 		http.Error(w, "servers dial in here over WebSocket: mcpx dial wss://HOST/dial/NAME", http.StatusUpgradeRequired)
-		return nil
+		return
 	}
-	s, fresh, err := h.place(p, name)
+	place := h.place
+	if name == anyName {
+		place = h.placeUnnamed
+	}
+	s, fresh, err := place(p, name)
 	if refused, ok := errors.AsType[*refusal](err); ok {
 		h.options.Logger.Info("dialling in refused", "name", name, "principal", p.Key(), "reason", refused.text)
 		http.Error(w, refused.text, refused.status)
-		return nil
+		return
 	}
 	peer, err := transport.AcceptPeer(w, r, transport.PeerOptions{
 		MaxMessage: h.options.MaxMessage, Name: "the server", Subprotocol: subprotocol,
@@ -58,37 +48,39 @@ func (h *Hub) accept(w http.ResponseWriter, r *http.Request, p *caller.Principal
 	if err != nil {
 		h.unused(s, fresh)
 		h.options.Logger.Info("dialling in failed", "name", name, "err", err)
-		return nil
+		return
 	}
-	c := &conn{Peer: peer}
-	older, ok := s.use(c)
-	if !ok {
-		_ = c.CloseWith(transport.CloseGoingAway, "try again")
-		return nil
-	}
-	return &arrival{s, c, older, fresh}
+	h.hold(r.Context(), s, &conn{Peer: peer}, fresh)
 }
 
-// unused removes a slot that no connection has ever used.
+// unused undoes place for a connection that does not use its slot.
 func (h *Hub) unused(s *slot, fresh bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if fresh && s.live == nil && s.forget == nil && h.slots[s.Dialled.Server] == s {
+	switch {
+	case s.live != nil || s.forget != nil || h.slots[s.Dialled.Server] != s:
+	case fresh:
 		h.remove(s)
+	default:
+		s.forgetLater()
 	}
 }
 
-// hold returns when the connection has ended. It ends the connection when ctx ends, because the credential was revoked, and when
-// the credential expires.
-func (h *Hub) hold(ctx context.Context, a *arrival) {
-	s, c := a.slot, a.conn
+// hold gives a connection to the slot, and returns when the connection has ended. It ends the connection when ctx ends, because
+// the credential was revoked, and when the credential expires.
+func (h *Hub) hold(ctx context.Context, s *slot, c *conn, fresh bool) {
+	older, ok := s.use(c)
+	if !ok {
+		_ = c.CloseWith(transport.CloseGoingAway, "try again")
+		return
+	}
 	log := h.options.Logger.With("server", s.Dialled.Server, "principal", s.Owner)
-	if a.older != nil {
+	if older != nil {
 		log.Info("a newer connection replaces the server")
-		_ = a.older.CloseWith(transport.CloseReplaced, "replaced: the same principal has dialled in again as "+s.Name)
+		_ = older.CloseWith(transport.CloseReplaced, "replaced: the same principal has dialled in again as "+s.Name)
 	}
 	log.Info("a server has dialled in", "for", s.For)
-	if a.fresh {
+	if fresh {
 		h.options.Changed()
 	}
 	var expired <-chan time.Time
