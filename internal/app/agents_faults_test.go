@@ -97,6 +97,8 @@ func TestAgents_Unchanged(t *testing.T) {
 		"2": `"result":{"content":[{"type":"text","text":"bad"}],"isError":true}`,
 		"3": `"result":{"content":[{"type":"text","text":"{\"a\":[{\"b\":1.10},{\"b\":2}]}"},{"type":"text","text":"null"}],"structuredContent":{"a":9007199254740993}}`,
 		"4": `"result":{"content":[]}`,
+		"5": `"result":{"content":[{"type":"text","text":"[` + strings.Repeat(`{\"id\":1,\"name\":\"one\"},`, 50) + `{\"id\":2,\"name\":\"two\"}]"}]}`,
+		"6": `"result":{"content":[{"type":"text","text":"` + strings.Repeat("long ", 100_000) + `"}]}`,
 	}
 	listed := 0
 	e.toolServer(t, toolServer{odd: func(s *toolServer, m toolMessage) bool {
@@ -122,7 +124,7 @@ func TestAgents_Unchanged(t *testing.T) {
 	}
 	for n, want := range results {
 		if got := r.call(n, "second", n); got != `{"jsonrpc":"2.0","id":`+n+`,`+want+`}` {
-			t.Errorf("%s\nwant %s", got, want)
+			t.Errorf("%.1000s\nwant %.1000s", got, want)
 		}
 	}
 }
