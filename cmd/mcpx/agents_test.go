@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -68,13 +69,45 @@ func voiceClient(t *testing.T, address string, calls ...string) (v voice) {
 	return v
 }
 
+// awaitTools waits until as many tools of agents are known, and no server of an agent is away.
+func (d *daemon) awaitTools(t *testing.T, key string, tools int) {
+	t.Helper()
+	var health struct {
+		Result struct {
+			Connections struct {
+				Tools   int                                          `json:"total_tools"`
+				Servers map[string]map[string]struct{ State string } `json:"mcp_servers"`
+			}
+		}
+	}
+	mcptest.WaitFor(t, "the tool servers", patience, func() bool {
+		response, answer := fetch(t, http.MethodGet, d.site()+"/mcp_endpoint/health?key="+url.QueryEscape(key), "")
+		if response.StatusCode == http.StatusTooManyRequests { // WaitFor asks often
+			return false
+		}
+		health.Result.Connections.Servers = nil
+		if err := json.Unmarshal([]byte(answer), &health); err != nil {
+			t.Fatal(err, answer)
+		}
+		for _, servers := range health.Result.Connections.Servers {
+			for _, s := range servers {
+				if s.State != "dialled in" {
+					return false
+				}
+			}
+		}
+		return health.Result.Connections.Tools == tools
+	})
+}
+
 // TestAgents: scripts that join stdio servers to the URL of an agent, and the client of a voice assistant, work as they are. They
 // work again after their connections were cut. No token is in any log.
 func TestAgents(t *testing.T) {
 	mcptest.Parallel(t)
+	const key = "a key for the agents of this test"
 	h, audit := newHome(t), filepath.Join(t.TempDir(), "audit.jsonl")
 	config := h.config(t, map[string]server{}, map[string]any{
-		"dial":  map[string]any{"compat": "signed", "compat_key": "a key for the agents of this test"},
+		"dial":  map[string]any{"compat": "signed", "compat_key": key},
 		"audit": map[string]any{"file": audit},
 	})
 	token := func(agent string) string {
@@ -90,35 +123,6 @@ func TestAgents(t *testing.T) {
 	at := func(path, token string) string {
 		return "ws://" + proxy.Addr() + "/mcp_endpoint/" + path + "/?token=" + token
 	}
-	connected := func(tools int) {
-		t.Helper()
-		mcptest.WaitFor(t, "the tool servers", patience, func() bool {
-			response, answer := fetch(t, http.MethodGet, mcpx.site()+"/mcp_endpoint/health?key=a+key+for+the+agents+of+this+test", "")
-			if response.StatusCode == http.StatusTooManyRequests { // WaitFor asks often
-				return false
-			}
-			var health struct {
-				Result struct {
-					Connections struct {
-						Tools   int                                          `json:"total_tools"`
-						Servers map[string]map[string]struct{ State string } `json:"mcp_servers"`
-					}
-				}
-			}
-			if err := json.Unmarshal([]byte(answer), &health); err != nil {
-				t.Fatal(err, answer)
-			}
-			for _, servers := range health.Result.Connections.Servers {
-				for _, s := range servers {
-					if s.State != "dialled in" {
-						return false
-					}
-				}
-			}
-			return health.Result.Connections.Tools == tools
-		})
-	}
-
 	// In a full run the calculator is a real server from PyPI; it needs seconds to start.
 	calculator := stdioCommand(t, mcptest.Spec{Tools: json.RawMessage(`[{"name":"calculate","inputSchema":{"type":"object"}}]`),
 		Results: map[string]json.RawMessage{"calculate": json.RawMessage(`{"content":[{"type":"text","text":"16900000000"}]}`)}})
@@ -130,7 +134,7 @@ func TestAgents(t *testing.T) {
 		joinStdio(t, at("mcp", kitchen), stdioCommand(t, mcptest.Spec{Tools: json.RawMessage(`[{"name":"echo","inputSchema":{"type":"object"}}]`)})...),
 		joinStdio(t, at("mcp", cellar), calculator...),
 	}
-	connected(3)
+	mcpx.awaitTools(t, key, 3)
 	calls := []string{
 		`{"name":"calculate","arguments":{"expression":"130000 * 130000"}}`, `{"name":"echo","arguments":{"text":"你好"},"serialNumber":null}`,
 	}
@@ -149,14 +153,14 @@ func TestAgents(t *testing.T) {
 	mcptest.WaitFor(t, "the pipes to come back", patience, func() bool {
 		return !slices.ContainsFunc(logs, func(l *lockedBuffer) bool { return strings.Count(l.String(), "connected") < 2 })
 	})
-	connected(3)
+	mcpx.awaitTools(t, key, 3)
 	look()
 
 	written, err := os.ReadFile(audit)
 	if err != nil || !strings.Contains(string(written), "agent:kitchen") && !strings.Contains(string(written), "agent kitchen") {
 		t.Errorf("the audit trail does not name the agent: %v %s", err, written)
 	}
-	for _, secret := range []string{kitchen, cellar, strings.Split(kitchen, ".")[2], "a key for"} {
+	for _, secret := range []string{kitchen, cellar, strings.Split(kitchen, ".")[2], key} {
 		for where, text := range map[string]string{"log": mcpx.stderr.String(), "audit trail": string(written)} {
 			if strings.Contains(text, secret) {
 				t.Errorf("a secret is in the %s", where)

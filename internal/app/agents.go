@@ -73,7 +73,7 @@ func (g *agents) call(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer context.AfterFunc(r.Context(), func() {
-		if errors.Is(context.Cause(r.Context()), identity.ErrRevoked) { // otherwise mcpx is shutting down, and close waits for open calls
+		if errors.Is(context.Cause(r.Context()), identity.ErrRevoked) { // in a shutdown, close waits for open calls
 			_ = peer.CloseWith(transport.ClosePolicy, "the token is not valid any more")
 		}
 	})()
@@ -130,7 +130,8 @@ func (g *agents) health(w http.ResponseWriter, r *http.Request) {
 		known |= subtle.ConstantTimeCompare(key, []byte(one))
 	}
 	if known == 0 {
-		writeRPC(w, http.StatusUnauthorized, "error", map[string]any{"code": codeUnauthorized, "message": "the key is wrong or missing"})
+		failure := map[string]any{"code": codeUnauthorized, "message": "the key is wrong or missing"}
+		writeRPC(w, http.StatusUnauthorized, "error", failure)
 		return
 	}
 	writeRPC(w, http.StatusOK, "result", map[string]any{"status": "success", "connections": g.connections()})

@@ -87,8 +87,8 @@ func TestAgents_BadServers(t *testing.T) {
 	}
 }
 
-// TestAgents_Unchanged: what a server answers reaches the client: errors, isError, structured content, texts of any form, and tools
-// beyond the first page.
+// TestAgents_Unchanged: what a server answers reaches the client: errors, isError, structured content, texts of any form, and
+// tools beyond the first page.
 func TestAgents_Unchanged(t *testing.T) {
 	e := hosted(t, nil, fewRights, agentsRules)
 	const tool = `{"name":"%s","inputSchema":{"type":"object"}}`
@@ -146,7 +146,8 @@ func TestAgents_Back(t *testing.T) {
 	})
 }
 
-// TestAgents_BothWays: notifications and questions of a server reach the client of the call, and pings of both sides are answered.
+// TestAgents_BothWays: notifications and questions of a server reach the client of the call, and pings of both sides are
+// answered.
 func TestAgents_BothWays(t *testing.T) {
 	e := hosted(t, nil, fewRights, agentsRules)
 	var call json.RawMessage

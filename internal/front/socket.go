@@ -40,8 +40,8 @@ func (o oneLiner) Read() ([]byte, error) {
 }
 
 // ServeSocket serves a client that has opened a socket by an HTTP request, like one over stdio. It returns when the connection,
-// its credential or the front ends; in the last case open requests have the time grace. The caller closes the socket. Every message
-// is counted for the limits of the principal.
+// its credential or the front ends; in the last case open requests have the time grace. The caller closes the socket. Every
+// message is counted for the limits of the principal.
 func (f *Front) ServeSocket(r *http.Request, socket Socket, grace time.Duration) error {
 	id := newSessionID()
 	ctx, open := f.stateless.begin(context.WithoutCancel(r.Context()), id, true)

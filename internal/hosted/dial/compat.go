@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/caller"
 )
 
-// aliveWithin is how long a server without a name of its own has to show that it is there, before another takes its place. Clients
-// wait 10 s for a WebSocket to open.
+// aliveWithin is how long a server without a name of its own has to show that it is there, before another takes its place.
+// Clients wait 10 s for a WebSocket to open.
 const aliveWithin = 5 * time.Second
 
 // ServeAgent accepts a tool server of an agent as the older system does: its name is in the query, and without one it gets a name
@@ -45,8 +45,8 @@ func (h *Hub) placeUnnamed(p *caller.Principal, _ string) (s *slot, fresh bool, 
 }
 
 // vacant returns a name for a server that brings none: the one that was left, since most often its server has come back, or else
-// the first that is free. If several were left, nothing says which server this is, so all are given up. If all names are in use, it
-// returns one more, so that the connection is refused for the right reason.
+// the first that is free. If several were left, nothing says which server this is, so all are given up. If all names are in
+// use, it returns one more, so that the connection is refused for the right reason.
 func (h *Hub) vacant(p *caller.Principal) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -89,8 +89,8 @@ func isUnnamed(name string) bool {
 	return name == "default" || ok && err == nil && n > 1
 }
 
-// endSilent ends the connections without a name of their own that do not answer. A device that lost its network has not closed its
-// connection, and comes back before the pings have found that out.
+// endSilent ends the connections without a name of their own that do not answer. A device that lost its network has not closed
+// its connection, and comes back before the pings have found that out.
 func (h *Hub) endSilent(p *caller.Principal) {
 	h.mu.Lock()
 	open := make(map[*slot]*conn)

@@ -72,8 +72,8 @@ func use(t *testing.T, h *Hub) {
 	}
 }
 
-// TestUnnamed: servers that bring no name get one each, also at the same time. One that comes back gets the name that was left, if
-// it is the only one, and one whose older connection does not answer any more takes its place.
+// TestUnnamed: servers that bring no name get one each, also at the same time. One that comes back gets the name that was left,
+// if it is the only one, and one whose older connection does not answer any more takes its place.
 func TestUnnamed(t *testing.T) {
 	mcptest.NoLeaks(t)
 	h, dial := unnamedHub(t)
@@ -82,7 +82,9 @@ func TestUnnamed(t *testing.T) {
 		var got []string
 		mcptest.WaitFor(t, state, 30*time.Second, func() bool { got = h.names(state); return slices.Equal(got, want) })
 	}
-	answers := func(conn *websocket.Conn) { go func() { _, _, _ = conn.Read(context.Background()) }() } // answers pings until it ends
+	answers := func(conn *websocket.Conn) {
+		go func() { _, _, _ = conn.Read(context.Background()) }() // answers pings until the connection ends
+	}
 	first, second := make(chan *websocket.Conn), make(chan *websocket.Conn)
 	go func() { first <- dial() }()
 	go func() { second <- dial() }()

@@ -33,7 +33,8 @@ var agentID = pattern.New(`^[A-Za-z0-9._-]{1,64}$`)
 // agentClaim is the claim of a signed token, and the member of an encrypted one, that names the agent.
 const agentClaim = "agentId"
 
-var agentParser = jwt.NewParser(jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}), jwt.WithExpirationRequired(), jwt.WithStrictDecoding())
+var agentParser = jwt.NewParser(
+	jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}), jwt.WithExpirationRequired(), jwt.WithStrictDecoding())
 
 // NewAgentToken makes a token of an agent that is valid until a time: a JWT, signed with HMAC-SHA-256.
 func NewAgentToken(key, agent string, until time.Time) (string, error) {
