@@ -302,6 +302,14 @@ func TestAgents_NoRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := serving(t, cfg)
+	first := e.robot(t, "a1") // before any server has dialled in
+	first.open()
+	if list := first.ask("1", "tools/list", ""); !strings.Contains(list, `"tools":[]`) {
+		t.Errorf("listed without a server: %s", list)
+	}
+	if got := first.call("2", "echo", ""); !strings.Contains(got, "unknown tool") {
+		t.Errorf("called without a server: %s", got)
+	}
 	e.toolServer(t, toolServer{tools: []string{"own"}}, "a1", "")
 	e.await(t, "default-", 1)
 	r := e.robot(t, "a1")

@@ -95,7 +95,7 @@ func viewOptions(cfg *config.Config, name string) view.Options {
 		Apps:           cfg.Apps || native,
 		Structured:     cfg.StructuredContent,
 		Clients:        clients,
-		NeverCut:       cfg.ResultTokenLimit == 0 || name == viewAgent,
+		NeverCut:       cfg.ResultTokenLimit == 0,
 		StartupWait:    wait(cfg.StartupWait),
 	}
 }
