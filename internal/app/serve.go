@@ -53,7 +53,7 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 		Logger:   a.log,
 
 		AuthServer: a.issuing,
-		DialRoutes: httpd.DialRoutes{Dial: a.dialled, Dialled: http.HandlerFunc(a.serveDialled)},
+		DialRoutes: httpd.DialRoutes{Dial: a.dialled, Dialled: http.HandlerFunc(a.serveDialled), Agents: a.agents},
 	})
 	finish()
 	a.Close()
