@@ -15,7 +15,7 @@ import (
 // built-in server, it reports whether the sender may still read the resources and prompts of the servers that the result comes
 // from. Like a call, it waits for servers whose tools are not known yet: another replica may have made the result.
 func (e run) readable(ctx context.Context, r *Request, of results.Origin) bool {
-	if of.Tool == ofProgram {
+	if of.Tool == builtin.OfProgram {
 		for line := range strings.Lines(of.Server) {
 			server, _, _ := strings.Cut(line, "\t")
 			e.awaitKnown(ctx, r, server)
@@ -56,10 +56,6 @@ func has(seen *catalog.Snapshot, server, tool string) bool {
 	return found || slices.ContainsFunc(s.Tools, func(t catalog.Tool) bool { return t.OwnName() == tool })
 }
 
-// ofProgram is the tool of the origin of a program's result. Its server is then a list of lines with the server and the tool,
-// separated by a tab, of each call that the program has made.
-const ofProgram = builtin.Name + "." + builtin.RunTool
-
 // readableParts reports whether a catalogue has all tools of the origin of a program's result.
 func (e *Executor) readableParts(seen *catalog.Snapshot, parts string) bool {
 	for line := range strings.Lines(parts) {
@@ -94,7 +90,7 @@ func (e run) pages(r *Request) results.Pages {
 	if r.Server == builtin.Name {
 		origin = results.Origin{Server: r.read}
 		if r.parts != "" {
-			origin = results.Origin{Server: r.parts, Tool: ofProgram}
+			origin = results.Origin{Server: r.parts, Tool: builtin.OfProgram}
 		}
 	}
 	return results.Pages{
