@@ -235,6 +235,7 @@ func (a *App) Close() {
 	a.runner.Close()
 	a.Executor.Close()
 	a.learned.Close(closeWithin)
+	a.book.Close(closeWithin)
 	a.filters.Close()
 	a.logins.Close(2 * closeWithin) // a renewed token that was not saved would be lost, and with it the login
 	_ = a.reaper.Close()

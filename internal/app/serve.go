@@ -25,7 +25,6 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 		MaxMessage: a.Config.MaxMessageBytes, Grace: a.grace(),
 	})
 	a.Close()
-	a.saveSavings()
 	return err
 }
 
@@ -58,7 +57,6 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 	})
 	finish()
 	a.Close()
-	a.saveSavings()
 	return err
 }
 
