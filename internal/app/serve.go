@@ -31,6 +31,7 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 // ServeHTTP starts the upstreams and serves clients over HTTP until ctx ends. Then it closes a and the listener.
 func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 	a.start(startAfter)
+	finish := a.state.leaves(ctx, a.Config.Drain+a.grace())
 	err := httpd.Serve(ctx, listener, httpd.Options{
 		Endpoint: a.views,
 		Path:     a.Config.HTTPPath,
@@ -52,8 +53,9 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 		Logger:   a.log,
 
 		AuthServer: a.issuing,
-		DialRoutes: httpd.DialRoutes{Dial: a.dialled, Dialled: http.HandlerFunc(a.serveDialled)},
+		DialRoutes: httpd.DialRoutes{Dial: a.dialled, Dialled: http.HandlerFunc(a.serveDialled), Agents: a.agents},
 	})
+	finish()
 	a.Close()
 	return err
 }
