@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -162,7 +163,10 @@ func TestConnect_Files(t *testing.T) {
 	if len(names) < 20 {
 		t.Fatalf("only %d fixtures", len(names))
 	}
-	own := served(t, `{"mcpServers": {"m": {"command": "npx", "args": ["-y", "memory"]}}}`)
+	own := served(t, `{"mcpServers": {
+		"m": {"command": "npx", "args": ["-y", "memory"]},
+		"in a project": {"command": "npx", "args": ["-y", "memory"], "cwd": "/src/app"}
+	}}`)
 	for _, name := range names {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
 			f := readFixture(t, name)
@@ -279,6 +283,48 @@ x = 1
 command = "npx"
 args = ["-y", "memory"] # all
 `},
+		{"goose", `extensions:
+  memory:
+    enabled: true # always
+    type: stdio
+    name: memory
+    cmd: npx
+    args:
+    - -y
+    - memory
+`, `extensions:
+    mcpx:
+        enabled: true
+        type: stdio
+        name: mcpx
+        cmd: /opt/bin/mcpx
+        args:
+        - --config
+        - /etc/mcpx.json
+    new:
+        enabled: true
+        type: stdio
+        name: new
+        cmd: new
+        args: []
+GOOSE_MODE: auto
+`, `extensions:
+    new:
+        enabled: true
+        type: stdio
+        name: new
+        cmd: new
+        args: []
+    memory:
+      enabled: true # always
+      type: stdio
+      name: memory
+      cmd: npx
+      args:
+      - -y
+      - memory
+GOOSE_MODE: auto
+`},
 	} {
 		t.Run(one.id, func(t *testing.T) {
 			sys, c := linux(t), client(t, one.id)
@@ -368,6 +414,10 @@ func TestConnect_KeepsAdded(t *testing.T) {
 			`"mcpx", "timeout": 60, /* yes */ "autoApprove": ["inspect"]`, `"/opt/bin/mcpx", "timeout": 60, /* yes */ "autoApprove": ["inspect"], "args": ["--config","/etc/mcpx.json"]`},
 		"codex": {"[mcp_servers.mcpx]\nargs = [\n  'serve', # old\n]\nstartup_timeout_sec = 60 # slow\ncommand = 'mcpx'\n\n[mcp_servers.mcpx.tools.exec]\napproval_mode = 'approve'\n",
 			"args = [\n  'serve', # old\n]\nstartup_timeout_sec = 60 # slow\ncommand = 'mcpx'\n", "startup_timeout_sec = 60 # slow\ncommand = '/opt/bin/mcpx'\nargs = ['--config', '/etc/mcpx.json']\n"},
+		"goose": {"extensions:\n  Mcpx:\n    args:\n    - serve\n    timeout: 60 # slow\n    cmd: mcpx\n    enabled: false\n    name: Mcpx\n    type: stdio\nx: 1\n",
+			"args:\n    - serve\n    timeout: 60 # slow\n    cmd: mcpx\n", "args: [\"--config\", \"/etc/mcpx.json\"]\n    timeout: 60 # slow\n    cmd: \"/opt/bin/mcpx\"\n"},
+		"cline": {`{"mcpServers":{"mcpx":{"transport":{"type":"stdio","command":"mcpx"}}}}`, `{"transport":{"type":"stdio","command":"mcpx"}}`,
+			`{"command":"/opt/bin/mcpx","args":["--config","/etc/mcpx.json"]}`},
 		"gemini": {`{"mcpServers":{"gateway":{"command":"/old/mcpx","args":[]}}}`, `"/old/mcpx","args":[]`, `"/opt/bin/mcpx","args":["--config","/etc/mcpx.json"]`},
 	} {
 		t.Run(id, func(t *testing.T) {
@@ -442,6 +492,14 @@ func TestConnect_Refused(t *testing.T) {
 		"another mcpx":          {"cursor", `{"mcpServers": {"mcpx": {"command": "docker", "args": ["run", "mcpx"]}}}`, "another server is called mcpx"},
 		"broken TOML":           {"codex", "a = ", "line 1"},
 		"an inline TOML table":  {"codex", "mcp_servers = {a = {command = \"a\"}}\n", "the edit would break the file"},
+		"broken YAML":           {"goose", "a: [", "not valid YAML"},
+		"YAML of another kind":  {"goose", "- a\n", "must hold a mapping"},
+		"a YAML key twice":      {"goose", "a: 1\na: 2\n", "unique keys"},
+		"YAML on one line":      {"goose", "extensions: {a: {cmd: a, args: []}}\n", "the edit would break the file"},
+		"a YAML alias":          {"goose", "a: &a {}\nextensions: *a\n", "the edit would break the file"},
+		"two YAML documents":    {"goose", "a: 1\n---\nb: 2\n", "the edit would break the file"},
+		"lone carriage returns": {"goose", "a: 1\rextensions:\r  a: 1\r", "the edit would break the file"},
+		"another mcpx, in YAML": {"goose", "extensions:\n  mcpx:\n    type: stdio\n    cmd: other\n", "another server is called mcpx"},
 		"another mcpx, in TOML": {"codex", "[mcp_servers.mcpx]\nurl = \"https://example.com\"\n", "another server is called mcpx"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -456,5 +514,57 @@ func TestConnect_Refused(t *testing.T) {
 				t.Error("the file has changed")
 			}
 		})
+	}
+}
+
+// TestConnect_Anchor: a server cannot be moved out of a YAML file while another value refers to it.
+func TestConnect_Anchor(t *testing.T) {
+	sys, c := linux(t), client(t, "goose")
+	file := c.File(sys)
+	const before = "extensions:\n  a: &a\n    cmd: npx\n    args: [-y, memory]\n    type: stdio\n  b:\n    <<: *a\n    timeout: 5\n"
+	put(t, file, before)
+	own := served(t, `{"mcpServers": {"m": {"command": "npx", "args": ["-y", "memory"]}}}`)
+	_, err := Backups{Dir: sys.Dir}.Connect(c, file, Connection{Command: "/opt/bin/mcpx", Move: own}, reading)
+	if !errors.Is(err, ErrUnsafe) || content(t, file) != before {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestConnect_Project: the servers in a project's file run in the project's folder, so they are equal to servers of mcpx
+// that do too.
+func TestConnect_Project(t *testing.T) {
+	sys := linux(t)
+	file := filepath.Join(sys.Dir, ".mcp.json")
+	const before = `{"mcpServers": {"notes": {"command": "npx", "args": ["-y", "notes"]}, "other": {"command": "other"}}}`
+	put(t, file, before)
+	own := served(t, `{"mcpServers": {"n": {"command": "npx", "args": ["-y", "notes"], "cwd": "`+filepath.ToSlash(sys.Dir)+`"}}}`)
+	b, c := Backups{Dir: filepath.Join(sys.home(), "backups")}, client(t, "claude-code").Editing(sys, file)
+	if change := connect(t, b, c, file, own, true); !slices.Equal(change.Moved, []string{"notes"}) {
+		t.Errorf("moved %v", change.Moved)
+	}
+	if change := disconnect(t, b, c, file); !change.Exact || content(t, file) != before {
+		t.Errorf("got %s", content(t, file))
+	}
+}
+
+// TestConnect_Others: servers that were moved out of another file of the client in two steps all come back, although mcpx
+// has no entry there.
+func TestConnect_Others(t *testing.T) {
+	own := served(t, `{"mcpServers": {"a": {"command": "a"}, "b": {"command": "b"}}}`)
+	sys, c := linux(t), client(t, "vscode").Others[0]
+	file, b := c.File(sys), Backups{Dir: filepath.Join(sys.home(), "backups")}
+	put(t, file, `{"mcp": {"servers": {"a": {"command": "a"}}}}`)
+	connect(t, b, c, file, own, true)
+	put(t, file, `{"mcp": {"servers": {"b": {"command": "b"}}}, "new": true}`)
+	connect(t, b, c, file, own, true)
+	if change := disconnect(t, b, c, file); !slices.Equal(change.Restored, []string{"a", "b"}) {
+		t.Errorf("restored %v", change.Restored)
+	}
+	if got := content(t, file); !strings.Contains(got, `"new": true`) || !strings.Contains(got, `"b"`) {
+		t.Errorf("got %s", got)
+	}
+	put(t, file, `{"mcp": "broken"`)
+	if change := disconnect(t, b, c, file); !change.Nothing() {
+		t.Error("a file without a record changes")
 	}
 }

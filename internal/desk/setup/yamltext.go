@@ -92,7 +92,7 @@ func (d *yamlText) lineEnd(offset int) int {
 }
 
 // extent returns the lines of a member of a block mapping: the line of its key, and all lines after it that are indented
-// further. The result is false if the member does not begin its line.
+// further, or as far and begin with the dash of a list. The result is false if the member does not begin its line.
 func (d *yamlText) extent(key *yaml.Node) (splice, bool) {
 	from, indent := d.line(key.Line), key.Column-1
 	if from+indent > len(d.text) || strings.Trim(string(d.text[from:from+indent]), " ") != "" {
@@ -102,11 +102,12 @@ func (d *yamlText) extent(key *yaml.Node) (splice, bool) {
 	for at := end; at < len(d.text); {
 		next := d.lineEnd(at)
 		line := bytes.TrimRight(d.text[at:next], " \t\r\n")
-		deeper := len(line)-len(bytes.TrimLeft(line, " ")) > indent
-		switch comment := bytes.HasPrefix(bytes.TrimLeft(line, " "), []byte("#")); {
-		case len(line) > 0 && deeper:
+		text := string(bytes.TrimLeft(line, " "))
+		switch column := len(line) - len(text); {
+		case text == "":
+		case column > indent, column == indent && strings.HasPrefix(text+" ", "- "):
 			end = next
-		case len(line) > 0 && !comment:
+		case text[0] != '#':
 			return splice{from: from, to: end}, true
 		}
 		at = next
