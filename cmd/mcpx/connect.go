@@ -30,7 +30,7 @@ func (cmd *connectCommand) Help() string {
 		"mcpx connect",
 		"mcpx connect cursor",
 		"mcpx connect claude-code --move --yes",
-		"mcpx connect vscode --file .vscode/mcp.json",
+		"mcpx connect claude-code --file .mcp.json --move",
 	)
 }
 
@@ -235,7 +235,8 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, unasked 
 	}
 	to := setup.Connection{Command: exe, Args: []string{"--config", own}}
 	if client.Paste != "" {
-		fmt.Fprintf(w.s.out, "mcpx writes no file of %s. In %s, paste:\n\n%s\n", client.Name, client.Paste, client.Snippet(exe, to.Args))
+		fmt.Fprintf(w.s.out, "mcpx writes no file of %s. In %s add a server with this JSON:\n\n%s\n",
+			client.Name, client.Paste, client.Snippet(exe, to.Args))
 		return nil
 	}
 	if file == "" {

@@ -257,7 +257,7 @@ var clients = []Client{
 		// www.jetbrains.com/help/ai-assistant/mcp.html. Each IDE keeps the servers in an XML file of its own, which it writes
 		// again from memory, so that an edit from outside is lost.
 		ID: "jetbrains", Name: "JetBrains AI Assistant",
-		Paste:  "Settings | Tools | AI Assistant | Model Context Protocol (MCP), then Add, then As JSON",
+		Paste:  "Settings | Tools | AI Assistant | Model Context Protocol (MCP)",
 		format: claudeFormat,
 	},
 }

@@ -51,8 +51,8 @@ func (t fileText) with(splices []splice) []byte {
 	return append(b, t.text[at:]...)
 }
 
-// ErrUnsafe says that a file is written in a way that mcpx cannot edit without breaking it.
-var ErrUnsafe = errors.New("the edit would break the file")
+// ErrUnsafe says that the text of a file is valid, but written in a way that mcpx cannot edit.
+var ErrUnsafe = errors.New("the file is written in a way that cannot be edited safely")
 
 // document is the text of a client's file, a [jsonText], [tomlText] or [yamlText]. After an error, the document must not be used, as
 // the edit may be incomplete.
