@@ -20,8 +20,8 @@ import (
 // publishedFlags are the flags of add for a server of an MCP registry.
 type publishedFlags struct {
 	As   string            `help:"What the server is to be called, if not as in the registry." placeholder:"NAME"`
-	From string            `help:"Which of the ways that the registry names: npm, pypi, oci or remote." placeholder:"WAY" enum:",npm,pypi,oci,remote" default:""`
-	Set  map[string]string `env:"-" help:"A value that the server needs. A secret goes to the keyring, unless it is $${VARIABLE}." placeholder:"NAME=VALUE" mapsep:"none"`
+	From string            `help:"Which of the registry's ways: npm, pypi, oci or remote." placeholder:"WAY" enum:",npm,pypi,oci,remote" default:""`
+	Set  map[string]string `env:"-" help:"A value for the server. Secrets go to the keyring, unless they are $${VARIABLE}." placeholder:"NAME=VALUE" mapsep:"none"`
 	Yes  bool              `short:"y" help:"Write without asking."`
 }
 
@@ -43,7 +43,8 @@ type publishedServer struct {
 // to be added. It returns nil if the user declines. Nothing is written or started.
 func (cmd *addCommand) fromRegistry(ctx context.Context, c *cli, s streams) (*publishedServer, setup.Entry, error) {
 	if len(cmd.Env)+len(cmd.Header) > 0 || cmd.Type != "" {
-		return nil, setup.Entry{}, &usageError{hintError{"--env, --header and --type need a command or a URL", "for a server of the registry: --set NAME=VALUE"}}
+		return nil, setup.Entry{}, &usageError{hintError{"--env, --header and --type need a command or a URL",
+			"for a server of the registry: --set NAME=VALUE"}}
 	}
 	registry, err := c.registry(s)
 	if err != nil {
@@ -155,7 +156,8 @@ func (p *publishedServer) values(ctx context.Context, a *asker, again string) er
 	asks := p.way.Asks()
 	for name := range p.given {
 		if !slices.ContainsFunc(asks, func(ask published.Ask) bool { return ask.Name == name }) {
-			return &usageError{hintError{fmt.Sprintf("%s takes no value %s", sanitize.Line(p.Name, 200), name), "it takes " + askNames(asks)}}
+			text := fmt.Sprintf("%s takes no value %s", sanitize.Line(p.Name, 200), name)
+			return &usageError{hintError{text, "it takes " + askNames(asks)}}
 		}
 	}
 	slices.SortStableFunc(asks, func(x, y published.Ask) int {
@@ -187,7 +189,8 @@ func (p *publishedServer) values(ctx context.Context, a *asker, again string) er
 		}
 	}
 	if len(missing) > 0 {
-		return &hintError{sanitize.Line(p.Name, 200) + " needs values: " + askNames(asks), again + " " + strings.Join(missing, " ") + " --yes"}
+		return &hintError{sanitize.Line(p.Name, 200) + " needs values: " + askNames(asks),
+			again + " " + strings.Join(missing, " ") + " --yes"}
 	}
 	return nil
 }

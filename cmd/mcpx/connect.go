@@ -293,8 +293,12 @@ func (w wiring) plan(p part, to setup.Connection) (setup.Change, error) {
 		return setup.Change{}, err
 	}
 	change, err := kept.Connect(p.Client, p.file, to, w.s.reading())
-	if errors.Is(err, setup.ErrUnsafe) && p.file == p.File(w.sys) {
-		err = &hintError{err.Error(), "give the file this by hand:\n" + p.Snippet(to.Command, to.Args)}
+	if errors.Is(err, setup.ErrUnsafe) {
+		hint := "take the servers out by hand"
+		if text := p.Snippet(to.Command, to.Args); text != "" {
+			hint = "give the file this by hand:\n" + text
+		}
+		err = &hintError{err.Error(), hint}
 	}
 	return change, err
 }

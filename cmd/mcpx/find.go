@@ -19,8 +19,8 @@ type findCommand struct {
 }
 
 func (cmd *findCommand) Help() string {
-	return `Asks the MCP registry that the config key registry names; without the key, the official one. Anyone can publish there: the first part
-of a name says who did, and nothing says that the server is good. Nothing is started and nothing is written.
+	return `Asks the MCP registry that the config key registry names; without the key, the official one. Anyone can publish there: the
+first part of a name says who did, and nothing says that the server is good. Nothing is started and nothing is written.
 
 ` + examples("mcpx find postgres", "mcpx add io.github.owner/server")
 }
@@ -36,7 +36,8 @@ func (cmd *findCommand) Run(ctx context.Context, c *cli, s streams) error {
 		return unreached(err)
 	}
 	if len(servers) == 0 {
-		return &hintError{fmt.Sprintf("%s lists no server with %q in its name or description", registry.URL, word), "try a shorter word"}
+		text := fmt.Sprintf("%s lists no server with %q in its name or description", registry.URL, word)
+		return &hintError{text, "try a shorter word"}
 	}
 	rows := []terminal.Row{{Cells: []string{"SERVER", "VERSION", "RUNS AS"}}}
 	for _, server := range servers {
@@ -97,8 +98,8 @@ func unreached(err error) error {
 		`"registry" in the config names another registry`}
 }
 
-// published finds the server that the user means: its whole name in the registry, or the part of it after the slash if only one
-// server has it.
+// publishedAs finds the server that the user means: by its whole name in the registry, or by the part of it after the slash if
+// only one server has it.
 func publishedAs(ctx context.Context, registry published.Registry, name string) (*published.Server, error) {
 	if strings.Contains(name, "/") {
 		server, err := registry.Latest(ctx, name)
@@ -131,7 +132,8 @@ func publishedAs(ctx context.Context, registry published.Registry, name string) 
 		return nil, &hintError{fmt.Sprintf("%s lists several servers %s: %s", registry.URL, name, strings.Join(same, ", ")),
 			"give the whole name: mcpx add " + same[0]}
 	case len(others) > 0:
-		return nil, &hintError{fmt.Sprintf("%s lists no server %s, but %s", registry.URL, name, strings.Join(others[:min(len(others), 8)], ", ")),
+		near := strings.Join(others[:min(len(others), 8)], ", ")
+		return nil, &hintError{fmt.Sprintf("%s lists no server %s, but %s", registry.URL, name, near),
 			"give the whole name, or what runs the server: mcpx add " + name + " -- COMMAND"}
 	}
 	return nil, &hintError{fmt.Sprintf("%s lists no server %s", registry.URL, name),

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// ServeRegistry serves the answers in a file as an MCP registry does, version 0.1 of its API, and returns its URL. The file has an
-// answer to a list.
+// ServeRegistry serves the answers in a file as an MCP registry does, version 0.1 of its API, and returns its URL. The file has
+// an answer to a list.
 func ServeRegistry(t testing.TB, file string) string {
 	t.Helper()
 	data, err := os.ReadFile(file)

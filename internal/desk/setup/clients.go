@@ -294,8 +294,12 @@ func Snippet(command string, args []string) string {
 	return string(text)
 }
 
-// Snippet returns the entry of mcpx as the client's file has it, for a user who adds it by hand.
+// Snippet returns the entry of mcpx as the client's file has it, for a user who adds it by hand. It is empty for a file that
+// has none.
 func (c Client) Snippet(command string, args []string) string {
+	if c.format.entry == nil {
+		return ""
+	}
 	empty, err := parse(c.format, nil)
 	if err == nil {
 		err = empty.start(c.format.entry(command, args), empty.keys(serverName)...)

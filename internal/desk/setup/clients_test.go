@@ -112,5 +112,10 @@ func TestSnippet(t *testing.T) {
 		if err != nil || len(servers) != 1 || !servers[0].Self {
 			t.Errorf("%s: %v, %v\n%s", c.ID, servers, err, got)
 		}
+		for _, other := range c.Others {
+			if got := other.Snippet("mcpx", nil); got != "" {
+				t.Errorf("%s: got %s", c.ID, got)
+			}
+		}
 	}
 }
