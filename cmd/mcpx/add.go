@@ -71,7 +71,7 @@ func (cmd *addCommand) addPublished(ctx context.Context, c *cli, s streams) erro
 	if err != nil || p == nil {
 		return err
 	}
-	cmd.Name = p.name
+	cmd.Name, entry = p.name, entry.WithShare(s.reading())
 	file, err := c.configFile()
 	if err != nil {
 		return err
