@@ -69,6 +69,8 @@ type App struct {
 	current atomic.Pointer[Runtime]
 	builder
 	views *views
+	// offered is how the server that mcpx dial offers names itself; empty if it offers several, and for other commands.
+	offered offered
 	// dialled has the servers that dial in; never nil after New.
 	dialled *dial.Hub
 	// applying is held while a Runtime is built and becomes the current one.

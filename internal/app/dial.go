@@ -7,6 +7,7 @@ import (
 
 	"mcpx/internal/base/conf"
 	"mcpx/internal/desk/config"
+	"mcpx/internal/hosted/dial"
 	"mcpx/internal/hosted/httpd"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
@@ -20,13 +21,19 @@ func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock
 	var dialled []policy.Dialled
 	for _, s := range b.dialledIn() {
 		name := s.Dialled.Server
-		if slices.ContainsFunc(cfg.Servers, func(other config.Server) bool { return other.Name == name }) {
+		if cfg.Dial == nil {
+			return nil
+		}
+		rule := policy.MayDial(cfg.Dial.Allow, s.By, s.Name)
+		if rule == nil || slices.ContainsFunc(cfg.Servers, func(other config.Server) bool { return other.Name == name }) {
 			continue
 		}
 		shared := s.For != conf.DialSelf
+		one := policy.ServerRules{Overrides: rule.Overrides}
 		if dialled = append(dialled, s.Dialled); shared {
-			rules.Servers[name] = policy.ServerRules{Pin: policy.PinBlock, Approved: lock[name]}
+			one.Pin, one.Approved = policy.PinBlock, lock[approvedAs(&s)]
 		}
+		rules.Servers[name] = one
 		spec := upstream.Spec{
 			Options: transport.Options{
 				Name: name, Type: transport.WebSocket, Connect: s.Connect, Arrived: s.Arrived,
@@ -34,6 +41,7 @@ func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock
 			},
 			Introduction: upstream.Introduction{Name: "mcpx", Version: Version()},
 			Concurrency:  upstream.Concurrency{Queue: cfg.Limits.Server.Queue},
+			Catalogue:    upstream.Catalogue{Admit: s.Admit},
 			NoQuestions:  shared,
 		}
 		if cfg.HealthCheck {
@@ -44,6 +52,10 @@ func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock
 	rules.Rights = rules.Rights.With(dialled)
 	return servers
 }
+
+// approvedAs is the key in a [Lock] of a server that has dialled in. It contains the owner, because another principal may take the
+// name later. No server of the config has such a name.
+func approvedAs(s *dial.Server) string { return s.Dialled.Server + " of " + s.Owner }
 
 // configured reports whether the current config has a server of this name.
 func (a *App) configured(name string) bool {
@@ -104,7 +116,7 @@ func (a *App) listDialled() []dialledServer {
 			for i := range server.Tools {
 				one.Tools = append(one.Tools, server.Tools[i].Name)
 			}
-			added, changed, _ := lock.Changes(server)
+			added, changed, _ := Lock{one.Name: lock[approvedAs(&s)]}.Changes(server)
 			one.Approved = s.For == conf.DialSelf || server.Known && len(added)+len(changed) == 0
 		}
 		all = append(all, one)
@@ -116,8 +128,10 @@ func (a *App) listDialled() []dialledServer {
 func (a *App) approveDialled(w http.ResponseWriter, name string) {
 	a.applying.Lock()
 	defer a.applying.Unlock()
+	all := a.dialled.Servers()
+	at := slices.IndexFunc(all, func(s dial.Server) bool { return s.Dialled.Server == name })
 	server, ok := a.Registry.Snapshot().Server(name)
-	if !ok || a.dialled.State(name) == "" || !server.Known {
+	if !ok || at < 0 || !server.Known {
 		http.Error(w, "no server has dialled in as "+name+", or it has not listed its tools yet", http.StatusNotFound)
 		return
 	}
@@ -127,7 +141,9 @@ func (a *App) approveDialled(w http.ResponseWriter, name string) {
 		if lock == nil {
 			lock = make(Lock)
 		}
-		lock.Approve(server)
+		present := make(Lock)
+		present.Approve(server)
+		lock[approvedAs(&all[at])] = present[name]
 		err = lock.Save(cfg)
 	}
 	if err != nil {

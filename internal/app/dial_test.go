@@ -195,7 +195,7 @@ func TestDial_Refused(t *testing.T) {
 		{"mine", header("Origin", "https://evil.example"), "403"},
 		{"mine", header("Origin", "null"), "403"},
 		{"other", nil, "403"},
-		{"mine-fixed", nil, "409"},
+		{"mine-fixed", nil, "403"},
 		{"mine%2e%2e", nil, "400"},
 		{"mine/x", nil, "400"},
 	} {

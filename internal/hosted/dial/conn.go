@@ -10,10 +10,15 @@ import (
 	"mcpx/internal/transport"
 )
 
-// Bounds limit what the servers of one principal may send together in a minute.
+// Bounds limit the servers of one principal together.
 type Bounds struct {
-	Bytes   int // 0 means 256 MiB
-	Changes int // notifications that a list has changed; 0 means 600
+	Bytes   int // that they may send in a minute; 0 means 256 MiB
+	Changes int // notifications that a list has changed, in a minute; 0 means 600
+	Tools   int // 0 means 200
+}
+
+func (b Bounds) withDefaults() Bounds {
+	return Bounds{cmp.Or(b.Bytes, 256<<20), cmp.Or(b.Changes, 600), cmp.Or(b.Tools, 200)}
 }
 
 // conn is the connection of a slot. It counts what the server sends.
@@ -54,9 +59,7 @@ type meter struct {
 	bytes, changes int
 }
 
-func newMeter(b Bounds) *meter {
-	return &meter{bounds: Bounds{cmp.Or(b.Bytes, 256<<20), cmp.Or(b.Changes, 600)}}
-}
+func newMeter(b Bounds) *meter { return &meter{bounds: b.withDefaults()} }
 
 // add returns the reason to end the connection, or "".
 func (m *meter) add(bytes, changes int, now time.Time) string {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -57,24 +58,26 @@ func New(o Options) *Hub {
 // Server is a server that has dialled in.
 type Server struct {
 	policy.Dialled
-	// Name is the name under which it dialled in.
+	// Name is the name under which it dialled in, and By the principal; nil without authentication.
 	Name string
-	// Arrived and Connect are for [transport.Options].
+	By   *caller.Principal
+	// Arrived and Connect are for [transport.Options], and Admit for [upstream.Catalogue].
 	Arrived func(ctx context.Context) error
 	Connect func(ctx context.Context) (transport.Conn, error)
+	Admit   func(tools int) error
 }
 
 // slot is the place of one server. The mutex of the hub guards the fields below it.
 type slot struct {
 	Server
 	hub *Hub
-	by  *caller.Principal
 
 	live    *conn         // the connection that is open; nil while the server is away
 	waiting *conn         // live, until the upstream takes it
 	arrived chan struct{} // closed when waiting is set
 	since   time.Time     // when the server went away
 	forget  *time.Timer   // ends the slot; nil while the server is here
+	tools   int           // how many tools it has listed
 }
 
 // Servers returns all servers, sorted by name.
@@ -122,7 +125,7 @@ func (h *Hub) place(p *caller.Principal, name string) (s *slot, fresh bool, err 
 	}
 	served := servedName(name, p.Key(), rule.For)
 	if h.options.Taken(name) || h.options.Taken(served) {
-		return nil, false, &refusal{409, name + " is the name of a server in the config"}
+		return nil, false, &refusal{403, name + " is the name of a server in the config of the hosted mcpx"}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -138,15 +141,15 @@ func (h *Hub) place(p *caller.Principal, name string) (s *slot, fresh bool, err 
 	if err := h.room(p.Key()); err != nil {
 		return nil, false, err
 	}
-	s = &slot{hub: h, by: p, arrived: make(chan struct{})}
-	s.Name, s.Dialled = name, policy.Dialled{Server: served, Owner: p.Key(), For: rule.For}
+	s = &slot{hub: h, arrived: make(chan struct{})}
+	s.Name, s.By, s.Dialled = name, p, policy.Dialled{Server: served, Owner: p.Key(), For: rule.For}
 	if rule.For == conf.DialGroup && p != nil {
 		s.Groups = p.Groups
 		if rule.Groups != nil {
 			s.Groups = slices.DeleteFunc(slices.Clone(p.Groups), func(g string) bool { return !slices.Contains(rule.Groups, g) })
 		}
 	}
-	s.Server.Arrived, s.Server.Connect = s.await, s.take
+	s.Arrived, s.Connect, s.Admit = s.await, s.take, s.admit
 	h.slots[served] = s
 	return s, true, nil
 }
@@ -265,6 +268,27 @@ func (s *slot) take(context.Context) (transport.Conn, error) {
 	return c, nil
 }
 
+// admit implements [upstream.Catalogue.Admit]. It ends the connection of a server with too many tools.
+func (s *slot) admit(tools int) error {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	all, most := tools, s.hub.options.Bounds.withDefaults().Tools
+	for _, other := range s.hub.slots {
+		if other != s && other.Owner == s.Owner {
+			all += other.tools
+		}
+	}
+	if all > most {
+		why := fmt.Sprintf("your servers have %d tools together, and may have %d", all, most)
+		if c := s.live; c != nil {
+			go func() { _ = c.CloseWith(transport.ClosePolicy, why) }() // ends within a second
+		}
+		return errors.New(why)
+	}
+	s.tools = tools
+	return nil
+}
+
 // Recheck removes the servers that the current config no longer allows. Their connections are closed. The caller applies the
 // change, so Changed is not called.
 func (h *Hub) Recheck() {
@@ -273,7 +297,7 @@ func (h *Hub) Recheck() {
 	var open []*conn
 	for _, s := range h.slots {
 		if dial != nil && !h.options.Taken(s.Name) && !h.options.Taken(s.Dialled.Server) {
-			if rule := policy.MayDial(dial.Allow, s.by, s.Name); rule != nil && rule.For == s.For {
+			if rule := policy.MayDial(dial.Allow, s.By, s.Name); rule != nil && rule.For == s.For {
 				continue
 			}
 		}
