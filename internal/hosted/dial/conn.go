@@ -3,7 +3,9 @@ package dial
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -24,7 +26,9 @@ func (b Bounds) withDefaults() Bounds {
 // conn is the connection of a slot. It counts what the server sends.
 type conn struct {
 	*transport.Peer
-	meter *meter // set before the first Read
+	meter *meter // set before the first Read, like log
+	log   *slog.Logger
+	full  sync.Once
 }
 
 // listChanged is in the notifications about changed lists. Texts that contain it are counted too, which is harmless.
@@ -39,15 +43,26 @@ func (c *conn) Read() ([]byte, error) {
 	if err != nil {
 		return data, err
 	}
-	changes := 0
 	if len(data) < notificationBytes && bytes.Contains(data, listChanged) {
-		changes = 1
-	}
-	if why := c.meter.add(len(data), changes, time.Now()); why != "" {
-		go func() { _ = c.CloseWith(transport.ClosePolicy, why) }() // ends within a second; Close waits for the reader
-		return nil, fmt.Errorf("the connection was ended: %s", why)
+		if why := c.add(0, 1); why != "" {
+			return nil, errors.New(why)
+		}
 	}
 	return data, nil
+}
+
+// received counts what was read from the network.
+func (c *conn) received(bytes int) { c.add(bytes, 0) }
+
+// add counts, and ends the connection with the returned reason if there was too much.
+func (c *conn) add(bytes, changes int) (why string) {
+	if why = c.meter.add(bytes, changes, time.Now()); why != "" {
+		c.full.Do(func() {
+			c.log.Warn("a connection is over the bounds and is closed", "reason", why)
+			go func() { _ = c.CloseWith(transport.ClosePolicy, why) }() // ends within a second; Close waits for the reader
+		})
+	}
+	return why
 }
 
 // meter counts what all servers of a principal have sent in the current minute.

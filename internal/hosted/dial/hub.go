@@ -37,8 +37,10 @@ type Options struct {
 	// MaxMessage bounds one message of a server, in bytes.
 	MaxMessage int64
 	Logger     *slog.Logger
-	// Bounds limit what a principal's servers may send; zero values mean the defaults.
+	// Bounds limit a principal's servers; zero values mean the defaults.
 	Bounds Bounds
+	// Ping and Pong are those of [transport.PeerOptions].
+	Ping, Pong time.Duration
 }
 
 // Hub has the servers that have dialled in. It is safe for concurrent use.
@@ -205,13 +207,17 @@ func (s *slot) use(c *conn) (older *conn, ok bool) {
 	if h.meters[s.Owner] == nil {
 		h.meters[s.Owner] = newMeter(h.options.Bounds)
 	}
-	c.meter = h.meters[s.Owner]
+	c.meter, c.log = h.meters[s.Owner], h.log(s)
 	older, s.live = s.live, c
 	if s.waiting == nil {
 		close(s.arrived)
 	}
 	s.waiting = c
 	return older, true
+}
+
+func (h *Hub) log(s *slot) *slog.Logger {
+	return h.options.Logger.With("server", s.Dialled.Server, "principal", s.Owner)
 }
 
 // gone records that a connection has ended. A connection that was replaced changes nothing.

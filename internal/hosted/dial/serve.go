@@ -37,15 +37,17 @@ func (h *Hub) serve(w http.ResponseWriter, r *http.Request, p *caller.Principal,
 		http.Error(w, refused.text, refused.status)
 		return
 	}
-	peer, err := transport.AcceptPeer(w, r, transport.PeerOptions{
-		MaxMessage: h.options.MaxMessage, Name: "the server", Subprotocol: subprotocol,
+	c := &conn{}
+	c.Peer, err = transport.AcceptPeer(w, r, transport.PeerOptions{
+		MaxMessage: h.options.MaxMessage, Name: "the server", Subprotocol: subprotocol, Received: c.received,
+		Ping: h.options.Ping, Pong: h.options.Pong,
 	})
 	if err != nil {
 		h.unused(s, fresh)
 		h.options.Logger.Info("dialling in failed", "name", name, "err", err)
 		return
 	}
-	h.hold(r.Context(), s, &conn{Peer: peer}, fresh)
+	h.hold(r.Context(), s, c, fresh)
 }
 
 // unused removes a slot that no connection has ever used.
@@ -65,7 +67,7 @@ func (h *Hub) hold(ctx context.Context, s *slot, c *conn, fresh bool) {
 		_ = c.CloseWith(transport.CloseGoingAway, "try again")
 		return
 	}
-	log := h.options.Logger.With("server", s.Dialled.Server, "principal", s.Owner)
+	log := h.log(s)
 	if older != nil {
 		log.Info("a newer connection replaces the server")
 		_ = older.CloseWith(transport.CloseReplaced, "replaced: the same principal has dialled in again as "+s.Name)
