@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -21,11 +22,11 @@ func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock
 	var dialled []policy.Dialled
 	for _, s := range b.dialledIn() {
 		name := s.Dialled.Server
-		if cfg.Dial == nil {
-			return nil
+		rule := &conf.DialRule{}
+		if cfg.Dial != nil { // without a rule, Recheck is about to remove the server
+			rule = cmp.Or(policy.MayDial(cfg.Dial.Allow, s.By, s.Name), rule)
 		}
-		rule := policy.MayDial(cfg.Dial.Allow, s.By, s.Name)
-		if rule == nil || slices.ContainsFunc(cfg.Servers, func(other config.Server) bool { return other.Name == name }) {
+		if slices.ContainsFunc(cfg.Servers, func(other config.Server) bool { return other.Name == name }) {
 			continue
 		}
 		shared := s.For != conf.DialSelf

@@ -3,7 +3,6 @@ package dial
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -44,9 +43,7 @@ func (c *conn) Read() ([]byte, error) {
 		return data, err
 	}
 	if len(data) < notificationBytes && bytes.Contains(data, listChanged) {
-		if why := c.add(0, 1); why != "" {
-			return nil, errors.New(why)
-		}
+		c.add(0, 1)
 	}
 	return data, nil
 }
@@ -54,15 +51,14 @@ func (c *conn) Read() ([]byte, error) {
 // received counts what was read from the network.
 func (c *conn) received(bytes int) { c.add(bytes, 0) }
 
-// add counts, and ends the connection with the returned reason if there was too much.
-func (c *conn) add(bytes, changes int) (why string) {
-	if why = c.meter.add(bytes, changes, time.Now()); why != "" {
+// add counts, and ends the connection if there was too much.
+func (c *conn) add(bytes, changes int) {
+	if why := c.meter.add(bytes, changes, time.Now()); why != "" {
 		c.full.Do(func() {
 			c.log.Warn("a connection is over the bounds and is closed", "reason", why)
 			go func() { _ = c.CloseWith(transport.ClosePolicy, why) }() // ends within a second; Close waits for the reader
 		})
 	}
-	return why
 }
 
 // meter counts what all servers of a principal have sent in the current minute.

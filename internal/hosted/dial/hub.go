@@ -276,23 +276,27 @@ func (s *slot) take(context.Context) (transport.Conn, error) {
 
 // admit implements [upstream.Catalogue.Admit]. It ends the connection of a server with too many tools.
 func (s *slot) admit(tools int) error {
-	s.hub.mu.Lock()
-	defer s.hub.mu.Unlock()
-	all, most := tools, s.hub.options.Bounds.withDefaults().Tools
-	for _, other := range s.hub.slots {
+	h := s.hub
+	h.mu.Lock()
+	all, most := tools, h.options.Bounds.withDefaults().Tools
+	for _, other := range h.slots {
 		if other != s && other.Owner == s.Owner {
 			all += other.tools
 		}
 	}
-	if all > most {
-		why := fmt.Sprintf("your servers have %d tools together, and may have %d", all, most)
-		if c := s.live; c != nil {
-			go func() { _ = c.CloseWith(transport.ClosePolicy, why) }() // ends within a second
-		}
-		return errors.New(why)
+	if all <= most {
+		s.tools = tools
 	}
-	s.tools = tools
-	return nil
+	c := s.live
+	h.mu.Unlock()
+	if all <= most {
+		return nil
+	}
+	why := fmt.Sprintf("your servers have %d tools together, and may have %d", all, most)
+	if c != nil {
+		_ = c.CloseWith(transport.ClosePolicy, why)
+	}
+	return errors.New(why)
 }
 
 // Recheck removes the servers that the current config no longer allows. Their connections are closed. The caller applies the
@@ -313,9 +317,16 @@ func (h *Hub) Recheck() {
 		}
 	}
 	h.mu.Unlock()
+	closeAll(open, transport.ClosePolicy, "the config does not allow this name any more")
+}
+
+// closeAll ends connections, within a second.
+func closeAll(open []*conn, code int, reason string) {
+	var closing sync.WaitGroup
 	for _, c := range open {
-		go func() { _ = c.CloseWith(transport.ClosePolicy, "the config does not allow this name any more") }() // ends within a second
+		closing.Go(func() { _ = c.CloseWith(code, reason) })
 	}
+	closing.Wait()
 }
 
 // Close ends all connections.
@@ -332,11 +343,7 @@ func (h *Hub) Close() {
 		}
 	}
 	h.mu.Unlock()
-	var closing sync.WaitGroup
-	for _, c := range open {
-		closing.Go(func() { _ = c.CloseWith(transport.CloseGoingAway, "mcpx is shutting down") })
-	}
-	closing.Wait()
+	closeAll(open, transport.CloseGoingAway, "mcpx is shutting down")
 }
 
 // State says how a server is reached, for people; empty if no server has dialled in under this name.
