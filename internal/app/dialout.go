@@ -45,6 +45,16 @@ type dialout struct {
 	count          int                             // connections so far
 }
 
+// Offered returns the config and the view with which servers are offered: one as it is, several or none as the view tools.
+func Offered(cfg *config.Config, servers []string) (*config.Config, string) {
+	if len(servers) != 1 {
+		return cfg, config.ViewTools
+	}
+	offered := *cfg // the hosted mcpx shapes the results, as it knows its clients
+	offered.ToonCompression, offered.ResultTokenLimit, offered.Compress = false, 0, false
+	return &offered, config.ViewServer + servers[0]
+}
+
 // offered is what a server says about itself.
 type offered struct{ Name, Version string }
 
