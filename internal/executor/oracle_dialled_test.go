@@ -29,8 +29,10 @@ func dialledSpec(t *testing.T, name string) upstream.Spec {
 		fake.Era = mcptest.EraModern
 	}
 	hub := dial.New(dial.Options{
-		Current: func() *conf.Dial { return &conf.Dial{Allow: []conf.DialRule{{Names: []string{"*"}, For: conf.DialSelf}}} },
-		Taken:   func(string) bool { return false }, Changed: func() {}, MaxMessage: 64 << 20, Logger: slog.New(slog.DiscardHandler),
+		Current: func() *conf.Dial {
+			return &conf.Dial{Allow: []conf.DialRule{{Names: []string{"*"}, For: conf.DialSelf}}}
+		},
+		Taken: func(string) bool { return false }, Changed: func() {}, MaxMessage: 64 << 20, Logger: slog.New(slog.DiscardHandler),
 	})
 	board := httptest.NewServer(hub)
 	t.Cleanup(board.Close)
