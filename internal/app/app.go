@@ -136,7 +136,10 @@ func New(o Options) (*App, error) {
 	a.traceTo(o.Trace)
 	a.dialled = dial.New(dial.Options{
 		Current: func() *conf.Dial { return a.current.Load().config.Dial }, Taken: a.configured, Changed: a.redial,
-		MaxMessage: cfg.MaxMessageBytes, Logger: o.Log,
+		MaxMessage: cfg.MaxMessageBytes, Logger: o.Log, Cluster: a.state.cluster,
+		Relay: func(ctx context.Context, served string, stream io.ReadWriter) error {
+			return serveRelay(ctx, a.Registry, served, cfg.MaxMessageBytes, stream)
+		},
 	})
 	a.dialledIn = a.dialled.Servers
 	first, err := a.build(cfg, nil)
@@ -149,6 +152,7 @@ func New(o Options) (*App, error) {
 	}
 	a.current.Store(first)
 	a.wire(first)
+	a.dialled.Share()
 	if c := a.state.cluster; c != nil {
 		a.clusterAway = func() bool { return !c.Connected() }
 		c.Answer(askCatalogue, func(_ context.Context, _ string, key []byte, write func([]byte) error) error {

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"mcpx/internal/base/conf"
 	"mcpx/internal/caller"
+	"mcpx/internal/hosted/cluster"
 	"mcpx/internal/policy"
 	"mcpx/internal/transport"
 )
@@ -39,6 +41,9 @@ type Options struct {
 	Logger     *slog.Logger
 	// Bounds limit a principal's servers; zero values mean the defaults.
 	Bounds Bounds
+	// Cluster are the other replicas; nil without them. Relay serves a server of this replica to another one over a stream, until ctx ends.
+	Cluster *cluster.Cluster
+	Relay   func(ctx context.Context, served string, stream io.ReadWriter) error
 	// Ping and Pong are those of [transport.PeerOptions].
 	Ping, Pong time.Duration
 }
@@ -50,11 +55,15 @@ type Hub struct {
 	slots   map[string]*slot  // by the name under which they are served
 	meters  map[string]*meter // by the ID of the principal; removed with the last slot of the principal
 	ended   bool
+	shared
 }
 
 // New returns a hub. The caller must close it.
 func New(o Options) *Hub {
-	return &Hub{options: o, slots: make(map[string]*slot), meters: make(map[string]*meter)}
+	h := &Hub{options: o, slots: make(map[string]*slot), meters: make(map[string]*meter)}
+	h.life, h.end = context.WithCancel(context.Background())
+	h.wake = make(chan struct{}, 1)
+	return h
 }
 
 // Server is a server that has dialled in.
@@ -80,6 +89,7 @@ type slot struct {
 	since   time.Time     // when the server went away
 	forget  *time.Timer   // ends the slot; nil while the server is here
 	tools   int           // how many tools it has listed
+	elsewhere
 }
 
 // Servers returns all servers, sorted by name.
@@ -143,17 +153,23 @@ func (h *Hub) place(p *caller.Principal, name string) (s *slot, fresh bool, err 
 	if err := h.room(p.Key()); err != nil {
 		return nil, false, err
 	}
-	s = &slot{hub: h, arrived: make(chan struct{})}
-	s.Name, s.By, s.Dialled = name, p, policy.Dialled{Server: served, Owner: p.Key(), For: rule.For}
+	as := policy.Dialled{Server: served, Owner: p.Key(), For: rule.For}
 	if rule.For == conf.DialGroup && p != nil {
-		s.Groups = p.Groups
+		as.Groups = p.Groups
 		if rule.Groups != nil {
-			s.Groups = slices.DeleteFunc(slices.Clone(p.Groups), func(g string) bool { return !slices.Contains(rule.Groups, g) })
+			as.Groups = slices.DeleteFunc(slices.Clone(p.Groups), func(g string) bool { return !slices.Contains(rule.Groups, g) })
 		}
 	}
+	return h.newSlot(name, p, as), true, nil
+}
+
+// newSlot makes a slot. The caller holds the lock.
+func (h *Hub) newSlot(name string, by *caller.Principal, as policy.Dialled) *slot {
+	s := &slot{hub: h, arrived: make(chan struct{})}
+	s.Name, s.By, s.Dialled = name, by, as
 	s.Arrived, s.Connect, s.Admit = s.await, s.take, s.admit
-	h.slots[served] = s
-	return s, true, nil
+	h.slots[as.Server] = s
+	return s
 }
 
 // room makes room for another name of a principal. If the principal has too many, the one that is away the longest loses its
@@ -164,7 +180,7 @@ func (h *Hub) room(owner string) error {
 		if s.Owner != owner {
 			continue
 		}
-		if count++; s.live == nil && s.forget != nil && (oldest == nil || s.since.Before(oldest.since)) {
+		if count++; s.live == nil && s.at == "" && s.forget != nil && (oldest == nil || s.since.Before(oldest.since)) {
 			oldest = s
 		}
 	}
@@ -180,8 +196,9 @@ func (h *Hub) room(owner string) error {
 
 // remove ends a slot. The caller holds the lock.
 func (h *Hub) remove(s *slot) {
-	if s.forget != nil {
-		s.forget.Stop()
+	s.stay()
+	if s.tunnel != nil {
+		s.tunnel.cut()
 	}
 	delete(h.slots, s.Dialled.Server)
 	for _, other := range h.slots {
@@ -200,20 +217,28 @@ func (s *slot) use(c *conn) (older *conn, ok bool) {
 	if h.ended || h.slots[s.Dialled.Server] != s {
 		return nil, false
 	}
-	if s.forget != nil {
-		s.forget.Stop()
-		s.forget = nil
+	s.stay()
+	if s.at = ""; s.tunnel != nil {
+		s.tunnel.cut()
 	}
 	if h.meters[s.Owner] == nil {
 		h.meters[s.Owner] = newMeter(h.options.Bounds)
 	}
 	c.meter, c.log = h.meters[s.Owner], h.log(s)
 	older, s.live = s.live, c
-	if s.waiting == nil {
+	if s.waiting == nil && !s.armed {
 		close(s.arrived)
 	}
-	s.waiting = c
+	s.waiting, s.armed = c, false
 	return older, true
+}
+
+// stay ends the time after which the slot is forgotten. The caller holds the lock.
+func (s *slot) stay() {
+	if s.forget != nil {
+		s.forget.Stop()
+		s.forget = nil
+	}
 }
 
 func (h *Hub) log(s *slot) *slog.Logger {
@@ -228,15 +253,23 @@ func (s *slot) gone(c *conn) {
 	if s.live != c {
 		return
 	}
-	if s.live, s.since = nil, time.Now(); s.waiting != nil {
+	if s.live = nil; s.waiting != nil {
 		s.waiting, s.arrived = nil, make(chan struct{})
 	}
-	if h.ended || h.slots[s.Dialled.Server] != s {
+	h.leave(s)
+	h.look()
+}
+
+// leave begins the time after which a slot without a connection is forgotten. The caller holds the lock.
+func (h *Hub) leave(s *slot) {
+	if h.ended || h.slots[s.Dialled.Server] != s || s.forget != nil {
 		return
 	}
+	s.since = time.Now()
+	s.disarm()
 	s.forget = time.AfterFunc(keepAway, func() { // stopped by use, remove and Close
 		h.mu.Lock()
-		lost := h.slots[s.Dialled.Server] == s && s.live == nil
+		lost := h.slots[s.Dialled.Server] == s && s.live == nil && s.at == ""
 		if lost {
 			h.remove(s)
 		}
@@ -265,6 +298,9 @@ var errAway = errors.New("the server is away: its connection ended before it was
 // take implements [transport.Options.Connect].
 func (s *slot) take(context.Context) (transport.Conn, error) {
 	s.hub.mu.Lock()
+	if s.waiting == nil && s.armed {
+		return s.open()
+	}
 	defer s.hub.mu.Unlock()
 	c := s.waiting
 	if c == nil {
@@ -343,6 +379,8 @@ func (h *Hub) Close() {
 		}
 	}
 	h.mu.Unlock()
+	h.end()
+	h.loop.Wait()
 	closeAll(open, transport.CloseGoingAway, "mcpx is shutting down")
 }
 
@@ -353,8 +391,10 @@ func (h *Hub) State(served string) string {
 	switch s := h.slots[served]; {
 	case s == nil:
 		return ""
-	case s.live == nil:
+	case s.live == nil && s.at == "":
 		return "away"
+	case s.live == nil:
+		return "dialled in at another replica"
 	}
 	return "dialled in"
 }

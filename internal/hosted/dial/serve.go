@@ -62,6 +62,12 @@ func (h *Hub) unused(s *slot, fresh bool) {
 // hold gives a connection to the slot, and returns when the connection has ended. It ends the connection when ctx ends, because
 // the credential was revoked, and when the credential expires.
 func (h *Hub) hold(ctx context.Context, s *slot, c *conn, fresh bool) {
+	if err := h.claim(ctx, s); err != nil {
+		h.unused(s, fresh)
+		h.options.Logger.Info("dialling in refused", "name", s.Name, "principal", s.Owner, "reason", err)
+		_ = c.CloseWith(transport.CloseGoingAway, "try again: "+err.Error())
+		return
+	}
 	older, ok := s.use(c)
 	if !ok {
 		_ = c.CloseWith(transport.CloseGoingAway, "try again")
