@@ -47,7 +47,7 @@ func dialledName(t testing.TB, hosted *daemon, name string) (served string) {
 		}
 		_ = json.Unmarshal([]byte(listed), &all)
 		for _, s := range all.Servers {
-			if strings.HasPrefix(s.Name, name+"-") && s.State == "dialled in" && len(s.Tools) > 0 {
+			if strings.HasPrefix(s.Name, name+"-") && strings.HasPrefix(s.State, "dialled in") && len(s.Tools) > 0 {
 				served = s.Name
 			}
 		}
