@@ -154,6 +154,7 @@ func New(o Options) (*App, error) {
 	a.wire(first)
 	a.dialled.Share()
 	if c := a.state.cluster; c != nil {
+		a.state.approvals.follow(c, a.dialled.Refresh)
 		a.clusterAway = func() bool { return !c.Connected() }
 		c.Answer(askCatalogue, func(_ context.Context, _ string, key []byte, write func([]byte) error) error {
 			return write(a.Registry.Saved(string(key)))

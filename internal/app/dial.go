@@ -2,12 +2,19 @@ package app
 
 import (
 	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"mcpx/internal/base/conf"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/desk/config"
+	"mcpx/internal/hosted/cluster"
 	"mcpx/internal/hosted/dial"
 	"mcpx/internal/hosted/httpd"
 	"mcpx/internal/policy"
@@ -101,7 +108,7 @@ func (a *App) serveDialled(w http.ResponseWriter, r *http.Request) {
 	case approve && r.Method == http.MethodPost && a.current.Load().config.Auth == nil && r.Header.Get("Origin") != "":
 		http.Error(w, "without auth, no web page may approve tools", http.StatusForbidden)
 	case approve && r.Method == http.MethodPost:
-		a.approveDialled(w, name)
+		a.approveDialled(w, r, name)
 	default:
 		http.Error(w, "there is GET /api/dialled and POST /api/dialled/NAME/approve", http.StatusNotFound)
 	}
@@ -126,7 +133,7 @@ func (a *App) listDialled() []dialledServer {
 }
 
 // approveDialled approves the present tools of a server, and applies that.
-func (a *App) approveDialled(w http.ResponseWriter, name string) {
+func (a *App) approveDialled(w http.ResponseWriter, r *http.Request, name string) {
 	a.applying.Lock()
 	defer a.applying.Unlock()
 	all := a.dialled.Servers()
@@ -136,22 +143,70 @@ func (a *App) approveDialled(w http.ResponseWriter, name string) {
 		http.Error(w, "no server has dialled in as "+name+", or it has not listed its tools yet", http.StatusNotFound)
 		return
 	}
-	cfg := a.current.Load().config
-	lock, err := LoadLock(cfg)
-	if err == nil {
-		if lock == nil {
-			lock = make(Lock)
-		}
-		present := make(Lock)
-		present.Approve(server)
-		lock[approvedAs(&all[at])] = present[name]
-		err = lock.Save(cfg)
-	}
-	if err != nil {
+	present := make(Lock)
+	present.Approve(server)
+	if err := a.storeApproval(r.Context(), approvedAs(&all[at]), present[name]); err != nil {
 		a.log.Error("approving a server that dialled in failed", "server", name, "err", err)
 		http.Error(w, "the approval cannot be stored; the log says why", http.StatusInternalServerError)
 		return
 	}
 	a.rebuild()
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// storeApproval stores the approved tools of a server, in the lock file or, with a cluster, for all replicas.
+func (a *App) storeApproval(ctx context.Context, key string, tools map[string]string) error {
+	if c := a.state.cluster; c != nil {
+		return c.Records().Change(ctx, approvalPrefix+key, func([]byte) ([]byte, time.Time, error) {
+			return wire.Encode(Lock{key: tools}), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), nil
+		})
+	}
+	cfg := a.current.Load().config
+	lock, err := LoadLock(cfg)
+	if err != nil {
+		return err
+	}
+	if lock == nil {
+		lock = make(Lock)
+	}
+	lock[key] = tools
+	return lock.Save(cfg)
+}
+
+// approvalPrefix is the beginning of the keys of the records with approvals.
+const approvalPrefix = "approved."
+
+// approvals are those that the replicas share. A nil *approvals has none.
+type approvals struct {
+	mu  sync.Mutex
+	all Lock
+}
+
+// follow takes the records of a cluster, and calls changed after each.
+func (s *approvals) follow(c *cluster.Cluster, changed func()) {
+	c.Watch(approvalPrefix, func(value []byte) {
+		var one Lock
+		if json.Unmarshal(value, &one) == nil {
+			s.mu.Lock()
+			maps.Copy(s.all, one)
+			s.mu.Unlock()
+			changed()
+		}
+	})
+}
+
+// and returns a lock that also has the shared approvals.
+func (s *approvals) and(lock Lock) Lock {
+	if s == nil {
+		return lock
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	both := maps.Clone(s.all)
+	for key, tools := range lock {
+		if both[key] == nil {
+			both[key] = tools
+		}
+	}
+	return both
 }

@@ -20,8 +20,9 @@ import (
 // device is a server that has dialled in. Its tool whoami answers with its name.
 type device struct {
 	conn  *websocket.Conn
-	over  chan error // the error that ended its connection
-	tools int        // how many tools it has, if that is more than one
+	over  chan error   // the error that ended its connection
+	tools int          // how many tools it has, if that is more than one
+	more  atomic.Int32 // how many it has got since
 	// answer, if not nil, answers a call instead of whoami: a member result or error. "" means later, or never.
 	answer func(id, params string) string
 	said   atomic.Pointer[string] // the params of initialize
@@ -96,7 +97,7 @@ func (d *device) serve(label string) error {
 			answer = `"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"device","version":"1"}}`
 		case "tools/list":
 			answer = `"result":{"tools":[{"name":"whoami","description":"Says who it is.","inputSchema":{"type":"object","properties":{"n":{"type":"string"}}}}`
-			for i := 1; i < d.tools; i++ {
+			for i := 1; i < max(1, d.tools)+int(d.more.Load()); i++ {
 				answer += fmt.Sprintf(`,{"name":"more%d","inputSchema":{"type":"object"}}`, i)
 			}
 			answer += "]}"

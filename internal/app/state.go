@@ -29,6 +29,7 @@ type clientState struct {
 	counters state.Counters
 	// catalogues asks the other replicas for the catalogue of a server; nil without a cluster.
 	catalogues registry.Peers
+	approvals  *approvals // nil without a cluster
 	// secret is the key of the authorization server, if there is one at the start, otherwise random. The audit trail has its own
 	// key in the config, because others have to verify the trail with it.
 	secret *state.Secret

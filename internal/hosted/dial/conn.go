@@ -25,7 +25,7 @@ func (b Bounds) withDefaults() Bounds {
 // conn is the connection of a slot. It counts what the server sends.
 type conn struct {
 	*transport.Peer
-	meter *meter // set before the first Read, like log
+	meter *meter
 	log   *slog.Logger
 	full  sync.Once
 }

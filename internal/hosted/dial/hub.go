@@ -221,10 +221,6 @@ func (s *slot) use(c *conn) (older *conn, ok bool) {
 	if s.at = ""; s.tunnel != nil {
 		s.tunnel.cut()
 	}
-	if h.meters[s.Owner] == nil {
-		h.meters[s.Owner] = newMeter(h.options.Bounds)
-	}
-	c.meter, c.log = h.meters[s.Owner], h.log(s)
 	older, s.live = s.live, c
 	if s.waiting == nil && !s.armed {
 		close(s.arrived)
@@ -239,6 +235,16 @@ func (s *slot) stay() {
 		s.forget.Stop()
 		s.forget = nil
 	}
+}
+
+// meter returns the meter of a principal.
+func (h *Hub) meter(owner string) *meter {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.meters[owner] == nil {
+		h.meters[owner] = newMeter(h.options.Bounds)
+	}
+	return h.meters[owner]
 }
 
 func (h *Hub) log(s *slot) *slog.Logger {

@@ -37,7 +37,7 @@ func (h *Hub) serve(w http.ResponseWriter, r *http.Request, p *caller.Principal,
 		http.Error(w, refused.text, refused.status)
 		return
 	}
-	c := &conn{}
+	c := &conn{meter: h.meter(s.Owner), log: h.log(s)}
 	c.Peer, err = transport.AcceptPeer(w, r, transport.PeerOptions{
 		MaxMessage: h.options.MaxMessage, Name: "the server", Subprotocol: subprotocol, Received: c.received,
 		Ping: h.options.Ping, Pong: h.options.Pong,
@@ -96,5 +96,6 @@ func (h *Hub) hold(ctx context.Context, s *slot, c *conn, fresh bool) {
 		_ = c.CloseWith(transport.ClosePolicy, "the token is not valid any more")
 	}
 	s.gone(c)
+	_ = c.Close() // if the upstream has not taken it
 	log.Info("the server is away")
 }

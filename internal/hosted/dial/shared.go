@@ -59,6 +59,7 @@ type shared struct {
 
 	newsMu sync.Mutex
 	news   [][]byte // records that have come
+	stale  bool     // Refresh was called
 }
 
 // Share begins to exchange records with the other replicas, if there is a cluster, until Close. Changed may be called from now on.
@@ -91,6 +92,14 @@ func (h *Hub) Share() {
 			h.tell()
 		}
 	})
+}
+
+// Refresh makes the hub call Changed soon. It does not wait.
+func (h *Hub) Refresh() {
+	h.newsMu.Lock()
+	h.stale = true
+	h.newsMu.Unlock()
+	h.look()
 }
 
 // look wakes the loop of Share.
@@ -173,10 +182,9 @@ func (h *Hub) tell() {
 // takeNews applies the records that have come.
 func (h *Hub) takeNews() {
 	h.newsMu.Lock()
-	news := h.news
-	h.news = nil
+	news, fresh := h.news, h.stale
+	h.news, h.stale = nil, false
 	h.newsMu.Unlock()
-	fresh := false
 	for _, value := range news {
 		var one holding
 		if json.Unmarshal(value, &one) == nil && one.Dialled.Server != "" && one.At != h.options.Cluster.Self() {
