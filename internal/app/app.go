@@ -137,7 +137,7 @@ func New(o Options) (*App, error) {
 	a.dialled = dial.New(dial.Options{
 		Current: func() *conf.Dial { return a.current.Load().config.Dial }, Taken: a.configured, Changed: a.redial,
 		MaxMessage: cfg.MaxMessageBytes, Logger: o.Log, Cluster: a.state.cluster,
-		Relay: func(ctx context.Context, served string, stream io.ReadWriter) error {
+		Relay: func(ctx context.Context, served string, stream io.ReadWriteCloser) error {
 			return serveRelay(ctx, a.Registry, served, cfg.MaxMessageBytes, stream)
 		},
 	})

@@ -22,6 +22,7 @@ type relay struct {
 	registry *registry.Registry
 	name     string
 	out      *wire.Writer
+	end      func() error   // ends the stream
 	seen     catalog.Server // what the other replica knows of the lists
 
 	mu    sync.Mutex
@@ -33,8 +34,8 @@ type relay struct {
 const relayWait = 10 * time.Second
 
 // serveRelay serves one stream until it or ctx ends.
-func serveRelay(ctx context.Context, r *registry.Registry, name string, limit int64, stream io.ReadWriter) error {
-	one := &relay{registry: r, name: name, out: wire.NewWriter(stream, wire.Newline), open: make(map[string]context.CancelFunc)}
+func serveRelay(ctx context.Context, r *registry.Registry, name string, limit int64, stream io.ReadWriteCloser) error {
+	one := &relay{registry: r, name: name, out: wire.NewWriter(stream, wire.Newline), end: stream.Close, open: make(map[string]context.CancelFunc)}
 	ctx, cancel := context.WithCancel(ctx)
 	defer one.calls.Wait()
 	defer cancel()
@@ -94,6 +95,10 @@ func (r *relay) take(ctx context.Context, data []byte) {
 			}()
 			result, err := r.answer(ctx, m)
 			if ctx.Err() != nil {
+				return
+			}
+			if _, lost := errors.AsType[*request.LostError](err); lost {
+				_ = r.end() // so that the other replica sees that its open calls are lost
 				return
 			}
 			if err != nil {

@@ -43,7 +43,7 @@ type Options struct {
 	Bounds Bounds
 	// Cluster are the other replicas; nil without them. Relay serves a server of this replica to another one over a stream, until ctx ends.
 	Cluster *cluster.Cluster
-	Relay   func(ctx context.Context, served string, stream io.ReadWriter) error
+	Relay   func(ctx context.Context, served string, stream io.ReadWriteCloser) error
 	// Ping and Pong are those of [transport.PeerOptions].
 	Ping, Pong time.Duration
 }

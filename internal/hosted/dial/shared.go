@@ -305,7 +305,7 @@ func (t *tunnel) Close() error {
 }
 
 // relayed serves a server that is here to another replica, until ctx ends.
-func (h *Hub) relayed(ctx context.Context, served string, stream io.ReadWriter) error {
+func (h *Hub) relayed(ctx context.Context, served string, stream io.ReadWriteCloser) error {
 	h.mu.Lock()
 	s := h.slots[served]
 	here := s != nil && s.live != nil
