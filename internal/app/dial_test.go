@@ -197,6 +197,9 @@ func TestDial_All(t *testing.T) {
 	_ = second.conn.CloseNow()
 	<-second.over
 	mcptest.WaitFor(t, "the state away", dialPatience, func() bool { return e.app.dialled.State("shared") == "away" })
+	if _, status, _ := e.visitor(t, "carol", modernEra, false).http(t, "GET", "/status", "", nil); !strings.Contains(status, `"dialled":"away"`) {
+		t.Errorf("the status: %s", status)
+	}
 	if answer := e.whoami(t, "bob", "shared"); !strings.Contains(answer, "SERVER_UNAVAILABLE") {
 		t.Errorf("away: %s", answer)
 	}
