@@ -12,9 +12,12 @@ import (
 
 	"mcpx/internal/app"
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/terminal"
 	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/savings"
+	"mcpx/internal/desk/share"
 )
 
 type checkCommand struct {
@@ -177,7 +180,9 @@ type outcome struct {
 	Servers  []checkedServer `json:"servers"`
 	Tools    []checkedTool   `json:"tools,omitempty"`
 	Cost     *cost           `json:"cost,omitempty"`
-	Savings  *app.Savings    `json:"results,omitempty"`
+	Savings  *savings.Report `json:"savings,omitempty"`
+
+	named bool // the user has named the servers, and so wants to know more of them
 }
 
 type checkedServer struct {
@@ -187,6 +192,8 @@ type checkedServer struct {
 	Transport string        `json:"transport,omitempty"`
 	Tools     *int          `json:"tools,omitempty"`
 	Seconds   float64       `json:"seconds,omitempty"`
+	Share     conf.Share    `json:"share,omitempty"`
+	ShareWhy  string        `json:"share_why,omitempty"`
 	Notes     []string      `json:"notes,omitempty"`
 }
 
@@ -201,7 +208,7 @@ type checkedTool struct {
 func checked(a *app.App, servers []string, tools []checkedTool) *outcome {
 	cfg, full, seen := a.Config, a.Registry.Snapshot(), a.Executor.Catalogue(nil)
 	unmatched := app.Unmatched(cfg, full)
-	o := &outcome{OK: true, Config: cfg.Path, Warnings: slices.Concat(cfg.Warnings, app.UnknownInRights(cfg)), Tools: tools}
+	o := &outcome{OK: true, Config: cfg.Path, Warnings: slices.Concat(cfg.Warnings, app.UnknownInRights(cfg)), Tools: tools, named: len(servers) > 0}
 	if len(servers) == 0 {
 		o.Warnings = append(o.Warnings, unmatched[""]...)
 	}
@@ -223,8 +230,9 @@ func checked(a *app.App, servers []string, tools []checkedTool) *outcome {
 		one.Visible, one.Why = why.Visible, why.Why
 		o.OK = o.OK && one.Visible
 	}
-	if saved := app.LoadSavings(cfg.Path); saved.Calls > 0 {
-		o.Savings = &saved
+	if saved, err := savedBy(cfg.Path, checkDays, "day"); err == nil && saved.Total != (savings.Figures{}) {
+		saved.Rows = nil
+		o.Savings = saved
 	}
 	return o
 }
@@ -234,6 +242,10 @@ func checkServer(a *app.App, server *catalog.Server) checkedServer {
 	if server.Known {
 		n := len(server.Tools)
 		one.Tools = &n
+	}
+	if i := slices.IndexFunc(a.Config.Servers, func(s config.Server) bool { return s.Name == server.Name }); i >= 0 {
+		found := share.Of(&a.Config.Servers[i])
+		one.Share, one.ShareWhy = found.Share, found.Why
 	}
 	addNote := func(text string) {
 		if text = sanitize.Line(text, 1000); text != "" {
@@ -280,7 +292,7 @@ func (o *outcome) print(s streams) {
 			"or take those of your MCP clients:    mcpx init\n")
 		return
 	}
-	rows := []terminal.Row{{Cells: []string{"SERVER", "STATE", "ERA", "TRANSPORT", "TOOLS", "TIME"}}}
+	rows := []terminal.Row{{Cells: []string{"SERVER", "STATE", "ERA", "TRANSPORT", "SHARE", "TOOLS", "TIME"}}}
 	tools := 0
 	for _, one := range o.Servers {
 		count, took := "-", "-"
@@ -291,12 +303,15 @@ func (o *outcome) print(s streams) {
 		if one.Protocol != "" {
 			took = seconds(one.Seconds)
 		}
+		if o.named && one.ShareWhy != "" {
+			one.Notes = append(one.Notes, fmt.Sprintf("share: %s, as %s", one.Share, one.ShareWhy))
+		}
 		rows = append(rows, terminal.Row{
-			Cells: []string{one.Name, stateOn(sc, one.State), cmp.Or(one.Protocol, "-"), cmp.Or(one.Transport, "-"), count, took},
+			Cells: []string{one.Name, stateOn(sc, one.State), cmp.Or(one.Protocol, "-"), cmp.Or(one.Transport, "-"), cmp.Or(string(one.Share), "-"), count, took},
 			Notes: one.Notes,
 		})
 	}
-	fmt.Fprint(s.out, "\n", sc.Table(4, rows))
+	fmt.Fprint(s.out, "\n", sc.Table(5, rows))
 	if len(o.Tools) > 0 {
 		fmt.Fprintln(s.out)
 	}
@@ -312,13 +327,15 @@ func (o *outcome) print(s streams) {
 	if o.Cost != nil {
 		fmt.Fprint(s.out, sc.Hang("", o.Cost.String()))
 	}
-	if saved := o.Savings; saved != nil {
-		fmt.Fprint(s.out, sc.Hang("", fmt.Sprintf("results since %s: %s, about %s tokens received, %s sent (%s)",
-			saved.Since.Format(time.DateOnly), terminal.Count(int(saved.Calls), "call"),
-			terminal.Number(int(saved.Received)), terminal.Number(int(saved.Sent)),
-			sc.Green(terminal.Change(int(saved.Received), int(saved.Sent))))))
+	if o.Savings != nil {
+		total := o.Savings.Total
+		fmt.Fprint(s.out, sc.Hang("", fmt.Sprintf("tokens saved since %s: definitions %s, compression %s, left behind a handle %s; mcpx stats says more",
+			o.Savings.Since, figure(sc, total.Definitions), figure(sc, total.Compression), figure(sc, total.Cut))))
 	}
 }
+
+// checkDays is for how many days check shows the savings.
+const checkDays = 30
 
 // stateOn returns the name of a state in its colour.
 func stateOn(sc terminal.Screen, state catalog.State) string {

@@ -73,6 +73,8 @@ type App struct {
 	offered offered
 	// dialled has the servers that dial in; never nil after New.
 	dialled *dial.Hub
+	// agents serves the clients of agents.
+	agents *agents
 	// applying is held while a Runtime is built and becomes the current one.
 	applying sync.Mutex
 	hour     page.Hour
@@ -142,13 +144,14 @@ func New(o Options) (*App, error) {
 		},
 	})
 	a.dialledIn = a.dialled.Servers
+	a.agents = &agents{app: a, clients: make(map[string]int)}
 	first, err := a.build(cfg, nil)
 	if err != nil {
 		a.state.close()
 		return nil, err
 	}
 	if first.authServer != nil && a.state.cluster == nil {
-		a.state.secret = first.authServer.of.Secrets[0]
+		a.state.secrets = first.authServer.of.Secrets
 	}
 	a.current.Store(first)
 	a.wire(first)
@@ -178,7 +181,7 @@ func (a *App) wire(first *Runtime) {
 	a.Executor = executor.New(a.Registry, executor.Options{
 		Current:      func() *executor.Settings { return a.current.Load().calls },
 		LearnOptions: executor.LearnOptions{Learned: a.learned}, Journal: &a.journal, Tracing: a.tracing(), Results: a.state.results,
-		TaskIDs: executor.TaskIDs{Secret: a.state.secret, Replica: a.replica()}, Logger: a.log,
+		TaskIDs: executor.TaskIDs{Secrets: a.state.secrets, Replica: a.replica()}, Logger: a.log,
 	})
 	a.observe()
 	a.Registry.Use(a.Executor.Chain(a.admit, a.limits.Limit)...)
@@ -229,15 +232,17 @@ func (a *App) Close() {
 		a.stopStarting()
 	}
 	a.loops.Wait()
+	a.agents.close()
 	a.dialled.Close()
+	a.state.close() // now other replicas can send nothing to the views
 	a.views.close()
 	a.View.Close()
 	a.Registry.Close(closeWithin) // after this, no reload changes anything
 	a.current.Load().end(nil)
-	a.state.close()
 	a.runner.Close()
 	a.Executor.Close()
 	a.learned.Close(closeWithin)
+	a.book.Close(closeWithin)
 	a.filters.Close()
 	a.logins.Close(2 * closeWithin) // a renewed token that was not saved would be lost, and with it the login
 	_ = a.reaper.Close()

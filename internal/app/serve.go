@@ -25,13 +25,13 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 		MaxMessage: a.Config.MaxMessageBytes, Grace: a.grace(),
 	})
 	a.Close()
-	a.saveSavings()
 	return err
 }
 
 // ServeHTTP starts the upstreams and serves clients over HTTP until ctx ends. Then it closes a and the listener.
 func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 	a.start(startAfter)
+	finish := a.state.leaves(ctx, a.Config.Drain+a.grace())
 	err := httpd.Serve(ctx, listener, httpd.Options{
 		Endpoint: a.views,
 		Path:     a.Config.HTTPPath,
@@ -53,10 +53,10 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 		Logger:   a.log,
 
 		AuthServer: a.issuing,
-		DialRoutes: httpd.DialRoutes{Dial: a.dialled, Dialled: http.HandlerFunc(a.serveDialled)},
+		DialRoutes: httpd.DialRoutes{Dial: a.dialled, Dialled: http.HandlerFunc(a.serveDialled), Agents: a.agents},
 	})
+	finish()
 	a.Close()
-	a.saveSavings()
 	return err
 }
 

@@ -56,13 +56,16 @@ func (v *views) get(name string) *openView {
 	}
 	one.front = front.New(one.view, front.Options{
 		Name: a.offered.Name, Version: cmp.Or(a.offered.Version, Version()), SessionIdle: a.Config.SessionTimeout, MaxMessage: a.Config.MaxMessageBytes, Known: a.identity.Knows,
-		Sessions: a.state.sessions, Once: a.state.once, Secret: a.state.secret,
+		Sessions: a.state.sessions, Once: a.state.once, Secrets: a.state.secrets,
 		Peers: a.peers(), Homed: func() []string { return a.homed(name) },
 		Admission: a.limits, Journal: &a.journal, SessionEnded: a.sessionEnded, Trace: a.traceClients(), Logger: a.log,
 	})
 	v.open[name] = one
 	return one
 }
+
+// viewAgent is the view for the clients of agents. It has no path of its own.
+const viewAgent = "agent"
 
 // opened returns a view that clients have connected to; nil if there is none of that name.
 func (v *views) opened(name string) *openView {
@@ -87,7 +90,7 @@ func (v *views) of(r *http.Request, path string) *openView {
 // hasView reports whether there is a view, of the config or of a server that has dialled in.
 func (a *App) hasView(cfg *config.Config, name string) bool {
 	server, _ := strings.CutPrefix(name, config.ViewServer)
-	return cfg.CheckView(name) == "" || server != name && a.dialled.State(server) != ""
+	return name == viewAgent && compat(cfg.Dial) || cfg.CheckView(name) == "" || server != name && a.dialled.State(server) != ""
 }
 
 // drain ends the views, with their sessions, that the current config no longer has or shows in another form. It never ends the
@@ -177,5 +180,5 @@ func scopeOf(cfg *config.Config, name string) (part *policy.Scope, native bool) 
 		rules := &policy.Rules{Allow: g.Tools.Allow, Disabled: g.Tools.Deny, ReadOnly: g.ReadOnly}
 		return &policy.Scope{Servers: g.Servers, Rules: rules, Confirm: g.Confirm}, g.View == config.ViewTools
 	}
-	return nil, name == config.ViewTools
+	return nil, name == config.ViewTools || name == viewAgent
 }

@@ -39,7 +39,6 @@ type Executor struct {
 	work       *semaphore.Semaphore // slots for work that takes long in this process: greps and large results
 	builtin    *builtin.Server
 	learned    *learned.Store // nil if nothing is learned
-	account    account
 	journal    *request.Journal
 	tracing    *request.Tracing
 	tags       *caller.Tags // for tags on the ids of tasks
@@ -55,7 +54,7 @@ func New(r *registry.Registry, options Options) *Executor {
 	}
 	e := &Executor{
 		registry: r, log: options.Logger, journal: options.Journal, tracing: options.Tracing, learned: options.Learned,
-		apps: policy.Catalogues{Apps: true}, store: results.NewStore(options.Results), replica: options.Replica, tags: caller.NewTags(options.Secret, "mcpx ids of tasks 1"),
+		apps: policy.Catalogues{Apps: true}, store: results.NewStore(options.Results), replica: options.Replica, tags: caller.NewTags(options.Secrets, "mcpx ids of tasks 1"),
 	}
 	e.work = semaphore.Shared(runtime.GOMAXPROCS(0), semaphore.Queue{Calls: 256, Wait: 30 * time.Second})
 	e.builtin = builtin.New()
@@ -153,8 +152,9 @@ func (e run) finish(ctx context.Context, r *Request, t target, raw json.RawMessa
 		}
 	}
 	event.Received, event.Sent, event.SentBytes = result.Received, result.Sent, result.Size()
-	if len(event.Costs) > 0 {
-		event.Received = 0 // the calls of the program have received what servers sent
+	event.Cut, event.LeftOut = result.Cut, result.LeftOut
+	if len(event.Costs) > 0 { // the calls of the program have received what servers sent
+		event.Received, event.LeftOut = 0, event.LeftOut-event.Received
 	}
 	rpc, isRPC := errors.AsType[*wire.RPCError](err)
 	if isRPC && (r.Native || r.Client.OpensURLsOf(rpc)) {

@@ -15,7 +15,7 @@ import (
 // from.
 func (e *Executor) readable(r *Request, of results.Origin) bool {
 	seen := e.seen(r)
-	if of.Tool == ofProgram {
+	if of.Tool == builtin.OfProgram {
 		return e.readableParts(seen, of.Server)
 	}
 	if of.Tool == "" {
@@ -38,10 +38,6 @@ func has(seen *catalog.Snapshot, server, tool string) bool {
 	_, found := s.Find(tool) // the origin of a call that is still running has the name that the client used
 	return found || slices.ContainsFunc(s.Tools, func(t catalog.Tool) bool { return t.OwnName() == tool })
 }
-
-// ofProgram is the tool of the origin of a program's result. Its server is then a list of lines with the server and the tool,
-// separated by a tab, of each call that the program has made.
-const ofProgram = builtin.Name + "." + builtin.RunTool
 
 // readableParts reports whether a catalogue has all tools of the origin of a program's result.
 func (e *Executor) readableParts(seen *catalog.Snapshot, parts string) bool {
@@ -77,7 +73,7 @@ func (e run) pages(r *Request) results.Pages {
 	if r.Server == builtin.Name {
 		origin = results.Origin{Server: r.read}
 		if r.parts != "" {
-			origin = results.Origin{Server: r.parts, Tool: ofProgram}
+			origin = results.Origin{Server: r.parts, Tool: builtin.OfProgram}
 		}
 	}
 	return results.Pages{

@@ -74,7 +74,9 @@ type countedConn struct {
 // Read implements [net.Conn].
 func (c *countedConn) Read(into []byte) (int, error) {
 	n, err := c.Conn.Read(into)
-	c.received(n)
+	if c.received != nil {
+		c.received(n)
+	}
 	return n, err
 }
 
@@ -174,6 +176,18 @@ func (p *Peer) keepAlive(every, within time.Duration) {
 			return
 		}
 	}
+}
+
+// Answers reports whether the other end answers a ping within a time; if not, the connection ends. Someone must be reading.
+func (p *Peer) Answers(within time.Duration) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	if p.conn.Ping(ctx) == nil {
+		return true
+	}
+	p.end()
+	p.cut()
+	return false
 }
 
 // Read implements [Conn].

@@ -30,6 +30,17 @@ const (
 	PinBlock     // tools that the user has not approved are hidden
 )
 
+// Share says which sessions of one user's clients share a process, or a connection, of a server. Its owner is desk/share.
+// The empty Share means that the config does not say.
+type Share string
+
+// The values of [Share].
+const (
+	ShareSession Share = "session" // none: each session has its own
+	ShareFolder  Share = "folder"  // the sessions in the same working folder
+	ShareUser    Share = "user"    // all sessions
+)
+
 // Right is a rule that says what some principals may see and do. Its owner is policy. The zero value gives all
 // principals everything but Admin.
 type Right struct {
@@ -260,7 +271,24 @@ type Quota struct {
 type Dial struct {
 	// Allow are rules. The first one that matches a principal and a name decides.
 	Allow []DialRule
+	// Compat says which tokens of agents the paths of the older system accept; off means that there are no such paths.
+	// Keys make and open these tokens: the first makes, all open.
+	Compat Compat
+	Keys   []string
 }
+
+// Compat is the key dial.compat.
+type Compat uint8
+
+// The values of [Compat].
+const (
+	CompatOff       Compat = iota
+	CompatSigned           // signed tokens with an end
+	CompatEncrypted        // also the tokens of the older system, which have no end
+)
+
+// Agents is the beginning of the names of principals that a token of an agent proves. No other principal has such a name.
+const Agents = "agent:"
 
 // DialRule allows principals that match each list that is not empty.
 type DialRule struct {

@@ -3,6 +3,7 @@ package dial
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -46,6 +47,8 @@ type Options struct {
 	Relay   func(ctx context.Context, served string, stream io.ReadWriteCloser) error
 	// Ping and Pong are those of [transport.PeerOptions].
 	Ping, Pong time.Duration
+	// Alive is how long a connection has to answer, before another takes its place; 0 means 5 s.
+	Alive time.Duration
 }
 
 // Hub has the servers that have dialled in. It is safe for concurrent use.
@@ -55,6 +58,7 @@ type Hub struct {
 	slots   map[string]*slot  // by the name under which they are served
 	meters  map[string]*meter // by the ID of the principal; removed with the last slot of the principal
 	ended   bool
+	naming  sync.Mutex // held while a server without a name of its own gets one; before mu
 	shared
 }
 
@@ -72,6 +76,9 @@ type Server struct {
 	// Name is the name under which it dialled in, and By the principal; nil without authentication.
 	Name string
 	By   *caller.Principal
+	// Place identifies the place of a server that brought no name. What is known about an earlier place of the same name may be
+	// about another server. It is empty for other servers.
+	Place string
 	// Arrived and Connect are for [transport.Options], and Admit for [upstream.Catalogue].
 	Arrived func(ctx context.Context) error
 	Connect func(ctx context.Context) (transport.Conn, error)
@@ -168,6 +175,9 @@ func (h *Hub) newSlot(name string, by *caller.Principal, as policy.Dialled) *slo
 	s := &slot{hub: h, arrived: make(chan struct{})}
 	s.Name, s.By, s.Dialled = name, by, as
 	s.Arrived, s.Connect, s.Admit = s.await, s.take, s.admit
+	if isUnnamed(name) {
+		s.Place = rand.Text()
+	}
 	h.slots[as.Server] = s
 	return s
 }

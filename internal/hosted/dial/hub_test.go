@@ -23,6 +23,7 @@ import (
 	"mcpx/internal/base/conf"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
+	"mcpx/internal/hosted/identity"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/transport"
 )
@@ -49,14 +50,14 @@ func newBoard(t *testing.T, o Options) *board {
 	b.Hub = New(o)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-		ctx, cancel := context.WithCancel(r.Context())
-		defer cancel()
+		ctx, cancel := context.WithCancelCause(r.Context())
+		defer cancel(nil)
 		over := make(chan struct{})
 		defer close(over)
 		go func() { // ends with the request
 			select {
 			case <-b.revoke:
-				cancel()
+				cancel(identity.ErrRevoked)
 			case <-over:
 			}
 		}()

@@ -34,10 +34,11 @@ const (
 // holding is the record of a server.
 type holding struct {
 	policy.Dialled
-	Name string            `json:"name"`
-	By   *caller.Principal `json:"by,omitempty"`
-	At   string            `json:"at"`   // the replica with the connection; empty while the server is away
-	Conn string            `json:"conn"` // another one for each connection
+	Name  string            `json:"name"`
+	Place string            `json:"place,omitempty"`
+	By    *caller.Principal `json:"by,omitempty"`
+	At    string            `json:"at"`   // the replica with the connection; empty while the server is away
+	Conn  string            `json:"conn"` // another one for each connection
 }
 
 // elsewhere is what a slot knows of other replicas. The mutex of the hub guards it.
@@ -135,7 +136,7 @@ func (h *Hub) claim(ctx context.Context, s *slot) error {
 }
 
 func (s *slot) holding(at, conn string) holding {
-	return holding{s.Dialled, s.Name, s.By, at, conn}
+	return holding{s.Dialled, s.Name, s.Place, s.By, at, conn}
 }
 
 // errChanged means that a record is not about the present connection any more.
@@ -204,12 +205,13 @@ func (h *Hub) apply(one *holding) (fresh bool) {
 	if h.ended || s != nil && one.At == "" && (s.live != nil || s.at != "" && s.conn != one.Conn) {
 		return false
 	}
-	if s != nil && s.Owner != one.Owner {
+	if s != nil && (s.Owner != one.Owner || s.Place != one.Place) {
 		h.remove(s)
 		s, fresh = nil, true
 	}
 	if s == nil {
 		s, fresh = h.newSlot(one.Name, one.By, one.Dialled), true
+		s.Place = one.Place
 	}
 	if older := s.live; older != nil {
 		s.live, s.waiting = nil, nil
