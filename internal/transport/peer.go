@@ -35,6 +35,7 @@ const (
 // comes. Its owner must call Close or CloseWith.
 type Peer struct {
 	socket
+	close sync.Once     // the first close frame has the reason
 	over  chan struct{} // closed by end
 	end   func()
 	loops sync.WaitGroup
@@ -208,10 +209,13 @@ func (p *Peer) Write(messages ...[]byte) error {
 	return err
 }
 
-// CloseWith ends the connection with a code and a reason, which is cut to what a close frame holds.
+// CloseWith ends the connection with a code and a reason, which is cut to what a close frame holds. Of several calls the first has the
+// reason, and all return when the connection has ended.
 func (p *Peer) CloseWith(code int, reason string) error {
-	p.end()
-	p.closeWith(websocket.StatusCode(code), reason[:min(len(reason), 120)])
+	p.close.Do(func() {
+		p.end()
+		p.closeWith(websocket.StatusCode(code), reason[:min(len(reason), 120)])
+	})
 	p.loops.Wait()
 	return nil
 }

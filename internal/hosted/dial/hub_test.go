@@ -256,8 +256,8 @@ func TestHub_TooMuch(t *testing.T) {
 		count int
 		why   string
 	}{
-		{frame(0x81, make([]byte, 2000)), 60, "100000 bytes"},
-		{frame(0x89, make([]byte, 100)), 1500, "100000 bytes"},
+		{frame(0x81, make([]byte, 2000)), 51, "100000 bytes"},
+		{frame(0x89, make([]byte, 100)), 1000, "100000 bytes"},
 		{frame(0x81, []byte(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)), 6, "5 changes"},
 	} {
 		who := fmt.Sprint("mallory", i)
@@ -280,9 +280,11 @@ func TestHub_TooMuch(t *testing.T) {
 			}
 		})
 		go func() { _, _ = c.Write(bytes.Repeat(test.flood, test.count)) }() // ends with the connection
-		if code, reason := c.closing(); code != transport.ClosePolicy || !strings.Contains(reason, test.why) {
+		// Who still sends may get a reset instead of the close frame.
+		if code, reason := c.closing(); code != 0 && (code != transport.ClosePolicy || !strings.Contains(reason, test.why)) {
 			t.Errorf("%s: closed with %d %s", test.why, code, reason)
 		}
+		mcptest.WaitFor(t, "the end", patience, func() bool { return b.State(s.Dialled.Server) == "away" })
 		c.Close()
 		reader.Wait()
 		_ = up.Close()
