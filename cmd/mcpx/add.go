@@ -52,7 +52,7 @@ func (cmd *addCommand) Run(ctx context.Context, parsed *kong.Context, c *cli, s 
 		return cmd.addPublished(ctx, c, s)
 	}
 	if cmd.given() {
-		return &usageError{hintError{"--as, --from, --set and --yes are for a server of the MCP registry", "leave out the command or URL, or the flags"}}
+		return &usageError{hintError{"--as, --from and --set are for a server of the MCP registry", "leave out the command or URL, or the flags"}}
 	}
 	edit, err := cmd.edit(s, sys)
 	if err != nil {

@@ -19,14 +19,14 @@ import (
 
 // publishedFlags are the flags of add for a server of an MCP registry.
 type publishedFlags struct {
-	As   string            `help:"What the server is to be called, if not as in the registry." placeholder:"NAME"`
-	From string            `help:"Which of the registry's ways: npm, pypi, oci or remote." placeholder:"WAY" enum:",npm,pypi,oci,remote" default:""`
+	As   string            `env:"-" help:"What the server is to be called, if not as in the registry." placeholder:"NAME"`
+	From string            `env:"-" help:"Which of the registry's ways: npm, pypi, oci or remote." placeholder:"WAY" enum:",npm,pypi,oci,remote" default:""`
 	Set  map[string]string `env:"-" help:"A value for the server. Secrets go to the keyring, unless they are $${VARIABLE}." placeholder:"NAME=VALUE" mapsep:"none"`
 	Yes  bool              `short:"y" help:"Write without asking."`
 }
 
-// given reports whether one of the flags is there.
-func (f publishedFlags) given() bool { return f.As != "" || f.From != "" || len(f.Set) > 0 || f.Yes }
+// given reports whether one of the flags is there that only a server of a registry has.
+func (f publishedFlags) given() bool { return f.As != "" || f.From != "" || len(f.Set) > 0 }
 
 // publishedServer is a server of a registry that is to be added.
 type publishedServer struct {

@@ -112,7 +112,7 @@ func TestAdd_Published(t *testing.T) {
 		{[]string{"github-mcp-server", "--from", "npm"}, exitFailed, "has no npm, but oci, remote"},
 		{[]string{"github-mcp-server", "--set", "TOKN=x"}, exitUsage, "takes no value TOKN"},
 		{[]string{"github-mcp-server", "--env", "A=b"}, exitUsage, "--set NAME=VALUE"},
-		{[]string{"x", "--yes", "--", "cmd"}, exitUsage, "are for a server of the MCP registry"},
+		{[]string{"x", "--as", "y", "--", "cmd"}, exitUsage, "are for a server of the MCP registry"},
 	} {
 		hasAll(t, h.must(t, test.code, append([]string{"add"}, test.args...)...), test.want)
 	}
