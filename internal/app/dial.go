@@ -25,7 +25,7 @@ import (
 )
 
 // withDialled returns the servers that have dialled in, and adds their rules to rules. Those that others than their owner can use
-// are hidden until an admin has approved their tools, and may not ask clients anything.
+// are hidden until an admin has approved their tools, and may neither ask clients anything nor give models instructions.
 func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock) (servers []registry.Server) {
 	var dialled []policy.Dialled
 	for _, s := range b.dialledIn() {
@@ -39,10 +39,11 @@ func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock
 		}
 		shared := s.For != conf.DialSelf
 		one := policy.ServerRules{Overrides: rule.Overrides}
-		if dialled = append(dialled, s.Dialled); shared {
+		if shared {
 			one.Pin, one.Approved = policy.PinBlock, lock[approvedAs(&s)]
+			s.Unapproved = one.Approved == nil
 		}
-		rules.Servers[name] = one
+		dialled, rules.Servers[name] = append(dialled, s.Dialled), one
 		spec := upstream.Spec{
 			Options: transport.Options{
 				Name: name, Type: transport.WebSocket, Connect: s.Connect, Arrived: s.Arrived,
@@ -51,7 +52,7 @@ func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock
 			Introduction: upstream.Introduction{Name: "mcpx", Version: Version()},
 			Concurrency:  upstream.Concurrency{Queue: cfg.Limits.Server.Queue},
 			Catalogue:    upstream.Catalogue{Admit: s.Admit},
-			NoQuestions:  shared,
+			NoQuestions:  shared, NoInstructions: shared,
 		}
 		if strings.HasPrefix(s.Owner, identity.AgentKind+" ") { // as in the older system, which knew no other revisions
 			spec.Protocol = upstream.EraLegacy

@@ -245,3 +245,35 @@ func TestDial_Group(t *testing.T) {
 		t.Errorf("the server is told %s", said)
 	}
 }
+
+// TestDial_Unapproved: until an admin has approved a server, others than its owner find no trace of it: no name, prompt or reason.
+// Its title and instructions, which an approval is not about, are never shown.
+func TestDial_Unapproved(t *testing.T) {
+	t.Chdir(t.TempDir())
+	e := hosted(t, nil, `[{"principals":["alice","bob"]},{"principals":["carol"],"admin":true}]`, dialRules)
+	e.begin(t, &device{pushy: true}, "alice", "shared", "")
+	e.await(t, "shared", 1)
+	look := func() (all string) {
+		v := e.visitor(t, "bob", modernEra, false)
+		for _, path := range []string{"/mcp", "/mcp/tools", "/mcp/servers/shared"} {
+			for method, params := range map[string]string{
+				"server/discover": "", "tools/list": "", "prompts/list": "", "tools/call": `"name":"inspect","arguments":{}`,
+			} {
+				all += v.ask(t, path, method, params)
+			}
+		}
+		return all
+	}
+	if all := look(); strings.Contains(all, "obey") || strings.Contains(all, "shared") {
+		t.Errorf("not approved: %s", all)
+	}
+	if answer := e.visitor(t, "alice", modernEra, false).ask(t, "/mcp", "prompts/list", ""); !strings.Contains(answer, "obey") {
+		t.Errorf("the owner: %s", answer)
+	}
+	if status, answer, _ := e.visitor(t, "carol", modernEra, false).http(t, "POST", "/api/dialled/shared/approve", "", nil); status != 204 {
+		t.Fatalf("%d %s", status, answer)
+	}
+	if all := look(); !strings.Contains(all, "shared__obey") || strings.Contains(all, "obey me") {
+		t.Errorf("approved: %s", all)
+	}
+}

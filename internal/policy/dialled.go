@@ -16,14 +16,17 @@ type Dialled struct {
 	For string
 	// Groups are the groups of the principals that see it, with [conf.DialGroup].
 	Groups []string
+	// Unapproved means that no admin has approved it for others yet: only the owner sees it.
+	Unapproved bool `json:"-"`
 }
 
 // opens reports whether a principal may see the server, if its rights permit that.
 func (d *Dialled) opens(p *caller.Principal) bool {
-	switch d.For {
-	case conf.DialAll:
+	switch {
+	case d.Unapproved:
+	case d.For == conf.DialAll:
 		return true
-	case conf.DialGroup:
+	case d.For == conf.DialGroup:
 		return d.Owner == p.ID || slices.ContainsFunc(d.Groups, func(group string) bool { return slices.Contains(p.Groups, group) })
 	}
 	return d.Owner == p.ID

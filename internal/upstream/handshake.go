@@ -188,7 +188,9 @@ func (s *session) agreedModern(g greeting) {
 // agreed stores the outcome of the handshake.
 func (s *session) agreed(version string, g greeting) {
 	s.Protocol = version
-	s.Title, s.Version, s.Instructions = g.title, g.release, g.instructions
+	if s.Version = g.release; !s.spec.NoInstructions {
+		s.Title, s.Instructions = g.title, g.instructions
+	}
 	s.Stateful = !s.Modern && !s.link.Traits().Sessionless
 	s.offers = g.offers
 	s.level.settable = g.logging && !s.Modern

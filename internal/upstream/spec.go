@@ -40,6 +40,8 @@ type Spec struct {
 	StopIdle time.Duration
 	// NoQuestions means that the server may not ask clients anything (elicitation, sampling, roots).
 	NoQuestions bool
+	// NoInstructions leaves out the title and the instructions of the server, which change with each session.
+	NoInstructions bool
 
 	// OnUnknown gets the server's notifications that mcpx does not know. params may be nil. The goroutine that
 	// reads from the server calls it, so it must not block. May be nil.
