@@ -34,6 +34,20 @@ func TestDial_Tools(t *testing.T) {
 	e.await(t, "mine", 3)
 }
 
+// TestDial_Large: what the servers of a principal list may have 4 MiB together, since a catalogue takes many times as much memory.
+func TestDial_Large(t *testing.T) {
+	e := hosted(t, nil, `[{"principals":["alice","bob"]}]`, dialRules)
+	e.begin(t, &device{large: 3 << 20}, "alice", "mine1", "")
+	e.await(t, "mine1-", 1)
+	over := e.begin(t, &device{large: 2 << 20}, "alice", "mine2", "")
+	if err := <-over.over; websocket.CloseStatus(err) != websocket.StatusPolicyViolation || !strings.Contains(err.Error(), "may list 4194304") {
+		t.Errorf("too much: %v", err)
+	}
+	e.begin(t, &device{large: 1000}, "alice", "mine2", "")
+	e.begin(t, &device{large: 3 << 20}, "bob", "mine", "")
+	e.await(t, "mine", 3)
+}
+
 // TestDial_IDs: the ids of calls on one socket differ, though the clients use the same ones, and each gets its own answer in whatever
 // order they come.
 func TestDial_IDs(t *testing.T) {

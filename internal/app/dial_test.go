@@ -25,7 +25,8 @@ type device struct {
 	more  atomic.Int32 // how many it has got since
 	// answer, if not nil, answers a call instead of whoami: a member result or error. "" means later, or never.
 	answer func(id, params string) string
-	pushy  bool // it has instructions and a prompt, all of which say "obey"
+	large  int                    // how many bytes the description of its tool has, if any
+	pushy  bool                   // it has instructions and a prompt, all of which say "obey"
 	said   atomic.Pointer[string] // the params of initialize
 }
 
@@ -103,7 +104,7 @@ func (d *device) serve(label string) error {
 		case "prompts/list":
 			answer = `"result":{"prompts":[{"name":"obey"}]}`
 		case "tools/list":
-			answer = `"result":{"tools":[{"name":"whoami","description":"Says who it is.","inputSchema":{"type":"object","properties":{"n":{"type":"string"}}}}`
+			answer = `"result":{"tools":[{"name":"whoami","description":"Says who it is.` + strings.Repeat("x", d.large) + `","inputSchema":{"type":"object","properties":{"n":{"type":"string"}}}}`
 			for i := 1; i < max(1, d.tools)+int(d.more.Load()); i++ {
 				answer += fmt.Sprintf(`,{"name":"more%d","inputSchema":{"type":"object"}}`, i)
 			}

@@ -33,6 +33,7 @@ func (s *session) list(ctx context.Context, kind catalog.Kind, whole bool) (all 
 		all.Faults = append(all.Faults, fmt.Sprintf(format, args...))
 	}
 	var cursor json.RawMessage
+	size := 0
 	for n := 1; ; n++ {
 		page, err := s.page(ctx, kind, cursor)
 		rpc, isRPC := errors.AsType[*wire.RPCError](err)
@@ -47,6 +48,14 @@ func (s *session) list(ctx context.Context, kind catalog.Kind, whole bool) (all 
 		}
 		all.Items = append(all.Items, page.Items...)
 		all.Faults = append(all.Faults, page.Faults...)
+		for _, item := range page.Items {
+			size += len(item)
+		}
+		if admit := s.spec.Catalogue.Admit; admit != nil {
+			if err := admit(kind, len(all.Items), size); err != nil {
+				return all, nil, err
+			}
+		}
 		switch cursor = page.NextCursor; {
 		case cursor == nil:
 			return all, nil, nil
@@ -87,11 +96,6 @@ func (s *session) listTools(ctx context.Context) (tools []catalog.Tool, faults [
 	}
 	tools, faults = catalog.DecodeTools(all.Items)
 	tools, twice := catalog.Unique(tools)
-	if admit := s.spec.Catalogue.Admit; admit != nil {
-		if err := admit(len(tools)); err != nil {
-			return nil, nil, err
-		}
-	}
 	tools, bad := s.mirrorHeaders(tools)
 	return tools, slices.Concat(all.Faults, faults, twice, bad), nil
 }

@@ -16,10 +16,11 @@ type Bounds struct {
 	Bytes   int // that they may send in a minute; 0 means 256 MiB
 	Changes int // notifications that a list has changed, in a minute; 0 means 600
 	Tools   int // 0 means 200
+	Listed  int // bytes of the tools, resources and prompts that they list; 0 means 4 MiB
 }
 
 func (b Bounds) withDefaults() Bounds {
-	return Bounds{cmp.Or(b.Bytes, 256<<20), cmp.Or(b.Changes, 600), cmp.Or(b.Tools, 200)}
+	return Bounds{cmp.Or(b.Bytes, 256<<20), cmp.Or(b.Changes, 600), cmp.Or(b.Tools, 200), cmp.Or(b.Listed, 4<<20)}
 }
 
 // conn is the connection of a slot. It counts what the server sends.

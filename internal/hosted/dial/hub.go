@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/conf"
 	"mcpx/internal/caller"
 	"mcpx/internal/hosted/cluster"
@@ -82,7 +83,7 @@ type Server struct {
 	// Arrived and Connect are for [transport.Options], and Admit for [upstream.Catalogue].
 	Arrived func(ctx context.Context) error
 	Connect func(ctx context.Context) (transport.Conn, error)
-	Admit   func(tools int) error
+	Admit   func(kind catalog.Kind, items, bytes int) error
 }
 
 // slot is the place of one server. The mutex of the hub guards the fields below it.
@@ -95,9 +96,12 @@ type slot struct {
 	arrived chan struct{} // closed when waiting is set
 	since   time.Time     // when the server went away
 	forget  *time.Timer   // ends the slot; nil while the server is here
-	tools   int           // how many tools it has listed
+	listed  map[catalog.Kind]listed
 	elsewhere
 }
+
+// listed is how much of one kind a server has.
+type listed struct{ items, bytes int }
 
 // Servers returns all servers, sorted by name.
 func (h *Hub) Servers() []Server {
@@ -172,7 +176,7 @@ func (h *Hub) place(p *caller.Principal, name string) (s *slot, fresh bool, err 
 
 // newSlot makes a slot. The caller holds the lock.
 func (h *Hub) newSlot(name string, by *caller.Principal, as policy.Dialled) *slot {
-	s := &slot{hub: h, arrived: make(chan struct{})}
+	s := &slot{hub: h, arrived: make(chan struct{}), listed: make(map[catalog.Kind]listed)}
 	s.Name, s.By, s.Dialled = name, by, as
 	s.Arrived, s.Connect, s.Admit = s.await, s.take, s.admit
 	if isUnnamed(name) {
@@ -326,25 +330,36 @@ func (s *slot) take(context.Context) (transport.Conn, error) {
 	return c, nil
 }
 
-// admit implements [upstream.Catalogue.Admit]. It ends the connection of a server with too many tools.
-func (s *slot) admit(tools int) error {
-	h := s.hub
+// admit implements [upstream.Catalogue.Admit]. It ends the connection of a server that lists too much. A catalogue takes many times
+// the memory of the texts in it, and stays when the server is away.
+func (s *slot) admit(kind catalog.Kind, items, bytes int) error {
+	h, most := s.hub, s.hub.options.Bounds.withDefaults()
 	h.mu.Lock()
-	all, most := tools, h.options.Bounds.withDefaults().Tools
+	before, tools, all := s.listed[kind], 0, 0
+	s.listed[kind] = listed{items, bytes}
 	for _, other := range h.slots {
-		if other != s && other.Owner == s.Owner {
-			all += other.tools
+		if other.Owner == s.Owner {
+			tools += other.listed[catalog.Tools].items
+			for _, one := range other.listed {
+				all += one.bytes
+			}
 		}
 	}
-	if all <= most {
-		s.tools = tools
+	why := ""
+	switch {
+	case tools > most.Tools:
+		why = fmt.Sprintf("your servers have %d tools together, and may have %d", tools, most.Tools)
+	case all > most.Listed:
+		why = fmt.Sprintf("your servers list %d bytes of tools, resources and prompts together, and may list %d", all, most.Listed)
 	}
 	c := s.live
+	if why != "" {
+		s.listed[kind] = before
+	}
 	h.mu.Unlock()
-	if all <= most {
+	if why == "" {
 		return nil
 	}
-	why := fmt.Sprintf("your servers have %d tools together, and may have %d", all, most)
 	if c != nil {
 		_ = c.CloseWith(transport.ClosePolicy, why)
 	}
