@@ -70,9 +70,11 @@ func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock
 // name later. No server of the config has such a name.
 func approvedAs(s *dial.Server) string { return s.Dialled.Server + " of " + s.Owner }
 
-// configured reports whether the current config has a server of this name.
+// configured reports whether the current config or mcpx itself has a server of this name, in whatever case.
 func (a *App) configured(name string) bool {
-	return slices.ContainsFunc(a.current.Load().config.Servers, func(s config.Server) bool { return s.Name == name || s.Written == name })
+	return strings.EqualFold(name, config.Reserved) || slices.ContainsFunc(a.current.Load().config.Servers, func(s config.Server) bool {
+		return strings.EqualFold(s.Name, name) || strings.EqualFold(s.Written, name)
+	})
 }
 
 // redial applies the present list of servers that have dialled in.

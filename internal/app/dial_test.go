@@ -220,7 +220,8 @@ func TestDial_All(t *testing.T) {
 // TestDial_Refused: who has no token, no rule, a wrong name or a foreign origin does not get a connection.
 func TestDial_Refused(t *testing.T) {
 	fake := mcptest.Spec{}.HTTP(t)
-	e := hosted(t, map[string]string{"mine-fixed": fake.URL}, `[{"principals":["alice","bob"]}]`, dialRules)
+	e := hosted(t, map[string]string{"mine-fixed": fake.URL, "shared-fixed": fake.URL}, `[{"principals":["alice","bob"]}]`,
+		strings.Replace(dialRules, `[{"names"`, `[{"principals":["bob"],"names":["SHARED*","M*","mine-*"],"for":"all"},{"names"`, 1))
 	header := func(name, value string) func(*websocket.DialOptions) {
 		return func(o *websocket.DialOptions) { o.HTTPHeader.Set(name, value) }
 	}
@@ -247,6 +248,11 @@ func TestDial_Refused(t *testing.T) {
 	}
 	if _, err := e.dialIn(t, "alice", "mine-more", nil); err == nil || !strings.HasPrefix(err.Error(), "429") {
 		t.Errorf("the eleventh: %v", err)
+	}
+	for _, name := range []string{"SHARED-FIXED", "MCPX", "mine-0123abcd"} {
+		if _, err := e.dialIn(t, "bob", name, nil); err == nil || !strings.HasPrefix(err.Error(), "403") {
+			t.Errorf("a name that imitates another as %s: %v", name, err)
+		}
 	}
 	e.device(t, "bob", "mine", "of bob") // the other principal is not affected
 	conn, err := e.dialIn(t, "bob", "mine2", func(o *websocket.DialOptions) { o.Subprotocols = []string{"other"} })

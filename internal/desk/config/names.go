@@ -14,7 +14,7 @@ var unfit = pattern.New(`[^A-Za-z0-9._-]`)
 // safeNames renames servers whose names have characters that are not allowed in names of tools. It replaces each such
 // character by '_', and appends a number if another server has the new name. It changes disabled_tools accordingly.
 func (l *loader) safeNames() {
-	taken := map[string]bool{reserved: true}
+	taken := map[string]bool{Reserved: true}
 	for _, s := range l.cfg.Servers {
 		taken[strings.ToLower(s.Name)] = true
 	}

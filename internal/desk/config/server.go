@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// reserved is the name of the server that is built into mcpx. No server in the file may have it.
-const reserved = "mcpx"
+// Reserved is the name of the server that is built into mcpx. No server in the file may have it.
+const Reserved = "mcpx"
 
 const maxNameLen = 64
 
@@ -139,8 +139,8 @@ func (l *loader) serverName(name string, n *node) {
 	}
 	l.defined[name] = n.path()
 	switch {
-	case strings.EqualFold(name, reserved):
-		l.fault(n, "the name %q is reserved", reserved)
+	case strings.EqualFold(name, Reserved):
+		l.fault(n, "the name %q is reserved", Reserved)
 	case utf8.RuneCountInString(name) > maxNameLen:
 		l.fault(n, "the name must not be longer than %d characters", maxNameLen)
 	}
@@ -302,7 +302,7 @@ func (r *serverReader) toolTimeouts(n *node) {
 // isSelf reports whether the server is mcpx itself, which would then start or call itself endlessly. A server with a URL is
 // taken for mcpx only if the host is this machine and the name is reserved.
 func (r *serverReader) isSelf() bool {
-	if u, err := url.Parse(r.s.URL); err == nil && strings.EqualFold(r.s.Name, reserved) {
+	if u, err := url.Parse(r.s.URL); err == nil && strings.EqualFold(r.s.Name, Reserved) {
 		if slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname()) {
 			return true
 		}
@@ -311,7 +311,7 @@ func (r *serverReader) isSelf() bool {
 		return false
 	}
 	name := program(r.s.Command)
-	if name == reserved || r.l.o.Executable != "" && name == program(r.l.o.Executable) {
+	if name == Reserved || r.l.o.Executable != "" && name == program(r.l.o.Executable) {
 		return true
 	}
 	if r.l.o.Executable == "" || !strings.ContainsAny(r.s.Command, `/\`) {

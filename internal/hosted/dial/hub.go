@@ -17,6 +17,7 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/conf"
+	"mcpx/internal/base/pattern"
 	"mcpx/internal/caller"
 	"mcpx/internal/hosted/cluster"
 	"mcpx/internal/policy"
@@ -133,6 +134,9 @@ func servedName(name, owner, audience string) string {
 	return name + "-" + hex.EncodeToString(sum[:4])
 }
 
+// ownName matches what servedName returns under [conf.DialSelf]. Otherwise others could take such a name before its owner comes.
+var ownName = pattern.New(`-[0-9a-f]{8}$`)
+
 // place finds or makes the slot for a connection. fresh reports whether it is new.
 func (h *Hub) place(p *caller.Principal, name string) (s *slot, fresh bool, err error) {
 	dial := h.options.Current()
@@ -145,6 +149,9 @@ func (h *Hub) place(p *caller.Principal, name string) (s *slot, fresh bool, err 
 	rule := policy.MayDial(dial.Allow, p, name)
 	if rule == nil {
 		return nil, false, &refusal{403, "no rule of dial.allow lets you dial in as " + name}
+	}
+	if rule.For != conf.DialSelf && ownName.MatchString(name) {
+		return nil, false, &refusal{403, "a name that ends so belongs to a server for one principal: leave out the end"}
 	}
 	served := servedName(name, p.Key(), rule.For)
 	if h.options.Taken(name) || h.options.Taken(served) {
