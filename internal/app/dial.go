@@ -60,7 +60,7 @@ func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock
 		if cfg.HealthCheck {
 			spec.Health = cfg.Health
 		}
-		servers = append(servers, registry.Server{Spec: spec, Definition: registry.Key("dial", name, s.Owner, s.For, s.Place)})
+		servers = append(servers, registry.Server{Spec: spec, Definition: registry.Key("dial", s.Serial)})
 	}
 	rules.Rights = rules.Rights.With(dialled)
 	return servers

@@ -90,3 +90,10 @@ func (m *meter) add(bytes, changes int, now time.Time) string {
 	}
 	return ""
 }
+
+// over reports whether the minute has ended.
+func (m *meter) over() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return time.Since(m.minute) >= time.Minute
+}

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -58,7 +60,7 @@ type Hub struct {
 	options Options
 	mu      sync.Mutex
 	slots   map[string]*slot  // by the name under which they are served
-	meters  map[string]*meter // by the ID of the principal; removed with the last slot of the principal
+	meters  map[string]*meter // by the ID of the principal; see dropMeters
 	ended   bool
 	naming  sync.Mutex // held while a server without a name of its own gets one; before mu
 	shared
@@ -81,6 +83,8 @@ type Server struct {
 	// Place identifies the place of a server that brought no name. What is known about an earlier place of the same name may be
 	// about another server. It is empty for other servers.
 	Place string
+	// Serial is different for each Server, also if it has the name of an earlier one, whose Arrived and Connect wait in vain.
+	Serial string
 	// Arrived and Connect are for [transport.Options], and Admit for [upstream.Catalogue].
 	Arrived func(ctx context.Context) error
 	Connect func(ctx context.Context) (transport.Conn, error)
@@ -153,7 +157,8 @@ func (h *Hub) place(p *caller.Principal, name string) (s *slot, fresh bool, err 
 	if rule.For != conf.DialSelf && ownName.MatchString(name) {
 		return nil, false, &refusal{403, "a name that ends so belongs to a server for one principal: leave out the end"}
 	}
-	served := servedName(name, p.Key(), rule.For)
+	as := dialledAs(rule, p, name)
+	served := as.Server
 	if h.options.Taken(name) || h.options.Taken(served) {
 		return nil, false, &refusal{403, name + " is the name of a server in the config of the hosted mcpx"}
 	}
@@ -162,29 +167,48 @@ func (h *Hub) place(p *caller.Principal, name string) (s *slot, fresh bool, err 
 	if h.ended {
 		return nil, false, &refusal{503, "mcpx is shutting down"}
 	}
-	if s = h.slots[served]; s != nil && s.Owner == p.Key() {
-		return s, false, nil
-	}
-	if s != nil {
+	switch s = h.slots[served]; {
+	case s == nil:
+	case s.Owner != p.Key():
 		return nil, false, &refusal{409, name + " is held by another principal"}
+	case reflect.DeepEqual(s.Dialled, as):
+		return s, false, nil
+	default: // the principal has other groups than before
+		h.remove(s)
+		h.replaced(s)
 	}
 	if err := h.room(p.Key()); err != nil {
 		return nil, false, err
 	}
-	as := policy.Dialled{Server: served, Owner: p.Key(), For: rule.For}
+	return h.newSlot(name, p, as), true, nil
+}
+
+// dialledAs says how a server is served, and who sees it.
+func dialledAs(rule *conf.DialRule, p *caller.Principal, name string) policy.Dialled {
+	as := policy.Dialled{Server: servedName(name, p.Key(), rule.For), Owner: p.Key(), For: rule.For}
 	if rule.For == conf.DialGroup && p != nil {
-		as.Groups = p.Groups
-		if rule.Groups != nil {
-			as.Groups = slices.DeleteFunc(slices.Clone(p.Groups), func(g string) bool { return !slices.Contains(rule.Groups, g) })
+		for _, group := range slices.Sorted(slices.Values(p.Groups)) {
+			if rule.Groups == nil || slices.Contains(rule.Groups, group) {
+				as.Groups = append(as.Groups, group)
+			}
 		}
 	}
-	return h.newSlot(name, p, as), true, nil
+	return as
+}
+
+// replaced ends the connection of a slot whose place another one has taken. The caller holds the lock.
+func (h *Hub) replaced(s *slot) {
+	if older := s.live; older != nil {
+		h.loop.Go(func() { // ends within a second
+			_ = older.CloseWith(transport.CloseReplaced, "replaced: the same principal has dialled in again as "+s.Name)
+		})
+	}
 }
 
 // newSlot makes a slot. The caller holds the lock.
 func (h *Hub) newSlot(name string, by *caller.Principal, as policy.Dialled) *slot {
 	s := &slot{hub: h, arrived: make(chan struct{}), listed: make(map[catalog.Kind]listed)}
-	s.Name, s.By, s.Dialled = name, by, as
+	s.Name, s.By, s.Dialled, s.Serial = name, by, as, rand.Text()
 	s.Arrived, s.Connect, s.Admit = s.await, s.take, s.admit
 	if isUnnamed(name) {
 		s.Place = rand.Text()
@@ -222,12 +246,16 @@ func (h *Hub) remove(s *slot) {
 		s.tunnel.cut()
 	}
 	delete(h.slots, s.Dialled.Server)
-	for _, other := range h.slots {
-		if other.Owner == s.Owner {
-			return
-		}
+	h.dropMeters()
+}
+
+// dropMeters removes the meters that nobody needs: of principals without a server whose minute is over. The caller holds the lock.
+func (h *Hub) dropMeters() {
+	here := make(map[string]bool)
+	for _, s := range h.slots {
+		here[s.Owner] = true
 	}
-	delete(h.meters, s.Owner)
+	maps.DeleteFunc(h.meters, func(owner string, m *meter) bool { return !here[owner] && m.over() })
 }
 
 // use makes c the connection of the slot, and returns the one that it replaces. It reports whether the slot still exists.
@@ -263,6 +291,7 @@ func (h *Hub) meter(owner string) *meter {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.meters[owner] == nil {
+		h.dropMeters()
 		h.meters[owner] = newMeter(h.options.Bounds)
 	}
 	return h.meters[owner]
@@ -381,7 +410,8 @@ func (h *Hub) Recheck() {
 	var open []*conn
 	for _, s := range h.slots {
 		if dial != nil && !h.options.Taken(s.Name) && !h.options.Taken(s.Dialled.Server) {
-			if rule := policy.MayDial(dial.Allow, s.By, s.Name); rule != nil && rule.For == s.For {
+			rule := policy.MayDial(dial.Allow, s.By, s.Name)
+			if rule != nil && reflect.DeepEqual(dialledAs(rule, s.By, s.Name), s.Dialled) {
 				continue
 			}
 		}

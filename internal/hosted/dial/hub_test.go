@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -358,8 +359,66 @@ func TestHub_Place(t *testing.T) {
 		if len(h.Servers()) != 0 || changes != 1 || len(h.meters) != 0 {
 			t.Errorf("after ten minutes: %d servers, %d changes", len(h.Servers()), changes)
 		}
-		if _, _, err := h.place(bob, "x"); err != nil {
-			t.Error(err)
+		next, _, err := h.place(bob, "x")
+		if err != nil || next.Serial == s.Serial {
+			t.Error(err, next)
+		}
+	})
+}
+
+// TestHub_Groups: a principal that comes back with other groups shows its server to these, and not to those that it had before.
+func TestHub_Groups(t *testing.T) {
+	rules := &conf.Dial{Allow: []conf.DialRule{{Names: []string{"*"}, For: conf.DialGroup}}}
+	h := New(Options{
+		Current: func() *conf.Dial { return rules }, Taken: func(string) bool { return false }, Changed: func() {},
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	t.Cleanup(h.Close)
+	for _, groups := range [][]string{{"lab"}, {"lab"}, {"ops"}, nil} {
+		s, fresh, err := h.place(&caller.Principal{ID: "ann", Groups: groups}, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &conn{}
+		if _, ok := s.use(c); !ok {
+			t.Fatal("no place")
+		}
+		s.gone(c)
+		if all := h.Servers(); len(all) != 1 || !slices.Equal(all[0].Groups, groups) || !slices.Equal(all[0].By.Groups, groups) {
+			t.Errorf("with the groups %v, fresh %v: %v", groups, fresh, all[0].Dialled)
+		}
+	}
+}
+
+// TestHub_Meter: who gives up all its names does not get a new allowance for the minute.
+func TestHub_Meter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rules := &conf.Dial{Allow: []conf.DialRule{{Names: []string{"*"}, For: conf.DialSelf}}}
+		h := New(Options{
+			Current: func() *conf.Dial { return rules }, Taken: func(string) bool { return false }, Changed: func() {},
+			Logger: slog.New(slog.DiscardHandler), Bounds: Bounds{Bytes: 100},
+		})
+		t.Cleanup(h.Close)
+		ann, bob := &caller.Principal{ID: "ann"}, &caller.Principal{ID: "bob"}
+		come := func(who *caller.Principal) *slot {
+			s, _, err := h.place(who, "x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		s := come(ann)
+		h.meter("ann").add(90, 0, time.Now())
+		h.unused(s, true)
+		come(ann)
+		if h.meter("ann").add(90, 0, time.Now()) == "" {
+			t.Error("another 90 bytes in the same minute are accepted")
+		}
+		h.unused(h.slots[servedName("x", "ann", conf.DialSelf)], true)
+		time.Sleep(time.Minute)
+		come(bob)
+		if h.meter("bob"); len(h.meters) != 1 {
+			t.Errorf("%d meters are kept", len(h.meters))
 		}
 	})
 }

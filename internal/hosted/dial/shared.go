@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -205,20 +206,19 @@ func (h *Hub) apply(one *holding) (fresh bool) {
 	if h.ended || s != nil && one.At == "" && (s.live != nil || s.at != "" && s.conn != one.Conn) {
 		return false
 	}
-	if s != nil && (s.Owner != one.Owner || s.Place != one.Place) {
+	if s != nil && (!reflect.DeepEqual(s.Dialled, one.Dialled) || s.Place != one.Place) {
 		h.remove(s)
+		h.replaced(s)
 		s, fresh = nil, true
 	}
 	if s == nil {
 		s, fresh = h.newSlot(one.Name, one.By, one.Dialled), true
 		s.Place = one.Place
 	}
-	if older := s.live; older != nil {
+	if s.live != nil {
+		h.replaced(s)
 		s.live, s.waiting = nil, nil
 		s.disarm()
-		h.loop.Go(func() { // ends within a second
-			_ = older.CloseWith(transport.CloseReplaced, "replaced: the same principal has dialled in again as "+s.Name)
-		})
 	}
 	if s.at, s.conn = one.At, one.Conn; s.tunnel != nil && (s.tunnel.to != s.at || s.tunnel.conn != s.conn) {
 		s.tunnel.cut()
