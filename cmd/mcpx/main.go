@@ -13,6 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"mcpx/internal/app"
 	"mcpx/internal/base/memory"
 	"mcpx/internal/base/terminal"
 	"mcpx/internal/desk/config"
@@ -30,6 +31,8 @@ const (
 type cli struct {
 	Config   string `help:"The config file." placeholder:"FILE" type:"path"`
 	LogLevel level  `help:"debug, info, warn or error; overrides the config." placeholder:"LEVEL" enum:",debug,info,warn,error" default:""`
+
+	Daemon bool `help:"Leave the work to the daemon, which all sessions of this user share (on by default)." negatable:"" default:"true"`
 
 	ShowVersion kong.VersionFlag `name:"version" env:"-" help:"Print the version."`
 
@@ -96,6 +99,12 @@ type streams struct {
 	// screen formats text for out, errScreen for err.
 	screen, errScreen terminal.Screen
 	getenv            func(string) (string, bool)
+	// In the daemon, origin is the process of the command, and reloads gets its signals to read the config again. In other
+	// processes both are zero.
+	origin  app.Origin
+	reloads <-chan os.Signal
+	// began, if not nil, is called in the daemon with the app of a session, and ended at its end.
+	began func(*app.App) (ended func())
 }
 
 func main() {
@@ -175,11 +184,16 @@ func run(ctx context.Context, args []string, s streams) int {
 		fmt.Fprintln(s.err, "mcpx: hint:", usageHint(parser, args))
 		return exitUsage
 	}
-	err = parsed.Run(&c)
+	return conclude(ctx, s, parsed.Run(&c))
+}
+
+// conclude reports how a command has ended, and returns the exit code.
+func conclude(ctx context.Context, s streams, err error) int {
+	out, checked := s.out.(*checkedWriter)
 	switch {
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		err = errors.New("interrupted")
-	case err == nil && out.err != nil:
+	case err == nil && checked && out.err != nil:
 		err = fmt.Errorf("writing the output: %w", out.err)
 	}
 	return report(s.err, err)
@@ -212,6 +226,9 @@ func report(w io.Writer, err error) int {
 	if errors.Is(err, errConfigFailed) {
 		return exitConfig
 	}
+	if exit, ok := errors.AsType[exitError](err); ok {
+		return int(exit)
+	}
 	var faults *config.Faults
 	if errors.As(err, &faults) {
 		for _, fault := range faults.List {
@@ -238,6 +255,11 @@ func report(w io.Writer, err error) int {
 
 // errFailed makes the program exit with 1. The command has printed the reason.
 var errFailed = errors.New("failed")
+
+// exitError is the exit code of a command that another process has run, which has printed everything else.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 
 // errConfigFailed makes the program exit with 2. The command has printed the faults of the config.
 var errConfigFailed = errors.New("config fault")

@@ -53,8 +53,20 @@ type Options struct {
 	Only []string
 	// Trace receives all messages, one per line; nil means no trace.
 	Trace io.Writer
+	// Origin says for whom servers are started; zero is this process itself.
+	Origin Origin
 
 	state *clientState // nil means a new one in memory
+}
+
+// Origin is the process for which an App starts servers, if this process does that for others. They then start as if that
+// process had started them.
+type Origin struct {
+	Folder  string
+	Environ []string
+	Umask   *int
+	// Reaper is the reaper of this process; an App with an Origin does not close it.
+	Reaper *proc.Reaper
 }
 
 // App has the parts of one mcpx. The caller of New must close it.
@@ -127,7 +139,10 @@ func New(o Options) (*App, error) {
 	}
 	a.builder = builder{
 		profile: o.Profile, only: o.Profile.servers(o.Only), view: cfg.View, path: cfg.HTTPPath, log: o.Log,
-		reaper: proc.NewReaper(), logins: Logins(o.Log), state: o.state, trace: a.traceServer,
+		reaper: o.Origin.Reaper, origin: o.Origin, logins: Logins(o.Log), state: o.state, trace: a.traceServer,
+	}
+	if a.reaper == nil {
+		a.reaper = proc.NewReaper()
 	}
 	a.filters = jq.New(jq.Limits{Memory: filterMemory(MemoryOf(cfg))}, a.reaper)
 	a.runner = programs.New(cfg.Programs.Memory, a.reaper)
@@ -233,7 +248,9 @@ func (a *App) Close() {
 	a.learned.Close(closeWithin)
 	a.filters.Close()
 	a.logins.Close(2 * closeWithin) // a renewed token that was not saved would be lost, and with it the login
-	_ = a.reaper.Close()
+	if a.origin.Reaper == nil {
+		_ = a.reaper.Close()
+	}
 }
 
 func cacheDir() string {

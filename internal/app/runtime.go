@@ -44,6 +44,7 @@ type builder struct {
 	public  bool     // whether other machines can reach the address; set by Listen
 	log     *slog.Logger
 	reaper  *proc.Reaper
+	origin  Origin
 	filters *jq.Runner
 	runner  *programs.Runner
 	logins  *logins.Logins

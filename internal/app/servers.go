@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -140,7 +141,7 @@ func (b *builder) spec(cfg *config.Config, s config.Server) upstream.Spec {
 		Options: transport.Options{
 			Name: s.Name, Type: s.Type,
 			Launch: transport.Launch{
-				Command: s.Command, Args: s.Args, Cwd: s.Cwd, Reaper: b.reaper,
+				Command: s.Command, Args: s.Args, Cwd: b.origin.in(s.Cwd), Umask: b.origin.Umask, Reaper: b.reaper,
 				ContentLength: s.Framing == "content-length", NewlineOnly: s.Framing == "newline",
 			},
 			Remote:     transport.Remote{URL: s.URL, URLs: s.URLs, Headers: s.Headers},
@@ -154,7 +155,7 @@ func (b *builder) spec(cfg *config.Config, s config.Server) upstream.Spec {
 		Protocol:     s.Protocol, Lazy: s.Start == "lazy" || b.profile.fromDisk, StopIdle: s.StopIdle,
 	}
 	if s.Type == config.Stdio {
-		spec.Launch.Env = proc.Environment(os.Environ(), s.Env)
+		spec.Launch.Env = proc.Environment(b.origin.environ(), s.Env)
 	}
 	if s.Type != config.Stdio && !s.OAuth.Off {
 		authorize, tokens := b.logins.Authorize(LoginServer(s))
@@ -164,6 +165,22 @@ func (b *builder) spec(cfg *config.Config, s config.Server) upstream.Spec {
 		spec.Health = cfg.Health
 	}
 	return spec
+}
+
+// environ returns the variables of the process for which servers are started.
+func (o Origin) environ() []string {
+	if o.Folder == "" {
+		return os.Environ()
+	}
+	return o.Environ
+}
+
+// in returns the folder that the path means in that process.
+func (o Origin) in(path string) string {
+	if o.Folder == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(o.Folder, path)
 }
 
 func pairs(m map[string]string) (list []string) {

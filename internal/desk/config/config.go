@@ -75,6 +75,9 @@ type ForServers struct {
 	ShutdownGrace time.Duration
 	HealthCheck   bool
 	Health        conf.Health
+	// Daemon says whether sessions over stdio share the daemon. It ends when it had no session for DaemonIdle.
+	Daemon     bool
+	DaemonIdle time.Duration
 }
 
 // OverHTTP has the keys for serving over HTTP.
@@ -312,6 +315,7 @@ func defaults(path string) *Config {
 		ForServers: ForServers{
 			MaxMessageBytes: 64 << 20, ShutdownGrace: 5 * time.Second, HealthCheck: true,
 			Health: conf.Health{Interval: 30 * time.Second, Timeout: 5 * time.Second, Threshold: 2},
+			Daemon: true, DaemonIdle: 10 * time.Minute,
 		},
 		OverHTTP: OverHTTP{
 			Limits: defaultLimits(), SessionTimeout: 30 * time.Minute, HTTPPath: DefaultHTTPPath, UI: true, Telemetry: Telemetry{Metrics: true},
