@@ -66,6 +66,17 @@ func (c *cli) logger(s streams, level, format string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(s.err, options))
 }
 
+// startOrKeep is start for one command, or in the daemon the app that commands share. done must be called after use.
+func (c *cli) startOrKeep(s streams, cfg *config.Config, profile app.Profile, only ...string) (a *app.App, done func(), err error) {
+	if s.keep != nil {
+		return s.keep(cfg, profile, only...)
+	}
+	if a, err = c.start(s, cfg, profile, only...); err != nil {
+		return nil, nil, err
+	}
+	return a, a.Close, nil
+}
+
 // start starts mcpx with the servers in only; if only is empty, with all servers. If the profile is
 // app.Command, it also connects to servers that would otherwise start at their first call. The caller closes
 // the app.

@@ -8,18 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
-	"mcpx/internal/app"
-	"mcpx/internal/base/memory"
-	"mcpx/internal/base/proc"
 	"mcpx/internal/base/terminal"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/daemon"
@@ -57,23 +52,69 @@ func (c *cli) daemonPlace(s streams) (daemon.Place, error) {
 	return daemon.PlaceOf(path, os.Environ())
 }
 
-// sessionOptions is what the daemon needs to know of the command line of a session.
-type sessionOptions struct {
-	Config   string
-	LogLevel level
-	View     string
-}
-
 // attach serves the session in the daemon. served means that the session was there, and err is then how it has ended. Else
 // err is why it was not.
 func (cmd *serveCommand) attach(ctx context.Context, c *cli, s streams, place daemon.Place) (served bool, err error) {
-	return c.inDaemon(ctx, s, place, "serve", sessionOptions{c.Config, c.LogLevel, cmd.View})
+	return c.inDaemon(ctx, s, request{place: place, command: "serve", options: &serveCommand{View: cmd.View, Watch: true}, start: true})
 }
 
-// inDaemon runs a command in the daemon, which it starts if there is none. ran means that it was run there, and err is then
-// how it has ended. Else err is why it was not, and nothing has happened.
-func (c *cli) inDaemon(ctx context.Context, s streams, place daemon.Place, command string, options any) (ran bool, err error) {
-	start, err := origin(command, options)
+// warm runs a command in the daemon, so that its servers stay up after it. Where CI is set, it starts no daemon.
+func (c *cli) warm(ctx context.Context, s streams, command string, options any) (ran bool, err error) {
+	place, err := c.daemonPlace(s)
+	if place == "" || err != nil {
+		return false, nil
+	}
+	ci, _ := s.getenv("CI")
+	return c.inDaemon(ctx, s, request{place, command, options, ci == "" || ci == "false"})
+}
+
+// ask runs a command in the daemon if there is one; the error is daemon.ErrNone if there is none.
+func (c *cli) ask(ctx context.Context, s streams, command string, options any) error {
+	path, err := c.findConfig(s)
+	if err != nil {
+		return err
+	}
+	if c.Config, err = filepath.Abs(path); err != nil {
+		return err
+	}
+	place, err := daemon.PlaceOf(c.Config, os.Environ())
+	if err != nil {
+		return err
+	}
+	_, err = c.inDaemon(ctx, s, request{place, command, options, false})
+	return err
+}
+
+// gone waits until no daemon runs. It gives up after a while.
+func (c *cli) gone(ctx context.Context) error {
+	place, err := daemon.PlaceOf(c.Config, os.Environ())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	for !place.Free() {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return errors.New("the daemon still runs")
+		}
+	}
+	return nil
+}
+
+// request is a command for the daemon.
+type request struct {
+	place   daemon.Place
+	command string
+	options any
+	start   bool // start a daemon if there is none
+}
+
+// inDaemon runs a command in the daemon. ran means that it was run there, and err is then how it has ended. Else err is why it
+// was not, and nothing has happened.
+func (c *cli) inDaemon(ctx context.Context, s streams, r request) (ran bool, err error) {
+	start, err := c.describe(s, r)
 	if err != nil {
 		return false, err
 	}
@@ -81,7 +122,7 @@ func (c *cli) inDaemon(ctx context.Context, s streams, place daemon.Place, comma
 	if err != nil {
 		return false, err
 	}
-	conn, err := daemon.Dial(place, patienceFor(s), true)
+	conn, err := daemon.Dial(r.place, patienceFor(s), r.start)
 	if err != nil {
 		copied(false)
 		return false, err
@@ -108,9 +149,13 @@ func patienceFor(s streams) time.Duration {
 	return daemon.Patience
 }
 
-// origin describes this process and what it wants.
-func origin(command string, options any) (daemon.Start, error) {
-	data, err := json.Marshal(options)
+// describe says what this process wants, and where it was started.
+func (c *cli) describe(s streams, r request) (daemon.Start, error) {
+	command, err := json.Marshal(r.options)
+	if err != nil {
+		return daemon.Start{}, err
+	}
+	options, err := json.Marshal(deskOptions{c.Config, c.LogLevel, s.screen.Copy(), s.errScreen.Copy(), command})
 	if err != nil {
 		return daemon.Start{}, err
 	}
@@ -121,7 +166,7 @@ func origin(command string, options any) (daemon.Start, error) {
 	mask := syscall.Umask(0)
 	syscall.Umask(mask)
 	return daemon.Start{
-		Command: command, Options: data, Folder: folder, Environ: os.Environ(), Umask: mask, PID: os.Getpid(),
+		Command: r.command, Options: options, Folder: folder, Environ: os.Environ(), Umask: mask, PID: os.Getpid(),
 	}, nil
 }
 
@@ -172,67 +217,4 @@ func handable(s streams) (files [3]*os.File, done func(all bool), err error) {
 		})
 	}
 	return files, done, nil
-}
-
-// firstIdle is how long a daemon waits for its first session. It knows no config yet.
-const firstIdle = time.Minute
-
-// desk is this process in the role of a daemon: what its sessions share.
-type desk struct {
-	daemon *daemon.Daemon
-	reaper *proc.Reaper
-	log    *slog.Logger
-}
-
-// daemonMain is the main function of the role daemon.
-func daemonMain() {
-	memory.Tune()
-	ctx, stop := interruptible()
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // not ignored, which the servers would inherit
-	d := &desk{reaper: proc.NewReaper(), log: slog.New(slog.NewTextHandler(os.Stderr, nil))}
-	d.daemon = daemon.New(d.host, firstIdle, d.log)
-	err := d.daemon.Serve(ctx)
-	_ = d.reaper.Close()
-	stop()
-	os.Exit(report(os.Stderr, err))
-}
-
-// host runs a command for another process and returns its exit code.
-func (d *desk) host(ctx context.Context, session *daemon.Session) int {
-	s := streams{
-		in: session.In, out: session.Out, err: session.Err, reloads: session.Reload, getenv: lookIn(session.Environ),
-		origin: app.Origin{Folder: session.Folder, Environ: session.Environ, Umask: &session.Umask, Reaper: d.reaper},
-		began: func(a *app.App) (ended func()) {
-			d.daemon.SetIdle(a.Config.DaemonIdle)
-			return func() {}
-		},
-	}
-	return conclude(ctx, s, d.run(ctx, s, session))
-}
-
-func (d *desk) run(ctx context.Context, s streams, session *daemon.Session) error {
-	var o sessionOptions
-	if err := json.Unmarshal(session.Options, &o); err != nil {
-		return fmt.Errorf("the options of the session: %w", err)
-	}
-	c := &cli{Config: o.Config, LogLevel: o.LogLevel}
-	switch session.Command {
-	case "serve":
-		return (&serveCommand{View: o.View, Watch: true}).serve(ctx, c, s, nil)
-	}
-	return fmt.Errorf("the daemon has no command %q", session.Command)
-}
-
-// lookIn returns a function that finds a variable in an environment, without the MCPX_ variables that are empty.
-func lookIn(environ []string) func(string) (string, bool) {
-	all := make(map[string]string, len(environ))
-	for _, pair := range environ {
-		if name, value, ok := strings.Cut(pair, "="); ok && (value != "" || !strings.HasPrefix(name, "MCPX_")) {
-			all[name] = value
-		}
-	}
-	return func(name string) (string, bool) {
-		value, ok := all[name]
-		return value, ok
-	}
 }

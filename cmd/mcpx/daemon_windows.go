@@ -7,12 +7,20 @@ import (
 	"mcpx/internal/desk/daemon"
 )
 
-// On Windows each session serves by itself: descriptors cannot be handed over there.
+// On Windows each session serves by itself, because descriptors cannot be handed over there.
 
 func (cmd *serveCommand) place(*cli, streams) (daemon.Place, error) { return "", nil }
 
 func (cmd *serveCommand) attach(context.Context, *cli, streams, daemon.Place) (served bool, err error) {
 	return false, errors.ErrUnsupported
 }
+
+func (c *cli) warm(context.Context, streams, string, any) (ran bool, err error) { return false, nil }
+
+func (c *cli) ask(context.Context, streams, string, any) error {
+	return errors.New("on Windows there is no daemon: each session serves by itself")
+}
+
+func (c *cli) gone(context.Context) error { return nil }
 
 func daemonMain() {}

@@ -44,6 +44,8 @@ type cli struct {
 	credentialCommands
 	serverCommands
 
+	deskCommands
+
 	Demo    demoCommand    `cmd:"" help:"Show what mcpx does, without a config or a network."`
 	Version versionCommand `cmd:"" help:"Print the version, and what this binary is made of."`
 
@@ -62,6 +64,15 @@ type fileCommands struct {
 	Remove     removeCommand     `cmd:"" help:"Remove a server from the config."`
 	Enable     enableCommand     `cmd:"" help:"Use a server of the config again."`
 	Disable    disableCommand    `cmd:"" help:"Keep a server in the config, but do not use it."`
+}
+
+// deskCommands are about the daemon.
+type deskCommands struct {
+	Status  statusCommand  `cmd:"" help:"Show the daemon: its sessions, servers and memory."`
+	Logs    logsCommand    `cmd:"" help:"Print what the sessions of the daemon have logged."`
+	Restart restartCommand `cmd:"" help:"Start a server anew, in all sessions of the daemon."`
+	Stop    stopCommand    `cmd:"" help:"End the daemon, with all its sessions and servers."`
+	Skill   skillCommand   `cmd:"" help:"Print a SKILL.md that teaches an agent with a shell to use mcpx without MCP."`
 }
 
 // credentialCommands manage logins, secrets and tokens.
@@ -105,6 +116,8 @@ type streams struct {
 	reloads <-chan os.Signal
 	// began, if not nil, is called in the daemon with the app of a session, and ended at its end.
 	began func(*app.App) (ended func())
+	// keep, if not nil, returns in the daemon the app that commands share; see desk.keep.
+	keep func(cfg *config.Config, profile app.Profile, only ...string) (a *app.App, done func(), err error)
 }
 
 func main() {

@@ -44,6 +44,11 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return cmd.serve(ctx, c, s, why)
 }
 
+// runHere serves in the daemon.
+func (cmd *serveCommand) runHere(ctx context.Context, c *cli, s streams) error {
+	return cmd.serve(ctx, c, s, nil)
+}
+
 // serve serves in this process. alone is the reason why the daemon could not do it; nil if nobody wanted that.
 func (cmd *serveCommand) serve(ctx context.Context, c *cli, s streams, alone error) error {
 	defer surviveBrokenPipes()()

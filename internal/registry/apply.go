@@ -13,7 +13,8 @@ import (
 type Changes struct{ Started, Stopped []string }
 
 // Apply replaces the servers of the registry. It stops and starts only servers whose definition changed; the sessions and open
-// calls of the others continue. Of the options, only Rules, MaxConcurrency, Queue and Grace take effect.
+// calls of the others continue. Of the options, only Rules, MaxConcurrency, Queue, Grace
+// and Again take effect.
 //
 // Apply calls swap, unless it is nil, as soon as the snapshot has the new servers and rules. In swap, the caller makes the rest
 // of its new configuration effective, so that no call sees only a part of it. swap must only store a value, because all calls
@@ -35,7 +36,7 @@ func (r *Registry) Apply(servers []Server, options Options, swap func()) Changes
 	next := make(map[string]*entry, len(servers))
 	for _, server := range servers {
 		name := server.Spec.Name
-		if old := before[name]; old == nil || old.server.Definition != server.Definition {
+		if old := before[name]; old == nil || old.server.Definition != server.Definition || name == options.Again {
 			next[name] = r.newEntry(server)
 		}
 	}

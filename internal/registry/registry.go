@@ -65,6 +65,8 @@ type Options struct {
 	SessionLimit func(open int) error
 	// ManyClients means that several clients, of both eras, may share the sessions.
 	ManyClients bool
+	// Again is the name of a server that [Registry.Apply] restarts although its definition has not changed.
+	Again string
 	// Grace is how long open calls may continue when [Registry.Apply] stops their server; 0 means 5 s.
 	Grace time.Duration
 	// Patience is for servers that have not answered yet when mcpx ends. Such a server is recorded as tried only if mcpx has

@@ -23,9 +23,6 @@ const Patience = 300 * time.Millisecond
 // retryEvery is the time between two attempts to connect to a daemon that is starting.
 const retryEvery = 4 * time.Millisecond
 
-// ErrNone means that there is no daemon, and that none was to be started.
-var ErrNone = errors.New("no daemon runs")
-
 // Conn is a connection to a daemon that has welcomed this command. The caller must call Close.
 type Conn struct {
 	conn *net.UnixConn
@@ -97,28 +94,45 @@ func (c *Conn) greet(deadline time.Time) error {
 	return nil
 }
 
+// Free reports whether no daemon lives or starts at this place.
+func (p Place) Free() bool {
+	lock, err := p.take()
+	if lock != nil {
+		lock.Close()
+	}
+	return lock != nil || errors.Is(err, fs.ErrNotExist)
+}
+
 // start starts a daemon, unless another process is doing that or the daemon lives. It does not wait for it.
 func (p Place) start() (began bool, err error) {
-	lock, err := os.OpenFile(p.lock(), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
-	if err != nil {
+	lock, err := p.take()
+	if lock == nil {
 		return false, err
 	}
 	defer lock.Close() // the daemon has its own descriptor of the locked file
-	raw, err := lock.SyscallConn()
-	if err != nil {
-		return false, err
-	}
-	var locked error
-	if err := raw.Control(func(fd uintptr) { locked = syscall.Flock(int(fd), syscall.LOCK_EX|syscall.LOCK_NB) }); err != nil {
-		return false, err
-	}
-	if errors.Is(locked, syscall.EWOULDBLOCK) {
-		return false, nil
-	}
-	if locked != nil {
-		return false, locked
-	}
 	return true, p.launch(lock)
+}
+
+// take locks the place; nil without an error means that somebody else has the lock.
+func (p Place) take() (lock *os.File, err error) {
+	if lock, err = os.OpenFile(p.lock(), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600); err != nil {
+		return nil, err
+	}
+	raw, err := lock.SyscallConn()
+	if err == nil {
+		var failed error
+		if err = raw.Control(func(fd uintptr) { failed = syscall.Flock(int(fd), syscall.LOCK_EX|syscall.LOCK_NB) }); err == nil {
+			err = failed
+		}
+	}
+	if err == nil {
+		return lock, nil
+	}
+	lock.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = nil
+	}
+	return nil, err
 }
 
 // launch starts the process. It leads a session of its own, so that signals for the job of the command, and the end of its

@@ -46,6 +46,9 @@ func (p Place) lock() string   { return string(p) + ".lock" }
 // Log is the file for what the daemon itself writes to stderr.
 func (p Place) Log() string { return string(p) + ".log" }
 
+// ErrNone means that there is no daemon, and that none was to be started.
+var ErrNone = errors.New("no daemon runs")
+
 // longestSocket is the longest path of a socket on all systems.
 const longestSocket = 103
 
