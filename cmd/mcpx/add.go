@@ -134,6 +134,7 @@ func (cmd *addCommand) edit(s streams, sys setup.System) (func(data []byte) ([]b
 		return func(data []byte) ([]byte, error) { return found.AddTo(data, cmd.Name) }, nil
 	}
 	entry, err := cmd.entry()
+	entry = entry.WithShare(s.reading())
 	return func(data []byte) ([]byte, error) { return setup.AddServer(data, cmd.Name, entry) }, err
 }
 

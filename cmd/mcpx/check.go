@@ -12,9 +12,11 @@ import (
 
 	"mcpx/internal/app"
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/terminal"
 	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/share"
 )
 
 type checkCommand struct {
@@ -178,6 +180,8 @@ type outcome struct {
 	Tools    []checkedTool   `json:"tools,omitempty"`
 	Cost     *cost           `json:"cost,omitempty"`
 	Savings  *app.Savings    `json:"results,omitempty"`
+
+	named bool // the user has named the servers, and so wants to know more of them
 }
 
 type checkedServer struct {
@@ -187,6 +191,8 @@ type checkedServer struct {
 	Transport string        `json:"transport,omitempty"`
 	Tools     *int          `json:"tools,omitempty"`
 	Seconds   float64       `json:"seconds,omitempty"`
+	Share     conf.Share    `json:"share,omitempty"`
+	ShareWhy  string        `json:"share_why,omitempty"`
 	Notes     []string      `json:"notes,omitempty"`
 }
 
@@ -201,7 +207,7 @@ type checkedTool struct {
 func checked(a *app.App, servers []string, tools []checkedTool) *outcome {
 	cfg, full, seen := a.Config, a.Registry.Snapshot(), a.Executor.Catalogue(nil)
 	unmatched := app.Unmatched(cfg, full)
-	o := &outcome{OK: true, Config: cfg.Path, Warnings: slices.Concat(cfg.Warnings, app.UnknownInRights(cfg)), Tools: tools}
+	o := &outcome{OK: true, Config: cfg.Path, Warnings: slices.Concat(cfg.Warnings, app.UnknownInRights(cfg)), Tools: tools, named: len(servers) > 0}
 	if len(servers) == 0 {
 		o.Warnings = append(o.Warnings, unmatched[""]...)
 	}
@@ -234,6 +240,10 @@ func checkServer(a *app.App, server *catalog.Server) checkedServer {
 	if server.Known {
 		n := len(server.Tools)
 		one.Tools = &n
+	}
+	if i := slices.IndexFunc(a.Config.Servers, func(s config.Server) bool { return s.Name == server.Name }); i >= 0 {
+		found := share.Of(&a.Config.Servers[i])
+		one.Share, one.ShareWhy = found.Share, found.Why
 	}
 	addNote := func(text string) {
 		if text = sanitize.Line(text, 1000); text != "" {
@@ -280,7 +290,7 @@ func (o *outcome) print(s streams) {
 			"or take those of your MCP clients:    mcpx init\n")
 		return
 	}
-	rows := []terminal.Row{{Cells: []string{"SERVER", "STATE", "ERA", "TRANSPORT", "TOOLS", "TIME"}}}
+	rows := []terminal.Row{{Cells: []string{"SERVER", "STATE", "ERA", "TRANSPORT", "SHARE", "TOOLS", "TIME"}}}
 	tools := 0
 	for _, one := range o.Servers {
 		count, took := "-", "-"
@@ -291,12 +301,15 @@ func (o *outcome) print(s streams) {
 		if one.Protocol != "" {
 			took = seconds(one.Seconds)
 		}
+		if o.named && one.ShareWhy != "" {
+			one.Notes = append(one.Notes, fmt.Sprintf("share: %s, as %s", one.Share, one.ShareWhy))
+		}
 		rows = append(rows, terminal.Row{
-			Cells: []string{one.Name, stateOn(sc, one.State), cmp.Or(one.Protocol, "-"), cmp.Or(one.Transport, "-"), count, took},
+			Cells: []string{one.Name, stateOn(sc, one.State), cmp.Or(one.Protocol, "-"), cmp.Or(one.Transport, "-"), cmp.Or(string(one.Share), "-"), count, took},
 			Notes: one.Notes,
 		})
 	}
-	fmt.Fprint(s.out, "\n", sc.Table(4, rows))
+	fmt.Fprint(s.out, "\n", sc.Table(5, rows))
 	if len(o.Tools) > 0 {
 		fmt.Fprintln(s.out)
 	}

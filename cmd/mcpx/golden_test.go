@@ -13,6 +13,7 @@ import (
 
 	"mcpx/internal/app"
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/terminal"
 	"mcpx/internal/executor"
 	"mcpx/internal/mcptest"
@@ -86,8 +87,8 @@ func TestCheck_Golden(t *testing.T) {
 		Warnings: []string{`disabled_tools: "github.delete_repo" matches no tool; did you mean github.delete_repository?`},
 		Servers: []checkedServer{
 			{Name: "docker", State: catalog.Unavailable, Transport: "stdio", Notes: []string{"the process ended: exit status 1; stderr: docker.errors.DockerException: Error while fetching server API version: " + strings.Repeat("no such file or directory, ", 6)}},
-			{Name: "filesystem", State: catalog.Ready, Protocol: "2025-11-25", Transport: "stdio", Tools: number(14), Seconds: 0.864},
-			{Name: "github", State: catalog.Degraded, Protocol: "2026-07-28", Transport: "http", Tools: number(42), Seconds: 62.451, Notes: []string{"health check failed", `tools.allow: "get_isue" matches no tool; did you mean get_issue?`}},
+			{Name: "filesystem", State: catalog.Ready, Share: conf.ShareSession, Protocol: "2025-11-25", Transport: "stdio", Tools: number(14), Seconds: 0.864},
+			{Name: "github", State: catalog.Degraded, Share: conf.ShareUser, Protocol: "2026-07-28", Transport: "http", Tools: number(42), Seconds: 62.451, Notes: []string{"health check failed", `tools.allow: "get_isue" matches no tool; did you mean get_issue?`}},
 			{Name: "off", State: catalog.Disabled, Transport: "stdio"},
 			{Name: strings.Repeat("a-long-name-", 5), State: catalog.Connecting, Transport: "websocket", Notes: []string{"no answer yet"}},
 		},

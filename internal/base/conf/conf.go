@@ -30,6 +30,17 @@ const (
 	PinBlock     // tools that the user has not approved are hidden
 )
 
+// Share says which sessions of one user's clients share a process, or a connection, of a server. Its owner is desk/share.
+// The empty Share means that the config does not say.
+type Share string
+
+// The values of [Share].
+const (
+	ShareSession Share = "session" // none: each session has its own
+	ShareFolder  Share = "folder"  // the sessions in the same working folder
+	ShareUser    Share = "user"    // all sessions
+)
+
 // Right is a rule that says what some principals may see and do. Its owner is policy. The zero value gives all
 // principals everything but Admin.
 type Right struct {

@@ -30,12 +30,28 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+// TestDecisive: what a child inherits is decisive or plain, and not both.
+func TestDecisive(t *testing.T) {
+	for _, name := range plainNames {
+		if slices.Contains(envNames, name) {
+			t.Errorf("%s is in both lists", name)
+		}
+	}
+	if runtime.GOOS == "windows" {
+		t.Skip("names differ in case alone")
+	}
+	env := []string{"PATH=/bin", "LC_ALL=C", "XDG_SESSION_ID=1", "XDG_DATA_HOME=/d", "TMPDIR=/t", "HOME=/h", "API_KEY=k", "no_proxy=x"}
+	if got, want := Decisive(env), []string{"HOME=/h", "XDG_DATA_HOME=/d", "no_proxy=x"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestValue(t *testing.T) {
 	env := []string{"PATH=/a", "PATHEXT=.EXE", "PATH=/b", "=C:=C:\\"}
-	if got := value(env, "PATH"); got != "/b" {
+	if got := Value(env, "PATH"); got != "/b" {
 		t.Errorf("got %q, want the last", got)
 	}
-	if got := value(env, "NONE"); got != "" {
+	if got := Value(env, "NONE"); got != "" {
 		t.Errorf("got %q of a variable that is not there", got)
 	}
 	if got, want := without(env, "PATH"), []string{"PATHEXT=.EXE", "=C:=C:\\"}; !slices.Equal(got, want) {

@@ -106,7 +106,7 @@ type Process struct {
 // and what to do; errors.Is may find ErrNotFound, fs.ErrNotExist or fs.ErrPermission in it.
 func Start(s Spec, r *Reaper) (*Process, error) {
 	s.Name = cmp.Or(s.Name, s.Command)
-	path, err := lookup(s)
+	path, err := Lookup(s)
 	if err != nil {
 		return nil, fmt.Errorf("starting %q: %w", s.Name, err)
 	}
@@ -211,9 +211,9 @@ func (p *Process) StderrTail() string { return p.stderr.text() }
 // another process.
 func (p *Process) PID() int { return p.proc.Pid }
 
-// lookup finds the program of s in the PATH of the child. It skips empty and relative folders of PATH: with them, the
+// Lookup finds the program of s in the PATH of the child. It skips empty and relative folders of PATH: with them, the
 // program would depend on our working folder.
-func lookup(s Spec) (string, error) {
+func Lookup(s Spec) (string, error) {
 	if s.Command == "" {
 		return "", errors.New("the command is empty")
 	}
@@ -232,7 +232,7 @@ func lookup(s Spec) (string, error) {
 		return abs, nil
 	}
 	var denied error
-	for _, dir := range filepath.SplitList(value(s.Env, "PATH")) {
+	for _, dir := range filepath.SplitList(Value(s.Env, "PATH")) {
 		if !filepath.IsAbs(dir) {
 			continue
 		}

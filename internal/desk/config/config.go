@@ -199,6 +199,7 @@ type Shown struct {
 // Running has the keys for when and how a server runs.
 type Running struct {
 	Protocol, Session, Start string
+	Share                    conf.Share    // empty means that the file does not set it
 	ConnectTimeout           time.Duration // 0 means that the file does not set it
 	CallTimeout, SessionIdle time.Duration
 	StopIdle, IdleTimeout    time.Duration // 0 means never

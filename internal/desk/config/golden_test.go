@@ -141,6 +141,7 @@ func writeServer(b *strings.Builder, s *Server) {
 	line("session_idle", s.SessionIdle, s.SessionIdle != d.SessionIdle)
 	line("max_concurrency", s.MaxConcurrency, s.MaxConcurrency != 0)
 	line("session", s.Session, s.Session != d.Session)
+	line("share", s.Share, s.Share != "")
 	line("framing", s.Framing, s.Framing != d.Framing)
 	line("protocol", s.Protocol, s.Protocol != d.Protocol)
 	line("fault", s.Fault, s.Fault != "")

@@ -61,6 +61,7 @@ func (r *serverReader) own() []key {
 		{"stop_idle", l.orOff(&s.StopIdle), "stops the server if it was not used for so long; `inspect` then shows it as `idle`. 0 and `off`: never"},
 		{"max_concurrency", l.count(&s.MaxConcurrency, 0), "most calls at once; 0 is no limit"},
 		{"session", oneOf(l, &s.Session, "shared", "per_client"), "`per_client` gives each client a session of its own (in the modern era over HTTP: each principal and client name; without a principal, each connection). Needed over HTTP with several clients for servers that ask the user, use working folders (roots), or remember who they speak to"},
+		{"share", oneOf(l, &s.Share, "session", "folder", "user"), "over stdio, which sessions share a process of it: `session` none, `folder` those in the same working folder, `user` all. Without it, mcpx knows some packages that keep nothing between calls, and remote servers are `user`; all else is `session`. `mcpx check` shows it ([Sharing](#sharing))"},
 		{"session_idle", l.timeout(&s.SessionIdle), "when such a session ends without being used"},
 	}
 }

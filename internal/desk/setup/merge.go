@@ -138,7 +138,7 @@ func AddToConfig(data []byte, merged []Merged) ([]byte, error) {
 // addMerged adds a server, with a comment that says which files it comes from. The comment is inside the braces of the
 // server's entry, so that it is removed together with the entry.
 func (d *jsonText) addMerged(m *Merged, key string) error {
-	if err := d.set(m.Found.entry, key, m.Name); err != nil {
+	if err := d.set(m.Found.withShare(), key, m.Name); err != nil {
 		return err
 	}
 	comment := "// from " + strings.Join(m.From, "; ")

@@ -7,6 +7,9 @@ import (
 	"slices"
 
 	"github.com/tailscale/hujson"
+
+	"mcpx/internal/base/conf"
+	"mcpx/internal/desk/config"
 )
 
 // Errors of the functions that edit the servers in a config of mcpx. Compare with errors.Is.
@@ -46,6 +49,21 @@ type Entry struct {
 	Env     map[string]string `json:"env,omitempty"`
 	URL     string            `json:"url,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"`
+	Share   conf.Share        `json:"share,omitempty"`
+}
+
+// WithShare returns the entry with what mcpx knows of its package, if that is worth writing.
+func (e Entry) WithShare(o config.Options) Entry {
+	text, err := marshal(e)
+	if err != nil {
+		return e
+	}
+	if v, err := hujson.Parse(text); err == nil {
+		f := Found{Name: "server", entry: fields(&v)}
+		f.check(o)
+		e.Share = f.share()
+	}
+	return e
 }
 
 // AddServer adds a server to the text of a config, which may be empty. e is an [Entry] or raw JSON. If the config already

@@ -12,8 +12,10 @@ import (
 
 	"github.com/tailscale/hujson"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/base/pattern"
 	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/share"
 )
 
 // Source is a file in which servers may be configured.
@@ -295,6 +297,24 @@ func (f *Found) check(o config.Options) {
 		f.Server = cfg.Servers[0]
 		f.Needs = within(name, f.Server.Fault)
 	}
+}
+
+// share returns which sessions share the server, as mcpx finds it. It is empty if that need not be written: the entry says
+// it, the server is remote, or the sessions do not share it.
+func (f *Found) share() conf.Share {
+	found := share.Of(&f.Server)
+	if found.Set || f.Server.Type != config.Stdio || found.Share == conf.ShareSession {
+		return ""
+	}
+	return found.Share
+}
+
+// withShare returns the entry to write into a config of mcpx.
+func (f *Found) withShare() object {
+	if share := f.share(); share != "" {
+		return f.entry.with("share", share)
+	}
+	return f.entry
 }
 
 // within removes the path of the server from an error message about its config.

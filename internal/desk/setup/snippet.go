@@ -84,5 +84,5 @@ func oneOf(found []Found, name string) (*Found, error) {
 
 // AddTo adds the server to the text of a config, under this name.
 func (f *Found) AddTo(data []byte, name string) ([]byte, error) {
-	return AddServer(data, name, f.entry)
+	return AddServer(data, name, f.withShare())
 }

@@ -1,0 +1,117 @@
+// Package share says which sessions of a user's clients may share one process, or one connection, of a server ([Of]),
+// and whether two sessions would start it in the same way ([Session.Digest]). It starts nothing and keeps nothing.
+package share
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mcpx/internal/base/conf"
+	"mcpx/internal/desk/config"
+)
+
+// Choice says which sessions share a server, and why.
+type Choice struct {
+	Share conf.Share
+	// Why is one line for the user. It quotes nothing of the config but the name of a package.
+	Why string
+	// Set means that the config says so.
+	Set bool
+}
+
+// Of returns which sessions share a server: what the config says, else the default. The default is session, except for
+// remote servers and for packages of the table that keep nothing of a session. s must be read already: its references are
+// expanded.
+func Of(s *config.Server) Choice {
+	switch {
+	case s.Share != "":
+		return Choice{s.Share, "the config says so", true}
+	case s.Session == "per_client" || len(s.CallerCredentials) > 0:
+		return Choice{conf.ShareSession, "each client has a session of its own with it", false}
+	case s.Type != config.Stdio:
+		return Choice{conf.ShareUser, "it is a remote server", false}
+	}
+	line, ok := packageOf(s.Command, s.Args)
+	if !ok {
+		return Choice{conf.ShareSession, "its command names no package that mcpx can recognise", false}
+	}
+	known := rowOf(line.name)
+	if known == nil {
+		return Choice{conf.ShareSession, "mcpx does not know what " + line.title() + " keeps between calls", false}
+	}
+	if known.share == conf.ShareSession {
+		return Choice{conf.ShareSession, line.title() + " " + known.read, false}
+	}
+	if word := known.changedBy(s, line.others); word != "" {
+		return Choice{conf.ShareSession, line.title() + " keeps more with " + word, false}
+	}
+	if known.share == conf.ShareUser && inFolder(s, line.others) {
+		return Choice{conf.ShareFolder, line.title() + " keeps nothing of a session, but a path of its definition is relative", false}
+	}
+	if known.share == conf.ShareFolder && filepath.IsAbs(s.Cwd) {
+		// The folder is the same for all sessions, as the config says which it is.
+		return Choice{conf.ShareUser, line.title() + " keeps nothing of a session, and cwd is set", false}
+	}
+	why := " keeps nothing of a session"
+	if known.share == conf.ShareFolder {
+		why += ", but goes by the folder in which it runs"
+	}
+	return Choice{known.share, line.title() + why, false}
+}
+
+// changedBy returns the argument or variable with which a package keeps more than the table says, or "".
+func (r *row) changedBy(s *config.Server, args []string) string {
+	for _, word := range r.unless {
+		_, set := s.Env[word]
+		if set || slices.ContainsFunc(args, func(arg string) bool { return strings.Contains("="+arg+"=", "="+word+"=") }) {
+			return word
+		}
+	}
+	return ""
+}
+
+// inFolder reports whether the folder in which a server starts decides what one of its paths means. Then sessions in
+// different folders must not share it. It rather takes something for a path that is none: that costs a process, no more.
+func inFolder(s *config.Server, args []string) bool {
+	if s.Cwd != "" {
+		return !filepath.IsAbs(s.Cwd)
+	}
+	if strings.ContainsAny(s.Command, `/\`) && isRelative(s.Command) || slices.ContainsFunc(args, isRelative) {
+		return true
+	}
+	for name, value := range s.Env {
+		// Credentials may contain a slash, and then look like a path.
+		if name != "PATH" && !slices.Contains(s.Credentials, value) && isRelative(value) {
+			return true
+		}
+	}
+	return false
+}
+
+// extensions are the ends of file names by which a word without a slash is a path.
+var extensions = strings.Fields(`
+	.db .sqlite .sqlite3 .duckdb .json .jsonl .jsonc .yaml .yml .toml .env .ini .conf .txt .md .csv .tsv .pdf .xlsx .docx
+	.pem .key .crt .log .js .mjs .cjs .ts .py .sh .sql
+`)
+
+// isRelative reports whether a word is a relative path, or has one as the value of an option: --flag=PATH, or
+// type=bind,source=PATH,target=PATH.
+func isRelative(word string) bool {
+	for part := range strings.SplitSeq(word, ",") {
+		if option, value, ok := strings.Cut(part, "="); ok && !strings.ContainsAny(option, `/\ `) {
+			part = value
+		}
+		slashed := strings.ReplaceAll(part, `\`, "/")
+		first, _, nested := strings.Cut(slashed, "/")
+		switch {
+		case first == "." || first == "..":
+			return true
+		case first == "" || strings.HasPrefix(first, "-") || strings.HasPrefix(first, "@") || strings.HasPrefix(first, "~"):
+		case strings.ContainsAny(part, ": \t\n"): // an address, a drive, a header, a sentence
+		case nested || slices.Contains(extensions, strings.ToLower(filepath.Ext(part))):
+			return true
+		}
+	}
+	return false
+}
