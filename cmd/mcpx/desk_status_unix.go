@@ -151,6 +151,7 @@ type deskRestart struct {
 }
 
 func (cmd *deskRestart) runHere(_ context.Context, _ *cli, s streams) error {
+	cmd.desk.pool.Renew(cmd.Server)
 	n := 0
 	for _, a := range cmd.desk.apps() {
 		if a.Restart(cmd.Server) {

@@ -22,6 +22,7 @@ import (
 	"mcpx/internal/base/terminal"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/daemon"
+	"mcpx/internal/registry"
 )
 
 // firstIdle is how long a daemon waits for its first session. It knows no config yet.
@@ -31,6 +32,7 @@ const firstIdle = time.Minute
 type desk struct {
 	daemon *daemon.Daemon
 	reaper *proc.Reaper
+	pool   *registry.Pool
 	log    *slog.Logger
 	lines  *recentLines
 	end    context.CancelFunc
@@ -57,13 +59,16 @@ func daemonMain() {
 	ctx, stop := interruptible()
 	ctx, end := context.WithCancel(ctx)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // not ignored, which the servers would inherit
+	lines := &recentLines{}
 	d := &desk{
-		reaper: proc.NewReaper(), log: slog.New(slog.NewTextHandler(os.Stderr, nil)), lines: &recentLines{}, end: end, began: time.Now(),
+		reaper: proc.NewReaper(), log: slog.New(slog.NewTextHandler(os.Stderr, nil)), lines: lines, end: end, began: time.Now(),
+		pool: registry.NewPool(firstIdle, slog.New(slog.NewTextHandler(lines, &slog.HandlerOptions{Level: slog.LevelDebug}))),
 		idle: firstIdle, sessions: make(map[*deskSession]bool), kept: make(map[string]*keptApp),
 	}
 	d.daemon = daemon.New(d.host, firstIdle, d.log)
 	err := d.daemon.Serve(ctx)
 	d.endKept(func(*keptApp) bool { return true })
+	d.pool.Close()
 	_ = d.reaper.Close()
 	end()
 	stop()
@@ -83,7 +88,7 @@ func (d *desk) host(ctx context.Context, session *daemon.Session) int {
 	errors := &keptWriter{session.Err, d.lines}
 	s := streams{
 		in: session.In, out: session.Out, err: errors, reloads: session.Reload, getenv: lookIn(session.Environ),
-		origin: app.Origin{Folder: session.Folder, Environ: session.Environ, Umask: &session.Umask, Reaper: d.reaper},
+		origin: app.Origin{Folder: session.Folder, Environ: session.Environ, Umask: &session.Umask, Reaper: d.reaper, Pool: d.pool},
 	}
 	if session.Command != "serve" {
 		s.err, s.out = session.Err, &checkedWriter{Writer: session.Out}
@@ -148,6 +153,7 @@ func (d *desk) enter(a *app.App, session *daemon.Session) (ended func()) {
 func (d *desk) setIdle(idle time.Duration) {
 	d.idle = idle
 	d.daemon.SetIdle(idle)
+	d.pool.SetIdle(idle)
 }
 
 // apps returns the apps of sessions and commands.
@@ -180,7 +186,7 @@ type keptApp struct {
 func (d *desk) keep(s streams, cfg *config.Config, profile app.Profile, only []string) (a *app.App, done func(), err error) {
 	server := strings.Join(only, "\x00")
 	place := fmt.Sprintf("%s\x00%s\x00%v", s.origin.Folder, server, profile)
-	key := place + "\x00" + app.Digest(cfg, s.origin, only)
+	key := place + "\x00" + s.origin.Digest(cfg, only)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.setIdle(cfg.DaemonIdle)

@@ -20,6 +20,7 @@ import (
 	"mcpx/internal/base/memory"
 	"mcpx/internal/base/proc"
 	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/share"
 	"mcpx/internal/executor"
 	"mcpx/internal/hosted/dial"
 	"mcpx/internal/hosted/httpd"
@@ -67,6 +68,8 @@ type Origin struct {
 	Umask   *int
 	// Reaper is the reaper of this process; an App with an Origin does not close it.
 	Reaper *proc.Reaper
+	// Pool has the servers that sessions share; nil means none.
+	Pool *registry.Pool
 }
 
 // App has the parts of one mcpx. The caller of New must close it.
@@ -139,7 +142,7 @@ func New(o Options) (*App, error) {
 	}
 	a.builder = builder{
 		profile: o.Profile, only: o.Profile.servers(o.Only), view: cfg.View, path: cfg.HTTPPath, log: o.Log,
-		reaper: o.Origin.Reaper, origin: o.Origin, logins: Logins(o.Log), state: o.state, trace: a.traceServer,
+		reaper: o.Origin.Reaper, origin: o.Origin, session: share.NewSession(o.Origin.Environ, o.Origin.Folder), logins: Logins(o.Log), state: o.state, trace: a.traceServer,
 	}
 	if a.reaper == nil {
 		a.reaper = proc.NewReaper()
@@ -177,7 +180,7 @@ func (a *App) wire(first *Runtime) {
 	a.identity = identity.NewVerifier(func() *identity.State { return a.current.Load().identity })
 	options := first.registry
 	options.Logger, options.SessionLimit, options.ManyClients = a.log, a.limits.ServerSession, a.profile.manyClients
-	options.Peers = a.state.catalogues
+	options.Peers, options.Pool = a.state.catalogues, a.origin.Pool
 	if !a.profile.samples {
 		a.edits, options.CacheDir = make(chan edit), cacheDir()
 	}

@@ -9,6 +9,7 @@ import (
 	"mcpx/internal/base/wiretrace"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/logins"
+	"mcpx/internal/desk/share"
 	"mcpx/internal/executor"
 	"mcpx/internal/hosted/dial"
 	"mcpx/internal/hosted/identity"
@@ -45,6 +46,7 @@ type builder struct {
 	log     *slog.Logger
 	reaper  *proc.Reaper
 	origin  Origin
+	session *share.Session // of origin
 	filters *jq.Runner
 	runner  *programs.Runner
 	logins  *logins.Logins

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mcpx/internal/base/conf"
@@ -15,6 +16,7 @@ import (
 	"mcpx/internal/builtin"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/demo"
+	"mcpx/internal/desk/share"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/transport"
@@ -93,7 +95,25 @@ func (b *builder) server(cfg *config.Config, s config.Server) registry.Server {
 		out.Fault = "its credentials come from the HTTP requests of callers, and mcpx serves over stdio"
 	}
 	out.Definition = definition(cfg, s)
+	if b.origin.Pool != nil && !out.PerClient {
+		b.share(&out, &s)
+	}
 	return out
+}
+
+// share makes all sessions, or those in the folder of this one, use the same process or connection of a server, if the config
+// or the table of packages says so.
+func (b *builder) share(server *registry.Server, s *config.Server) {
+	among := share.Of(s).Share
+	if among == conf.ShareSession {
+		return
+	}
+	mask := 0
+	if b.origin.Umask != nil {
+		mask = *b.origin.Umask
+	}
+	server.Spec.Launch.Cwd = b.session.Folder(s, among)
+	server.Shared = registry.Key(s.Name, server.Definition, b.session.Digest(s, among), strconv.Itoa(mask))
 }
 
 // liveFields are the fields of a config.Server that can change while the server runs. If another field changes, the server

@@ -66,6 +66,13 @@ func (r *Registry) Apply(servers []Server, options Options, swap func()) Changes
 			swap()
 		}
 	}
+	if r.ended {
+		for _, e := range next {
+			if e.pooled != nil {
+				e.pooled.leave(r, false)
+			}
+		}
+	}
 	listeners := r.onChange
 	r.mu.Unlock()
 	notify(listeners)
@@ -89,8 +96,12 @@ func (r *Registry) replaceBy(next map[string]*entry, grace time.Duration) (names
 		if old.server.Spec.Type == transport.Stdio && !old.server.PerClient {
 			end = retired{name: name, definition: old.server.Definition}
 		}
-		for _, u := range old.upstreams() {
-			r.retire(u, end, grace)
+		if old.pooled != nil {
+			old.pooled.leave(r, true)
+		} else {
+			for _, u := range old.upstreams() {
+				r.retire(u, end, grace)
+			}
 		}
 		if older := old.older; older.upstream != nil {
 			r.retire(older.upstream, end, grace)
@@ -119,7 +130,7 @@ func (r *Registry) startAfter(e *entry) {
 		}
 	}
 	if len(before) == 0 {
-		e.start()
+		e.start(r)
 		return
 	}
 	r.retiring.Go(func() { // ends soon after the grace period of the old processes
@@ -129,7 +140,7 @@ func (r *Registry) startAfter(e *entry) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if now := r.entries[name]; !r.ended && now != nil && now.upstream == e.upstream {
-			e.start()
+			e.start(r)
 		}
 	})
 }

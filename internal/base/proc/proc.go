@@ -250,11 +250,6 @@ func Lookup(s Spec) (string, error) {
 	return "", ErrNotFound
 }
 
-// Look returns the path of the program that a process with this environment means by command.
-func Look(command string, environ []string) (string, error) {
-	return lookup(Spec{Command: command, Env: environ})
-}
-
 // startError explains why fork and exec failed: the working folder, the program or its interpreter is missing.
 func startError(s Spec, path string, err error) error {
 	if s.Dir != "" {

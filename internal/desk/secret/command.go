@@ -28,7 +28,7 @@ func Run(ctx context.Context, argv []string, folder string, environ []string) (s
 	path := program
 	if folder != "" {
 		var err error
-		if path, err = proc.Look(program, environ); errors.Is(err, proc.ErrNotFound) {
+		if path, err = proc.Lookup(proc.Spec{Command: program, Env: environ}); errors.Is(err, proc.ErrNotFound) {
 			return "", fmt.Errorf("there is no command %s on the PATH of mcpx", program)
 		} else if err != nil {
 			return "", fmt.Errorf("the command %s could not be started", program)
