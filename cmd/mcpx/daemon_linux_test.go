@@ -222,9 +222,9 @@ func TestDaemon_Reload(t *testing.T) {
 	config := h.config(t, map[string]server{"one": fake(t, mcptest.Spec{})}, nil)
 	c := &client{peer: h.serveStdio(t, "--config", config), era: legacy, name: "e2e"}
 	c.open(t)
-	c.awaitReady(t, "one")
+	c.awaitTried(t, "one")
 	h.config(t, map[string]server{"one": fake(t, mcptest.Spec{}), "two": fake(t, mcptest.Spec{})}, nil)
-	c.awaitReady(t, "one", "two")
+	c.awaitTried(t, "one", "two")
 }
 
 // TestDaemon_None: these sessions serve by themselves and start no daemon.
@@ -361,7 +361,6 @@ func TestDaemon_Commands(t *testing.T) {
 	p := h.serveStdio(t, "--config", config)
 	c := &client{peer: p, era: legacy, name: "e2e"}
 	c.open(t)
-	c.awaitReady(t, "fake")
 	before := c.exec(t, "fake", "pid", `{}`).text(t)
 	var state struct {
 		Running   bool
@@ -390,7 +389,6 @@ func TestDaemon_Commands(t *testing.T) {
 	if said := run(0, "restart", "fake"); said != "fake starts anew in 1 session\n" {
 		t.Errorf("got %s", said)
 	}
-	c.awaitReady(t, "fake")
 	if after := c.exec(t, "fake", "pid", `{}`).text(t); after == before {
 		t.Errorf("after the restart it is still %s", after)
 	}
@@ -414,6 +412,35 @@ func TestDaemon_CI(t *testing.T) {
 	out, stderr, code := h.run(t, "", "--config", h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil), "exec", "fake", "echo", "text=hello")
 	if pids := h.daemons(t); code != 0 || out != "hello\n" || stderr != "" || len(pids) != 0 {
 		t.Errorf("exit %d, %q %q, daemons %v", code, out, stderr, pids)
+	}
+}
+
+// TestDaemon_FirstUse: the process of one session starts when the session uses it. Before, its catalogue is the one on disk.
+func TestDaemon_FirstUse(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	spec := mcptest.Spec{}.WithFiles(t)
+	config := h.config(t, map[string]server{"fake": fake(t, spec)}, nil)
+	open := func() *client {
+		c := &client{peer: h.serveStdio(t, "--config", config), era: legacy, name: "e2e"}
+		c.open(t)
+		return c
+	}
+	open().awaitTried(t, "fake")
+	started := len(spec.Pids(t))
+	c := open()
+	if tools := c.list(t); !strings.Contains(tools[0].Description, "echo(text)") {
+		t.Errorf("got %s", tools[0].Description)
+	}
+	mcptest.WaitFor(t, "the state idle", patience, func() bool {
+		return strings.Contains(string(c.tool(t, "inspect", `{}`).Structured), `"name":"fake","state":"idle"`)
+	})
+	if n := len(spec.Pids(t)); n != started {
+		t.Errorf("%d processes were started, then %d", started, n)
+	}
+	c.exec(t, "fake", "echo", `{"text":"up"}`)
+	if n := len(spec.Pids(t)); n != started+1 {
+		t.Errorf("%d processes were started, then %d", started, n)
 	}
 }
 

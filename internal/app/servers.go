@@ -102,10 +102,11 @@ func (b *builder) server(cfg *config.Config, s config.Server) registry.Server {
 }
 
 // share makes all sessions, or those in the folder of this one, use the same process or connection of a server, if the config
-// or the table of packages says so.
+// or the table of packages says so. A process of one session is started with its first use.
 func (b *builder) share(server *registry.Server, s *config.Server) {
 	among := share.Of(s).Share
-	if among == conf.ShareSession {
+	if among == conf.ShareSession { // the session may never use it
+		server.Spec.Lazy = server.Spec.Lazy || s.Type == config.Stdio
 		return
 	}
 	mask := 0
