@@ -1,19 +1,21 @@
 package main
 
 import (
-	"encoding/json"
+	"bufio"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"mcpx/internal/mcptest"
-	"mcpx/internal/tokens"
 )
 
 // newDesk returns a home in which sessions over stdio use the daemon, which ends with the test.
@@ -27,10 +29,7 @@ func newDesk(t testing.TB) *home {
 	}
 	h.extra = append(h.extra, "XDG_RUNTIME_DIR="+dir)
 	t.Cleanup(func() {
-		for _, pid := range h.daemons(t) {
-			_ = syscall.Kill(pid, syscall.SIGTERM)
-			mcptest.WaitFor(t, "the end of the daemon", patience, func() bool { return !mcptest.Alive(pid) })
-		}
+		endDaemons(t, h)
 		if said, _ := filepath.Glob(filepath.Join(dir, "mcpx", "*.log")); t.Failed() && len(said) > 0 {
 			text, _ := os.ReadFile(said[0])
 			t.Logf("the daemon said: %s", text)
@@ -38,6 +37,15 @@ func newDesk(t testing.TB) *home {
 		os.RemoveAll(dir)
 	})
 	return h
+}
+
+func init() {
+	endDaemons = func(t testing.TB, h *home) {
+		for _, pid := range h.daemons(t) {
+			_ = syscall.Kill(pid, syscall.SIGTERM)
+			mcptest.WaitFor(t, "the end of the daemon", patience, func() bool { return !mcptest.Alive(pid) })
+		}
+	}
 }
 
 // daemons returns the process ids of the daemons of this home.
@@ -270,304 +278,97 @@ func TestDaemon_Folder(t *testing.T) {
 	}
 }
 
-// TestDaemon_Exec: commands in one folder share a server, which stays up between them. In another folder it is another one.
-// After a change of the config it is a new one.
-func TestDaemon_Exec(t *testing.T) {
+// TestDaemon_Namespace: a session in other namespaces than the daemon serves by itself.
+func TestDaemon_Namespace(t *testing.T) {
 	mcptest.Parallel(t)
+	if out, err := exec.Command("unshare", "--user", "--map-root-user", "--net", "true").CombinedOutput(); err != nil {
+		t.Skipf("this system makes no namespaces: %v %s", err, out)
+	}
 	h := newDesk(t)
-	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{}), "other": fake(t, mcptest.Spec{}.WithFiles(t))}, nil)
-	call := func(folder string) string {
-		t.Helper()
-		cmd := h.command(t, "--config", config, "exec", "fake", "pid")
-		cmd.Dir = folder
-		var stderr strings.Builder
-		cmd.Stderr = &stderr
-		out, err := cmd.Output()
-		if err != nil || stderr.Len() > 0 {
-			t.Fatalf("%v: %s%s", err, out, stderr.String())
-		}
-		return string(out)
-	}
-	first := call(h.dir)
-	if again := call(h.dir); again != first {
-		t.Errorf("the server is %s, then %s", first, again)
-	}
-	if elsewhere := call(t.TempDir()); elsewhere == first {
-		t.Errorf("two folders share %s", first)
-	}
-	out, stderr, code := h.run(t, `{"text":"from stdin"}`, "--config", config, "exec", "fake", "echo", "-")
-	if code != 0 || out != "from stdin\n" {
-		t.Errorf("exit %d, %q %s", code, out, stderr)
-	}
-	out, stderr, code = h.run(t, "", "--config", config, "exec", "fake", "no_such")
-	alone, aloneErr, aloneCode := h.run(t, "", "--config", config, "--no-daemon", "exec", "fake", "no_such")
-	if code != aloneCode || out != alone || stderr != aloneErr {
-		t.Errorf("exit %d %q %q; without the daemon %d %q %q", code, out, stderr, aloneCode, alone, aloneErr)
-	}
-	h.config(t, map[string]server{"fake": {"command": fake(t, mcptest.Spec{})["command"], "args": fake(t, mcptest.Spec{})["args"], "env": fake(t, mcptest.Spec{})["env"]}}, nil)
-	if changed := call(h.dir); changed == first {
-		t.Errorf("after the change of the config it is still %s", first)
+	config := h.config(t, map[string]server{}, nil)
+	h.run(t, "", "--config", config)
+	cmd := exec.Command("unshare", "--user", "--map-root-user", "--net", binary(t), "--config", config)
+	cmd.Env, cmd.Stdin = h.env(), strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n")
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), `"id":1,"result"`) || !strings.Contains(string(out), "serving without the daemon") {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 
-// TestDaemon_ExecInterrupted: Ctrl-C ends a call, and the daemon and the server live on.
-func TestDaemon_ExecInterrupted(t *testing.T) {
-	mcptest.Parallel(t)
+// TestDaemon_Chaos: while sessions come and go and the daemon is killed again and again, each session either gets all its
+// answers or ends with the line that its daemon is gone; none hangs, and no process is left.
+func TestDaemon_Chaos(t *testing.T) {
+	if !mcptest.Full {
+		t.Skip("takes half a minute")
+	}
 	h := newDesk(t)
-	spec := mcptest.Spec{}.WithFiles(t)
-	config := h.config(t, map[string]server{"fake": fake(t, spec)}, nil)
-	first, _, _ := h.run(t, "", "--config", config, "exec", "fake", "pid")
-	cmd := h.command(t, "--config", config, "exec", "fake", "slow", "ms=3600000")
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	mcptest.WaitFor(t, "the call", patience, func() bool { return len(spec.Log(t).Calls("slow")) == 1 })
-	_ = cmd.Process.Signal(os.Interrupt)
-	if err := cmd.Wait(); err == nil || !strings.Contains(stderr.String(), "mcpx: error: interrupted") {
-		t.Errorf("%v: %s", err, stderr.String())
-	}
-	mcptest.WaitFor(t, "the cancellation", patience, func() bool { return len(spec.Log(t).Event(mcptest.EventCancel)) == 1 })
-	if again, _, _ := h.run(t, "", "--config", config, "exec", "fake", "pid"); again != first {
-		t.Errorf("the server is %s, then %s", first, again)
-	}
-}
-
-// TestDaemon_Commands: status, logs, restart and stop, with a daemon and without one.
-func TestDaemon_Commands(t *testing.T) {
-	mcptest.Parallel(t)
-	h := newDesk(t)
-	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
-	run := func(want int, args ...string) string {
-		t.Helper()
-		out, stderr, code := h.run(t, "", append([]string{"--config", config}, args...)...)
-		if code != want {
-			t.Errorf("%v: exit %d, %s%s", args, code, out, stderr)
-		}
-		return out + stderr
-	}
-	for _, command := range [][]string{{"status"}, {"logs"}, {"restart", "fake"}, {"stop"}} {
-		if said := run(0, command...); said != "no daemon runs for "+config+"\n" {
-			t.Errorf("%v: %s", command, said)
-		}
-	}
-	if said := run(0, "status", "--json"); said != `{"running":false}`+"\n" {
-		t.Errorf("got %s", said)
-	}
-	if pids := h.daemons(t); len(pids) != 0 {
-		t.Errorf("a command has started %v", pids)
-	}
-	p := h.serveStdio(t, "--config", config)
-	c := &client{peer: p, era: legacy, name: "e2e"}
-	c.open(t)
-	before := c.exec(t, "fake", "pid", `{}`).text(t)
-	var state struct {
-		Running   bool
-		PID       int
-		Processes int
-		Sessions  []struct {
-			Kind    string
-			PID     int
-			Servers []struct{ Name, State string }
-		}
-	}
-	if err := json.Unmarshal([]byte(run(0, "status", "--json")), &state); err != nil || !state.Running || state.PID != h.daemons(t)[0] ||
-		state.Processes != 1 || len(state.Sessions) != 1 || state.Sessions[0].Kind != "stdio" || state.Sessions[0].PID != p.cmd.Process.Pid ||
-		fmt.Sprint(state.Sessions[0].Servers) != "[{fake ready}]" {
-		t.Errorf("%v: %+v", err, state)
-	}
-	if said := run(0, "status"); !strings.Contains(said, "1 session, 1 process of servers") || !strings.Contains(said, "fake ready") {
-		t.Errorf("got %s", said)
-	}
-	if said := run(0, "logs", "fake"); !strings.Contains(said, "msg=connected server=fake") {
-		t.Errorf("got %s", said)
-	}
-	if said := run(1, "restart", "fke"); !strings.Contains(said, `no session of the daemon has a server "fke" that runs`) {
-		t.Errorf("got %s", said)
-	}
-	if said := run(0, "restart", "fake"); said != "fake starts anew in 1 session\n" {
-		t.Errorf("got %s", said)
-	}
-	if after := c.exec(t, "fake", "pid", `{}`).text(t); after == before {
-		t.Errorf("after the restart it is still %s", after)
-	}
-	if said := run(0, "stop"); said != "" {
-		t.Errorf("got %s", said)
-	}
-	p.wait(t)
-	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
-		t.Errorf("the session: exit %d, %s", code, p.stderr.String())
-	}
-	if pids := h.daemons(t); len(pids) != 0 {
-		t.Errorf("%v still run", pids)
-	}
-}
-
-// TestDaemon_CI: mcpx exec starts no daemon where CI is set.
-func TestDaemon_CI(t *testing.T) {
-	mcptest.Parallel(t)
-	h := newDesk(t)
-	h.extra = append(h.extra, "CI=true")
-	out, stderr, code := h.run(t, "", "--config", h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil), "exec", "fake", "echo", "text=hello")
-	if pids := h.daemons(t); code != 0 || out != "hello\n" || stderr != "" || len(pids) != 0 {
-		t.Errorf("exit %d, %q %q, daemons %v", code, out, stderr, pids)
-	}
-}
-
-// TestDaemon_FirstUse: the process of one session starts when the session uses it. Before, its catalogue is the one on disk.
-func TestDaemon_FirstUse(t *testing.T) {
-	mcptest.Parallel(t)
-	h := newDesk(t)
-	spec := mcptest.Spec{}.WithFiles(t)
-	config := h.config(t, map[string]server{"fake": fake(t, spec)}, nil)
-	open := func() *client {
-		c := &client{peer: h.serveStdio(t, "--config", config), era: legacy, name: "e2e"}
-		c.open(t)
-		return c
-	}
-	open().awaitTried(t, "fake")
-	started := len(spec.Pids(t))
-	c := open()
-	if tools := c.list(t); !strings.Contains(tools[0].Description, "echo(text)") {
-		t.Errorf("got %s", tools[0].Description)
-	}
-	mcptest.WaitFor(t, "the state idle", patience, func() bool {
-		return strings.Contains(string(c.tool(t, "inspect", `{}`).Structured), `"name":"fake","state":"idle"`)
-	})
-	if n := len(spec.Pids(t)); n != started {
-		t.Errorf("%d processes were started, then %d", started, n)
-	}
-	c.exec(t, "fake", "echo", `{"text":"up"}`)
-	if n := len(spec.Pids(t)); n != started+1 {
-		t.Errorf("%d processes were started, then %d", started, n)
-	}
-}
-
-// TestSkill: what mcpx skill prints is short.
-func TestSkill(t *testing.T) {
-	if n := tokens.Count(skill); n > 400 {
-		t.Errorf("%d tokens", n)
-	}
-}
-
-// TestDaemon_Share: sessions share a server as the key share says, also with mcpx exec. A shared server outlives the session
-// that has started it, and ends some time after the last one.
-func TestDaemon_Share(t *testing.T) {
-	mcptest.Parallel(t)
-	h := newDesk(t)
-	servers := make(map[string]server)
-	for _, share := range []string{"user", "folder", "session"} {
-		servers[share] = fake(t, mcptest.Spec{})
-		servers[share]["share"] = share
-	}
-	config := h.config(t, servers, map[string]any{"daemon_idle": 600})
-	here, there := t.TempDir(), t.TempDir()
-	type session struct {
-		*client
-		peer *stdioPeer
-		pids map[string]string
-	}
-	open := func(folder, era string) *session {
-		cmd := h.command(t, "--config", config)
-		cmd.Dir = folder
-		p := startStdio(t, cmd)
-		s := &session{&client{peer: p, era: era, name: "e2e"}, p, make(map[string]string)}
-		s.open(t)
-		for name := range servers {
-			s.pids[name] = s.exec(t, name, "pid", `{}`).text(t)
-		}
-		return s
-	}
-	all := []*session{open(here, legacy), open(here, modern), open(there, legacy)}
-	for i, one := range all {
-		for j, other := range all[:i] {
-			for name := range servers {
-				want := name == "user" || name == "folder" && j == 0 && i == 1
-				if got := one.pids[name] == other.pids[name]; got != want {
-					t.Errorf("sessions %d and %d, %s: shared %v, want %v", i, j, name, got, want)
+	shared := fake(t, mcptest.Spec{ForkGrandchild: true})
+	shared["share"] = "user"
+	config := h.config(t, map[string]server{"shared": shared, "own": fake(t, mcptest.Spec{})}, map[string]any{"daemon_idle": 1})
+	stop := make(chan struct{})
+	var all, killing sync.WaitGroup
+	killing.Go(func() { // ends with stop
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(2 * time.Second):
+				for _, pid := range h.daemons(t) {
+					_ = syscall.Kill(pid, syscall.SIGKILL)
 				}
 			}
 		}
+	})
+	var answered, lost atomic.Int32
+	for i := range 100 {
+		all.Go(func() { // ends with the session
+			lines := hello + "\n"
+			for id, name := range []string{"shared", "own"} {
+				lines += fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"exec","arguments":%s}}`, id+10, execArgs(name, "echo", `{"text":"up"}`)) + "\n"
+			}
+			cmd := h.command(t, "--config", config)
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			var stderr strings.Builder
+			cmd.Stderr = &stderr
+			out, err := cmd.StdoutPipe()
+			if err != nil || cmd.Start() != nil {
+				t.Error("starting", err)
+				return
+			}
+			_, _ = io.WriteString(in, lines) // fails if the session has ended already
+			left := map[string]bool{`"id":10`: true, `"id":11`: true}
+			for scan := bufio.NewScanner(out); len(left) > 0 && scan.Scan(); {
+				for id := range left {
+					if strings.Contains(scan.Text(), id) {
+						delete(left, id)
+					}
+				}
+			}
+			in.Close()
+			_, _ = io.Copy(io.Discard, out)
+			err = cmd.Wait()
+			switch {
+			case len(left) == 0:
+				answered.Add(1)
+			case err != nil && strings.Contains(stderr.String(), "this session has ended with it"):
+				lost.Add(1)
+			default:
+				t.Errorf("session %d: %v, without an answer to %v: %s", i, err, left, stderr.String())
+			}
+		})
+		time.Sleep(100 * time.Millisecond) // ten sessions a second
 	}
-	cmd := h.command(t, "--config", config, "exec", "user", "pid")
-	cmd.Dir = here
-	if out, err := cmd.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != all[0].pids["user"] {
-		t.Errorf("mcpx exec: %v, %s", err, out)
-	}
-	_ = all[0].peer.cmd.Process.Kill()
-	all[0].peer.wait(t)
-	for name, pid := range all[0].pids {
-		number, _ := strconv.Atoi(pid)
-		if name == "session" {
-			mcptest.WaitFor(t, "the end of the server of the killed session", patience, func() bool { return !mcptest.Alive(number) })
-		} else if !mcptest.Alive(number) {
-			t.Errorf("%s has ended with a session of several", name)
-		}
-	}
-	for name, pid := range all[1].pids {
-		if again := all[1].exec(t, name, "pid", `{}`).text(t); again != pid {
-			t.Errorf("%s is %s, then %s", name, pid, again)
-		}
-	}
-	delete(servers, "folder")
-	h.config(t, servers, map[string]any{"daemon_idle": 600})
-	number, _ := strconv.Atoi(all[1].pids["folder"])
-	mcptest.WaitFor(t, "the end of a server that no config has any more", patience, func() bool { return !mcptest.Alive(number) })
-}
-
-// TestDaemon_ShareEnds: a shared server ends when it had no session for daemon_idle, and so does the daemon.
-func TestDaemon_ShareEnds(t *testing.T) {
-	mcptest.Parallel(t)
-	h := newDesk(t)
-	one := fake(t, mcptest.Spec{})
-	one["share"] = "user"
-	p := h.serveStdio(t, "--config", h.config(t, map[string]server{"one": one}, map[string]any{"daemon_idle": 0.2}))
-	c := &client{peer: p, era: legacy, name: "e2e"}
-	c.open(t)
-	pid, _ := strconv.Atoi(c.exec(t, "one", "pid", `{}`).text(t))
-	p.stdin.Close()
-	p.wait(t)
-	mcptest.WaitFor(t, "the end of the server", patience, func() bool { return !mcptest.Alive(pid) })
+	all.Wait()
+	close(stop)
+	killing.Wait()
+	t.Logf("%d sessions were answered, %d ended with their daemon", answered.Load(), lost.Load())
 	mcptest.WaitFor(t, "the end of the daemon", patience, func() bool { return len(h.daemons(t)) == 0 })
 }
 
-// TestDaemon_ShareAsked: a server that asks the user gets its answer from the client of the call. From then on each new
-// session has a process of its own.
-func TestDaemon_ShareAsked(t *testing.T) {
-	mcptest.Parallel(t)
-	h := newDesk(t)
-	one := fake(t, mcptest.Spec{})
-	one["share"] = "user"
-	config := h.config(t, map[string]server{"one": one}, nil)
-	open := func() (*client, *stdioPeer, string) {
-		p := h.serveStdio(t, "--config", config)
-		c := &client{peer: p, era: legacy, name: "e2e", caps: `{"elicitation":{}}`}
-		c.open(t)
-		return c, p, c.exec(t, "one", "pid", `{}`).text(t)
-	}
-	_, _, first := open()
-	asking, p, second := open()
-	if first != second {
-		t.Fatalf("%s and %s are not shared", first, second)
-	}
-	id := asking.start(t, "tools/call", `{"name":"exec","arguments":`+execArgs("one", "ask", `{}`)+`}`, "")
-	var question message
-	mcptest.WaitFor(t, "the question", patience, func() bool {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		for _, question = range p.all {
-			if question.Method == "elicitation/create" {
-				return true
-			}
-		}
-		return false
-	})
-	p.send(t, `{"jsonrpc":"2.0","id":`+string(question.ID)+`,"result":{"action":"accept","content":{"word":"plover"}}}`)
-	if m := asking.answer(t, id); !strings.Contains(string(m.Result), "plover") {
-		t.Errorf("got %s %s", m.Result, m.Error)
-	}
-	if _, _, third := open(); third == first {
-		t.Errorf("a server that asks is shared: %s", third)
-	}
-}
+// hello is the first message of a client.
+const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + legacy +
+	`","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}`

@@ -72,13 +72,20 @@ type home struct {
 	desk  bool // sessions over stdio use the daemon
 }
 
+// endDaemons ends the daemons of a home; nil where there is no daemon.
+var endDaemons func(testing.TB, *home)
+
 // everyDesk makes all sessions over stdio use the daemon: MCPX_TEST_DAEMON=1 go test -run Stdio.
 var everyDesk = os.Getenv("MCPX_TEST_DAEMON") != ""
 
 func newHome(t testing.TB) *home {
 	t.Helper()
 	name, value := mcptest.Mark()
-	return &home{dir: t.TempDir(), extra: []string{name + "=" + value}}
+	h := &home{dir: t.TempDir(), extra: []string{name + "=" + value}}
+	if everyDesk && endDaemons != nil {
+		t.Cleanup(func() { endDaemons(t, h) })
+	}
+	return h
 }
 
 // env returns the few environment variables that a desktop client passes to mcpx.
