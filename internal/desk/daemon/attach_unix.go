@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -207,7 +208,11 @@ func (c *Conn) Run(ctx context.Context, start Start, streams [3]*os.File, reload
 
 // await waits for the end of the session.
 func (c *Conn) await() (exit int, err error) {
-	for {
+	for signs := 0; ; signs++ {
+		if signs == 1 { // a long session: this process needs little more than its stack from now on
+			debug.FreeOSMemory()
+			proc.DropFilePages()
+		}
 		var s sign
 		err := hear(c.conn, time.Now().Add(silence), &s)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
