@@ -7,7 +7,9 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -212,4 +214,55 @@ func TestReplicas_Conformance(t *testing.T) {
 			s.run(t, newHome(t), fmt.Sprintf("expected/server-tools-%s.yml", revision), "server", "--url", f.url+"/tools", "--requirements", revision)
 		})
 	}
+}
+
+// TestReplicas_Leave: when a replica begins to shut down, new calls of its clients are executed by another one. What only it can
+// answer is still forwarded to it, and what was forwarded before is finished.
+func TestReplicas_Leave(t *testing.T) {
+	mcptest.Parallel(t)
+	spec := mcptest.Spec{}.WithFiles(t)
+	own := fake(t, spec)
+	own["session"] = "per_client"
+	f := startReplicas(t, 2, map[string]server{"own": own}, map[string]any{"shutdown_grace": 60, "result_token_limit": 100, "result_preview_tokens": 50})
+	one, two := f.replicas[0].daemon, f.replicas[1].daemon
+	alice := visitAt(t, one)
+	pid := func() string { return processOf(alice.ask(two, execute(1, "own", "pid", `{}`))) }
+	before := pid()
+	handle := regexp.MustCompile(`r[a-z0-9]{8}r[a-z2-7]{20}`).FindString(alice.ask(two, execute(1, "own", "table", `{"rows":400}`)))
+	if handle == "" {
+		t.Fatal("no handle")
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	slow := make(chan string, 1)
+	calls := func() int { return len(spec.Log(t).Method("tools/call")) }
+	earlier := calls()
+	go func() { slow <- alice.ask(two, execute(2, "own", "slow", `{"while":"`+file+`"}`)) }()
+	mcptest.WaitFor(t, "the call", patience, func() bool { return calls() > earlier })
+	_ = one.cmd.Process.Signal(syscall.SIGTERM)
+	mcptest.WaitFor(t, "new calls are executed elsewhere", patience, func() bool { return pid() != before })
+	if said := alice.ask(two, execute(3, "mcpx", "read_result", `{"handle":"`+handle+`","offset":7,"limit":1}`)); strings.Contains(said, "VALIDATION_ERROR") {
+		t.Errorf("the kept result: %s", said)
+	}
+	mcptest.WaitFor(t, "the listener is closed", patience, func() bool {
+		resp, err := http.Get(one.url)
+		if err == nil {
+			resp.Body.Close()
+		}
+		return err != nil
+	})
+	select {
+	case said := <-slow:
+		t.Fatalf("the forwarded call ends with %s", said)
+	default:
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if said := <-slow; !strings.Contains(said, "slept") || strings.Count(said, "jsonrpc") != 1 {
+		t.Errorf("the forwarded call ends with %s", said)
+	}
+	<-one.exited
 }

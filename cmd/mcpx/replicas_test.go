@@ -270,6 +270,10 @@ func TestReplicas_Forwarded(t *testing.T) {
 		if said := alice.ask(two, wait); !strings.Contains(said, "still running") {
 			t.Errorf("while it runs: %s", said)
 		}
+		read := execute(3, "mcpx", "read_result", `{"handle":"`+handle+`"}`)
+		if here, there := alice.ask(one, read), alice.ask(two, read); here != there || !strings.Contains(there, "wait_result has its result") {
+			t.Errorf("read_result: %s, at the other replica %s", here, there)
+		}
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
 		}

@@ -161,7 +161,7 @@ func New(o Options) (*App, error) {
 		return nil, err
 	}
 	if first.authServer != nil && a.state.cluster == nil {
-		a.state.secret = first.authServer.of.Secrets[0]
+		a.state.secrets = first.authServer.of.Secrets
 	}
 	a.current.Store(first)
 	a.wire(first)
@@ -189,7 +189,7 @@ func (a *App) wire(first *Runtime) {
 	a.Executor = executor.New(a.Registry, executor.Options{
 		Current:      func() *executor.Settings { return a.current.Load().calls },
 		LearnOptions: executor.LearnOptions{Learned: a.learned}, Journal: &a.journal, Tracing: a.tracing(), Results: a.state.results,
-		TaskIDs: executor.TaskIDs{Secret: a.state.secret, Replica: a.replica()}, Logger: a.log,
+		TaskIDs: executor.TaskIDs{Secrets: a.state.secrets, Replica: a.replica()}, Logger: a.log,
 	})
 	a.observe()
 	a.Registry.Use(a.Executor.Chain(a.admit, a.limits.Limit)...)
@@ -241,11 +241,11 @@ func (a *App) Close() {
 	}
 	a.loops.Wait()
 	a.dialled.Close()
+	a.state.close() // now other replicas can send nothing to the views
 	a.views.close()
 	a.View.Close()
 	a.Registry.Close(closeWithin) // after this, no reload changes anything
 	a.current.Load().end(nil)
-	a.state.close()
 	a.runner.Close()
 	a.Executor.Close()
 	a.learned.Close(closeWithin)

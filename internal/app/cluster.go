@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"mcpx/internal/base/conf"
 	"mcpx/internal/base/state"
@@ -38,7 +39,7 @@ func (s *clientState) join(to *conf.Cluster, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	s.cluster, s.shared, s.secret = c, options.Keys, options.Keys[0]
+	s.cluster, s.secrets = c, options.Keys
 	s.sessions = state.NewSealed[front.Session](options.Keys, "session", c.Records())
 	s.browsers = state.NewStored[page.Session]("browser", c.Records())
 	s.once = c.Once("call", mostNames, slog.New(slog.DiscardHandler))
@@ -89,6 +90,25 @@ func (s *clientState) grantsOf(id string, log *slog.Logger) state.Once {
 		s.granted[id] = s.cluster.Once("login."+id, mostNames, log)
 	}
 	return s.granted[id]
+}
+
+// leaves tells the other replicas that this one begins to shut down, when ctx ends. finish waits until what they have forwarded is
+// answered, for at most the given time since then.
+func (s *clientState) leaves(ctx context.Context, within time.Duration) (finish func()) {
+	if s.cluster == nil {
+		return func() {}
+	}
+	open, expire := context.WithCancel(context.Background())
+	stop := context.AfterFunc(ctx, func() {
+		s.cluster.Leave()
+		time.AfterFunc(within, expire)
+	})
+	return func() {
+		defer expire()
+		if !stop() { // ctx has ended; otherwise serving has failed
+			s.cluster.Finish(open)
+		}
+	}
 }
 
 // close leaves the cluster.

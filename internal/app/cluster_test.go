@@ -14,7 +14,10 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-const clusterKey = "0123456789abcdef0123456789abcdef"
+const (
+	clusterKey = "0123456789abcdef0123456789abcdef"
+	newKey     = "fedcba9876543210fedcba9876543210"
+)
 
 func clusterAt(url, key string) string {
 	return `,"cluster":{"nats":"` + url + `","key":"` + key + `"}`
@@ -120,4 +123,41 @@ func BenchmarkCall_Cluster(b *testing.B) {
 	first := serve(b, clusterAt(n.URL, clusterKey))
 	serve(b, clusterAt(n.URL, clusterKey))
 	b.Run("cluster", func(b *testing.B) { call(b, first) })
+}
+
+// TestCluster_End: when the end of a session is answered, no replica serves it any more, also one that uses it just then.
+func TestCluster_End(t *testing.T) {
+	mcptest.NoLeaks(t)
+	one, _ := workshop(t, everybody, clusterAt(mcptest.StartNATS(t).URL, clusterKey))
+	two := serving(t, one.cfg)
+	mcptest.WaitFor(t, "the replicas know each other", patience, func() bool {
+		return len(one.app.state.cluster.Live()) == 2 && len(two.app.state.cluster.Live()) == 2
+	})
+	for i := range 30 {
+		here := one.visitor(t, "alice", legacyEra, false)
+		here.ask(t, "/mcp", "ping", "")
+		there := *here
+		there.endpoint = two
+		id := map[string]string{"Mcp-Session-Id": here.sessions["/mcp"]}
+		var stream *http.Response
+		if i%2 == 0 { // it is live there
+			var err error
+			if stream, err = there.send(t.Context(), "GET", "/mcp", "", id); err != nil || stream.StatusCode != 200 {
+				t.Fatal(err)
+			}
+			defer stream.Body.Close()
+		}
+		if status, said, _ := here.http(t, "DELETE", "/mcp", "", id); status != 200 {
+			t.Fatalf("the end: %d %s", status, said)
+		}
+		if said := there.ask(t, "/mcp", "ping", ""); !strings.HasPrefix(said, "404 ") {
+			t.Fatalf("after the end, the other replica answers %s", said)
+		}
+		if stream == nil {
+			continue
+		}
+		if _, err := io.ReadAll(stream.Body); err != nil { // it would never end
+			t.Error(err)
+		}
+	}
 }

@@ -131,7 +131,7 @@ func (b *builder) authServerOptions(auth *config.Auth, before *authServer) (*aut
 		return nil, nil
 	}
 	f := auth.Front
-	secrets, err := b.state.secretsOf(f.Keys, before)
+	secrets, err := b.state.secretsOf(f.Keys, before, b.log)
 	if err != nil {
 		return nil, err
 	}

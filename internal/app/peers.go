@@ -7,10 +7,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"mcpx/internal/base/state"
@@ -24,6 +26,10 @@ type peers struct{ *cluster.Cluster }
 const (
 	// kindSession is the kind of messages about sessions ([front.Peers.Everyone]).
 	kindSession = "session"
+	// kindEnded is the kind of the questions of [front.Peers.Ended]. The answer is empty.
+	kindEnded = "ended"
+	// endedTime bounds how long the end of a session waits for replicas that do not answer.
+	endedTime = 3 * time.Second
 	// homeTime is how long a program has its home without a request. The record is renewed after homeRenewed.
 	homeTime    = 2 * time.Hour
 	homeRenewed = 10 * time.Minute
@@ -62,6 +68,20 @@ func (a *App) answerPeers() {
 			a.journal.End(e)
 		}
 	})
+	c.Answer(kindEnded, func(ctx context.Context, _ string, data []byte, _ func([]byte) error) error {
+		var of about
+		if err := json.Unmarshal(data, &of); err != nil {
+			return err
+		}
+		// It has ended already; after this, the copy of this replica has that too.
+		if err := a.state.sessions.End(ctx, of.Session, state.Closed); err != nil {
+			return err
+		}
+		if one := a.views.opened(of.View); one != nil {
+			one.front.Ended(of.Session)
+		}
+		return nil
+	})
 	c.Hear(kindSession, func(_ string, data []byte) {
 		first, message, _ := bytes.Cut(data, []byte{'\n'})
 		var of about
@@ -82,6 +102,32 @@ func (p peers) Everyone(view, session string, message []byte) {
 	}
 }
 
+// Ended implements [front.Peers].
+func (p peers) Ended(ctx context.Context, view, session string) {
+	ctx, cancel := context.WithTimeout(ctx, endedTime)
+	defer cancel()
+	data, _ := json.Marshal(about{view, session}) // cannot fail
+	var asked sync.WaitGroup
+	for _, one := range p.Live() {
+		if one.ID != p.Self() {
+			asked.Go(func() {
+				for range p.Ask(ctx, one.ID, kindEnded, data) { // an error: it is gone, or learns the end from the records
+				}
+			})
+		}
+	}
+	asked.Wait()
+}
+
+// Forward implements [front.Peers].
+func (p peers) Forward(w http.ResponseWriter, r *http.Request, body []byte, to string) error {
+	err := p.Cluster.Forward(w, r, body, to)
+	if errors.Is(err, cluster.ErrUntaken) {
+		err = fmt.Errorf("%w (%w)", front.ErrUntaken, err)
+	}
+	return err
+}
+
 // Home implements [front.Peers].
 func (p peers) Home(ctx context.Context, program string) (home string, anew bool, err error) {
 	hash := sha256.Sum256([]byte(program))
@@ -91,7 +137,7 @@ func (p peers) Home(ctx context.Context, program string) (home string, anew bool
 		return home, false, nil
 	}
 	err = p.Records().Change(ctx, key, func(old []byte) ([]byte, time.Time, error) {
-		if home, _, _ = strings.Cut(string(old), " "); home == "" || !p.IsLive(home) {
+		if home, _, _ = strings.Cut(string(old), " "); home == "" || !p.Stays(home) {
 			home, anew = p.Self(), home != ""
 		}
 		return []byte(home + " " + strconv.FormatInt(now.Unix(), 10)), now.Add(homeTime), nil
@@ -103,10 +149,10 @@ func (p peers) Home(ctx context.Context, program string) (home string, anew bool
 	return home, anew, err
 }
 
-// homeIn returns the replica in a record; empty if it has ended, or the record is to be renewed.
+// homeIn returns the replica in a record; empty if it has ended or begins to, or the record is to be renewed.
 func (p peers) homeIn(value []byte, now time.Time) string {
 	home, since, _ := strings.Cut(string(value), " ")
-	if at, err := strconv.ParseInt(since, 10, 64); err != nil || now.Sub(time.Unix(at, 0)) > homeRenewed || !p.IsLive(home) {
+	if at, err := strconv.ParseInt(since, 10, 64); err != nil || now.Sub(time.Unix(at, 0)) > homeRenewed || !p.Stays(home) {
 		return ""
 	}
 	return home

@@ -32,6 +32,7 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 // ServeHTTP starts the upstreams and serves clients over HTTP until ctx ends. Then it closes a and the listener.
 func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 	a.start(startAfter)
+	finish := a.state.leaves(ctx, a.Config.Drain+a.grace())
 	err := httpd.Serve(ctx, listener, httpd.Options{
 		Endpoint: a.views,
 		Path:     a.Config.HTTPPath,
@@ -55,6 +56,7 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 		AuthServer: a.issuing,
 		DialRoutes: httpd.DialRoutes{Dial: a.dialled, Dialled: http.HandlerFunc(a.serveDialled)},
 	})
+	finish()
 	a.Close()
 	a.saveSavings()
 	return err

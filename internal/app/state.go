@@ -18,7 +18,7 @@ import (
 )
 
 // clientState is everything that another process would need to serve the clients of this process: the implementations of the
-// interfaces in package state, and the secret from which keys are derived. An App has one clientState, which reloads do not
+// interfaces in package state, and the secrets from which keys are derived. An App has one clientState, which reloads do not
 // replace. The data is in memory and in the user's config folder, or shared with the other replicas of a cluster.
 type clientState struct {
 	sessions state.Sessions[front.Session] // of legacy clients over HTTP
@@ -29,12 +29,12 @@ type clientState struct {
 	counters state.Counters
 	// catalogues asks the other replicas for the catalogue of a server; nil without a cluster.
 	catalogues registry.Peers
-	// secret is the key of the authorization server, if there is one at the start, otherwise random. The audit trail has its own
-	// key in the config, because others have to verify the trail with it.
-	secret *state.Secret
+	// secrets are the keys of the cluster or, without one, of the authorization server, if there is one at the start, otherwise
+	// random. The first seals, all open. The audit trail has its own keys in the config, because others have to verify the trail
+	// with them.
+	secrets []*state.Secret
 
 	cluster  *cluster.Cluster // nil means that mcpx runs alone
-	shared   []*state.Secret  // the keys of the cluster
 	granting sync.Mutex
 	granted  map[string]state.Once // what grants has returned in a cluster
 
@@ -52,7 +52,7 @@ const (
 func newClientState(log *slog.Logger, memory int64) *clientState {
 	s := &clientState{
 		sessions: front.NewSessions(), browsers: page.NewSessions(), results: results.InMemory(memory), once: front.NewOnce(),
-		counters: limits.NewCounters(), secret: state.NewSecret(),
+		counters: limits.NewCounters(), secrets: []*state.Secret{state.NewSecret()},
 	}
 	if s.folder, s.noFolder = os.UserConfigDir(); s.noFolder == nil {
 		s.folder = filepath.Join(s.folder, "mcpx")
@@ -68,7 +68,7 @@ func newClientState(log *slog.Logger, memory int64) *clientState {
 func (s *clientState) seal(log *slog.Logger) {
 	err, secret := s.noFolder, (*state.Secret)(nil)
 	if err == nil {
-		secret, err = state.SecretFile(filepath.Join(s.folder, "sessions.key"))
+		secret, err = state.SecretFile(filepath.Join(s.folder, "sessions.key"), log)
 	}
 	if err != nil {
 		log.Warn("there is no file for the key of sessions: clients cannot go on with their sessions after a restart of mcpx", "error", err)
@@ -80,7 +80,7 @@ func (s *clientState) seal(log *slog.Logger) {
 // secretsOf returns the secrets of the authorization server: the keys from the config or, without any, the key from a file. If
 // before already uses the key from the file, secretsOf returns that key, even if the file was deleted. In a
 // cluster, the keys of the cluster take the place of the file.
-func (s *clientState) secretsOf(keys []string, before *authServer) (secrets []*state.Secret, err error) {
+func (s *clientState) secretsOf(keys []string, before *authServer, log *slog.Logger) (secrets []*state.Secret, err error) {
 	for _, key := range keys {
 		secrets = append(secrets, state.SecretOf([]byte(key)))
 	}
@@ -88,13 +88,13 @@ func (s *clientState) secretsOf(keys []string, before *authServer) (secrets []*s
 	case len(secrets) > 0:
 		return secrets, nil
 	case s.cluster != nil:
-		return s.shared, nil
+		return s.secrets, nil
 	case before != nil && before.keyInFile:
 		return before.of.Secrets, nil
 	case s.noFolder != nil:
 		return nil, fmt.Errorf("there is no folder to keep a key in: %w; set auth.front.key", s.noFolder)
 	}
-	secret, err := state.SecretFile(filepath.Join(s.folder, "front.key"))
+	secret, err := state.SecretFile(filepath.Join(s.folder, "front.key"), log)
 	if err != nil {
 		return nil, fmt.Errorf("keeping the key of auth.front: %w; or set auth.front.key", err)
 	}

@@ -18,23 +18,36 @@ import (
 
 // TestState_Shared: two Apps with one clientState serve the same clients. What one App has given to a client is valid at the
 // other, only for the same principal. What is counted or used up at one is so at the other. This shows that nothing that
-// belongs to a client is stored anywhere else, except for things that exist only in one process. Two Apps in a cluster do the same.
+// belongs to a client is stored anywhere else, except for things that exist only in one process. Two Apps in a cluster do the same,
+// also while the key of the cluster is replaced.
 func TestState_Shared(t *testing.T) {
 	t.Run("memory", func(t *testing.T) {
 		mcptest.NoLeaks(t)
 		testShared(t, "", func(one *endpoint) *endpoint { return servingWith(t, one.cfg, one.app.state) })
 	})
-	t.Run("cluster", func(t *testing.T) {
-		mcptest.NoLeaks(t)
-		more := `,"cluster":{"nats":"` + mcptest.StartNATS(t).URL + `","key":"0123456789abcdef0123456789abcdef"}`
-		testShared(t, more, func(one *endpoint) *endpoint {
-			two := serving(t, one.cfg)
-			mcptest.WaitFor(t, "the replicas know each other", patience, func() bool {
-				return len(one.app.state.cluster.Live()) == 2 && len(two.app.state.cluster.Live()) == 2
+	for name, keys := range map[string][2]string{
+		"cluster":                            {`"` + clusterKey + `"`, `"` + clusterKey + `"`},
+		"cluster, while its key is replaced": {`["` + clusterKey + `","` + newKey + `"]`, `["` + newKey + `","` + clusterKey + `"]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			url := mcptest.StartNATS(t).URL
+			at := func(keys string) string { return `,"cluster":{"nats":"` + url + `","key":` + keys + `}` }
+			testShared(t, at(keys[0]), func(one *endpoint) *endpoint {
+				cfg := *one.cfg
+				other, err := config.Parse("c.json", []byte(`{"mcpServers":{}`+at(keys[1])+`}`), config.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				cfg.Cluster = other.Cluster
+				two := serving(t, &cfg)
+				mcptest.WaitFor(t, "the replicas know each other", patience, func() bool {
+					return len(one.app.state.cluster.Live()) == 2 && len(two.app.state.cluster.Live()) == 2
+				})
+				return two
 			})
-			return two
 		})
-	})
+	}
 }
 
 func testShared(t *testing.T, cluster string, another func(*endpoint) *endpoint) {
@@ -299,7 +312,7 @@ func TestState_Secret(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(a.Close)
-		return a, a.state.secret.Key("a test")
+		return a, a.state.secrets[0].Key("a test")
 	}
 	const front = `,"auth":{"resource":"https://mcp.example.com/mcp","front":{"issuer":"https://login.example.com","client_id":"mcpx"`
 	const key = `,"key":"0123456789abcdef0123456789abcdef"`
@@ -322,7 +335,7 @@ func TestState_Secret(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := a.current.Load().authServer
-	if after == before || !bytes.Equal(after.of.Secrets[0].Key("a test"), kept) || !bytes.Equal(a.state.secret.Key("a test"), kept) {
+	if after == before || !bytes.Equal(after.of.Secrets[0].Key("a test"), kept) || !bytes.Equal(a.state.secrets[0].Key("a test"), kept) {
 		t.Error("a reload changes the key")
 	}
 }

@@ -56,7 +56,7 @@ func (v *views) get(name string) *openView {
 	}
 	one.front = front.New(one.view, front.Options{
 		Version: Version(), SessionIdle: a.Config.SessionTimeout, MaxMessage: a.Config.MaxMessageBytes, Known: a.identity.Knows,
-		Sessions: a.state.sessions, Once: a.state.once, Secret: a.state.secret,
+		Sessions: a.state.sessions, Once: a.state.once, Secrets: a.state.secrets,
 		Peers: a.peers(), Homed: func() []string { return a.homed(name) },
 		Admission: a.limits, Journal: &a.journal, SessionEnded: a.sessionEnded, Trace: a.traceClients(), Logger: a.log,
 	})

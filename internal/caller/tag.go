@@ -11,23 +11,30 @@ import (
 )
 
 // Tags makes MACs by which mcpx recognizes values that it gave to a client (for example the ids of a server's
-// tasks) without storing them. A tag is valid for one principal, in every process that has the same secret.
-type Tags struct{ key []byte }
+// tasks) without storing them. A tag is valid for one principal, in every process that has the secret it was made with.
+type Tags struct{ keys [][]byte }
 
 // tagLen is the length of a tag in characters, which all may occur in a URL.
 const tagLen = 22
 
-// NewTags derives a key from the secret, different for each purpose. If secret is nil, the key is random.
-func NewTags(secret *state.Secret, purpose string) *Tags {
-	if secret == nil {
-		secret = state.NewSecret()
+// NewTags derives keys from the secrets, different for each purpose. New tags are made with the first secret; those of all secrets
+// are recognized. Without any, the key is random.
+func NewTags(secrets []*state.Secret, purpose string) *Tags {
+	if len(secrets) == 0 {
+		secrets = []*state.Secret{state.NewSecret()}
 	}
-	return &Tags{secret.Key(purpose)}
+	t := new(Tags)
+	for _, secret := range secrets {
+		t.keys = append(t.keys, secret.Key(purpose))
+	}
+	return t
 }
 
 // Of returns the tag for the values, in this order, and a principal.
-func (t *Tags) Of(p *Principal, values ...string) string {
-	hash := hmac.New(sha256.New, t.key)
+func (t *Tags) Of(p *Principal, values ...string) string { return tagOf(t.keys[0], p, values) }
+
+func tagOf(key []byte, p *Principal, values []string) string {
+	hash := hmac.New(sha256.New, key)
 	for _, value := range append([]string{p.Key()}, values...) {
 		var size [8]byte
 		binary.BigEndian.PutUint64(size[:], uint64(len(value))) // so that different lists never hash the same bytes
@@ -37,7 +44,13 @@ func (t *Tags) Of(p *Principal, values ...string) string {
 	return base64.RawURLEncoding.EncodeToString(hash.Sum(nil))[:tagLen]
 }
 
-// Is reports whether tag is the one that the method Of returns for the values and the principal.
+// Is reports whether tag is the one that the method Of returns for the values and the principal, in this process or in one where
+// another of the secrets is the first.
 func (t *Tags) Is(tag string, p *Principal, values ...string) bool {
-	return subtle.ConstantTimeCompare([]byte(tag), []byte(t.Of(p, values...))) == 1
+	for _, key := range t.keys {
+		if subtle.ConstantTimeCompare([]byte(tag), []byte(tagOf(key, p, values))) == 1 {
+			return true
+		}
+	}
+	return false
 }

@@ -8,7 +8,7 @@ import (
 
 func TestTags(t *testing.T) {
 	alice, bob := &Principal{ID: "a"}, &Principal{ID: "b"}
-	secret := state.NewSecret()
+	secret := []*state.Secret{state.NewSecret()}
 	tags := NewTags(secret, "a test")
 	tag := tags.Of(alice, "x", "y")
 	if len(tag) != tagLen || !tags.Is(tag, alice, "x", "y") || tags.Of(alice, "x", "y") != tag {
@@ -24,7 +24,11 @@ func TestTags(t *testing.T) {
 			t.Errorf("the tag counts: %s", what)
 		}
 	}
-	if !NewTags(secret, "a test").Is(tag, alice, "x", "y") {
+	newer := NewTags(append([]*state.Secret{state.NewSecret()}, secret...), "a test")
+	if !NewTags(secret, "a test").Is(tag, alice, "x", "y") || !newer.Is(tag, alice, "x", "y") {
 		t.Error("another process with the same secret does not know the tag")
+	}
+	if newer.Of(alice, "x", "y") == tag {
+		t.Error("the first secret does not make the tag")
 	}
 }

@@ -55,7 +55,7 @@ func New(r *registry.Registry, options Options) *Executor {
 	}
 	e := &Executor{
 		registry: r, log: options.Logger, journal: options.Journal, tracing: options.Tracing, learned: options.Learned,
-		apps: policy.Catalogues{Apps: true}, store: results.NewStore(options.Results), replica: options.Replica, tags: caller.NewTags(options.Secret, "mcpx ids of tasks 1"),
+		apps: policy.Catalogues{Apps: true}, store: results.NewStore(options.Results), replica: options.Replica, tags: caller.NewTags(options.Secrets, "mcpx ids of tasks 1"),
 	}
 	e.work = semaphore.Shared(runtime.GOMAXPROCS(0), semaphore.Queue{Calls: 256, Wait: 30 * time.Second})
 	e.builtin = builtin.New()

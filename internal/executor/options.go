@@ -83,8 +83,8 @@ type Options struct {
 
 // TaskIDs are the settings for the ids of tasks that clients get.
 type TaskIDs struct {
-	// Secret is the key for the tags on the ids; nil means a random key.
-	Secret *state.Secret
+	// The first of Secrets is the key for the tags on new ids, all of them are accepted; nil means a random key.
+	Secrets []*state.Secret
 	// Replica is the id of this process among those that serve the same clients; empty if there are no others.
 	Replica string
 }

@@ -3,6 +3,7 @@ package executor
 import (
 	"bytes"
 	"context"
+	"strings"
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
@@ -25,8 +26,8 @@ func (e *Executor) Resources(client *caller.Client, part func() *policy.Scope) *
 			_, ok := catalogue().Server(server)
 			return ok
 		},
-		Tag:         e.tagOf(client),
-		Replica:     e.replica,
+		Untag:       e.untag(client),
+		Replicas:    e.replica != "",
 		Separator:   options.Separator,
 		NoResources: options.NoResources, NoPrompts: options.NoPrompts,
 		Wait: options.ExecWait, ListWait: options.ExecWait,
@@ -40,13 +41,29 @@ func (e *Executor) Kinds() (shown struct{ Resources, Prompts bool }) {
 	return shown
 }
 
+// beforeTag separates the id of a task from its tag. No tag contains it.
+const beforeTag = "~"
+
 // tagOf returns the func that makes a tag for the id of a task, from the client's principal; nil if the client has no
 // principal.
 func (e *Executor) tagOf(client *caller.Client) func(id string) string {
 	if client == nil || client.Principal == nil {
 		return nil
 	}
-	return func(id string) string { return "~" + e.tags.Of(client.Principal, id) }
+	return func(id string) string { return beforeTag + e.tags.Of(client.Principal, id) }
+}
+
+// untag returns the func that removes from the id of a task what tagOf has added, and reports whether it was that; nil if the
+// client has no principal.
+func (e *Executor) untag(client *caller.Client) func(tagged string) (id string, ok bool) {
+	if client == nil || client.Principal == nil {
+		return nil
+	}
+	return func(tagged string) (id string, ok bool) {
+		at := max(0, strings.LastIndex(tagged, beforeTag))
+		tag, ok := strings.CutPrefix(tagged[at:], beforeTag)
+		return tagged[:at], ok && e.tags.Is(tag, client.Principal, tagged[:at])
+	}
 }
 
 // Failure returns the failure for an error of a request to a server.

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/base/state"
+	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
 	"mcpx/internal/results"
@@ -76,4 +78,35 @@ func TestTask_Ends(t *testing.T) {
 			t.Errorf("cancelled %d tasks, want 2", n)
 		}
 	})
+}
+
+// TestTask_Keys: while the key is replaced, one replica makes tags with the old key and another with the new one. Each accepts the
+// ids of both, only for the principal that got them.
+func TestTask_Keys(t *testing.T) {
+	of := func(keys ...*state.Secret) *Executor {
+		return &Executor{tags: caller.NewTags(keys, "a test")}
+	}
+	before, after := state.NewSecret(), state.NewSecret()
+	one, two, strange := of(before, after), of(after, before), of(state.NewSecret())
+	alice, bob := &caller.Client{Principal: &caller.Principal{ID: "alice"}}, &caller.Client{Principal: &caller.Principal{ID: "bob"}}
+	const id = "server/~1~"
+	for _, made := range []*Executor{one, two} {
+		tagged := id + made.tagOf(alice)(id)
+		for _, at := range []*Executor{one, two} {
+			if own, ok := at.untag(alice)(tagged); !ok || own != id {
+				t.Errorf("%q, %t", own, ok)
+			}
+			if _, ok := at.untag(bob)(tagged); ok {
+				t.Error("bob has alice's task")
+			}
+		}
+		for _, text := range []string{tagged, id, "", "~", tagged + "~", tagged[1:]} {
+			if _, ok := strange.untag(alice)(text); ok {
+				t.Errorf("valid with another key: %q", text)
+			}
+			if _, ok := one.untag(alice)(text); ok != (text == tagged) {
+				t.Errorf("%q: %t", text, ok)
+			}
+		}
+	}
 }

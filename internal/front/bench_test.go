@@ -98,7 +98,7 @@ func benchmarkHTTP(b *testing.B, f *Front, era, call string) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		s := f.live(id, record, nil, nil)
+		s := f.live(id, record, nil, nil, true)
 		header.Set("Mcp-Session-Id", s.id)
 		defer f.release(s)
 	}

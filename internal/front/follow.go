@@ -22,6 +22,7 @@ const maxFollowed = 1000
 // followed holds the resources that a client subscribes to, by URI. Updates go to the client's pending
 // notifications. The zero value is ready.
 type followed struct {
+	again bool // the client has subscribed to the resources of followAll earlier, and may have missed an update since
 	mu    sync.Mutex
 	ended bool
 	end   map[string]context.CancelFunc
@@ -181,6 +182,7 @@ func (f *Front) followAll(ctx context.Context, client *caller.Client, uris []str
 		if err != nil {
 			continue
 		}
+		topic.Again = o.again
 		if o.begin(uri, topic, news) != nil {
 			granted = append(granted, uri)
 		}

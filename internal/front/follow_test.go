@@ -184,3 +184,45 @@ func TestFollow_Again(t *testing.T) {
 		t.Errorf("after the end: %d", status)
 	}
 }
+
+// TestFollow_Missed: a resource changes while the session of a client that has subscribed to it is idle. With its next GET stream
+// the client learns once that the resource may have changed, and then of each change.
+func TestFollow_Missed(t *testing.T) {
+	mcptest.NoLeaks(t)
+	sessions := state.NewSealed[Session]([]*state.Secret{state.NewSecret()}, "session", state.NewRecords(100, 1<<20))
+	f, web := siteWith(t, Options{Sessions: sessions}, remote("fake", offering("fake", mcptest.EraLegacy).HTTP(t)))
+	f.registry.WaitListed(t.Context(), nil)
+	c := newWebClient(t, web, legacyEra)
+	if status, got := c.status(t, "POST", "resources/subscribe", `{"uri":"fake://1"}`); status != 200 || strings.Contains(got, `"error"`) {
+		t.Fatalf("%d %s", status, got)
+	}
+	update := func(data string) {
+		other := newWebClient(t, web, legacyEra)
+		if _, err := other.exec(t.Context(), "9", "notify", `{"method":"notifications/resources/updated","params":{"uri":"fake://1","data":"`+data+`"}}`, ""); err != nil {
+			t.Error(err)
+		}
+	}
+	f.endIdle(time.Now().Add(time.Minute))
+	update("missed")
+	updated := func(stream *webStream) string {
+		t.Helper()
+		for {
+			if _, came := stream.next(t); strings.Contains(came, "resources/updated") {
+				return came
+			}
+		}
+	}
+	stream := c.stream(t, "", "")
+	if came := updated(stream); !strings.Contains(came, `"uri":"fake://1"`) || !strings.Contains(came, `"mcpx/origin":"fake"`) || strings.Contains(came, "missed") {
+		t.Errorf("after the idle time: %s", came)
+	}
+	update("next")
+	if came := updated(stream); !strings.Contains(came, "next") {
+		t.Errorf("then: %s", came)
+	}
+	stream.body.Body.Close() // what the same live part follows goes on, so another stream gets nothing twice
+	update("later")
+	if came := updated(c.stream(t, "", "")); !strings.Contains(came, "later") {
+		t.Errorf("with the next stream: %s", came)
+	}
+}

@@ -38,18 +38,19 @@ type Options struct {
 	// Trace, if not nil, gets every message from and to a client. peer names the connection. Trace must not block.
 	Trace func(peer string, received bool, message []byte)
 	// Sessions stores the records of legacy sessions and may be shared by several fronts. Once ensures that the
-	// state of a suspended call is used only once. Secret is the key for signing the requestState of upstream
-	// servers. If one of them is nil, the front makes its own in memory.
+	// state of a suspended call is used only once. The first of Secrets signs the requestState of upstream servers, all
+	// of them are accepted. If one of them is nil, the front makes its own in memory.
 	Sessions state.Sessions[Session]
 	Once     state.Once
-	Secret   *state.Secret
+	Secrets  []*state.Secret
 	// Peers are the other processes that serve the same clients; nil if there are none. Homed returns the names
 	// of the view's PerClient servers; nil means that it has none.
 	Peers Peers
 	Homed func() []string
 	// Journal passes the events of requests to the observers. It may be nil.
 	Journal *request.Journal
-	// SessionEnded is called when a session over HTTP has ended in this process (see [Front.Sessions]). It may be nil.
+	// SessionEnded is called when a session over HTTP that this process has opened has ended here (see [Front.Sessions]), so
+	// once for each session, however many processes serve it and however often it is taken up again. It may be nil.
 	SessionEnded func(client *caller.Client, lasted time.Duration)
 	// Logger may be nil: then nothing is logged.
 	Logger *slog.Logger
@@ -124,7 +125,7 @@ func New(v view.View, options Options) *Front {
 	name := v.Traits().Name
 	f := &Front{
 		view: v, name: name, options: options, log: options.Logger, identity: selfDescription(options.Version),
-		tags: tagsOf(options.Secret, name), stop: make(chan struct{}),
+		tags: tagsOf(options.Secrets, name), stop: make(chan struct{}),
 	}
 	all := caller.New(caller.Place{ID: "all clients", View: name}, caller.Said{})
 	f.suspended.process, f.suspended.identity, f.suspended.journal = rand.Text()[:8], f.identity, options.Journal

@@ -46,6 +46,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.ended(f.Se
 // has been sent.
 func (f *Front) Serve(w http.ResponseWriter, r *http.Request) []*request.Event {
 	e := f.newExchange(w, r)
+	defer e.free()
 	switch {
 	case r.Method == http.MethodPost:
 		f.post(e)
@@ -171,7 +172,7 @@ func (f *Front) openSession(e *exchange, m *message) {
 		e.refuse(status, m.ID, why)
 		return
 	}
-	s := f.live(id, before.record.Load(), e.who, e.r.Header)
+	s := f.live(id, before.record.Load(), e.who, e.r.Header, true)
 	e.w.Header().Set(mcp.HeaderSessionID, s.id)
 	e.answer(answer.body)
 }
@@ -323,9 +324,9 @@ func (f *Front) events(e *exchange, s *session) {
 	follow(ctx, s.pending, func(n note) { e.notify(n.method, n.params) }, e.alive)
 }
 
-// session finds the legacy session named in the request's header. If the session cannot be used, session
-// answers the request with an error and returns false. The error has the given id; without an id it is plain
-// text.
+// session finds the legacy session named in the request's header, and holds it until the end of the exchange. If the session
+// cannot be used, session answers the request with an error and returns false. The error has the given id; without an
+// id it is plain text.
 func (e *exchange) session(id json.RawMessage) (s *session, ok bool) {
 	name := headerOf(e.r, sessionHeader)
 	if e.version != "" && !mcp.IsValidProtocolVersion(e.version) {
@@ -344,6 +345,7 @@ func (e *exchange) session(id json.RawMessage) (s *session, ok bool) {
 		}
 		e.refuse(status, id, why)
 	}
+	e.held = s
 	return s, err == nil
 }
 

@@ -25,6 +25,7 @@ type exchange struct {
 	anew    bool   // the sessions of a modern client with PerClient servers are gone, because their replica has ended
 	status  int    // HTTP status of a JSON answer; 0 means 200
 
+	held     *session          // the legacy session of the request; nil if it has none
 	ended    []*request.Event  // the events of the requests answered so far
 	room     [1]*request.Event // the first array of ended: only a batch needs a larger one
 	writable time.Time         // the connection's write deadline; the zero time means that none has been set
@@ -58,6 +59,13 @@ func (f *Front) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 		e.writable = time.Now().Add(server.WriteTimeout) // net/http has set it for this request
 	}
 	return e
+}
+
+// free lets the session of the request end as idle from now on.
+func (e *exchange) free() {
+	if e.held != nil {
+		e.held.inflight.free()
+	}
 }
 
 // notify implements sender.

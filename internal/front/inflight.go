@@ -3,6 +3,7 @@ package front
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ import (
 type inflight struct {
 	mu     sync.Mutex
 	open   map[*openRequest]struct{}
+	held   int       // how many callers of hold have not called free
 	idle   time.Time // when the last open request ended; the zero time if none has ended yet
 	ended  error     // if not nil, every new request is cancelled with this error
 	ending error     // if not nil, new long-lived requests are cancelled with this error
@@ -72,6 +74,24 @@ func (o *inflight) done(r *openRequest) {
 	}
 }
 
+// hold keeps the client's session from being ended as idle until free is called. It returns false if the session has ended.
+func (o *inflight) hold() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if errors.Is(o.ended, errSessionEnded) {
+		return false
+	}
+	o.held++
+	return true
+}
+
+func (o *inflight) free() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.held--
+	o.idle = time.Now()
+}
+
 // wanted reports whether the client still wants the answer, that is, has not cancelled the request.
 func (o *inflight) wanted(r *openRequest) bool {
 	o.mu.Lock()
@@ -125,7 +145,7 @@ func (o *inflight) endOf(known func(*caller.Principal) bool, why error) {
 func (o *inflight) endIdle(then time.Time, why error) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.open) > 0 || !o.idle.Before(then) {
+	if o.held > 0 || len(o.open) > 0 || !o.idle.Before(then) {
 		return false
 	}
 	o.ended, o.ending = why, why

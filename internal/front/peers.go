@@ -26,15 +26,24 @@ type Peers interface {
 	Self() string
 	// IsLive reports whether a replica is there, as far as this one knows. It does not wait.
 	IsLive(replica string) bool
-	// Home returns the live replica that has the sessions with PerClient servers of a program (see [caller.Home]). If there is
+	// Stays reports whether a replica is live and has not begun to shut down.
+	Stays(replica string) bool
+	// Home returns the replica that has the sessions with PerClient servers of a program (see [caller.Home]). If there is
 	// none yet, it is this one from now on; anew means that there was another one before, which has ended.
 	Home(ctx context.Context, program string) (replica string, anew bool, err error)
 	// Forward sends a request with this body to another replica, and its response to w. The response ends with the context
-	// of r. The context of the request there is marked with [Forwarded]. An error means that the response is not complete.
+	// of r. The context of the request there is marked with [Forwarded]. An error means that the response is not complete; it
+	// wraps ErrUntaken if the replica has done nothing.
 	Forward(w http.ResponseWriter, r *http.Request, body []byte, to string) error
 	// Everyone passes a message about a session to [Front.Told] of all other replicas. It does not wait.
 	Everyone(view, session string, message []byte)
+	// Ended tells all other replicas that a session was ended, and returns when each of them answers none of its requests any
+	// more, or is gone.
+	Ended(ctx context.Context, view, session string)
 }
+
+// ErrUntaken is the error of [Peers.Forward] for a request of which the other replica has done nothing.
+var ErrUntaken = errors.New("the request was not executed")
 
 type forwardedKey struct{}
 
@@ -43,11 +52,8 @@ func Forwarded(ctx context.Context) context.Context {
 	return context.WithValue(ctx, forwardedKey{}, true)
 }
 
-// Messages between the replicas, for [Front.Told].
-const (
-	toldEnded    = "mcpx/ended"    // the session was ended
-	toldFollowed = "mcpx/followed" // the client subscribes to another resource, which params name
-)
+// toldFollowed is a message between the replicas, for [Front.Told]: the client subscribes to another resource, which params name.
+const toldFollowed = "mcpx/followed"
 
 // questionID is the beginning of the ids of questions to clients. The id of the replica and a number follow. Without Peers, the
 // ids are numbers.
@@ -120,7 +126,7 @@ func replicaOfQuestion(id json.RawMessage) string {
 	return string(id[len(`"q-`) : len(`"q-`)+replicaLen])
 }
 
-// homeOf returns the replica that has the client's sessions with PerClient servers. If that has ended, this replica becomes the
+// homeOf returns the replica that has the client's sessions with PerClient servers. If that has ended or begins to, this replica becomes the
 // client's home.
 func (f *Front) homeOf(e *exchange, m *message) string {
 	if !f.homed() {
@@ -141,14 +147,14 @@ func (f *Front) homeOf(e *exchange, m *message) string {
 		return home
 	}
 	record := f.recordOf(e)
-	if record == nil || record.Home == peers.Self() || record.Home != "" && peers.IsLive(record.Home) {
+	if record == nil || record.Home == peers.Self() || record.Home != "" && peers.Stays(record.Home) {
 		if record == nil {
 			return ""
 		}
 		return record.Home
 	}
 	next, err := f.options.Sessions.Change(ctx, headerOf(e.r, sessionHeader), func(record *Session) {
-		if record.Home == "" || !peers.IsLive(record.Home) {
+		if record.Home == "" || !peers.Stays(record.Home) {
 			record.Home, record.Anew = peers.Self(), record.Home != ""
 		}
 	})
@@ -205,7 +211,7 @@ func (f *Front) recordOf(e *exchange) *Session {
 		return nil
 	}
 	record, err := f.options.Sessions.Get(e.r.Context(), id)
-	if err != nil || record.View != f.name || record.Principal != e.who.Key() {
+	if err != nil || f.foreign(record, e.who) {
 		return nil
 	}
 	return record
@@ -214,8 +220,16 @@ func (f *Front) recordOf(e *exchange) *Session {
 // passed forwards a message to the replica that must answer it, if that is another one. m is nil for a GET. It returns false if this
 // replica has to answer.
 func (f *Front) passed(e *exchange, m *message, body []byte) bool {
-	to := f.elsewhere(e, m)
-	return to != "" && f.forward(e, m, body, to)
+	for range 2 { // if a replica has just ended, another one may have to answer
+		to := f.elsewhere(e, m)
+		if to == "" {
+			return false
+		}
+		if f.forward(e, m, body, to) {
+			return true
+		}
+	}
+	return false
 }
 
 // forward forwards a request. It returns false if the request is not answered and can be made again here.
@@ -227,7 +241,7 @@ func (f *Front) forward(e *exchange, m *message, body []byte, to string) bool {
 	}
 	f.log.Warn("a request could not be answered by another replica", "replica", to, "error", err)
 	switch isRequest := m != nil && m.isRequest(); {
-	case !w.begun && (m == nil || m.onStream()):
+	case !w.begun && (m == nil || m.onStream() || errors.Is(err, ErrUntaken)):
 		return false
 	case !w.begun && !isRequest:
 		e.accepted()
@@ -325,7 +339,7 @@ func (w *whole) Flush()                         {}
 
 // everyone passes a notification of a client to the live parts of its session in other replicas.
 func (f *Front) everyone(s *session, m *message) {
-	if f.options.Peers != nil && s.id != "" && !m.told && m.Method != toldEnded && m.Method != toldFollowed {
+	if f.options.Peers != nil && s.id != "" && !m.told && m.Method != toldFollowed {
 		f.options.Peers.Everyone(f.name, s.id, notification(m.Method, m.Params))
 	}
 }
@@ -340,8 +354,6 @@ func (f *Front) Told(session string, message []byte) {
 	m.told = true
 	switch {
 	case m.refusal != nil:
-	case m.Method == toldEnded:
-		f.release(s)
 	case m.Method == toldFollowed:
 		select {
 		case s.also <- wire.MemberText(m.Params, "uri"):

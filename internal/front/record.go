@@ -71,15 +71,12 @@ func (s *sessions) add(one *session) {
 	s.byID[one.id] = one
 }
 
-// remove reports whether the session was still present: if several callers end it at once, only one gets true.
-func (s *sessions) remove(one *session) bool {
+func (s *sessions) remove(one *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.byID[one.id] != one {
-		return false
+	if s.byID[one.id] == one {
+		delete(s.byID, one.id)
 	}
-	delete(s.byID, one.id)
-	return true
 }
 
 // each calls f for every session, without holding the lock.
@@ -96,18 +93,24 @@ func (s *sessions) each(f func(*session)) {
 }
 
 // live makes the live part of a session that Admission has counted already. The live part exists until
-// release.
-func (f *Front) live(id string, record *Session, who *caller.Principal, headers http.Header) *session {
+// release. opened means that this process has opened the session now.
+func (f *Front) live(id string, record *Session, who *caller.Principal, headers http.Header, opened bool) *session {
 	s := f.newSession(id, record, who, nil, headers)
-	s.id = id
+	s.id, s.opened = id, opened
 	f.attach(s)
 	f.sessions.add(s)
 	return s
 }
 
-// find returns a principal's session, and makes its live part if this process has none. If ends is true, the caller only
-// ends the session, so no live part is made, and the session may have only an id: a client at its limit of sessions must be
-// able to end one. An error is state.ErrUnknown, state.ErrAway or a *request.LimitError.
+// foreign reports whether a session belongs to another principal or view. It is unknown then, so that the caller does not learn
+// that another principal has it.
+func (f *Front) foreign(record *Session, who *caller.Principal) bool {
+	return record.View != f.name || record.Principal != who.Key()
+}
+
+// find returns a principal's session, and makes its live part if this process has none. The session does not end as idle
+// until the caller calls inflight.free. If ends is true, the caller only ends the session, which may then have only an id: a
+// client at its limit of sessions must be able to end one. An error is state.ErrUnknown, state.ErrAway or a *request.LimitError.
 func (f *Front) find(ctx context.Context, id string, who *caller.Principal, headers http.Header, ends bool) (*session, error) {
 	s := f.sessions.get(id)
 	var known *Session
@@ -116,34 +119,49 @@ func (f *Front) find(ctx context.Context, id string, who *caller.Principal, head
 	}
 	record, err := f.options.Sessions.Get(ctx, id)
 	switch {
-	case err == nil && (record.View != f.name || record.Principal != who.Key()):
-		return nil, state.ErrUnknown // so that the caller does not learn that another principal has this session
-	case err == nil && s == nil && ends:
-		return &session{id: id}, nil
-	case err == nil && s == nil:
-		return f.takeUp(ctx, id, record, who, headers)
-	case err == nil:
+	case err == nil && f.foreign(record, who):
+		return nil, state.ErrUnknown
+	case err == nil && ends:
+		s = &session{id: id}
+		s.inflight.hold()
+		return s, nil
+	case err == nil && s != nil && s.inflight.hold():
 		if record != known {
 			s.record.CompareAndSwap(known, record) // fails if a newer record was stored meanwhile
 		}
 		return s, nil
+	case err == nil:
+		return f.takeUp(ctx, id, record, who, headers)
 	case s != nil && errors.Is(err, state.ErrUnknown): // another process has ended it
 		f.release(s)
 	}
 	return nil, err
 }
 
-// takeUp makes the live part of a session for which this process has only the record.
+// takeUp returns the live part of a session, and makes it if there is none. It first waits until an earlier one that was idle is
+// released, which would take with it what the view has for the client.
 func (f *Front) takeUp(ctx context.Context, id string, record *Session, who *caller.Principal, headers http.Header) (*session, error) {
-	f.sessions.making.Lock()
-	defer f.sessions.making.Unlock()
-	if s := f.sessions.get(id); s != nil { // another request has made it in the meantime
-		return s, nil
+	for {
+		f.sessions.making.Lock()
+		s := f.sessions.get(id)
+		if s == nil {
+			defer f.sessions.making.Unlock()
+			return f.anew(ctx, id, record, who, headers)
+		}
+		f.sessions.making.Unlock()
+		if s.inflight.hold() { // another request has made it in the meantime
+			return s, nil
+		}
+		f.release(s)
 	}
+}
+
+// anew makes the live part of a session for which this process has only the record.
+func (f *Front) anew(ctx context.Context, id string, record *Session, who *caller.Principal, headers http.Header) (*session, error) {
 	if over := f.options.Admission.OpenSession(who); over != nil {
 		return nil, over
 	}
-	s := f.live(id, record, who, headers)
+	s := f.live(id, record, who, headers, false)
 	if f.options.Homed != nil && f.options.Peers == nil { // with Peers, the record says what was lost
 		s.mu.Lock()
 		s.anew = f.options.Homed()
@@ -153,8 +171,12 @@ func (f *Front) takeUp(ctx context.Context, id string, record *Session, who *cal
 	for _, kind := range []catalog.Kind{catalog.Tools, catalog.Resources, catalog.Prompts} {
 		s.pending.changed(kind)
 	}
-	s.begin()                                                  // questions need not wait: the client has completed its handshake long ago
-	if _, err := f.options.Sessions.Get(ctx, id); err != nil { // the session has ended in the meantime, so s must be released here
+	s.begin() // questions need not wait: the client has completed its handshake long ago
+	_, err := f.options.Sessions.Get(ctx, id)
+	if err == nil && !s.inflight.hold() {
+		err = state.ErrUnknown
+	}
+	if err != nil { // the session has ended in the meantime, so s must be released here
 		f.release(s)
 		return nil, err
 	}
@@ -187,32 +209,46 @@ func (f *Front) endEnded() {
 }
 
 // endSession ends a session and its open requests. If it returns an error (state.ErrAway), the session
-// continues.
+// continues. After that no process answers its requests any more, unless it is only released here.
 func (f *Front) endSession(ctx context.Context, s *session, why state.Ending) error {
 	if err := f.options.Sessions.End(ctx, s.id, why); err != nil {
 		return err
 	}
 	f.release(s)
-	if why == state.Closed && f.options.Peers != nil {
-		f.options.Peers.Everyone(f.name, s.id, notification(toldEnded, nil))
+	if why != state.Closed {
+		return nil
+	}
+	f.Ended(s.id) // a request may have taken it up just before
+	if f.options.Peers != nil {
+		f.options.Peers.Ended(ctx, f.name, s.id)
 	}
 	return nil
 }
 
-// release ends the live part of a session and its open requests.
+// Ended ends the live part of a session that was ended in the store.
+func (f *Front) Ended(session string) {
+	if s := f.sessions.get(session); s != nil {
+		f.release(s)
+	}
+}
+
+// release ends the live part of a session and its open requests, and returns when it has ended.
 func (f *Front) release(s *session) {
-	if !f.sessions.remove(s) {
-		return
-	}
-	client := s.client.Load()
-	f.options.Admission.CloseSession(client.Principal)
-	s.endPending()
-	s.inflight.end(false, errSessionEnded)
-	s.followed.close()
-	s.detach()
-	if f.options.SessionEnded != nil {
-		f.options.SessionEnded(client, time.Since(s.record.Load().Began))
-	}
+	s.ending.Do(func() {
+		s.inflight.end(false, errSessionEnded)
+		client := s.client.Load()
+		if client == nil { // it has only an id
+			return
+		}
+		f.options.Admission.CloseSession(client.Principal)
+		s.endPending()
+		s.followed.close()
+		s.detach()
+		f.sessions.remove(s)
+		if f.options.SessionEnded != nil && s.opened {
+			f.options.SessionEnded(client, time.Since(s.record.Load().Began))
+		}
+	})
 }
 
 // refused returns the error and the HTTP status of a request whose session cannot be used.

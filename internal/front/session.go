@@ -29,6 +29,8 @@ type session struct {
 	endPending func()
 	detach     func() // detaches the client from the view
 	followed   followed
+	ending     sync.Once // of release
+	opened     bool      // this process has opened the session; it has not only taken it up
 
 	also chan string // URIs that the client has subscribed to at other replicas, for the GET stream; nil without Peers
 
@@ -55,6 +57,7 @@ func (f *Front) newSession(id string, record *Session, who *caller.Principal, st
 	if f.options.Peers != nil {
 		s.also, s.questions.replica = make(chan string, 64), f.options.Peers.Self()
 	}
+	s.followed.again = true
 	s.begin = sync.OnceFunc(func() { close(s.begun) })
 	s.record.Store(record)
 	client := caller.New(f.place(caller.Place{

@@ -30,8 +30,8 @@ const (
 )
 
 // tagsOf returns the signer for the states of one view. States of other views are not accepted.
-func tagsOf(secret *state.Secret, view string) *caller.Tags {
-	return caller.NewTags(secret, "mcpx requestState 1 "+view)
+func tagsOf(secrets []*state.Secret, view string) *caller.Tags {
+	return caller.NewTags(secrets, "mcpx requestState 1 "+view)
 }
 
 // bound returns an upstream's state in the form for the client of r.

@@ -36,9 +36,9 @@ func TestBound(t *testing.T) {
 			t.Errorf("%s late: %v", age, err)
 		}
 	}
-	// Another process with the same secret accepts the state; another view does not.
-	secret := state.NewSecret()
-	here, there := &Front{tags: tagsOf(secret, "a view")}, &Front{tags: tagsOf(secret, "a view")}
+	// Another process accepts the state, also if it makes its own with another secret; another view does not.
+	old, secret := state.NewSecret(), []*state.Secret{state.NewSecret()}
+	here, there := &Front{tags: tagsOf(secret, "a view")}, &Front{tags: tagsOf([]*state.Secret{old, secret[0]}, "a view")}
 	if err := there.unbind(ask(alice, here.bound(first, own))); err != nil {
 		t.Errorf("another process: %v", err)
 	}

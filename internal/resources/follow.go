@@ -31,6 +31,10 @@ const (
 
 // Topic is a resource that a client follows with resources/subscribe.
 type Topic struct {
+	// Again means that the client has subscribed to the resource earlier: Follow calls updated also when the server has
+	// accepted the first subscription, because of the updates since.
+	Again bool
+
 	servers *Servers
 	// from is the client's request. Its event belongs to the first subscription only.
 	from request.From
@@ -71,11 +75,12 @@ func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params j
 			}}
 			if err = t.subscribe(ctx, server, own, subscription); err == nil {
 				pause = firstRetry
-				switch {
-				case !began:
+				renewed := began || t.Again
+				if !began {
 					began = true
 					agreed()
-				case t.shown(server.Name):
+				}
+				if renewed && t.shown(server.Name) {
 					updated(request.Originated(server.Name, wire.Encode(map[string]string{"uri": t.uri})))
 				}
 				err = <-subscription.Ended // returns when ctx ends at the latest

@@ -5,6 +5,7 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
+	"mcpx/internal/request"
 )
 
 // Block returns a content block of a server's result as clients of snap get it: a URI that the block links or
@@ -50,17 +51,18 @@ func renamed(snap *catalog.Snapshot, server *catalog.Server) func(json.RawMessag
 	return func(object json.RawMessage) json.RawMessage { return wire.Edit(object, "uri", uri) }
 }
 
-// result returns the result of a method with the URIs that clients know.
-func (s *Servers) result(snap *catalog.Snapshot, server *catalog.Server, method string, raw json.RawMessage) json.RawMessage {
-	switch method {
+// result returns the result of a client's message with the URIs, and the id of a task, that the client knows.
+func (s *Servers) result(snap *catalog.Snapshot, server *catalog.Server, q *request.Request, raw json.RawMessage) json.RawMessage {
+	asked := func(string) string { return wire.MemberText(q.Params, "taskId") }
+	switch q.Method {
 	case "resources/read":
 		rename := renamed(snap, server)
 		return wire.Edit(raw, "contents", func(all json.RawMessage) json.RawMessage { return wire.EditEach(all, rename) })
 	case "tasks/get", "tasks/cancel":
-		return Task(server, s.Replica, s.tag, raw)
+		return wire.Edit(raw, "taskId", wire.EditText(asked))
 	case "tasks/result": // a legacy method: it returns the result of the call
 		raw = wire.Edit(raw, "_meta", func(meta json.RawMessage) json.RawMessage {
-			return wire.Edit(meta, relatedTask, func(of json.RawMessage) json.RawMessage { return Task(server, s.Replica, s.tag, of) })
+			return wire.Edit(meta, relatedTask, func(of json.RawMessage) json.RawMessage { return wire.Edit(of, "taskId", wire.EditText(asked)) })
 		})
 		return wire.Edit(raw, "content", func(all json.RawMessage) json.RawMessage {
 			return wire.EditEach(all, func(block json.RawMessage) json.RawMessage { return Block(snap, server, block) })

@@ -2,7 +2,6 @@ package resources
 
 import (
 	"context"
-	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -69,7 +68,7 @@ func (s *Servers) Send(ctx context.Context, q *request.Request) (json.RawMessage
 		raw, err := s.Registry.Send(ctx, &one)
 		q.Consent = one.Consent // a confirmation stays valid if the request is sent again
 		if err == nil {
-			return s.result(snap, server, q.Method, raw), nil
+			return s.result(snap, server, q, raw), nil
 		}
 		if _, replaced := errors.AsType[*request.ReplacedError](err); !replaced {
 			return s.absent(q.Method, server, params, err)
@@ -157,13 +156,16 @@ func resource(object json.RawMessage, find func(uri string) (*catalog.Server, st
 // task finds the server of the task id in params, and replaces the id by the server's own.
 func (s *Servers) task(snap *catalog.Snapshot, params json.RawMessage) (*catalog.Server, json.RawMessage, error) {
 	id := wire.MemberText(params, "taskId")
-	untagged := id[:max(0, len(id)-len(s.tag("")))]
+	untagged, valid := id, true
+	if s.Untag != nil {
+		untagged, valid = s.Untag(id)
+	}
 	name, own, _ := strings.Cut(untagged, "/")
 	server, ok := snap.Server(name)
-	if !ok || own == "" || subtle.ConstantTimeCompare([]byte(untagged+s.tag(untagged)), []byte(id)) == 0 {
+	if !valid || !ok || own == "" {
 		return nil, nil, &ParamsError{fmt.Sprintf("there is no task %q", id)}
 	}
-	if s.Replica != "" { // also ids that another replica has made
+	if s.Replicas { // also ids that another replica has made
 		if rest, ok := strings.CutPrefix(own, "@"); ok {
 			_, own, _ = strings.Cut(rest, "/")
 		}

@@ -29,12 +29,11 @@ type Servers struct {
 	// Prefix says which prompts get the name of their server as a prefix; empty means all. With PrefixNever, a
 	// prompt still gets one if an earlier server has a prompt of the same name.
 	Prefix string
-	// Tag returns the end of a task's id, which makes the id valid for one principal only; if nil, ids have no
-	// tag.
-	Tag func(id string) string
-	// Replica is the id of this process, which the ids of tasks name; empty if no other process serves the same
-	// clients.
-	Replica string
+	// Untag removes the tag from the id of a task ([Task]) and reports whether it is valid for the client; if nil, ids
+	// have no tag.
+	Untag func(tagged string) (id string, ok bool)
+	// Replicas means that the ids of tasks name the process that has made them ([Task]).
+	Replicas bool
 	// NoResources and NoPrompts hide the resources or prompts of all servers.
 	NoResources, NoPrompts bool
 	// Transparent means that the view passes one server through as if mcpx were not there: names and definitions
@@ -96,13 +95,6 @@ func (s *Servers) Starting() bool { return anyUnlisted(s.Catalogue()) }
 
 func anyUnlisted(snap *catalog.Snapshot) bool {
 	return slices.ContainsFunc(snap.Servers, func(s catalog.Server) bool { return !s.Listed && !s.Tried && up(&s) })
-}
-
-func (s *Servers) tag(id string) string {
-	if s.Tag == nil {
-		return ""
-	}
-	return s.Tag(id)
 }
 
 // separator returns the separator for prompt names, or an empty string if prompts keep their names.

@@ -88,9 +88,11 @@ func (e *RefusedError) Error() string { return e.Violation }
 
 // Read answers read_result. The error is the error of ctx, [ErrBusy], a [RefusedError], a [FilterError] or [state.ErrAway].
 func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
-	h, err := p.Store.get(ctx, args.Handle, p.Principal)
+	h, err := p.get(ctx, args.Handle)
 	switch {
-	case errors.Is(err, state.ErrUnknown), err == nil && !p.MayRead(h.origin):
+	case errors.Is(err, errRunning):
+		return nil, &RefusedError{"/handle: " + err.Error()}
+	case errors.Is(err, state.ErrUnknown):
 		return nil, &RefusedError{"/handle: is unknown or has expired"}
 	case err != nil:
 		return nil, err

@@ -5,6 +5,7 @@ package results
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -160,14 +161,23 @@ func (s *Store) addItem(h *result, some span, item *result) string {
 // Len returns the number of kept results.
 func (s *Store) Len() int { return s.kept.Len() }
 
-// get finds a principal's result by its handle. The error is state.ErrUnknown or state.ErrAway.
-func (s *Store) get(ctx context.Context, handle, principal string) (*result, error) {
-	kept, err := s.kept.Get(ctx, handle, principal)
-	if err == nil && kept.result == nil {
-		err = state.ErrUnknown
-	}
-	if err != nil {
+// errRunning is the error for the handle of a call, which is kept until the end of the call and afterwards, here or in another
+// process.
+var errRunning = errors.New("is the handle of a call that was still running; wait_result has its result")
+
+// get finds a result that the principal may read. The error is errRunning, state.ErrUnknown or state.ErrAway.
+func (p Pages) get(ctx context.Context, handle string) (*result, error) {
+	kept, err := p.Store.kept.Get(ctx, handle, p.Principal)
+	_, elsewhere := errors.AsType[*state.Elsewhere](err)
+	switch {
+	case elsewhere:
+		return nil, errRunning
+	case err != nil:
 		return nil, err
+	case kept.result != nil && p.MayRead(kept.result.origin):
+		return kept.result, nil
+	case kept.held != nil && p.MayRead(kept.origin):
+		return nil, errRunning
 	}
-	return kept.result, nil
+	return nil, state.ErrUnknown
 }

@@ -22,11 +22,11 @@ func (e *ValueError) Error() string { return e.Reason }
 // a string that contains its JSON. The error is the error of
 // ctx, a [ValueError], [ErrBusy] or [state.ErrAway]. The value must not be changed.
 func (p Pages) Value(ctx context.Context, handle, filter string, text bool) (json.RawMessage, error) {
-	h, err := p.Store.get(ctx, handle, p.Principal)
+	h, err := p.get(ctx, handle)
 	switch {
-	case errors.Is(err, state.ErrUnknown) && p.runs(handle):
-		return nil, &ValueError{"handle", "is the handle of a call that was still running; " + waitTool + " has its result"}
-	case errors.Is(err, state.ErrUnknown), err == nil && !p.MayRead(h.origin):
+	case errors.Is(err, errRunning):
+		return nil, &ValueError{"handle", err.Error()}
+	case errors.Is(err, state.ErrUnknown):
 		return nil, &ValueError{"handle", "the result is unknown or has expired"}
 	case err != nil:
 		return nil, err
@@ -42,14 +42,6 @@ func (p Pages) Value(ctx context.Context, handle, filter string, text bool) (jso
 		value = wire.Encode(h.whole())
 	}
 	return value, nil
-}
-
-// waitTool is the tool that gives the result of a call that was still running.
-const waitTool = "wait_result"
-
-func (p Pages) runs(handle string) bool {
-	_, _, ok := p.Held(handle)
-	return ok
 }
 
 // valueOf returns the only output of a filter.

@@ -43,6 +43,16 @@ type httpLink struct {
 // the session.
 const goneGrace = 2 * time.Second
 
+// idleTime returns how long an idle connection to a server is kept. It is less than the time after which the server
+// closes it: a request that is sent at that moment is lost, and as it may have been executed it is not sent again.
+// Application servers (uvicorn, Node) close idle connections after 5 s, proxies that end TLS mostly after 60 s.
+func idleTime(address string) time.Duration {
+	if strings.HasPrefix(address, "https:") {
+		return 50 * time.Second
+	}
+	return 4 * time.Second
+}
+
 // newHTTPClient makes the client for one upstream. It follows only redirects to the same host that keep the
 // method. It refuses all others, since they would carry the configured headers to another host.
 func newHTTPClient(remote Remote) *http.Client {
@@ -55,7 +65,7 @@ func newHTTPClient(remote Remote) *http.Client {
 			ExpectContinueTimeout: time.Second,
 			MaxIdleConns:          128,
 			MaxIdleConnsPerHost:   128,
-			IdleConnTimeout:       90 * time.Second,
+			IdleConnTimeout:       idleTime(remote.URL),
 			ForceAttemptHTTP2:     true,
 		}
 	}

@@ -2,6 +2,8 @@
 // clients can make up.
 package lru
 
+import "iter"
+
 // Map has a value for each key. It keeps at least the values that were used last, as many as its field most says, and at
 // most twice as many plus the busy ones. It is not safe for concurrent use.
 type Map[K comparable, V any] struct {
@@ -54,6 +56,19 @@ func (m *Map[K, V]) Delete(key K) {
 
 // Len returns the number of values.
 func (m *Map[K, V]) Len() int { return len(m.young) + len(m.old) }
+
+// All returns all values, in no order. They do not count as used.
+func (m *Map[K, V]) All() iter.Seq2[K, *V] {
+	return func(yield func(K, *V) bool) {
+		for _, part := range []map[K]*V{m.young, m.old} {
+			for key, one := range part {
+				if !yield(key, one) {
+					return
+				}
+			}
+		}
+	}
+}
 
 // age drops the values in old, except the busy ones, which it moves to a new map young. The map that was young becomes old.
 func (m *Map[K, V]) age() {

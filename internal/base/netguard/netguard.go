@@ -47,9 +47,9 @@ func NewClient(r Reach) *http.Client {
 		return g.address(host.Addr())
 	}}
 	transport := func(dialer *net.Dialer) *http.Transport {
-		return &http.Transport{
+		return &http.Transport{ // idle connections end before the server ends them, which usual ones do after 5 s
 			DialContext: dialer.DialContext, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
-			MaxIdleConnsPerHost: 2, IdleConnTimeout: 10 * time.Second, MaxResponseHeaderBytes: 64 << 10,
+			MaxIdleConnsPerHost: 2, IdleConnTimeout: 4 * time.Second, MaxResponseHeaderBytes: 64 << 10,
 		}
 	}
 	g.checked = transport(dialer)

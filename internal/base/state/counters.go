@@ -120,6 +120,21 @@ func (c *counters) Charge(to []Draw) {
 	}
 }
 
+// Taken implements [Counters].
+func (c *counters) Taken() (all []Draw) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	for _, kept := range c.kept {
+		for whose, one := range kept.of.All() {
+			if one.fill(now, one.flow); one.taken > 0 {
+				all = append(all, Draw{What: kept.what, Whose: whose, Flow: one.flow, Tokens: one.taken})
+			}
+		}
+	}
+	return all
+}
+
 // take takes the draw's tokens from the bucket that find returned.
 func (d *Draw) take(now time.Time) {
 	d.bucket.Take(now, d.Flow, d.Tokens)

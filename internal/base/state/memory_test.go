@@ -314,11 +314,11 @@ func TestSecret(t *testing.T) {
 // TestSecretFile: the first call creates the file, readable only by its user; the second call returns the same secret.
 func TestSecretFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "front.key")
-	one, err := SecretFile(path)
+	one, err := SecretFile(path, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, err := SecretFile(path)
+	two, err := SecretFile(path, quiet)
 	if err != nil || !bytes.Equal(one.secret, two.secret) || len(one.secret) < leastSecret {
 		t.Errorf("%q %q %v", one.secret, two.secret, err)
 	}
@@ -328,10 +328,10 @@ func TestSecretFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte("short"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := SecretFile(path); err == nil || !strings.Contains(err.Error(), path) {
+	if _, err := SecretFile(path, quiet); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("a short key: %v", err)
 	}
-	if _, err := SecretFile(filepath.Join(path, "in a file")); err == nil || errors.Is(err, os.ErrNotExist) {
+	if _, err := SecretFile(filepath.Join(path, "in a file"), quiet); err == nil || errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no folder can be made: %v", err)
 	}
 }

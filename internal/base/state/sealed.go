@@ -31,6 +31,10 @@ const (
 	longestID = 1 << 10
 	// sealVersion is the first byte of what is sealed in an id.
 	sealVersion = 1
+	// mostEnds is how many ends a process has kept each day for as long as the ids of the sessions could be used. Further ends are
+	// kept for endKept, so that clients that open and end sessions all the time cannot fill the records. endKept is longer than
+	// the clocks of processes may differ.
+	mostEnds, endKept = 20_000, 2 * time.Minute
 	// mostKnown is how many unsealed ids a process remembers, so that a request does not have to unseal its id again.
 	mostKnown = 10_000
 )
@@ -41,8 +45,10 @@ type sealed[S any] struct {
 	purpose string
 	records Records
 
-	mu   sync.Mutex
-	byID *lru.Map[string, known[S]]
+	mu      sync.Mutex
+	byID    *lru.Map[string, known[S]]
+	ends    int       // how many sessions were ended since counted
+	counted time.Time // at most a day ago
 }
 
 // content is what is sealed in an id, and the value in Records. A decoder ignores members that it does not know, so
@@ -80,7 +86,8 @@ type recent[S any] struct {
 //
 // A session without an own end cannot be used any more when it was not used for 7 days. If records loses what it had,
 // a session is again as it was when it was opened: also one that was ended or whose end was moved, for 7 days after
-// it was opened.
+// it was opened. If a process ends more than 20,000 sessions a day, records are given the end of each further one for two minutes
+// only: then a client that has ended its session could go on with it.
 func NewSealed[S any](secrets []*Secret, purpose string, records Records) Sessions[S] {
 	s := &sealed[S]{purpose: purpose, records: records, byID: lru.New[string, known[S]](mostKnown, nil)}
 	for _, secret := range secrets {
@@ -313,9 +320,26 @@ func (s *sealed[S]) End(ctx context.Context, id string, why Ending) error {
 		return nil
 	}
 	// The value is kept as long as the id could be used, and has no record: it is small.
-	err := s.update(ctx, one, func(now *content[S]) { now.Ended, now.Record = true, nil })
+	brief := s.endsMany() || one.sealed == nil
+	err := s.update(ctx, one, func(now *content[S]) {
+		now.Ended, now.Record = true, nil
+		if brief {
+			now.Until = min(now.Until, time.Now().Add(endKept).UnixMilli())
+		}
+	})
 	if errors.Is(err, ErrUnknown) {
 		return nil
 	}
 	return err
+}
+
+// endsMany counts an end. It reports whether there were mostEnds before, on the same day.
+func (s *sealed[S]) endsMany() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := time.Now(); now.Sub(s.counted) > 24*time.Hour {
+		s.ends, s.counted = 0, now
+	}
+	s.ends++
+	return s.ends > mostEnds
 }

@@ -280,7 +280,7 @@ func TestSecretFile_Together(t *testing.T) {
 		secrets := make([]string, 8)
 		for i := range secrets {
 			all.Go(func() {
-				secret, err := SecretFile(path)
+				secret, err := SecretFile(path, quiet)
 				if err != nil {
 					t.Error(err)
 					return
@@ -296,4 +296,41 @@ func TestSecretFile_Together(t *testing.T) {
 			t.Fatalf("%v", files)
 		}
 	}
+}
+
+// TestSealed_ManyEnds: a client that opens and ends sessions all the time does not fill the records, and pushes out nothing of
+// other clients. Each session has ended for at least two minutes; on the next day, ends are kept for long again.
+func TestSealed_ManyEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const room = mostEnds + 2_000
+		kept := NewRecords(room, 32<<20).(*records)
+		s := NewSealed[client]([]*Secret{NewSecret()}, "session", kept)
+		ended, changed := mustOpen(t, s, "alice"), mustOpen(t, s, "alice")
+		mustEnd(t, s, ended, Closed)
+		if _, err := s.Change(t.Context(), changed, func(c *client) { c.Level = " debug" }); err != nil {
+			t.Fatal(err)
+		}
+		open := func() bool { return nameOf(s, ended) != ErrUnknown.Error() || nameOf(s, changed) != "alice debug" }
+		last := ""
+		for i := range mostEnds + 6_000 {
+			last = mustOpen(t, s, "mallory")
+			mustEnd(t, s, last, Closed)
+			if nameOf(s, last) != ErrUnknown.Error() {
+				t.Fatal("an ended session goes on")
+			}
+			time.Sleep(endKept / 1_000)
+			if i%5_000 == 0 && open() {
+				t.Fatalf("after %d ends, the sessions of alice are %s and %s", i, nameOf(s, ended), nameOf(s, changed))
+			}
+		}
+		if len(kept.byKey) > room || open() {
+			t.Errorf("%d records; the sessions of alice are %s and %s", len(kept.byKey), nameOf(s, ended), nameOf(s, changed))
+		}
+		time.Sleep(24 * time.Hour)
+		mustEnd(t, s, changed, Closed)
+		time.Sleep(5 * 24 * time.Hour)
+		if nameOf(s, changed) != ErrUnknown.Error() {
+			t.Error("on the next day, an end is not kept")
+		}
+	})
 }

@@ -7,16 +7,18 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 )
 
 // Secret is what keys are derived from. Processes with the same secret have the same keys, so each can open data that
 // another has sealed. A Secret is immutable.
 type Secret struct{ secret []byte }
 
-// leastSecret is the minimum length of the secret in a file, in bytes.
-const leastSecret = 32
+// leastSecret and mostSecret are the limits of the secret in a file, in bytes.
+const leastSecret, mostSecret = 32, 64 << 10
 
 // NewSecret returns a random secret. It is lost when this process ends.
 func NewSecret() *Secret {
@@ -29,8 +31,9 @@ func NewSecret() *Secret {
 func SecretOf(secret []byte) *Secret { return &Secret{bytes.Clone(secret)} }
 
 // SecretFile reads a secret from a file. If the file does not exist, SecretFile creates it with a random secret. If
-// two processes do this at the same time, one creates the file and both return the same secret.
-func SecretFile(path string) (*Secret, error) {
+// two processes do this at the same time, one creates the file and both return the same secret. A link to a file is followed,
+// as a secret that Kubernetes mounts is one. It is logged if other users can read the file.
+func SecretFile(path string, log *slog.Logger) (*Secret, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
@@ -41,12 +44,24 @@ func SecretFile(path string) (*Secret, error) {
 	} else if err != nil {
 		return nil, err
 	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular(): // to open a named pipe could wait forever
+		return nil, fmt.Errorf("%s is not a regular file (%v): delete it, and mcpx makes a new key", path, info.Mode())
+	case info.Size() > mostSecret:
+		return nil, fmt.Errorf("%s is too long for a key: delete it, and mcpx makes a new one", path)
+	}
 	secret, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	if secret = bytes.TrimSpace(secret); len(secret) < leastSecret {
-		return nil, fmt.Errorf("%s is too short for a key: delete it", path)
+		return nil, fmt.Errorf("%s is too short for a key: delete it, and mcpx makes a new one", path)
+	}
+	if others := info.Mode().Perm() & 0o077; others != 0 && runtime.GOOS != "windows" {
+		log.Warn("other users of this machine may know a key of mcpx: chmod 600 the file, or delete it for a new key", "file", path, "mode", info.Mode())
 	}
 	return &Secret{secret}, nil
 }

@@ -121,7 +121,7 @@ type Once interface {
 // A bucket is full at its first use and after its Flow has changed. A bucket that was not used for long may be
 // forgotten, and is full at its next use.
 //
-// Every call of a tool uses both methods, so they do not wait and cannot fail. If the implementation uses a network,
+// Every call of a tool uses Take and Charge, so they do not wait and cannot fail. If the implementation uses a network,
 // each process takes a share of a bucket in advance; the implementation documents by how much all processes together
 // may exceed a Flow.
 type Counters interface {
@@ -131,6 +131,8 @@ type Counters interface {
 	// Charge takes tokens even from a bucket that has too few, because the size of a result is known only after the
 	// call. A negative number gives tokens back.
 	Charge(to []Draw)
+	// Taken returns what each bucket of this process that is not full lacks.
+	Taken() []Draw
 }
 
 // Draw is a number of tokens to take from one bucket. If Tokens is 0, [Counters.Take] takes none, but still needs a

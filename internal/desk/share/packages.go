@@ -17,7 +17,7 @@ type row struct {
 	// with the name of the package.
 	read string
 	// tried is what was seen when two clients used one process in turn: whether each got the answers that it got from a
-	// process of its own. Empty if that was not tried, mostly as it needs an account.
+	// process of its own. Only what is session may be untried.
 	tried string
 	// unless are arguments and variables with which it keeps more, or asks its client.
 	unless []string
@@ -44,8 +44,8 @@ var packages = []row{
 	{"npm:@modelcontextprotocol/server-gitlab image:mcp/gitlab bin:mcp-server-gitlab", user, "2025.4.25: nothing; each call is one request to the API", echoed, nil},
 	{"npm:@modelcontextprotocol/server-slack image:mcp/slack bin:mcp-server-slack", user, "2025.4.25: its headers only", echoed, nil},
 	{"npm:@modelcontextprotocol/server-google-maps bin:mcp-server-google-maps", user, "0.6.2: nothing", echoed, nil},
-	{"npm:@modelcontextprotocol/server-gdrive image:mcp/gdrive bin:mcp-server-gdrive", user, "2025.1.14: the login, from a file that all its processes read", "", nil},
-	{"npm:@modelcontextprotocol/server-postgres bin:mcp-server-postgres", user, "0.6.2: a pool of connections; each query is a read-only transaction that is rolled back, with the settings that it made", "", nil},
+	{"npm:@modelcontextprotocol/server-gdrive image:mcp/gdrive bin:mcp-server-gdrive", user, "2025.1.14: the login, from a file that all its processes read", echoed, nil},
+	{"npm:@modelcontextprotocol/server-postgres bin:mcp-server-postgres", user, "0.6.2: a pool of connections; each query is a read-only transaction that is rolled back, with the settings that it made", same + "; a search_path that one sets does not reach the other", nil},
 	{"npm:@modelcontextprotocol/server-memory image:mcp/memory bin:mcp-server-memory", user, "2026.8.31: nothing but its file, which it reads anew at each call; processes with the same file show each other's entries too", same, nil},
 	{"pypi:mcp-server-fetch image:mcp/fetch bin:mcp-server-fetch", user, "2026.10.24: nothing", same, nil},
 	{"pypi:mcp-server-time image:mcp/time bin:mcp-server-time", user, "2026.10.19: the time zone of its start", same, nil},
@@ -64,16 +64,16 @@ var packages = []row{
 	{"npm:@perplexity-ai/mcp-server bin:perplexity-mcp", user, "1.2.1: nothing; a conversation is an argument", echoed, nil},
 	{"npm:@brave/brave-search-mcp-server image:mcp/brave-search bin:brave-search-mcp-server", user, "2.1.4: nothing over stdio", echoed, nil},
 	{"npm:mcp-searxng image:isokoliuk/mcp-searxng bin:mcp-searxng", user, "1.16.0: caches of pages and searches, and which instances are up", echoed, nil},
-	{"npm:@openbnb/mcp-server-airbnb bin:mcp-server-airbnb", user, "0.3.0: robots.txt", "", nil},
+	{"npm:@openbnb/mcp-server-airbnb bin:mcp-server-airbnb", user, "0.3.0: robots.txt", echoed, nil},
 	{"npm:firecrawl-mcp bin:firecrawl-mcp", folder, "3.22.2: nothing; firecrawl_parse takes a relative path", echoed, nil},
-	{"pypi:duckduckgo-mcp-server bin:duckduckgo-mcp-server", user, "0.7.0: a cache of pages, its pace, and the addresses behind its ref:// tokens, each a digest of its address", "", nil},
-	{"pypi:arxiv-mcp-server bin:arxiv-mcp-server", user, "0.8.2: its pace; papers are files in the home folder, or where --storage-path says", "", nil},
-	{"pypi:awslabs-aws-documentation-mcp-server image:mcp/aws-documentation bin:awslabs.aws-documentation-mcp-server", user, "1.2.3: the ids of the last three searches, which it adds to requests for their pages", "", nil},
+	{"pypi:duckduckgo-mcp-server bin:duckduckgo-mcp-server", user, "0.7.0: a cache of pages, its pace, and the addresses behind its ref:// tokens, each a digest of its address", echoed, nil},
+	{"pypi:arxiv-mcp-server bin:arxiv-mcp-server", user, "0.8.2: its pace; papers are files in the home folder, or where --storage-path says", echoed, nil},
+	{"pypi:awslabs-aws-documentation-mcp-server image:mcp/aws-documentation bin:awslabs.aws-documentation-mcp-server", user, "1.2.3: the ids of the last three searches, which it adds to requests for their pages", echoed, nil},
 	{"pypi:markitdown-mcp bin:markitdown-mcp", user, "0.0.1a8: nothing; paths are file: addresses", same, nil},
 
 	// Services with an account, which the definition names.
 	{"npm:mcp-remote bin:mcp-remote", user, "0.15.1: one session with a remote server, as mcpx has with one; tokens in files of the user", same + ", with server-everything as the remote server", nil},
-	{"npm:@stripe/mcp image:mcp/stripe", user, "0.3.3: one session with the remote server of Stripe", "", nil},
+	{"npm:@stripe/mcp image:mcp/stripe", user, "0.3.3: one session with the remote server of Stripe", echoed, nil},
 	{"npm:@notionhq/notion-mcp-server image:mcp/notion bin:notion-mcp-server", user, "2.5.2: the description of the API, in which no operation takes a file", echoed, nil},
 	{"npm:@supabase/mcp-server-supabase bin:mcp-server-supabase", user, "0.13.0: the key that seals its questions; asks the client before it costs", echoed, nil},
 	{"npm:@sentry/mcp-server bin:sentry-mcp", user, "0.36.0: the options of its start, the regions of organizations", echoed, nil},
@@ -82,20 +82,20 @@ var packages = []row{
 	{"npm:airtable-mcp-server bin:airtable-mcp-server", user, "1.14.0: nothing", echoed, nil},
 	{"npm:argocd-mcp bin:argocd-mcp", user, "0.9.0: a client for each address and token", echoed, nil},
 	{"npm:@antv/mcp-server-chart bin:mcp-server-chart", user, "0.9.10: the list of its tools", echoed, nil},
-	{"image:ghcr.io/github/github-mcp-server bin:github-mcp-server", user, "1.10.1: its login, and with lockdown who may write to a repository", "", []string{"--dynamic-toolsets", "GITHUB_DYNAMIC_TOOLSETS"}},
-	{"pypi:mcp-server-qdrant bin:mcp-server-qdrant", user, "0.8.1: a client of the database; a local one can be opened by one process only", "", nil},
-	{"npm:@azure-devops/mcp bin:mcp-server-azuredevops", folder, "2.10.0: a file with the tenants of organizations; saves attachments in its folder; asks the client for a project", "", nil},
-	{"npm:@circleci/mcp-server-circleci bin:mcp-server-circleci", folder, "0.20.0: metrics that it sends; saves logs and usage in its folder", "", nil},
-	{"npm:@gongrzhe/server-gmail-autoauth-mcp bin:gmail-mcp", folder, "1.1.11: the login, from a file of the user; attachments are files in its folder", "", nil},
+	{"image:ghcr.io/github/github-mcp-server bin:github-mcp-server", user, "1.10.1: its login, and with lockdown who may write to a repository", echoed, []string{"--dynamic-toolsets", "GITHUB_DYNAMIC_TOOLSETS"}},
+	{"pypi:mcp-server-qdrant bin:mcp-server-qdrant", user, "0.8.1: a client of the database; a local one can be opened by one process only", same + ", with a local database and vectors that are digests", nil},
+	{"npm:@azure-devops/mcp bin:mcp-server-azuredevops", folder, "2.10.0: a file with the tenants of organizations; saves attachments in its folder; asks the client for a project", echoed, nil},
+	{"npm:@circleci/mcp-server-circleci bin:mcp-server-circleci", folder, "0.20.0: metrics that it sends; saves logs and usage in its folder", echoed, nil},
+	{"npm:@gongrzhe/server-gmail-autoauth-mcp bin:gmail-mcp", folder, "1.1.11: the login, from a file of the user; attachments are files in its folder", echoed, nil},
 	{"npm:figma-developer-mcp bin:figma-developer-mcp", folder, "0.13.2: the options of its start; saves images in its folder", echoed, nil},
-	{"npm:hostinger-api-mcp bin:hostinger-api-mcp", folder, "1.63.2: tokens in a file of the user; takes archives by a path that may be relative", "", nil},
-	{"pypi:mcp-atlassian bin:mcp-atlassian", folder, "0.23.1: fields and statuses of its site; attachments are files in its folder", "", nil},
-	{"pypi:awslabs-aws-pricing-mcp-server bin:awslabs.aws-pricing-mcp-server", folder, "1.1.1: nothing; saves reports in its folder", "", nil},
+	{"npm:hostinger-api-mcp bin:hostinger-api-mcp", folder, "1.63.2: tokens in a file of the user; takes archives by a path that may be relative", echoed, nil},
+	{"pypi:mcp-atlassian bin:mcp-atlassian", folder, "0.23.1: fields and statuses of its site; attachments are files in its folder", echoed, nil},
+	{"pypi:awslabs-aws-pricing-mcp-server bin:awslabs.aws-pricing-mcp-server", folder, "1.1.1: nothing; saves reports in its folder", echoed, nil},
 	{"npm:@zereight/mcp-gitlab image:zereight050/gitlab-mcp bin:mcp-gitlab bin:zereight-mcp-gitlab", session, "shows more tools after discover_tools (2.1.64)", differ + ": tools/list has what the other activated", nil},
 
 	// Files and code.
 	{"npm:@eslint/mcp", folder, "0.3.13: nothing, each call makes an ESLint; its config is that of the folder", same, nil},
-	{"pypi:office-word-mcp-server bin:word_mcp_server", folder, "1.1.11: nothing, each call opens the document; file names may be relative", "", nil},
+	{"pypi:office-word-mcp-server bin:word_mcp_server", folder, "1.1.11: nothing, each call opens the document; file names may be relative", same, nil},
 
 	// What belongs to one session.
 	{"npm:@playwright/mcp image:mcr.microsoft.com/playwright/mcp bin:playwright-mcp", session, "keeps a browser open (0.0.83)", "", nil},

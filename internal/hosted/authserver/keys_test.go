@@ -63,6 +63,13 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s: a revoked login goes on", name)
 		}
 	}
+	turned := with("on") // another replica, at the first step of the replacement
+	if turned.Prove(fresh) == nil || turned.Prove(token(turned, "stolen")) != nil || during.Prove(token(turned, "goes on")) == nil {
+		t.Error("replicas with the same keys in another order do not know each other's logins")
+	}
+	if !use(turned, "both", 0) || !use(during, "both", 1) || use(turned, "both", 1) || use(during, "both", 2) {
+		t.Error("replicas with the same keys in another order redeem a number twice, or not once")
+	}
 	if err := before.grants.End(t.Context(), "ended", until); err != nil || during.Prove(old) == nil || during.Prove(token(during, "ended")) != nil {
 		t.Errorf("ended at a replica with the old key alone: %v", err)
 	}

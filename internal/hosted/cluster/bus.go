@@ -30,9 +30,12 @@ type head struct {
 	Of   uint64 `json:"of,omitempty"`
 	Asks bool   `json:"asks,omitempty"`
 	// N is the number of a piece, how many pieces were taken, or the epoch of a beat.
-	N    int    `json:"n,omitempty"`
-	Last bool   `json:"last,omitempty"`
-	Err  string `json:"err,omitempty"`
+	N    int  `json:"n,omitempty"`
+	Last bool `json:"last,omitempty"`
+	// Leaves means, in a beat, that the replica has begun to shut down. Untaken means, in a stop, that it has not read the question.
+	Leaves  bool   `json:"leaves,omitempty"`
+	Untaken bool   `json:"untaken,omitempty"`
+	Err     string `json:"err,omitempty"`
 }
 
 const (

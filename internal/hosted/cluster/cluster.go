@@ -38,6 +38,9 @@ type Options struct {
 // ErrGone means that the other replica has ended, or cannot be reached.
 var ErrGone = errors.New("the replica that had this has ended")
 
+// ErrUntaken means that the other replica has not got a question, or does not answer any more, and has done nothing.
+var ErrUntaken = errors.New("that replica takes no requests any more")
+
 // joinTime is how long a start waits for NATS.
 const joinTime = 10 * time.Second
 
@@ -59,6 +62,7 @@ type Cluster struct {
 	mu      sync.RWMutex
 	hear    map[string]chan<- heard
 	answer  map[string]answerer
+	done    bool // nothing more is answered
 	stopped bool
 }
 
@@ -180,7 +184,11 @@ func (c *Cluster) Close() {
 		return
 	}
 	c.end()
-	_ = c.send("all", &head{Do: doBye}, nil)
+	for _, one := range c.Live() {
+		if one.ID != c.self { // not to all: the last answers to a replica come before the goodbye only on the same subject
+			_ = c.send("to."+one.ID, &head{Do: doBye}, nil)
+		}
+	}
 	_ = c.conn.FlushTimeout(time.Second)
 	c.calls.fail(func(*exchange) bool { return true }, ErrGone)
 	c.conn.Close()

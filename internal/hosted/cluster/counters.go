@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -9,14 +11,14 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// kindTakes is the kind of the messages of counters.
-const kindTakes = "takes"
+// kindTakes is the kind of the messages of counters, and kindTaken that of the question of a replica that starts.
+const kindTakes, kindTaken = "takes", "taken"
 
 // takesEvery is how long takes are collected before the other replicas get them.
 const takesEvery = 20 * time.Millisecond
 
-// mostTakes is how many buckets one message has.
-const mostTakes = 1000
+// mostTakes is how many buckets one message has. mostTaken bounds what another replica says of its buckets, in bytes.
+const mostTakes, mostTaken = 1000, 64 << 20
 
 // counters implement [state.Counters]. Each replica has all buckets, takes from its own without waiting, and sends what was
 // taken to the others within 20 ms; there it is taken too, even from a bucket that has too few.
@@ -24,8 +26,8 @@ const mostTakes = 1000
 // So all replicas together never exceed the Rate of a Flow over a longer time. They exceed its Burst by at most what the other
 // replicas admit before they have a message: about 30 ms of calls at each, if messages need up to 10 ms. After that the buckets are
 // in debt, and the next calls wait longer. While NATS is away, each replica takes each token as many times as there were
-// replicas last, so that its share is the same part of Rate and Burst. A replica that starts has full buckets: until they
-// are used, it exceeds each Flow by one Burst.
+// replicas last, so that its share is the same part of Rate and Burst. A replica that starts asks the others
+// what their buckets lack; until it knows, its own are full.
 type counters struct {
 	state.Counters
 	c *Cluster
@@ -51,7 +53,70 @@ func (c *Cluster) NewCounters(local state.Counters) state.Counters {
 	s.timer = time.AfterFunc(time.Hour, s.send)
 	s.timer.Stop()
 	c.Hear(kindTakes, s.hear)
+	c.Answer(kindTaken, func(_ context.Context, _ string, _ []byte, write func([]byte) error) error {
+		data, err := json.Marshal(takesOf(local.Taken()))
+		if err != nil {
+			return err
+		}
+		return write(data)
+	})
+	c.closed.Go(s.catchUp) // ends after deadAfter, or with Close
 	return s
+}
+
+// catchUp takes what the buckets of the others lack, as soon as they are known. What they admit meanwhile may be taken twice.
+func (s *counters) catchUp() {
+	ctx, cancel := context.WithTimeout(s.c.life, deadAfter)
+	defer cancel()
+	ticks := time.NewTicker(takesEvery)
+	defer ticks.Stop()
+	for s.c.replicas() == 1 {
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+	lack := make(map[bucketName]*take) // a replica that starts too may know less
+	for _, one := range s.c.Live() {
+		var list []*take
+		if one.ID == s.c.self || json.Unmarshal(s.taken(ctx, one.ID), &list) != nil || slices.Contains(list, nil) {
+			continue
+		}
+		for _, one := range list {
+			name := bucketName{one.What, one.Whose}
+			if known := lack[name]; known == nil || known.Tokens < one.Tokens {
+				lack[name] = one
+			}
+		}
+	}
+	s.Counters.Charge(drawsOf(slices.Collect(maps.Values(lack))))
+}
+
+// taken asks a replica what its buckets lack.
+func (s *counters) taken(ctx context.Context, replica string) (all []byte) {
+	for piece, err := range s.c.Ask(ctx, replica, kindTaken, nil) {
+		if all = append(all, piece...); err != nil || len(all) > mostTaken {
+			return nil
+		}
+	}
+	return all
+}
+
+func takesOf(draws []state.Draw) []*take {
+	list := make([]*take, len(draws))
+	for i, d := range draws {
+		list[i] = &take{d.What, d.Whose, d.Flow, d.Tokens}
+	}
+	return list
+}
+
+func drawsOf(list []*take) []state.Draw {
+	draws := make([]state.Draw, len(list))
+	for i, one := range list {
+		draws[i] = state.Draw{What: one.What, Whose: one.Whose, Flow: one.Flow, Tokens: one.Tokens, Remote: true}
+	}
+	return draws
 }
 
 // Take implements [state.Counters].
@@ -134,13 +199,8 @@ func (s *counters) send() {
 }
 
 func (s *counters) hear(_ string, data []byte) {
-	var list []take
-	if json.Unmarshal(data, &list) != nil {
-		return
+	var list []*take
+	if json.Unmarshal(data, &list) == nil && !slices.Contains(list, nil) {
+		s.Counters.Charge(drawsOf(list))
 	}
-	draws := make([]state.Draw, len(list))
-	for i, one := range list {
-		draws[i] = state.Draw{What: one.What, Whose: one.Whose, Flow: one.Flow, Tokens: one.Tokens, Remote: true}
-	}
-	s.Counters.Charge(draws)
 }

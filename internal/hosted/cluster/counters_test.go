@@ -106,6 +106,39 @@ func TestCounters_Flows(t *testing.T) {
 	}
 }
 
+// TestCounters_Start: a replica that starts knows what the buckets of the others lack.
+func TestCounters_Start(t *testing.T) {
+	mcptest.NoLeaks(t)
+	here, there := two(t)
+	a := here.NewCounters(state.NewCounters(10_000))
+	there.NewCounters(state.NewCounters(10_000))
+	draw := func(whose string) []state.Draw {
+		return []state.Draw{{What: "calls", Whose: whose, Flow: state.Rate{Rate: 1e-6, Burst: 100}, Tokens: 1}}
+	}
+	takes := func(c state.Counters, whose string) (n int) {
+		for short := -1; ; n++ {
+			if short, _ = c.Take(draw(whose)); short >= 0 {
+				return n
+			}
+		}
+	}
+	takes(a, "alice")
+	for i := range 5_000 { // more than one message has
+		a.Take(draw(fmt.Sprint(i)))
+	}
+	server := "nats://" + here.conn.ConnectedAddr()
+	began := time.Now()
+	late := join(t, server, "late").NewCounters(state.NewCounters(10_000))
+	mcptest.WaitFor(t, "the late replica knows", wait, func() bool { return len(late.Taken()) == 5_001 })
+	t.Logf("it knows after %v", time.Since(began))
+	if n := takes(late, "alice"); n != 0 {
+		t.Errorf("%d more calls of alice", n)
+	}
+	if n := takes(late, "bob"); n != 100 {
+		t.Errorf("%d calls of a new caller", n)
+	}
+}
+
 // held is a result that is data, or a call that runs.
 type held struct {
 	text  string

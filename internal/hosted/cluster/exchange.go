@@ -93,6 +93,36 @@ func (e *exchanges) remove(x *exchange) {
 	delete(e.open, x.id)
 }
 
+// answering returns an exchange that this replica still has to answer; nil if there is none.
+func (e *exchanges) answering() *exchange {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for id, x := range e.open {
+		if !id.asks && x.ctx.Err() == nil {
+			return x
+		}
+	}
+	return nil
+}
+
+// Finish waits until this replica has answered what the others have asked, at most until ctx ends. Then it answers nothing more.
+func (c *Cluster) Finish(ctx context.Context) {
+	c.answered(ctx)
+	c.mu.Lock()
+	c.done = true
+	c.mu.Unlock()
+	c.answered(ctx) // what has begun since
+}
+
+func (c *Cluster) answered(ctx context.Context) {
+	for x := c.calls.answering(); x != nil && ctx.Err() == nil; x = c.calls.answering() {
+		select {
+		case <-x.ctx.Done():
+		case <-ctx.Done():
+		}
+	}
+}
+
 func (x *exchange) message(h head, data []byte) error {
 	h.Of, h.Asks = x.id.number, x.id.asks
 	return x.cluster.send("to."+x.id.peer, &h, data)
@@ -169,9 +199,12 @@ func (c *Cluster) takeExchange(h *head, data []byte) {
 			}
 		}
 	case doStop:
-		if h.Err != "" {
+		switch {
+		case h.Untaken:
+			x.cancel(ErrUntaken)
+		case h.Err != "":
 			x.cancel(&RemoteError{h.Err})
-		} else {
+		default:
 			x.cancel(errNoMore)
 		}
 	}
@@ -191,7 +224,8 @@ func (x *exchange) receive(h *head, data []byte) {
 }
 
 // Ask sends data to another replica and returns what its answerer of that kind writes, in pieces of at most 256 KB. The
-// iteration ends with an error if ctx ends, or the other replica, or the connection to NATS. The error is a [RemoteError] if
+// iteration ends with an error if ctx ends, or the other replica, or the connection to NATS. The error wraps [ErrUntaken] if nothing
+// was done; otherwise it is a [RemoteError] if
 // the answerer has returned one; it wraps [ErrGone] if the replica has ended, and [state.ErrAway] if NATS is away. A caller that
 // breaks off ends the context of the answerer.
 func (c *Cluster) Ask(ctx context.Context, to, kind string, data []byte) iter.Seq2[[]byte, error] {
@@ -238,7 +272,7 @@ func (c *Cluster) ask(ctx context.Context, to string) (*exchange, error) {
 	c.calls.mu.Unlock()
 	if to == c.self || !c.IsLive(to) || c.ended() { // looked at last: from now on, the end of the replica ends the exchange
 		c.calls.remove(x)
-		return nil, ErrGone
+		return nil, fmt.Errorf("%w: %w", ErrUntaken, ErrGone)
 	}
 	return x, nil
 }
@@ -259,10 +293,11 @@ func (c *Cluster) Answer(kind string, do func(ctx context.Context, from string, 
 // begin begins to answer.
 func (c *Cluster) begin(id callID, h *head, data []byte) {
 	c.mu.RLock()
-	do, stopped := c.answer[h.Kind], c.stopped
-	if do == nil || stopped {
+	do, done := c.answer[h.Kind], c.done || c.stopped
+	if do == nil || done {
 		c.mu.RUnlock()
-		_ = c.send("to."+id.peer, &head{Do: doStop, Of: id.number, Err: "this replica does not answer " + h.Kind}, nil)
+		why := "this replica does not answer " + h.Kind
+		_ = c.send("to."+id.peer, &head{Do: doStop, Of: id.number, Err: why, Untaken: done}, nil)
 		return
 	}
 	x := c.exchange(context.Background(), id)

@@ -20,15 +20,17 @@ type Replica struct {
 
 // presence are the other replicas. While NATS is away, those that were there last are still in it.
 type presence struct {
-	mu    sync.Mutex
-	epoch int // changes when this replica may have lost messages
-	peers map[string]*peer
+	mu     sync.Mutex
+	epoch  int  // changes when this replica may have lost messages
+	leaves bool // this replica has begun to shut down
+	peers  map[string]*peer
 }
 
 type peer struct {
-	name  string
-	epoch int
-	last  time.Time
+	name   string
+	epoch  int
+	leaves bool
+	last   time.Time
 }
 
 // lost notes that messages to this replica may be lost. The next beat says so to the others.
@@ -54,11 +56,11 @@ func (p *presence) heard(h *head, now time.Time) (fresh, lost bool) {
 	defer p.mu.Unlock()
 	one := p.peers[h.From]
 	if one == nil {
-		p.peers[h.From] = &peer{h.Kind, h.N, now}
+		p.peers[h.From] = &peer{h.Kind, h.N, h.Leaves, now}
 		return true, false
 	}
 	lost = one.epoch != h.N
-	*one = peer{h.Kind, h.N, now}
+	*one = peer{h.Kind, h.N, h.Leaves, now}
 	return false, lost
 }
 
@@ -116,6 +118,25 @@ func (c *Cluster) IsLive(id string) bool {
 	return c.presence.peers[id] != nil
 }
 
+// Stays reports whether a replica is in Live and has not begun to shut down. For this replica it returns true.
+func (c *Cluster) Stays(id string) bool {
+	if id == c.self {
+		return true
+	}
+	c.presence.mu.Lock()
+	defer c.presence.mu.Unlock()
+	one := c.presence.peers[id]
+	return one != nil && !one.leaves
+}
+
+// Leave tells the other replicas that this one begins to shut down. It goes on answering them until Close.
+func (c *Cluster) Leave() {
+	c.presence.mu.Lock()
+	c.presence.leaves = true
+	c.presence.mu.Unlock()
+	c.sendBeat("all")
+}
+
 // replicas returns how many there are.
 func (c *Cluster) replicas() int {
 	c.presence.mu.Lock()
@@ -126,9 +147,9 @@ func (c *Cluster) replicas() int {
 // sendBeat tells one replica or all that this one is there.
 func (c *Cluster) sendBeat(to string) {
 	c.presence.mu.Lock()
-	epoch := c.presence.epoch
+	beat := head{Do: doBeat, Kind: c.name, N: c.presence.epoch, Leaves: c.presence.leaves}
 	c.presence.mu.Unlock()
-	_ = c.send(to, &head{Do: doBeat, Kind: c.name, N: epoch}, nil)
+	_ = c.send(to, &beat, nil)
 }
 
 // beat sends beats until Close, and notices replicas that send none.

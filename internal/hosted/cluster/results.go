@@ -135,7 +135,7 @@ func unknownOrAway(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.As(err, &remote), errors.Is(err, ErrGone), errors.Is(err, state.ErrUnknown):
+	case errors.As(err, &remote), errors.Is(err, ErrGone), errors.Is(err, ErrUntaken), errors.Is(err, state.ErrUnknown):
 		return state.ErrUnknown
 	}
 	return state.ErrAway
