@@ -279,6 +279,31 @@ func TestDaemon_Folder(t *testing.T) {
 	}
 }
 
+// TestDaemon_Update: another build of mcpx has another daemon, and the sessions of the one before go on.
+func TestDaemon_Update(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
+	c := &client{peer: h.serveStdio(t, "--config", config), era: legacy, name: "e2e"}
+	c.open(t)
+	data, err := os.ReadFile(binary(t))
+	updated := filepath.Join(h.dir, "updated")
+	if err != nil || os.WriteFile(updated, append(data, 0), 0o700) != nil {
+		t.Fatal("copying mcpx", err)
+	}
+	cmd := exec.Command(updated, "--config", config)
+	cmd.Env, cmd.Stdin = h.env(), strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n")
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), `"id":1,"result"`) {
+		t.Errorf("%v: %s", err, out)
+	}
+	if pids := h.daemons(t); len(pids) != 2 {
+		t.Errorf("daemons: %v", pids)
+	}
+	if r := c.exec(t, "fake", "echo", `{"text":"still"}`); r.text(t) != "still" {
+		t.Errorf("got %s", r.Content)
+	}
+}
+
 // TestDaemon_Namespace: a session in other namespaces than the daemon serves by itself.
 func TestDaemon_Namespace(t *testing.T) {
 	mcptest.Parallel(t)

@@ -173,7 +173,6 @@ func (d *desk) apps() (all []*app.App) {
 type keptApp struct {
 	key, place string // place is the part of the key that does not change with the config
 	app        *app.App
-	server     string
 	folder     string
 	stderr     *fanOut
 	uses       int
@@ -184,15 +183,14 @@ type keptApp struct {
 // keep returns the app of the commands in one folder that call the same server, or makes it. done must be called; the app lives
 // for a while after that. If the config has changed, it is another app, and the one before ends.
 func (d *desk) keep(s streams, cfg *config.Config, profile app.Profile, only []string) (a *app.App, done func(), err error) {
-	server := strings.Join(only, "\x00")
-	place := fmt.Sprintf("%s\x00%s\x00%v", s.origin.Folder, server, profile)
+	place := fmt.Sprintf("%s\x00%s\x00%v", s.origin.Folder, strings.Join(only, "\x00"), profile)
 	key := place + "\x00" + s.origin.Digest(cfg, only)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.setIdle(cfg.DaemonIdle)
 	one := d.kept[key]
 	if one == nil {
-		one = &keptApp{key: key, place: place, server: server, folder: s.origin.Folder, began: time.Now(), stderr: &fanOut{to: make(map[*droppingWriter]bool)}}
+		one = &keptApp{key: key, place: place, folder: s.origin.Folder, began: time.Now(), stderr: &fanOut{to: make(map[*droppingWriter]bool)}}
 		log := slog.New(slog.NewTextHandler(&keptWriter{one.stderr, d.lines}, &slog.HandlerOptions{Level: slog.LevelError}))
 		if one.app, err = app.New(app.Options{Config: cfg, Profile: profile, Log: log, Only: only, Origin: s.origin}); err != nil {
 			return nil, nil, err

@@ -142,7 +142,8 @@ func New(o Options) (*App, error) {
 	}
 	a.builder = builder{
 		profile: o.Profile, only: o.Profile.servers(o.Only), view: cfg.View, path: cfg.HTTPPath, log: o.Log,
-		reaper: o.Origin.Reaper, origin: o.Origin, session: share.NewSession(o.Origin.Environ, o.Origin.Folder), logins: Logins(o.Log), state: o.state, trace: a.traceServer,
+		reaper: o.Origin.Reaper, origin: o.Origin,
+		session: share.NewSession(o.Origin.Environ, o.Origin.Folder), logins: Logins(o.Log), state: o.state, trace: a.traceServer,
 	}
 	if a.reaper == nil {
 		a.reaper = proc.NewReaper()

@@ -32,9 +32,9 @@ type pooled struct {
 	name     string // of the server
 	upstream *upstream.Upstream
 	starting sync.Once
-	users map[*Registry]bool // guarded by Pool.mu
-	timer *time.Timer        // guarded by Pool.mu; runs while there are no users, after there were some
-	ended bool               // guarded by Pool.mu
+	users    map[*Registry]bool // guarded by Pool.mu
+	timer    *time.Timer        // guarded by Pool.mu; runs while there are no users, after there were some
+	ended    bool               // guarded by Pool.mu
 }
 
 // NewPool returns an empty pool. An upstream without users is ended after the time idle.
