@@ -32,8 +32,8 @@ import (
 
 // fronted is an mcpx with the setting auth.front. Its users log in at a real OpenID issuer.
 type fronted struct {
-	*hosted
-	resource string // the public URL, from which a proxy forwards to the mcpx
+	*daemon
+	resource string // the public URL, from which a proxy forwards to the daemon
 	issuer   *guarded
 	box      server
 }
@@ -45,8 +45,8 @@ func (h *home) startFronted(t *testing.T, change map[string]any) *fronted {
 	proxy := httptest.NewUnstartedServer(nil)
 	f.resource = "http://" + proxy.Listener.Addr().String() + "/mcp"
 	f.box = fake(t, mcptest.Spec{})
-	f.hosted = h.serveHTTP(t, "--config", h.frontConfig(t, f, change), "--watch")
-	to, err := url.Parse(strings.TrimSuffix(f.hosted.url, "/mcp"))
+	f.daemon = h.serveHTTP(t, "--config", h.frontConfig(t, f, change), "--watch")
+	to, err := url.Parse(strings.TrimSuffix(f.daemon.url, "/mcp"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -410,7 +410,7 @@ func TestFront_TypeScript(t *testing.T) {
 			}
 			f := h.startFronted(t, nil)
 			args[1] = f.resource
-			listsTwice(t, f.hosted, func(page string) string { return agree(t, f, page).String() }, s.node, args...)
+			listsTwice(t, f.daemon, func(page string) string { return agree(t, f, page).String() }, s.node, args...)
 		})
 	}
 }

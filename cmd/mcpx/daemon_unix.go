@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"mcpx/internal/base/terminal"
+	"mcpx/internal/desk/attach"
 	"mcpx/internal/desk/config"
-	"mcpx/internal/desk/daemon"
 )
 
 // withinVariable is an environment variable with a duration: how long to try to get a daemon, for slow machines.
@@ -25,7 +25,7 @@ const withinVariable = "MCPX_DAEMON_WITHIN"
 
 // place returns the place of the daemon for this session; "" if the user, the config or the kind of session wants none. The
 // error is why there is no place for one.
-func (cmd *serveCommand) place(c *cli, s streams) (daemon.Place, error) {
+func (cmd *serveCommand) place(c *cli, s streams) (attach.Place, error) {
 	if _, file := s.in.(*os.File); !file || s.terminal || cmd.HTTP != "" || cmd.Demo || cmd.Trace != "" || cmd.Pprof != "" {
 		return "", nil
 	}
@@ -33,7 +33,7 @@ func (cmd *serveCommand) place(c *cli, s streams) (daemon.Place, error) {
 }
 
 // daemonPlace returns the place of the daemon for the config file; "" if the user or the config wants none.
-func (c *cli) daemonPlace(s streams) (daemon.Place, error) {
+func (c *cli) daemonPlace(s streams) (attach.Place, error) {
 	if !c.Daemon {
 		return "", nil
 	}
@@ -49,12 +49,12 @@ func (c *cli) daemonPlace(s streams) (daemon.Place, error) {
 		return "", err
 	}
 	c.Config = path
-	return daemon.PlaceOf(path, os.Environ())
+	return attach.PlaceOf(path, os.Environ())
 }
 
 // attach serves the session in the daemon. served means that the session was there, and err is then how it has ended. Else
 // err is why it was not.
-func (cmd *serveCommand) attach(ctx context.Context, c *cli, s streams, place daemon.Place) (served bool, err error) {
+func (cmd *serveCommand) attach(ctx context.Context, c *cli, s streams, place attach.Place) (served bool, err error) {
 	return c.inDaemon(ctx, s, request{place: place, command: "serve", options: &serveCommand{View: cmd.View, Watch: true}, start: true})
 }
 
@@ -68,7 +68,7 @@ func (c *cli) warm(ctx context.Context, s streams, command string, options any) 
 	return c.inDaemon(ctx, s, request{place, command, options, ci == "" || ci == "false"})
 }
 
-// ask runs a command in the daemon if there is one; the error is daemon.ErrNone if there is none.
+// ask runs a command in the daemon if there is one; the error is attach.ErrNone if there is none.
 func (c *cli) ask(ctx context.Context, s streams, command string, options any) error {
 	path, err := c.findConfig(s)
 	if err != nil {
@@ -77,7 +77,7 @@ func (c *cli) ask(ctx context.Context, s streams, command string, options any) e
 	if c.Config, err = filepath.Abs(path); err != nil {
 		return err
 	}
-	place, err := daemon.PlaceOf(c.Config, os.Environ())
+	place, err := attach.PlaceOf(c.Config, os.Environ())
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (c *cli) ask(ctx context.Context, s streams, command string, options any) e
 
 // gone waits until no daemon runs. It gives up after a while.
 func (c *cli) gone(ctx context.Context) error {
-	place, err := daemon.PlaceOf(c.Config, os.Environ())
+	place, err := attach.PlaceOf(c.Config, os.Environ())
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (c *cli) gone(ctx context.Context) error {
 
 // request is a command for the daemon.
 type request struct {
-	place   daemon.Place
+	place   attach.Place
 	command string
 	options any
 	start   bool // start a daemon if there is none
@@ -122,7 +122,7 @@ func (c *cli) inDaemon(ctx context.Context, s streams, r request) (ran bool, err
 	if err != nil {
 		return false, err
 	}
-	conn, err := daemon.Dial(r.place, patienceFor(s), r.start)
+	conn, err := attach.Dial(r.place, patienceFor(s), r.start)
 	if err != nil {
 		copied(false)
 		return false, err
@@ -146,26 +146,26 @@ func patienceFor(s streams) time.Duration {
 			return d
 		}
 	}
-	return daemon.Patience
+	return attach.Patience
 }
 
 // describe says what this process wants, and where it was started.
-func (c *cli) describe(s streams, r request) (daemon.Start, error) {
+func (c *cli) describe(s streams, r request) (attach.Start, error) {
 	command, err := json.Marshal(r.options)
 	if err != nil {
-		return daemon.Start{}, err
+		return attach.Start{}, err
 	}
 	options, err := json.Marshal(deskOptions{c.Config, c.LogLevel, s.screen.Copy(), s.errScreen.Copy(), command})
 	if err != nil {
-		return daemon.Start{}, err
+		return attach.Start{}, err
 	}
 	folder, err := os.Getwd()
 	if err != nil {
-		return daemon.Start{}, fmt.Errorf("the working folder: %w", err)
+		return attach.Start{}, fmt.Errorf("the working folder: %w", err)
 	}
 	mask := syscall.Umask(0)
 	syscall.Umask(mask)
-	return daemon.Start{
+	return attach.Start{
 		Command: r.command, Options: options, Folder: folder, Environ: os.Environ(), Umask: mask, PID: os.Getpid(),
 	}, nil
 }

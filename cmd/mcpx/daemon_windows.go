@@ -4,14 +4,14 @@ import (
 	"context"
 	"errors"
 
-	"mcpx/internal/desk/daemon"
+	"mcpx/internal/desk/attach"
 )
 
 // On Windows each session serves by itself, because descriptors cannot be handed over there.
 
-func (cmd *serveCommand) place(*cli, streams) (daemon.Place, error) { return "", nil }
+func (cmd *serveCommand) place(*cli, streams) (attach.Place, error) { return "", nil }
 
-func (cmd *serveCommand) attach(context.Context, *cli, streams, daemon.Place) (served bool, err error) {
+func (cmd *serveCommand) attach(context.Context, *cli, streams, attach.Place) (served bool, err error) {
 	return false, errors.ErrUnsupported
 }
 

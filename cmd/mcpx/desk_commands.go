@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"mcpx/internal/desk/daemon"
+	"mcpx/internal/desk/attach"
 )
 
 type statusCommand struct {
@@ -18,7 +18,7 @@ func (cmd *statusCommand) Help() string { return examples("mcpx status", "mcpx s
 // Run prints what the daemon does, or that none runs.
 func (cmd *statusCommand) Run(ctx context.Context, c *cli, s streams) error {
 	err := c.ask(ctx, s, "status", cmd)
-	if errors.Is(err, daemon.ErrNone) && cmd.JSON {
+	if errors.Is(err, attach.ErrNone) && cmd.JSON {
 		_, err = fmt.Fprintln(s.out, `{"running":false}`)
 		return err
 	}
@@ -27,7 +27,7 @@ func (cmd *statusCommand) Run(ctx context.Context, c *cli, s streams) error {
 
 // withoutDaemon makes the absence of a daemon a line on stdout, which is no failure.
 func withoutDaemon(s streams, c *cli, err error) error {
-	if errors.Is(err, daemon.ErrNone) {
+	if errors.Is(err, attach.ErrNone) {
 		_, err = fmt.Fprintln(s.out, "no daemon runs for", c.Config)
 	}
 	return err

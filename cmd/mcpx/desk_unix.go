@@ -20,8 +20,8 @@ import (
 	"mcpx/internal/base/memory"
 	"mcpx/internal/base/proc"
 	"mcpx/internal/base/terminal"
+	"mcpx/internal/desk/attach"
 	"mcpx/internal/desk/config"
-	"mcpx/internal/desk/daemon"
 	"mcpx/internal/registry"
 )
 
@@ -30,7 +30,7 @@ const firstIdle = time.Minute
 
 // desk is this process in the role of a daemon: what its sessions share.
 type desk struct {
-	daemon *daemon.Daemon
+	daemon *attach.Daemon
 	reaper *proc.Reaper
 	pool   *registry.Pool
 	log    *slog.Logger
@@ -65,7 +65,7 @@ func daemonMain() {
 		pool: registry.NewPool(firstIdle, slog.New(slog.NewTextHandler(lines, &slog.HandlerOptions{Level: slog.LevelDebug}))),
 		idle: firstIdle, sessions: make(map[*deskSession]bool), kept: make(map[string]*keptApp),
 	}
-	d.daemon = daemon.New(d.host, firstIdle, d.log)
+	d.daemon = attach.New(d.host, firstIdle, d.log)
 	err := d.daemon.Serve(ctx)
 	d.endKept(func(*keptApp) bool { return true })
 	d.pool.Close()
@@ -84,7 +84,7 @@ type deskOptions struct {
 }
 
 // host runs a command for another process and returns its exit code.
-func (d *desk) host(ctx context.Context, session *daemon.Session) int {
+func (d *desk) host(ctx context.Context, session *attach.Session) int {
 	errors := &keptWriter{session.Err, d.lines}
 	s := streams{
 		in: session.In, out: session.Out, err: errors, reloads: session.Reload, getenv: lookIn(session.Environ),
@@ -96,7 +96,7 @@ func (d *desk) host(ctx context.Context, session *daemon.Session) int {
 	return conclude(ctx, s, d.run(ctx, s, session))
 }
 
-func (d *desk) run(ctx context.Context, s streams, session *daemon.Session) error {
+func (d *desk) run(ctx context.Context, s streams, session *attach.Session) error {
 	var o deskOptions
 	if err := json.Unmarshal(session.Options, &o); err != nil {
 		return fmt.Errorf("the options of the session: %w", err)
@@ -136,7 +136,7 @@ func (d *desk) run(ctx context.Context, s streams, session *daemon.Session) erro
 }
 
 // enter counts a session until ended is called.
-func (d *desk) enter(a *app.App, session *daemon.Session) (ended func()) {
+func (d *desk) enter(a *app.App, session *attach.Session) (ended func()) {
 	one := &deskSession{app: a, folder: session.Folder, view: a.Config.View, pid: session.PID, began: time.Now()}
 	d.mu.Lock()
 	defer d.mu.Unlock()

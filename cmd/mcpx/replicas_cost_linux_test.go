@@ -30,7 +30,7 @@ func BenchmarkReplicas_CPU(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			f := startReplicas(b, 2, servers, c.global)
-			all := []*costly{newCostly(b, f.replicas[0].hosted)}
+			all := []*costly{newCostly(b, f.replicas[0].daemon)}
 			for range 2 {
 				h := newHome(b)
 				all = append(all, newCostly(b, h.serveHTTP(b, "--config", h.config(b, servers, maps.Clone(c.global)))))
@@ -68,11 +68,11 @@ func median(of []float64) float64 {
 // costly is a client of an mcpx whose CPU time is measured.
 type costly struct {
 	b  *testing.B
-	at *hosted
+	at *daemon
 	v  *visitor
 }
 
-func newCostly(b *testing.B, at *hosted) *costly { return &costly{b, at, visitAt(b, at)} }
+func newCostly(b *testing.B, at *daemon) *costly { return &costly{b, at, visitAt(b, at)} }
 
 func (c *costly) call() {
 	c.b.Helper()

@@ -3,7 +3,7 @@ package main
 import (
 	"mcpx/internal/base/helper"
 	"mcpx/internal/base/proc"
-	"mcpx/internal/desk/daemon"
+	"mcpx/internal/desk/attach"
 	"mcpx/internal/jq"
 	"mcpx/internal/programs"
 )
@@ -13,5 +13,5 @@ var roles = helper.Roles{
 	proc.ReaperRole: proc.ReaperMain,
 	jq.Role:         jq.Main,
 	programs.Role:   programs.Main,
-	daemon.Role:     daemonMain,
+	attach.Role:     daemonMain,
 }

@@ -1,4 +1,4 @@
-// Package daemon lets the commands of a user share one process: the daemon. A command finds it, starts it if there is
+// Package attach lets the commands of a user share one process: the daemon. A command finds it, starts it if there is
 // none, hands its streams over and lives as long as its session in the daemon.
 //
 // # Which daemon
@@ -16,7 +16,7 @@
 //
 // A lock file is held by the daemon as long as it lives: the process that starts the daemon locks it, and the daemon
 // inherits the lock. So whoever has the lock may remove the socket of a daemon that was killed.
-package daemon
+package attach
 
 import (
 	"crypto/sha256"
