@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -61,13 +62,14 @@ func (h *home) startFronted(t *testing.T, change map[string]any) *fronted {
 // frontConfig writes the config of an mcpx with an authorization server (auth.front), changed by change, and returns its path.
 func (h *home) frontConfig(t *testing.T, f *fronted, change map[string]any) string {
 	t.Helper()
+	return h.config(t, map[string]server{"box": f.box}, map[string]any{"auth": f.auth(change)})
+}
+
+// auth returns the key auth of the config.
+func (f *fronted) auth(change map[string]any) map[string]any {
 	front := map[string]any{"issuer": f.issuer.issuer, "client_id": "front", "client_secret": "front-secret-of-the-tests", "scopes": []string{"openid", "email", "groups"}}
-	for key, value := range change {
-		front[key] = value
-	}
-	return h.config(t, map[string]server{"box": f.box}, map[string]any{
-		"auth": map[string]any{"resource": f.resource, "scopes": []string{"mcp"}, "front": front},
-	})
+	maps.Copy(front, change)
+	return map[string]any{"resource": f.resource, "scopes": []string{"mcp"}, "front": front}
 }
 
 var (
@@ -192,11 +194,12 @@ func (c *connector) token(form url.Values) (status int, answer map[string]any) {
 	return c.post("token_endpoint", "application/x-www-form-urlencoded", form.Encode())
 }
 
-// connect gets tokens; the function agree acts as the user.
-func (c *connector) connect(f *fronted, client, redirect string) (tokens map[string]any) {
+const connectorVerifier = "verifier-of-the-connector-of-43-characters-or-more"
+
+// code gets an authorization code; the function agree acts as the user.
+func (c *connector) code(f *fronted, client, redirect string) string {
 	c.t.Helper()
-	const verifier = "verifier-of-the-connector-of-43-characters-or-more"
-	sum := sha256.Sum256([]byte(verifier))
+	sum := sha256.Sum256([]byte(connectorVerifier))
 	to := agree(c.t, f, c.endpoint("authorization_endpoint")+"?"+url.Values{
 		"response_type": {"code"}, "client_id": {client}, "redirect_uri": {redirect}, "state": {"state"}, "scope": {c.scope}, "resource": {c.resource},
 		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"},
@@ -205,7 +208,15 @@ func (c *connector) connect(f *fronted, client, redirect string) (tokens map[str
 	if !strings.HasPrefix(to.String(), redirect+"?") || back.Get("state") != "state" || back.Get("iss") != c.metadata["issuer"] {
 		c.t.Fatalf("sent back to %s\n%s", to, f.stderr.String())
 	}
-	status, tokens := c.token(url.Values{"grant_type": {"authorization_code"}, "client_id": {client}, "code": back["code"], "redirect_uri": {redirect}, "code_verifier": {verifier}})
+	return back.Get("code")
+}
+
+// connect gets tokens.
+func (c *connector) connect(f *fronted, client, redirect string) (tokens map[string]any) {
+	c.t.Helper()
+	status, tokens := c.token(url.Values{
+		"grant_type": {"authorization_code"}, "client_id": {client}, "code": {c.code(f, client, redirect)}, "redirect_uri": {redirect}, "code_verifier": {connectorVerifier},
+	})
 	if status != http.StatusOK {
 		c.t.Fatalf("token: %d %v", status, tokens)
 	}
@@ -217,8 +228,14 @@ const (
 	legacyTools      = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
 )
 
-// tools lists the tools with a token. It opens a session if there is none yet.
+// tools lists the tools with a token.
 func (c *connector) tools(tokens map[string]any) string {
+	c.t.Helper()
+	return c.ask(tokens, legacyTools)
+}
+
+// ask sends a request with a token. It opens a session if there is none yet.
+func (c *connector) ask(tokens map[string]any, message string) string {
 	c.t.Helper()
 	token := tokens["access_token"].(string)
 	if c.session == "" {
@@ -228,7 +245,7 @@ func (c *connector) tools(tokens map[string]any) string {
 		}
 		c.session = header.Get("Mcp-Session-Id")
 	}
-	_, answer := fetch(c.t, http.MethodPost, c.resource, legacyTools, sendsJSON, takesBoth, bearer(token),
+	_, answer := fetch(c.t, http.MethodPost, c.resource, message, sendsJSON, takesBoth, bearer(token),
 		"Mcp-Session-Id: "+c.session, "Mcp-Protocol-Version: 2025-06-18")
 	return answer
 }

@@ -16,6 +16,7 @@ import (
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/terminal"
 	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/savings"
 	"mcpx/internal/desk/share"
 )
 
@@ -179,7 +180,7 @@ type outcome struct {
 	Servers  []checkedServer `json:"servers"`
 	Tools    []checkedTool   `json:"tools,omitempty"`
 	Cost     *cost           `json:"cost,omitempty"`
-	Savings  *app.Savings    `json:"results,omitempty"`
+	Savings  *savings.Report `json:"savings,omitempty"`
 
 	named bool // the user has named the servers, and so wants to know more of them
 }
@@ -229,8 +230,9 @@ func checked(a *app.App, servers []string, tools []checkedTool) *outcome {
 		one.Visible, one.Why = why.Visible, why.Why
 		o.OK = o.OK && one.Visible
 	}
-	if saved := app.LoadSavings(cfg.Path); saved.Calls > 0 {
-		o.Savings = &saved
+	if saved, err := savedBy(cfg.Path, checkDays, "day"); err == nil && saved.Total != (savings.Figures{}) {
+		saved.Rows = nil
+		o.Savings = saved
 	}
 	return o
 }
@@ -325,13 +327,15 @@ func (o *outcome) print(s streams) {
 	if o.Cost != nil {
 		fmt.Fprint(s.out, sc.Hang("", o.Cost.String()))
 	}
-	if saved := o.Savings; saved != nil {
-		fmt.Fprint(s.out, sc.Hang("", fmt.Sprintf("results since %s: %s, about %s tokens received, %s sent (%s)",
-			saved.Since.Format(time.DateOnly), terminal.Count(int(saved.Calls), "call"),
-			terminal.Number(int(saved.Received)), terminal.Number(int(saved.Sent)),
-			sc.Green(terminal.Change(int(saved.Received), int(saved.Sent))))))
+	if o.Savings != nil {
+		total := o.Savings.Total
+		fmt.Fprint(s.out, sc.Hang("", fmt.Sprintf("tokens saved since %s: definitions %s, compression %s, left behind a handle %s; mcpx stats says more",
+			o.Savings.Since, figure(sc, total.Definitions), figure(sc, total.Compression), figure(sc, total.Cut))))
 	}
 }
+
+// checkDays is for how many days check shows the savings.
+const checkDays = 30
 
 // stateOn returns the name of a state in its colour.
 func stateOn(sc terminal.Screen, state catalog.State) string {

@@ -6,16 +6,14 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
-	"mcpx/internal/app"
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/conf"
 	"mcpx/internal/base/terminal"
-	"mcpx/internal/executor"
+	"mcpx/internal/desk/savings"
 	"mcpx/internal/mcptest"
 )
 
@@ -93,7 +91,7 @@ func TestCheck_Golden(t *testing.T) {
 			{Name: strings.Repeat("a-long-name-", 5), State: catalog.Connecting, Transport: "websocket", Notes: []string{"no answer yet"}},
 		},
 		Tools:   []checkedTool{{"github", "get_issue", true, "visible"}, {"github", "delete_issue", false, `hidden by github.tools.deny: "delete_*"`}},
-		Savings: &app.Savings{Since: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), Account: executor.Account{Calls: 1234, Received: 3101657, Sent: 196348}},
+		Savings: &savings.Report{Since: "2026-11-01", Total: savings.Figures{Definitions: 48_211, Compression: 12_904, Cut: -304}},
 	}
 	golden(t, "testdata/check.txtar", nil, o.print)
 	golden(t, "testdata/check_none.txtar", nil, (&outcome{}).print)

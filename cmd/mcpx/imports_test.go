@@ -65,7 +65,7 @@ var allowedModules = map[string][]string{
 	"github.com/charmbracelet/x/ansi":        {"internal/base/terminal"},
 	"github.com/coder/websocket":             {"internal/transport"},
 	"github.com/dlclark/regexp2":             {"internal/arguments"},
-	"github.com/gofrs/flock":                 {"internal/hosted/audit", "internal/desk/logins"},
+	"github.com/gofrs/flock":                 {"internal/hosted/audit", "internal/desk/logins", "internal/desk/savings"},
 	"github.com/golang-jwt/jwt":              {"internal/hosted/authserver", "internal/hosted/identity", "internal/desk/logins"},
 	"github.com/itchyny/gojq":                {"internal/desk/demo", "internal/jq"},
 	"github.com/kljensen/snowball":           {"internal/search"},

@@ -91,6 +91,7 @@ type serverCommands struct {
 	Inspect inspectCommand `cmd:"" help:"Print what the model would get from inspect."`
 	Exec    execCommand    `cmd:"" help:"Print what the model would get from exec."`
 	Audit   auditCommand   `cmd:"" help:"Check the audit trail that the config key audit writes."`
+	Stats   statsCommand   `cmd:"" help:"Print how many tokens were saved: definitions, compression and cutting apart."`
 	Budget  budgetCommand  `cmd:"" help:"Measure tokens: a config, or recorded tools and results, direct against mcpx."`
 }
 

@@ -54,6 +54,9 @@ func TestPage_Browser(t *testing.T) {
 	}
 	config := h.config(t, servers, map[string]any{"api": true, "confirm": "all"})
 	full := h.serveHTTP(t, "--config", config)
+	agent := &client{peer: full.peer(t), era: legacy, name: "cursor"}
+	agent.open(t)
+	agent.list(t)
 	empty, guarded := newHome(t), newHome(t)
 	none := empty.serveHTTP(t, "--config", empty.config(t, map[string]server{}, nil))
 	digest := func(token string) map[string]any {

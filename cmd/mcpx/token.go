@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"mcpx/internal/app"
 	"mcpx/internal/desk/config"
@@ -12,6 +14,7 @@ import (
 
 type tokenCommand struct {
 	New    tokenNewCommand    `cmd:"" help:"Make a token for a client, and print it once."`
+	Agent  tokenAgentCommand  `cmd:"" help:"Make a token for an agent of the older system (dial.compat), and print it."`
 	List   tokenListCommand   `cmd:"" help:"Print the names that have tokens."`
 	Delete tokenDeleteCommand `cmd:"" help:"Delete a token."`
 }
@@ -52,6 +55,35 @@ func (cmd *tokenNewCommand) Run(c *cli, s streams) error {
 		return err
 	}
 	fmt.Fprintf(s.err, "the token of %s, which is not shown again; its digest is in %s. Clients send the header Authorization: Bearer TOKEN.\n", cmd.Name, file)
+	fmt.Fprintln(s.out, token)
+	return nil
+}
+
+type tokenAgentCommand struct {
+	ID   string `arg:"" help:"The agent: letters, digits, '.', '_' and '-'."`
+	Days int    `env:"-" default:"90" help:"After so many days the token ends."`
+}
+
+func (cmd *tokenAgentCommand) Help() string {
+	return "The token is signed with dial.compat_key, and is not stored. Whoever has it may connect as the agent: its tool servers at\n" +
+		"/mcp_endpoint/mcp/?token=TOKEN, its clients at /mcp_endpoint/call/?token=TOKEN.\n\n" +
+		examples("mcpx token agent kitchen", "mcpx token agent kitchen --days 7")
+}
+
+func (cmd *tokenAgentCommand) Run(ctx context.Context, c *cli, s streams) error {
+	cfg, err := c.loadConfig(ctx, s)
+	if err != nil {
+		return err
+	}
+	if cmd.Days < 1 {
+		return &usageError{hintError{"--days must be at least 1", ""}}
+	}
+	until := time.Now().AddDate(0, 0, cmd.Days)
+	token, err := app.NewAgentToken(cfg, cmd.ID, until)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.err, "the token of the agent %s, until %s; another dial.compat_key ends it before\n", cmd.ID, until.Format(time.DateOnly))
 	fmt.Fprintln(s.out, token)
 	return nil
 }

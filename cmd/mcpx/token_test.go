@@ -37,6 +37,7 @@ func TestToken(t *testing.T) {
 	other := run("mcpx_", 0, "token", "new", "other")
 	run("bob has no token in", exitFailed, "token", "delete", "bob")
 
+	run("accepts no tokens of agents", exitFailed, "token", "agent", "kitchen")
 	d := h.serveHTTP(t, "--config", path, "--watch")
 	status := func(token string) int {
 		response, _ := fetch(t, http.MethodPost, d.url, legacyInitialize, sendsJSON, bearer(token))

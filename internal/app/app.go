@@ -86,6 +86,8 @@ type App struct {
 	views *views
 	// dialled has the servers that dial in; never nil after New.
 	dialled *dial.Hub
+	// agents serves the clients of agents.
+	agents *agents
 	// applying is held while a Runtime is built and becomes the current one.
 	applying sync.Mutex
 	hour     page.Hour
@@ -156,6 +158,7 @@ func New(o Options) (*App, error) {
 		MaxMessage: cfg.MaxMessageBytes, Logger: o.Log,
 	})
 	a.dialledIn = a.dialled.Servers
+	a.agents = &agents{app: a, clients: make(map[string]int)}
 	first, err := a.build(cfg, nil)
 	if err != nil {
 		a.state.close()
@@ -241,6 +244,7 @@ func (a *App) Close() {
 		a.stopStarting()
 	}
 	a.loops.Wait()
+	a.agents.close()
 	a.dialled.Close()
 	a.state.close() // now other replicas can send nothing to the views
 	a.views.close()
@@ -250,6 +254,7 @@ func (a *App) Close() {
 	a.runner.Close()
 	a.Executor.Close()
 	a.learned.Close(closeWithin)
+	a.book.Close(closeWithin)
 	a.filters.Close()
 	a.logins.Close(2 * closeWithin) // a renewed token that was not saved would be lost, and with it the login
 	if a.origin.Reaper == nil {

@@ -8,6 +8,7 @@ import (
 	"mcpx/internal/base/conf"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/hosted/httpd"
+	"mcpx/internal/hosted/identity"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/transport"
@@ -36,10 +37,13 @@ func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock
 			Concurrency:  upstream.Concurrency{Queue: cfg.Limits.Server.Queue},
 			NoQuestions:  shared,
 		}
+		if strings.HasPrefix(s.Owner, identity.AgentKind+" ") { // as in the older system, which knew no other revisions
+			spec.Protocol = upstream.EraLegacy
+		}
 		if cfg.HealthCheck {
 			spec.Health = cfg.Health
 		}
-		servers = append(servers, registry.Server{Spec: spec, Definition: registry.Key("dial", name, s.Owner, s.For)})
+		servers = append(servers, registry.Server{Spec: spec, Definition: registry.Key("dial", name, s.Owner, s.For, s.Place)})
 	}
 	rules.Rights = rules.Rights.With(dialled)
 	return servers

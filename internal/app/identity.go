@@ -11,7 +11,9 @@ import (
 	"net/url"
 	"reflect"
 	"slices"
+	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/hosted/authserver"
 	"mcpx/internal/hosted/httpd"
@@ -68,6 +70,9 @@ func (b *builder) identities(cfg *config.Config, server *authServer) *identity.O
 	}
 	o := &identity.Options{
 		Path: b.path, Tokens: cfg.Auth.Tokens, Scopes: cfg.Auth.Scopes, Certificates: cfg.Auth.Certificates, Logger: b.log,
+	}
+	if d := cfg.Dial; d != nil && d.Compat != conf.CompatOff {
+		o.Agents = &identity.Agents{Keys: d.Keys, Encrypted: d.Compat == conf.CompatEncrypted}
 	}
 	if cfg.Auth.Resource != "" {
 		o.Resource, _ = url.Parse(cfg.Auth.Resource) // config has checked it
@@ -153,6 +158,23 @@ func NewToken() (token, digest string) {
 	token = identity.NewToken()
 	sum := sha256.Sum256([]byte(token))
 	return token, hex.EncodeToString(sum[:])
+}
+
+// NewAgentToken makes a token for an agent at the paths of the older system.
+func NewAgentToken(cfg *config.Config, agent string, until time.Time) (string, error) {
+	if !compat(cfg.Dial) {
+		return "", &noAgentsError{}
+	}
+	return identity.NewAgentToken(cfg.Dial.Keys[0], agent, until)
+}
+
+type noAgentsError struct{}
+
+func (*noAgentsError) Error() string { return "this config accepts no tokens of agents" }
+
+// Hint returns advice for the user.
+func (*noAgentsError) Hint() string {
+	return `set "dial": {"compat": "signed", "compat_key": "${AGENTS_KEY}"}; openssl rand -hex 32 makes a key`
 }
 
 func rightsOf(cfg *config.Config) *policy.Rights {

@@ -9,6 +9,7 @@ import (
 	"mcpx/internal/base/wiretrace"
 	"mcpx/internal/caller"
 	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/savings"
 	"mcpx/internal/executor"
 	"mcpx/internal/front"
 	"mcpx/internal/hosted/telemetry"
@@ -19,6 +20,7 @@ import (
 // observers has the parts that receive the events of messages, except for the status page.
 type observers struct {
 	journal  request.Journal
+	book     *savings.Book
 	auditor  *auditor // nil before OpenAudit, or if the config has no audit trail
 	activity activity
 	metrics  *telemetry.Metrics // nil if they are turned off
@@ -28,7 +30,8 @@ type observers struct {
 
 // observe creates and registers the observers that the config requires.
 func (a *App) observe() {
-	all := []func(*request.Event){a.Executor.Count, executor.LogEvents(a.log, a.profile.callLevel)}
+	a.openBook()
+	all := []func(*request.Event){a.count, executor.LogEvents(a.log, a.profile.callLevel)}
 	if a.Config.Audit != nil {
 		all = append(all, func(r *request.Event) { a.auditor.ended(r) })
 	}

@@ -72,6 +72,9 @@ func viewOptions(cfg *config.Config, name string) view.Options {
 	if strings.HasPrefix(name, config.ViewServer) {
 		naming.Prefix, naming.Transparent = view.PrefixNever, true
 	}
+	if name == viewAgent { // names and results are as the servers of the agent sent them
+		naming.Prefix = view.PrefixNever
+	}
 	budget := cfg.CatalogueTokenBudget
 	if g := cfg.Group(strings.TrimPrefix(name, config.ViewGroup)); g != nil && strings.HasPrefix(name, config.ViewGroup) {
 		budget = cmp.Or(g.CatalogueTokenBudget, budget)
@@ -81,7 +84,7 @@ func viewOptions(cfg *config.Config, name string) view.Options {
 		Name:           name,
 		Scope:          part,
 		Naming:         naming,
-		Untouched:      !cfg.Compress,
+		Untouched:      !cfg.Compress || name == viewAgent,
 		BudgetTokens:   budget,
 		BudgetChars:    cfg.CatalogueCharLimit,
 		MaxDescription: MaxDescription(cfg),

@@ -32,6 +32,8 @@ type endpoint struct {
 	app *App
 	url string
 	cfg *config.Config
+	// stop begins the shutdown.
+	stop func()
 }
 
 // hosted serves these servers, given by their URLs, with these rights. more has further members of the config, each after a
@@ -83,7 +85,7 @@ func servingWith(t *testing.T, cfg *config.Config, state *clientState) *endpoint
 		}
 		return true
 	})
-	return &endpoint{a, "http://" + listener.Addr().String(), cfg}
+	return &endpoint{a, "http://" + listener.Addr().String(), cfg, stop}
 }
 
 func configOf(t *testing.T, servers map[string]string, rights, more string) *config.Config {

@@ -32,6 +32,8 @@ type Profile struct {
 	authServer bool
 	// page means that the calls of the last hour are recorded for the status page.
 	page bool
+	// saves means that the savings of tokens are kept in files.
+	saves bool
 	// measured means that calls are counted by client, and that there are metrics.
 	measured bool
 	// spans means that traces are sent, if the config has a collector.
@@ -46,8 +48,8 @@ var (
 	// Look is for a command that shows what a model sees. Measure is for a command that counts the tokens of this.
 	Look    = Profile{callLevel: slog.LevelDebug, byPerson: true, fromDisk: true}
 	Measure = Profile{callLevel: slog.LevelDebug, fromDisk: true}
-	Stdio   = Profile{callLevel: slog.LevelDebug, oneClient: true, spans: true}
-	Hosted  = Profile{manyClients: true, sealed: true, callLevel: slog.LevelInfo, authServer: true, page: true, measured: true, spans: true}
+	Stdio   = Profile{callLevel: slog.LevelDebug, oneClient: true, saves: true, spans: true}
+	Hosted  = Profile{manyClients: true, sealed: true, callLevel: slog.LevelInfo, authServer: true, page: true, saves: true, measured: true, spans: true}
 	Demo    = Profile{manyClients: true, callLevel: slog.LevelDebug, samples: true, page: true}
 )
 

@@ -25,7 +25,6 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 		MaxMessage: a.Config.MaxMessageBytes, Grace: a.grace(),
 	})
 	a.Close()
-	a.saveSavings()
 	return err
 }
 
@@ -54,11 +53,10 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 		Logger:   a.log,
 
 		AuthServer: a.issuing,
-		DialRoutes: httpd.DialRoutes{Dial: a.dialled, Dialled: http.HandlerFunc(a.serveDialled)},
+		DialRoutes: httpd.DialRoutes{Dial: a.dialled, Dialled: http.HandlerFunc(a.serveDialled), Agents: a.agents},
 	})
 	finish()
 	a.Close()
-	a.saveSavings()
 	return err
 }
 

@@ -2,20 +2,15 @@ package app
 
 import (
 	"cmp"
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"mcpx/internal/base/atomicfile"
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/sanitize"
-	"mcpx/internal/executor"
+	"mcpx/internal/desk/savings"
 	"mcpx/internal/hosted/httpd"
-	"mcpx/internal/registry"
 	"mcpx/internal/request"
 )
 
@@ -64,16 +59,16 @@ func (a *App) ready() (httpd.Readiness, any) {
 }
 
 type serverStatus struct {
-	Name       string            `json:"name"`
-	State      catalog.State     `json:"state"`
-	Reason     string            `json:"reason,omitempty"`
-	RetryAfter float64           `json:"retry_after,omitempty"`
-	Transport  string            `json:"transport,omitempty"`
-	Protocol   string            `json:"protocol,omitempty"`
-	Tools      int               `json:"tools"`
-	Restarts   int               `json:"restarts"`
-	counts                       // the calls of this server
-	Results    *executor.Account `json:"results,omitempty"`
+	Name       string           `json:"name"`
+	State      catalog.State    `json:"state"`
+	Reason     string           `json:"reason,omitempty"`
+	RetryAfter float64          `json:"retry_after,omitempty"`
+	Transport  string           `json:"transport,omitempty"`
+	Protocol   string           `json:"protocol,omitempty"`
+	Tools      int              `json:"tools"`
+	Restarts   int              `json:"restarts"`
+	counts                      // the calls of this server
+	Savings    *savings.Figures `json:"savings,omitempty"`
 }
 
 // wholeStatus returns the content of /status: what the status page shows, the names of all tools, the clients and the sessions.
@@ -90,19 +85,19 @@ func (a *App) wholeStatus() any {
 
 // status returns what the status page shows.
 func (a *App) status() map[string]any {
-	total, tools := executor.Account{}, 0
+	total, tools := savings.Figures{}, 0
 	servers := a.serverStatuses()
 	for _, one := range servers {
 		tools += one.Tools
-		if one.Results != nil {
-			total.Add(*one.Results)
-		}
 	}
-	return map[string]any{"version": Version(), "tools": tools, "servers": servers, "results": total}
+	for _, one := range a.book.Servers() { // also mcpx itself
+		total.Add(one)
+	}
+	return map[string]any{"version": Version(), "tools": tools, "servers": servers, "savings": total}
 }
 
 func (a *App) serverStatuses() []serverStatus {
-	snap, accounts := a.Executor.Catalogue(nil), a.Executor.Accounts()
+	snap, saved := a.Executor.Catalogue(nil), a.book.Servers()
 	servers := make([]serverStatus, 0, len(snap.Servers))
 	for i := range snap.Servers {
 		s := &snap.Servers[i]
@@ -113,8 +108,8 @@ func (a *App) serverStatuses() []serverStatus {
 		if status, ok := a.Registry.Status(s.Name); ok {
 			one.Restarts = status.Restarts
 		}
-		if account, ok := accounts[s.Name]; ok {
-			one.Results = &account
+		if figures, ok := saved[s.Name]; ok {
+			one.Savings = &figures
 		}
 		servers = append(servers, one)
 	}
@@ -211,51 +206,4 @@ func (a *activity) all() []clientCounts {
 		return cmp.Or(y.LastCall.Compare(x.LastCall), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Principal, y.Principal))
 	})
 	return all
-}
-
-// Savings counts the tokens of results, received and sent, in all runs with one config file.
-type Savings struct {
-	Since time.Time `json:"since"`
-	executor.Account
-}
-
-func savingsPath(config string) string {
-	if absolute, err := filepath.Abs(config); err == nil {
-		config = absolute
-	}
-	if dir := cacheDir(); dir != "" {
-		return filepath.Join(filepath.Dir(dir), "savings", registry.Key(config)+".json")
-	}
-	return ""
-}
-
-// LoadSavings reads the savings of a config file. If there are none, or they cannot be read, it returns zero.
-func LoadSavings(config string) Savings {
-	var s Savings
-	data, err := os.ReadFile(savingsPath(config))
-	if err != nil || json.Unmarshal(data, &s) != nil {
-		return Savings{}
-	}
-	return s
-}
-
-// saveSavings adds the tokens of this run. Two runs that end at the same moment can overwrite each other's addition; that is
-// acceptable because the sum is only an estimate.
-func (a *App) saveSavings() {
-	path := savingsPath(a.Config.Path)
-	run := executor.Account{}
-	for _, one := range a.Executor.Accounts() {
-		run.Add(one)
-	}
-	if run.Calls == 0 || path == "" {
-		return
-	}
-	s := LoadSavings(a.Config.Path)
-	if s.Since.IsZero() {
-		s.Since = time.Now().UTC().Truncate(time.Second)
-	}
-	s.Add(run)
-	if data, err := json.Marshal(s); err == nil {
-		_ = atomicfile.Write(path, data, 0o600) // after an error, this run is missing in the estimate
-	}
 }

@@ -42,7 +42,7 @@ func (v *views) get(name string) *openView {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	a, cfg := v.app, v.app.current.Load().config
-	if one := v.open[name]; one != nil || v.ended || cfg.CheckView(name) != "" {
+	if one := v.open[name]; one != nil || v.ended || !has(cfg, name) {
 		return one
 	}
 	one := &openView{}
@@ -62,6 +62,14 @@ func (v *views) get(name string) *openView {
 	})
 	v.open[name] = one
 	return one
+}
+
+// viewAgent is the view for the clients of agents. It has no path of its own.
+const viewAgent = "agent"
+
+// has reports whether a config has a view.
+func has(cfg *config.Config, name string) bool {
+	return name == viewAgent && compat(cfg.Dial) || cfg.CheckView(name) == ""
 }
 
 // opened returns a view that clients have connected to; nil if there is none of that name.
@@ -92,7 +100,7 @@ func (v *views) drain() {
 	var gone []*openView
 	for name, one := range v.open {
 		_, native := scopeOf(cfg, name)
-		if (native != one.native || cfg.CheckView(name) != "") && name != v.app.Config.View {
+		if (native != one.native || !has(cfg, name)) && name != v.app.Config.View {
 			delete(v.open, name)
 			gone = append(gone, one)
 		}
@@ -171,5 +179,5 @@ func scopeOf(cfg *config.Config, name string) (part *policy.Scope, native bool) 
 		rules := &policy.Rules{Allow: g.Tools.Allow, Disabled: g.Tools.Deny, ReadOnly: g.ReadOnly}
 		return &policy.Scope{Servers: g.Servers, Rules: rules, Confirm: g.Confirm}, g.View == config.ViewTools
 	}
-	return nil, name == config.ViewTools
+	return nil, name == config.ViewTools || name == viewAgent
 }

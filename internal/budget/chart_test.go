@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcpx/internal/base/chart"
 	"mcpx/internal/base/terminal"
 )
 
@@ -98,7 +99,7 @@ func TestChart_Lengths(t *testing.T) {
 	list, _ := elements(t, Chart(r))
 	var widths []int
 	for _, e := range list {
-		if e.name == "rect" && e.number(t, "x") == barsLeft {
+		if e.name == "rect" && e.number(t, "x") == chart.Left {
 			widths = append(widths, e.number(t, "width"))
 		}
 	}

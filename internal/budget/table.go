@@ -11,6 +11,7 @@ import (
 
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/terminal"
+	"mcpx/internal/describe"
 )
 
 // WriteTable writes r as text, laid out for s. If s is a terminal and all is false, it writes only
@@ -152,8 +153,8 @@ func (t *table) searching(c *Catalogue) {
 		}})
 	}
 	t.b.WriteString("\n" + t.Table(1, rows) + "\n")
-	for _, s := range searchers {
-		t.b.WriteString(t.Hang(terminal.Pad(s.client, 12), "shows "+s.says))
+	for _, s := range describe.Searchers {
+		t.b.WriteString(t.Hang(terminal.Pad(s.Client, 12), "shows "+s.Says))
 	}
 	d, i := c.Total.Definition, c.Total.Inspect
 	t.say("These clients search for tools themselves, and show a model little before that. A tool found so costs its definition: %s tokens in the median, "+

@@ -20,6 +20,10 @@ import (
 // RunTool is the tool that runs a program. The stored programs are tools of their own.
 const RunTool = "run"
 
+// OfProgram is the tool of the origin of a program's result. Its server is then a list of lines with the server and the tool,
+// separated by a tab, of each call that the program has made.
+const OfProgram = Name + "." + RunTool
+
 // Names are the names of the server's own tools, which no stored program can have.
 var Names = []string{RunTool, WaitTool, results.Tool, listTool, readTool, promptTool, SaveTool}
 

@@ -179,7 +179,7 @@ func (s *Server) Serve(c Caller) request.Handler {
 		case listTool, readTool, promptTool:
 			return s.reading(ctx, q, c.Read, q.Tool.Name, given)
 		case results.Tool:
-			return c.read(ctx, given)
+			return c.read(ctx, q.Event, given)
 		case SaveTool:
 			return c.save(ctx, given)
 		}
@@ -190,8 +190,8 @@ func (s *Server) Serve(c Caller) request.Handler {
 	}
 }
 
-// read runs the tool read_result.
-func (c *Caller) read(ctx context.Context, given json.RawMessage) (json.RawMessage, error) {
+// read runs the tool read_result. event is the event of its call.
+func (c *Caller) read(ctx context.Context, event *request.Event, given json.RawMessage) (json.RawMessage, error) {
 	args, violation := results.ParseArguments(given)
 	for _, one := range []struct {
 		name  string
@@ -211,6 +211,13 @@ func (c *Caller) read(ctx context.Context, given json.RawMessage) (json.RawMessa
 	page, err := c.Pages.Read(ctx, args)
 	if err != nil {
 		return nil, err
+	}
+	switch of := page.Origin; of.Tool {
+	case OfProgram:
+		event.ReadOn = &request.Target{Server: Name, Tool: RunTool}
+	case "": // nothing was cut, or a resource or prompt, which are not counted
+	default:
+		event.ReadOn = &request.Target{Server: of.Server, Tool: of.Tool}
 	}
 	return results.OnPage(page, c.Form.Always()).Raw(), nil
 }

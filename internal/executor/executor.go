@@ -39,7 +39,6 @@ type Executor struct {
 	work       *semaphore.Semaphore // slots for work that takes long in this process: greps and large results
 	builtin    *builtin.Server
 	learned    *learned.Store // nil if nothing is learned
-	account    account
 	journal    *request.Journal
 	tracing    *request.Tracing
 	tags       *caller.Tags // for tags on the ids of tasks
@@ -153,8 +152,9 @@ func (e run) finish(ctx context.Context, r *Request, t target, raw json.RawMessa
 		}
 	}
 	event.Received, event.Sent, event.SentBytes = result.Received, result.Sent, result.Size()
-	if len(event.Costs) > 0 {
-		event.Received = 0 // the calls of the program have received what servers sent
+	event.Cut, event.LeftOut = result.Cut, result.LeftOut
+	if len(event.Costs) > 0 { // the calls of the program have received what servers sent
+		event.Received, event.LeftOut = 0, event.LeftOut-event.Received
 	}
 	rpc, isRPC := errors.AsType[*wire.RPCError](err)
 	if isRPC && (r.Native || r.Client.OpensURLsOf(rpc)) {

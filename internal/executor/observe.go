@@ -3,7 +3,6 @@ package executor
 import (
 	"context"
 	"log/slog"
-	"sync"
 
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/request"
@@ -59,55 +58,3 @@ func serverOf(r *request.Event) string {
 
 // maxLogged is to how many characters names chosen by clients are cut.
 const maxLogged = 80
-
-// Account sums up the tokens of results, in estimated o200k tokens.
-type Account struct {
-	Calls int64 `json:"calls"`
-	// Received is the number of tokens in the texts that the servers sent.
-	Received int64 `json:"tokens_received"`
-	// Sent is the number of tokens in the answers to clients.
-	Sent int64 `json:"tokens_sent"`
-}
-
-// Add adds the numbers of another account to a.
-func (a *Account) Add(other Account) {
-	a.Calls += other.Calls
-	a.Received += other.Received
-	a.Sent += other.Sent
-}
-
-// account has an Account for each server. It is safe for concurrent use.
-type account struct {
-	mu       sync.Mutex
-	byServer map[string]*Account
-}
-
-// Count is an observer that adds each answered call to the account of its server.
-func (e *Executor) Count(r *request.Event) {
-	if !r.Answered {
-		return
-	}
-	a := &e.account
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.byServer == nil {
-		a.byServer = make(map[string]*Account)
-	}
-	sum := a.byServer[r.Server]
-	if sum == nil {
-		sum = &Account{}
-		a.byServer[r.Server] = sum
-	}
-	sum.Add(Account{1, int64(r.Received), int64(r.Sent)})
-}
-
-// Accounts returns the account of each server, from the start of mcpx until now.
-func (e *Executor) Accounts() map[string]Account {
-	e.account.mu.Lock()
-	defer e.account.mu.Unlock()
-	sums := make(map[string]Account, len(e.account.byServer))
-	for server, sum := range e.account.byServer {
-		sums[server] = *sum
-	}
-	return sums
-}

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -12,12 +13,19 @@ import (
 
 // readable reports whether the sender of a request may still call the tool that a result comes from. For a result of the
 // built-in server, it reports whether the sender may still read the resources and prompts of the servers that the result comes
-// from.
-func (e *Executor) readable(r *Request, of results.Origin) bool {
-	seen := e.seen(r)
-	if of.Tool == ofProgram {
-		return e.readableParts(seen, of.Server)
+// from. Like a call, it waits for servers whose tools are not known yet: another replica may have made the result.
+func (e run) readable(ctx context.Context, r *Request, of results.Origin) bool {
+	if of.Tool == builtin.OfProgram {
+		for line := range strings.Lines(of.Server) {
+			server, _, _ := strings.Cut(line, "\t")
+			e.awaitKnown(ctx, r, server)
+		}
+		return e.readableParts(e.seen(r), of.Server)
 	}
+	if of.Tool != "" {
+		e.awaitKnown(ctx, r, of.Server)
+	}
+	seen := e.seen(r)
 	if of.Tool == "" {
 		for name := range strings.FieldsSeq(of.Server) {
 			if s, ok := seen.Server(name); !ok || s.ToolsOnly {
@@ -29,6 +37,15 @@ func (e *Executor) readable(r *Request, of results.Origin) bool {
 	return has(seen, of.Server, of.Tool)
 }
 
+// awaitKnown waits for a server whose tools are not known yet.
+func (e run) awaitKnown(ctx context.Context, r *Request, server string) {
+	if s, ok := e.seen(r).Server(server); ok && !s.Known && s.State == catalog.Connecting {
+		bounded, cancel := context.WithTimeout(ctx, e.waitLeft(r))
+		defer cancel()
+		e.registry.WaitServer(bounded, server)
+	}
+}
+
 // has reports whether a catalogue has a tool.
 func has(seen *catalog.Snapshot, server, tool string) bool {
 	s, ok := seen.Server(server)
@@ -38,10 +55,6 @@ func has(seen *catalog.Snapshot, server, tool string) bool {
 	_, found := s.Find(tool) // the origin of a call that is still running has the name that the client used
 	return found || slices.ContainsFunc(s.Tools, func(t catalog.Tool) bool { return t.OwnName() == tool })
 }
-
-// ofProgram is the tool of the origin of a program's result. Its server is then a list of lines with the server and the tool,
-// separated by a tab, of each call that the program has made.
-const ofProgram = builtin.Name + "." + builtin.RunTool
 
 // readableParts reports whether a catalogue has all tools of the origin of a program's result.
 func (e *Executor) readableParts(seen *catalog.Snapshot, parts string) bool {
@@ -77,12 +90,12 @@ func (e run) pages(r *Request) results.Pages {
 	if r.Server == builtin.Name {
 		origin = results.Origin{Server: r.read}
 		if r.parts != "" {
-			origin = results.Origin{Server: r.parts, Tool: ofProgram}
+			origin = results.Origin{Server: r.parts, Tool: builtin.OfProgram}
 		}
 	}
 	return results.Pages{
 		Store: &e.store, Principal: r.Client.On().Key(), Origin: origin,
-		Readable: func(of results.Origin) bool { return e.readable(r, of) },
+		Readable: func(ctx context.Context, of results.Origin) bool { return e.readable(ctx, r, of) },
 		Limit:    limit, Preview: e.options.PreviewTokens,
 		Bytes: bytes, LineFirst: r.Format.LineFirst, ShortNames: r.Format.ShortNames,
 		Texts: r.Format.Texts(compress.Options{TOON: e.options.TOON, JS: e.options.JS}), Filter: e.options.Filter,

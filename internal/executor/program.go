@@ -157,6 +157,7 @@ func (in *inside) call(
 	}
 	v.Learn(run.learns(&r, t))
 	event.Answered, event.Received, event.Outcome = r.Server != builtin.Name, v.Tokens, request.OutcomeResult
+	event.LeftOut = event.Received // the model gets what the program makes of it
 	if v.IsError {
 		event.Outcome = request.OutcomeToolError
 		return nil, "", &programs.Failure{Code: request.OutcomeToolError, Message: v.Text}
@@ -199,7 +200,7 @@ func (in *inside) hold(ctx context.Context, c programs.Call) (release func(), er
 	}, nil
 }
 
-// parts lists the tools that the program has called; see ofProgram.
+// parts lists the tools that the program has called; see [builtin.OfProgram].
 func (in *inside) parts() string {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -62,7 +62,7 @@ type progressing struct {
 // origins are where the result of a tool of the built-in server comes from.
 type origins struct {
 	read  string // the servers whose resources and prompts a tool of the built-in server has read, each after a space
-	parts string // the tools that a program has called (see ofProgram)
+	parts string // the tools that a program has called (see [builtin.OfProgram])
 }
 
 // Beside has arguments that the client sent in the wrong place, as an object, or nil. If the tool declares them, they are used.

@@ -149,7 +149,7 @@ func TestWaiting_Failures(t *testing.T) {
 		}
 		for what, request := range map[string]Request{
 			"/handle: is unknown or has expired": waitFor(handle, form), // another principal
-			"/handle: is unknown":                {From: request.From{Client: slow.Client}, Server: builtin.Name, Tool: "read_result", Arguments: json.RawMessage(`{"handle":"` + handle + `"}`)},
+			"/handle: is the handle of a call":   {From: request.From{Client: slow.Client}, Server: builtin.Name, Tool: "read_result", Arguments: json.RawMessage(`{"handle":"` + handle + `"}`)},
 			"/select: belongs to the call":       {From: request.From{Client: slow.Client}, Server: builtin.Name, Tool: builtin.WaitTool, Arguments: json.RawMessage(`{"handle":"` + handle + `"}`), Select: "."},
 			"/handle: is missing":                {From: request.From{Client: slow.Client}, Server: builtin.Name, Tool: builtin.WaitTool},
 		} {

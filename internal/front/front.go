@@ -98,6 +98,7 @@ type Front struct {
 	tags       *caller.Tags   // sign the requestState of upstream servers
 	suspended  suspendedCalls // modern calls that wait for their client's answers
 	requests   atomic.Int64   // number of modern requests over HTTP so far
+	listings   listings       // who has listed tools over HTTP without a session
 
 	detach   func() // stops the view from reporting changes to the field changes
 	stop     chan struct{}

@@ -241,6 +241,9 @@ func (f *Front) listTools(ctx context.Context, r *incoming, out []byte) ([]byte,
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "there is no such cursor; the whole list is one page"}
 	}
 	tools := f.view.Tools(ctx, r.client)
+	if f.listsFirst(r) {
+		r.event.Definitions = f.view.Saved(r.client)
+	}
 	out = append(append(out, `{"tools":`...), tools...)
 	if r.modern() {
 		out = append(out, `,"ttlMs":0,"cacheScope":"private"`...)

@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"sync"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/base/lru"
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/request"
 )
@@ -20,6 +23,37 @@ func (f *Front) answer(ctx context.Context, r *incoming) response {
 	answeredWith(r.event, answer.code, len(answer.body))
 	r.event.Stop()
 	return answer
+}
+
+// listings has when clients without a session last listed tools.
+type listings struct {
+	mu   sync.Mutex
+	last *lru.Map[request.Who, time.Time]
+}
+
+const (
+	// mostListings is how many of these clients are remembered.
+	mostListings = 1000
+	// listsAgain is after how long a client without a session counts as a new one.
+	listsAgain = 30 * time.Minute
+)
+
+// listsFirst reports whether a tools/list is the first of its session. Without a session it is the first of the principal's
+// client program in listsAgain. Later lists replace the first in the client's requests, so their tokens must not be added.
+func (f *Front) listsFirst(r *incoming) bool {
+	if r.session != nil {
+		return !r.session.listed.Swap(true)
+	}
+	l := &f.listings
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last == nil {
+		l.last = lru.New[request.Who, time.Time](mostListings, nil)
+	}
+	last := l.last.Get(r.event.Who)
+	first := time.Since(*last) > listsAgain
+	*last = r.event.Began
+	return first
 }
 
 // recovered must be deferred. It turns a panic into an error for the request, so that the process continues.

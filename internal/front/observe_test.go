@@ -441,3 +441,65 @@ func TestEvents_Sizes(t *testing.T) {
 		t.Errorf("of reads %+v and %+v, want %d", seen[2], seen[3], len(answer))
 	}
 }
+
+// TestEvents_Listed: a session counts once for the definitions that it does not carry, however often it lists the tools. A client
+// without a session counts again after half an hour in which it has not listed them.
+func TestEvents_Listed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const list = `{"jsonrpc":"2.0","id":5,"method":"tools/list"}`
+		counted := 0
+		journal := &request.Journal{}
+		journal.Observe(func(e *request.Event) {
+			if e.Definitions != nil {
+				counted++
+				if e.Method != "tools/list" || len(e.Definitions()) == 0 {
+					t.Errorf("%+v", e)
+				}
+			}
+		})
+		f := connectWith(t, Options{Journal: journal}, view.Options{})
+		post := func(body string, headers ...string) *httptest.ResponseRecorder {
+			r := httptest.NewRequest("POST", "/mcp", strings.NewReader(body))
+			r.Header.Set("Content-Type", "application/json")
+			for i := 0; i < len(headers); i += 2 {
+				r.Header.Set(headers[i], headers[i+1])
+			}
+			w := httptest.NewRecorder()
+			f.ended(f.Serve(w, r)...)
+			return w
+		}
+		modern := func(name string) {
+			t.Helper()
+			w := post(`{"jsonrpc":"2.0","id":5,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"`+modernEra+
+				`","io.modelcontextprotocol/clientInfo":{"name":"`+name+`","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`,
+				"Mcp-Protocol-Version", modernEra, "Mcp-Method", "tools/list")
+			if !strings.Contains(w.Body.String(), `"inspect"`) {
+				t.Fatal(w.Body.String())
+			}
+		}
+		for range 2 {
+			session := post(strings.SplitN(hello("a"), "\n", 2)[0]).Header().Get("Mcp-Session-Id")
+			for range 3 {
+				if w := post(list, "Mcp-Session-Id", session); !strings.Contains(w.Body.String(), `"inspect"`) {
+					t.Fatal(w.Body.String())
+				}
+			}
+		}
+		if counted != 2 {
+			t.Errorf("two sessions counted %d times", counted)
+		}
+		counted = 0
+		for range 5 {
+			modern("a")
+			time.Sleep(listsAgain - time.Second)
+		}
+		modern("b")
+		if counted != 2 {
+			t.Errorf("two clients without a session counted %d times", counted)
+		}
+		time.Sleep(listsAgain + time.Second)
+		if modern("a"); counted != 3 {
+			t.Errorf("counted %d times half an hour later", counted)
+		}
+	})
+}

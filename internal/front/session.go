@@ -35,6 +35,7 @@ type session struct {
 	also chan string // URIs that the client has subscribed to at other replicas, for the GET stream; nil without Peers
 
 	questions questions
+	listed    atomic.Bool   // the client has listed tools
 	begin     func()        // closes begun; further calls do nothing
 	begun     chan struct{} // closed when the client may be asked questions
 

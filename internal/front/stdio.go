@@ -35,6 +35,9 @@ type StdioOptions struct {
 	MaxOpen int
 	// Session names the client if the process has several clients; empty means that this is the only one.
 	Session string
+	// Admit means that every message is counted for the limits of the principal. Without it, only the further messages of a
+	// batch are: each of the others came with an HTTP request, which was counted.
+	Admit bool
 	// Headers and Principal are from the HTTP request that opened the client's stream.
 	Headers   http.Header
 	Principal *caller.Principal
@@ -82,15 +85,26 @@ type stdioServer struct {
 // and refuses new ones. It writes only whole messages. A read or write that blocks may go on after ServeStdio
 // has returned; it ends with the process.
 func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, options StdioOptions) error {
+	s := f.newStdioServer(options)
+	noise := func([]byte) { s.refuse(nil, &rpcError{code: mcp.PARSE_ERROR, message: "not a JSON-RPC message"}) }
+	return s.serve(ctx, &lines{wire.NewReader(in, s.options.MaxMessage, noise), wire.NewWriter(out, wire.Newline)})
+}
+
+func (f *Front) newStdioServer(options StdioOptions) *stdioServer {
 	options = options.withDefaults()
-	s := &stdioServer{
+	return &stdioServer{
 		front: f, options: options,
 		places: make(chan struct{}, options.MaxOpen),
 		jobs:   make(chan *job),
 		idle:   make(chan struct{}, maxIdle),
 		stop:   make(chan struct{}),
 	}
-	s.out = newOutput(out, func() bool { return len(s.places) > 0 })
+}
+
+// serve is ServeStdio for any connection.
+func (s *stdioServer) serve(ctx context.Context, c Socket) error {
+	f, options := s.front, s.options
+	s.out = newOutput(c, func() bool { return len(s.places) > 0 })
 	if f.options.Trace != nil {
 		s.out.trace = func(message []byte) { f.traced(options.peer(), false, message) }
 	}
@@ -106,13 +120,13 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 	s.reading = reading
 	s.all.Go(s.pump) // ends with stop
 	ended := make(chan error, 1)
-	go func() { ended <- s.readAll(context.WithoutCancel(ctx), in) }() // the goroutine ends with in
+	go func() { ended <- s.readAll(context.WithoutCancel(ctx), c) }() // the goroutine ends with c
 	var err error
 	select {
 	case err = <-ended:
 		s.drain(options.Drain, nil, errInputEnded)
 	case <-s.out.failed:
-		err = fmt.Errorf("writing to stdout: %w", s.out.err)
+		err = fmt.Errorf("writing to the client: %w", s.out.err)
 		s.drain(0, ended, errInputEnded)
 	case <-ctx.Done():
 		why := errStopping
@@ -167,13 +181,9 @@ func (s *stdioServer) drain(bound time.Duration, ended <-chan error, why error) 
 }
 
 // readAll reads messages until the input ends. After drain it returns when the next message arrives.
-func (s *stdioServer) readAll(ctx context.Context, in io.Reader) error {
-	reader := wire.NewReader(in, s.options.MaxMessage, func([]byte) {
-		s.refuse(nil, &rpcError{code: mcp.PARSE_ERROR, message: "not a JSON-RPC message"})
-	})
+func (s *stdioServer) readAll(ctx context.Context, in Socket) error {
 	for {
-		data, err := reader.Read()
-		s.out.setFraming(reader.Framing())
+		data, err := in.Read()
 		select {
 		case <-s.stop:
 			return nil
@@ -186,7 +196,7 @@ func (s *stdioServer) readAll(ctx context.Context, in io.Reader) error {
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 			return nil
 		case err != nil:
-			return fmt.Errorf("reading stdin: %w", err)
+			return fmt.Errorf("reading from the client: %w", err)
 		default:
 			s.front.traced(s.options.peer(), true, data)
 			s.accept(ctx, data)
@@ -216,19 +226,26 @@ func (s *stdioServer) accept(ctx context.Context, data []byte) {
 		}
 		for i, one := range batch {
 			m := readMessage(one)
-			if i > 0 && s.options.Session != "" { // the batch came over HTTP, where messages are counted for limits
-				if over := s.front.admit(s.reading, s.options.Principal); over != nil {
-					if m.isRequest() {
-						s.refuse(m.ID, over)
-					}
-					continue
-				}
+			if (s.options.Admit || i > 0 && s.options.Session != "") && !s.admits(m) {
+				continue
 			}
 			s.take(ctx, m)
 		}
 		return
 	}
-	s.take(ctx, readMessage(data))
+	if m := readMessage(data); !s.options.Admit || s.admits(m) {
+		s.take(ctx, m)
+	}
+}
+
+// admits counts a message for the limits of the principal, and waits where they ask for a pause. If it returns false, it has
+// refused the message.
+func (s *stdioServer) admits(m *message) bool {
+	over := s.front.admit(s.reading, s.options.Principal)
+	if over != nil && m.isRequest() {
+		s.refuse(m.ID, over)
+	}
+	return over == nil
 }
 
 // take handles one message.

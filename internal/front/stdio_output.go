@@ -1,18 +1,15 @@
 package front
 
 import (
-	"io"
 	"runtime"
 	"sync"
-
-	"mcpx/internal/base/wire"
 )
 
 // output writes messages to one client in the order in which they were queued, so that no notification of a
 // request comes after its answer. Messages that are queued during a write are written together by the next
 // write.
 type output struct {
-	w      *wire.Writer
+	w      messageWriter
 	busy   func() bool   // reports whether more answers will be queued in a moment
 	failed chan struct{} // closed after a write has failed and err is set
 	err    error
@@ -36,11 +33,14 @@ type outgoing struct {
 // maxPending is the most bytes of notifications that the queue may hold.
 const maxPending = 1 << 20
 
-func newOutput(w io.Writer, busy func() bool) *output {
-	return &output{w: wire.NewWriter(w, wire.Newline), busy: busy, failed: make(chan struct{}), queued: make(chan struct{}, 1)}
+// messageWriter writes whole messages.
+type messageWriter interface {
+	Write(messages ...[]byte) error
 }
 
-func (o *output) setFraming(framing wire.Framing) { o.w.SetFraming(framing) }
+func newOutput(w messageWriter, busy func() bool) *output {
+	return &output{w: w, busy: busy, failed: make(chan struct{}), queued: make(chan struct{}, 1)}
+}
 
 // unread returns the number of answers that the client has yet to read.
 func (o *output) unread() int {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"mcpx/internal/base/wire"
 )
 
 // gatedOutput is a writer that lets the test permit each write.
@@ -24,7 +26,7 @@ func (g *gatedOutput) Write(p []byte) (int, error) {
 // queue. Only the goroutine that writes has to wait.
 func TestOutput(t *testing.T) {
 	out := &gatedOutput{began: make(chan struct{}, 9), let: make(chan struct{}, 9)}
-	o := newOutput(out, func() bool { return false })
+	o := newOutput(wire.NewWriter(out, wire.Newline), func() bool { return false })
 	var written []string
 	say := func(text string) (message []byte, done func()) {
 		return []byte(text), func() { written = append(written, text) }

@@ -36,10 +36,14 @@ func (r *right) of(p *caller.Principal) bool {
 
 // fits reports whether a glob matches a principal's name. If the name is SUB@ISSUER, as for an issuer's user, the
 // glob must have an @ too, and both parts are matched separately; of globs without an @, only "*" matches.
-// Otherwise users who choose their SUB could imitate the name of a token.
+// Otherwise users who choose their SUB could imitate the name of a token. For agents a glob must begin with agent: too, since
+// who makes their tokens chooses their names.
 func fits(glob, name string) bool {
 	if glob == "*" {
 		return true
+	}
+	if strings.HasPrefix(name, conf.Agents) && !strings.HasPrefix(glob, conf.Agents) {
+		return false
 	}
 	in, at := strings.LastIndexByte(glob, '@'), strings.LastIndexByte(name, '@')
 	if in < 0 || at < 0 {
@@ -176,7 +180,7 @@ func (r *Rights) Opens(p *caller.Principal, view string, part *Scope) bool {
 		return true
 	case p == nil:
 		return false
-	case r.all && len(r.dialled) == 0:
+	case r.everything(p):
 		return true
 	}
 	g := r.Of(p, view)
@@ -186,6 +190,15 @@ func (r *Rights) Opens(p *caller.Principal, view string, part *Scope) bool {
 	return part == nil || part.Servers == nil || slices.ContainsFunc(part.Servers, g.reaches)
 }
 
+// everything reports whether a principal may use everything, because there are no rules. An agent never may: who makes its token
+// is not the one who configures the servers, so an agent has what it dialled in with and what rules give it.
+func (r *Rights) everything(p *caller.Principal) bool {
+	return r.all && len(r.dialled) == 0 && !agent(p)
+}
+
+// agent reports whether a principal is an agent, which a token of dial.compat proves.
+func agent(p *caller.Principal) bool { return strings.HasPrefix(p.Name, conf.Agents) }
+
 // Names reports whether some rule applies to a principal.
 func (r *Rights) Names(p *caller.Principal) bool {
 	return slices.ContainsFunc(r.rules, func(one right) bool { return one.of(p) })
@@ -194,7 +207,7 @@ func (r *Rights) Names(p *caller.Principal) bool {
 // Of returns what a principal may see and do in a view; nil means everything. Principals with the same rules share
 // the result. A nil principal is mcpx itself or the client over stdio.
 func (r *Rights) Of(p *caller.Principal, view string) *Permissions {
-	if r == nil || p == nil || r.all && len(r.dialled) == 0 {
+	if r == nil || p == nil || r.everything(p) {
 		return nil
 	}
 	r.mu.Lock()
@@ -216,10 +229,15 @@ func (r *Rights) permissions(p *caller.Principal, view string) *Permissions {
 	}
 	rules := len(which)
 	which, hidden, own := r.dialledFor(p, which)
+	if agent(p) {
+		which = append(which, 0xff) // what agents see differs also where the rules and servers are the same
+	}
 	g := r.grants.Find(string(which))
 	if g == nil {
-		g = &Permissions{hidden: hidden}
-		if r.all {
+		g = &Permissions{hidden: hidden, empty: nothing}
+		if agent(p) {
+			g.empty = nothingDialled
+		} else if r.all {
 			g.rules = append(g.rules, &right{})
 		}
 		if len(own) > 0 {
@@ -260,6 +278,7 @@ func RightsOf(snap *catalog.Snapshot) *Rights {
 type Permissions struct {
 	rules   []*right
 	hidden  []string // servers that others dialled in with, sorted; no rule permits them
+	empty   string   // what a principal is told that sees no server
 	digest  string
 	visible Catalogues
 }
@@ -320,7 +339,7 @@ func (g *Permissions) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 		}
 		reached := catalog.NewSnapshot(servers)
 		if reached.Rules = g; len(servers) == 0 {
-			reached.Empty = nothing
+			reached.Empty = g.empty
 		}
 		seen := g.visible.of(reached, true) // apps are set because it was decided before whether apps may see more
 		empty := func(s catalog.Server) bool { return s.Known && len(s.Tools) == 0 && !g.whole(s.Name) }
@@ -329,7 +348,7 @@ func (g *Permissions) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 		}
 		left := catalog.NewSnapshot(slices.DeleteFunc(slices.Clone(seen.Servers), empty))
 		if len(left.Servers) == 0 {
-			left.Empty = nothing
+			left.Empty = g.empty
 		}
 		return left
 	})
@@ -337,6 +356,9 @@ func (g *Permissions) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 
 // nothing is the text for a principal whose rules permit nothing.
 const nothing = "Nothing is allowed here for who is logged in. The operator of mcpx can allow it (auth.rights)."
+
+// nothingDialled is the text for an agent that has no server.
+const nothingDialled = "No tool server of this agent has connected. It connects to /mcp_endpoint/mcp/ with a token of this agent."
 
 // whole reports whether any rule permits the resources and prompts of a server.
 func (g *Permissions) whole(server string) bool {

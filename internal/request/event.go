@@ -43,6 +43,12 @@ type Event struct {
 	Code int
 	Durations
 	Sizes
+	// Definitions is what the answer changes in what the client carries of tool definitions; nil if it changes nothing. Observers
+	// call it after the answer was sent, because it may count tokens for milliseconds.
+	Definitions func() []Saving
+	// ReadOn is the tool from whose result the call has read what was cut before; its other fields are not set. It is nil for
+	// other calls.
+	ReadOn *Target
 	Trace
 	// Program is the number of the event of the program that made the call; 0 if a client made it. Costs has the calls that a
 	// program has made.
@@ -81,12 +87,25 @@ type Durations struct {
 
 // Sizes are the sizes of a message and its answer.
 type Sizes struct {
-	// Received is the number of tokens in the server's texts, Sent the number of tokens in the answer; both are
-	// estimates of o200k tokens.
+	// Received is the number of tokens in the server's texts, Sent the number of tokens in the answer; all tokens here
+	// are estimates of o200k tokens.
 	Received, Sent int
+	// Cut is the number of tokens that were left behind a handle because the result was too long. LeftOut is how many the
+	// caller did not ask for: with select or grep, or because only a program got them.
+	Cut, LeftOut int
 	// ArgumentBytes, ReceivedBytes and SentBytes are sizes as JSON: of the arguments, the server's result, and the
 	// content of the answer.
 	ArgumentBytes, ReceivedBytes, SentBytes int
+}
+
+// Compression is how many tokens a shorter form of the result saved, less what mcpx added to it.
+func (s Sizes) Compression() int { return s.Received - s.Sent - s.Cut - s.LeftOut }
+
+// Saving is the number of tokens of tool definitions that a client does not carry because of mcpx; it is negative for what
+// mcpx itself adds. Tool is empty for the definitions of a whole server.
+type Saving struct {
+	Server, Tool string
+	Tokens       int
 }
 
 // Trace is the event's trace (W3C Trace Context).

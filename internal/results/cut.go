@@ -1,6 +1,7 @@
 package results
 
 import (
+	"context"
 	"encoding/json"
 
 	"mcpx/internal/base/semaphore"
@@ -18,7 +19,7 @@ type Pages struct {
 	Origin Origin
 	// Readable reports whether the principal may, at this moment, read results of this origin (server and tool); nil means
 	// always.
-	Readable func(Origin) bool
+	Readable func(context.Context, Origin) bool
 	// Limit is how many tokens all texts of one answer may have together; 0 means no limit.
 	Limit int
 	// Bytes is how many bytes they may have together; 0 means no limit. It must be enough for two lines that say how to read
@@ -37,7 +38,14 @@ type Pages struct {
 	// Filter runs jq filters; nil refuses them.
 	Filter *jq.Runner
 	// Work bounds how many greps run at the same time; nil means no bound.
-	Work *semaphore.Semaphore
+	Work    *semaphore.Semaphore
+	unasked bool // what is kept is what a grep or a filter left out
+}
+
+// keep keeps h like [Store.add].
+func (p Pages) keep(h *result) (handle string) {
+	h.unasked = p.unasked
+	return p.Store.add(h)
 }
 
 // limit is how much the texts of one answer may weigh together (see the method weigh).
@@ -112,12 +120,12 @@ func (p Pages) CutText(text string, room int) string {
 
 // Keep keeps a text and returns its handle, which is empty if the text is too long to be kept.
 func (p Pages) Keep(text string, verbatim bool) (handle string) {
-	return p.Store.add(p.divide(text, text, verbatim))
+	return p.keep(p.divide(text, text, verbatim))
 }
 
 // KeepBlocks keeps several blocks as the items of one result.
 func (p Pages) KeepBlocks(blocks []json.RawMessage) (handle string) {
-	return p.Store.add(p.divideBlocks(blocks, true))
+	return p.keep(p.divideBlocks(blocks, true))
 }
 
 // Shown is a result while it is being prepared for the model.
@@ -198,7 +206,7 @@ func (p Pages) cutBlocks(s Shown, limit int) (content []json.RawMessage, tokens 
 // collapse keeps the remaining texts together and appends one line that says how to read them.
 func (p Pages) collapse(out []json.RawMessage, left []wire.Block, verbatim bool) []json.RawMessage {
 	texts := rawBlocks(left, hasText)
-	handle := p.Store.add(p.divideBlocks(texts, verbatim))
+	handle := p.keep(p.divideBlocks(texts, verbatim))
 	out = wire.AppendText(out, p.restLine(rest{left: len(texts), total: len(texts), what: "text blocks left", next: ReadArguments{Handle: handle}}))
 	return append(out, rawBlocks(left, func(b wire.Block) bool { return !b.HasText })...)
 }
@@ -235,7 +243,7 @@ func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments, about
 	line := rest{total: wanted.len(), first: again.Handle == ""}
 	kept := "" // the handle that withMatched names, if this is a grep
 	if line.first && h.omitsMuch(wanted) {
-		kept = p.Store.add(h)
+		kept = p.keep(h)
 		again.Handle = kept
 	}
 	wanted.numbered = again.Handle != ""
@@ -245,7 +253,7 @@ func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments, about
 		}
 	}
 	if again.Handle == "" {
-		again.Handle = p.Store.add(h)
+		again.Handle = p.keep(h)
 		wanted.numbered = again.Handle != ""
 	}
 	room := limit - p.rest() - p.weigh(again.Grep) - p.weigh(about)

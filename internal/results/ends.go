@@ -30,7 +30,7 @@ func (p Pages) ends(h *result, room int, about string) (text string, ok bool) {
 	if line.next.Offset == 0 || line.next.Offset >= len(h.units)-last {
 		return "", false
 	}
-	line.next.Handle = p.Store.add(h)
+	line.next.Handle = p.keep(h)
 	line.left = len(h.units) - last - line.next.Offset
 	line.what = h.noun() + " left"
 	if h.goesOn(all.first(line.next.Offset)) && !h.quoted {

@@ -81,7 +81,9 @@ func (a *Answer) complete(out *Result, got upstreamResult, shown Shown, compact 
 	}
 	if got.structured == nil || saidIn(shown.Received, got.structured) {
 		if !fits {
+			whole := out.Sent
 			out.Content, out.Sent = p.CutBlocks(shown)
+			out.Cut = max(0, whole-out.Sent)
 		}
 		return
 	}
@@ -92,11 +94,11 @@ func (a *Answer) complete(out *Result, got upstreamResult, shown Shown, compact 
 		out.Structured = got.structured
 		return
 	}
+	out.Received += Roughly(string(got.structured))
+	whole := out.Sent + Roughly(text)
 	content, cut := p.Append(shown, string(got.structured), text)
-	if out.Content = content; cut > 0 {
-		out.Sent = cut
-	} else {
-		out.Sent += Roughly(text)
+	if out.Content, out.Sent = content, whole; cut > 0 {
+		out.Sent, out.Cut = cut, max(0, whole-cut)
 	}
 }
 

@@ -13,12 +13,15 @@ import (
 // some content is only in structuredContent, it is searched as a text.
 func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, shown Shown) (*Result, error) {
 	p := a.Pages
+	p.unasked = true
+	received, compact := out.Received, out.Sent
 	if got.structured != nil && !saidIn(shown.Received, got.structured) {
 		block := wire.ReadBlock(wire.TextBlock(string(got.structured)))
 		text := compress.Text(block.Text, a.Texts).Text
 		shown.Received = append(shown.Received[:len(shown.Received):len(shown.Received)], block)
 		shown.Content = append(shown.Content[:len(shown.Content):len(shown.Content)], block.WithText(text))
 		shown.Texts = append(shown.Texts, text)
+		received, compact = received+Roughly(block.Text), compact+Roughly(text)
 	}
 	shown, _ = p.Merged(shown)
 	found, err := p.Grep(ctx, a.Grep, shown)
@@ -26,12 +29,12 @@ func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, s
 	switch {
 	case errors.As(err, &refused), err == ErrBusy:
 		failed := a.grepFailure(refused, p.KeepBlocks(rawBlocks(shown.Received, hasText))).Result(a.Format.Always())
-		failed.Received = out.Received
+		failed.Received, failed.LeftOut = received, received-failed.Sent
 		return failed, nil
 	case err != nil:
 		return nil, err
 	}
-	matches := &Result{Meta: out.Meta, Received: out.Received}
+	matches := &Result{Meta: out.Meta, Received: received}
 	texts, without, omitted, changed := 0, 0, 0, false
 	for i, page := range found {
 		b, content := shown.Received[i], shown.Content[i]
@@ -68,6 +71,7 @@ func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, s
 		matches.Content = wire.AppendText(matches.Content, "["+line+"]")
 	}
 	a.bound(matches)
+	matches.LeftOut = compact - matches.Sent
 	return matches, nil
 }
 

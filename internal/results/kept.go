@@ -19,6 +19,7 @@ type encoded struct {
 	Tool      string   `json:"tool,omitempty"`
 	Value     string   `json:"value,omitempty"`
 	Verbatim  bool     `json:"verbatim,omitempty"`
+	Unasked   bool     `json:"unasked,omitempty"`
 	Units     []string `json:"units,omitempty"`
 	Kind      unitKind `json:"kind,omitempty"`
 	Items     []string `json:"items,omitempty"`
@@ -42,7 +43,7 @@ func (k *Kept) MarshalJSON() ([]byte, error) {
 	}
 	e := encoded{
 		Principal: h.principal, Server: h.origin.Server, Tool: h.origin.Tool,
-		Value: string(h.value), Verbatim: h.verbatim, Units: h.units, Kind: h.kind, Path: h.path, Inner: h.inner,
+		Value: string(h.value), Verbatim: h.verbatim, Unasked: h.unasked, Units: h.units, Kind: h.kind, Path: h.path, Inner: h.inner,
 		Head: h.head, Tail: h.tail, Open: h.open, Close: h.close, Quoted: h.quoted, AsLines: h.asLines,
 		Before: h.before, After: h.after,
 	}
@@ -62,7 +63,9 @@ func (k *Kept) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &e); err != nil {
 		return err
 	}
-	h := &result{principal: e.Principal, origin: Origin{e.Server, e.Tool}, verbatim: e.Verbatim, units: e.Units, kind: e.Kind}
+	h := &result{
+		principal: e.Principal, origin: Origin{e.Server, e.Tool}, verbatim: e.Verbatim, unasked: e.Unasked, units: e.Units, kind: e.Kind,
+	}
 	h.list = list{
 		path: e.Path, inner: e.Inner, head: e.Head, tail: e.Tail, open: e.Open, close: e.Close, quoted: e.Quoted, asLines: e.AsLines,
 		before: e.Before, after: e.After,

@@ -56,7 +56,7 @@ func (p Pages) shortened(h *result, room int, about string) (text string, ok boo
 		return "", false
 	}
 	line := rest{left: len(h.items) - n, total: len(h.items), what: h.noun() + " left", shortened: n, first: true}
-	line.next.Handle = p.Store.add(h)
+	line.next.Handle = p.keep(h)
 	if line.left == 0 {
 		line.what = h.noun() + " shortened"
 	} else {

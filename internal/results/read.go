@@ -79,6 +79,10 @@ type Page struct {
 	Structured json.RawMessage
 	// Value is the compact JSON that Text says; empty if Text says anything else.
 	Value string
+	// Origin is the tool whose result was kept because it was too long, if the page is a part of that; otherwise it is zero.
+	Origin Origin
+	// cut is how many tokens of a selection were left behind a handle.
+	cut int
 }
 
 // RefusedError means that an argument of read_result was refused. Violation has the form "/path: reason".
@@ -97,7 +101,16 @@ func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
 	case err != nil:
 		return nil, err
 	}
-	p.Origin = h.origin // parts of the result that are kept have the same origin
+	p.Origin, p.unasked = h.origin, h.unasked // parts of the result that are kept have the same origin
+	page, err := p.read(ctx, h, args)
+	if page != nil && !h.unasked {
+		page.Origin = h.origin
+	}
+	return page, err
+}
+
+// read returns the part of h that args ask for. The errors are those of Read.
+func (p Pages) read(ctx context.Context, h *result, args ReadArguments) (*Page, error) {
 	if args.Select != "" {
 		value := h.value
 		if value == nil { // a filter gets a text as a JSON string
@@ -124,7 +137,9 @@ func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
 }
 
 // MayRead reports whether the principal may, at this moment, read results of this origin (server and tool).
-func (p Pages) MayRead(of Origin) bool { return p.Readable == nil || p.Readable(of) }
+func (p Pages) MayRead(ctx context.Context, of Origin) bool {
+	return p.Readable == nil || p.Readable(ctx, of)
+}
 
 // page renders the wanted items or lines. args are the arguments of the request.
 func (p Pages) page(h *result, wanted span, args ReadArguments) *Page {
@@ -133,7 +148,7 @@ func (p Pages) page(h *result, wanted span, args ReadArguments) *Page {
 	case wanted.list != nil:
 		kept := ""
 		if args.Handle == "" && h.omitsMuch(wanted) {
-			kept = p.Store.add(h)
+			kept = p.keep(h)
 		}
 		return &Page{Text: p.withMatched("", h, wanted, kept)}
 	default:

@@ -58,11 +58,13 @@ func (p Pages) Select(ctx context.Context, filter, grep string, value, other jso
 	if which.len() == h.count() {
 		return p.selected(s, filter, value), nil
 	}
+	p.unasked = true
 	return p.page(h, which, ReadArguments{Grep: grep}), nil
 }
 
 // keepValue keeps a value, so that another filter can be applied to it. A JSON string is kept as a plain text.
 func (p Pages) keepValue(value json.RawMessage) (handle string) {
+	p.unasked = true
 	if text, ok := wire.WholeText(value); ok {
 		return p.Keep(text, true)
 	}
@@ -88,6 +90,7 @@ func (p Pages) selected(s *selection, filter string, value json.RawMessage) *Pag
 		return page
 	}
 	page.Text = p.look(p.divideSelection(s), p.limit())
+	page.cut = max(0, Roughly(text.Text)-Roughly(page.Text))
 	return page
 }
 

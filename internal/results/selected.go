@@ -235,6 +235,7 @@ func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire
 		out := noTextFailure().Result(a.Format.Always())
 		out.Content = append(out.Content, rawBlocks(blocks, func(b wire.Block) bool { return !b.IsText })...)
 		out.Received = Roughly(textsOf(blocks)...)
+		out.LeftOut = out.Received - out.Sent
 		return out, nil
 	}
 	page, err := a.Pages.Select(ctx, a.Select, a.Grep, value, other)
@@ -250,13 +251,14 @@ func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire
 		return nil, err
 	default:
 		out = OnPage(page, a.Format.Always())
-		out.Meta = got.resultMeta()
+		out.Meta, out.Cut = got.resultMeta(), page.cut
 	}
 	out.Received = Roughly(textsOf(blocks)...)
 	if others := unfiltered(blocks, got.structured, value); len(others) > 0 {
 		out.Content, out.Value = append(out.Content, others...), ""
 		a.bound(out)
 	}
+	out.LeftOut = out.Received - out.Sent - out.Cut
 	return out, nil
 }
 

@@ -38,8 +38,9 @@ type result struct {
 	kind  unitKind
 	// value is the JSON that select is applied to; nil if there is none.
 	value json.RawMessage
-	// verbatim means that parts of the result are not compressed when they are read.
-	verbatim bool
+	// verbatim means that parts of the result are not compressed when they are read. unasked means that the result was kept
+	// because a grep or a filter left it out, not because it was too long.
+	verbatim, unasked bool
 
 	// itemHandles are the handles of those items that this process has also kept as separate results. mu guards itemHandles.
 	mu          sync.Mutex
@@ -153,6 +154,7 @@ func (s *Store) addItem(h *result, some span, item *result) string {
 	if h.itemHandles == nil {
 		h.itemHandles = make(map[itemName]itemHandle)
 	}
+	item.unasked = h.unasked
 	kept := itemHandle{s.add(item), item.count(), time.Now()}
 	h.itemHandles[name] = kept
 	return kept.handle
@@ -174,9 +176,9 @@ func (p Pages) get(ctx context.Context, handle string) (*result, error) {
 		return nil, errRunning
 	case err != nil:
 		return nil, err
-	case kept.result != nil && p.MayRead(kept.result.origin):
+	case kept.result != nil && p.MayRead(ctx, kept.result.origin):
 		return kept.result, nil
-	case kept.held != nil && p.MayRead(kept.origin):
+	case kept.held != nil && p.MayRead(ctx, kept.origin):
 		return nil, errRunning
 	}
 	return nil, state.ErrUnknown

@@ -26,6 +26,8 @@ type Result struct {
 
 	Code           string // error code if mcpx itself failed the call; empty for every result of a tool
 	Received, Sent int    // tokens of the upstream's texts, and of the texts in Content
+	// Cut and LeftOut say where tokens of the upstream's texts went that are not in Content; see [request.Sizes].
+	Cut, LeftOut int
 }
 
 // Raw encodes the result as a server would send it.

@@ -146,6 +146,18 @@ func (p *Peer) keepAlive(every, within time.Duration) {
 	}
 }
 
+// Answers reports whether the other end answers a ping within a time; if not, the connection ends. Someone must be reading.
+func (p *Peer) Answers(within time.Duration) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	if p.conn.Ping(ctx) == nil {
+		return true
+	}
+	p.end()
+	_ = p.conn.CloseNow()
+	return false
+}
+
 // Read implements [Conn].
 func (p *Peer) Read() ([]byte, error) {
 	data, err := p.socket.Read()

@@ -16,6 +16,7 @@ import (
 	"mcpx/internal/caller"
 	"mcpx/internal/executor"
 	"mcpx/internal/registry"
+	"mcpx/internal/request"
 	"mcpx/internal/results"
 )
 
@@ -132,6 +133,9 @@ func (v *AllTools) instructions(client *caller.Client) string {
 	}
 	return all.String()
 }
+
+// Saved implements [View]. The client carries the definitions of all tools.
+func (v *AllTools) Saved(*caller.Client) func() []request.Saving { return nil }
 
 // Tools implements [View].
 func (v *AllTools) Tools(ctx context.Context, client *caller.Client) json.RawMessage {

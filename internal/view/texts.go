@@ -7,6 +7,7 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/describe"
+	"mcpx/internal/request"
 	"mcpx/internal/search"
 )
 
@@ -33,6 +34,7 @@ type catalogueTexts struct {
 	intros map[shown]string
 	index  *search.Index
 	native map[Naming]*natives
+	direct []request.Saving // nil until it is needed; see the method direct of texts
 }
 
 // shown has the settings, besides the catalogue, on which the texts depend.

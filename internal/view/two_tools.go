@@ -167,7 +167,9 @@ func (v *TwoTools) Call(ctx context.Context, call Call) (result *results.Result,
 	}()
 	switch call.Name {
 	case InspectTool:
-		return v.inspect(ctx, call, form.Always()), nil
+		result = v.inspect(ctx, call, form.Always())
+		v.lookedUp(call, result)
+		return result, nil
 	case ExecTool:
 		return v.exec(ctx, call, form)
 	case ReadTool:

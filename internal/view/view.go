@@ -24,6 +24,9 @@ type View interface {
 	Greeting(client *caller.Client) Greeting
 	// Tools returns the JSON array for tools/list. It may wait for servers until ctx ends.
 	Tools(ctx context.Context, client *caller.Client) json.RawMessage
+	// Saved returns what a client does not carry of tool definitions because it gets the answer of Tools; nil if that is
+	// nothing. See [request.Event.Definitions].
+	Saved(client *caller.Client) func() []request.Saving
 	// HeaderTool returns the definition of a listed tool if HTTP headers repeat some of its arguments (SEP-2243), otherwise
 	// nil. Like Call, it waits for servers.
 	HeaderTool(ctx context.Context, client *caller.Client, name string) *mcp.Tool

@@ -85,6 +85,8 @@ async function scenes(width, scheme) {
   await page.locator("#servers tr").first().waitFor();
   await page.getByText("a reason that goes on").first().waitFor();
   check(page, await page.getByRole("row").count() >= 15, "rows are missing");
+  const about = await page.locator("#about").textContent();
+  check(page, /tokens saved: definitions -?[1-9][\d,]*, compression -?[\d,]+, left behind a handle 0/.test(about), `the figures are ${about}`);
   await look(page, "overview");
 
   await page.getByRole("link", { name: "evil", exact: true }).click();

@@ -271,7 +271,24 @@ type Quota struct {
 type Dial struct {
 	// Allow are rules. The first one that matches a principal and a name decides.
 	Allow []DialRule
+	// Compat says which tokens of agents the paths of the older system accept; off means that there are no such paths.
+	// Keys make and open these tokens: the first makes, all open.
+	Compat Compat
+	Keys   []string
 }
+
+// Compat is the key dial.compat.
+type Compat uint8
+
+// The values of [Compat].
+const (
+	CompatOff       Compat = iota
+	CompatSigned           // signed tokens with an end
+	CompatEncrypted        // also the tokens of the older system, which have no end
+)
+
+// Agents is the beginning of the names of principals that a token of an agent proves. No other principal has such a name.
+const Agents = "agent:"
 
 // DialRule allows principals that match each list that is not empty.
 type DialRule struct {

@@ -204,7 +204,7 @@ func (l *loader) finishAuth() {
 	case a == nil:
 	case a.Certificates && (l.cfg.TLS == nil || l.cfg.TLS.ClientCA == ""):
 		l.fault(l.authAt.child("certificates"), "needs tls.client_ca, the authorities of the certificates")
-	case len(a.Tokens) == 0 && len(a.Issuers) == 0 && !a.Certificates && a.Front == nil:
+	case len(a.Tokens) == 0 && len(a.Issuers) == 0 && !a.Certificates && a.Front == nil && !l.agents():
 		l.fault(l.authAt, "no client could connect: it has no tokens and no issuers; mcpx token new NAME makes a token")
 	}
 	switch {

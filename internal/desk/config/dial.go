@@ -8,11 +8,8 @@ func (l *loader) dialObject(d *conf.Dial) object {
 	return object{name: "dial", strict: true, keys: []key{
 		enabled,
 		{"allow", list(l, &d.Allow, conf.DialRule{For: conf.DialSelf}, l.dialRule, l.checkDialRule), "rules: who may dial in, under which names, for whom. The first one that matches decides"},
-		{"compat", value{schema: `{"const": false}`, read: func(n *node) {
-			if !n.off() {
-				l.fault(n, "can only be false: the paths of the older system are not served yet")
-			}
-		}}, "the paths of an older system; they are not served yet"},
+		{"compat", switched(l, &d.Compat, "signed", "encrypted"), "the paths of an older system ([agents](docs/dial.md#agents-of-the-older-system)): `signed` accepts tokens of `mcpx token agent`; `encrypted` also the tokens of that system, which never end"},
+		{"compat_key", l.secrets(&d.Keys, leastCompatKey, "whoever guesses it can make tokens", true), "the secret by which agents' tokens are made, at least 32 characters. Of a list the first makes, and all open: `[NEW, OLD]` replaces it"},
 	}}
 }
 
@@ -32,8 +29,35 @@ func (l *loader) checkDialRule(n *node, r *conf.DialRule) {
 	}
 }
 
+// leastCompatKey is the length of the shortest dial.compat_key, in bytes. The older system made keys of this length.
+const leastCompatKey = 32
+
 func (l *loader) checkDial(n *node, d *conf.Dial) {
-	if len(d.Allow) == 0 && len(l.faults) == 0 {
+	switch {
+	case len(l.faults) > 0:
+	case len(d.Allow) == 0 && d.Compat == conf.CompatOff:
 		l.fault(n, `needs "allow", such as [{"names": ["laptop-*"]}]: without a rule nobody may dial in`)
+	case d.Compat != conf.CompatOff && len(d.Keys) == 0:
+		l.fault(n, `needs "compat_key" beside "compat": the secret by which agents' tokens are made`)
 	}
 }
+
+// finishDial makes what dial.compat needs: who has a token of an agent may dial in for itself, and all others need a credential.
+func (l *loader) finishDial() {
+	if !l.agents() {
+		return
+	}
+	d := l.cfg.Dial
+	d.Allow = append(d.Allow, conf.DialRule{Principals: []string{conf.Agents + "*"}, Names: []string{"*"}, For: conf.DialSelf})
+	if d.Compat == conf.CompatEncrypted {
+		l.warn("dial.compat: encrypted accepts tokens that never end, and that someone who has one can alter (AES in ECB mode); " +
+			"give each agent a token of mcpx token agent, and then set signed")
+	}
+	if l.cfg.Auth == nil {
+		l.cfg.Auth = &Auth{}
+		l.warn("dial.compat: there is no auth, so only agents can connect over HTTP; mcpx token new NAME makes a token for others")
+	}
+}
+
+// agents reports whether agents can connect, with tokens of their own.
+func (l *loader) agents() bool { return l.cfg.Dial != nil && l.cfg.Dial.Compat != conf.CompatOff }

@@ -186,6 +186,7 @@ func (l *loader) finish() {
 	l.similarNames()
 	l.finishViews()
 	l.finishAuth()
+	l.finishDial()
 	l.finishLimits()
 	if len(l.cfg.Files) > 0 && l.cfg.Auth != nil {
 		l.warn("files: no files are open, because there is auth")

@@ -3,6 +3,7 @@ package dial
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -38,6 +39,8 @@ type Options struct {
 	Logger     *slog.Logger
 	// Bounds limit what a principal's servers may send; zero values mean the defaults.
 	Bounds Bounds
+	// Alive is how long a connection has to answer, before another takes its place; 0 means 5 s.
+	Alive time.Duration
 }
 
 // Hub has the servers that have dialled in. It is safe for concurrent use.
@@ -47,6 +50,7 @@ type Hub struct {
 	slots   map[string]*slot  // by the name under which they are served
 	meters  map[string]*meter // by the ID of the principal; removed with the last slot of the principal
 	ended   bool
+	naming  sync.Mutex // held while a server without a name of its own gets one; before mu
 }
 
 // New returns a hub. The caller must close it.
@@ -59,6 +63,9 @@ type Server struct {
 	policy.Dialled
 	// Name is the name under which it dialled in.
 	Name string
+	// Place identifies the place of a server that brought no name. What is known about an earlier place of the same name may be
+	// about another server. It is empty for other servers.
+	Place string
 	// Arrived and Connect are for [transport.Options].
 	Arrived func(ctx context.Context) error
 	Connect func(ctx context.Context) (transport.Conn, error)
@@ -146,6 +153,9 @@ func (h *Hub) place(p *caller.Principal, name string) (s *slot, fresh bool, err 
 			s.Groups = slices.DeleteFunc(slices.Clone(p.Groups), func(g string) bool { return !slices.Contains(rule.Groups, g) })
 		}
 	}
+	if isUnnamed(name) {
+		s.Place = rand.Text()
+	}
 	s.Server.Arrived, s.Server.Connect = s.await, s.take
 	h.slots[served] = s
 	return s, true, nil
@@ -225,6 +235,12 @@ func (s *slot) gone(c *conn) {
 	if h.ended || h.slots[s.Dialled.Server] != s {
 		return
 	}
+	s.forgetLater()
+}
+
+// forgetLater ends a slot whose server does not come back. The caller holds the lock.
+func (s *slot) forgetLater() {
+	h := s.hub
 	s.forget = time.AfterFunc(keepAway, func() { // stopped by use, remove and Close
 		h.mu.Lock()
 		lost := h.slots[s.Dialled.Server] == s && s.live == nil

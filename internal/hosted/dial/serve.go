@@ -9,6 +9,7 @@ import (
 
 	"mcpx/internal/base/pattern"
 	"mcpx/internal/caller"
+	"mcpx/internal/hosted/identity"
 	"mcpx/internal/transport"
 )
 
@@ -31,7 +32,11 @@ func (h *Hub) serve(w http.ResponseWriter, r *http.Request, p *caller.Principal,
 		http.Error(w, "servers dial in here over WebSocket: mcpx dial wss://HOST/dial/NAME", http.StatusUpgradeRequired)
 		return
 	}
-	s, fresh, err := h.place(p, name)
+	place := h.place
+	if name == anyName {
+		place = h.placeUnnamed
+	}
+	s, fresh, err := place(p, name)
 	if refused, ok := errors.AsType[*refusal](err); ok {
 		h.options.Logger.Info("dialling in refused", "name", name, "principal", p.Key(), "reason", refused.text)
 		http.Error(w, refused.text, refused.status)
@@ -48,12 +53,16 @@ func (h *Hub) serve(w http.ResponseWriter, r *http.Request, p *caller.Principal,
 	h.hold(r.Context(), s, &conn{Peer: peer}, fresh)
 }
 
-// unused removes a slot that no connection has ever used.
+// unused undoes place for a connection that does not use its slot.
 func (h *Hub) unused(s *slot, fresh bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if fresh && s.live == nil && s.forget == nil && h.slots[s.Dialled.Server] == s {
+	switch {
+	case s.live != nil || s.forget != nil || h.slots[s.Dialled.Server] != s:
+	case fresh:
 		h.remove(s)
+	default:
+		s.forgetLater()
 	}
 }
 
@@ -85,7 +94,10 @@ func (h *Hub) hold(ctx context.Context, s *slot, c *conn, fresh bool) {
 	case <-expired:
 		_ = c.CloseWith(transport.ClosePolicy, "the token has expired")
 	case <-ctx.Done():
-		_ = c.CloseWith(transport.ClosePolicy, "the token is not valid any more")
+		if errors.Is(context.Cause(ctx), identity.ErrRevoked) {
+			_ = c.CloseWith(transport.ClosePolicy, "the token is not valid any more")
+		}
+		<-c.Over() // at a shutdown Close ends the connection, when no call needs it any more
 	}
 	s.gone(c)
 	log.Info("the server is away")

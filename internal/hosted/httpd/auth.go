@@ -30,7 +30,7 @@ func (a *authenticated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.next.ServeHTTP(w, r)
 		return
 	}
-	proof, err := a.verifier.Request(r)
+	proof, err := a.proof(r)
 	switch {
 	case errors.Is(err, identity.ErrNone) && strings.Contains(r.URL.Path, "/.well-known/"): // a client looking for metadata below /mcp
 		http.NotFound(w, r)
@@ -46,12 +46,20 @@ func (a *authenticated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// proof finds the credential of a request: the token of an agent, in the query, or one of the endpoint.
+func (a *authenticated) proof(r *http.Request) (*identity.Proof, error) {
+	if strings.HasPrefix(r.URL.Path, AgentsPath) {
+		return a.verifier.Agent(r.URL.Query().Get("token"))
+	}
+	return a.verifier.Request(r)
+}
+
 // open reports whether a request needs no principal. Probes have no tokens, and the page authenticates its viewers
 // itself, by their cookies. Clients look for an authorization server in the well-known places and at /register, and
 // report "failed to connect" for any answer except 404.
 func open(r *http.Request) bool {
 	switch r.URL.Path {
-	case "/", "/healthz", "/readyz", "/register":
+	case "/", "/healthz", "/readyz", "/register", AgentsPath, AgentsPath + "health": // health has a key in its query
 		return true
 	}
 	return strings.HasPrefix(r.URL.Path, "/.well-known/") || strings.HasPrefix(r.URL.Path, "/ui/")

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -110,9 +111,12 @@ func uneven(d time.Duration) time.Duration { return d/2 + rand.N(d) }
 func probe(r *http.Request) bool { return r.URL.Path == "/healthz" || r.URL.Path == "/readyz" }
 
 // sender returns the address and the credential of a request. The credential is the Authorization header or, without
-// one, the client's certificate.
+// one, the token of an agent or the client's certificate.
 func sender(r *http.Request) (address netip.Addr, credential string) {
 	credential = r.Header.Get("Authorization")
+	if credential == "" && strings.HasPrefix(r.URL.Path, AgentsPath) {
+		credential = r.URL.Query().Get("token")
+	}
 	if credential == "" && r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
 		credential = string(r.TLS.PeerCertificates[0].Raw)
 	}

@@ -89,9 +89,12 @@ type Options struct {
 	timeouts
 }
 
-// DialRoutes are for servers that dial in: Dial serves /dial/, and Dialled serves /api/dialled to principals for which
-// Options.Admin returns true. Either may be nil.
-type DialRoutes struct{ Dial, Dialled http.Handler }
+// DialRoutes are for servers that dial in: Dial serves /dial/, Agents serves AgentsPath, and Dialled serves /api/dialled to
+// principals for which Options.Admin returns true. Each may be nil.
+type DialRoutes struct{ Dial, Agents, Dialled http.Handler }
+
+// AgentsPath is the path below which agents connect, whose tokens are in the query, as in an older system.
+const AgentsPath = "/mcp_endpoint/"
 
 // timeouts bound the parts of a request: headerTimeout the time to receive its header (0 means 10 s), bodyTimeout the
 // time to receive the whole request (0 means 1 min), and writeTimeout the time to send the response (0 means 2 min).
@@ -290,6 +293,9 @@ func (o *Options) pages() http.Handler {
 	}
 	if o.Dial != nil {
 		mux.Handle("/dial/", o.Dial)
+	}
+	if o.Agents != nil {
+		mux.Handle(AgentsPath, o.Agents)
 	}
 	if o.Dialled != nil {
 		mux.Handle("/api/dialled", only(o.Admin, o.Dialled))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/caller"
 )
 
@@ -27,10 +28,10 @@ func ofCertificate(c *x509.Certificate, now time.Time) (*caller.Principal, error
 	default:
 		return nil, invalid(errors.New("the certificate has no URI and no DNS name"))
 	}
-	// Rights tell kinds of principals apart by the form of the name: NAME is a token, SUB@ISSUER a user. So a
+	// Rights tell kinds of principals apart by the form of the name: NAME is a token, SUB@ISSUER a user, agent:ID an agent. So a
 	// certificate must not have a name of these forms.
-	if strings.Contains(name, "@") || !strings.Contains(name, ":") {
-		return nil, invalid(errors.New("the name in the certificate has an @ or no scheme, as the names of other principals"))
+	if strings.Contains(name, "@") || !strings.Contains(name, ":") || strings.HasPrefix(name, conf.Agents) {
+		return nil, invalid(errors.New("the name in the certificate has an @, no scheme or the scheme agent, as the names of other principals"))
 	}
 	return &caller.Principal{ID: certificates + " " + name, Name: name}, nil
 }

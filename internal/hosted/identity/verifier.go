@@ -36,6 +36,8 @@ type Options struct {
 	Certificates bool
 	// AuthorizationServers are the issuers that mcpx recommends to clients without a token.
 	AuthorizationServers []string
+	// Agents is nil if no tokens of agents are accepted.
+	Agents *Agents
 	// LocalIssuer is the authorization server inside mcpx; nil if there is none.
 	LocalIssuer LocalIssuer
 	// Logger logs errors about unreachable issuers; nil means no logging.
@@ -93,16 +95,17 @@ type State struct {
 	tokens       map[[sha256.Size]byte]*credential
 	issuers      map[string]*issuer // by URL
 	certificates *credential        // nil if certificates are not accepted
+	agents       *credential        // nil if tokens of agents are not accepted
 
 	mu       sync.Mutex
 	verified *lru.Map[[sha256.Size]byte, verified] // by the SHA-256 of the token
 }
 
-// credential is a static token, or the permission to use certificates. When the options change, it is kept as long as
+// credential is a static token, or the permission to use certificates or agents' tokens. When the options change, it is kept as long as
 // the new options have it too.
 type credential struct {
 	token     Token
-	principal *caller.Principal // nil for certificates, since each certificate has its own principal
+	principal *caller.Principal // nil for certificates and agents, each of which has its own principal
 	valid     context.Context   // cancelled when the credential is revoked
 	revoke    context.CancelFunc
 }
@@ -161,6 +164,7 @@ func NewState(o *Options, before *State) *State {
 	} else if next.certificates == nil {
 		next.certificates = newCredential(Token{}, nil)
 	}
+	next.agents = newAgents(o, before)
 	return next
 }
 
@@ -185,6 +189,9 @@ func (s *State) Revoke(next *State) {
 	}
 	if s.certificates != nil && s.certificates != next.certificates {
 		s.certificates.revoke()
+	}
+	if s.agents != nil && s.agents != next.agents {
+		s.agents.revoke()
 	}
 }
 
@@ -227,7 +234,7 @@ func (v *Verifier) Knows(p *caller.Principal) bool {
 		}
 	}
 	local := s.options.LocalIssuer
-	return s.certificates != nil && p.ProvedBy(certificates) || local != nil && p.ProvedBy(local.LoginIssuer())
+	return s.certificates != nil && p.ProvedBy(certificates) || s.agents != nil && p.ProvedBy(AgentKind) || local != nil && p.ProvedBy(local.LoginIssuer())
 }
 
 // Request returns the principal of a request. The error is a *ScopeError or one of the Err values above, possibly

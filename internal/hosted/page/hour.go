@@ -12,42 +12,56 @@ import (
 const minutes = 60
 
 type minute struct {
-	at                   int64 // minutes since 1970
-	calls, errors, saved int
+	at                            int64 // minutes since 1970
+	calls, errors                 int
+	definitions, compression, cut int // tokens saved
 }
 
 // series has the counts of the last minutes. It is a ring, indexed by the minute modulo 60.
 type series [minutes]minute
 
-func (s *series) add(at int64, r *request.Event) {
+// in returns the counts of a minute.
+func (s *series) in(at int64) *minute {
 	m := &s[at%minutes]
 	if m.at != at {
 		*m = minute{at: at}
 	}
+	return m
+}
+
+// add counts a call.
+func (s *series) add(at int64, r *request.Event) {
+	m := s.in(at)
 	m.calls++
 	if r.Failed() {
 		m.errors++
 	}
 	if r.Answered {
-		m.saved += r.Received - r.Sent
+		m.compression += r.Compression()
+		m.cut += r.Cut
 	}
 }
 
-// plots are the values per minute, oldest first.
+// plots are the values per minute, oldest first. Those of tokens saved may be negative.
 type plots struct {
-	Calls  []int `json:"calls"`
-	Errors []int `json:"errors"`
-	Saved  []int `json:"saved"`
+	Calls       []int `json:"calls"`
+	Errors      []int `json:"errors"`
+	Compression []int `json:"compression"`
+	Definitions []int `json:"definitions,omitempty"` // of all servers together
+	Cut         []int `json:"cut,omitempty"`         // of all servers together
 }
 
 // plots returns the counts of the hour that ends with the minute now. used is false if there was no call in that
 // hour.
 func (s *series) plots(now int64) (p plots, used bool) {
-	p = plots{make([]int, minutes), make([]int, minutes), make([]int, minutes)}
+	for _, list := range []*[]int{&p.Calls, &p.Errors, &p.Definitions, &p.Compression, &p.Cut} {
+		*list = make([]int, minutes)
+	}
 	for i := range minutes {
 		at := now - minutes + 1 + int64(i)
 		if m := s[at%minutes]; m.at == at {
-			p.Calls[i], p.Errors[i], p.Saved[i] = m.calls, m.errors, m.saved
+			p.Calls[i], p.Errors[i] = m.calls, m.errors
+			p.Definitions[i], p.Compression[i], p.Cut[i] = m.definitions, m.compression, m.cut
 			used = true
 		}
 	}
@@ -61,10 +75,11 @@ type Hour struct {
 	servers map[string]*series
 }
 
-// Add counts a call that has ended. A call to an unknown server is counted only in the total, since callers can make
+// Add counts what a message has saved, and a call that has ended. A call to an unknown server is counted only in the total, since callers can make
 // up any number of server names. A call that was cancelled before it was sent to its server is not counted: the page
 // does this to ask its viewer for consent.
 func (h *Hour) Add(r *request.Event) {
+	h.addSavings(r)
 	if !r.Attempted || !r.IsCall() || r.Cancelled() && r.Upstream == 0 {
 		return
 	}
@@ -86,6 +101,26 @@ func (h *Hour) Add(r *request.Event) {
 	one.add(at, r)
 }
 
+// addSavings counts what a message has saved that is not the result of a call: definitions, and parts that were read by a handle.
+func (h *Hour) addSavings(r *request.Event) {
+	if r.Definitions == nil && r.ReadOn == nil {
+		return
+	}
+	var saved []request.Saving
+	if r.Definitions != nil {
+		saved = r.Definitions()
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at := time.Now().Unix() / 60
+	for _, one := range saved {
+		h.all.in(at).definitions += one.Tokens
+	}
+	if r.ReadOn != nil {
+		h.all.in(at).cut -= r.Sent
+	}
+}
+
 // lastHour has the counts of the last hour in the form that the page receives.
 type lastHour struct {
 	plots
@@ -101,6 +136,7 @@ func (h *Hour) last(now time.Time) lastHour {
 	out := lastHour{all, make(map[string]plots)}
 	for name, s := range h.servers {
 		if p, used := s.plots(at); used {
+			p.Definitions, p.Cut = nil, nil
 			out.Servers[name] = p
 		} else {
 			delete(h.servers, name)

@@ -12,12 +12,13 @@ import (
 func TestHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &Hour{}
+		cut := 0
 		add := func(server, outcome string, received, sent int) {
 			h.Add(&request.Event{
 				Method: "tools/call", Attempted: true, Outcome: outcome, Answered: received > 0,
 				Target:    request.Target{Server: server, KnownServer: server != "made up", Known: server != "made up"},
 				Durations: request.Durations{Upstream: time.Millisecond},
-				Sizes:     request.Sizes{Received: received, Sent: sent},
+				Sizes:     request.Sizes{Received: received, Sent: sent, Cut: cut},
 			})
 		}
 		add("a", "RESULT", 100, 40)
@@ -33,8 +34,14 @@ func TestHour(t *testing.T) {
 		h.Add(&request.Event{Method: "resources/read", Attempted: true, Outcome: "RESULT", Target: request.Target{Server: "b", KnownServer: true}})
 		h.Add(&request.Event{Method: "tools/call", Outcome: "RESULT"}) // not attempted: only inspected
 		h.Add(&request.Event{Refused: &request.Refused{Status: 401}})
+		h.Add(&request.Event{Method: "tools/list", Definitions: func() []request.Saving {
+			return []request.Saving{{Server: "a", Tokens: 900}, {Server: "mcpx", Tokens: -200}}
+		}})
 		time.Sleep(time.Minute)
+		cut = 10
 		add("a", "RESULT", 50, 20)
+		h.Add(&request.Event{Method: "tools/call", Definitions: func() []request.Saving { return []request.Saving{{Server: "mcpx", Tool: "inspect", Tokens: -50}} }})
+		h.Add(&request.Event{Method: "tools/call", ReadOn: &request.Target{Server: "a", Tool: "t"}, Sizes: request.Sizes{Sent: 7}})
 
 		last := h.last(time.Now())
 		if got := last.Calls[minutes-2:]; !slices.Equal(got, []int{5, 1}) {
@@ -43,8 +50,14 @@ func TestHour(t *testing.T) {
 		if got := last.Errors[minutes-2:]; !slices.Equal(got, []int{3, 0}) {
 			t.Errorf("errors %v", got)
 		}
-		if got := last.Saved[minutes-2:]; !slices.Equal(got, []int{60, 30}) {
-			t.Errorf("saved %v", got)
+		if got := last.Compression[minutes-2:]; !slices.Equal(got, []int{60, 20}) {
+			t.Errorf("compression %v", got)
+		}
+		if got := last.Cut[minutes-2:]; !slices.Equal(got, []int{0, 10 - 7}) {
+			t.Errorf("cut %v", got)
+		}
+		if got := last.Definitions[minutes-2:]; !slices.Equal(got, []int{900 - 200, -50}) {
+			t.Errorf("definitions %v", got)
 		}
 		if len(last.Servers) != 2 || total(last.Servers["a"].Calls) != 3 || total(last.Servers["b"].Calls) != 2 {
 			t.Errorf("servers %v", last.Servers)

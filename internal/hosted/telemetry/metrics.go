@@ -27,6 +27,8 @@ type Metrics struct {
 	calls    *prometheus.CounterVec   // by server, outcome
 	tokens   *prometheus.CounterVec   // by server, direction
 	bytes    *prometheus.CounterVec   // by server, direction
+	saved    *prometheus.CounterVec   // by server, kind
+	spent    *prometheus.CounterVec   // by server, kind
 	refused  *prometheus.CounterVec   // by status
 
 	mu      sync.Mutex
@@ -83,6 +85,14 @@ func NewMetrics(version string, state func() State) *Metrics {
 		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcpx_result_bytes_total", Help: "Bytes of results: received from the server, sent to the client.",
 		}, []string{"mcpx_server", "direction"}),
+		saved: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcpx_saved_tokens_total",
+			Help: "Estimated tokens saved: definitions of tools, once for each session; compression of results; cut, what was left behind a handle.",
+		}, []string{"mcpx_server", "kind"}),
+		spent: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcpx_spent_tokens_total",
+			Help: "Estimated tokens to subtract from mcpx_saved_tokens_total: mcpx's own tools and answers of inspect, results that became longer, parts that were read by a handle.",
+		}, []string{"mcpx_server", "kind"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcpx_http_refused_total", Help: "HTTP requests that were answered with an error.",
 		}, []string{"http_response_status_code"}),
@@ -93,7 +103,7 @@ func NewMetrics(version string, state func() State) *Metrics {
 		Name: "mcpx_build_info", Help: "Always 1; the version is the label.", ConstLabels: prometheus.Labels{"version": version},
 	})
 	build.Set(1)
-	m.registry.MustRegister(m.upstream, m.requests, m.sessions, m.calls, m.tokens, m.bytes, m.refused, build, states(state),
+	m.registry.MustRegister(m.upstream, m.requests, m.sessions, m.calls, m.tokens, m.bytes, m.saved, m.spent, m.refused, build, states(state),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -131,6 +141,37 @@ func (m *Metrics) Event(r *request.Event) {
 	}
 	if r.Attempted && r.IsCall() {
 		m.call(r)
+	}
+	m.savings(r)
+}
+
+// The kinds of savings.
+const (
+	kindDefinitions = "definitions"
+	kindCompression = "compression"
+	kindCut         = "cut"
+)
+
+// savings counts what a message has saved. A counter never falls, so what mcpx costs has one of its own. Where there is one of
+// the two there is the other, so that queries can subtract them.
+func (m *Metrics) savings(r *request.Event) {
+	add := func(server, kind string, tokens int) {
+		if tokens != 0 {
+			m.saved.WithLabelValues(server, kind).Add(float64(max(tokens, 0)))
+			m.spent.WithLabelValues(server, kind).Add(float64(max(-tokens, 0)))
+		}
+	}
+	if r.Definitions != nil {
+		for _, one := range r.Definitions() {
+			add(one.Server, kindDefinitions, one.Tokens)
+		}
+	}
+	switch {
+	case r.Answered && r.KnownServer:
+		add(r.Server, kindCompression, r.Compression())
+		add(r.Server, kindCut, r.Cut)
+	case r.ReadOn != nil:
+		add(r.ReadOn.Server, kindCut, -r.Sent)
 	}
 }
 

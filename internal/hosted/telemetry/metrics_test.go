@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -46,6 +47,11 @@ func used() *Metrics {
 	m.Event(&request.Event{
 		Method: "tools/call", Attempted: true, Target: request.Target{Server: "shop", KnownServer: true, Tool: "canary"}, Outcome: "TOOL_NOT_FOUND",
 	})
+	m.Event(&request.Event{Answered: true, Target: search, Sizes: request.Sizes{Received: 900, Sent: 100, Cut: 500, LeftOut: 100}})
+	m.Event(&request.Event{ReadOn: &request.Target{Server: "shop", Tool: "search"}, Sizes: request.Sizes{Received: 40, Sent: 40}})
+	m.Event(&request.Event{Method: "tools/list", Definitions: func() []request.Saving {
+		return []request.Saving{{Server: "shop", Tokens: 3000}, {Server: "mcpx", Tokens: -800}}
+	}})
 	m.Event(answered("tools/call", true, "TOOL_ERROR", 0))
 	m.Event(answered("canary", false, "ERROR -32601", -32601))
 	m.SessionEnded("2025-11-25", 90*time.Second)
@@ -71,6 +77,9 @@ func TestMetrics(t *testing.T) {
 		`mcpx_calls_total{mcpx_server="shop",outcome="TOOL_NOT_FOUND"} 1`, `mcpx_calls_total{mcpx_server="_other",outcome="SERVER_NOT_FOUND"} 1`,
 		`mcpx_result_tokens_total{direction="received",mcpx_server="shop"} 700`,
 		`mcpx_result_bytes_total{direction="sent",mcpx_server="shop"} 2000`,
+		`mcpx_saved_tokens_total{kind="compression",mcpx_server="shop"} 200`, `mcpx_spent_tokens_total{kind="compression",mcpx_server="shop"} 0`,
+		`mcpx_saved_tokens_total{kind="cut",mcpx_server="shop"} 500`, `mcpx_spent_tokens_total{kind="cut",mcpx_server="shop"} 40`,
+		`mcpx_saved_tokens_total{kind="definitions",mcpx_server="shop"} 3000`, `mcpx_spent_tokens_total{kind="definitions",mcpx_server="mcpx"} 800`,
 		`mcp_server_session_duration_seconds_bucket{mcp_protocol_version="2025-11-25",le="60"} 0`, `mcp_server_session_duration_seconds_bucket{mcp_protocol_version="2025-11-25",le="120"} 1`,
 		`mcpx_http_refused_total{http_response_status_code="401"} 1`,
 		`mcpx_server_up{mcpx_server="shop",state="ready"} 1`,
@@ -167,15 +176,11 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// TestAlerts: the alert rules are valid, and use only metrics and labels that exist.
-func TestAlerts(t *testing.T) {
-	const folder = "../../../deploy/prometheus/"
-	rules, err := os.ReadFile(folder + "alerts.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+// exist checks that all metrics and labels of mcpx in a text exist.
+func exist(t *testing.T, in string) {
+	t.Helper()
 	text := scraped(t, used())
-	names := regexp.MustCompile(`\bmcpx?_[a-z_]+`).FindAllString(string(rules), -1)
+	names := regexp.MustCompile(`\bmcpx?_[a-z_]+`).FindAllString(in, -1)
 	if len(names) < 10 {
 		t.Errorf("only %q", names)
 	}
@@ -184,6 +189,56 @@ func TestAlerts(t *testing.T) {
 			t.Errorf("there is no %s", name)
 		}
 	}
+}
+
+// TestDashboard: Grafana can read the dashboard, which uses only metrics and labels that exist, and its panels do not overlap.
+func TestDashboard(t *testing.T) {
+	data, err := os.ReadFile("../../../deploy/grafana/mcpx.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	exist(t, string(data))
+	var dashboard struct {
+		UID    string
+		Panels []struct {
+			ID      int
+			Title   string
+			GridPos struct{ X, Y, W, H int }
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(data, &dashboard); err != nil || dashboard.UID == "" {
+		t.Fatalf("%+v, %v", dashboard, err)
+	}
+	taken, kinds := map[[2]int]string{}, map[string]bool{}
+	for _, p := range dashboard.Panels {
+		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+				if other, ok := taken[[2]int{x, y}]; ok || x >= 24 {
+					t.Errorf("%q is over %q, or too wide", p.Title, other)
+				}
+				taken[[2]int{x, y}] = p.Title
+			}
+		}
+		for _, target := range p.Targets {
+			if strings.Contains(target.Expr, "saved_tokens") {
+				kinds[regexp.MustCompile(`kind="(\w+)"`).FindStringSubmatch(target.Expr)[1]] = true
+			}
+		}
+	}
+	if len(kinds) != 3 || !kinds[kindDefinitions] || !kinds[kindCompression] || !kinds[kindCut] {
+		t.Errorf("it shows %v", kinds)
+	}
+}
+
+// TestAlerts: the alert rules are valid, and use only metrics and labels that exist.
+func TestAlerts(t *testing.T) {
+	const folder = "../../../deploy/prometheus/"
+	rules, err := os.ReadFile(folder + "alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	exist(t, string(rules))
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
 		t.Skip("no promtool")

@@ -113,14 +113,17 @@ function follow() {
   };
 }
 
+// threeFigures says what was saved, in tokens.
+const threeFigures = (saved) =>
+  `definitions ${number(saved.definitions)}, compression ${number(saved.compression)}, left behind a handle ${number(saved.cut)}`;
+
 function show(next) {
   const before = new Map((state?.status.servers ?? []).map((server) => [server.name, server]));
   state = next;
   const { status, hour } = next;
-  const results = status.results;
+  const saved = status.savings;
   $("about").textContent = [
-    status.version, count(status.tools, "tool", "tools"),
-    `since the start ${count(results.calls, "result", "results")}, ${count(results.tokens_received - results.tokens_sent, "token", "tokens")} saved`,
+    status.version, count(status.tools, "tool", "tools"), `since the start ${count(saved.calls, "result", "results")}`, `tokens saved: ${threeFigures(saved)}`,
   ].join(" \u00b7 ");
   plots(hour);
   servers(status.servers, hour);
@@ -162,7 +165,8 @@ function plots(hour) {
       el("div", { class: "axis", "aria-hidden": "true" }, el("span", null, "60 min ago"), el("span", null, peak > 0 ? most : ""), el("span", null, "now")));
   };
   $("plots").replaceChildren(
-    one("calls", "calls", hour.calls), one("errors", "errors", hour.errors), one("saved", "tokens saved", hour.saved));
+    one("calls", "calls", hour.calls), one("errors", "errors", hour.errors), one("saved", "tokens of definitions saved", hour.definitions),
+    one("saved", "tokens saved by compression", hour.compression), one("saved", "tokens left behind a handle", hour.cut));
 }
 
 // --- servers ---
@@ -173,7 +177,7 @@ function row(name) {
   const cells = { link: el("a", { href: "#/" + encodeURIComponent(name) }, name), how: el("small"), state: el("span"), reason: el("span", { class: "reason" }) };
   cells.row = el("tr", { role: "row" },
     el("td", { role: "cell", class: "name" }, cells.link, cells.how), el("td", { role: "cell", class: "status" }, cells.state, cells.reason));
-  for (const kind of ["tools", "calls", "errors", "saved"]) {
+  for (const kind of ["tools", "calls", "errors", "compressed"]) {
     cells[kind] = el("td", { role: "cell", class: "n", "data-label": kind });
     cells.row.append(cells[kind]);
   }
@@ -202,12 +206,12 @@ function servers(list, hour) {
     fill("tools", server.tools);
     fill("calls", sum(last?.calls), ...(last ? [bars(last.calls, `calls of ${server.name}, minute by minute`)] : []));
     fill("errors", sum(last?.errors));
-    fill("saved", sum(last?.saved));
+    fill("compressed", sum(last?.compression));
     if ($("servers").children[i] !== cells.row) $("servers").insertBefore(cells.row, $("servers").children[i] ?? null);
   });
   const states = ["ready", "degraded", "unavailable", "connecting", "idle", "disabled"];
   const inState = (state) => list.filter((server) => server.state === state).length;
-  $("summary").textContent = states.filter(inState).map((state) => `${inState(state)} ${state}`).join(", ") + "; calls, errors and tokens saved are of the last hour";
+  $("summary").textContent = states.filter(inState).map((state) => `${inState(state)} ${state}`).join(", ") + "; calls, errors and tokens saved by compression are of the last hour";
   $("summary").hidden = list.length === 0;
   document.querySelector("table").hidden = list.length === 0;
   $("none").hidden = list.length > 0;
@@ -265,6 +269,7 @@ async function serverParts(name) {
   const { purpose, tools } = await ask("server?name=" + encodeURIComponent(name));
   const parts = [el("h3", null, name)];
   if (server) parts.push(el("p", null, el("span", { class: "state " + server.state }, server.state), el("span", { class: "reason" }, server.reason ?? "")));
+  if (server?.savings) parts.push(el("p", { class: "sub" }, `Tokens saved since the start: ${threeFigures(server.savings)}`));
   if (purpose) parts.push(el("p", { class: "sub" }, purpose));
   if (!tools.length) return [...parts, el("p", { class: "note" }, "No tools are known of this server.")];
   parts.push(el("ul", { class: "list", "aria-label": `Tools of ${name}` }, ...tools.map((tool) =>

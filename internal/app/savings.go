@@ -1,0 +1,57 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+
+	"mcpx/internal/builtin"
+	"mcpx/internal/desk/savings"
+	"mcpx/internal/registry"
+	"mcpx/internal/request"
+)
+
+// SavingsDir returns the folder with the savings of a config file, for all processes with that file. It is empty if the user has
+// no folder for caches.
+func SavingsDir(config string) string {
+	if absolute, err := filepath.Abs(config); err == nil {
+		config = absolute
+	}
+	folder, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(folder, "mcpx", "savings", registry.Key(config))
+}
+
+// openBook makes the book in which count counts.
+func (a *App) openBook() {
+	dir := ""
+	if a.profile.saves {
+		dir = SavingsDir(a.Config.Path)
+	}
+	a.book = savings.New(dir, a.log)
+}
+
+// count is an observer that adds what an event has saved to the book.
+func (a *App) count(r *request.Event) {
+	if r.Definitions != nil {
+		for _, one := range r.Definitions() {
+			f := savings.Figures{Definitions: int64(one.Tokens)}
+			if one.Server == builtin.Name && one.Tool == "" { // once in each tools/list
+				f.Sessions = 1
+			}
+			a.book.Add(r.Began, savings.Key{Server: one.Server, Tool: one.Tool, Client: r.Client}, f)
+		}
+	}
+	switch {
+	case r.Answered:
+		a.book.Add(r.Began, savings.Key{Server: r.Server, Tool: r.Tool, Client: r.Client}, savings.Figures{
+			Calls: 1, Received: int64(r.Received), Sent: int64(r.Sent),
+			Compression: int64(r.Compression()), Cut: int64(r.Cut), LeftOut: int64(r.LeftOut),
+		})
+	case r.ReadOn != nil:
+		a.book.Add(r.Began, savings.Key{Server: r.ReadOn.Server, Tool: r.ReadOn.Tool, Client: r.Client}, savings.Figures{
+			Sent: int64(r.Sent), Cut: -int64(r.Sent),
+		})
+	}
+}

@@ -1,0 +1,72 @@
+package describe
+
+import (
+	"strings"
+
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
+)
+
+// A Searcher is a client with a tool search of its own: it loads the definition of a tool only when
+// the model needs it. docs/clients.md has the versions.
+type Searcher struct {
+	// Client is the name of the client for people, and Name its name in clientInfo.
+	Client, Name string
+	prefix       string // of its names in clientInfo
+	// Loads is true if the client always loads tools whose _meta says so, as mcpx's own tools do.
+	Loads bool
+	// Says describes in a few words what the client shows.
+	Says string
+	// Shows returns the text with which the client shows a server whose tools are not loaded.
+	Shows func(s Unloaded) string
+}
+
+// Unloaded is a server as a client with a tool search sees it. Of its tools, only names and descriptions are used.
+type Unloaded struct {
+	Name, Instructions string
+	Tools              []catalog.Tool
+}
+
+// Searchers were taken from recorded requests to the model, by Claude Code 2.1.330, Codex 0.169
+// with its newer models, and Qwen Code 0.24.4.
+var Searchers = []Searcher{
+	{"Claude Code", "claude-code", "claude-code", true, "the names of all tools, by default; of mcpx, inspect and exec", func(s Unloaded) string {
+		text := cutAt(s.Instructions, 2048)
+		for _, t := range s.Tools {
+			text += "\nmcp__" + s.Name + "__" + t.Name
+		}
+		return text
+	}},
+	{"Codex", "codex-mcp-client", "codex", false, "a line for each server, with its newer models", func(s Unloaded) string {
+		first, _, _ := strings.Cut(strings.TrimSpace(s.Instructions), "\n")
+		if first != "" {
+			first = ": " + cutAt(first, 250)
+		}
+		return "- mcp__" + s.Name + first
+	}},
+	{"Qwen Code", "qwen-cli-mcp-client-mcpx", "qwen", false, "a line for each tool", func(s Unloaded) string {
+		text := s.Instructions + "\n#### " + s.Name
+		for _, t := range s.Tools {
+			text += "\n- \"mcp__" + s.Name + "__" + t.Name + "\": \"" + cutAt(sanitize.Line(t.Description, 0), 157) + "\""
+		}
+		return text
+	}},
+}
+
+// SearcherNamed returns the client with this name in clientInfo, or nil if it is not known to search for tools.
+func SearcherNamed(name string) *Searcher {
+	for i := range Searchers {
+		if strings.HasPrefix(strings.ToLower(name), Searchers[i].prefix) {
+			return &Searchers[i]
+		}
+	}
+	return nil
+}
+
+// cutAt returns at most n characters of text.
+func cutAt(text string, n int) string {
+	if runes := []rune(text); len(runes) > n {
+		return string(runes[:n]) + "..."
+	}
+	return text
+}

@@ -1,0 +1,145 @@
+package savings
+
+import (
+	"cmp"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"mcpx/internal/base/sanitize"
+)
+
+const (
+	// saveAfter is how long figures may be only in memory, and so how much is lost if the process is killed.
+	saveAfter = 5 * time.Second
+	// mostPending is how many different keys may be only in memory; clients choose their names.
+	mostPending = 2000
+	// longestName is to how many characters names are cut.
+	longestName = 80
+)
+
+// Book counts for one process and adds its counts to the files of a folder. It is safe for concurrent use.
+type Book struct {
+	dir string
+	log *slog.Logger
+
+	mu      sync.Mutex
+	pending map[entry]*Figures
+	servers map[string]Figures // since the start
+	timer   *time.Timer        // calls save; nil if nothing is pending
+	closed  bool
+	failing bool // the last save failed, which was logged
+
+	saving sync.Mutex // held by save
+}
+
+// entry is a key on one day, which is a number such as 20261123.
+type entry struct {
+	day int
+	Key
+}
+
+// New returns a book that writes to the folder dir; without dir it counts in memory alone.
+func New(dir string, log *slog.Logger) *Book {
+	return &Book{dir: dir, log: log, pending: make(map[entry]*Figures), servers: make(map[string]Figures)}
+}
+
+// Add adds figures to those of a key on the day of at. The files get them later.
+func (b *Book) Add(at time.Time, k Key, f Figures) {
+	year, month, day := at.Local().Date()
+	e := entry{year*10000 + int(month)*100 + day, k}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	addTo(&b.servers, k.Server, f, mostServers)
+	if b.dir == "" || b.closed {
+		return
+	}
+	if b.pending[e] == nil {
+		if len(b.pending) >= mostPending {
+			e.Key = otherKey
+		}
+		if b.pending[e] == nil {
+			b.pending[e] = &Figures{}
+		}
+	}
+	b.pending[e].Add(f)
+	b.saveLater()
+}
+
+// saveLater starts the timer. The caller holds mu.
+func (b *Book) saveLater() {
+	if b.timer == nil && !b.closed {
+		b.timer = time.AfterFunc(saveAfter, b.save)
+	}
+}
+
+// Servers returns the sums of each server since the start of the process.
+func (b *Book) Servers() map[string]Figures {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return maps.Clone(b.servers)
+}
+
+// save adds what is pending to the files. What could not be written stays pending.
+func (b *Book) save() {
+	b.saving.Lock()
+	defer b.saving.Unlock()
+	b.mu.Lock()
+	b.timer = nil
+	pending := b.pending
+	b.pending = make(map[entry]*Figures)
+	b.mu.Unlock()
+	if len(pending) == 0 {
+		return
+	}
+	days := make(map[int]*Day)
+	for e, f := range pending {
+		if days[e.day] == nil {
+			days[e.day] = &Day{}
+		}
+		k := e.Key
+		k.Client = cmp.Or(sanitize.Line(k.Client, longestName), "(no name)")
+		days[e.day].add(k, *f)
+	}
+	written, err := addToFiles(b.dir, days)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if failed := err != nil; failed != b.failing {
+		if b.failing = failed; failed {
+			b.log.Warn("the savings cannot be written; mcpx tries again", "folder", b.dir, "err", err)
+		}
+	}
+	if err == nil {
+		return
+	}
+	for e, f := range pending {
+		switch {
+		case written[e.day]:
+		case b.pending[e] != nil:
+			b.pending[e].Add(*f)
+		default:
+			b.pending[e] = f
+		}
+	}
+	b.saveLater()
+}
+
+// Close writes what is pending. It waits for at most within, because the disk may hang.
+func (b *Book) Close(within time.Duration) {
+	b.mu.Lock()
+	b.closed = true
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+	b.mu.Unlock()
+	done := make(chan struct{})
+	go func() { // ends after the last file was written, or with the process if the disk hangs
+		defer close(done)
+		b.save()
+	}()
+	select {
+	case <-done:
+	case <-time.After(within):
+	}
+}

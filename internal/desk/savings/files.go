@@ -1,0 +1,129 @@
+package savings
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"mcpx/internal/base/atomicfile"
+)
+
+const (
+	// KeptDays is for how many days there are files.
+	KeptDays = 400
+	// lockWithin is how long one process waits for another, which needs milliseconds.
+	lockWithin = 5 * time.Second
+	// suffix is what the name of a day's file has after its date.
+	suffix = ".json"
+)
+
+// addToFiles adds sums to the files of their days. Processes take turns, so that none overwrites what another has added. It
+// returns which days it has written.
+func addToFiles(dir string, days map[int]*Day) (written map[int]bool, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lockWithin)
+	defer cancel()
+	lock := flock.New(filepath.Join(dir, "lock"), flock.SetPermissions(0o600))
+	if _, err := lock.TryLockContext(ctx, 10*time.Millisecond); err != nil {
+		return nil, fmt.Errorf("waiting for another mcpx: %w", err)
+	}
+	defer func() { _ = lock.Unlock() }() // the end of the process unlocks it as well
+	written = make(map[int]bool)
+	for number, sums := range days {
+		date := fmt.Sprintf("%04d-%02d-%02d", number/10000, number/100%100, number%100)
+		path := filepath.Join(dir, date+suffix)
+		day, err := read(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			prune(dir, date)
+			err = nil
+		}
+		if err != nil {
+			return written, err
+		}
+		day.Date = date
+		day.merge(*sums)
+		data, err := json.Marshal(day)
+		if err == nil {
+			err = atomicfile.Write(path, data, 0o600)
+		}
+		if err != nil {
+			return written, err
+		}
+		written[number] = true
+	}
+	return written, nil
+}
+
+// read reads the file of a day. A damaged file is an empty day: it cannot be mended, and must not stop the counting.
+func read(path string) (day Day, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Day{}, err
+	}
+	if json.Unmarshal(data, &day) != nil {
+		return Day{}, nil
+	}
+	return day, nil
+}
+
+// prune deletes the files of days that are KeptDays or more before date, and what killed processes have left. The caller has the
+// lock.
+func prune(dir, date string) {
+	today, err := time.Parse(time.DateOnly, date)
+	if err != nil {
+		return
+	}
+	left, _ := filepath.Glob(filepath.Join(dir, ".*"+suffix+".*")) // fails for invalid patterns alone
+	for _, path := range left {
+		_ = os.Remove(path)
+	}
+	oldest := today.AddDate(0, 0, 1-KeptDays).Format(time.DateOnly)
+	for _, old := range dates(dir) {
+		if old < oldest {
+			_ = os.Remove(filepath.Join(dir, old+suffix)) // the next day tries again
+		}
+	}
+}
+
+// dates returns the dates that have a file, in order.
+func dates(dir string) (all []string) {
+	entries, _ := os.ReadDir(dir) // without a folder there are none
+	for _, one := range entries {
+		date, ok := strings.CutSuffix(one.Name(), suffix)
+		if _, err := time.Parse(time.DateOnly, date); ok && err == nil {
+			all = append(all, date)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Load reads the days from since on, such as 2026-11-23. Days without a file are missing.
+func Load(dir, since string) (days []Day, err error) {
+	for _, date := range dates(dir) {
+		if date < since {
+			continue
+		}
+		day, err := read(filepath.Join(dir, date+suffix))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // deleted since
+		}
+		if err != nil {
+			return nil, err
+		}
+		day.Date = date
+		days = append(days, day)
+	}
+	return days, nil
+}

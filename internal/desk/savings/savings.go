@@ -1,0 +1,114 @@
+// Package savings counts the tokens that mcpx saves, and keeps the sums of each day in a folder that several processes share.
+package savings
+
+import (
+	"maps"
+	"slices"
+)
+
+// Figures are sums of estimated o200k tokens. Definitions, Compression and Cut are the three kinds of savings. Each of them is
+// negative where mcpx has cost more than it has saved.
+type Figures struct {
+	// Calls is the number of calls that servers have answered, and Sessions how many sessions have listed tools.
+	Calls    int64 `json:"calls"`
+	Sessions int64 `json:"sessions,omitempty"`
+	// Received is what servers sent as results, and Sent what clients got, with what they read on by a handle.
+	Received int64 `json:"tokens_received"`
+	Sent     int64 `json:"tokens_sent"`
+	// Definitions is what the definitions of all tools have more than mcpx's own, once for each session, less the answers of
+	// inspect. How many requests to a model carry them is not known to mcpx.
+	Definitions int64 `json:"definitions"`
+	// Compression is what shorter forms of results saved.
+	Compression int64 `json:"compression"`
+	// Cut is what was left behind a handle because a result was too long, less what was read of it later.
+	Cut int64 `json:"cut"`
+	// LeftOut is what callers did not ask for, with select, grep and programs. It is none of the three.
+	LeftOut int64 `json:"left_out,omitempty"`
+}
+
+// Add adds other to f.
+func (f *Figures) Add(other Figures) {
+	f.Calls += other.Calls
+	f.Sessions += other.Sessions
+	f.Received += other.Received
+	f.Sent += other.Sent
+	f.Definitions += other.Definitions
+	f.Compression += other.Compression
+	f.Cut += other.Cut
+	f.LeftOut += other.LeftOut
+}
+
+// Key says what figures are about. Without a tool they are about the definitions of the server.
+type Key struct{ Server, Tool, Client string }
+
+// tool returns the name of the tool among those of all servers.
+func (k Key) tool() string {
+	switch {
+	case k == otherKey:
+		return Other
+	case k.Tool == "":
+		return k.Server + " (definitions)"
+	}
+	return k.Server + "." + k.Tool
+}
+
+// Other is the name under which figures are summed up that have no name of their own: there are too many names.
+const Other = "(other)"
+
+var otherKey = Key{Other, Other, Other}
+
+// Day has the sums of one day by server, by tool and by client; each of the three has the whole.
+type Day struct {
+	Date    string             `json:"date"`
+	Servers map[string]Figures `json:"servers"`
+	Tools   map[string]Figures `json:"tools"`
+	Clients map[string]Figures `json:"clients"`
+}
+
+// The most names of a day. A day with that many has a file of about 100 KB; most have one of 2 KB.
+const (
+	mostServers = 150
+	mostTools   = 500
+	mostClients = 50
+)
+
+func (d *Day) add(k Key, f Figures) {
+	addTo(&d.Servers, k.Server, f, mostServers)
+	addTo(&d.Tools, k.tool(), f, mostTools)
+	addTo(&d.Clients, k.Client, f, mostClients)
+}
+
+// merge adds another day to d.
+func (d *Day) merge(other Day) {
+	for _, part := range []struct {
+		into *map[string]Figures
+		from map[string]Figures
+		most int
+	}{{&d.Servers, other.Servers, mostServers}, {&d.Tools, other.Tools, mostTools}, {&d.Clients, other.Clients, mostClients}} {
+		for _, name := range slices.Sorted(maps.Keys(part.from)) {
+			addTo(part.into, name, part.from[name], part.most)
+		}
+	}
+}
+
+// addTo adds f to the sum of a name. A new name is replaced by Other if there are already most names.
+func addTo(sums *map[string]Figures, name string, f Figures, most int) {
+	if *sums == nil {
+		*sums = make(map[string]Figures)
+	}
+	sum, known := (*sums)[name]
+	if !known && len(*sums) >= most {
+		name = Other
+		sum = (*sums)[name]
+	}
+	sum.Add(f)
+	(*sums)[name] = sum
+}
+
+// total returns the sum of the day.
+func (d *Day) total() (sum Figures) {
+	for _, f := range d.Servers {
+		sum.Add(f)
+	}
+	return sum
+}

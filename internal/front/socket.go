@@ -1,0 +1,54 @@
+package front
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"mcpx/internal/base/wire"
+	"mcpx/internal/caller"
+)
+
+// Socket is the connection of one client. Each of its messages is a JSON-RPC message or a batch.
+type Socket interface {
+	// Read returns the next message. A *wire.TooLargeError does not end the connection, every other error does.
+	Read() ([]byte, error)
+	// Write sends messages, and returns when they are sent. Only one goroutine calls it.
+	Write(messages ...[]byte) error
+}
+
+// lines is the Socket of a client over stdio.
+type lines struct {
+	*wire.Reader
+	*wire.Writer
+}
+
+// Read implements [Socket].
+func (l *lines) Read() ([]byte, error) {
+	data, err := l.Reader.Read()
+	l.SetFraming(l.Framing())
+	return data, err
+}
+
+// oneLiner gives messages without line breaks, which would end them where they are passed on over stdio.
+type oneLiner struct{ Socket }
+
+// Read implements [Socket].
+func (o oneLiner) Read() ([]byte, error) {
+	data, err := o.Socket.Read()
+	return oneLine(data), err
+}
+
+// ServeSocket serves a client that has opened a socket by an HTTP request, like one over stdio. It returns when the connection,
+// its credential or the front ends; in the last case open requests have the time grace. The caller closes the socket. Every
+// message is counted for the limits of the principal.
+func (f *Front) ServeSocket(r *http.Request, socket Socket, grace time.Duration) error {
+	id := newSessionID()
+	ctx, open := f.stateless.begin(context.WithoutCancel(r.Context()), id, true)
+	defer f.stateless.done(open)
+	s := f.newStdioServer(StdioOptions{
+		MaxMessage: f.options.MaxMessage, Drain: time.Millisecond, Grace: grace, Session: id, Admit: true,
+		Headers: r.Header, Principal: caller.From(r.Context()),
+	})
+	return s.serve(ctx, oneLiner{socket})
+}

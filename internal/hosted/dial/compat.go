@@ -1,0 +1,112 @@
+package dial
+
+import (
+	"cmp"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"mcpx/internal/caller"
+)
+
+// aliveWithin is how long a server without a name of its own has to show that it is there, before another takes its place.
+// Clients wait 10 s for a WebSocket to open.
+const aliveWithin = 5 * time.Second
+
+// ServeAgent accepts a tool server of an agent as the older system does: its name is in the query, and without one it gets a name
+// that no other server of the agent has. The caller has authenticated the request.
+func (h *Hub) ServeAgent(w http.ResponseWriter, r *http.Request) {
+	p, name := caller.From(r.Context()), r.URL.Query().Get("server_id")
+	if name == "" || name == anyName {
+		name = anyName
+		h.endSilent(p)
+	}
+	h.serve(w, r, p, name, "")
+}
+
+// anyName asks for a name that no other server of the principal has. No server can have it as its name.
+const anyName = "*"
+
+// placeUnnamed is place for anyName.
+func (h *Hub) placeUnnamed(p *caller.Principal, _ string) (s *slot, fresh bool, err error) {
+	h.naming.Lock() // otherwise a second server that comes now would get the same name
+	defer h.naming.Unlock()
+	if s, fresh, err = h.place(p, h.vacant(p)); err == nil && !fresh {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if s.forget != nil { // not left any more; use or unused follows
+			s.forget.Stop()
+			s.forget = nil
+		}
+	}
+	return s, fresh, err
+}
+
+// vacant returns a name for a server that brings none: the one that was left, since most often its server has come back, or else
+// the first that is free. If several were left, nothing says which server this is, so all are given up. If all names are in
+// use, it returns one more, so that the connection is refused for the right reason.
+func (h *Hub) vacant(p *caller.Principal) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	held := make(map[string]bool)
+	var left []*slot
+	for _, s := range h.slots {
+		if s.Owner != p.Key() || !isUnnamed(s.Name) {
+			continue
+		}
+		if held[s.Name] = true; s.live == nil && s.forget != nil {
+			left = append(left, s)
+		}
+	}
+	if len(left) == 1 {
+		return left[0].Name
+	}
+	for _, s := range left {
+		h.remove(s)
+		delete(held, s.Name)
+	}
+	i := 0
+	for held[unnamed(i)] {
+		i++
+	}
+	return unnamed(i)
+}
+
+// unnamed returns the name of the server without a name at index i: default, default-2, default-3 and so on.
+func unnamed(i int) string {
+	if i == 0 {
+		return "default"
+	}
+	return "default-" + strconv.Itoa(i+1)
+}
+
+// isUnnamed reports whether a name is one of those that unnamed returns.
+func isUnnamed(name string) bool {
+	number, ok := strings.CutPrefix(name, "default-")
+	n, err := strconv.Atoi(number)
+	return name == "default" || ok && err == nil && n > 1
+}
+
+// endSilent ends the connections without a name of their own that do not answer. A device that lost its network has not closed
+// its connection, and comes back before the pings have found that out.
+func (h *Hub) endSilent(p *caller.Principal) {
+	h.mu.Lock()
+	open := make(map[*slot]*conn)
+	for _, s := range h.slots {
+		if s.Owner == p.Key() && isUnnamed(s.Name) && s.live != nil && s.waiting == nil { // an upstream is reading
+			open[s] = s.live
+		}
+	}
+	h.mu.Unlock()
+	var asked sync.WaitGroup
+	for s, c := range open {
+		asked.Go(func() {
+			if !c.Answers(cmp.Or(h.options.Alive, aliveWithin)) {
+				s.gone(c)
+			}
+		})
+	}
+	asked.Wait()
+}

@@ -1,0 +1,159 @@
+package identity
+
+import (
+	"crypto/aes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"mcpx/internal/base/conf"
+	"mcpx/internal/base/pattern"
+	"mcpx/internal/caller"
+)
+
+// Agents say which tokens of agents are accepted at the paths of the older system (dial.compat in the config).
+type Agents struct {
+	// Keys open the tokens; the first one makes new tokens.
+	Keys []string
+	// Encrypted accepts also the tokens of the older system, which never expire and can be altered.
+	Encrypted bool
+}
+
+// AgentKind is the beginning of the ID of principals that are proved by a token of an agent.
+const AgentKind = "agent"
+
+// agentID is what an agent may be called. Names of other principals have an @ or no colon, and so no agent can have one.
+var agentID = pattern.New(`^[A-Za-z0-9._-]{1,64}$`)
+
+// agentClaim is the claim of a signed token, and the member of an encrypted one, that names the agent.
+const agentClaim = "agentId"
+
+var agentParser = jwt.NewParser(
+	jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}), jwt.WithExpirationRequired(), jwt.WithStrictDecoding())
+
+// NewAgentToken makes a token of an agent that is valid until a time: a JWT, signed with HMAC-SHA-256.
+func NewAgentToken(key, agent string, until time.Time) (string, error) {
+	if !agentID.MatchString(agent) {
+		return "", errAgentID
+	}
+	return jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{agentClaim: agent, "exp": until.Unix()}).SignedString([]byte(key))
+}
+
+var errAgentID = errors.New("an agent is named by 1 to 64 letters (a-z), digits, '.', '_' and '-'")
+
+// Agent returns the proof of an agent's token. The error is ErrNone or wraps ErrInvalid; it never has a part of the token.
+func (v *Verifier) Agent(token string) (*Proof, error) {
+	s := v.state()
+	switch {
+	case s == nil || s.agents == nil:
+		return nil, invalid(errors.New("no tokens of agents are accepted"))
+	case token == "":
+		return nil, ErrNone
+	case len(token) > maxAgentToken:
+		return nil, invalid(errors.New("it is too long for a token of an agent"))
+	}
+	agent, until, err := s.options.Agents.open(token)
+	if err == nil && !agentID.MatchString(agent) {
+		err = errAgentID
+	}
+	if err != nil {
+		return nil, invalid(err)
+	}
+	return &Proof{&caller.Principal{ID: AgentKind + " " + agent, Name: conf.Agents + agent}, s.agents.valid, until}, nil
+}
+
+// maxAgentToken is the length of the longest token of an agent, in bytes.
+const maxAgentToken = 4 << 10
+
+// open returns the agent of a token, and when the token expires; zero means never.
+func (a *Agents) open(token string) (agent string, until time.Time, err error) {
+	signed := strings.Count(token, ".") == 2
+	if !signed && !a.Encrypted {
+		return "", until, errors.New("it is not signed; mcpx token agent makes signed tokens")
+	}
+	err = errors.New("no key")
+	for _, key := range a.Keys {
+		if signed {
+			agent, until, err = openSigned(token, key)
+		} else {
+			agent, err = openEncrypted(token, key)
+		}
+		if err == nil {
+			return agent, until, nil
+		}
+	}
+	return "", time.Time{}, err
+}
+
+func openSigned(token, key string) (agent string, until time.Time, err error) {
+	claims := jwt.MapClaims{}
+	if _, err := agentParser.ParseWithClaims(token, claims, func(*jwt.Token) (any, error) { return []byte(key), nil }); err != nil {
+		return "", until, err
+	}
+	agent, _ = claims[agentClaim].(string)
+	end, err := claims.GetExpirationTime()
+	if err != nil {
+		return "", until, err
+	}
+	return agent, end.Time, nil
+}
+
+var errEncrypted = errors.New("the token is not encrypted with the key")
+
+// openEncrypted opens a token of the older system: base64 of AES in ECB mode, with PKCS #7 padding, of {"agentId": "ID"}.
+func openEncrypted(token, key string) (agent string, err error) {
+	// A + that was not escaped in the query arrives as a space.
+	data, err := base64.StdEncoding.DecodeString(strings.ReplaceAll(token, " ", "+"))
+	if err != nil || len(data) == 0 || len(data)%aes.BlockSize != 0 {
+		return "", errEncrypted
+	}
+	block, err := aes.NewCipher(encryptionKey(key))
+	if err != nil {
+		return "", err
+	}
+	for at := 0; at < len(data); at += aes.BlockSize {
+		block.Decrypt(data[at:], data[at:])
+	}
+	padding := int(data[len(data)-1])
+	if padding == 0 || padding > aes.BlockSize {
+		return "", errEncrypted
+	}
+	text, tail := data[:len(data)-padding], data[len(data)-padding:]
+	for _, b := range tail {
+		if int(b) != padding {
+			return "", errEncrypted
+		}
+	}
+	var said map[string]string // exactly these members: other texts may be blocks of several tokens
+	if json.Unmarshal(text, &said) != nil || len(said) != 1 {
+		return "", errEncrypted
+	}
+	return said[agentClaim], nil
+}
+
+// encryptionKey makes an AES key of a text, as the older system does: zeros are added up to 32 bytes, and what is longer is cut.
+func encryptionKey(text string) []byte {
+	switch len(text) {
+	case 16, 24, 32:
+		return []byte(text)
+	}
+	key := make([]byte, 32)
+	copy(key, text)
+	return key
+}
+
+// newAgents returns the credential of all agents' tokens; nil if none are accepted. It is the one from before if nothing changed.
+func newAgents(o *Options, before *State) *credential {
+	switch {
+	case o.Agents == nil:
+		return nil
+	case before.agents != nil && reflect.DeepEqual(before.options.Agents, o.Agents):
+		return before.agents
+	}
+	return newCredential(Token{}, nil)
+}

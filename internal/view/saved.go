@@ -1,0 +1,114 @@
+package view
+
+import (
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/builtin"
+	"mcpx/internal/caller"
+	"mcpx/internal/describe"
+	"mcpx/internal/request"
+	"mcpx/internal/results"
+	"mcpx/internal/tokens"
+)
+
+// Saved implements [View]. The definitions of each server are saved, and mcpx's own are spent. A client that searches for
+// tools itself carries a line for each tool or server instead of definitions, so only this line counts.
+func (v *TwoTools) Saved(client *caller.Client) func() []request.Saving {
+	snap, how, searches := v.named(client), v.how(client, name(client)), v.searcher(client)
+	var apps json.RawMessage
+	if listed := v.apps(client); listed != nil {
+		apps = listed.tools
+	}
+	return sync.OnceValue(func() []request.Saving {
+		list := v.texts.list(snap, how)
+		own, instructions := definitions(list.inspect, list.exec, how.features), ""
+		direct, spent := v.texts.direct(snap), 0
+		if searches != nil {
+			direct, instructions = unloaded(snap, searches), v.texts.instructions(snap, how)
+		}
+		mcpx := describe.Unloaded{Name: builtin.Name, Instructions: instructions}
+		for _, d := range own {
+			if searches == nil || searches.Loads {
+				spent += tokens.Estimate(string(wire.Encode(d)))
+			} else {
+				mcpx.Tools = append(mcpx.Tools, catalog.Tool{Name: d.Name, Description: d.Description})
+			}
+		}
+		if searches != nil {
+			spent += tokens.Estimate(searches.Shows(mcpx))
+		}
+		if len(apps) > len("[]") { // next to the two tools
+			spent += tokens.Estimate(string(apps))
+		}
+		return append(slices.Clip(direct), request.Saving{Server: builtin.Name, Tokens: -spent})
+	})
+}
+
+// searcher returns how the client searches for tools itself; nil if it does not.
+func (v *TwoTools) searcher(client *caller.Client) *describe.Searcher {
+	found := describe.SearcherNamed(name(client))
+	if found != nil && found.Loads && !v.current().profile(name(client)).shown.features.Brief {
+		return nil // the config says that its search is turned off
+	}
+	return found
+}
+
+// counted reports whether a client that connects to the server itself would list its tools.
+func counted(s *catalog.Server) bool {
+	return s.Known && s.State != catalog.Disabled && s.Name != builtin.Name
+}
+
+// direct returns the tokens of the definitions of each server's tools, as they are in a request to a model.
+func (t *texts) direct(snap *catalog.Snapshot) []request.Saving {
+	c := t.of(snap)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.direct != nil {
+		return c.direct
+	}
+	c.direct = []request.Saving{}
+	for i := range snap.Servers {
+		s := &snap.Servers[i]
+		if !counted(s) {
+			continue
+		}
+		one := request.Saving{Server: s.Name}
+		for j := range s.Tools {
+			d := Definition{s.Tools[j].Name, s.Tools[j].Description, s.Tools[j].InputSchema}
+			one.Tokens += tokens.Estimate(string(wire.Encode(d)))
+		}
+		c.direct = append(c.direct, one)
+	}
+	return c.direct
+}
+
+// unloaded returns the tokens of what a client with a tool search shows of each server.
+func unloaded(snap *catalog.Snapshot, by *describe.Searcher) (all []request.Saving) {
+	for i := range snap.Servers {
+		if s := &snap.Servers[i]; counted(s) {
+			shown := describe.Unloaded{Name: s.Name, Instructions: s.Instructions, Tools: s.Tools}
+			all = append(all, request.Saving{Server: s.Name, Tokens: tokens.Estimate(by.Shows(shown))})
+		}
+	}
+	return all
+}
+
+// lookedUp counts an answer of inspect: definitions that the client carries after all. A client that searches for tools itself
+// would have loaded the same ones.
+func (v *TwoTools) lookedUp(call Call, answer *results.Result) {
+	if call.Event == nil || v.searcher(call.Client) != nil {
+		return
+	}
+	content := answer.Content
+	call.Event.Definitions = sync.OnceValue(func() []request.Saving {
+		spent := 0
+		for _, raw := range content {
+			spent += results.Roughly(wire.ReadBlock(raw).Text)
+		}
+		return []request.Saving{{Server: builtin.Name, Tool: InspectTool, Tokens: -spent}}
+	})
+}
