@@ -102,7 +102,7 @@ var ownVariables = strings.Fields(`
 `)
 
 // ownPrefixes are prefixes of such variables.
-var ownPrefixes = []string{"OTEL_", "MCPX_MCPTEST_OWNER"}
+var ownPrefixes = []string{"OTEL_"}
 
 // own returns the variables that mcpx itself reads, sorted.
 func own(environ []string) (list []string) {
