@@ -174,6 +174,33 @@ func TestReplicas_TLS(t *testing.T) {
 	}
 }
 
+// leader returns the server that leads the bucket, and how many servers have it whole; 0 if that is not known now.
+func leader(t *testing.T, urls []string) (name string, servers int) {
+	t.Helper()
+	conn, err := nats.Connect(strings.Join(urls, ","))
+	if err != nil {
+		return "", 0
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	stream, err := js.Stream(ctx, "KV_mcpx")
+	if err != nil {
+		return "", 0
+	}
+	info := stream.CachedInfo()
+	for _, one := range info.Cluster.Replicas {
+		if one.Current && !one.Offline {
+			servers++
+		}
+	}
+	return info.Cluster.Leader, servers + 1
+}
+
 // TestReplicas_NATSCluster: NATS is a cluster of three servers. If the one is killed that leads the bucket, or then another one that
 // the replicas use, sessions go on, and what has to be stored is stored soon after.
 func TestReplicas_NATSCluster(t *testing.T) {
@@ -190,35 +217,13 @@ func TestReplicas_NATSCluster(t *testing.T) {
 	f.startAll(t, 3)
 	f.shares(t)
 	before := visitAt(t, f.replicas[0].daemon)
-	leader := func() (name string, servers int) {
-		conn, err := nats.Connect(strings.Join(urls, ","))
-		if err != nil {
-			return "", 0
-		}
-		defer conn.Close()
-		js, err := jetstream.New(conn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		stream, err := js.Stream(ctx, "KV_mcpx")
-		if err != nil {
-			return "", 0
-		}
-		info := stream.CachedInfo()
-		for _, one := range info.Cluster.Replicas {
-			if one.Current && !one.Offline {
-				servers++
-			}
-		}
-		return info.Cluster.Leader, servers + 1
-	}
 	for range 2 {
-		name, servers := leader()
-		if servers != 3 {
-			t.Fatalf("the bucket is on %d servers", servers)
-		}
+		var name string
+		mcptest.WaitFor(t, "the bucket is on three servers", patience, func() bool {
+			var servers int
+			name, servers = leader(t, urls)
+			return servers == 3
+		})
 		t.Logf("%s leads", name)
 		byName[name].Kill()
 		for _, r := range f.replicas {
@@ -235,9 +240,5 @@ func TestReplicas_NATSCluster(t *testing.T) {
 		t.Logf("changes are stored again after %v", time.Since(began))
 		f.shares(t)
 		byName[name].Start()
-		mcptest.WaitFor(t, "the bucket is on three servers", patience, func() bool {
-			_, servers := leader()
-			return servers == 3
-		})
 	}
 }

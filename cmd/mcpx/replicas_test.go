@@ -373,7 +373,8 @@ func processOf(answer string) string {
 // that other replicas execute go on.
 func TestReplicas_Home(t *testing.T) {
 	mcptest.Parallel(t)
-	own := fake(t, mcptest.Spec{})
+	spec := mcptest.Spec{}.WithFiles(t)
+	own := fake(t, spec)
 	own["session"] = "per_client"
 	r := startReplicas(t, 2, map[string]server{"own": own}, nil)
 	one, two := r.replicas[0].daemon, r.replicas[1].daemon
@@ -392,11 +393,11 @@ func TestReplicas_Home(t *testing.T) {
 		go func() { ended <- v.ask(at, execute(2, "own", "slow", `{"while":"`+file+`"}`)) }()
 		return ended
 	}
+	calls := func() int { return len(spec.Log(t).Method("tools/call")) }
+	earlier := calls()
 	aliceSlow, bobSlow := slow(alice, two), slow(bob, two)
 	stream := alice.get(two)
-	// The calls have begun when others of the same clients, which are sent later, are answered.
-	pid(alice, two)
-	pid(bob, two)
+	mcptest.WaitFor(t, "both calls", patience, func() bool { return calls() == earlier+2 })
 	_ = one.cmd.Process.Kill()
 	<-one.exited
 	if said := <-aliceSlow; !strings.Contains(said, "Call again") || !strings.Contains(said, `"id":2`) || strings.Count(said, "jsonrpc") != 1 {

@@ -310,6 +310,8 @@ func (f *Front) passedOfBatch(e *exchange, m *message, body []byte) bool {
 	}
 	w := &batched{forwarding: forwarding{exchange: e}, header: make(http.Header)}
 	switch err := f.send(w, e.r, m, body, to); {
+	case errors.Is(err, ErrUntaken):
+		return false
 	case !m.isRequest():
 	case err != nil:
 		if w.partial {

@@ -3,6 +3,7 @@ package mcptest
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,10 +48,21 @@ func StartNATSCluster(t testing.TB) []*NATS {
 		routes, addresses = append(routes, route), append(addresses, "nats://"+route.Addr())
 	}
 	for i, route := range routes {
-		n := newNATS(t, fmt.Sprintf("server_name: nats-%d", i+1), `cluster { name: tests, listen: "127.0.0.1:-1", no_advertise: true, routes: [`+strings.Join(addresses, ", ")+`] }`)
+		n := newNATS(t, fmt.Sprintf("server_name: nats-%d", i+1), `http: "127.0.0.1:-1", cluster { name: tests, listen: "127.0.0.1:-1", no_advertise: true, routes: [`+strings.Join(addresses, ", ")+`] }`)
 		n.route = route
 		n.Start()
 		all = append(all, n)
+	}
+	for _, n := range all {
+		health := n.ports(t).Monitoring[0] + "/healthz"
+		WaitFor(t, "the NATS cluster has a leader", time.Minute, func() bool {
+			response, err := http.Get(health)
+			if err != nil {
+				return false
+			}
+			response.Body.Close()
+			return response.StatusCode == http.StatusOK
+		})
 	}
 	return all
 }
@@ -94,7 +106,7 @@ func moduleRoot(t testing.TB) string {
 }
 
 // natsPorts are the addresses at which a NATS server listens, as it writes them.
-type natsPorts struct{ NATS, Cluster []string }
+type natsPorts struct{ NATS, Cluster, Monitoring []string }
 
 // ports waits until the server listens.
 func (n *NATS) ports(t testing.TB) (is natsPorts) {

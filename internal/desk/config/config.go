@@ -75,6 +75,7 @@ type ForServers struct {
 	ShutdownGrace time.Duration
 	HealthCheck   bool
 	Health        conf.Health
+	Registry      string // the URL of an MCP registry
 	// Daemon says whether sessions over stdio share the daemon. It ends when it had no session for DaemonIdle.
 	Daemon     bool
 	DaemonIdle time.Duration
@@ -107,6 +108,9 @@ const (
 
 // DefaultHTTPPath is the default of http_path.
 const DefaultHTTPPath = "/mcp"
+
+// DefaultRegistry is the default of registry: the official MCP registry.
+const DefaultRegistry = "https://registry.modelcontextprotocol.io"
 
 // Group is a part of the catalogue with a name.
 type Group struct {
@@ -315,8 +319,9 @@ func defaults(path string) *Config {
 		},
 		ForServers: ForServers{
 			MaxMessageBytes: 64 << 20, ShutdownGrace: 5 * time.Second, HealthCheck: true,
-			Health: conf.Health{Interval: 30 * time.Second, Timeout: 5 * time.Second, Threshold: 2},
-			Daemon: true, DaemonIdle: 10 * time.Minute,
+			Health:   conf.Health{Interval: 30 * time.Second, Timeout: 5 * time.Second, Threshold: 2},
+			Registry: DefaultRegistry,
+			Daemon:   true, DaemonIdle: 10 * time.Minute,
 		},
 		OverHTTP: OverHTTP{
 			Limits: defaultLimits(), SessionTimeout: 30 * time.Minute, HTTPPath: DefaultHTTPPath, UI: true, Telemetry: Telemetry{Metrics: true},
