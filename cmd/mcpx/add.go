@@ -14,24 +14,29 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/terminal"
+	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/setup"
 )
 
 type addCommand struct {
-	Name   string   `arg:"" help:"What the server is to be called."`
-	Target []string `arg:"" name:"command-or-url" help:"The program and its arguments, after --; or the URL of a remote server; or JSON as in the file of a client."`
+	Name   string   `arg:"" help:"What the server is to be called; or, without anything after it, its name in the MCP registry."`
+	Target []string `arg:"" optional:"" name:"command-or-url" help:"The program and its arguments, after --; or the URL of a remote server; or JSON as in the file of a client."`
 	Env    []string `env:"-" help:"An environment variable of the program." placeholder:"KEY=VALUE" sep:"none"`
 	Header []string `env:"-" help:"A header for the remote server." placeholder:"KEY=VALUE" sep:"none"`
 	Type   string   `help:"The transport: stdio, http or sse; detected if not given." placeholder:"TYPE" enum:",stdio,http,sse" default:""`
 
 	NoCheck bool `help:"Do not try the server."`
+	publishedFlags
 }
 
 func (cmd *addCommand) Help() string {
 	return `Comments and order of the config stay. If there is no config, one is made that only you can read. Then the server is tried.
+Without a command or URL, add looks NAME up in an MCP registry ("mcpx find"), asks for the values that the server needs, and shows
+the command before it writes and starts anything.
 
 ` + examples(
 		"mcpx add files -- npx -y @modelcontextprotocol/server-filesystem ~/Documents",
+		"mcpx add io.github.owner/server --set LOG_LEVEL=debug",
 		"mcpx add notes --env 'NOTES_TOKEN=${NOTES_TOKEN}' -- uvx notes-mcp",
 		"mcpx add github https://api.githubcopilot.com/mcp/ --header 'Authorization=Bearer ${GITHUB_TOKEN}'",
 		`mcpx add memory '{"mcpServers": {"memory": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"]}}}'`,
@@ -43,6 +48,12 @@ func (cmd *addCommand) Run(ctx context.Context, parsed *kong.Context, c *cli, s 
 		again := "mcpx add NAME -- " + strings.Join(parsed.Args[at+1:], " ")
 		return &usageError{hintError{"the server has no name", "write the name before --: " + again}}
 	}
+	if len(cmd.Target) == 0 {
+		return cmd.addPublished(ctx, c, s)
+	}
+	if cmd.given() {
+		return &usageError{hintError{"--as, --from and --set are for a server of the MCP registry", "leave out the command or URL, or the flags"}}
+	}
 	edit, err := cmd.edit(s, sys)
 	if err != nil {
 		return err
@@ -51,6 +62,30 @@ func (cmd *addCommand) Run(ctx context.Context, parsed *kong.Context, c *cli, s 
 	if err != nil {
 		return err
 	}
+	return cmd.added(ctx, c, s, file)
+}
+
+// addPublished adds a server of the registry.
+func (cmd *addCommand) addPublished(ctx context.Context, c *cli, s streams) error {
+	p, entry, err := cmd.fromRegistry(ctx, c, s)
+	if err != nil || p == nil {
+		return err
+	}
+	cmd.Name, entry = p.name, entry.WithShare(s.reading())
+	file, err := c.configFile()
+	if err != nil {
+		return err
+	}
+	err = s.configAt(file).Edit(func(data []byte) ([]byte, error) { return setup.AddServer(data, p.name, entry) },
+		func(*config.Config) error { return keep(ctx, p.secrets) }) // once the new text is known to be valid
+	if err != nil {
+		return err
+	}
+	return cmd.added(ctx, c, s, file)
+}
+
+// added says that the server is in the config, and tries it.
+func (cmd *addCommand) added(ctx context.Context, c *cli, s streams, file string) error {
 	fmt.Fprintf(s.out, "added %s to %s\n", cmd.Name, file)
 	defer hintReload(ctx, c.Config != "", s, file)
 	check := "mcpx check " + cmd.Name

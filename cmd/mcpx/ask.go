@@ -48,6 +48,13 @@ func (a *asker) ask(ctx context.Context, question, unasked string) (bool, error)
 
 // agrees asks the user at the terminal and reports whether the answer is yes.
 func (a *asker) agrees(ctx context.Context, question string) (bool, error) {
+	line, err := a.line(ctx, question+" [y/N] ")
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return answer == "y" || answer == "yes", err
+}
+
+// line asks the user for a line at the terminal. It is empty if the input has ended.
+func (a *asker) line(ctx context.Context, prompt string) (string, error) {
 	if a.lines == nil {
 		a.lines = make(chan string)
 		go func() { // the goroutine ends with the input, or with the process
@@ -57,13 +64,12 @@ func (a *asker) agrees(ctx context.Context, question string) (bool, error) {
 			}
 		}()
 	}
-	fmt.Fprintf(a.s.out, "%s [y/N] ", question)
+	fmt.Fprint(a.s.out, prompt)
 	select {
 	case <-ctx.Done():
-		return false, ctx.Err()
+		return "", ctx.Err()
 	case line := <-a.lines:
-		answer := strings.ToLower(strings.TrimSpace(line))
-		return answer == "y" || answer == "yes", nil
+		return line, nil
 	}
 }
 

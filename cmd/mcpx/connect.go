@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ func (cmd *connectCommand) Help() string {
 		"mcpx connect",
 		"mcpx connect cursor",
 		"mcpx connect claude-code --move --yes",
-		"mcpx connect vscode --file .vscode/mcp.json",
+		"mcpx connect claude-code --file .mcp.json --move",
 	)
 }
 
@@ -70,41 +71,74 @@ func (cmd *disconnectCommand) Run(ctx context.Context, s streams, sys setup.Syst
 	if err != nil {
 		return err
 	}
+	if client.Paste != "" {
+		fmt.Fprintf(s.out, "mcpx writes no file of %s: take mcpx out in %s\n", client.Name, client.Paste)
+		return nil
+	}
 	file, unasked := client.File(sys), "mcpx disconnect "+client.ID+" --yes"
 	if cmd.File != "" {
 		file, unasked = cmd.File, unasked+" --file "+cmd.File
 	}
+	a, undone := &asker{s: s, yes: cmd.Yes}, false
+	for _, part := range partsOf(sys, client, file) {
+		done, err := part.disconnect(ctx, a, sys, unasked)
+		if undone = undone || done; err != nil {
+			return err
+		}
+	}
+	if !undone {
+		fmt.Fprintf(s.out, "mcpx is not in %s\n", sys.Short(file))
+	}
+	return nil
+}
+
+// part is a file of a client, with the client in the form that edits this file.
+type part struct {
+	setup.Client
+	file string
+}
+
+// partsOf returns the files that connect and disconnect edit: the given one and, if that is the user's usual file, the client's
+// others.
+func partsOf(sys setup.System, client setup.Client, file string) []part {
+	parts := []part{{client.Editing(sys, file), file}}
+	if file == client.File(sys) {
+		for _, other := range client.Others {
+			parts = append(parts, part{other, other.File(sys)})
+		}
+	}
+	return parts
+}
+
+// disconnect undoes the changes of a file. It returns true if there were any, even if the user declines.
+func (p part) disconnect(ctx context.Context, a *asker, sys setup.System, unasked string) (bool, error) {
 	kept, err := backups()
 	if err != nil {
-		return err
+		return false, err
 	}
-	change, err := kept.Disconnect(client, file, s.reading())
-	if err != nil {
-		return err
+	change, err := kept.Disconnect(p.Client, p.file, a.s.reading())
+	if err != nil || change.Nothing() {
+		return false, err
 	}
-	if change.Nothing() {
-		fmt.Fprintf(s.out, "mcpx is not in %s\n", sys.Short(file))
-		return nil
-	}
-	if ok, err := (&asker{s: s, yes: cmd.Yes}).askFor(ctx, change, sys, unasked); err != nil || !ok {
-		return err
+	if ok, err := a.askFor(ctx, change, sys, unasked); err != nil || !ok {
+		return true, err
 	}
 	backup, err := kept.Undo(change)
 	if err != nil {
-		return err
+		return true, err
 	}
-	fmt.Fprintf(s.out, "disconnected %s: %s\n", client.Name, client.Restart)
+	fmt.Fprintf(a.s.out, "disconnected %s: %s\n", p.Name, p.Restart)
 	if change.Exact {
-		fmt.Fprintln(s.out, "the file is what it was before, byte for byte")
-	} else {
-		back := ""
-		if len(change.Restored) > 0 {
-			back = ", and put back " + strings.Join(change.Restored, ", ")
-		}
-		fmt.Fprintf(s.out, "the file has changed since mcpx wrote it: took out mcpx%s; the rest stays. As it was a moment ago: %s\n",
-			back, sys.Short(backup))
+		fmt.Fprintln(a.s.out, "the file is what it was before, byte for byte")
+		return true, nil
 	}
-	return nil
+	back := ""
+	if len(change.Restored) > 0 {
+		back = ", and put back " + strings.Join(change.Restored, ", ")
+	}
+	fmt.Fprintf(a.s.out, "the file has changed since mcpx wrote it: took out mcpx%s; the rest stays. As it was a moment ago: %s\n",
+		back, sys.Short(backup))
+	return true, nil
 }
 
 func findClient(id string) (setup.Client, error) {
@@ -126,7 +160,9 @@ func (cmd *connectCommand) list(sys setup.System, s streams) error {
 	rows := []terminal.Row{{Cells: []string{"CLIENT", "STATE", "FILE"}}}
 	for _, client := range setup.Clients() {
 		file, state := client.File(sys), "no file"
-		if _, existed, err := setup.Read(file); err != nil || existed {
+		if _, existed, err := setup.Read(file); client.Paste != "" {
+			file, state = client.Paste, "by hand"
+		} else if err != nil || existed {
 			state = clientState(client, file, s)
 		}
 		rows = append(rows, terminal.Row{Cells: []string{client.ID, state, sys.Short(file)}})
@@ -186,12 +222,9 @@ func (w wiring) served(ctx context.Context, file string) (all, seen []setup.Foun
 	return all, seen, nil
 }
 
-// connect shows the change of one client's config file, asks the user, and writes the file. unasked is the
-// command that does this without a question.
+// connect shows the changes of a client's files, asks the user, and writes them. unasked is the command that does this
+// without a question.
 func (w wiring) connect(ctx context.Context, client setup.Client, file, unasked string) error {
-	if file == "" {
-		return &hintError{"there is no home folder", "name the file of " + client.Name + " with --file"}
-	}
 	exe, err := command()
 	if err != nil {
 		return err
@@ -200,9 +233,14 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, unasked 
 	if err != nil {
 		return err
 	}
-	kept, err := backups()
-	if err != nil {
-		return err
+	to := setup.Connection{Command: exe, Args: []string{"--config", own}}
+	if client.Paste != "" {
+		fmt.Fprintf(w.s.out, "mcpx writes no file of %s. In %s add a server with this JSON:\n\n%s\n",
+			client.Name, client.Paste, client.Snippet(exe, to.Args))
+		return nil
+	}
+	if file == "" {
+		return &hintError{"there is no home folder", "name the file of " + client.Name + " with --file"}
 	}
 	var served, seen []setup.Found
 	if _, existed, err := setup.Read(own); err != nil {
@@ -212,43 +250,88 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, unasked 
 	} else if served, seen, err = w.served(ctx, own); err != nil {
 		return err
 	}
-	to := setup.Connection{Command: exe, Args: []string{"--config", own}}
 	if w.move {
 		to.Move = seen
 	}
-	change, err := kept.Connect(client, file, to, w.s.reading())
-	if err != nil {
-		return err
+	wrote := false
+	for _, part := range partsOf(w.sys, client, file) {
+		if part.file != file && !w.move {
+			continue // without a move nothing changes there
+		}
+		change, err := w.plan(part, to)
+		if err != nil {
+			return err
+		}
+		if change.Nothing() {
+			continue
+		}
+		if ok, err := w.asker.askFor(ctx, change, w.sys, unasked); err != nil || !ok {
+			return err
+		}
+		if err := w.write(change); err != nil {
+			return err
+		}
+		wrote = true
 	}
-	if change.Nothing() {
+	undo := "mcpx disconnect " + client.ID
+	if file != client.File(w.sys) {
+		undo += " --file " + file
+	}
+	if wrote {
+		fmt.Fprintf(w.s.out, "undo: %s\n", undo)
+	} else {
 		fmt.Fprintf(w.s.out, "%s is connected already, in %s\n", client.Name, w.sys.Short(file))
-		w.warnDoubled(client, file, served, seen)
-		return nil
 	}
-	if ok, err := w.asker.askFor(ctx, change, w.sys, unasked); err != nil || !ok {
+	w.warnDoubled(client, file, served, seen)
+	return nil
+}
+
+// plan returns the change of one file.
+func (w wiring) plan(p part, to setup.Connection) (setup.Change, error) {
+	kept, err := backups()
+	if err != nil {
+		return setup.Change{}, err
+	}
+	change, err := kept.Connect(p.Client, p.file, to, w.s.reading())
+	if errors.Is(err, setup.ErrUnsafe) {
+		hint := "take the servers out by hand"
+		if text := p.Snippet(to.Command, to.Args); text != "" {
+			hint = "give the file this by hand:\n" + text
+		}
+		err = &hintError{err.Error(), hint}
+	}
+	return change, err
+}
+
+// write writes one file, which the user has agreed to.
+func (w wiring) write(change setup.Change) error {
+	kept, err := backups()
+	if err != nil {
 		return err
 	}
 	backup, err := kept.Write(change)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w.s.out, "connected %s: %s\n", client.Name, client.Restart)
+	fmt.Fprintf(w.s.out, "connected %s: %s\n", change.Client.Name, change.Client.Restart)
 	if backup != "" {
 		fmt.Fprintf(w.s.out, "the file as it was: %s\n", w.sys.Short(backup))
 	}
-	undo := "mcpx disconnect " + client.ID
-	if file != client.File(w.sys) {
-		undo += " --file " + file
-	}
-	fmt.Fprintf(w.s.out, "undo: %s\n", undo)
-	w.warnDoubled(client, file, served, seen)
 	return nil
+}
+
+// servers returns the servers in the client's files. A file that cannot be read has none.
+func (w wiring) servers(client setup.Client, file string) (all []setup.Found) {
+	for _, part := range partsOf(w.sys, client, file) {
+		servers, _ := part.Servers(part.file, w.s.reading())
+		all = append(all, servers...)
+	}
+	return all
 }
 
 // doubled returns the servers in own that the client also starts itself.
 func (w wiring) doubled(client setup.Client, file string, own []setup.Found) []string {
-	servers, _ := client.Servers(file, w.s.reading()) // after an error there are no servers
-	return setup.Doubled(servers, own)
+	return setup.Doubled(w.servers(client, file), own)
 }
 
 // warnDoubled names the servers that both the client and mcpx start. It distinguishes those that can be
@@ -264,9 +347,8 @@ func (w wiring) warnDoubled(client setup.Client, file string, served, seen []set
 		fmt.Fprintf(w.s.out, "%s keeps %s: mcpx was not seen to serve %s; mcpx check says why\n",
 			client.Name, strings.Join(keep, ", "), them(keep))
 	}
-	servers, _ := client.Servers(file, w.s.reading())
 	var others []string
-	for _, one := range servers {
+	for _, one := range w.servers(client, file) {
 		if !one.Self && !slices.Contains(take, one.Name) && !slices.Contains(keep, one.Name) {
 			others = append(others, one.Name)
 		}

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"mcpx/internal/app"
-	"mcpx/internal/desk/config"
 )
 
 type dialCommand struct {
@@ -42,14 +41,9 @@ func (cmd *dialCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if token == "" {
 		token, _ = app.Secrets().Get(ctx, "dial") // without a token, the hosted mcpx says that one is needed
 	}
-	view, offered := config.ViewTools, *cfg
-	if len(cmd.Servers) == 1 {
-		view = config.ViewServer + cmd.Servers[0]
-		// The hosted mcpx shapes the results, as it knows its clients.
-		offered.ToonCompression, offered.ResultTokenLimit, offered.Compress = false, 0, false
-	}
+	offered, view := app.Offered(cfg, cmd.Servers)
 	a, err := app.New(app.Options{
-		Config: &offered, Profile: app.Command, Only: cmd.Servers, Log: c.logger(s, cmp.Or(string(c.LogLevel), "warn"), cfg.LogFormat),
+		Config: offered, Profile: app.Command, Only: cmd.Servers, Log: c.logger(s, cmp.Or(string(c.LogLevel), "warn"), cfg.LogFormat),
 	})
 	if err != nil {
 		return err

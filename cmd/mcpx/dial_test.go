@@ -11,7 +11,7 @@ import (
 )
 
 // TestDial: mcpx dial offers a server of its config to a hosted mcpx, whose client calls it. Another principal does not see it.
-// A wrong token ends the command, and the token is never printed.
+// The token is the one of the keyring, unless another is given. A wrong one ends the command, and the token is never printed.
 func TestDial(t *testing.T) {
 	mcptest.Parallel(t)
 	host, device := newHome(t), newHome(t)
@@ -26,6 +26,9 @@ func TestDial(t *testing.T) {
 	address := strings.Replace(hosted.site(), "http:", "ws:", 1) + "/dial/laptop"
 	config := device.config(t, map[string]server{"alpha": fake(t, mcptest.Spec{})}, nil)
 
+	if _, stderr, code := device.run(t, "ann-token\n", "secret", "set", "dial"); code != 0 { // in a file, as there is no keyring
+		t.Fatal(stderr)
+	}
 	if _, stderr, code := device.run(t, "", "--config", config, "dial", "--token", "wrong", address, "alpha"); code != 1 || !strings.Contains(stderr, "401") {
 		t.Errorf("a wrong token: exit %d: %s", code, stderr)
 	}
@@ -34,7 +37,6 @@ func TestDial(t *testing.T) {
 	}
 
 	process := device.command(t, "--config", config, "dial", address, "alpha")
-	process.Env = append(process.Env, "MCPX_DIAL_TOKEN=ann-token")
 	stderr := &lockedBuffer{}
 	process.Stderr = stderr
 	if err := process.Start(); err != nil {

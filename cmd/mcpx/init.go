@@ -207,7 +207,7 @@ func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, 
 			return false, err
 		}
 		if err := keep(ctx, secrets); err != nil {
-			return false, err
+			return false, fmt.Errorf("nothing was written: %w", err)
 		}
 		backup, err := kept.Write(change)
 		if err != nil {
@@ -296,7 +296,7 @@ func keep(ctx context.Context, secrets []setup.Secret) error {
 			for _, done := range secrets[:i+1] {
 				_, _ = store.Delete(ctx, done.Name)
 			}
-			return fmt.Errorf("nothing was written: moving %s to the keyring: %w", one.Name, err)
+			return fmt.Errorf("moving %s to the keyring: %w", one.Name, err)
 		}
 	}
 	return nil

@@ -55,6 +55,7 @@ type fileCommands struct {
 	Schema     schemaCommand     `cmd:"" help:"Print the JSON Schema of the config."`
 	Connect    connectCommand    `cmd:"" help:"Write mcpx into the config file of an MCP client."`
 	Disconnect disconnectCommand `cmd:"" help:"Undo connect."`
+	Find       findCommand       `cmd:"" help:"Look for servers in an MCP registry."`
 	Add        addCommand        `cmd:"" help:"Add a server to the config."`
 	Remove     removeCommand     `cmd:"" help:"Remove a server from the config."`
 	Enable     enableCommand     `cmd:"" help:"Use a server of the config again."`

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/coder/websocket"
 
 	"mcpx/internal/mcptest"
 )
@@ -40,6 +43,7 @@ var hostileCalls = []struct {
 	{"no JSON", 16, "", `{"jsonrpc":"2.0","id":1,"method":`},
 	{"new sessions", 8, "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"h","version":"1"}}}`},
 	{"half-open connections", 0, "", ""},
+	{"floods of dialled servers", 0, "", ""},
 }
 
 func execOf(tool, more string) string {
@@ -66,7 +70,7 @@ func TestNeighbour(t *testing.T) {
 		lasts = 5 * time.Second
 	}
 	h := newHome(t)
-	e := h.endpoint(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, map[string]any{"result_token_limit": 20000}, "alice", "mallory")
+	e := h.endpoint(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, map[string]any{"result_token_limit": 20000, "dial": dialAll}, "alice", "mallory")
 	alice := e.client(t, "alice", modern, "")
 	var alone time.Duration
 	t.Logf("%-24s %8s %8s %8s", "beside", "p50", "p99", "of alone")
@@ -91,6 +95,10 @@ func TestNeighbour(t *testing.T) {
 			}
 		case "half-open connections":
 			all.Go(func() { e.halfOpen(t, stop) })
+		case "floods of dialled servers":
+			for i := range 8 {
+				all.Go(func() { e.dialFlood(t, stop, fmt.Sprint("flood", i)) })
+			}
 		}
 		var times []time.Duration
 		for until := time.Now().Add(lasts); time.Now().Before(until); {
@@ -143,6 +151,35 @@ func (e *endpoint) molest(t *testing.T, stop chan struct{}, token, body string) 
 			_, _ = io.Copy(io.Discard, response.Body)
 			response.Body.Close()
 		}
+	}
+}
+
+// dialFlood dials in again and again until stop is closed, and announces changes of lists that it never lists, and sends other
+// notifications and pings, as fast as it can.
+func (e *endpoint) dialFlood(t *testing.T, stop chan struct{}, name string) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { // ends with stop
+		<-stop
+		cancel()
+	}()
+	to := strings.Replace(e.site(), "http:", "ws:", 1) + "/dial/" + name
+	for ctx.Err() == nil {
+		conn, _, err := websocket.Dial(ctx, to, &websocket.DialOptions{
+			HTTPHeader: http.Header{"Authorization": {"Bearer " + tokenOf("mallory")}}, Subprotocols: []string{"mcp"},
+		})
+		if err != nil {
+			continue
+		}
+		conn.CloseRead(ctx)
+		for n := 0; err == nil; n++ {
+			method := "notifications/tools/list_changed"
+			if n > 300 { // over the bound of changes, the connection would end
+				method = "notifications/message"
+			}
+			err = conn.Write(ctx, websocket.MessageText, []byte(`{"jsonrpc":"2.0","method":"`+method+`"}`))
+		}
+		_ = conn.CloseNow()
 	}
 }
 

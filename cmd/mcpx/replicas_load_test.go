@@ -196,6 +196,10 @@ func TestReplicas_Conformance(t *testing.T) {
 	if !mcptest.Full {
 		t.Skip("takes a minute: MCPX_FULL=1")
 	}
+	conformanceAtReplicas(t, threeReplicas)
+}
+
+func conformanceAtReplicas(t *testing.T, start func(testing.TB, map[string]server, map[string]any) *fleet) {
 	s := findSuite(t)
 	for _, revision := range revisions {
 		t.Run(revision, func(t *testing.T) {
@@ -208,7 +212,7 @@ func TestReplicas_Conformance(t *testing.T) {
 			shared := h.serveHTTP(t, "--config", h.config(t, map[string]server{
 				"suite": {"command": s.node, "args": []string{filepath.Join(s.dir, "server.mjs")}, "protocol": protocol},
 			}, nil))
-			f := startReplicas(t, 3, map[string]server{
+			f := start(t, map[string]server{
 				"suite": {"url": shared.url + "/servers/suite", "type": "http", "protocol": protocol},
 			}, map[string]any{"startup_wait": 60, "exec_wait": 60, "prefix": "never"})
 			s.run(t, newHome(t), fmt.Sprintf("expected/server-tools-%s.yml", revision), "server", "--url", f.url+"/tools", "--requirements", revision)

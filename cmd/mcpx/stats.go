@@ -122,7 +122,7 @@ func (cmd *statsCommand) print(s streams, r *savings.Report) {
 func notesOnStats(r *savings.Report) [][2]string {
 	t := r.Total
 	notes := [][2]string{
-		{"DEFINITIONS", fmt.Sprintf("of all tools, less mcpx's own and the answers of inspect; counted once for each of %s, as mcpx cannot see how many requests carried them", terminal.Count(int(t.Sessions), "session"))},
+		{"DEFINITIONS", fmt.Sprintf("of all tools, less mcpx's own and the answers of inspect; counted once a session (%s), as mcpx cannot see how many requests carried them", terminal.Count(int(t.Sessions), "session"))},
 		{"COMPRESSION", fmt.Sprintf("of results; clients got %s of %s tokens", terminal.Number(int(t.Sent)), terminal.Number(int(t.Received)))},
 		{"CUT", "left behind a handle and not read on"},
 	}

@@ -109,7 +109,7 @@ func TestStats(t *testing.T) {
 	svg := filepath.Join(h.dir, "saved.svg")
 	out, _, code := h.run(t, "", "--config", path, "stats", "--svg", svg)
 	table := regexp.MustCompile(`\nshop +6 +[\d,]+ +[\d,]+ +[\d,]+\nmcpx +- +-[\d,]+ +- +-\n`)
-	if code != 0 || !table.MatchString(out) || !strings.Contains(out, "once for each of 2 sessions") || !strings.Contains(out, "left out by select") {
+	if code != 0 || !table.MatchString(out) || !strings.Contains(out, "once a session (2 sessions)") || !strings.Contains(out, "left out by select") {
 		t.Errorf("exit %d: %s", code, out)
 	}
 	data, err := os.ReadFile(svg)

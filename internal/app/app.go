@@ -69,6 +69,8 @@ type App struct {
 	current atomic.Pointer[Runtime]
 	builder
 	views *views
+	// offered is how the server that mcpx dial offers names itself; empty if it offers several, and for other commands.
+	offered offered
 	// dialled has the servers that dial in; never nil after New.
 	dialled *dial.Hub
 	// agents serves the clients of agents.
@@ -136,7 +138,10 @@ func New(o Options) (*App, error) {
 	a.traceTo(o.Trace)
 	a.dialled = dial.New(dial.Options{
 		Current: func() *conf.Dial { return a.current.Load().config.Dial }, Taken: a.configured, Changed: a.redial,
-		MaxMessage: cfg.MaxMessageBytes, Logger: o.Log,
+		MaxMessage: cfg.MaxMessageBytes, Logger: o.Log, Cluster: a.state.cluster,
+		Relay: func(ctx context.Context, served string, stream io.ReadWriteCloser) error {
+			return serveRelay(ctx, a.Registry, served, cfg.MaxMessageBytes, stream)
+		},
 	})
 	a.dialledIn = a.dialled.Servers
 	a.agents = &agents{app: a, clients: make(map[string]int)}
@@ -150,7 +155,9 @@ func New(o Options) (*App, error) {
 	}
 	a.current.Store(first)
 	a.wire(first)
+	a.dialled.Share()
 	if c := a.state.cluster; c != nil {
+		a.state.approvals.follow(c, a.dialled.Refresh)
 		a.clusterAway = func() bool { return !c.Connected() }
 		c.Answer(askCatalogue, func(_ context.Context, _ string, key []byte, write func([]byte) error) error {
 			return write(a.Registry.Saved(string(key)))

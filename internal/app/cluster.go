@@ -47,6 +47,7 @@ func (s *clientState) join(to *conf.Cluster, log *slog.Logger) error {
 	s.counters = c.NewCounters(s.counters)
 	s.results = cluster.NewResults(c, s.results)
 	s.catalogues = cataloguesOf(c)
+	s.approvals = &approvals{all: make(Lock)}
 	log.Info("joined the cluster", "replica", options.Name, "id", c.Self(), "bucket", to.Bucket)
 	return nil
 }

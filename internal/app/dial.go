@@ -1,12 +1,21 @@
 package app
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"mcpx/internal/base/conf"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/desk/config"
+	"mcpx/internal/hosted/cluster"
+	"mcpx/internal/hosted/dial"
 	"mcpx/internal/hosted/httpd"
 	"mcpx/internal/hosted/identity"
 	"mcpx/internal/policy"
@@ -21,13 +30,19 @@ func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock
 	var dialled []policy.Dialled
 	for _, s := range b.dialledIn() {
 		name := s.Dialled.Server
+		rule := &conf.DialRule{}
+		if cfg.Dial != nil { // without a rule, Recheck is about to remove the server
+			rule = cmp.Or(policy.MayDial(cfg.Dial.Allow, s.By, s.Name), rule)
+		}
 		if slices.ContainsFunc(cfg.Servers, func(other config.Server) bool { return other.Name == name }) {
 			continue
 		}
 		shared := s.For != conf.DialSelf
+		one := policy.ServerRules{Overrides: rule.Overrides}
 		if dialled = append(dialled, s.Dialled); shared {
-			rules.Servers[name] = policy.ServerRules{Pin: policy.PinBlock, Approved: lock[name]}
+			one.Pin, one.Approved = policy.PinBlock, lock[approvedAs(&s)]
 		}
+		rules.Servers[name] = one
 		spec := upstream.Spec{
 			Options: transport.Options{
 				Name: name, Type: transport.WebSocket, Connect: s.Connect, Arrived: s.Arrived,
@@ -35,6 +50,7 @@ func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock
 			},
 			Introduction: upstream.Introduction{Name: "mcpx", Version: Version()},
 			Concurrency:  upstream.Concurrency{Queue: cfg.Limits.Server.Queue},
+			Catalogue:    upstream.Catalogue{Admit: s.Admit},
 			NoQuestions:  shared,
 		}
 		if strings.HasPrefix(s.Owner, identity.AgentKind+" ") { // as in the older system, which knew no other revisions
@@ -48,6 +64,10 @@ func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock
 	rules.Rights = rules.Rights.With(dialled)
 	return servers
 }
+
+// approvedAs is the key in a [Lock] of a server that has dialled in. It contains the owner, because another principal may take the
+// name later. No server of the config has such a name.
+func approvedAs(s *dial.Server) string { return s.Dialled.Server + " of " + s.Owner }
 
 // configured reports whether the current config has a server of this name.
 func (a *App) configured(name string) bool {
@@ -92,7 +112,7 @@ func (a *App) serveDialled(w http.ResponseWriter, r *http.Request) {
 	case approve && r.Method == http.MethodPost && a.current.Load().config.Auth == nil && r.Header.Get("Origin") != "":
 		http.Error(w, "without auth, no web page may approve tools", http.StatusForbidden)
 	case approve && r.Method == http.MethodPost:
-		a.approveDialled(w, name)
+		a.approveDialled(w, r, name)
 	default:
 		http.Error(w, "there is GET /api/dialled and POST /api/dialled/NAME/approve", http.StatusNotFound)
 	}
@@ -108,7 +128,7 @@ func (a *App) listDialled() []dialledServer {
 			for i := range server.Tools {
 				one.Tools = append(one.Tools, server.Tools[i].Name)
 			}
-			added, changed, _ := lock.Changes(server)
+			added, changed, _ := Lock{one.Name: lock[approvedAs(&s)]}.Changes(server)
 			one.Approved = s.For == conf.DialSelf || server.Known && len(added)+len(changed) == 0
 		}
 		all = append(all, one)
@@ -117,28 +137,80 @@ func (a *App) listDialled() []dialledServer {
 }
 
 // approveDialled approves the present tools of a server, and applies that.
-func (a *App) approveDialled(w http.ResponseWriter, name string) {
+func (a *App) approveDialled(w http.ResponseWriter, r *http.Request, name string) {
 	a.applying.Lock()
 	defer a.applying.Unlock()
+	all := a.dialled.Servers()
+	at := slices.IndexFunc(all, func(s dial.Server) bool { return s.Dialled.Server == name })
 	server, ok := a.Registry.Snapshot().Server(name)
-	if !ok || a.dialled.State(name) == "" || !server.Known {
+	if !ok || at < 0 || !server.Known {
 		http.Error(w, "no server has dialled in as "+name+", or it has not listed its tools yet", http.StatusNotFound)
 		return
 	}
-	cfg := a.current.Load().config
-	lock, err := LoadLock(cfg)
-	if err == nil {
-		if lock == nil {
-			lock = make(Lock)
-		}
-		lock.Approve(server)
-		err = lock.Save(cfg)
-	}
-	if err != nil {
+	present := make(Lock)
+	present.Approve(server)
+	if err := a.storeApproval(r.Context(), approvedAs(&all[at]), present[name]); err != nil {
 		a.log.Error("approving a server that dialled in failed", "server", name, "err", err)
 		http.Error(w, "the approval cannot be stored; the log says why", http.StatusInternalServerError)
 		return
 	}
 	a.rebuild()
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// storeApproval stores the approved tools of a server, in the lock file or, with a cluster, for all replicas.
+func (a *App) storeApproval(ctx context.Context, key string, tools map[string]string) error {
+	if c := a.state.cluster; c != nil {
+		return c.Records().Change(ctx, approvalPrefix+key, func([]byte) ([]byte, time.Time, error) {
+			return wire.Encode(Lock{key: tools}), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), nil
+		})
+	}
+	cfg := a.current.Load().config
+	lock, err := LoadLock(cfg)
+	if err != nil {
+		return err
+	}
+	if lock == nil {
+		lock = make(Lock)
+	}
+	lock[key] = tools
+	return lock.Save(cfg)
+}
+
+// approvalPrefix is the beginning of the keys of the records with approvals.
+const approvalPrefix = "approved."
+
+// approvals are those that the replicas share. A nil *approvals has none.
+type approvals struct {
+	mu  sync.Mutex
+	all Lock
+}
+
+// follow takes the records of a cluster, and calls changed after each.
+func (s *approvals) follow(c *cluster.Cluster, changed func()) {
+	c.Watch(approvalPrefix, func(value []byte) {
+		var one Lock
+		if json.Unmarshal(value, &one) == nil {
+			s.mu.Lock()
+			maps.Copy(s.all, one)
+			s.mu.Unlock()
+			changed()
+		}
+	})
+}
+
+// and returns a lock that also has the shared approvals.
+func (s *approvals) and(lock Lock) Lock {
+	if s == nil {
+		return lock
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	both := maps.Clone(s.all)
+	for key, tools := range lock {
+		if both[key] == nil {
+			both[key] = tools
+		}
+	}
+	return both
 }

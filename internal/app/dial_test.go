@@ -19,8 +19,13 @@ import (
 
 // device is a server that has dialled in. Its tool whoami answers with its name.
 type device struct {
-	conn *websocket.Conn
-	over chan error // the error that ended its connection
+	conn  *websocket.Conn
+	over  chan error   // the error that ended its connection
+	tools int          // how many tools it has, if that is more than one
+	more  atomic.Int32 // how many it has got since
+	// answer, if not nil, answers a call instead of whoami: a member result or error. "" means later, or never.
+	answer func(id, params string) string
+	said   atomic.Pointer[string] // the params of initialize
 }
 
 // dialIn opens a WebSocket for a principal; the error has the status and text of a refusal.
@@ -48,13 +53,24 @@ func (e *endpoint) dialIn(t *testing.T, who, name string, change func(*websocket
 // device dials in and serves; label is the answer of its tool.
 func (e *endpoint) device(t *testing.T, who, name, label string) *device {
 	t.Helper()
+	return e.begin(t, &device{}, who, name, label)
+}
+
+// begin lets a device dial in.
+func (e *endpoint) begin(t *testing.T, d *device, who, name, label string) *device {
+	t.Helper()
 	conn, err := e.dialIn(t, who, name, nil)
 	if err != nil {
 		t.Fatalf("%s as %s: %v", name, who, err)
 	}
-	d := &device{conn, make(chan error, 1)}
+	d.conn, d.over = conn, make(chan error, 1)
 	go func() { d.over <- d.serve(label) }() // ends with the connection
 	return d
+}
+
+// send sends a message.
+func (d *device) send(message string) error {
+	return d.conn.Write(context.Background(), websocket.MessageText, []byte(message))
 }
 
 func (d *device) serve(label string) error {
@@ -66,25 +82,37 @@ func (d *device) serve(label string) error {
 		var m struct {
 			ID     json.RawMessage
 			Method string
-			Params struct {
-				Arguments struct{ N string }
-			}
+			Params json.RawMessage
 		}
+		var call struct{ Arguments struct{ N string } }
 		if json.Unmarshal(data, &m) != nil || m.ID == nil {
 			continue
 		}
+		_ = json.Unmarshal(m.Params, &call)
 		answer := `"error":{"code":-32601,"message":"unknown"}`
 		switch m.Method {
 		case "initialize":
+			said := string(m.Params)
+			d.said.Store(&said)
 			answer = `"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"device","version":"1"}}`
 		case "tools/list":
-			answer = `"result":{"tools":[{"name":"whoami","description":"Says who it is.","inputSchema":{"type":"object","properties":{"n":{"type":"string"}}}}]}`
+			answer = `"result":{"tools":[{"name":"whoami","description":"Says who it is.","inputSchema":{"type":"object","properties":{"n":{"type":"string"}}}}`
+			for i := 1; i < max(1, d.tools)+int(d.more.Load()); i++ {
+				answer += fmt.Sprintf(`,{"name":"more%d","inputSchema":{"type":"object"}}`, i)
+			}
+			answer += "]}"
 		case "tools/call":
-			answer = `"result":{"content":[{"type":"text","text":"I am ` + label + m.Params.Arguments.N + `"}]}`
+			answer = `"result":{"content":[{"type":"text","text":"I am ` + label + call.Arguments.N + `"}]}`
+			if d.answer != nil {
+				answer = d.answer(string(m.ID), string(m.Params))
+			}
 		case "ping":
 			answer = `"result":{}`
 		}
-		if err := d.conn.Write(context.Background(), websocket.MessageText, []byte(`{"jsonrpc":"2.0","id":`+string(m.ID)+`,`+answer+`}`)); err != nil {
+		if answer == "" {
+			continue
+		}
+		if err := d.send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,` + answer + `}`); err != nil {
 			return err
 		}
 	}
@@ -169,6 +197,9 @@ func TestDial_All(t *testing.T) {
 	_ = second.conn.CloseNow()
 	<-second.over
 	mcptest.WaitFor(t, "the state away", dialPatience, func() bool { return e.app.dialled.State("shared") == "away" })
+	if _, status, _ := e.visitor(t, "carol", modernEra, false).http(t, "GET", "/status", "", nil); !strings.Contains(status, `"dialled":"away"`) {
+		t.Errorf("the status: %s", status)
+	}
 	if answer := e.whoami(t, "bob", "shared"); !strings.Contains(answer, "SERVER_UNAVAILABLE") {
 		t.Errorf("away: %s", answer)
 	}
@@ -195,7 +226,7 @@ func TestDial_Refused(t *testing.T) {
 		{"mine", header("Origin", "https://evil.example"), "403"},
 		{"mine", header("Origin", "null"), "403"},
 		{"other", nil, "403"},
-		{"mine-fixed", nil, "409"},
+		{"mine-fixed", nil, "403"},
 		{"mine%2e%2e", nil, "400"},
 		{"mine/x", nil, "400"},
 	} {

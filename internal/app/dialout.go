@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +13,12 @@ import (
 	"strings"
 	"time"
 
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/netguard"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/terminal"
 	"mcpx/internal/base/wire"
+	"mcpx/internal/desk/config"
 	"mcpx/internal/front"
 	"mcpx/internal/hosted/dial"
 	"mcpx/internal/transport"
@@ -26,6 +31,8 @@ const (
 	dialWithin = 30 * time.Second
 	// lastedWell is how long a connection must last for the next pause to be short again.
 	lastedWell = time.Minute
+	// serversWithin is how long the first connection waits for a server that gives no sign.
+	serversWithin = 30 * time.Second
 )
 
 // dialout offers servers of this machine to a hosted mcpx.
@@ -34,19 +41,56 @@ type dialout struct {
 	address, token string
 	view           string
 	say            func(line string)
-	count          int
+	connect        func(ctx context.Context) error // once; another one in tests
+	count          int                             // connections so far
+}
+
+// Offered returns the config and the view with which servers are offered: one as it is, several or none as the view tools.
+func Offered(cfg *config.Config, servers []string) (*config.Config, string) {
+	if len(servers) != 1 {
+		return cfg, config.ViewTools
+	}
+	offered := *cfg // the hosted mcpx shapes the results, as it knows its clients
+	offered.ToonCompression, offered.ResultTokenLimit, offered.Compress = false, 0, false
+	return &offered, config.ViewServer + servers[0]
+}
+
+// offered is what a server says about itself.
+type offered struct{ Name, Version string }
+
+// awaitServers waits until each server has answered or failed, so that the hosted mcpx gets all tools at once, and says which.
+func (d *dialout) awaitServers(ctx context.Context) {
+	only, one := strings.CutPrefix(d.view, config.ViewServer)
+	for _, s := range d.app.Registry.Snapshot().Servers {
+		if s.State == catalog.Disabled {
+			continue
+		}
+		d.app.Registry.WaitStart(ctx, s.Name, serversWithin, func(does string) { d.say(s.Name + ": " + does) })
+		now, _ := d.app.Registry.Snapshot().Server(s.Name)
+		switch {
+		case now == nil || ctx.Err() != nil:
+			return
+		case !now.Known:
+			d.say(fmt.Sprintf("%s: %s: %s", s.Name, now.State, sanitize.Line(now.Reason, 300)))
+		default:
+			d.say(fmt.Sprintf("offers %s: %s", s.Name, terminal.Count(len(now.Tools), "tool")))
+		}
+		if one && s.Name == only {
+			d.app.offered = offered{Name: cmp.Or(now.Title, s.Name), Version: now.Version}
+		}
+	}
 }
 
 func (d *dialout) run(ctx context.Context) error {
 	pause := firstRedial
 	for {
 		began := time.Now()
-		err := d.once(ctx)
+		err := d.connect(ctx)
 		if ctx.Err() != nil {
 			d.say("ended")
 			return nil
 		}
-		if final(err) {
+		if d.final(err) {
 			return err
 		}
 		if time.Since(began) >= lastedWell {
@@ -66,12 +110,15 @@ func (d *dialout) run(ctx context.Context) error {
 	}
 }
 
-// final reports whether another attempt would fail in the same way.
-func final(err error) bool {
+// final reports whether another attempt would fail in the same way. After a connection has worked, only a token that is refused is
+// final: a proxy may answer anything while the hosted mcpx is restarted. A name that another principal holds may become free.
+func (d *dialout) final(err error) bool {
 	if refused, ok := errors.AsType[*transport.RefusedError](err); ok {
 		switch refused.Status {
-		case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusConflict:
+		case http.StatusUnauthorized:
 			return true
+		case http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound:
+			return d.count == 0
 		}
 	}
 	closed, ok := errors.AsType[*transport.ClosedError](err)

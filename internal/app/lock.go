@@ -44,7 +44,8 @@ func (b *builder) lock(cfg *config.Config) (Lock, error) {
 	if b.profile.samples {
 		return nil, nil
 	}
-	return LoadLock(cfg)
+	lock, err := LoadLock(cfg)
+	return b.state.approvals.and(lock), err
 }
 
 // Save writes the lock file of a config.

@@ -65,7 +65,10 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 func (a *App) DialOut(ctx context.Context, address, token, view string, say func(line string)) error {
 	defer a.Close()
 	a.start(0)
-	return (&dialout{app: a, address: address, token: token, view: view, say: say}).run(ctx)
+	d := &dialout{app: a, address: address, token: token, view: view, say: say}
+	d.connect = d.once
+	d.awaitServers(ctx)
+	return d.run(ctx)
 }
 
 // grace returns shutdown_grace minus the time for closing the upstreams.

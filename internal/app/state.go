@@ -29,6 +29,7 @@ type clientState struct {
 	counters state.Counters
 	// catalogues asks the other replicas for the catalogue of a server; nil without a cluster.
 	catalogues registry.Peers
+	approvals  *approvals // nil without a cluster
 	// secrets are the keys of the cluster or, without one, of the authorization server, if there is one at the start, otherwise
 	// random. The first seals, all open. The audit trail has its own keys in the config, because others have to verify the trail
 	// with them.

@@ -65,6 +65,7 @@ type serverStatus struct {
 	RetryAfter float64          `json:"retry_after,omitempty"`
 	Transport  string           `json:"transport,omitempty"`
 	Protocol   string           `json:"protocol,omitempty"`
+	Dialled    string           `json:"dialled,omitempty"` // [dial.Hub.State]
 	Tools      int              `json:"tools"`
 	Restarts   int              `json:"restarts"`
 	counts                      // the calls of this server
@@ -104,6 +105,7 @@ func (a *App) serverStatuses() []serverStatus {
 		one := serverStatus{
 			Name: s.Name, State: s.State, Reason: s.Reason, RetryAfter: s.RetryAfter,
 			Transport: s.Transport, Protocol: s.Protocol, Tools: len(s.Tools), counts: a.activity.of(s.Name),
+			Dialled: a.dialled.State(s.Name),
 		}
 		if status, ok := a.Registry.Status(s.Name); ok {
 			one.Restarts = status.Restarts

@@ -42,7 +42,7 @@ func (v *views) get(name string) *openView {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	a, cfg := v.app, v.app.current.Load().config
-	if one := v.open[name]; one != nil || v.ended || !has(cfg, name) {
+	if one := v.open[name]; one != nil || v.ended || !a.hasView(cfg, name) {
 		return one
 	}
 	one := &openView{}
@@ -55,7 +55,7 @@ func (v *views) get(name string) *openView {
 		one.view = view.NewTwoTools(a.Registry, a.Executor, a.viewOf(name))
 	}
 	one.front = front.New(one.view, front.Options{
-		Version: Version(), SessionIdle: a.Config.SessionTimeout, MaxMessage: a.Config.MaxMessageBytes, Known: a.identity.Knows,
+		Name: a.offered.Name, Version: cmp.Or(a.offered.Version, Version()), SessionIdle: a.Config.SessionTimeout, MaxMessage: a.Config.MaxMessageBytes, Known: a.identity.Knows,
 		Sessions: a.state.sessions, Once: a.state.once, Secrets: a.state.secrets,
 		Peers: a.peers(), Homed: func() []string { return a.homed(name) },
 		Admission: a.limits, Journal: &a.journal, SessionEnded: a.sessionEnded, Trace: a.traceClients(), Logger: a.log,
@@ -66,11 +66,6 @@ func (v *views) get(name string) *openView {
 
 // viewAgent is the view for the clients of agents. It has no path of its own.
 const viewAgent = "agent"
-
-// has reports whether a config has a view.
-func has(cfg *config.Config, name string) bool {
-	return name == viewAgent && compat(cfg.Dial) || cfg.CheckView(name) == ""
-}
 
 // opened returns a view that clients have connected to; nil if there is none of that name.
 func (v *views) opened(name string) *openView {
@@ -85,11 +80,17 @@ func (v *views) of(r *http.Request, path string) *openView {
 	name, who, rights := cmp.Or(path, v.app.Config.View), caller.From(r.Context()), v.app.Rights()
 	cfg := v.app.current.Load().config
 	part, _ := scopeOf(cfg, name)
-	there := path == "" || cfg.CheckView(name) == ""
+	there := path == "" || v.app.hasView(cfg, name)
 	if !there || !rights.Opens(who, name, part) && (path != "" || who == nil || rights.Names(who)) {
 		return nil
 	}
 	return v.get(name)
+}
+
+// hasView reports whether there is a view, of the config or of a server that has dialled in.
+func (a *App) hasView(cfg *config.Config, name string) bool {
+	server, _ := strings.CutPrefix(name, config.ViewServer)
+	return name == viewAgent && compat(cfg.Dial) || cfg.CheckView(name) == "" || server != name && a.dialled.State(server) != ""
 }
 
 // drain ends the views, with their sessions, that the current config no longer has or shows in another form. It never ends the
@@ -100,7 +101,7 @@ func (v *views) drain() {
 	var gone []*openView
 	for name, one := range v.open {
 		_, native := scopeOf(cfg, name)
-		if (native != one.native || !has(cfg, name)) && name != v.app.Config.View {
+		if (native != one.native || !v.app.hasView(cfg, name)) && name != v.app.Config.View {
 			delete(v.open, name)
 			gone = append(gone, one)
 		}
@@ -169,7 +170,7 @@ func (v *views) each(f func(*front.Front)) {
 // scopeOf returns the part of the catalogue that a view shows, and whether the view lists the tools themselves.
 func scopeOf(cfg *config.Config, name string) (part *policy.Scope, native bool) {
 	if server, ok := strings.CutPrefix(name, config.ViewServer); ok {
-		return &policy.Scope{Servers: []string{cfg.Served(server)}}, true
+		return &policy.Scope{Servers: []string{cmp.Or(cfg.Served(server), server)}}, true
 	}
 	if group, ok := strings.CutPrefix(name, config.ViewGroup); ok {
 		g := cfg.Group(group)

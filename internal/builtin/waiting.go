@@ -126,7 +126,7 @@ func (c *Caller) wait(ctx context.Context, q *request.Request, given json.RawMes
 	if err := json.Unmarshal(given, &args); err != nil {
 		return nil, arguments.Invalid("/handle: must be a string")
 	}
-	held, origin, _ := c.Held(args.Handle)
+	held, origin, _ := c.Held(ctx, args.Handle)
 	p, ok := held.(*Pending)
 	c.Origin = origin // used for the next handle of the same call
 	switch {
@@ -159,7 +159,7 @@ func (c *Caller) wait(ctx context.Context, q *request.Request, given json.RawMes
 		result = p.result
 	}
 	switch {
-	case !c.MayRead(origin): // the caller has lost the right to the tool meanwhile
+	case !c.MayRead(ctx, origin): // the caller has lost the right to the tool meanwhile
 		return nil, arguments.Invalid("/handle: is unknown or has expired")
 	case err != nil:
 		return nil, err

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -12,12 +13,19 @@ import (
 
 // readable reports whether the sender of a request may still call the tool that a result comes from. For a result of the
 // built-in server, it reports whether the sender may still read the resources and prompts of the servers that the result comes
-// from.
-func (e *Executor) readable(r *Request, of results.Origin) bool {
-	seen := e.seen(r)
+// from. Like a call, it waits for servers whose tools are not known yet: another replica may have made the result.
+func (e run) readable(ctx context.Context, r *Request, of results.Origin) bool {
 	if of.Tool == builtin.OfProgram {
-		return e.readableParts(seen, of.Server)
+		for line := range strings.Lines(of.Server) {
+			server, _, _ := strings.Cut(line, "\t")
+			e.awaitKnown(ctx, r, server)
+		}
+		return e.readableParts(e.seen(r), of.Server)
 	}
+	if of.Tool != "" {
+		e.awaitKnown(ctx, r, of.Server)
+	}
+	seen := e.seen(r)
 	if of.Tool == "" {
 		for name := range strings.FieldsSeq(of.Server) {
 			if s, ok := seen.Server(name); !ok || s.ToolsOnly {
@@ -27,6 +35,15 @@ func (e *Executor) readable(r *Request, of results.Origin) bool {
 		return true
 	}
 	return has(seen, of.Server, of.Tool)
+}
+
+// awaitKnown waits for a server whose tools are not known yet.
+func (e run) awaitKnown(ctx context.Context, r *Request, server string) {
+	if s, ok := e.seen(r).Server(server); ok && !s.Known && s.State == catalog.Connecting {
+		bounded, cancel := context.WithTimeout(ctx, e.waitLeft(r))
+		defer cancel()
+		e.registry.WaitServer(bounded, server)
+	}
 }
 
 // has reports whether a catalogue has a tool.
@@ -78,7 +95,7 @@ func (e run) pages(r *Request) results.Pages {
 	}
 	return results.Pages{
 		Store: &e.store, Principal: r.Client.On().Key(), Origin: origin,
-		Readable: func(of results.Origin) bool { return e.readable(r, of) },
+		Readable: func(ctx context.Context, of results.Origin) bool { return e.readable(ctx, r, of) },
 		Limit:    limit, Preview: e.options.PreviewTokens,
 		Bytes: bytes, LineFirst: r.Format.LineFirst, ShortNames: r.Format.ShortNames,
 		Texts: r.Format.Texts(compress.Options{TOON: e.options.TOON, JS: e.options.JS}), Filter: e.options.Filter,

@@ -3,6 +3,7 @@ package executor
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -71,6 +72,27 @@ func TestStarting(t *testing.T) {
 		e.Close()
 		if _, _, failure := e.FindServer(t.Context(), Request{Server: "silent", Catalogue: e.Catalogue(nil)}); failure == nil || time.Since(began) > 105*time.Second {
 			t.Errorf("inspect: %v after %v, want a failure after exec_wait", failure, time.Since(began))
+		}
+	})
+}
+
+// TestStarting_Kept: a replica whose server is still starting waits for it before it shows a result that another replica has kept,
+// because it does not know yet whether the caller may call the tool.
+func TestStarting_Kept(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		options := Options{Results: results.InMemory(0), ResultTokens: 500, ExecWait: 20 * time.Second}
+		cut := said(t, exec(t, executing(t, options, nil, piped(t, "s", mcptest.Spec{})), Request{Server: "s", Tool: "table", Arguments: json.RawMessage(`{"rows":900}`)}))
+		handle := regexp.MustCompile(`"handle":"([a-z0-9]+)"`).FindStringSubmatch(cut)
+		if handle == nil {
+			t.Fatalf("no handle: %s", cut)
+		}
+		r := registry.New([]registry.Server{piped(t, "s", mcptest.Spec{InitDelay: 5 * time.Second})}, registry.Options{})
+		r.Start()
+		t.Cleanup(func() { r.Close(0) })
+		began := time.Now()
+		got := said(t, exec(t, chained(r, options), Request{Server: "mcpx", Tool: "read_result", Arguments: json.RawMessage(`{"handle":"` + handle[1] + `","offset":899}`)}))
+		if took := time.Since(began); !strings.Contains(got, "row 899") || took < 5*time.Second || took > 10*time.Second {
+			t.Errorf("after %v: %s", took, got)
 		}
 	})
 }

@@ -24,8 +24,8 @@ import (
 
 // Options are the settings of a front. Every field may have its zero value.
 type Options struct {
-	// Version is the version of mcpx, for the handshake.
-	Version string
+	// Name and Version are those of the server in the handshake; an empty Name is mcpx.
+	Name, Version string
 	// SessionIdle is how long a legacy session over HTTP may be unused before mcpx ends its live part; 0 means 30
 	// minutes. Whether the session can then be used again is decided by Sessions.
 	SessionIdle time.Duration
@@ -114,6 +114,7 @@ func New(v view.View, options Options) *Front {
 	if options.Admission == nil {
 		options.Admission = unbounded{}
 	}
+	options.Name = cmp.Or(options.Name, "mcpx")
 	options.SessionIdle = cmp.Or(options.SessionIdle, 30*time.Minute)
 	options.MaxMessage = cmp.Or(options.MaxMessage, 64<<20)
 	options.writeWithin = cmp.Or(options.writeWithin, 2*time.Minute)
@@ -125,7 +126,7 @@ func New(v view.View, options Options) *Front {
 	}
 	name := v.Traits().Name
 	f := &Front{
-		view: v, name: name, options: options, log: options.Logger, identity: selfDescription(options.Version),
+		view: v, name: name, options: options, log: options.Logger, identity: selfDescription(options.Name, options.Version),
 		tags: tagsOf(options.Secrets, name), stop: make(chan struct{}),
 	}
 	all := caller.New(caller.Place{ID: "all clients", View: name}, caller.Said{})

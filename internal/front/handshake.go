@@ -101,5 +101,5 @@ func (f *Front) initialize(_ context.Context, r *incoming, out []byte) ([]byte, 
 		Capabilities    json.RawMessage    `json:"capabilities"`
 		ServerInfo      mcp.Implementation `json:"serverInfo"`
 		Instructions    string             `json:"instructions,omitempty"`
-	}{said.Version, f.capabilities(r, greeting), mcp.Implementation{Name: "mcpx", Version: f.options.Version}, greeting.Instructions})...), nil
+	}{said.Version, f.capabilities(r, greeting), mcp.Implementation{Name: f.options.Name, Version: f.options.Version}, greeting.Instructions})...), nil
 }

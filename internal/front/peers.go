@@ -302,40 +302,58 @@ func (w *forwarding) Write(data []byte) (int, error) {
 // Flush implements http.Flusher.
 func (w *forwarding) Flush() { w.flush() }
 
-// passedOfBatch is passed for a message of a batch. The answer becomes an event of the batch.
+// passedOfBatch is passed for a message of a batch. Its answer, and what comes before that, are events of the batch.
 func (f *Front) passedOfBatch(e *exchange, m *message, body []byte) bool {
 	to := f.elsewhere(e, m)
 	if to == "" {
 		return false
 	}
-	var w whole
-	r := e.r.Clone(e.r.Context())
-	r.Header["Accept"] = jsonMedia
-	switch err := f.send(&w, r, m, body, to); {
+	w := &batched{forwarding: forwarding{exchange: e}, header: make(http.Header)}
+	switch err := f.send(w, e.r, m, body, to); {
+	case errors.Is(err, ErrUntaken):
+		return false
 	case !m.isRequest():
 	case err != nil:
+		if w.partial {
+			e.write([]byte("\n\n"))
+		}
 		e.answer(refuse(m.ID, forwardError(err)).body)
-	default:
+	case w.body.Len() > 0: // otherwise it was a stream, or the client has cancelled the request
 		e.answer(w.body.Bytes())
 	}
 	return true
 }
 
-// whole keeps a response in memory.
-type whole struct {
+// batched writes the response of another replica to one message of a batch: an event stream as it comes.
+type batched struct {
+	forwarding
 	header http.Header
-	body   bytes.Buffer
+	body   bytes.Buffer // of a response that is no event stream
 }
 
-func (w *whole) Header() http.Header {
-	if w.header == nil {
-		w.header = make(http.Header)
+// Header implements http.ResponseWriter.
+func (w *batched) Header() http.Header { return w.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *batched) WriteHeader(int) {}
+
+// Write implements http.ResponseWriter.
+func (w *batched) Write(data []byte) (int, error) {
+	if w.header.Get("Content-Type") != "text/event-stream" {
+		return w.body.Write(data)
 	}
-	return w.header
+	if !w.streaming {
+		w.start()
+	}
+	return w.forwarding.Write(data)
 }
-func (w *whole) WriteHeader(int)                {}
-func (w *whole) Write(data []byte) (int, error) { return w.body.Write(data) }
-func (w *whole) Flush()                         {}
+
+// Flush implements http.Flusher.
+func (w *batched) Flush() {
+	if w.streaming {
+		w.flush()
+	}
+}
 
 // everyone passes a notification of a client to the live parts of its session in other replicas.
 func (f *Front) everyone(s *session, m *message) {

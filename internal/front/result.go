@@ -86,9 +86,9 @@ func (f *Front) complete(out []byte, r *incoming, meta json.RawMessage) []byte {
 // metaServer is the key in _meta whose value names the server.
 const metaServer = "io.modelcontextprotocol/serverInfo"
 
-// selfDescription returns a _meta object that names mcpx as the server.
-func selfDescription(version string) json.RawMessage {
-	return json.RawMessage(`{"` + metaServer + `":{"name":"mcpx","version":` + string(wire.Encode(version)) + `}}`)
+// selfDescription returns a _meta object that names the server.
+func selfDescription(name, version string) json.RawMessage {
+	return json.RawMessage(`{"` + metaServer + `":{"name":` + string(wire.Encode(name)) + `,"version":` + string(wire.Encode(version)) + `}}`)
 }
 
 // identified adds mcpx as the server to a _meta object that names no server yet.

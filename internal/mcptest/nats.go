@@ -2,7 +2,8 @@ package mcptest
 
 import (
 	"encoding/json"
-	"net/url"
+	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,12 +21,53 @@ type NATS struct {
 	t       testing.TB
 	program string
 	store   string
+	config  string
+	route   *Proxy // where the other servers of a cluster find it; nil without one
 	running *exec.Cmd
 }
 
-// StartNATS starts a NATS server that ends with the test. It skips the test if the server is not built. With
-// MCPX_REQUIRE_NPM it fails instead.
-func StartNATS(t testing.TB) *NATS {
+// StartNATS starts a NATS server that ends with the test; config are lines of its config file. It skips the test if the server is
+// not built. With MCPX_REQUIRE_NPM it fails instead.
+func StartNATS(t testing.TB, config ...string) *NATS {
+	t.Helper()
+	n := newNATS(t, config...)
+	n.Start()
+	return n
+}
+
+// StartNATSCluster starts three NATS servers that are a cluster.
+func StartNATSCluster(t testing.TB) []*NATS {
+	t.Helper()
+	// The servers must know the addresses of the others before these have one, so proxies are between them.
+	var all []*NATS
+	var routes []*Proxy
+	var addresses []string
+	for range 3 {
+		route := NewProxy(t, "")
+		route.Set(ProxyRefuse)
+		routes, addresses = append(routes, route), append(addresses, "nats://"+route.Addr())
+	}
+	for i, route := range routes {
+		n := newNATS(t, fmt.Sprintf("server_name: nats-%d", i+1), `http: "127.0.0.1:-1", cluster { name: tests, listen: "127.0.0.1:-1", no_advertise: true, routes: [`+strings.Join(addresses, ", ")+`] }`)
+		n.route = route
+		n.Start()
+		all = append(all, n)
+	}
+	for _, n := range all {
+		health := n.ports(t).Monitoring[0] + "/healthz"
+		WaitFor(t, "the NATS cluster has a leader", time.Minute, func() bool {
+			response, err := http.Get(health)
+			if err != nil {
+				return false
+			}
+			response.Body.Close()
+			return response.StatusCode == http.StatusOK
+		})
+	}
+	return all
+}
+
+func newNATS(t testing.TB, config ...string) *NATS {
 	t.Helper()
 	program := filepath.Join(moduleRoot(t), "testdata", "nats", "nats-server")
 	if runtime.GOOS == "windows" {
@@ -38,9 +80,11 @@ func StartNATS(t testing.TB) *NATS {
 		}
 		t.Skipf(text, err)
 	}
-	n := &NATS{t: t, program: program, store: t.TempDir()}
+	n := &NATS{t: t, program: program, store: t.TempDir(), config: filepath.Join(t.TempDir(), "nats.conf")}
+	if err := os.WriteFile(n.config, []byte(strings.Join(config, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(n.Kill)
-	n.Start()
 	return n
 }
 
@@ -61,35 +105,43 @@ func moduleRoot(t testing.TB) string {
 	return ""
 }
 
-// Start starts the server again after Kill. It has what it has stored.
+// natsPorts are the addresses at which a NATS server listens, as it writes them.
+type natsPorts struct{ NATS, Cluster, Monitoring []string }
+
+// ports waits until the server listens.
+func (n *NATS) ports(t testing.TB) (is natsPorts) {
+	t.Helper()
+	WaitFor(t, "the NATS server listens", time.Minute, func() bool {
+		files, _ := filepath.Glob(filepath.Join(filepath.Dir(n.config), "*.ports"))
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err == nil && json.Unmarshal(data, &is) == nil && len(is.NATS) > 0 {
+				return true
+			}
+		}
+		return false
+	})
+	return is
+}
+
+// Start starts the server, or starts it again after Kill. It has what it has stored.
 func (n *NATS) Start() {
 	n.t.Helper()
-	ports := n.t.TempDir()
-	n.running = exec.Command(n.program, "-a", "127.0.0.1", "-p", "-1", "-js", "-sd", n.store, "--ports_file_dir", ports)
+	n.running = exec.Command(n.program, "-c", n.config, "-a", "127.0.0.1", "-p", "-1", "-js", "-sd", n.store, "--ports_file_dir", filepath.Dir(n.config))
 	if err := n.running.Start(); err != nil {
 		n.t.Fatal(err)
 	}
-	var address string
-	WaitFor(n.t, "the NATS server listens", time.Minute, func() bool {
-		files, _ := filepath.Glob(filepath.Join(ports, "*.ports"))
-		for _, file := range files {
-			var is struct{ NATS []string }
-			data, err := os.ReadFile(file)
-			if err == nil && json.Unmarshal(data, &is) == nil && len(is.NATS) > 0 {
-				address = strings.TrimPrefix(is.NATS[0], "nats://")
-			}
-		}
-		return address != ""
-	})
+	ports := n.ports(n.t)
+	if n.route != nil {
+		n.route.to(ports.Cluster[0])
+	}
+	address := ports.NATS[0]
 	if n.Proxy == nil {
 		n.Proxy = NewProxy(n.t, address)
-		n.URL = (&url.URL{Scheme: "nats", Host: n.Proxy.Addr()}).String()
+		n.URL = n.Proxy.URL(address)
 		return
 	}
-	n.Proxy.mu.Lock()
-	n.Proxy.target = address
-	n.Proxy.mu.Unlock()
-	n.Proxy.Set(ProxyPass)
+	n.Proxy.to(address)
 }
 
 // Kill kills the server.
@@ -97,12 +149,18 @@ func (n *NATS) Kill() {
 	if n.running == nil {
 		return
 	}
-	if n.Proxy != nil {
-		n.Proxy.Set(ProxyRefuse)
+	for _, proxy := range []*Proxy{n.Proxy, n.route} {
+		if proxy != nil {
+			proxy.Set(ProxyRefuse)
+		}
 	}
 	_ = n.running.Process.Kill()
 	_ = n.running.Wait()
 	n.running = nil
+	files, _ := filepath.Glob(filepath.Join(filepath.Dir(n.config), "*.ports"))
+	for _, file := range files {
+		_ = os.Remove(file)
+	}
 }
 
 // Forget deletes what the server has stored. It must not be running.

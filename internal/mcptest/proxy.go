@@ -61,14 +61,11 @@ func (p *pair) close() {
 // with the test.
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
-	if u, err := url.Parse(target); err == nil && u.Host != "" {
-		target = u.Host
-	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatalf("listening: %v", err)
 	}
-	p := &Proxy{target: target, listener: l, mode: ProxyPass, changed: make(chan struct{}), answers: -1, pairs: map[*pair]struct{}{}}
+	p := &Proxy{target: hostOf(target), listener: l, mode: ProxyPass, changed: make(chan struct{}), answers: -1, pairs: map[*pair]struct{}{}}
 	p.wg.Go(p.accept)
 	t.Cleanup(func() {
 		p.mu.Lock()
@@ -79,6 +76,22 @@ func NewProxy(t testing.TB, target string) *Proxy {
 		p.wg.Wait()
 	})
 	return p
+}
+
+// hostOf returns the host:port of a server, which is that or a URL.
+func hostOf(server string) string {
+	if u, err := url.Parse(server); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return server
+}
+
+// to makes the proxy forward to another server.
+func (p *Proxy) to(target string) {
+	p.mu.Lock()
+	p.target = hostOf(target)
+	p.mu.Unlock()
+	p.Set(ProxyPass)
 }
 
 // URL returns the URL of the server with its host replaced by the proxy's.

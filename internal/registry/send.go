@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/request"
 )
 
@@ -17,6 +18,16 @@ func (r *Registry) Use(all ...request.Middleware) { r.handler = request.Chain(r.
 // of [request.Handler]; a [request.ReplacedError] means that the server was replaced after the caller took its snapshot.
 func (r *Registry) Send(ctx context.Context, q *request.Request) (json.RawMessage, error) {
 	return r.handler(ctx, q)
+}
+
+// Relay sends a request of another replica over the shared session with a server, without the middleware. Its errors are those of
+// [upstream.Upstream.Call].
+func (r *Registry) Relay(ctx context.Context, server string, q *request.Request) (json.RawMessage, error) {
+	e := r.running(server)
+	if e == nil {
+		return nil, &request.UnavailableError{State: catalog.Unavailable, Reason: "it is not at this replica of mcpx"}
+	}
+	return e.upstream.Call(ctx, *q)
 }
 
 // send is the last handler of the middleware chain.

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"context"
 	"encoding/json"
 
 	"mcpx/internal/base/semaphore"
@@ -18,7 +19,7 @@ type Pages struct {
 	Origin Origin
 	// Readable reports whether the principal may, at this moment, read results of this origin (server and tool); nil means
 	// always.
-	Readable func(Origin) bool
+	Readable func(context.Context, Origin) bool
 	// Limit is how many tokens all texts of one answer may have together; 0 means no limit.
 	Limit int
 	// Bytes is how many bytes they may have together; 0 means no limit. It must be enough for two lines that say how to read

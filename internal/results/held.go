@@ -12,9 +12,9 @@ func (p Pages) Hold(value any) (handle string) {
 
 // Held finds a running call by its handle. It finds only calls of this principal, and only if the principal may still call the
 // tool.
-func (p Pages) Held(handle string) (value any, of Origin, ok bool) {
-	kept, err := p.Store.kept.Get(context.Background(), handle, p.Principal)
-	if err != nil || kept.held == nil || !p.MayRead(kept.origin) {
+func (p Pages) Held(ctx context.Context, handle string) (value any, of Origin, ok bool) {
+	kept, err := p.Store.kept.Get(ctx, handle, p.Principal)
+	if err != nil || kept.held == nil || !p.MayRead(ctx, kept.origin) {
 		return nil, Origin{}, false
 	}
 	return kept.held, kept.origin, true

@@ -137,7 +137,9 @@ func (p Pages) read(ctx context.Context, h *result, args ReadArguments) (*Page, 
 }
 
 // MayRead reports whether the principal may, at this moment, read results of this origin (server and tool).
-func (p Pages) MayRead(of Origin) bool { return p.Readable == nil || p.Readable(of) }
+func (p Pages) MayRead(ctx context.Context, of Origin) bool {
+	return p.Readable == nil || p.Readable(ctx, of)
+}
 
 // page renders the wanted items or lines. args are the arguments of the request.
 func (p Pages) page(h *result, wanted span, args ReadArguments) *Page {

@@ -176,9 +176,9 @@ func (p Pages) get(ctx context.Context, handle string) (*result, error) {
 		return nil, errRunning
 	case err != nil:
 		return nil, err
-	case kept.result != nil && p.MayRead(kept.result.origin):
+	case kept.result != nil && p.MayRead(ctx, kept.result.origin):
 		return kept.result, nil
-	case kept.held != nil && p.MayRead(kept.origin):
+	case kept.held != nil && p.MayRead(ctx, kept.origin):
 		return nil, errRunning
 	}
 	return nil, state.ErrUnknown

@@ -250,10 +250,10 @@ func TestStore_Elsewhere(t *testing.T) {
 		}
 	}
 	call := Pages{Store: here, Principal: "alice"}.Hold("a call")
-	if _, _, ok := (Pages{Store: here, Principal: "alice"}).Held(call); !ok {
+	if _, _, ok := (Pages{Store: here, Principal: "alice"}).Held(t.Context(), call); !ok {
 		t.Error("the call is not held")
 	}
-	if held, _, ok := (Pages{Store: &there, Principal: "alice"}).Held(call); ok {
+	if held, _, ok := (Pages{Store: &there, Principal: "alice"}).Held(t.Context(), call); ok {
 		t.Errorf("another process has the call: %v", held)
 	}
 	for _, s := range []*Store{here, &there} {
@@ -284,7 +284,7 @@ func TestOrigin(t *testing.T) {
 	may := map[string]bool{"s.list": true}
 	store := NewStore(nil)
 	pages := func(of Origin) Pages {
-		return Pages{Store: &store, Limit: 200, Origin: of, Readable: func(of Origin) bool { return may[of.Server+"."+of.Tool] }}
+		return Pages{Store: &store, Limit: 200, Origin: of, Readable: func(_ context.Context, of Origin) bool { return may[of.Server+"."+of.Tool] }}
 	}
 	long := strings.Repeat("abc def ", 500)
 	handle := pages(origin).Keep(`["`+long+`",["`+long+`"],3]`, false)
@@ -307,7 +307,7 @@ func TestOrigin(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if _, of, ok := pages(Origin{}).Held(call); ok && of == origin {
+		if _, of, ok := pages(Origin{}).Held(t.Context(), call); ok && of == origin {
 			n++
 		}
 		return n

@@ -1,10 +1,12 @@
 package transport
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -33,6 +35,7 @@ const (
 // comes. Its owner must call Close or CloseWith.
 type Peer struct {
 	socket
+	close sync.Once     // the first close frame has the reason
 	over  chan struct{} // closed by end
 	end   func()
 	loops sync.WaitGroup
@@ -48,6 +51,34 @@ type PeerOptions struct {
 	Ping, Pong time.Duration
 	// Subprotocol is the subprotocol that both ends must speak; empty means none.
 	Subprotocol string
+	// Received is called by the connection of AcceptPeer with the number of bytes of each read, of whatever frames.
+	Received func(bytes int)
+}
+
+// counted is the response to a request that opens a WebSocket, whose connection reports what it reads.
+type counted struct {
+	http.ResponseWriter
+	countedConn
+}
+
+// Hijack implements [http.Hijacker].
+func (w *counted) Hijack() (_ net.Conn, buffered *bufio.ReadWriter, err error) {
+	w.Conn, buffered, err = http.NewResponseController(w.ResponseWriter).Hijack()
+	return &w.countedConn, buffered, err
+}
+
+type countedConn struct {
+	net.Conn
+	received func(bytes int)
+}
+
+// Read implements [net.Conn].
+func (c *countedConn) Read(into []byte) (int, error) {
+	n, err := c.Conn.Read(into)
+	if c.received != nil {
+		c.received(n)
+	}
+	return n, err
 }
 
 // AcceptPeer answers a request that opens a WebSocket. It has answered the request if it returns an error. Compression is off, so
@@ -57,11 +88,12 @@ func AcceptPeer(w http.ResponseWriter, r *http.Request, o PeerOptions) (*Peer, e
 	if o.Subprotocol != "" {
 		options.Subprotocols = []string{o.Subprotocol}
 	}
-	conn, err := websocket.Accept(w, r, options)
+	hijacked := &counted{w, countedConn{received: o.Received}}
+	conn, err := websocket.Accept(hijacked, r, options)
 	if err != nil {
 		return nil, fmt.Errorf("accepting the WebSocket: %w", err)
 	}
-	p := newPeer(conn, o)
+	p := newPeer(conn, hijacked.Conn, o)
 	if conn.Subprotocol() != o.Subprotocol {
 		_ = p.CloseWith(ClosePolicy, "the subprotocol must be "+o.Subprotocol)
 		return nil, errors.New("another subprotocol")
@@ -88,6 +120,7 @@ func DialPeer(ctx context.Context, url string, headers http.Header, o PeerOption
 	if o.Subprotocol != "" {
 		options.Subprotocols = []string{o.Subprotocol}
 	}
+	ctx, raw := traceConn(ctx)
 	conn, response, err := websocket.Dial(ctx, url, options)
 	if err != nil {
 		if response != nil && response.StatusCode != http.StatusSwitchingProtocols {
@@ -96,12 +129,12 @@ func DialPeer(ctx context.Context, url string, headers http.Header, o PeerOption
 		}
 		return nil, fmt.Errorf("opening the WebSocket: %w", err)
 	}
-	return newPeer(conn, o), nil
+	return newPeer(conn, raw(), o), nil
 }
 
-func newPeer(conn *websocket.Conn, o PeerOptions) *Peer {
+func newPeer(conn *websocket.Conn, raw net.Conn, o PeerOptions) *Peer {
 	conn.SetReadLimit(-1) // Read has its own limit, which does not end the connection
-	p := &Peer{socket: socket{conn, o.MaxMessage, o.Name}, over: make(chan struct{})}
+	p := &Peer{socket: socket{conn, raw, o.MaxMessage, o.Name}, over: make(chan struct{})}
 	p.end = sync.OnceFunc(func() { close(p.over) })
 	every, within := orElse(o.Ping, pingEvery), orElse(o.Pong, pongWithin)
 	p.loops.Go(func() { p.keepAlive(every, within) }) // ends with over
@@ -140,7 +173,7 @@ func (p *Peer) keepAlive(every, within time.Duration) {
 		cancel()
 		if err != nil {
 			p.end()
-			_ = p.conn.CloseNow()
+			p.cut()
 			return
 		}
 	}
@@ -154,7 +187,7 @@ func (p *Peer) Answers(within time.Duration) bool {
 		return true
 	}
 	p.end()
-	_ = p.conn.CloseNow()
+	p.cut()
 	return false
 }
 
@@ -176,12 +209,13 @@ func (p *Peer) Write(messages ...[]byte) error {
 	return err
 }
 
-// CloseWith ends the connection with a code and a reason, which is cut to what a close frame holds.
+// CloseWith ends the connection with a code and a reason, which is cut to what a close frame holds. Of several calls the first has the
+// reason, and all return when the connection has ended.
 func (p *Peer) CloseWith(code int, reason string) error {
-	p.end()
-	over := time.AfterFunc(farewell, func() { _ = p.conn.CloseNow() })
-	defer over.Stop()
-	_ = p.conn.Close(websocket.StatusCode(code), reason[:min(len(reason), 120)])
+	p.close.Do(func() {
+		p.end()
+		p.closeWith(websocket.StatusCode(code), reason[:min(len(reason), 120)])
+	})
 	p.loops.Wait()
 	return nil
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptrace"
 	"time"
 
 	"github.com/coder/websocket"
@@ -16,12 +18,24 @@ import (
 // socket is the Conn of a WebSocket. Each WebSocket message is one JSON-RPC message.
 type socket struct {
 	conn  *websocket.Conn
+	raw   net.Conn // below conn
 	limit int64
 	peer  string // who is at the other end, for errors
 }
 
-// farewell bounds how long Close waits for the server's close frame.
-const farewell = time.Second
+const (
+	// farewell bounds how long Close waits for the server's close frame.
+	farewell = time.Second
+	// frameBytes is the most that one frame has, so that pings and pongs find their way between the frames of a long message.
+	frameBytes = 64 << 10
+)
+
+// traceConn returns a context for opening a WebSocket, and the func that returns its connection afterwards.
+func traceConn(ctx context.Context) (traced context.Context, raw func() net.Conn) {
+	var conn net.Conn
+	traced = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { conn = got.Conn }})
+	return traced, func() net.Conn { return conn }
+}
 
 // dialWebSocket opens a WebSocket with the subprotocol mcp. Redirects, proxies and logins work as over HTTP.
 func (d *Dialer) dialWebSocket(ctx context.Context) (Link, error) {
@@ -29,6 +43,7 @@ func (d *Dialer) dialWebSocket(ctx context.Context) (Link, error) {
 	for name, value := range d.Remote.Headers {
 		options.HTTPHeader.Set(name, value)
 	}
+	ctx, raw := traceConn(ctx)
 	conn, response, err := websocket.Dial(ctx, d.address, options)
 	if err != nil && response != nil && response.StatusCode != http.StatusSwitchingProtocols {
 		return nil, d.statusError(response)
@@ -40,7 +55,7 @@ func (d *Dialer) dialWebSocket(ctx context.Context) (Link, error) {
 		return nil, fmt.Errorf("opening the WebSocket: %w", err)
 	}
 	conn.SetReadLimit(-1) // Read has its own limit, which does not end the connection
-	return newStreamLink(d).use(&socket{conn, d.MaxMessage, "the server"}, nil), nil
+	return newStreamLink(d).use(&socket{conn, raw(), d.MaxMessage, "the server"}, nil), nil
 }
 
 func (s *socket) Read() ([]byte, error) {
@@ -80,16 +95,46 @@ func (s *socket) closedBy(err error) error {
 
 func (s *socket) Write(messages ...[]byte) error {
 	for _, message := range messages {
-		if err := s.conn.Write(context.Background(), websocket.MessageText, message); err != nil {
+		if err := s.write(message); err != nil {
 			return s.closedBy(err)
 		}
 	}
 	return nil
 }
 
+func (s *socket) write(message []byte) error {
+	ctx := context.Background()
+	if len(message) <= frameBytes {
+		return s.conn.Write(ctx, websocket.MessageText, message)
+	}
+	frames, err := s.conn.Writer(ctx, websocket.MessageText)
+	for ; err == nil && len(message) > 0; message = message[min(frameBytes, len(message)):] {
+		_, err = frames.Write(message[:min(frameBytes, len(message))])
+	}
+	if err != nil {
+		return err
+	}
+	return frames.Close()
+}
+
 func (s *socket) Close() error {
-	over := time.AfterFunc(farewell, func() { _ = s.conn.CloseNow() })
-	defer over.Stop()
-	_ = s.conn.Close(websocket.StatusNormalClosure, "")
+	s.closeWith(websocket.StatusNormalClosure, "")
 	return nil
+}
+
+// closeWith sends a close frame and ends the connection, soon also if the other end does not answer.
+func (s *socket) closeWith(code websocket.StatusCode, reason string) {
+	over := time.AfterFunc(farewell, s.cut)
+	defer over.Stop()
+	_ = s.conn.Close(code, reason)
+}
+
+// cut ends the connection at once. [websocket.Conn.CloseNow] waits if a Close has begun.
+func (s *socket) cut() {
+	if s.raw == nil { // only tests connect without one
+		_ = s.conn.CloseNow()
+		return
+	}
+	_ = s.raw.SetDeadline(time.Unix(1, 0)) // closing a TLS connection writes
+	_ = s.raw.Close()
 }

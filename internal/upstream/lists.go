@@ -87,6 +87,11 @@ func (s *session) listTools(ctx context.Context) (tools []catalog.Tool, faults [
 	}
 	tools, faults = catalog.DecodeTools(all.Items)
 	tools, twice := catalog.Unique(tools)
+	if admit := s.spec.Catalogue.Admit; admit != nil {
+		if err := admit(len(tools)); err != nil {
+			return nil, nil, err
+		}
+	}
 	tools, bad := s.mirrorHeaders(tools)
 	return tools, slices.Concat(all.Faults, faults, twice, bad), nil
 }

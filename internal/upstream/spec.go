@@ -96,7 +96,9 @@ type Health = conf.Health
 
 // Catalogue says from where a session gets the tools. The zero value reads them from the server.
 type Catalogue struct {
-
+	// Admit, if not nil, is called with the number of tools that the server has listed. An error refuses the list: the session
+	// does not open, or keeps the tools that it had.
+	Admit func(tools int) error
 	// Shared, if not nil, returns the current tools; the session then reads no lists itself. For example, it
 	// returns the tools in the [Status] of a shared session. The slice must never be changed; new tools need a new
 	// slice. It is called with each call, from any goroutine, and must not block.

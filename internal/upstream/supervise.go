@@ -82,6 +82,9 @@ func (u *Upstream) supervise(ctx context.Context) {
 		case <-u.kick:
 		default:
 		}
+		if u.spec.Arrived != nil { // it comes back when it can: a pause would only make calls wait
+			losses = nil
+		}
 		losses = append(slices.DeleteFunc(losses, func(at time.Time) bool { return time.Since(at) > loopWindow }), time.Now())
 		t = w.degradation
 		delay.Until(ctx, u.endLost(s, err, &t, len(losses)), u.kick, nil)
@@ -226,6 +229,11 @@ func (u *Upstream) adopt(st *Status, s *session, tools []catalog.Tool, faults []
 func (u *Upstream) failed(err error, wait time.Duration) time.Duration {
 	wait = max(wait, transport.RetryAfterOf(err))
 	reason := u.spec.reason(err)
+	if u.spec.Arrived != nil { // the next attempt begins when the server has dialled in again
+		u.spec.Logger.Log(context.Background(), u.news(reason), "connecting failed", "err", reason)
+		u.update(func(st *Status) { st.State, st.Reason = catalog.Connecting, reason })
+		return 0
+	}
 	u.spec.Logger.Log(context.Background(), u.news(reason), "connecting failed", "err", reason, "retry_in", wait.Round(time.Millisecond))
 	u.update(func(st *Status) {
 		st.State, st.Reason, st.RetryAfter = catalog.Unavailable, reason, time.Now().Add(wait)

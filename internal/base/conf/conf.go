@@ -298,6 +298,8 @@ type DialRule struct {
 	Names []string
 	// For says who can use the servers: [DialSelf], [DialGroup] or [DialAll].
 	For string
+	// Overrides correct the definitions of their tools.
+	Overrides []Override
 }
 
 // The values of [DialRule.For].

@@ -75,6 +75,7 @@ type ForServers struct {
 	ShutdownGrace time.Duration
 	HealthCheck   bool
 	Health        conf.Health
+	Registry      string // the URL of an MCP registry
 }
 
 // OverHTTP has the keys for serving over HTTP.
@@ -104,6 +105,9 @@ const (
 
 // DefaultHTTPPath is the default of http_path.
 const DefaultHTTPPath = "/mcp"
+
+// DefaultRegistry is the default of registry: the official MCP registry.
+const DefaultRegistry = "https://registry.modelcontextprotocol.io"
 
 // Group is a part of the catalogue with a name.
 type Group struct {
@@ -312,7 +316,8 @@ func defaults(path string) *Config {
 		},
 		ForServers: ForServers{
 			MaxMessageBytes: 64 << 20, ShutdownGrace: 5 * time.Second, HealthCheck: true,
-			Health: conf.Health{Interval: 30 * time.Second, Timeout: 5 * time.Second, Threshold: 2},
+			Health:   conf.Health{Interval: 30 * time.Second, Timeout: 5 * time.Second, Threshold: 2},
+			Registry: DefaultRegistry,
 		},
 		OverHTTP: OverHTTP{
 			Limits: defaultLimits(), SessionTimeout: 30 * time.Minute, HTTPPath: DefaultHTTPPath, UI: true, Telemetry: Telemetry{Metrics: true},

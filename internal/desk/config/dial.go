@@ -14,12 +14,17 @@ func (l *loader) dialObject(d *conf.Dial) object {
 }
 
 func (l *loader) dialRule(r *conf.DialRule) object {
+	of := &serverReader{l: l}
 	return object{name: "dialRule", strict: true, keys: []key{
 		{"principals", l.some(l.globs(&r.Principals)).notNull(), "globs of the names of principals; without it every principal"},
 		{"groups", l.some(l.names(&r.Groups)).notNull(), "groups of which the principal must have one"},
 		{"scopes", l.some(l.names(&r.Scopes)).notNull(), "scopes of which the principal must have one"},
 		{"names", l.some(l.globs(&r.Names)).notNull(), "globs of the names under which they may dial in"},
 		{"for", oneOf(l, &r.For, conf.DialSelf, conf.DialGroup, conf.DialAll), "who can use the servers: `self`, who dialled in; `group`, who has one of the same groups; `all`, whose `rights` allow it. For `group` and `all` an admin must approve the tools first"},
+		{"overrides", value{named: true, of: func() object { return of.override(&conf.Override{}) }, read: func(n *node) {
+			of.overrides(n)
+			r.Overrides = of.s.Overrides
+		}}, "repairs the definitions of their tools, like `overrides` of a server"},
 	}}
 }
 

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
 
 	"mcpx/internal/base/conf"
+	"mcpx/internal/base/netguard"
 	"mcpx/internal/base/pattern"
 )
 
@@ -109,6 +111,7 @@ func (l *loader) forServers() []key {
 		{"start", oneOf(l, &every.Start, "eager", "lazy"), "the default for servers"},
 		{"stop_idle", l.orOff(&every.StopIdle), "the default for servers"},
 		{"pin", switched(l, &every.Pin, "warn", "block"), "the default for servers"},
+		{"registry", value{into: &c.Registry, schema: `{"type": "string", "pattern": "^https?://"}`, read: l.registry}, "the MCP registry in which `mcpx find` and `mcpx add NAME` look for servers"},
 		{"max_concurrency", l.count(&c.MaxConcurrency, 0), "most calls at once, in all; 0 is no limit"},
 		{"max_message_bytes", whole(l, &c.MaxMessageBytes, 1024, math.MaxInt64).takes(atStart), "the largest message, in bytes, in both directions"},
 		{"memory", memory.takes(atStart), "a soft limit for the memory of mcpx, without that of its servers, such as `\"400MB\"`: near it, mcpx collects garbage more often. A filter (`select`) may use an eighth of it, at least 64 and at most 256 MiB. Kept results take at most a quarter of it, and 128 MiB. The default is 0.8 of the container's limit; without one there is none"},
@@ -168,6 +171,16 @@ func (l *loader) httpPath(n *node) {
 	default:
 		l.cfg.HTTPPath = n.text
 	}
+}
+
+// registry reads the URL of an MCP registry. It must use TLS or be of this machine, because what the registry says is run.
+func (l *loader) registry(n *node) {
+	u, err := url.Parse(n.text)
+	if l.is(stringKind, n) && (err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !netguard.Safe(n.text)) {
+		l.fault(n, "must be an https:// URL, such as %s, or one of this machine", DefaultRegistry)
+		return
+	}
+	l.cfg.Registry = n.text
 }
 
 // The keys that contain servers: claudeServers in the files of Claude and Cursor, codeServers in the files of VS Code,

@@ -192,7 +192,7 @@ func (l *loader) finish() {
 		l.warn("files: no files are open, because there is auth")
 	}
 	slices.SortFunc(l.cfg.Servers, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
-	if len(l.cfg.Servers) == 0 {
+	if len(l.cfg.Servers) == 0 && l.cfg.Dial == nil {
 		l.warn("no servers are defined")
 	}
 	for _, kind := range []struct {

@@ -13,6 +13,11 @@ type Client struct {
 	Name string
 	// Restart tells the user how to make the client read its config file again.
 	Restart string
+	// Paste says where in the client's settings the user adds mcpx. It is empty if mcpx writes the client's file; otherwise
+	// the client has no file that other programs may write.
+	Paste string
+	// Others are further files of this client, in older formats. Connect moves servers out of them, but adds no entry of mcpx.
+	Others []Client
 
 	format format
 	// places returns the possible paths of the user's config file. The first path that exists is used; if none exists, the
@@ -21,19 +26,27 @@ type Client struct {
 	// project is the path of the client's config file for a project, relative to the project's folder; empty if the client
 	// has none.
 	project string
-	// others returns the paths of further files with servers; may be nil. mcpx reads these files, but never changes them.
-	others func(System) []string
+	// folder is the folder of the project whose file is edited; empty for the user's file. See [Client.Editing].
+	folder string
 }
 
 // format describes how a client's file stores servers.
 type format struct {
-	// toml is true if the file is TOML, false if it is JSON with comments.
-	toml bool
+	language language
 	// at is the path of the object that contains the servers.
 	at []string
-	// entry returns the entry for a server that is started with a command.
+	// entry returns the entry for a server that is started with a command. It is nil for a file to which mcpx adds no entry.
 	entry func(command string, args []string) object
 }
+
+// language is the language in which a file is written.
+type language int
+
+const (
+	jsonLanguage language = iota // with comments and trailing commas
+	tomlLanguage
+	yamlLanguage
+)
 
 func plainEntry(command string, args []string) object {
 	return object{{"command", command}, {"args", args}}
@@ -49,9 +62,19 @@ func openCodeEntry(command string, args []string) object {
 	return object{{"type", "local"}, {"command", append([]string{command}, args...)}, {"enabled", true}}
 }
 
+func copilotEntry(command string, args []string) object {
+	return append(object{{"type", "local"}}, append(plainEntry(command, args), field{"tools", []string{"*"}})...)
+}
+
+// gooseEntry returns an entry for Goose, which needs all of these keys except timeout. Its timeout is in seconds.
+func gooseEntry(command string, args []string) object {
+	return object{{"enabled", true}, {"type", "stdio"}, {"name", serverName}, {"cmd", command}, {"args", args}, {"timeout", 300}}
+}
+
 var claudeFormat = format{at: []string{"mcpServers"}, entry: plainEntry}
 
-// clients are the clients that mcpx supports, in the order in which mcpx connect lists them.
+// clients are the clients that mcpx supports, in the order in which mcpx connect lists them. Where a comment names a page or
+// a file of a repository, the places and the format come from there.
 var clients = []Client{
 	{
 		ID: "claude-desktop", Name: "Claude Desktop", Restart: "quit and start Claude Desktop",
@@ -99,7 +122,7 @@ var clients = []Client{
 	},
 	{
 		ID: "codex", Name: "Codex", Restart: "start a new session",
-		format: format{toml: true, at: []string{"mcp_servers"}, entry: plainEntry},
+		format: format{language: tomlLanguage, at: []string{"mcp_servers"}, entry: plainEntry},
 		places: func(s System) []string {
 			return []string{s.join(s.env("CODEX_HOME", s.join(s.home(), ".codex")), "config.toml")}
 		},
@@ -129,6 +152,114 @@ var clients = []Client{
 			return []string{s.join(s.home(), ".codeium", "windsurf", "mcp_config.json")}
 		},
 	},
+	{
+		// github.com/block/goose: crates/goose/src/config/paths.rs and extensions.rs, crates/goose/src/agents/extension.rs
+		// (the keys of an entry); block.github.io/goose/docs/guides/config-files
+		ID: "goose", Name: "Goose", Restart: "start a new session",
+		format: format{language: yamlLanguage, at: []string{"extensions"}, entry: gooseEntry},
+		places: func(s System) []string {
+			usual := s.join(s.xdgConfig(), "goose")
+			if s.OS == "windows" {
+				usual = s.join(s.appData(), "Block", "goose", "config")
+			}
+			if root := s.env("GOOSE_PATH_ROOT", ""); root != "" {
+				usual = s.join(root, "config")
+			}
+			return []string{s.join(usual, "config.yaml")}
+		},
+	},
+	{
+		// github.com/cline/cline: sdk/packages/shared/src/storage/paths.ts; until 2026 the extension had the second place
+		// (apps/vscode/src/hosts/vscode/mcp-settings-legacy-migration.ts)
+		ID: "cline", Name: "Cline", Restart: "start a new session",
+		format: claudeFormat,
+		places: func(s System) []string {
+			const file = "cline_mcp_settings.json"
+			data := s.env("CLINE_DATA_DIR", s.join(s.env("CLINE_DIR", s.join(s.home(), ".cline")), "data"))
+			return append([]string{s.env("CLINE_MCP_SETTINGS_PATH", s.join(data, "settings", file))},
+				s.extensionFiles("saoudrizwan.claude-dev", file)...)
+		},
+	},
+	{
+		// github.com/RooCodeInc/Roo-Code: src/utils/storage.ts, src/shared/globalFileNames.ts, src/services/mcp/McpHub.ts
+		ID: "roo", Name: "Roo Code", Restart: "Roo Code reads the file again by itself",
+		format:  claudeFormat,
+		places:  func(s System) []string { return s.extensionFiles("rooveterinaryinc.roo-cline", "mcp_settings.json") },
+		project: ".roo/mcp.json",
+	},
+	{
+		// github.com/github/docs: content/copilot/how-tos/copilot-cli/customize-copilot/add-mcp-servers.md
+		ID: "copilot", Name: "Copilot CLI", Restart: "start a new session",
+		format: format{at: []string{"mcpServers"}, entry: copilotEntry},
+		places: func(s System) []string {
+			return []string{s.join(s.env("COPILOT_HOME", s.join(s.home(), ".copilot")), "mcp-config.json")}
+		},
+		project: ".github/mcp.json",
+	},
+	{
+		// github.com/QwenLM/qwen-code: packages/core/src/config/storage.ts
+		ID: "qwen", Name: "Qwen Code", Restart: "start a new session",
+		format: claudeFormat,
+		places: func(s System) []string {
+			return []string{s.join(s.env("QWEN_HOME", s.join(s.home(), ".qwen")), "settings.json")}
+		},
+		project: ".qwen/settings.json",
+	},
+	{
+		// lmstudio.ai/docs/app/mcp; the second place: github.com/lmstudio-ai/lmstudio-bug-tracker/issues/1371
+		ID: "lmstudio", Name: "LM Studio", Restart: "restart LM Studio",
+		format: claudeFormat,
+		places: func(s System) []string {
+			return []string{s.join(s.home(), ".lmstudio", "mcp.json"), s.join(s.home(), ".cache", "lm-studio", "mcp.json")}
+		},
+	},
+	{
+		// kiro.dev/docs/mcp/configuration
+		ID: "kiro", Name: "Kiro", Restart: "Kiro reads the file again by itself",
+		format:  claudeFormat,
+		places:  func(s System) []string { return []string{s.join(s.home(), ".kiro", "settings", "mcp.json")} },
+		project: ".kiro/settings/mcp.json",
+	},
+	{
+		// ampcode.com/manual#configuration; %APPDATA%: github.com/sourcegraph/amp-examples-and-guides:
+		// guides/mcp/amp-mcp-setup-guide.md
+		ID: "amp", Name: "Amp", Restart: "start a new session",
+		format: format{at: []string{"amp.mcpServers"}, entry: plainEntry}, // the dot is part of the key
+		places: func(s System) []string {
+			folder := s.join(s.home(), ".config", "amp")
+			places := []string{s.join(folder, "settings.json"), s.join(folder, "settings.jsonc")}
+			if s.OS == "windows" {
+				places = append(places, s.join(s.appData(), "amp", "settings.json"))
+			}
+			if file := s.env("AMP_SETTINGS_FILE", ""); file != "" {
+				places = []string{file}
+			}
+			return places
+		},
+		project: ".amp/settings.json",
+	},
+	{
+		// github.com/warpdotdev/Warp: app/src/ai/mcp/mod.rs, parsing.rs
+		ID: "warp", Name: "Warp", Restart: "Warp reads the file again by itself; a version without ~/.warp/.mcp.json takes the same " +
+			"JSON under Settings > Agents > MCP servers > Add",
+		format:  claudeFormat,
+		places:  func(s System) []string { return []string{s.join(s.home(), ".warp", ".mcp.json")} },
+		project: ".warp/.mcp.json",
+	},
+	{
+		// junie.jetbrains.com/docs/junie-cli-mcp-configuration.html
+		ID: "junie", Name: "JetBrains Junie", Restart: "start a new session",
+		format:  claudeFormat,
+		places:  func(s System) []string { return []string{s.join(s.home(), ".junie", "mcp", "mcp.json")} },
+		project: ".junie/mcp/mcp.json",
+	},
+	{
+		// www.jetbrains.com/help/ai-assistant/mcp.html. Each IDE keeps the servers in an XML file of its own, which it writes
+		// again from memory, so that an edit from outside is lost.
+		ID: "jetbrains", Name: "JetBrains AI Assistant",
+		Paste:  "Settings | Tools | AI Assistant | Model Context Protocol (MCP)",
+		format: claudeFormat,
+	},
 }
 
 // codeClient returns the client for VS Code or a variant of it. Until version 1.102, VS Code had the servers in
@@ -137,12 +268,24 @@ func codeClient(id, name, folder string) Client {
 	file := func(file string) func(System) []string {
 		return func(s System) []string { return []string{s.join(s.appData(), folder, "User", file)} }
 	}
+	restart := name + " reads the file again by itself"
 	return Client{
-		ID: id, Name: name, Restart: name + " reads the file again by itself",
+		ID: id, Name: name, Restart: restart,
 		format: format{at: []string{"servers"}, entry: typedEntry},
-		places: file("mcp.json"), others: file("settings.json"),
-		project: ".vscode/mcp.json",
+		places: file("mcp.json"), project: ".vscode/mcp.json",
+		Others: []Client{{
+			ID: id, Name: name, Restart: restart,
+			format: format{at: []string{"mcp", "servers"}}, places: file("settings.json"),
+		}},
 	}
+}
+
+// extensionFiles returns the places of a settings file of a VS Code extension, in VS Code and the editors derived from it.
+func (s System) extensionFiles(extension, file string) (places []string) {
+	for _, editor := range []string{"Code", "Code - Insiders", "Cursor", "Windsurf", "VSCodium"} {
+		places = append(places, s.join(s.appData(), editor, "User", "globalStorage", extension, "settings", file))
+	}
+	return places
 }
 
 // Snippet returns JSON with the entry of mcpx in the form that most clients use.
@@ -151,12 +294,37 @@ func Snippet(command string, args []string) string {
 	return string(text)
 }
 
+// Snippet returns the entry of mcpx as the client's file has it, for a user who adds it by hand. It is empty for a file that
+// has none.
+func (c Client) Snippet(command string, args []string) string {
+	if c.format.entry == nil {
+		return ""
+	}
+	empty, err := parse(c.format, nil)
+	if err == nil {
+		err = empty.start(c.format.entry(command, args), empty.keys(serverName)...)
+	}
+	if err != nil {
+		return Snippet(command, args)
+	}
+	return string(empty.data())
+}
+
 // Clients returns the clients that mcpx supports.
 func Clients() []Client { return slices.Clone(clients) }
 
+// Editing returns the client for editing a file, which may be the file of a project.
+func (c Client) Editing(s System, file string) Client {
+	c.folder = projectOf(s, file)
+	return c
+}
+
 // File returns the path of the user's config file, even if the file does not exist. The path is empty if the home folder
-// is unknown.
+// is unknown, or if mcpx does not write the client's file.
 func (c Client) File(s System) string {
+	if c.places == nil {
+		return ""
+	}
 	places := c.places(s)
 	for _, place := range places {
 		if exists(place) {

@@ -38,8 +38,9 @@ type Change struct {
 	Exact bool
 
 	record record
-	first  bool // there is no record of the file yet
-	exact  bool // with the record, this change can be undone byte for byte
+	moved  []moved // the servers of Moved, without a backup yet
+	first  bool    // there is no record of the file yet
+	exact  bool    // with the record, this change can be undone byte for byte
 }
 
 // Nothing reports whether the change would leave the file as it is.
@@ -100,9 +101,12 @@ type record struct {
 	Moved []moved `json:"moved,omitempty"`
 }
 
-// moved is the name of a server that mcpx removed, and the path of a backup that has the server's entry.
+// moved is a server that mcpx removed.
 type moved struct {
 	Server string `json:"server"`
+	// At is the path of the server's entry in the file.
+	At []string `json:"at,omitempty"`
+	// Backup is the path of a backup that has the entry.
 	Backup string `json:"backup"`
 }
 
@@ -188,14 +192,17 @@ func (b Backups) Connect(c Client, file string, to Connection, o config.Options)
 	change.After = change.Before
 	e, servers, err := c.parse(change.Before, file, o)
 	if err == nil {
-		change.Moved, err = e.connect(servers, to)
+		change.moved, err = e.connect(servers, to)
 	}
 	if err != nil {
 		return change, unwritten(file, err)
 	}
 	change.After = e.data()
+	for _, one := range change.moved {
+		change.Moved = append(change.Moved, one.Server)
+	}
 	change.first, change.exact = true, true
-	connected := slices.ContainsFunc(servers, isSelf)
+	connected := slices.ContainsFunc(servers, isSelf) || c.format.entry == nil
 	if r, ok := b.record(file); ok && (connected || r.After == hash(change.Before)) {
 		// The backup in the record is from before mcpx added its entry, so it remains the backup to restore.
 		change.record, change.first, change.exact = r, false, r.After == hash(change.Before)
@@ -209,9 +216,24 @@ func unwritten(file string, err error) error {
 	return fmt.Errorf("%s: %w; nothing was written", file, err)
 }
 
-// connect adds or updates the entry of mcpx, and removes the servers that mcpx serves. It returns the names of the removed
-// servers.
-func (e edited) connect(servers []Found, to Connection) (moved []string, err error) {
+// connect adds or updates the entry of mcpx, unless the file has none, and removes the servers that mcpx serves.
+func (e edited) connect(servers []Found, to Connection) (out []moved, err error) {
+	if e.format.entry != nil {
+		if err := e.addSelf(servers, to); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range doubled(servers, to.Move) {
+		if err := e.remove(s.path...); err != nil {
+			return nil, err
+		}
+		out = append(out, moved{Server: s.Name, At: s.path})
+	}
+	return out, nil
+}
+
+// addSelf adds or updates the entry of mcpx.
+func (e edited) addSelf(servers []Found, to Connection) error {
 	name := serverName
 	for _, s := range servers {
 		if s.Self {
@@ -219,34 +241,33 @@ func (e edited) connect(servers []Found, to Connection) (moved []string, err err
 		}
 	}
 	if slices.ContainsFunc(servers, func(s Found) bool { return s.Name == name && !s.Self }) {
-		return nil, fmt.Errorf("another server is called %s there; rename it first", name)
+		return fmt.Errorf("another server is called %s there; rename it first", name)
 	}
 	entry := e.format.entry(to.Command, to.Args)
-	if !e.starts(name, entry) {
-		if err := e.start(entry, e.keys(name)...); err != nil {
-			return nil, err
-		}
+	if e.starts(name, entry) {
+		return nil
 	}
-	moved = Doubled(servers, to.Move)
-	for _, name := range moved {
-		if err := e.remove(e.keys(name)...); err != nil {
-			return nil, err
-		}
-	}
-	return moved, nil
+	return e.start(entry, e.keys(name)...)
 }
 
 // Doubled returns the names of the servers in servers that are equal to an enabled server in own.
 func Doubled(servers, own []Found) []string {
 	var names []string
-	for _, s := range servers {
-		if !s.Self && s.Fault == "" && slices.ContainsFunc(own, func(o Found) bool {
-			return o.definition() == s.definition() && o.Server.Enabled
-		}) {
-			names = append(names, s.Name)
-		}
+	for _, s := range doubled(servers, own) {
+		names = append(names, s.Name)
 	}
 	return names
+}
+
+func doubled(servers, own []Found) (all []Found) {
+	for _, s := range servers {
+		if !s.Self && s.Fault == "" && s.path != nil && slices.ContainsFunc(own, func(o Found) bool {
+			return o.definition() == s.definition() && o.Server.Enabled
+		}) {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // parse parses a client's file and reads its servers.
@@ -255,7 +276,7 @@ func (c Client) parse(data []byte, file string, o config.Options) (edited, []Fou
 	if err != nil {
 		return e, nil, err
 	}
-	return e, e.found(origin{client: c.ID, file: file, reading: o}, e.format.at), nil
+	return e, e.found(origin{client: c.ID, file: file, project: c.folder, reading: o}, e.format.at), nil
 }
 
 // Servers returns the servers in a client's file. mcpx's own entry is one of them if mcpx is connected.
@@ -272,7 +293,7 @@ func (c Client) Servers(file string, o config.Options) ([]Found, error) {
 // Otherwise Disconnect removes the entry of mcpx and adds the moved servers again.
 func (b Backups) Disconnect(c Client, file string, o config.Options) (Change, error) {
 	change, backup, known, err := b.back(c, file)
-	if err != nil || !change.Existed {
+	if err != nil || !change.Existed || c.format.entry == nil && !known {
 		return change, err
 	}
 	_, before, _ := c.parse(backup, file, o)
@@ -283,7 +304,7 @@ func (b Backups) Disconnect(c Client, file string, o config.Options) (Change, er
 	e, servers, err := c.parse(change.Before, file, o)
 	for _, s := range servers {
 		if s.Self && err == nil {
-			err = e.remove(e.keys(s.Name)...)
+			err = e.remove(s.path...)
 		}
 	}
 	if err == nil && known {
@@ -338,8 +359,9 @@ func (b Backups) Write(c Change) (backup string, err error) {
 	if backup == "" {
 		backup = c.record.Backup // the file has not changed since this backup, so the backup has the moved servers too
 	}
-	for _, name := range c.Moved {
-		c.record.Moved = append(c.record.Moved, moved{name, backup})
+	for _, one := range c.moved {
+		one.Backup = backup
+		c.record.Moved = append(c.record.Moved, one)
 	}
 	c.record.After = ""
 	if c.exact {

@@ -3,9 +3,9 @@ package setup
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 const byteOrderMark = "\xEF\xBB\xBF"
@@ -51,14 +51,17 @@ func (t fileText) with(splices []splice) []byte {
 	return append(b, t.text[at:]...)
 }
 
-// document is the text of a client's file, a [jsonText] or a [tomlText]. After an error, the document must not be used, as
+// ErrUnsafe says that the text of a file is valid, but written in a way that mcpx cannot edit.
+var ErrUnsafe = errors.New("the file is written in a way that cannot be edited safely")
+
+// document is the text of a client's file, a [jsonText], [tomlText] or [yamlText]. After an error, the document must not be used, as
 // the edit may be incomplete.
 type document interface {
 	data() []byte
 	// get returns the decoded value at a path, or nil if there is none.
 	get(keys ...string) any
 	// start writes the entry that starts mcpx at a path. If an entry exists there, start changes only its command and
-	// args, so that members which the user added, such as a timeout, stay.
+	// args, so that members which the user added, such as a timeout, stay. Goose calls the command cmd.
 	start(entry object, keys ...string) error
 	remove(keys ...string) error
 	// restore copies the value at a path from another version of the same file.
@@ -75,8 +78,8 @@ func (d *jsonText) get(keys ...string) (value any) {
 }
 
 func (d *jsonText) start(entry object, keys ...string) error {
-	if d.objectAt(keys...) == nil {
-		return d.set(entry, keys...)
+	if d.value(append(slices.Clip(keys), "command")...) == nil {
+		return d.set(entry, keys...) // there is no entry, or one of Cline with the command in its member transport
 	}
 	for _, f := range entry {
 		if f.key == "command" || f.key == "args" {
@@ -93,7 +96,12 @@ func (d *jsonText) restore(from document, keys ...string) error {
 }
 
 func (d *jsonText) found(from origin, keys []string) []Found {
-	return from.serversIn(d.value(keys...), strings.Join(keys, "."))
+	found := from.serversIn(d.value(keys...), keys)
+	if from.client == "claude-code" {
+		// An entry of mcpx that the user gave to one project is not the one that connect writes.
+		found = append(found, slices.DeleteFunc(from.projectServers(d), isSelf)...)
+	}
+	return found
 }
 
 // edited is a client's file that is being edited.
@@ -103,8 +111,12 @@ type edited struct {
 }
 
 func parse(f format, data []byte) (edited, error) {
-	if f.toml {
+	switch f.language {
+	case tomlLanguage:
 		d, err := parseTOMLText(data)
+		return edited{d, f}, err
+	case yamlLanguage:
+		d, err := parseYAMLText(data)
 		return edited{d, f}, err
 	}
 	d, err := parseJSONText(data)
@@ -123,12 +135,10 @@ func (d *jsonText) openCode2() bool {
 
 func (e edited) keys(name string) []string { return append(slices.Clip(e.format.at), name) }
 
-func (e edited) has(name string) bool { return e.get(e.keys(name)...) != nil }
-
 // starts reports whether the entry called name already has the command and args of entry.
 func (e edited) starts(name string, entry object) bool {
 	now, _ := e.get(e.keys(name)...).(map[string]any)
-	for _, key := range []string{"command", "args"} {
+	for _, key := range []string{"command", "cmd", "args"} {
 		is, _ := marshal(now[key])
 		want, _ := marshal(entry.get(key))
 		if string(is) != string(want) {
@@ -150,10 +160,14 @@ func (e edited) restoreMoved(servers []moved) (restored []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if e.has(m.Server) || !from.has(m.Server) {
+		at := m.At
+		if at == nil { // a record of an older version of mcpx
+			at = e.keys(m.Server)
+		}
+		if e.get(at...) != nil || from.get(at...) == nil {
 			continue
 		}
-		if err := e.restore(from.document, e.keys(m.Server)...); err != nil {
+		if err := e.restore(from.document, at...); err != nil {
 			return nil, fmt.Errorf("restoring %s: %w", m.Server, err)
 		}
 		restored = append(restored, m.Server)

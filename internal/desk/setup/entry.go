@@ -2,10 +2,13 @@ package setup
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/tailscale/hujson"
 
 	"mcpx/internal/base/pattern"
 	"mcpx/internal/desk/config"
@@ -59,7 +62,10 @@ var (
 // ofMcpx converts a client's entry to mcpx's format. It changes only what package config would misunderstand, as config
 // knows the keys of most clients. leftOut are the keys that have no meaning for mcpx.
 func (o object) ofMcpx(dialect string) (entry object, leftOut []string) {
+	o = o.flat()
 	switch dialect {
+	case "extensions":
+		o = o.ofGoose()
 	case "context_servers": // in Zed, timeout limits only the start of a server
 		o = o.without("timeout", "source")
 	case "mcp", "mcp.servers": // in opencode, timeout limits only tools/list, and variables have their own syntax
@@ -81,6 +87,57 @@ func (o object) ofMcpx(dialect string) (entry object, leftOut []string) {
 		}
 	}
 	return entry, leftOut
+}
+
+// flat returns an entry of Cline, which may have the command or URL in a member transport, in the form of other clients.
+func (o object) flat() object {
+	text, err := marshal(o.get("transport"))
+	if err != nil {
+		return o
+	}
+	if v, err := hujson.Parse(text); err == nil && v.Value.Kind() == '{' {
+		return append(o.without("transport"), fields(&v)...)
+	}
+	return o
+}
+
+// ofGoose converts an entry of Goose. Goose keeps the values of the variables in env_keys outside the file, so mcpx takes them
+// from its environment. Extensions without a program or address of their own get no command and no url.
+func (o object) ofGoose() object {
+	env := object{}
+	if text, err := marshal(o.get("env_keys")); err == nil {
+		var names []string
+		_ = json.Unmarshal(text, &names)
+		for _, name := range names {
+			env = append(env, field{name, "${" + name + "}"})
+		}
+	}
+	if text, err := marshal(o.get("envs")); err == nil {
+		if v, err := hujson.Parse(text); err == nil && v.Value.Kind() == '{' {
+			for _, f := range fields(&v) {
+				env = env.with(f.key, f.value)
+			}
+		}
+	}
+	entry := object{}
+	for _, f := range o.without("name", "display_name", "bundled", "env_keys", "envs") {
+		empty := slices.Contains([]string{"null", `""`, "[]", "{}"}, fmt.Sprintf("%s", f.value))
+		switch {
+		case empty:
+		case f.key == "cmd":
+			entry = append(entry, field{"command", f.value})
+		case f.key == "uri":
+			entry = append(entry, field{"url", f.value})
+		case f.key == "available_tools":
+			entry = append(entry, field{"includeTools", f.value})
+		default:
+			entry = append(entry, f)
+		}
+	}
+	if len(env) > 0 {
+		entry = append(entry, field{"env", env})
+	}
+	return entry
 }
 
 // rewrite replaces the matches of what in all values of an entry.

@@ -171,7 +171,7 @@ func raw(v *hujson.Value) json.RawMessage {
 func (d *jsonText) apply(splices ...splice) error {
 	edited, err := parseJSONText(d.with(splices))
 	if err != nil {
-		return fmt.Errorf("the edit would break the file: %w", err)
+		return fmt.Errorf("%w: %w", ErrUnsafe, err)
 	}
 	*d = *edited
 	return nil

@@ -46,6 +46,7 @@ type Found struct {
 	Server config.Server
 
 	entry object
+	path  []string // of the entry in the file
 }
 
 // Uses reports whether the entry starts mcpx with this config file, as [Backups.Connect] writes it.
@@ -57,13 +58,9 @@ func (f *Found) Uses(file string) bool {
 // Find reads the config files of all known clients, and returns the files that exist.
 func Find(s System, o config.Options) []Source {
 	var sources []Source
-	for _, c := range clients {
-		files := []string{c.File(s)}
-		if c.others != nil {
-			files = append(files, c.others(s)...)
-		}
-		for _, file := range files {
-			if source := readSource(c, origin{client: c.ID, file: file, reading: o}); source.Exists {
+	for _, client := range clients {
+		for _, c := range append([]Client{client}, client.Others...) {
+			if source := readSource(c, origin{client: c.ID, file: c.File(s), reading: o}); source.Exists {
 				sources = append(sources, source)
 			}
 		}
@@ -95,13 +92,18 @@ func ReadFile(s System, file string, o config.Options) Source {
 // projectOf returns the folder of the project to which a client's file belongs. It is empty if the file does not belong to
 // a project. Clients start the servers of a project in the project's folder.
 func projectOf(s System, file string) string {
+	longest, project := 0, ""
 	for _, c := range clients {
+		if c.places != nil && slices.Contains(c.places(s), file) {
+			return ""
+		}
+		// The end of a path may be two clients' names: .warp/.mcp.json and .mcp.json. The longer one decides.
 		folder, ok := strings.CutSuffix(filepath.ToSlash(file), "/"+c.project)
-		if ok && c.project != "" && folder != "" && !slices.Contains(c.places(s), file) {
-			return filepath.FromSlash(folder)
+		if ok && len(c.project) > longest && folder != "" {
+			longest, project = len(c.project), filepath.FromSlash(folder)
 		}
 	}
-	return ""
+	return project
 }
 
 // origin says where servers are read from, and with which options.
@@ -124,16 +126,25 @@ func readSource(c Client, from origin) Source {
 	return source
 }
 
-// readSourceText reads the servers in the text of a file, which is TOML or JSON.
+// readSourceText reads the servers in the text of a file.
 func readSourceText(c Client, from origin, data []byte) (source Source) {
-	if c.format.toml || c.ID == "" && strings.EqualFold(filepath.Ext(from.file), ".toml") {
-		var d *tomlText
-		if d, source.Err = parseTOMLText(data); source.Err == nil {
-			source.Servers = from.tomlServers(d)
+	f := c.format
+	if c.ID == "" { // a file that the user gave, which may be of any client
+		switch strings.ToLower(filepath.Ext(from.file)) {
+		case ".toml":
+			f = format{language: tomlLanguage}
+		case ".yaml", ".yml":
+			f = format{language: yamlLanguage, at: []string{"extensions"}}
 		}
+	}
+	if f.language == jsonLanguage {
+		source.Servers, source.Err = from.jsonServers(data)
 		return source
 	}
-	source.Servers, source.Err = from.jsonServers(data)
+	var d edited
+	if d, source.Err = parse(f, data); source.Err == nil {
+		source.Servers = d.found(from, f.at)
+	}
 	return source
 }
 
@@ -151,7 +162,9 @@ func (from origin) tomlServers(d *tomlText) (found []Found) {
 		for _, key := range sortedKeys(members) {
 			entry = entry.with(key, members[key])
 		}
-		found = append(found, from.translate(name, entry, ""))
+		f := from.translate(name, entry, "")
+		f.path = []string{"mcp_servers", name}
+		found = append(found, f)
 	}
 	return found
 }
@@ -163,6 +176,7 @@ var containers = [][]string{
 	{"mcp", "servers"},  // VS Code, settings.json; opencode 2
 	{"context_servers"}, // Zed
 	{"mcp"},             // opencode
+	{"amp.mcpServers"},  // Amp
 	{"mcp_servers"},     // a former version of mcpx
 }
 
@@ -173,29 +187,33 @@ func (from origin) jsonServers(data []byte) ([]Found, error) {
 	}
 	var found []Found
 	for _, keys := range containers {
-		value := d.value(keys...)
 		if len(keys) == 1 && keys[0] == "mcp" && d.openCode2() {
 			continue
 		}
-		found = append(found, from.serversIn(value, strings.Join(keys, "."))...)
+		found = append(found, from.serversIn(d.value(keys...), keys)...)
 	}
-	// Claude Code has the servers of projects in the same file, under the folder of each project.
+	return append(found, from.projectServers(d)...), nil
+}
+
+// projectServers reads the servers of projects, which Claude Code has in the user's file under the folder of each project.
+func (from origin) projectServers(d *jsonText) (found []Found) {
 	if projects := d.objectAt("projects"); projects != nil {
 		for i := range projects.Members {
 			of := from
 			of.project = nameOf(&projects.Members[i])
-			found = append(found, of.serversIn(d.value("projects", of.project, "mcpServers"), "mcpServers")...)
+			keys := []string{"projects", of.project, "mcpServers"}
+			found = append(found, of.serversIn(d.value(keys...), keys)...)
 		}
 	}
-	return found, nil
+	return found
 }
 
 // serversIn reads the servers in an object or, in older files, in an array. at is the path of value; value may be nil.
-func (from origin) serversIn(value *hujson.Value, at string) []Found {
+func (from origin) serversIn(value *hujson.Value, at []string) []Found {
 	var found []Found
-	dialect := at
-	if from.client == "gemini" {
-		dialect = from.client
+	dialect := strings.Join(at, ".")
+	if from.client == "gemini" || from.client == "qwen" { // Qwen Code began as a copy of Gemini CLI
+		dialect = "gemini"
 	}
 	for _, one := range entriesIn(value) {
 		entry := fields(one.value)
@@ -205,7 +223,11 @@ func (from origin) serversIn(value *hujson.Value, at string) []Found {
 		if one.listed {
 			entry = entry.without("name", "id")
 		}
-		found = append(found, from.translate(one.name, entry, dialect))
+		f := from.translate(one.name, entry, dialect)
+		if !one.listed { // connect does not move servers out of arrays, which only files of older systems have
+			f.path = append(slices.Clip(at), one.key)
+		}
+		found = append(found, f)
 	}
 	return found
 }
@@ -255,9 +277,14 @@ func fields(v *hujson.Value) object {
 func (from origin) translate(name string, entry object, dialect string) Found {
 	f := Found{Name: name}
 	f.entry, f.LeftOut = entry.ofMcpx(dialect)
-	if dialect == "context_servers" && f.entry.get("command") == nil && f.entry.get("url") == nil {
-		f.Fault = "is an extension of Zed; only Zed can start it"
-		return f
+	if f.entry.get("command") == nil && f.entry.get("url") == nil {
+		f.Fault = map[string]string{
+			"context_servers": "is an extension of Zed; only Zed can start it",
+			"extensions":      "is a part of Goose; only Goose can start it",
+		}[dialect]
+		if f.Fault != "" {
+			return f
+		}
 	}
 	if from.project != "" {
 		f.entry = rewrite(f.entry, workspaceFolder, strings.ReplaceAll(strings.Trim(string(quoted(from.project)), `"`), "$", "$$"))

@@ -45,7 +45,7 @@ func ReadSnippet(s System, name, text string, o config.Options) (*Found, error) 
 		}
 		found = []Found{from.translate(name, entry, dialect)}
 	} else if len(found) == 0 {
-		found = from.serversIn(&d.root, "mcpServers")
+		found = from.serversIn(&d.root, []string{"mcpServers"})
 		found = slices.DeleteFunc(found, func(f Found) bool { return !isEntry(f.entry) })
 	}
 	return oneOf(found, name)

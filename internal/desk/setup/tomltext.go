@@ -149,7 +149,7 @@ func (d *tomlText) add(entry object, keys ...string) error {
 func (d *tomlText) apply(splices ...splice) error {
 	edited, err := parseTOMLText(d.with(splices))
 	if err != nil {
-		return fmt.Errorf("the edit would break the file: %w", err)
+		return fmt.Errorf("%w: %w", ErrUnsafe, err)
 	}
 	*d = *edited
 	return nil

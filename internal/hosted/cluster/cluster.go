@@ -131,7 +131,8 @@ func (c *Cluster) connect(ctx context.Context, o *Options) error {
 			c.conn = conn
 			break
 		}
-		if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) {
+		untrusted := new(tls.CertificateVerificationError)
+		if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.As(err, &untrusted) {
 			return err
 		}
 		select {

@@ -280,14 +280,20 @@ func (c *Cluster) ask(ctx context.Context, to string) (*exchange, error) {
 func (x *exchange) stop(why string) { _ = x.message(head{Do: doStop, Err: why}, nil) }
 
 // answerer answers what other replicas ask.
-type answerer func(ctx context.Context, from string, data []byte, write func([]byte) error) error
+type answerer func(ctx context.Context, x *exchange) error
 
 // Answer calls do for each Ask of that kind. do writes its answer in any number of parts; write waits until the asker takes
 // them. ctx ends when the asker needs no more, or is gone.
 func (c *Cluster) Answer(kind string, do func(ctx context.Context, from string, data []byte, write func([]byte) error) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.answer[kind] = do
+	c.answer[kind] = func(ctx context.Context, x *exchange) error {
+		asked, err := x.all()
+		if err != nil {
+			return err
+		}
+		return do(ctx, x.id.peer, asked, func(data []byte) error { return x.write("", data, false, "") })
+	}
 }
 
 // begin begins to answer.
@@ -307,14 +313,8 @@ func (c *Cluster) begin(id callID, h *head, data []byte) {
 	c.calls.mu.Unlock()
 	c.closed.Go(func() { // ends with the exchange; Close waits for it, as it has to set stopped first
 		defer c.calls.remove(x)
-		asked, err := x.all()
-		if err != nil {
-			x.stop(err.Error())
-			return
-		}
-		err = do(x.ctx, id.peer, asked, func(data []byte) error { return x.write("", data, false, "") })
 		failure := ""
-		if err != nil {
+		if err := do(x.ctx, x); err != nil {
 			failure = fmt.Sprint(err)
 		}
 		if err := x.write("", nil, true, failure); err != nil {

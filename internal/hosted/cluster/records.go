@@ -97,6 +97,10 @@ func newRecords(c *Cluster, bucket string) (*records, error) {
 	}, err
 }
 
+// Watch calls do with each new value of the records whose keys begin with prefix, and with those that are known. do must not wait and
+// not use the records.
+func (c *Cluster) Watch(prefix string, do func(value []byte)) { c.records.onChange(prefix, do) }
+
 // Records returns the shared records. Get uses the copy of this replica; the bucket must be read before Join returns, so there
 // always is one.
 func (c *Cluster) Records() state.Records { return c.records }

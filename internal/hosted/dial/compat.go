@@ -36,10 +36,7 @@ func (h *Hub) placeUnnamed(p *caller.Principal, _ string) (s *slot, fresh bool, 
 	if s, fresh, err = h.place(p, h.vacant(p)); err == nil && !fresh {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if s.forget != nil { // not left any more; use or unused follows
-			s.forget.Stop()
-			s.forget = nil
-		}
+		s.stay() // use or unused follows
 	}
 	return s, fresh, err
 }
@@ -56,7 +53,7 @@ func (h *Hub) vacant(p *caller.Principal) string {
 		if s.Owner != p.Key() || !isUnnamed(s.Name) {
 			continue
 		}
-		if held[s.Name] = true; s.live == nil && s.forget != nil {
+		if held[s.Name] = true; s.live == nil && s.at == "" && s.forget != nil {
 			left = append(left, s)
 		}
 	}

@@ -4,22 +4,30 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
 	"mcpx/internal/transport"
 )
 
-// Bounds limit what the servers of one principal may send together in a minute.
+// Bounds limit the servers of one principal together.
 type Bounds struct {
-	Bytes   int // 0 means 256 MiB
-	Changes int // notifications that a list has changed; 0 means 600
+	Bytes   int // that they may send in a minute; 0 means 256 MiB
+	Changes int // notifications that a list has changed, in a minute; 0 means 600
+	Tools   int // 0 means 200
+}
+
+func (b Bounds) withDefaults() Bounds {
+	return Bounds{cmp.Or(b.Bytes, 256<<20), cmp.Or(b.Changes, 600), cmp.Or(b.Tools, 200)}
 }
 
 // conn is the connection of a slot. It counts what the server sends.
 type conn struct {
 	*transport.Peer
-	meter *meter // set before the first Read
+	meter *meter
+	log   *slog.Logger
+	full  sync.Once
 }
 
 // listChanged is in the notifications about changed lists. Texts that contain it are counted too, which is harmless.
@@ -34,15 +42,23 @@ func (c *conn) Read() ([]byte, error) {
 	if err != nil {
 		return data, err
 	}
-	changes := 0
 	if len(data) < notificationBytes && bytes.Contains(data, listChanged) {
-		changes = 1
-	}
-	if why := c.meter.add(len(data), changes, time.Now()); why != "" {
-		go func() { _ = c.CloseWith(transport.ClosePolicy, why) }() // ends within a second; Close waits for the reader
-		return nil, fmt.Errorf("the connection was ended: %s", why)
+		c.add(0, 1)
 	}
 	return data, nil
+}
+
+// received counts what was read from the network.
+func (c *conn) received(bytes int) { c.add(bytes, 0) }
+
+// add counts, and ends the connection if there was too much.
+func (c *conn) add(bytes, changes int) {
+	if why := c.meter.add(bytes, changes, time.Now()); why != "" {
+		c.full.Do(func() {
+			c.log.Warn("a connection is over the bounds and is closed", "reason", why)
+			go func() { _ = c.CloseWith(transport.ClosePolicy, why) }() // ends within a second; Close waits for the reader
+		})
+	}
 }
 
 // meter counts what all servers of a principal have sent in the current minute.
@@ -54,9 +70,7 @@ type meter struct {
 	bytes, changes int
 }
 
-func newMeter(b Bounds) *meter {
-	return &meter{bounds: Bounds{cmp.Or(b.Bytes, 256<<20), cmp.Or(b.Changes, 600)}}
-}
+func newMeter(b Bounds) *meter { return &meter{bounds: b.withDefaults()} }
 
 // add returns the reason to end the connection, or "".
 func (m *meter) add(bytes, changes int, now time.Time) string {

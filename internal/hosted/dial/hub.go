@@ -7,6 +7,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -15,6 +17,7 @@ import (
 
 	"mcpx/internal/base/conf"
 	"mcpx/internal/caller"
+	"mcpx/internal/hosted/cluster"
 	"mcpx/internal/policy"
 	"mcpx/internal/transport"
 )
@@ -37,8 +40,13 @@ type Options struct {
 	// MaxMessage bounds one message of a server, in bytes.
 	MaxMessage int64
 	Logger     *slog.Logger
-	// Bounds limit what a principal's servers may send; zero values mean the defaults.
+	// Bounds limit a principal's servers; zero values mean the defaults.
 	Bounds Bounds
+	// Cluster are the other replicas; nil without them. Relay serves a server of this replica to another one over a stream, until ctx ends.
+	Cluster *cluster.Cluster
+	Relay   func(ctx context.Context, served string, stream io.ReadWriteCloser) error
+	// Ping and Pong are those of [transport.PeerOptions].
+	Ping, Pong time.Duration
 	// Alive is how long a connection has to answer, before another takes its place; 0 means 5 s.
 	Alive time.Duration
 }
@@ -51,37 +59,44 @@ type Hub struct {
 	meters  map[string]*meter // by the ID of the principal; removed with the last slot of the principal
 	ended   bool
 	naming  sync.Mutex // held while a server without a name of its own gets one; before mu
+	shared
 }
 
 // New returns a hub. The caller must close it.
 func New(o Options) *Hub {
-	return &Hub{options: o, slots: make(map[string]*slot), meters: make(map[string]*meter)}
+	h := &Hub{options: o, slots: make(map[string]*slot), meters: make(map[string]*meter)}
+	h.life, h.end = context.WithCancel(context.Background())
+	h.wake = make(chan struct{}, 1)
+	return h
 }
 
 // Server is a server that has dialled in.
 type Server struct {
 	policy.Dialled
-	// Name is the name under which it dialled in.
+	// Name is the name under which it dialled in, and By the principal; nil without authentication.
 	Name string
+	By   *caller.Principal
 	// Place identifies the place of a server that brought no name. What is known about an earlier place of the same name may be
 	// about another server. It is empty for other servers.
 	Place string
-	// Arrived and Connect are for [transport.Options].
+	// Arrived and Connect are for [transport.Options], and Admit for [upstream.Catalogue].
 	Arrived func(ctx context.Context) error
 	Connect func(ctx context.Context) (transport.Conn, error)
+	Admit   func(tools int) error
 }
 
 // slot is the place of one server. The mutex of the hub guards the fields below it.
 type slot struct {
 	Server
 	hub *Hub
-	by  *caller.Principal
 
 	live    *conn         // the connection that is open; nil while the server is away
 	waiting *conn         // live, until the upstream takes it
 	arrived chan struct{} // closed when waiting is set
 	since   time.Time     // when the server went away
 	forget  *time.Timer   // ends the slot; nil while the server is here
+	tools   int           // how many tools it has listed
+	elsewhere
 }
 
 // Servers returns all servers, sorted by name.
@@ -129,7 +144,7 @@ func (h *Hub) place(p *caller.Principal, name string) (s *slot, fresh bool, err 
 	}
 	served := servedName(name, p.Key(), rule.For)
 	if h.options.Taken(name) || h.options.Taken(served) {
-		return nil, false, &refusal{409, name + " is the name of a server in the config"}
+		return nil, false, &refusal{403, name + " is the name of a server in the config of the hosted mcpx"}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -145,20 +160,26 @@ func (h *Hub) place(p *caller.Principal, name string) (s *slot, fresh bool, err 
 	if err := h.room(p.Key()); err != nil {
 		return nil, false, err
 	}
-	s = &slot{hub: h, by: p, arrived: make(chan struct{})}
-	s.Name, s.Dialled = name, policy.Dialled{Server: served, Owner: p.Key(), For: rule.For}
+	as := policy.Dialled{Server: served, Owner: p.Key(), For: rule.For}
 	if rule.For == conf.DialGroup && p != nil {
-		s.Groups = p.Groups
+		as.Groups = p.Groups
 		if rule.Groups != nil {
-			s.Groups = slices.DeleteFunc(slices.Clone(p.Groups), func(g string) bool { return !slices.Contains(rule.Groups, g) })
+			as.Groups = slices.DeleteFunc(slices.Clone(p.Groups), func(g string) bool { return !slices.Contains(rule.Groups, g) })
 		}
 	}
+	return h.newSlot(name, p, as), true, nil
+}
+
+// newSlot makes a slot. The caller holds the lock.
+func (h *Hub) newSlot(name string, by *caller.Principal, as policy.Dialled) *slot {
+	s := &slot{hub: h, arrived: make(chan struct{})}
+	s.Name, s.By, s.Dialled = name, by, as
+	s.Arrived, s.Connect, s.Admit = s.await, s.take, s.admit
 	if isUnnamed(name) {
 		s.Place = rand.Text()
 	}
-	s.Server.Arrived, s.Server.Connect = s.await, s.take
-	h.slots[served] = s
-	return s, true, nil
+	h.slots[as.Server] = s
+	return s
 }
 
 // room makes room for another name of a principal. If the principal has too many, the one that is away the longest loses its
@@ -169,7 +190,7 @@ func (h *Hub) room(owner string) error {
 		if s.Owner != owner {
 			continue
 		}
-		if count++; s.live == nil && s.forget != nil && (oldest == nil || s.since.Before(oldest.since)) {
+		if count++; s.live == nil && s.at == "" && s.forget != nil && (oldest == nil || s.since.Before(oldest.since)) {
 			oldest = s
 		}
 	}
@@ -185,8 +206,9 @@ func (h *Hub) room(owner string) error {
 
 // remove ends a slot. The caller holds the lock.
 func (h *Hub) remove(s *slot) {
-	if s.forget != nil {
-		s.forget.Stop()
+	s.stay()
+	if s.tunnel != nil {
+		s.tunnel.cut()
 	}
 	delete(h.slots, s.Dialled.Server)
 	for _, other := range h.slots {
@@ -205,20 +227,38 @@ func (s *slot) use(c *conn) (older *conn, ok bool) {
 	if h.ended || h.slots[s.Dialled.Server] != s {
 		return nil, false
 	}
+	s.stay()
+	if s.at = ""; s.tunnel != nil {
+		s.tunnel.cut()
+	}
+	older, s.live = s.live, c
+	if s.waiting == nil && !s.armed {
+		close(s.arrived)
+	}
+	s.waiting, s.armed = c, false
+	return older, true
+}
+
+// stay ends the time after which the slot is forgotten. The caller holds the lock.
+func (s *slot) stay() {
 	if s.forget != nil {
 		s.forget.Stop()
 		s.forget = nil
 	}
-	if h.meters[s.Owner] == nil {
-		h.meters[s.Owner] = newMeter(h.options.Bounds)
+}
+
+// meter returns the meter of a principal.
+func (h *Hub) meter(owner string) *meter {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.meters[owner] == nil {
+		h.meters[owner] = newMeter(h.options.Bounds)
 	}
-	c.meter = h.meters[s.Owner]
-	older, s.live = s.live, c
-	if s.waiting == nil {
-		close(s.arrived)
-	}
-	s.waiting = c
-	return older, true
+	return h.meters[owner]
+}
+
+func (h *Hub) log(s *slot) *slog.Logger {
+	return h.options.Logger.With("server", s.Dialled.Server, "principal", s.Owner)
 }
 
 // gone records that a connection has ended. A connection that was replaced changes nothing.
@@ -229,21 +269,23 @@ func (s *slot) gone(c *conn) {
 	if s.live != c {
 		return
 	}
-	if s.live, s.since = nil, time.Now(); s.waiting != nil {
+	if s.live = nil; s.waiting != nil {
 		s.waiting, s.arrived = nil, make(chan struct{})
 	}
-	if h.ended || h.slots[s.Dialled.Server] != s {
-		return
-	}
-	s.forgetLater()
+	h.leave(s)
+	h.look()
 }
 
-// forgetLater ends a slot whose server does not come back. The caller holds the lock.
-func (s *slot) forgetLater() {
-	h := s.hub
+// leave begins the time after which a slot without a connection is forgotten. The caller holds the lock.
+func (h *Hub) leave(s *slot) {
+	if h.ended || h.slots[s.Dialled.Server] != s || s.forget != nil {
+		return
+	}
+	s.since = time.Now()
+	s.disarm()
 	s.forget = time.AfterFunc(keepAway, func() { // stopped by use, remove and Close
 		h.mu.Lock()
-		lost := h.slots[s.Dialled.Server] == s && s.live == nil
+		lost := h.slots[s.Dialled.Server] == s && s.live == nil && s.at == ""
 		if lost {
 			h.remove(s)
 		}
@@ -272,6 +314,9 @@ var errAway = errors.New("the server is away: its connection ended before it was
 // take implements [transport.Options.Connect].
 func (s *slot) take(context.Context) (transport.Conn, error) {
 	s.hub.mu.Lock()
+	if s.waiting == nil && s.armed {
+		return s.open()
+	}
 	defer s.hub.mu.Unlock()
 	c := s.waiting
 	if c == nil {
@@ -279,6 +324,31 @@ func (s *slot) take(context.Context) (transport.Conn, error) {
 	}
 	s.waiting, s.arrived = nil, make(chan struct{})
 	return c, nil
+}
+
+// admit implements [upstream.Catalogue.Admit]. It ends the connection of a server with too many tools.
+func (s *slot) admit(tools int) error {
+	h := s.hub
+	h.mu.Lock()
+	all, most := tools, h.options.Bounds.withDefaults().Tools
+	for _, other := range h.slots {
+		if other != s && other.Owner == s.Owner {
+			all += other.tools
+		}
+	}
+	if all <= most {
+		s.tools = tools
+	}
+	c := s.live
+	h.mu.Unlock()
+	if all <= most {
+		return nil
+	}
+	why := fmt.Sprintf("your servers have %d tools together, and may have %d", all, most)
+	if c != nil {
+		_ = c.CloseWith(transport.ClosePolicy, why)
+	}
+	return errors.New(why)
 }
 
 // Recheck removes the servers that the current config no longer allows. Their connections are closed. The caller applies the
@@ -289,7 +359,7 @@ func (h *Hub) Recheck() {
 	var open []*conn
 	for _, s := range h.slots {
 		if dial != nil && !h.options.Taken(s.Name) && !h.options.Taken(s.Dialled.Server) {
-			if rule := policy.MayDial(dial.Allow, s.by, s.Name); rule != nil && rule.For == s.For {
+			if rule := policy.MayDial(dial.Allow, s.By, s.Name); rule != nil && rule.For == s.For {
 				continue
 			}
 		}
@@ -299,9 +369,16 @@ func (h *Hub) Recheck() {
 		}
 	}
 	h.mu.Unlock()
+	closeAll(open, transport.ClosePolicy, "the config does not allow this name any more")
+}
+
+// closeAll ends connections, within a second.
+func closeAll(open []*conn, code int, reason string) {
+	var closing sync.WaitGroup
 	for _, c := range open {
-		go func() { _ = c.CloseWith(transport.ClosePolicy, "the config does not allow this name any more") }() // ends within a second
+		closing.Go(func() { _ = c.CloseWith(code, reason) })
 	}
+	closing.Wait()
 }
 
 // Close ends all connections.
@@ -318,11 +395,9 @@ func (h *Hub) Close() {
 		}
 	}
 	h.mu.Unlock()
-	var closing sync.WaitGroup
-	for _, c := range open {
-		closing.Go(func() { _ = c.CloseWith(transport.CloseGoingAway, "mcpx is shutting down") })
-	}
-	closing.Wait()
+	h.end()
+	h.loop.Wait()
+	closeAll(open, transport.CloseGoingAway, "mcpx is shutting down")
 }
 
 // State says how a server is reached, for people; empty if no server has dialled in under this name.
@@ -332,8 +407,10 @@ func (h *Hub) State(served string) string {
 	switch s := h.slots[served]; {
 	case s == nil:
 		return ""
-	case s.live == nil:
+	case s.live == nil && s.at == "":
 		return "away"
+	case s.live == nil:
+		return "dialled in at another replica"
 	}
 	return "dialled in"
 }

@@ -42,15 +42,17 @@ func (h *Hub) serve(w http.ResponseWriter, r *http.Request, p *caller.Principal,
 		http.Error(w, refused.text, refused.status)
 		return
 	}
-	peer, err := transport.AcceptPeer(w, r, transport.PeerOptions{
-		MaxMessage: h.options.MaxMessage, Name: "the server", Subprotocol: subprotocol,
+	c := &conn{meter: h.meter(s.Owner), log: h.log(s)}
+	c.Peer, err = transport.AcceptPeer(w, r, transport.PeerOptions{
+		MaxMessage: h.options.MaxMessage, Name: "the server", Subprotocol: subprotocol, Received: c.received,
+		Ping: h.options.Ping, Pong: h.options.Pong,
 	})
 	if err != nil {
 		h.unused(s, fresh)
 		h.options.Logger.Info("dialling in failed", "name", name, "err", err)
 		return
 	}
-	h.hold(r.Context(), s, &conn{Peer: peer}, fresh)
+	h.hold(r.Context(), s, c, fresh)
 }
 
 // unused undoes place for a connection that does not use its slot.
@@ -58,23 +60,29 @@ func (h *Hub) unused(s *slot, fresh bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case s.live != nil || s.forget != nil || h.slots[s.Dialled.Server] != s:
+	case s.live != nil || s.at != "" || s.forget != nil || h.slots[s.Dialled.Server] != s:
 	case fresh:
 		h.remove(s)
 	default:
-		s.forgetLater()
+		h.leave(s)
 	}
 }
 
 // hold gives a connection to the slot, and returns when the connection has ended. It ends the connection when ctx ends, because
 // the credential was revoked, and when the credential expires.
 func (h *Hub) hold(ctx context.Context, s *slot, c *conn, fresh bool) {
+	if err := h.claim(ctx, s); err != nil {
+		h.unused(s, fresh)
+		h.options.Logger.Info("dialling in refused", "name", s.Name, "principal", s.Owner, "reason", err)
+		_ = c.CloseWith(transport.CloseGoingAway, "try again: "+err.Error())
+		return
+	}
 	older, ok := s.use(c)
 	if !ok {
 		_ = c.CloseWith(transport.CloseGoingAway, "try again")
 		return
 	}
-	log := h.options.Logger.With("server", s.Dialled.Server, "principal", s.Owner)
+	log := h.log(s)
 	if older != nil {
 		log.Info("a newer connection replaces the server")
 		_ = older.CloseWith(transport.CloseReplaced, "replaced: the same principal has dialled in again as "+s.Name)
@@ -100,5 +108,6 @@ func (h *Hub) hold(ctx context.Context, s *slot, c *conn, fresh bool) {
 		<-c.Over() // at a shutdown Close ends the connection, when no call needs it any more
 	}
 	s.gone(c)
+	_ = c.Close() // if the upstream has not taken it
 	log.Info("the server is away")
 }

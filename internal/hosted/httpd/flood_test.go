@@ -3,6 +3,8 @@ package httpd
 import (
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -109,8 +111,13 @@ func TestSender(t *testing.T) {
 	for remote, want := range map[string]string{
 		"1.2.3.4:5": "1.2.3.4", "[::ffff:1.2.3.4]:5": "1.2.3.4", "[2001:db8:1:2:3:4:5:6]:7": "2001:db8:1:2::", "[fe80::1%eth0]:7": "fe80::",
 	} {
-		if got, _ := sender(&http.Request{RemoteAddr: remote}); got.String() != want {
+		if got, _ := sender(&http.Request{RemoteAddr: remote, URL: &url.URL{Path: "/mcp"}}); got.String() != want {
 			t.Errorf("%s: %s, want %s", remote, got, want)
+		}
+	}
+	for path, want := range map[string]string{"/mcp_endpoint/call/?token=a%2Bb": "a+b", "/mcp?token=a": ""} {
+		if _, got := sender(httptest.NewRequest("GET", path, nil)); got != want {
+			t.Errorf("%s: the credential %q, want %q", path, got, want)
 		}
 	}
 }

@@ -194,7 +194,7 @@ function servers(list, hour) {
     const cells = rows.get(server.name) ?? row(server.name);
     rows.set(server.name, cells);
     const last = hour.servers[server.name];
-    cells.how.textContent = [server.transport, server.protocol].filter(Boolean).join(" ");
+    cells.how.textContent = [server.dialled || server.transport, server.protocol].filter(Boolean).join(" ");
     cells.state.className = "state " + server.state;
     cells.state.textContent = server.state;
     cells.reason.textContent = server.reason ?? "";

@@ -1,0 +1,297 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"mcpx/internal/app"
+	"mcpx/internal/base/pattern"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/desk/published"
+	"mcpx/internal/desk/setup"
+)
+
+// publishedFlags are the flags of add for a server of an MCP registry.
+type publishedFlags struct {
+	As   string            `env:"-" help:"What the server is to be called, if not as in the registry." placeholder:"NAME"`
+	From string            `env:"-" help:"Which of the registry's ways: npm, pypi, oci or remote." placeholder:"WAY" enum:",npm,pypi,oci,remote" default:""`
+	Set  map[string]string `env:"-" help:"A value for the server. Secrets go to the keyring, unless they are $${VARIABLE}." placeholder:"NAME=VALUE" mapsep:"none"`
+	Yes  bool              `short:"y" help:"Write without asking."`
+}
+
+// given reports whether one of the flags is there that only a server of a registry has.
+func (f publishedFlags) given() bool { return f.As != "" || f.From != "" || len(f.Set) > 0 }
+
+// publishedServer is a server of a registry that is to be added.
+type publishedServer struct {
+	*published.Server
+	way     published.Way
+	others  []string // the kinds of the other ways
+	name    string   // in the config
+	given   map[string]string
+	secrets []setup.Secret
+	unset   []string // variables that the user must set in the environment of mcpx
+}
+
+// fromRegistry finds the server in the registry, asks for the values that it needs, shows what would run, and returns what is
+// to be added. It returns nil if the user declines. Nothing is written or started.
+func (cmd *addCommand) fromRegistry(ctx context.Context, c *cli, s streams) (*publishedServer, setup.Entry, error) {
+	if len(cmd.Env)+len(cmd.Header) > 0 || cmd.Type != "" {
+		return nil, setup.Entry{}, &usageError{hintError{"--env, --header and --type need a command or a URL",
+			"for a server of the registry: --set NAME=VALUE"}}
+	}
+	registry, err := c.registry(s)
+	if err != nil {
+		return nil, setup.Entry{}, err
+	}
+	found, err := publishedAs(ctx, registry, cmd.Name)
+	if err != nil {
+		return nil, setup.Entry{}, err
+	}
+	p := &publishedServer{Server: found, name: cmp.Or(cmd.As, shortName(found.Name)), given: maps.Clone(cmd.Set)}
+	if p.given == nil {
+		p.given = map[string]string{}
+	}
+	asker := &asker{s: s, yes: cmd.Yes}
+	if err := p.choose(cmd.From); err != nil {
+		return nil, setup.Entry{}, err
+	}
+	if err := cmd.free(c, p.name); err != nil {
+		return nil, setup.Entry{}, err
+	}
+	if err := p.values(ctx, asker, cmd.again(found.Name)); err != nil {
+		return nil, setup.Entry{}, err
+	}
+	entry, err := p.way.Entry(p.given)
+	if err != nil {
+		return nil, entry, err
+	}
+	p.show(s, registry, entry)
+	file, err := c.configFile()
+	if err != nil {
+		return nil, entry, err
+	}
+	question := fmt.Sprintf("Add it to %s as %s?", file, p.name)
+	if !cmd.NoCheck {
+		question = fmt.Sprintf("Add it to %s as %s, and %s it to see what it has?", file, p.name,
+			map[bool]string{true: "start", false: "ask"}[entry.Command != ""])
+	}
+	if ok, err := asker.ask(ctx, question, cmd.again(found.Name)+" --yes"); err != nil || !ok {
+		return nil, entry, err
+	}
+	return p, entry, nil
+}
+
+// again returns the command line without what may be secret.
+func (cmd *addCommand) again(name string) string {
+	text := "mcpx add " + sanitize.Line(name, 200)
+	if cmd.As != "" {
+		text += " --as " + cmd.As
+	}
+	if cmd.From != "" {
+		text += " --from " + cmd.From
+	}
+	for _, key := range slices.Sorted(maps.Keys(cmd.Set)) {
+		text += " --set " + key + "=…"
+	}
+	return text
+}
+
+// free returns an error if the config has a server of this name.
+func (cmd *addCommand) free(c *cli, name string) error {
+	file, err := c.configFile()
+	if err != nil {
+		return err
+	}
+	data, _, err := setup.Read(file)
+	if err == nil && slices.Contains(setup.ServerNames(data), name) {
+		err = &hintError{fmt.Sprintf("%s %v", name, setup.ErrThere), "another name: --as NAME; or first mcpx remove " + name}
+	}
+	return err
+}
+
+// choose chooses the way: the one that the user wants, else the first whose program is on this machine.
+func (p *publishedServer) choose(from string) error {
+	ways, unusable := p.Ways()
+	at := -1
+	for i, way := range ways {
+		if from != "" && way.Kind != from {
+			continue
+		}
+		if _, err := exec.LookPath(way.Runner); way.Runner == "" || err == nil {
+			at = i
+			break
+		}
+		if at < 0 {
+			at = i
+		}
+	}
+	if at < 0 {
+		kinds := kindsOf(p.Server)
+		text := fmt.Sprintf("%s has no way that mcpx can use", sanitize.Line(p.Name, 200))
+		if from != "" && kinds != "-" {
+			text = fmt.Sprintf("%s has no %s, but %s", sanitize.Line(p.Name, 200), from, kinds)
+		}
+		return &hintError{text, cmp.Or(strings.Join(unusable, "; "), "see "+sanitize.Line(p.Repository.URL, 200))}
+	}
+	p.way = ways[at]
+	for i, way := range ways {
+		if i != at && way.Kind != p.way.Kind && !slices.Contains(p.others, way.Kind) {
+			p.others = append(p.others, way.Kind)
+		}
+	}
+	return nil
+}
+
+// values asks the user for the required values, secrets first: they are read without being shown, which is not possible once
+// the asker reads the terminal. again is the command without them.
+func (p *publishedServer) values(ctx context.Context, a *asker, again string) error {
+	var missing []string
+	asks := p.way.Asks()
+	for name := range p.given {
+		if !slices.ContainsFunc(asks, func(ask published.Ask) bool { return ask.Name == name }) {
+			text := fmt.Sprintf("%s takes no value %s", sanitize.Line(p.Name, 200), name)
+			return &usageError{hintError{text, "it takes " + askNames(asks)}}
+		}
+	}
+	slices.SortStableFunc(asks, func(x, y published.Ask) int {
+		return cmp.Compare(map[bool]int{false: 1}[x.Secret], map[bool]int{false: 1}[y.Secret])
+	})
+	keyring := app.Secrets().Works(ctx)
+	for _, ask := range asks {
+		value, given := p.given[ask.Name]
+		switch {
+		case !given && !ask.Required:
+			continue
+		case given && !ask.Secret, given && strings.HasPrefix(value, "${"):
+			continue
+		case ask.Secret && keyring != nil, ask.Secret && !given && (a.yes || !a.s.terminal):
+			p.variable(ask)
+			continue
+		case !given && a.s.terminal && !a.yes:
+			var err error
+			if value, err = a.value(ctx, ask); err != nil {
+				return err
+			}
+		}
+		if value = cmp.Or(value, ask.Default); value == "" {
+			missing = append(missing, "--set "+ask.Name+"=VALUE")
+		}
+		p.given[ask.Name] = value
+		if ask.Secret && value != "" {
+			p.given[ask.Name] = p.sealed(ask.Name, value)
+		}
+	}
+	if len(missing) > 0 {
+		return &hintError{sanitize.Line(p.Name, 200) + " needs values: " + askNames(asks),
+			again + " " + strings.Join(missing, " ") + " --yes"}
+	}
+	return nil
+}
+
+var unfitVariable = pattern.New(`[^A-Za-z0-9]+`)
+
+// variable makes mcpx take a secret from its environment.
+func (p *publishedServer) variable(ask published.Ask) {
+	name := strings.ToUpper(unfitVariable.ReplaceAllString(ask.Name, "_"))
+	p.given[ask.Name] = "${" + name + "}"
+	p.unset = append(p.unset, name)
+}
+
+// sealed returns the reference to a secret that goes to the keyring.
+func (p *publishedServer) sealed(name, value string) string {
+	secret := setup.Secret{Name: unfitSecretName.ReplaceAllString(p.name+"."+name, "_"), Value: value}
+	p.secrets = append(p.secrets, secret)
+	return "${keyring:" + secret.Name + "}"
+}
+
+var unfitSecretName = pattern.New(`[^A-Za-z0-9._-]+`)
+
+// value asks for one value at the terminal.
+func (a *asker) value(ctx context.Context, ask published.Ask) (string, error) {
+	prompt := sanitize.Line(ask.Name, 100)
+	if ask.Description != "" {
+		prompt += " (" + ask.Description + ")"
+	}
+	if len(ask.Choices) > 0 {
+		prompt += ", one of " + sanitize.Line(strings.Join(ask.Choices, ", "), 200)
+	}
+	if ask.Default != "" && !ask.Secret {
+		prompt += " [" + sanitize.Line(ask.Default, 100) + "]"
+	}
+	if _, real := a.s.in.(*os.File); ask.Secret && real && a.lines == nil {
+		return hiddenInput(ctx, a.s, prompt+" (not shown): ")
+	}
+	return a.line(ctx, prompt+": ")
+}
+
+func askNames(asks []published.Ask) string {
+	names := make([]string, len(asks))
+	for i, ask := range asks {
+		names[i] = sanitize.Line(ask.Name, 100)
+		if ask.Description != "" {
+			names[i] += " (" + ask.Description + ")"
+		}
+	}
+	return cmp.Or(strings.Join(names, ", "), "none")
+}
+
+// show prints what the registry says of the server, and what would be written.
+func (p *publishedServer) show(s streams, registry published.Registry, entry setup.Entry) {
+	line := func(label, text string) {
+		if text != "" {
+			fmt.Fprint(s.out, s.screen.Hang(fmt.Sprintf("%-13s", label), sanitize.Line(text, 2000)))
+		}
+	}
+	fmt.Fprintf(s.out, "%s %s, as %s lists it\n", s.screen.Bold(sanitize.Line(p.Name, 200)), sanitize.Line(p.Version, 50), registry.URL)
+	line("says", p.Description)
+	line("warning", p.Deprecated)
+	line("source", p.Repository.URL)
+	if entry.Command != "" {
+		line("runs", quotedWords(append([]string{entry.Command}, entry.Args...)))
+	}
+	line("connects to", entry.URL)
+	for _, of := range []map[string]string{entry.Env, entry.Headers} {
+		for _, name := range slices.Sorted(maps.Keys(of)) {
+			line(name, of[name])
+		}
+	}
+	var optional []published.Ask
+	for _, ask := range p.way.Asks() {
+		if _, given := p.given[ask.Name]; !given && !ask.Required {
+			optional = append(optional, ask)
+		}
+	}
+	if len(optional) > 0 {
+		line("also takes", askNames(optional)+", with --set NAME=VALUE")
+	}
+	line("other ways", strings.Join(p.others, ", "))
+	for _, one := range p.secrets {
+		line("keyring", "gets "+one.Name)
+	}
+	for _, name := range p.unset {
+		line("needs", "the environment variable "+name+" where mcpx runs")
+	}
+	if _, err := exec.LookPath(entry.Command); entry.Command != "" && err != nil {
+		line("warning", entry.Command+" is not on the PATH; install it first")
+	}
+	fmt.Fprintln(s.out)
+}
+
+// quotedWords returns a command line, with quotes where a word needs them.
+func quotedWords(words []string) string {
+	out := make([]string, len(words))
+	for i, word := range words {
+		out[i] = word
+		if word == "" || strings.ContainsAny(word, " \t\"'$`;|&<>(){}*?\\") {
+			out[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(out, " ")
+}

@@ -1,0 +1,71 @@
+package app
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+
+	"mcpx/internal/mcptest"
+)
+
+// TestDial_Cluster: a name that is held at one replica cannot be taken at another, its owner's newer connection at another replica
+// replaces it, an approval holds for all replicas, and a list that changes changes at all of them.
+func TestDial_Cluster(t *testing.T) {
+	mcptest.NoLeaks(t)
+	n := mcptest.StartNATS(t)
+	one := hosted(t, nil, `[{"principals":["alice","bob"]},{"principals":["carol"],"admin":true}]`, dialRules+clusterAt(n.URL, clusterKey))
+	two := serving(t, one.cfg)
+	first := one.device(t, "alice", "shared", "the first")
+	two.await(t, "shared", 1)
+	says := func(e *endpoint, what string) bool { return strings.Contains(e.whoami(t, "bob", "shared"), what) }
+	if says(one, "I am") || says(two, "I am") {
+		t.Error("it is not approved yet")
+	}
+	if status, answer, _ := two.visitor(t, "carol", modernEra, false).http(t, "POST", "/api/dialled/shared/approve", "", nil); status != 204 {
+		t.Fatalf("%d %s", status, answer)
+	}
+	for _, e := range []*endpoint{one, two} {
+		mcptest.WaitFor(t, "the approval", dialPatience, func() bool { return says(e, "I am the first") })
+		if _, err := e.dialIn(t, "bob", "shared", nil); err == nil || !strings.HasPrefix(err.Error(), "409 ") {
+			t.Errorf("another's name: %v", err)
+		}
+	}
+	second := two.device(t, "alice", "shared", "the second")
+	if err := <-first.over; websocket.CloseStatus(err) != 4001 {
+		t.Errorf("the older one: %v", err)
+	}
+	for _, e := range []*endpoint{one, two} {
+		mcptest.WaitFor(t, "the second", dialPatience, func() bool { return says(e, "I am the second") })
+	}
+	second.more.Store(1)
+	if err := second.send(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`); err != nil {
+		t.Error(err)
+	}
+	for _, e := range []*endpoint{one, two} {
+		mcptest.WaitFor(t, "the new tool", dialPatience, func() bool {
+			s, _ := e.app.Registry.Snapshot().Server("shared")
+			return len(s.Tools) == 2
+		})
+	}
+	_ = second.conn.CloseNow()
+	for _, e := range []*endpoint{one, two} {
+		mcptest.WaitFor(t, "the state away", dialPatience, func() bool { return e.app.dialled.State("shared") == "away" })
+	}
+	if answer := one.whoami(t, "bob", "shared"); !strings.Contains(answer, "SERVER_UNAVAILABLE") {
+		t.Errorf("away: %s", answer)
+	}
+	if !mcptest.Full {
+		return
+	}
+	n.Kill()
+	if _, err := one.dialIn(t, "alice", "shared", nil); err != nil {
+		t.Errorf("without NATS: %v", err) // it is closed after it was accepted, with the word to try again
+	}
+	n.Start()
+	mcptest.WaitFor(t, "NATS is back", dialPatience, func() bool { return one.app.state.cluster.Connected() && two.app.state.cluster.Connected() })
+	one.device(t, "alice", "shared", "the third")
+	for _, e := range []*endpoint{one, two} {
+		mcptest.WaitFor(t, "the third", dialPatience, func() bool { return says(e, "I am the third") })
+	}
+}

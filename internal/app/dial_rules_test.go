@@ -1,0 +1,247 @@
+package app
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/coder/websocket"
+
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
+	"mcpx/internal/mcptest"
+)
+
+// TestDial_Tools: the servers of a principal may have 200 tools together. Another principal is not affected.
+func TestDial_Tools(t *testing.T) {
+	e := hosted(t, nil, `[{"principals":["alice","bob"]}]`, dialRules)
+	e.begin(t, &device{tools: 150}, "alice", "mine1", "")
+	e.await(t, "mine1-", 1)
+	over := e.begin(t, &device{tools: 51}, "alice", "mine2", "")
+	err := <-over.over
+	if websocket.CloseStatus(err) != websocket.StatusPolicyViolation || !strings.Contains(err.Error(), "201 tools together, and may have 200") {
+		t.Errorf("the server with one too many: %v", err)
+	}
+	mcptest.WaitFor(t, "the reason", dialPatience, func() bool {
+		return slices.ContainsFunc(e.app.Registry.Snapshot().Servers, func(s catalog.Server) bool {
+			return strings.HasPrefix(s.Name, "mine2-") && !s.Known && strings.Contains(s.Reason, "201 tools")
+		})
+	})
+	e.begin(t, &device{tools: 50}, "alice", "mine2", "")
+	e.begin(t, &device{tools: 200}, "bob", "mine", "")
+	e.await(t, "mine", 3)
+}
+
+// TestDial_IDs: the ids of calls on one socket differ, though the clients use the same ones, and each gets its own answer in whatever
+// order they come.
+func TestDial_IDs(t *testing.T) {
+	const clients = 20
+	type open struct{ id, params string }
+	calls := make(chan open, clients)
+	e := hosted(t, nil, `[{"principals":["alice"]}]`, dialRules)
+	d := e.begin(t, &device{answer: func(id, params string) string {
+		calls <- open{id, params}
+		return ""
+	}}, "alice", "mine", "")
+	name := e.await(t, "mine-", 1)[0]
+	var all sync.WaitGroup
+	for i := range clients {
+		v := e.visitor(t, "alice", []string{modernEra, legacyEra}[i%2], false)
+		all.Go(func() {
+			answer := v.ask(t, "/mcp", "tools/call", fmt.Sprintf(`"name":"exec","arguments":{"server":%q,"tool":"whoami","arguments":{"n":"n%d."}}`, name, i))
+			if want := fmt.Sprintf("for n%d.", i); !strings.Contains(answer, want) {
+				t.Errorf("%s instead of %s", answer, want)
+			}
+		})
+	}
+	var got []open
+	seen := make(map[string]bool)
+	for range clients {
+		got = append(got, <-calls)
+		seen[got[len(got)-1].id] = true
+	}
+	if len(seen) != clients {
+		t.Errorf("%d ids for %d calls", len(seen), clients)
+	}
+	slices.Reverse(got)
+	for _, one := range got {
+		_, n, _ := strings.Cut(one.params, `"n":"`)
+		n, _, _ = strings.Cut(n, `"`)
+		if err := d.send(`{"jsonrpc":"2.0","id":` + one.id + `,"result":{"content":[{"type":"text","text":"for ` + n + `"}]}}`); err != nil {
+			t.Error(err)
+		}
+	}
+	all.Wait()
+}
+
+// TestDial_View: a dialled server has a view of its own, which others than its owner do not have, and the overrides of its rule apply.
+func TestDial_View(t *testing.T) {
+	e := hosted(t, nil, `[{"principals":["alice"]},{"principals":["bob"]}]`,
+		`,"dial":{"allow":[{"names":["mine"],"overrides":{"whoami":{"name":"self","description":"Tells its name."}}}]}`)
+	e.device(t, "alice", "mine", "the one of alice")
+	path := "/mcp/servers/" + e.await(t, "mine-", 1)[0]
+	alice := e.visitor(t, "alice", modernEra, false)
+	if listed := alice.ask(t, path, "tools/list", ""); !strings.Contains(listed, `"name":"self"`) || !strings.Contains(listed, "Tells its name.") {
+		t.Error(listed)
+	}
+	if answer := alice.ask(t, path, "tools/call", `"name":"self","arguments":{}`); !strings.Contains(answer, "I am the one of alice") {
+		t.Error(answer)
+	}
+	if answer := e.visitor(t, "bob", modernEra, false).ask(t, path, "tools/list", ""); !strings.Contains(answer, "there is no such view") {
+		t.Errorf("bob: %s", answer)
+	}
+}
+
+// TestDial_ApprovalOfOwner: the approval of a server does not pass to another principal that takes its name later, also if the tools are
+// the same, and not to a server of the config.
+func TestDial_ApprovalOfOwner(t *testing.T) {
+	t.Chdir(t.TempDir())
+	e := hosted(t, nil, `[{"principals":["alice","bob"]},{"principals":["carol"],"admin":true}]`, dialRules)
+	first := e.device(t, "alice", "shared", "the first")
+	e.await(t, "shared", 1)
+	approve := func() {
+		t.Helper()
+		if status, answer, _ := e.visitor(t, "carol", modernEra, false).http(t, "POST", "/api/dialled/shared/approve", "", nil); status != 204 {
+			t.Fatalf("%d %s", status, answer)
+		}
+	}
+	approve()
+	if answer := e.whoami(t, "bob", "shared"); !strings.Contains(answer, "I am the first") {
+		t.Fatal(answer)
+	}
+	_ = first.conn.CloseNow()
+	mcptest.WaitFor(t, "the state away", dialPatience, func() bool { return e.app.dialled.State("shared") == "away" })
+	for i := range 10 { // the tenth takes the place of the one that is away
+		e.device(t, "alice", fmt.Sprint("mine", i), "x")
+	}
+	e.device(t, "bob", "shared", "the second")
+	mcptest.WaitFor(t, "the second", dialPatience, func() bool {
+		_, listed, _ := e.visitor(t, "carol", modernEra, false).http(t, "GET", "/api/dialled", "", nil)
+		return strings.Contains(listed, `"name":"shared","owner":"`+e.owner(t, "bob")) && strings.Contains(listed, "whoami")
+	})
+	e.await(t, "shared", 1)
+	if answer := e.whoami(t, "alice", "shared"); strings.Contains(answer, "I am") {
+		t.Errorf("approved by the approval of another owner: %s", answer)
+	}
+	approve()
+	if answer := e.whoami(t, "alice", "shared"); !strings.Contains(answer, "I am the second") {
+		t.Errorf("approved: %s", answer)
+	}
+	lock, err := LoadLock(e.cfg)
+	if err != nil || lock["shared"] != nil || len(lock) != 2 {
+		t.Errorf("the lock has %v, %v", lock, err)
+	}
+}
+
+// owner returns the ID of a principal.
+func (e *endpoint) owner(t *testing.T, who string) string {
+	t.Helper()
+	for _, s := range e.app.dialled.Servers() {
+		if s.By.Name == who {
+			return s.Owner
+		}
+	}
+	t.Fatal("no server of " + who)
+	return ""
+}
+
+// TestDial_Reload: a reload that takes away a rule or a token closes the connections that it allowed, and others go on.
+func TestDial_Reload(t *testing.T) {
+	e := hosted(t, nil, `[{"principals":["alice","bob"]}]`, `,"dial":{"allow":[{"names":["mine"]},{"principals":["alice"],"names":["more"]}]}`)
+	mine, more, bob := e.device(t, "alice", "mine", "mine"), e.device(t, "alice", "more", "more"), e.device(t, "bob", "mine", "bob's")
+	e.await(t, "m", 3)
+	cfg := configOf(t, nil, `[{"principals":["alice","bob"]}]`, `,"dial":{"allow":[{"names":["mine"]}]}`)
+	if err := e.app.reload(cfg); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-more.over; websocket.CloseStatus(err) != websocket.StatusPolicyViolation || !strings.Contains(err.Error(), "does not allow") {
+		t.Errorf("without its rule: %v", err)
+	}
+	e.await(t, "m", 2)
+	next := *cfg
+	auth := *cfg.Auth
+	auth.Tokens = slices.DeleteFunc(slices.Clone(auth.Tokens), func(token conf.Token) bool { return token.Name == "alice" })
+	next.Auth = &auth
+	if err := e.app.reload(&next); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-mine.over; websocket.CloseStatus(err) != websocket.StatusPolicyViolation || !strings.Contains(err.Error(), "not valid any more") {
+		t.Errorf("without its token: %v", err)
+	}
+	mcptest.WaitFor(t, "bob's", dialPatience, func() bool {
+		for _, name := range e.await(t, "mine-", 1) {
+			if strings.Contains(e.whoami(t, "bob", name), "I am bob's") {
+				return true
+			}
+		}
+		return false
+	})
+	select {
+	case err := <-bob.over:
+		t.Error(err)
+	default:
+	}
+}
+
+// TestDial_Group: who has one of the groups by which the owner may dial in sees the server, once it is approved. It is not told that
+// clients can be asked, and its questions are refused.
+func TestDial_Group(t *testing.T) {
+	t.Chdir(t.TempDir())
+	cfg := configOf(t, nil, `[{"principals":["alice","bob","nobody"]},{"principals":["carol"],"admin":true}]`,
+		`,"dial":{"allow":[{"groups":["lab"],"names":["scope"],"for":"group"}]}`)
+	for i := range cfg.Auth.Tokens {
+		switch token := &cfg.Auth.Tokens[i]; token.Name {
+		case "alice":
+			token.Groups = []string{"staff", "lab"}
+		case "bob":
+			token.Groups = []string{"lab"}
+		case "nobody":
+			token.Groups = []string{"staff"}
+		}
+	}
+	e := serving(t, cfg)
+	if _, err := e.dialIn(t, "nobody", "scope", nil); err == nil || !strings.HasPrefix(err.Error(), "403") {
+		t.Errorf("without the group: %v", err)
+	}
+	d := &device{}
+	asked := make(chan string, 1)
+	d.answer = func(string, string) string {
+		if err := d.send(`{"jsonrpc":"2.0","id":"q1","method":"elicitation/create","params":{"message":"your password?","requestedSchema":{"type":"object","properties":{}}}}`); err != nil {
+			t.Error(err)
+		}
+		_, refusal, err := d.conn.Read(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		asked <- string(refusal)
+		return `"result":{"content":[{"type":"text","text":"I am the scope"}]}`
+	}
+	e.begin(t, d, "alice", "scope", "")
+	e.await(t, "scope", 1)
+	for _, approved := range []bool{false, true} {
+		if approved {
+			if status, answer, _ := e.visitor(t, "carol", modernEra, false).http(t, "POST", "/api/dialled/scope/approve", "", nil); status != 204 {
+				t.Fatalf("%d %s", status, answer)
+			}
+		}
+		for who, sees := range map[string]bool{"bob": true, "nobody": false} {
+			v := e.visitor(t, who, modernEra, false)
+			v.caps = `{"elicitation":{},"sampling":{}}`
+			answer := v.ask(t, "/mcp", "tools/call", fmt.Sprintf(call, "scope"))
+			if got := strings.Contains(answer, "I am the scope"); got != (sees && approved) {
+				t.Errorf("%s, approved %v: %s", who, approved, answer)
+			}
+			if strings.Contains(answer, "password") {
+				t.Errorf("the question reached %s: %s", who, answer)
+			}
+		}
+	}
+	if refusal := <-asked; !strings.Contains(refusal, `"error"`) || !strings.Contains(refusal, `"q1"`) {
+		t.Errorf("the question is answered with %s", refusal)
+	}
+	if said := *d.said.Load(); strings.Contains(said, "elicitation") || strings.Contains(said, "sampling") {
+		t.Errorf("the server is told %s", said)
+	}
+}

@@ -1,0 +1,201 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/registry"
+	"mcpx/internal/request"
+)
+
+// relay serves a server that has dialled in at this replica to another one, as an MCP server of the legacy era over a stream. It passes
+// requests to the session with the server, below the chain: rights, limits and the audit trail are the business of the replica that the
+// client has asked. Questions to clients and subscriptions are not relayed.
+type relay struct {
+	registry *registry.Registry
+	name     string
+	out      *wire.Writer
+	end      func() error   // ends the stream
+	seen     catalog.Server // what the other replica knows of the lists
+
+	mu    sync.Mutex
+	open  map[string]context.CancelFunc // the requests that are being answered, by raw id
+	calls sync.WaitGroup
+}
+
+// relayWait is how long a request waits for a server whose connection has just ended.
+const relayWait = 10 * time.Second
+
+// serveRelay serves one stream until it or ctx ends.
+func serveRelay(ctx context.Context, r *registry.Registry, name string, limit int64, stream io.ReadWriteCloser) error {
+	one := &relay{registry: r, name: name, out: wire.NewWriter(stream, wire.Newline), end: stream.Close, open: make(map[string]context.CancelFunc)}
+	ctx, cancel := context.WithCancel(ctx)
+	defer one.calls.Wait()
+	defer cancel()
+	if s, ok := r.Snapshot().Server(name); ok {
+		one.seen = *s
+	}
+	changed := make(chan struct{}, 1)
+	defer r.OnChange(func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})()
+	one.calls.Go(func() { // ends with ctx
+		for {
+			select {
+			case <-changed:
+				one.announce()
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	in := wire.NewReader(stream, limit, nil)
+	for {
+		data, err := in.Read()
+		if err != nil {
+			return err // also for a message that is too large: the other replica has the same limit
+		}
+		one.take(ctx, data)
+	}
+}
+
+// take handles one message of the other replica.
+func (r *relay) take(ctx context.Context, data []byte) {
+	m, err := wire.Parse(data)
+	switch {
+	case err != nil || m.Method == "":
+	case m.Method == "notifications/cancelled":
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if cancel := r.open[string(wire.Member(m.Params, "requestId"))]; cancel != nil {
+			cancel()
+		}
+	case m.ID == nil: // the session with the server has its own notifications
+	default:
+		ctx, cancel := context.WithCancel(ctx)
+		r.mu.Lock()
+		r.open[string(m.ID)] = cancel
+		r.mu.Unlock()
+		r.calls.Go(func() { // ends with the answer of the server, or with ctx
+			defer func() {
+				r.mu.Lock()
+				delete(r.open, string(m.ID))
+				r.mu.Unlock()
+				cancel()
+			}()
+			result, err := r.answer(ctx, m)
+			if ctx.Err() != nil {
+				return
+			}
+			if _, lost := errors.AsType[*request.LostError](err); lost {
+				_ = r.end() // so that the other replica sees that its open calls are lost
+				return
+			}
+			if err != nil {
+				r.write(`{"jsonrpc":"2.0","id":`, m.ID, `,"error":`, errorOf(err), `}`)
+			} else {
+				r.write(`{"jsonrpc":"2.0","id":`, m.ID, `,"result":`, result, `}`)
+			}
+		})
+	}
+}
+
+// answer answers a request.
+func (r *relay) answer(ctx context.Context, m wire.Message) (json.RawMessage, error) {
+	switch m.Method {
+	case "initialize":
+		return r.greeting(wire.Member(m.Params, "protocolVersion")), nil
+	case "ping":
+		return json.RawMessage("{}"), nil
+	case "server/discover", "resources/subscribe", "resources/unsubscribe":
+		return nil, &wire.RPCError{Code: -32601, Message: "not relayed between replicas"}
+	}
+	q := &request.Request{Method: m.Method, Params: wire.Filter(m.Params, func(name string, _ []byte) bool { return name != "_meta" })}
+	q.Wait = relayWait
+	_ = wire.Fields(wire.Member(m.Params, "_meta"), func(name string, value []byte) bool {
+		if name == "progressToken" {
+			token := bytes.Clone(value)
+			q.Sink.Progress = func(params json.RawMessage) {
+				params = wire.Edit(params, "progressToken", func(json.RawMessage) json.RawMessage { return token })
+				r.write(`{"jsonrpc":"2.0","method":"notifications/progress","params":`, params, `}`)
+			}
+			return true
+		}
+		q.Meta = append(q.Meta, request.Meta{Name: name, Value: json.RawMessage(bytes.Clone(value))})
+		return true
+	})
+	return r.registry.Relay(ctx, r.name, q)
+}
+
+// greeting returns the result of initialize: what the server has said.
+func (r *relay) greeting(version json.RawMessage) json.RawMessage {
+	status, _ := r.registry.Status(r.name)
+	changes := map[string]bool{"listChanged": true}
+	capabilities := map[string]any{"tools": changes}
+	_ = json.Unmarshal([]byte(status.Offers.Others), &capabilities) // empty if there are none
+	if status.Offers.Resources {
+		capabilities["resources"] = changes
+	}
+	if status.Offers.Prompts {
+		capabilities["prompts"] = changes
+	}
+	if status.Offers.Completions {
+		capabilities["completions"] = struct{}{}
+	}
+	return wire.Encode(map[string]any{
+		"protocolVersion": version, "capabilities": capabilities, "instructions": status.Instructions,
+		"serverInfo": map[string]string{"name": status.Title, "version": status.Version},
+	})
+}
+
+// announce tells the other replica which lists have changed.
+func (r *relay) announce() {
+	s, ok := r.registry.Snapshot().Server(r.name)
+	if !ok {
+		return
+	}
+	if s.Known && !catalog.SameTools(s.Tools, r.seen.Tools) {
+		r.write(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+	}
+	if s.Items != r.seen.Items {
+		r.write(`{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}`)
+		r.write(`{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}`)
+	}
+	r.seen = *s
+}
+
+func errorOf(err error) json.RawMessage {
+	rpc, ok := errors.AsType[*wire.RPCError](err)
+	if !ok {
+		rpc = &wire.RPCError{Code: -32603, Message: err.Error()}
+	}
+	e := map[string]any{"code": rpc.Code, "message": rpc.Message}
+	if rpc.Data != nil {
+		e["data"] = rpc.Data
+	}
+	return wire.Encode(e)
+}
+
+// write writes one message on one line. An error ends the stream, which the reader sees.
+func (r *relay) write(parts ...any) {
+	var line []byte
+	for _, part := range parts {
+		switch part := part.(type) {
+		case string:
+			line = append(line, part...)
+		case json.RawMessage:
+			line = append(line, bytes.ReplaceAll(bytes.ReplaceAll(part, []byte("\n"), []byte(" ")), []byte("\r"), []byte(" "))...)
+		}
+	}
+	_ = r.out.Write(line)
+}

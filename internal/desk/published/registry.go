@@ -1,0 +1,147 @@
+// Package published reads MCP registries: which servers they list, and how each of them is started. It starts nothing.
+package published
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"mcpx/internal/base/netguard"
+	"mcpx/internal/base/sanitize"
+)
+
+// ErrNoServer is the error of [Registry.Latest] if the registry lists no server of this name.
+var ErrNoServer = errors.New("no such server")
+
+// Registry is an MCP registry: a service with the API of the official one, version 0.1.
+type Registry struct {
+	URL string
+}
+
+// Server is a server as a registry lists it. All its texts come from whoever published the server.
+type Server struct {
+	Name        string // such as io.github.owner/server
+	Description string
+	Version     string
+	Repository  struct{ URL string }
+	Packages    []Package
+	Remotes     []Remote
+
+	// Deprecated is why the server should not be used any more; empty if it may be used.
+	Deprecated string `json:"-"`
+}
+
+// Package is a program that starts the server.
+type Package struct {
+	RegistryType         string
+	RegistryBaseURL      string
+	Identifier           string
+	Version              string
+	RuntimeHint          string
+	RuntimeArguments     []Input
+	PackageArguments     []Input
+	EnvironmentVariables []Input
+	Transport            struct{ Type string }
+}
+
+// Remote is an address at which the server runs.
+type Remote struct {
+	Type, URL string
+	Headers   []Input
+	Variables map[string]Input
+}
+
+// Input is a part of a command line, an environment variable, a header, or a variable in one of these.
+type Input struct {
+	Type        string // of an argument: positional or named
+	Name        string // of a header, an environment variable or a named argument
+	ValueHint   string // what a positional argument is called
+	Description string
+	Format      string // string, number, boolean or filepath
+	// Value is fixed, apart from the {variables} in it. If it is empty, the user gives the value.
+	Value     string
+	Default   string
+	Choices   []string
+	Variables map[string]Input
+
+	IsRequired, IsSecret, IsFixed bool
+}
+
+// answer is what a registry says about a version of a server.
+type answer struct {
+	Server Server
+	Meta   struct {
+		Official struct {
+			Status, StatusMessage string
+			IsLatest              *bool
+		} `json:"io.modelcontextprotocol.registry/official"`
+	} `json:"_meta"`
+}
+
+// server returns the server, or nil if it was deleted or is not the newest version.
+func (a *answer) server() *Server {
+	official := &a.Meta.Official
+	if official.Status == "deleted" || official.IsLatest != nil && !*official.IsLatest || a.Server.Name == "" {
+		return nil
+	}
+	if official.Status == "deprecated" {
+		a.Server.Deprecated = "deprecated"
+		if official.StatusMessage != "" {
+			a.Server.Deprecated += ": " + sanitize.Line(official.StatusMessage, 200)
+		}
+	}
+	return &a.Server
+}
+
+// most is the number of servers that Find asks for.
+const most = 50
+
+// Find returns the servers whose name or description contains word. more is true if there are further ones.
+func (r Registry) Find(ctx context.Context, word string) (servers []Server, more bool, err error) {
+	query := url.Values{"search": {word}, "version": {"latest"}, "limit": {fmt.Sprint(most)}}
+	var list struct {
+		Servers  []answer
+		Metadata struct{ NextCursor string }
+	}
+	if err := r.get(ctx, "servers?"+query.Encode(), &list); err != nil {
+		return nil, false, err
+	}
+	for i := range list.Servers {
+		server := list.Servers[i].server()
+		if server != nil && !slices.ContainsFunc(servers, func(other Server) bool { return other.Name == server.Name }) {
+			servers = append(servers, *server)
+		}
+	}
+	return servers, list.Metadata.NextCursor != "", nil
+}
+
+// Latest returns the newest version of the server with this name. If there is none, the error is [ErrNoServer].
+func (r Registry) Latest(ctx context.Context, name string) (*Server, error) {
+	var found answer
+	err := r.get(ctx, "servers/"+url.PathEscape(name)+"/versions/latest", &found)
+	if status, ok := errors.AsType[*netguard.StatusError](err); ok && status.Code == http.StatusNotFound {
+		return nil, ErrNoServer
+	}
+	if err != nil {
+		return nil, err
+	}
+	if server := found.server(); server != nil && server.Name == name {
+		return server, nil
+	}
+	return nil, ErrNoServer
+}
+
+func (r Registry) get(ctx context.Context, what string, into any) error {
+	// The user has chosen the address, so it may be in the user's own network.
+	web := netguard.NewClient(netguard.Reach{Loopback: true, Private: true})
+	defer web.CloseIdleConnections()
+	err := netguard.Get(ctx, web, strings.TrimRight(r.URL, "/")+"/v0.1/"+what, "", into)
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("the registry %s: %w", r.URL, netguard.Cause(err))
+	}
+	return err
+}

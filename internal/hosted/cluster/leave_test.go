@@ -1,0 +1,62 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// TestLeave: a replica that leaves is live for the others but does not stay. It answers what it is asked until it finishes, also
+// a long answer that ends just before its goodbye. What comes later is not taken, which the others learn.
+func TestLeave(t *testing.T) {
+	mcptest.NoLeaks(t)
+	here, there := two(t)
+	long, asked, release := bytes.Repeat([]byte("x"), 20*mostPiece), make(chan struct{}), make(chan struct{})
+	there.Answer("long", func(_ context.Context, _ string, _ []byte, write func([]byte) error) error {
+		close(asked)
+		<-release
+		return write(long)
+	})
+	there.Answer("echo", echo)
+	type outcome struct {
+		data []byte
+		err  error
+	}
+	answer := make(chan outcome, 1)
+	ask := func(kind string) (data []byte, err error) {
+		for piece, failure := range here.Ask(t.Context(), there.Self(), kind, []byte("a")) {
+			data, err = append(data, piece...), failure
+		}
+		return data, err
+	}
+	go func() { // ends with the answer
+		data, err := ask("long")
+		answer <- outcome{data, err}
+	}()
+	<-asked
+	there.Leave()
+	mcptest.WaitFor(t, "the others know", wait, func() bool { return !here.Stays(there.Self()) })
+	if data, err := ask("echo"); !here.IsLive(there.Self()) || !there.Stays(there.Self()) || string(data) != "a" || err != nil {
+		t.Errorf("while it leaves: %q, %v", data, err)
+	}
+	finished := make(chan struct{})
+	go func() { // ends with the long answer
+		defer close(finished)
+		there.Finish(t.Context())
+		if data, err := ask("echo"); !errors.Is(err, ErrUntaken) {
+			t.Errorf("after the last answer: %q, %v", data, err)
+		}
+		there.Close()
+	}()
+	close(release)
+	if got := <-answer; got.err != nil || !bytes.Equal(got.data, long) {
+		t.Errorf("the long answer: %d bytes, %v", len(got.data), got.err)
+	}
+	<-finished
+	if _, err := ask("echo"); !errors.Is(err, ErrUntaken) {
+		t.Errorf("after its end: %v", err)
+	}
+}

@@ -1,0 +1,83 @@
+package cluster
+
+import (
+	"context"
+	"io"
+)
+
+// Stream is a two-way stream of bytes between two replicas. One goroutine may read and another write. It ends, with an error on both
+// sides, with either replica, with the connection to NATS, or with Close.
+type Stream struct {
+	x    *exchange
+	rest []byte // read, and not yet returned
+	over error  // what Read returns from now on
+}
+
+// Open opens a stream to another replica, which serves it with the func given to [Cluster.Accept] for that kind. first is what that
+// func gets. The caller must close the stream. The errors are those of [Cluster.Ask]; a [RemoteError] comes with the first Read.
+func (c *Cluster) Open(ctx context.Context, to, kind string, first []byte) (*Stream, error) {
+	x, err := c.ask(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.write(kind, first, false, ""); err != nil {
+		x.stop("")
+		c.calls.remove(x)
+		return nil, err
+	}
+	return &Stream{x: x}, nil
+}
+
+// Accept calls serve for each stream of that kind that another replica opens. The stream ends when serve returns, for the other side
+// with the error of serve. ctx ends with the stream.
+func (c *Cluster) Accept(kind string, serve func(ctx context.Context, first []byte, s *Stream) error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answer[kind] = func(ctx context.Context, x *exchange) error {
+		first, err := x.read()
+		if err != nil {
+			return err
+		}
+		return serve(ctx, first.data, &Stream{x: x})
+	}
+}
+
+// Read implements io.Reader.
+func (s *Stream) Read(into []byte) (int, error) {
+	for len(s.rest) == 0 {
+		if s.over != nil {
+			return 0, s.over
+		}
+		p, err := s.x.read()
+		switch {
+		case err != nil:
+			s.over = err
+		case p.err != "":
+			s.over = &RemoteError{p.err}
+		case p.last:
+			s.over = io.EOF
+		}
+		s.rest = p.data
+	}
+	n := copy(into, s.rest)
+	s.rest = s.rest[n:]
+	return n, nil
+}
+
+// Write implements io.Writer. It waits while the other side has too much that it has not read.
+func (s *Stream) Write(data []byte) (int, error) {
+	if len(data) == 0 {
+		return 0, nil
+	}
+	if err := s.x.write("", data, false, ""); err != nil {
+		return 0, err
+	}
+	return len(data), nil
+}
+
+// Close ends the stream for both sides. It may be called again.
+func (s *Stream) Close() error {
+	s.x.stop("")
+	s.x.cluster.calls.remove(s.x)
+	return nil
+}

@@ -1,0 +1,365 @@
+package dial
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"mcpx/internal/base/conf"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/caller"
+	"mcpx/internal/hosted/identity"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/transport"
+)
+
+const patience = 30 * time.Second
+
+// board is a hub behind a server. The token of a request is the name of its principal.
+type board struct {
+	*Hub
+	addr   string
+	until  time.Time     // when the tokens expire; zero means never
+	revoke chan struct{} // closed when they are revoked
+}
+
+func newBoard(t *testing.T, o Options) *board {
+	t.Helper()
+	rules := &conf.Dial{Allow: []conf.DialRule{{Names: []string{"mine*"}, For: conf.DialSelf}, {Names: []string{"shared*"}, For: conf.DialAll}}}
+	b := &board{revoke: make(chan struct{})}
+	o.Current, o.Taken, o.Changed = func() *conf.Dial { return rules }, func(string) bool { return false }, func() {}
+	o.Logger = slog.New(slog.DiscardHandler)
+	if o.MaxMessage == 0 {
+		o.MaxMessage = 1 << 20
+	}
+	b.Hub = New(o)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		ctx, cancel := context.WithCancelCause(r.Context())
+		defer cancel(nil)
+		over := make(chan struct{})
+		defer close(over)
+		go func() { // ends with the request
+			select {
+			case <-b.revoke:
+				cancel(identity.ErrRevoked)
+			case <-over:
+			}
+		}()
+		b.ServeHTTP(w, r.WithContext(caller.With(ctx, &caller.Principal{ID: who, Name: who}, b.until)))
+	}))
+	b.addr = server.Listener.Addr().String()
+	t.Cleanup(func() {
+		b.Close()
+		server.Close()
+	})
+	return b
+}
+
+// wireConn is a device that writes its own frames.
+type wireConn struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+// dial opens a WebSocket by hand. It returns the status and the headers of the answer.
+func (b *board) dial(t *testing.T, who, name string, headers ...string) (*wireConn, *http.Response) {
+	t.Helper()
+	c, err := net.Dial("tcp", b.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	fmt.Fprintf(c, "GET /dial/%s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
+		"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: mcp\r\nAuthorization: Bearer %s\r\n", name, b.addr, who)
+	for _, header := range headers {
+		fmt.Fprintf(c, "%s\r\n", header)
+	}
+	fmt.Fprint(c, "\r\n")
+	in := bufio.NewReader(c)
+	response, err := http.ReadResponse(in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &wireConn{c, in}, response
+}
+
+// frame returns a frame from a client, masked with zeros. first is its first byte: flags and opcode.
+func frame(first byte, payload []byte) []byte {
+	head := []byte{first}
+	switch n := len(payload); {
+	case n < 126:
+		head = append(head, 0x80|byte(n))
+	case n < 1<<16:
+		head = binary.BigEndian.AppendUint16(append(head, 0x80|126), uint16(n))
+	default:
+		head = binary.BigEndian.AppendUint64(append(head, 0x80|127), uint64(n))
+	}
+	return append(append(head, 0, 0, 0, 0), payload...)
+}
+
+// next dials in as a device that answers pings, and sends a message.
+func (b *board) next(t *testing.T, message string) {
+	t.Helper()
+	c, _, err := websocket.Dial(t.Context(), "ws://"+b.addr+"/dial/mine", &websocket.DialOptions{
+		HTTPHeader: http.Header{"Authorization": {"Bearer ann"}}, Subprotocols: []string{"mcp"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.CloseRead(t.Context())
+	t.Cleanup(func() { _ = c.CloseNow() })
+	if err := c.Write(t.Context(), websocket.MessageText, []byte(message)); err != nil {
+		t.Error(err)
+	}
+}
+
+// closing reads until the close frame, and returns its code and reason; 0 if the connection ends without one.
+func (c *wireConn) closing() (code int, reason string) {
+	_ = c.SetReadDeadline(time.Now().Add(patience))
+	for {
+		head := make([]byte, 2)
+		if _, err := io.ReadFull(c.in, head); err != nil {
+			return 0, err.Error()
+		}
+		payload := make([]byte, head[1]&0x7f) // what the hub writes here is short
+		if _, err := io.ReadFull(c.in, payload); err != nil {
+			return 0, err.Error()
+		}
+		if head[0]&0xf == 8 && len(payload) >= 2 {
+			return int(binary.BigEndian.Uint16(payload)), string(payload[2:])
+		}
+	}
+}
+
+// reading takes each connection of the only server, as its upstream does, and reads messages until the connection ends.
+func (b *board) reading(t *testing.T) (messages <-chan string) {
+	t.Helper()
+	out := make(chan string, 10_000)
+	ctx, stop := context.WithCancel(context.Background())
+	var loop sync.WaitGroup
+	t.Cleanup(func() {
+		stop()
+		loop.Wait()
+	})
+	s := b.Servers()[0]
+	loop.Go(func() { // ends with the test
+		for s.Arrived(ctx) == nil {
+			c, err := s.Connect(ctx)
+			if err != nil {
+				continue
+			}
+			end := context.AfterFunc(ctx, func() { _ = c.Close() })
+			for {
+				data, err := c.Read()
+				if large, ok := errors.AsType[*wire.TooLargeError](err); ok {
+					out <- fmt.Sprintf("over %d", large.Limit)
+					continue
+				}
+				if err != nil {
+					out <- "ended"
+					break
+				}
+				out <- string(data)
+			}
+			end()
+			_ = c.Close()
+		}
+	})
+	return out
+}
+
+func (b *board) await(t *testing.T, state string) {
+	t.Helper()
+	mcptest.WaitFor(t, "the state "+state, patience, func() bool { return b.State(b.Servers()[0].Dialled.Server) == state })
+}
+
+// TestHub_Hostile: whatever a device does to its connection, the connection ends or goes on, and the next one works.
+func TestHub_Hostile(t *testing.T) {
+	mcptest.NoLeaks(t)
+	const text, half = 0x81, 0x01
+	for _, test := range []struct {
+		name string
+		do   func(c *wireConn)
+	}{
+		{"RST", func(c *wireConn) {
+			_ = c.Conn.(*net.TCPConn).SetLinger(0)
+			c.Close()
+		}},
+		{"FIN", func(c *wireConn) { c.Close() }},
+		{"silence", func(*wireConn) {}},
+		{"half a frame", func(c *wireConn) { _, _ = c.Write(frame(text, make([]byte, 500))[:100]) }},
+		{"half a head", func(c *wireConn) { _, _ = c.Write([]byte{text}) }},
+		{"half a message", func(c *wireConn) { _, _ = c.Write(frame(half, []byte("{"))) }},
+		{"a compressed frame", func(c *wireConn) { _, _ = c.Write(frame(0xc1, []byte{0xaa, 0x56, 0})) }},
+		{"an unmasked frame", func(c *wireConn) { _, _ = c.Write([]byte{text, 2, '{', '}'}) }},
+		{"an unknown opcode", func(c *wireConn) { _, _ = c.Write(frame(0x83, nil)) }},
+		{"a frame of 2^63 bytes", func(c *wireConn) {
+			_, _ = c.Write([]byte{text, 0xff, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
+		}},
+		{"a continuation of nothing", func(c *wireConn) { _, _ = c.Write(frame(0x80, []byte("{}"))) }},
+		{"a ping of 1000 bytes", func(c *wireConn) { _, _ = c.Write(frame(0x89, make([]byte, 1000))) }},
+		{"a close frame", func(c *wireConn) { _, _ = c.Write(frame(0x88, []byte{3, 232})) }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBoard(t, Options{Ping: 20 * time.Millisecond, Pong: time.Second})
+			c, response := b.dial(t, "ann", "mine", "Sec-WebSocket-Extensions: permessage-deflate")
+			if response.StatusCode != http.StatusSwitchingProtocols || response.Header.Get("Sec-WebSocket-Extensions") != "" {
+				t.Fatalf("%d, extensions %q", response.StatusCode, response.Header.Get("Sec-WebSocket-Extensions"))
+			}
+			b.await(t, "dialled in")
+			messages := b.reading(t)
+			_, _ = c.Write(frame(text, []byte("first"))) // within the time for the answer to a ping
+			if said := <-messages; said != "first" {
+				t.Errorf("the upstream gets %q", said)
+			}
+			test.do(c)
+			b.await(t, "away")
+			if said := <-messages; said != "ended" {
+				t.Errorf("the upstream gets %q", said)
+			}
+			c.Close()
+			b.next(t, "second")
+			if said := <-messages; said != "second" {
+				t.Errorf("then it gets %q", said)
+			}
+		})
+	}
+}
+
+// TestHub_TooMuch: a message over the limit is refused and the connection goes on. What is sent counts also if it is thrown away, and
+// pings count. A connection over the bounds is closed with the reason; another principal is not affected.
+func TestHub_TooMuch(t *testing.T) {
+	mcptest.NoLeaks(t)
+	b := newBoard(t, Options{MaxMessage: 1000, Bounds: Bounds{Bytes: 100_000, Changes: 5}})
+	bob, _ := b.dial(t, "bob", "mine")
+	b.await(t, "dialled in")
+	messages := b.reading(t)
+	for i, test := range []struct {
+		flood []byte
+		count int
+		why   string
+	}{
+		{frame(0x81, make([]byte, 2000)), 51, "100000 bytes"},
+		{frame(0x89, make([]byte, 100)), 1000, "100000 bytes"},
+		{frame(0x81, []byte(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)), 6, "5 changes"},
+	} {
+		who := fmt.Sprint("mallory", i)
+		c, _ := b.dial(t, who, "mine")
+		s, ok := b.of(who)
+		if !ok {
+			t.Fatal("no server")
+		}
+		up, err := s.Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var reader sync.WaitGroup
+		reader.Go(func() {
+			for {
+				_, err := up.Read()
+				if _, large := errors.AsType[*wire.TooLargeError](err); err != nil && !large {
+					return
+				}
+			}
+		})
+		go func() { _, _ = c.Write(bytes.Repeat(test.flood, test.count)) }() // ends with the connection
+		// Who still sends may get a reset instead of the close frame.
+		if code, reason := c.closing(); code != 0 && (code != transport.ClosePolicy || !strings.Contains(reason, test.why)) {
+			t.Errorf("%s: closed with %d %s", test.why, code, reason)
+		}
+		mcptest.WaitFor(t, "the end", patience, func() bool { return b.State(s.Dialled.Server) == "away" })
+		c.Close()
+		reader.Wait()
+		_ = up.Close()
+	}
+	for _, send := range []string{strings.Repeat("x", 2000), `{"id":1}`} {
+		_, _ = bob.Write(frame(0x81, []byte(send)))
+	}
+	if first, second := <-messages, <-messages; first != "over 1000" || second != `{"id":1}` {
+		t.Errorf("%q, %q", first, second)
+	}
+}
+
+// of returns the server of a principal, when its connection is there.
+func (b *board) of(owner string) (Server, bool) {
+	for range 1000 {
+		for _, s := range b.Servers() {
+			if s.Owner == owner && b.State(s.Dialled.Server) == "dialled in" {
+				return s, true
+			}
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return Server{}, false
+}
+
+// TestHub_Token: a connection ends with the token that opened it, when it expires and when it is revoked.
+func TestHub_Token(t *testing.T) {
+	mcptest.NoLeaks(t)
+	b := newBoard(t, Options{})
+	c, _ := b.dial(t, "ann", "mine")
+	b.await(t, "dialled in")
+	close(b.revoke)
+	if code, reason := c.closing(); code != transport.ClosePolicy || !strings.Contains(reason, "not valid any more") {
+		t.Errorf("revoked: %d %s", code, reason)
+	}
+	b = newBoard(t, Options{})
+	b.until = time.Now().Add(50 * time.Millisecond)
+	c, _ = b.dial(t, "ann", "mine")
+	if code, reason := c.closing(); code != transport.ClosePolicy || !strings.Contains(reason, "expired") {
+		t.Errorf("expired: %d %s", code, reason)
+	}
+}
+
+// TestHub_Place: a server keeps its place for ten minutes after it went away, and another principal can take a shared name after that.
+func TestHub_Place(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rules := &conf.Dial{Allow: []conf.DialRule{{Names: []string{"*"}, For: conf.DialAll}}}
+		changes := 0
+		h := New(Options{
+			Current: func() *conf.Dial { return rules }, Taken: func(string) bool { return false }, Changed: func() { changes++ },
+			Logger: slog.New(slog.DiscardHandler),
+		})
+		ann, bob := &caller.Principal{ID: "ann"}, &caller.Principal{ID: "bob"}
+		s, fresh, err := h.place(ann, "x")
+		if err != nil || !fresh {
+			t.Fatal(fresh, err)
+		}
+		for range 3 { // each return begins the time anew
+			c := &conn{}
+			if _, ok := s.use(c); !ok {
+				t.Fatal("no place")
+			}
+			s.gone(c)
+			time.Sleep(keepAway - time.Second)
+			if _, _, err := h.place(bob, "x"); err == nil || len(h.Servers()) != 1 || h.State("x") != "away" {
+				t.Fatalf("after less than ten minutes: %v, %d servers", err, len(h.Servers()))
+			}
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if len(h.Servers()) != 0 || changes != 1 || len(h.meters) != 0 {
+			t.Errorf("after ten minutes: %d servers, %d changes", len(h.Servers()), changes)
+		}
+		if _, _, err := h.place(bob, "x"); err != nil {
+			t.Error(err)
+		}
+	})
+}
