@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -129,27 +131,65 @@ func (r *records) missing(round int) {
 	}
 }
 
-// write writes again what NATS has lost.
+// write writes again what NATS has lost. After an error the rest waits for the next time.
 func (r *records) write(ctx context.Context) {
-	r.mu.Lock()
-	list := make([]record, 0, len(r.heal))
-	for one := range r.heal {
-		list = append(list, *one)
-	}
-	clear(r.heal)
-	r.mu.Unlock()
-	for i := range list {
-		one := &list[i]
-		err := r.put(ctx, one)
+	r.mu.RLock()
+	list := slices.Collect(maps.Keys(r.heal))
+	r.mu.RUnlock()
+	for _, known := range list {
+		r.mu.Lock()
+		waits, one := r.heal[known], *known
+		delete(r.heal, known)
+		r.mu.Unlock()
+		if !waits {
+			continue
+		}
+		err := r.put(ctx, &one)
 		if err == nil {
-			r.apply(hashed(one.Key), one)
+			r.apply(hashed(one.Key), &one)
 		} else if wrongRevision(err) { // another replica may have written it
 			_, err = r.refresh(ctx, one.Key, 0)
 		}
-		if err != nil {
-			r.c.log.Warn("a record that NATS has lost cannot be written again", "error", err)
+		if err == nil {
+			continue
 		}
+		r.mu.Lock()
+		if r.byHash[hashed(one.Key)] == known {
+			r.heal[known] = true
+		}
+		r.mu.Unlock()
+		r.unwritten(err)
+		return
 	}
+}
+
+// unwritten logs, at most once a minute, that NATS is there and does not take a record.
+func (r *records) unwritten(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := time.Now(); r.c.Connected() && !r.c.ended() && now.Sub(r.warned) >= time.Minute {
+		r.c.log.Warn("NATS does not take a record of the cluster: what clients change is refused meanwhile", "bucket", r.bucket, "error", err)
+		r.warned = now
+	}
+}
+
+// lost reports whether the bucket was deleted or made anew since it was read, or purged: then it has lost the record of the
+// cluster itself, which no replica removes.
+func (r *records) lost(ctx context.Context) bool {
+	r.mu.RLock()
+	before, owner := r.stream, uint64(0)
+	if one := r.byHash[hashed(ownerKey)]; one != nil {
+		owner = one.revision
+	}
+	r.mu.RUnlock()
+	ctx, cancel := context.WithTimeout(ctx, changeTime)
+	defer cancel()
+	now, err := r.js.Stream(ctx, "KV_"+r.bucket)
+	if err != nil {
+		return errors.Is(err, jetstream.ErrStreamNotFound)
+	}
+	info := now.CachedInfo()
+	return !info.Created.Equal(before.CachedInfo().Created) || info.State.FirstSeq > owner
 }
 
 // start reads the bucket, writes the record that shows whose it is, and follows the bucket until Close.
@@ -205,6 +245,10 @@ func (r *records) follow(watch *following) {
 			if now.Sub(cleaned) > time.Minute {
 				r.expire(now)
 				cleaned = now
+			}
+			if watch != nil && r.c.Connected() && r.lost(ctx) {
+				watch.stop()
+				watch = nil
 			}
 		}
 		if watch == nil && r.c.Connected() {

@@ -184,6 +184,7 @@ func (c *Cluster) takeBeat(h *head) {
 	if fresh {
 		c.log.Info("a replica is there", "replica", h.Kind, "id", h.From)
 		c.sendBeat("to." + h.From)
+		c.records.read() // what NATS has lost or taken back unnoticed, the new replica does not know
 	}
 	if lost {
 		c.calls.fail(func(x *exchange) bool { return x.id.peer == h.From }, errLost)

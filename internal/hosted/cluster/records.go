@@ -55,6 +55,7 @@ type records struct {
 	byHash map[string]*record // by the key in NATS
 	bytes  int
 	heal   map[*record]bool // to write again
+	warned time.Time        // when a failed write was logged last
 	watch  []watcher
 }
 
@@ -154,7 +155,7 @@ func (r *records) Change(ctx context.Context, key string, change func(old []byte
 			if cause := context.Cause(ctx); errors.Is(cause, context.Canceled) {
 				return cause
 			}
-			r.c.log.Debug("a record cannot be written", "error", err)
+			r.unwritten(err)
 			return state.ErrAway
 		}
 	}

@@ -1,0 +1,73 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"mcpx/internal/mcptest"
+)
+
+// TestRecords_Lost: what the bucket loses while the connection lasts is written again from the copies, and a replica that starts
+// later has it: after a purge of all or of one record, when the bucket was deleted, and when NATS has taken no records for a time.
+func TestRecords_Lost(t *testing.T) {
+	mcptest.NoLeaks(t)
+	n := mcptest.StartNATS(t)
+	a, b := join(t, n.URL, "a"), join(t, n.URL, "b")
+	meet(t, a, b)
+	stranger, err := nats.Connect(n.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	js, err := stranger.JetStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const bucket = "KV_test"
+	full := func() {
+		info, err := js.StreamInfo(bucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		small := info.Config
+		small.MaxBytes = 1
+		if _, err := js.UpdateStream(&small); err != nil {
+			t.Fatal(err)
+		}
+		if err := js.PurgeStream(bucket); err != nil {
+			t.Fatal(err)
+		}
+		mcptest.WaitFor(t, "a notices the loss", wait, func() bool {
+			a.records.mu.Lock()
+			defer a.records.mu.Unlock()
+			return len(a.records.heal) > 0
+		})
+		if _, err := js.UpdateStream(&info.Config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		what string
+		do   func()
+	}{
+		{"a purge", func() { err = js.PurgeStream(bucket) }},
+		{"the deleted bucket", func() { err = js.DeleteStream(bucket) }},
+		{"a full bucket", full},
+		{"a purge of one record", func() { err = js.PurgeStream(bucket, &nats.StreamPurgeRequest{Subject: "$KV.test." + hashed("x")}) }},
+	} {
+		if err := keep(a, "x", c.what, time.Hour); err != nil {
+			t.Fatalf("before %s: %v", c.what, err)
+		}
+		sees(t, b, "x", c.what)
+		if c.do(); err != nil {
+			t.Fatalf("%s: %v", c.what, err)
+		}
+		late := join(t, n.URL, "late")
+		sees(t, late, "x", c.what)
+		late.Close()
+		mcptest.WaitFor(t, "changes go on after "+c.what, wait, func() bool { return keep(b, "y", c.what, time.Hour) == nil })
+		sees(t, a, "y", c.what)
+	}
+}
