@@ -3,6 +3,8 @@ package app
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -106,19 +108,22 @@ type dialledServer struct {
 	Approved bool     `json:"approved"`
 }
 
-// serveDialled serves /api/dialled to admins: GET lists the servers that have dialled in, and POST /api/dialled/NAME/approve
-// approves the present tools of one. The guard of httpd has checked the Origin.
+// serveDialled serves /api/dialled to admins: GET lists the servers that have dialled in, GET /api/dialled/NAME the definitions of one
+// with a digest, and POST /api/dialled/NAME/approve approves its present tools, with ?digest= only if they are those that the admin
+// has read. The guard of httpd has checked the Origin.
 func (a *App) serveDialled(w http.ResponseWriter, r *http.Request) {
 	name, approve := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, "/api/dialled/"), "/approve")
 	switch {
 	case r.URL.Path == "/api/dialled" && r.Method == http.MethodGet:
 		httpd.WriteJSON(w, http.StatusOK, map[string]any{"servers": a.listDialled()})
+	case !approve && r.Method == http.MethodGet:
+		a.readDialled(w, name)
 	case approve && r.Method == http.MethodPost && a.current.Load().config.Auth == nil && r.Header.Get("Origin") != "":
 		http.Error(w, "without auth, no web page may approve tools", http.StatusForbidden)
 	case approve && r.Method == http.MethodPost:
 		a.approveDialled(w, r, name)
 	default:
-		http.Error(w, "there is GET /api/dialled and POST /api/dialled/NAME/approve", http.StatusNotFound)
+		http.Error(w, "there is GET /api/dialled, GET /api/dialled/NAME and POST /api/dialled/NAME/approve", http.StatusNotFound)
 	}
 }
 
@@ -148,6 +153,27 @@ func (a *App) listDialled() []dialledServer {
 	return all
 }
 
+// readDialled answers with the definitions of the tools of a server that has dialled in.
+func (a *App) readDialled(w http.ResponseWriter, name string) {
+	server, ok := a.Registry.Snapshot().Server(name)
+	if !ok || a.dialled.State(name) == "" {
+		http.Error(w, "no server has dialled in as "+name, http.StatusNotFound)
+		return
+	}
+	present, tools := make(Lock), make([]json.RawMessage, len(server.Tools))
+	present.Approve(server)
+	for i := range server.Tools {
+		tools[i] = server.Tools[i].Raw
+	}
+	httpd.WriteJSON(w, http.StatusOK, map[string]any{"name": name, "digest": digestOf(present[name]), "tools": tools})
+}
+
+// digestOf identifies the definitions of tools, given the digest of each.
+func digestOf(tools map[string]string) string {
+	sum := sha256.Sum256(wire.Encode(tools)) // sorted by name
+	return hex.EncodeToString(sum[:])
+}
+
 // approveDialled approves the present tools of a server, and applies that.
 func (a *App) approveDialled(w http.ResponseWriter, r *http.Request, name string) {
 	a.applying.Lock()
@@ -161,6 +187,10 @@ func (a *App) approveDialled(w http.ResponseWriter, r *http.Request, name string
 	}
 	present := make(Lock)
 	present.Approve(server)
+	if digest := r.URL.Query().Get("digest"); digest != "" && digest != digestOf(present[name]) {
+		http.Error(w, "the tools are not those that you have read: read GET /api/dialled/"+name+" again", http.StatusConflict)
+		return
+	}
 	if err := a.storeApproval(r.Context(), approvedAs(&all[at]), present[name]); err != nil {
 		a.log.Error("approving a server that dialled in failed", "server", name, "err", err)
 		http.Error(w, "the approval cannot be stored; the log says why", http.StatusInternalServerError)

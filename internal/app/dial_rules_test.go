@@ -1,6 +1,7 @@
 package app
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -289,5 +290,45 @@ func TestDial_Unapproved(t *testing.T) {
 	}
 	if all := look(); !strings.Contains(all, "shared__obey") || strings.Contains(all, "obey me") {
 		t.Errorf("approved: %s", all)
+	}
+}
+
+// TestDial_Reviewed: an admin reads the definitions and approves exactly these. If the server has changed one meanwhile, nothing is
+// approved.
+func TestDial_Reviewed(t *testing.T) {
+	t.Chdir(t.TempDir())
+	e := hosted(t, nil, `[{"principals":["alice","bob"]},{"principals":["carol"],"admin":true}]`, dialRules)
+	d := e.device(t, "alice", "shared", "")
+	e.await(t, "shared", 1)
+	carol := e.visitor(t, "carol", modernEra, false)
+	read := func() (digest, text string) {
+		status, text, _ := carol.http(t, "GET", "/api/dialled/shared", "", nil)
+		var read struct{ Digest string }
+		if err := json.Unmarshal([]byte(text), &read); status != 200 || err != nil {
+			t.Fatalf("%d %s", status, text)
+		}
+		return read.Digest, text
+	}
+	digest, text := read()
+	if digest == "" || !strings.Contains(text, "Says who it is.") {
+		t.Errorf("carol reads %s", text)
+	}
+	d.more.Store(1)
+	if err := d.send(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`); err != nil {
+		t.Fatal(err)
+	}
+	mcptest.WaitFor(t, "the change", dialPatience, func() bool { _, text := read(); return strings.Contains(text, "more1") })
+	if status, answer, _ := carol.http(t, "POST", "/api/dialled/shared/approve?digest="+digest, "", nil); status != 409 {
+		t.Errorf("approved after a change: %d %s", status, answer)
+	}
+	if answer := e.whoami(t, "bob", "shared"); strings.Contains(answer, "I am") {
+		t.Errorf("visible: %s", answer)
+	}
+	digest, _ = read()
+	if status, answer, _ := carol.http(t, "POST", "/api/dialled/shared/approve?digest="+digest, "", nil); status != 204 {
+		t.Errorf("approved as read: %d %s", status, answer)
+	}
+	if answer := e.whoami(t, "bob", "shared"); !strings.Contains(answer, "I am") {
+		t.Errorf("approved: %s", answer)
 	}
 }
