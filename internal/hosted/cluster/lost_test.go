@@ -71,3 +71,33 @@ func TestRecords_Lost(t *testing.T) {
 		sees(t, a, "y", c.what)
 	}
 }
+
+// TestAway_Stalled: nothing waits for a NATS server that accepts connections and says nothing, as one that is stopped.
+func TestAway_Stalled(t *testing.T) {
+	mcptest.NoLeaks(t)
+	n := mcptest.StartNATS(t)
+	a := join(t, n.URL, "a")
+	attempts := n.Proxy.Accepted()
+	n.Proxy.Set(mcptest.ProxyStall)
+	n.Proxy.Cut()
+	mcptest.WaitFor(t, "a notices", wait, func() bool { return !a.Connected() })
+	mcptest.WaitFor(t, "an attempt to connect again, in which nothing waits for a second", wait, func() bool {
+		begun, longest := false, time.Duration(0)
+		for ; ; time.Sleep(time.Millisecond) {
+			if now := n.Proxy.Accepted(); now > attempts {
+				attempts = now
+				if begun { // the next attempt
+					return longest < time.Second
+				}
+				begun = true
+			}
+			before := time.Now()
+			_ = a.Connected()
+			_ = a.Tell("word", nil)
+			_ = keep(a, "x", "1", time.Hour)
+			longest = max(longest, time.Since(before))
+		}
+	})
+	n.Proxy.Set(mcptest.ProxyPass)
+	mcptest.WaitFor(t, "changes go on", wait, func() bool { return keep(a, "x", "1", time.Hour) == nil })
+}
