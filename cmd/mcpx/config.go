@@ -30,7 +30,7 @@ func (c *cli) findConfig(s streams) (string, error) {
 // readConfig is [cli.loadConfig] for a file whose path is known.
 func readConfig(ctx context.Context, path string, s streams, only ...string) (*config.Config, error) {
 	o := s.readingSecrets(ctx)
-	o.Run = func(argv []string) (string, error) { return secret.Run(ctx, argv) }
+	o.Run = func(argv []string) (string, error) { return secret.Run(ctx, argv, s.origin.Folder, s.origin.Environ) }
 	o.Only = slices.DeleteFunc(only, func(name string) bool { return name == "" })
 	cfg, err := config.Load(path, o)
 	if err == nil && ctx.Err() != nil { // the faults in cfg may only come from the end of ctx
@@ -66,11 +66,24 @@ func (c *cli) logger(s streams, level, format string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(s.err, options))
 }
 
+// startOrKeep is start for one command, or in the daemon the app that commands share. done must be called after use.
+func (c *cli) startOrKeep(s streams, cfg *config.Config, profile app.Profile, only ...string) (a *app.App, done func(), err error) {
+	if s.keep != nil {
+		return s.keep(cfg, profile, only...)
+	}
+	if a, err = c.start(s, cfg, profile, only...); err != nil {
+		return nil, nil, err
+	}
+	return a, a.Close, nil
+}
+
 // start starts mcpx with the servers in only; if only is empty, with all servers. If the profile is
 // app.Command, it also connects to servers that would otherwise start at their first call. The caller closes
 // the app.
 func (c *cli) start(s streams, cfg *config.Config, profile app.Profile, only ...string) (*app.App, error) {
-	a, err := app.New(app.Options{Config: cfg, Profile: profile, Log: c.logger(s, "error", cfg.LogFormat), Only: only})
+	a, err := app.New(app.Options{
+		Config: cfg, Profile: profile, Log: c.logger(s, "error", cfg.LogFormat), Only: only, Origin: s.origin,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,35 @@ func stateAt(t *testing.T, r *replica, served string) string {
 	return ""
 }
 
+// servedByAll calls a dialled server through each replica, in each way to call, and returns how it is served.
+func servedByAll(t *testing.T, f *fleet, name string) (served string) {
+	t.Helper()
+	here := 0
+	for _, r := range f.replicas {
+		served = dialledName(t, r.daemon, name)
+		if stateAt(t, r, served) == "dialled in" {
+			here++
+		}
+		v := visitAt(t, r.daemon)
+		call := func(arguments string) string {
+			return v.ask(r.daemon, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"exec","_meta":{"progressToken":"p"},"arguments":`+arguments+`}}`)
+		}
+		for way, arguments := range waysToExec {
+			if answer := call(arguments(served, "echo", `{"text":"hello"}`)); !strings.Contains(answer, "hello") || strings.Contains(answer, `"isError":true`) {
+				t.Errorf("%s, %s: %s", r.name, way, answer)
+			}
+		}
+		answer := call(execArgs(served, "progress", `{"steps":3}`))
+		if !strings.Contains(answer, "notifications/progress") || !strings.Contains(answer, `"progressToken":"p"`) {
+			t.Errorf("%s: no progress: %s", r.name, answer)
+		}
+	}
+	if here != 1 {
+		t.Errorf("%d replicas have the connection", here)
+	}
+	return served
+}
+
 // TestReplicas_Dialled: a server that has dialled in is served by three replicas, whichever has its connection, also to programs, with
 // progress. If that replica is killed, an open call gets one clear error, and the server is back after it has dialled in again. A
 // connection at another replica replaces the older one.
@@ -42,32 +71,7 @@ func TestReplicas_Dialled(t *testing.T) {
 	device := newHome(t)
 	device.config(t, map[string]server{"alpha": fake(t, mcptest.Spec{})}, nil)
 	said := dialFleet(t, device, f, "laptop", "alpha")
-	served := ""
-	all := func() {
-		t.Helper()
-		here := 0
-		for _, r := range f.replicas {
-			served = dialledName(t, r.daemon, "laptop")
-			if stateAt(t, r, served) == "dialled in" {
-				here++
-			}
-			v := visitAt(t, r.daemon)
-			for way, arguments := range waysToExec {
-				body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"exec","_meta":{"progressToken":"p"},"arguments":` + arguments(served, "echo", `{"text":"hello"}`) + `}}`
-				if answer := v.ask(r.daemon, body); !strings.Contains(answer, "hello") || strings.Contains(answer, `"isError":true`) {
-					t.Errorf("%s, %s: %s", r.name, way, answer)
-				}
-			}
-			progress := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"exec","_meta":{"progressToken":"p"},"arguments":` + execArgs(served, "progress", `{"steps":3}`) + `}}`
-			if answer := v.ask(r.daemon, progress); !strings.Contains(answer, "notifications/progress") || !strings.Contains(answer, `"progressToken":"p"`) {
-				t.Errorf("%s: no progress: %s", r.name, answer)
-			}
-		}
-		if here != 1 {
-			t.Errorf("%d replicas have the connection", here)
-		}
-	}
-	all()
+	served := servedByAll(t, f, "laptop")
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -88,19 +92,19 @@ func TestReplicas_Dialled(t *testing.T) {
 	mcptest.WaitFor(t, "a replica has it", patience, func() bool {
 		return slices.ContainsFunc(f.replicas, func(r *replica) bool { return stateAt(t, r, served) == "dialled in" })
 	})
-	all()
+	servedByAll(t, f, "laptop")
 	if !mcptest.Full {
 		return
 	}
 	f.start(t, gone.name)
-	all()
+	servedByAll(t, f, "laptop")
 	newer := newHome(t)
 	newer.config(t, map[string]server{"alpha": fake(t, mcptest.Spec{})}, nil)
 	for turn := range 2 { // at least one of two connections is at another replica than the one before
 		again := dialFleet(t, newer, f, "laptop", "alpha")
 		mcptest.WaitFor(t, "the older connection is told", patience, func() bool { return strings.Contains(said.String(), "(4001): replaced") })
 		if said = again; turn == 1 {
-			all()
+			servedByAll(t, f, "laptop")
 		}
 	}
 }

@@ -110,26 +110,29 @@ func TestDial_Through(t *testing.T) {
 	if lines := said.String(); !strings.Contains(lines, "a message of the hosted mcpx was refused: it is over the limit of 1048576 bytes (max_message_bytes)") {
 		t.Errorf("it says %q", lines)
 	}
-	t.Run("cancellation", func(t *testing.T) {
-		file := filepath.Join(t.TempDir(), "file")
-		if err := os.WriteFile(file, nil, 0o600); err != nil {
-			t.Fatal(err)
+	t.Run("cancellation", func(t *testing.T) { cancelThrough(t, hosted, one, log) })
+}
+
+// cancelThrough cancels a call at the hosted end, and waits until the server at the device learns it.
+func cancelThrough(t *testing.T, hosted *daemon, one string, log mcptest.Spec) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v := visitAt(t, hosted)
+	ended := make(chan string, 1)
+	go func() { ended <- v.ask(hosted, execute(7, one, "slow", `{"while":"`+file+`"}`)) }() // ends with the cancellation
+	has := func(event, text string) func() bool {
+		return func() bool {
+			return slices.ContainsFunc(log.Log(t), func(one mcptest.Entry) bool {
+				return one.Event == event && strings.Contains(one.Tool+string(one.Message), text)
+			})
 		}
-		v := visitAt(t, hosted)
-		ended := make(chan string, 1)
-		go func() { ended <- v.ask(hosted, execute(7, one, "slow", `{"while":"`+file+`"}`)) }() // ends with the cancellation
-		has := func(event, text string) func() bool {
-			return func() bool {
-				return slices.ContainsFunc(log.Log(t), func(one mcptest.Entry) bool {
-					return one.Event == event && strings.Contains(one.Tool+string(one.Message), text)
-				})
-			}
-		}
-		mcptest.WaitFor(t, "the call", patience, has(mcptest.EventCall, "slow"))
-		v.ask(hosted, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
-		<-ended
-		mcptest.WaitFor(t, "the cancellation at the device", patience, has(mcptest.EventCancel, ""))
-	})
+	}
+	mcptest.WaitFor(t, "the call", patience, has(mcptest.EventCall, "slow"))
+	v.ask(hosted, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
+	<-ended
+	mcptest.WaitFor(t, "the cancellation at the device", patience, has(mcptest.EventCancel, ""))
 }
 
 // TestDial_Conformance: the suites of both eras find in a server that has dialled in what they find in one that mcpx starts.

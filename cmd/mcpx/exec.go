@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -64,8 +65,25 @@ func (cmd *execCommand) resolve(cfg *config.Config) error {
 	return nil
 }
 
-// Run prints the result that a model would get from exec, but without shortening it.
+// Run makes the call in the daemon if possible, where the server stays up for the next one, else in this process.
 func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
+	in := s
+	if len(cmd.Arguments) != 1 || strings.TrimSpace(cmd.Arguments[0]) != "-" { // leave the input to the programs that read it
+		null, err := os.Open(os.DevNull)
+		if err != nil {
+			return err
+		}
+		defer null.Close()
+		in.in = null
+	}
+	if ran, err := c.warm(ctx, in, "exec", cmd); ran {
+		return err
+	}
+	return cmd.runHere(ctx, c, s)
+}
+
+// runHere prints the result that a model would get from exec, but without shortening it.
+func (cmd *execCommand) runHere(ctx context.Context, c *cli, s streams) error {
 	cfg, err := c.loadConfig(ctx, s, cmd.Server)
 	if err == nil {
 		err = cmd.resolve(cfg)
@@ -81,11 +99,11 @@ func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if err != nil {
 		return err
 	}
-	a, err := c.start(s, cfg, app.Once, cmd.Server)
+	a, done, err := c.startOrKeep(s, cfg, app.Once, cmd.Server)
 	if err != nil {
 		return err
 	}
-	defer a.Close()
+	defer done()
 	if installed(ctx, a, s); ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -26,11 +26,14 @@ type reloading struct {
 func (r *reloading) start(ctx context.Context, hangUp func()) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var loops sync.WaitGroup
-	hangups := make(chan os.Signal, 1)
-	if signal.Ignored(syscall.SIGHUP) { // for example under nohup
+	own := make(chan os.Signal, 1)
+	hangups := (<-chan os.Signal)(own)
+	if r.streams.reloads != nil {
+		hangups = r.streams.reloads
+	} else if signal.Ignored(syscall.SIGHUP) { // for example under nohup
 		r.log.Info("SIGHUP is ignored, as what started mcpx did: it does not read the config again, mcpx reload does")
 	} else {
-		signal.Notify(hangups, syscall.SIGHUP)
+		signal.Notify(own, syscall.SIGHUP)
 	}
 	reloads := make(chan app.Request)
 	loops.Go(func() { // the goroutine ends with ctx
@@ -65,7 +68,7 @@ func (r *reloading) start(ctx context.Context, hangUp func()) (stop func()) {
 	return func() {
 		closeSocket()
 		cancel()
-		signal.Stop(hangups)
+		signal.Stop(own)
 		loops.Wait()
 	}
 }

@@ -85,7 +85,7 @@ var allowedModules = map[string][]string{
 	"modernc.org/quickjs":                    {"internal/programs"},
 	"go.yaml.in/yaml/v3":                     {"internal/desk/setup"},
 	"golang.org/x/oauth2":                    {"internal/hosted/authserver", "internal/desk/logins"},
-	"golang.org/x/sys":                       {"internal/base/helper", "internal/base/proc", "internal/base/terminal"},
+	"golang.org/x/sys":                       {"internal/base/handover", "internal/base/helper", "internal/base/proc", "internal/base/terminal"},
 	"golang.org/x/term":                      {"internal/base/terminal"},
 	"golang.org/x/text":                      {"internal/arguments"},
 	"golang.org/x/time":                      {"internal/hosted/identity"},

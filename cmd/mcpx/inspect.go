@@ -27,7 +27,7 @@ func (cmd *inspectCommand) Help() string {
 	return fromDisk + examples("mcpx inspect", "mcpx inspect github", "mcpx inspect github create_issue", "mcpx inspect --query 'read a file'")
 }
 
-// Run prints the answer that a model would get from the tool inspect.
+// Run answers in the daemon if it runs, else in this process.
 func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	switch {
 	case cmd.Tool != "" && cmd.Query != "":
@@ -35,6 +35,11 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	case cmd.Tool != "" && cmd.Server == "":
 		return errors.New("the tool needs its server: mcpx inspect SERVER TOOL")
 	}
+	return cmd.runHere(ctx, c, s)
+}
+
+// runHere prints the answer that a model would get from the tool inspect.
+func (cmd *inspectCommand) runHere(ctx context.Context, c *cli, s streams) error {
 	cfg, err := c.loadConfig(ctx, s, cmd.Server)
 	if err != nil {
 		return err

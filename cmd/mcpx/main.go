@@ -13,6 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"mcpx/internal/app"
 	"mcpx/internal/base/memory"
 	"mcpx/internal/base/terminal"
 	"mcpx/internal/desk/config"
@@ -31,6 +32,8 @@ type cli struct {
 	Config   string `help:"The config file." placeholder:"FILE" type:"path"`
 	LogLevel level  `help:"debug, info, warn or error; overrides the config." placeholder:"LEVEL" enum:",debug,info,warn,error" default:""`
 
+	Daemon bool `help:"Leave the work to the daemon, which all sessions of this user share (on by default)." negatable:"" default:"true"`
+
 	ShowVersion kong.VersionFlag `name:"version" env:"-" help:"Print the version."`
 
 	Serve serveCommand `cmd:"" default:"withargs" help:"Serve over stdio, or over HTTP with --http."`
@@ -40,6 +43,8 @@ type cli struct {
 	fileCommands
 	credentialCommands
 	serverCommands
+
+	deskCommands
 
 	Demo    demoCommand    `cmd:"" help:"Show what mcpx does, without a config or a network."`
 	Version versionCommand `cmd:"" help:"Print the version, and what this binary is made of."`
@@ -60,6 +65,15 @@ type fileCommands struct {
 	Remove     removeCommand     `cmd:"" help:"Remove a server from the config."`
 	Enable     enableCommand     `cmd:"" help:"Use a server of the config again."`
 	Disable    disableCommand    `cmd:"" help:"Keep a server in the config, but do not use it."`
+}
+
+// deskCommands are about the daemon.
+type deskCommands struct {
+	Status  statusCommand  `cmd:"" help:"Show the daemon: its sessions, servers and memory."`
+	Logs    logsCommand    `cmd:"" help:"Print what the sessions of the daemon have logged."`
+	Restart restartCommand `cmd:"" help:"Start a server anew, in all sessions of the daemon."`
+	Stop    stopCommand    `cmd:"" help:"End the daemon, with all its sessions and servers."`
+	Skill   skillCommand   `cmd:"" help:"Print a SKILL.md that teaches an agent with a shell to use mcpx without MCP."`
 }
 
 // credentialCommands manage logins, secrets and tokens.
@@ -98,6 +112,14 @@ type streams struct {
 	// screen formats text for out, errScreen for err.
 	screen, errScreen terminal.Screen
 	getenv            func(string) (string, bool)
+	// In the daemon, origin is the process of the command, and reloads gets its signals to read the config again. In other
+	// processes both are zero.
+	origin  app.Origin
+	reloads <-chan os.Signal
+	// began, if not nil, is called in the daemon with the app of a session, and ended at its end.
+	began func(*app.App) (ended func())
+	// keep, if not nil, returns in the daemon the app that commands share; see desk.keep.
+	keep func(cfg *config.Config, profile app.Profile, only ...string) (a *app.App, done func(), err error)
 }
 
 func main() {
@@ -177,11 +199,16 @@ func run(ctx context.Context, args []string, s streams) int {
 		fmt.Fprintln(s.err, "mcpx: hint:", usageHint(parser, args))
 		return exitUsage
 	}
-	err = parsed.Run(&c)
+	return conclude(ctx, s, parsed.Run(&c))
+}
+
+// conclude reports how a command has ended, and returns the exit code.
+func conclude(ctx context.Context, s streams, err error) int {
+	out, checked := s.out.(*checkedWriter)
 	switch {
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		err = errors.New("interrupted")
-	case err == nil && out.err != nil:
+	case err == nil && checked && out.err != nil:
 		err = fmt.Errorf("writing the output: %w", out.err)
 	}
 	return report(s.err, err)
@@ -214,6 +241,9 @@ func report(w io.Writer, err error) int {
 	if errors.Is(err, errConfigFailed) {
 		return exitConfig
 	}
+	if exit, ok := errors.AsType[exitError](err); ok {
+		return int(exit)
+	}
 	var faults *config.Faults
 	if errors.As(err, &faults) {
 		for _, fault := range faults.List {
@@ -240,6 +270,11 @@ func report(w io.Writer, err error) int {
 
 // errFailed makes the program exit with 1. The command has printed the reason.
 var errFailed = errors.New("failed")
+
+// exitError is the exit code of a command that another process has run, which has printed everything else.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 
 // errConfigFailed makes the program exit with 2. The command has printed the faults of the config.
 var errConfigFailed = errors.New("config fault")

@@ -69,12 +69,23 @@ func binary(t testing.TB) string {
 type home struct {
 	dir   string
 	extra []string
+	desk  bool // sessions over stdio use the daemon
 }
+
+// endDaemons ends the daemons of a home; nil where there is no daemon.
+var endDaemons func(testing.TB, *home)
+
+// everyDesk makes all sessions over stdio use the daemon: MCPX_TEST_DAEMON=1 go test -run Stdio.
+var everyDesk = os.Getenv("MCPX_TEST_DAEMON") != ""
 
 func newHome(t testing.TB) *home {
 	t.Helper()
 	name, value := mcptest.Mark()
-	return &home{dir: t.TempDir(), extra: []string{name + "=" + value}}
+	h := &home{dir: t.TempDir(), extra: []string{name + "=" + value}}
+	if everyDesk && endDaemons != nil {
+		t.Cleanup(func() { endDaemons(t, h) })
+	}
+	return h
 }
 
 // env returns the few environment variables that a desktop client passes to mcpx.
@@ -88,6 +99,12 @@ func (h *home) env() []string {
 		// Without this, a binary with the race detector waits for a second before it exits.
 		"GORACE=atexit_sleep_ms=0",
 		"MCPX_KEYRING=off", // the tests must not change the user's own keyring
+	}
+	if h.desk || everyDesk {
+		// A busy machine needs longer to start the daemon.
+		env = append(env, "MCPX_DAEMON_WITHIN=1m")
+	} else {
+		env = append(env, "MCPX_DAEMON=0")
 	}
 	return append(env, h.extra...)
 }
@@ -122,6 +139,9 @@ func (h *home) config(t testing.TB, servers map[string]server, global map[string
 	t.Helper()
 	// On a slow machine servers need longer, so mcpx waits longer for them.
 	all := map[string]any{"mcpServers": servers, "startup_wait": 60, "exec_wait": 60, "clients": map[string]any{"e2e": map[string]any{"structured_content": "always"}}}
+	if everyDesk {
+		all["daemon_idle"] = 1
+	}
 	for key, value := range global {
 		all[key] = value
 	}

@@ -38,6 +38,13 @@ type fleet struct {
 	replicas []*replica
 }
 
+// forget takes a replica out of the balancer.
+func (f *fleet) forget(gone *replica) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.replicas = slices.DeleteFunc(f.replicas, func(r *replica) bool { return r == gone })
+}
+
 type replica struct {
 	*daemon
 	name  string

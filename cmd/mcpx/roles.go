@@ -3,6 +3,7 @@ package main
 import (
 	"mcpx/internal/base/helper"
 	"mcpx/internal/base/proc"
+	"mcpx/internal/desk/attach"
 	"mcpx/internal/jq"
 	"mcpx/internal/programs"
 )
@@ -12,4 +13,5 @@ var roles = helper.Roles{
 	proc.ReaperRole: proc.ReaperMain,
 	jq.Role:         jq.Main,
 	programs.Role:   programs.Main,
+	attach.Role:     daemonMain,
 }

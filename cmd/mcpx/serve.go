@@ -32,8 +32,25 @@ func (cmd *serveCommand) Help() string {
 			"mcpx serve --view groups/coding", "mcpx serve --watch")
 }
 
-// Run serves until the input ends or mcpx receives a signal.
+// Run serves until the input ends or mcpx receives a signal: as a session of the daemon if possible, else by itself.
 func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
+	place, why := cmd.place(c, s)
+	if place != "" {
+		var served bool
+		if served, why = cmd.attach(ctx, c, s, place); served {
+			return why
+		}
+	}
+	return cmd.serve(ctx, c, s, why)
+}
+
+// runHere serves in the daemon.
+func (cmd *serveCommand) runHere(ctx context.Context, c *cli, s streams) error {
+	return cmd.serve(ctx, c, s, nil)
+}
+
+// serve serves in this process. alone is the reason why the daemon could not do it; nil if nobody wanted that.
+func (cmd *serveCommand) serve(ctx context.Context, c *cli, s streams, alone error) error {
 	defer surviveBrokenPipes()()
 	stderr := newDroppingWriter(s.err)
 	defer stderr.close()
@@ -42,6 +59,12 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 	defer closeLogs()
 	if err != nil {
 		return err
+	}
+	if s.began != nil {
+		defer s.began(a)()
+	}
+	if alone != nil {
+		log.Info("serving without the daemon", "reason", alone)
 	}
 	a.LogWarnings(a.Config)
 	endAudit, err := a.OpenAudit()
@@ -120,7 +143,7 @@ func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *ap
 		profile = app.Stdio
 	}
 	memory.Limit(app.OwnMemory(cfg))
-	a, err = app.New(app.Options{Config: cfg, Profile: profile, Log: log, Trace: trace})
+	a, err = app.New(app.Options{Config: cfg, Profile: profile, Log: log, Trace: trace, Origin: s.origin})
 	return a, log, func() { closeTrace(); closeFile() }, err
 }
 

@@ -36,10 +36,22 @@ func (c *client) list(t testing.TB) []listedTool {
 // mcpx answers before it has sessions.
 func (c *client) awaitReady(t testing.TB, names ...string) {
 	t.Helper()
+	c.awaitServers(t, everyDesk, names)
+}
+
+// awaitTried is awaitReady for sessions in the daemon, where the process of one session rests until its first use.
+func (c *client) awaitTried(t testing.TB, names ...string) {
+	t.Helper()
+	c.awaitServers(t, true, names)
+}
+
+func (c *client) awaitServers(t testing.TB, orIdle bool, names []string) {
+	t.Helper()
 	mcptest.WaitFor(t, "the upstreams", patience, func() bool {
 		data := string(c.tool(t, "inspect", `{}`).Structured)
 		for _, name := range names {
-			if !strings.Contains(data, `"name":"`+name+`","state":"ready"`) {
+			idle := orIdle && strings.Contains(data, `"name":"`+name+`","state":"idle"`)
+			if !idle && !strings.Contains(data, `"name":"`+name+`","state":"ready"`) {
 				return false
 			}
 		}

@@ -20,6 +20,7 @@ import (
 	"mcpx/internal/base/memory"
 	"mcpx/internal/base/proc"
 	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/share"
 	"mcpx/internal/executor"
 	"mcpx/internal/hosted/dial"
 	"mcpx/internal/hosted/httpd"
@@ -53,8 +54,22 @@ type Options struct {
 	Only []string
 	// Trace receives all messages, one per line; nil means no trace.
 	Trace io.Writer
+	// Origin says for whom servers are started; zero is this process itself.
+	Origin Origin
 
 	state *clientState // nil means a new one in memory
+}
+
+// Origin is the process for which an App starts servers, if this process does that for others. They then start as if that
+// process had started them.
+type Origin struct {
+	Folder  string
+	Environ []string
+	Umask   *int
+	// Reaper is the reaper of this process; an App with an Origin does not close it.
+	Reaper *proc.Reaper
+	// Pool has the servers that sessions share; nil means none.
+	Pool *registry.Pool
 }
 
 // App has the parts of one mcpx. The caller of New must close it.
@@ -131,7 +146,11 @@ func New(o Options) (*App, error) {
 	}
 	a.builder = builder{
 		profile: o.Profile, only: o.Profile.servers(o.Only), view: cfg.View, path: cfg.HTTPPath, log: o.Log,
-		reaper: proc.NewReaper(), logins: Logins(o.Log), state: o.state, trace: a.traceServer,
+		reaper: o.Origin.Reaper, origin: o.Origin,
+		session: share.NewSession(o.Origin.Environ, o.Origin.Folder), logins: Logins(o.Log), state: o.state, trace: a.traceServer,
+	}
+	if a.reaper == nil {
+		a.reaper = proc.NewReaper()
 	}
 	a.filters = jq.New(jq.Limits{Memory: filterMemory(MemoryOf(cfg))}, a.reaper)
 	a.runner = programs.New(cfg.Programs.Memory, a.reaper)
@@ -172,7 +191,7 @@ func (a *App) wire(first *Runtime) {
 	a.identity = identity.NewVerifier(func() *identity.State { return a.current.Load().identity })
 	options := first.registry
 	options.Logger, options.SessionLimit, options.ManyClients = a.log, a.limits.ServerSession, a.profile.manyClients
-	options.Peers = a.state.catalogues
+	options.Peers, options.Pool = a.state.catalogues, a.origin.Pool
 	if !a.profile.samples {
 		a.edits, options.CacheDir = make(chan edit), cacheDir()
 	}
@@ -245,7 +264,9 @@ func (a *App) Close() {
 	a.book.Close(closeWithin)
 	a.filters.Close()
 	a.logins.Close(2 * closeWithin) // a renewed token that was not saved would be lost, and with it the login
-	_ = a.reaper.Close()
+	if a.origin.Reaper == nil {
+		_ = a.reaper.Close()
+	}
 }
 
 func cacheDir() string {

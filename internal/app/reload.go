@@ -208,6 +208,17 @@ func (a *App) reload(to *config.Config) error {
 	return nil
 }
 
+// Restart starts a server anew, with its present settings. Its open calls may continue for a moment. It returns false if there
+// is no such server, or if the server does not run.
+func (a *App) Restart(name string) bool {
+	a.applying.Lock()
+	defer a.applying.Unlock()
+	now := a.current.Load()
+	options := now.registry
+	options.Again = name
+	return len(a.Registry.Apply(now.servers, options, nil).Started) > 0
+}
+
 // swap makes next the current Runtime, and ends what next no longer contains.
 //
 // The servers, their filters, the rights and what must be confirmed are in the registry's snapshot, which Apply replaces as one

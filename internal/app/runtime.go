@@ -9,6 +9,7 @@ import (
 	"mcpx/internal/base/wiretrace"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/logins"
+	"mcpx/internal/desk/share"
 	"mcpx/internal/executor"
 	"mcpx/internal/hosted/dial"
 	"mcpx/internal/hosted/identity"
@@ -44,6 +45,8 @@ type builder struct {
 	public  bool     // whether other machines can reach the address; set by Listen
 	log     *slog.Logger
 	reaper  *proc.Reaper
+	origin  Origin
+	session *share.Session // of origin
 	filters *jq.Runner
 	runner  *programs.Runner
 	logins  *logins.Logins

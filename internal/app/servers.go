@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mcpx/internal/base/conf"
@@ -14,6 +16,7 @@ import (
 	"mcpx/internal/builtin"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/demo"
+	"mcpx/internal/desk/share"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/transport"
@@ -92,7 +95,26 @@ func (b *builder) server(cfg *config.Config, s config.Server) registry.Server {
 		out.Fault = "its credentials come from the HTTP requests of callers, and mcpx serves over stdio"
 	}
 	out.Definition = definition(cfg, s)
+	if b.origin.Pool != nil && !out.PerClient {
+		b.share(&out, &s)
+	}
 	return out
+}
+
+// share makes all sessions, or those in the folder of this one, use the same process or connection of a server, if the config
+// or the table of packages says so. A process of one session is started with its first use.
+func (b *builder) share(server *registry.Server, s *config.Server) {
+	among := share.Of(s).Share
+	if among == conf.ShareSession { // the session may never use it
+		server.Spec.Lazy = server.Spec.Lazy || s.Type == config.Stdio
+		return
+	}
+	mask := 0
+	if b.origin.Umask != nil {
+		mask = *b.origin.Umask
+	}
+	server.Spec.Launch.Cwd = b.session.Folder(s, among)
+	server.Shared = registry.Key(s.Name, server.Definition, b.session.Digest(s, among), strconv.Itoa(mask))
 }
 
 // liveFields are the fields of a config.Server that can change while the server runs. If another field changes, the server
@@ -140,7 +162,7 @@ func (b *builder) spec(cfg *config.Config, s config.Server) upstream.Spec {
 		Options: transport.Options{
 			Name: s.Name, Type: s.Type,
 			Launch: transport.Launch{
-				Command: s.Command, Args: s.Args, Cwd: s.Cwd, Reaper: b.reaper,
+				Command: s.Command, Args: s.Args, Cwd: b.origin.in(s.Cwd), Umask: b.origin.Umask, Reaper: b.reaper,
 				ContentLength: s.Framing == "content-length", NewlineOnly: s.Framing == "newline",
 			},
 			Remote:     transport.Remote{URL: s.URL, URLs: s.URLs, Headers: s.Headers},
@@ -154,7 +176,7 @@ func (b *builder) spec(cfg *config.Config, s config.Server) upstream.Spec {
 		Protocol:     s.Protocol, Lazy: s.Start == "lazy" || b.profile.fromDisk, StopIdle: s.StopIdle,
 	}
 	if s.Type == config.Stdio {
-		spec.Launch.Env = proc.Environment(os.Environ(), s.Env)
+		spec.Launch.Env = proc.Environment(b.origin.environ(), s.Env)
 	}
 	if s.Type != config.Stdio && !s.OAuth.Off {
 		authorize, tokens := b.logins.Authorize(LoginServer(s))
@@ -164,6 +186,22 @@ func (b *builder) spec(cfg *config.Config, s config.Server) upstream.Spec {
 		spec.Health = cfg.Health
 	}
 	return spec
+}
+
+// environ returns the variables of the process for which servers are started.
+func (o Origin) environ() []string {
+	if o.Folder == "" {
+		return os.Environ()
+	}
+	return o.Environ
+}
+
+// in returns the folder that the path means in that process.
+func (o Origin) in(path string) string {
+	if o.Folder == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(o.Folder, path)
 }
 
 func pairs(m map[string]string) (list []string) {

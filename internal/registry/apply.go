@@ -13,7 +13,8 @@ import (
 type Changes struct{ Started, Stopped []string }
 
 // Apply replaces the servers of the registry. It stops and starts only servers whose definition changed; the sessions and open
-// calls of the others continue. Of the options, only Rules, MaxConcurrency, Queue and Grace take effect.
+// calls of the others continue. Of the options, only Rules, MaxConcurrency, Queue, Grace
+// and Again take effect.
 //
 // Apply calls swap, unless it is nil, as soon as the snapshot has the new servers and rules. In swap, the caller makes the rest
 // of its new configuration effective, so that no call sees only a part of it. swap must only store a value, because all calls
@@ -35,7 +36,7 @@ func (r *Registry) Apply(servers []Server, options Options, swap func()) Changes
 	next := make(map[string]*entry, len(servers))
 	for _, server := range servers {
 		name := server.Spec.Name
-		if old := before[name]; old == nil || old.server.Definition != server.Definition {
+		if old := before[name]; old == nil || old.server.Definition != server.Definition || name == options.Again {
 			next[name] = r.newEntry(server)
 		}
 	}
@@ -65,6 +66,13 @@ func (r *Registry) Apply(servers []Server, options Options, swap func()) Changes
 			swap()
 		}
 	}
+	if r.ended {
+		for _, e := range next {
+			if e.pooled != nil {
+				e.pooled.leave(r, false)
+			}
+		}
+	}
 	listeners := r.onChange
 	r.mu.Unlock()
 	notify(listeners)
@@ -88,8 +96,12 @@ func (r *Registry) replaceBy(next map[string]*entry, grace time.Duration) (names
 		if old.server.Spec.Type == transport.Stdio && !old.server.PerClient {
 			end = retired{name: name, definition: old.server.Definition}
 		}
-		for _, u := range old.upstreams() {
-			r.retire(u, end, grace)
+		if old.pooled != nil {
+			old.pooled.leave(r, true)
+		} else {
+			for _, u := range old.upstreams() {
+				r.retire(u, end, grace)
+			}
 		}
 		if older := old.older; older.upstream != nil {
 			r.retire(older.upstream, end, grace)
@@ -118,7 +130,7 @@ func (r *Registry) startAfter(e *entry) {
 		}
 	}
 	if len(before) == 0 {
-		e.start()
+		e.start(r)
 		return
 	}
 	r.retiring.Go(func() { // ends soon after the grace period of the old processes
@@ -128,7 +140,7 @@ func (r *Registry) startAfter(e *entry) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if now := r.entries[name]; !r.ended && now != nil && now.upstream == e.upstream {
-			e.start()
+			e.start(r)
 		}
 	})
 }

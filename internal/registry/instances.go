@@ -62,7 +62,11 @@ func (e *entry) upstreams() []*upstream.Upstream {
 	return e.instances.all
 }
 
-func (e *entry) start() {
+func (e *entry) start(r *Registry) {
+	if e.pooled != nil {
+		e.pooled.start(r)
+		return
+	}
 	for _, u := range e.upstreams() {
 		u.Start()
 	}

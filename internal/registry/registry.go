@@ -38,6 +38,8 @@ type Server struct {
 	// 5 minutes).
 	PerClient   bool
 	SessionIdle time.Duration
+	// Shared, if not empty, identifies the way in which the server starts: registries with the same [Options.Pool] share it.
+	Shared string
 	// Credentials are the headers of requests to the server whose values come from the caller. They require PerClient. mcpx
 	// reads the catalogue without them.
 	Credentials map[string]Credential
@@ -65,6 +67,10 @@ type Options struct {
 	SessionLimit func(open int) error
 	// ManyClients means that several clients, of both eras, may share the sessions.
 	ManyClients bool
+	// Pool has the upstreams that other registries of this process use too; nil means none.
+	Pool *Pool
+	// Again is the name of a server that [Registry.Apply] restarts although its definition has not changed.
+	Again string
 	// Grace is how long open calls may continue when [Registry.Apply] stops their server; 0 means 5 s.
 	Grace time.Duration
 	// Patience is for servers that have not answered yet when mcpx ends. Such a server is recorded as tried only if mcpx has
@@ -166,6 +172,7 @@ type entry struct {
 	legacy     bool // whether the server speaks only the legacy era, according to that record
 	server     Server
 	upstream   *upstream.Upstream // nil if the server is disabled or misconfigured
+	pooled     *pooled            // nil if no other registry can use upstream
 	instances  *instances         // nil if the server has only one address; upstream is the first instance
 	cached     *record            // that record; nil once the server has answered all its lists
 	last       catalog.Server     // the server in the last snapshot; its tools are reused while they are unchanged
@@ -237,9 +244,15 @@ func (r *Registry) newEntry(server Server) *entry {
 	spec.OnUnknown = func(method string, params json.RawMessage) { r.unknown(spec.Name, method, params) }
 	if e.instances = r.newInstances(e, spec); e.instances != nil {
 		e.upstream = e.instances.all[0]
-	} else {
-		e.upstream = upstream.New(spec)
+		return e
 	}
+	if server.Shared != "" && r.options.Pool != nil {
+		if e.pooled = r.options.Pool.join(r, server.Shared, spec); e.pooled != nil {
+			e.upstream = e.pooled.upstream
+			return e
+		}
+	}
+	e.upstream = upstream.New(spec)
 	return e
 }
 
@@ -254,13 +267,13 @@ func (r *Registry) Start() {
 	used := make(map[string]bool)
 	first := r.entries[r.preferred]
 	if first != nil {
-		first.start()
+		first.start(r)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.entries)) {
 		e := r.entries[name]
 		used[e.server.Key] = true
 		if e != first {
-			e.start()
+			e.start(r)
 		}
 	}
 	r.loops.Go(r.publisher)
@@ -282,6 +295,10 @@ func (r *Registry) Close(within time.Duration) {
 		r.ended = true
 		var all []*upstream.Upstream
 		for _, e := range r.entries {
+			if e.pooled != nil {
+				e.pooled.leave(r, false)
+				continue
+			}
 			all = append(all, e.upstreams()...)
 			if e.older.upstream != nil {
 				all = append(all, e.older.upstream)

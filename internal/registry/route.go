@@ -121,7 +121,7 @@ func (r *Registry) sessionsWith(e *entry, q *request.Request) (all []*upstream.U
 	switch owner := r.owner.Load(); {
 	case e.server.PerClient, !known && len(all) > 0:
 		return all
-	case known && (owner == nil || owner.ID != q.Client.ID):
+	case known && (owner == nil || owner.ID != q.Client.ID || e.pooled != nil):
 		return all // the shared session does not belong to this client alone
 	case known:
 		return append(all, e.upstreams()...)
@@ -148,7 +148,7 @@ func (r *Registry) Belonging(snap *catalog.Snapshot, client *caller.Client) (all
 		if e == nil || e.upstream == nil {
 			continue
 		}
-		own := owns && !e.server.PerClient
+		own := owns && !e.server.PerClient && e.pooled == nil
 		for key := range r.clients[client.HomeKey()] {
 			own = own || key.server == server.Name
 		}

@@ -47,7 +47,7 @@ func (p *pipe) Close() error {
 // dialProcess starts the child process of a stdio server.
 func (d *Dialer) dialProcess() (Link, error) {
 	process, err := proc.Start(proc.Spec{
-		Command: d.Launch.Command, Args: d.Launch.Args, Env: d.Launch.Env, Dir: d.Launch.Cwd,
+		Command: d.Launch.Command, Args: d.Launch.Args, Env: d.Launch.Env, Dir: d.Launch.Cwd, Umask: d.Launch.Umask,
 		OnStderr: func(line string) { d.Logger.Debug("stderr", "line", d.Secrets.Line(line, 500)) },
 	}, d.Launch.Reaper)
 	if err != nil {

@@ -69,6 +69,7 @@ type Launch struct {
 	Args    []string
 	Env     []string // the whole environment, KEY=VALUE
 	Cwd     string
+	Umask   *int // nil means that of this process
 	// ContentLength fixes the framing to Content-Length headers, NewlineOnly to lines, in both directions. If
 	// neither is set, mcpx reads both. It writes lines at first, and headers in the attempt after one in which the
 	// server answered nothing.

@@ -121,6 +121,7 @@ func (q *questions) end() {
 // server calls it, so another goroutine waits for the client. That goroutine ends with the answer, the call,
 // answerTime, or the session, which waits for it.
 func (s *session) question(m wire.Message, of int64) {
+	s.spec.OnQuestion()
 	client, calls, why := s.asked(of)
 	if s.spec.NoQuestions {
 		why = "this server may not ask clients anything"

@@ -44,6 +44,9 @@ type Spec struct {
 	// OnUnknown gets the server's notifications that mcpx does not know. params may be nil. The goroutine that
 	// reads from the server calls it, so it must not block. May be nil.
 	OnUnknown func(method string, params json.RawMessage)
+	// OnQuestion is called when the server asks a client something (elicitation, sampling, roots). It must not block. May be
+	// nil.
+	OnQuestion func()
 	// OnChange is called after each change of [Upstream.Status], by the supervising goroutine. It must not block. May be
 	// nil.
 	OnChange func()
@@ -119,6 +122,9 @@ func (s Spec) withDefaults() Spec {
 	s.Health.Threshold = orDefault(s.Health.Threshold, 2)
 	s.Options = s.Options.WithDefaults()
 	s.Logger = s.Logger.With("server", s.Name)
+	if s.OnQuestion == nil {
+		s.OnQuestion = func() {}
+	}
 	if s.OnChange == nil {
 		s.OnChange = func() {}
 	}

@@ -65,6 +65,8 @@ type Spec struct {
 	Env []string
 	// Dir is the working folder. If it is empty, the child gets our working folder.
 	Dir string
+	// Umask is the umask of the child; nil means ours. It has an effect on Unix only, and only with a Reaper.
+	Umask *int
 	// StderrBytes is how many bytes of the end of stderr are kept; 0 means 64 KiB.
 	StderrBytes int
 	// OnStderr, if not nil, is called with each line of stderr, as valid UTF-8 without its line end. A line over 8 KiB is
@@ -122,6 +124,7 @@ func Start(s Spec, r *Reaper) (*Process, error) {
 	argv := append([]string{s.Name}, s.Args...)
 	var g *group
 	proc, err := r.launch(func() (*os.Process, error) {
+		defer r.withUmask(s.Umask)()
 		proc, err := os.StartProcess(path, argv, attr)
 		if err != nil {
 			return nil, startError(s, path, err)

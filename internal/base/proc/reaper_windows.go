@@ -23,3 +23,6 @@ func (r *Reaper) forget(int) {}
 func (r *Reaper) reaped(int) {}
 
 func DropFilePages() {}
+
+// withUmask does nothing: Windows has no umask.
+func (r *Reaper) withUmask(*int) (restore func()) { return func() {} }

@@ -31,6 +31,29 @@ func New(size func() (columns, rows int), colour, live bool) Screen {
 	return Screen{size: size, colour: colour, live: live}
 }
 
+// Copy is a Screen as another process can have it. A later change of the size does not reach it.
+type Copy struct {
+	Columns, Rows          int
+	Terminal, Colour, Live bool
+}
+
+// Copy returns a copy of s.
+func (s Screen) Copy() Copy {
+	c := Copy{Terminal: s.size != nil, Colour: s.colour, Live: s.live}
+	if s.size != nil {
+		c.Columns, c.Rows = s.size()
+	}
+	return c
+}
+
+// Screen returns the screen that c is a copy of.
+func (c Copy) Screen() Screen {
+	if !c.Terminal {
+		return Screen{colour: c.Colour, live: c.Live}
+	}
+	return New(func() (columns, rows int) { return c.Columns, c.Rows }, c.Colour, c.Live)
+}
+
 // Of returns the screen of f. The environment variable NO_COLOR turns colours off (https://no-color.org).
 func Of(f *os.File, getenv func(string) (string, bool)) Screen {
 	if !IsTerminal(f) {

@@ -76,6 +76,9 @@ type ForServers struct {
 	HealthCheck   bool
 	Health        conf.Health
 	Registry      string // the URL of an MCP registry
+	// Daemon says whether sessions over stdio share the daemon. It ends when it had no session for DaemonIdle.
+	Daemon     bool
+	DaemonIdle time.Duration
 }
 
 // OverHTTP has the keys for serving over HTTP.
@@ -318,6 +321,7 @@ func defaults(path string) *Config {
 			MaxMessageBytes: 64 << 20, ShutdownGrace: 5 * time.Second, HealthCheck: true,
 			Health:   conf.Health{Interval: 30 * time.Second, Timeout: 5 * time.Second, Threshold: 2},
 			Registry: DefaultRegistry,
+			Daemon:   true, DaemonIdle: 10 * time.Minute,
 		},
 		OverHTTP: OverHTTP{
 			Limits: defaultLimits(), SessionTimeout: 30 * time.Minute, HTTPPath: DefaultHTTPPath, UI: true, Telemetry: Telemetry{Metrics: true},

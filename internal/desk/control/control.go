@@ -83,7 +83,7 @@ type Socket struct {
 func Listen() (*Socket, error) {
 	var failures []error
 	for _, folder := range folders() {
-		err := claim(folder)
+		err := Claim(folder)
 		if err == nil {
 			path := filepath.Join(folder, strconv.Itoa(os.Getpid())+"-"+random()+suffix)
 			var listener net.Listener
@@ -102,8 +102,8 @@ func random() string {
 	return hex.EncodeToString(b[:])
 }
 
-// claim creates the folder if it does not exist, and returns an error if another user can enter it.
-func claim(folder string) error {
+// Claim creates the folder if it does not exist, and returns an error if another user can enter it.
+func Claim(folder string) error {
 	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}

@@ -141,7 +141,7 @@ func TestListen_Folder(t *testing.T) {
 		if listener, err := net.Listen("unix", filepath.Join(folder, "1-x.sock")); err == nil { // a socket of the other user
 			defer listener.Close()
 		}
-		if err := claim(folder); err == nil {
+		if err := Claim(folder); err == nil {
 			t.Errorf("%s: the folder is used", name)
 		}
 		if _, silent := Find(t.Context()); silent != 0 {

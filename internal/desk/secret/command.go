@@ -8,21 +8,34 @@ import (
 	"os/exec"
 	"path/filepath"
 	"time"
+
+	"mcpx/internal/base/proc"
 )
 
 // commandTime is the time limit for a command. It allows for commands that ask the user first.
 const commandTime = 10 * time.Second
 
 // Run runs a command, without a shell and without input, and returns its output. Its errors contain only the name of the
-// program, as the arguments and the output may be secret.
-func Run(ctx context.Context, argv []string) (string, error) {
+// program, as the arguments and the output may be secret. If folder is not empty, the command runs there and has the
+// variables of environ, as if another process had started it.
+func Run(ctx context.Context, argv []string, folder string, environ []string) (string, error) {
 	program := argv[0]
 	if filepath.Base(program) != program && !filepath.IsAbs(program) {
 		return "", fmt.Errorf("the command %s must be a name on the PATH, or an absolute path", program)
 	}
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, argv[1:]...)
+	path := program
+	if folder != "" {
+		var err error
+		if path, err = proc.Lookup(proc.Spec{Command: program, Env: environ}); errors.Is(err, proc.ErrNotFound) {
+			return "", fmt.Errorf("there is no command %s on the PATH of mcpx", program)
+		} else if err != nil {
+			return "", fmt.Errorf("the command %s could not be started", program)
+		}
+	}
+	cmd := exec.CommandContext(ctx, path, argv[1:]...)
+	cmd.Dir, cmd.Env = folder, environ
 	cmd.WaitDelay = time.Second // a child process of the command may keep the output open after the command has ended
 	out := &bounded{stop: cancel}
 	cmd.Stdout = out

@@ -149,7 +149,7 @@ func TestRun(t *testing.T) {
 		{"print", []string{"./none", "hush"}, "", "must be a name on the PATH, or an absolute path"},
 	} {
 		t.Setenv("SECRET_COMMAND", test.kind)
-		got, err := Run(t.Context(), test.argv)
+		got, err := Run(t.Context(), test.argv, "", nil)
 		if strings.TrimSpace(got) != test.want || (err == nil) != (test.err == "") {
 			t.Errorf("%s: %q, %v", test.kind, got, err)
 		}
@@ -160,7 +160,7 @@ func TestRun(t *testing.T) {
 	t.Setenv("SECRET_COMMAND", "hang")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	if _, err := Run(ctx, []string{self}); err == nil || !strings.Contains(err.Error(), "did not end within 10s") {
+	if _, err := Run(ctx, []string{self}, "", nil); err == nil || !strings.Contains(err.Error(), "did not end within 10s") {
 		t.Errorf("a command that hangs: %v", err)
 	}
 }

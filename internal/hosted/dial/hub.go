@@ -42,7 +42,8 @@ type Options struct {
 	Logger     *slog.Logger
 	// Bounds limit a principal's servers; zero values mean the defaults.
 	Bounds Bounds
-	// Cluster are the other replicas; nil without them. Relay serves a server of this replica to another one over a stream, until ctx ends.
+	// Cluster are the other replicas; nil without them. Relay serves a server of this replica to another one over a stream, until
+	// ctx ends.
 	Cluster *cluster.Cluster
 	Relay   func(ctx context.Context, served string, stream io.ReadWriteCloser) error
 	// Ping and Pong are those of [transport.PeerOptions].

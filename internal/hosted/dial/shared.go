@@ -1,6 +1,7 @@
 package dial
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -188,7 +189,11 @@ func (h *Hub) takeNews() {
 	h.newsMu.Unlock()
 	for _, value := range news {
 		var one holding
-		if json.Unmarshal(value, &one) == nil && one.Dialled.Server != "" && one.At != h.options.Cluster.Self() {
+		if json.Unmarshal(value, &one) != nil || one.Dialled.Server == "" || one.At == h.options.Cluster.Self() {
+			continue
+		}
+		// An older record must not replace what this replica has claimed since.
+		if now, err := h.options.Cluster.Records().Get(recordPrefix + one.Dialled.Server); err == nil && bytes.Equal(now, value) {
 			fresh = h.apply(&one) || fresh
 		}
 	}

@@ -1,0 +1,400 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// newDesk returns a home in which sessions over stdio use the daemon, which ends with the test.
+func newDesk(t testing.TB) *home {
+	t.Helper()
+	h := newHome(t)
+	h.desk = true
+	dir, err := os.MkdirTemp("/tmp", "mcpx-desk-") // not t.TempDir, because the path of a socket must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.extra = append(h.extra, "XDG_RUNTIME_DIR="+dir)
+	t.Cleanup(func() {
+		endDaemons(t, h)
+		if said, _ := filepath.Glob(filepath.Join(dir, "mcpx", "*.log")); t.Failed() && len(said) > 0 {
+			text, _ := os.ReadFile(said[0])
+			t.Logf("the daemon said: %s", text)
+		}
+		os.RemoveAll(dir)
+	})
+	return h
+}
+
+func init() {
+	endDaemons = func(t testing.TB, h *home) {
+		for _, pid := range h.daemons(t) {
+			_ = syscall.Kill(pid, syscall.SIGTERM)
+			mcptest.WaitFor(t, "the end of the daemon", patience, func() bool { return !mcptest.Alive(pid) })
+		}
+	}
+}
+
+// daemons returns the process ids of the daemons of this home.
+func (h *home) daemons(t testing.TB) (pids []int) {
+	t.Helper()
+	var mark string
+	for _, pair := range h.env() {
+		if strings.HasPrefix(pair, "XDG_RUNTIME_DIR=") {
+			mark = pair // the last one is in force
+		}
+	}
+	names, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		argv, _ := os.ReadFile(filepath.Join(filepath.Dir(name), "cmdline"))
+		environ, _ := os.ReadFile(name)
+		if strings.HasPrefix(string(argv), "mcpx-daemon\x00") && strings.Contains("\x00"+string(environ), "\x00"+mark+"\x00") {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// TestDaemon_FiftyStarts: however many sessions start at the same moment, there is one daemon, and each session has its
+// servers and gets its answers.
+func TestDaemon_FiftyStarts(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
+	starts := 50
+	if !mcptest.Full {
+		starts = 12
+	}
+	var all sync.WaitGroup
+	for i := range starts {
+		all.Go(func() { // ends with the session
+			id := strconv.Itoa(i + 100)
+			out, stderr, code := h.run(t, `{"jsonrpc":"2.0","id":`+id+`,"method":"ping"}`+"\n", "--config", config)
+			if code != 0 || !strings.Contains(out, `"id":`+id+`,"result"`) || strings.Contains(stderr, "without the daemon") {
+				t.Errorf("session %d: exit %d, %q, %s", i, code, out, stderr)
+			}
+		})
+	}
+	all.Wait()
+	if pids := h.daemons(t); len(pids) != 1 {
+		t.Errorf("daemons: %v", pids)
+	}
+}
+
+// TestDaemon_Killed: when the daemon is killed, its servers end, and the commands of its sessions end with a clear line. The
+// next session finds the stale socket and starts another daemon.
+func TestDaemon_Killed(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	spec := mcptest.Spec{ForkGrandchild: true}.WithFiles(t)
+	config := h.config(t, map[string]server{"fake": fake(t, spec)}, nil)
+	p := h.serveStdio(t, "--config", config)
+	c := &client{peer: p, era: legacy, name: "e2e"}
+	c.open(t)
+	c.exec(t, "fake", "echo", `{"text":"up"}`)
+	first := h.daemons(t)
+	if len(first) != 1 {
+		t.Fatalf("daemons: %v", first)
+	}
+	if err := syscall.Kill(first[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.wait(t)
+	if code := p.cmd.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(p.stderr.String(), "the daemon was killed or has crashed; this session has ended with it") {
+		t.Errorf("exit %d, %s", code, p.stderr.String())
+	}
+	checkGone(t, spec)
+	next := &client{peer: h.serveStdio(t, "--config", config), era: legacy, name: "e2e"}
+	next.open(t)
+	if r := next.exec(t, "fake", "echo", `{"text":"again"}`); r.text(t) != "again" {
+		t.Errorf("got %s", r.Content)
+	}
+	if pids := h.daemons(t); len(pids) != 1 || pids[0] == first[0] {
+		t.Errorf("daemons: %v after %v", pids, first)
+	}
+}
+
+// TestDaemon_Stopped: while the daemon is stopped with SIGSTOP, a new session serves by itself after a moment. The command
+// of a session that the daemon has ends with a clear line.
+func TestDaemon_Stopped(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
+	p := h.serveStdio(t, "--config", config)
+	c := &client{peer: p, era: legacy, name: "e2e"}
+	c.open(t)
+	pids := h.daemons(t)
+	if len(pids) != 1 {
+		t.Fatalf("daemons: %v", pids)
+	}
+	_ = syscall.Kill(pids[0], syscall.SIGSTOP)
+	defer syscall.Kill(pids[0], syscall.SIGCONT)
+	h.extra = append(h.extra, "MCPX_DAEMON_WITHIN=300ms")
+	out, stderr, code := h.run(t, `{"jsonrpc":"2.0","id":7,"method":"ping"}`+"\n", "--config", config)
+	if code != 0 || !strings.Contains(out, `"id":7,"result"`) || !strings.Contains(stderr, "serving without the daemon") {
+		t.Errorf("exit %d, %q, %s", code, out, stderr)
+	}
+	if mcptest.Full { // takes 11 s
+		mcptest.WaitFor(t, "the end of the command", patience, func() bool {
+			return strings.Contains(p.stderr.String(), "the daemon has given no sign for 10s; this session has ended with it")
+		})
+		_ = syscall.Kill(pids[0], syscall.SIGCONT) // a stopped process keeps its ends of the pipes open
+		p.wait(t)
+	}
+}
+
+// TestDaemon_Session: a session in the daemon has the variables, the folder and the umask of its own command, and its
+// servers end with it, also when the command is killed. The daemon has none of these.
+func TestDaemon_Session(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	script := `printf '%s\n' "$SECRET $PWD $(umask)" > ` + filepath.Join(h.dir, "$OUT") + `; exec cat`
+	config := h.config(t, map[string]server{"shell": {
+		"command": "/bin/sh", "args": []string{"-c", script}, "env": map[string]string{"SECRET": "${SECRET}", "OUT": "${OUT}"},
+	}}, nil)
+	for i, how := range []string{"input ends", "killed"} {
+		folder := filepath.Join(h.dir, fmt.Sprintf("folder%d", i))
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("/bin/sh", "-c", fmt.Sprintf(`umask 01%d; exec "$0" --config "$1"`, i), binary(t), config)
+		cmd.Dir, cmd.Env = folder, append(h.env(), fmt.Sprintf("SECRET=secret%d", i), "OUT=out"+strconv.Itoa(i))
+		p := startStdio(t, cmd)
+		c := &client{peer: p, era: legacy, name: "e2e"}
+		c.open(t)
+		var got []byte
+		mcptest.WaitFor(t, "the server", patience, func() bool {
+			got, _ = os.ReadFile(filepath.Join(h.dir, "out"+strconv.Itoa(i)))
+			return len(got) > 0
+		})
+		if want := fmt.Sprintf("secret%d %s 001%d\n", i, folder, i); string(got) != want {
+			t.Errorf("%s: got %q, want %q", how, got, want)
+		}
+		if how == "killed" {
+			_ = p.cmd.Process.Kill()
+		} else {
+			p.stdin.Close()
+		}
+		p.wait(t)
+		pids := h.daemons(t)
+		if len(pids) != 1 {
+			t.Fatalf("daemons: %v", pids)
+		}
+		mcptest.WaitFor(t, "the end of the server", patience, func() bool { return !hasChild(t, pids[0], "cat") })
+		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pids[0]))
+		if err != nil || strings.Contains(string(environ), "secret") {
+			t.Errorf("the daemon has the variables of a session: %v", err)
+		}
+		if dir, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pids[0])); dir != h.dir {
+			t.Errorf("the daemon works in %s", dir)
+		}
+	}
+}
+
+// hasChild reports whether a process has a child with this name.
+func hasChild(t testing.TB, pid int, name string) bool {
+	t.Helper()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range stats {
+		data, _ := os.ReadFile(file)
+		if _, rest, ok := strings.Cut(string(data), "("+name+") "); ok && len(strings.Fields(rest)) > 1 && strings.Fields(rest)[1] == strconv.Itoa(pid) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestDaemon_Reload: a changed config file reaches the sessions that are open.
+func TestDaemon_Reload(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	config := h.config(t, map[string]server{"one": fake(t, mcptest.Spec{})}, nil)
+	c := &client{peer: h.serveStdio(t, "--config", config), era: legacy, name: "e2e"}
+	c.open(t)
+	c.awaitTried(t, "one")
+	h.config(t, map[string]server{"one": fake(t, mcptest.Spec{}), "two": fake(t, mcptest.Spec{})}, nil)
+	c.awaitTried(t, "one", "two")
+}
+
+// TestDaemon_None: these sessions serve by themselves and start no daemon.
+func TestDaemon_None(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	for name, test := range map[string]struct {
+		args, env []string
+		global    map[string]any
+	}{
+		"flag":     {args: []string{"--no-daemon"}},
+		"variable": {env: []string{"MCPX_DAEMON=0"}},
+		"config":   {global: map[string]any{"daemon": false}},
+		"trace":    {args: []string{"--trace", filepath.Join(h.dir, "trace")}},
+		"demo":     {args: []string{"--demo"}},
+		"pprof":    {args: []string{"--pprof", "127.0.0.1:0"}},
+	} {
+		h := &home{dir: h.dir, extra: append(append([]string{}, h.extra...), test.env...), desk: true}
+		args := append([]string{"serve", "--config", h.config(t, map[string]server{}, test.global)}, test.args...)
+		if out, stderr, code := h.run(t, `{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n", args...); code != 0 || !strings.Contains(out, `"id":1,"result"`) {
+			t.Errorf("%s: exit %d, %q, %s", name, code, out, stderr)
+		}
+		if pids := h.daemons(t); len(pids) != 0 {
+			t.Errorf("%s: daemons %v", name, pids)
+		}
+	}
+}
+
+// TestDaemon_Folder: where another user could enter the folder of the sockets, there is no daemon.
+func TestDaemon_Folder(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	open := filepath.Join(h.dir, "open")
+	for _, err := range []error{os.MkdirAll(filepath.Join(open, "mcpx"), 0o700), os.Chmod(filepath.Join(open, "mcpx"), 0o755)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.extra = append(h.extra, "XDG_RUNTIME_DIR="+open)
+	out, stderr, code := h.run(t, `{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n", "--config", h.config(t, map[string]server{}, nil))
+	if code != 0 || !strings.Contains(out, `"id":1,"result"`) || !strings.Contains(stderr, "must be a folder of this user, with mode 0700") {
+		t.Errorf("exit %d, %q, %s", code, out, stderr)
+	}
+}
+
+// TestDaemon_Update: another build of mcpx has another daemon, and the sessions of the one before go on.
+func TestDaemon_Update(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
+	c := &client{peer: h.serveStdio(t, "--config", config), era: legacy, name: "e2e"}
+	c.open(t)
+	data, err := os.ReadFile(binary(t))
+	updated := filepath.Join(h.dir, "updated")
+	if err != nil || os.WriteFile(updated, append(data, 0), 0o700) != nil {
+		t.Fatal("copying mcpx", err)
+	}
+	cmd := exec.Command(updated, "--config", config)
+	cmd.Env, cmd.Stdin = h.env(), strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n")
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), `"id":1,"result"`) {
+		t.Errorf("%v: %s", err, out)
+	}
+	if pids := h.daemons(t); len(pids) != 2 {
+		t.Errorf("daemons: %v", pids)
+	}
+	if r := c.exec(t, "fake", "echo", `{"text":"still"}`); r.text(t) != "still" {
+		t.Errorf("got %s", r.Content)
+	}
+}
+
+// TestDaemon_Namespace: a session in other namespaces than the daemon serves by itself.
+func TestDaemon_Namespace(t *testing.T) {
+	mcptest.Parallel(t)
+	if out, err := exec.Command("unshare", "--user", "--map-root-user", "--net", "true").CombinedOutput(); err != nil {
+		t.Skipf("this system makes no namespaces: %v %s", err, out)
+	}
+	h := newDesk(t)
+	config := h.config(t, map[string]server{}, nil)
+	h.run(t, "", "--config", config)
+	cmd := exec.Command("unshare", "--user", "--map-root-user", "--net", binary(t), "--config", config)
+	cmd.Env, cmd.Stdin = h.env(), strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n")
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), `"id":1,"result"`) || !strings.Contains(string(out), "serving without the daemon") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestDaemon_Chaos: while sessions come and go and the daemon is killed again and again, each session either gets all its
+// answers or ends with the line that its daemon is gone; none hangs, and no process is left.
+func TestDaemon_Chaos(t *testing.T) {
+	if !mcptest.Full {
+		t.Skip("takes half a minute")
+	}
+	h := newDesk(t)
+	shared := fake(t, mcptest.Spec{ForkGrandchild: true})
+	shared["share"] = "user"
+	config := h.config(t, map[string]server{"shared": shared, "own": fake(t, mcptest.Spec{})}, map[string]any{"daemon_idle": 1})
+	stop := make(chan struct{})
+	var all, killing sync.WaitGroup
+	killing.Go(func() { // ends with stop
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(2 * time.Second):
+				for _, pid := range h.daemons(t) {
+					_ = syscall.Kill(pid, syscall.SIGKILL)
+				}
+			}
+		}
+	})
+	var answered, lost atomic.Int32
+	for i := range 100 {
+		all.Go(func() { // ends with the session
+			lines := hello + "\n"
+			for id, name := range []string{"shared", "own"} {
+				lines += fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"exec","arguments":%s}}`, id+10, execArgs(name, "echo", `{"text":"up"}`)) + "\n"
+			}
+			cmd := h.command(t, "--config", config)
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			var stderr strings.Builder
+			cmd.Stderr = &stderr
+			out, err := cmd.StdoutPipe()
+			if err != nil || cmd.Start() != nil {
+				t.Error("starting", err)
+				return
+			}
+			_, _ = io.WriteString(in, lines) // fails if the session has ended already
+			left := map[string]bool{`"id":10`: true, `"id":11`: true}
+			for scan := bufio.NewScanner(out); len(left) > 0 && scan.Scan(); {
+				for id := range left {
+					if strings.Contains(scan.Text(), id) {
+						delete(left, id)
+					}
+				}
+			}
+			in.Close()
+			_, _ = io.Copy(io.Discard, out)
+			err = cmd.Wait()
+			switch {
+			case len(left) == 0:
+				answered.Add(1)
+			case err != nil && strings.Contains(stderr.String(), "this session has ended with it"):
+				lost.Add(1)
+			default:
+				t.Errorf("session %d: %v, without an answer to %v: %s", i, err, left, stderr.String())
+			}
+		})
+		time.Sleep(100 * time.Millisecond) // ten sessions a second
+	}
+	all.Wait()
+	close(stop)
+	killing.Wait()
+	t.Logf("%d sessions were answered, %d ended with their daemon", answered.Load(), lost.Load())
+	mcptest.WaitFor(t, "the end of the daemon", patience, func() bool { return len(h.daemons(t)) == 0 })
+}
+
+// hello is the first message of a client.
+const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + legacy +
+	`","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}`

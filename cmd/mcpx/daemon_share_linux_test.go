@@ -1,0 +1,159 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// TestDaemon_FirstUse: the process of one session starts when the session uses it. Before, its catalogue is the one on disk.
+func TestDaemon_FirstUse(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	spec := mcptest.Spec{}.WithFiles(t)
+	config := h.config(t, map[string]server{"fake": fake(t, spec)}, nil)
+	open := func() *client {
+		c := &client{peer: h.serveStdio(t, "--config", config), era: legacy, name: "e2e"}
+		c.open(t)
+		return c
+	}
+	open().awaitTried(t, "fake")
+	started := len(spec.Pids(t))
+	c := open()
+	if tools := c.list(t); !strings.Contains(tools[0].Description, "echo(text)") {
+		t.Errorf("got %s", tools[0].Description)
+	}
+	mcptest.WaitFor(t, "the state idle", patience, func() bool {
+		return strings.Contains(string(c.tool(t, "inspect", `{}`).Structured), `"name":"fake","state":"idle"`)
+	})
+	if n := len(spec.Pids(t)); n != started {
+		t.Errorf("%d processes were started, then %d", started, n)
+	}
+	c.exec(t, "fake", "echo", `{"text":"up"}`)
+	if n := len(spec.Pids(t)); n != started+1 {
+		t.Errorf("%d processes were started, then %d", started, n)
+	}
+}
+
+// TestDaemon_Share: sessions share a server as the key share says, also with mcpx exec. A shared server outlives the session
+// that has started it, and ends some time after the last one.
+func TestDaemon_Share(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	servers := make(map[string]server)
+	for _, share := range []string{"user", "folder", "session"} {
+		servers[share] = fake(t, mcptest.Spec{})
+		servers[share]["share"] = share
+	}
+	config := h.config(t, servers, map[string]any{"daemon_idle": 600})
+	here, there := t.TempDir(), t.TempDir()
+	type session struct {
+		*client
+		peer *stdioPeer
+		pids map[string]string
+	}
+	open := func(folder, era string) *session {
+		cmd := h.command(t, "--config", config)
+		cmd.Dir = folder
+		p := startStdio(t, cmd)
+		s := &session{&client{peer: p, era: era, name: "e2e"}, p, make(map[string]string)}
+		s.open(t)
+		for name := range servers {
+			s.pids[name] = s.exec(t, name, "pid", `{}`).text(t)
+		}
+		return s
+	}
+	all := []*session{open(here, legacy), open(here, modern), open(there, legacy)}
+	for i, one := range all {
+		for j, other := range all[:i] {
+			for name := range servers {
+				want := name == "user" || name == "folder" && j == 0 && i == 1
+				if got := one.pids[name] == other.pids[name]; got != want {
+					t.Errorf("sessions %d and %d, %s: shared %v, want %v", i, j, name, got, want)
+				}
+			}
+		}
+	}
+	cmd := h.command(t, "--config", config, "exec", "user", "pid")
+	cmd.Dir = here
+	if out, err := cmd.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != all[0].pids["user"] {
+		t.Errorf("mcpx exec: %v, %s", err, out)
+	}
+	_ = all[0].peer.cmd.Process.Kill()
+	all[0].peer.wait(t)
+	for name, pid := range all[0].pids {
+		number, _ := strconv.Atoi(pid)
+		if name == "session" {
+			mcptest.WaitFor(t, "the end of the server of the killed session", patience, func() bool { return !mcptest.Alive(number) })
+		} else if !mcptest.Alive(number) {
+			t.Errorf("%s has ended with a session of several", name)
+		}
+	}
+	for name, pid := range all[1].pids {
+		if again := all[1].exec(t, name, "pid", `{}`).text(t); again != pid {
+			t.Errorf("%s is %s, then %s", name, pid, again)
+		}
+	}
+	delete(servers, "folder")
+	h.config(t, servers, map[string]any{"daemon_idle": 600})
+	number, _ := strconv.Atoi(all[1].pids["folder"])
+	mcptest.WaitFor(t, "the end of a server that no config has any more", patience, func() bool { return !mcptest.Alive(number) })
+}
+
+// TestDaemon_ShareEnds: a shared server ends when it had no session for daemon_idle, and so does the daemon.
+func TestDaemon_ShareEnds(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	one := fake(t, mcptest.Spec{})
+	one["share"] = "user"
+	p := h.serveStdio(t, "--config", h.config(t, map[string]server{"one": one}, map[string]any{"daemon_idle": 0.2}))
+	c := &client{peer: p, era: legacy, name: "e2e"}
+	c.open(t)
+	pid, _ := strconv.Atoi(c.exec(t, "one", "pid", `{}`).text(t))
+	p.stdin.Close()
+	p.wait(t)
+	mcptest.WaitFor(t, "the end of the server", patience, func() bool { return !mcptest.Alive(pid) })
+	mcptest.WaitFor(t, "the end of the daemon", patience, func() bool { return len(h.daemons(t)) == 0 })
+}
+
+// TestDaemon_ShareAsked: a server that asks the user gets its answer from the client of the call. From then on each new
+// session has a process of its own.
+func TestDaemon_ShareAsked(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	one := fake(t, mcptest.Spec{})
+	one["share"] = "user"
+	config := h.config(t, map[string]server{"one": one}, nil)
+	open := func() (*client, *stdioPeer, string) {
+		p := h.serveStdio(t, "--config", config)
+		c := &client{peer: p, era: legacy, name: "e2e", caps: `{"elicitation":{}}`}
+		c.open(t)
+		return c, p, c.exec(t, "one", "pid", `{}`).text(t)
+	}
+	_, _, first := open()
+	asking, p, second := open()
+	if first != second {
+		t.Fatalf("%s and %s are not shared", first, second)
+	}
+	id := asking.start(t, "tools/call", `{"name":"exec","arguments":`+execArgs("one", "ask", `{}`)+`}`, "")
+	var question message
+	mcptest.WaitFor(t, "the question", patience, func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, question = range p.all {
+			if question.Method == "elicitation/create" {
+				return true
+			}
+		}
+		return false
+	})
+	p.send(t, `{"jsonrpc":"2.0","id":`+string(question.ID)+`,"result":{"action":"accept","content":{"word":"plover"}}}`)
+	if m := asking.answer(t, id); !strings.Contains(string(m.Result), "plover") {
+		t.Errorf("got %s %s", m.Result, m.Error)
+	}
+	if _, _, third := open(); third == first {
+		t.Errorf("a server that asks is shared: %s", third)
+	}
+}

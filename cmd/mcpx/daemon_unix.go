@@ -1,0 +1,220 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"mcpx/internal/base/terminal"
+	"mcpx/internal/desk/attach"
+	"mcpx/internal/desk/config"
+)
+
+// withinVariable is an environment variable with a duration: how long to try to get a daemon, for slow machines.
+const withinVariable = "MCPX_DAEMON_WITHIN"
+
+// place returns the place of the daemon for this session; "" if the user, the config or the kind of session wants none. The
+// error is why there is no place for one.
+func (cmd *serveCommand) place(c *cli, s streams) (attach.Place, error) {
+	if _, file := s.in.(*os.File); !file || s.terminal || cmd.HTTP != "" || cmd.Demo || cmd.Trace != "" || cmd.Pprof != "" {
+		return "", nil
+	}
+	return c.daemonPlace(s)
+}
+
+// daemonPlace returns the place of the daemon for the config file; "" if the user or the config wants none.
+func (c *cli) daemonPlace(s streams) (attach.Place, error) {
+	if !c.Daemon {
+		return "", nil
+	}
+	path, err := c.findConfig(s)
+	if err != nil {
+		return "", nil // the command itself reports it
+	}
+	cfg, err := config.Load(path, s.reading())
+	if err != nil || !cfg.Daemon {
+		return "", nil
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return "", err
+	}
+	c.Config = path
+	return attach.PlaceOf(path, os.Environ())
+}
+
+// attach serves the session in the daemon. served means that the session was there, and err is then how it has ended. Else
+// err is why it was not.
+func (cmd *serveCommand) attach(ctx context.Context, c *cli, s streams, place attach.Place) (served bool, err error) {
+	return c.inDaemon(ctx, s, request{place: place, command: "serve", options: &serveCommand{View: cmd.View, Watch: true}, start: true})
+}
+
+// warm runs a command in the daemon, so that its servers stay up after it. Where CI is set, it starts no daemon.
+func (c *cli) warm(ctx context.Context, s streams, command string, options any) (ran bool, err error) {
+	place, err := c.daemonPlace(s)
+	if place == "" || err != nil {
+		return false, nil
+	}
+	ci, _ := s.getenv("CI")
+	return c.inDaemon(ctx, s, request{place, command, options, ci == "" || ci == "false"})
+}
+
+// ask runs a command in the daemon if there is one; the error is attach.ErrNone if there is none.
+func (c *cli) ask(ctx context.Context, s streams, command string, options any) error {
+	path, err := c.findConfig(s)
+	if err != nil {
+		return err
+	}
+	if c.Config, err = filepath.Abs(path); err != nil {
+		return err
+	}
+	place, err := attach.PlaceOf(c.Config, os.Environ())
+	if err != nil {
+		return err
+	}
+	_, err = c.inDaemon(ctx, s, request{place, command, options, false})
+	return err
+}
+
+// gone waits until no daemon runs. It gives up after a while.
+func (c *cli) gone(ctx context.Context) error {
+	place, err := attach.PlaceOf(c.Config, os.Environ())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	for !place.Free() {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return errors.New("the daemon still runs")
+		}
+	}
+	return nil
+}
+
+// request is a command for the daemon.
+type request struct {
+	place   attach.Place
+	command string
+	options any
+	start   bool // start a daemon if there is none
+}
+
+// inDaemon runs a command in the daemon. ran means that it was run there, and err is then how it has ended. Else err is why it
+// was not, and nothing has happened.
+func (c *cli) inDaemon(ctx context.Context, s streams, r request) (ran bool, err error) {
+	start, err := c.describe(s, r)
+	if err != nil {
+		return false, err
+	}
+	files, copied, err := handable(s)
+	if err != nil {
+		return false, err
+	}
+	conn, err := attach.Dial(r.place, patienceFor(s), r.start)
+	if err != nil {
+		copied(false)
+		return false, err
+	}
+	hangups := make(chan os.Signal, 1)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(hangups, syscall.SIGHUP)
+		defer signal.Stop(hangups)
+	}
+	exit, err := conn.Run(ctx, start, files, hangups)
+	copied(true)
+	if err == nil && exit != exitOK {
+		err = exitError(exit)
+	}
+	return true, err
+}
+
+func patienceFor(s streams) time.Duration {
+	if text, ok := s.getenv(withinVariable); ok {
+		if d, err := time.ParseDuration(text); err == nil {
+			return d
+		}
+	}
+	return attach.Patience
+}
+
+// describe says what this process wants, and where it was started.
+func (c *cli) describe(s streams, r request) (attach.Start, error) {
+	command, err := json.Marshal(r.options)
+	if err != nil {
+		return attach.Start{}, err
+	}
+	options, err := json.Marshal(deskOptions{c.Config, c.LogLevel, s.screen.Copy(), s.errScreen.Copy(), command})
+	if err != nil {
+		return attach.Start{}, err
+	}
+	folder, err := os.Getwd()
+	if err != nil {
+		return attach.Start{}, fmt.Errorf("the working folder: %w", err)
+	}
+	mask := syscall.Umask(0)
+	syscall.Umask(mask)
+	return attach.Start{
+		Command: r.command, Options: options, Folder: folder, Environ: os.Environ(), Umask: mask, PID: os.Getpid(),
+	}, nil
+}
+
+// handable returns the streams to hand over. In place of a terminal, whose flags belong to the shell and which a session
+// must not outlive, it is a pipe; then this process copies. done ends that: with all, after the rest was copied.
+func handable(s streams) (files [3]*os.File, done func(all bool), err error) {
+	out := s.out
+	if checked, ok := out.(*checkedWriter); ok {
+		out = checked.Writer
+	}
+	var copying sync.WaitGroup
+	var opened []*os.File
+	done = func(all bool) {
+		for _, file := range opened {
+			file.Close()
+		}
+		if all {
+			copying.Wait()
+		}
+	}
+	for i, stream := range []any{s.in, out, s.err} {
+		file, ok := stream.(*os.File)
+		if !ok {
+			done(false)
+			return files, nil, errors.New("the streams of this process are not files")
+		}
+		files[i] = file
+		if !terminal.IsTerminal(file) {
+			continue
+		}
+		read, write, err := os.Pipe()
+		if err != nil {
+			done(false)
+			return files, nil, err
+		}
+		if i == 0 {
+			files[i], opened = read, append(opened, read)
+			go func() { // ends with the input, or with the process
+				_, _ = io.Copy(write, file)
+				write.Close()
+			}()
+			continue
+		}
+		files[i], opened = write, append(opened, write)
+		copying.Go(func() { // ends when this process and the daemon have closed the other end
+			_, _ = io.Copy(file, read)
+			read.Close()
+		})
+	}
+	return files, done, nil
+}

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"mcpx/internal/desk/attach"
+)
+
+// On Windows each session serves by itself, because descriptors cannot be handed over there.
+
+func (cmd *serveCommand) place(*cli, streams) (attach.Place, error) { return "", nil }
+
+func (cmd *serveCommand) attach(context.Context, *cli, streams, attach.Place) (served bool, err error) {
+	return false, errors.ErrUnsupported
+}
+
+func (c *cli) warm(context.Context, streams, string, any) (ran bool, err error) { return false, nil }
+
+func (c *cli) ask(context.Context, streams, string, any) error {
+	return errors.New("on Windows there is no daemon: each session serves by itself")
+}
+
+func (c *cli) gone(context.Context) error { return nil }
+
+func daemonMain() {}

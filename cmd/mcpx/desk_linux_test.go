@@ -1,0 +1,164 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"mcpx/internal/mcptest"
+	"mcpx/internal/tokens"
+)
+
+// TestDaemon_Exec: commands in one folder share a server, which stays up between them. In another folder it is another one.
+// After a change of the config it is a new one.
+func TestDaemon_Exec(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{}), "other": fake(t, mcptest.Spec{}.WithFiles(t))}, nil)
+	call := func(folder string) string {
+		t.Helper()
+		cmd := h.command(t, "--config", config, "exec", "fake", "pid")
+		cmd.Dir = folder
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		if err != nil || stderr.Len() > 0 {
+			t.Fatalf("%v: %s%s", err, out, stderr.String())
+		}
+		return string(out)
+	}
+	first := call(h.dir)
+	if again := call(h.dir); again != first {
+		t.Errorf("the server is %s, then %s", first, again)
+	}
+	if elsewhere := call(t.TempDir()); elsewhere == first {
+		t.Errorf("two folders share %s", first)
+	}
+	out, stderr, code := h.run(t, `{"text":"from stdin"}`, "--config", config, "exec", "fake", "echo", "-")
+	if code != 0 || out != "from stdin\n" {
+		t.Errorf("exit %d, %q %s", code, out, stderr)
+	}
+	out, stderr, code = h.run(t, "", "--config", config, "exec", "fake", "no_such")
+	alone, aloneErr, aloneCode := h.run(t, "", "--config", config, "--no-daemon", "exec", "fake", "no_such")
+	if code != aloneCode || out != alone || stderr != aloneErr {
+		t.Errorf("exit %d %q %q; without the daemon %d %q %q", code, out, stderr, aloneCode, alone, aloneErr)
+	}
+	h.config(t, map[string]server{"fake": {"command": fake(t, mcptest.Spec{})["command"], "args": fake(t, mcptest.Spec{})["args"], "env": fake(t, mcptest.Spec{})["env"]}}, nil)
+	if changed := call(h.dir); changed == first {
+		t.Errorf("after the change of the config it is still %s", first)
+	}
+}
+
+// TestDaemon_ExecInterrupted: Ctrl-C ends a call, and the daemon and the server live on.
+func TestDaemon_ExecInterrupted(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	spec := mcptest.Spec{}.WithFiles(t)
+	config := h.config(t, map[string]server{"fake": fake(t, spec)}, nil)
+	first, _, _ := h.run(t, "", "--config", config, "exec", "fake", "pid")
+	cmd := h.command(t, "--config", config, "exec", "fake", "slow", "ms=3600000")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	mcptest.WaitFor(t, "the call", patience, func() bool { return len(spec.Log(t).Calls("slow")) == 1 })
+	_ = cmd.Process.Signal(os.Interrupt)
+	if err := cmd.Wait(); err == nil || !strings.Contains(stderr.String(), "mcpx: error: interrupted") {
+		t.Errorf("%v: %s", err, stderr.String())
+	}
+	mcptest.WaitFor(t, "the cancellation", patience, func() bool { return len(spec.Log(t).Event(mcptest.EventCancel)) == 1 })
+	if again, _, _ := h.run(t, "", "--config", config, "exec", "fake", "pid"); again != first {
+		t.Errorf("the server is %s, then %s", first, again)
+	}
+}
+
+// TestDaemon_Commands: status, logs, restart and stop, with a daemon and without one.
+func TestDaemon_Commands(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
+	run := func(want int, args ...string) string {
+		t.Helper()
+		out, stderr, code := h.run(t, "", append([]string{"--config", config}, args...)...)
+		if code != want {
+			t.Errorf("%v: exit %d, %s%s", args, code, out, stderr)
+		}
+		return out + stderr
+	}
+	for _, command := range [][]string{{"status"}, {"logs"}, {"restart", "fake"}, {"stop"}} {
+		if said := run(0, command...); said != "no daemon runs for "+config+"\n" {
+			t.Errorf("%v: %s", command, said)
+		}
+	}
+	if said := run(0, "status", "--json"); said != `{"running":false}`+"\n" {
+		t.Errorf("got %s", said)
+	}
+	if pids := h.daemons(t); len(pids) != 0 {
+		t.Errorf("a command has started %v", pids)
+	}
+	p := h.serveStdio(t, "--config", config)
+	c := &client{peer: p, era: legacy, name: "e2e"}
+	c.open(t)
+	before := c.exec(t, "fake", "pid", `{}`).text(t)
+	var state struct {
+		Running   bool
+		PID       int
+		Processes int
+		Sessions  []struct {
+			Kind    string
+			PID     int
+			Servers []struct{ Name, State string }
+		}
+	}
+	if err := json.Unmarshal([]byte(run(0, "status", "--json")), &state); err != nil || !state.Running || state.PID != h.daemons(t)[0] ||
+		state.Processes != 1 || len(state.Sessions) != 1 || state.Sessions[0].Kind != "stdio" || state.Sessions[0].PID != p.cmd.Process.Pid ||
+		fmt.Sprint(state.Sessions[0].Servers) != "[{fake ready}]" {
+		t.Errorf("%v: %+v", err, state)
+	}
+	if said := run(0, "status"); !strings.Contains(said, "1 session, 1 process of servers") || !strings.Contains(said, "fake ready") {
+		t.Errorf("got %s", said)
+	}
+	if said := run(0, "logs", "fake"); !strings.Contains(said, "msg=connected server=fake") {
+		t.Errorf("got %s", said)
+	}
+	if said := run(1, "restart", "fke"); !strings.Contains(said, `no session of the daemon has a server "fke" that runs`) {
+		t.Errorf("got %s", said)
+	}
+	if said := run(0, "restart", "fake"); said != "fake starts anew in 1 session\n" {
+		t.Errorf("got %s", said)
+	}
+	if after := c.exec(t, "fake", "pid", `{}`).text(t); after == before {
+		t.Errorf("after the restart it is still %s", after)
+	}
+	if said := run(0, "stop"); said != "" {
+		t.Errorf("got %s", said)
+	}
+	p.wait(t)
+	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("the session: exit %d, %s", code, p.stderr.String())
+	}
+	if pids := h.daemons(t); len(pids) != 0 {
+		t.Errorf("%v still run", pids)
+	}
+}
+
+// TestDaemon_CI: mcpx exec starts no daemon where CI is set.
+func TestDaemon_CI(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	h.extra = append(h.extra, "CI=true")
+	out, stderr, code := h.run(t, "", "--config", h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil), "exec", "fake", "echo", "text=hello")
+	if pids := h.daemons(t); code != 0 || out != "hello\n" || stderr != "" || len(pids) != 0 {
+		t.Errorf("exit %d, %q %q, daemons %v", code, out, stderr, pids)
+	}
+}
+
+// TestSkill: what mcpx skill prints is short.
+func TestSkill(t *testing.T) {
+	if n := tokens.Count(skill); n > 400 {
+		t.Errorf("%d tokens", n)
+	}
+}

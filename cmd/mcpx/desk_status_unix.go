@@ -1,0 +1,166 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"mcpx/internal/app"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/proc"
+	"mcpx/internal/base/terminal"
+)
+
+// deskStatus is mcpx status in the daemon.
+type deskStatus struct {
+	statusCommand
+	desk *desk
+}
+
+// deskState is what mcpx status --json prints.
+type deskState struct {
+	Running   bool           `json:"running"`
+	PID       int            `json:"pid"`
+	Config    string         `json:"config"`
+	Version   string         `json:"version"`
+	Since     time.Time      `json:"since"`
+	Processes int            `json:"processes"`        // of servers, with what they started
+	Memory    int64          `json:"memory,omitempty"` // of these processes, in bytes
+	Sessions  []sessionState `json:"sessions"`
+}
+
+// sessionState is one session, or what the commands of one folder share.
+type sessionState struct {
+	Kind    string        `json:"kind"` // "stdio" or "exec"
+	PID     int           `json:"pid,omitempty"`
+	Folder  string        `json:"folder"`
+	View    string        `json:"view,omitempty"`
+	Since   time.Time     `json:"since"`
+	Servers []serverState `json:"servers"`
+}
+
+type serverState struct {
+	Name   string        `json:"name"`
+	State  catalog.State `json:"state"`
+	Reason string        `json:"reason,omitempty"`
+}
+
+func (d *desk) state(config string) deskState {
+	state := deskState{Running: true, PID: os.Getpid(), Config: config, Version: app.Version(), Since: d.began, Sessions: []sessionState{}}
+	state.Processes, state.Memory, _ = proc.Usage()
+	for _, one := range d.sorted() {
+		state.Sessions = append(state.Sessions, sessionState{
+			Kind: "stdio", PID: one.pid, Folder: one.folder, View: one.view, Since: one.began, Servers: serverStates(one.app),
+		})
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, one := range d.kept {
+		state.Sessions = append(state.Sessions, sessionState{Kind: "exec", Folder: one.folder, Since: one.began, Servers: serverStates(one.app)})
+	}
+	return state
+}
+
+// serverStates returns the states of the servers that are not disabled.
+func serverStates(a *app.App) []serverState {
+	all := []serverState{}
+	snap := a.Registry.Snapshot()
+	for i := range snap.Servers {
+		if one := &snap.Servers[i]; one.State != catalog.Disabled {
+			all = append(all, serverState{one.Name, one.State, one.Reason})
+		}
+	}
+	return all
+}
+
+func (cmd *deskStatus) runHere(_ context.Context, c *cli, s streams) error {
+	state := cmd.desk.state(c.Config)
+	if cmd.JSON {
+		data, err := json.Marshal(state)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(s.out, s.screen.JSON(string(data)))
+		return err
+	}
+	fmt.Fprintf(s.out, "The daemon %d (mcpx %s) serves %s since %s.\n", state.PID, state.Version, state.Config, state.Since.Format(time.DateTime))
+	fmt.Fprintf(s.out, "%s, %s of servers", terminal.Count(len(state.Sessions), "session"), terminal.Count(state.Processes, "process"))
+	if state.Memory > 0 {
+		fmt.Fprintf(s.out, " with %.1f MB", float64(state.Memory)/1e6)
+	}
+	fmt.Fprintln(s.out)
+	for _, one := range state.Sessions {
+		var servers []string
+		for _, server := range one.Servers {
+			servers = append(servers, server.Name+" "+string(server.State))
+		}
+		who := one.Kind
+		if one.PID != 0 {
+			who += fmt.Sprintf(" %d", one.PID)
+		}
+		fmt.Fprint(s.out, s.screen.Hang(who+"  ", s.screen.Text(filepath.Clean(one.Folder)+": "+strings.Join(servers, ", "))))
+	}
+	return nil
+}
+
+// deskLogs is mcpx logs in the daemon.
+type deskLogs struct {
+	logsCommand
+	desk *desk
+}
+
+func (cmd *deskLogs) runHere(ctx context.Context, _ *cli, s streams) error {
+	for position := int64(0); ; {
+		lines, next, more := cmd.desk.lines.from(position)
+		position = next
+		for line := range bytes.Lines(lines) {
+			if cmd.Server != "" && !about(line, cmd.Server) {
+				continue
+			}
+			if _, err := fmt.Fprintln(s.out, s.screen.Text(strings.TrimRight(string(line), "\n"))); err != nil {
+				return err
+			}
+		}
+		if !cmd.Follow {
+			return nil
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// about reports whether a line of the log, as text or as JSON, is about a server.
+func about(line []byte, server string) bool {
+	return bytes.Contains(line, []byte(" server="+server+" ")) || bytes.Contains(line, []byte(`"server":"`+server+`"`))
+}
+
+// deskRestart is mcpx restart in the daemon.
+type deskRestart struct {
+	restartCommand
+	desk *desk
+}
+
+func (cmd *deskRestart) runHere(_ context.Context, _ *cli, s streams) error {
+	cmd.desk.pool.Renew(cmd.Server)
+	n := 0
+	for _, a := range cmd.desk.apps() {
+		if a.Restart(cmd.Server) {
+			n++
+		}
+	}
+	if n == 0 {
+		return &hintError{fmt.Sprintf("no session of the daemon has a server %q that runs", cmd.Server), "mcpx status shows them"}
+	}
+	_, err := fmt.Fprintf(s.out, "%s starts anew in %s\n", cmd.Server, terminal.Count(n, "session"))
+	return err
+}

@@ -1,0 +1,259 @@
+//go:build unix
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"mcpx/internal/app"
+	"mcpx/internal/base/memory"
+	"mcpx/internal/base/proc"
+	"mcpx/internal/base/terminal"
+	"mcpx/internal/desk/attach"
+	"mcpx/internal/desk/config"
+	"mcpx/internal/registry"
+)
+
+// firstIdle is how long a daemon waits for its first session. It knows no config yet.
+const firstIdle = time.Minute
+
+// desk is this process in the role of a daemon: what its sessions share.
+type desk struct {
+	daemon *attach.Daemon
+	reaper *proc.Reaper
+	pool   *registry.Pool
+	log    *slog.Logger
+	lines  *recentLines
+	end    context.CancelFunc
+	began  time.Time
+
+	mu       sync.Mutex
+	idle     time.Duration
+	sessions map[*deskSession]bool
+	kept     map[string]*keptApp // the apps of commands, by what they were made of
+}
+
+// deskSession is an open session.
+type deskSession struct {
+	app    *app.App
+	folder string
+	view   string
+	pid    int // of its command
+	began  time.Time
+}
+
+// daemonMain is the main function of the role daemon.
+func daemonMain() {
+	memory.Tune()
+	ctx, stop := interruptible()
+	ctx, end := context.WithCancel(ctx)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // not ignored, which the servers would inherit
+	lines := &recentLines{}
+	d := &desk{
+		reaper: proc.NewReaper(), log: slog.New(slog.NewTextHandler(os.Stderr, nil)), lines: lines, end: end, began: time.Now(),
+		pool: registry.NewPool(firstIdle, slog.New(slog.NewTextHandler(lines, &slog.HandlerOptions{Level: slog.LevelDebug}))),
+		idle: firstIdle, sessions: make(map[*deskSession]bool), kept: make(map[string]*keptApp),
+	}
+	d.daemon = attach.New(d.host, firstIdle, d.log)
+	err := d.daemon.Serve(ctx)
+	d.endKept(func(*keptApp) bool { return true })
+	d.pool.Close()
+	_ = d.reaper.Close()
+	end()
+	stop()
+	os.Exit(report(os.Stderr, err))
+}
+
+// deskOptions is what the daemon needs to know of the command line, for all commands.
+type deskOptions struct {
+	Config            string
+	LogLevel          level
+	Screen, ErrScreen terminal.Copy
+	Command           json.RawMessage // the fields of the command
+}
+
+// host runs a command for another process and returns its exit code.
+func (d *desk) host(ctx context.Context, session *attach.Session) int {
+	errors := &keptWriter{session.Err, d.lines}
+	s := streams{
+		in: session.In, out: session.Out, err: errors, reloads: session.Reload, getenv: lookIn(session.Environ),
+		origin: app.Origin{Folder: session.Folder, Environ: session.Environ, Umask: &session.Umask, Reaper: d.reaper, Pool: d.pool},
+	}
+	if session.Command != "serve" {
+		s.err, s.out = session.Err, &checkedWriter{Writer: session.Out}
+	}
+	return conclude(ctx, s, d.run(ctx, s, session))
+}
+
+func (d *desk) run(ctx context.Context, s streams, session *attach.Session) error {
+	var o deskOptions
+	if err := json.Unmarshal(session.Options, &o); err != nil {
+		return fmt.Errorf("the options of the session: %w", err)
+	}
+	c := &cli{Config: o.Config, LogLevel: o.LogLevel}
+	s.screen, s.errScreen = o.Screen.Screen(), o.ErrScreen.Screen()
+	s.keep = func(cfg *config.Config, profile app.Profile, only ...string) (*app.App, func(), error) {
+		return d.keep(s, cfg, profile, only)
+	}
+	var command interface {
+		runHere(ctx context.Context, c *cli, s streams) error
+	}
+	switch session.Command {
+	case "serve":
+		command = &serveCommand{}
+		s.began = func(a *app.App) (ended func()) { return d.enter(a, session) }
+	case "exec":
+		command = &execCommand{}
+	case "inspect":
+		command = &inspectCommand{}
+	case "status":
+		command = &deskStatus{desk: d}
+	case "logs":
+		command = &deskLogs{desk: d}
+	case "restart":
+		command = &deskRestart{desk: d}
+	case "stop":
+		d.end()
+		return nil
+	default:
+		return fmt.Errorf("the daemon has no command %q", session.Command)
+	}
+	if err := json.Unmarshal(o.Command, command); err != nil {
+		return fmt.Errorf("the options of the command: %w", err)
+	}
+	return command.runHere(ctx, c, s)
+}
+
+// enter counts a session until ended is called.
+func (d *desk) enter(a *app.App, session *attach.Session) (ended func()) {
+	one := &deskSession{app: a, folder: session.Folder, view: a.Config.View, pid: session.PID, began: time.Now()}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.sessions[one] = true
+	d.setIdle(a.Config.DaemonIdle)
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.sessions, one)
+	}
+}
+
+// setIdle sets how long the daemon, and the servers of commands, live unused. The caller holds the lock.
+func (d *desk) setIdle(idle time.Duration) {
+	d.idle = idle
+	d.daemon.SetIdle(idle)
+	d.pool.SetIdle(idle)
+}
+
+// apps returns the apps of sessions and commands.
+func (d *desk) apps() (all []*app.App) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for one := range d.sessions {
+		all = append(all, one.app)
+	}
+	for _, one := range d.kept {
+		all = append(all, one.app)
+	}
+	return all
+}
+
+// keptApp is an app that several commands use, one after another or at the same time: its servers stay up between them.
+type keptApp struct {
+	key, place string // place is the part of the key that does not change with the config
+	app        *app.App
+	folder     string
+	stderr     *fanOut
+	uses       int
+	began      time.Time
+	timer      *time.Timer // ends the app; runs while uses is 0
+}
+
+// keep returns the app of the commands in one folder that call the same server, or makes it. done must be called; the app lives
+// for a while after that. If the config has changed, it is another app, and the one before ends.
+func (d *desk) keep(s streams, cfg *config.Config, profile app.Profile, only []string) (a *app.App, done func(), err error) {
+	place := fmt.Sprintf("%s\x00%s\x00%v", s.origin.Folder, strings.Join(only, "\x00"), profile)
+	key := place + "\x00" + s.origin.Digest(cfg, only)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.setIdle(cfg.DaemonIdle)
+	one := d.kept[key]
+	if one == nil {
+		one = &keptApp{key: key, place: place, folder: s.origin.Folder, began: time.Now(), stderr: &fanOut{to: make(map[*droppingWriter]bool)}}
+		log := slog.New(slog.NewTextHandler(&keptWriter{one.stderr, d.lines}, &slog.HandlerOptions{Level: slog.LevelError}))
+		if one.app, err = app.New(app.Options{Config: cfg, Profile: profile, Log: log, Only: only, Origin: s.origin}); err != nil {
+			return nil, nil, err
+		}
+		one.app.Registry.Start()
+		one.timer = time.AfterFunc(time.Hour, func() { d.endKept(func(other *keptApp) bool { return other == one && one.uses == 0 }) })
+		d.kept[key] = one
+	}
+	one.timer.Stop()
+	one.uses++
+	stderr := newDroppingWriter(s.err)
+	one.stderr.add(stderr)
+	go d.endKept(func(other *keptApp) bool { return other.place == place && other.key != key && other.uses == 0 }) // ends at once
+	return one.app, func() {
+		one.stderr.remove(stderr)
+		stderr.close()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if one.uses--; one.uses == 0 {
+			one.timer.Reset(d.idle)
+		}
+	}, nil
+}
+
+// endKept ends the apps of commands for which the func returns true. It calls the func with the lock held.
+func (d *desk) endKept(which func(*keptApp) bool) {
+	var ending []*keptApp
+	d.mu.Lock()
+	for key, one := range d.kept {
+		if which(one) {
+			one.timer.Stop()
+			ending = append(ending, one)
+			delete(d.kept, key)
+		}
+	}
+	d.mu.Unlock()
+	for _, one := range ending {
+		one.app.Close()
+	}
+}
+
+// sorted returns the sessions, the oldest first.
+func (d *desk) sorted() []*deskSession {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var all []*deskSession
+	for one := range d.sessions {
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(x, y *deskSession) int { return cmp.Or(x.began.Compare(y.began), cmp.Compare(x.pid, y.pid)) })
+	return all
+}
+
+// lookIn returns a function that finds a variable in an environment, without the MCPX_ variables that are empty.
+func lookIn(environ []string) func(string) (string, bool) {
+	all := make(map[string]string, len(environ))
+	for _, pair := range environ {
+		if name, value, ok := strings.Cut(pair, "="); ok && (value != "" || !strings.HasPrefix(name, "MCPX_")) {
+			all[name] = value
+		}
+	}
+	return func(name string) (string, bool) {
+		value, ok := all[name]
+		return value, ok
+	}
+}

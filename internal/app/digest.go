@@ -1,0 +1,28 @@
+package app
+
+import (
+	"encoding/json"
+	"slices"
+
+	"mcpx/internal/base/conf"
+	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/share"
+	"mcpx/internal/registry"
+)
+
+// Digest identifies a config with all its values, and how its servers would start for a process; only, if not empty, names
+// the servers that matter. Two commands with the same digest can use one App.
+func (o Origin) Digest(cfg *config.Config, only []string) string {
+	session := share.NewSession(o.Environ, o.Folder)
+	whole, err := json.Marshal(cfg)
+	parts := []string{string(whole)}
+	if err != nil {
+		parts = append(parts, err.Error()) // what follows still identifies the servers
+	}
+	for _, s := range cfg.Servers {
+		if len(only) == 0 || slices.Contains(only, s.Name) {
+			parts = append(parts, s.Name, definition(cfg, s), session.Digest(&s, conf.ShareFolder))
+		}
+	}
+	return registry.Key(parts...)
+}

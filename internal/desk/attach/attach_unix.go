@@ -1,0 +1,234 @@
+//go:build unix
+
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"mcpx/internal/base/handover"
+	"mcpx/internal/base/proc"
+)
+
+// Patience is how long a command tries to get a daemon before it does the work by itself.
+const Patience = 300 * time.Millisecond
+
+// retryEvery is the time between two attempts to connect to a daemon that is starting.
+const retryEvery = 4 * time.Millisecond
+
+// Conn is a connection to a daemon that has welcomed this command. The caller must call Close.
+type Conn struct {
+	conn *net.UnixConn
+	PID  int // of the daemon
+}
+
+// Dial connects to the daemon of a place within the given time. With start, it starts the daemon if there is none. After
+// an error the daemon knows nothing of this command.
+func Dial(p Place, within time.Duration, start bool) (*Conn, error) {
+	deadline := time.Now().Add(within)
+	for began := false; ; {
+		c, err := p.dial(deadline)
+		none := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
+		_, refused := errors.AsType[*refusedError](err)
+		switch {
+		case err == nil || refused:
+			return c, err
+		case none && !start:
+			return nil, ErrNone
+		case time.Now().After(deadline) || errors.Is(err, os.ErrDeadlineExceeded):
+			return nil, fmt.Errorf("no daemon answered within %v: %w", within, err)
+		case none && !began: // if the one that this command has started ends at once, so would the next one
+			if began, err = p.start(); err != nil {
+				return nil, fmt.Errorf("starting the daemon: %w", err)
+			}
+		}
+		time.Sleep(retryEvery)
+	}
+}
+
+// refusedError is the reason why a daemon, or this command, refuses the other side.
+type refusedError struct{ reason string }
+
+func (e *refusedError) Error() string { return e.reason }
+
+func (p Place) dial(deadline time.Time) (*Conn, error) {
+	dialer := net.Dialer{Deadline: deadline}
+	conn, err := dialer.Dial("unix", p.socket())
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{conn: conn.(*net.UnixConn)}
+	if err := c.greet(deadline); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Conn) greet(deadline time.Time) error {
+	uid, err := handover.PeerUID(c.conn)
+	if err != nil {
+		return err
+	}
+	if uid != os.Getuid() {
+		return &refusedError{fmt.Sprintf("the daemon belongs to the user with the id %d", uid)}
+	}
+	var answer welcome
+	if err := say(c.conn, deadline, hello{Spaces: spaces()}); err != nil {
+		return err
+	}
+	if err := hear(c.conn, deadline, &answer); err != nil {
+		return err
+	}
+	if answer.Refused != "" {
+		return &refusedError{answer.Refused}
+	}
+	c.PID = answer.PID
+	return nil
+}
+
+// Free reports whether no daemon lives or starts at this place.
+func (p Place) Free() bool {
+	lock, err := p.take()
+	if lock != nil {
+		lock.Close()
+	}
+	return lock != nil || errors.Is(err, fs.ErrNotExist)
+}
+
+// start starts a daemon, unless another process is doing that or the daemon lives. It does not wait for it.
+func (p Place) start() (began bool, err error) {
+	lock, err := p.take()
+	if lock == nil {
+		return false, err
+	}
+	defer lock.Close() // the daemon has its own descriptor of the locked file
+	return true, p.launch(lock)
+}
+
+// take locks the place; nil without an error means that somebody else has the lock.
+func (p Place) take() (lock *os.File, err error) {
+	if lock, err = os.OpenFile(p.lock(), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600); err != nil {
+		return nil, err
+	}
+	raw, err := lock.SyscallConn()
+	if err == nil {
+		var failed error
+		if err = raw.Control(func(fd uintptr) { failed = syscall.Flock(int(fd), syscall.LOCK_EX|syscall.LOCK_NB) }); err == nil {
+			err = failed
+		}
+	}
+	if err == nil {
+		return lock, nil
+	}
+	lock.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = nil
+	}
+	return nil, err
+}
+
+// launch starts the process. It leads a session of its own, so that signals for the job of the command, and the end of its
+// terminal, do not reach it.
+func (p Place) launch(lock *os.File) error {
+	self, err := proc.Executable()
+	if err != nil {
+		return err
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	errors := null
+	if file, err := os.OpenFile(p.Log(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC|os.O_APPEND|syscall.O_NOFOLLOW, 0o600); err == nil {
+		defer file.Close()
+		errors = file
+	}
+	home, err := os.UserHomeDir()
+	if err != nil || !filepath.IsAbs(home) {
+		home = "/"
+	}
+	environ := append(own(os.Environ()), "PATH="+os.Getenv("PATH"), proc.RoleVar+"="+Role+" "+string(p))
+	process, err := os.StartProcess(self, []string{"mcpx-daemon"}, &os.ProcAttr{
+		Dir: home, Env: environ, Files: []*os.File{null, null, errors, lock}, Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return err
+	}
+	go process.Wait() // ends with the daemon or with this process, whichever is first; so the daemon leaves no zombie
+	return nil
+}
+
+// LostError means that the daemon has ended, or gives no sign, while a session was open.
+type LostError struct{ what string }
+
+func (e *LostError) Error() string {
+	return "the daemon " + e.what + "; this session has ended with it"
+}
+
+// Run hands a session over to the daemon, and returns its exit code when it ends. streams are stdin, stdout and stderr; the
+// caller must not use them meanwhile. When ctx ends, the daemon is asked to end the session. Each value of reloads makes it
+// read the config again. The error is a [LostError], or says why the session could not be handed over.
+func (c *Conn) Run(ctx context.Context, start Start, streams [3]*os.File, reloads <-chan os.Signal) (exit int, err error) {
+	defer c.Close()
+	deadline := time.Now().Add(silence)
+	if err := say(c.conn, deadline, start); err != nil {
+		return 0, &LostError{fmt.Sprintf("took no session (%v)", err)}
+	}
+	if err := handover.Send(c.conn, streams[:]...); err != nil {
+		return 0, &LostError{fmt.Sprintf("took no streams (%v)", err)}
+	}
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() { // ends with Run
+		stop := ctx.Done()
+		for {
+			select {
+			case <-ended:
+				return
+			case <-stop:
+				stop = nil
+				_ = say(c.conn, time.Now().Add(silence), asked{Stop: true})
+			case <-reloads:
+				_ = say(c.conn, time.Now().Add(silence), asked{Reload: true})
+			}
+		}
+	}()
+	return c.await()
+}
+
+// await waits for the end of the session.
+func (c *Conn) await() (exit int, err error) {
+	for signs := 0; ; signs++ {
+		if signs == 1 { // a long session: this process needs little more than its stack from now on
+			debug.FreeOSMemory()
+			proc.DropFilePages()
+		}
+		var s sign
+		err := hear(c.conn, time.Now().Add(silence), &s)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			// This process may have been stopped itself; then signs are waiting.
+			err = hear(c.conn, time.Now().Add(silence/10), &s)
+		}
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return 0, &LostError{fmt.Sprintf("has given no sign for %v", silence)}
+		case err != nil:
+			return 0, &LostError{"was killed or has crashed"}
+		case s.Exit != nil:
+			return *s.Exit, nil
+		}
+	}
+}
+
+// Close ends the connection, and with it the session.
+func (c *Conn) Close() { c.conn.Close() }

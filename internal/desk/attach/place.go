@@ -1,0 +1,143 @@
+// Package attach lets the commands of a user share one process: the daemon. A command finds it, starts it if there is
+// none, hands its streams over and lives as long as its session in the daemon.
+//
+// # Which daemon
+//
+// There is one daemon for each config file, build of mcpx and environment of mcpx itself (see Place). Of what a session
+// brings along, such as its folder and its variables, nothing becomes a property of the daemon.
+//
+// # What is decided when
+//
+// Until the daemon has welcomed a command, the command may give up and do the work by itself. Nothing of the session is
+// with the daemon yet. Then the command sends what it wants and its streams. From then on it reads and writes none of
+// them, and waits for the end of its session, or of the daemon.
+//
+// # One daemon
+//
+// A lock file is held by the daemon as long as it lives: the process that starts the daemon locks it, and the daemon
+// inherits the lock. So whoever has the lock may remove the socket of a daemon that was killed.
+package attach
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mcpx/internal/base/proc"
+	"mcpx/internal/desk/control"
+)
+
+// Role is the role in which the executable is a daemon.
+const Role = "daemon"
+
+// Place is where the daemon for a config file, this build and this environment of mcpx is found: the path of its files,
+// without their endings.
+type Place string
+
+func (p Place) socket() string { return string(p) + ".daemon" }
+func (p Place) lock() string   { return string(p) + ".lock" }
+
+// Log is the file for what the daemon itself writes to stderr.
+func (p Place) Log() string { return string(p) + ".log" }
+
+// ErrNone means that there is no daemon, and that none was to be started.
+var ErrNone = errors.New("no daemon runs")
+
+// longestSocket is the longest path of a socket on all systems.
+const longestSocket = 103
+
+// PlaceOf returns the place of the daemon for a config file, whose path is absolute.
+func PlaceOf(config string, environ []string) (Place, error) {
+	build, err := buildID()
+	if err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(config); err == nil {
+		config = real
+	}
+	folder, err := folder()
+	if err != nil {
+		return "", err
+	}
+	digest := sha256.New()
+	for _, part := range append([]string{build, config}, own(environ)...) {
+		fmt.Fprintf(digest, "%d %s", len(part), part)
+	}
+	place := Place(filepath.Join(folder, hex.EncodeToString(digest.Sum(nil)[:8])))
+	if n := len(place.socket()); n > longestSocket {
+		return "", fmt.Errorf("the path of its socket would be too long, %d bytes: %s", n, place.socket())
+	}
+	return place, nil
+}
+
+// folder returns the folder for the files of daemons, which only this user can enter.
+func folder() (string, error) {
+	above := os.Getenv("XDG_RUNTIME_DIR")
+	if !filepath.IsAbs(above) {
+		var err error
+		if above, err = os.UserCacheDir(); err != nil {
+			return "", err
+		}
+		if err := os.MkdirAll(above, 0o700); err != nil {
+			return "", err
+		}
+	}
+	folder := filepath.Join(above, "mcpx")
+	return folder, control.Claim(folder)
+}
+
+// ownVariables are the environment variables that mcpx itself reads: where its files are, how it reaches the network, and
+// how its runtime works. Sessions that differ in one of them have different daemons.
+var ownVariables = strings.Fields(`
+	HOME USERPROFILE XDG_CONFIG_HOME XDG_CACHE_HOME XDG_RUNTIME_DIR TMPDIR TZ
+	HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy
+	SSL_CERT_FILE SSL_CERT_DIR DBUS_SESSION_BUS_ADDRESS MCPX_KEYRING RES_OPTIONS LOCALDOMAIN
+	GOGC GOMEMLIMIT GOMAXPROCS GODEBUG GORACE GOTRACEBACK GOCOVERDIR
+`)
+
+// ownPrefixes are prefixes of such variables.
+var ownPrefixes = []string{"OTEL_"}
+
+// own returns the variables that mcpx itself reads, sorted.
+func own(environ []string) (list []string) {
+	for _, pair := range environ {
+		name, _, _ := strings.Cut(pair, "=")
+		if slices.Contains(ownVariables, name) || slices.ContainsFunc(ownPrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
+			list = append(list, pair)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// headBytes is how much of the executable identifies a build, together with its size. The linkers write the id of the
+// build there.
+const headBytes = 32 << 10
+
+// buildID identifies the build of this executable.
+func buildID() (string, error) {
+	path, err := proc.Executable()
+	if err != nil {
+		return "", err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	digest := sha256.New()
+	if _, err := io.CopyN(digest, f, headBytes); err != nil && !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	return fmt.Sprintf("%d %x", info.Size(), digest.Sum(nil)), nil
+}

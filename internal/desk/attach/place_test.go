@@ -1,0 +1,56 @@
+package attach
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// TestPlaceOf: sessions that differ only in variables that mcpx does not read have one daemon; those with another config,
+// home or proxy have another. Nothing of the variables is in the path.
+func TestPlaceOf(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there is no daemon")
+	}
+	dir, err := os.MkdirTemp("/tmp", "mcpx-place-") // not t.TempDir, because the path of a socket must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Setenv("XDG_RUNTIME_DIR", dir)
+	file, link := filepath.Join(dir, "a.json"), filepath.Join(dir, "link.json")
+	if os.WriteFile(file, nil, 0o600) != nil || os.Symlink(file, link) != nil {
+		t.Fatal("making files")
+	}
+	place := func(config string, environ ...string) Place {
+		t.Helper()
+		p, err := PlaceOf(config, environ)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	base := place(file, "HOME=/h", "TOKEN=secret", "TERM=xterm")
+	for _, same := range []Place{place(file, "TERM=dumb", "HOME=/h"), place(link, "HOME=/h")} {
+		if same != base {
+			t.Errorf("%s and %s", base, same)
+		}
+	}
+	for _, other := range []Place{place(file+"2", "HOME=/h"), place(file, "HOME=/other"), place(file, "HOME=/h", "HTTPS_PROXY=http://p")} {
+		if other == base {
+			t.Errorf("%s for both", base)
+		}
+	}
+	if filepath.Dir(string(base)) != filepath.Join(dir, "mcpx") || strings.Contains(string(base), "secret") {
+		t.Errorf("got %s", base)
+	}
+	t.Setenv("XDG_RUNTIME_DIR", filepath.Join(dir, strings.Repeat("long/", 20)))
+	if err := os.MkdirAll(os.Getenv("XDG_RUNTIME_DIR"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := PlaceOf(file, nil); err == nil || !strings.Contains(err.Error(), "too long") {
+		t.Errorf("%s, %v", p, err)
+	}
+}

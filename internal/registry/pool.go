@@ -1,0 +1,166 @@
+package registry
+
+import (
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"mcpx/internal/base/semaphore"
+	"mcpx/internal/caller"
+	"mcpx/internal/upstream"
+)
+
+// Pool has the upstreams that several registries of this process share, each registry for a client of its own. It must be
+// closed, after the registries. It is safe for concurrent use.
+type Pool struct {
+	log      *slog.Logger
+	installs *semaphore.Semaphore
+
+	mu    sync.Mutex // never held while a registry or an upstream is called
+	idle  time.Duration
+	all   map[string]*pooled // by Server.Shared
+	asked map[string]bool    // the servers that have asked a client something: from then on they are not shared
+	ended bool
+	work  sync.WaitGroup // goroutines that end upstreams
+}
+
+// pooled is an upstream of a Pool. Without users it is ended after a while.
+type pooled struct {
+	pool     *Pool
+	key      string
+	name     string // of the server
+	upstream *upstream.Upstream
+	starting sync.Once
+	users    map[*Registry]bool // guarded by Pool.mu
+	timer    *time.Timer        // guarded by Pool.mu; runs while there are no users, after there were some
+	ended    bool               // guarded by Pool.mu
+}
+
+// NewPool returns an empty pool. An upstream without users is ended after the time idle.
+func NewPool(idle time.Duration, log *slog.Logger) *Pool {
+	return &Pool{
+		idle: idle, log: log, installs: semaphore.New(upstream.MostInstalls, semaphore.Queue{}),
+		all: make(map[string]*pooled), asked: make(map[string]bool),
+	}
+}
+
+// SetIdle changes the time after which an upstream without users is ended.
+func (p *Pool) SetIdle(idle time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idle = idle
+}
+
+// join makes r a user of the upstream that a server shares, until the method leave is called. The first user makes the
+// upstream. join returns nil if the server must not be shared.
+func (p *Pool) join(r *Registry, key string, spec upstream.Spec) *pooled {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended || p.asked[key] {
+		return nil
+	}
+	if one := p.all[key]; one != nil {
+		one.users[r] = true
+		if one.timer != nil {
+			one.timer.Stop()
+		}
+		return one
+	}
+	one := &pooled{pool: p, key: key, name: spec.Name, users: map[*Registry]bool{r: true}}
+	// Nothing of the first user may stay in the upstream, which can outlive it.
+	spec.Logger, spec.Concurrency.All, spec.Concurrency.Installs = p.log, nil, p.installs
+	spec.Introduction.Owner = nil
+	if !spec.NoQuestions {
+		spec.Introduction.Capabilities = caller.SharedCapabilities
+	}
+	spec.OnChange = func() { one.each((*Registry).changed) }
+	spec.OnUnknown = func(method string, params json.RawMessage) {
+		one.each(func(r *Registry) { r.unknown(one.name, method, params) })
+	}
+	spec.OnQuestion = func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.asked[key] = true
+	}
+	one.upstream = upstream.New(spec)
+	p.all[key] = one
+	return one
+}
+
+// Renew makes the next registry that has a server of this name start it anew. Registries that have it keep it until they
+// leave it.
+func (p *Pool) Renew(server string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key, one := range p.all {
+		if one.name == server {
+			delete(p.all, key)
+		}
+	}
+}
+
+func (p *pooled) each(call func(*Registry)) {
+	p.pool.mu.Lock()
+	users := make([]*Registry, 0, len(p.users))
+	for r := range p.users {
+		users = append(users, r)
+	}
+	p.pool.mu.Unlock()
+	for _, r := range users {
+		call(r)
+	}
+}
+
+// start starts the upstream for its first user.
+func (p *pooled) start(r *Registry) {
+	p.starting.Do(p.upstream.Start)
+	r.changed() // for the others it may have been there for long
+}
+
+// leave is the end of the use by r. gone means that r goes on without the server: then nobody will come back for it soon.
+func (p *pooled) leave(r *Registry, gone bool) {
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	if !p.users[r] {
+		return
+	}
+	delete(p.users, r)
+	if len(p.users) > 0 || p.ended {
+		return
+	}
+	idle := p.pool.idle
+	if gone || p.pool.all[p.key] != p {
+		idle = 0
+	}
+	p.timer = time.AfterFunc(idle, p.retire)
+}
+
+// retire ends the upstream, unless it has users again.
+func (p *pooled) retire() {
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	if len(p.users) > 0 || p.ended {
+		return
+	}
+	p.ended = true
+	if p.pool.all[p.key] == p {
+		delete(p.pool.all, p.key)
+	}
+	p.pool.work.Go(func() { p.upstream.Close(retireWithin) }) // ends soon; Pool.Close waits for it
+}
+
+// Close ends all upstreams.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	p.ended = true
+	for key, one := range p.all {
+		delete(p.all, key)
+		if !one.ended {
+			one.ended = true
+			p.work.Go(func() { one.upstream.Close(retireWithin) }) // ends soon
+		}
+	}
+	p.mu.Unlock()
+	p.work.Wait()
+}
