@@ -6,6 +6,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"mcpx/internal/base/state"
 	"mcpx/internal/mcptest"
 )
 
@@ -100,4 +101,22 @@ func TestAway_Stalled(t *testing.T) {
 	})
 	n.Proxy.Set(mcptest.ProxyPass)
 	mcptest.WaitFor(t, "changes go on", wait, func() bool { return keep(a, "x", "1", time.Hour) == nil })
+}
+
+// TestRecords_Room: large records fill the memory of the replicas only in part, so that the clients who send most keep nobody else out.
+func TestRecords_Room(t *testing.T) {
+	r := &records{}
+	for _, c := range []struct {
+		full, size int // full is in parts of mostRecords, in percent
+		fits       bool
+	}{
+		{0, state.MostRecord, true}, {0, state.MostRecord + 1, false}, {40, state.MostRecord, true},
+		{75, state.MostRecord, false}, {75, 20 << 10, true}, {95, 20 << 10, false}, {95, 4 << 10, true},
+		{100, 4 << 10, false}, {100, smallRecord, true}, {201, 1, false},
+	} {
+		r.bytes = mostRecords / 100 * c.full
+		if err := r.fits(c.size); (err == nil) != c.fits {
+			t.Errorf("%d bytes, %d %% full: %v", c.size, c.full, err)
+		}
+	}
 }
