@@ -111,10 +111,11 @@ func (c *fleetCaller) call(who int) string {
 // TestReplicas_Chaos: sessions go on while replicas are killed, stopped and restarted one after another, and while NATS is away.
 // Only calls that were open at a killed replica fail.
 func TestReplicas_Chaos(t *testing.T) {
+	mcptest.Parallel(t)
 	f := startReplicas(t, 3, map[string]server{"fake": fake(t, mcptest.Spec{})}, map[string]any{"drain": 2})
-	sessions, calls := 30, 20
+	sessions, calls, pace := 20, 10, 50*time.Millisecond // leave the processor to other tests
 	if mcptest.Full {
-		sessions, calls = 200, 100
+		sessions, calls, pace = 200, 100, 0
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: sessions}
 	defer transport.CloseIdleConnections()
@@ -141,6 +142,7 @@ func TestReplicas_Chaos(t *testing.T) {
 						}
 					default:
 					}
+					time.Sleep(pace)
 					out := c.call(i)
 					mu.Lock()
 					outcomes[out]++
