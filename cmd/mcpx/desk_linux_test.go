@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -110,15 +111,22 @@ func TestDaemon_Commands(t *testing.T) {
 		Sessions  []struct {
 			Kind    string
 			PID     int
-			Servers []struct{ Name, State string }
+			Servers []struct {
+				Name, State string
+				PIDs        []int
+				Memory      int64
+			}
 		}
 	}
 	if err := json.Unmarshal([]byte(run(0, "status", "--json")), &state); err != nil || !state.Running || state.PID != h.daemons(t)[0] ||
 		state.Processes != 1 || len(state.Sessions) != 1 || state.Sessions[0].Kind != "stdio" || state.Sessions[0].PID != p.cmd.Process.Pid ||
-		fmt.Sprint(state.Sessions[0].Servers) != "[{fake ready}]" {
+		len(state.Sessions[0].Servers) != 1 {
 		t.Errorf("%v: %+v", err, state)
 	}
-	if said := run(0, "status"); !strings.Contains(said, "1 session, 1 process of servers") || !strings.Contains(said, "fake ready") {
+	if one := state.Sessions[0].Servers[0]; one.Name != "fake" || one.State != "ready" || fmt.Sprint(one.PIDs) != "["+before+"]" || one.Memory < 1<<20 {
+		t.Errorf("got %+v", one)
+	}
+	if said := run(0, "status"); !strings.Contains(said, "1 session, 1 process of servers") || !regexp.MustCompile(`fake ready \d+ MB`).MatchString(said) {
 		t.Errorf("got %s", said)
 	}
 	if said := run(0, "logs", "fake"); !strings.Contains(said, "msg=connected server=fake") {

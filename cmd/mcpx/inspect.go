@@ -92,6 +92,9 @@ func (cmd *inspectCommand) runHere(ctx context.Context, c *cli, s streams) error
 // find waits until the tool can be shown. If the catalogue on disk does not have the tool, the catalogue may
 // be out of date, so find starts the server.
 func (cmd *inspectCommand) find(ctx context.Context, a *app.App) {
+	if status, ok := a.Registry.Status(cmd.Server); ok && status.State != catalog.Idle {
+		a.Registry.Ask(cmd.Server) // it starts anyway; in the daemon it stays up for the next command
+	}
 	a.Registry.WaitServer(ctx, cmd.Server)
 	server, ok := a.Registry.Snapshot().Server(cmd.Server)
 	if !ok || server.State != catalog.Idle || cmd.Tool == "" {
