@@ -1,0 +1,139 @@
+package main
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// BenchmarkDaemon compares sessions and commands with a warm daemon and without one, by turns, in as many rounds as -benchtime
+// says: go test ./cmd/mcpx -run '^$' -bench Daemon -benchtime 20x. Times are medians of the rounds, of real processes on the
+// clock of the wall. The first answer is that to initialize. cpu is the own CPU time of the process that serves, for each call.
+// ratio is the median of the ratios within each round.
+func BenchmarkDaemon(b *testing.B) {
+	servers := map[string]server{"fake": fake(b, mcptest.Spec{})}
+	warm, alone := newDesk(b), newHome(b)
+	ways := []*benched{newBenched(b, warm, servers), newBenched(b, alone, servers)}
+	ways[0].pid = warm.daemons(b)[0]
+	b.Run("first-answer", func(b *testing.B) { compare(b, ways, "ms", (*benched).firstAnswer) })
+	b.Run("exec", func(b *testing.B) { compare(b, ways, "ms", (*benched).command) })
+	for _, callers := range []int{1, 64} {
+		calls := func(one *benched, b *testing.B) (wall, cpu float64) { return one.calls(b, callers) }
+		b.Run("calls-"+strconv.Itoa(callers), func(b *testing.B) { compare(b, ways, "µs", calls) })
+	}
+}
+
+// compare measures the ways by turns.
+func compare(b *testing.B, ways []*benched, unit string, measure func(one *benched, b *testing.B) (wall, cpu float64)) {
+	for _, one := range ways {
+		measure(one, b) // caches are filled
+	}
+	var walls, cpus [2][]float64
+	var ratios, cpuRatios []float64
+	for n := 0; b.Loop(); n++ {
+		var wall, cpu [2]float64
+		for i := range ways { // none is always the first
+			at := (n + i) % 2
+			wall[at], cpu[at] = measure(ways[at], b)
+			walls[at], cpus[at] = append(walls[at], wall[at]), append(cpus[at], cpu[at])
+		}
+		ratios = append(ratios, wall[0]/wall[1])
+		if cpu[0] > 0 {
+			cpuRatios = append(cpuRatios, cpu[0]/cpu[1])
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	for i, way := range []string{"warm", "alone"} {
+		b.ReportMetric(median(walls[i]), unit+"-"+way)
+		if len(cpuRatios) > 0 {
+			b.ReportMetric(median(cpus[i]), unit+"-cpu-"+way)
+		}
+	}
+	if b.ReportMetric(median(ratios), "ratio"); len(cpuRatios) > 0 {
+		b.ReportMetric(median(cpuRatios), "ratio-cpu")
+	}
+}
+
+// benched is a way to use mcpx, with a session that stays open.
+type benched struct {
+	home   *home
+	config string
+	pid    int // of the process that serves the session
+	client *client
+}
+
+func newBenched(b *testing.B, h *home, servers map[string]server) *benched {
+	one := &benched{home: h, config: h.config(b, servers, nil)}
+	p := h.serveStdio(b, "--config", one.config)
+	one.pid, one.client = p.cmd.Process.Pid, &client{peer: p, era: legacy, name: "e2e"}
+	one.client.open(b)
+	one.client.exec(b, "fake", "echo", `{"text":"up"}`)
+	return one
+}
+
+// firstAnswer opens a session and ends it after the answer.
+func (one *benched) firstAnswer(b *testing.B) (wall, _ float64) {
+	cmd := one.home.command(b, "--config", one.config)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := in.Write([]byte(hello + "\n")); err != nil {
+		b.Fatal(err)
+	}
+	answer := make([]byte, 1)
+	if _, err := out.Read(answer); err != nil {
+		b.Fatal(err)
+	}
+	wall = float64(time.Since(began).Microseconds()) / 1e3
+	in.Close()
+	if err := cmd.Wait(); err != nil {
+		b.Fatal(err)
+	}
+	return wall, 0
+}
+
+// command is a call with mcpx exec.
+func (one *benched) command(b *testing.B) (wall, _ float64) {
+	cmd := one.home.command(b, "--config", one.config, "exec", "fake", "echo", "text=hello")
+	began := time.Now()
+	out, err := cmd.CombinedOutput()
+	if err != nil || string(out) != "hello\n" {
+		b.Fatalf("%v: %s", err, out)
+	}
+	return float64(time.Since(began).Microseconds()) / 1e3, 0
+}
+
+// calls makes many calls by several callers at once, and returns the time that each takes in all.
+func (one *benched) calls(b *testing.B, callers int) (wall, cpu float64) {
+	const each = 512
+	before, began := cpuTime(b, one.pid), time.Now()
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() { // ends with its calls
+			for range each / callers {
+				id := one.client.start(b, "tools/call", `{"name":"exec","arguments":`+execArgs("fake", "echo", `{"text":"hello"}`)+`}`, "")
+				if m := one.client.answer(b, id); !strings.Contains(string(m.Result), "hello") {
+					b.Errorf("got %s %s", m.Result, m.Error)
+				}
+			}
+		})
+	}
+	all.Wait()
+	wall, cpu = float64(time.Since(began).Nanoseconds())/1e3/each, float64((cpuTime(b, one.pid)-before).Nanoseconds())/1e3/each
+	return wall, cpu
+}
