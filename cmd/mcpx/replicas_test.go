@@ -437,6 +437,26 @@ func TestReplicas_Home(t *testing.T) {
 	}
 }
 
+// TestReplicas_HomeAway: while NATS is away, a client of a PerClient server is served by the replica that has its sessions, and the
+// others say why they cannot.
+func TestReplicas_HomeAway(t *testing.T) {
+	mcptest.Parallel(t)
+	own := fake(t, mcptest.Spec{})
+	own["session"] = "per_client"
+	r := startReplicas(t, 2, map[string]server{"own": own}, nil)
+	one, two := r.replicas[0].daemon, r.replicas[1].daemon
+	alice := visitAt(t, one)
+	pid := func(at *daemon) string { return processOf(alice.ask(at, execute(1, "own", "pid", `{}`))) }
+	hers := pid(one)
+	r.nats.Kill()
+	mcptest.WaitFor(t, "the other replica says why", patience, func() bool { return strings.Contains(pid(two), "while NATS is away") })
+	if got := pid(one); got != hers {
+		t.Errorf("at her replica: %s", got)
+	}
+	r.nats.Start()
+	mcptest.WaitFor(t, "both serve her", patience, func() bool { return pid(two) == hers && pid(one) == hers })
+}
+
 // get opens the GET stream of the session.
 func (v *visitor) get(from *daemon) *http.Response {
 	v.t.Helper()
