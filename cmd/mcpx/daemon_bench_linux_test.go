@@ -14,11 +14,11 @@ import (
 // BenchmarkDaemon compares sessions and commands with a warm daemon and without one, by turns, in as many rounds as -benchtime
 // says: go test ./cmd/mcpx -run '^$' -bench Daemon -benchtime 20x. Times are medians of the rounds, of real processes on the
 // clock of the wall. The first answer is that to initialize. cpu is the own CPU time of the process that serves, for each call.
-// ratio is the median of the ratios within each round.
+// ratio is the median of the ratios within each round, and noise the same for two mcpx without the daemon.
 func BenchmarkDaemon(b *testing.B) {
 	servers := map[string]server{"fake": fake(b, mcptest.Spec{})}
-	warm, alone := newDesk(b), newHome(b)
-	ways := []*benched{newBenched(b, warm, servers), newBenched(b, alone, servers)}
+	warm := newDesk(b)
+	ways := [3]*benched{newBenched(b, warm, servers), newBenched(b, newHome(b), servers), newBenched(b, newHome(b), servers)}
 	ways[0].pid = warm.daemons(b)[0]
 	b.Run("first-answer", func(b *testing.B) { compare(b, ways, "ms", (*benched).firstAnswer) })
 	b.Run("exec", func(b *testing.B) { compare(b, ways, "ms", (*benched).command) })
@@ -28,35 +28,39 @@ func BenchmarkDaemon(b *testing.B) {
 	}
 }
 
-// compare measures the ways by turns.
-func compare(b *testing.B, ways []*benched, unit string, measure func(one *benched, b *testing.B) (wall, cpu float64)) {
+// compare measures the ways by turns: with the daemon, and twice without it.
+func compare(b *testing.B, ways [3]*benched, unit string, measure func(one *benched, b *testing.B) (wall, cpu float64)) {
 	for _, one := range ways {
 		measure(one, b) // caches are filled
 	}
-	var walls, cpus [2][]float64
-	var ratios, cpuRatios []float64
+	var walls, cpus compared
 	for n := 0; b.Loop(); n++ {
-		var wall, cpu [2]float64
+		var wall, cpu [3]float64
 		for i := range ways { // none is always the first
-			at := (n + i) % 2
+			at := (n + i) % len(ways)
 			wall[at], cpu[at] = measure(ways[at], b)
-			walls[at], cpus[at] = append(walls[at], wall[at]), append(cpus[at], cpu[at])
 		}
-		ratios = append(ratios, wall[0]/wall[1])
-		if cpu[0] > 0 {
-			cpuRatios = append(cpuRatios, cpu[0]/cpu[1])
-		}
+		walls, cpus = append(walls, wall), append(cpus, cpu)
 	}
 	b.ReportMetric(0, "ns/op")
-	for i, way := range []string{"warm", "alone"} {
-		b.ReportMetric(median(walls[i]), unit+"-"+way)
-		if len(cpuRatios) > 0 {
-			b.ReportMetric(median(cpus[i]), unit+"-cpu-"+way)
-		}
+	if walls.report(b, unit, ""); cpus[0][0] > 0 {
+		cpus.report(b, unit, "cpu-")
 	}
-	if b.ReportMetric(median(ratios), "ratio"); len(cpuRatios) > 0 {
-		b.ReportMetric(median(cpuRatios), "ratio-cpu")
+}
+
+// compared has what was measured in each round.
+type compared [][3]float64
+
+func (c compared) report(b *testing.B, unit, what string) {
+	var warm, alone, ratio, noise []float64
+	for _, now := range c {
+		warm, alone = append(warm, now[0]), append(alone, now[1], now[2])
+		ratio, noise = append(ratio, 2*now[0]/(now[1]+now[2])), append(noise, now[1]/now[2])
 	}
+	b.ReportMetric(median(warm), unit+"-"+what+"warm")
+	b.ReportMetric(median(alone), unit+"-"+what+"alone")
+	b.ReportMetric(median(ratio), what+"ratio")
+	b.ReportMetric(median(noise), what+"noise")
 }
 
 // benched is a way to use mcpx, with a session that stays open.
@@ -120,7 +124,10 @@ func (one *benched) command(b *testing.B) (wall, _ float64) {
 
 // calls makes many calls by several callers at once, and returns the time that each takes in all.
 func (one *benched) calls(b *testing.B, callers int) (wall, cpu float64) {
-	const each = 512
+	each := 256
+	if callers > 1 {
+		each = 2048
+	}
 	before, began := cpuTime(b, one.pid), time.Now()
 	var all sync.WaitGroup
 	for range callers {
@@ -134,6 +141,6 @@ func (one *benched) calls(b *testing.B, callers int) (wall, cpu float64) {
 		})
 	}
 	all.Wait()
-	wall, cpu = float64(time.Since(began).Nanoseconds())/1e3/each, float64((cpuTime(b, one.pid)-before).Nanoseconds())/1e3/each
+	wall, cpu = float64(time.Since(began).Nanoseconds())/1e3/float64(each), float64((cpuTime(b, one.pid)-before).Nanoseconds())/1e3/float64(each)
 	return wall, cpu
 }
