@@ -40,7 +40,9 @@ func costOf(a *app.App) *cost {
 	if c.Servers == 0 {
 		return nil
 	}
-	c.Processes, c.MemoryBytes, _ = proc.Usage()
+	all, _ := proc.Usage()
+	used := proc.Sum(all)
+	c.Processes, c.MemoryBytes = used.Processes, used.Memory
 	return c
 }
 

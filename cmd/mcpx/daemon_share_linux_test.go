@@ -119,41 +119,30 @@ func TestDaemon_ShareEnds(t *testing.T) {
 }
 
 // TestDaemon_ShareAsked: a server that asks the user gets its answer from the client of the call. From then on each new
-// session has a process of its own.
+// session has a process of its own. So it is too for a server that asks with its results, as the modern era does.
 func TestDaemon_ShareAsked(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
-	one := fake(t, mcptest.Spec{})
-	one["share"] = "user"
-	config := h.config(t, map[string]server{"one": one}, nil)
-	open := func() (*client, *stdioPeer, string) {
-		p := h.serveStdio(t, "--config", config)
-		c := &client{peer: p, era: legacy, name: "e2e", caps: `{"elicitation":{}}`}
-		c.open(t)
-		return c, p, c.exec(t, "one", "pid", `{}`).text(t)
-	}
-	_, _, first := open()
-	asking, p, second := open()
-	if first != second {
-		t.Fatalf("%s and %s are not shared", first, second)
-	}
-	id := asking.start(t, "tools/call", `{"name":"exec","arguments":`+execArgs("one", "ask", `{}`)+`}`, "")
-	var question message
-	mcptest.WaitFor(t, "the question", patience, func() bool {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		for _, question = range p.all {
-			if question.Method == "elicitation/create" {
-				return true
-			}
+	for _, era := range []string{legacy, modern} {
+		h := newDesk(t)
+		one := fake(t, mcptest.Spec{Era: map[string]string{legacy: mcptest.EraLegacy, modern: mcptest.EraModern}[era]})
+		one["share"] = "user"
+		config := h.config(t, map[string]server{"one": one}, nil)
+		open := func() (*client, string) {
+			c := &client{peer: h.serveStdio(t, "--config", config), era: era, name: "e2e", caps: `{"elicitation":{}}`}
+			c.open(t)
+			return c, c.exec(t, "one", "pid", `{}`).text(t)
 		}
-		return false
-	})
-	p.send(t, `{"jsonrpc":"2.0","id":`+string(question.ID)+`,"result":{"action":"accept","content":{"word":"plover"}}}`)
-	if m := asking.answer(t, id); !strings.Contains(string(m.Result), "plover") {
-		t.Errorf("got %s %s", m.Result, m.Error)
-	}
-	if _, _, third := open(); third == first {
-		t.Errorf("a server that asks is shared: %s", third)
+		_, first := open()
+		asking, second := open()
+		if first != second {
+			t.Fatalf("%s: %s and %s are not shared", era, first, second)
+		}
+		m, questions := asking.consenting(t, "tools/call", `{"name":"exec","arguments":`+execArgs("one", "ask", `{}`)+`}`, "accept")
+		if len(questions) != 1 || !strings.Contains(string(m.Result), "accept") {
+			t.Errorf("%s: %s %s after %q", era, m.Result, m.Error, questions)
+		}
+		if _, third := open(); third == first {
+			t.Errorf("%s: a server that asks is shared: %s", era, third)
+		}
 	}
 }

@@ -58,14 +58,15 @@ func (cmd *serveCommand) attach(ctx context.Context, c *cli, s streams, place at
 	return c.inDaemon(ctx, s, request{place: place, command: "serve", options: &serveCommand{View: cmd.View, Watch: true}, start: true})
 }
 
-// warm runs a command in the daemon, so that its servers stay up after it. Where CI is set, it starts no daemon.
-func (c *cli) warm(ctx context.Context, s streams, command string, options any) (ran bool, err error) {
+// warm runs a command in the daemon, so that its servers stay up after it. With start it starts a daemon if none runs, but not
+// where CI is set.
+func (c *cli) warm(ctx context.Context, s streams, command string, options any, start bool) (ran bool, err error) {
 	place, err := c.daemonPlace(s)
 	if place == "" || err != nil {
 		return false, nil
 	}
 	ci, _ := s.getenv("CI")
-	return c.inDaemon(ctx, s, request{place, command, options, ci == "" || ci == "false"})
+	return c.inDaemon(ctx, s, request{place, command, options, start && (ci == "" || ci == "false")})
 }
 
 // ask runs a command in the daemon if there is one; the error is attach.ErrNone if there is none.

@@ -15,7 +15,9 @@ func (cmd *serveCommand) attach(context.Context, *cli, streams, attach.Place) (s
 	return false, errors.ErrUnsupported
 }
 
-func (c *cli) warm(context.Context, streams, string, any) (ran bool, err error) { return false, nil }
+func (c *cli) warm(context.Context, streams, string, any, bool) (ran bool, err error) {
+	return false, nil
+}
 
 func (c *cli) ask(context.Context, streams, string, any) error {
 	return errors.New("on Windows there is no daemon: each session serves by itself")

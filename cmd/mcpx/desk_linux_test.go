@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -110,15 +111,22 @@ func TestDaemon_Commands(t *testing.T) {
 		Sessions  []struct {
 			Kind    string
 			PID     int
-			Servers []struct{ Name, State string }
+			Servers []struct {
+				Name, State string
+				PIDs        []int
+				Memory      int64
+			}
 		}
 	}
 	if err := json.Unmarshal([]byte(run(0, "status", "--json")), &state); err != nil || !state.Running || state.PID != h.daemons(t)[0] ||
 		state.Processes != 1 || len(state.Sessions) != 1 || state.Sessions[0].Kind != "stdio" || state.Sessions[0].PID != p.cmd.Process.Pid ||
-		fmt.Sprint(state.Sessions[0].Servers) != "[{fake ready}]" {
+		len(state.Sessions[0].Servers) != 1 {
 		t.Errorf("%v: %+v", err, state)
 	}
-	if said := run(0, "status"); !strings.Contains(said, "1 session, 1 process of servers") || !strings.Contains(said, "fake ready") {
+	if one := state.Sessions[0].Servers[0]; one.Name != "fake" || one.State != "ready" || fmt.Sprint(one.PIDs) != "["+before+"]" || one.Memory < 1<<20 {
+		t.Errorf("got %+v", one)
+	}
+	if said := run(0, "status"); !strings.Contains(said, "1 session, 1 process of servers") || !regexp.MustCompile(`fake ready \d+ MB`).MatchString(said) {
 		t.Errorf("got %s", said)
 	}
 	if said := run(0, "logs", "fake"); !strings.Contains(said, "msg=connected server=fake") {
@@ -143,6 +151,61 @@ func TestDaemon_Commands(t *testing.T) {
 	if pids := h.daemons(t); len(pids) != 0 {
 		t.Errorf("%v still run", pids)
 	}
+}
+
+// TestDaemon_Inspect: mcpx inspect starts no daemon. If one runs, a server that it has to start serves the next mcpx exec, and
+// one whose catalogue is on disk is not started; its catalogue is then the newest on disk.
+func TestDaemon_Inspect(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	tools := h.write(t, "tools.json", `[{"name":"pid","description":"First.","inputSchema":{"type":"object"}}]`)
+	fresh, spec := mcptest.Spec{}.WithFiles(t), mcptest.Spec{ToolsFile: tools}.WithFiles(t)
+	config := h.config(t, map[string]server{"fake": fake(t, fresh), "listed": fake(t, spec), "other": fake(t, mcptest.Spec{})}, nil)
+	run := func(want string, args ...string) {
+		t.Helper()
+		out, stderr, code := h.run(t, "", append([]string{"--config", config}, args...)...)
+		if code != 0 || stderr != "" || !strings.Contains(out, want) {
+			t.Errorf("%v: exit %d, %q, %s", args, code, out, stderr)
+		}
+	}
+	run("First.", "inspect", "listed", "pid")
+	if pids := h.daemons(t); len(pids) != 0 {
+		t.Errorf("mcpx inspect has started %v", pids)
+	}
+	run("", "exec", "other", "pid")
+	run("echo", "inspect", "fake", "echo")
+	run("", "exec", "fake", "pid")
+	if n := len(fresh.Pids(t)); n != 1 {
+		t.Errorf("inspect and exec have started %d processes", n)
+	}
+	run("First.", "inspect", "listed", "pid")
+	if n := len(spec.Pids(t)); n != 1 {
+		t.Errorf("%d processes were started", n)
+	}
+	h.write(t, "tools.json", `[{"name":"pid","description":"Second.","inputSchema":{"type":"object"}}]`)
+	run("ready", "check", "listed")
+	run("Second.", "inspect", "listed", "pid")
+}
+
+// TestDaemon_Login: a login reaches the sessions in the daemon.
+func TestDaemon_Login(t *testing.T) {
+	mcptest.Parallel(t)
+	checkLogin(t, newDesk(t))
+}
+
+// TestDaemon_Lock: what mcpx lock approves reaches the sessions in the daemon.
+func TestDaemon_Lock(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, map[string]any{"pin": "block"})
+	c := &client{peer: h.serveStdio(t, "--config", config), era: legacy, name: "e2e"}
+	c.open(t)
+	c.awaitTried(t, "fake")
+	checkFault(t, "before the approval", c.exec(t, "fake", "echo", `{"text":"x"}`), "TOOL_NOT_FOUND", "echo")
+	if out, stderr, code := h.run(t, "", "--config", config, "lock", "--yes"); code != 0 {
+		t.Fatalf("exit %d, %s%s", code, out, stderr)
+	}
+	mcptest.WaitFor(t, "the approved tool", patience, func() bool { return !c.exec(t, "fake", "echo", `{"text":"x"}`).IsError })
 }
 
 // TestDaemon_CI: mcpx exec starts no daemon where CI is set.

@@ -50,32 +50,44 @@ type serverState struct {
 	Name   string        `json:"name"`
 	State  catalog.State `json:"state"`
 	Reason string        `json:"reason,omitempty"`
+	// PIDs has its processes; those of a server that sessions share are in each of them. Memory is in bytes, with what they
+	// started.
+	PIDs   []int `json:"pids,omitempty"`
+	Memory int64 `json:"memory,omitempty"`
 }
 
 func (d *desk) state(config string) deskState {
 	state := deskState{Running: true, PID: os.Getpid(), Config: config, Version: app.Version(), Since: d.began, Sessions: []sessionState{}}
-	state.Processes, state.Memory, _ = proc.Usage()
+	all, _ := proc.Usage()
+	used := proc.Sum(all)
+	state.Processes, state.Memory = used.Processes, used.Memory
 	for _, one := range d.sorted() {
 		state.Sessions = append(state.Sessions, sessionState{
-			Kind: "stdio", PID: one.pid, Folder: one.folder, View: one.view, Since: one.began, Servers: serverStates(one.app),
+			Kind: "stdio", PID: one.pid, Folder: one.folder, View: one.view, Since: one.began, Servers: serverStates(one.app, all),
 		})
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, one := range d.kept {
-		state.Sessions = append(state.Sessions, sessionState{Kind: "exec", Folder: one.folder, Since: one.began, Servers: serverStates(one.app)})
+		state.Sessions = append(state.Sessions, sessionState{Kind: "exec", Folder: one.folder, Since: one.began, Servers: serverStates(one.app, all)})
 	}
 	return state
 }
 
-// serverStates returns the states of the servers that are not disabled.
-func serverStates(a *app.App) []serverState {
+// serverStates returns the states of the servers that are not disabled. used has what their processes use.
+func serverStates(a *app.App, used map[int]proc.Used) []serverState {
 	all := []serverState{}
 	snap := a.Registry.Snapshot()
 	for i := range snap.Servers {
-		if one := &snap.Servers[i]; one.State != catalog.Disabled {
-			all = append(all, serverState{one.Name, one.State, one.Reason})
+		one := &snap.Servers[i]
+		if one.State == catalog.Disabled {
+			continue
 		}
+		state := serverState{Name: one.Name, State: one.State, Reason: one.Reason, PIDs: a.Registry.PIDs(one.Name)}
+		for _, pid := range state.PIDs {
+			state.Memory += used[pid].Memory
+		}
+		all = append(all, state)
 	}
 	return all
 }
@@ -93,13 +105,17 @@ func (cmd *deskStatus) runHere(_ context.Context, c *cli, s streams) error {
 	fmt.Fprintf(s.out, "The daemon %d (mcpx %s) serves %s since %s.\n", state.PID, state.Version, state.Config, state.Since.Format(time.DateTime))
 	fmt.Fprintf(s.out, "%s, %s of servers", terminal.Count(len(state.Sessions), "session"), terminal.Count(state.Processes, "process"))
 	if state.Memory > 0 {
-		fmt.Fprintf(s.out, " with %.1f MB", float64(state.Memory)/1e6)
+		fmt.Fprintf(s.out, " with %s", megabytes(state.Memory))
 	}
 	fmt.Fprintln(s.out)
 	for _, one := range state.Sessions {
 		var servers []string
 		for _, server := range one.Servers {
-			servers = append(servers, server.Name+" "+string(server.State))
+			text := server.Name + " " + string(server.State)
+			if server.Memory > 0 {
+				text += " " + megabytes(server.Memory)
+			}
+			servers = append(servers, text)
 		}
 		who := one.Kind
 		if one.PID != 0 {

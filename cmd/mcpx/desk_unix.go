@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"mcpx/internal/app"
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/memory"
 	"mcpx/internal/base/proc"
 	"mcpx/internal/base/terminal"
@@ -180,10 +181,11 @@ type keptApp struct {
 	timer      *time.Timer // ends the app; runs while uses is 0
 }
 
-// keep returns the app of the commands in one folder that call the same server, or makes it. done must be called; the app lives
-// for a while after that. If the config has changed, it is another app, and the one before ends.
+// keep returns the app of the commands in one folder that name the same server, or makes it with this profile: a server that
+// mcpx inspect has started serves mcpx exec too. done must be called; the app lives for a while after that if its server runs,
+// else the next command reads the catalogue on disk again. If the config has changed, it is another app, and the one before ends.
 func (d *desk) keep(s streams, cfg *config.Config, profile app.Profile, only []string) (a *app.App, done func(), err error) {
-	place := fmt.Sprintf("%s\x00%s\x00%v", s.origin.Folder, strings.Join(only, "\x00"), profile)
+	place := s.origin.Folder + "\x00" + strings.Join(only, "\x00")
 	key := place + "\x00" + s.origin.Digest(cfg, only)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -209,10 +211,23 @@ func (d *desk) keep(s streams, cfg *config.Config, profile app.Profile, only []s
 		stderr.close()
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if one.uses--; one.uses == 0 {
-			one.timer.Reset(d.idle)
+		if one.uses--; one.uses > 0 {
+			return
 		}
+		idle := d.idle
+		if !one.started() {
+			idle = 0
+		}
+		one.timer.Reset(idle)
 	}, nil
+}
+
+// started reports whether a server of the app runs, or has been tried.
+func (k *keptApp) started() bool {
+	return slices.ContainsFunc(k.app.Config.Servers, func(server config.Server) bool {
+		status, ok := k.app.Registry.Status(server.Name)
+		return ok && status.State != catalog.Idle
+	})
 }
 
 // endKept ends the apps of commands for which the func returns true. It calls the func with the lock held.

@@ -76,7 +76,7 @@ func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 		defer null.Close()
 		in.in = null
 	}
-	if ran, err := c.warm(ctx, in, "exec", cmd); ran {
+	if ran, err := c.warm(ctx, in, "exec", cmd, true); ran {
 		return err
 	}
 	return cmd.runHere(ctx, c, s)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"mcpx/internal/app"
@@ -27,13 +28,25 @@ func (cmd *inspectCommand) Help() string {
 	return fromDisk + examples("mcpx inspect", "mcpx inspect github", "mcpx inspect github create_issue", "mcpx inspect --query 'read a file'")
 }
 
-// Run answers in the daemon if it runs, else in this process.
+// Run answers in the daemon if it runs, where a server that must start stays up, else in this process.
 func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	switch {
 	case cmd.Tool != "" && cmd.Query != "":
 		return errors.New("give a tool or --query, not both: a tool is described, a query is searched for")
 	case cmd.Tool != "" && cmd.Server == "":
 		return errors.New("the tool needs its server: mcpx inspect SERVER TOOL")
+	}
+	if cmd.Server != "" { // else it only reads the disk
+		null, err := os.Open(os.DevNull) // leave the input to the programs that read it
+		if err != nil {
+			return err
+		}
+		defer null.Close()
+		in := s
+		in.in = null
+		if ran, err := c.warm(ctx, in, "inspect", cmd, false); ran {
+			return err
+		}
 	}
 	return cmd.runHere(ctx, c, s)
 }
@@ -47,11 +60,11 @@ func (cmd *inspectCommand) runHere(ctx context.Context, c *cli, s streams) error
 	if server := cfg.Served(cmd.Server); server != "" {
 		cmd.Server = server
 	}
-	a, err := c.start(s, cfg, app.Look, cmd.Server)
+	a, done, err := c.startOrKeep(s, cfg, app.Look, cmd.Server)
 	if err != nil {
 		return err
 	}
-	defer a.Close()
+	defer done()
 	if installed(ctx, a, s); ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -79,6 +92,9 @@ func (cmd *inspectCommand) runHere(ctx context.Context, c *cli, s streams) error
 // find waits until the tool can be shown. If the catalogue on disk does not have the tool, the catalogue may
 // be out of date, so find starts the server.
 func (cmd *inspectCommand) find(ctx context.Context, a *app.App) {
+	if status, ok := a.Registry.Status(cmd.Server); ok && status.State != catalog.Idle {
+		a.Registry.Ask(cmd.Server) // it starts anyway; in the daemon it stays up for the next command
+	}
 	a.Registry.WaitServer(ctx, cmd.Server)
 	server, ok := a.Registry.Snapshot().Server(cmd.Server)
 	if !ok || server.State != catalog.Idle || cmd.Tool == "" {

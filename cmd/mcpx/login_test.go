@@ -257,7 +257,11 @@ func (h *home) login(t *testing.T, code int, args ...string) (output, page strin
 // login, and logout revokes it.
 func TestLogin(t *testing.T) {
 	mcptest.Parallel(t)
-	g, h := guard(t, 600), newHome(t)
+	checkLogin(t, newHome(t))
+}
+
+func checkLogin(t *testing.T, h *home) {
+	g := guard(t, 600)
 	path := h.config(t, map[string]server{"tracker": {"url": g.url}}, nil)
 	stdout, _, code := h.run(t, "", "check", "--config", path)
 	if code != 1 || !strings.Contains(stdout, "needs mcpx login tracker") {

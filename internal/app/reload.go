@@ -52,9 +52,8 @@ type Request struct {
 	Done func(Reloaded, error)
 }
 
-// Follow applies the config file after each request, after each edit over HTTP and, with watch, when the file changes. If
-// there is a folder of stored programs, it follows that too. It
-// returns when ctx ends. If it refuses a file, it logs the reason, and mcpx keeps using the old config.
+// Follow applies the config file after each request, after each edit over HTTP and, with watch, when the file or its lock file
+// (mcpx lock) changes. If there is a folder of stored programs, it follows that too. It returns when ctx ends. If it refuses a file, it logs the reason, and mcpx keeps using the old config.
 func (a *App) Follow(ctx context.Context, from Source, asked <-chan Request, watch bool) {
 	r := &reloader{
 		file: setup.ConfigFile{Path: a.Config.Path, Reading: from.Reading}, edits: a.edits,
@@ -77,12 +76,14 @@ type reloader struct {
 	current *config.Config // the config that was applied last
 	stored  string         // the state of the folder of programs when the config was applied
 	seen    fingerprint    // the fingerprint of the file when it was last loaded or refused
+	locked  fingerprint    // the fingerprint of the lock file at that time
 }
 
 func (r *reloader) run(ctx context.Context, asked <-chan Request, watch bool) {
 	var ticks <-chan time.Time
 	if r.stored = storedIn(r.current); watch || r.stored != "" {
 		r.seen = fingerprint{size: -1} // so that the first check also detects a change since the start
+		r.locked = lookAt(LockPath(r.current), fingerprint{})
 		ticker := time.NewTicker(watchEvery)
 		defer ticker.Stop()
 		ticks = ticker.C
@@ -103,12 +104,12 @@ func (r *reloader) run(ctx context.Context, asked <-chan Request, watch bool) {
 			if !watch {
 				continue
 			}
-			now := lookAt(r.file.Path, r.seen)
-			if now.same(r.seen) {
-				r.seen = now
+			now, locked := lookAt(r.file.Path, r.seen), lookAt(LockPath(r.current), r.locked)
+			if now.same(r.seen) && locked.same(r.locked) {
+				r.seen, r.locked = now, locked
 				continue
 			}
-			_ = r.reload(ctx, false)
+			_ = r.reload(ctx, !locked.same(r.locked))
 		}
 	}
 }
@@ -136,12 +137,13 @@ func storedIn(cfg *config.Config) string {
 
 // reload applies the file, or logs and returns the reason why it refuses the file. If the file is empty, broken or missing, it
 // tries again for up to settleTime. A file that equals the current config is applied only if asked is true, because the
-// variables and files that it refers to may have changed.
+// variables and files that it refers to, or the lock file, may have changed.
 func (r *reloader) reload(ctx context.Context, asked bool) error {
 	patience := time.NewTimer(settleTime)
 	defer patience.Stop()
 	for {
-		r.seen = lookAt(r.file.Path, fingerprint{}) // taken before the load, so that a later write is detected as another change
+		// Taken before the load, so that a later write is detected as another change.
+		r.seen, r.locked = lookAt(r.file.Path, fingerprint{}), lookAt(LockPath(r.current), fingerprint{})
 		cfg, err := r.load()
 		if err == nil {
 			if !asked && reflect.DeepEqual(r.current, cfg) {

@@ -456,6 +456,33 @@ func (r *Registry) Status(name string) (status upstream.Status, ok bool) {
 	return upstream.Status{}, false
 }
 
+// PIDs returns the ids of the processes of a server: of its shared session, and of those of single clients.
+func (r *Registry) PIDs(name string) (pids []int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.entries[name]
+	if e == nil {
+		return nil
+	}
+	all := slices.Clone(e.upstreams())
+	if e.older.upstream != nil {
+		all = append(all, e.older.upstream)
+	}
+	for _, sessions := range r.clients {
+		for key, c := range sessions {
+			if key.server == name {
+				all = append(all, c.upstream)
+			}
+		}
+	}
+	for _, u := range all {
+		if pid := u.PID(); pid != 0 {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
 // running returns the entry of a server with an upstream; nil if it is unknown, disabled or misconfigured.
 func (r *Registry) running(name string) *entry {
 	r.mu.Lock()

@@ -26,6 +26,7 @@ type Evidence struct {
 
 // ownServer describes a server that the link has started.
 type ownServer struct {
+	pid int // of its process; 0 if it is none
 	// failure returns why the server has ended. If the server is a process, it waits up to patience for its end.
 	failure func(err error, patience time.Duration) string
 	// stderr returns the end of the server's stderr output. May be nil.
@@ -79,6 +80,14 @@ func (e *Evidence) Movement() any {
 		now.process = e.own.movement()
 	}
 	return now
+}
+
+// PID returns the id of the process that the link has started; 0 if it has started none.
+func (e *Evidence) PID() int {
+	if e == nil || e.own == nil {
+		return 0
+	}
+	return e.own.pid
 }
 
 // Remarks returns output that can explain a failure, in the form "; text": the first line of stdout if there was

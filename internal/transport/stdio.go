@@ -62,6 +62,7 @@ func (d *Dialer) dialProcess() (Link, error) {
 	p := newPipe(l, d.framing, process.Stdout(), process.Stdin())
 	p.end = func() { _ = process.Close(context.Background(), d.grace()) }
 	return l.use(p, &ownServer{
+		pid:        process.PID(),
 		failure:    func(err error, patience time.Duration) string { return exitReason(process, err, patience) },
 		stderr:     process.StderrTail,
 		movement:   process.Movement,

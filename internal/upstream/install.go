@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/semaphore"
+	"mcpx/internal/transport"
 )
 
 const (
@@ -175,13 +176,33 @@ func (w *installWatch) watch(ctx context.Context, movement func() any, stalled f
 // movement returns a value that changes with each sign of progress of the server. It is nil as long as there is no
 // link.
 func (s *session) movement() any {
-	s.mu.Lock()
-	l := s.link
-	s.mu.Unlock()
+	l := s.linked()
 	if l == nil {
 		return nil
 	}
 	return l.Evidence().Movement()
+}
+
+// linked returns the link; nil as long as there is none.
+func (s *session) linked() transport.Link {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.link
+}
+
+// PID returns the id of the server's process; 0 if none runs, or if it is no process of this machine.
+func (u *Upstream) PID() int {
+	u.mu.Lock()
+	s := u.session
+	u.mu.Unlock()
+	if s == nil {
+		return 0
+	}
+	l := s.linked()
+	if l == nil {
+		return 0
+	}
+	return l.Evidence().PID()
 }
 
 // installers are the programs that download the program they run. The values are subcommands: if there are any,

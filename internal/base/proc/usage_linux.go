@@ -6,25 +6,30 @@ import (
 	"strconv"
 )
 
-// Usage returns how many processes this process has started, directly or through others, that still run, and the
-// memory in bytes that they use. Processes in a role of mcpx are not included. Memory that several processes share is
-// divided among them. ok is false if the operating system does not provide this.
-func Usage() (processes int, memory int64, ok bool) {
-	all := find(func(m member) bool { return m.state != zombie })
-	children := make(map[int][]int, len(all))
-	for _, m := range all {
+// Usage returns what the processes that this process has started use, by the id of each, with what it has started itself.
+// Processes in a role of mcpx are not included. Memory that several processes share is divided among them. ok is false if the
+// operating system does not provide this.
+func Usage() (all map[int]Used, ok bool) {
+	found := find(func(m member) bool { return m.state != zombie })
+	children := make(map[int][]int, len(found))
+	for _, m := range found {
 		children[m.parent] = append(children[m.parent], m.pid)
 	}
-	for next := children[os.Getpid()]; len(next) > 0; next = next[1:] {
-		pid := next[0]
-		if inRole(pid) {
-			continue
+	all = make(map[int]Used)
+	for _, child := range children[os.Getpid()] {
+		var used Used
+		for next := []int{child}; len(next) > 0; next = next[1:] {
+			if pid := next[0]; !inRole(pid) {
+				next = append(next, children[pid]...)
+				used.Processes++
+				used.Memory += memoryOf(pid)
+			}
 		}
-		next = append(next, children[pid]...)
-		processes++
-		memory += memoryOf(pid)
+		if used.Processes > 0 {
+			all[child] = used
+		}
 	}
-	return processes, memory, true
+	return all, true
 }
 
 // inRole reports whether a process is mcpx itself in a role: its reaper or a helper.

@@ -3,4 +3,4 @@
 package proc
 
 // Usage works only on Linux.
-func Usage() (processes int, memory int64, ok bool) { return 0, 0, false }
+func Usage() (all map[int]Used, ok bool) { return nil, false }

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// BenchmarkDaemon compares sessions and commands with a warm daemon and without one, by turns, in as many rounds as -benchtime
+// says: go test ./cmd/mcpx -run '^$' -bench Daemon -benchtime 20x. Times are medians of the rounds, of real processes on the
+// clock of the wall. The first answer is that to initialize. cpu is the own CPU time of the process that serves, for each call.
+// ratio is the median of the ratios within each round, and noise the same for two mcpx without the daemon.
+func BenchmarkDaemon(b *testing.B) {
+	servers := map[string]server{"fake": fake(b, mcptest.Spec{})}
+	warm := newDesk(b)
+	ways := [3]*benched{newBenched(b, warm, servers), newBenched(b, newHome(b), servers), newBenched(b, newHome(b), servers)}
+	ways[0].pid = warm.daemons(b)[0]
+	b.Run("first-answer", func(b *testing.B) { compare(b, ways, "ms", (*benched).firstAnswer) })
+	b.Run("exec", func(b *testing.B) { compare(b, ways, "ms", (*benched).command) })
+	for _, callers := range []int{1, 64} {
+		calls := func(one *benched, b *testing.B) (wall, cpu float64) { return one.calls(b, callers) }
+		b.Run("calls-"+strconv.Itoa(callers), func(b *testing.B) { compare(b, ways, "µs", calls) })
+	}
+}
+
+// compare measures the ways by turns: with the daemon, and twice without it.
+func compare(b *testing.B, ways [3]*benched, unit string, measure func(one *benched, b *testing.B) (wall, cpu float64)) {
+	for _, one := range ways {
+		measure(one, b) // caches are filled
+	}
+	var walls, cpus compared
+	for n := 0; b.Loop(); n++ {
+		var wall, cpu [3]float64
+		for i := range ways { // none is always the first
+			at := (n + i) % len(ways)
+			wall[at], cpu[at] = measure(ways[at], b)
+		}
+		walls, cpus = append(walls, wall), append(cpus, cpu)
+	}
+	b.ReportMetric(0, "ns/op")
+	if walls.report(b, unit, ""); cpus[0][0] > 0 {
+		cpus.report(b, unit, "cpu-")
+	}
+}
+
+// compared has what was measured in each round.
+type compared [][3]float64
+
+func (c compared) report(b *testing.B, unit, what string) {
+	var warm, alone, ratio, noise []float64
+	for _, now := range c {
+		warm, alone = append(warm, now[0]), append(alone, now[1], now[2])
+		ratio, noise = append(ratio, 2*now[0]/(now[1]+now[2])), append(noise, now[1]/now[2])
+	}
+	b.ReportMetric(median(warm), unit+"-"+what+"warm")
+	b.ReportMetric(median(alone), unit+"-"+what+"alone")
+	b.ReportMetric(median(ratio), what+"ratio")
+	b.ReportMetric(median(noise), what+"noise")
+}
+
+// benched is a way to use mcpx, with a session that stays open.
+type benched struct {
+	home   *home
+	config string
+	pid    int // of the process that serves the session
+	client *client
+}
+
+func newBenched(b *testing.B, h *home, servers map[string]server) *benched {
+	one := &benched{home: h, config: h.config(b, servers, nil)}
+	p := h.serveStdio(b, "--config", one.config)
+	one.pid, one.client = p.cmd.Process.Pid, &client{peer: p, era: legacy, name: "e2e"}
+	one.client.open(b)
+	one.client.exec(b, "fake", "echo", `{"text":"up"}`)
+	return one
+}
+
+// firstAnswer opens a session and ends it after the answer.
+func (one *benched) firstAnswer(b *testing.B) (wall, _ float64) {
+	cmd := one.home.command(b, "--config", one.config)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := in.Write([]byte(hello + "\n")); err != nil {
+		b.Fatal(err)
+	}
+	answer := make([]byte, 1)
+	if _, err := out.Read(answer); err != nil {
+		b.Fatal(err)
+	}
+	wall = float64(time.Since(began).Microseconds()) / 1e3
+	in.Close()
+	if err := cmd.Wait(); err != nil {
+		b.Fatal(err)
+	}
+	return wall, 0
+}
+
+// command is a call with mcpx exec.
+func (one *benched) command(b *testing.B) (wall, _ float64) {
+	cmd := one.home.command(b, "--config", one.config, "exec", "fake", "echo", "text=hello")
+	began := time.Now()
+	out, err := cmd.CombinedOutput()
+	if err != nil || string(out) != "hello\n" {
+		b.Fatalf("%v: %s", err, out)
+	}
+	return float64(time.Since(began).Microseconds()) / 1e3, 0
+}
+
+// calls makes many calls by several callers at once, and returns the time that each takes in all.
+func (one *benched) calls(b *testing.B, callers int) (wall, cpu float64) {
+	each := 256
+	if callers > 1 {
+		each = 2048
+	}
+	before, began := cpuTime(b, one.pid), time.Now()
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() { // ends with its calls
+			for range each / callers {
+				id := one.client.start(b, "tools/call", `{"name":"exec","arguments":`+execArgs("fake", "echo", `{"text":"hello"}`)+`}`, "")
+				if m := one.client.answer(b, id); !strings.Contains(string(m.Result), "hello") {
+					b.Errorf("got %s %s", m.Result, m.Error)
+				}
+			}
+		})
+	}
+	all.Wait()
+	wall, cpu = float64(time.Since(began).Nanoseconds())/1e3/float64(each), float64((cpuTime(b, one.pid)-before).Nanoseconds())/1e3/float64(each)
+	return wall, cpu
+}

@@ -1,0 +1,136 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/internal/caller"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
+	"mcpx/internal/upstream"
+)
+
+// sharing starts a registry that shares this server under a key.
+func sharing(t *testing.T, pool *Pool, key string, server Server) *Registry {
+	t.Helper()
+	server.Shared = key
+	r := start(t, Options{Pool: pool}, server)
+	tried(t, r)
+	return r
+}
+
+func newPool(t *testing.T, idle time.Duration) *Pool {
+	pool := NewPool(idle, slog.New(slog.DiscardHandler))
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func upstreamOf(r *Registry) *upstream.Upstream { return r.running("x").upstream }
+
+// TestPool_Idle: registries with the same key have one upstream, which outlives each of them. It ends when it had no user for
+// the pool's time, and a user that comes earlier keeps it.
+func TestPool_Idle(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPool(t, time.Minute)
+		var running atomic.Int32
+		server := counted(piped(t, "x", mcptest.Spec{}), &running)
+		one, two, other := sharing(t, pool, "a", server), sharing(t, pool, "a", server), sharing(t, pool, "b", server)
+		first := upstreamOf(one)
+		if upstreamOf(two) != first || upstreamOf(other) == first {
+			t.Error("the key does not decide what is shared")
+		}
+		one.Close(0)
+		if got, err := call(two, "x", nil, "echo", `{"text":"still"}`); got != "still" || err != nil {
+			t.Errorf("after the end of the first user: %q %v", got, err)
+		}
+		two.Close(0)
+		time.Sleep(59 * time.Second)
+		three := sharing(t, pool, "a", server)
+		if upstreamOf(three) != first {
+			t.Error("the upstream has ended before its time")
+		}
+		time.Sleep(time.Hour)
+		if got, err := call(three, "x", nil, "echo", `{"text":"long"}`); got != "long" || err != nil {
+			t.Errorf("after an hour: %q %v", got, err)
+		}
+		three.Close(0)
+		time.Sleep(61 * time.Second)
+		synctest.Wait()
+		if n := running.Load(); n != 1 {
+			t.Errorf("%d run beside the one that is used", n-1)
+		}
+		if four := sharing(t, pool, "a", server); upstreamOf(four) == first {
+			t.Error("an upstream that has ended is shared")
+		}
+	})
+}
+
+// TestPool_Leaves: an upstream ends at once when the config of its last user has it no more, or after Renew when its last user
+// leaves it.
+func TestPool_Leaves(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPool(t, time.Hour)
+		var running atomic.Int32
+		server := counted(piped(t, "x", mcptest.Spec{}), &running)
+		one := sharing(t, pool, "a", server)
+		one.Apply(nil, Options{Pool: pool}, nil)
+		synctest.Wait()
+		time.Sleep(time.Second)
+		if n := running.Load(); n != 0 {
+			t.Errorf("%d run, although no config has the server", n)
+		}
+		two := sharing(t, pool, "a", server)
+		second := upstreamOf(two)
+		pool.Renew("x")
+		three := sharing(t, pool, "a", server)
+		if n := running.Load(); upstreamOf(three) == second || n != 2 {
+			t.Errorf("after Renew %d run", n)
+		}
+		two.Close(0)
+		synctest.Wait()
+		time.Sleep(time.Second)
+		if got, err := call(three, "x", nil, "echo", `{"text":"new"}`); got != "new" || err != nil || running.Load() != 1 {
+			t.Errorf("%q %v, and %d run", got, err, running.Load())
+		}
+	})
+}
+
+// TestPool_Asked: a server that asks a client is not shared with those that come later, in both eras, whether mcpx puts the
+// question or passes it on (Relay).
+func TestPool_Asked(t *testing.T) {
+	mcptest.NoLeaks(t)
+	for _, test := range []struct {
+		era   string
+		relay bool
+	}{{mcptest.EraLegacy, false}, {mcptest.EraModern, false}, {mcptest.EraModern, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			pool, server := newPool(t, time.Minute), piped(t, "x", mcptest.Spec{Era: test.era})
+			one := sharing(t, pool, "a", server)
+			client := &caller.Client{
+				ID: "one", Version: map[string]string{mcptest.EraLegacy: "2025-11-25", mcptest.EraModern: "2026-07-28"}[test.era],
+				Capabilities: json.RawMessage(`{"elicitation":{}}`), Notify: func(string, json.RawMessage) {},
+				Request: func(context.Context, string, json.RawMessage, func(json.RawMessage)) (json.RawMessage, error) {
+					return json.RawMessage(`{"action":"accept"}`), nil
+				},
+			}
+			raw, err := follow(t.Context(), one, "x", request.Request{
+				From: request.From{Client: client}, Method: "tools/call", Params: request.ToolParams("ask", nil), Relay: test.relay,
+				Times: request.Times{Timeout: patience},
+			})
+			if err != nil {
+				t.Fatalf("%+v: %s %v", test, raw, err)
+			}
+			two := sharing(t, pool, "a", server)
+			if upstreamOf(two) == upstreamOf(one) {
+				t.Errorf("%+v: a server that asks is shared: %s", test, raw)
+			}
+		})
+	}
+}
