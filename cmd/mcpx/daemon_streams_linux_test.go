@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
@@ -130,5 +131,42 @@ func TestHandable_Lost(t *testing.T) {
 	line := make([]byte, len("written"))
 	if _, err := io.ReadFull(typist, line); err != nil || string(line) != "written" {
 		t.Errorf("%v: %q", err, line)
+	}
+}
+
+// TestDaemon_Rights: a session whose servers would have fewer rights than the daemon has, as in some sandboxes, serves by itself.
+func TestDaemon_Rights(t *testing.T) {
+	mcptest.Parallel(t)
+	if out, err := exec.Command("setpriv", "--no-new-privs", "true").CombinedOutput(); err != nil {
+		t.Skipf("there is no setpriv: %v %s", err, out)
+	}
+	h := newDesk(t)
+	config := h.config(t, map[string]server{}, nil)
+	h.run(t, "", "--config", config)
+	cmd := exec.Command("setpriv", "--no-new-privs", binary(t), "--config", config)
+	cmd.Env, cmd.Stdin = h.env(), strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n")
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), `"id":1,"result"`) || !strings.Contains(string(out), "other rights") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestDaemon_ConfigDeleted: the daemon of a config file that is gone can be looked at and stopped.
+func TestDaemon_ConfigDeleted(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	config := h.config(t, map[string]server{}, nil)
+	h.run(t, "", "--config", config)
+	if err := os.Remove(config); err != nil {
+		t.Fatal(err)
+	}
+	if out, stderr, code := h.run(t, "", "--config", config, "status"); code != 0 || !strings.Contains(out, "0 sessions, 0 processes of servers") {
+		t.Errorf("exit %d, %s%s", code, out, stderr)
+	}
+	if _, stderr, code := h.run(t, "", "--config", config, "stop"); code != 0 || len(h.daemons(t)) != 0 {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+	if _, stderr, code := h.run(t, "", "--config", config, "status"); code != exitConfig || !strings.Contains(stderr, "not found") {
+		t.Errorf("exit %d, %s", code, stderr)
 	}
 }

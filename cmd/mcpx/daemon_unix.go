@@ -70,10 +70,14 @@ func (c *cli) warm(ctx context.Context, s streams, command string, options any) 
 
 // ask runs a command in the daemon if there is one; the error is attach.ErrNone if there is none.
 func (c *cli) ask(ctx context.Context, s streams, command string, options any) error {
-	path, err := c.findConfig(s)
-	if err != nil {
-		return err
+	path, missing := c.findConfig(s)
+	if missing != nil {
+		path = c.Config // its daemon may still run
 	}
+	if path == "" {
+		return missing
+	}
+	var err error
 	if c.Config, err = filepath.Abs(path); err != nil {
 		return err
 	}
@@ -81,7 +85,9 @@ func (c *cli) ask(ctx context.Context, s streams, command string, options any) e
 	if err != nil {
 		return err
 	}
-	_, err = c.inDaemon(ctx, s, request{place, command, options, false})
+	if _, err = c.inDaemon(ctx, s, request{place, command, options, false}); errors.Is(err, attach.ErrNone) && missing != nil {
+		return missing
+	}
 	return err
 }
 
