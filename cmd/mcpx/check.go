@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/terminal"
 	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/control"
 	"mcpx/internal/desk/savings"
 	"mcpx/internal/desk/share"
 )
@@ -90,6 +92,7 @@ func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 	}
 	if cmd.outcome = outcome; len(servers) == 0 {
 		outcome.Cost = costOf(a)
+		outcome.Dialled = dialledIn(ctx, cfg)
 	}
 	if cmd.JSON {
 		err = printJSON(s.out, outcome)
@@ -181,6 +184,8 @@ type outcome struct {
 	Tools    []checkedTool   `json:"tools,omitempty"`
 	Cost     *cost           `json:"cost,omitempty"`
 	Savings  *savings.Report `json:"savings,omitempty"`
+	// Dialled has the servers that have dialled in to a running mcpx which reads this config file.
+	Dialled []control.Dialled `json:"dialled,omitempty"`
 
 	named bool // the user has named the servers, and so wants to know more of them
 }
@@ -237,6 +242,20 @@ func checked(a *app.App, servers []string, tools []checkedTool) *outcome {
 	return o
 }
 
+// dialledIn returns the servers that have dialled in to the running mcpx which read the config file.
+func dialledIn(ctx context.Context, cfg *config.Config) (all []control.Dialled) {
+	path, err := filepath.Abs(cfg.Path)
+	if cfg.Dial == nil || err != nil {
+		return nil
+	}
+	mine, _, _ := readers(ctx, path)
+	for _, one := range mine {
+		all = append(all, one.Dialled...)
+		one.Close()
+	}
+	return all
+}
+
 func checkServer(a *app.App, server *catalog.Server) checkedServer {
 	one := checkedServer{Name: server.Name, State: server.State, Transport: server.Transport}
 	if server.Known {
@@ -286,7 +305,14 @@ func (o *outcome) print(s streams) {
 			fmt.Fprint(s.out, sc.Hang(sc.Yellow("warning   "), warning))
 		}
 	}
-	if len(o.Servers) == 0 {
+	for _, one := range o.Dialled {
+		text := fmt.Sprintf("%s: %s, for %s, %s", one.Name, one.State, one.For, terminal.Count(one.Tools, "tool"))
+		if !one.Approved {
+			text += ", not approved yet"
+		}
+		fmt.Fprint(s.out, sc.Hang("dial      ", sanitize.Line(text, 300)))
+	}
+	if len(o.Servers) == 0 && len(o.Dialled) == 0 {
 		fmt.Fprint(s.out, "\nno servers are configured\n\n",
 			"add one:    mcpx add memory -- npx -y @modelcontextprotocol/server-memory\n",
 			"or take those of your MCP clients:    mcpx init\n")

@@ -19,10 +19,11 @@ func TestDial(t *testing.T) {
 		sum := sha256.Sum256([]byte(token))
 		return map[string]any{"sha256": hex.EncodeToString(sum[:])}
 	}
-	hosted := host.serveHTTP(t, "--config", host.config(t, map[string]server{}, map[string]any{
+	file := host.config(t, map[string]server{}, map[string]any{
 		"auth": map[string]any{"tokens": map[string]any{"ann": digest("ann-token"), "bob": digest("bob-token")}},
 		"dial": map[string]any{"allow": []any{map[string]any{"names": []string{"laptop*"}}}},
-	}))
+	})
+	hosted := host.serveHTTP(t, "--config", file)
 	address := strings.Replace(hosted.site(), "http:", "ws:", 1) + "/dial/laptop"
 	config := device.config(t, map[string]server{"alpha": fake(t, mcptest.Spec{})}, nil)
 
@@ -68,6 +69,9 @@ func TestDial(t *testing.T) {
 	})
 	if answer := exec("bob-token", name, "echo", `{"text":"hello"}`); !strings.Contains(answer, "SERVER_NOT_FOUND") {
 		t.Errorf("bob: %s", answer)
+	}
+	if out, stderr, code := host.run(t, "", "--config", file, "check"); code != 0 || !strings.Contains(out, name+": dialled in, for self, ") {
+		t.Errorf("check at the hosted end: exit %d: %s%s", code, out, stderr)
 	}
 	if text := stderr.String(); !strings.Contains(text, "connected to ") || strings.Contains(text, "ann-token") {
 		t.Errorf("stderr: %s", text)

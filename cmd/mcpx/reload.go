@@ -164,7 +164,10 @@ func (r *reloading) listen(requests chan<- app.Request) (stop func()) {
 		r.log.Info("no control socket: mcpx reload does not reach this process", "err", err)
 		return func() {}
 	}
-	socket.Serve(control.Process{PID: os.Getpid(), File: file, Serves: r.serves}, func(ctx context.Context) control.Outcome {
+	self := func() control.Process {
+		return control.Process{PID: os.Getpid(), File: file, Serves: r.serves, Dialled: r.app.Dialled()}
+	}
+	socket.Serve(self, func(ctx context.Context) control.Outcome {
 		done := make(chan control.Outcome, 1)
 		ending := control.Outcome{Refused: []string{"this mcpx is about to end"}}
 		request := app.Request{Done: func(changed app.Reloaded, err error) { done <- outcomeOf(changed, err) }}

@@ -52,12 +52,6 @@ func (f *fleet) named(name string) *replica {
 	return f.replicas[slices.IndexFunc(f.replicas, func(r *replica) bool { return r.name == name })]
 }
 
-func (f *fleet) forget(gone *replica) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.replicas = slices.DeleteFunc(f.replicas, func(r *replica) bool { return r == gone })
-}
-
 // fleetCaller is a legacy client that calls through the fleet, each call with a text of its own.
 type fleetCaller struct {
 	url, session string

@@ -79,12 +79,12 @@ func (s *script) batch() {
 // long: a result that is cut, and what can be read of it.
 func (s *script) long() {
 	s.opens("2025-06-18")
-	cut := s.note("cut", s.ask(s.at, execute(1, "fake", "table", `{"rows":3000}`)))
+	cut := s.note("cut", s.ask(s.at, execute(1, "fake", "table", `{"rows":1000}`)))
 	handle := s.found(`handle\\*":\\*"([a-z0-9]+)`, cut)
-	for i, more := range []string{`"offset":100,"limit":2`, `"offset":2998`, `"select":".[2500].name"`, `"grep":"row 29.3\""`, `"offset":100000`} {
+	for i, more := range []string{`"offset":100,"limit":2`, `"offset":998`, `"select":".[500].name"`, `"grep":"row 5.3\""`, `"offset":100000`} {
 		s.note("read", s.ask(s.at, execute(i, "mcpx", "read_result", `{"handle":"`+handle+`",`+more+`}`)))
 	}
-	s.note("grep", s.ask(s.at, `{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"fake","tool_name":"table","arguments":{"rows":3000},"grep":"row 29.3\""}}}`))
+	s.note("grep", s.ask(s.at, `{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"fake","tool_name":"table","arguments":{"rows":1000},"grep":"row 5.3\""}}}`))
 	for range 3 {
 		s.note("reference", s.ask(s.at, execute(9, "fake", "echo", `{"text":{"$result":"`+handle+`","select":".[7].name"}}`)))
 	}

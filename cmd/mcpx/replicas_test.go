@@ -38,6 +38,13 @@ type fleet struct {
 	replicas []*replica
 }
 
+// forget takes a replica out of the balancer.
+func (f *fleet) forget(gone *replica) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.replicas = slices.DeleteFunc(f.replicas, func(r *replica) bool { return r == gone })
+}
+
 type replica struct {
 	*daemon
 	name  string
@@ -428,6 +435,26 @@ func TestReplicas_Home(t *testing.T) {
 	if pid(bob, two) != his {
 		t.Error("bob has another session with the server")
 	}
+}
+
+// TestReplicas_HomeAway: while NATS is away, a client of a PerClient server is served by the replica that has its sessions, and the
+// others say why they cannot.
+func TestReplicas_HomeAway(t *testing.T) {
+	mcptest.Parallel(t)
+	own := fake(t, mcptest.Spec{})
+	own["session"] = "per_client"
+	r := startReplicas(t, 2, map[string]server{"own": own}, nil)
+	one, two := r.replicas[0].daemon, r.replicas[1].daemon
+	alice := visitAt(t, one)
+	pid := func(at *daemon) string { return processOf(alice.ask(at, execute(1, "own", "pid", `{}`))) }
+	hers := pid(one)
+	r.nats.Kill()
+	mcptest.WaitFor(t, "the other replica says why", patience, func() bool { return strings.Contains(pid(two), "while NATS is away") })
+	if got := pid(one); got != hers {
+		t.Errorf("at her replica: %s", got)
+	}
+	r.nats.Start()
+	mcptest.WaitFor(t, "both serve her", patience, func() bool { return pid(two) == hers && pid(one) == hers })
 }
 
 // get opens the GET stream of the session.

@@ -14,6 +14,7 @@ import (
 	"mcpx/internal/base/conf"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/control"
 	"mcpx/internal/hosted/cluster"
 	"mcpx/internal/hosted/dial"
 	"mcpx/internal/hosted/httpd"
@@ -116,6 +117,14 @@ func (a *App) serveDialled(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.Error(w, "there is GET /api/dialled and POST /api/dialled/NAME/approve", http.StatusNotFound)
 	}
+}
+
+// Dialled returns the servers that have dialled in, for commands.
+func (a *App) Dialled() (all []control.Dialled) {
+	for _, s := range a.listDialled() {
+		all = append(all, control.Dialled{Name: s.Name, For: s.For, State: s.State, Tools: len(s.Tools), Approved: s.Approved})
+	}
+	return all
 }
 
 func (a *App) listDialled() []dialledServer {

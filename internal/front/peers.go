@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"mcpx/internal/base/state"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 )
@@ -269,7 +270,12 @@ func (f *Front) send(w http.ResponseWriter, r *http.Request, m *message, body []
 
 func forwardError(err error) *rpcError {
 	message := err.Error()
-	if !errors.Is(err, errStopping) && !errors.Is(err, errClosed) {
+	switch {
+	case errors.Is(err, errStopping), errors.Is(err, errClosed):
+	case errors.Is(err, state.ErrAway):
+		message = "only another replica of mcpx can answer this, which cannot be reached while NATS is away; " +
+			"a call that had begun may have been executed. Try again later"
+	default:
 		message = "the replica of mcpx that had this call is gone (" + message + "); the call may have been executed. Call again"
 	}
 	return &rpcError{code: codeRefused, message: message}

@@ -10,7 +10,7 @@ import (
 )
 
 // MostRecord is the length of the longest value in [Records], in bytes.
-const MostRecord = 256 << 10
+const MostRecord = 64 << 10
 
 // ErrLarge is the error for a value that is longer than MostRecord.
 var ErrLarge = errors.New("the client has sent too much about itself")

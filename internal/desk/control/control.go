@@ -45,6 +45,18 @@ type Process struct {
 	File string `json:"file"`
 	// Serves is where clients reach the process: "stdio", or a URL.
 	Serves string `json:"serves"`
+	// Dialled has the servers that have dialled in to the process, as they are when a command connects.
+	Dialled []Dialled `json:"dialled,omitempty"`
+}
+
+// Dialled is a server that has dialled in. For says who can use it, State whether it is connected, and Approved whether all its
+// tools may be used.
+type Dialled struct {
+	Name     string `json:"name"`
+	For      string `json:"for"`
+	State    string `json:"state"`
+	Tools    int    `json:"tools"`
+	Approved bool   `json:"approved"`
 }
 
 // Outcome is the result of a reload. It has names of servers and paths of keys, but no values from the config.
@@ -110,8 +122,9 @@ func Claim(folder string) error {
 	return private(folder)
 }
 
-// Serve answers the requests of commands in the background until Close is called. It calls reload for each request.
-func (s *Socket) Serve(self Process, reload func(context.Context) Outcome) {
+// Serve answers the requests of commands in the background until Close is called. It calls self for each connection, and reload
+// for each request.
+func (s *Socket) Serve(self func() Process, reload func(context.Context) Outcome) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
 	slots := make(chan struct{}, mostOpen)
@@ -144,12 +157,12 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-func answer(ctx context.Context, conn net.Conn, self Process, reload func(context.Context) Outcome) {
+func answer(ctx context.Context, conn net.Conn, self func() Process, reload func(context.Context) Outcome) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	_ = conn.SetDeadline(time.Now().Add(requestWithin))
 	var r request
-	if write(conn, self) != nil || read(bufio.NewReader(io.LimitReader(conn, mostBytes)), &r) != nil || !r.Reload {
+	if write(conn, self()) != nil || read(bufio.NewReader(io.LimitReader(conn, mostBytes)), &r) != nil || !r.Reload {
 		return
 	}
 	out := reload(ctx)

@@ -168,7 +168,7 @@ func (r *records) unwritten(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if now := time.Now(); r.c.Connected() && !r.c.ended() && now.Sub(r.warned) >= time.Minute {
-		r.c.log.Warn("NATS does not take a record of the cluster: what clients change is refused meanwhile", "bucket", r.bucket, "error", err)
+		r.c.log.Warn("NATS does not take a record: what clients change is refused meanwhile", "bucket", r.bucket, "error", err)
 		r.warned = now
 	}
 }

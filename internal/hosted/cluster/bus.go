@@ -51,6 +51,9 @@ var errOld = fmt.Errorf("it is more than %v old or new: compare the clocks of th
 
 // send sends a message to all, or to one replica if to is "to." and its id.
 func (c *Cluster) send(to string, h *head, data []byte) error {
+	if !c.Connected() {
+		return state.ErrAway
+	}
 	h.From, h.At = c.self, time.Now().UnixMilli()
 	text, err := json.Marshal(h)
 	if err != nil {

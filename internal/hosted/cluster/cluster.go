@@ -50,6 +50,7 @@ type Cluster struct {
 	log                *slog.Logger
 	box                *box
 	conn               *nats.Conn
+	connected          atomic.Bool     // conn.IsConnected waits while conn tries to connect again
 	life               context.Context // ends with Close
 	end                context.CancelFunc
 	closed             sync.WaitGroup
@@ -107,7 +108,7 @@ func (c *Cluster) connect(ctx context.Context, o *Options) error {
 		nats.ReconnectJitter(250*time.Millisecond, 250*time.Millisecond),
 		// What cannot be sent at once is an error at once: callers decide what to do while NATS is away.
 		nats.ReconnectBufSize(-1), nats.PingInterval(time.Second), nats.MaxPingsOutstanding(2),
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { c.away(err) }),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { c.away(err) }), // one handler runs after the other
 		nats.ReconnectHandler(func(*nats.Conn) { c.back() }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { c.trouble(err) }),
 	}
@@ -123,6 +124,7 @@ func (c *Cluster) connect(ctx context.Context, o *Options) error {
 	if o.TLS != nil {
 		options = append(options, nats.Secure(o.TLS))
 	}
+	c.connected.Store(true) // before away can be called
 	again := time.NewTicker(250 * time.Millisecond)
 	defer again.Stop()
 	for {
@@ -204,6 +206,7 @@ func (c *Cluster) Close() {
 
 // away ends what lost messages would leave without an end.
 func (c *Cluster) away(err error) {
+	c.connected.Store(false)
 	if c.ended() {
 		return
 	}
@@ -213,6 +216,7 @@ func (c *Cluster) away(err error) {
 }
 
 func (c *Cluster) back() {
+	c.connected.Store(true)
 	c.log.Info("the connection to NATS is back", "server", c.conn.ConnectedUrlRedacted())
 	c.presence.touch(time.Now())
 	c.sendBeat("all")
@@ -234,8 +238,8 @@ func (c *Cluster) trouble(err error) {
 
 func (c *Cluster) ended() bool { return c.life.Err() != nil }
 
-// Connected reports whether NATS can be reached.
-func (c *Cluster) Connected() bool { return c.conn.IsConnected() }
+// Connected reports whether NATS can be reached. It does not wait.
+func (c *Cluster) Connected() bool { return c.connected.Load() }
 
 // Self returns the id of this replica, which is random for each process.
 func (c *Cluster) Self() string { return c.self }

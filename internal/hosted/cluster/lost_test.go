@@ -6,6 +6,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"mcpx/internal/base/state"
 	"mcpx/internal/mcptest"
 )
 
@@ -69,5 +70,53 @@ func TestRecords_Lost(t *testing.T) {
 		late.Close()
 		mcptest.WaitFor(t, "changes go on after "+c.what, wait, func() bool { return keep(b, "y", c.what, time.Hour) == nil })
 		sees(t, a, "y", c.what)
+	}
+}
+
+// TestAway_Stalled: nothing waits for a NATS server that accepts connections and says nothing, as one that is stopped.
+func TestAway_Stalled(t *testing.T) {
+	mcptest.NoLeaks(t)
+	n := mcptest.StartNATS(t)
+	a := join(t, n.URL, "a")
+	attempts := n.Proxy.Accepted()
+	n.Proxy.Set(mcptest.ProxyStall)
+	n.Proxy.Cut()
+	mcptest.WaitFor(t, "a notices", wait, func() bool { return !a.Connected() })
+	mcptest.WaitFor(t, "an attempt to connect again, in which nothing waits for a second", wait, func() bool {
+		begun, longest := false, time.Duration(0)
+		for ; ; time.Sleep(time.Millisecond) {
+			if now := n.Proxy.Accepted(); now > attempts {
+				attempts = now
+				if begun { // the next attempt
+					return longest < time.Second
+				}
+				begun = true
+			}
+			before := time.Now()
+			_ = a.Connected()
+			_ = a.Tell("word", nil)
+			_ = keep(a, "x", "1", time.Hour)
+			longest = max(longest, time.Since(before))
+		}
+	})
+	n.Proxy.Set(mcptest.ProxyPass)
+	mcptest.WaitFor(t, "changes go on", wait, func() bool { return keep(a, "x", "1", time.Hour) == nil })
+}
+
+// TestRecords_Room: large records fill the memory of the replicas only in part, so that the clients who send most keep nobody else out.
+func TestRecords_Room(t *testing.T) {
+	r := &records{}
+	for _, c := range []struct {
+		full, size int // full is in parts of mostRecords, in percent
+		fits       bool
+	}{
+		{0, state.MostRecord, true}, {0, state.MostRecord + 1, false}, {40, state.MostRecord, true},
+		{75, state.MostRecord, false}, {75, 20 << 10, true}, {95, 20 << 10, false}, {95, 4 << 10, true},
+		{100, 4 << 10, false}, {100, smallRecord, true}, {201, 1, false},
+	} {
+		r.bytes = mostRecords / 100 * c.full
+		if err := r.fits(c.size); (err == nil) != c.fits {
+			t.Errorf("%d bytes, %d %% full: %v", c.size, c.full, err)
+		}
 	}
 }

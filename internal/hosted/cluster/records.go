@@ -25,7 +25,8 @@ const (
 	// mostTries is how often a change is tried while other replicas change the same record.
 	mostTries = 200
 	// mostRecords is from how many bytes on no large record is kept any more, so that clients that send much about themselves
-	// cannot fill the memory of all replicas. A record of up to smallRecord bytes is kept until there is twice as much.
+	// cannot fill the memory of all replicas. As it fills, large records become smaller, so that those clients are the first that
+	// are refused. A record of up to smallRecord bytes is kept until there is twice as much.
 	mostRecords, smallRecord = 256 << 20, 1 << 10
 	// ownerKey is the key of a record that only the replicas of this cluster can open.
 	ownerKey = "cluster"
@@ -165,7 +166,8 @@ func (r *records) Change(ctx context.Context, key string, change func(old []byte
 func (r *records) fits(size int) error {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	if size > state.MostRecord || size > smallRecord && r.bytes > mostRecords || r.bytes > 2*mostRecords {
+	room := (mostRecords - r.bytes) >> 11 // MostRecord until half of it is used
+	if size > state.MostRecord || size > max(room, smallRecord) || r.bytes > 2*mostRecords {
 		return state.ErrLarge
 	}
 	return nil
