@@ -71,10 +71,14 @@ func (c *cli) warm(ctx context.Context, s streams, command string, options any, 
 
 // ask runs a command in the daemon if there is one; the error is attach.ErrNone if there is none.
 func (c *cli) ask(ctx context.Context, s streams, command string, options any) error {
-	path, err := c.findConfig(s)
-	if err != nil {
-		return err
+	path, missing := c.findConfig(s)
+	if missing != nil {
+		path = c.Config // its daemon may still run
 	}
+	if path == "" {
+		return missing
+	}
+	var err error
 	if c.Config, err = filepath.Abs(path); err != nil {
 		return err
 	}
@@ -82,7 +86,9 @@ func (c *cli) ask(ctx context.Context, s streams, command string, options any) e
 	if err != nil {
 		return err
 	}
-	_, err = c.inDaemon(ctx, s, request{place, command, options, false})
+	if _, err = c.inDaemon(ctx, s, request{place, command, options, false}); errors.Is(err, attach.ErrNone) && missing != nil {
+		return missing
+	}
 	return err
 }
 
@@ -119,22 +125,22 @@ func (c *cli) inDaemon(ctx context.Context, s streams, r request) (ran bool, err
 	if err != nil {
 		return false, err
 	}
-	files, copied, err := handable(s)
+	conn, err := attach.Dial(r.place, patienceFor(s), r.start)
 	if err != nil {
 		return false, err
 	}
-	conn, err := attach.Dial(r.place, patienceFor(s), r.start)
+	files, done, err := handable(s) // not earlier, as it reads the terminal
 	if err != nil {
-		copied(false)
+		conn.Close()
 		return false, err
 	}
 	hangups := make(chan os.Signal, 1)
-	if !signal.Ignored(syscall.SIGHUP) {
+	if r.command == "serve" && !signal.Ignored(syscall.SIGHUP) { // the signal ends other commands, which read no config again
 		signal.Notify(hangups, syscall.SIGHUP)
 		defer signal.Stop(hangups)
 	}
 	exit, err := conn.Run(ctx, start, files, hangups)
-	copied(true)
+	done(err != nil)
 	if err == nil && exit != exitOK {
 		err = exitError(exit)
 	}
@@ -171,25 +177,33 @@ func (c *cli) describe(s streams, r request) (attach.Start, error) {
 	}, nil
 }
 
+// lastWords is for how long a command still copies what a lost daemon has written.
+const lastWords = time.Second
+
 // handable returns the streams to hand over. In place of a terminal, whose flags belong to the shell and which a session
-// must not outlive, it is a pipe; then this process copies. done ends that: with all, after the rest was copied.
-func handable(s streams) (files [3]*os.File, done func(all bool), err error) {
+// must not outlive, it is a pipe; then this process copies. done ends that, after the rest was copied. lost means that the
+// daemon may never close its ends of the pipes.
+func handable(s streams) (files [3]*os.File, done func(lost bool), err error) {
 	out := s.out
 	if checked, ok := out.(*checkedWriter); ok {
 		out = checked.Writer
 	}
 	var copying sync.WaitGroup
-	var opened []*os.File
-	done = func(all bool) {
+	var opened, outputs []*os.File
+	done = func(lost bool) {
 		for _, file := range opened {
 			file.Close()
 		}
-		if all {
-			copying.Wait()
+		for _, output := range outputs {
+			if lost {
+				_ = output.SetReadDeadline(time.Now().Add(lastWords))
+			}
 		}
+		copying.Wait()
 	}
-	for i, stream := range []any{s.in, out, s.err} {
-		file, ok := stream.(*os.File)
+	of := [3]any{s.in, out, s.err}
+	for _, i := range []int{1, 2, 0} { // the input at last, as what was read from it cannot be given back
+		file, ok := of[i].(*os.File)
 		if !ok {
 			done(false)
 			return files, nil, errors.New("the streams of this process are not files")
@@ -211,8 +225,8 @@ func handable(s streams) (files [3]*os.File, done func(all bool), err error) {
 			}()
 			continue
 		}
-		files[i], opened = write, append(opened, write)
-		copying.Go(func() { // ends when this process and the daemon have closed the other end
+		files[i], opened, outputs = write, append(opened, write), append(outputs, read)
+		copying.Go(func() { // ends when this process and the daemon have closed the other end, or after lastWords
 			_, _ = io.Copy(file, read)
 			read.Close()
 		})

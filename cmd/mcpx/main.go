@@ -25,6 +25,7 @@ const (
 	exitFailed = 1
 	exitConfig = 2
 	exitUsage  = 80
+	exitPipe   = 128 + int(syscall.SIGPIPE) // what a shell says of a program whose output nobody reads
 )
 
 // cli is the command line. The help lists its fields in this order.
@@ -206,6 +207,8 @@ func run(ctx context.Context, args []string, s streams) int {
 func conclude(ctx context.Context, s streams, err error) int {
 	out, checked := s.out.(*checkedWriter)
 	switch {
+	case checked && errors.Is(out.err, syscall.EPIPE): // in the daemon; in the command itself the signal ends the process
+		return exitPipe
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		err = errors.New("interrupted")
 	case err == nil && checked && out.err != nil:

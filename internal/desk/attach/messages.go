@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -24,7 +25,7 @@ const (
 
 // hello is the first message of a command. A daemon refuses what it cannot serve.
 type hello struct {
-	// Spaces are the namespaces of the command: its mount points, processes, network and users.
+	// Spaces are the namespaces and the rights of the command; see the func spaces.
 	Spaces string `json:"spaces"`
 }
 
@@ -87,13 +88,22 @@ func hear(conn *net.UnixConn, deadline time.Time, message any) error {
 	return json.Unmarshal(body, message)
 }
 
-// spaces names the namespaces of this process; "" where the system has none.
+// spaces names what servers inherit of this process beside its user, folder and variables: the namespaces, where the system
+// has some, the groups, and other rights, which some clients take from their commands.
 func spaces() string {
-	var all []string
-	for _, kind := range []string{"mnt", "pid", "net", "user"} {
-		name, err := os.Readlink("/proc/self/ns/" + kind)
+	groups, _ := os.Getgroups()
+	slices.Sort(groups)
+	all := []string{fmt.Sprint(os.Getegid(), groups)}
+	for _, link := range []string{"ns/mnt", "ns/pid", "ns/net", "ns/user", "root"} {
+		name, err := os.Readlink("/proc/self/" + link)
 		if err == nil {
 			all = append(all, name)
+		}
+	}
+	status, _ := os.ReadFile("/proc/self/status") // Linux alone has it
+	for line := range strings.Lines(string(status)) {
+		if name, _, _ := strings.Cut(line, ":"); slices.Contains([]string{"CapEff", "CapBnd", "NoNewPrivs", "Seccomp"}, name) {
+			all = append(all, strings.Join(strings.Fields(line), ""))
 		}
 	}
 	return strings.Join(all, " ")

@@ -183,7 +183,7 @@ func (d *Daemon) receive(conn *net.UnixConn) (*Session, error) {
 	}
 	answer := welcome{PID: os.Getpid()}
 	if h.Spaces != d.space {
-		answer.Refused = "the daemon runs in other namespaces, perhaps outside of this container"
+		answer.Refused = "the daemon runs in other namespaces or with other rights, perhaps outside of this container or sandbox"
 	}
 	if err := say(conn, deadline, answer); err != nil || answer.Refused != "" {
 		return nil, errors.Join(err, errors.New(answer.Refused))
