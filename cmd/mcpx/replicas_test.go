@@ -438,12 +438,12 @@ func TestReplicas_Home(t *testing.T) {
 }
 
 // TestReplicas_HomeAway: while NATS is away, a client of a PerClient server is served by the replica that has its sessions, and the
-// others say why they cannot.
+// others say why they cannot. Shared servers answer at each replica.
 func TestReplicas_HomeAway(t *testing.T) {
 	mcptest.Parallel(t)
 	own := fake(t, mcptest.Spec{})
 	own["session"] = "per_client"
-	r := startReplicas(t, 2, map[string]server{"own": own}, nil)
+	r := startReplicas(t, 2, map[string]server{"own": own, "shared": fake(t, mcptest.Spec{})}, nil)
 	one, two := r.replicas[0].daemon, r.replicas[1].daemon
 	alice := visitAt(t, one)
 	pid := func(at *daemon) string { return processOf(alice.ask(at, execute(1, "own", "pid", `{}`))) }
@@ -452,6 +452,11 @@ func TestReplicas_HomeAway(t *testing.T) {
 	mcptest.WaitFor(t, "the other replica says why", patience, func() bool { return strings.Contains(pid(two), "while NATS is away") })
 	if got := pid(one); got != hers {
 		t.Errorf("at her replica: %s", got)
+	}
+	for _, at := range []*daemon{one, two} {
+		if said := alice.ask(at, execute(2, "shared", "echo", `{"text":"hello"}`)); !strings.Contains(said, "hello") {
+			t.Errorf("a shared server: %s", said)
+		}
 	}
 	r.nats.Start()
 	mcptest.WaitFor(t, "both serve her", patience, func() bool { return pid(two) == hers && pid(one) == hers })

@@ -14,6 +14,7 @@ import (
 	"mcpx/internal/base/state"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
+	"mcpx/internal/request"
 )
 
 // Several processes of mcpx, the replicas, may serve the same clients, so that each request of a client may reach another one. Any
@@ -71,20 +72,32 @@ func (f *Front) homed() bool {
 	return f.options.Peers != nil && f.options.Homed != nil && len(f.options.Homed()) > 0
 }
 
-// elsewhere returns the other replica that must answer a message; empty if this one can, or if that one has ended.
-func (f *Front) elsewhere(e *exchange, m *message) string {
+// elsewhere returns the other replica that must answer a message; empty if this one can, or if that one has ended. home means that it
+// is the client's home, so that it alone can use the client's sessions with PerClient servers.
+func (f *Front) elsewhere(e *exchange, m *message) (to string, home bool) {
 	peers := f.options.Peers
 	if peers == nil || e.r.Context().Value(forwardedKey{}) != nil {
-		return ""
+		return "", false
 	}
-	for _, find := range []func(*exchange, *message) string{f.namedIn, f.homeOf, f.streamOf} {
+	for i, find := range []func(*exchange, *message) string{f.namedIn, f.homeOf, f.streamOf} {
 		if to := find(e, m); to == peers.Self() {
-			return ""
+			return "", false
 		} else if to != "" && peers.IsLive(to) {
-			return to
+			return to, i == 1
 		}
 	}
-	return ""
+	return "", false
+}
+
+// untaken reports whether a request is to be served here, as err says that the other replica has done nothing. If that is the
+// client's home and cannot be reached, the request can use shared servers only.
+func (e *exchange) untaken(err error, home bool) bool {
+	if away := errors.Is(err, state.ErrAway); !errors.Is(err, ErrUntaken) || away && !home {
+		return false
+	} else if away {
+		e.r = e.r.WithContext(request.FarFromHome(e.r.Context()))
+	}
+	return true
 }
 
 // reaches reports whether a request can be forwarded to a replica.
@@ -130,7 +143,7 @@ func replicaOfQuestion(id json.RawMessage) string {
 // homeOf returns the replica that has the client's sessions with PerClient servers. If that has ended or begins to, this replica becomes the
 // client's home.
 func (f *Front) homeOf(e *exchange, m *message) string {
-	if !f.homed() {
+	if !f.homed() || request.IsFar(e.r.Context()) {
 		return ""
 	}
 	peers, ctx := f.options.Peers, e.r.Context()
@@ -222,11 +235,11 @@ func (f *Front) recordOf(e *exchange) *Session {
 // replica has to answer.
 func (f *Front) passed(e *exchange, m *message, body []byte) bool {
 	for range 2 { // if a replica has just ended, another one may have to answer
-		to := f.elsewhere(e, m)
+		to, home := f.elsewhere(e, m)
 		if to == "" {
 			return false
 		}
-		if f.forward(e, m, body, to) {
+		if f.forward(e, m, body, to, home) {
 			return true
 		}
 	}
@@ -234,7 +247,7 @@ func (f *Front) passed(e *exchange, m *message, body []byte) bool {
 }
 
 // forward forwards a request. It returns false if the request is not answered and can be made again here.
-func (f *Front) forward(e *exchange, m *message, body []byte, to string) bool {
+func (f *Front) forward(e *exchange, m *message, body []byte, to string, home bool) bool {
 	w := &forwarding{exchange: e}
 	err := f.send(w, e.r, m, body, to)
 	if err == nil || e.r.Context().Err() != nil {
@@ -242,7 +255,7 @@ func (f *Front) forward(e *exchange, m *message, body []byte, to string) bool {
 	}
 	f.log.Warn("a request could not be answered by another replica", "replica", to, "error", err)
 	switch isRequest := m != nil && m.isRequest(); {
-	case !w.begun && (m == nil || m.onStream() || errors.Is(err, ErrUntaken)):
+	case !w.begun && (e.untaken(err, home) || m == nil || m.onStream()):
 		return false
 	case !w.begun && !isRequest:
 		e.accepted()
@@ -310,13 +323,13 @@ func (w *forwarding) Flush() { w.flush() }
 
 // passedOfBatch is passed for a message of a batch. Its answer, and what comes before that, are events of the batch.
 func (f *Front) passedOfBatch(e *exchange, m *message, body []byte) bool {
-	to := f.elsewhere(e, m)
+	to, home := f.elsewhere(e, m)
 	if to == "" {
 		return false
 	}
 	w := &batched{forwarding: forwarding{exchange: e}, header: make(http.Header)}
 	switch err := f.send(w, e.r, m, body, to); {
-	case errors.Is(err, ErrUntaken):
+	case e.untaken(err, home):
 		return false
 	case !m.isRequest():
 	case err != nil:

@@ -89,10 +89,10 @@ func (f *Front) PostSSE(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("sessionId")
 	found, ok := f.sseStreams.Load(streamKey(id, r))
 	if to := id[strings.LastIndexByte(id, '-')+1:]; !ok && f.reaches(r, to) {
-		if data, ok := f.readBody(w, r); ok {
-			f.forward(f.newExchange(w, r), &message{row: &unknownMethod}, data, to)
+		data, read := f.readBody(w, r)
+		if !read || f.forward(f.newExchange(w, r), &message{row: &unknownMethod}, data, to, false) {
+			return
 		}
-		return
 	}
 	if !ok {
 		http.Error(w, "no such session; open the stream first", http.StatusNotFound)

@@ -44,6 +44,10 @@ func (r *Registry) routeOf(ctx context.Context, q *request.Request) (*route, err
 	t := &route{entry: e, request: q, wait: q.Wait, release: func() {}}
 	switch {
 	case e.server.PerClient && q.Client != nil && q.Client.ID != "":
+		if request.IsFar(ctx) {
+			const reason = "your session with it belongs to another replica of mcpx, which cannot be reached while NATS is away"
+			return nil, &request.UnavailableError{State: catalog.Unavailable, Reason: reason}
+		}
 		c, release, err := r.clientSession(e, q.Client, q.Credentials, false)
 		if err != nil {
 			return nil, err

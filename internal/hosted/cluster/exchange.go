@@ -263,7 +263,7 @@ func (c *Cluster) Ask(ctx context.Context, to, kind string, data []byte) iter.Se
 
 func (c *Cluster) ask(ctx context.Context, to string) (*exchange, error) {
 	if !c.Connected() {
-		return nil, state.ErrAway
+		return nil, fmt.Errorf("%w: %w", ErrUntaken, state.ErrAway)
 	}
 	c.calls.mu.Lock()
 	c.calls.last++

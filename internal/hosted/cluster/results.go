@@ -135,6 +135,8 @@ func unknownOrAway(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.Is(err, state.ErrAway):
+		return state.ErrAway
 	case errors.As(err, &remote), errors.Is(err, ErrGone), errors.Is(err, ErrUntaken), errors.Is(err, state.ErrUnknown):
 		return state.ErrUnknown
 	}
