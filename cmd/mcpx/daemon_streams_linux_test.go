@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -168,5 +169,27 @@ func TestDaemon_ConfigDeleted(t *testing.T) {
 	}
 	if _, stderr, code := h.run(t, "", "--config", config, "status"); code != exitConfig || !strings.Contains(stderr, "not found") {
 		t.Errorf("exit %d, %s", code, stderr)
+	}
+}
+
+// TestDaemon_Inherited: what else was open in the command that starts the daemon, such as a script's lock, does not stay open.
+func TestDaemon_Inherited(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDesk(t)
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	cmd := h.command(t, "--config", h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil), "exec", "fake", "pid")
+	cmd.ExtraFiles = []*os.File{write, write, write}
+	err = cmd.Run()
+	write.Close()
+	if pids := h.daemons(t); err != nil || len(pids) != 1 {
+		t.Fatalf("%v, daemons: %v", err, pids)
+	}
+	_ = read.SetReadDeadline(time.Now().Add(patience))
+	if n, err := read.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+		t.Errorf("the pipe is still open: %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -157,6 +158,7 @@ func (p Place) launch(lock *os.File) error {
 	if err != nil || !filepath.IsAbs(home) {
 		home = "/"
 	}
+	closeOnExec()
 	environ := append(own(os.Environ()), "PATH="+os.Getenv("PATH"), proc.RoleVar+"="+Role+" "+string(p))
 	process, err := os.StartProcess(self, []string{"mcpx-daemon"}, &os.ProcAttr{
 		Dir: home, Env: environ, Files: []*os.File{null, null, errors, lock}, Sys: &syscall.SysProcAttr{Setsid: true},
@@ -166,6 +168,17 @@ func (p Place) launch(lock *os.File) error {
 	}
 	go process.Wait() // ends with the daemon or with this process, whichever is first; so the daemon leaves no zombie
 	return nil
+}
+
+// closeOnExec keeps from the daemon what this process inherited, such as the lock file of a script, or a pipe whose reader
+// waits for its end: the daemon would have it open for long.
+func closeOnExec() {
+	open, _ := os.ReadDir("/dev/fd")
+	for _, one := range open {
+		if fd, err := strconv.Atoi(one.Name()); err == nil && fd > 2 {
+			syscall.CloseOnExec(fd)
+		}
+	}
 }
 
 // LostError means that the daemon has ended, or gives no sign, while a session was open.
