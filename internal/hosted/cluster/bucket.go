@@ -55,6 +55,9 @@ func (r *records) open(ctx context.Context) (jetstream.KeyValue, error) {
 	return kv, err
 }
 
+// lastUpdates is the longest time in which updates that were on their way are received after the end.
+const lastUpdates = 5 * time.Second
+
 // following are the changes of the bucket, until stop.
 type following struct {
 	jetstream.KeyWatcher
@@ -67,8 +70,13 @@ func (f *following) stop() {
 	}
 	f.cancel()
 	_ = f.Stop()
-	go func() { // ends with the subscription, which closes Updates when the last of them is received
-		for range f.Updates() {
+	go func() { // ends when no more updates come: with the connection, Updates is not always closed
+		for open := true; open; {
+			select {
+			case _, open = <-f.Updates():
+			case <-time.After(lastUpdates):
+				open = false
+			}
 		}
 	}()
 }
