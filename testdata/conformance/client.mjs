@@ -42,7 +42,7 @@ writeFileSync(config, JSON.stringify({ startup_wait: 30, exec_wait: 30, view: 't
 
 const mcpx = {
   command: process.env.MCPX_BIN,
-  env: { PATH: process.env.PATH, HOME: home, XDG_CACHE_HOME: home, XDG_CONFIG_HOME: home },
+  env: { PATH: process.env.PATH, HOME: home, XDG_CACHE_HOME: home, XDG_CONFIG_HOME: home, MCPX_DAEMON: '0' },
 };
 
 // login is a person who runs mcpx login and agrees in a browser, or gives up where the page fails.
