@@ -25,6 +25,13 @@ func TestDial_Tools(t *testing.T) {
 	if websocket.CloseStatus(err) != websocket.StatusPolicyViolation || !strings.Contains(err.Error(), "201 tools together, and may have 200") {
 		t.Errorf("the server with one too many: %v", err)
 	}
+	defer func() {
+		if t.Failed() {
+			for _, s := range e.app.Registry.Snapshot().Servers {
+				t.Logf("%s: known %v, %s, %s", s.Name, s.Known, s.State, s.Reason)
+			}
+		}
+	}()
 	mcptest.WaitFor(t, "the reason", dialPatience, func() bool {
 		return slices.ContainsFunc(e.app.Registry.Snapshot().Servers, func(s catalog.Server) bool {
 			return strings.HasPrefix(s.Name, "mine2-") && !s.Known && strings.Contains(s.Reason, "201 tools")
