@@ -213,7 +213,9 @@ type checkedTool struct {
 func checked(a *app.App, servers []string, tools []checkedTool) *outcome {
 	cfg, full, seen := a.Config, a.Registry.Snapshot(), a.Executor.Catalogue(nil)
 	unmatched := app.Unmatched(cfg, full)
-	o := &outcome{OK: true, Config: cfg.Path, Warnings: slices.Concat(cfg.Warnings, app.UnknownInRights(cfg)), Tools: tools, named: len(servers) > 0}
+	o := &outcome{
+		OK: true, Config: cfg.Path, Warnings: slices.Concat(cfg.Warnings, app.UnknownInRights(cfg)), Tools: tools, named: len(servers) > 0,
+	}
 	if len(servers) == 0 {
 		o.Warnings = append(o.Warnings, unmatched[""]...)
 	}
@@ -305,13 +307,7 @@ func (o *outcome) print(s streams) {
 			fmt.Fprint(s.out, sc.Hang(sc.Yellow("warning   "), warning))
 		}
 	}
-	for _, one := range o.Dialled {
-		text := fmt.Sprintf("%s: %s, for %s, %s", one.Name, one.State, one.For, terminal.Count(one.Tools, "tool"))
-		if !one.Approved {
-			text += ", not approved yet"
-		}
-		fmt.Fprint(s.out, sc.Hang("dial      ", sanitize.Line(text, 300)))
-	}
+	o.printDialled(s)
 	if len(o.Servers) == 0 && len(o.Dialled) == 0 {
 		fmt.Fprint(s.out, "\nno servers are configured\n\n",
 			"add one:    mcpx add memory -- npx -y @modelcontextprotocol/server-memory\n",
@@ -357,6 +353,17 @@ func (o *outcome) print(s streams) {
 		total := o.Savings.Total
 		fmt.Fprint(s.out, sc.Hang("", fmt.Sprintf("tokens saved since %s: definitions %s, compression %s, left behind a handle %s; mcpx stats says more",
 			o.Savings.Since, figure(sc, total.Definitions), figure(sc, total.Compression), figure(sc, total.Cut))))
+	}
+}
+
+// printDialled prints a line for each server that has dialled in.
+func (o *outcome) printDialled(s streams) {
+	for _, one := range o.Dialled {
+		text := fmt.Sprintf("%s: %s, for %s, %s", one.Name, one.State, one.For, terminal.Count(one.Tools, "tool"))
+		if !one.Approved {
+			text += ", not approved yet"
+		}
+		fmt.Fprint(s.out, s.screen.Hang("dial      ", sanitize.Line(text, 300)))
 	}
 }
 

@@ -273,17 +273,22 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, unasked 
 		}
 		wrote = true
 	}
-	undo := "mcpx disconnect " + client.ID
-	if file != client.File(w.sys) {
-		undo += " --file " + file
-	}
 	if wrote {
-		fmt.Fprintf(w.s.out, "undo: %s\n", undo)
+		fmt.Fprintf(w.s.out, "undo: %s\n", w.undo(client, file))
 	} else {
 		fmt.Fprintf(w.s.out, "%s is connected already, in %s\n", client.Name, w.sys.Short(file))
 	}
 	w.warnDoubled(client, file, served, seen)
 	return nil
+}
+
+// undo returns the command that takes a client's connection back.
+func (w wiring) undo(client setup.Client, file string) string {
+	undo := "mcpx disconnect " + client.ID
+	if file != client.File(w.sys) {
+		undo += " --file " + file
+	}
+	return undo
 }
 
 // plan returns the change of one file.

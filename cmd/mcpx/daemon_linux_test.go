@@ -131,6 +131,18 @@ func TestDaemon_Killed(t *testing.T) {
 	}
 }
 
+// stopDaemon stops the only daemon, so that it answers no command until goOn is called. Commands do not wait long for it.
+func (h *home) stopDaemon(t *testing.T) (goOn func()) {
+	t.Helper()
+	pids := h.daemons(t)
+	if len(pids) != 1 {
+		t.Fatalf("daemons: %v", pids)
+	}
+	_ = syscall.Kill(pids[0], syscall.SIGSTOP)
+	h.extra = append(h.extra, "MCPX_DAEMON_WITHIN=300ms")
+	return func() { _ = syscall.Kill(pids[0], syscall.SIGCONT) }
+}
+
 // TestDaemon_Stopped: while the daemon is stopped with SIGSTOP, a new session serves by itself after a moment. The command
 // of a session that the daemon has ends with a clear line.
 func TestDaemon_Stopped(t *testing.T) {
@@ -140,13 +152,8 @@ func TestDaemon_Stopped(t *testing.T) {
 	p := h.serveStdio(t, "--config", config)
 	c := &client{peer: p, era: legacy, name: "e2e"}
 	c.open(t)
-	pids := h.daemons(t)
-	if len(pids) != 1 {
-		t.Fatalf("daemons: %v", pids)
-	}
-	_ = syscall.Kill(pids[0], syscall.SIGSTOP)
-	defer syscall.Kill(pids[0], syscall.SIGCONT)
-	h.extra = append(h.extra, "MCPX_DAEMON_WITHIN=300ms")
+	goOn := h.stopDaemon(t)
+	defer goOn()
 	out, stderr, code := h.run(t, `{"jsonrpc":"2.0","id":7,"method":"ping"}`+"\n", "--config", config)
 	if code != 0 || !strings.Contains(out, `"id":7,"result"`) || !strings.Contains(stderr, "serving without the daemon") {
 		t.Errorf("exit %d, %q, %s", code, out, stderr)
@@ -155,7 +162,7 @@ func TestDaemon_Stopped(t *testing.T) {
 		mcptest.WaitFor(t, "the end of the command", patience, func() bool {
 			return strings.Contains(p.stderr.String(), "the daemon has given no sign for 10s; this session has ended with it")
 		})
-		_ = syscall.Kill(pids[0], syscall.SIGCONT) // a stopped process keeps its ends of the pipes open
+		goOn() // a stopped process keeps its ends of the pipes open
 		p.wait(t)
 	}
 }

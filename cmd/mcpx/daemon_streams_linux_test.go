@@ -87,13 +87,7 @@ func TestDaemon_Typed(t *testing.T) {
 	h := newDesk(t)
 	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
 	h.run(t, "", "--config", config, "exec", "fake", "pid")
-	pids := h.daemons(t)
-	if len(pids) != 1 {
-		t.Fatalf("daemons: %v", pids)
-	}
-	_ = syscall.Kill(pids[0], syscall.SIGSTOP)
-	defer syscall.Kill(pids[0], syscall.SIGCONT)
-	h.extra = append(h.extra, "MCPX_DAEMON_WITHIN=300ms")
+	defer h.stopDaemon(t)()
 	typist, screen := pseudoTerminal(t)
 	if _, err := typist.WriteString("{\"text\":\n\"typed\"}\n\x04"); err != nil {
 		t.Fatal(err)

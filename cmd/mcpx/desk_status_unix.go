@@ -7,8 +7,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,8 +69,9 @@ func (d *desk) state(config string) deskState {
 		})
 	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, one := range d.kept {
+	kept := slices.SortedFunc(maps.Values(d.kept), func(a, b *keptApp) int { return a.began.Compare(b.began) })
+	d.mu.Unlock()
+	for _, one := range kept {
 		state.Sessions = append(state.Sessions, sessionState{Kind: "exec", Folder: one.folder, Since: one.began, Servers: serverStates(one.app, all)})
 	}
 	return state

@@ -86,9 +86,8 @@ type deskOptions struct {
 
 // host runs a command for another process and returns its exit code.
 func (d *desk) host(ctx context.Context, session *attach.Session) int {
-	errors := &keptWriter{session.Err, d.lines}
 	s := streams{
-		in: session.In, out: session.Out, err: errors, reloads: session.Reload, getenv: lookIn(session.Environ),
+		in: session.In, out: session.Out, err: &keptWriter{session.Err, d.lines}, reloads: session.Reload, getenv: lookIn(session.Environ),
 		origin: app.Origin{Folder: session.Folder, Environ: session.Environ, Umask: &session.Umask, Reaper: d.reaper, Pool: d.pool},
 	}
 	if session.Command != "serve" {
@@ -192,7 +191,9 @@ func (d *desk) keep(s streams, cfg *config.Config, profile app.Profile, only []s
 	d.setIdle(cfg.DaemonIdle)
 	one := d.kept[key]
 	if one == nil {
-		one = &keptApp{key: key, place: place, folder: s.origin.Folder, began: time.Now(), stderr: &fanOut{to: make(map[*droppingWriter]bool)}}
+		one = &keptApp{
+			key: key, place: place, folder: s.origin.Folder, began: time.Now(), stderr: &fanOut{to: make(map[*droppingWriter]bool)},
+		}
 		log := slog.New(slog.NewTextHandler(&keptWriter{one.stderr, d.lines}, &slog.HandlerOptions{Level: slog.LevelError}))
 		if one.app, err = app.New(app.Options{Config: cfg, Profile: profile, Log: log, Only: only, Origin: s.origin}); err != nil {
 			return nil, nil, err

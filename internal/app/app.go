@@ -60,6 +60,16 @@ type Options struct {
 	state *clientState // nil means a new one in memory
 }
 
+// dialling is what an App has for servers that dial in, and for dialling in elsewhere.
+type dialling struct {
+	// offered is how the server that mcpx dial offers names itself; empty if it offers several, and for other commands.
+	offered offered
+	// dialled has the servers that dial in; never nil after New.
+	dialled *dial.Hub
+	// agents serves the clients of agents.
+	agents *agents
+}
+
 // Origin is the process for which an App starts servers, if this process does that for others. They then start as if that
 // process had started them.
 type Origin struct {
@@ -84,12 +94,7 @@ type App struct {
 	current atomic.Pointer[Runtime]
 	builder
 	views *views
-	// offered is how the server that mcpx dial offers names itself; empty if it offers several, and for other commands.
-	offered offered
-	// dialled has the servers that dial in; never nil after New.
-	dialled *dial.Hub
-	// agents serves the clients of agents.
-	agents *agents
+	dialling
 	// applying is held while a Runtime is built and becomes the current one.
 	applying sync.Mutex
 	hour     page.Hour

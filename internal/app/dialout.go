@@ -147,7 +147,7 @@ func (d *dialout) once(ctx context.Context) error {
 // serve answers the requests of one connection.
 func (d *dialout) serve(ctx context.Context, peer *transport.Peer) error {
 	in, lines := io.Pipe()
-	frames := &frameWriter{peer: peer, limit: d.app.Config.MaxMessageBytes, say: d.say}
+	frames := &frameWriter{peer: peer}
 	ended := make(chan error, 1)
 	go func() { // ends with the connection
 		err := d.pass(peer, frames, lines)
@@ -169,7 +169,8 @@ func (d *dialout) serve(ctx context.Context, peer *transport.Peer) error {
 	return err
 }
 
-// pass copies messages of the connection to lines. A JSON text may contain line breaks between its tokens, never within strings.
+// pass copies messages of the connection to lines. A JSON text may contain line breaks between its tokens, never within strings; a text
+// that is not JSON must stay one message too.
 func (d *dialout) pass(peer *transport.Peer, frames *frameWriter, lines *io.PipeWriter) error {
 	for {
 		message, err := peer.Read()
@@ -192,10 +193,8 @@ func (d *dialout) pass(peer *transport.Peer, frames *frameWriter, lines *io.Pipe
 
 // frameWriter sends each line that is written to it as one message.
 type frameWriter struct {
-	peer  *transport.Peer
-	limit int64
-	say   func(string)
-	line  []byte // the beginning of a line
+	peer *transport.Peer
+	line []byte // the beginning of a line
 }
 
 // Write implements io.Writer. Only one goroutine calls it.

@@ -35,7 +35,9 @@ const relayWait = 10 * time.Second
 
 // serveRelay serves one stream until it or ctx ends.
 func serveRelay(ctx context.Context, r *registry.Registry, name string, limit int64, stream io.ReadWriteCloser) error {
-	one := &relay{registry: r, name: name, out: wire.NewWriter(stream, wire.Newline), end: stream.Close, open: make(map[string]context.CancelFunc)}
+	one := &relay{
+		registry: r, name: name, out: wire.NewWriter(stream, wire.Newline), end: stream.Close, open: make(map[string]context.CancelFunc),
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer one.calls.Wait()
 	defer cancel()
@@ -118,7 +120,7 @@ func (r *relay) answer(ctx context.Context, m wire.Message) (json.RawMessage, er
 	case "ping":
 		return json.RawMessage("{}"), nil
 	case "server/discover", "resources/subscribe", "resources/unsubscribe":
-		return nil, &wire.RPCError{Code: -32601, Message: "not relayed between replicas"}
+		return nil, &wire.RPCError{Code: wire.MethodNotFound, Message: "not relayed between replicas"}
 	}
 	q := &request.Request{Method: m.Method, Params: wire.Filter(m.Params, func(name string, _ []byte) bool { return name != "_meta" })}
 	q.Wait = relayWait
@@ -194,7 +196,7 @@ func (r *relay) write(parts ...any) {
 		case string:
 			line = append(line, part...)
 		case json.RawMessage:
-			line = append(line, bytes.ReplaceAll(bytes.ReplaceAll(part, []byte("\n"), []byte(" ")), []byte("\r"), []byte(" "))...)
+			line = append(line, wire.OneLine(part)...)
 		}
 	}
 	_ = r.out.Write(line)

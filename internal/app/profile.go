@@ -49,8 +49,10 @@ var (
 	Look    = Profile{callLevel: slog.LevelDebug, byPerson: true, fromDisk: true}
 	Measure = Profile{callLevel: slog.LevelDebug, fromDisk: true}
 	Stdio   = Profile{callLevel: slog.LevelDebug, oneClient: true, saves: true, spans: true}
-	Hosted  = Profile{manyClients: true, sealed: true, callLevel: slog.LevelInfo, authServer: true, page: true, saves: true, measured: true, spans: true}
-	Demo    = Profile{manyClients: true, callLevel: slog.LevelDebug, samples: true, page: true}
+	Hosted  = Profile{
+		manyClients: true, sealed: true, callLevel: slog.LevelInfo, authServer: true, page: true, saves: true, measured: true, spans: true,
+	}
+	Demo = Profile{manyClients: true, callLevel: slog.LevelDebug, samples: true, page: true}
 )
 
 func (p Profile) config(cfg *config.Config) (*config.Config, error) {

@@ -53,7 +53,8 @@ type Request struct {
 }
 
 // Follow applies the config file after each request, after each edit over HTTP and, with watch, when the file or its lock file
-// (mcpx lock) changes. If there is a folder of stored programs, it follows that too. It returns when ctx ends. If it refuses a file, it logs the reason, and mcpx keeps using the old config.
+// (mcpx lock) changes. If there is a folder of stored programs, it follows that too. It returns when ctx ends. If it refuses a file,
+// it logs the reason, and mcpx keeps using the old config.
 func (a *App) Follow(ctx context.Context, from Source, asked <-chan Request, watch bool) {
 	r := &reloader{
 		file: setup.ConfigFile{Path: a.Config.Path, Reading: from.Reading}, edits: a.edits,

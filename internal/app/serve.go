@@ -39,7 +39,6 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 		TLS:      a.tls,
 		Page:     a.page(),
 		Limits:   a.limits,
-		Servers:  a.serversAPI(),
 		SSE:      a.Config.SSE,
 		Grace:    a.grace(),
 		Drain:    a.Config.Drain,
@@ -53,7 +52,9 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 		Logger:   a.log,
 
 		AuthServer: a.issuing,
-		DialRoutes: httpd.DialRoutes{Dial: a.dialled, Dialled: http.HandlerFunc(a.serveDialled), Agents: a.agents},
+		Routes: httpd.Routes{
+			Dial: a.dialled, Agents: a.agents, Servers: a.serversAPI(), Dialled: http.HandlerFunc(a.serveDialled),
+		},
 	})
 	finish()
 	a.Close()

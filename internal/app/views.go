@@ -55,7 +55,8 @@ func (v *views) get(name string) *openView {
 		one.view = view.NewTwoTools(a.Registry, a.Executor, a.viewOf(name))
 	}
 	one.front = front.New(one.view, front.Options{
-		Name: a.offered.Name, Version: cmp.Or(a.offered.Version, Version()), SessionIdle: a.Config.SessionTimeout, MaxMessage: a.Config.MaxMessageBytes, Known: a.identity.Knows,
+		Name: a.offered.Name, Version: cmp.Or(a.offered.Version, Version()), SessionIdle: a.Config.SessionTimeout,
+		MaxMessage: a.Config.MaxMessageBytes, Known: a.identity.Knows,
 		Sessions: a.state.sessions, Once: a.state.once, Secrets: a.state.secrets,
 		Peers: a.peers(), Homed: func() []string { return a.homed(name) },
 		Admission: a.limits, Journal: &a.journal, SessionEnded: a.sessionEnded, Trace: a.traceClients(), Logger: a.log,

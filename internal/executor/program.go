@@ -136,13 +136,7 @@ func (in *inside) call(
 			event.Outcome = request.OutcomeCancelled
 		}
 		outcome = event.Outcome
-		in.mu.Lock()
-		in.costs = append(in.costs, request.Cost{
-			Number: event.Number, Server: event.Server, Tool: event.Tool, Outcome: outcome,
-			Duration: event.Duration, Received: event.Received,
-		})
-		in.mu.Unlock()
-		in.journal.End(event)
+		in.ended(event)
 	}()
 	run := in.begin()
 	raw, t, err := run.call(ctx, &r)
@@ -171,6 +165,17 @@ func (in *inside) call(
 		value = wire.Encode(blocks)
 	}
 	return value, "", nil
+}
+
+// ended counts a call of the program, and ends its event.
+func (in *inside) ended(event *request.Event) {
+	in.mu.Lock()
+	in.costs = append(in.costs, request.Cost{
+		Number: event.Number, Server: event.Server, Tool: event.Tool, Outcome: event.Outcome,
+		Duration: event.Duration, Received: event.Received,
+	})
+	in.mu.Unlock()
+	in.journal.End(event)
 }
 
 // hold waits until the program has no other question to the user. Meanwhile, and until release, the time of the program stands

@@ -96,10 +96,11 @@ func (f *Front) initialize(_ context.Context, r *incoming, out []byte) ([]byte, 
 	record.Said = said
 	r.session.record.Store(&record)
 	r.session.client.Store(&client)
+	info := mcp.Implementation{Name: f.options.Name, Version: f.options.Version}
 	return append(out, wire.Encode(struct {
 		ProtocolVersion string             `json:"protocolVersion"`
 		Capabilities    json.RawMessage    `json:"capabilities"`
 		ServerInfo      mcp.Implementation `json:"serverInfo"`
 		Instructions    string             `json:"instructions,omitempty"`
-	}{said.Version, f.capabilities(r, greeting), mcp.Implementation{Name: f.options.Name, Version: f.options.Version}, greeting.Instructions})...), nil
+	}{said.Version, f.capabilities(r, greeting), info, greeting.Instructions})...), nil
 }

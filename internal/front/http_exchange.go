@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 	"mcpx/internal/request"
 )
@@ -70,7 +71,7 @@ func (e *exchange) free() {
 
 // notify implements sender.
 func (e *exchange) notify(method string, params json.RawMessage) {
-	if !e.queue(oneLine(notification(method, params))) {
+	if !e.queue(wire.OneLine(notification(method, params))) {
 		e.front.log.Debug("notification dropped, the client does not read", "method", method)
 	}
 }
@@ -177,7 +178,7 @@ var jsonMedia, noBytes = []string{"application/json"}, []string{"0"}
 // answer writes the answer. It must be called after close.
 func (e *exchange) answer(message []byte) {
 	if e.streaming || !e.json || e.batch {
-		e.event(oneLine(message))
+		e.event(wire.OneLine(message))
 		return
 	}
 	e.front.traced(e.r.RemoteAddr, false, message)

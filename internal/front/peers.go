@@ -140,8 +140,8 @@ func replicaOfQuestion(id json.RawMessage) string {
 	return string(id[len(`"q-`) : len(`"q-`)+replicaLen])
 }
 
-// homeOf returns the replica that has the client's sessions with PerClient servers. If that has ended or begins to, this replica becomes the
-// client's home.
+// homeOf returns the replica that has the client's sessions with PerClient servers. If that has ended or begins to, this replica
+// becomes the client's home.
 func (f *Front) homeOf(e *exchange, m *message) string {
 	if !f.homed() || request.IsFar(e.r.Context()) {
 		return ""

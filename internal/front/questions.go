@@ -61,7 +61,7 @@ func (q *questions) ask(
 		params = wire.Edit(params, "_meta", func(meta json.RawMessage) json.RawMessage { return withToken(meta, json.RawMessage(id)) })
 	}
 	asked := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,%s`, id, notification(method, params)[len(`{"jsonrpc":"2.0",`):])
-	asked = oneLine(asked)
+	asked = wire.OneLine(asked)
 	at := slices.IndexFunc(senders, func(o sender) bool { return o != nil && o.send(asked) })
 	if at < 0 {
 		return nil, errors.New("it has no stream open on which it could be asked")

@@ -36,7 +36,7 @@ type oneLiner struct{ Socket }
 // Read implements [Socket].
 func (o oneLiner) Read() ([]byte, error) {
 	data, err := o.Socket.Read()
-	return oneLine(data), err
+	return wire.OneLine(data), err
 }
 
 // ServeSocket serves a client that has opened a socket by an HTTP request, like one over stdio. It returns when the connection,

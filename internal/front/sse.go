@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 )
 
@@ -107,7 +108,7 @@ func (f *Front) PostSSE(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the body must be a JSON-RPC message", http.StatusBadRequest)
 		return
 	}
-	if _, err := client.Write(append(oneLine(data), '\n')); err != nil {
+	if _, err := client.Write(append(wire.OneLine(data), '\n')); err != nil {
 		http.Error(w, "the session has ended", http.StatusNotFound)
 		return
 	}

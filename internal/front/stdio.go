@@ -1,7 +1,6 @@
 package front
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -395,7 +394,7 @@ func (s *stdioServer) run(j *job, write func(message []byte, written func())) {
 		defer s.unanswered.Done()
 	}
 	if s.session.inflight.wanted(j.open) {
-		write(oneLine(answer), written)
+		write(wire.OneLine(answer), written)
 	} else {
 		written()
 	}
@@ -407,7 +406,7 @@ func (s *stdioServer) run(j *job, write func(message []byte, written func())) {
 
 // notify implements sender.
 func (s *stdioServer) notify(method string, params json.RawMessage) {
-	if !s.out.notify(oneLine(notification(method, params))) {
+	if !s.out.notify(wire.OneLine(notification(method, params))) {
 		s.front.log.Debug("notification dropped, the client does not read", "method", method)
 	}
 }
@@ -441,14 +440,4 @@ func (s *stdioServer) pump() {
 			return
 		}
 	}
-}
-
-// oneLine returns a message without line breaks, which would end the message over stdio and in events.
-func oneLine(message []byte) []byte {
-	if bytes.IndexByte(message, '\n') >= 0 || bytes.IndexByte(message, '\r') >= 0 {
-		if line, ok := wire.Compact(string(message)); ok {
-			return []byte(line)
-		}
-	}
-	return message
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"mcpx/internal/base/wire"
 	"mcpx/internal/compress"
@@ -16,12 +17,8 @@ func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, s
 	p.unasked = true
 	received, compact := out.Received, out.Sent
 	if got.structured != nil && !saidIn(shown.Received, got.structured) {
-		block := wire.ReadBlock(wire.TextBlock(string(got.structured)))
-		text := compress.Text(block.Text, a.Texts).Text
-		shown.Received = append(shown.Received[:len(shown.Received):len(shown.Received)], block)
-		shown.Content = append(shown.Content[:len(shown.Content):len(shown.Content)], block.WithText(text))
-		shown.Texts = append(shown.Texts, text)
-		received, compact = received+Roughly(block.Text), compact+Roughly(text)
+		before, after := shown.withText(string(got.structured), a.Texts)
+		received, compact = received+before, compact+after
 	}
 	shown, _ = p.Merged(shown)
 	found, err := p.Grep(ctx, a.Grep, shown)
@@ -73,6 +70,16 @@ func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, s
 	a.bound(matches)
 	matches.LeftOut = compact - matches.Sent
 	return matches, nil
+}
+
+// withText adds a text to what is shown. It returns the tokens of the text, and those of its shorter form.
+func (s *Shown) withText(text string, options compress.Options) (received, sent int) {
+	block := wire.ReadBlock(wire.TextBlock(text))
+	short := compress.Text(block.Text, options).Text
+	s.Received = append(slices.Clip(s.Received), block)
+	s.Content = append(slices.Clip(s.Content), block.WithText(short))
+	s.Texts = append(s.Texts, short)
+	return Roughly(block.Text), Roughly(short)
 }
 
 // bound cuts the texts of a result made by mcpx to the limit, and counts their tokens.

@@ -71,6 +71,26 @@ func nonblocking(t *testing.T, f *os.File) bool {
 	return flags&unix.O_NONBLOCK != 0
 }
 
+// handedOver hands two files over, and returns the streams of the other side.
+func handedOver(t *testing.T, read, write *os.File) (in, out *Stream) {
+	t.Helper()
+	from, to := conns(t)
+	if err := Send(from, read, write); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Receive(to, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in, err = Open(got[0], false); err != nil {
+		t.Fatal(err)
+	}
+	if out, err = Open(got[1], true); err != nil {
+		t.Fatal(err)
+	}
+	return in, out
+}
+
 // TestHandover: what is handed over works at the other side, whatever it is, and the flags that the first process sees
 // stay as they were. A large message that the reader takes late is written whole.
 func TestHandover(t *testing.T) {
@@ -78,23 +98,8 @@ func TestHandover(t *testing.T) {
 	large := bytes.Repeat([]byte("0123456789abcdef"), 64<<10)
 	for name, open := range map[string]func(*testing.T) (read, write *os.File){"pipe": blockingPipe, "socket": pair} {
 		t.Run(name, func(t *testing.T) {
-			from, to := conns(t)
 			read, write := open(t)
-			if err := Send(from, read, write); err != nil {
-				t.Fatal(err)
-			}
-			got, err := Receive(to, 2)
-			if err != nil {
-				t.Fatal(err)
-			}
-			in, err := Open(got[0], false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			out, err := Open(got[1], true)
-			if err != nil {
-				t.Fatal(err)
-			}
+			in, out := handedOver(t, read, write)
 			defer in.Close()
 			written := make(chan error, 1)
 			go func() { // ends when everything is read
@@ -124,23 +129,8 @@ func TestStream_Close(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for name, open := range map[string]func(*testing.T) (read, write *os.File){"pipe": blockingPipe, "socket": pair} {
 		t.Run(name, func(t *testing.T) {
-			from, to := conns(t)
 			read, write := open(t)
-			if err := Send(from, read, write); err != nil {
-				t.Fatal(err)
-			}
-			got, err := Receive(to, 2)
-			if err != nil {
-				t.Fatal(err)
-			}
-			in, err := Open(got[0], false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			out, err := Open(got[1], true)
-			if err != nil {
-				t.Fatal(err)
-			}
+			in, out := handedOver(t, read, write)
 			ended := make(chan error, 2)
 			go func() { // ends with Close
 				_, err := out.Write(make([]byte, 8<<20))

@@ -1,26 +1,11 @@
 package handover
 
-import (
-	"net"
-	"os"
+import "golang.org/x/sys/unix"
 
-	"golang.org/x/sys/unix"
-)
-
-// PeerUID returns the user of the process at the other end of a connection.
-func PeerUID(conn *net.UnixConn) (uid int, err error) {
-	raw, err := conn.SyscallConn()
+func peerUID(fd int) (uid int, err error) {
+	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
 		return 0, err
 	}
-	failed := raw.Control(func(fd uintptr) {
-		var peer *unix.Ucred
-		if peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
-			uid = int(peer.Uid)
-		}
-	})
-	if failed != nil {
-		err = failed
-	}
-	return uid, os.NewSyscallError("getsockopt", err)
+	return int(peer.Uid), nil
 }

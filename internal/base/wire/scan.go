@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"math/bits"
 	"strings"
 	"unicode/utf8"
@@ -24,6 +25,17 @@ func Compact(text string) (compact string, ok bool) {
 		return "", false
 	}
 	return s.text(), true
+}
+
+// OneLine returns a message without line breaks, which would end it over stdio and in events. A message that is not JSON stays as
+// it is.
+func OneLine(message []byte) []byte {
+	if bytes.IndexByte(message, '\n') >= 0 || bytes.IndexByte(message, '\r') >= 0 {
+		if line, ok := Compact(string(message)); ok {
+			return []byte(line)
+		}
+	}
+	return message
 }
 
 // First reads the JSON value at the beginning of text; other text may follow. end is the index after the value. If ok

@@ -149,10 +149,10 @@ func (p Place) launch(lock *os.File) error {
 		return err
 	}
 	defer null.Close()
-	errors := null
+	stderr := null
 	if file, err := os.OpenFile(p.Log(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC|os.O_APPEND|syscall.O_NOFOLLOW, 0o600); err == nil {
 		defer file.Close()
-		errors = file
+		stderr = file
 	}
 	home, err := os.UserHomeDir()
 	if err != nil || !filepath.IsAbs(home) {
@@ -161,7 +161,7 @@ func (p Place) launch(lock *os.File) error {
 	closeOnExec()
 	environ := append(own(os.Environ()), "PATH="+os.Getenv("PATH"), proc.RoleVar+"="+Role+" "+string(p))
 	process, err := os.StartProcess(self, []string{"mcpx-daemon"}, &os.ProcAttr{
-		Dir: home, Env: environ, Files: []*os.File{null, null, errors, lock}, Sys: &syscall.SysProcAttr{Setsid: true},
+		Dir: home, Env: environ, Files: []*os.File{null, null, stderr, lock}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
 		return err

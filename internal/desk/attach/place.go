@@ -108,7 +108,8 @@ var ownPrefixes = []string{"OTEL_"}
 func own(environ []string) (list []string) {
 	for _, pair := range environ {
 		name, _, _ := strings.Cut(pair, "=")
-		if slices.Contains(ownVariables, name) || slices.ContainsFunc(ownPrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
+		prefixed := slices.ContainsFunc(ownPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+		if prefixed || slices.Contains(ownVariables, name) {
 			list = append(list, pair)
 		}
 	}

@@ -324,7 +324,8 @@ func defaults(path string) *Config {
 			Daemon:   true, DaemonIdle: 10 * time.Minute,
 		},
 		OverHTTP: OverHTTP{
-			Limits: defaultLimits(), SessionTimeout: 30 * time.Minute, HTTPPath: DefaultHTTPPath, UI: true, Telemetry: Telemetry{Metrics: true},
+			Limits: defaultLimits(), SessionTimeout: 30 * time.Minute, HTTPPath: DefaultHTTPPath, UI: true,
+			Telemetry: Telemetry{Metrics: true},
 		},
 		ToLog: ToLog{LogLevel: "info", LogFormat: "text"},
 	}

@@ -234,7 +234,7 @@ func (h *Hub) room(owner string) error {
 		return nil
 	}
 	if oldest == nil {
-		return &refusal{429, "you have 10 connections already, which is the limit"}
+		return &refusal{429, fmt.Sprintf("you have %d connections already, which is the limit", mostConnections)}
 	}
 	h.remove(oldest)
 	return nil

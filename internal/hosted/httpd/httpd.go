@@ -79,9 +79,7 @@ type Options struct {
 	Measures func(*caller.Principal) bool
 	// Page serves / to browsers, and /ui/. If it is nil, / is plain text.
 	Page Page
-	// Servers serves /api/servers to principals for which Admin returns true; nil means that there is no such path.
-	Servers http.Handler
-	DialRoutes
+	Routes
 	// Version is the version of mcpx, shown at /.
 	Version string
 	Logger  *slog.Logger
@@ -89,9 +87,9 @@ type Options struct {
 	timeouts
 }
 
-// DialRoutes are for servers that dial in: Dial serves /dial/, Agents serves AgentsPath, and Dialled serves /api/dialled to
-// principals for which Options.Admin returns true. Each may be nil.
-type DialRoutes struct{ Dial, Agents, Dialled http.Handler }
+// Routes are handlers for paths beside the endpoint; without one, there is no such path. Dial serves /dial/ and Agents AgentsPath,
+// where servers dial in. Servers serves /api/servers and Dialled /api/dialled, to principals for which Options.Admin returns true.
+type Routes struct{ Dial, Agents, Servers, Dialled http.Handler }
 
 // AgentsPath is the path below which agents connect, whose tokens are in the query, as in an older system.
 const AgentsPath = "/mcp_endpoint/"

@@ -234,7 +234,8 @@ func (v *Verifier) Knows(p *caller.Principal) bool {
 		}
 	}
 	local := s.options.LocalIssuer
-	return s.certificates != nil && p.ProvedBy(certificates) || s.agents != nil && p.ProvedBy(AgentKind) || local != nil && p.ProvedBy(local.LoginIssuer())
+	return s.certificates != nil && p.ProvedBy(certificates) || s.agents != nil && p.ProvedBy(AgentKind) ||
+		local != nil && p.ProvedBy(local.LoginIssuer())
 }
 
 // Request returns the principal of a request. The error is a *ScopeError or one of the Err values above, possibly

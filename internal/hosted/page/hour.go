@@ -75,9 +75,9 @@ type Hour struct {
 	servers map[string]*series
 }
 
-// Add counts what a message has saved, and a call that has ended. A call to an unknown server is counted only in the total, since callers can make
-// up any number of server names. A call that was cancelled before it was sent to its server is not counted: the page
-// does this to ask its viewer for consent.
+// Add counts what a message has saved, and a call that has ended. A call to an unknown server is counted only in the total, since
+// callers can make up any number of server names. A call that was cancelled before it was sent to its server is not counted: the
+// page does this to ask its viewer for consent.
 func (h *Hour) Add(r *request.Event) {
 	h.addSavings(r)
 	if !r.Attempted || !r.IsCall() || r.Cancelled() && r.Upstream == 0 {

@@ -103,7 +103,8 @@ func NewMetrics(version string, state func() State) *Metrics {
 		Name: "mcpx_build_info", Help: "Always 1; the version is the label.", ConstLabels: prometheus.Labels{"version": version},
 	})
 	build.Set(1)
-	m.registry.MustRegister(m.upstream, m.requests, m.sessions, m.calls, m.tokens, m.bytes, m.saved, m.spent, m.refused, build, states(state),
+	m.registry.MustRegister(
+		m.upstream, m.requests, m.sessions, m.calls, m.tokens, m.bytes, m.saved, m.spent, m.refused, build, states(state),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
